@@ -1,0 +1,36 @@
+# Decides whether CUDA is built, and how files that hold kernels (.cu) are compiled.
+
+if(NOT HEADRACE_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "HEADRACE_CUDA must be AUTO, ON or OFF, not '${HEADRACE_CUDA}'")
+endif()
+
+set(HEADRACE_CUDA_ENABLED OFF)
+if(NOT HEADRACE_CUDA STREQUAL "OFF")
+  include(CheckLanguage)
+  check_language(CUDA)
+  file(GLOB gpu_nodes /dev/nvidia[0-9]*)
+  if(HEADRACE_CUDA STREQUAL "ON" AND NOT CMAKE_CUDA_COMPILER)
+    message(FATAL_ERROR "HEADRACE_CUDA=ON needs nvcc on the PATH (CUDA 13); use AUTO or OFF to build without")
+  endif()
+  if(CMAKE_CUDA_COMPILER AND (HEADRACE_CUDA STREQUAL "ON" OR gpu_nodes))
+    set(HEADRACE_CUDA_ENABLED ON)
+  endif()
+endif()
+
+if(HEADRACE_CUDA_ENABLED)
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 90-real 80-virtual)
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  enable_language(CUDA)
+  find_package(CUDAToolkit 13 REQUIRED)
+endif()
+message(STATUS "Headrace: CUDA ${HEADRACE_CUDA_ENABLED}, processor ${HEADRACE_CPU}")
+
+# Without CUDA a .cu file is plain C++: its kernels then run on CPU devices only.
+function(headrace_kernel_sources)
+  if(NOT HEADRACE_CUDA_ENABLED)
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
+  endif()
+endfunction()

@@ -1,0 +1,43 @@
+# Every switch of the build, and the flags that all of Headrace's own targets share (target headrace_options).
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+option(HEADRACE_TESTS "Build the C++ tests" ${PROJECT_IS_TOP_LEVEL})
+option(HEADRACE_BENCH "Build the benchmark programs" OFF)
+option(HEADRACE_EXAMPLES "Build the examples" OFF)
+option(HEADRACE_FUZZ "Build the fuzz targets (clang)" OFF)
+option(HEADRACE_PYTHON "Build the Python extension" OFF)
+option(HEADRACE_WERROR "Treat warnings as errors" OFF)
+set(HEADRACE_CUDA AUTO CACHE STRING "Build for CUDA: AUTO (where nvcc and a GPU are found), ON or OFF")
+set_property(CACHE HEADRACE_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(HEADRACE_CPU native CACHE STRING "Processor to build for (-march); x86-64-v3 for a build that travels")
+set(HEADRACE_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
+
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(HEADRACE_CCACHE ccache)
+if(HEADRACE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${HEADRACE_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${HEADRACE_CCACHE})
+endif()
+
+# The same warnings, processor and floating-point rules for C++ and for the host half of device code. Contraction is off so
+# that a kernel gives bit-equal answers on a CPU and a CUDA device: what is fused says fmaf.
+set(host_flags -Wall -Wextra -Wshadow -ffp-contract=off -march=${HEADRACE_CPU})
+if(HEADRACE_WERROR)
+  list(APPEND host_flags -Werror)
+endif()
+if(HEADRACE_SANITIZE)
+  list(APPEND host_flags -fsanitize=${HEADRACE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  set(sanitize_link -fsanitize=${HEADRACE_SANITIZE})
+endif()
+
+add_library(headrace_options INTERFACE)
+target_compile_options(headrace_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${host_flags};-Wconversion>)
+list(JOIN host_flags "," host_flags_joined)
+target_compile_options(headrace_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_flags_joined};--fmad=false;--expt-relaxed-constexpr;--extended-lambda>)
+target_link_options(headrace_options INTERFACE ${sanitize_link})

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "headrace/base/result.hpp"
+#include "headrace/device/device.hpp"
+#include "headrace/device/stream.hpp"
+
+namespace headrace {
+
+/// Where memory lies and who can reach it.
+enum class MemoryKind : std::uint8_t {
+  pageable,        ///< Host memory from the system's allocator. The device cannot reach it.
+  pinned,          ///< Page-locked host memory: copies are asynchronous and run at link speed.
+  mapped,          ///< Page-locked host memory that kernels read and write in place, over the link.
+  managed,         ///< One address for both; kept in host memory and mapped for the device (preferred location host).
+  device,          ///< The device's own memory. The host cannot reach it on CUDA.
+  stream_ordered,  ///< The device's own, allocated and freed in stream order.
+  pool,            ///< The device's own, from blocks kept by size class and reused without asking the driver.
+};
+
+[[nodiscard]] std::string_view to_string(MemoryKind kind) noexcept;
+/// Throws UsageError that lists the kinds.
+[[nodiscard]] MemoryKind parse_memory_kind(std::string_view text);
+
+/// True when the host may read and write memory of this kind (on a CPU device it may always).
+[[nodiscard]] constexpr bool host_accessible(MemoryKind kind) noexcept {
+  return kind == MemoryKind::pageable || kind == MemoryKind::pinned || kind == MemoryKind::mapped ||
+         kind == MemoryKind::managed;
+}
+
+/// True when kernels may read and write memory of this kind.
+[[nodiscard]] constexpr bool device_accessible(MemoryKind kind) noexcept {
+  return kind != MemoryKind::pageable && kind != MemoryKind::pinned;
+}
+
+/// Owned memory of one kind, at least 256-byte aligned, contents undefined. Never null unless of 0 bytes.
+class Buffer {
+ public:
+  Buffer() noexcept = default;
+  /// Throws DeviceError (Errc::out_of_memory, native CUDA code) that says how much was asked for, of which kind, and
+  /// how much is free. `kind` must not be stream_ordered.
+  Buffer(Device device, MemoryKind kind, std::size_t bytes);
+  /// Memory that is usable by work enqueued on `stream` from now on, and goes back in its order.
+  Buffer(StreamRef stream, MemoryKind kind, std::size_t bytes);
+
+  [[nodiscard]] static Result<Buffer> allocate(Device device, MemoryKind kind, std::size_t bytes) noexcept;
+  [[nodiscard]] static Result<Buffer> allocate(StreamRef stream, MemoryKind kind, std::size_t bytes) noexcept;
+
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] MemoryKind kind() const noexcept { return kind_; }
+  template <class T>
+  [[nodiscard]] T* as() const noexcept {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return reinterpret_cast<T*>(data_);
+  }
+  /// The bytes, for the host. Only for kinds that the host may reach.
+  [[nodiscard]] std::span<std::byte> host() const noexcept { return {data_, bytes_}; }
+  /// Gives the memory back now rather than at destruction.
+  void reset() noexcept;
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  MemoryKind kind_ = MemoryKind::pageable;
+  detail::DeviceBackend* device_ = nullptr;
+  detail::StreamBackend* stream_ = nullptr;  ///< Only for stream_ordered.
+};
+
+}  // namespace headrace

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "headrace/base/result.hpp"
+#include "headrace/device/group.hpp"
+#include "headrace/device/stream.hpp"
+
+#if defined(__CUDACC__)
+#include "headrace/device/group.cuh"
+#endif
+
+namespace headrace {
+
+/// Most arguments that a kernel takes, and the bytes that they take together.
+inline constexpr std::size_t kKernelArgumentsMax = 8;
+inline constexpr std::size_t kKernelArgumentBytesMax = 512;
+
+/// A function that can be launched on a stream, with its type erased: an entry for each kind of device.
+struct Kernel {
+  using CpuEntry = void (*)(const CpuGroup& group, void* const* arguments);
+
+  const char* name = "";
+  CpuEntry cpu = nullptr;
+  /// Address of the __global__ function; null where the kernel was compiled without nvcc.
+  const void* cuda = nullptr;
+  std::uint32_t argument_count = 0;
+  std::array<std::uint32_t, kKernelArgumentsMax> argument_bytes{};
+};
+
+/// How many threads run a kernel: `items` independent pieces of work, each by `blocks` blocks of `threads` threads.
+/// A CPU device runs each item with one thread, whatever the shape says; a resident launch there has one thread a
+/// block.
+struct LaunchShape {
+  std::uint32_t blocks = 1;
+  std::uint32_t threads = 1;
+  std::uint32_t items = 1;
+  friend bool operator==(const LaunchShape&, const LaunchShape&) = default;
+};
+
+namespace detail {
+
+#if defined(__CUDACC__)
+template <class Body, class... Arguments>
+__global__ void cuda_entry(Arguments... arguments) {
+  Body::run(CudaGroup{}, arguments...);
+}
+#endif
+
+template <class Body, class... Arguments, std::size_t... Index>
+void cpu_entry_unpacked(const CpuGroup& group, void* const* arguments, std::index_sequence<Index...>) {
+  Body::run(group, *static_cast<Arguments*>(arguments[Index])...);
+}
+
+template <class Body, class... Arguments>
+void cpu_entry(const CpuGroup& group, void* const* arguments) {
+  cpu_entry_unpacked<Body, Arguments...>(group, arguments, std::index_sequence_for<Arguments...>{});
+}
+
+}  // namespace detail
+
+/// The kernel whose code is `Body::run(group, arguments...)`, a HEADRACE_HD template over the group.
+/// It has a CUDA entry when this call is compiled by nvcc, and a CPU entry always.
+/// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
+/// Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 512 bytes together.
+template <class Body, class... Arguments>
+[[nodiscard]] static Kernel make_kernel() {
+  static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");
+  static_assert(sizeof...(Arguments) <= kKernelArgumentsMax);
+  static_assert((std::size_t{0} + ... + sizeof(Arguments)) <= kKernelArgumentBytesMax);
+  Kernel kernel;
+  kernel.name = Body::kName;
+  kernel.cpu = &detail::cpu_entry<Body, Arguments...>;
+#if defined(__CUDACC__)
+  kernel.cuda = reinterpret_cast<const void*>(&detail::cuda_entry<Body, Arguments...>);
+#endif
+  kernel.argument_count = sizeof...(Arguments);
+  kernel.argument_bytes = {static_cast<std::uint32_t>(sizeof(Arguments))...};
+  return kernel;
+}
+
+/// Enqueues `kernel` on `stream`. The arguments are copied before the call returns; their types must be exactly
+/// those that the kernel was made with.
+template <class... Arguments>
+[[nodiscard]] Status launch(StreamRef stream, const Kernel& kernel, LaunchShape shape, Arguments... arguments) {
+  std::array<void*, sizeof...(Arguments) + 1> addresses{static_cast<void*>(&arguments)..., nullptr};
+  return stream.launch(kernel, shape, addresses.data());
+}
+
+/// Enqueues a kernel that stays until it is told to stop, such as one that serves a Mailbox. All its blocks are
+/// resident at once: a CPU device gives each block a thread of its own, a CUDA device refuses a shape that does not fit
+/// (Errc::not_supported, native code = the most blocks that would).
+template <class... Arguments>
+[[nodiscard]] Status launch_resident(StreamRef stream, const Kernel& kernel, LaunchShape shape,
+                                     Arguments... arguments) {
+  std::array<void*, sizeof...(Arguments) + 1> addresses{static_cast<void*>(&arguments)..., nullptr};
+  return stream.launch_resident(kernel, shape, addresses.data());
+}
+
+}  // namespace headrace

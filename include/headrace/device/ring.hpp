@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/device/buffer.hpp"
+
+namespace headrace {
+
+/// Fixed slots in one buffer, handed out in order without locks or allocation: one producer, any number of consumers,
+/// one releaser. A position counts slots since the start and never wraps in practice (64 bits); slot(position) is its
+/// memory. A slot goes reserve -> publish -> claim -> release.
+class Ring {
+ public:
+  /// @param slot_bytes  bytes a slot must hold; the stride is rounded up to 256.
+  /// @param slot_count  a power of two, else UsageError.
+  Ring(Device device, MemoryKind kind, std::size_t slot_bytes, std::size_t slot_count);
+
+  [[nodiscard]] std::size_t slot_count() const noexcept { return mask_ + 1; }
+  [[nodiscard]] std::size_t slot_stride() const noexcept { return stride_; }
+  [[nodiscard]] std::byte* slot(std::uint64_t position) const noexcept {
+    return buffer_.data() + (position & mask_) * stride_;
+  }
+  [[nodiscard]] const Buffer& buffer() const noexcept { return buffer_; }
+
+  /// Producer: the first of `count` free positions, or empty when fewer are free. Reserving again before publish()
+  /// gives the same position.
+  [[nodiscard]] std::optional<std::uint64_t> try_reserve(std::size_t count = 1) noexcept {
+    if (next_ + count - released_seen_ > slot_count()) {
+      released_seen_ = released_.load(std::memory_order_acquire);  // pairs with release()
+      if (next_ + count - released_seen_ > slot_count()) return std::nullopt;
+    }
+    return next_;
+  }
+
+  /// Producer: hands every slot below `end` to the consumers. Sequentially consistent, so that a producer may look for
+  /// sleeping consumers right after it.
+  void publish(std::uint64_t end) noexcept {
+    next_ = end;
+    published_.store(end, std::memory_order_seq_cst);
+  }
+
+  /// Any consumer: takes the next published slot for itself.
+  [[nodiscard]] std::optional<std::uint64_t> try_claim() noexcept {
+    std::uint64_t position = claimed_.load(std::memory_order_relaxed);
+    while (position < published_.load(std::memory_order_seq_cst)) {
+      if (claimed_.compare_exchange_weak(position, position + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
+        return position;
+    }
+    return std::nullopt;
+  }
+
+  /// The releaser: every slot below `end` may be reused. Called in ring order.
+  void release(std::uint64_t end) noexcept { released_.store(end, std::memory_order_release); }
+
+  [[nodiscard]] std::uint64_t published() const noexcept { return published_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint64_t released() const noexcept { return released_.load(std::memory_order_acquire); }
+
+ private:
+  std::size_t stride_;
+  std::size_t mask_;
+  Buffer buffer_;
+  alignas(kNoSharing) std::uint64_t next_ = 0;  ///< Producer's own.
+  std::uint64_t released_seen_ = 0;             ///< Producer's own: spares it the releaser's line.
+  alignas(kNoSharing) std::atomic<std::uint64_t> published_{0};
+  alignas(kNoSharing) std::atomic<std::uint64_t> claimed_{0};
+  alignas(kNoSharing) std::atomic<std::uint64_t> released_{0};
+};
+
+}  // namespace headrace

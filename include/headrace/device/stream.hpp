@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "headrace/base/clock.hpp"
+#include "headrace/base/result.hpp"
+#include "headrace/device/device.hpp"
+
+namespace headrace {
+
+struct Kernel;
+struct LaunchShape;
+class EventRef;
+
+namespace detail {
+class StreamBackend;
+class EventBackend;
+}  // namespace detail
+
+/// One copy of many; see StreamRef::copy_many.
+struct Copy {
+  void* to;
+  const void* from;
+  std::size_t bytes;
+};
+
+enum class Priority : std::uint8_t { normal, high };
+
+struct StreamOptions {
+  Priority priority = Priority::normal;
+  /// On a CPU device: work runs in the thread that waits for the stream or for one of its events, not on the device's
+  /// worker threads, and so starts only when somebody waits. It saves two thread switches where the thread that
+  /// enqueues is the one that waits. A CUDA device runs work as it comes, with or without it.
+  bool run_in_waiter = false;
+};
+
+/// Borrowed view of a stream: work on it runs in the order in which it was enqueued, asynchronously to the caller.
+/// Enqueueing and waiting from several threads is safe; the order is then that of the calls.
+class StreamRef {
+ public:
+  StreamRef(std::nullptr_t) = delete;
+  explicit StreamRef(detail::StreamBackend& backend) noexcept : backend_(&backend) {}
+
+  [[nodiscard]] Device device() const noexcept;
+
+  /// Copies bytes between any two places that the device or the host can reach. Both must stay valid until it is done.
+  /// A pageable host side may make the call wait for the copy (as CUDA does).
+  [[nodiscard]] Status copy(void* to, const void* from, std::size_t bytes) const noexcept;
+  /// Copies many pieces at once, in any order, by the fastest way the device has. The list is read before the call
+  /// returns.
+  [[nodiscard]] Status copy_many(std::span<const Copy> copies) const noexcept;
+  /// Sets every byte of device-reachable memory.
+  [[nodiscard]] Status fill(void* to, unsigned char value, std::size_t bytes) const noexcept;
+  /// Enqueues a kernel; see launch() in kernel.hpp for the typed form.
+  [[nodiscard]] Status launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) const noexcept;
+  [[nodiscard]] Status launch_resident(const Kernel& kernel, LaunchShape shape, void* const* arguments) const noexcept;
+  /// Calls `function(argument)` on a thread of the runtime once all work before it is done. It must not call Headrace.
+  [[nodiscard]] Status call(void (*function)(void*), void* argument) const noexcept;
+  /// Marks this point of the stream in `event`.
+  [[nodiscard]] Status record(EventRef event) const noexcept;
+  /// Holds back work enqueued later until `event`, as last recorded, has happened.
+  [[nodiscard]] Status wait_for(EventRef event) const noexcept;
+
+  /// True when all work is done; an error when the device failed.
+  [[nodiscard]] Result<bool> ready() const noexcept;
+  /// Waits until all work enqueued so far is done.
+  [[nodiscard]] Status wait() const noexcept;
+
+  [[nodiscard]] detail::StreamBackend& backend() const noexcept { return *backend_; }
+
+ private:
+  friend class Stream;
+  StreamRef() noexcept = default;
+  detail::StreamBackend* backend_ = nullptr;
+};
+
+/// Owns a stream of a device. Destruction waits for the work on it.
+class Stream : public StreamRef {
+ public:
+  /// Throws DeviceError when the device refuses.
+  explicit Stream(Device device, StreamOptions options = {});
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+  ~Stream();
+
+ private:
+  std::unique_ptr<detail::StreamBackend> owned_;
+};
+
+/// Borrowed view of an event: a point in a stream.
+class EventRef {
+ public:
+  EventRef(std::nullptr_t) = delete;
+  explicit EventRef(detail::EventBackend& backend) noexcept : backend_(&backend) {}
+
+  /// True when the work before the point, as last recorded, is done. An event never recorded is ready.
+  [[nodiscard]] Result<bool> ready() const noexcept;
+  [[nodiscard]] Status wait() const noexcept;
+
+  [[nodiscard]] detail::EventBackend& backend() const noexcept { return *backend_; }
+
+ private:
+  friend class Event;
+  EventRef() noexcept = default;
+  detail::EventBackend* backend_ = nullptr;
+};
+
+enum class EventTiming : std::uint8_t { off, on };
+
+/// Owns an event of a device.
+class Event : public EventRef {
+ public:
+  /// Throws DeviceError when the device refuses.
+  explicit Event(Device device, EventTiming timing = EventTiming::off);
+  /// The same without throwing.
+  [[nodiscard]] static Result<Event> create(Device device, EventTiming timing = EventTiming::off) noexcept;
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+
+  /// Device time from `earlier` to this event. Both need EventTiming::on and must be ready; otherwise
+  /// Errc::invalid_argument.
+  [[nodiscard]] Result<Duration> since(const Event& earlier) const noexcept;
+
+ private:
+  Event() noexcept;
+  std::unique_ptr<detail::EventBackend> owned_;
+};
+
+}  // namespace headrace

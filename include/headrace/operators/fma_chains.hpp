@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+
+namespace headrace::operators {
+
+/// The arithmetic of one step. The scales are so close to 1 that after thousands of steps the end still depends on the
+/// start, and below 1 so that nothing overflows.
+struct FmaChain {
+  static constexpr float kScaleA = 1.0F - 0x1p-12F;
+  static constexpr float kShiftA = 0x1p-13F;
+  static constexpr float kScaleB = -(1.0F - 0x1p-12F);
+  static constexpr float kShiftB = 0.875F;
+
+  /// The start of a chain, in [0, 1).
+  [[nodiscard]] HEADRACE_HD static float seed(std::uint32_t word, std::uint32_t lane) {
+    return static_cast<float>((word ^ (lane * 0x9E3779B9U)) >> 8) * 0x1p-24F;
+  }
+};
+
+/// Runs the two chains of `lane_count` lanes, `step_count` steps each, and calls `done(lane, a, b)` with their ends.
+/// `word(lane)` gives the bits that start a lane. On the CPU, kLanes lanes advance together so that the compiler can
+/// use SIMD; on CUDA a thread has one lane. Bit-equal on both, because every step is one rounding.
+/// @param first, stride  which lanes the calling thread takes, in units of Group::kLanes lanes
+template <class Group, class Word, class Done>
+HEADRACE_HD void fma_chains(std::uint32_t first, std::uint32_t stride, std::uint32_t lane_count,
+                            std::uint32_t step_count, Word word, Done done) {
+  constexpr std::uint32_t kWidth = Group::kLanes;
+  for (std::uint32_t base = first * kWidth; base < lane_count; base += stride * kWidth) {
+    float a[kWidth];
+    float b[kWidth];
+    for (std::uint32_t i = 0; i < kWidth; ++i) {
+      const std::uint32_t lane = base + i < lane_count ? base + i : lane_count - 1;
+      a[i] = FmaChain::seed(word(lane), lane);
+      b[i] = 1.0F - a[i];
+    }
+    for (std::uint32_t step = 0; step < step_count; ++step) {
+      for (std::uint32_t i = 0; i < kWidth; ++i) {
+        a[i] = fmaf(a[i], FmaChain::kScaleA, FmaChain::kShiftA);
+        b[i] = fmaf(b[i], FmaChain::kScaleB, FmaChain::kShiftB);
+      }
+    }
+    for (std::uint32_t i = 0; i < kWidth && base + i < lane_count; ++i) done(base + i, a[i], b[i]);
+  }
+}
+
+}  // namespace headrace::operators

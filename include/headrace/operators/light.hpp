@@ -1,0 +1,58 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "headrace/operators/fma_chains.hpp"
+#include "headrace/serve/operator.hpp"
+
+namespace headrace::operators {
+
+struct LightOptions {
+  std::uint32_t query_bytes = 1024;  ///< A multiple of 4.
+  std::uint32_t threads = 128;       ///< Of the one block; also the number of lanes.
+  std::uint32_t steps = 64;          ///< Multiply-adds a chain; each lane has two chains.
+};
+
+/// A query so small that feeding it costs more than answering it: one block sums the query, runs two short chains of
+/// fused multiply-adds a thread, and answers with 64 bytes that depend on all of it.
+struct Light {
+  static constexpr const char* kName = "light";
+  static constexpr std::uint32_t kAnswerWords = 8;
+
+  using Query = std::uint32_t;  ///< query_bytes / 4 of them.
+  struct Answer {
+    std::uint64_t words[kAnswerWords];
+  };
+  struct State {
+    std::uint32_t query_words;
+    std::uint32_t lanes;
+    std::uint32_t steps;
+  };
+
+  template <class Group>
+  HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
+    std::uint64_t checksum = 0;
+    for (std::uint32_t i = group.rank(); i < state.query_words; i += group.size()) checksum += query[i];
+    fma_chains<Group>(
+        group.rank(), group.size(), state.lanes, state.steps,
+        [&](std::uint32_t lane) { return query[lane % state.query_words]; },
+        [&](std::uint32_t, float a, float b) { checksum += std::uint64_t{31} * bits_of(a) + bits_of(b); });
+    checksum = group.sum(checksum);
+    for (std::uint32_t i = group.rank(); i < kAnswerWords; i += group.size()) {
+      answer->words[i] = (checksum + i) * 0x9E3779B97F4A7C15ULL;
+    }
+  }
+
+  [[nodiscard]] HEADRACE_HD static std::uint32_t bits_of(float value) {
+    std::uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+  }
+};
+
+/// Throws UsageError naming the option when one is out of range.
+[[nodiscard]] serve::Operator light(const LightOptions& options = {});
+
+}  // namespace headrace::operators

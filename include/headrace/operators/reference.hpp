@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/operators/light.hpp"
+
+namespace headrace::operators {
+
+/// The numbers of seed document 000's test model, whose own are lost with its figure; these are Headrace's.
+struct ReferenceOptions {
+  std::uint32_t query_bytes = 4096;  ///< A multiple of 4.
+  std::uint32_t answer_bytes = 4096;
+  std::uint32_t blocks = 32;
+  std::uint32_t threads = 128;
+  std::uint32_t steps = 2000;  ///< Multiply-adds a chain; each thread has two chains.
+};
+
+/// A query whose main work is on the device: every thread runs two long chains of fused multiply-adds, started by a
+/// word of the query; byte j of the answer comes from thread j (modulo their number).
+struct Reference {
+  static constexpr const char* kName = "reference";
+
+  using Query = std::uint32_t;
+  using Answer = std::uint8_t;
+  struct State {
+    std::uint32_t query_words;
+    std::uint32_t answer_bytes;
+    std::uint32_t lanes;
+    std::uint32_t steps;
+  };
+
+  template <class Group>
+  HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
+    fma_chains<Group>(
+        group.thread(), group.thread_count(), state.lanes, state.steps,
+        [&](std::uint32_t lane) { return query[lane % state.query_words]; },
+        [&](std::uint32_t lane, float a, float b) {
+          const auto byte = static_cast<Answer>(Light::bits_of(a) ^ Light::bits_of(b));
+          for (std::uint32_t j = lane; j < state.answer_bytes; j += state.lanes) answer[j] = byte;
+        });
+  }
+};
+
+/// Throws UsageError naming the option when one is out of range.
+[[nodiscard]] serve::Operator reference(const ReferenceOptions& options = {});
+
+}  // namespace headrace::operators

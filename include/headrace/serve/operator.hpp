@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/kernel.hpp"
+
+namespace headrace::serve {
+
+/// An operator's state on one device: the bytes of its `State`, whose pointers lead into memory that `owner` keeps
+/// alive.
+struct LoadedState {
+  std::vector<std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+
+/// The LoadedState that holds `state`.
+template <class State>
+[[nodiscard]] LoadedState make_state(const State& state, std::shared_ptr<const void> owner = nullptr) {
+  static_assert(std::is_trivially_copyable_v<State>, "the state travels to the kernel bytewise");
+  LoadedState loaded{std::vector<std::byte>(sizeof(State)), std::move(owner)};
+  std::memcpy(loaded.bytes.data(), &state, sizeof(State));
+  return loaded;
+}
+
+/// An operator with its type erased: everything that an engine needs to answer queries with it. Made by
+/// make_operator().
+struct Operator {
+  std::string name;
+  std::size_t query_bytes = 0;
+  std::size_t answer_bytes = 0;
+  LaunchShape shape;  ///< Blocks and threads that answer one query; items stays 1.
+  Kernel kernel;
+  /// Puts the state on a device. Throws DeviceError when it does not fit.
+  std::function<LoadedState(Device)> load;
+  /// Writes query number `index` of an endless, reproducible sequence of valid queries that are all different.
+  /// Optional: load tests need it.
+  std::function<void(std::uint64_t index, std::byte* query)> sample;
+};
+
+/// The kernel body that answers item i of a launch: query at `queries + i * query_stride`, answer likewise.
+template <class Op>
+struct AnswerBody {
+  static constexpr const char* kName = Op::kName;
+
+  template <class Group>
+  HEADRACE_HD static void run(Group group, typename Op::State state, const std::byte* queries, std::byte* answers,
+                              std::uint64_t query_stride, std::uint64_t answer_stride) {
+    Op::answer(group, state, reinterpret_cast<const typename Op::Query*>(queries + group.item() * query_stride),
+               reinterpret_cast<typename Op::Answer*>(answers + group.item() * answer_stride));
+  }
+};
+
+/// Erases the type of an operator. `Op` has
+///   static constexpr const char* kName;
+///   Query, Answer    trivially copyable; arrays of them where query_bytes or answer_bytes below say so
+///   State            trivially copyable, at most 256 bytes; passed by value, pointers in it lead to device memory
+///   template <class Group> HEADRACE_HD static void answer(Group, const State&, const Query*, Answer*);
+/// `answer` is run by all threads of the group, writes the whole answer, and must give the same answer for any number
+/// of blocks and threads. Compile the call with nvcc (a .cu file) to have it on CUDA devices as well.
+template <class Op>
+[[nodiscard]] static Operator make_operator(LaunchShape shape, std::function<LoadedState(Device)> load,
+                                            std::function<void(std::uint64_t, std::byte*)> sample = {},
+                                            std::size_t query_bytes = sizeof(typename Op::Query),
+                                            std::size_t answer_bytes = sizeof(typename Op::Answer)) {
+  static_assert(std::is_trivially_copyable_v<typename Op::Query> && std::is_trivially_copyable_v<typename Op::Answer>);
+  static_assert(sizeof(typename Op::State) <= 256);
+  Operator op;
+  op.name = Op::kName;
+  op.query_bytes = query_bytes;
+  op.answer_bytes = answer_bytes;
+  op.shape = shape;
+  op.kernel =
+      make_kernel<AnswerBody<Op>, typename Op::State, const std::byte*, std::byte*, std::uint64_t, std::uint64_t>();
+  op.load = std::move(load);
+  op.sample = std::move(sample);
+  return op;
+}
+
+/// Enqueues the answering of `items` queries that lie `query_stride` bytes apart.
+[[nodiscard]] Status answer(StreamRef stream, const Operator& op, const LoadedState& state, const std::byte* queries,
+                            std::byte* answers, std::uint32_t items = 1, std::uint64_t query_stride = 0,
+                            std::uint64_t answer_stride = 0) noexcept;
+
+/// Answers one query in the calling thread, on the host. `state` must have been loaded on a CPU device.
+void answer_here(const Operator& op, const LoadedState& state, const std::byte* query, std::byte* answer) noexcept;
+
+}  // namespace headrace::serve

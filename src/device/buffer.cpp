@@ -1,0 +1,111 @@
+#include "headrace/device/buffer.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "device/backend.hpp"
+#include "headrace/base/bytes.hpp"
+
+namespace headrace {
+
+namespace {
+
+struct KindName {
+  MemoryKind kind;
+  std::string_view name;
+};
+
+constexpr std::array<KindName, 7> kKindNames{{{MemoryKind::pageable, "pageable"},
+                                              {MemoryKind::pinned, "pinned"},
+                                              {MemoryKind::mapped, "mapped"},
+                                              {MemoryKind::managed, "managed"},
+                                              {MemoryKind::device, "device"},
+                                              {MemoryKind::stream_ordered, "stream-ordered"},
+                                              {MemoryKind::pool, "pool"}}};
+
+Buffer or_throw(Result<Buffer> buffer, Device device, MemoryKind kind, std::size_t bytes) {
+  if (buffer) return *std::move(buffer);
+  throw_error(fmt::format("allocating {} of {} memory on {} ({} free)", format_bytes(bytes), to_string(kind),
+                          device.name(), format_bytes(device.memory().free_bytes)),
+              buffer.error());
+}
+
+}  // namespace
+
+std::string_view to_string(MemoryKind kind) noexcept {
+  for (const auto& entry : kKindNames) {
+    if (entry.kind == kind) return entry.name;
+  }
+  return "unknown";
+}
+
+MemoryKind parse_memory_kind(std::string_view text) {
+  std::string names;
+  for (const auto& entry : kKindNames) {
+    if (entry.name == text) return entry.kind;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+  }
+  throw UsageError(fmt::format("'{}' is not a kind of memory: {}", text, names));
+}
+
+Buffer::Buffer(Device device, MemoryKind kind, std::size_t bytes)
+    : Buffer(or_throw(allocate(device, kind, bytes), device, kind, bytes)) {}
+Buffer::Buffer(StreamRef stream, MemoryKind kind, std::size_t bytes)
+    : Buffer(or_throw(allocate(stream, kind, bytes), stream.device(), kind, bytes)) {}
+
+Result<Buffer> Buffer::allocate(Device device, MemoryKind kind, std::size_t bytes) noexcept {
+  if (kind == MemoryKind::stream_ordered) return Errc::invalid_argument;
+  Buffer buffer;
+  buffer.kind_ = kind;
+  buffer.bytes_ = bytes;
+  buffer.device_ = &device.backend();
+  if (bytes == 0) return buffer;
+  auto data = device.backend().allocate(kind, bytes, nullptr);
+  if (!data) return data.error();
+  buffer.data_ = static_cast<std::byte*>(*data);
+  return buffer;
+}
+
+Result<Buffer> Buffer::allocate(StreamRef stream, MemoryKind kind, std::size_t bytes) noexcept {
+  if (kind != MemoryKind::stream_ordered) return allocate(stream.device(), kind, bytes);
+  Buffer buffer;
+  buffer.kind_ = kind;
+  buffer.bytes_ = bytes;
+  buffer.device_ = &stream.device().backend();
+  buffer.stream_ = &stream.backend();
+  if (bytes == 0) return buffer;
+  auto data = buffer.device_->allocate(kind, bytes, buffer.stream_);
+  if (!data) return data.error();
+  buffer.data_ = static_cast<std::byte*>(*data);
+  return buffer;
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      kind_(other.kind_),
+      device_(other.device_),
+      stream_(other.stream_) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this != &other) {
+    reset();
+    data_ = std::exchange(other.data_, nullptr);
+    bytes_ = std::exchange(other.bytes_, 0);
+    kind_ = other.kind_;
+    device_ = other.device_;
+    stream_ = other.stream_;
+  }
+  return *this;
+}
+
+Buffer::~Buffer() { reset(); }
+
+void Buffer::reset() noexcept {
+  if (data_ != nullptr) device_->deallocate(kind_, data_, bytes_, stream_);
+  data_ = nullptr;
+  bytes_ = 0;
+}
+
+}  // namespace headrace

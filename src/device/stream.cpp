@@ -1,0 +1,63 @@
+#include "headrace/device/stream.hpp"
+
+#include <fmt/format.h>
+
+#include "device/backend.hpp"
+
+namespace headrace {
+
+Device StreamRef::device() const noexcept { return Device(backend_->device()); }
+Status StreamRef::copy(void* to, const void* from, std::size_t bytes) const noexcept {
+  return bytes == 0 ? Status{} : backend_->copy(to, from, bytes);
+}
+Status StreamRef::copy_many(std::span<const Copy> copies) const noexcept {
+  return copies.empty() ? Status{} : backend_->copy_many(copies);
+}
+Status StreamRef::fill(void* to, unsigned char value, std::size_t bytes) const noexcept {
+  return bytes == 0 ? Status{} : backend_->fill(to, value, bytes);
+}
+Status StreamRef::launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) const noexcept {
+  return backend_->launch(kernel, shape, arguments);
+}
+Status StreamRef::launch_resident(const Kernel& kernel, LaunchShape shape, void* const* arguments) const noexcept {
+  return backend_->launch_resident(kernel, shape, arguments);
+}
+Status StreamRef::call(void (*function)(void*), void* argument) const noexcept {
+  return backend_->call(function, argument);
+}
+Status StreamRef::record(EventRef event) const noexcept { return backend_->record(event.backend()); }
+Status StreamRef::wait_for(EventRef event) const noexcept { return backend_->wait_for(event.backend()); }
+Result<bool> StreamRef::ready() const noexcept { return backend_->ready(); }
+Status StreamRef::wait() const noexcept { return backend_->wait(); }
+
+Stream::Stream(Device device, StreamOptions options)
+    : owned_(device.backend().create_stream(options).or_throw(fmt::format("creating a stream on {}", device.name()))) {
+  backend_ = owned_.get();
+}
+Stream::Stream(Stream&& other) noexcept = default;
+Stream& Stream::operator=(Stream&& other) noexcept = default;
+Stream::~Stream() = default;
+
+Result<bool> EventRef::ready() const noexcept { return backend_->ready(); }
+Status EventRef::wait() const noexcept { return backend_->wait(); }
+
+Event::Event() noexcept = default;
+Event::Event(Device device, EventTiming timing)
+    : owned_(device.backend().create_event(timing).or_throw(fmt::format("creating an event on {}", device.name()))) {
+  backend_ = owned_.get();
+}
+Result<Event> Event::create(Device device, EventTiming timing) noexcept {
+  auto backend = device.backend().create_event(timing);
+  if (!backend) return backend.error();
+  Event event;
+  event.owned_ = *std::move(backend);
+  event.backend_ = event.owned_.get();
+  return event;
+}
+Event::Event(Event&& other) noexcept = default;
+Event& Event::operator=(Event&& other) noexcept = default;
+Event::~Event() = default;
+
+Result<Duration> Event::since(const Event& earlier) const noexcept { return backend_->since(*earlier.backend_); }
+
+}  // namespace headrace

@@ -1,0 +1,35 @@
+#include "headrace/serve/operator.hpp"
+
+#include <array>
+
+namespace headrace::serve {
+
+namespace {
+
+using Arguments = std::array<void*, 5>;
+
+Arguments pack(const LoadedState& state, const std::byte*& queries, std::byte*& answers, std::uint64_t& query_stride,
+               std::uint64_t& answer_stride) noexcept {
+  return {const_cast<std::byte*>(state.bytes.data()), static_cast<void*>(&queries), static_cast<void*>(&answers),
+          &query_stride, &answer_stride};
+}
+
+}  // namespace
+
+Status answer(StreamRef stream, const Operator& op, const LoadedState& state, const std::byte* queries,
+              std::byte* answers, std::uint32_t items, std::uint64_t query_stride,
+              std::uint64_t answer_stride) noexcept {
+  const auto arguments = pack(state, queries, answers, query_stride, answer_stride);
+  LaunchShape shape = op.shape;
+  shape.items = items;
+  return stream.launch(op.kernel, shape, arguments.data());
+}
+
+void answer_here(const Operator& op, const LoadedState& state, const std::byte* query, std::byte* answer) noexcept {
+  std::uint64_t query_stride = 0;
+  std::uint64_t answer_stride = 0;
+  const auto arguments = pack(state, query, answer, query_stride, answer_stride);
+  op.kernel.cpu(CpuGroup{}, arguments.data());
+}
+
+}  // namespace headrace::serve
