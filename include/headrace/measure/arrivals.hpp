@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headrace/base/clock.hpp"
+
+namespace headrace::measure {
+
+enum class ArrivalKind : std::uint8_t {
+  poisson,   ///< Independent arrivals: exponential gaps, from a fixed seed.
+  constant,  ///< Equal gaps.
+  trace,     ///< The times of a file.
+};
+
+[[nodiscard]] std::string_view to_string(ArrivalKind kind) noexcept;
+
+/// When queries arrive, as offsets from the start of a run. One thread at a time.
+class Arrivals {
+ public:
+  /// Throws UsageError unless `per_second` is finite and above 0.
+  [[nodiscard]] static Arrivals poisson(double per_second, std::uint64_t seed);
+  [[nodiscard]] static Arrivals constant(double per_second);
+  /// `offsets` must not be empty and must ascend from 0 or later, else UsageError; at the end it starts over.
+  [[nodiscard]] static Arrivals trace(std::vector<Duration> offsets);
+
+  /// The offset of the next arrival; never before the one before it.
+  [[nodiscard]] Duration next() noexcept;
+  /// Arrivals per second in the long run.
+  [[nodiscard]] double per_second() const noexcept { return per_second_; }
+
+ private:
+  Arrivals(ArrivalKind kind, double per_second, std::uint64_t seed);
+
+  ArrivalKind kind_;
+  double per_second_;
+  double gap_ns_;
+  double at_ns_ = 0;
+  std::mt19937_64 random_;
+  std::vector<Duration> trace_;
+  std::size_t trace_at_ = 0;
+  Duration trace_base_{};
+};
+
+/// Reads a trace: one arrival time in seconds a line, ascending; empty lines and lines that start with # are skipped.
+/// Throws SystemError when the file cannot be read, DataError naming file and line when a line is not such a number.
+[[nodiscard]] std::vector<Duration> read_trace(const std::string& path);
+
+}  // namespace headrace::measure

@@ -1,0 +1,301 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "headrace/base/error.hpp"
+#include "headrace/measure/load.hpp"
+
+namespace headrace::measure {
+
+/// What a load is put on, seen from one generator thread.
+///   submit(scheduled)  offers the next query, scheduled for that time; false when it is refused. Does not block.
+///   poll(done)         calls done(scheduled, outcome) for answers that have come back, at most kPollMax; how many.
+template <class T>
+concept LoadTarget = requires(T target, Time scheduled, void (*done)(Time, Outcome)) {
+  { target.submit(scheduled) } -> std::same_as<bool>;
+  { target.poll(done) } -> std::same_as<std::size_t>;
+};
+
+inline constexpr std::size_t kPollMax = 64;
+
+namespace detail {
+
+/// What one generator thread saw in one window.
+struct Window {
+  std::uint64_t scheduled = 0;
+  std::uint64_t right = 0;
+  Latencies latency;
+  Latencies lateness;
+};
+
+/// Time left to what is in flight once a load ends.
+inline constexpr Duration kDrainLimit = std::chrono::seconds(30);
+
+/// Binds the calling thread for as long as it runs; a refusal leaves it where it is.
+inline void bind_generator(const LoadOptions& options, std::size_t index) {
+  if (index < options.bind_to.size()) static_cast<void>(bind_this_thread(options.bind_to[index]));
+}
+
+[[noreturn]] void throw_lost(std::uint64_t in_flight, Duration waited);
+
+/// Result over the last `count` of the first `end` windows of every thread, whose length is `length`.
+[[nodiscard]] LoadResult summarise(std::span<const std::span<const Window>> threads, int end, int count,
+                                   Duration length);
+[[nodiscard]] bool stable(std::span<const std::span<const Window>> threads, int end, const LoadOptions& options);
+
+/// One generator thread's side of a load.
+template <LoadTarget Target>
+class Generator {
+ public:
+  Generator(Target& target, Arrivals arrivals, const LoadOptions& options)
+      : target_(target),
+        arrivals_(std::move(arrivals)),
+        options_(options),
+        windows_(static_cast<std::size_t>(options.windows_max)) {
+    const double seconds = std::chrono::duration<double>(options.window).count();
+    const auto expected = static_cast<std::size_t>(arrivals_.per_second() * seconds * 1.25) + 1024;
+    for (auto& window : windows_) {
+      window.latency.reserve(expected);
+      window.lateness.reserve(expected);
+    }
+  }
+
+  /// Generates from `start` until `end` is set, then waits for what is in flight.
+  void run(Time start, const std::atomic<bool>& end) {
+    first_window_ = start + options_.warm_up;
+    window_end_ = first_window_;
+    Time next = start + arrivals_.next();
+    Time now = SteadyClock::now();
+    while (!end.load(std::memory_order_relaxed)) {
+      for (std::size_t burst = 0; next <= now && burst < kPollMax; ++burst) {
+        offer(next, now);
+        next = start + arrivals_.next();
+      }
+      now = collect();
+      close_windows(now);
+    }
+    drain();
+  }
+
+  /// Waits until `window` of this thread holds all that it will.
+  void wait_closed(int window) const noexcept {
+    for (int closed = closed_.load(std::memory_order_acquire); closed <= window;
+         closed = closed_.load(std::memory_order_acquire)) {
+      closed_.wait(closed, std::memory_order_acquire);
+    }
+  }
+  /// Lets wait_closed() return for every window: the thread has ended.
+  void close_all() noexcept {
+    closed_.store(options_.windows_max + 1, std::memory_order_release);
+    closed_.notify_all();
+  }
+
+  [[nodiscard]] std::span<const Window> windows() const noexcept { return windows_; }
+  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
+  [[nodiscard]] std::uint64_t failed() const noexcept { return failed_; }
+  [[nodiscard]] std::uint64_t wrong() const noexcept { return wrong_; }
+  [[nodiscard]] std::uint64_t answered() const noexcept { return answered_; }
+
+ private:
+  void offer(Time scheduled, Time now) {
+    if (target_.submit(scheduled)) {
+      ++in_flight_;
+    } else {
+      ++refused_;
+    }
+    if (Window* window = window_at(scheduled)) {
+      ++window->scheduled;
+      window->lateness.record(now - scheduled);
+    }
+  }
+
+  /// Takes in what has come back; the time at which the client saw it.
+  Time collect() {
+    std::array<Time, kPollMax> scheduled;
+    std::size_t right = 0;
+    answered_ += target_.poll([&](Time at, Outcome outcome) {
+      --in_flight_;
+      if (outcome == Outcome::right) scheduled[right++] = at;
+      if (outcome == Outcome::wrong) ++wrong_;
+      if (outcome == Outcome::failed) ++failed_;
+    });
+    const Time now = SteadyClock::now();
+    if (Window* window = right == 0 ? nullptr : window_at(now)) {
+      window->right += right;
+      for (std::size_t i = 0; i < right; ++i) window->latency.record(now - scheduled[i]);
+    }
+    return now;
+  }
+
+  void close_windows(Time now) noexcept {
+    while (now >= window_end_ + options_.window && open_ < options_.windows_max) {
+      window_end_ += options_.window;
+      ++open_;
+      closed_.store(open_, std::memory_order_release);
+      closed_.notify_all();
+    }
+  }
+
+  void drain() {
+    const Time began = SteadyClock::now();
+    while (in_flight_ > 0) {
+      const Time now = collect();
+      if (now - began > kDrainLimit) throw_lost(in_flight_, now - began);
+    }
+  }
+
+  [[nodiscard]] Window* window_at(Time time) noexcept {
+    if (time < first_window_) return nullptr;
+    const auto index = static_cast<std::size_t>((time - first_window_) / options_.window);
+    // A window that has been closed is being read by the thread that watches the run.
+    return index < windows_.size() && index >= static_cast<std::size_t>(open_) ? &windows_[index] : nullptr;
+  }
+
+  Target& target_;
+  Arrivals arrivals_;
+  const LoadOptions& options_;
+  std::vector<Window> windows_;
+  Time first_window_{};
+  Time window_end_{};
+  int open_ = 0;
+  std::atomic<int> closed_{0};
+  std::uint64_t in_flight_ = 0;
+  std::uint64_t refused_ = 0;
+  std::uint64_t failed_ = 0;
+  std::uint64_t wrong_ = 0;
+  std::uint64_t answered_ = 0;
+};
+
+/// Arrivals for thread `index` of `count`: each gets its share of the rate, and together they are the process asked for
+/// (a sum of Poisson processes is one).
+[[nodiscard]] Arrivals share_of_arrivals(const LoadOptions& options, std::size_t index, std::size_t count);
+
+}  // namespace detail
+
+/// Throws UsageError naming the option of `options` that is out of range.
+void validate(const LoadOptions& options);
+
+/// Offers queries when they are due, whether or not earlier ones have been answered, so that a slow system cannot slow
+/// its own load. One thread a target; returns when the windows are stable or used up and everything in flight is
+/// answered. Throws Exception when queries are lost.
+template <LoadTarget Target>
+[[nodiscard]] LoadResult open_loop(std::span<Target> targets, const LoadOptions& options) {
+  validate(options);
+  using Generator = detail::Generator<Target>;
+  std::vector<std::unique_ptr<Generator>> generators;
+  std::vector<std::span<const detail::Window>> windows;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    generators.push_back(
+        std::make_unique<Generator>(targets[i], detail::share_of_arrivals(options, i, targets.size()), options));
+    windows.push_back(generators.back()->windows());
+  }
+
+  std::atomic<bool> end{false};
+  std::vector<std::exception_ptr> errors(targets.size());
+  const Time start = SteadyClock::now() + std::chrono::milliseconds(1);
+  LoadResult result;
+  {
+    std::vector<std::jthread> threads;
+    const auto run = [&](std::size_t i) {
+      detail::bind_generator(options, i);
+      try {
+        generators[i]->run(start, end);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+      generators[i]->close_all();
+    };
+    for (std::size_t i = 0; i < targets.size(); ++i) threads.emplace_back(run, i);
+
+    int done = 0;
+    bool is_stable = false;
+    bool hopeless = false;
+    while (done < options.windows_max && !is_stable && !hopeless && !options.stop.stop_requested()) {
+      for (const auto& generator : generators) generator->wait_closed(done);
+      ++done;
+      is_stable = detail::stable(windows, done, options);
+      const LoadResult last = detail::summarise(windows, done, 1, options.window);
+      hopeless = options.give_up_p99 && last.latency.p99 > *options.give_up_p99;
+      if (options.progress) options.progress(done, last.measured_per_second, last.latency.p99);
+    }
+    result = detail::summarise(windows, done, std::min(done, options.stable_windows), options.window);
+    result.stable = is_stable;
+    result.windows = done;
+    end.store(true, std::memory_order_relaxed);
+  }
+  for (const auto& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  result.interrupted = options.stop.stop_requested();
+  for (const auto& generator : generators) {
+    result.refused += generator->refused();
+    result.failed += generator->failed();
+    result.wrong += generator->wrong();
+    result.answered += generator->answered();
+  }
+  return result;
+}
+
+/// Keeps `in_flight` queries outstanding on each target for `duration`; answers per second, of all targets together.
+/// This is the system's capacity when nothing bounds latency, and where a search starts. Wrong and failed answers do
+/// not count.
+template <LoadTarget Target>
+[[nodiscard]] double closed_loop(std::span<Target> targets, std::size_t in_flight, Duration duration,
+                                 const LoadOptions& options = {}) {
+  std::atomic<std::uint64_t> total{0};
+  std::vector<std::exception_ptr> errors(targets.size());
+  const auto run = [&](std::size_t index) {
+    detail::bind_generator(options, index);
+    Target& target = targets[index];
+    const Time start = SteadyClock::now();
+    Time now = start;
+    std::uint64_t right = 0;
+    std::size_t outstanding = 0;
+    const auto collect = [&] {
+      target.poll([&](Time, Outcome outcome) {
+        --outstanding;
+        right += outcome == Outcome::right ? 1U : 0U;
+      });
+      now = SteadyClock::now();
+    };
+    while (now - start < duration && !options.stop.stop_requested()) {
+      while (outstanding < in_flight && target.submit(now)) ++outstanding;
+      collect();
+    }
+    const Time ended = now;
+    while (outstanding > 0) {
+      collect();
+      if (now - ended > detail::kDrainLimit) {
+        try {
+          detail::throw_lost(outstanding, now - ended);
+        } catch (...) {
+          errors[index] = std::current_exception();
+        }
+        return;
+      }
+    }
+    total.fetch_add(right, std::memory_order_relaxed);
+  };
+  const Time start = SteadyClock::now();
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < targets.size(); ++i) threads.emplace_back(run, i);
+  }
+  for (const auto& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  const double seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
+  return static_cast<double>(total.load(std::memory_order_relaxed)) / seconds;
+}
+
+}  // namespace headrace::measure

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "headrace/base/clock.hpp"
+#include "headrace/device/topology.hpp"
+#include "headrace/measure/arrivals.hpp"
+#include "headrace/measure/latencies.hpp"
+
+namespace headrace::measure {
+
+/// How a load is put on a system and when its figures count.
+struct LoadOptions {
+  double rate_per_second = 0;  ///< Of all generator threads together. Ignored with a trace.
+  ArrivalKind arrivals = ArrivalKind::poisson;
+  std::uint64_t seed = 1;
+  std::vector<Duration> trace;  ///< For ArrivalKind::trace: dealt out to the generator threads in turn.
+
+  Duration warm_up = std::chrono::milliseconds(50);
+  Duration window = std::chrono::milliseconds(100);
+  int stable_windows = 3;       ///< So many windows in a row ...
+  double stable_within = 0.05;  ///< ... whose measured rates differ by no more than this share of their mean ...
+  std::uint64_t samples = 0;    ///< ... and hold this many latencies together, end the run.
+  int windows_max = 12;         ///< Or this many windows do; the result then says that it is not stable.
+  std::optional<Duration> give_up_p99;  ///< End the run after a window whose p99 is above this.
+
+  std::vector<Processor> bind_to;  ///< Generator thread i is bound to bind_to[i], where there is one.
+  std::stop_token stop;            ///< Ends the run early; what is in flight is still waited for.
+  /// Called from the calling thread after each window, with what has been measured so far. Must not throw.
+  std::function<void(int window, double measured_per_second, Duration p99)> progress;
+};
+
+/// What a load did, over the windows that count.
+struct LoadResult {
+  double incoming_per_second = 0;  ///< Arrivals, whether refused or not.
+  double measured_per_second = 0;  ///< Right answers.
+  LatencySummary latency;          ///< From the scheduled arrival to when the client saw the answer.
+  Duration lateness_p99{};         ///< From the scheduled arrival to when the generator offered the query.
+  Duration lateness_max{};
+  std::uint64_t refused = 0;   ///< Offered and not admitted. Over the whole run, as are the next three.
+  std::uint64_t failed = 0;    ///< Answered with an error.
+  std::uint64_t wrong = 0;     ///< Answered, but not with the answer expected.
+  std::uint64_t answered = 0;  ///< All that came back.
+  int windows = 0;             ///< Windows run.
+  bool stable = false;
+  bool interrupted = false;
+};
+
+enum class Outcome : std::uint8_t { right, wrong, failed };
+
+/// The rule of the search: the system keeps up with what comes in, nothing fails, and p99 is within the bound.
+[[nodiscard]] bool sustains(const LoadResult& result, Duration p99_bound);
+
+/// Measured over incoming that counts as keeping up.
+inline constexpr double kKeepsUp = 0.99;
+
+}  // namespace headrace::measure

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "headrace/base/clock.hpp"
+#include "headrace/base/result.hpp"
+#include "headrace/serve/lane.hpp"
+
+namespace headrace::serve {
+
+/// Names a query of one client, in order of submission.
+using Ticket = std::uint64_t;
+
+struct SubmitOptions {
+  std::uint64_t tag = 0;  ///< Comes back with the answer.
+  Time deadline =
+      Time::max();  ///< On SteadyClock; a query not answered by then is answered with Errc::deadline_exceeded.
+};
+
+/// A query that has come back. `answer` is valid until the callback that received it returns.
+struct Completion {
+  Ticket ticket = 0;
+  std::uint64_t tag = 0;
+  Status status;                      ///< Why there is no answer, where there is none.
+  std::span<const std::byte> answer;  ///< Operator::answer_bytes bytes; meaningless unless status is ok.
+};
+
+/// A thread's own way into an engine: a lane that it shares with no other client, so that clients do not slow each
+/// other. Used by one thread at a time. Every query submitted comes back exactly once, through poll(), wait() or ask().
+class Client {
+ public:
+  Client(Client&& other) noexcept = default;
+  Client& operator=(Client&& other) noexcept;
+  /// Waits for the queries in flight, drops their answers, and gives the lane back.
+  ~Client();
+
+  /// Offers a query of Operator::query_bytes bytes, which are copied. Errc::full when Plan::slots queries are in flight
+  /// or not yet polled, Errc::stopped after Engine::stop(), Errc::invalid_argument for another size. Never blocks.
+  [[nodiscard]] Result<Ticket> submit(std::span<const std::byte> query, SubmitOptions options = {}) noexcept;
+  /// Offers `queries.size() / query_bytes` queries that lie one behind the other; how many were admitted, from the
+  /// front.
+  [[nodiscard]] Result<std::size_t> submit_many(std::span<const std::byte> queries,
+                                                SubmitOptions options = {}) noexcept;
+
+  /// Calls `done(const Completion&)` for queries that have come back, in order of submission, at most `most`; how many.
+  template <class Done>
+  std::size_t poll(Done&& done, std::size_t most = 64) noexcept(noexcept(done(std::declval<const Completion&>()))) {
+    std::size_t count = 0;
+    for (; count < most && head_done(); ++count) {
+      done(head());
+      pop();
+    }
+    return count;
+  }
+
+  /// Waits until `ticket` has come back or `limit` has passed; false when it has passed. The query is still to be
+  /// polled. Errc::invalid_argument for a ticket that was never given out; true for one already polled.
+  [[nodiscard]] Result<bool> wait(Ticket ticket, Duration limit = Duration::max()) const noexcept;
+  /// Submits one query and waits for its answer, which is copied. Only while nothing else of this client is in flight
+  /// (Errc::invalid_argument otherwise).
+  [[nodiscard]] Status ask(std::span<const std::byte> query, std::span<std::byte> answer,
+                           SubmitOptions options = {}) noexcept;
+  /// Asks for a query not to be answered. If it has not been started it comes back with Errc::cancelled.
+  void cancel(Ticket ticket) noexcept;
+
+  /// Queries submitted and not yet polled.
+  [[nodiscard]] std::size_t in_flight() const noexcept { return static_cast<std::size_t>(next_ - taken_); }
+
+ private:
+  friend class Engine;
+  explicit Client(std::shared_ptr<detail::EngineState> engine, detail::Lane& lane) noexcept;
+
+  [[nodiscard]] bool head_done() const noexcept { return taken_ < next_ && lane_->done(taken_); }
+  [[nodiscard]] Completion head() const noexcept;
+  void pop() noexcept;
+  void leave() noexcept;
+
+  std::shared_ptr<detail::EngineState> engine_;
+  detail::Lane* lane_;
+  Ticket next_;   ///< The next ticket to give out.
+  Ticket taken_;  ///< The oldest not yet polled.
+};
+
+}  // namespace headrace::serve

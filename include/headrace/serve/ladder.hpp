@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "headrace/measure/load.hpp"
+#include "headrace/serve/engine.hpp"
+#include "headrace/serve/rungs.hpp"
+
+namespace headrace::serve {
+
+/// The limits that the hardware sets for one operator, each measured alone on the same machine, in queries per second.
+struct Roofs {
+  double link_in = 0;    ///< Queries copied to the device at the bandwidth of a large copy.
+  double link_out = 0;   ///< Answers copied back likewise.
+  double compute = 0;    ///< Queries that lie on the device, answered in one saturating launch after the other.
+  double generator = 0;  ///< Arrivals that one generator thread makes against an engine that does nothing.
+  std::uint32_t generators = 1;
+
+  /// The least of them, with all generator threads counted.
+  [[nodiscard]] double lowest() const noexcept;
+  /// Which one that is: "link to device", "link to host", "compute" or "generator".
+  [[nodiscard]] std::string lowest_name() const;
+};
+
+/// Measures all roofs; about half a second.
+[[nodiscard]] Roofs measure_roofs(Device device, const Operator& op, std::uint32_t generators = 1);
+
+struct LadderOptions {
+  Duration bound = std::chrono::microseconds(500);  ///< On p99.
+  measure::ArrivalKind arrivals = measure::ArrivalKind::poisson;
+  std::uint64_t seed = 1;
+  std::vector<int> rungs;        ///< Numbers; empty means all.
+  std::uint32_t generators = 1;  ///< Generator threads, each with a client of its own.
+  std::uint32_t threads_max =
+      0;  ///< Most engine threads tried; 0 means the processors left by the generators, at least 2.
+  Duration window =
+      std::chrono::milliseconds(100);  ///< Shortest window; low rates take longer ones, for their samples.
+  double rank_tolerance = 0.002;       ///< How exactly p99 must be known; see samples_needed().
+  std::stop_token stop;                ///< Ends the climb; the rungs measured so far are returned.
+};
+
+/// One rung's figures. Without `load` there are none, and `note` says why.
+struct RungResult {
+  Rung rung;
+  Plan plan;  ///< With the thread count that did best.
+  std::optional<measure::LoadResult> load;
+  StageTimes stages;
+  std::string note;
+};
+
+struct LadderResult {
+  Roofs roofs;
+  std::vector<RungResult> rungs;
+  bool interrupted = false;
+};
+
+/// What a climb is doing, for live progress.
+struct LadderProgress {
+  int rung = 0;  ///< Number, 0 while roofs are measured.
+  std::uint32_t threads = 0;
+  double rate_per_second = 0;  ///< Incoming rate being tried; 0 while measuring capacity.
+  double measured_per_second = 0;
+  Duration p99{};
+  double best_per_second = 0;  ///< Of this rung so far.
+};
+
+/// Climbs: for each rung, finds the highest incoming rate that is sustained with p99 within the bound. Every answer of
+/// every run is compared with the host's. `progress` is called from the calling thread, `finished` after each rung.
+[[nodiscard]] LadderResult climb(Device device, const Operator& op, const LadderOptions& options,
+                                 const std::function<void(const LadderProgress&)>& progress = {},
+                                 const std::function<void(const RungResult&)>& finished = {});
+
+/// What one plan did under one load.
+struct PlanLoad {
+  measure::LoadResult load;
+  StageTimes stages;
+  Roofs roofs;
+};
+
+/// Puts one load on one plan, answers verified. Throws UsageError when the rate is beyond the generator's ceiling.
+[[nodiscard]] PlanLoad load(Device device, const Operator& op, const Plan& plan, const measure::LoadOptions& options,
+                            std::uint32_t generators = 1);
+
+}  // namespace headrace::serve

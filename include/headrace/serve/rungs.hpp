@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "headrace/serve/plan.hpp"
+
+namespace headrace::serve {
+
+/// A named plan of the ladder: what seed document 000 (Guo, GTC 2024) climbs, one technique a rung.
+struct Rung {
+  int number;                ///< From 1.
+  std::string_view id;       ///< "page-locked"; for the command line and for files.
+  std::string_view title;    ///< As in the document.
+  std::string_view removes;  ///< What costs the rung before it time, and this one does not.
+  Plan plan;                 ///< With one thread.
+  bool many_threads;         ///< Whether the number of threads is searched for.
+};
+
+/// All rungs, in order.
+[[nodiscard]] std::span<const Rung> rungs();
+/// By number or id. Throws UsageError that lists them.
+[[nodiscard]] const Rung& find_rung(std::string_view text);
+/// Where a rung is no other work than an earlier one on `device`: "same as rung 1 here: ..." with the reason; else
+/// empty.
+[[nodiscard]] std::string same_as(const Rung& rung, Device device);
+
+}  // namespace headrace::serve

@@ -1,0 +1,96 @@
+#include "headrace/measure/load.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "headrace/measure/generator.hpp"
+
+namespace headrace::measure {
+
+bool sustains(const LoadResult& result, Duration p99_bound) {
+  return result.failed == 0 && result.wrong == 0 && result.latency.count > 0 &&
+         result.measured_per_second >= kKeepsUp * result.incoming_per_second && result.latency.p99 <= p99_bound;
+}
+
+void validate(const LoadOptions& options) {
+  if (options.arrivals == ArrivalKind::trace) {
+    if (options.trace.empty()) throw UsageError("a load with trace arrivals needs a trace");
+  } else if (!(options.rate_per_second > 0)) {
+    throw UsageError(fmt::format("a rate must be above 0 queries/s, not {}", options.rate_per_second));
+  }
+  if (options.window <= Duration::zero()) throw UsageError("a window must last longer than 0 s");
+  if (options.warm_up < Duration::zero()) throw UsageError("a warm-up must not be negative");
+  if (options.stable_windows < 1 || options.windows_max < options.stable_windows) {
+    throw UsageError(fmt::format("windows: at least 1 must be stable and no more than windows_max ({}), not {}",
+                                 options.windows_max, options.stable_windows));
+  }
+}
+
+namespace detail {
+
+void throw_lost(std::uint64_t in_flight, Duration waited) {
+  throw Exception(Errc::system, fmt::format("{} queries were not answered within {:.1f} s of the end of the load",
+                                            in_flight, std::chrono::duration<double>(waited).count()));
+}
+
+Arrivals share_of_arrivals(const LoadOptions& options, std::size_t index, std::size_t count) {
+  const double rate = options.rate_per_second / static_cast<double>(count);
+  if (options.arrivals == ArrivalKind::constant) return Arrivals::constant(rate);
+  if (options.arrivals == ArrivalKind::poisson) return Arrivals::poisson(rate, options.seed + index);
+  std::vector<Duration> mine;
+  for (std::size_t i = index; i < options.trace.size(); i += count) mine.push_back(options.trace[i]);
+  if (mine.empty()) throw UsageError("a trace must hold at least one arrival for each generator thread");
+  mine.back() = options.trace.back();  // every thread starts over at the same time
+  return Arrivals::trace(std::move(mine));
+}
+
+LoadResult summarise(std::span<const std::span<const Window>> threads, int end, int count, Duration length) {
+  LoadResult result;
+  Latencies latency;
+  Latencies lateness;
+  std::uint64_t scheduled = 0;
+  std::uint64_t right = 0;
+  for (const auto& windows : threads) {
+    for (const Window& window :
+         windows.subspan(static_cast<std::size_t>(end - count), static_cast<std::size_t>(count))) {
+      latency.append(window.latency);
+      lateness.append(window.lateness);
+      scheduled += window.scheduled;
+      right += window.right;
+    }
+  }
+  const double seconds = std::chrono::duration<double>(length).count() * count;
+  if (count == 0) return result;
+  result.incoming_per_second = static_cast<double>(scheduled) / seconds;
+  result.measured_per_second = static_cast<double>(right) / seconds;
+  result.latency = latency.summary();
+  const LatencySummary late = lateness.summary();
+  result.lateness_p99 = late.p99;
+  result.lateness_max = late.max;
+  return result;
+}
+
+bool stable(std::span<const std::span<const Window>> threads, int end, const LoadOptions& options) {
+  const int count = options.stable_windows;
+  if (end < count) return false;
+  double least = 0;
+  double most = 0;
+  double total = 0;
+  std::uint64_t samples = 0;
+  for (int w = end - count; w < end; ++w) {
+    std::uint64_t right = 0;
+    for (const auto& windows : threads) right += windows[static_cast<std::size_t>(w)].right;
+    const auto rate = static_cast<double>(right);
+    least = total == 0 && w == end - count ? rate : std::min(least, rate);
+    most = std::max(most, rate);
+    total += rate;
+    samples += right;
+  }
+  const double mean = total / count;
+  return samples > 0 && samples >= options.samples && most - least <= options.stable_within * mean;
+}
+
+}  // namespace detail
+
+}  // namespace headrace::measure

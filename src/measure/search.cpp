@@ -1,0 +1,88 @@
+#include "headrace/measure/search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headrace/base/error.hpp"
+
+namespace headrace::measure {
+
+namespace {
+
+/// The state of a search: the interval between the highest good and the lowest bad rate.
+class Search {
+ public:
+  Search(const std::function<LoadResult(double)>& probe, Duration bound, const SearchOptions& options)
+      : probe_(probe), bound_(bound), options_(options) {}
+
+  SearchResult run() {
+    double rate = std::min(options_.start_per_second, options_.most_per_second);
+    while (result_.probes < options_.probes_max && !result_.interrupted && rate >= options_.least_per_second) {
+      if (good(rate)) {
+        good_rate_ = rate;
+      } else {
+        bad_rate_ = rate;
+      }
+      if (good_rate_ >= options_.most_per_second) break;
+      if (good_rate_ > 0 && bad_rate_ - good_rate_ <= options_.resolution * bad_rate_) break;
+      rate = next();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  static constexpr double kUp = 1.5;
+  static constexpr double kDown = 0.5;
+  static constexpr double kNone = -1;
+
+  [[nodiscard]] double next() const noexcept {
+    if (bad_rate_ == kNone) return std::min(good_rate_ * kUp, options_.most_per_second);
+    if (good_rate_ == 0) return bad_rate_ * kDown;
+    return (good_rate_ + bad_rate_) / 2;
+  }
+
+  /// Close enough to being sustained that a disturbance of the machine may explain it.
+  [[nodiscard]] bool near_miss(const LoadResult& load) const noexcept {
+    constexpr double kNear = 0.95;
+    return load.failed == 0 && load.wrong == 0 && load.latency.p99 <= 3 * bound_ &&
+           load.measured_per_second >= kNear * load.incoming_per_second;
+  }
+
+  bool good(double rate) {
+    constexpr int kTries = 2;
+    for (int tries = 0; tries < kTries && !result_.interrupted; ++tries) {
+      LoadResult load = probe_(rate);
+      ++result_.probes;
+      result_.interrupted = load.interrupted || options_.stop.stop_requested();
+      if (load.interrupted) return false;
+      if (sustains(load, bound_)) {
+        result_.best = std::move(load);
+        return true;
+      }
+      result_.last_failure = std::move(load);
+      if (!near_miss(result_.last_failure)) break;
+    }
+    return false;
+  }
+
+  const std::function<LoadResult(double)>& probe_;
+  Duration bound_;
+  const SearchOptions& options_;
+  SearchResult result_;
+  double good_rate_ = 0;
+  double bad_rate_ = kNone;
+};
+
+}  // namespace
+
+SearchResult search_highest_rate(const std::function<LoadResult(double)>& probe, Duration p99_bound,
+                                 const SearchOptions& options) {
+  if (!(options.start_per_second > 0)) {
+    throw UsageError(fmt::format("a search must start above 0 queries/s, not {}", options.start_per_second));
+  }
+  if (p99_bound <= Duration::zero()) throw UsageError("a latency bound must be above 0");
+  return Search(probe, p99_bound, options).run();
+}
+
+}  // namespace headrace::measure

@@ -1,0 +1,120 @@
+#include "headrace/serve/client.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "serve/engine_state.hpp"
+
+namespace headrace::serve {
+
+namespace {
+
+/// How long wait() polls before it sleeps: most answers come sooner than a thread switch takes.
+constexpr Duration kWaitSpin = std::chrono::microseconds(20);
+
+}  // namespace
+
+Client::Client(std::shared_ptr<detail::EngineState> engine, detail::Lane& lane) noexcept
+    : engine_(std::move(engine)), lane_(&lane), next_(lane.ring.published()), taken_(next_) {}
+
+Client& Client::operator=(Client&& other) noexcept {
+  if (this != &other) {
+    leave();
+    engine_ = std::move(other.engine_);
+    lane_ = other.lane_;
+    next_ = other.next_;
+    taken_ = other.taken_;
+  }
+  return *this;
+}
+
+Client::~Client() { leave(); }
+
+void Client::leave() noexcept {
+  if (!engine_) return;
+  while (in_flight() > 0) {
+    static_cast<void>(wait(taken_));
+    pop();
+  }
+  engine_->give_lane(*lane_);
+  engine_.reset();
+}
+
+Result<Ticket> Client::submit(std::span<const std::byte> query, SubmitOptions options) noexcept {
+  if (query.size() != engine_->op.query_bytes) return Errc::invalid_argument;
+  if (engine_->stopping()) return Errc::stopped;
+  if (!lane_->ring.try_reserve()) {
+    detail::add_single_writer(lane_->refused, std::uint64_t{1});
+    return Errc::full;
+  }
+  std::memcpy(lane_->query(next_), query.data(), query.size());
+  detail::SlotControl& slot = lane_->control(next_);
+  slot.tag = options.tag;
+  slot.deadline = options.deadline;
+  if (engine_->sampled(next_)) slot.submitted = SteadyClock::now();
+  lane_->ring.publish(next_ + 1);
+  engine_->published(*lane_);
+  return next_++;
+}
+
+Result<std::size_t> Client::submit_many(std::span<const std::byte> queries, SubmitOptions options) noexcept {
+  const std::size_t bytes = engine_->op.query_bytes;
+  if (queries.size() % bytes != 0) return Errc::invalid_argument;
+  std::size_t admitted = 0;
+  for (std::size_t at = 0; at < queries.size(); at += bytes, ++admitted, ++options.tag) {
+    const auto ticket = submit(queries.subspan(at, bytes), options);
+    if (ticket) continue;
+    if (admitted == 0 && ticket.error().code != Errc::full) return ticket.error();
+    break;
+  }
+  return admitted;
+}
+
+Completion Client::head() const noexcept {
+  const detail::SlotControl& slot = lane_->control(taken_);
+  return {taken_, slot.tag, slot.status, {lane_->answer(taken_), engine_->op.answer_bytes}};
+}
+
+void Client::pop() noexcept {
+  if (engine_->sampled(taken_)) {
+    const Duration notified = SteadyClock::now() - lane_->control(taken_).finished;
+    detail::add_single_writer(lane_->notify_ns, notified.count());
+    detail::add_single_writer(lane_->notify_samples, std::uint64_t{1});
+  }
+  ++taken_;
+  lane_->ring.release(taken_);
+}
+
+Result<bool> Client::wait(Ticket ticket, Duration limit) const noexcept {
+  if (ticket >= next_) return Errc::invalid_argument;
+  if (ticket < taken_) return true;
+  const Time began = SteadyClock::now();
+  const Time until = limit >= Time::max() - began ? Time::max() : began + limit;
+  while (!lane_->done(ticket)) {
+    const Time now = SteadyClock::now();
+    if (now >= until) return false;
+    if (now - began < kWaitSpin) continue;
+    return lane_->client_parking.wait_until(until, [&] { return lane_->done(ticket); });
+  }
+  return true;
+}
+
+Status Client::ask(std::span<const std::byte> query, std::span<std::byte> answer, SubmitOptions options) noexcept {
+  if (in_flight() != 0 || answer.size() != engine_->op.answer_bytes) return Errc::invalid_argument;
+  const auto ticket = submit(query, options);
+  if (!ticket) return ticket.error();
+  const auto back = wait(*ticket);
+  if (!back) return back.error();
+  const Completion done = head();
+  if (done.status) std::memcpy(answer.data(), done.answer.data(), answer.size());
+  const Status status = done.status;
+  pop();
+  return status;
+}
+
+void Client::cancel(Ticket ticket) noexcept {
+  if (ticket < taken_ || ticket >= next_) return;
+  lane_->control(ticket).cancelled.store(ticket + 1, std::memory_order_release);  // pairs with admissible()
+}
+
+}  // namespace headrace::serve

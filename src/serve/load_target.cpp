@@ -1,0 +1,37 @@
+#include "serve/load_target.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "headrace/base/error.hpp"
+
+namespace headrace::serve::detail {
+
+QuerySet::QuerySet(const Operator& op, std::uint64_t seed, std::size_t count)
+    : count_(count),
+      query_bytes_(op.query_bytes),
+      answer_bytes_(op.answer_bytes),
+      queries_(count * op.query_bytes),
+      answers_(count * op.answer_bytes) {
+  if (!op.sample)
+    throw UsageError(fmt::format("operator {} has no sample queries, so no load can be made for it", op.name));
+  const LoadedState state = op.load(Device::parse("cpu"));
+  for (std::size_t i = 0; i < count; ++i) {
+    op.sample(seed * count + i, queries_.data() + i * query_bytes_);
+    answer_here(op, state, queries_.data() + i * query_bytes_, answers_.data() + i * answer_bytes_);
+  }
+}
+
+bool QuerySet::right(std::uint64_t number, std::span<const std::byte> answer) const noexcept {
+  return std::memcmp(answers_.data() + number % count_ * answer_bytes_, answer.data(), answer_bytes_) == 0;
+}
+
+std::vector<EngineTarget> connect_targets(Engine& engine, const QuerySet& queries, std::uint32_t count) {
+  std::vector<EngineTarget> targets;
+  const bool verify = engine.plan().schedule != Schedule::none;
+  for (std::uint32_t i = 0; i < count; ++i) targets.emplace_back(engine.connect(), queries, verify);
+  return targets;
+}
+
+}  // namespace headrace::serve::detail

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "headrace/measure/generator.hpp"
+#include "headrace/serve/engine.hpp"
+
+namespace headrace::serve::detail {
+
+/// Queries of an operator with the answers that the host gives to them.
+class QuerySet {
+ public:
+  QuerySet(const Operator& op, std::uint64_t seed, std::size_t count);
+
+  [[nodiscard]] std::span<const std::byte> query(std::uint64_t number) const noexcept {
+    return std::span(queries_).subspan(number % count_ * query_bytes_, query_bytes_);
+  }
+  [[nodiscard]] bool right(std::uint64_t number, std::span<const std::byte> answer) const noexcept;
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  [[nodiscard]] const std::vector<std::byte>& queries() const noexcept { return queries_; }
+
+ private:
+  std::size_t count_;
+  std::size_t query_bytes_;
+  std::size_t answer_bytes_;
+  std::vector<std::byte> queries_;
+  std::vector<std::byte> answers_;
+};
+
+/// A client of an engine as measure's LoadTarget: query number t has ticket t, so that its answer can be checked.
+class EngineTarget {
+ public:
+  EngineTarget(Client client, const QuerySet& queries, bool verify) noexcept
+      : client_(std::move(client)), queries_(&queries), verify_(verify) {}
+
+  [[nodiscard]] bool submit(Time scheduled) noexcept {
+    const auto ticket =
+        client_.submit(queries_->query(submitted_), {.tag = static_cast<std::uint64_t>(scheduled.count())});
+    submitted_ += ticket ? 1U : 0U;
+    return ticket.ok();
+  }
+
+  template <class Done>
+  std::size_t poll(Done&& done) {
+    return client_.poll(
+        [&](const Completion& back) {
+          auto outcome = measure::Outcome::right;
+          if (!back.status) {
+            outcome = measure::Outcome::failed;
+          } else if (verify_ && !queries_->right(polled_, back.answer)) {
+            outcome = measure::Outcome::wrong;
+          }
+          ++polled_;
+          done(Time{static_cast<std::int64_t>(back.tag)}, outcome);
+        },
+        measure::kPollMax);
+  }
+
+ private:
+  Client client_;
+  const QuerySet* queries_;
+  bool verify_;
+  std::uint64_t submitted_ = 0;  ///< Answers come back in order of submission.
+  std::uint64_t polled_ = 0;
+};
+
+/// `count` targets on `engine`. Answers of an engine that does nothing are not verified.
+[[nodiscard]] std::vector<EngineTarget> connect_targets(Engine& engine, const QuerySet& queries, std::uint32_t count);
+
+}  // namespace headrace::serve::detail

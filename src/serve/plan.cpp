@@ -1,0 +1,83 @@
+#include "headrace/serve/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <span>
+#include <utility>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::serve {
+
+namespace {
+
+template <class T>
+using Names = std::span<const std::pair<T, std::string_view>>;
+
+constexpr std::array kSchedules{std::pair{Schedule::blocking, std::string_view{"blocking"}},
+                                std::pair{Schedule::none, std::string_view{"none"}}};
+constexpr std::array kAllocators{std::pair{Allocator::per_query, std::string_view{"per-query"}},
+                                 std::pair{Allocator::stream_ordered, std::string_view{"stream-ordered"}},
+                                 std::pair{Allocator::pool, std::string_view{"pool"}}};
+constexpr std::array kStreams{std::pair{Streams::shared, std::string_view{"shared"}},
+                              std::pair{Streams::per_thread, std::string_view{"per-thread"}}};
+constexpr std::array kBindings{std::pair{Binding::none, std::string_view{"none"}},
+                               std::pair{Binding::cores, std::string_view{"cores"}}};
+
+template <class T>
+std::string_view name_of(T value, Names<T> names) noexcept {
+  for (const auto& [candidate, name] : names) {
+    if (candidate == value) return name;
+  }
+  return "unknown";
+}
+
+template <class T>
+T parse(std::string_view what, std::string_view text, Names<T> names) {
+  std::string known;
+  for (const auto& [candidate, name] : names) {
+    if (name == text) return candidate;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
+  }
+  throw UsageError(fmt::format("'{}' is not a {}: {}", text, what, known));
+}
+
+void require(bool holds, const std::string& message) {
+  if (!holds) throw UsageError(fmt::format("plan: {}", message));
+}
+
+constexpr std::uint32_t kThreadsMax = 1024;
+constexpr std::uint32_t kClientsMax = 1024;
+constexpr std::uint32_t kSlotsMax = 1U << 20;
+
+}  // namespace
+
+void validate(const Plan& plan, Device device, const Operator& op) {
+  require(plan.threads >= 1 && plan.threads <= kThreadsMax,
+          fmt::format("threads must be 1 to {}, not {}", kThreadsMax, plan.threads));
+  require(plan.clients_max >= 1 && plan.clients_max <= kClientsMax,
+          fmt::format("clients_max must be 1 to {}, not {}", kClientsMax, plan.clients_max));
+  require(is_power_of_two(plan.slots) && plan.slots <= kSlotsMax,
+          fmt::format("slots must be a power of two up to {}, not {}", kSlotsMax, plan.slots));
+  require(host_accessible(plan.host_memory),
+          fmt::format("host_memory must be pageable, pinned, mapped or managed, not {}", to_string(plan.host_memory)));
+  require(plan.spin >= Duration::zero(), "spin must not be negative");
+  require(plan.host_memory != MemoryKind::managed || device.properties().managed_memory,
+          fmt::format("{} has no managed memory", device.name()));
+  require(op.query_bytes > 0 && op.answer_bytes > 0, fmt::format("operator {} has an empty query or answer", op.name));
+  require(device.kind() == DeviceKind::cpu || op.kernel.cuda != nullptr,
+          fmt::format("operator {} was compiled without nvcc and runs on CPU devices only", op.name));
+}
+
+std::string_view to_string(Schedule schedule) noexcept { return name_of<Schedule>(schedule, kSchedules); }
+std::string_view to_string(Allocator allocator) noexcept { return name_of<Allocator>(allocator, kAllocators); }
+std::string_view to_string(Streams streams) noexcept { return name_of<Streams>(streams, kStreams); }
+std::string_view to_string(Binding binding) noexcept { return name_of<Binding>(binding, kBindings); }
+Schedule parse_schedule(std::string_view text) { return parse<Schedule>("schedule", text, kSchedules); }
+Allocator parse_allocator(std::string_view text) { return parse<Allocator>("kind of allocator", text, kAllocators); }
+Streams parse_streams(std::string_view text) { return parse<Streams>("sharing of streams", text, kStreams); }
+Binding parse_binding(std::string_view text) { return parse<Binding>("binding", text, kBindings); }
+
+}  // namespace headrace::serve

@@ -1,0 +1,19 @@
+#include "headrace/device/topology.hpp"
+#include "serve/schedules/schedules.hpp"
+
+namespace headrace::serve::detail {
+
+void start_worker(EngineState& engine, std::uint32_t worker, std::function<void()> work) {
+  std::optional<Processor> processor;
+  if (engine.plan.binding == Binding::cores) {
+    const auto order = Topology::machine().by_cache_distance(engine.device.properties().numa_node);
+    processor = order[(engine.plan.first_processor + worker) % order.size()];
+  }
+  engine.workers.emplace_back([processor, work = std::move(work)] {
+    // A refusal (a container without the right) leaves the thread unbound, which is only slower.
+    if (processor) static_cast<void>(bind_this_thread(*processor));
+    work();
+  });
+}
+
+}  // namespace headrace::serve::detail
