@@ -90,12 +90,17 @@ TEST(OpenLoop, OverloadShowsInTheLatency) {
   EXPECT_FALSE(sustains(result, milliseconds(100)));
 }
 
-TEST(OpenLoop, GivesUpAtAHopelessP99) {
+TEST(OpenLoop, GivesUpOnceEnoughAnswersAreLate) {
   LoadOptions options = quick(20'000);
-  options.give_up_p99 = milliseconds(1);
-  options.windows_max = 12;
+  options.give_up_latency = milliseconds(1);
+  options.give_up_count = 20;
+  options.window = milliseconds(60'000);
   const LoadResult result = open<OneServer>({OneServer(microseconds(100))}, options);
-  EXPECT_LT(result.windows, 12);
+  EXPECT_TRUE(result.gave_up);
+  EXPECT_EQ(result.windows, 1);
+  EXPECT_GE(result.latency.count, 20U);
+  EXPECT_LT(result.latency.count, 2'000U);
+  EXPECT_FALSE(sustains(result, std::chrono::seconds(10)));
 }
 
 TEST(OpenLoop, CountsWhatIsRefused) {

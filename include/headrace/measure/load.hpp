@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -26,7 +25,8 @@ struct LoadOptions {
   double stable_within = 0.05;  ///< ... whose measured rates differ by no more than this share of their mean ...
   std::uint64_t samples = 0;    ///< ... and hold this many latencies together, end the run.
   int windows_max = 12;         ///< Or this many windows do; the result then says that it is not stable.
-  std::optional<Duration> give_up_p99{};  ///< End the run after a window whose p99 is above this.
+  Duration give_up_latency = Duration::max();  ///< End the run once ...
+  std::uint64_t give_up_count = 1;             ///< ... so many answers of one generator thread took longer than that.
 
   std::vector<Processor> bind_to{};  ///< Generator thread i is bound to bind_to[i], where there is one.
   std::stop_token stop{};            ///< Ends the run early; what is in flight is still waited for.
@@ -47,6 +47,7 @@ struct LoadResult {
   std::uint64_t answered = 0;  ///< All that came back.
   int windows = 0;             ///< Windows run.
   bool stable = false;
+  bool gave_up = false;  ///< Ended by give_up_count; the figures are those of a part of the last window.
   bool interrupted = false;
 };
 
