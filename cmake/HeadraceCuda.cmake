@@ -77,7 +77,11 @@ if(HEADRACE_CUDA_ENABLED)
     set(CMAKE_CUDA_ARCHITECTURES 90-real 80-virtual)
   endif()
   enable_language(CUDA)
-  # After enable_language(): CMake 3.25 does not know the flag yet when it tries the compiler.
+  # CMake 3.25 does not know that nvcc has C++20.
+  if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   find_package(CUDAToolkit ${HEADRACE_CUDA_VERSION_MIN} REQUIRED)
