@@ -11,7 +11,16 @@ function(headrace_find_nvcc path reason)
   set(${path} "" PARENT_SCOPE)
   set(nvcc ${CMAKE_CUDA_COMPILER})
   if(NOT nvcc)
-    find_program(HEADRACE_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+    find_program(
+      HEADRACE_NVCC
+      nvcc
+      HINTS
+      ENV CUDACXX
+      ENV CUDA_HOME
+      ENV CUDA_PATH
+      PATHS /usr/local/cuda
+      PATH_SUFFIXES bin
+    )
     mark_as_advanced(HEADRACE_NVCC)
     set(nvcc ${HEADRACE_NVCC})
   endif()
@@ -23,7 +32,11 @@ function(headrace_find_nvcc path reason)
   if(NOT text MATCHES "release ([0-9]+)\\.([0-9]+)")
     set(${reason} "${nvcc} does not tell its version" PARENT_SCOPE)
   elseif(CMAKE_MATCH_1 LESS HEADRACE_CUDA_VERSION_MIN)
-    set(${reason} "${nvcc} is CUDA ${CMAKE_MATCH_1}.${CMAKE_MATCH_2}, older than ${HEADRACE_CUDA_VERSION_MIN}" PARENT_SCOPE)
+    set(
+      ${reason}
+      "${nvcc} is CUDA ${CMAKE_MATCH_1}.${CMAKE_MATCH_2}, older than ${HEADRACE_CUDA_VERSION_MIN}"
+      PARENT_SCOPE
+    )
   else()
     set(${path} ${nvcc} PARENT_SCOPE)
   endif()

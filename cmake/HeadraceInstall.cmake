@@ -19,22 +19,15 @@ install(
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/headrace
   COMPONENT development
 )
-install(
-  EXPORT headraceTargets
-  NAMESPACE headrace::
-  DESTINATION ${config_folder}
-  COMPONENT development
-)
+install(EXPORT headraceTargets NAMESPACE headrace:: DESTINATION ${config_folder} COMPONENT development)
 
 configure_package_config_file(
-  cmake/headraceConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/headraceConfig.cmake
+  cmake/headraceConfig.cmake.in
+  ${CMAKE_CURRENT_BINARY_DIR}/headraceConfig.cmake
   INSTALL_DESTINATION ${config_folder}
 )
 # Before 1.0 a minor version may change the interface.
-write_basic_package_version_file(
-  ${CMAKE_CURRENT_BINARY_DIR}/headraceConfigVersion.cmake
-  COMPATIBILITY SameMinorVersion
-)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/headraceConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(
   FILES ${CMAKE_CURRENT_BINARY_DIR}/headraceConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/headraceConfigVersion.cmake
   DESTINATION ${config_folder}

@@ -1,4 +1,3 @@
-#include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -61,7 +60,9 @@ void bind_device(nb::module_& module) {
       .def_prop_ro("name", &Device::name, "\"cuda:0\"; parse() takes it back.")
       .def_prop_ro("properties", &Device::properties, nb::rv_policy::reference)
       .def("memory", &Device::memory, "Memory at this moment.")
-      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def(
+          "__eq__", [](Device a, Device b) { return a == b; }, nb::is_operator(),
+          nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](Device device) { return std::hash<std::string>{}(device.name()); })
       .def("__repr__", [](Device device) { return "headrace.Device.parse('" + device.name() + "')"; });
 }

@@ -5,7 +5,8 @@
 'cpu:0'
 """
 
-from headrace._core import Device, DeviceKind, DeviceProperties, MemoryInfo, __version__, built_with_cuda
+from headrace._core import Device, DeviceKind, DeviceProperties, MemoryInfo, built_with_cuda
+from headrace._core import version as __version__
 from headrace.errors import DataError, DeviceError, Errc, Error, SystemError, UsageError  # noqa: A004
 
 __all__ = [

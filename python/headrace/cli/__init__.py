@@ -4,9 +4,9 @@ import typer
 
 from headrace import __version__
 from headrace.cli import devices
-from headrace.cli.errors import guarded
+from headrace.cli.errors import STATUS_USAGE, guarded, report
 
-app = typer.Typer(name="headrace", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(name="headrace", invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False)
 
 app.command("devices")(devices.devices)
 
@@ -19,7 +19,8 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def headrace(
-    version: bool = typer.Option(
+    context: typer.Context,
+    _version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
@@ -27,6 +28,9 @@ def headrace(
 
     Example: headrace devices
     """
+    if context.invoked_subcommand is None:
+        report("no verb given; 'headrace --help' lists them")
+        raise typer.Exit(STATUS_USAGE)
 
 
 def main() -> int:

@@ -30,12 +30,10 @@ def guarded(app: typer.Typer, arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return STATUS_INTERRUPTED
+    except typer.Abort:
+        return STATUS_INTERRUPTED
     except typer.TyperException as error:
-        # Everything wrong with the options; asking for nothing prints the help, which is no error to explain.
-        show = getattr(error, "format_message", None)
-        message = show() if show is not None else str(error)
-        if message:
-            report(message)
+        report(error.format_message())
         return STATUS_USAGE
     except BrokenPipeError:
         _silence_stdout()
