@@ -42,9 +42,15 @@ __device__ uint4 cut(const uint4& low, const uint4& high, std::uint32_t shift) {
           __funnelshift_r(word[Skip + 3], word[Skip + 4], shift)};
 }
 
-__device__ uint4 shuffle(const uint4& value, std::uint32_t source) {
-  return {__shfl_sync(kAllLanes, value.x, source), __shfl_sync(kAllLanes, value.y, source),
-          __shfl_sync(kAllLanes, value.z, source), __shfl_sync(kAllLanes, value.w, source)};
+/// What the next lane holds; lane 31 gets what lane 0 passes as `wrapped`. Words are chosen one by one: choosing
+/// between whole vectors would put them in local memory.
+__device__ uint4 from_next_lane(uint4 own, uint4 wrapped, std::uint32_t lane) {
+  const bool first = lane == 0;
+  const std::uint32_t source = (lane + 1) % kWarp;
+  return {__shfl_sync(kAllLanes, first ? wrapped.x : own.x, source),
+          __shfl_sync(kAllLanes, first ? wrapped.y : own.y, source),
+          __shfl_sync(kAllLanes, first ? wrapped.z : own.z, source),
+          __shfl_sync(kAllLanes, first ? wrapped.w : own.w, source)};
 }
 
 /// The target is 16-byte aligned; the source starts `Skip` words and `shift` bits into the aligned vector `from[0]`.
@@ -64,7 +70,7 @@ __device__ void copy_shifted(uint4* to, const uint4* from, std::uint32_t count, 
     if (lane == 0 && after <= count) value[kInFlight] = __ldcs(from + after);
 #pragma unroll
     for (std::uint32_t k = 0; k < kInFlight; ++k) {
-      const uint4 next = shuffle(lane == 0 ? value[k + 1] : value[k], (lane + 1) % kWarp);
+      const uint4 next = from_next_lane(value[k], value[k + 1], lane);
       const std::uint32_t i = base + k * kWarp + lane;
       if (i < count) to[i] = cut<Skip>(value[k], next, shift);
     }

@@ -25,10 +25,13 @@ Reach::Range Reach::ask(std::uintptr_t address) const noexcept {
   CUdeviceptr device_pointer = 0;
   CUdeviceptr start = 0;
   std::size_t bytes = 0;
-  std::array<CUpointer_attribute, 6> attributes{
+  CUcontext context = nullptr;
+  CUmemoryPool pool = nullptr;
+  std::array<CUpointer_attribute, 8> attributes{
       CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_IS_MANAGED,       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-      CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-  std::array<void*, 6> values{&memory_type, &managed, &ordinal, &device_pointer, &start, &bytes};
+      CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+      CU_POINTER_ATTRIBUTE_CONTEXT,        CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
+  std::array<void*, 8> values{&memory_type, &managed, &ordinal, &device_pointer, &start, &bytes, &context, &pool};
   const auto query = [&] {
     return driver().pointer_get_attributes(attributes.size(), attributes.data(), values.data(), address);
   };
@@ -39,6 +42,9 @@ Reach::Range Reach::ask(std::uintptr_t address) const noexcept {
     status = query();
   }
   if (status != CUDA_SUCCESS || memory_type == 0) return {};
+  // Mapped virtual memory belongs to no context; its range is what was reserved, and parts of that may be unmapped or
+  // closed to this device. A kernel that touched them would end the process's use of CUDA.
+  if (context == nullptr && pool == nullptr) return {};
   const bool here = memory_type == CU_MEMORYTYPE_HOST || ordinal == ordinal_ || managed != 0;
   Range range{address, address + 1, here && device_pointer == address};
   if (start != 0 && start <= address && address - start < bytes) range = {start, start + bytes, range.reachable};
