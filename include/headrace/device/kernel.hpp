@@ -34,6 +34,7 @@ struct Kernel {
 };
 
 /// How many threads run a kernel: `items` independent pieces of work, each by `blocks` blocks of `threads` threads.
+/// A CUDA device takes at most 65,535 items a launch and refuses more (Errc::invalid_argument).
 /// A CPU device runs each item with one thread, whatever the shape says; a resident launch there has one thread a
 /// block.
 struct LaunchShape {
