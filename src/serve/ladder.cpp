@@ -113,36 +113,41 @@ class Climber {
     return measure::closed_loop<detail::EngineTarget>(targets, in_flight, options_.window, load);
   }
 
+  /// Searches with few samples a rate, then confirms what was found with all that p99 needs, stepping down until it
+  /// holds.
   void try_plan(const Candidate& candidate, RungResult& result) {
+    if (candidate.capacity <= 0) return;
     Engine engine(device_, op_, candidate.plan);
     auto targets = detail::connect_targets(engine, queries_, options_.generators);
-    const double most = roofs_.generator * options_.generators;
-    StageTimes stages;
-    StageTimes best_stages;
-    double best = result.load ? result.load->measured_per_second : 0;
+    constexpr double kCoarse = 2.5;
     const auto probe = [&](double rate) {
-      const StageTimes before = engine.statistics().stages;
-      measure::LoadResult load = run(candidate.plan, targets, rate);
-      stages = between(before, engine.statistics().stages);
-      if (measure::sustains(load, options_.bound) && load.measured_per_second > best) {
-        best = load.measured_per_second;
-        best_stages = stages;
-        progress_.best_per_second = best;
-      }
-      return load;
+      return run(candidate.plan, targets, rate, kCoarse * options_.rank_tolerance);
     };
-    if (candidate.capacity <= 0) return;
+    const double least = std::max(1.0, candidate.capacity / 32);
     const auto found = measure::search_highest_rate(probe, options_.bound,
                                                     {.start_per_second = 0.7 * candidate.capacity,
-                                                     .most_per_second = most,
-                                                     .least_per_second = std::max(1.0, candidate.capacity / 32),
+                                                     .most_per_second = roofs_.generator * options_.generators,
+                                                     .least_per_second = least,
                                                      .stop = options_.stop});
-    if (found.best && (!result.load || found.best->measured_per_second > result.load->measured_per_second)) {
-      result.load = found.best;
-      result.plan = candidate.plan;
-      result.stages = best_stages;
-    }
     describe_failure(found.last_failure);
+    double rate = found.best ? found.best->incoming_per_second : 0;
+    constexpr double kStep = 0.95;
+    for (; rate >= least && !stopped(); rate *= kStep) {
+      const StageTimes before = engine.statistics().stages;
+      measure::LoadResult load = run(candidate.plan, targets, rate, options_.rank_tolerance);
+      if (load.interrupted) return;
+      if (!measure::sustains(load, options_.bound)) {
+        describe_failure(load);
+        continue;
+      }
+      if (!result.load || load.measured_per_second > result.load->measured_per_second) {
+        result.stages = between(before, engine.statistics().stages);
+        result.plan = candidate.plan;
+        result.load = std::move(load);
+        progress_.best_per_second = result.load->measured_per_second;
+      }
+      return;
+    }
   }
 
   void describe_failure(const measure::LoadResult& failure) {
@@ -157,12 +162,13 @@ class Climber {
     }
   }
 
-  measure::LoadResult run(const Plan& plan, std::vector<detail::EngineTarget>& targets, double rate) {
+  measure::LoadResult run(const Plan& plan, std::vector<detail::EngineTarget>& targets, double rate,
+                          double rank_tolerance) {
     measure::LoadOptions load;
     load.rate_per_second = rate;
     load.arrivals = options_.arrivals;
     load.seed = options_.seed;
-    load.samples = measure::samples_needed(kPercentile, options_.rank_tolerance);
+    load.samples = measure::samples_needed(kPercentile, rank_tolerance);
     const double seconds = static_cast<double>(load.samples) / (rate * load.stable_windows) * 1.05;
     load.window = std::max(options_.window, Duration{static_cast<std::int64_t>(seconds * 1e9)});
     load.windows_max = 2 * load.stable_windows;

@@ -27,9 +27,9 @@ namespace headrace {
 ///   kLanes                   consecutive indices that one thread should take at once (SIMD on the CPU, 1 on CUDA)
 ///   sync()                   barrier over the block; memory written before is visible after
 ///   sum(v), sum_before(v, total), broadcast(v)   over the threads of the block; every thread must call
-///   shared<T>()              one T for the block, contents undefined at first; every call with the same T gives the same
-///   load(word), store(word, v)                   acquire and release at system scope, for words shared with the host
-///   relax()                  called in every iteration of a loop that polls
+///   shared<T>()              one T for the block, contents undefined at first; every call with the same T gives the
+///   same load(word), store(word, v)                   acquire and release at system scope, for words shared with the
+///   host relax()                  called in every iteration of a loop that polls
 ///
 /// On the CPU a block is one thread, so sync() is nothing and the reductions are the identity.
 class CpuGroup {
