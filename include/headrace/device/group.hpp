@@ -17,6 +17,17 @@
 
 namespace headrace {
 
+namespace detail {
+
+/// One T for each host thread. A function of its own, because nvcc allows no thread_local where it may see device code.
+template <class T>
+[[nodiscard]] T& thread_storage() noexcept {
+  static thread_local T storage;
+  return storage;
+}
+
+}  // namespace detail
+
 /// What a kernel sees of the threads that run it. Kernel logic is a template over this interface, so that one
 /// function runs on either device:
 ///
@@ -74,8 +85,7 @@ class CpuGroup {
   template <class T>
   [[nodiscard]] HEADRACE_HD static T& shared() noexcept {
     static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_default_constructible_v<T>);
-    static thread_local T storage;
-    return storage;
+    return detail::thread_storage<T>();
   }
 
   HEADRACE_HOST_BODY
