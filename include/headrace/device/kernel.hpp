@@ -73,6 +73,7 @@ template <class Body, class... Arguments>
   static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");
   static_assert(sizeof...(Arguments) <= kKernelArgumentsMax);
   static_assert((std::size_t{0} + ... + sizeof(Arguments)) <= kKernelArgumentBytesMax);
+  static_assert(((alignof(Arguments) <= 64) && ...), "arguments are kept at 64-byte alignment at most");
   Kernel kernel;
   kernel.name = Body::kName;
   kernel.cpu = &detail::cpu_entry<Body, Arguments...>;
