@@ -155,6 +155,9 @@ class Climber {
       last_failure_ = fmt::format(": {} wrong answers", failure.wrong);
     } else if (failure.failed > 0) {
       last_failure_ = fmt::format(": {} queries failed", failure.failed);
+    } else if (failure.latency.count > 0 && failure.latency.p99 <= options_.bound) {
+      last_failure_ = fmt::format(": {:.0f} of {:.0f} queries/s were answered", failure.measured_per_second,
+                                  failure.incoming_per_second);
     } else if (failure.latency.count > 0) {
       last_failure_ = fmt::format(": p99 was {:.3g} ms at {:.0f} queries/s",
                                   std::chrono::duration<double, std::milli>(failure.latency.p99).count(),

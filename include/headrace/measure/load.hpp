@@ -46,6 +46,7 @@ struct LoadResult {
   std::uint64_t failed = 0;    ///< Answered with an error.
   std::uint64_t wrong = 0;     ///< Answered, but not with the answer expected.
   std::uint64_t answered = 0;  ///< All that came back.
+  Duration measured_for{};     ///< Length of the windows that count.
   int windows = 0;             ///< Windows run.
   bool stable = false;
   bool gave_up = false;  ///< Ended by give_up_count; the figures are those of a part of the last window.
@@ -54,7 +55,9 @@ struct LoadResult {
 
 enum class Outcome : std::uint8_t { right, wrong, failed };
 
-/// The rule of the search: the system keeps up with what comes in, nothing fails, and p99 is within the bound.
+/// The rule of the search: the system keeps up with what comes in, nothing fails, and p99 is within the bound. Keeping
+/// up means that kKeepsUp of what arrived in the windows was answered in them, but for a chance difference of what is
+/// in flight at their ends.
 [[nodiscard]] bool sustains(const LoadResult& result, Duration p99_bound);
 
 /// Measured over incoming that counts as keeping up.
