@@ -177,8 +177,9 @@ class Climber {
     load.windows_max = 2 * load.stable_windows;
     // Twice as many as a percentile of 99% leaves room for, each twice as late as it allows.
     load.give_up_latency = 2 * options_.bound;
-    load.give_up_count =
-        static_cast<std::uint64_t>(2 * (1 - kPercentile) * static_cast<double>(load.samples)) / options_.generators;
+    constexpr double kFewest = 10;
+    const double most_late = std::max(kFewest, 2 * (1 - kPercentile) * static_cast<double>(load.samples));
+    load.give_up_count = static_cast<std::uint64_t>(most_late) / options_.generators + 1;
     load.bind_to = generator_processors(device_, plan, options_.generators);
     load.stop = options_.stop;
     load.progress = [&](int, double measured, Duration p99) {
