@@ -62,7 +62,7 @@ class Climber {
  private:
   struct Candidate {
     Plan plan;
-    double capacity;
+    double capacity = 0;
   };
 
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
@@ -130,23 +130,28 @@ class Climber {
                                                      .least_per_second = least,
                                                      .stop = options_.stop});
     describe_failure(found.last_failure);
-    double rate = found.best ? found.best->incoming_per_second : 0;
+    if (found.best) confirm(candidate.plan, engine, targets, *found.best, least, result);
+  }
+
+  /// Measures at the rate of `found` with all samples, and at lower ones until one is sustained; keeps it if it is the
+  /// rung's best.
+  void confirm(const Plan& plan, const Engine& engine, std::vector<detail::EngineTarget>& targets,
+               const measure::LoadResult& found, double least, RungResult& result) {
     constexpr double kStep = 0.95;
-    for (; rate >= least && !stopped(); rate *= kStep) {
+    double rate = found.incoming_per_second;
+    while (rate >= least && !stopped()) {
       const StageTimes before = engine.statistics().stages;
-      measure::LoadResult load = run(candidate.plan, targets, rate, options_.rank_tolerance);
-      if (load.interrupted) return;
-      if (!measure::sustains(load, options_.bound)) {
-        describe_failure(load);
-        continue;
-      }
-      if (!result.load || load.measured_per_second > result.load->measured_per_second) {
+      const measure::LoadResult load = run(plan, targets, rate, options_.rank_tolerance);
+      if (measure::sustains(load, options_.bound)) {
+        if (result.load && result.load->measured_per_second >= load.measured_per_second) return;
         result.stages = between(before, engine.statistics().stages);
-        result.plan = candidate.plan;
-        result.load = std::move(load);
-        progress_.best_per_second = result.load->measured_per_second;
+        result.plan = plan;
+        result.load = load;
+        progress_.best_per_second = load.measured_per_second;
+        return;
       }
-      return;
+      describe_failure(load);
+      rate *= kStep;
     }
   }
 
