@@ -122,11 +122,10 @@ class Generator {
 
   /// Takes in what has come back; the time at which the client saw it.
   Time collect() {
-    std::array<Time, kPollMax> scheduled{};
     std::size_t right = 0;
     answered_ += target_.poll([&](Time at, Outcome outcome) {
       --in_flight_;
-      if (outcome == Outcome::right) scheduled[right++] = at;
+      if (outcome == Outcome::right) back_[right++] = at;
       if (outcome == Outcome::wrong) ++wrong_;
       if (outcome == Outcome::failed) ++failed_;
     });
@@ -134,8 +133,8 @@ class Generator {
     if (Window* window = right == 0 ? nullptr : window_at(now)) {
       window->right += right;
       for (std::size_t i = 0; i < right; ++i) {
-        window->latency.record(now - scheduled[i]);
-        late_ += now - scheduled[i] > options_.give_up_latency ? 1U : 0U;
+        window->latency.record(now - back_[i]);
+        late_ += now - back_[i] > options_.give_up_latency ? 1U : 0U;
       }
       if (late_ >= options_.give_up_count) give_up();
     }
@@ -176,6 +175,7 @@ class Generator {
   Arrivals arrivals_;
   const LoadOptions& options_;
   std::vector<Window> windows_;
+  std::array<Time, kPollMax> back_{};  ///< Scheduled times of what one poll brought back.
   Time first_window_{};
   Time window_end_{};
   int open_ = 0;
