@@ -1,6 +1,6 @@
-#include <set>
-
+#include "headrace/device/mailbox.hpp"
 #include "tests/contract/devices.hpp"
+#include "tests/contract/kernels.hpp"
 
 /// What only a CPU device promises of its streams: which thread runs what, and who goes first.
 namespace headrace::testing {
@@ -152,6 +152,60 @@ TEST(CpuStreamTest, ChainOfRunInWaiterStreamsRunsInTheLastWaiter) {
   EXPECT_FALSE(notes[0].ran);
   ASSERT_OK(events.back().wait());
   for (const Note& note : notes) EXPECT_EQ(note.ran_on, std::this_thread::get_id());
+}
+
+TEST(CpuStreamTest, WorkersRunAChainOfRunInWaiterStreamsForAnOrdinaryOne) {
+  const Device device = Device::parse("cpu");
+  constexpr std::size_t kLength = 50;
+  std::vector<Stream> chain;
+  std::vector<Note> notes(kLength + 1);
+  std::vector<Event> events;
+  for (std::size_t i = 0; i < kLength; ++i) {
+    chain.emplace_back(device, StreamOptions{.run_in_waiter = true});
+    events.emplace_back(device);
+    if (i > 0) {
+      ASSERT_OK(chain[i].wait_for(events[i - 1]));
+    }
+    ASSERT_OK(chain[i].call(&Note::write, &notes[i]));
+    ASSERT_OK(chain[i].record(events[i]));
+  }
+  Stream ordinary(device);
+  ASSERT_OK(ordinary.wait_for(events.back()));
+  ASSERT_OK(ordinary.call(&Note::write, &notes.back()));
+  ASSERT_TRUE(eventually([&] { return notes.back().ran.load(); }));
+  for (const Note& note : notes) EXPECT_NE(note.ran_on, std::this_thread::get_id());
+}
+
+TEST(CpuStreamTest, ResidentKernelOnARunInWaiterStream) {
+  const Device device = Device::parse("cpu");
+  Mailbox boxes(device, 2, 16, 16);
+  Stream lazy(device, {.run_in_waiter = true});
+  Note after;
+  ASSERT_OK(launch_resident(lazy, echo_kernel(), {.blocks = 2}, boxes.view(), 4U));
+  ASSERT_OK(lazy.call(&Note::write, &after));
+  boxes.post(1);
+  EXPECT_FALSE(*lazy.ready()) << "ready() starts the kernel, which stays";
+  EXPECT_TRUE(eventually([&] { return boxes.ready(1); }));
+  EXPECT_FALSE(after.ran);
+  boxes.stop();
+  ASSERT_OK(lazy.wait());
+  EXPECT_EQ(after.ran_on, std::this_thread::get_id());
+}
+
+TEST(CpuStreamTest, ResidentKernelsHoldNoWorker) {
+  const Device device = Device::parse("cpu:5");
+  Mailbox boxes(device, 1, 16, 16);
+  std::vector<Stream> streams;
+  for (int i = 0; i < 3 * worker_count(device); ++i) {
+    streams.emplace_back(device);
+    ASSERT_OK(launch_resident(streams.back(), echo_kernel(), {.blocks = 1}, boxes.view(), 4U));
+  }
+  Stream free(device);
+  Note note;
+  ASSERT_OK(free.call(&Note::write, &note));
+  EXPECT_OK(free.wait());
+  EXPECT_TRUE(note.ran);
+  boxes.stop();
 }
 
 TEST(CpuStreamTest, RunInWaiterWaitsForAnOrdinaryStream) {
