@@ -2,6 +2,7 @@
 #include <functional>
 #include <optional>
 
+#include "device/cpu/properties.hpp"
 #include "device/cpu/testing.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
@@ -80,14 +81,14 @@ TEST(CpuMemoryTest, HostMemoryBeyondTheMachineIsRefused) {
 
 TEST(CpuMemoryTest, BadSettingNamesTheVariable) {
   for (const char* value : {"lots", "0", "-5MiB"}) {
+    const CpuMemorySetting setting(value);
     try {
-      static_cast<void>(device_with_memory("cpu:43", value));
+      static_cast<void>(detail::cpu_memory_budget());
       FAIL() << value << " must be refused";
     } catch (const UsageError& error) {
       EXPECT_THAT(error.what(), ::testing::HasSubstr("HEADRACE_CPU_MEMORY"));
     }
   }
-  EXPECT_EQ(device_with_memory("cpu:43", "64MiB").memory().total_bytes, 64 * kMiB) << "and may be put right";
 }
 
 /// Runs `body`, which gives the first error it meets, with its allocations failed one after the other, until it makes

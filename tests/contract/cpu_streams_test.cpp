@@ -1,4 +1,10 @@
+#include <sched.h>
+
+#include <filesystem>
+#include <fstream>
+
 #include "headrace/device/mailbox.hpp"
+#include "headrace/device/topology.hpp"
 #include "tests/contract/devices.hpp"
 #include "tests/contract/kernels.hpp"
 
@@ -24,6 +30,17 @@ struct Letter {
     letter->text->push_back(letter->letter);
   }
 };
+
+/// Threads of this process with that name.
+int threads_named(const std::string& name) {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream comm(task.path() / "comm");
+    std::string found;
+    if (std::getline(comm, found) && found == name) ++count;
+  }
+  return count;
+}
 
 int worker_count(Device device) {
   const auto& properties = device.properties();
@@ -247,6 +264,42 @@ TEST(CpuStreamTest, TwoThreadsWaitOnOneRunInWaiterStream) {
   late.join();
   EXPECT_EQ(a.ran_on, early_id);
   EXPECT_EQ(b.ran_on, late_id);
+}
+
+TEST(CpuStreamTest, ThreadsLeaveAfterTheLastStream) {
+  const Device device = Device::parse("cpu:5");
+  {
+    Mailbox boxes(device, 3, 16, 16);
+    Stream first(device);
+    Stream second(device);
+    EXPECT_GE(threads_named("headrace-worker"), 1);
+    ASSERT_OK(launch_resident(first, echo_kernel(), {.blocks = 3}, boxes.view(), 4U));
+    EXPECT_TRUE(eventually([] { return threads_named("headrace-block") == 3; }));
+    boxes.stop();
+  }
+  EXPECT_EQ(threads_named("headrace-block"), 0);
+  EXPECT_TRUE(eventually([] { return threads_named("headrace-worker") == 0; }));
+  Stream again(device);
+  Note note;
+  ASSERT_OK(again.call(&Note::write, &note));
+  ASSERT_OK(again.wait());
+  EXPECT_TRUE(note.ran);
+}
+
+TEST(CpuStreamTest, WorkersIgnoreTheBindingOfTheThreadThatStartsThem) {
+  const auto processors = Topology::machine().processors();
+  if (processors.size() < 2) GTEST_SKIP() << "needs two processors";
+  const Device device = Device::parse("cpu:6");
+  std::thread([&] {
+    ASSERT_OK(bind_this_thread(processors.front()));
+    cpu_set_t seen;
+    CPU_ZERO(&seen);
+    Stream stream(device);
+    ASSERT_OK(
+        stream.call([](void* set) { sched_getaffinity(0, sizeof(cpu_set_t), static_cast<cpu_set_t*>(set)); }, &seen));
+    ASSERT_OK(stream.wait());
+    EXPECT_EQ(static_cast<std::size_t>(CPU_COUNT(&seen)), processors.size());
+  }).join();
 }
 
 TEST(CpuStreamTest, EventsCrossDevices) {

@@ -26,7 +26,7 @@ struct Counter {
 };
 
 TEST_P(DeviceStressTest, EventsOrderHopsBetweenStreams) {
-  constexpr int kHops = 400;
+  constexpr int kHops = 5000;
   in_threads([&](int thread) {
     std::mt19937 random(static_cast<unsigned>(thread));
     std::vector<Stream> streams;
@@ -60,7 +60,7 @@ TEST_P(DeviceStressTest, EventsOrderHopsBetweenStreams) {
 
 TEST_P(DeviceStressTest, StreamsComeAndGo) {
   in_threads([&](int thread) {
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < 500; ++i) {
       const auto bytes = random_bytes(777, static_cast<std::uint64_t>(thread * 100 + i));
       const Buffer source = pinned(device(), bytes);
       Buffer back(device(), MemoryKind::pinned, bytes.size());
@@ -82,7 +82,7 @@ TEST_P(DeviceStressTest, ThreadsShareOneStreamAndOneEvent) {
     Event event(device());
     Counter counter;
     in_threads([&](int thread) {
-      for (int i = 0; i < 300; ++i) {
+      for (int i = 0; i < 4000; ++i) {
         ASSERT_OK(stream.call(&Counter::add, &counter));
         ASSERT_OK(stream.record(event));
         if (i % 5 == thread) {
@@ -97,13 +97,13 @@ TEST_P(DeviceStressTest, ThreadsShareOneStreamAndOneEvent) {
       }
     });
     ASSERT_OK(stream.wait());
-    EXPECT_EQ(counter.value, static_cast<std::uint64_t>(kThreads) * 300);
+    EXPECT_EQ(counter.value, static_cast<std::uint64_t>(kThreads) * 4000);
   }
 }
 
 TEST_P(DeviceStressTest, CopyBatchesOnOneDevice) {
   in_threads([&](int thread) {
-    constexpr std::size_t kBytes = 20000;
+    constexpr std::size_t kBytes = 400000;
     const auto bytes = random_bytes(kBytes, static_cast<std::uint64_t>(thread));
     Stream stream(device(), {.run_in_waiter = thread % 2 == 1});
     Buffer target(device(), MemoryKind::device, kBytes);
@@ -122,7 +122,7 @@ TEST_P(DeviceStressTest, CopyBatchesOnOneDevice) {
 
 TEST_P(DeviceStressTest, QueriesThroughRingAndPool) {
   // Producers take slots of a pool, a ring carries their numbers, and the consumers give them back.
-  constexpr std::uint64_t kCount = 30000;
+  constexpr std::uint64_t kCount = 150000;
   Pool pool(device(), MemoryKind::pinned, sizeof(std::uint64_t), 32);
   Ring ring(device(), MemoryKind::pinned, sizeof(std::uint64_t), 64);
   std::atomic<std::uint64_t> received{0};
@@ -166,7 +166,7 @@ TEST_P(DeviceStressTest, PooledMemoryIsNobodyElses) {
   in_threads([&](int thread) {
     Stream stream(device(), {.run_in_waiter = true});
     std::mt19937 random(static_cast<unsigned>(thread));
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 4000; ++i) {
       const std::size_t bytes = 1 + random() % 3000;
       Buffer block(device(), MemoryKind::pool, bytes);
       Buffer back(device(), MemoryKind::pinned, bytes);

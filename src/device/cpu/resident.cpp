@@ -1,5 +1,7 @@
 #include "device/cpu/resident.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -73,6 +75,7 @@ void ResidentLaunch::start() noexcept {
 
 void ResidentLaunch::run(std::uint32_t index) noexcept {
   static_cast<void>(unbind_this_thread());
+  pthread_setname_np(pthread_self(), "headrace-block");
   go_.wait(kWait, std::memory_order_acquire);
   if (go_.load(std::memory_order_acquire) == kLeave) return;
   std::array<void*, kKernelArgumentsMax> arguments{};
