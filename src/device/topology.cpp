@@ -199,6 +199,7 @@ std::vector<Processor> Topology::by_cache_distance(std::optional<int> numa_node)
   }
   std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; });
   std::vector<Processor> sorted;
+  sorted.reserve(ranked.size());
   for (const Ranked& entry : ranked) sorted.push_back(entry.processor);
   return sorted;
 }

@@ -1,6 +1,12 @@
-#include <set>
+#include <sched.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "headrace/device/mailbox.hpp"
+#include "headrace/device/topology.hpp"
 #include "tests/contract/devices.hpp"
+#include "tests/contract/kernels.hpp"
 
 /// What only a CPU device promises of its streams: which thread runs what, and who goes first.
 namespace headrace::testing {
@@ -24,6 +30,17 @@ struct Letter {
     letter->text->push_back(letter->letter);
   }
 };
+
+/// Threads of this process with that name.
+int threads_named(const std::string& name) {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream comm(task.path() / "comm");
+    std::string found;
+    if (std::getline(comm, found) && found == name) ++count;
+  }
+  return count;
+}
 
 int worker_count(Device device) {
   const auto& properties = device.properties();
@@ -154,6 +171,60 @@ TEST(CpuStreamTest, ChainOfRunInWaiterStreamsRunsInTheLastWaiter) {
   for (const Note& note : notes) EXPECT_EQ(note.ran_on, std::this_thread::get_id());
 }
 
+TEST(CpuStreamTest, WorkersRunAChainOfRunInWaiterStreamsForAnOrdinaryOne) {
+  const Device device = Device::parse("cpu");
+  constexpr std::size_t kLength = 50;
+  std::vector<Stream> chain;
+  std::vector<Note> notes(kLength + 1);
+  std::vector<Event> events;
+  for (std::size_t i = 0; i < kLength; ++i) {
+    chain.emplace_back(device, StreamOptions{.run_in_waiter = true});
+    events.emplace_back(device);
+    if (i > 0) {
+      ASSERT_OK(chain[i].wait_for(events[i - 1]));
+    }
+    ASSERT_OK(chain[i].call(&Note::write, &notes[i]));
+    ASSERT_OK(chain[i].record(events[i]));
+  }
+  Stream ordinary(device);
+  ASSERT_OK(ordinary.wait_for(events.back()));
+  ASSERT_OK(ordinary.call(&Note::write, &notes.back()));
+  ASSERT_TRUE(eventually([&] { return notes.back().ran.load(); }));
+  for (const Note& note : notes) EXPECT_NE(note.ran_on, std::this_thread::get_id());
+}
+
+TEST(CpuStreamTest, ResidentKernelOnARunInWaiterStream) {
+  const Device device = Device::parse("cpu");
+  Mailbox boxes(device, 2, 16, 16);
+  Stream lazy(device, {.run_in_waiter = true});
+  Note after;
+  ASSERT_OK(launch_resident(lazy, echo_kernel(), {.blocks = 2}, boxes.view(), 4U));
+  ASSERT_OK(lazy.call(&Note::write, &after));
+  boxes.post(1);
+  EXPECT_FALSE(*lazy.ready()) << "ready() starts the kernel, which stays";
+  EXPECT_TRUE(eventually([&] { return boxes.ready(1); }));
+  EXPECT_FALSE(after.ran);
+  boxes.stop();
+  ASSERT_OK(lazy.wait());
+  EXPECT_EQ(after.ran_on, std::this_thread::get_id());
+}
+
+TEST(CpuStreamTest, ResidentKernelsHoldNoWorker) {
+  const Device device = Device::parse("cpu:5");
+  Mailbox boxes(device, 1, 16, 16);
+  std::vector<Stream> streams;
+  for (int i = 0; i < 3 * worker_count(device); ++i) {
+    streams.emplace_back(device);
+    ASSERT_OK(launch_resident(streams.back(), echo_kernel(), {.blocks = 1}, boxes.view(), 4U));
+  }
+  Stream free(device);
+  Note note;
+  ASSERT_OK(free.call(&Note::write, &note));
+  EXPECT_OK(free.wait());
+  EXPECT_TRUE(note.ran);
+  boxes.stop();
+}
+
 TEST(CpuStreamTest, RunInWaiterWaitsForAnOrdinaryStream) {
   const Device device = Device::parse("cpu");
   Stream ordinary(device);
@@ -193,6 +264,42 @@ TEST(CpuStreamTest, TwoThreadsWaitOnOneRunInWaiterStream) {
   late.join();
   EXPECT_EQ(a.ran_on, early_id);
   EXPECT_EQ(b.ran_on, late_id);
+}
+
+TEST(CpuStreamTest, ThreadsLeaveAfterTheLastStream) {
+  const Device device = Device::parse("cpu:5");
+  {
+    Mailbox boxes(device, 3, 16, 16);
+    Stream first(device);
+    Stream second(device);
+    EXPECT_GE(threads_named("headrace-worker"), 1);
+    ASSERT_OK(launch_resident(first, echo_kernel(), {.blocks = 3}, boxes.view(), 4U));
+    EXPECT_TRUE(eventually([] { return threads_named("headrace-block") == 3; }));
+    boxes.stop();
+  }
+  EXPECT_EQ(threads_named("headrace-block"), 0);
+  EXPECT_TRUE(eventually([] { return threads_named("headrace-worker") == 0; }));
+  Stream again(device);
+  Note note;
+  ASSERT_OK(again.call(&Note::write, &note));
+  ASSERT_OK(again.wait());
+  EXPECT_TRUE(note.ran);
+}
+
+TEST(CpuStreamTest, WorkersIgnoreTheBindingOfTheThreadThatStartsThem) {
+  const auto processors = Topology::machine().processors();
+  if (processors.size() < 2) GTEST_SKIP() << "needs two processors";
+  const Device device = Device::parse("cpu:6");
+  std::thread([&] {
+    ASSERT_OK(bind_this_thread(processors.front()));
+    cpu_set_t seen;
+    CPU_ZERO(&seen);
+    Stream stream(device);
+    ASSERT_OK(
+        stream.call([](void* set) { sched_getaffinity(0, sizeof(cpu_set_t), static_cast<cpu_set_t*>(set)); }, &seen));
+    ASSERT_OK(stream.wait());
+    EXPECT_EQ(static_cast<std::size_t>(CPU_COUNT(&seen)), processors.size());
+  }).join();
 }
 
 TEST(CpuStreamTest, EventsCrossDevices) {

@@ -35,7 +35,7 @@ std::string cpuinfo(std::string_view key) {
 std::optional<int> clock_mhz() {
   std::ifstream file("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
   if (long khz = 0; file >> khz && khz > 0) return static_cast<int>(khz / 1000);
-  const double mhz = std::atof(cpuinfo("cpu MHz").c_str());
+  const double mhz = std::strtod(cpuinfo("cpu MHz").c_str(), nullptr);
   if (mhz > 0) return static_cast<int>(std::lround(mhz));
   return {};
 }

@@ -1,5 +1,7 @@
 #include "device/cpu/resident.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -61,20 +63,21 @@ Result<std::unique_ptr<ResidentLaunch>> ResidentLaunch::create(Ref<Strand> stran
 }
 
 ResidentLaunch::~ResidentLaunch() {
-  std::uint32_t waiting = kWait;
-  if (go_.compare_exchange_strong(waiting, kLeave)) go_.notify_all();
+  Go waiting = Go::wait;
+  if (go_.compare_exchange_strong(waiting, Go::leave)) go_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void ResidentLaunch::start() noexcept {
-  go_.store(kRun, std::memory_order_release);  // pairs with run()
+  go_.store(Go::run, std::memory_order_release);  // pairs with run()
   go_.notify_all();
 }
 
 void ResidentLaunch::run(std::uint32_t index) noexcept {
   static_cast<void>(unbind_this_thread());
-  go_.wait(kWait, std::memory_order_acquire);
-  if (go_.load(std::memory_order_acquire) == kLeave) return;
+  pthread_setname_np(pthread_self(), "headrace-block");
+  go_.wait(Go::wait, std::memory_order_acquire);
+  if (go_.load(std::memory_order_acquire) == Go::leave) return;
   std::array<void*, kKernelArgumentsMax> arguments{};
   for (std::size_t i = 0; i < arguments.size(); ++i) arguments[i] = arguments_ + packed_.offsets[i];
   entry_(CpuGroup(index % shape_.blocks, shape_.blocks, index / shape_.blocks, shape_.items), arguments.data());

@@ -43,7 +43,7 @@ class ResidentLaunch {
   [[nodiscard]] bool finished() const noexcept { return left_.load(std::memory_order_acquire) == 0; }
 
  private:
-  enum Go : std::uint32_t { kWait, kRun, kLeave };
+  enum class Go : std::uint32_t { wait, run, leave };
 
   ResidentLaunch(Ref<Strand> strand, const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept;
   void run(std::uint32_t index) noexcept;
@@ -52,8 +52,8 @@ class ResidentLaunch {
   Kernel::CpuEntry entry_;
   LaunchShape shape_;
   PackedArguments packed_;
-  alignas(64) std::byte arguments_[kKernelArgumentBytesMax + 64 * kKernelArgumentsMax];
-  std::atomic<std::uint32_t> go_{kWait};
+  alignas(64) std::byte arguments_[kKernelArgumentBytesMax + 64 * kKernelArgumentsMax]{};
+  std::atomic<Go> go_{Go::wait};
   std::atomic<std::uint32_t> left_;
   std::vector<std::thread> threads_;
 };

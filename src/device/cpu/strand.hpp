@@ -50,6 +50,9 @@ class Strand final : public RefCounted {
 
   Strand(Workers& workers, StreamOptions options) noexcept;
 
+  /// Gets the first memory of the queue, so that short queues never allocate; false when there is none.
+  [[nodiscard]] bool reserve() noexcept { return queue_.reserve(1); }
+
   [[nodiscard]] bool high_priority() const noexcept { return high_priority_; }
   [[nodiscard]] std::uint64_t enqueued() const noexcept { return enqueued_.load(std::memory_order_acquire); }
   /// What the first `sequence` tasks wrote is visible when this is true.

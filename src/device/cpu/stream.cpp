@@ -23,7 +23,7 @@ Status check_launch(const Kernel& kernel, LaunchShape shape) noexcept {
 std::unique_ptr<CpuStream> CpuStream::create(CpuDevice& device, StreamOptions options) noexcept {
   if (allocation_must_fail()) return nullptr;
   auto strand = Ref<Strand>::adopt(new (std::nothrow) Strand(device.workers(), options));
-  if (!strand || allocation_must_fail()) return nullptr;
+  if (!strand || !strand->reserve() || allocation_must_fail()) return nullptr;
   return std::unique_ptr<CpuStream>(new (std::nothrow) CpuStream(device, std::move(strand), !options.run_in_waiter));
 }
 

@@ -12,10 +12,11 @@ namespace headrace::detail {
 
 class CpuDevice;
 
-/// A stream of a CPU device: owns a strand's last user and the threads of its resident launches.
+/// A stream of a CPU device: keeps a strand and the threads of its resident launches.
 class CpuStream final : public StreamBackend {
  public:
-  /// Null when there is no memory. The caller has added a user to the device's workers where `uses_workers`.
+  /// Null when there is no memory. The caller has added a user to the device's workers, unless the stream runs in its
+  /// waiter.
   [[nodiscard]] static std::unique_ptr<CpuStream> create(CpuDevice& device, StreamOptions options) noexcept;
   ~CpuStream() override;
 

@@ -1,5 +1,7 @@
 #include "device/cpu/workers.hpp"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <system_error>
 #include <thread>
@@ -95,6 +97,7 @@ Ref<Strand> Workers::next(std::unique_lock<std::mutex>& lock) noexcept {
 void Workers::work() noexcept {
   // A thread inherits the binding of the one that started it, which may be that of a client bound to one processor.
   static_cast<void>(unbind_this_thread());
+  pthread_setname_np(pthread_self(), "headrace-worker");
   std::unique_lock lock(mutex_);
   while (Ref<Strand> strand = next(lock)) {
     lock.unlock();

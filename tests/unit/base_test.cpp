@@ -1,0 +1,131 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/clock.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/base/result.hpp"
+
+namespace headrace {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(BytesTest, ParsesNumbersWithUnits) {
+  EXPECT_EQ(parse_bytes("0"), 0U);
+  EXPECT_EQ(parse_bytes("4096"), 4096U);
+  EXPECT_EQ(parse_bytes("17 B"), 17U);
+  EXPECT_EQ(parse_bytes("64KiB"), 64U * 1024);
+  EXPECT_EQ(parse_bytes("64 kib"), 64U * 1024);
+  EXPECT_EQ(parse_bytes("1.5 GiB"), 3 * kGiB / 2);
+  EXPECT_EQ(parse_bytes("128MB"), 128'000'000U);
+  EXPECT_EQ(parse_bytes("2TiB"), 2048 * kGiB);
+}
+
+TEST(BytesTest, RefusesWhatIsNoSize) {
+  for (const char* text : {"", "x", "KiB", "12 parsecs", "-1", "1e30", "nan", "inf", "1.2.3", "5 KiB extra", " 5"}) {
+    try {
+      const std::size_t bytes = parse_bytes(text);
+      FAIL() << "'" << text << "' gave " << bytes;
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(std::string("'") + text + "' is not a size"));
+    }
+  }
+}
+
+TEST(BytesTest, Formats) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(64 * kKiB), "64 KiB");
+  EXPECT_EQ(format_bytes(3 * kGiB / 2), "1.5 GiB");
+  EXPECT_EQ(format_bytes(5000 * kGiB), "4.9 TiB");
+}
+
+TEST(BytesTest, FormattedSizesParseBack) {
+  for (const std::size_t bytes : {std::size_t{1}, 2 * kKiB, 7 * kMiB, 31 * kGiB, 5 * kGiB / 2}) {
+    EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
+  }
+}
+
+TEST(BytesTest, Rounds) {
+  EXPECT_EQ(align_up(0, 256), 0U);
+  EXPECT_EQ(align_up(1, 256), 256U);
+  EXPECT_EQ(align_up(256, 256), 256U);
+  EXPECT_FALSE(is_power_of_two(0));
+  EXPECT_TRUE(is_power_of_two(1));
+  EXPECT_TRUE(is_power_of_two(4096));
+  EXPECT_FALSE(is_power_of_two(6));
+}
+
+TEST(ErrorTest, EveryCodeHasAName) {
+  for (int code = 0; code <= static_cast<int>(Errc::stopped); ++code) {
+    EXPECT_NE(to_string(static_cast<Errc>(code)), "unknown error") << code;
+  }
+}
+
+TEST(ErrorTest, ErrnoBecomesTheFittingCode) {
+  const auto code_of = [](int error_number) {
+    try {
+      throw_errno("opening words.hridx", error_number);
+    } catch (const SystemError& error) {
+      EXPECT_EQ(error.native(), error_number);
+      EXPECT_THAT(error.what(), HasSubstr("opening words.hridx: "));
+      return error.code();
+    }
+  };
+  EXPECT_EQ(code_of(ENOENT), Errc::not_found);
+  EXPECT_EQ(code_of(EACCES), Errc::no_permission);
+  EXPECT_EQ(code_of(ENOMEM), Errc::out_of_memory);
+  EXPECT_EQ(code_of(EIO), Errc::system);
+}
+
+TEST(ErrorTest, ThrowsTheFittingType) {
+  EXPECT_THROW(throw_error("x", {Errc::invalid_argument}), UsageError);
+  EXPECT_THROW(throw_error("x", {Errc::not_found}), UsageError);
+  EXPECT_THROW(throw_error("x", {Errc::corrupt_data}), DataError);
+  EXPECT_THROW(throw_error("x", {Errc::system, EIO}), SystemError);
+  EXPECT_THROW(throw_error("x", {Errc::out_of_memory, 2}), DeviceError);
+  EXPECT_THROW(throw_error("x", {Errc::device_fault, 700}), DeviceError);
+  EXPECT_THROW(throw_error("x", {Errc::deadline_exceeded}), Exception);
+  try {
+    throw_error("launching", {Errc::device_fault, 700});
+  } catch (const DeviceError& error) {
+    EXPECT_STREQ(error.what(), "launching: device fault (native code 700)");
+    EXPECT_EQ(error.native(), 700);
+  }
+}
+
+TEST(ResultTest, HoldsAValueOrAReason) {
+  const Result<int> value = 5;
+  ASSERT_TRUE(value.ok());
+  EXPECT_EQ(*value, 5);
+  const Result<int> full = Errc::full;
+  EXPECT_FALSE(full);
+  EXPECT_EQ(full.error(), (Error{Errc::full, 0}));
+  EXPECT_EQ(Result<int>(7).or_throw("counting"), 7);
+  EXPECT_THROW(static_cast<void>(Result<int>(Errc::full).or_throw("counting")), Exception);
+}
+
+TEST(ResultTest, StatusIsSuccessUnlessTold) {
+  EXPECT_TRUE(Status{}.ok());
+  EXPECT_NO_THROW(Status{}.or_throw("waiting"));
+  const Status fault = Error{Errc::device_fault, 3};
+  EXPECT_FALSE(fault);
+  EXPECT_EQ(fault.error().native, 3);
+  EXPECT_THROW(fault.or_throw("waiting"), DeviceError);
+}
+
+TEST(ClockTest, ManualClockMovesWhenTold) {
+  ManualClock clock;
+  EXPECT_EQ(clock.now(), Time{0});
+  clock.advance(std::chrono::microseconds(3));
+  EXPECT_EQ(clock.now(), Time{3000});
+}
+
+TEST(ClockTest, SteadyClockDoesNotGoBack) {
+  const Time first = SteadyClock::now();
+  EXPECT_LE(first, SteadyClock::now());
+}
+
+}  // namespace
+}  // namespace headrace
