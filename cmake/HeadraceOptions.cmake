@@ -27,7 +27,14 @@ endif()
 
 # The same warnings, processor and floating-point rules for C++ and for the host half of device code. Contraction is off so
 # that a kernel gives bit-equal answers on a CPU and a CUDA device: what is fused says fmaf.
-set(host_flags -Wall -Wextra -Wshadow -ffp-contract=off -march=${HEADRACE_CPU})
+set(
+  host_flags
+  -Wall
+  -Wextra
+  -Wshadow
+  -ffp-contract=off
+  -march=${HEADRACE_CPU}
+)
 if(HEADRACE_WERROR)
   list(APPEND host_flags -Werror)
 endif()
@@ -39,5 +46,9 @@ endif()
 add_library(headrace_options INTERFACE)
 target_compile_options(headrace_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${host_flags};-Wconversion>)
 list(JOIN host_flags "," host_flags_joined)
-target_compile_options(headrace_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_flags_joined};--fmad=false;--expt-relaxed-constexpr;--extended-lambda>)
+target_compile_options(
+  headrace_options
+  INTERFACE
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_flags_joined};--fmad=false;--expt-relaxed-constexpr;--extended-lambda>
+)
 target_link_options(headrace_options INTERFACE ${sanitize_link})

@@ -29,7 +29,7 @@ enum class Errc : std::uint8_t {
 
 /// A failure on a path that does not throw: the code, and the native code (CUDA or errno) or 0.
 struct Error {
-  Errc code;
+  Errc code = Errc::system;
   int native = 0;
   friend bool operator==(const Error&, const Error&) = default;
 };

@@ -1,0 +1,38 @@
+# The front door. Every target does the set-up that it needs; what it does is in scripts/.
+.DEFAULT_GOAL := help
+.PHONY: run test lint gpu docs fuzz soak clean help
+
+run: ## Set up, build, and serve real queries: the main job
+	scripts/setup.sh run
+	scripts/build.sh
+	.venv/bin/headrace run
+
+test: ## Set up, build, and pass every test for the devices present
+	scripts/setup.sh test
+	scripts/build.sh
+	scripts/test.sh
+
+lint: ## Formatting, clang-tidy, ruff, mypy, include directions, shell scripts
+	scripts/setup.sh lint
+	scripts/lint.sh
+
+gpu: ## The same tests, on a GPU that must be there
+	scripts/gpu.sh
+
+docs: ## Check that the documents' links lead somewhere
+	scripts/setup.sh docs
+	.venv/bin/python scripts/check_docs.py
+
+fuzz: ## Each fuzz target for FUZZ_SECONDS (60)
+	scripts/setup.sh fuzz
+	scripts/fuzz.sh
+
+soak: ## The soak test for HEADRACE_SOAK_SECONDS (600)
+	scripts/setup.sh test
+	scripts/soak.sh
+
+clean: ## Remove what was built; .venv stays
+	rm -rf build dist
+
+help: ## This list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 14

@@ -1,0 +1,9 @@
+#include "bindings.hpp"
+#include "headrace/config.hpp"
+
+NB_MODULE(_core, module) {
+  module.attr("version") = headrace::kVersion;
+  module.attr("built_with_cuda") = headrace::kBuiltWithCuda;
+  headrace::python::bind_errors(module);
+  headrace::python::bind_device(module);
+}

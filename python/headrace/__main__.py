@@ -1,0 +1,7 @@
+"""`python -m headrace` is the command `headrace`."""
+
+import sys
+
+from headrace.cli import main
+
+sys.exit(main())

@@ -1,0 +1,38 @@
+"""The command line. One verb a file; each file has one function, which is added here."""
+
+import typer
+
+from headrace import __version__
+from headrace.cli import devices
+from headrace.cli.errors import STATUS_USAGE, guarded, report
+
+app = typer.Typer(name="headrace", invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False)
+
+app.command("devices")(devices.devices)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"headrace {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def headrace(
+    context: typer.Context,
+    _version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    """Keep GPUs fed; everything also runs on the CPU device.
+
+    Example: headrace devices
+    """
+    if context.invoked_subcommand is None:
+        report("no verb given; 'headrace --help' lists them")
+        raise typer.Exit(STATUS_USAGE)
+
+
+def main() -> int:
+    """Runs the command line. Returns the exit status: 0, 1 for failures, 2 for usage errors, 130 on Ctrl-C."""
+    return guarded(app)

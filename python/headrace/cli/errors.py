@@ -1,0 +1,46 @@
+"""How the command line fails: one line on stderr, no traceback, and a status that a script can act on."""
+
+import os
+import signal
+import sys
+
+import typer
+
+from headrace.errors import Error, UsageError
+
+STATUS_FAILURE = 1
+STATUS_USAGE = 2
+STATUS_INTERRUPTED = 128 + signal.SIGINT
+
+
+def report(message: str) -> None:
+    """Prints "headrace: error: <message>" on stderr, as one line."""
+    print(f"headrace: error: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _silence_stdout() -> None:
+    """Keeps the interpreter from failing when it flushes a stdout whose reader is gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def guarded(app: typer.Typer, arguments: list[str] | None = None) -> int:
+    """Runs the app and returns its exit status. HEADRACE_TRACEBACK=1 in the environment lets exceptions through."""
+    try:
+        status = app(args=arguments, prog_name="headrace", standalone_mode=False)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return STATUS_INTERRUPTED
+    except typer.Abort:
+        return STATUS_INTERRUPTED
+    except typer.TyperException as error:
+        report(error.format_message())
+        return STATUS_USAGE
+    except BrokenPipeError:
+        _silence_stdout()
+        return STATUS_FAILURE
+    except (Error, OSError, MemoryError) as error:
+        if os.environ.get("HEADRACE_TRACEBACK") == "1":
+            raise
+        report(str(error) or type(error).__name__)
+        return STATUS_USAGE if isinstance(error, UsageError) else STATUS_FAILURE
+    return status if isinstance(status, int) else 0

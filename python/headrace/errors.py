@@ -1,0 +1,56 @@
+"""What Headrace raises. Mirrors headrace/base/error.hpp."""
+
+from enum import StrEnum
+
+
+class Errc(StrEnum):
+    """What went wrong, in terms that a caller can act on."""
+
+    invalid_argument = "invalid argument"
+    not_supported = "not supported"
+    not_found = "not found"
+    out_of_memory = "out of memory"
+    no_permission = "no permission"
+    corrupt_data = "corrupt data"
+    device_fault = "device fault"
+    system = "system error"
+    full = "full"
+    cancelled = "cancelled"
+    deadline_exceeded = "deadline exceeded"
+    stopped = "stopped"
+
+
+class Error(Exception):
+    """The base of everything that Headrace raises.
+
+    Attributes:
+        code: what went wrong.
+        native: the CUDA or errno code that caused it, 0 where there is none.
+    """
+
+    def __init__(self, message: str, code: Errc | str = Errc.system, native: int = 0) -> None:
+        super().__init__(message)
+        self.code = Errc(code)
+        self.native = native
+
+
+class UsageError(Error):
+    """The caller asked for something that can never work: a bad option, name, size or query."""
+
+    def __init__(self, message: str, code: Errc | str = Errc.invalid_argument, native: int = 0) -> None:
+        super().__init__(message, code, native)
+
+
+class DataError(Error):
+    """A file or message from outside is not what it claims to be."""
+
+    def __init__(self, message: str, code: Errc | str = Errc.corrupt_data, native: int = 0) -> None:
+        super().__init__(message, code, native)
+
+
+class DeviceError(Error):
+    """A device refused, failed, or lacks what was asked of it."""
+
+
+class SystemError(Error):  # noqa: A001 - the name that C++ has
+    """An operating system call failed; `native` is its errno."""

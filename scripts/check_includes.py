@@ -1,0 +1,112 @@
+"""Checks that includes point one way, as docs/decisions/0001 lays down.
+
+base <- device <- measure <- {serve, fetch, ingest, grid} <- wire <- {python, bench}; operators stand on serve.
+Public headers include no private ones. CUDA's own headers are included where device code or the CUDA host API lives.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+FEEDERS = ("serve", "fetch", "ingest", "grid")
+
+# module -> the modules that it may include, besides itself
+ALLOWED: dict[str, set[str]] = {"base": set(), "device": {"base"}, "measure": {"base", "device"}}
+ALLOWED |= {feeder: {"base", "device", "measure"} for feeder in FEEDERS}
+ALLOWED["operators"] = {"base", "device", "measure", "serve"}
+ALLOWED["wire"] = {*ALLOWED, "operators"}
+ALLOWED["python"] = {*ALLOWED, "wire"}
+ALLOWED["bench"] = {*ALLOWED, "wire"} - {"python", "bench"}
+ALLOWED["all"] = {*ALLOWED, "wire"} - {"python", "bench"}
+
+# Headers at the top of include/headrace, by the module that they belong to; "all" gathers every module.
+TOP_HEADERS = {"config.hpp": "base", "cuda.hpp": "device", "headrace.hpp": "all"}
+GENERATED = {"headrace/config.hpp"}
+
+ROOTS = ("include", "src", ".")
+SUFFIXES = {".hpp", ".cpp", ".cuh", ".cu"}
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+CUDA_HEADER = re.compile(
+    r"^(?:cuda[\w./]*|cub/.*|thrust/.*|cooperative_groups.*|nvml\.h|nvtx3/.*|nvrtc\.h|curand.*"
+    r"|(?:driver|vector|device|texture|surface)_(?:types|functions)\.h|device_launch_parameters\.h)$"
+)
+
+
+def module_of(path: Path) -> str | None:
+    """The module that a file (relative to the repository) belongs to; None where any direction is allowed."""
+    parts = path.parts
+    if parts[:2] == ("include", "headrace"):
+        return TOP_HEADERS.get(parts[2]) if len(parts) == 3 else parts[2]  # noqa: PLR2004
+    if parts[0] == "src" and len(parts) > 2:  # noqa: PLR2004
+        return parts[1]
+    if parts[:2] == ("python", "bindings"):
+        return "python"
+    return parts[0] if parts[0] in ("operators", "bench") else None
+
+
+def may_include_cuda(path: Path) -> bool:
+    """Whether a file is device code, the CUDA device, or the one public header with native handles."""
+    if path.parts[:3] == ("src", "device", "cuda") or path.suffix in {".cu", ".cuh"}:
+        return True
+    return path == Path("include/headrace/cuda.hpp") or path.parts[0] in ("tests", "bench")
+
+
+def resolve(root: Path, path: Path, name: str) -> Path | None:
+    """The file of this repository that an include names, relative to it."""
+    for folder in (path.parent, *map(Path, ROOTS)):
+        found = (root / folder / name).resolve()
+        if found.is_file() and found.is_relative_to(root):
+            return found.relative_to(root)
+    return None
+
+
+def direction_complaint(here: str, there: str) -> str | None:
+    """Why module `here` may not include module `there`, or None."""
+    for module in (here, there):
+        if module not in ALLOWED:
+            return f"'{module}' is no module that scripts/check_includes.py knows"
+    if here == there or there in ALLOWED[here]:
+        return None
+    return f"'{here}' may not include '{there}', only {', '.join(sorted(ALLOWED[here])) or 'itself'}"
+
+
+def complaint(root: Path, path: Path, name: str, quoted: bool) -> str | None:
+    """What is wrong with one include, or None."""
+    if CUDA_HEADER.match(name) and not may_include_cuda(path):
+        return "CUDA headers belong in src/device/cuda, *.cu, *.cuh and include/headrace/cuda.hpp"
+    target = resolve(root, path, name)
+    if target is None:
+        return "there is no such file in this repository" if quoted and name not in GENERATED else None
+    if path.parts[0] in ("include", "examples") and target.parts[0] not in ("include", "examples"):
+        return f"a public header or an example includes the private {target}"
+    here, there = module_of(path), module_of(target)
+    return None if here is None or there is None else direction_complaint(here, there)
+
+
+def violations(root: Path) -> Iterator[str]:
+    """Every include that points the wrong way, as "file:line: include: why"."""
+    root = root.resolve()
+    for folder in ("include", "src", "operators", "python/bindings", "bench", "tests", "examples"):
+        for file in sorted((root / folder).rglob("*")):
+            if file.suffix not in SUFFIXES:
+                continue
+            path = file.relative_to(root)
+            text = file.read_text(encoding="utf-8")
+            for match in INCLUDE.finditer(text):
+                why = complaint(root, path, match[1] or match[2], quoted=match[1] is not None)
+                if why is not None:
+                    line = text.count("\n", 0, match.start()) + 1
+                    yield f"{path}:{line}: {match[0].strip()}: {why}"
+
+
+def main() -> int:
+    """Checks the repository that this script is in, or the folder named."""
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent
+    found = list(violations(root))
+    print("\n".join(found) if found else "includes point one way")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

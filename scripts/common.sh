@@ -1,0 +1,29 @@
+# shellcheck shell=bash
+# Sourced by the other scripts: strict mode, the repository as the working directory, and what they share.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# AUTO, ON or OFF; see cmake/HeadraceCuda.cmake.
+HEADRACE_CUDA=${HEADRACE_CUDA:-AUTO}
+# ON turns warnings into errors, as CI does; a newer compiler than ours may warn about more.
+HEADRACE_WERROR=${HEADRACE_WERROR:-OFF}
+export HEADRACE_CUDA HEADRACE_WERROR
+
+say() { printf '\033[1m== %s\033[0m\n' "$*"; }
+
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# configure FOLDER OPTION...: configures the C++ build in FOLDER.
+configure() {
+  local folder=$1
+  shift
+  cmake -S . -B "$folder" -G Ninja -DHEADRACE_WERROR="$HEADRACE_WERROR" "$@" >"$folder.log" 2>&1 || {
+    cat "$folder.log" >&2
+    die "configuring $folder failed"
+  }
+  grep -h '^-- Headrace:' "$folder.log" || true
+}
+mkdir -p build

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Installs the library that scripts/test.sh built to a folder of its own, then builds and runs the programs in examples/ and
+# the README's examples against that copy, as a user would.
+source "$(dirname "$0")/common.sh"
+
+[[ -f build/test/build.ninja ]] || die "run scripts/test.sh first: the library it builds is what is installed"
+prefix=$PWD/build/installed
+rm -rf "$prefix" build/examples
+cmake --install build/test --prefix "$prefix" >build/install.log || die "cmake --install failed; see build/install.log"
+cmake -S examples -B build/examples -G Ninja -DCMAKE_PREFIX_PATH="$prefix" --log-level=WARNING
+cmake --build build/examples
+shopt -s nullglob
+programs=(build/examples/example_*)
+((${#programs[@]} > 0)) || die "no example was built"
+for program in "${programs[@]}"; do
+  say "$(basename "$program")"
+  "$program"
+done
+.venv/bin/python scripts/readme_examples.py README.md build/readme "$prefix"

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Usage: scripts/lint.sh [check...]   (no argument: every check)
+# Checks formatting, includes, documents, shell scripts, Python and C++. Every check runs; the exit status is non-zero if
+# any fails. LINT_FIX=1 formats in place instead of complaining.
+source "$(dirname "$0")/common.sh"
+
+bin=$PWD/.venv/bin
+fix=${LINT_FIX:-0}
+
+# Every file that git knows or would add, by pattern.
+files() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r file; do [[ ! -f $file ]] || echo "$file"; done; }
+
+check_clang_format() {
+  local mode=(--dry-run --Werror)
+  [[ $fix != 1 ]] || mode=(-i)
+  files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -r "$bin/clang-format" "${mode[@]}"
+}
+
+check_cmake_format() {
+  local mode=(--check --diff)
+  [[ $fix != 1 ]] || mode=(-i)
+  files '*CMakeLists.txt' '*.cmake' | xargs -r "$bin/gersemi" --quiet "${mode[@]}"
+}
+
+check_includes() { "$bin/python" scripts/check_includes.py; }
+
+check_docs() { "$bin/python" scripts/check_docs.py; }
+
+check_shell() { files '*.sh' .ci/run | xargs -r shellcheck; }
+
+check_ruff() {
+  local format=(--check) fixes=()
+  [[ $fix != 1 ]] || format=() fixes=(--fix)
+  "$bin/ruff" format --quiet "${format[@]}" . && "$bin/ruff" check --quiet "${fixes[@]}" .
+}
+
+check_mypy() { "$bin/mypy" --no-error-summary --cache-dir build/mypy; }
+
+# The translation units of a build without CUDA: a .cu file is C++ there. Tests are held to the compiler's warnings.
+check_clang_tidy() {
+  configure build/lint -DHEADRACE_CUDA=OFF -DHEADRACE_TESTS=OFF -DHEADRACE_PYTHON=ON \
+    -DPython_EXECUTABLE="$bin/python" -DPython_FIND_VIRTUALENV=ONLY || return 1
+  "$bin/run-clang-tidy.py" -clang-tidy-binary "$bin/clang-tidy" -p build/lint -j "$(nproc)" -quiet \
+    "^$PWD/(src|operators|python|bench|examples)/" >build/clang-tidy.log 2>&1 && return 0
+  grep -E -A 4 '(error|warning):' build/clang-tidy.log || cat build/clang-tidy.log
+  return 1
+}
+
+checks=("$@")
+((${#checks[@]} > 0)) || checks=(clang_format cmake_format includes docs shell ruff mypy clang_tidy)
+failed=()
+for check in "${checks[@]}"; do
+  declare -F "check_$check" >/dev/null || die "there is no check '$check'"
+  started=$SECONDS
+  if "check_$check"; then
+    printf 'lint: %-13s passed (%d s)\n' "$check" $((SECONDS - started))
+  else
+    printf 'lint: %-13s FAILED (%d s)\n' "$check" $((SECONDS - started)) >&2
+    failed+=("$check")
+  fi
+done
+((${#failed[@]} == 0)) || die "lint failed: ${failed[*]}"
+printf '%d checks passed, 0 failed\n' "${#checks[@]}"

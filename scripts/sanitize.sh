@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Usage: scripts/sanitize.sh asan|tsan
+# Builds the C++ tests under the address and undefined-behaviour sanitizers (asan) or the thread sanitizer (tsan),
+# without CUDA, and runs them. No suppressions.
+source "$(dirname "$0")/common.sh"
+
+preset=${1:-}
+[[ $preset == asan || $preset == tsan ]] || die "usage: scripts/sanitize.sh asan|tsan"
+folder=build/$preset
+cmake --preset "$preset" >"$folder.log" 2>&1 || {
+  cat "$folder.log" >&2
+  die "configuring $folder failed"
+}
+say "$preset: build"
+cmake --build "$folder"
+
+run=()
+# The thread sanitizer of older compilers cannot live with the address randomisation of newer kernels.
+if [[ $preset == tsan ]] && setarch "$(uname -m)" -R true 2>/dev/null; then
+  run=(setarch "$(uname -m)" -R)
+fi
+export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+say "$preset: run"
+mkdir -p build/results
+"${run[@]}" ctest --test-dir "$folder" --output-on-failure --no-tests=error --parallel "$(nproc)" --progress \
+  --output-junit "$PWD/build/results/$preset.xml"

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Usage: scripts/setup.sh run|test|lint|fuzz|docs
+# Installs what that target needs and is not there yet: system packages (Debian 12, Ubuntu 24.04) and pinned Python
+# packages in .venv. When nothing is missing it asks no network and takes no time.
+# HEADRACE_SKIP_APT=1 leaves the system packages to you.
+source "$(dirname "$0")/common.sh"
+
+purpose=${1:-run}
+packages=(g++ cmake ninja-build ccache pkg-config python3 python3-venv python3-dev libhwloc-dev libfmt-dev)
+requirements=(requirements/run.txt)
+case $purpose in
+  run) packages+=(wordnet-base) ;;
+  test)
+    packages+=(wordnet-base libgtest-dev libgmock-dev)
+    requirements+=(requirements/test.txt)
+    ;;
+  lint)
+    packages+=(libgtest-dev libgmock-dev shellcheck)
+    requirements+=(requirements/lint.txt requirements/test.txt)
+    ;;
+  fuzz) packages+=(clang libclang-rt-dev) ;;
+  docs) ;;
+  *) die "setup.sh does not know '$purpose'; it knows run, test, lint, fuzz and docs" ;;
+esac
+
+missing_packages() {
+  local package
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
+  done
+}
+
+install_packages() {
+  command -v dpkg-query >/dev/null ||
+    die "this is not Debian or Ubuntu: install the counterparts of '${packages[*]}' and set HEADRACE_SKIP_APT=1"
+  local missing as_root=()
+  mapfile -t missing < <(missing_packages "${packages[@]}")
+  ((${#missing[@]} > 0)) || return 0
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || die "missing packages, and no root or sudo to install them: ${missing[*]}"
+    as_root=(sudo)
+  fi
+  say "installing ${missing[*]}"
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq)
+  "${apt[@]}" update || say "apt-get update failed; trying with the package lists that are here"
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >build/apt.log 2>&1 || {
+    tail -n 20 build/apt.log >&2
+    die "apt-get could not install: ${missing[*]}"
+  }
+}
+
+# Says on one line why this Python will not do, or nothing if it will.
+python_lack() {
+  "$1" - 2>&1 <<'PYTHON' | tail -n 1
+import pathlib, sys, sysconfig
+if sys.version_info < (3, 11):
+    sys.exit("is Python %d.%d, and Headrace needs 3.11 or later" % sys.version_info[:2])
+try:
+    import ensurepip, venv
+except ImportError as error:
+    sys.exit("cannot make virtual environments (%s)" % error)
+if not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists():
+    sys.exit("has no headers (Python.h)")
+PYTHON
+}
+
+pick_python() {
+  local python lack lacks=()
+  for python in "$(command -v python3 || true)" /usr/bin/python3; do
+    [[ -x $python ]] || continue
+    lack=$(python_lack "$python")
+    if [[ -z $lack ]]; then
+      echo "$python"
+      return
+    fi
+    lacks+=("$python $lack;")
+  done
+  die "no usable Python: ${lacks[*]:-there is no python3}"
+}
+
+install_python_packages() {
+  local python stamp wanted
+  if ! .venv/bin/python -c '' 2>/dev/null; then
+    python=$(pick_python)
+    say "making .venv with $python"
+    rm -rf .venv
+    "$python" -m venv .venv
+  fi
+  stamp=.venv/.headrace-$purpose
+  wanted=$(cat requirements/constraints.txt "${requirements[@]}" | sha256sum)
+  [[ $(cat "$stamp" 2>/dev/null) != "$wanted" ]] || return 0
+  say "installing Python packages: ${requirements[*]}"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint requirements/constraints.txt \
+    "${requirements[@]/#/--requirement=}"
+  echo "$wanted" >"$stamp"
+}
+
+[[ ${HEADRACE_SKIP_APT:-0} == 1 ]] || install_packages
+install_python_packages

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Builds and runs the C++ tests, then the Python tests. Exits non-zero if any fails or none ran.
+source "$(dirname "$0")/common.sh"
+
+rm -rf build/results
+mkdir -p build/results
+say "C++ tests: build"
+configure build/test -DHEADRACE_CUDA="$HEADRACE_CUDA"
+cmake --build build/test
+say "C++ tests"
+# Both suites run, whatever the first one says.
+failed=0
+ctest --test-dir build/test --output-on-failure --no-tests=error --parallel "$(nproc)" --progress \
+  --output-junit "$PWD/build/results/cpp.xml" || failed=1
+say "Python tests"
+.venv/bin/python -m pytest tests/python --quiet --junitxml=build/results/python.xml || failed=1
+.venv/bin/python scripts/count_tests.py build/results || failed=1
+exit "$failed"

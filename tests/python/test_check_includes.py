@@ -1,0 +1,69 @@
+"""The include check finds a planted violation of each kind, and the repository has none."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "scripts" / "check_includes.py"
+
+TREE = {
+    "include/headrace/base/error.hpp": "",
+    "include/headrace/device/device.hpp": '#include "headrace/base/error.hpp"\n',
+    "include/headrace/serve/engine.hpp": '#include "headrace/device/device.hpp"\n',
+    "include/headrace/fetch/column.hpp": '#include "headrace/device/device.hpp"\n',
+    "include/headrace/wire/server.hpp": '#include "headrace/serve/engine.hpp"\n',
+    "src/device/backend.hpp": '#include "headrace/device/device.hpp"\n',
+    "src/device/cuda/stream.cpp": "#include <cuda_runtime.h>\n",
+    "operators/light/light.cu": '#include <cuda/atomic>\n#include "headrace/serve/engine.hpp"\n',
+}
+
+
+def check(root: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, SCRIPT, root], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name, text in TREE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("#pragma once\n" + text, encoding="utf-8")
+    return tmp_path
+
+
+def test_the_repository_is_clean():
+    result = check(ROOT)
+    assert result.returncode == 0, result.stdout
+
+
+def test_a_clean_tree_passes(tree: Path):
+    result = check(tree)
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "include", "says"),
+    [
+        ("src/base/clock.cpp", '"headrace/device/device.hpp"', "'base' may not include 'device'"),
+        ("include/headrace/device/more.hpp", '"headrace/serve/engine.hpp"', "'device' may not include 'serve'"),
+        ("src/serve/engine.cpp", '"headrace/fetch/column.hpp"', "'serve' may not include 'fetch'"),
+        ("src/fetch/column.cpp", '"headrace/serve/engine.hpp"', "'fetch' may not include 'serve'"),
+        ("src/serve/engine.cpp", '"headrace/wire/server.hpp"', "'serve' may not include 'wire'"),
+        ("operators/light/light.cpp", '"headrace/wire/server.hpp"', "'operators' may not include 'wire'"),
+        ("src/measure/roof.cpp", "<headrace/serve/engine.hpp>", "'measure' may not include 'serve'"),
+        ("include/headrace/device/more.hpp", '"device/backend.hpp"', "private src/device/backend.hpp"),
+        ("src/device/copy.cpp", "<cuda_runtime.h>", "CUDA headers belong in"),
+        ("include/headrace/device/more.hpp", "<cuda/atomic>", "CUDA headers belong in"),
+        ("src/surprise/new.cpp", '"headrace/base/error.hpp"', "'surprise' is no module"),
+        ("src/base/clock.cpp", '"headrace/base/clok.hpp"', "no such file"),
+    ],
+)
+def test_a_planted_violation_is_found(tree: Path, file: str, include: str, says: str):
+    (tree / file).parent.mkdir(parents=True, exist_ok=True)
+    (tree / file).write_text(f"#pragma once\n\n  #  include {include}\n", encoding="utf-8")
+    result = check(tree)
+    assert result.returncode == 1
+    assert says in result.stdout
+    assert f"{file}:3:" in result.stdout

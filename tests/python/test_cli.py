@@ -1,0 +1,108 @@
+"""The command line, as a process: what it prints where, and its exit status."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from headrace.cli import app
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "headrace", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "200", **environment},
+    )
+
+
+def assert_one_error_line(result: subprocess.CompletedProcess[str], says: str) -> None:
+    assert result.stderr.startswith("headrace: error: ")
+    assert result.stderr.count("\n") == 1
+    assert says in result.stderr
+    assert result.stdout == ""
+
+
+def test_version():
+    result = run("--version")
+    assert result.returncode == 0
+    assert result.stdout == f"headrace {version('headrace')}\n"
+
+
+def test_devices_table():
+    result = run("devices")
+    assert result.returncode == 0, result.stderr
+    assert "cpu:0" in result.stdout
+
+
+def test_devices_json():
+    result = run("devices", "--json")
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    cpu = next(device for device in answer["devices"] if device["name"] == "cpu:0")
+    assert cpu["kind"] == "cpu"
+    assert cpu["multiprocessor_count"] >= 1
+    assert isinstance(answer["cuda_absence"], str)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nonsense"], "nonsense"),
+        (["--nonsense"], "--nonsense"),
+        (["devices", "--nonsense"], "--nonsense"),
+        (["devices", "extra"], "extra"),
+    ],
+)
+def test_usage_errors(arguments: list[str], says: str):
+    result = run(*arguments)
+    assert result.returncode == 2
+    assert_one_error_line(result, says)
+
+
+def test_a_bad_environment_is_a_usage_error():
+    result = run("devices", HEADRACE_DEVICES="toaster")
+    assert result.returncode == 2
+    assert_one_error_line(result, "toaster")
+
+
+def test_a_traceback_can_be_asked_for():
+    result = run("devices", HEADRACE_DEVICES="toaster", HEADRACE_TRACEBACK="1")
+    assert result.returncode == 1
+    assert "Traceback" in result.stderr
+
+
+def test_nothing_asked_is_a_usage_error():
+    result = run()
+    assert result.returncode == 2
+    assert_one_error_line(result, "--help")
+
+
+def test_a_closed_pipe_is_no_traceback():
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run(
+        [sys.executable, "-m", "headrace", "devices", "--json"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert result.returncode == 1
+    assert result.stderr == ""
+
+
+def test_every_verb_has_an_example():
+    verbs = [command.name for command in app.registered_commands]
+    assert verbs
+    for verb in verbs:
+        assert verb is not None
+        result = run(verb, "--help")
+        assert result.returncode == 0
+        assert f"Example: headrace {verb}" in result.stdout

@@ -1,0 +1,40 @@
+"""How failures inside a verb become an exit status."""
+
+import pytest
+import typer
+
+import headrace
+from headrace.cli.errors import guarded
+
+
+def status_of(failure: BaseException | None) -> int:
+    app = typer.Typer()
+
+    @app.command()
+    def verb() -> None:
+        if failure is not None:
+            raise failure
+
+    return guarded(app, [])
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "says"),
+    [
+        (None, 0, ""),
+        (headrace.UsageError("no such rung"), 2, "no such rung"),
+        (headrace.DataError("cut\nshort"), 1, "cut short"),
+        (headrace.DeviceError("lost", "device fault", 719), 1, "lost"),
+        (FileNotFoundError(2, "No such file", "x.idx"), 1, "x.idx"),
+        (MemoryError(), 1, "MemoryError"),
+        (KeyboardInterrupt(), 130, ""),
+        (typer.Abort(), 130, ""),
+        (typer.Exit(7), 7, ""),
+    ],
+)
+def test_status(failure: BaseException | None, status: int, says: str, capsys: pytest.CaptureFixture[str]):
+    assert status_of(failure) == status
+    error = capsys.readouterr().err
+    assert error == "" if says == "" else says in error
+    assert "Traceback" not in error
+    assert error.count("\n") <= 1
