@@ -68,6 +68,12 @@ class CudaGroup {
   }
 
   template <class T>
+  [[nodiscard]] __device__ static T& shared() noexcept {
+    __shared__ T storage;
+    return storage;
+  }
+
+  template <class T>
   [[nodiscard]] __device__ static T load(const T& word) noexcept {
     return ::cuda::atomic_ref<T, ::cuda::thread_scope_system>(const_cast<T&>(word)).load(::cuda::memory_order_acquire);
   }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <thread>
+#include <type_traits>
 
 #if defined(__CUDACC__)
 #define HEADRACE_HD __host__ __device__
@@ -26,6 +27,7 @@ namespace headrace {
 ///   kLanes                   consecutive indices that one thread should take at once (SIMD on the CPU, 1 on CUDA)
 ///   sync()                   barrier over the block; memory written before is visible after
 ///   sum(v), sum_before(v, total), broadcast(v)   over the threads of the block; every thread must call
+///   shared<T>()              one T for the block, contents undefined at first; every call with the same T gives the same
 ///   load(word), store(word, v)                   acquire and release at system scope, for words shared with the host
 ///   relax()                  called in every iteration of a loop that polls
 ///
@@ -66,6 +68,14 @@ class CpuGroup {
   template <class T>
   [[nodiscard]] static constexpr T broadcast(T value) noexcept {
     return value;
+  }
+
+  HEADRACE_HOST_BODY
+  template <class T>
+  [[nodiscard]] HEADRACE_HD static T& shared() noexcept {
+    static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_default_constructible_v<T>);
+    static thread_local T storage;
+    return storage;
   }
 
   HEADRACE_HOST_BODY

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "headrace/operators/retrieval_query.hpp"
+
+namespace headrace::operators {
+
+/// Which documents hold which terms. Immutable; a copy shares the memory. Its bytes in memory are those of its file:
+/// one header, four sections, one checksum (operators/retrieval/index_format.hpp).
+class Index {
+ public:
+  /// Version of the file format that save() writes; load() reads no newer one.
+  static constexpr std::uint32_t kVersion = 1;
+
+  /// Maps the file and checks all of it. The file must not be written to while the index is in use (save() never does:
+  /// it replaces files). Throws SystemError when it cannot be read, DataError naming the file and what is wrong with
+  /// it.
+  [[nodiscard]] static Index load(const std::filesystem::path& path);
+  /// The same from bytes in memory, which are copied. `name` stands for the file in errors.
+  [[nodiscard]] static Index from_bytes(std::span<const std::byte> bytes, std::string_view name = "index");
+  /// Writes the file whole or not at all: to a temporary name beside it, synced, then renamed. Throws SystemError.
+  void save(const std::filesystem::path& path) const;
+
+  /// The query that `text` stands for. Language: words are terms; AND, OR, NOT in any case; parentheses; words beside
+  /// each other mean AND; NOT binds closer than AND, and AND closer than OR. A word is a run of letters, digits and
+  /// bytes above 127, and is lower-cased as in documents; so the words and, or and not cannot be looked for. A term
+  /// that no document has matches nothing. Throws UsageError with the position (bytes, from 1) and what was expected;
+  /// or that says by how much one of the limits in retrieval_query.hpp is exceeded.
+  [[nodiscard]] RetrievalQuery compile(std::string_view text) const;
+
+  [[nodiscard]] std::uint32_t document_count() const noexcept { return document_count_; }
+  [[nodiscard]] std::uint32_t term_count() const noexcept { return term_count_; }
+  [[nodiscard]] std::uint64_t posting_count() const noexcept { return posting_begins_[term_count_]; }
+
+  /// Terms are numbered in the order of their bytes. `term` < term_count().
+  [[nodiscard]] std::string_view term(std::uint32_t term) const noexcept {
+    return {pool_ + term_begins_[term], term_begins_[term + 1] - term_begins_[term]};
+  }
+  /// The ids of the documents that have the term, ascending. `term` < term_count().
+  [[nodiscard]] std::span<const std::uint32_t> postings(std::uint32_t term) const noexcept {
+    return {postings_ + posting_begins_[term], postings_ + posting_begins_[term + 1]};
+  }
+  /// The number of a term as documents have it (lower-cased), or none.
+  [[nodiscard]] std::optional<std::uint32_t> find(std::string_view term) const noexcept;
+
+  /// The whole file.
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+ private:
+  friend class IndexBuilder;
+  Index(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, std::string_view name);
+
+  std::span<const std::byte> bytes_;
+  std::shared_ptr<const void> owner_;
+  const std::uint32_t* term_begins_ = nullptr;
+  const std::uint64_t* posting_begins_ = nullptr;
+  const std::uint32_t* postings_ = nullptr;
+  const char* pool_ = nullptr;
+  std::uint32_t document_count_ = 0;
+  std::uint32_t term_count_ = 0;
+};
+
+/// Makes an index of documents given one after the other.
+class IndexBuilder {
+ public:
+  IndexBuilder();
+  ~IndexBuilder();
+  IndexBuilder(IndexBuilder&&) noexcept;
+  IndexBuilder& operator=(IndexBuilder&&) noexcept;
+
+  /// Adds a document and returns its id; ids count from 0. Terms are the runs of letters, digits and bytes above 127,
+  /// ASCII lower-cased; of a longer term than 128 bytes the first 128 count (fewer, so that no character is cut).
+  /// Throws DataError naming the document and the byte where it is not UTF-8, and has then added nothing.
+  std::uint32_t add(std::string_view document);
+
+  [[nodiscard]] std::uint32_t document_count() const noexcept;
+
+  /// The index of all documents added. The builder is then empty again. Throws DataError when there is no document.
+  [[nodiscard]] Index build();
+
+ private:
+  class Corpus;
+  std::unique_ptr<Corpus> corpus_;
+};
+
+}  // namespace headrace::operators

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "headrace/operators/index.hpp"
+#include "headrace/operators/retrieval_evaluate.hpp"
+#include "headrace/operators/retrieval_query.hpp"
+#include "headrace/serve/operator.hpp"
+
+namespace headrace::operators {
+
+/// The Boolean model of information retrieval (Manning, Raghavan, Schütze, Introduction to Information Retrieval,
+/// chapter 1): which documents satisfy an expression of AND, OR and NOT over terms. One block answers a query with the
+/// number of matching documents and the smallest of their ids.
+struct Retrieval {
+  static constexpr const char* kName = "retrieval";
+
+  using Query = RetrievalQuery;
+  using Answer = RetrievalAnswer;
+  using State = boolean::Postings;
+
+  template <class Group>
+  HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
+    auto& scratch = group.template shared<boolean::Scratch>();
+    boolean::stage_query(group, state, *query, scratch);
+    std::uint32_t hits = 0;
+    if (scratch.query.mode == RetrievalMode::scan) hits = boolean::scan(group, state, scratch);
+    if (scratch.query.mode == RetrievalMode::candidates) hits = boolean::test_candidates(group, state, scratch);
+    hits = group.sum(hits);
+    group.sync();  // the ids that others found, before they are read
+    for (std::uint32_t i = group.rank(); i < kAnswerIds; i += group.size()) answer->ids[i] = scratch.ids[i];
+    if (group.rank() == 0) answer->hits = hits;
+  }
+};
+
+struct RetrievalOptions {
+  std::uint32_t threads = 128;  ///< Of the one block that answers a query: 32 to 1024.
+  /// Offer Operator::sample. It keeps each document's terms, 4 bytes a posting, in host memory.
+  bool sample = true;
+};
+
+/// The operator over `index`, which it keeps. Its samples are those of RetrievalSampler.
+/// Throws UsageError naming the option when one is out of range.
+[[nodiscard]] serve::Operator retrieval(std::shared_ptr<const Index> index, const RetrievalOptions& options = {});
+
+/// An endless, reproducible sequence of queries as people pose them: 2 to 4 different terms of one random document,
+/// joined as
+///   50%  a AND b [AND c [AND d]]
+///   20%  a OR b [OR c [OR d]]
+///   15%  a [AND b [AND c]] AND NOT d
+///   15%  with parentheses: (a OR b) AND c [AND NOT d], or a AND NOT b where the document has only two terms
+/// Every term of the document is as likely as any other, so frequent words are frequent in queries as well; the words
+/// and, or, not, which the query language has taken, are left out.
+class RetrievalSampler {
+ public:
+  explicit RetrievalSampler(std::shared_ptr<const Index> index);
+  ~RetrievalSampler();
+  RetrievalSampler(RetrievalSampler&&) noexcept;
+  RetrievalSampler& operator=(RetrievalSampler&&) noexcept;
+
+  /// Query number `number`, its tag set to number + 1. Any thread may call.
+  [[nodiscard]] RetrievalQuery query(std::uint64_t number) const;
+  /// The text whose compilation gives that query, but for the tag.
+  [[nodiscard]] std::string text(std::uint64_t number) const;
+
+ private:
+  struct Forward;
+  std::shared_ptr<const Index> index_;
+  std::unique_ptr<const Forward> forward_;
+};
+
+}  // namespace headrace::operators

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+/// What goes to the retrieval operator and comes back, and the limits of a query.
+namespace headrace::operators {
+
+inline constexpr std::uint32_t kQueryTermsMax = 16;   ///< Distinct terms of a query.
+inline constexpr std::uint32_t kQueryLeavesMax = 32;  ///< Words of a query, counting repetitions.
+inline constexpr std::uint32_t kAnswerIds = 15;       ///< Document ids that an answer has room for.
+inline constexpr std::uint32_t kNoDocument = 0xFFFFFFFFU;
+
+/// How the matches of a query are found.
+enum class RetrievalMode : std::uint8_t {
+  none,        ///< Nothing can match.
+  candidates,  ///< Every match is in one of the first cover_count terms' posting lists: test what is in these.
+  scan,        ///< Test all documents, 64 at a time.
+};
+
+/// A Boolean query in the form that a device runs; made by Index::compile() for that index, and meaningless for
+/// another (but safe to run: no bytes whatever make the operator read outside its index).
+///
+/// The expression is short-circuit code: step i tests whether a document has a term and goes on to one of two later
+/// steps, or to kAccept or kReject. It is the same code for one document and, with masks, for 64 at once.
+struct RetrievalQuery {
+  struct Step {
+    std::uint8_t term;  ///< Index into `terms`.
+    std::uint8_t if_present;
+    std::uint8_t if_absent;
+    friend bool operator==(const Step&, const Step&) = default;
+  };
+  static constexpr std::uint8_t kAccept = kQueryLeavesMax;
+  static constexpr std::uint8_t kReject = kQueryLeavesMax + 1;
+
+  std::uint64_t tag;                    ///< The caller's own: tells equal queries apart. The operator ignores it.
+  std::uint32_t terms[kQueryTermsMax];  ///< Term ids, those of the cover first.
+  Step steps[kQueryLeavesMax];
+  RetrievalMode mode;
+  std::uint8_t term_count;
+  std::uint8_t cover_count;
+  std::uint8_t step_count;
+  std::uint8_t start;  ///< The first step, kAccept or kReject.
+  std::uint8_t reserved[3];
+
+  friend bool operator==(const RetrievalQuery&, const RetrievalQuery&) = default;
+};
+static_assert(std::is_trivially_copyable_v<RetrievalQuery> && sizeof(RetrievalQuery) == 176);
+
+struct RetrievalAnswer {
+  std::uint32_t hits;             ///< How many documents match.
+  std::uint32_t ids[kAnswerIds];  ///< The smallest matching ids in order, then kNoDocument.
+
+  friend bool operator==(const RetrievalAnswer&, const RetrievalAnswer&) = default;
+};
+static_assert(std::is_trivially_copyable_v<RetrievalAnswer> && sizeof(RetrievalAnswer) == 64);
+
+}  // namespace headrace::operators

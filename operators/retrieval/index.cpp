@@ -1,0 +1,66 @@
+#include "headrace/operators/index.hpp"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "operators/retrieval/compiler.hpp"
+#include "operators/retrieval/file.hpp"
+#include "operators/retrieval/index_format.hpp"
+#include "operators/retrieval/query_parser.hpp"
+
+namespace headrace::operators {
+
+Index::Index(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, std::string_view name)
+    : bytes_(bytes), owner_(std::move(owner)) {
+  const IndexSections sections = read_index(bytes, name);
+  term_begins_ = sections.term_begins.data();
+  posting_begins_ = sections.posting_begins.data();
+  postings_ = sections.postings.data();
+  pool_ = sections.pool.data();
+  document_count_ = sections.header.document_count;
+  term_count_ = sections.header.term_count;
+}
+
+Index Index::load(const std::filesystem::path& path) {
+  MappedFile file = map_file(path);
+  return Index(file.bytes, std::move(file.owner), path.string());
+}
+
+Index Index::from_bytes(std::span<const std::byte> bytes, std::string_view name) {
+  auto copy = std::make_shared<std::vector<std::uint64_t>>((bytes.size() + 7) / 8);  // aligned as sections need it
+  if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
+  const std::span<const std::byte> view(reinterpret_cast<const std::byte*>(copy->data()), bytes.size());
+  return Index(view, std::move(copy), name);
+}
+
+void Index::save(const std::filesystem::path& path) const { replace_file(path, bytes_); }
+
+std::optional<std::uint32_t> Index::find(std::string_view wanted) const noexcept {
+  std::uint32_t low = 0;
+  std::uint32_t high = term_count_;
+  while (low < high) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    const int order = term(middle).compare(wanted);
+    if (order == 0) return middle;
+    if (order < 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return std::nullopt;
+}
+
+RetrievalQuery Index::compile(std::string_view text) const {
+  const Expression expression = parse_query(text);
+  std::vector<QueryTerm> terms;
+  terms.reserve(expression.terms.size());
+  for (const auto& word : expression.terms) {
+    const auto id = find(word);
+    terms.push_back(id ? QueryTerm{*id, static_cast<std::uint32_t>(postings(*id).size())} : QueryTerm{});
+  }
+  return compile_query(expression.nodes, terms, document_count_);
+}
+
+}  // namespace headrace::operators

@@ -1,0 +1,159 @@
+#include "operators/retrieval/index_format.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/operators/index.hpp"
+#include "operators/retrieval/tokenizer.hpp"
+#include "operators/retrieval/xxh64.hpp"
+
+namespace headrace::operators {
+
+namespace {
+
+constexpr std::array<std::string_view, kSectionCount> kSectionNames{"term begins", "term pool", "posting begins",
+                                                                    "postings"};
+
+/// Throws what is wrong with one file.
+class Complaint {
+ public:
+  explicit Complaint(std::string_view name) noexcept : name_(name) {}
+
+  template <class... Arguments>
+  [[noreturn]] void operator()(fmt::format_string<Arguments...> format, Arguments&&... arguments) const {
+    throw DataError(fmt::format("{}: {}", name_, fmt::format(format, std::forward<Arguments>(arguments)...)));
+  }
+
+ private:
+  std::string_view name_;
+};
+
+template <class T>
+std::span<const T> section(std::span<const std::byte> bytes, const IndexHeader& header, IndexSectionName which) {
+  const auto& at = header.sections[which];
+  return {reinterpret_cast<const T*>(bytes.data() + at.offset), at.bytes / sizeof(T)};
+}
+
+void check_whole(std::span<const std::byte> bytes, const IndexHeader& header, const Complaint& complain) {
+  if (header.magic != IndexHeader::kMagic) complain("not a Headrace index (it does not begin as one)");
+  if (header.version > Index::kVersion) {
+    complain("written by a newer Headrace, version {}; this one reads up to {}", header.version, Index::kVersion);
+  }
+  if (header.version == 0 || header.header_bytes != sizeof(IndexHeader)) {
+    complain("damaged: version {} with a header of {} bytes does not exist", header.version, header.header_bytes);
+  }
+  if (header.file_bytes != bytes.size()) {
+    complain("{}: it should have {} bytes and has {}", header.file_bytes > bytes.size() ? "truncated" : "damaged",
+             header.file_bytes, bytes.size());
+  }
+  std::uint64_t checksum;
+  std::memcpy(&checksum, bytes.data() + bytes.size() - kChecksumBytes, kChecksumBytes);
+  if (checksum != xxh64(bytes.first(bytes.size() - kChecksumBytes))) complain("damaged: its checksum does not match");
+}
+
+/// A file has one layout only: that of its counts.
+void check_layout(const IndexHeader& header, const Complaint& complain) {
+  const std::uint64_t pool_bytes = header.sections[kPool].bytes;
+  if (header.document_count == 0 || header.document_count == kNoDocument) {
+    complain("corrupt: a document count of {} is not possible", header.document_count);
+  }
+  // Sizes beyond the file would overflow the plan.
+  if (pool_bytes > header.file_bytes || header.posting_count > header.file_bytes) complain("corrupt: impossible sizes");
+  const IndexHeader plan = plan_index(header.document_count, header.term_count, pool_bytes, header.posting_count);
+  for (std::size_t i = 0; i < kSectionCount; ++i) {
+    const auto& is = header.sections[i];
+    const auto& should = plan.sections[i];
+    if (is.offset != should.offset || is.bytes != should.bytes) {
+      complain("corrupt: section '{}' claims {} bytes at {} where {} at {} belong", kSectionNames[i], is.bytes,
+               is.offset, should.bytes, should.offset);
+    }
+  }
+  if (plan.file_bytes != header.file_bytes) {
+    complain("corrupt: its sections take {} bytes of {}", plan.file_bytes, header.file_bytes);
+  }
+}
+
+void check_terms(const IndexSections& index, const Complaint& complain) {
+  const auto& begins = index.term_begins;
+  if (begins.front() != 0 || begins.back() != index.pool.size()) complain("corrupt: its terms do not fill their pool");
+  std::string_view before;
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+    if (begins[i] >= begins[i + 1] || begins[i + 1] - begins[i] > kTermBytesMax || begins[i + 1] > index.pool.size()) {
+      complain("corrupt: term {} has impossible bounds", i);
+    }
+    const std::string_view term(index.pool.data() + begins[i], begins[i + 1] - begins[i]);
+    if (term <= before) complain("corrupt: term {} is not in order", i);
+    before = term;
+  }
+}
+
+void check_postings(const IndexSections& index, const Complaint& complain) {
+  const auto& begins = index.posting_begins;
+  if (begins.front() != 0 || begins.back() != index.postings.size()) {
+    complain("corrupt: its posting lists do not fill their section");
+  }
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+    if (begins[i] >= begins[i + 1] || begins[i + 1] > index.postings.size()) {
+      complain("corrupt: the posting list of term {} has impossible bounds", i);
+    }
+    std::int64_t before = -1;
+    for (const std::uint32_t id : index.postings.subspan(begins[i], begins[i + 1] - begins[i])) {
+      if (std::int64_t{id} <= before) complain("corrupt: the posting list of term {} is not in order", i);
+      before = id;
+    }
+    if (before >= std::int64_t{index.header.document_count}) {
+      complain("corrupt: term {} is in document {} of {}", i, before, index.header.document_count);
+    }
+  }
+}
+
+}  // namespace
+
+IndexHeader plan_index(std::uint32_t document_count, std::uint32_t term_count, std::uint64_t pool_bytes,
+                       std::uint64_t posting_count) noexcept {
+  IndexHeader header{};
+  header.magic = IndexHeader::kMagic;
+  header.version = Index::kVersion;
+  header.header_bytes = sizeof(IndexHeader);
+  header.document_count = document_count;
+  header.term_count = term_count;
+  header.posting_count = posting_count;
+  const std::array<std::uint64_t, kSectionCount> sizes{
+      (std::uint64_t{term_count} + 1) * sizeof(std::uint32_t), pool_bytes,
+      (std::uint64_t{term_count} + 1) * sizeof(std::uint64_t), posting_count * sizeof(std::uint32_t)};
+  std::uint64_t at = sizeof(IndexHeader);
+  for (std::size_t i = 0; i < kSectionCount; ++i) {
+    header.sections[i] = {at, sizes[i]};
+    at = align_up(at + sizes[i], kIndexAlignment);
+  }
+  header.file_bytes = at + kChecksumBytes;
+  return header;
+}
+
+void seal_index(std::span<std::byte> file) noexcept {
+  const std::uint64_t checksum = xxh64(file.first(file.size() - kChecksumBytes));
+  std::memcpy(file.data() + file.size() - kChecksumBytes, &checksum, kChecksumBytes);
+}
+
+IndexSections read_index(std::span<const std::byte> bytes, std::string_view name) {
+  const Complaint complain(name);
+  if (bytes.size() < sizeof(IndexHeader) + kChecksumBytes) {
+    complain("not a Headrace index, or truncated: {} bytes are less than the header takes", bytes.size());
+  }
+  IndexSections index;
+  std::memcpy(&index.header, bytes.data(), sizeof(IndexHeader));
+  check_whole(bytes, index.header, complain);
+  check_layout(index.header, complain);
+  index.term_begins = section<std::uint32_t>(bytes, index.header, kTermBegins);
+  index.pool = section<char>(bytes, index.header, kPool);
+  index.posting_begins = section<std::uint64_t>(bytes, index.header, kPostingBegins);
+  index.postings = section<std::uint32_t>(bytes, index.header, kPostings);
+  check_terms(index, complain);
+  check_postings(index, complain);
+  return index;
+}
+
+}  // namespace headrace::operators

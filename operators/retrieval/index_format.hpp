@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+/// The bytes of an index file, all little-endian:
+///   IndexHeader
+///   term begins     uint32 for each term and one more: where in the pool it begins; the next one's begin is its end
+///   pool            the terms one after the other, in ascending order of their bytes
+///   posting begins  uint64 for each term and one more: where in the postings its list begins
+///   postings        uint32 document ids, each list strictly ascending
+///   checksum        XXH64 of everything before it
+/// Sections start at multiples of 8 and are filled up with zeros.
+namespace headrace::operators {
+
+static_assert(std::endian::native == std::endian::little, "index files are mapped as they are");
+
+struct IndexSection {
+  std::uint64_t offset;  ///< From the start of the file.
+  std::uint64_t bytes;   ///< Without the filling.
+};
+
+enum IndexSectionName : std::uint8_t { kTermBegins, kPool, kPostingBegins, kPostings, kSectionCount };
+
+struct IndexHeader {
+  static constexpr std::array<char, 8> kMagic{'H', 'e', 'a', 'd', 'r', 'I', 'd', 'x'};
+
+  std::array<char, 8> magic;
+  std::uint32_t version;
+  std::uint32_t header_bytes;
+  std::uint64_t file_bytes;
+  std::uint32_t document_count;
+  std::uint32_t term_count;
+  std::uint64_t posting_count;
+  std::array<IndexSection, kSectionCount> sections;
+};
+static_assert(std::is_trivially_copyable_v<IndexHeader> && sizeof(IndexHeader) == 104);
+
+inline constexpr std::size_t kIndexAlignment = 8;
+inline constexpr std::size_t kChecksumBytes = 8;
+
+/// Views into the bytes of a checked index file, which is aligned to 8 bytes.
+struct IndexSections {
+  IndexHeader header;
+  std::span<const std::uint32_t> term_begins;
+  std::span<const char> pool;
+  std::span<const std::uint64_t> posting_begins;
+  std::span<const std::uint32_t> postings;
+};
+
+/// Checks every byte of a file and gives its sections. Throws DataError "<name>: <what is wrong>".
+[[nodiscard]] IndexSections read_index(std::span<const std::byte> bytes, std::string_view name);
+
+/// The offsets and sizes that a file with these counts has.
+[[nodiscard]] IndexHeader plan_index(std::uint32_t document_count, std::uint32_t term_count, std::uint64_t pool_bytes,
+                                     std::uint64_t posting_count) noexcept;
+
+/// Writes the checksum over all bytes before the last eight into these.
+void seal_index(std::span<std::byte> file) noexcept;
+
+}  // namespace headrace::operators

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace headrace::operators {
+
+enum class TokenKind : std::uint8_t { word, and_word, or_word, not_word, open, close, end };
+
+struct Token {
+  TokenKind kind;
+  std::size_t position;  ///< In bytes, from 1.
+  std::string_view text;
+};
+
+/// As it is put in an error: "'lion'", "')'", "the end".
+[[nodiscard]] std::string describe(const Token& token);
+
+/// Throws the UsageError "query, position <position>: <what>".
+[[noreturn]] void throw_at(std::size_t position, std::string_view what);
+
+/// Splits a query into tokens. Throws UsageError at a character that no query has.
+class QueryLexer {
+ public:
+  /// Throws UsageError where the text is not UTF-8.
+  explicit QueryLexer(std::string_view text);
+
+  /// The token that next() gives; the end again and again after the last.
+  [[nodiscard]] const Token& peek() const noexcept { return token_; }
+  Token next();
+
+ private:
+  [[nodiscard]] Token read();
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  Token token_;
+};
+
+}  // namespace headrace::operators

@@ -1,0 +1,123 @@
+#include "operators/retrieval/query_parser.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "headrace/base/error.hpp"
+#include "headrace/operators/retrieval_query.hpp"
+#include "operators/retrieval/query_lexer.hpp"
+#include "operators/retrieval/tokenizer.hpp"
+
+namespace headrace::operators {
+
+namespace {
+
+/// Recursive descent over
+///   disjunction = conjunction { OR conjunction }
+///   conjunction = negation { [AND] negation }
+///   negation    = { NOT } ( word | "(" disjunction ")" )
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : lexer_(text) {}
+
+  Expression parse() {
+    if (lexer_.peek().kind == TokenKind::end) throw UsageError("the query is empty: expected a term, NOT or '('");
+    disjunction();
+    const Token& rest = lexer_.peek();
+    if (rest.kind != TokenKind::end) {
+      throw_at(rest.position, fmt::format("{} closes nothing; expected a term, AND, OR or the end", describe(rest)));
+    }
+    check_limits();
+    return std::move(expression_);
+  }
+
+ private:
+  std::uint32_t disjunction() {
+    std::uint32_t left = conjunction();
+    while (lexer_.peek().kind == TokenKind::or_word) {
+      lexer_.next();
+      left = add({ExpressionKind::disjunction, left, conjunction()});
+    }
+    return left;
+  }
+
+  std::uint32_t conjunction() {
+    std::uint32_t left = negation();
+    while (true) {
+      const TokenKind kind = lexer_.peek().kind;
+      if (kind == TokenKind::and_word) {
+        lexer_.next();
+      } else if (kind != TokenKind::word && kind != TokenKind::not_word && kind != TokenKind::open) {
+        return left;
+      }
+      left = add({ExpressionKind::conjunction, left, negation()});
+    }
+  }
+
+  std::uint32_t negation() {
+    bool negated = false;
+    for (; lexer_.peek().kind == TokenKind::not_word; lexer_.next()) negated = !negated;
+    const std::uint32_t operand = primary();
+    if (!negated) return operand;
+    return add({ExpressionKind::negation, operand});
+  }
+
+  std::uint32_t primary() {
+    const Token token = lexer_.next();
+    if (token.kind == TokenKind::word) return add({ExpressionKind::term, term(token.text)});
+    if (token.kind != TokenKind::open) {
+      throw_at(token.position, fmt::format("expected a term, NOT or '(' but found {}", describe(token)));
+    }
+    if (++depth_ > kQueryDepthMax) {
+      throw_at(token.position, fmt::format("more than {} parentheses inside each other", kQueryDepthMax));
+    }
+    const std::uint32_t inner = disjunction();
+    --depth_;
+    const Token close = lexer_.next();
+    if (close.kind != TokenKind::close) {
+      throw_at(close.position,
+               fmt::format("expected ')' for the '(' at position {} but found {}", token.position, describe(close)));
+    }
+    return inner;
+  }
+
+  std::uint32_t term(std::string_view word) {
+    ++leaves_;
+    std::string normalised;
+    normalise_term(word, normalised);
+    const auto [known, fresh] =
+        numbers_.try_emplace(std::move(normalised), static_cast<std::uint32_t>(expression_.terms.size()));
+    if (fresh) expression_.terms.push_back(known->first);
+    return known->second;
+  }
+
+  std::uint32_t add(ExpressionNode node) {
+    expression_.nodes.push_back(node);
+    return static_cast<std::uint32_t>(expression_.nodes.size() - 1);
+  }
+
+  void check_limits() const {
+    if (expression_.terms.size() > kQueryTermsMax) {
+      throw UsageError(fmt::format("the query has {} distinct terms; at most {} are possible", expression_.terms.size(),
+                                   kQueryTermsMax));
+    }
+    if (leaves_ > kQueryLeavesMax) {
+      throw UsageError(fmt::format("the query has {} words, counting repetitions; at most {} are possible", leaves_,
+                                   kQueryLeavesMax));
+    }
+  }
+
+  QueryLexer lexer_;
+  Expression expression_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::size_t leaves_ = 0;
+  std::uint32_t depth_ = 0;
+};
+
+}  // namespace
+
+Expression parse_query(std::string_view text) { return Parser(text).parse(); }
+
+}  // namespace headrace::operators

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace headrace::operators {
+
+/// XXH64 with seed 0 (Collet, xxHash specification 0.1.1): a checksum against accidents, not against forgers.
+[[nodiscard]] std::uint64_t xxh64(std::span<const std::byte> bytes) noexcept;
+
+}  // namespace headrace::operators
