@@ -2,9 +2,9 @@
 
 Usage: readme_examples.py README FOLDER CMAKE_PREFIX
 
-Every fenced block (cpp, python or sh) that follows the line `<!-- ci: run -->` is written to FOLDER and run: C++ is built
-against the Headrace installed in CMAKE_PREFIX, Python with this interpreter, sh with bash at the repository's root and
-.venv/bin on the PATH. Fails if one fails, or if a C++ or a Python example is missing.
+Every fenced block (cpp, python or sh) that follows the line `<!-- ci: run -->` is written to FOLDER and run: C++ is
+built against the Headrace installed in CMAKE_PREFIX, Python with this interpreter, sh with bash at the repository's
+root and .venv/bin on the PATH. Fails if one fails, or if a C++ or a Python example is missing.
 """
 
 import os

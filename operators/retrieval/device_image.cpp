@@ -47,8 +47,8 @@ DeviceImage make_device_image(const Index& index) {
 }
 
 boolean::Postings make_postings(const Index& index, const void* entries, const void* words) noexcept {
-  return {static_cast<const boolean::TermEntry*>(entries), static_cast<const std::uint32_t*>(words),
-          index.term_count(), index.document_count()};
+  return {static_cast<const boolean::TermEntry*>(entries), static_cast<const std::uint32_t*>(words), index.term_count(),
+          index.document_count()};
 }
 
 }  // namespace headrace::operators

@@ -10,8 +10,6 @@ namespace headrace::operators {
 
 namespace {
 
-constexpr std::size_t kQuotedMax = 40;
-
 constexpr bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 bool same_word(std::string_view word, std::string_view keyword) noexcept {
@@ -32,11 +30,7 @@ TokenKind word_kind(std::string_view word) noexcept {
 }  // namespace
 
 std::string describe(const Token& token) {
-  if (token.kind == TokenKind::end) return "the end";
-  if (token.text.size() <= kQuotedMax) return fmt::format("'{}'", token.text);
-  std::string start;
-  normalise_term(token.text.substr(0, valid_utf8_prefix(token.text.substr(0, kQuotedMax))), start);
-  return fmt::format("'{}...'", start);
+  return token.kind == TokenKind::end ? "the end" : fmt::format("'{}'", token.text);
 }
 
 void throw_at(std::size_t position, std::string_view what) {

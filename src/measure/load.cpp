@@ -9,7 +9,7 @@
 namespace headrace::measure {
 
 bool sustains(const LoadResult& result, Duration p99_bound) {
-  return result.failed == 0 && result.wrong == 0 && result.latency.count > 0 &&
+  return !result.gave_up && result.failed == 0 && result.wrong == 0 && result.latency.count > 0 &&
          result.measured_per_second >= kKeepsUp * result.incoming_per_second && result.latency.p99 <= p99_bound;
 }
 

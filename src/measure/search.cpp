@@ -25,7 +25,7 @@ class Search {
         bad_rate_ = rate;
       }
       if (good_rate_ >= options_.most_per_second) break;
-      if (good_rate_ > 0 && bad_rate_ - good_rate_ <= options_.resolution * bad_rate_) break;
+      if (good_rate_ > 0 && bad_rate_ != kNone && bad_rate_ - good_rate_ <= options_.resolution * bad_rate_) break;
       rate = next();
     }
     return std::move(result_);

@@ -126,7 +126,7 @@ class Climber {
     const auto found = measure::search_highest_rate(probe, options_.bound,
                                                     {.start_per_second = 0.7 * candidate.capacity,
                                                      .most_per_second = most,
-                                                     .least_per_second = std::max(1.0, candidate.capacity / 64),
+                                                     .least_per_second = std::max(1.0, candidate.capacity / 32),
                                                      .stop = options_.stop});
     if (found.best && (!result.load || found.best->measured_per_second > result.load->measured_per_second)) {
       result.load = found.best;
@@ -157,7 +157,10 @@ class Climber {
     const double seconds = static_cast<double>(load.samples) / (rate * load.stable_windows) * 1.05;
     load.window = std::max(options_.window, Duration{static_cast<std::int64_t>(seconds * 1e9)});
     load.windows_max = 2 * load.stable_windows;
-    load.give_up_p99 = 4 * options_.bound;
+    // Twice as many as a percentile of 99% leaves room for, each twice as late as it allows.
+    load.give_up_latency = 2 * options_.bound;
+    load.give_up_count =
+        static_cast<std::uint64_t>(2 * (1 - kPercentile) * static_cast<double>(load.samples)) / options_.generators;
     load.bind_to = detail::generator_processors(device_, plan, options_.generators);
     load.stop = options_.stop;
     load.progress = [&](int, double measured, Duration p99) {

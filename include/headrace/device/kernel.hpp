@@ -34,6 +34,7 @@ struct Kernel {
 };
 
 /// How many threads run a kernel: `items` independent pieces of work, each by `blocks` blocks of `threads` threads.
+/// A CUDA device takes at most 65,535 items a launch and refuses more (Errc::invalid_argument).
 /// A CPU device runs each item with one thread, whatever the shape says; a resident launch there has one thread a
 /// block.
 struct LaunchShape {
@@ -73,6 +74,7 @@ template <class Body, class... Arguments>
   static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");
   static_assert(sizeof...(Arguments) <= kKernelArgumentsMax);
   static_assert((std::size_t{0} + ... + sizeof(Arguments)) <= kKernelArgumentBytesMax);
+  static_assert(((alignof(Arguments) <= 64) && ...), "arguments are kept at 64-byte alignment at most");
   Kernel kernel;
   kernel.name = Body::kName;
   kernel.cpu = &detail::cpu_entry<Body, Arguments...>;

@@ -100,6 +100,7 @@ class Generator {
     closed_.notify_all();
   }
 
+  [[nodiscard]] bool gave_up() const noexcept { return gave_up_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::span<const Window> windows() const noexcept { return windows_; }
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
   [[nodiscard]] std::uint64_t failed() const noexcept { return failed_; }
@@ -132,7 +133,11 @@ class Generator {
     const Time now = SteadyClock::now();
     if (Window* window = right == 0 ? nullptr : window_at(now)) {
       window->right += right;
-      for (std::size_t i = 0; i < right; ++i) window->latency.record(now - scheduled[i]);
+      for (std::size_t i = 0; i < right; ++i) {
+        window->latency.record(now - scheduled[i]);
+        late_ += now - scheduled[i] > options_.give_up_latency ? 1U : 0U;
+      }
+      if (late_ >= options_.give_up_count) give_up();
     }
     return now;
   }
@@ -144,6 +149,12 @@ class Generator {
       closed_.store(open_, std::memory_order_release);
       closed_.notify_all();
     }
+  }
+
+  void give_up() noexcept {
+    open_ = options_.windows_max;  // nothing is written any more, so that every window may be read
+    gave_up_.store(true, std::memory_order_relaxed);
+    close_all();
   }
 
   void drain() {
@@ -169,6 +180,8 @@ class Generator {
   Time window_end_{};
   int open_ = 0;
   std::atomic<int> closed_{0};
+  std::atomic<bool> gave_up_{false};  ///< Ordered by closed_.
+  std::uint64_t late_ = 0;
   std::uint64_t in_flight_ = 0;
   std::uint64_t refused_ = 0;
   std::uint64_t failed_ = 0;
@@ -219,18 +232,20 @@ template <LoadTarget Target>
 
     int done = 0;
     bool is_stable = false;
-    bool hopeless = false;
-    while (done < options.windows_max && !is_stable && !hopeless && !options.stop.stop_requested()) {
+    bool gave_up = false;
+    while (done < options.windows_max && !is_stable && !gave_up && !options.stop.stop_requested()) {
       for (const auto& generator : generators) generator->wait_closed(done);
       if (options.stop.stop_requested()) break;  // this window was cut short
       ++done;
       is_stable = detail::stable(windows, done, options);
       const LoadResult last = detail::summarise(windows, done, 1, options.window);
-      hopeless = options.give_up_p99 && last.latency.p99 > *options.give_up_p99;
+      gave_up = std::ranges::any_of(generators, [](const auto& generator) { return generator->gave_up(); });
       if (options.progress) options.progress(done, last.measured_per_second, last.latency.p99);
     }
     result = detail::summarise(windows, done, std::min(done, options.stable_windows), options.window);
-    result.stable = is_stable;
+    result.stable = is_stable && !gave_up;
+    result.gave_up = gave_up;
+    if (gave_up) result.incoming_per_second = options.rate_per_second;
     result.windows = done;
     end.store(true, std::memory_order_relaxed);
   }

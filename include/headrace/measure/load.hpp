@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -18,7 +17,7 @@ struct LoadOptions {
   double rate_per_second = 0;  ///< Of all generator threads together. Ignored with a trace.
   ArrivalKind arrivals = ArrivalKind::poisson;
   std::uint64_t seed = 1;
-  std::vector<Duration> trace;  ///< For ArrivalKind::trace: dealt out to the generator threads in turn.
+  std::vector<Duration> trace{};  ///< For ArrivalKind::trace: dealt out to the generator threads in turn.
 
   Duration warm_up = std::chrono::milliseconds(50);
   Duration window = std::chrono::milliseconds(100);
@@ -26,12 +25,13 @@ struct LoadOptions {
   double stable_within = 0.05;  ///< ... whose measured rates differ by no more than this share of their mean ...
   std::uint64_t samples = 0;    ///< ... and hold this many latencies together, end the run.
   int windows_max = 12;         ///< Or this many windows do; the result then says that it is not stable.
-  std::optional<Duration> give_up_p99;  ///< End the run after a window whose p99 is above this.
+  Duration give_up_latency = Duration::max();  ///< End the run once ...
+  std::uint64_t give_up_count = 1;             ///< ... so many answers of one generator thread took longer than that.
 
-  std::vector<Processor> bind_to;  ///< Generator thread i is bound to bind_to[i], where there is one.
-  std::stop_token stop;            ///< Ends the run early; what is in flight is still waited for.
+  std::vector<Processor> bind_to{};  ///< Generator thread i is bound to bind_to[i], where there is one.
+  std::stop_token stop{};            ///< Ends the run early; what is in flight is still waited for.
   /// Called from the calling thread after each window, with what has been measured so far. Must not throw.
-  std::function<void(int window, double measured_per_second, Duration p99)> progress;
+  std::function<void(int window, double measured_per_second, Duration p99)> progress{};
 };
 
 /// What a load did, over the windows that count.
@@ -47,6 +47,7 @@ struct LoadResult {
   std::uint64_t answered = 0;  ///< All that came back.
   int windows = 0;             ///< Windows run.
   bool stable = false;
+  bool gave_up = false;  ///< Ended by give_up_count; the figures are those of a part of the last window.
   bool interrupted = false;
 };
 

@@ -14,7 +14,7 @@ struct SearchOptions {
   double least_per_second = 1;    ///< Give up below this.
   double resolution = 0.03;       ///< Stop when the highest good and the lowest bad rate differ by this share.
   int probes_max = 16;
-  std::stop_token stop;
+  std::stop_token stop{};
 };
 
 /// The highest rate that was sustained, and what was measured there.

@@ -41,7 +41,7 @@ struct LadderOptions {
   Duration window =
       std::chrono::milliseconds(100);  ///< Shortest window; low rates take longer ones, for their samples.
   double rank_tolerance = 0.002;       ///< How exactly p99 must be known; see samples_needed().
-  std::stop_token stop;                ///< Ends the climb; the rungs measured so far are returned.
+  std::stop_token stop{};              ///< Ends the climb; the rungs measured so far are returned.
 };
 
 /// One rung's figures. Without `load` there are none, and `note` says why.

@@ -1,0 +1,83 @@
+#include "device/cpu/device.hpp"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <new>
+
+#include "device/cpu/event.hpp"
+#include "device/cpu/properties.hpp"
+#include "device/cpu/stream.hpp"
+#include "device/cpu/testing.hpp"
+#include "device/registry.hpp"
+
+namespace headrace::detail {
+
+namespace {
+
+/// Two at least, so that a function which waits for another stream's work does not wait for ever.
+constexpr int kWorkersMin = 2;
+
+std::uint32_t worker_count(const DeviceProperties& properties) {
+  const int processors = properties.multiprocessor_count * properties.threads_per_multiprocessor;
+  return static_cast<std::uint32_t>(std::max(kWorkersMin, processors));
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(int ordinal)
+    : ordinal_(ordinal),
+      memory_(cpu_memory_budget()),
+      properties_(cpu_properties(memory_.info().total_bytes)),
+      workers_(worker_count(properties_)) {}
+
+std::uint32_t CpuDevice::resident_blocks_max(const Kernel& kernel, std::uint32_t /*threads*/) const {
+  return kernel.cpu == nullptr ? 0 : ResidentLaunch::kBlocksMax;
+}
+
+Result<void*> CpuDevice::allocate(MemoryKind kind, std::size_t bytes, StreamBackend* /*stream*/) noexcept {
+  return memory_.allocate(kind, bytes);
+}
+
+void CpuDevice::deallocate(MemoryKind kind, void* data, std::size_t bytes, StreamBackend* stream) noexcept {
+  if (kind == MemoryKind::stream_ordered && stream != nullptr) {
+    static_cast<CpuStream*>(stream)->free_in_order(data, bytes);
+  } else {
+    memory_.deallocate(kind, data, bytes);
+  }
+}
+
+Result<std::unique_ptr<StreamBackend>> CpuDevice::create_stream(StreamOptions options) noexcept {
+  if (!options.run_in_waiter) {
+    if (const Status started = workers_.add_user(); !started) return started.error();
+  }
+  std::unique_ptr<StreamBackend> stream = CpuStream::create(*this, options);
+  if (stream) return stream;
+  if (!options.run_in_waiter) workers_.remove_user();
+  return Errc::out_of_memory;
+}
+
+Result<std::unique_ptr<EventBackend>> CpuDevice::create_event(EventTiming timing) noexcept {
+  Ref<EventTime> time;
+  if (timing == EventTiming::on) {
+    if (allocation_must_fail()) return Errc::out_of_memory;
+    time = Ref<EventTime>::adopt(new (std::nothrow) EventTime);
+    if (!time) return Errc::out_of_memory;
+  }
+  if (allocation_must_fail()) return Errc::out_of_memory;
+  std::unique_ptr<EventBackend> event(new (std::nothrow) CpuEvent(std::move(time)));
+  if (!event) return Errc::out_of_memory;
+  return event;
+}
+
+DeviceBackend& cpu_device(int ordinal) {
+  // Never destroyed: threads may still use a device while the process exits.
+  static std::mutex* const mutex = new std::mutex;
+  static auto* const devices = new std::array<CpuDevice*, kCpuDevicesMax>{};
+  const std::lock_guard lock(*mutex);
+  CpuDevice*& device = (*devices)[static_cast<std::size_t>(ordinal)];
+  if (device == nullptr) device = new CpuDevice(ordinal);
+  return *device;
+}
+
+}  // namespace headrace::detail

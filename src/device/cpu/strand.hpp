@@ -1,0 +1,158 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+
+#include "device/cpu/ref.hpp"
+#include "device/cpu/task_queue.hpp"
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/result.hpp"
+#include "headrace/device/stream.hpp"
+
+namespace headrace::detail {
+
+class Strand;
+class Workers;
+
+/// A point of a strand: reached when `sequence` of its tasks are done. A recorded event is one of these.
+struct StrandPoint {
+  Ref<Strand> strand;
+  std::uint64_t sequence = 0;
+
+  [[nodiscard]] bool reached() const noexcept;
+};
+
+/// A list of strands, each with a holding, first in, first out. A strand is on one list at most.
+class StrandList {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  void push(Ref<Strand> strand) noexcept;
+  /// The oldest, or an empty Ref.
+  [[nodiscard]] Ref<Strand> pop() noexcept;
+
+ private:
+  Strand* first_ = nullptr;
+  Strand* last_ = nullptr;
+};
+
+/// The state of a stream: a queue of tasks of which at most one runs at a time, by whoever owns the strand at that
+/// moment. That is a worker thread, or a waiting thread where the stream runs in its waiter. Counted, because events
+/// outlive streams.
+///
+/// Two counters say everything: `enqueued_` tasks in, `done_` tasks finished. A point of the strand is a value of the
+/// first; waiting for it is waiting for the second to get there.
+class Strand final : public RefCounted {
+ public:
+  static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+
+  Strand(Workers& workers, StreamOptions options) noexcept;
+
+  [[nodiscard]] bool high_priority() const noexcept { return high_priority_; }
+  [[nodiscard]] std::uint64_t enqueued() const noexcept { return enqueued_.load(std::memory_order_acquire); }
+  /// What the first `sequence` tasks wrote is visible when this is true.
+  [[nodiscard]] bool reached(std::uint64_t sequence) const noexcept {
+    return done_.load(std::memory_order_acquire) >= sequence;
+  }
+
+  /// Appends a task of `bytes` bytes; `write(T&)` fills it in. Errc::out_of_memory leaves the queue as it was.
+  template <class T, class Write>
+  [[nodiscard]] Status enqueue(TaskKind kind, std::size_t bytes, Write write) noexcept {
+    Workers* runner = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      T* task = queue_.push<T>(kind, bytes);
+      if (task == nullptr) return Errc::out_of_memory;
+      write(*task);
+      runner = publish(1);
+    }
+    if (runner != nullptr) schedule(*runner);
+    return {};
+  }
+  template <class T, class Write>
+  [[nodiscard]] Status enqueue(TaskKind kind, Write write) noexcept {
+    return enqueue<T>(kind, sizeof(T), write);
+  }
+  /// Appends the copies as few tasks; all of them or, with Errc::out_of_memory, none.
+  [[nodiscard]] Status enqueue_copies(std::span<const Copy> copies) noexcept;
+
+  /// Returns once the point `sequence` is reached; where the strand runs in its waiter, by running it.
+  void wait(std::uint64_t sequence) noexcept;
+  /// Whether the point is reached; where the strand runs in its waiter, runs what it can first. Does not wait.
+  [[nodiscard]] bool poll(std::uint64_t sequence) noexcept;
+
+  /// For a worker that took this strand from the ready list: runs tasks until there are none, something holds them
+  /// back, or another strand should have its turn.
+  void run_in_worker(Workers& workers) noexcept;
+  /// For the last thread of a resident launch: the task that started it is done.
+  void resident_done() noexcept;
+
+ private:
+  friend class StrandList;
+
+  /// Who may touch the front of the queue.
+  enum class State : std::uint8_t {
+    idle,    ///< Nobody.
+    queued,  ///< Nobody; the strand is on its workers' ready list.
+    owned,   ///< The thread that runs it.
+    parked,  ///< Nobody until the point waited for is reached, or the resident kernel ends.
+  };
+  /// Why drain() returned.
+  enum class Stop : std::uint8_t { reached, empty, blocked, resident, yielded };
+  /// What became of the task at the front.
+  enum class Outcome : std::uint8_t { done, blocked, resident };
+
+  /// Lock held: counts `tasks` in. Where the result is not null the state is queued, and the caller calls schedule().
+  [[nodiscard]] Workers* publish(std::uint64_t tasks) noexcept;
+  /// Lock held: the strand has no owner any more. The result as above.
+  [[nodiscard]] Workers* settle() noexcept;
+  /// Lock not held: puts the strand, whose state is queued, on the ready list.
+  void schedule(Workers& runner) noexcept;
+  void settle_and_schedule() noexcept;
+
+  /// Owner: runs tasks until `sequence` are done; `workers`, where given, are asked whether to yield.
+  [[nodiscard]] Stop drain(std::uint64_t sequence, const Workers* workers) noexcept;
+  [[nodiscard]] Outcome run(Task& task) noexcept;
+  void finish_front() noexcept;
+  /// Wakes threads and strands that wait for a point up to `done`.
+  void wake(std::uint64_t done) noexcept;
+
+  [[nodiscard]] bool try_own() noexcept;
+  /// Gets the strand closer to `sequence`: runs it, or waits (only if `may_wait`). The point that holds it back goes to
+  /// `obstacle`.
+  void advance(std::uint64_t sequence, bool may_wait, StrandPoint& obstacle) noexcept;
+  [[nodiscard]] bool finish(std::uint64_t sequence, bool may_wait) noexcept;
+  void block(std::uint64_t sequence) noexcept;
+
+  /// Holds `waiter` (state parked) until `sequence` is reached; false when it already is.
+  [[nodiscard]] bool park(Ref<Strand> waiter, std::uint64_t sequence) noexcept;
+  /// A strand run by `workers` depends on `sequence`: where this strand runs in its waiter, they run it up to there.
+  void demand(std::uint64_t sequence, Workers& workers) noexcept;
+
+  const bool high_priority_;
+  const bool run_in_waiter_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  TaskQueue queue_;                  ///< See there for who may call what.
+  State state_ = State::idle;        ///< Under mutex_.
+  Workers* workers_;                 ///< Under mutex_; who runs this strand when it is queued.
+  std::uint64_t demanded_ = 0;       ///< Under mutex_; workers run a run_in_waiter strand up to here.
+  std::uint32_t blocked_count_ = 0;  ///< Under mutex_; threads in block().
+  StrandList parked_;                ///< Under mutex_; strands that wait for a point of this one.
+
+  Strand* next_ = nullptr;          ///< The list that this strand is on.
+  std::uint64_t parked_until_ = 0;  ///< Of the strand that it is parked on; under that one's mutex_.
+
+  alignas(kNoSharing) std::atomic<std::uint64_t> enqueued_{0};  ///< Written under mutex_.
+  alignas(kNoSharing) std::atomic<std::uint64_t> done_{0};      ///< Written by the owner.
+  /// Least point that somebody waits for. Written under mutex_. A waiter stores this and then looks at done_; the owner
+  /// stores done_ and then looks at this; both sequentially consistent, so one of them sees the other.
+  std::atomic<std::uint64_t> wake_at_{kNever};
+};
+
+inline bool StrandPoint::reached() const noexcept { return !strand || strand->reached(sequence); }
+
+}  // namespace headrace::detail

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+#include "device/cpu/strand.hpp"
+
+namespace headrace::detail {
+
+/// The threads that run the strands of one device. They start with the first user (stream) and leave a little while
+/// after the last one is gone. Never destroyed.
+class Workers {
+ public:
+  /// @param count  threads, at least 1
+  explicit Workers(std::uint32_t count) noexcept : count_(count) {}
+
+  /// Starts the threads that are missing. Errc::system with errno when none can be had.
+  [[nodiscard]] Status add_user() noexcept;
+  void remove_user() noexcept;
+
+  /// Puts a strand, whose state is queued, on the ready list. The workers must have a user until it has run.
+  void push(Ref<Strand> strand) noexcept;
+
+  /// Whether a strand of that priority should let another have its worker; `turn_over`: it has had its share.
+  [[nodiscard]] bool should_yield(bool high_priority, bool turn_over) const noexcept {
+    return (!high_priority && high_count_.load(std::memory_order_relaxed) > 0) ||
+           (turn_over && ready_count_.load(std::memory_order_relaxed) > 0);
+  }
+
+ private:
+  /// Lock held; false when the system gives no more threads.
+  [[nodiscard]] bool start_thread(int& error_number) noexcept;
+  void work() noexcept;
+  /// Lock held: the next strand to run, or an empty Ref when this thread should leave.
+  [[nodiscard]] Ref<Strand> next(std::unique_lock<std::mutex>& lock) noexcept;
+  [[nodiscard]] Ref<Strand> take() noexcept;
+
+  const std::uint32_t count_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  StrandList high_;
+  StrandList normal_;
+  std::uint32_t users_ = 0;
+  std::uint32_t live_ = 0;
+  std::uint32_t sleeping_ = 0;
+  alignas(kNoSharing) std::atomic<std::uint32_t> ready_count_{0};  ///< Of both lists; written under mutex_.
+  std::atomic<std::uint32_t> high_count_{0};
+};
+
+}  // namespace headrace::detail

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <string_view>
+
+#include "headrace/base/result.hpp"
+
+/// What the CUDA runtime's error codes mean to Headrace.
+namespace headrace::detail::cuda {
+
+/// The Headrace error for a CUDA code other than cudaSuccess; the code is kept as `native`. Also clears the thread's
+/// last CUDA error, so that one refused call does not fail a later one. (A sticky error comes back by itself.)
+[[nodiscard]] Error to_error(cudaError_t code) noexcept;
+
+[[nodiscard]] inline Status to_status(cudaError_t code) noexcept {
+  if (code == cudaSuccess) return {};
+  return to_error(code);
+}
+
+/// True or false for the answer of a query (cudaSuccess or cudaErrorNotReady), an error otherwise.
+[[nodiscard]] Result<bool> to_ready(cudaError_t code) noexcept;
+
+/// For set-up: throws the exception for `code`, reading "<doing>: <CUDA's own text>: <Headrace's> (native code N)".
+void or_throw(cudaError_t code, std::string_view doing);
+
+}  // namespace headrace::detail::cuda

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+#include "device/cuda/size_class_pool.hpp"
+#include "headrace/device/buffer.hpp"
+
+namespace headrace::detail::cuda {
+
+/// Allocates every kind of memory for one device. The caller has made the device current.
+class Memory {
+ public:
+  Memory(int ordinal, bool has_managed, bool has_concurrent_managed) noexcept
+      : ordinal_(ordinal), has_managed_(has_managed), has_concurrent_managed_(has_concurrent_managed) {}
+
+  /// @param stream  only read for stream_ordered.
+  [[nodiscard]] Result<void*> allocate(MemoryKind kind, std::size_t bytes, cudaStream_t stream) noexcept;
+  void deallocate(MemoryKind kind, void* data, std::size_t bytes, cudaStream_t stream) noexcept;
+
+ private:
+  [[nodiscard]] Result<void*> allocate_managed(std::size_t bytes) noexcept;
+  [[nodiscard]] cudaError_t advise(void* data, std::size_t bytes) const noexcept;
+
+  int ordinal_;
+  bool has_managed_;
+  bool has_concurrent_managed_;
+  std::atomic<std::size_t> managed_bytes_{0};
+  std::once_flag keep_freed_;
+  SizeClassPool pool_;
+};
+
+}  // namespace headrace::detail::cuda

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace headrace::detail::cuda {
+
+/// NVIDIA's management library, opened at run time. Where it is missing, every answer is empty.
+class Nvml {
+ public:
+  Nvml() noexcept;
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+  ~Nvml();
+
+  /// E.g. "580.65.06"; empty when unknown.
+  [[nodiscard]] std::string driver_version() const;
+
+  struct Link {
+    std::optional<int> generation;
+    std::optional<int> width;
+  };
+  /// The fastest PCIe link that the device and the machine agree on (the present one may sleep at a lower rate).
+  /// @param pci_id  e.g. "0000:3b:00.0"
+  [[nodiscard]] Link link(const char* pci_id) const noexcept;
+
+ private:
+  struct Library;
+  std::unique_ptr<Library> library_;
+};
+
+}  // namespace headrace::detail::cuda

@@ -1,0 +1,133 @@
+#include "device/cuda/stream.hpp"
+
+#include <limits>
+#include <new>
+#include <typeinfo>
+
+#include "device/cuda/current_device.hpp"
+#include "device/cuda/device.hpp"
+#include "device/cuda/error.hpp"
+#include "device/cuda/event.hpp"
+
+namespace headrace::detail::cuda {
+
+namespace {
+
+/// Most items of a launch: the grid's second dimension (CUDA C++ Programming Guide, technical specifications).
+constexpr std::uint32_t kItemsMax = 65535;
+
+Status enqueue(const Kernel& kernel, LaunchShape shape, void* const* arguments, cudaStream_t stream) noexcept {
+  if (kernel.cuda == nullptr) return Error{Errc::not_supported, static_cast<int>(cudaErrorInvalidDeviceFunction)};
+  if (shape.items > kItemsMax) return Error{Errc::invalid_argument, static_cast<int>(cudaErrorInvalidConfiguration)};
+  return to_status(cudaLaunchKernel(kernel.cuda, dim3(shape.blocks, shape.items), dim3(shape.threads),
+                                    const_cast<void**>(arguments), 0, stream));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StreamBackend>> CudaStream::create(CudaDevice& device, Priority priority) noexcept {
+  const CurrentDevice scope(device.ordinal());
+  int least = 0;
+  int greatest = 0;
+  cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+  if (status != cudaSuccess) return to_error(status);
+  cudaStream_t native = nullptr;
+  // Non-blocking: the default stream, which other libraries may use, does not hold it up.
+  status = cudaStreamCreateWithPriority(&native, cudaStreamNonBlocking, priority == Priority::high ? greatest : least);
+  if (status != cudaSuccess) return to_error(status);
+  std::unique_ptr<StreamBackend> stream(new (std::nothrow) CudaStream(device, native, true));
+  if (stream != nullptr) return stream;
+  static_cast<void>(to_status(cudaStreamDestroy(native)));
+  return Errc::out_of_memory;
+}
+
+std::unique_ptr<StreamBackend> CudaStream::borrow(CudaDevice& device, cudaStream_t stream) noexcept {
+  return std::unique_ptr<StreamBackend>(new (std::nothrow) CudaStream(device, stream, false));
+}
+
+CudaStream::CudaStream(CudaDevice& device, cudaStream_t stream, bool owned) noexcept
+    : device_(device),
+      stream_(stream),
+      owned_(owned),
+      lists_(device.ordinal(), device.properties().multiprocessor_count, stream) {}
+
+CudaStream::~CudaStream() {
+  const CurrentDevice scope(device_.ordinal());
+  if (!owned_) return;
+  static_cast<void>(to_status(cudaStreamSynchronize(stream_)));
+  static_cast<void>(to_status(cudaStreamDestroy(stream_)));
+}
+
+DeviceBackend& CudaStream::device() noexcept { return device_; }
+
+Status CudaStream::copy(void* to, const void* from, std::size_t bytes) noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return to_status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+}
+
+Status CudaStream::copy_many(std::span<const Copy> copies) noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return lists_.enqueue(copies, !device_.has_resident_kernels());
+}
+
+Status CudaStream::fill(void* to, unsigned char value, std::size_t bytes) noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return to_status(cudaMemsetAsync(to, value, bytes, stream_));
+}
+
+Status CudaStream::launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return enqueue(kernel, shape, arguments, stream_);
+}
+
+Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  if (kernel.cuda == nullptr) return Error{Errc::not_supported, static_cast<int>(cudaErrorInvalidDeviceFunction)};
+  const auto fitting = device_.resident_blocks(kernel, shape.threads);
+  if (!fitting) return fitting.error();
+  const std::uint64_t wanted = std::uint64_t{shape.blocks} * shape.items;
+  if (wanted > *fitting) return Error{Errc::not_supported, static_cast<int>(*fitting)};
+  // Counted first, so that nobody puts a kernel between this one and the count.
+  device_.resident_kernel_starts();
+  Status status = enqueue(kernel, shape, arguments, stream_);
+  if (!status) {
+    device_.resident_kernel_ends();
+    return status;
+  }
+  return call([](void* device) { static_cast<CudaDevice*>(device)->resident_kernel_ends(); }, &device_);
+}
+
+Status CudaStream::call(void (*function)(void*), void* argument) noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return to_status(cudaLaunchHostFunc(stream_, function, argument));
+}
+
+Status CudaStream::record(EventBackend& event) noexcept {
+  CudaEvent* const cuda_event = as_cuda(event);
+  if (cuda_event == nullptr) return Errc::invalid_argument;
+  const CurrentDevice scope(device_.ordinal());
+  return to_status(cudaEventRecord(cuda_event->native(), stream_));
+}
+
+Status CudaStream::wait_for(EventBackend& event) noexcept {
+  CudaEvent* const cuda_event = as_cuda(event);
+  if (cuda_event == nullptr) return Errc::invalid_argument;
+  const CurrentDevice scope(device_.ordinal());
+  return to_status(cudaStreamWaitEvent(stream_, cuda_event->native(), cudaEventWaitDefault));
+}
+
+Result<bool> CudaStream::ready() noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return to_ready(cudaStreamQuery(stream_));
+}
+
+Status CudaStream::wait() noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return to_status(cudaStreamSynchronize(stream_));
+}
+
+CudaStream* as_cuda(StreamBackend& stream) noexcept {
+  return typeid(stream) == typeid(CudaStream) ? static_cast<CudaStream*>(&stream) : nullptr;
+}
+
+}  // namespace headrace::detail::cuda

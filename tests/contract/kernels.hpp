@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/device/kernel.hpp"
+#include "headrace/device/mailbox.hpp"
+
+/// The kernels of the contract tests, with the types of their arguments in order.
+namespace headrace::testing {
+
+/// (uint32_t* words, uint32_t count, uint32_t by): adds `by` to every word.
+[[nodiscard]] Kernel add_kernel();
+
+/// The largest argument of eight_arguments_kernel().
+struct Wide {
+  std::uint64_t words[40];
+};
+/// (uint64_t* out, uint8_t, uint16_t, uint32_t, uint64_t, float, double, Wide): out[0] to out[6] become the other
+/// arguments, converted; of Wide, the words as digits of base 31.
+[[nodiscard]] Kernel eight_arguments_kernel();
+
+/// (uint32_t* seen, uint32_t stride): for item i, adds i + 1 to seen[i * stride] and writes the number of items behind.
+[[nodiscard]] Kernel items_kernel();
+
+/// What every thread of group_kernel() reports.
+struct GroupReport {
+  std::uint32_t rank;
+  std::uint32_t size;
+  std::uint32_t block;
+  std::uint32_t block_count;
+  std::uint32_t thread_count;
+  std::uint32_t broadcast;
+  std::uint64_t sum;
+  std::uint64_t before;
+  std::uint64_t total;
+};
+/// (const uint64_t* values, GroupReport* reports): thread t contributes values[t] to every reduction.
+[[nodiscard]] Kernel group_kernel();
+
+/// (MailboxView boxes, uint32_t words): block b answers the requests of box b with each word plus 1.
+[[nodiscard]] Kernel echo_kernel();
+
+}  // namespace headrace::testing

@@ -1,0 +1,169 @@
+#include <set>
+
+#include "headrace/base/error.hpp"
+#include "headrace/device/pool.hpp"
+#include "headrace/device/ring.hpp"
+#include "tests/contract/devices.hpp"
+
+namespace headrace::testing {
+namespace {
+
+class RingTest : public DeviceTest {};
+HEADRACE_ON_EVERY_DEVICE(RingTest);
+class PoolTest : public DeviceTest {};
+HEADRACE_ON_EVERY_DEVICE(PoolTest);
+
+std::uint64_t& number_in(std::byte* slot) { return *reinterpret_cast<std::uint64_t*>(slot); }
+
+TEST_P(RingTest, FillsAndEmpties) {
+  Ring ring(device(), MemoryKind::pinned, 100, 4);
+  EXPECT_EQ(ring.slot_count(), 4U);
+  EXPECT_EQ(ring.slot_stride(), 256U);
+  EXPECT_FALSE(ring.try_claim());
+  EXPECT_FALSE(ring.try_reserve(5));
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    ASSERT_EQ(ring.try_reserve(), i);
+    ASSERT_EQ(ring.try_reserve(), i) << "reserving again gives the same";
+    ring.publish(i + 1);
+  }
+  EXPECT_FALSE(ring.try_reserve());
+  for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(ring.try_claim(), i);
+  EXPECT_FALSE(ring.try_claim());
+  EXPECT_FALSE(ring.try_reserve()) << "claimed is not released";
+  ring.release(3);
+  EXPECT_EQ(ring.try_reserve(3), 4U);
+  EXPECT_FALSE(ring.try_reserve(4));
+  EXPECT_EQ(ring.slot(4), ring.slot(0));
+  EXPECT_EQ(ring.published(), 4U);
+  EXPECT_EQ(ring.released(), 3U);
+}
+
+TEST_P(RingTest, CountMustBeAPowerOfTwo) {
+  EXPECT_THROW(Ring(device(), MemoryKind::pinned, 8, 0), UsageError);
+  EXPECT_THROW(Ring(device(), MemoryKind::pinned, 8, 6), UsageError);
+}
+
+TEST_P(RingTest, OneProducerOneConsumer) {
+  constexpr std::uint64_t kCount = 20000;
+  Ring ring(device(), MemoryKind::mapped, sizeof(std::uint64_t), 64);
+  std::thread producer([&] {
+    for (std::uint64_t i = 0; i < kCount;) {
+      const auto position = ring.try_reserve();
+      if (!position) {
+        std::this_thread::yield();
+        continue;
+      }
+      number_in(ring.slot(*position)) = i * 3;
+      ring.publish(*position + 1);
+      ++i;
+    }
+  });
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < kCount;) {
+    const auto position = ring.try_claim();
+    if (!position) {
+      std::this_thread::yield();
+      continue;
+    }
+    wrong += *position != i || number_in(ring.slot(*position)) != i * 3;
+    ring.release(*position + 1);
+    ++i;
+  }
+  producer.join();
+  EXPECT_EQ(wrong, 0U);
+}
+
+TEST_P(RingTest, SeveralConsumersTakeEachSlotOnce) {
+  constexpr std::uint64_t kCount = 20000;
+  constexpr std::size_t kSlots = 128;
+  Ring ring(device(), MemoryKind::pinned, sizeof(std::uint64_t), kSlots);
+  std::vector<std::atomic<bool>> done(kSlots);
+  std::atomic<std::uint64_t> sum{0};
+  std::atomic<std::uint64_t> taken{0};
+  std::vector<std::thread> consumers;
+  for (int c = 0; c < 3; ++c) {
+    consumers.emplace_back([&] {
+      while (taken.load() < kCount) {
+        const auto position = ring.try_claim();
+        if (!position) {
+          std::this_thread::yield();
+          continue;
+        }
+        sum += number_in(ring.slot(*position));
+        ++taken;
+        done[*position % kSlots].store(true, std::memory_order_release);
+      }
+    });
+  }
+  // The producer is the releaser as well: it reuses slots in ring order, as they become done.
+  std::uint64_t released = 0;
+  for (std::uint64_t i = 0; i < kCount;) {
+    while (released < i && done[released % kSlots].exchange(false, std::memory_order_acq_rel)) ring.release(++released);
+    const auto position = ring.try_reserve();
+    if (!position) {
+      std::this_thread::yield();
+      continue;
+    }
+    number_in(ring.slot(*position)) = i;
+    ring.publish(*position + 1);
+    ++i;
+  }
+  for (std::thread& consumer : consumers) consumer.join();
+  EXPECT_EQ(taken.load(), kCount);
+  EXPECT_EQ(sum.load(), kCount * (kCount - 1) / 2);
+}
+
+TEST_P(PoolTest, GivesEverySlotOnceAndThenNone) {
+  constexpr std::size_t kSlots = 10;
+  Pool pool(device(), MemoryKind::device, 300, kSlots);
+  EXPECT_EQ(pool.slot_stride(), 512U);
+  std::set<std::uint32_t> taken;
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    const auto slot = pool.try_take();
+    ASSERT_TRUE(slot);
+    EXPECT_LT(*slot, kSlots);
+    EXPECT_EQ(pool.slot(*slot), pool.slot(0) + *slot * 512);
+    taken.insert(*slot);
+  }
+  EXPECT_EQ(taken.size(), kSlots);
+  EXPECT_FALSE(pool.try_take());
+  pool.give(7);
+  EXPECT_EQ(pool.try_take(), 7U);
+  EXPECT_FALSE(pool.try_take());
+}
+
+TEST_P(PoolTest, WrongSizesAreRefused) {
+  EXPECT_THROW(Pool(device(), MemoryKind::pinned, 1, 0), UsageError);
+  EXPECT_THROW(Pool(device(), MemoryKind::pinned, 1, std::size_t{1} << 32), UsageError);
+  EXPECT_THROW(Pool(device(), MemoryKind::pinned, ~std::size_t{0} - 10, 2), UsageError);
+  EXPECT_THROW(Pool(device(), MemoryKind::pinned, std::size_t{1} << 60, 1000), UsageError);
+}
+
+TEST_P(PoolTest, ThreadsNeverShareASlot) {
+  constexpr std::size_t kSlots = 8;
+  constexpr int kRounds = 20000;
+  Pool pool(device(), MemoryKind::pinned, 64, kSlots);
+  std::vector<std::atomic<int>> holders(kSlots);
+  std::atomic<int> shared{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRounds; ++i) {
+        const auto slot = pool.try_take();
+        if (!slot) continue;
+        if (holders[*slot].fetch_add(1) != 0) ++shared;
+        number_in(pool.slot(*slot)) = static_cast<std::uint64_t>(t);  // TSan sees two holders at once
+        holders[*slot].fetch_sub(1);
+        pool.give(*slot);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(shared.load(), 0);
+  std::set<std::uint32_t> left;
+  while (const auto slot = pool.try_take()) left.insert(*slot);
+  EXPECT_EQ(left.size(), kSlots) << "none lost";
+}
+
+}  // namespace
+}  // namespace headrace::testing

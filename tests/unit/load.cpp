@@ -1,0 +1,262 @@
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "headrace/measure/generator.hpp"
+#include "headrace/measure/search.hpp"
+
+namespace headrace::measure {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// A system of one server: each query takes `service`, one after the other, in the time of the machine's clock.
+class OneServer {
+ public:
+  explicit OneServer(Duration service, std::size_t capacity = 1 << 20) : service_(service), capacity_(capacity) {}
+
+  bool submit(Time scheduled) {
+    if (queue_.size() == capacity_) return false;
+    const Time begins = std::max(SteadyClock::now(), free_at_);
+    free_at_ = begins + service_;
+    queue_.push_back({scheduled, free_at_});
+    return true;
+  }
+
+  template <class Done>
+  std::size_t poll(Done&& done) {
+    std::size_t count = 0;
+    for (; count < kPollMax && !queue_.empty() && queue_.front().ready <= SteadyClock::now(); ++count) {
+      done(queue_.front().scheduled, outcome);
+      queue_.pop_front();
+    }
+    return count;
+  }
+
+  Outcome outcome = Outcome::right;
+
+ private:
+  struct Item {
+    Time scheduled;
+    Time ready;
+  };
+  Duration service_;
+  std::size_t capacity_;
+  Time free_at_{};
+  std::deque<Item> queue_;
+};
+
+/// A system that keeps the first query it is given for ever.
+struct Black {
+  bool submit(Time) { return taken ? false : (taken = true); }
+  template <class Done>
+  std::size_t poll(Done&&) {
+    return 0;
+  }
+  bool taken = false;
+};
+
+LoadOptions quick(double rate) {
+  LoadOptions options;
+  options.rate_per_second = rate;
+  options.warm_up = milliseconds(5);
+  options.window = milliseconds(20);
+  return options;
+}
+
+template <class Target>
+LoadResult open(std::vector<Target> targets, const LoadOptions& options) {
+  return open_loop<Target>(targets, options);
+}
+
+TEST(OpenLoop, AFastSystemKeepsUp) {
+  const LoadResult result = open<OneServer>({OneServer(microseconds(1))}, quick(20'000));
+  EXPECT_NEAR(result.measured_per_second, 20'000, 6'000);
+  EXPECT_GE(result.latency.p50, microseconds(1));
+  EXPECT_EQ(result.refused + result.failed + result.wrong, 0U);
+  EXPECT_GT(result.answered, 0U);
+  EXPECT_GE(result.windows, 3);
+}
+
+// A server at twice its capacity falls behind by half of the time that has passed: the latency must show it, although
+// each query takes only 100 us once it is served. A generator that waits for answers would hide this.
+TEST(OpenLoop, OverloadShowsInTheLatency) {
+  LoadOptions options = quick(20'000);
+  options.windows_max = 4;
+  const LoadResult result = open<OneServer>({OneServer(microseconds(100))}, options);
+  EXPECT_LT(result.measured_per_second, 0.7 * result.incoming_per_second);
+  EXPECT_GT(result.latency.p99, milliseconds(5));
+  EXPECT_FALSE(sustains(result, milliseconds(100)));
+}
+
+TEST(OpenLoop, GivesUpOnceEnoughAnswersAreLate) {
+  LoadOptions options = quick(20'000);
+  options.give_up_latency = milliseconds(1);
+  options.give_up_count = 20;
+  options.window = milliseconds(60'000);
+  const LoadResult result = open<OneServer>({OneServer(microseconds(100))}, options);
+  EXPECT_TRUE(result.gave_up);
+  EXPECT_EQ(result.windows, 1);
+  EXPECT_GE(result.latency.count, 20U);
+  EXPECT_LT(result.latency.count, 2'000U);
+  EXPECT_FALSE(sustains(result, std::chrono::seconds(10)));
+}
+
+TEST(OpenLoop, CountsWhatIsRefused) {
+  const LoadResult result = open<OneServer>({OneServer(milliseconds(1), 4)}, quick(20'000));
+  EXPECT_GT(result.refused, 100U);
+  EXPECT_FALSE(sustains(result, milliseconds(1000)));
+}
+
+TEST(OpenLoop, CountsWrongAndFailedAnswersButNotTheirLatency) {
+  for (const Outcome outcome : {Outcome::wrong, Outcome::failed}) {
+    std::vector<OneServer> targets{OneServer(microseconds(1))};
+    targets[0].outcome = outcome;
+    LoadOptions options = quick(20'000);
+    options.windows_max = 3;
+    const LoadResult result = open_loop<OneServer>(targets, options);
+    EXPECT_EQ(result.answered, result.wrong + result.failed);
+    EXPECT_GT(outcome == Outcome::wrong ? result.wrong : result.failed, 0U);
+    EXPECT_EQ(result.latency.count, 0U);
+    EXPECT_FALSE(sustains(result, milliseconds(1000)));
+  }
+}
+
+TEST(OpenLoop, SeveralGeneratorsShareTheRate) {
+  const LoadResult result = open<OneServer>({OneServer(microseconds(1)), OneServer(microseconds(1))}, quick(20'000));
+  EXPECT_NEAR(result.incoming_per_second, 20'000, 6'000);
+}
+
+TEST(OpenLoop, StopsWhenAsked) {
+  std::stop_source stop;
+  LoadOptions options = quick(10'000);
+  options.stable_within = 1e-9;
+  options.windows_max = 1000;
+  options.stop = stop.get_token();
+  options.progress = [&](int window, double, Duration) {
+    if (window == 3) stop.request_stop();
+  };
+  const LoadResult result = open<OneServer>({OneServer(microseconds(1))}, options);
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_LT(result.windows, 10);
+}
+
+TEST(OpenLoop, RefusesOptionsThatMeanNothing) {
+  const auto refused = [](auto change) {
+    LoadOptions options = quick(1000);
+    change(options);
+    EXPECT_THROW(static_cast<void>(open<OneServer>({OneServer(microseconds(1))}, options)), UsageError);
+  };
+  refused([](LoadOptions& o) { o.rate_per_second = 0; });
+  refused([](LoadOptions& o) { o.rate_per_second = -5; });
+  refused([](LoadOptions& o) { o.window = Duration::zero(); });
+  refused([](LoadOptions& o) { o.warm_up = milliseconds(-1); });
+  refused([](LoadOptions& o) { o.stable_windows = 0; });
+  refused([](LoadOptions& o) { o.windows_max = 2; });
+  refused([](LoadOptions& o) { o.arrivals = ArrivalKind::trace; });
+}
+
+TEST(ClosedLoop, MeasuresTheServersCapacity) {
+  std::vector<OneServer> targets{OneServer(microseconds(200))};
+  const double rate = closed_loop<OneServer>(targets, 4, milliseconds(100));
+  EXPECT_GT(rate, 3'500);
+  EXPECT_LT(rate, 5'500);
+}
+
+/// What a system would show that sustains up to `capacity`.
+LoadResult simulated(double rate, double capacity) {
+  LoadResult result;
+  result.incoming_per_second = rate;
+  result.measured_per_second = std::min(rate, capacity);
+  result.latency.count = 10'000;
+  result.latency.p99 = rate <= capacity ? microseconds(100) : milliseconds(100);
+  return result;
+}
+
+TEST(Search, FindsTheCapacityFromBelowAndFromAbove) {
+  for (const double capacity : {1'000.0, 33'333.0, 2e6}) {
+    for (const double start : {0.1 * capacity, capacity, 7 * capacity}) {
+      const auto found = search_highest_rate([&](double rate) { return simulated(rate, capacity); }, milliseconds(1),
+                                             {.start_per_second = start, .probes_max = 40});
+      ASSERT_TRUE(found.best);
+      EXPECT_LE(found.best->measured_per_second, capacity);
+      EXPECT_GE(found.best->measured_per_second, 0.97 * capacity) << capacity << " from " << start;
+    }
+  }
+}
+
+TEST(Search, NeverGoesBeyondTheMost) {
+  double highest = 0;
+  const auto found = search_highest_rate(
+      [&](double rate) {
+        highest = std::max(highest, rate);
+        return simulated(rate, 1e9);
+      },
+      milliseconds(1), {.start_per_second = 1000, .most_per_second = 50'000});
+  ASSERT_TRUE(found.best);
+  EXPECT_DOUBLE_EQ(highest, 50'000);
+  EXPECT_DOUBLE_EQ(found.best->incoming_per_second, 50'000);
+}
+
+TEST(Search, SaysWhenNoRateIsGood) {
+  const auto found = search_highest_rate([](double rate) { return simulated(rate, 0); }, milliseconds(1),
+                                         {.start_per_second = 1000, .least_per_second = 10});
+  EXPECT_FALSE(found.best);
+  EXPECT_GT(found.last_failure.incoming_per_second, 0);
+}
+
+TEST(Search, TriesANearMissOnceMore) {
+  int tries = 0;
+  const auto found = search_highest_rate(
+      [&](double rate) {
+        LoadResult result = simulated(rate, 1e9);
+        if (++tries == 1) result.latency.p99 = microseconds(1500);
+        return result;
+      },
+      milliseconds(1), {.start_per_second = 1000, .most_per_second = 1000});
+  ASSERT_TRUE(found.best);
+  EXPECT_EQ(tries, 2);
+}
+
+TEST(Search, RefusesAStartOrBoundOfZero) {
+  const auto probe = [](double rate) { return simulated(rate, 1); };
+  EXPECT_THROW(static_cast<void>(search_highest_rate(probe, milliseconds(1), {.start_per_second = 0})), UsageError);
+  EXPECT_THROW(static_cast<void>(search_highest_rate(probe, Duration::zero(), {.start_per_second = 1})), UsageError);
+}
+
+TEST(Summarise, TakesTheLastWindowsOfEveryThread) {
+  std::vector<detail::Window> a(3);
+  std::vector<detail::Window> b(3);
+  for (std::size_t w = 0; w < 3; ++w) {
+    for (auto* windows : {&a, &b}) {
+      (*windows)[w].scheduled = 20 * (w + 1);
+      (*windows)[w].right = 10 * (w + 1);
+      (*windows)[w].latency.record(microseconds(static_cast<int>(w)));
+    }
+  }
+  const std::vector<std::span<const detail::Window>> threads{a, b};
+  const LoadResult result = detail::summarise(threads, 3, 2, milliseconds(100));
+  EXPECT_DOUBLE_EQ(result.incoming_per_second, (40 + 60) * 2 / 0.2);
+  EXPECT_DOUBLE_EQ(result.measured_per_second, (20 + 30) * 2 / 0.2);
+  EXPECT_EQ(result.latency.count, 4U);
+  EXPECT_EQ(result.latency.p50, microseconds(1));
+}
+
+TEST(Stable, NeedsWindowsWithinTheShareAndTheSamples) {
+  std::vector<detail::Window> windows(4);
+  const std::uint64_t counts[] = {50, 100, 102, 104};
+  for (std::size_t w = 0; w < 4; ++w) windows[w].right = counts[w];
+  const std::vector<std::span<const detail::Window>> threads{windows};
+  LoadOptions options;
+  EXPECT_FALSE(detail::stable(threads, 2, options));
+  EXPECT_FALSE(detail::stable(threads, 3, options));
+  EXPECT_TRUE(detail::stable(threads, 4, options));
+  options.samples = 306;
+  EXPECT_TRUE(detail::stable(threads, 4, options));
+  options.samples = 307;
+  EXPECT_FALSE(detail::stable(threads, 4, options));
+}
+
+}  // namespace
+}  // namespace headrace::measure

@@ -1,0 +1,179 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "headrace/base/error.hpp"
+#include "operators/retrieval/query_parser.hpp"
+#include "tests/unit/retrieval_support.hpp"
+
+namespace headrace::operators {
+namespace {
+
+using test::error_of;
+using testing::HasSubstr;
+
+/// The tree with all parentheses: "((a & b) | !c)".
+std::string show(const Expression& expression, std::uint32_t at) {
+  const auto& node = expression.nodes.at(at);
+  switch (node.kind) {
+    case ExpressionKind::term: return expression.terms.at(node.left);
+    case ExpressionKind::negation: return fmt::format("!{}", show(expression, node.left));
+    case ExpressionKind::conjunction:
+      return fmt::format("({} & {})", show(expression, node.left), show(expression, node.right));
+    case ExpressionKind::disjunction:
+      return fmt::format("({} | {})", show(expression, node.left), show(expression, node.right));
+  }
+  return "?";
+}
+
+std::string parsed(std::string_view text) {
+  const Expression expression = parse_query(text);
+  return show(expression, static_cast<std::uint32_t>(expression.nodes.size() - 1));
+}
+
+struct Case {
+  std::string text;
+  std::string expected;
+};
+
+class RetrievalGrammar : public testing::TestWithParam<Case> {};
+TEST_P(RetrievalGrammar, Parses) { EXPECT_EQ(parsed(GetParam().text), GetParam().expected); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, RetrievalGrammar,
+    testing::Values(Case{"lion", "lion"}, Case{"LiOn", "lion"}, Case{"a AND b", "(a & b)"}, Case{"a b", "(a & b)"},
+                    Case{"a OR b AND c", "(a | (b & c))"}, Case{"a and b oR c", "((a & b) | c)"},
+                    Case{"a OR b c", "(a | (b & c))"}, Case{"NOT a AND b", "(!a & b)"}, Case{"not a b", "(!a & b)"},
+                    Case{"a NOT b", "(a & !b)"}, Case{"NOT (a OR b)", "!(a | b)"}, Case{"NOT NOT a", "a"},
+                    Case{"NOT NOT NOT a", "!a"}, Case{"NOT (NOT a)", "!!a"}, Case{"a OR b OR c", "((a | b) | c)"},
+                    Case{"(a OR b) (c OR d)", "((a | b) & (c | d))"}, Case{"a(b)c", "((a & b) & c)"},
+                    Case{" \t a\n ", "a"}, Case{"((a))", "a"}, Case{"a AND a", "(a & a)"}, Case{"android", "android"},
+                    Case{"nota ORb", "(nota & orb)"}, Case{"Straße", "straße"}));
+
+class RetrievalSyntaxError : public testing::TestWithParam<Case> {};
+TEST_P(RetrievalSyntaxError, SaysWhereAndWhatWasExpected) {
+  EXPECT_EQ(error_of<UsageError>([] { static_cast<void>(parse_query(GetParam().text)); }), GetParam().expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, RetrievalSyntaxError,
+    testing::Values(
+        Case{"", "the query is empty: expected a term, NOT or '('"},
+        Case{"  \n", "the query is empty: expected a term, NOT or '('"},
+        Case{"a AND", "query, position 6: expected a term, NOT or '(' but found the end"},
+        Case{"AND a", "query, position 1: expected a term, NOT or '(' but found 'AND'"},
+        Case{"a OR OR b", "query, position 6: expected a term, NOT or '(' but found 'OR'"},
+        Case{"a AND OR b", "query, position 7: expected a term, NOT or '(' but found 'OR'"},
+        Case{"NOT", "query, position 4: expected a term, NOT or '(' but found the end"},
+        Case{"()", "query, position 2: expected a term, NOT or '(' but found ')'"},
+        Case{"(a OR b", "query, position 8: expected ')' for the '(' at position 1 but found the end"},
+        Case{"a (b OR (c)", "query, position 12: expected ')' for the '(' at position 3 but found the end"},
+        Case{"a OR b) c", "query, position 7: ')' closes nothing; expected a term, AND, OR or the end"},
+        Case{"cat-like",
+             "query, position 4: '-' has no place in a query; expected a word, AND, OR, NOT or a parenthesis"},
+        Case{std::string("a\0b", 3),
+             "query, position 2: byte 0x00 has no place in a query; expected a word, AND, OR, NOT or a parenthesis"},
+        Case{"caf\xC3", "query, position 4: this byte is not UTF-8"}));
+
+TEST(RetrievalLimits, NestingIsBounded) {
+  const auto nested = [](std::size_t depth) { return std::string(depth, '(') + "a" + std::string(depth, ')'); };
+  EXPECT_EQ(parsed(nested(kQueryDepthMax)), "a");
+  EXPECT_EQ(error_of<UsageError>([&] { static_cast<void>(parse_query(nested(kQueryDepthMax + 1))); }),
+            "query, position 65: more than 64 parentheses inside each other");
+  EXPECT_THAT(error_of<UsageError>([&] { static_cast<void>(parse_query(std::string(1'000'000, '('))); }),
+              HasSubstr("more than 64"));
+}
+
+std::string words(int distinct, int total) {
+  std::string text;
+  for (int i = 0; i < total; ++i) text += fmt::format("t{} ", i % distinct);
+  return text;
+}
+
+TEST(RetrievalLimits, DistinctTermsAreBounded) {
+  EXPECT_EQ(parse_query(words(16, 16)).terms.size(), 16U);
+  EXPECT_EQ(error_of<UsageError>([] { static_cast<void>(parse_query(words(17, 17))); }),
+            "the query has 17 distinct terms; at most 16 are possible");
+  EXPECT_EQ(error_of<UsageError>([] { static_cast<void>(parse_query(words(50'000, 50'000))); }),
+            "the query has 50000 distinct terms; at most 16 are possible");
+}
+
+TEST(RetrievalLimits, WordsAreBounded) {
+  EXPECT_EQ(parse_query(words(4, 32)).terms.size(), 4U);
+  EXPECT_EQ(error_of<UsageError>([] { static_cast<void>(parse_query(words(4, 33))); }),
+            "the query has 33 words, counting repetitions; at most 32 are possible");
+}
+
+TEST(RetrievalLimits, AnyNumberOfNegationsIsFine) {
+  std::string text;
+  for (int i = 0; i < 10'001; ++i) text += "NOT ";
+  EXPECT_EQ(parsed(text + "a"), "!a");
+}
+
+/// 1,000 documents: "all" in each, "half" in every second, "rare" in documents 10 and 20, "other" in 20 and 30.
+class RetrievalCompile : public testing::Test {
+ protected:
+  static Index make() {
+    std::vector<std::string> documents(1000, "all");
+    for (std::size_t i = 0; i < documents.size(); i += 2) documents[i] += " half";
+    for (const std::size_t i : {10U, 20U}) documents[i] += " rare";
+    for (const std::size_t i : {20U, 30U}) documents[i] += " other";
+    return test::build_index(documents);
+  }
+  [[nodiscard]] std::vector<std::string> cover(std::string_view text) const {
+    const auto query = index_.compile(text);
+    EXPECT_EQ(query.mode, RetrievalMode::candidates) << text;
+    std::vector<std::string> terms;
+    for (std::uint8_t i = 0; i < query.cover_count; ++i) terms.emplace_back(index_.term(query.terms[i]));
+    return terms;
+  }
+  Index index_ = make();
+};
+
+TEST_F(RetrievalCompile, AnAndIsCoveredByItsRarerSide) {
+  EXPECT_THAT(cover("all AND rare"), testing::ElementsAre("rare"));
+  EXPECT_THAT(cover("rare AND all"), testing::ElementsAre("rare"));
+  EXPECT_THAT(cover("half (rare OR other)"), testing::ElementsAre("other", "rare"));
+  EXPECT_THAT(cover("(rare OR other) AND rare"), testing::ElementsAre("rare"));
+}
+
+TEST_F(RetrievalCompile, AnOrIsCoveredByBothSides) {
+  EXPECT_THAT(cover("rare OR other"), testing::ElementsAre("other", "rare"));
+  EXPECT_THAT(cover("rare OR rare"), testing::ElementsAre("rare"));
+  EXPECT_THAT(cover("NOT (NOT rare AND NOT other)"), testing::ElementsAre("other", "rare")) << "by De Morgan";
+}
+
+TEST_F(RetrievalCompile, ANotIsCoveredByAllDocuments) {
+  EXPECT_EQ(index_.compile("NOT rare").mode, RetrievalMode::scan);
+  EXPECT_EQ(index_.compile("rare OR NOT other").mode, RetrievalMode::scan);
+  EXPECT_THAT(cover("rare AND NOT other"), testing::ElementsAre("rare"));
+}
+
+TEST_F(RetrievalCompile, FrequentTermsAreScannedFor) {
+  EXPECT_EQ(index_.compile("all half").mode, RetrievalMode::scan);
+  EXPECT_EQ(index_.compile("rare OR half").mode, RetrievalMode::scan);
+}
+
+TEST_F(RetrievalCompile, UnknownTermsMatchNothingAndTakeNoCode) {
+  EXPECT_EQ(index_.compile("unicorn").mode, RetrievalMode::none);
+  EXPECT_EQ(index_.compile("unicorn AND rare").mode, RetrievalMode::none);
+  EXPECT_EQ(index_.compile("unicorn AND rare").step_count, 0);
+  EXPECT_EQ(index_.compile("rare OR unicorn"), index_.compile("rare"));
+  EXPECT_EQ(index_.compile("rare AND NOT unicorn"), index_.compile("rare"));
+  EXPECT_EQ(index_.compile("NOT unicorn").start, RetrievalQuery::kAccept);
+}
+
+TEST_F(RetrievalCompile, StepsOnlyGoForward) {
+  const auto query = index_.compile("(all OR rare) AND NOT (half AND other) OR (rare AND NOT all)");
+  for (std::uint8_t i = 0; i < query.step_count; ++i) {
+    EXPECT_GT(query.steps[i].if_present, i);
+    EXPECT_GT(query.steps[i].if_absent, i);
+    EXPECT_LT(query.steps[i].term, query.term_count);
+  }
+}
+
+}  // namespace
+}  // namespace headrace::operators

@@ -1,0 +1,79 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "operators/retrieval/tokenizer.hpp"
+#include "operators/retrieval/utf8.hpp"
+#include "operators/retrieval/xxh64.hpp"
+
+namespace headrace::operators {
+namespace {
+
+using std::string_literals::operator""s;
+
+std::vector<std::string> terms_of(std::string_view text) {
+  std::vector<std::string> terms;
+  std::string scratch;
+  for_each_term(text, scratch, [&](std::string_view term) { terms.emplace_back(term); });
+  return terms;
+}
+
+TEST(RetrievalText, TermsAreRunsOfLettersAndDigitsLowerCased) {
+  EXPECT_THAT(terms_of("The cat's 2nd life; \"CAT\"-like!"),
+              testing::ElementsAre("the", "cat", "s", "2nd", "life", "cat", "like"));
+}
+
+TEST(RetrievalText, BytesBeyondAsciiBelongToTermsAndKeepTheirCase) {
+  EXPECT_THAT(terms_of("Café «Ünal»"), testing::ElementsAre("café", "«Ünal»"));
+}
+
+TEST(RetrievalText, ATextWithoutTermsHasNone) {
+  EXPECT_THAT(terms_of(""), testing::IsEmpty());
+  EXPECT_THAT(terms_of(" -- \n\t .,"), testing::IsEmpty());
+  EXPECT_THAT(terms_of("\0@[`{/:"s), testing::IsEmpty()) << "the neighbours of digits and letters in ASCII";
+}
+
+TEST(RetrievalText, LongTermsAreCutBetweenCharacters) {
+  EXPECT_THAT(terms_of(std::string(1000, 'x')), testing::ElementsAre(std::string(kTermBytesMax, 'x')));
+  const std::string odd = std::string(kTermBytesMax - 1, 'x') + "é" + "y";
+  EXPECT_THAT(terms_of(odd), testing::ElementsAre(std::string(kTermBytesMax - 1, 'x')));
+}
+
+struct Utf8Case {
+  std::string text;
+  std::size_t valid;
+};
+
+class RetrievalUtf8 : public testing::TestWithParam<Utf8Case> {};
+
+TEST_P(RetrievalUtf8, IsValidUpTo) {
+  const auto& [text, valid] = GetParam();
+  EXPECT_EQ(valid_utf8_prefix(text), valid);
+  EXPECT_EQ(valid_utf8_prefix("eight by" + text), valid + 8) << "behind a whole word of ASCII";
+  EXPECT_EQ(valid_utf8_prefix("odd" + text + "more text"), valid == text.size() ? text.size() + 12 : valid + 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, RetrievalUtf8,
+                         testing::Values(Utf8Case{"", 0}, Utf8Case{"plain\0text"s, 10}, Utf8Case{"é", 2},
+                                         Utf8Case{"€", 3}, Utf8Case{"😀", 4}, Utf8Case{"\xF4\x8F\xBF\xBF", 4},
+                                         Utf8Case{"a\x80", 1}, Utf8Case{"\xC0\xAF", 0}, Utf8Case{"\xC1\xBF", 0},
+                                         Utf8Case{"\xE0\x9F\xBF", 0}, Utf8Case{"\xED\xA0\x80", 0},
+                                         Utf8Case{"\xF0\x8F\xBF\xBF", 0}, Utf8Case{"\xF4\x90\x80\x80", 0},
+                                         Utf8Case{"\xF5\x80\x80\x80", 0}, Utf8Case{"x\xFF", 1}, Utf8Case{"é\xC3", 2},
+                                         Utf8Case{"\xE2\x82", 0}, Utf8Case{"\xE2\x28\xA1", 0},
+                                         Utf8Case{"\xF0\x9F\x98", 0}, Utf8Case{"\xF0\x9F\x28\x80", 0}));
+
+std::uint64_t hash(std::string_view text) { return xxh64(std::as_bytes(std::span(text))); }
+
+// Vectors from the reference implementation (xxhsum -H64), one for each branch: stripes, words, half words, bytes.
+TEST(RetrievalChecksum, IsXxh64) {
+  EXPECT_EQ(hash(""), 0xEF46DB3751D8E999ULL);
+  EXPECT_EQ(hash("a"), 0xD24EC4F1A98C6E5BULL);
+  EXPECT_EQ(hash("abc"), 0x44BC2CF5AD770999ULL);
+  EXPECT_EQ(hash("Nobody inspects the spammish repetition"), 0xFBCEA83C8A378BF1ULL);
+}
+
+}  // namespace
+}  // namespace headrace::operators
