@@ -51,7 +51,7 @@ install_packages() {
 
 # Says on one line why this Python will not do, or nothing if it will.
 python_lack() {
-  "$1" - 2>&1 <<'PYTHON' | tail -n 1
+  "$1" - 2>&1 <<'PYTHON' | tail -n 1 || true
 import pathlib, sys, sysconfig
 if sys.version_info < (3, 11):
     sys.exit("is Python %d.%d, and Headrace needs 3.11 or later" % sys.version_info[:2])
