@@ -121,25 +121,29 @@ void bind_client_class(nb::module_& module) {
       "Operator.query_bytes bytes each; UsageError names both sizes where they do not fit. Deadlines and timeouts are "
       "seconds from now.")
       .def("submit", &ClientHandle::submit, "query"_a, nb::kw_only(), "tag"_a = 0, "deadline"_a = nb::none(),
-           nb::sig("def submit(self, query: typing_extensions.Buffer, *, tag: int = 0, "
-                   "deadline: float | None = None) -> int"),
+           nb::sig(
+               "def submit(self, query: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, tag: int = 0, "
+               "deadline: float | None = None) -> int"),
            "Offers one query and returns its ticket. Raises Error with the code full when Plan.slots queries are in "
            "flight or not yet polled, stopped after Engine.stop().")
       .def("submit_many", &ClientHandle::submit_many, "queries"_a, nb::kw_only(), "tag"_a = 0,
            "deadline"_a = nb::none(),
-           nb::sig("def submit_many(self, queries: typing_extensions.Buffer, *, tag: int = 0, "
+           nb::sig("def submit_many(self, queries: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, "
+                   "tag: int = 0, "
                    "deadline: float | None = None) -> int"),
            "Offers queries that lie one behind the other; how many were admitted, from the front. Query i has tag + i.")
       .def("poll", &ClientHandle::poll, "most"_a = 1024, "Takes in what has come back, at most `most`. Never waits.")
       .def("wait", &ClientHandle::wait, "ticket"_a, "timeout"_a = nb::none(),
            "Waits until that query has come back, which is still to be polled; False when `timeout` has passed.")
       .def("ask", &ClientHandle::ask, "query"_a, nb::kw_only(), "deadline"_a = nb::none(),
-           nb::sig("def ask(self, query: typing_extensions.Buffer, *, deadline: float | None = None) -> "
+           nb::sig("def ask(self, query: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, deadline: "
+                   "float | None = None) -> "
                    "numpy.typing.NDArray[numpy.uint8]"),
            "Submits one query and waits for its answer. Only while nothing else of this client is in flight. Raises "
            "Error with the code that the query came back with.")
       .def("ask_many", &ClientHandle::ask_many, "queries"_a, nb::kw_only(), "deadline"_a = nb::none(),
-           nb::sig("def ask_many(self, queries: typing_extensions.Buffer, *, deadline: float | None = None) -> "
+           nb::sig("def ask_many(self, queries: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, "
+                   "deadline: float | None = None) -> "
                    "tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.uint8]]"),
            "Submits all queries, as many at once as there are slots, and waits: (answers, status), a row and an entry "
            "each. A status is 0 for an answer; see Errc.of_status(). Ctrl-C drains what is in flight and raises.")

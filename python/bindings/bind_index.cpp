@@ -101,10 +101,11 @@ void bind_class(nb::module_& module) {
                   "The index of documents, whose ids count from 0. Raises DataError when there is none, or for bytes "
                   "that are not UTF-8.")
       .def_static("load", &Index::load, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+                  nb::sig("def load(path: str | os.PathLike[str]) -> Index"),
                   "Maps a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, "
                   "DataError naming what is wrong with it.")
       .def("save", &Index::save, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
-           "Writes the file whole or not at all.")
+           nb::sig("def save(self, path: str | os.PathLike[str]) -> None"), "Writes the file whole or not at all.")
       .def("compile", &compile, "text"_a,
            "The query, as the 176 bytes that retrieval(index) takes. Words are terms; AND, OR, NOT in any case; "
            "parentheses; words beside each other mean AND. Raises UsageError with the position of what is wrong.")

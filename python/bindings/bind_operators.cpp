@@ -93,7 +93,7 @@ void bind_operators(nb::module_& module) {
       .def("sample", &sample, "count"_a, "first"_a = 0,
            "Queries number `first` to `first + count - 1` of an endless, reproducible sequence, as rows of bytes.")
       .def("answer_on_host", &answer_on_host, "queries"_a,
-           nb::sig("def answer_on_host(self, queries: typing_extensions.Buffer) -> "
+           nb::sig("def answer_on_host(self, queries: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer) -> "
                    "numpy.typing.NDArray[numpy.uint8]"),
            "The answers that the host gives, one after the other, as rows of bytes: what an engine's are checked "
            "against. Loads the operator's state each time.")

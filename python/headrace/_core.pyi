@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterable, Sequence
 import enum
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy
 import numpy.typing
@@ -263,12 +263,12 @@ class Index:
         """
 
     @staticmethod
-    def load(path: str | os.PathLike) -> Index:
+    def load(path: str | os.PathLike[str]) -> Index:
         """
         Maps a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, DataError naming what is wrong with it.
         """
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file whole or not at all."""
 
     def compile(self, text: str) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
@@ -376,7 +376,7 @@ class Operator:
         Queries number `first` to `first + count - 1` of an endless, reproducible sequence, as rows of bytes.
         """
 
-    def answer_on_host(self, queries: Buffer) -> numpy.typing.NDArray[numpy.uint8]:
+    def answer_on_host(self, queries: numpy.typing.NDArray[Any] | Buffer) -> numpy.typing.NDArray[numpy.uint8]:
         """
         The answers that the host gives, one after the other, as rows of bytes: what an engine's are checked against. Loads the operator's state each time.
         """
@@ -622,12 +622,12 @@ class Client:
     A thread's own way into an engine, made by Engine.connect(). It is used by one thread at a time, else it raises UsageError. Every query comes back exactly once. Queries are NumPy arrays of any type, or other buffers, of Operator.query_bytes bytes each; UsageError names both sizes where they do not fit. Deadlines and timeouts are seconds from now.
     """
 
-    def submit(self, query: Buffer, *, tag: int = 0, deadline: float | None = None) -> int:
+    def submit(self, query: numpy.typing.NDArray[Any] | Buffer, *, tag: int = 0, deadline: float | None = None) -> int:
         """
         Offers one query and returns its ticket. Raises Error with the code full when Plan.slots queries are in flight or not yet polled, stopped after Engine.stop().
         """
 
-    def submit_many(self, queries: Buffer, *, tag: int = 0, deadline: float | None = None) -> int:
+    def submit_many(self, queries: numpy.typing.NDArray[Any] | Buffer, *, tag: int = 0, deadline: float | None = None) -> int:
         """
         Offers queries that lie one behind the other; how many were admitted, from the front. Query i has tag + i.
         """
@@ -640,12 +640,12 @@ class Client:
         Waits until that query has come back, which is still to be polled; False when `timeout` has passed.
         """
 
-    def ask(self, query: Buffer, *, deadline: float | None = None) -> numpy.typing.NDArray[numpy.uint8]:
+    def ask(self, query: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> numpy.typing.NDArray[numpy.uint8]:
         """
         Submits one query and waits for its answer. Only while nothing else of this client is in flight. Raises Error with the code that the query came back with.
         """
 
-    def ask_many(self, queries: Buffer, *, deadline: float | None = None) -> tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.uint8]]:
+    def ask_many(self, queries: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.uint8]]:
         """
         Submits all queries, as many at once as there are slots, and waits: (answers, status), a row and an entry each. A status is 0 for an answer; see Errc.of_status(). Ctrl-C drains what is in flight and raises.
         """
