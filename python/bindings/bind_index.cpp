@@ -35,7 +35,12 @@ std::string_view text_of(nb::handle document) {
   if (PyBytes_Check(document.ptr()) != 0) {
     return {PyBytes_AS_STRING(document.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(document.ptr()))};
   }
-  return nb::cast<std::string_view>(document);
+  Py_ssize_t bytes = 0;
+  const char* text = PyUnicode_Check(document.ptr()) != 0 ? PyUnicode_AsUTF8AndSize(document.ptr(), &bytes) : nullptr;
+  if (text != nullptr) return {text, static_cast<std::size_t>(bytes)};
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();  // a lone surrogate
+  const nb::str type = nb::repr(document.type());
+  throw nb::type_error(fmt::format("a document must be str or bytes, not {}", type.c_str()).c_str());
 }
 
 void add_many(IndexBuilder& builder, const nb::iterable& documents) {

@@ -3,6 +3,8 @@
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -93,6 +95,15 @@ def find_peak(device: headrace.Device, op: headrace.Operator, rung: str, generat
     return result.load.measured_per_second, result.plan
 
 
+@contextmanager
+def suppress_interrupt(report: Report) -> Iterator[None]:
+    """Makes Ctrl-C end the block, and the report say so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        report.interrupted = True
+
+
 def soak_plan(
     device: headrace.Device, op: headrace.Operator, plan: Plan, rate: float, seconds: float, generators: int
 ) -> Report:
@@ -100,7 +111,8 @@ def soak_plan(
     report = Report(rate, threads_before=thread_count())
     session = LoadSession(device, op, plan, generators=generators)
     began = time.monotonic()
-    with show.progress_bar(f"Soak at {show.rate(rate)} queries/s") as bar:
+    # Ctrl-C may also come between two chunks, in Python.
+    with suppress_interrupt(report), show.progress_bar(f"Soak at {show.rate(rate)} queries/s") as bar:
         while report.seconds < seconds and not report.interrupted:
             chunk = min(_CHUNK, max(seconds - report.seconds, 0.5))
             load = session.run(
@@ -127,7 +139,7 @@ def _print(report: Report, faults: list[str]) -> None:
         f"queries admitted / came back: {report.submitted:,} / {report.back:,}; refused {report.refused:,}, failed "
         f"{report.failed:,}, wrong {report.wrong:,}",
         f"worst p99 of {len(report.resident)} chunks: {show.latency(report.p99_worst)}",
-        f"memory: {report.resident[-1] / (1 << 20):.1f} MiB at the end, moved by {report.resident_drift:.2%} after "
+        f"memory: {resident_bytes() / (1 << 20):.1f} MiB at the end, moved by {report.resident_drift:.2%} after "
         f"warm-up",
         f"threads: {report.threads_before} before, {report.threads_after} after",
         f"FAILED: {'; '.join(faults)}" if faults else "passed",
