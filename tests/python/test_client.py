@@ -21,10 +21,10 @@ def test_one_query(operator: headrace.Operator):
     assert engine.statistics().answered == 1
 
 
-@pytest.mark.parametrize("plan", [Plan(), Plan(threads=2, slots=4), Plan(streams="shared", allocator="per-query")])
-def test_many_queries_are_answered_in_order(operator: headrace.Operator, plan: Plan):
+@pytest.mark.parametrize("choices", [{}, {"threads": 2, "slots": 4}, {"streams": "shared", "allocator": "per-query"}])
+def test_many_queries_are_answered_in_order(operator: headrace.Operator, choices: dict[str, object]):
     queries = operator.sample(5000, first=7)
-    with Engine("cpu", operator, plan) as engine, engine.connect() as client:
+    with Engine("cpu", operator, Plan(**choices)) as engine, engine.connect() as client:
         answers, status = client.ask_many(queries)
     assert answers.shape == (5000, 64)
     assert not status.any()

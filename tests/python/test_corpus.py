@@ -75,7 +75,7 @@ def test_parquet_fields(tmp_path: Path):
 
 
 def test_folders_and_files(tmp_path: Path):
-    with pytest.raises(FileNotFoundError, match="there is no .*data"):
+    with pytest.raises(FileNotFoundError, match=r"there is no .*data"):
         build_index(tmp_path)
     with pytest.raises(UsageError, match="is a folder"):
         build_index(tmp_path, Format.text)

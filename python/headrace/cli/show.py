@@ -45,7 +45,7 @@ def stderr() -> Console:
 
 def ladder_table(rungs: list[RungResult], roofs: Roofs | None) -> Table:
     """The ladder, a row a rung; what has no figures says why below the table (see notes())."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style="bold")
     table.add_column("rung", no_wrap=True)
     for heading in (
         "average",
