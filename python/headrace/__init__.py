@@ -1,25 +1,108 @@
 """Headrace keeps GPUs fed. It also runs fully on a CPU device.
 
+Durations are seconds, rates are per second, sizes are bytes. A device may be given as its name.
+
 >>> import headrace
->>> headrace.Device.parse("cpu").name
-'cpu:0'
+>>> index = headrace.Index.build(["an apple", "an apple pie"])
+>>> index.query("apple AND NOT pie")
+Hits(hits=1, ids=[0])
 """
 
-from headrace._core import Device, DeviceKind, DeviceProperties, MemoryInfo, built_with_cuda
+from headrace._core import (
+    BruteForce,
+    Client,
+    Completions,
+    Device,
+    DeviceKind,
+    DeviceProperties,
+    Engine,
+    EngineStatistics,
+    Hits,
+    Index,
+    IndexBuilder,
+    LadderProgress,
+    LadderResult,
+    LatencySummary,
+    LoadResult,
+    LoadSession,
+    MemoryInfo,
+    MemoryRoofs,
+    Operator,
+    Plan,
+    PlanLoad,
+    RetrievalSampler,
+    Roofs,
+    Rung,
+    RungResult,
+    StageTimes,
+    built_with_cuda,
+    find_rung,
+    ladder,
+    light,
+    load,
+    measure_memory_roofs,
+    measure_roofs,
+    read_trace,
+    reference,
+    retrieval,
+    rungs,
+    same_as,
+    samples_needed,
+    sustains,
+)
 from headrace._core import version as __version__
+from headrace.dtypes import RETRIEVAL_ANSWER, answer_dtype, typed_answers
 from headrace.errors import DataError, DeviceError, Errc, Error, SystemError, UsageError  # noqa: A004
 
 __all__ = [
+    "RETRIEVAL_ANSWER",
+    "BruteForce",
+    "Client",
+    "Completions",
     "DataError",
     "Device",
     "DeviceError",
     "DeviceKind",
     "DeviceProperties",
+    "Engine",
+    "EngineStatistics",
     "Errc",
     "Error",
+    "Hits",
+    "Index",
+    "IndexBuilder",
+    "LadderProgress",
+    "LadderResult",
+    "LatencySummary",
+    "LoadResult",
+    "LoadSession",
     "MemoryInfo",
+    "MemoryRoofs",
+    "Operator",
+    "Plan",
+    "PlanLoad",
+    "RetrievalSampler",
+    "Roofs",
+    "Rung",
+    "RungResult",
+    "StageTimes",
     "SystemError",
     "UsageError",
     "__version__",
+    "answer_dtype",
     "built_with_cuda",
+    "find_rung",
+    "ladder",
+    "light",
+    "load",
+    "measure_memory_roofs",
+    "measure_roofs",
+    "read_trace",
+    "reference",
+    "retrieval",
+    "rungs",
+    "same_as",
+    "samples_needed",
+    "sustains",
+    "typed_answers",
 ]

@@ -19,6 +19,11 @@ class Errc(StrEnum):
     deadline_exceeded = "deadline exceeded"
     stopped = "stopped"
 
+    @classmethod
+    def of_status(cls, status: int) -> "Errc | None":
+        """What an entry of a status array stands for: None for 0, which is an answer."""
+        return None if status == 0 else list(cls)[status - 1]
+
 
 class Error(Exception):
     """The base of everything that Headrace raises.

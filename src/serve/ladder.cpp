@@ -13,7 +13,6 @@ namespace headrace::serve {
 
 namespace {
 
-constexpr std::size_t kQueries = 512;
 constexpr double kPercentile = 0.99;
 
 /// The mean stage times of the queries between two readings.
@@ -28,14 +27,6 @@ StageTimes between(const StageTimes& before, const StageTimes& after) {
     stages.*stage = std::max(Duration::zero(), total / static_cast<std::int64_t>(stages.samples));
   }
   return stages;
-}
-
-/// Generator threads take the first processors, engine threads those after them.
-std::vector<Processor> generator_processors(Device device, const Plan& plan, std::uint32_t generators) {
-  if (plan.binding == Binding::none) return {};
-  auto order = Topology::machine().by_cache_distance(device.properties().numa_node);
-  order.resize(std::min<std::size_t>(order.size(), generators));
-  return order;
 }
 
 /// Climbs one rung.
@@ -107,7 +98,7 @@ class Climber {
     progress_.rate_per_second = 0;
     report();
     measure::LoadOptions load;
-    load.bind_to = generator_processors(device_, plan, options_.generators);
+    load.bind_to = detail::generator_processors(device_, plan, options_.generators);
     load.stop = options_.stop;
     const std::size_t in_flight = std::max<std::size_t>(2, 2 * plan.threads / options_.generators);
     return measure::closed_loop<detail::EngineTarget>(targets, in_flight, options_.window, load);
@@ -185,7 +176,7 @@ class Climber {
     constexpr double kFewest = 10;
     const double most_late = std::max(kFewest, 2 * (1 - kPercentile) * static_cast<double>(load.samples));
     load.give_up_count = static_cast<std::uint64_t>(most_late) / options_.generators + 1;
-    load.bind_to = generator_processors(device_, plan, options_.generators);
+    load.bind_to = detail::generator_processors(device_, plan, options_.generators);
     load.stop = options_.stop;
     load.progress = [&](int, double measured, Duration p99) {
       progress_.rate_per_second = rate;
@@ -230,7 +221,7 @@ LadderResult climb(Device device, const Operator& op, const LadderOptions& optio
   if (progress) progress({});
   LadderResult result;
   result.roofs = measure_roofs(device, op, options.generators);
-  const detail::QuerySet queries(op, options.seed, kQueries);
+  const detail::QuerySet queries(op, options.seed, detail::kLoadQueries);
   for (const Rung& rung : rungs()) {
     if (!options.rungs.empty() && std::ranges::find(options.rungs, rung.number) == options.rungs.end()) continue;
     if (options.stop.stop_requested()) break;
@@ -240,32 +231,6 @@ LadderResult climb(Device device, const Operator& op, const LadderOptions& optio
     result.rungs.push_back(std::move(row));
   }
   result.interrupted = options.stop.stop_requested();
-  return result;
-}
-
-PlanLoad load(Device device, const Operator& op, const Plan& plan, const measure::LoadOptions& options,
-              std::uint32_t generators) {
-  measure::validate(options);
-  PlanLoad result;
-  result.roofs = measure_roofs(device, op, generators);
-  const double ceiling = result.roofs.generator * generators;
-  const bool trace = options.arrivals == measure::ArrivalKind::trace;
-  if (!trace && options.rate_per_second > ceiling) {
-    throw UsageError(fmt::format(
-        "{:.0f} queries/s are more than {} generator thread{} can make here ({:.0f}); raise --generators or "
-        "lower --rate",
-        options.rate_per_second, generators, generators == 1 ? "" : "s", ceiling));
-  }
-  const detail::QuerySet queries(op, options.seed, kQueries);
-  Plan bound = plan;
-  bound.clients_max = std::max(plan.clients_max, generators);
-  bound.first_processor = generators;
-  Engine engine(device, op, bound);
-  auto targets = detail::connect_targets(engine, queries, generators);
-  measure::LoadOptions load = options;
-  load.bind_to = generator_processors(device, bound, generators);
-  result.load = measure::open_loop<detail::EngineTarget>(targets, load);
-  result.stages = engine.statistics().stages;
   return result;
 }
 

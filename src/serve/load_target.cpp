@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "headrace/base/error.hpp"
+#include "headrace/device/topology.hpp"
 
 namespace headrace::serve::detail {
 
@@ -32,6 +34,13 @@ std::vector<EngineTarget> connect_targets(Engine& engine, const QuerySet& querie
   const bool verify = engine.plan().schedule != Schedule::none;
   for (std::uint32_t i = 0; i < count; ++i) targets.emplace_back(engine.connect(), queries, verify);
   return targets;
+}
+
+std::vector<Processor> generator_processors(Device device, const Plan& plan, std::uint32_t generators) {
+  if (plan.binding == Binding::none) return {};
+  auto order = Topology::machine().by_cache_distance(device.properties().numa_node);
+  order.resize(std::min<std::size_t>(order.size(), generators));
+  return order;
 }
 
 }  // namespace headrace::serve::detail

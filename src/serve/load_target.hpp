@@ -8,6 +8,9 @@
 
 namespace headrace::serve::detail {
 
+/// Different queries that a load asks, over and over.
+inline constexpr std::size_t kLoadQueries = 512;
+
 /// Queries of an operator with the answers that the host gives to them.
 class QuerySet {
  public:
@@ -67,5 +70,9 @@ class EngineTarget {
 
 /// `count` targets on `engine`. Answers of an engine that does nothing are not verified.
 [[nodiscard]] std::vector<EngineTarget> connect_targets(Engine& engine, const QuerySet& queries, std::uint32_t count);
+
+/// Where generator threads run beside `plan`: bound to the first processors when the engine's threads are bound (to
+/// those after them), else anywhere.
+[[nodiscard]] std::vector<Processor> generator_processors(Device device, const Plan& plan, std::uint32_t generators);
 
 }  // namespace headrace::serve::detail

@@ -70,13 +70,13 @@ class Generator {
     }
   }
 
-  /// Generates from `start` until `end` is set, then waits for what is in flight.
+  /// Generates from `start` until `end` is set or a stop is asked for, then waits for what is in flight.
   void run(Time start, const std::atomic<bool>& end) {
     first_window_ = start + options_.warm_up;
     window_end_ = first_window_;
     Time next = start + arrivals_.next();
     Time now = SteadyClock::now();
-    while (!end.load(std::memory_order_relaxed)) {
+    while (!end.load(std::memory_order_relaxed) && !options_.stop.stop_requested()) {
       for (std::size_t burst = 0; next <= now && burst < kPollMax; ++burst) {
         offer(next, now);
         next = start + arrivals_.next();
@@ -235,6 +235,7 @@ template <LoadTarget Target>
     bool gave_up = false;
     while (done < options.windows_max && !is_stable && !gave_up && !options.stop.stop_requested()) {
       for (const auto& generator : generators) generator->wait_closed(done);
+      if (options.stop.stop_requested()) break;  // this window was cut short
       ++done;
       is_stable = detail::stable(windows, done, options);
       const LoadResult last = detail::summarise(windows, done, 1, options.window);

@@ -67,6 +67,8 @@ class Client {
   /// Asks for a query not to be answered. If it has not been started it comes back with Errc::cancelled.
   void cancel(Ticket ticket) noexcept;
 
+  /// The oldest query not yet polled; with none in flight, the next to be submitted.
+  [[nodiscard]] Ticket oldest() const noexcept { return taken_; }
   /// Queries submitted and not yet polled.
   [[nodiscard]] std::size_t in_flight() const noexcept { return static_cast<std::size_t>(next_ - taken_); }
 

@@ -3,12 +3,19 @@
 import typer
 
 from headrace import __version__
-from headrace.cli import devices
+from headrace.cli import devices, index, ladder, load, query, results, run, soak
 from headrace.cli.errors import STATUS_USAGE, guarded, report
 
 app = typer.Typer(name="headrace", invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False)
 
+app.command("run")(run.run)
 app.command("devices")(devices.devices)
+app.add_typer(index.app, name="index")
+app.command("query")(query.query)
+app.command("ladder")(ladder.ladder)
+app.command("load")(load.load)
+app.command("soak")(soak.soak)
+app.add_typer(results.app, name="results")
 
 
 def _print_version(wanted: bool) -> None:
@@ -26,7 +33,7 @@ def headrace(
 ) -> None:
     """Keep GPUs fed; everything also runs on the CPU device.
 
-    Example: headrace devices
+    Example: headrace run
     """
     if context.invoked_subcommand is None:
         report("no verb given; 'headrace --help' lists them")

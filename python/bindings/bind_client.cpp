@@ -1,0 +1,172 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <fmt/format.h>
+
+#include "bindings.hpp"
+#include "client_handle.hpp"
+#include "convert.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using serve::Engine;
+using serve::EngineStatistics;
+using serve::StageTimes;
+
+void bind_statistics(nb::module_& module) {
+  nb::class_<StageTimes> stages(module, "StageTimes",
+                                "Mean seconds of the sampled queries in each stage; 0 for a stage that a plan lacks.");
+  stages.def_ro("samples", &StageTimes::samples);
+  const auto stage = [&]<Duration StageTimes::* Field>(const char* name, const char* doc) {
+    stages.def_prop_ro(name, [](const StageTimes& times) { return to_seconds(times.*Field); }, doc);
+  };
+  stage.operator()<&StageTimes::queue>("queue", "Submitted to taken up by a worker.");
+  stage.operator()<&StageTimes::copy_in>("copy_in", "On the device's own clock, as are the next two.");
+  stage.operator()<&StageTimes::kernel>("kernel", "The operator.");
+  stage.operator()<&StageTimes::copy_out>("copy_out", "The answer back to the host.");
+  stage.operator()<&StageTimes::host>("host", "Taken up to answered, less the three above.");
+  stage.operator()<&StageTimes::notify>("notify", "Answered to seen by the client.");
+
+  nb::class_<EngineStatistics>(module, "EngineStatistics", "What an engine has done since it started.")
+      .def_ro("submitted", &EngineStatistics::submitted)
+      .def_ro("answered", &EngineStatistics::answered, "With an answer.")
+      .def_ro("failed", &EngineStatistics::failed, "With an error other than the next two.")
+      .def_ro("cancelled", &EngineStatistics::cancelled)
+      .def_ro("expired", &EngineStatistics::expired, "Past their deadline.")
+      .def_ro("refused", &EngineStatistics::refused, "Not admitted.")
+      .def_ro("stages", &EngineStatistics::stages);
+}
+
+std::shared_ptr<Engine> make_engine(const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan) {
+  const Device parsed = to_device(device);
+  const nb::gil_scoped_release released;
+  return std::make_shared<Engine>(parsed, op, plan);
+}
+
+void bind_engine(nb::module_& module) {
+  nb::class_<Engine>(module, "Engine",
+                     "Serves one operator on one device by one plan: takes all memory and starts all threads when it "
+                     "is made, and ends them in stop(), or at the end of a with block.")
+      .def(nb::new_(&make_engine), "device"_a, "operator"_a, "plan"_a = serve::Plan{},
+           "Raises UsageError for a plan that cannot work there, DeviceError when the device has no room.")
+      .def(
+          "connect",
+          [](const std::shared_ptr<Engine>& engine) {
+            return std::make_unique<ClientHandle>(engine, engine->connect());
+          },
+          "A client of the caller's own. Raises UsageError when all Plan.clients_max are taken.")
+      .def(
+          "drain",
+          [](Engine& engine, std::optional<double> timeout) {
+            const Duration limit = timeout ? to_duration("timeout", *timeout) : Duration::max();
+            const nb::gil_scoped_release released;
+            return engine.drain(limit);
+          },
+          "timeout"_a = nb::none(),
+          "Waits until everything submitted so far has been answered, or `timeout` seconds have passed; whether it "
+          "has been.")
+      .def("stop", &Engine::stop, nb::call_guard<nb::gil_scoped_release>(),
+           "Refuses new queries, answers those not yet started with the status stopped, and ends the threads. Clients "
+           "may still poll.")
+      .def("statistics", &Engine::statistics)
+      .def_prop_ro("plan", [](const Engine& engine) { return engine.plan(); })
+      .def_prop_ro("operator", [](const Engine& engine) { return engine.op(); })
+      .def_prop_ro("device", &Engine::device)
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Engine"))
+      .def(
+          "__exit__",
+          [](Engine& engine, const nb::args&) {
+            const nb::gil_scoped_release released;
+            engine.stop();
+          },
+          nb::sig("def __exit__(self, *exception: object) -> None"))
+      .def("__repr__", [](const Engine& engine) {
+        return fmt::format("<headrace.Engine: {} on {}, plan {}>", engine.op().name, engine.device().name(),
+                           engine.plan().name);
+      });
+}
+
+void bind_completions(nb::module_& module) {
+  nb::class_<Completions>(module, "Completions",
+                          "Queries that have come back, in order of submission: arrays with one entry or row each.")
+      .def("__len__", [](const Completions& done) { return done.count; })
+      .def_prop_ro(
+          "tickets", [](const Completions& done) { return done.tickets; },
+          nb::sig("def tickets(self) -> numpy.typing.NDArray[numpy.uint64]"))
+      .def_prop_ro(
+          "tags", [](const Completions& done) { return done.tags; },
+          nb::sig("def tags(self) -> numpy.typing.NDArray[numpy.uint64]"))
+      .def_prop_ro(
+          "status", [](const Completions& done) { return done.status; },
+          nb::sig("def status(self) -> numpy.typing.NDArray[numpy.uint8]"), "0 for an answer; see Errc.of_status().")
+      .def_prop_ro(
+          "answers", [](const Completions& done) { return done.answers; },
+          nb::sig("def answers(self) -> numpy.typing.NDArray[numpy.uint8]"), "Zeros where there is no answer.");
+}
+
+void bind_client_class(nb::module_& module) {
+  nb::class_<ClientHandle>(
+      module, "Client",
+      "A thread's own way into an engine, made by Engine.connect(). It is used by one thread at a time, else it raises "
+      "UsageError. Every query comes back exactly once. Queries are NumPy arrays of any type, or other buffers, of "
+      "Operator.query_bytes bytes each; UsageError names both sizes where they do not fit. Deadlines and timeouts are "
+      "seconds from now.")
+      .def("submit", &ClientHandle::submit, "query"_a, nb::kw_only(), "tag"_a = 0, "deadline"_a = nb::none(),
+           nb::sig(
+               "def submit(self, query: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, tag: int = 0, "
+               "deadline: float | None = None) -> int"),
+           "Offers one query and returns its ticket. Raises Error with the code full when Plan.slots queries are in "
+           "flight or not yet polled, stopped after Engine.stop().")
+      .def("submit_many", &ClientHandle::submit_many, "queries"_a, nb::kw_only(), "tag"_a = 0,
+           "deadline"_a = nb::none(),
+           nb::sig("def submit_many(self, queries: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, "
+                   "tag: int = 0, "
+                   "deadline: float | None = None) -> int"),
+           "Offers queries that lie one behind the other; how many were admitted, from the front. Query i has tag + i.")
+      .def("poll", &ClientHandle::poll, "most"_a = 1024, "Takes in what has come back, at most `most`. Never waits.")
+      .def("wait", &ClientHandle::wait, "ticket"_a, "timeout"_a = nb::none(),
+           "Waits until that query has come back, which is still to be polled; False when `timeout` has passed.")
+      .def("ask", &ClientHandle::ask, "query"_a, nb::kw_only(), "deadline"_a = nb::none(),
+           nb::sig("def ask(self, query: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, deadline: "
+                   "float | None = None) -> "
+                   "numpy.typing.NDArray[numpy.uint8]"),
+           "Submits one query and waits for its answer. Only while nothing else of this client is in flight. Raises "
+           "Error with the code that the query came back with.")
+      .def("ask_many", &ClientHandle::ask_many, "queries"_a, nb::kw_only(), "deadline"_a = nb::none(),
+           nb::sig("def ask_many(self, queries: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, "
+                   "deadline: float | None = None) -> "
+                   "tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.uint8]]"),
+           "Submits all queries, as many at once as there are slots, and waits: (answers, status), a row and an entry "
+           "each. A status is 0 for an answer; see Errc.of_status(). Ctrl-C drains what is in flight and raises.")
+      .def("cancel", &ClientHandle::cancel, "ticket"_a,
+           "Asks for a query not to be answered; if not yet started it comes back with the status cancelled.")
+      .def_prop_ro("in_flight", &ClientHandle::in_flight, "Queries submitted and not yet polled.")
+      .def_prop_ro("oldest", &ClientHandle::oldest,
+                   "The ticket of the oldest query not yet polled; with none in flight, the next one's.")
+      .def("close", &ClientHandle::close, "Waits for what is in flight, drops it, and lets another client connect.")
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Client"))
+      .def(
+          "__exit__", [](ClientHandle& client, const nb::args&) { client.close(); },
+          nb::sig("def __exit__(self, *exception: object) -> None"));
+}
+
+}  // namespace
+
+void bind_client(nb::module_& module) {
+  bind_statistics(module);
+  bind_completions(module);
+  bind_client_class(module);
+  bind_engine(module);
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,188 @@
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "arrays.hpp"
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "headrace/operators/brute_force.hpp"
+#include "headrace/operators/retrieval.hpp"
+#include "headrace/serve/engine.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using operators::BruteForce;
+using operators::Index;
+using operators::IndexBuilder;
+using operators::RetrievalAnswer;
+using operators::RetrievalQuery;
+
+/// The UTF-8 bytes of a str, or the bytes of bytes; valid as long as the object.
+std::string_view text_of(nb::handle document) {
+  if (PyBytes_Check(document.ptr()) != 0) {
+    return {PyBytes_AS_STRING(document.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(document.ptr()))};
+  }
+  Py_ssize_t bytes = 0;
+  const char* text = PyUnicode_Check(document.ptr()) != 0 ? PyUnicode_AsUTF8AndSize(document.ptr(), &bytes) : nullptr;
+  if (text != nullptr) return {text, static_cast<std::size_t>(bytes)};
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();  // a lone surrogate
+  const nb::str type = nb::repr(document.type());
+  throw nb::type_error(fmt::format("a document must be str or bytes, not {}", type.c_str()).c_str());
+}
+
+void add_many(IndexBuilder& builder, const nb::iterable& documents) {
+  for (const nb::handle document : documents) builder.add(text_of(document));
+}
+
+Index build(const nb::iterable& documents) {
+  IndexBuilder builder;
+  add_many(builder, documents);
+  const nb::gil_scoped_release released;
+  return builder.build();
+}
+
+Bytes1d compile(const Index& index, std::string_view text) {
+  const RetrievalQuery query = index.compile(text);
+  auto bytes = make_values<std::uint8_t>(sizeof(query));
+  std::memcpy(bytes.get(), &query, sizeof(query));
+  return to_numpy(std::move(bytes), sizeof(query));
+}
+
+Bytes2d compile_many(const Index& index, const std::vector<std::string>& texts) {
+  auto bytes = make_values<std::uint8_t>(texts.size() * sizeof(RetrievalQuery));
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const RetrievalQuery query = index.compile(texts[i]);
+    std::memcpy(bytes.get() + i * sizeof(query), &query, sizeof(query));
+  }
+  return to_numpy(std::move(bytes), texts.size(), sizeof(RetrievalQuery));
+}
+
+/// One query through an engine of its own.
+RetrievalAnswer query(const Index& index, std::string_view text, const DeviceOrName& device) {
+  const RetrievalQuery compiled = index.compile(text);
+  const Device parsed = to_device(device);
+  const nb::gil_scoped_release released;
+  serve::Plan plan;
+  plan.clients_max = 1;
+  serve::Engine engine(parsed, operators::retrieval(std::make_shared<const Index>(index), {.sample = false}), plan);
+  serve::Client client = engine.connect();
+  RetrievalAnswer answer{};
+  client.ask(std::as_bytes(std::span(&compiled, 1)), std::as_writable_bytes(std::span(&answer, 1)))
+      .or_throw("asking the index");
+  return answer;
+}
+
+Array1d<std::uint32_t> postings(const Index& index, std::string_view term) {
+  const auto number = index.find(term);
+  const auto ids = number ? index.postings(*number) : std::span<const std::uint32_t>{};
+  auto copy = make_values<std::uint32_t>(ids.size());
+  std::ranges::copy(ids, copy.get());
+  return to_numpy(std::move(copy), ids.size());
+}
+
+std::vector<std::uint32_t> ids_of(const RetrievalAnswer& answer) {
+  const auto* end = std::ranges::find(answer.ids, operators::kNoDocument);
+  return {std::begin(answer.ids), end};
+}
+
+void bind_class(nb::module_& module) {
+  nb::class_<Index>(module, "Index",
+                    "Which documents hold which terms. Immutable; made by build(), IndexBuilder or load().")
+      .def_static("build", &build, "documents"_a,
+                  nb::sig("def build(documents: collections.abc.Iterable[str | bytes]) -> Index"),
+                  "The index of documents, whose ids count from 0. Raises DataError when there is none, or for bytes "
+                  "that are not UTF-8.")
+      .def_static("load", &Index::load, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+                  nb::sig("def load(path: str | os.PathLike[str]) -> Index"),
+                  "Maps a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, "
+                  "DataError naming what is wrong with it.")
+      .def("save", &Index::save, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+           nb::sig("def save(self, path: str | os.PathLike[str]) -> None"), "Writes the file whole or not at all.")
+      .def("compile", &compile, "text"_a,
+           "The query, as the 176 bytes that retrieval(index) takes. Words are terms; AND, OR, NOT in any case; "
+           "parentheses; words beside each other mean AND. Raises UsageError with the position of what is wrong.")
+      .def("compile_many", &compile_many, "texts"_a, "The same for many queries: one row each.")
+      .def("query", &query, "text"_a, nb::kw_only(), "device"_a = "cpu",
+           "Answers one query with an engine of its own. For many queries, keep an Engine.")
+      .def("postings", &postings, "term"_a, "The ids of the documents that have the term (lower case), ascending.")
+      .def_prop_ro("document_count", &Index::document_count)
+      .def_prop_ro("term_count", &Index::term_count)
+      .def_prop_ro("posting_count", &Index::posting_count)
+      .def("__repr__", [](const Index& index) {
+        return fmt::format("<headrace.Index: {} documents, {} terms, {} postings>", index.document_count(),
+                           index.term_count(), index.posting_count());
+      });
+}
+
+void bind_helpers(nb::module_& module) {
+  nb::class_<IndexBuilder>(module, "IndexBuilder", "Makes an index of documents given one after the other.")
+      .def(nb::init<>())
+      .def(
+          "add", [](IndexBuilder& builder, nb::handle document) { return builder.add(text_of(document)); },
+          "document"_a, nb::sig("def add(self, document: str | bytes) -> int"),
+          "Adds a document and returns its id. Raises DataError naming the byte that is not UTF-8, and has then added "
+          "nothing.")
+      .def("add_many", &add_many, "documents"_a,
+           nb::sig("def add_many(self, documents: collections.abc.Iterable[str | bytes]) -> None"),
+           "Adds documents up to the first that raises.")
+      .def_prop_ro("document_count", &IndexBuilder::document_count)
+      .def("build", &IndexBuilder::build, nb::call_guard<nb::gil_scoped_release>(),
+           "The index of all documents added; the builder is then empty. Raises DataError when there is none.");
+  nb::class_<RetrievalAnswer>(module, "Hits", "The answer to a Boolean query.")
+      .def_ro("hits", &RetrievalAnswer::hits, "How many documents match.")
+      .def_prop_ro("ids", &ids_of, "The smallest matching ids, at most 15.")
+      .def(
+          "__eq__", [](const RetrievalAnswer& a, const RetrievalAnswer& b) { return a == b; }, nb::is_operator(),
+          nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__",
+           [](const RetrievalAnswer& answer) {
+             return std::hash<std::string_view>{}({reinterpret_cast<const char*>(&answer), sizeof(answer)});
+           })
+      .def("__repr__", [](const RetrievalAnswer& answer) {
+        return fmt::format("Hits(hits={}, ids=[{}])", answer.hits, fmt::join(ids_of(answer), ", "));
+      });
+  nb::class_<BruteForce>(module, "BruteForce",
+                         "Answers Boolean queries the slow and plain way, by looking at every document: what an "
+                         "engine's answers are checked against.")
+      .def(
+          "__init__",
+          [](BruteForce* self, const std::vector<std::string>& documents) {
+            const nb::gil_scoped_release released;
+            new (self) BruteForce(documents);
+          },
+          "documents"_a, "Raises DataError when a document is not UTF-8.")
+      .def("answer", &BruteForce::answer, "text"_a, nb::call_guard<nb::gil_scoped_release>(),
+           "Raises UsageError where Index.compile() would.");
+  nb::class_<operators::RetrievalSampler>(module, "RetrievalSampler",
+                                          "An endless, reproducible sequence of Boolean queries drawn from an index.")
+      .def(
+          "__init__",
+          [](operators::RetrievalSampler* self, const Index& index) {
+            const nb::gil_scoped_release released;
+            new (self) operators::RetrievalSampler(std::make_shared<const Index>(index));
+          },
+          "index"_a)
+      .def("text", &operators::RetrievalSampler::text, "number"_a, "Query `number` as a person would write it.");
+}
+
+}  // namespace
+
+void bind_index(nb::module_& module) {
+  bind_class(module);
+  bind_helpers(module);
+}
+
+}  // namespace headrace::python

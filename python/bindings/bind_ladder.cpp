@@ -1,0 +1,212 @@
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "headrace/serve/ladder.hpp"
+#include "headrace/serve/load_session.hpp"
+#include "interrupt.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using measure::ArrivalKind;
+using measure::LoadOptions;
+using measure::LoadResult;
+using serve::LadderProgress;
+using serve::LadderResult;
+using serve::LoadSession;
+using serve::PlanLoad;
+using serve::Roofs;
+using serve::RungResult;
+
+ArrivalKind parse_arrivals(std::string_view text) {
+  for (const auto kind : {ArrivalKind::poisson, ArrivalKind::constant, ArrivalKind::trace}) {
+    if (text == measure::to_string(kind)) return kind;
+  }
+  throw UsageError(fmt::format("'{}' are no arrivals: poisson, constant, trace", text));
+}
+
+using WindowCallback = std::function<void(int, double, double)>;
+
+LoadOptions load_options(std::optional<double> rate, std::string_view arrivals, std::uint64_t seed,
+                         const std::vector<double>& trace, double warm_up, double window, int windows_max,
+                         int stable_windows, double stable_within, std::uint64_t samples) {
+  LoadOptions options;
+  options.arrivals = parse_arrivals(arrivals);
+  if (options.arrivals != ArrivalKind::trace && !rate) throw UsageError("a load needs a rate, in queries/s");
+  options.rate_per_second = rate.value_or(0);
+  options.seed = seed;
+  for (const double at : trace) options.trace.push_back(to_duration("an arrival of the trace", at));
+  options.warm_up = to_duration("warm_up", warm_up);
+  options.window = to_duration("window", window);
+  options.windows_max = windows_max;
+  options.stable_windows = stable_windows;
+  options.stable_within = stable_within;
+  options.samples = samples;
+  return options;
+}
+
+void report_to(LoadOptions& options, Interruptible& interruptible, const std::function<void(int, double, double)>& to) {
+  options.stop = interruptible.token();
+  if (!to) return;
+  options.progress = [&to](int window, double measured, Duration p99) { to(window, measured, to_seconds(p99)); };
+}
+
+void bind_roofs(nb::module_& module) {
+  nb::class_<Roofs>(module, "Roofs",
+                    "The limits that the hardware sets for one operator, each measured alone, in queries per second.")
+      .def_ro("link_in", &Roofs::link_in, "Queries copied to the device at the bandwidth of a large copy.")
+      .def_ro("link_out", &Roofs::link_out, "Answers copied back likewise.")
+      .def_ro("compute", &Roofs::compute, "Queries that lie on the device, one saturating launch after the other.")
+      .def_ro("generator", &Roofs::generator, "Arrivals of one generator thread against an engine that does nothing.")
+      .def_ro("generators", &Roofs::generators)
+      .def_prop_ro("lowest", &Roofs::lowest, "The least of them, with all generator threads counted.")
+      .def_prop_ro("lowest_name", &Roofs::lowest_name,
+                   "Which one: \"link to device\", \"link to host\", \"compute\" or \"generator\".");
+  module.def(
+      "measure_roofs",
+      [](const DeviceOrName& device, const serve::Operator& op, std::uint32_t generators) {
+        const Device parsed = to_device(device);
+        const nb::gil_scoped_release released;
+        return serve::measure_roofs(parsed, op, generators);
+      },
+      "device"_a, "operator"_a, "generators"_a = 1, "Measures all roofs, in about half a second.");
+}
+
+void bind_results(nb::module_& module) {
+  nb::class_<LadderProgress>(module, "LadderProgress", "What a climb is doing.")
+      .def_ro("rung", &LadderProgress::rung, "0 while roofs are measured.")
+      .def_ro("threads", &LadderProgress::threads)
+      .def_ro("rate_per_second", &LadderProgress::rate_per_second,
+              "Incoming rate being tried; 0 while measuring capacity.")
+      .def_ro("measured_per_second", &LadderProgress::measured_per_second)
+      .def_prop_ro("p99", [](const LadderProgress& progress) { return to_seconds(progress.p99); })
+      .def_ro("best_per_second", &LadderProgress::best_per_second, "Of this rung so far.");
+  nb::class_<RungResult>(module, "RungResult", "One rung's figures. Without `load` there are none; `note` says why.")
+      .def_ro("rung", &RungResult::rung)
+      .def_ro("plan", &RungResult::plan, "With the thread count that did best.")
+      .def_ro("load", &RungResult::load)
+      .def_ro("stages", &RungResult::stages)
+      .def_ro("note", &RungResult::note);
+  nb::class_<LadderResult>(module, "LadderResult")
+      .def_ro("roofs", &LadderResult::roofs)
+      .def_ro("rungs", &LadderResult::rungs)
+      .def_ro("interrupted", &LadderResult::interrupted, "Ctrl-C ended it early.");
+  nb::class_<PlanLoad>(module, "PlanLoad", "What one plan did under one load.")
+      .def_ro("load", &PlanLoad::load)
+      .def_ro("stages", &PlanLoad::stages)
+      .def_ro("roofs", &PlanLoad::roofs);
+}
+
+LadderResult ladder(const DeviceOrName& device, const serve::Operator& op, double bound, const std::vector<int>& rungs,
+                    std::string_view arrivals, std::uint64_t seed, std::uint32_t generators, std::uint32_t threads_max,
+                    double window, double rank_tolerance,
+                    const std::optional<std::function<void(LadderProgress)>>& progress,
+                    const std::optional<std::function<void(RungResult)>>& finished) {
+  Interruptible interruptible;
+  serve::LadderOptions options;
+  options.bound = to_duration("bound", bound);
+  options.arrivals = parse_arrivals(arrivals);
+  options.seed = seed;
+  options.rungs = rungs;
+  options.generators = generators;
+  options.threads_max = threads_max;
+  options.window = to_duration("window", window);
+  options.rank_tolerance = rank_tolerance;
+  options.stop = interruptible.token();
+  const Device parsed = to_device(device);
+  const std::function<void(LadderProgress)> none;
+  const auto on_progress = progress ? interruptible.guard(*progress) : none;
+  const auto on_finished = finished ? interruptible.guard(*finished) : std::function<void(RungResult)>{};
+  return interruptible.run([&] { return serve::climb(parsed, op, options, on_progress, on_finished); });
+}
+
+PlanLoad load(const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan,
+              std::optional<double> rate, std::string_view arrivals, std::uint64_t seed,
+              const std::vector<double>& trace, std::uint32_t generators, double warm_up, double window,
+              int windows_max, int stable_windows, double stable_within, std::uint64_t samples,
+              const std::optional<WindowCallback>& progress) {
+  Interruptible interruptible;
+  LoadOptions options =
+      load_options(rate, arrivals, seed, trace, warm_up, window, windows_max, stable_windows, stable_within, samples);
+  const WindowCallback on_window = progress ? interruptible.guard(*progress) : WindowCallback{};
+  report_to(options, interruptible, on_window);
+  const Device parsed = to_device(device);
+  return interruptible.run([&] { return serve::load(parsed, op, plan, options, generators); });
+}
+
+LoadResult run_session(LoadSession& session, std::optional<double> rate, std::string_view arrivals, std::uint64_t seed,
+                       const std::vector<double>& trace, double warm_up, double window, int windows_max,
+                       int stable_windows, double stable_within, std::uint64_t samples,
+                       const std::optional<WindowCallback>& progress) {
+  Interruptible interruptible;
+  LoadOptions options =
+      load_options(rate, arrivals, seed, trace, warm_up, window, windows_max, stable_windows, stable_within, samples);
+  const WindowCallback on_window = progress ? interruptible.guard(*progress) : WindowCallback{};
+  report_to(options, interruptible, on_window);
+  return interruptible.run([&] { return session.run(options); });
+}
+
+void bind_functions(nb::module_& module) {
+  module.def("ladder", &ladder, "device"_a, "operator"_a, nb::kw_only(), "bound"_a = 0.5e-3,
+             "rungs"_a = std::vector<int>{}, "arrivals"_a = "poisson", "seed"_a = 1, "generators"_a = 1,
+             "threads_max"_a = 0, "window"_a = 0.1, "rank_tolerance"_a = 0.002, "progress"_a = nb::none(),
+             "finished"_a = nb::none(),
+             "Climbs: for each rung (all, where none is named), the highest incoming rate that is sustained with p99 "
+             "within `bound` seconds. Every answer is compared with the host's. `progress` and `finished` are called "
+             "from another thread. Ctrl-C ends the climb: the result then is `interrupted` and has the rungs measured "
+             "so far. Raises UsageError naming the option that is out of range.");
+  module.def("load", &load, "device"_a, "operator"_a, "plan"_a = serve::Plan{}, nb::kw_only(), "rate"_a = nb::none(),
+             "arrivals"_a = "poisson", "seed"_a = 1, "trace"_a = std::vector<double>{}, "generators"_a = 1,
+             "warm_up"_a = 0.05, "window"_a = 0.1, "windows_max"_a = 12, "stable_windows"_a = 3,
+             "stable_within"_a = 0.05, "samples"_a = 0, "progress"_a = nb::none(),
+             "Puts one load of `rate` queries/s on one plan, answers verified, until `stable_windows` windows in a row "
+             "differ by no more than `stable_within` and hold `samples` latencies, or `windows_max` have passed. "
+             "`progress(windows, measured_per_second, p99)` is called from another thread. Ctrl-C ends it early. "
+             "Raises UsageError when the rate is beyond the generator's ceiling.");
+}
+
+void bind_session(nb::module_& module) {
+  nb::class_<LoadSession>(module, "LoadSession",
+                          "An engine that one load after the other is put on, every answer verified.")
+      .def(
+          "__init__",
+          [](LoadSession* self, const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan,
+             std::uint32_t generators, std::uint64_t seed) {
+            const Device parsed = to_device(device);
+            const nb::gil_scoped_release released;
+            new (self) LoadSession(parsed, op, plan, generators, seed);
+          },
+          "device"_a, "operator"_a, "plan"_a = serve::Plan{}, nb::kw_only(), "generators"_a = 1, "seed"_a = 1)
+      .def("run", &run_session, nb::kw_only(), "rate"_a = nb::none(), "arrivals"_a = "poisson", "seed"_a = 1,
+           "trace"_a = std::vector<double>{}, "warm_up"_a = 0.05, "window"_a = 0.1, "windows_max"_a = 12,
+           "stable_windows"_a = 3, "stable_within"_a = 0.05, "samples"_a = 0, "progress"_a = nb::none(),
+           "One load, as load() does it; everything of it has been answered when this returns.")
+      .def("statistics", &LoadSession::statistics, "Over all runs so far.")
+      .def("stop", &LoadSession::stop, nb::call_guard<nb::gil_scoped_release>(), "Ends the engine's threads.");
+}
+
+}  // namespace
+
+void bind_ladder(nb::module_& module) {
+  bind_roofs(module);
+  bind_results(module);
+  bind_functions(module);
+  bind_session(module);
+}
+
+}  // namespace headrace::python

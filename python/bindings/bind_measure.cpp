@@ -1,0 +1,102 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "headrace/measure/load.hpp"
+#include "headrace/measure/roofs.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using measure::LatencySummary;
+using measure::LoadResult;
+using measure::MemoryRoofs;
+
+template <Duration LatencySummary::* Field>
+double latency(const LatencySummary& summary) {
+  return to_seconds(summary.*Field);
+}
+
+void bind_latency(nb::module_& module) {
+  nb::class_<LatencySummary>(module, "LatencySummary",
+                             "Exact percentiles of a run's latencies, in seconds from the scheduled arrival.")
+      .def_ro("count", &LatencySummary::count, "How many latencies these are.")
+      .def_prop_ro("mean", &latency<&LatencySummary::mean>)
+      .def_prop_ro("p50", &latency<&LatencySummary::p50>)
+      .def_prop_ro("p90", &latency<&LatencySummary::p90>)
+      .def_prop_ro("p99", &latency<&LatencySummary::p99>)
+      .def_prop_ro("p999", &latency<&LatencySummary::p999>)
+      .def_prop_ro("max", &latency<&LatencySummary::max>)
+      .def("__repr__", [](const LatencySummary& summary) {
+        return fmt::format("LatencySummary(count={}, p50={:.3g} s, p99={:.3g} s)", summary.count,
+                           to_seconds(summary.p50), to_seconds(summary.p99));
+      });
+}
+
+void bind_load_result(nb::module_& module) {
+  nb::class_<LoadResult>(module, "LoadResult", "What a load did, over the windows that count.")
+      .def_ro("incoming_per_second", &LoadResult::incoming_per_second, "Arrivals, whether refused or not.")
+      .def_ro("measured_per_second", &LoadResult::measured_per_second, "Right answers.")
+      .def_ro("latency", &LoadResult::latency, "From the scheduled arrival to when the client saw the answer.")
+      .def_prop_ro(
+          "lateness_p99", [](const LoadResult& result) { return to_seconds(result.lateness_p99); },
+          "Seconds from the scheduled arrival to when the generator offered the query.")
+      .def_prop_ro("lateness_max", [](const LoadResult& result) { return to_seconds(result.lateness_max); })
+      .def_ro("refused", &LoadResult::refused, "Offered and not admitted. Over the whole run, as are the next three.")
+      .def_ro("failed", &LoadResult::failed, "Answered with an error.")
+      .def_ro("wrong", &LoadResult::wrong, "Answered, but not with the answer expected.")
+      .def_ro("answered", &LoadResult::answered, "All that came back.")
+      .def_ro("windows", &LoadResult::windows, "Windows run.")
+      .def_ro("stable", &LoadResult::stable)
+      .def_ro("interrupted", &LoadResult::interrupted, "Ctrl-C ended it early.")
+      .def("__repr__", [](const LoadResult& result) {
+        return fmt::format("LoadResult(incoming={:.0f}/s, measured={:.0f}/s, p99={:.3g} s)", result.incoming_per_second,
+                           result.measured_per_second, to_seconds(result.latency.p99));
+      });
+  module.def(
+      "sustains",
+      [](const LoadResult& result, double bound) { return measure::sustains(result, to_duration("bound", bound)); },
+      "result"_a, "bound"_a,
+      "Whether the system kept up (99% of what came in), nothing failed, and p99 is within `bound` seconds.");
+  module.def("samples_needed", &measure::samples_needed, "fraction"_a, "tolerance"_a = 0.002,
+             "How many samples a percentile needs so that, with 95% confidence, its true rank is within `tolerance`.");
+}
+
+}  // namespace
+
+void bind_measure(nb::module_& module) {
+  bind_latency(module);
+  bind_load_result(module);
+  module.def(
+      "read_trace",
+      [](const std::string& path) {
+        std::vector<double> seconds;
+        for (const Duration offset : measure::read_trace(path)) seconds.push_back(to_seconds(offset));
+        return seconds;
+      },
+      "path"_a,
+      "The arrival times of a file, in seconds: one a line, ascending; empty lines and lines that start with # are "
+      "skipped. Raises SystemError when it cannot be read, DataError naming the line that is no such number.");
+  nb::class_<MemoryRoofs>(module, "MemoryRoofs", "What a device's memory system can do, in bytes per second.")
+      .def_ro("to_device", &MemoryRoofs::to_device, "Pinned host memory to the device.")
+      .def_ro("from_device", &MemoryRoofs::from_device, "The device to pinned host memory.")
+      .def_ro("on_device", &MemoryRoofs::on_device, "Within the device; bytes read plus bytes written.");
+  module.def(
+      "measure_memory_roofs",
+      [](const DeviceOrName& device) {
+        const Device parsed = to_device(device);
+        const nb::gil_scoped_release released;
+        return measure::measure_memory_roofs(parsed);
+      },
+      "device"_a = "best", "Measures them, in some tenths of a second.");
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,106 @@
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "arrays.hpp"
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "headrace/operators/light.hpp"
+#include "headrace/operators/reference.hpp"
+#include "headrace/operators/retrieval.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using serve::Operator;
+
+Bytes2d sample(const Operator& op, std::size_t count, std::uint64_t first) {
+  if (!op.sample) throw UsageError(fmt::format("operator {} has no sample queries", op.name));
+  auto queries = make_values<std::uint8_t>(count * op.query_bytes);
+  {
+    const nb::gil_scoped_release released;
+    for (std::size_t i = 0; i < count; ++i) {
+      op.sample(first + i, reinterpret_cast<std::byte*>(queries.get() + i * op.query_bytes));
+    }
+  }
+  return to_numpy(std::move(queries), count, op.query_bytes);
+}
+
+Bytes2d answer_on_host(const Operator& op, nb::handle object) {
+  const BytesView queries(object, "queries");
+  const std::size_t count = queries.count(op.query_bytes);
+  auto answers = make_values<std::uint8_t>(count * op.answer_bytes);
+  {
+    const nb::gil_scoped_release released;
+    const serve::LoadedState state = op.load(Device::parse("cpu"));
+    for (std::size_t i = 0; i < count; ++i) {
+      serve::answer_here(op, state, queries.bytes().data() + i * op.query_bytes,
+                         reinterpret_cast<std::byte*>(answers.get() + i * op.answer_bytes));
+    }
+  }
+  return to_numpy(std::move(answers), count, op.answer_bytes);
+}
+
+void bind_shipped(nb::module_& module) {
+  module.def(
+      "light",
+      [](std::uint32_t query_bytes, std::uint32_t threads, std::uint32_t steps) {
+        return operators::light({.query_bytes = query_bytes, .threads = threads, .steps = steps});
+      },
+      nb::kw_only(), "query_bytes"_a = 1024, "threads"_a = 128, "steps"_a = 64,
+      "A query so small that feeding it costs more than answering it: one block sums it and runs two chains of `steps` "
+      "multiply-adds a thread; the answer has 64 bytes. Raises UsageError naming the option that is out of range.");
+  module.def(
+      "reference",
+      [](std::uint32_t query_bytes, std::uint32_t answer_bytes, std::uint32_t blocks, std::uint32_t threads,
+         std::uint32_t steps) {
+        return operators::reference({.query_bytes = query_bytes,
+                                     .answer_bytes = answer_bytes,
+                                     .blocks = blocks,
+                                     .threads = threads,
+                                     .steps = steps});
+      },
+      nb::kw_only(), "query_bytes"_a = 4096, "answer_bytes"_a = 4096, "blocks"_a = 32, "threads"_a = 128,
+      "steps"_a = 2000,
+      "A query whose main work is on the device: two chains of `steps` multiply-adds in each of `blocks` * `threads` "
+      "threads. Raises UsageError naming the option that is out of range.");
+  module.def(
+      "retrieval",
+      [](const operators::Index& index, std::uint32_t threads, bool with_samples) {
+        const nb::gil_scoped_release released;
+        return operators::retrieval(std::make_shared<const operators::Index>(index),
+                                    {.threads = threads, .sample = with_samples});
+      },
+      "index"_a, nb::kw_only(), "threads"_a = 128, "sample"_a = true,
+      "Boolean queries over an index, which it keeps; queries are made by Index.compile(). Load tests need `sample`, "
+      "which costs 4 bytes of host memory a posting.");
+}
+
+}  // namespace
+
+void bind_operators(nb::module_& module) {
+  nb::class_<Operator>(module, "Operator", "What is done with a query. Made by light(), reference() or retrieval().")
+      .def_ro("name", &Operator::name)
+      .def_ro("query_bytes", &Operator::query_bytes)
+      .def_ro("answer_bytes", &Operator::answer_bytes)
+      .def("sample", &sample, "count"_a, "first"_a = 0,
+           "Queries number `first` to `first + count - 1` of an endless, reproducible sequence, as rows of bytes.")
+      .def("answer_on_host", &answer_on_host, "queries"_a,
+           nb::sig("def answer_on_host(self, queries: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer) -> "
+                   "numpy.typing.NDArray[numpy.uint8]"),
+           "The answers that the host gives, one after the other, as rows of bytes: what an engine's are checked "
+           "against. Loads the operator's state each time.")
+      .def("__repr__", [](const Operator& op) {
+        return fmt::format("<headrace.Operator {}: {} B in, {} B out>", op.name, op.query_bytes, op.answer_bytes);
+      });
+  bind_shipped(module);
+}
+
+}  // namespace headrace::python

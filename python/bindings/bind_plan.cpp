@@ -1,0 +1,121 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "headrace/serve/rungs.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using serve::Plan;
+using serve::Rung;
+
+/// A choice as its name: reading gives to_string(), writing takes what parse() takes.
+template <auto Field, auto Parse>
+void choice(nb::class_<Plan>& plan, const char* name, const char* doc) {
+  plan.def_prop_rw(
+      name, [](const Plan& self) { return to_string(self.*Field); },
+      [](Plan& self, std::string_view text) { self.*Field = Parse(text); }, doc);
+}
+
+void init(Plan* self, std::string name, std::string_view schedule, std::uint32_t threads, std::string_view streams,
+          std::string_view allocator, std::string_view host_memory, std::string_view binding,
+          std::uint32_t first_processor, std::uint32_t clients_max, std::uint32_t slots, double spin,
+          std::uint32_t sample_stages_every) {
+  Plan plan;
+  plan.name = std::move(name);
+  plan.schedule = serve::parse_schedule(schedule);
+  plan.threads = threads;
+  plan.streams = serve::parse_streams(streams);
+  plan.allocator = serve::parse_allocator(allocator);
+  plan.host_memory = parse_memory_kind(host_memory);
+  plan.binding = serve::parse_binding(binding);
+  plan.first_processor = first_processor;
+  plan.clients_max = clients_max;
+  plan.slots = slots;
+  plan.spin = to_duration("spin", spin);
+  plan.sample_stages_every = sample_stages_every;
+  new (self) Plan(std::move(plan));
+}
+
+std::string repr(const Plan& plan) {
+  return fmt::format(
+      "Plan(name='{}', schedule='{}', threads={}, streams='{}', allocator='{}', host_memory='{}', binding='{}', "
+      "slots={}, clients_max={})",
+      plan.name, to_string(plan.schedule), plan.threads, to_string(plan.streams), to_string(plan.allocator),
+      to_string(plan.host_memory), to_string(plan.binding), plan.slots, plan.clients_max);
+}
+
+void bind_plan_class(nb::module_& module) {
+  nb::class_<Plan> plan(module, "Plan",
+                        "Every choice that an engine makes. Choices are names; UsageError lists them for one that is "
+                        "none. What cannot work on a device is refused by Engine.");
+  plan.def("__init__", &init, nb::kw_only(), "name"_a = "custom", "schedule"_a = "blocking", "threads"_a = 1,
+           "streams"_a = "per-thread", "allocator"_a = "pool", "host_memory"_a = "pinned", "binding"_a = "none",
+           "first_processor"_a = 0, "clients_max"_a = 8, "slots"_a = 1024, "spin"_a = 50e-6,
+           "sample_stages_every"_a = 64);
+  plan.def_rw("name", &Plan::name);
+  choice<&Plan::schedule, &serve::parse_schedule>(plan, "schedule", "\"blocking\" or \"none\".");
+  plan.def_rw("threads", &Plan::threads);
+  choice<&Plan::streams, &serve::parse_streams>(plan, "streams", "\"shared\" or \"per-thread\".");
+  choice<&Plan::allocator, &serve::parse_allocator>(plan, "allocator",
+                                                    "\"per-query\", \"stream-ordered\" or \"pool\".");
+  choice<&Plan::host_memory, &parse_memory_kind>(plan, "host_memory",
+                                                 "Of the slots: \"pageable\", \"pinned\", \"mapped\" or \"managed\".");
+  choice<&Plan::binding, &serve::parse_binding>(plan, "binding", "\"none\" or \"cores\".");
+  plan.def_rw("first_processor", &Plan::first_processor, "With binding \"cores\": where in the order to start.");
+  plan.def_rw("clients_max", &Plan::clients_max, "Clients that can be connected at once.");
+  plan.def_rw("slots", &Plan::slots, "Queries that a client may have in flight; a power of two.");
+  plan.def_prop_rw(
+      "spin", [](const Plan& self) { return to_seconds(self.spin); },
+      [](Plan& self, double spin) { self.spin = to_duration("spin", spin); },
+      "Seconds that an idle thread polls before it sleeps.");
+  plan.def_rw("sample_stages_every", &Plan::sample_stages_every,
+              "Stage times are taken of one query in so many; 0 takes none.");
+  plan.def_prop_ro("parallelism", &Plan::parallelism, "Queries that the device may work on at once.");
+  plan.def_prop_ro("streams_per_thread", &Plan::streams_per_thread);
+  plan.def("copy", [](const Plan& self) { return self; }, "A plan that can be changed without changing this one.");
+  plan.def("__repr__", &repr);
+}
+
+}  // namespace
+
+void bind_plan(nb::module_& module) {
+  bind_plan_class(module);
+  nb::class_<Rung>(module, "Rung", "A named plan of the ladder.")
+      .def_ro("number", &Rung::number)
+      .def_prop_ro("id", [](const Rung& rung) { return rung.id; })
+      .def_prop_ro("title", [](const Rung& rung) { return rung.title; })
+      .def_prop_ro(
+          "removes", [](const Rung& rung) { return rung.removes; },
+          "What costs the rung before it time, and this one does not.")
+      .def_prop_ro(
+          "plan", [](const Rung& rung) { return rung.plan; }, "A copy, with one thread.")
+      .def_ro("many_threads", &Rung::many_threads, "Whether the number of threads is searched for.")
+      .def("__repr__", [](const Rung& rung) { return fmt::format("<headrace.Rung {} {}>", rung.number, rung.id); });
+  module.def(
+      "rungs",
+      [] {
+        const auto all = serve::rungs();
+        return std::vector<Rung>(all.begin(), all.end());
+      },
+      "All rungs of the ladder, in order.");
+  module.def(
+      "find_rung", [](std::string_view text) { return serve::find_rung(text); }, "text"_a,
+      "A rung by number or id. Raises UsageError that lists them.");
+  module.def(
+      "same_as", [](const Rung& rung, const DeviceOrName& device) { return serve::same_as(rung, to_device(device)); },
+      "rung"_a, "device"_a, "Where a rung is no other work than an earlier one on that device: why; else empty.");
+}
+
+}  // namespace headrace::python

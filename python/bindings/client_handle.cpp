@@ -1,0 +1,220 @@
+#include "client_handle.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "convert.hpp"
+#include "headrace/base/error.hpp"
+
+namespace nb = nanobind;
+
+namespace headrace::python {
+
+namespace {
+
+/// How long to wait between looks for Ctrl-C.
+constexpr Duration kLook = std::chrono::milliseconds(50);
+
+constexpr const char* kQueries = "queries";
+constexpr const char* kQuery = "query";
+
+}  // namespace
+
+std::uint8_t status_byte(Status status) noexcept {
+  return status ? std::uint8_t{0} : static_cast<std::uint8_t>(1 + static_cast<unsigned>(status.error().code));
+}
+
+/// The client for the length of one call; throws UsageError when it is closed or another thread is using it.
+class ClientHandle::Use {
+ public:
+  explicit Use(ClientHandle& handle) : busy_(handle.busy_) {
+    if (busy_.exchange(true, std::memory_order_acquire)) {
+      throw UsageError("this client is in use by another thread: give each thread a client of its own");
+    }
+    if (handle.client_) return;
+    busy_.store(false, std::memory_order_release);
+    throw UsageError("this client has been closed", Errc::stopped);
+  }
+  ~Use() { busy_.store(false, std::memory_order_release); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  std::atomic<bool>& busy_;
+};
+
+/// An array of queries on its way through the engine.
+struct ClientHandle::Batch {
+  std::span<const std::byte> queries;
+  std::size_t count;
+  std::size_t answer_bytes;
+  std::uint8_t* answers;
+  std::uint8_t* status;
+  serve::SubmitOptions options;
+  std::size_t submitted = 0;
+  std::size_t back = 0;
+  bool give_up = false;  ///< Submit no more.
+
+  [[nodiscard]] bool ended() const noexcept { return back == submitted && (give_up || submitted == count); }
+};
+
+std::uint64_t ClientHandle::submit(nb::handle object, std::uint64_t tag, std::optional<double> deadline) {
+  const Use use(*this);
+  const BytesView query(object, kQuery);
+  query.require_one(engine_->op().query_bytes);
+  return client_->submit(query.bytes(), {.tag = tag, .deadline = to_deadline(deadline)}).or_throw("submitting a query");
+}
+
+std::size_t ClientHandle::submit_many(nb::handle object, std::uint64_t tag, std::optional<double> deadline) {
+  const Use use(*this);
+  const BytesView queries(object, kQueries);
+  static_cast<void>(queries.count(engine_->op().query_bytes));
+  const serve::SubmitOptions options{.tag = tag, .deadline = to_deadline(deadline)};
+  const nb::gil_scoped_release released;
+  return client_->submit_many(queries.bytes(), options).or_throw("submitting queries");
+}
+
+Completions ClientHandle::poll(std::size_t most) {
+  const Use use(*this);
+  const std::size_t bytes = engine_->op().answer_bytes;
+  const std::size_t room = std::min(most, client_->in_flight());
+  auto tickets = make_values<std::uint64_t>(room);
+  auto tags = make_values<std::uint64_t>(room);
+  auto status = make_values<std::uint8_t>(room);
+  auto answers = make_values<std::uint8_t>(room * bytes);
+  std::size_t count = 0;
+  client_->poll(
+      [&](const serve::Completion& done) {
+        tickets[count] = done.ticket;
+        tags[count] = done.tag;
+        status[count] = status_byte(done.status);
+        std::uint8_t* answer = answers.get() + count * bytes;
+        if (done.status) {
+          std::memcpy(answer, done.answer.data(), bytes);
+        } else {
+          std::memset(answer, 0, bytes);
+        }
+        ++count;
+      },
+      room);
+  return {count, nb::cast(to_numpy(std::move(tickets), count)), nb::cast(to_numpy(std::move(tags), count)),
+          nb::cast(to_numpy(std::move(status), count)), nb::cast(to_numpy(std::move(answers), count, bytes))};
+}
+
+bool ClientHandle::wait(std::uint64_t ticket, std::optional<double> timeout) {
+  const Use use(*this);
+  const Time until = timeout ? SteadyClock::now() + to_duration("timeout", *timeout) : Time::max();
+  while (true) {
+    {
+      const nb::gil_scoped_release released;
+      const Duration left = std::min(until - SteadyClock::now(), kLook);
+      if (client_->wait(ticket, std::max(left, Duration::zero())).or_throw("waiting for a query")) return true;
+    }
+    if (SteadyClock::now() >= until) return false;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+void ClientHandle::take(Batch& batch) {
+  client_->poll(
+      [&](const serve::Completion& done) {
+        std::uint8_t* answer = batch.answers + batch.back * batch.answer_bytes;
+        batch.status[batch.back++] = status_byte(done.status);
+        if (done.status) {
+          std::memcpy(answer, done.answer.data(), batch.answer_bytes);
+        } else {
+          std::memset(answer, 0, batch.answer_bytes);
+        }
+      },
+      batch.submitted - batch.back);
+}
+
+/// Submits as long as there is room, and takes in what comes back; returns when `kLook` has passed or all is back.
+void ClientHandle::run(Batch& batch) {
+  const std::size_t query_bytes = engine_->op().query_bytes;
+  const Time until = SteadyClock::now() + kLook;
+  while (!batch.ended()) {
+    if (batch.submitted < batch.count && !batch.give_up) {
+      const auto admitted = client_->submit_many(batch.queries.subspan(batch.submitted * query_bytes), batch.options);
+      batch.submitted += admitted ? *admitted : 0;
+      batch.give_up = !admitted;  // stopped: the rest will never be admitted
+    }
+    const std::size_t before = batch.back;
+    take(batch);
+    if (batch.back == before && client_->in_flight() > 0) static_cast<void>(client_->wait(client_->oldest(), kLook));
+    if (SteadyClock::now() >= until) return;
+  }
+}
+
+Bytes1d ClientHandle::ask(nb::handle object, std::optional<double> deadline) {
+  BytesView(object, kQuery).require_one(engine_->op().query_bytes);
+  auto answers = make_values<std::uint8_t>(engine_->op().answer_bytes);
+  std::uint8_t status = 0;
+  ask_all(object, deadline, answers.get(), &status);
+  if (status != 0) Status(static_cast<Errc>(status - 1)).or_throw("asking a query");
+  return to_numpy(std::move(answers), engine_->op().answer_bytes);
+}
+
+nb::tuple ClientHandle::ask_many(nb::handle object, std::optional<double> deadline) {
+  const std::size_t count = BytesView(object, kQueries).count(engine_->op().query_bytes);
+  auto answers = make_values<std::uint8_t>(count * engine_->op().answer_bytes);
+  auto status = make_values<std::uint8_t>(count);
+  ask_all(object, deadline, answers.get(), status.get());
+  return nb::make_tuple(to_numpy(std::move(answers), count, engine_->op().answer_bytes),
+                        to_numpy(std::move(status), count));
+}
+
+void ClientHandle::ask_all(nb::handle object, std::optional<double> deadline, std::uint8_t* answers,
+                           std::uint8_t* status) {
+  const Use use(*this);
+  if (client_->in_flight() != 0) {
+    throw UsageError(fmt::format("{} queries of this client are in flight: poll them first", client_->in_flight()));
+  }
+  const BytesView queries(object, kQueries);
+  Batch batch{.queries = queries.bytes(),
+              .count = queries.count(engine_->op().query_bytes),
+              .answer_bytes = engine_->op().answer_bytes,
+              .answers = answers,
+              .status = status,
+              .options = {.deadline = to_deadline(deadline)}};
+  std::optional<nb::python_error> interrupted;
+  while (!batch.ended()) {
+    {
+      const nb::gil_scoped_release released;
+      run(batch);
+    }
+    if (PyErr_CheckSignals() == 0) continue;
+    interrupted.emplace();
+    batch.give_up = true;
+  }
+  if (interrupted) throw nb::python_error(std::move(*interrupted));
+  // What was never admitted: the engine has been stopped.
+  std::fill(status + batch.back, status + batch.count, status_byte(Errc::stopped));
+  std::fill(answers + batch.back * batch.answer_bytes, answers + batch.count * batch.answer_bytes, std::uint8_t{0});
+}
+
+void ClientHandle::cancel(std::uint64_t ticket) {
+  const Use use(*this);
+  client_->cancel(ticket);
+}
+
+std::size_t ClientHandle::in_flight() {
+  const Use use(*this);
+  return client_->in_flight();
+}
+
+std::uint64_t ClientHandle::oldest() {
+  const Use use(*this);
+  return client_->oldest();
+}
+
+void ClientHandle::close() {
+  if (!client_) return;
+  const Use use(*this);
+  const nb::gil_scoped_release released;
+  client_.reset();
+}
+
+}  // namespace headrace::python

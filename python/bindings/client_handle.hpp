@@ -1,0 +1,58 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "arrays.hpp"
+#include "headrace/serve/engine.hpp"
+
+namespace headrace::python {
+
+/// Queries that have come back, in order of submission, as arrays with one entry or row each.
+struct Completions {
+  std::size_t count = 0;
+  nanobind::object tickets;
+  nanobind::object tags;
+  nanobind::object status;
+  nanobind::object answers;
+};
+
+/// A Client as Python has it: it can be closed, takes arrays, and notices when two threads use it at once.
+class ClientHandle {
+ public:
+  ClientHandle(std::shared_ptr<serve::Engine> engine, serve::Client client)
+      : engine_(std::move(engine)), client_(std::move(client)) {}
+
+  [[nodiscard]] std::uint64_t submit(nanobind::handle query, std::uint64_t tag, std::optional<double> deadline);
+  [[nodiscard]] std::size_t submit_many(nanobind::handle queries, std::uint64_t tag, std::optional<double> deadline);
+  [[nodiscard]] Completions poll(std::size_t most);
+  [[nodiscard]] bool wait(std::uint64_t ticket, std::optional<double> timeout);
+  [[nodiscard]] Bytes1d ask(nanobind::handle query, std::optional<double> deadline);
+  [[nodiscard]] nanobind::tuple ask_many(nanobind::handle queries, std::optional<double> deadline);
+  void cancel(std::uint64_t ticket);
+  [[nodiscard]] std::size_t in_flight();
+  [[nodiscard]] std::uint64_t oldest();
+  /// Waits for what is in flight, drops it, and gives the lane back.
+  void close();
+
+ private:
+  class Use;
+  struct Batch;
+  void run(Batch& batch);
+  void take(Batch& batch);
+  /// Asks all of `queries` and waits; room for each answer and status.
+  void ask_all(nanobind::handle queries, std::optional<double> deadline, std::uint8_t* answers, std::uint8_t* status);
+
+  std::shared_ptr<serve::Engine> engine_;  ///< Kept running as long as it has clients.
+  std::optional<serve::Client> client_;
+  std::atomic<bool> busy_{false};
+};
+
+/// A status as one byte in an array: 0 for an answer, else 1 + the Errc.
+[[nodiscard]] std::uint8_t status_byte(Status status) noexcept;
+
+}  // namespace headrace::python

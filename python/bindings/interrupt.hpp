@@ -1,0 +1,65 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <future>
+#include <stop_token>
+#include <utility>
+
+namespace headrace::python {
+
+/// Runs long work beside the calling thread, which meanwhile keeps Python alive: it gives up the GIL, and looks for
+/// signals. Ctrl-C asks the work to stop, and run() then returns what the work has.
+class Interruptible {
+ public:
+  [[nodiscard]] std::stop_token token() const noexcept { return source_.get_token(); }
+
+  /// A Python callback as one that a C++ thread may call: an exception in it stops the work, and run() raises it.
+  template <class... Args>
+  [[nodiscard]] std::function<void(Args...)> guard(const std::function<void(Args...)>& callback) {
+    if (!callback) return {};
+    return [this, &callback](Args... arguments) {
+      if (failure_) return;
+      try {
+        callback(arguments...);
+      } catch (...) {
+        failure_ = std::current_exception();
+        source_.request_stop();
+      }
+    };
+  }
+
+  /// Returns what `work` returns, throws what it throws. Called with the GIL; `work` runs without.
+  template <class Work>
+  auto run(Work work) {
+    auto result = std::async(std::launch::async, std::move(work));
+    std::exception_ptr raised;
+    while (!ready(result)) {
+      if (PyErr_CheckSignals() == 0) continue;
+      nanobind::python_error error;
+      source_.request_stop();
+      if (!error.matches(PyExc_KeyboardInterrupt)) raised = std::make_exception_ptr(std::move(error));
+    }
+    auto value = result.get();
+    if (raised) std::rethrow_exception(raised);
+    if (failure_) std::rethrow_exception(failure_);
+    return value;
+  }
+
+ private:
+  static constexpr auto kLook = std::chrono::milliseconds(50);
+
+  template <class Future>
+  [[nodiscard]] static bool ready(Future& result) {
+    const nanobind::gil_scoped_release released;
+    return result.wait_for(kLook) == std::future_status::ready;
+  }
+
+  std::stop_source source_;
+  std::exception_ptr failure_;  ///< Written by the work's thread; read after it has ended.
+};
+
+}  // namespace headrace::python

@@ -1,0 +1,161 @@
+"""`headrace load`: one plan at one rate."""
+
+import json
+import math
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+import headrace
+from headrace import LoadResult, Plan, PlanLoad, UsageError, results
+from headrace.cli import options, show
+from headrace.cli.errors import STATUS_INTERRUPTED
+
+_LATENCIES_MOST = 50e6  # every latency is kept, 8 bytes each with its lateness
+
+
+class Arrivals(StrEnum):
+    """When queries arrive."""
+
+    poisson = "poisson"
+    constant = "constant"
+    trace = "trace"
+
+
+def make_plan(rung: str, **fields: object) -> Plan:
+    """A rung's plan with the fields that were given."""
+    plan = headrace.find_rung(rung).plan
+    for name, value in fields.items():
+        if value is not None:
+            setattr(plan, name, value)
+            plan.name = "custom"
+    return plan
+
+
+def load_as_dict(load: LoadResult) -> results.Json:
+    """A load's figures for JSON: rates per second, times in microseconds."""
+    counts = ("refused", "failed", "wrong", "answered", "windows", "stable", "interrupted")
+    latency = {name: getattr(load.latency, name) * 1e6 for name in ("mean", "p50", "p90", "p99", "p999", "max")}
+    return {
+        "incoming_per_second": load.incoming_per_second,
+        "measured_per_second": load.measured_per_second,
+        "latency_us": latency | {"count": load.latency.count},
+        "lateness_us": {"p99": load.lateness_p99 * 1e6, "max": load.lateness_max * 1e6},
+        **{name: getattr(load, name) for name in counts},
+    }
+
+
+def _as_dict(operator: str, device: str, plan: Plan, done: PlanLoad) -> results.Json:
+    choices = ("name", "schedule", "threads", "streams", "allocator", "host_memory", "binding", "slots")
+    stages = ("queue", "copy_in", "kernel", "copy_out", "host", "notify")
+    return {
+        "operator": operator,
+        "device": device,
+        "plan": {name: getattr(plan, name) for name in choices},
+        "load": load_as_dict(done.load),
+        "stages_us": {name: getattr(done.stages, name) * 1e6 for name in stages},
+        "roofs": results.roofs_as_dict(done.roofs),
+    }
+
+
+def _windows(seconds: float | None, rate: float | None) -> dict[str, float | int]:
+    """Windows that fill the time, all of which count; without a time, until three are stable."""
+    if seconds is None:
+        return {}
+    if rate is not None and rate * seconds > _LATENCIES_MOST:
+        raise UsageError(
+            f"{rate:,.0f} queries/s for {seconds:g} s are more latencies than are kept ({_LATENCIES_MOST:,.0f}): "
+            "lower --duration, or use: headrace soak"
+        )
+    count = max(1, min(20, math.floor(seconds / 0.1)))
+    return {"window": seconds / count, "windows_max": count, "stable_windows": count}
+
+
+def load(
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", parser=options.rate, metavar="RATE", help="Queries/s, such as 20000, 20K or 1.5M."),
+    ] = None,
+    operator: options.OperatorOption = options.OperatorName.light,
+    index: options.IndexOption = None,
+    device: options.DeviceOption = "best",
+    plan: Annotated[str, typer.Option("--plan", help="A rung, by number or id, whose choices these change:")] = "7",
+    schedule: Annotated[str | None, typer.Option("--schedule")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="Engine threads.")] = None,
+    allocator: Annotated[str | None, typer.Option("--allocator", help="per-query, stream-ordered or pool.")] = None,
+    host_memory: Annotated[
+        str | None, typer.Option("--host-memory", help="pageable, pinned, mapped or managed.")
+    ] = None,
+    streams: Annotated[str | None, typer.Option("--streams", help="shared or per-thread.")] = None,
+    binding: Annotated[str | None, typer.Option("--binding", help="none or cores.")] = None,
+    slots: Annotated[int | None, typer.Option("--slots", min=1, help="In flight; a power of two.")] = None,
+    arrivals: Annotated[Arrivals, typer.Option("--arrivals")] = Arrivals.poisson,
+    trace: Annotated[str | None, typer.Option("--trace", help="Arrival times, in seconds, one a line.")] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option("--duration", parser=options.duration, metavar="TIME", help="Such as 5s; else until stable."),
+    ] = None,
+    seed: options.SeedOption = 1,
+    generators: options.GeneratorsOption = 1,
+    steps: options.StepsOption = None,
+    query_bytes: options.QueryBytesOption = None,
+    answer_bytes: options.AnswerBytesOption = None,
+    blocks: options.BlocksOption = None,
+    block_threads: options.BlockThreadsOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Put one load on one plan: what came in, what was answered, and how late.
+
+    Example: headrace load --rate 20K --plan page-locked --threads 2
+    """
+    if (arrivals is Arrivals.trace) != (trace is not None):
+        raise UsageError("--arrivals trace and --trace FILE go together")
+    if arrivals is not Arrivals.trace and rate is None:
+        raise UsageError("a load needs --rate, such as 20K (or --arrivals trace --trace FILE)")
+    if arrivals is Arrivals.trace and rate is not None:
+        raise UsageError("a trace has a rate of its own: leave out --rate")
+    chosen = options.find_device(device)
+    made = make_plan(
+        plan,
+        schedule=schedule,
+        threads=threads,
+        allocator=allocator,
+        host_memory=host_memory,
+        streams=streams,
+        binding=binding,
+        slots=slots,
+    )
+    op = options.make_operator(
+        operator,
+        index,
+        steps=steps,
+        query_bytes=query_bytes,
+        answer_bytes=answer_bytes,
+        blocks=blocks,
+        block_threads=block_threads,
+    )
+    windows = _windows(duration, rate)
+    with show.progress_bar(f"{show.rate(rate)} queries/s" if rate else f"Trace {trace}") as bar:
+        done = headrace.load(
+            chosen,
+            op,
+            made,
+            rate=rate,
+            arrivals=str(arrivals),
+            seed=seed,
+            trace=headrace.read_trace(trace) if trace else [],
+            generators=generators,
+            progress=lambda window, _measured, _p99: bar(window / windows.get("windows_max", 12)),
+            **windows,  # type: ignore[arg-type]
+        )
+    if as_json:
+        typer.echo(json.dumps(_as_dict(op.name, chosen.name, made, done), indent=2))
+    else:
+        console = show.stdout()
+        console.print(f"{op.name} on {chosen.name}: {made!r}", markup=False, soft_wrap=False)
+        console.print(show.load_table(done.load, done.stages, done.roofs))
+        for line in show.roof_lines(done.roofs):
+            console.print(line, markup=False)
+    if done.load.interrupted:
+        raise typer.Exit(STATUS_INTERRUPTED)

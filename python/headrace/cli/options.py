@@ -1,0 +1,117 @@
+"""Options that several verbs have, and what their values mean."""
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace import Device, Index, Operator, UsageError, light, reference, retrieval
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+_SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_BLOCK_THREADS = 128
+_NUMBER = r"([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
+
+
+def duration(text: str) -> float:
+    """The seconds that "0.5ms", "100us" or "10s" stand for; above 0."""
+    match = re.fullmatch(rf"{_NUMBER}\s*(ns|us|ms|s|min)", text.strip())
+    if match is None or float(match[1]) <= 0:
+        raise typer.BadParameter(f"'{text}' is not a time above 0 with a unit, such as 100us, 0.5ms or 10s")
+    value = float(match[1])
+    # Division by a whole number gives the very float that is written 0.0005, which multiplication may miss.
+    return value / round(1 / _SECONDS[match[2]]) if _SECONDS[match[2]] < 1 else value * _SECONDS[match[2]]
+
+
+def rate(text: str) -> float:
+    """The queries per second that "20000", "20K" or "1.5M" stand for; above 0."""
+    match = re.fullmatch(rf"{_NUMBER}\s*([kKmMgG]?)", text.strip())
+    if match is None:
+        raise typer.BadParameter(f"'{text}' is not a rate in queries/s, such as 20000, 20K or 1.5M")
+    if float(match[1]) <= 0:
+        raise typer.BadParameter(f"a rate must be above 0 queries/s, not {text}")
+    return float(match[1]) * _SCALE[match[2].lower()]
+
+
+class OperatorName(StrEnum):
+    """The operators that ship with Headrace."""
+
+    light = "light"
+    reference = "reference"
+    retrieval = "retrieval"
+
+
+class Arrivals(StrEnum):
+    """When queries arrive, where a rate is given."""
+
+    poisson = "poisson"
+    constant = "constant"
+
+
+DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda:0, ...; best is the first of: headrace devices")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+OperatorOption = Annotated[OperatorName, typer.Option("--operator", help="What is done with a query.")]
+IndexOption = Annotated[Path | None, typer.Option("--index", help="For retrieval: made by headrace index build.")]
+BoundOption = Annotated[
+    float, typer.Option("--bound", parser=duration, metavar="TIME", help="On p99, such as 0.5ms or 100us.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of arrivals and queries.")]
+GeneratorsOption = Annotated[
+    int, typer.Option("--generators", min=1, max=64, help="Threads that make the load, each with its own client.")
+]
+StepsOption = Annotated[int | None, typer.Option("--steps", help="light, reference: multiply-adds a chain.")]
+QueryBytesOption = Annotated[int | None, typer.Option("--query-bytes", help="light, reference.")]
+AnswerBytesOption = Annotated[int | None, typer.Option("--answer-bytes", help="reference.")]
+BlocksOption = Annotated[int | None, typer.Option("--blocks", help="reference: blocks a query.")]
+BlockThreadsOption = Annotated[int | None, typer.Option("--block-threads", help="All: threads of a block.")]
+
+
+def find_device(name: str) -> Device:
+    """The device that --device names."""
+    return Device.parse(name)
+
+
+def make_operator(
+    name: OperatorName,
+    index: Path | None = None,
+    *,
+    steps: int | None = None,
+    query_bytes: int | None = None,
+    answer_bytes: int | None = None,
+    blocks: int | None = None,
+    block_threads: int | None = None,
+) -> Operator:
+    """The operator with the parameters that were given.
+
+    Raises:
+        UsageError: for a parameter that the operator does not have, and for retrieval without an index.
+    """
+    given = {
+        "steps": steps,
+        "query_bytes": query_bytes,
+        "answer_bytes": answer_bytes,
+        "blocks": blocks,
+        "threads": block_threads,
+    }
+    has = {
+        OperatorName.light: {"steps", "query_bytes", "threads"},
+        OperatorName.reference: set(given),
+        OperatorName.retrieval: {"threads"},
+    }[name]
+    values = {parameter: value for parameter, value in given.items() if value is not None}
+    for parameter in sorted(values.keys() - has):
+        option = "block-threads" if parameter == "threads" else parameter.replace("_", "-")
+        raise UsageError(f"operator {name} has no --{option}")
+    if name is not OperatorName.retrieval and index is not None:
+        raise UsageError(f"operator {name} has no --index: that is for --operator retrieval")
+    if any(value < 0 for value in values.values()):
+        raise UsageError(f"operator {name}: parameters must not be negative")
+    if name is OperatorName.light:
+        return light(**values)
+    if name is OperatorName.reference:
+        return reference(**values)
+    if index is None:
+        raise UsageError("operator retrieval needs --index FILE, made by: headrace index build SOURCE FILE")
+    return retrieval(Index.load(index), threads=values.get("threads", _BLOCK_THREADS))

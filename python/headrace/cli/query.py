@@ -1,0 +1,75 @@
+"""`headrace query`: one query to an index."""
+
+import json
+import re
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace import Hits, Index, UsageError
+from headrace.cli.errors import STATUS_USAGE, report
+from headrace.cli.index import FieldOption, FormatOption
+from headrace.cli.options import DeviceOption, JsonOption, find_device
+from headrace.corpus import Format, documents, locate
+
+
+def _caret(text: str, error: UsageError) -> list[str]:
+    """The query with a caret under the byte that the error is about; nothing where it is about all of it."""
+    match = re.match(r"query, position (\d+)", str(error))
+    if match is None or not text.isprintable():
+        return []
+    column = len(text.encode()[: int(match[1]) - 1].decode(errors="ignore"))
+    return [f"  {text}", f"  {' ' * column}^"]
+
+
+def _texts(corpus: str, form: Format, field: str, hits: Hits) -> dict[int, str]:
+    if not hits.ids:
+        return {}
+    wanted = set(hits.ids)
+    found = {}
+    for number, document in enumerate(islice(documents(locate(corpus), form, field), max(wanted) + 1)):
+        if number in wanted:
+            found[number] = document.decode() if isinstance(document, bytes) else document
+    if found.keys() != wanted:
+        raise UsageError(f"{corpus} has fewer documents than the index: it is not the corpus it was made from")
+    return found
+
+
+def query(
+    index: Annotated[Path, typer.Argument(help="Made by headrace index build.")],
+    text: Annotated[str, typer.Argument(help="Words, AND, OR, NOT and parentheses.")],
+    device: DeviceOption = "best",
+    corpus: Annotated[str | None, typer.Option("--corpus", help="Print the documents themselves, from here.")] = None,
+    form: FormatOption = Format.auto,
+    field: FieldOption = "text",
+    as_json: JsonOption = False,
+) -> None:
+    """Ask an index one Boolean query: how many documents match, and the first of them.
+
+    Example: headrace query wordnet.hridx "apple AND NOT pie" --corpus wordnet
+    """
+    loaded = Index.load(index)
+    chosen = find_device(device)
+    try:
+        loaded.compile(text)
+    except UsageError as error:
+        report(str(error))
+        for line in _caret(text, error):
+            print(line, file=sys.stderr)
+        raise typer.Exit(STATUS_USAGE) from None
+    hits = loaded.query(text, device=chosen)
+    texts = _texts(corpus, form, field, hits) if corpus is not None else None
+    if as_json:
+        answer = {"query": text, "hits": hits.hits, "ids": hits.ids}
+        if texts is not None:
+            answer["documents"] = [texts[number] for number in hits.ids]
+        typer.echo(json.dumps(answer))
+        return
+    typer.echo(f"{hits.hits:,} of {loaded.document_count:,} documents")
+    for number in hits.ids:
+        typer.echo(f"{number:>10}  {texts[number]}" if texts is not None else f"{number:>10}")
+    if hits.hits > len(hits.ids):
+        typer.echo(f"       ... and {hits.hits - len(hits.ids):,} more")

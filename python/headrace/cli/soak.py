@@ -1,0 +1,187 @@
+"""`headrace soak`: hours of load, and nothing lost, leaked or left behind."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import headrace
+from headrace import Error, LoadResult, LoadSession, Plan, results
+from headrace.cli import options, show
+from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED
+
+_FLAT = 0.02
+_CHUNK = 5.0
+_WINDOWS = 10
+_WARM_CHUNKS = 3
+
+
+def resident_bytes() -> int:
+    """Memory of this process that is in RAM."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def thread_count() -> int:
+    """Threads of this process."""
+    return sum(1 for _ in Path("/proc/self/task").iterdir())
+
+
+@dataclass
+class Report:
+    """What a soak found."""
+
+    rate: float
+    seconds: float = 0
+    submitted: int = 0
+    back: int = 0
+    refused: int = 0
+    failed: int = 0
+    wrong: int = 0
+    p99_worst: float = 0
+    threads_before: int = 0
+    threads_after: int = 0
+    resident: list[int] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def resident_drift(self) -> float:
+        """How far memory moved after warm-up, as a share of where it was then."""
+        warm = self.resident[_WARM_CHUNKS:] or self.resident[-1:]
+        return (max(warm) - min(warm)) / warm[0] if warm else 0.0
+
+    def faults(self) -> list[str]:
+        """What is not as it should be."""
+        found = []
+        if self.back != self.submitted:
+            found.append(f"{self.submitted:,} queries were admitted and {self.back:,} came back")
+        if self.wrong or self.failed:
+            found.append(f"{self.wrong:,} wrong answers, {self.failed:,} failures")
+        if self.resident_drift > _FLAT:
+            found.append(f"memory moved by {self.resident_drift:.1%} after warm-up")
+        if self.threads_after > self.threads_before:
+            found.append(f"{self.threads_after} threads at the end, {self.threads_before} at the start")
+        return found
+
+    def take(self, load: LoadResult) -> None:
+        """Adds one chunk."""
+        self.back += load.answered
+        self.refused += load.refused
+        self.failed += load.failed
+        self.wrong += load.wrong
+        self.p99_worst = max(self.p99_worst, load.latency.p99)
+        self.interrupted = load.interrupted
+        self.resident.append(resident_bytes())
+
+
+def find_peak(device: headrace.Device, op: headrace.Operator, rung: str, generators: int) -> tuple[float, Plan] | None:
+    """The highest rate that the rung sustains within 0.5 ms, and the plan that does; None when interrupted."""
+    number = headrace.find_rung(rung).number
+    with show.live_ladder() as live:
+        climb = headrace.ladder(
+            device, op, rungs=[number], generators=generators, progress=live.progress, finished=live.finished
+        )
+    if climb.interrupted:
+        return None
+    result = climb.rungs[0]
+    if result.load is None:
+        raise Error(f"rung {number} has no peak to take a share of ({result.note}): name --rung or --rate")
+    return result.load.measured_per_second, result.plan
+
+
+@contextmanager
+def suppress_interrupt(report: Report) -> Iterator[None]:
+    """Makes Ctrl-C end the block, and the report say so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        report.interrupted = True
+
+
+def soak_plan(
+    device: headrace.Device, op: headrace.Operator, plan: Plan, rate: float, seconds: float, generators: int
+) -> Report:
+    """Runs the load in chunks on one engine until the time is over."""
+    report = Report(rate, threads_before=thread_count())
+    session = LoadSession(device, op, plan, generators=generators)
+    began = time.monotonic()
+    # Ctrl-C may also come between two chunks, in Python.
+    with suppress_interrupt(report), show.progress_bar(f"Soak at {show.rate(rate)} queries/s") as bar:
+        while report.seconds < seconds and not report.interrupted:
+            chunk = min(_CHUNK, max(seconds - report.seconds, 0.5))
+            load = session.run(
+                rate=rate,
+                seed=1 + len(report.resident),
+                window=chunk / _WINDOWS,
+                windows_max=_WINDOWS,
+                stable_windows=_WINDOWS,
+                warm_up=0,
+            )
+            report.take(load)
+            report.seconds = time.monotonic() - began
+            bar(min(1.0, report.seconds / seconds))
+    report.submitted = session.statistics().submitted
+    session.stop()
+    del session
+    report.threads_after = thread_count()
+    return report
+
+
+def _print(report: Report, faults: list[str]) -> None:
+    lines = [
+        f"{report.seconds:.1f} s at {show.rate(report.rate)} queries/s",
+        f"queries admitted / came back: {report.submitted:,} / {report.back:,}; refused {report.refused:,}, failed "
+        f"{report.failed:,}, wrong {report.wrong:,}",
+        f"worst p99 of {len(report.resident)} chunks: {show.latency(report.p99_worst)}",
+        f"memory: {resident_bytes() / (1 << 20):.1f} MiB at the end, moved by {report.resident_drift:.2%} after "
+        f"warm-up",
+        f"threads: {report.threads_before} before, {report.threads_after} after",
+        f"FAILED: {'; '.join(faults)}" if faults else "passed",
+    ]
+    for line in lines:
+        show.stdout().print(line, markup=False, soft_wrap=True)
+
+
+def soak(
+    minutes: Annotated[float, typer.Option("--minutes", min=0.01, help="How long.")] = 10.0,
+    share: Annotated[float, typer.Option("--share", min=0.01, max=1.0, help="Of the rung's peak.")] = 0.8,
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", parser=options.rate, metavar="RATE", help="Instead of a share of the peak."),
+    ] = None,
+    rung: Annotated[str, typer.Option("--rung", help="By number or id.")] = "6",
+    operator: options.OperatorOption = options.OperatorName.light,
+    index: options.IndexOption = None,
+    device: options.DeviceOption = "best",
+    generators: options.GeneratorsOption = 1,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Load one rung for minutes; every query must come back once, memory stay flat, and threads end.
+
+    Example: headrace soak --minutes 10 --share 0.8
+    """
+    chosen = options.find_device(device)
+    op = options.make_operator(operator, index)
+    plan = headrace.find_rung(rung).plan
+    if rate is None:
+        peak = find_peak(chosen, op, rung, generators)
+        if peak is None:
+            raise typer.Exit(STATUS_INTERRUPTED)
+        rate, plan = share * peak[0], peak[1]
+    report = soak_plan(chosen, op, plan, rate, minutes * 60, generators)
+    faults = report.faults()
+    if as_json:
+        facts = asdict(report) | {"resident_drift": report.resident_drift, "faults": faults}
+        typer.echo(json.dumps(facts | {"machine": results.machine(chosen), "commit": results.commit()}, indent=2))
+    else:
+        _print(report, faults)
+    if report.interrupted:
+        raise typer.Exit(STATUS_INTERRUPTED)
+    if faults:
+        raise typer.Exit(STATUS_FAILURE)

@@ -1,0 +1,179 @@
+"""Documents from files: text lines, JSON Lines, Parquet, WordNet."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+
+from headrace._core import Index, IndexBuilder
+from headrace.errors import DataError, Errc, UsageError
+
+WORDNET = Path("/usr/share/wordnet")
+
+_WORDNET_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
+_BATCH = 4096
+
+Document = str | bytes
+#: Called now and then with how much of the whole has been read, 0 to 1.
+Progress = Callable[[float], None]
+
+
+class Format(StrEnum):
+    """How a corpus is written."""
+
+    auto = "auto"
+    text = "text"
+    jsonl = "jsonl"
+    parquet = "parquet"
+    wordnet = "wordnet"
+
+
+def locate(source: str) -> Path:
+    """The path of a corpus; "wordnet" stands for Debian's, unless there is a file of that name.
+
+    Raises:
+        FileNotFoundError: naming it, and for WordNet the package that has it.
+    """
+    path = Path(source)
+    if path.exists():
+        return path
+    if source == "wordnet" or path == WORDNET:
+        if WORDNET.exists():
+            return WORDNET
+        raise FileNotFoundError(f"there is no {WORDNET}: install the Debian package wordnet-base")
+    raise FileNotFoundError(f"there is no file or folder {source}")
+
+
+def guess(path: Path) -> Format:
+    """The format that the name of a file, or being a folder, stands for."""
+    if path.is_dir():
+        return Format.wordnet
+    return {
+        ".parquet": Format.parquet,
+        ".jsonl": Format.jsonl,
+        ".ndjson": Format.jsonl,
+    }.get(path.suffix.lower(), Format.text)
+
+
+def _lines(path: Path, progress: Progress) -> Iterator[bytes]:
+    size = max(path.stat().st_size, 1)
+    read = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file):
+            read += len(line)
+            if number % _BATCH == 0:
+                progress(read / size)
+            yield line.rstrip(b"\r\n")
+
+
+def _json_lines(path: Path, field: str, progress: Progress) -> Iterator[Document]:
+    for number, line in enumerate(_lines(path, progress), start=1):
+        try:
+            record = json.loads(line)
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}, line {number}: not UTF-8 at byte {error.start}") from None
+        except json.JSONDecodeError as error:
+            raise DataError(f"{path}, line {number}: not JSON: {error.msg} at column {error.colno}") from None
+        if not isinstance(record, dict) or not isinstance(record.get(field), str):
+            raise DataError(f"{path}, line {number}: no text in field '{field}'; name the field with --field")
+        yield record[field]
+
+
+def _parquet(path: Path, field: str, progress: Progress) -> Iterator[Document]:
+    import pyarrow as pa  # noqa: PLC0415 - takes longer to load than all of Headrace
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        file = pq.ParquetFile(path)
+        names = file.schema_arrow.names
+        if field not in names:
+            raise UsageError(f"{path} has no field '{field}'; it has {', '.join(names)}", Errc.not_found)
+        kind = file.schema_arrow.field(field).type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise UsageError(f"{path}: field '{field}' holds {kind}, not text")
+        row = 0
+        for batch in file.iter_batches(batch_size=_BATCH, columns=[field]):
+            for text in batch.column(0).to_pylist():
+                if text is None:
+                    raise DataError(f"{path}, row {row}: field '{field}' is null")
+                row += 1
+                yield text
+            progress(row / max(file.metadata.num_rows, 1))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: not Parquet that can be read: {error}") from None
+
+
+def _part(progress: Progress, number: int, count: int) -> Progress:
+    return lambda share: progress((number + share) / count)
+
+
+def _wordnet(path: Path, progress: Progress) -> Iterator[Document]:
+    for number, name in enumerate(_WORDNET_FILES):
+        file = path / name
+        if not file.exists():
+            raise FileNotFoundError(f"there is no {file}: a WordNet folder has {', '.join(_WORDNET_FILES)}")
+        for line in _lines(file, _part(progress, number, len(_WORDNET_FILES))):
+            if line.startswith(b"  "):  # the licence, at the head of each file
+                continue
+            _, bar, gloss = line.partition(b" | ")
+            if not bar:
+                raise DataError(f"{file}: not a WordNet data file: a line has no gloss")
+            yield gloss.strip()
+
+
+def documents(
+    path: Path, form: Format = Format.auto, field: str = "text", progress: Progress = lambda _: None
+) -> Iterator[Document]:
+    """The documents of a corpus, in order.
+
+    Text has one a line, and an empty line is an empty document, so that document n is line n + 1. JSON Lines and
+    Parquet have them in `field`. WordNet's are the glosses of data.noun, .verb, .adj and .adv.
+
+    Raises:
+        DataError: naming file and line of what cannot be read.
+        UsageError: for a field that Parquet does not have.
+    """
+    form = guess(path) if form is Format.auto else form
+    if (form is Format.wordnet) != path.is_dir():
+        raise UsageError(f"{path} is {'a folder' if path.is_dir() else 'a file'}, which format {form} is not")
+    readers: dict[Format, Callable[[], Iterator[Document]]] = {
+        Format.text: lambda: iter(_lines(path, progress)),
+        Format.jsonl: lambda: _json_lines(path, field, progress),
+        Format.parquet: lambda: _parquet(path, field, progress),
+        Format.wordnet: lambda: _wordnet(path, progress),
+    }
+    return readers[form]()
+
+
+@contextmanager
+def _placed(path: Path, builder: IndexBuilder) -> Iterator[None]:
+    """Says where in the corpus a document is that the builder refuses."""
+    try:
+        yield
+    except DataError as error:
+        if str(error).startswith("document "):
+            number = builder.document_count
+            raise DataError(f"{path}, line or record {number + 1}: {error}", error.code) from None
+        raise
+
+
+def build_index(
+    path: Path, form: Format = Format.auto, field: str = "text", progress: Progress = lambda _: None
+) -> Index:
+    """The index of a corpus.
+
+    Raises:
+        DataError: for a corpus that is empty, or naming the line that is not UTF-8.
+    """
+    builder = IndexBuilder()
+    with _placed(path, builder):
+        builder.add_many(documents(path, form, field, progress))
+    if builder.document_count == 0:
+        raise DataError(f"{path} is empty: an index needs at least one document")
+    return builder.build()
+
+
+def read_text(path: Path, form: Format = Format.auto, field: str = "text") -> list[str]:
+    """All documents of a corpus as text."""
+    return [text.decode() if isinstance(text, bytes) else text for text in documents(path, form, field)]

@@ -1,0 +1,44 @@
+"""What several test files use."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import headrace
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+DOCUMENTS = ["an apple", "an apple pie", "a pie in the sky", "", "banana bread"]
+
+
+@pytest.fixture(scope="session")
+def run() -> Run:
+    """Runs the command line as a process; keywords are its environment."""
+
+    def run_headrace(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "headrace", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=110,
+            env={**os.environ, "COLUMNS": "100", **environment},
+        )
+
+    return run_headrace
+
+
+@pytest.fixture(scope="session")
+def small_index() -> headrace.Index:
+    return headrace.Index.build(DOCUMENTS)
+
+
+@pytest.fixture(scope="session")
+def index_file(small_index: headrace.Index, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("index") / "small.hridx"
+    small_index.save(path)
+    return path

@@ -1,0 +1,128 @@
+"""Every verb as a user runs it: what it prints, and that --json prints nothing else."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Run
+
+# Wide enough for a busy machine.
+QUICK = ("--bound", "10s", "--window", "20ms", "--tolerance", "0.01")
+
+
+def test_index_and_query(run: Run, tmp_path: Path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("an apple\nan apple pie\n")
+    index = tmp_path / "a.hridx"
+    built = run("index", "build", corpus, index, "--json")
+    assert built.returncode == 0, built.stderr
+    assert json.loads(built.stdout)["documents"] == 2
+    assert built.stderr == ""
+
+    found = run("query", index, "apple NOT pie", "--corpus", corpus)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout == "1 of 2 documents\n         0  an apple\n"
+    found = run("query", index, "apple", "--json", "--device", "cpu")
+    assert json.loads(found.stdout) == {"query": "apple", "hits": 2, "ids": [0, 1]}
+
+
+def test_an_unknown_term_is_no_error(run: Run, index_file: Path):
+    found = run("query", index_file, "unicorn")
+    assert found.returncode == 0
+    assert found.stdout == "0 of 5 documents\n"
+
+
+def test_a_syntax_error_is_pointed_at(run: Run, index_file: Path):
+    failed = run("query", index_file, "käse AND )")
+    assert failed.returncode == 2
+    first, text, caret = failed.stderr.splitlines()
+    assert first.startswith("headrace: error: query, position 11")
+    assert text == "  käse AND )"
+    assert caret == "           ^"
+    assert failed.stdout == ""
+
+
+def test_ladder_table(run: Run):
+    done = run("ladder", "--rung", "1", "--rung", "stream-ordered", "--steps", "8", *QUICK)
+    assert done.returncode == 0, done.stderr
+    for word in ("average", "p50", "p99", "queries/s", "threads", "1 single", "Roofs", "generator"):
+        assert word in done.stdout
+    assert "rung 2: same as rung 1 here" in done.stdout
+    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+    assert done.stderr == ""
+
+
+def test_ladder_json_and_save(run: Run, tmp_path: Path):
+    machine = json.loads(run("ladder", "--rung", "2", "--json", "--steps", "1").stdout)["machine"]["name"]
+    path = tmp_path / f"first.{machine}.json"
+    done = run("ladder", "--rung", "1", "--steps", "8", "--samples", "2", "--json", "--save", path, *QUICK)
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    assert content == json.loads(path.read_text())
+    assert content["topic"] == "first"
+    assert content["command"].startswith("headrace ladder --rung 1")
+    row = next(row for row in content["rows"] if row["id"] == "ladder.light.rung01.qps")
+    assert row["samples"] == 2
+    assert row["spread"][0] <= row["value"] <= row["spread"][1]
+    assert row["roof"] > 0
+    assert row["conditions"]["verified"] is True
+    assert any(row["id"] == "first.generator.per_thread" for row in content["rows"])
+
+    rendered = run("results", "render", tmp_path)
+    assert rendered.returncode == 0, rendered.stderr
+    assert "`ladder.light.rung01.qps`" in (tmp_path / "README.md").read_text()
+    assert run("results", "render", tmp_path, "--check").returncode == 0
+    (tmp_path / "README.md").write_text("old")
+    stale = run("results", "render", tmp_path, "--check")
+    assert stale.returncode == 1
+    assert "not current" in stale.stderr
+
+
+def test_load(run: Run, tmp_path: Path):
+    done = run("load", "--rate", "2K", "--plan", "1", "--duration", "200ms", "--steps", "8")
+    assert done.returncode == 0, done.stderr
+    for word in ("incoming queries/s", "latency, p99.9", "generator late", "refused", "stage kernel", "Roofs"):
+        assert word in done.stdout
+    trace = tmp_path / "trace"
+    trace.write_text("# seconds\n0.001\n0.003\n")
+    done = run("load", "--arrivals", "trace", "--trace", trace, "--duration", "200ms", "--steps", "8", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["load"]["incoming_per_second"] == pytest.approx(667, rel=0.3)
+    assert answer["load"]["wrong"] == 0
+
+
+def test_retrieval_through_load(run: Run, index_file: Path):
+    done = run(
+        "load", "--operator", "retrieval", "--index", index_file, "--rate", "1K", "--duration", "200ms", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["load"]["wrong"] == 0
+
+
+def test_soak(run: Run):
+    done = run("soak", "--minutes", "0.02", "--rate", "2K", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 0, (report, done.stderr)
+    assert report["faults"] == []
+    assert report["submitted"] == report["back"] > 1000
+
+
+def test_run_does_the_main_job_and_reuses_its_index(run: Run, tmp_path: Path):
+    first = run("run", "--bound", "10s", XDG_CACHE_HOME=str(tmp_path))
+    assert first.returncode == 0, first.stderr
+    assert "117,659 WordNet glosses" in first.stdout
+    assert "built in" in first.stdout
+    assert "every answer is that of the brute-force reference" in first.stdout
+    assert "Best: rung" in first.stdout
+    (kept,) = (tmp_path / "headrace").iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    from headrace.cli import run as verb  # noqa: PLC0415
+    from headrace.cli.show import stdout  # noqa: PLC0415
+    from headrace.corpus import WORDNET  # noqa: PLC0415
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert verb.wordnet_index(WORDNET, stdout()).document_count == 117659
+    assert kept.read_bytes() == whole
