@@ -10,6 +10,7 @@
 #   build.log      configuring and building
 #   contract.log, contract.json   every contract test on the CUDA devices
 #   memcheck.log, racecheck.log   a part of them under compute-sanitizer, where it is installed
+#   benchmarks.log, ladder-OPERATOR.MACHINE.json   the ladders, as tables and as results files
 #   summary.json   the outcome of every step
 # Exit status: 0 every step passed, 1 a step failed, 2 wrong use or something needed is missing.
 set -euo pipefail
@@ -111,9 +112,26 @@ sanitize() {
     "$contract" --gtest_filter="$filter" || true
 }
 
-# Where benchmark programs are run: one `step` for each, with at most one more file in OUT.
+# ladder OPERATOR ARGUMENTS...: climbs it and keeps the figures.
+ladder() {
+  local operator=$1 machine
+  shift
+  machine=$(python3 -c 'import headrace; from headrace import results; print(results.machine(headrace.Device.parse("best"))["name"])')
+  step "ladder-$operator" 240 benchmarks.log python3 -m headrace ladder --operator "$operator" "$@" \
+    --save "$out/ladder-$operator.$machine.json" || true
+}
+
+# The ladders of the three operators. HEADRACE_INDEX names the index that retrieval serves; without it, it is left out.
 benchmarks() {
-  return 0
+  : >"$out/benchmarks.log"
+  export PYTHONPATH=$PWD/$build/site COLUMNS=160
+  step package 300 benchmarks.log env SKBUILD_BUILD_DIR="$build/package" CMAKE_CUDA_ARCHITECTURES="$(architectures)" \
+    HEADRACE_CUDA=ON python3 -m pip install --quiet --no-build-isolation --no-deps --upgrade --target "$build/site" . ||
+    return 0
+  ladder light
+  ladder reference
+  if [[ -n ${HEADRACE_INDEX:-} ]]; then ladder retrieval --index "$HEADRACE_INDEX"; fi
+  sed -n '/Rung/,$p' "$out/benchmarks.log"
 }
 
 write_summary() {

@@ -60,9 +60,14 @@ def _git(*arguments: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The commit that the package lies in, with -dirty behind it where files differ; None outside a repository."""
+    """The commit that the package lies in, with -dirty behind it where files differ.
+
+    Outside a repository it is what HEADRACE_COMMIT in the environment says, or None.
+    """
     revision = _git("rev-parse", "--short", "HEAD")
-    return f"{revision}-dirty" if revision and _git("status", "--porcelain", "--untracked-files=no") else revision
+    if revision is None:
+        return os.environ.get("HEADRACE_COMMIT")
+    return f"{revision}-dirty" if _git("status", "--porcelain", "--untracked-files=no") else revision
 
 
 def document(topic: str, device: Device, rows: list[Json], **more: Any) -> Json:  # noqa: ANN401
