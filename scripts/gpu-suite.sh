@@ -125,7 +125,7 @@ ladder() {
 benchmarks() {
   : >"$out/benchmarks.log"
   export PYTHONPATH=$PWD/$build/site COLUMNS=160
-  step package 300 benchmarks.log env SKBUILD_BUILD_DIR="$build/package" CMAKE_CUDA_ARCHITECTURES="$(architectures)" \
+  step package 300 benchmarks.log env SKBUILD_BUILD_DIR="$build/package" \
     HEADRACE_CUDA=ON python3 -m pip install --quiet --no-build-isolation --no-deps --upgrade --target "$build/site" . ||
     return 0
   ladder light
