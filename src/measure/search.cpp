@@ -28,7 +28,7 @@ class Search {
       if (good_rate_ > 0 && bad_rate_ != kNone && bad_rate_ - good_rate_ <= options_.resolution * bad_rate_) break;
       rate = next();
     }
-    return std::move(result_);
+    return result_;
   }
 
  private:
@@ -52,15 +52,15 @@ class Search {
   bool good(double rate) {
     constexpr int kTries = 2;
     for (int tries = 0; tries < kTries && !result_.interrupted; ++tries) {
-      LoadResult load = probe_(rate);
+      const LoadResult load = probe_(rate);
       ++result_.probes;
       result_.interrupted = load.interrupted || options_.stop.stop_requested();
       if (load.interrupted) return false;
       if (sustains(load, bound_)) {
-        result_.best = std::move(load);
+        result_.best = load;
         return true;
       }
-      result_.last_failure = std::move(load);
+      result_.last_failure = load;
       if (!near_miss(result_.last_failure)) break;
     }
     return false;

@@ -53,7 +53,7 @@ class Climber {
  private:
   struct Candidate {
     Plan plan;
-    double capacity;
+    double capacity = 0;
   };
 
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
@@ -104,36 +104,46 @@ class Climber {
     return measure::closed_loop<detail::EngineTarget>(targets, in_flight, options_.window, load);
   }
 
+  /// Searches with few samples a rate, then confirms what was found with all that p99 needs, stepping down until it
+  /// holds.
   void try_plan(const Candidate& candidate, RungResult& result) {
+    if (candidate.capacity <= 0) return;
     Engine engine(device_, op_, candidate.plan);
     auto targets = detail::connect_targets(engine, queries_, options_.generators);
-    const double most = roofs_.generator * options_.generators;
-    StageTimes stages;
-    StageTimes best_stages;
-    double best = result.load ? result.load->measured_per_second : 0;
+    constexpr double kCoarse = 2.5;
     const auto probe = [&](double rate) {
-      const StageTimes before = engine.statistics().stages;
-      measure::LoadResult load = run(candidate.plan, targets, rate);
-      stages = between(before, engine.statistics().stages);
-      if (measure::sustains(load, options_.bound) && load.measured_per_second > best) {
-        best = load.measured_per_second;
-        best_stages = stages;
-        progress_.best_per_second = best;
-      }
-      return load;
+      return run(candidate.plan, targets, rate, kCoarse * options_.rank_tolerance);
     };
-    if (candidate.capacity <= 0) return;
+    const double least = std::max(1.0, candidate.capacity / 32);
     const auto found = measure::search_highest_rate(probe, options_.bound,
                                                     {.start_per_second = 0.7 * candidate.capacity,
-                                                     .most_per_second = most,
-                                                     .least_per_second = std::max(1.0, candidate.capacity / 32),
+                                                     .most_per_second = roofs_.generator * options_.generators,
+                                                     .least_per_second = least,
                                                      .stop = options_.stop});
-    if (found.best && (!result.load || found.best->measured_per_second > result.load->measured_per_second)) {
-      result.load = found.best;
-      result.plan = candidate.plan;
-      result.stages = best_stages;
-    }
     describe_failure(found.last_failure);
+    if (found.best) confirm(candidate.plan, engine, targets, *found.best, least, result);
+  }
+
+  /// Measures at the rate of `found` with all samples, and at lower ones until one is sustained; keeps it if it is the
+  /// rung's best.
+  void confirm(const Plan& plan, const Engine& engine, std::vector<detail::EngineTarget>& targets,
+               const measure::LoadResult& found, double least, RungResult& result) {
+    constexpr double kStep = 0.95;
+    double rate = found.incoming_per_second;
+    while (rate >= least && !stopped()) {
+      const StageTimes before = engine.statistics().stages;
+      const measure::LoadResult load = run(plan, targets, rate, options_.rank_tolerance);
+      if (measure::sustains(load, options_.bound)) {
+        if (result.load && result.load->measured_per_second >= load.measured_per_second) return;
+        result.stages = between(before, engine.statistics().stages);
+        result.plan = plan;
+        result.load = load;
+        progress_.best_per_second = load.measured_per_second;
+        return;
+      }
+      describe_failure(load);
+      rate *= kStep;
+    }
   }
 
   void describe_failure(const measure::LoadResult& failure) {
@@ -141,6 +151,9 @@ class Climber {
       last_failure_ = fmt::format(": {} wrong answers", failure.wrong);
     } else if (failure.failed > 0) {
       last_failure_ = fmt::format(": {} queries failed", failure.failed);
+    } else if (failure.latency.count > 0 && failure.latency.p99 <= options_.bound) {
+      last_failure_ = fmt::format(": {:.0f} of {:.0f} queries/s were answered", failure.measured_per_second,
+                                  failure.incoming_per_second);
     } else if (failure.latency.count > 0) {
       last_failure_ = fmt::format(": p99 was {:.3g} ms at {:.0f} queries/s",
                                   std::chrono::duration<double, std::milli>(failure.latency.p99).count(),
@@ -148,19 +161,21 @@ class Climber {
     }
   }
 
-  measure::LoadResult run(const Plan& plan, std::vector<detail::EngineTarget>& targets, double rate) {
+  measure::LoadResult run(const Plan& plan, std::vector<detail::EngineTarget>& targets, double rate,
+                          double rank_tolerance) {
     measure::LoadOptions load;
     load.rate_per_second = rate;
     load.arrivals = options_.arrivals;
     load.seed = options_.seed;
-    load.samples = measure::samples_needed(kPercentile, options_.rank_tolerance);
+    load.samples = measure::samples_needed(kPercentile, rank_tolerance);
     const double seconds = static_cast<double>(load.samples) / (rate * load.stable_windows) * 1.05;
     load.window = std::max(options_.window, Duration{static_cast<std::int64_t>(seconds * 1e9)});
     load.windows_max = 2 * load.stable_windows;
     // Twice as many as a percentile of 99% leaves room for, each twice as late as it allows.
     load.give_up_latency = 2 * options_.bound;
-    load.give_up_count =
-        static_cast<std::uint64_t>(2 * (1 - kPercentile) * static_cast<double>(load.samples)) / options_.generators;
+    constexpr double kFewest = 10;
+    const double most_late = std::max(kFewest, 2 * (1 - kPercentile) * static_cast<double>(load.samples));
+    load.give_up_count = static_cast<std::uint64_t>(most_late) / options_.generators + 1;
     load.bind_to = detail::generator_processors(device_, plan, options_.generators);
     load.stop = options_.stop;
     load.progress = [&](int, double measured, Duration p99) {

@@ -45,7 +45,7 @@ class EngineTarget {
   }
 
   template <class Done>
-  std::size_t poll(Done&& done) {
+  std::size_t poll(Done done) {
     return client_.poll(
         [&](const Completion& back) {
           auto outcome = measure::Outcome::right;

@@ -367,7 +367,7 @@ TEST_P(Serve, TheLadderFindsARateOrSaysWhyNot) {
   LadderOptions options;
   options.rungs = {1, 7};
   options.bound = milliseconds(50);
-  options.window = milliseconds(20);
+  options.window = milliseconds(50);
   options.rank_tolerance = 0.02;
   options.threads_max = 1;
   int rows = 0;

@@ -17,6 +17,17 @@
 
 namespace headrace {
 
+namespace detail {
+
+/// One T for each host thread. A function of its own, because nvcc allows no thread_local where it may see device code.
+template <class T>
+[[nodiscard]] T& thread_storage() noexcept {
+  static thread_local T storage;
+  return storage;
+}
+
+}  // namespace detail
+
 /// What a kernel sees of the threads that run it. Kernel logic is a template over this interface, so that one
 /// function runs on either device:
 ///
@@ -27,9 +38,9 @@ namespace headrace {
 ///   kLanes                   consecutive indices that one thread should take at once (SIMD on the CPU, 1 on CUDA)
 ///   sync()                   barrier over the block; memory written before is visible after
 ///   sum(v), sum_before(v, total), broadcast(v)   over the threads of the block; every thread must call
-///   shared<T>()              one T for the block, contents undefined at first; every call with the same T gives the same
-///   load(word), store(word, v)                   acquire and release at system scope, for words shared with the host
-///   relax()                  called in every iteration of a loop that polls
+///   shared<T>()              one T for the block, contents undefined at first; every call with the same T gives the
+///   same load(word), store(word, v)                   acquire and release at system scope, for words shared with the
+///   host relax()                  called in every iteration of a loop that polls
 ///
 /// On the CPU a block is one thread, so sync() is nothing and the reductions are the identity.
 class CpuGroup {
@@ -74,8 +85,7 @@ class CpuGroup {
   template <class T>
   [[nodiscard]] HEADRACE_HD static T& shared() noexcept {
     static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_default_constructible_v<T>);
-    static thread_local T storage;
-    return storage;
+    return detail::thread_storage<T>();
   }
 
   HEADRACE_HOST_BODY

@@ -122,7 +122,7 @@ class Generator {
 
   /// Takes in what has come back; the time at which the client saw it.
   Time collect() {
-    std::array<Time, kPollMax> scheduled;
+    std::array<Time, kPollMax> scheduled{};
     std::size_t right = 0;
     answered_ += target_.poll([&](Time at, Outcome outcome) {
       --in_flight_;

@@ -21,10 +21,11 @@ struct LoadOptions {
 
   Duration warm_up = std::chrono::milliseconds(50);
   Duration window = std::chrono::milliseconds(100);
-  int stable_windows = 3;       ///< So many windows in a row ...
-  double stable_within = 0.05;  ///< ... whose measured rates differ by no more than this share of their mean ...
-  std::uint64_t samples = 0;    ///< ... and hold this many latencies together, end the run.
-  int windows_max = 12;         ///< Or this many windows do; the result then says that it is not stable.
+  int stable_windows = 3;  ///< So many windows in a row ...
+  double stable_within =
+      0.05;  ///< ... whose measured rates differ by no more than this share of their mean, beyond chance ...
+  std::uint64_t samples = 0;                   ///< ... and hold this many latencies together, end the run.
+  int windows_max = 12;                        ///< Or this many windows do; the result then says that it is not stable.
   Duration give_up_latency = Duration::max();  ///< End the run once ...
   std::uint64_t give_up_count = 1;             ///< ... so many answers of one generator thread took longer than that.
 
@@ -45,6 +46,7 @@ struct LoadResult {
   std::uint64_t failed = 0;    ///< Answered with an error.
   std::uint64_t wrong = 0;     ///< Answered, but not with the answer expected.
   std::uint64_t answered = 0;  ///< All that came back.
+  Duration measured_for{};     ///< Length of the windows that count.
   int windows = 0;             ///< Windows run.
   bool stable = false;
   bool gave_up = false;  ///< Ended by give_up_count; the figures are those of a part of the last window.
@@ -53,7 +55,9 @@ struct LoadResult {
 
 enum class Outcome : std::uint8_t { right, wrong, failed };
 
-/// The rule of the search: the system keeps up with what comes in, nothing fails, and p99 is within the bound.
+/// The rule of the search: the system keeps up with what comes in, nothing fails, and p99 is within the bound. Keeping
+/// up means that kKeepsUp of what arrived in the windows was answered in them, but for a chance difference of what is
+/// in flight at their ends.
 [[nodiscard]] bool sustains(const LoadResult& result, Duration p99_bound);
 
 /// Measured over incoming that counts as keeping up.

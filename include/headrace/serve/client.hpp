@@ -48,7 +48,7 @@ class Client {
 
   /// Calls `done(const Completion&)` for queries that have come back, in order of submission, at most `most`; how many.
   template <class Done>
-  std::size_t poll(Done&& done, std::size_t most = 64) noexcept(noexcept(done(std::declval<const Completion&>()))) {
+  std::size_t poll(Done done, std::size_t most = 64) {
     std::size_t count = 0;
     for (; count < most && head_done(); ++count) {
       done(head());

@@ -59,7 +59,12 @@ class BlockingWorker {
   }
 
  private:
-  enum Mark : std::size_t { kStart, kCopiedIn, kComputed, kCopiedOut, kMarks };
+  // Points of a query's way through the stream, whose times are taken of sampled queries.
+  static constexpr std::size_t kStart = 0;
+  static constexpr std::size_t kCopiedIn = 1;
+  static constexpr std::size_t kComputed = 2;
+  static constexpr std::size_t kCopiedOut = 3;
+  static constexpr std::size_t kMarks = 4;
 
   /// The same as answer(), with the time of each stage added to the counters.
   Status answer_sampled(const Job& job) noexcept {
@@ -133,7 +138,7 @@ class BlockingWorker {
     return mark(kCopiedOut, sampled);
   }
 
-  Status mark(Mark which, bool sampled) noexcept { return sampled ? stream_.record(*marks_[which]) : Status{}; }
+  Status mark(std::size_t which, bool sampled) noexcept { return sampled ? stream_.record(*marks_[which]) : Status{}; }
 
   /// Waits for this query alone: on a shared stream later ones of other threads may follow.
   Status wait(bool sampled) noexcept {

@@ -1,0 +1,52 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "headrace/base/error.hpp"
+#include "headrace/operators/index.hpp"
+#include "headrace/operators/retrieval.hpp"
+#include "operators/retrieval/device_image.hpp"
+#include "operators/retrieval/index_format.hpp"
+
+namespace {
+
+using namespace headrace::operators;
+
+/// Uses every part of an index that was accepted.
+void use(const Index& index) {
+  for (std::uint32_t term = 0; term < index.term_count(); ++term) {
+    if (index.find(index.term(term)) != term) __builtin_trap();
+    for (const std::uint32_t id : index.postings(term)) {
+      if (id >= index.document_count()) __builtin_trap();
+    }
+  }
+  if (index.document_count() > 1'000'000 || index.term_count() == 0) return;  // its bitmaps would be large
+  const DeviceImage image = make_device_image(index);
+  const auto postings = make_postings(index, image.entries.data(), image.words.data());
+  RetrievalQuery query = index.compile("the OR NOT x OR cat");
+  query.terms[0] = index.term_count() - 1;
+  RetrievalAnswer answer;
+  Retrieval::answer(headrace::CpuGroup{}, postings, &query, &answer);
+  if (answer.hits > index.document_count()) __builtin_trap();
+}
+
+}  // namespace
+
+/// Any bytes are either an index that can be used, or a DataError. They are tried as they are and with their checksum
+/// put right, without which next to none would get past it.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  if (size != 0) std::memcpy(bytes.data(), data, size);
+  for (const bool seal : {false, true}) {
+    if (seal && size < kChecksumBytes) break;
+    if (seal) seal_index(bytes);
+    try {
+      use(Index::from_bytes(bytes, "fuzz"));
+    } catch (const headrace::DataError&) {
+      continue;
+    }
+  }
+  return 0;
+}
