@@ -24,7 +24,7 @@ class Interruptible {
     return [this, &callback](Args... arguments) {
       if (failure_) return;
       try {
-        callback(arguments...);
+        callback(std::move(arguments)...);
       } catch (...) {
         failure_ = std::current_exception();
         source_.request_stop();
