@@ -26,6 +26,7 @@ namespace {
 using measure::ArrivalKind;
 using measure::LoadOptions;
 using measure::LoadResult;
+using serve::Capacity;
 using serve::LadderProgress;
 using serve::LadderResult;
 using serve::LoadSession;
@@ -96,11 +97,15 @@ void bind_results(nb::module_& module) {
       .def_ro("measured_per_second", &LadderProgress::measured_per_second)
       .def_prop_ro("p99", [](const LadderProgress& progress) { return to_seconds(progress.p99); })
       .def_ro("best_per_second", &LadderProgress::best_per_second, "Of this rung so far.");
+  nb::class_<Capacity>(module, "Capacity", "Queries per second of so many threads when nothing bounds latency.")
+      .def_ro("threads", &Capacity::threads)
+      .def_ro("per_second", &Capacity::per_second);
   nb::class_<RungResult>(module, "RungResult", "One rung's figures. Without `load` there are none; `note` says why.")
       .def_ro("rung", &RungResult::rung)
       .def_ro("plan", &RungResult::plan, "With the thread count that did best.")
       .def_ro("load", &RungResult::load)
       .def_ro("stages", &RungResult::stages)
+      .def_ro("capacities", &RungResult::capacities, "Of every thread count tried.")
       .def_ro("note", &RungResult::note);
   nb::class_<LadderResult>(module, "LadderResult")
       .def_ro("roofs", &LadderResult::roofs)

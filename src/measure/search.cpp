@@ -42,16 +42,8 @@ class Search {
     return (good_rate_ + bad_rate_) / 2;
   }
 
-  /// Close enough to being sustained that a disturbance of the machine may explain it.
-  [[nodiscard]] bool near_miss(const LoadResult& load) const noexcept {
-    constexpr double kNear = 0.95;
-    return load.failed == 0 && load.wrong == 0 && load.latency.p99 <= 3 * bound_ &&
-           load.measured_per_second >= kNear * load.incoming_per_second;
-  }
-
   bool good(double rate) {
-    constexpr int kTries = 2;
-    for (int tries = 0; tries < kTries && !result_.interrupted; ++tries) {
+    for (int tries = 0; tries < kTriesPerRate && !result_.interrupted; ++tries) {
       const LoadResult load = probe_(rate);
       ++result_.probes;
       result_.interrupted = load.interrupted || options_.stop.stop_requested();
@@ -61,7 +53,6 @@ class Search {
         return true;
       }
       result_.last_failure = load;
-      if (!near_miss(result_.last_failure)) break;
     }
     return false;
   }

@@ -37,11 +37,17 @@ class Climber {
       : device_(device), op_(op), options_(options), roofs_(roofs), queries_(queries), report_(report) {}
 
   RungResult climb(const Rung& rung) {
-    RungResult result{rung, rung.plan, {}, {}, {}};
+    RungResult result{rung, rung.plan, {}, {}, {}, {}};
     progress_ = {.rung = rung.number};
-    for (const Candidate& candidate : by_capacity(rung)) {
-      if (stopped()) break;
-      try_plan(candidate, result);
+    result.capacities = capacities(rung);
+    auto by_capacity = result.capacities;
+    std::ranges::sort(by_capacity, std::ranges::greater{}, &Capacity::per_second);
+    constexpr double kClose = 0.9;
+    for (const Capacity& next : by_capacity) {
+      // After a thread count that has a rate, only one of about the same capacity is worth the time of another search.
+      const bool close = next.per_second >= kClose * by_capacity.front().per_second;
+      if (stopped() || next.per_second <= 0 || (result.load && !close)) break;
+      try_plan(with_threads(rung, next.threads), next.per_second, result);
     }
     if (!result.load && result.note.empty()) {
       result.note =
@@ -51,11 +57,6 @@ class Climber {
   }
 
  private:
-  struct Candidate {
-    Plan plan;
-    double capacity = 0;
-  };
-
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
   [[nodiscard]] double bound_ms() const { return std::chrono::duration<double, std::milli>(options_.bound).count(); }
 
@@ -70,25 +71,19 @@ class Climber {
     return counts;
   }
 
-  /// The thread counts worth a search: the one of highest capacity, and one within a tenth of it.
-  std::vector<Candidate> by_capacity(const Rung& rung) {
-    std::vector<Candidate> candidates;
+  [[nodiscard]] Plan with_threads(const Rung& rung, std::uint32_t threads) const {
+    Plan plan = rung.plan;
+    plan.threads = threads;
+    return detail::beside_generators(plan, options_.generators);
+  }
+
+  std::vector<Capacity> capacities(const Rung& rung) {
+    std::vector<Capacity> found;
     for (const std::uint32_t threads : thread_counts(rung)) {
       if (stopped()) break;
-      Plan plan = rung.plan;
-      plan.threads = threads;
-      plan.first_processor = options_.generators;
-      plan.clients_max = options_.generators;
-      candidates.push_back({plan, capacity(plan)});
+      found.push_back({threads, capacity(with_threads(rung, threads))});
     }
-    std::ranges::sort(candidates, std::ranges::greater{}, &Candidate::capacity);
-    constexpr double kClose = 0.9;
-    constexpr std::size_t kMost = 2;
-    std::size_t keep = std::min<std::size_t>(1, candidates.size());
-    while (keep < candidates.size() && keep < kMost && candidates[keep].capacity > kClose * candidates[0].capacity)
-      ++keep;
-    candidates.resize(keep);
-    return candidates;
+    return found;
   }
 
   double capacity(const Plan& plan) {
@@ -106,22 +101,19 @@ class Climber {
 
   /// Searches with few samples a rate, then confirms what was found with all that p99 needs, stepping down until it
   /// holds.
-  void try_plan(const Candidate& candidate, RungResult& result) {
-    if (candidate.capacity <= 0) return;
-    Engine engine(device_, op_, candidate.plan);
+  void try_plan(const Plan& plan, double capacity, RungResult& result) {
+    Engine engine(device_, op_, plan);
     auto targets = detail::connect_targets(engine, queries_, options_.generators);
     constexpr double kCoarse = 2.5;
-    const auto probe = [&](double rate) {
-      return run(candidate.plan, targets, rate, kCoarse * options_.rank_tolerance);
-    };
-    const double least = std::max(1.0, candidate.capacity / 32);
+    const auto probe = [&](double rate) { return run(plan, targets, rate, kCoarse * options_.rank_tolerance); };
+    const double least = std::max(1.0, capacity / 32);
     const auto found = measure::search_highest_rate(probe, options_.bound,
-                                                    {.start_per_second = 0.7 * candidate.capacity,
+                                                    {.start_per_second = 0.7 * capacity,
                                                      .most_per_second = roofs_.generator * options_.generators,
                                                      .least_per_second = least,
                                                      .stop = options_.stop});
     describe_failure(found.last_failure);
-    if (found.best) confirm(candidate.plan, engine, targets, *found.best, least, result);
+    if (found.best) confirm(plan, engine, targets, *found.best, least, result);
   }
 
   /// Measures at the rate of `found` with all samples, and at lower ones until one is sustained; keeps it if it is the
@@ -130,6 +122,7 @@ class Climber {
                const measure::LoadResult& found, double least, RungResult& result) {
     constexpr double kStep = 0.95;
     double rate = found.incoming_per_second;
+    int tries = 0;
     while (rate >= least && !stopped()) {
       const StageTimes before = engine.statistics().stages;
       const measure::LoadResult load = run(plan, targets, rate, options_.rank_tolerance);
@@ -142,7 +135,7 @@ class Climber {
         return;
       }
       describe_failure(load);
-      rate *= kStep;
+      if (++tries % measure::kTriesPerRate == 0) rate *= kStep;
     }
   }
 
@@ -225,7 +218,7 @@ LadderResult climb(Device device, const Operator& op, const LadderOptions& optio
   for (const Rung& rung : rungs()) {
     if (!options.rungs.empty() && std::ranges::find(options.rungs, rung.number) == options.rungs.end()) continue;
     if (options.stop.stop_requested()) break;
-    RungResult row{rung, rung.plan, {}, {}, same_as(rung, device)};
+    RungResult row{rung, rung.plan, {}, {}, {}, same_as(rung, device)};
     if (row.note.empty()) row = Climber(device, op, options, result.roofs, queries, progress).climb(rung);
     if (finished) finished(row);
     result.rungs.push_back(std::move(row));

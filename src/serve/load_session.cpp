@@ -19,18 +19,12 @@ std::uint32_t checked_generators(std::uint32_t generators) {
   return generators;
 }
 
-Plan beside_generators(Plan plan, std::uint32_t generators) {
-  plan.clients_max = std::max(plan.clients_max, generators);
-  plan.first_processor = generators;
-  return plan;
-}
-
 }  // namespace
 
 struct LoadSession::State {
   State(Device device, Operator op, Plan plan, std::uint32_t generators, std::uint64_t seed)
       : queries(op, seed, detail::kLoadQueries),
-        engine(device, std::move(op), beside_generators(std::move(plan), generators)),
+        engine(device, std::move(op), detail::beside_generators(std::move(plan), generators)),
         targets(detail::connect_targets(engine, queries, generators)),
         processors(detail::generator_processors(device, engine.plan(), generators)) {}
 

@@ -36,6 +36,14 @@ std::vector<EngineTarget> connect_targets(Engine& engine, const QuerySet& querie
   return targets;
 }
 
+Plan beside_generators(Plan plan, std::uint32_t generators) {
+  constexpr Duration kAwake = std::chrono::milliseconds(10);
+  plan.clients_max = std::max(plan.clients_max, generators);
+  plan.first_processor = generators;
+  if (plan.threads + generators <= Topology::machine().processors().size()) plan.spin = std::max(plan.spin, kAwake);
+  return plan;
+}
+
 std::vector<Processor> generator_processors(Device device, const Plan& plan, std::uint32_t generators) {
   if (plan.binding == Binding::none) return {};
   auto order = Topology::machine().by_cache_distance(device.properties().numa_node);

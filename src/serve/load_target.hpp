@@ -75,4 +75,9 @@ class EngineTarget {
 /// those after them), else anywhere.
 [[nodiscard]] std::vector<Processor> generator_processors(Device device, const Plan& plan, std::uint32_t generators);
 
+/// `plan` for a machine that it shares with so many generator threads: a client for each, processors after theirs, and
+/// engine threads that do not go to sleep between queries where every thread has a processor (waking one takes tens of
+/// microseconds, in a virtual machine hundreds).
+[[nodiscard]] Plan beside_generators(Plan plan, std::uint32_t generators);
+
 }  // namespace headrace::serve::detail

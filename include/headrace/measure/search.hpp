@@ -8,12 +8,14 @@
 
 namespace headrace::measure {
 
+inline constexpr int kTriesPerRate = 3;
+
 struct SearchOptions {
   double start_per_second = 0;    ///< Where to begin, e.g. the closed loop's rate. Above 0.
   double most_per_second = 1e12;  ///< Never try above this, e.g. the generator's ceiling.
   double least_per_second = 1;    ///< Give up below this.
   double resolution = 0.03;       ///< Stop when the highest good and the lowest bad rate differ by this share.
-  int probes_max = 16;
+  int probes_max = 48;
   std::stop_token stop{};
 };
 
@@ -26,8 +28,9 @@ struct SearchResult {
 };
 
 /// Finds the highest incoming rate that `probe` sustains within `p99_bound`: down by halves (or up by 1.5) from the
-/// start until one rate is good and one is bad, then bisection. A near miss is tried once more, because a shared
-/// machine can spoil any single window.
+/// start until one rate is good and one is bad, then bisection. A rate is bad when kTriesPerRate tries in a row are,
+/// because a shared machine can stop for milliseconds at any time; a hopeless try ends early
+/// (LoadOptions::give_up_count).
 [[nodiscard]] SearchResult search_highest_rate(const std::function<LoadResult(double rate_per_second)>& probe,
                                                Duration p99_bound, const SearchOptions& options);
 

@@ -44,12 +44,19 @@ struct LadderOptions {
   std::stop_token stop{};              ///< Ends the climb; the rungs measured so far are returned.
 };
 
+/// Queries per second that a plan answers when nothing bounds latency, with so many threads.
+struct Capacity {
+  std::uint32_t threads = 0;
+  double per_second = 0;
+};
+
 /// One rung's figures. Without `load` there are none, and `note` says why.
 struct RungResult {
   Rung rung;
   Plan plan;  ///< With the thread count that did best.
   std::optional<measure::LoadResult> load;
   StageTimes stages;
+  std::vector<Capacity> capacities;  ///< Of every thread count tried: whether more threads help.
   std::string note;
 };
 
