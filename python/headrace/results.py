@@ -159,6 +159,20 @@ def ladder_rows(climbs: list[LadderResult], operator: str, device: Device, bound
     return rows
 
 
+def profile(climb: LadderResult) -> list[Json]:
+    """Where each rung's time goes: the mean microseconds of its stages, and what more threads bring."""
+    stages = ("queue", "host", "copy_in", "kernel", "copy_out", "notify")
+    return [
+        {
+            "rung": f"{result.rung.number} {result.rung.id}",
+            "stages_us": {stage: getattr(result.stages, stage) * _MICRO for stage in stages},
+            "capacity": {str(capacity.threads): capacity.per_second for capacity in result.capacities},
+            "note": result.note,
+        }
+        for result in climb.rungs
+    ]
+
+
 def save(path: Path, content: Json) -> None:
     """Writes a results file whole or not at all."""
     write_whole(path, json.dumps(content, indent=2) + "\n")
@@ -216,6 +230,29 @@ def _line(figure: Json) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _profile_lines(entries: list[Json]) -> list[str]:
+    """The profile as a table: stages of the queries sampled at the best rate, and capacity by thread count."""
+    counts = sorted({count for entry in entries for count in entry["capacity"]}, key=int)
+    stages = ["queue", "host", "copy_in", "kernel", "copy_out", "notify"]
+    headings = ["rung", *(f"{stage.replace('_', ' ')}, us" for stage in stages)]
+    headings += [f"{count} thread{'' if count == '1' else 's'}" for count in counts]
+    lines = [
+        "",
+        "Mean time in each stage at the best rate, and queries/s that so many threads answer when nothing bounds latency:",
+        "",
+        f"| {' | '.join(headings)} |",
+        f"|{'---|' * len(headings)}",
+    ]
+    for entry in entries:
+        if not entry["capacity"]:
+            continue
+        times = [f"{entry['stages_us'][stage]:.1f}" for stage in stages]
+        rates = [_number(entry["capacity"][count]) if count in entry["capacity"] else "" for count in counts]
+        lines.append(f"| {' | '.join([entry['rung'], *times, *rates])} |")
+    notes = [f"- rung {entry['rung']}: {entry['note']}" for entry in entries if entry["note"]]
+    return [*lines, *([""] if notes else []), *notes]
+
+
 def _section(path: Path, content: Json) -> str:
     where = content["machine"]
     driver = f", driver {where['driver']}, CUDA {where['cuda']}" if where["driver"] else ""
@@ -229,6 +266,8 @@ def _section(path: Path, content: Json) -> str:
         "|---|---|---|---|---|---|",
     ]
     lines += [_line(figure) for figure in content["rows"] if figure["conditions"].get("verified") is not False]
+    if content.get("profile"):
+        lines += _profile_lines(content["profile"])
     return "\n".join(lines)
 
 

@@ -99,7 +99,7 @@ def ladder(
         chosen,
         rows,
         roofs=results.roofs_as_dict(climbs[-1].roofs),
-        notes={entry.rung.id: entry.note for entry in climbs[-1].rungs if entry.note},
+        profile=results.profile(climbs[-1]),
         interrupted=interrupted,
     )
     if as_json:
