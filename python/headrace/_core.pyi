@@ -775,6 +775,15 @@ class LadderProgress:
     def best_per_second(self) -> float:
         """Of this rung so far."""
 
+class Capacity:
+    """Queries per second of so many threads when nothing bounds latency."""
+
+    @property
+    def threads(self) -> int: ...
+
+    @property
+    def per_second(self) -> float: ...
+
 class RungResult:
     """One rung's figures. Without `load` there are none; `note` says why."""
 
@@ -790,6 +799,10 @@ class RungResult:
 
     @property
     def stages(self) -> StageTimes: ...
+
+    @property
+    def capacities(self) -> list[Capacity]:
+        """Of every thread count tried."""
 
     @property
     def note(self) -> str: ...
