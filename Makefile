@@ -27,9 +27,10 @@ fuzz: ## Each fuzz target for FUZZ_SECONDS (60)
 	scripts/setup.sh fuzz
 	scripts/fuzz.sh
 
-soak: ## The soak test for HEADRACE_SOAK_SECONDS (600)
-	scripts/setup.sh test
-	scripts/soak.sh
+soak: ## SOAK_MINUTES (10) of load: nothing lost, leaked or left behind
+	scripts/setup.sh run
+	scripts/build.sh
+	.venv/bin/headrace soak --minutes $${SOAK_MINUTES:-10}
 
 clean: ## Remove what was built; .venv stays
 	rm -rf build dist

@@ -238,7 +238,7 @@ def _profile_lines(entries: list[Json]) -> list[str]:
     headings += [f"{count} thread{'' if count == '1' else 's'}" for count in counts]
     lines = [
         "",
-        "Mean time in each stage at the best rate, and queries/s that so many threads answer when nothing bounds latency:",
+        "Mean time in each stage at the best rate, and queries/s of so many threads when nothing bounds latency:",
         "",
         f"| {' | '.join(headings)} |",
         f"|{'---|' * len(headings)}",
