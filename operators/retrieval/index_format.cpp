@@ -8,7 +8,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/operators/index.hpp"
 #include "operators/retrieval/tokenizer.hpp"
-#include "operators/retrieval/xxh64.hpp"
+#include "operators/retrieval/checksum.hpp"
 
 namespace headrace::operators {
 
@@ -49,9 +49,9 @@ void check_whole(std::span<const std::byte> bytes, const IndexHeader& header, co
     complain("{}: it should have {} bytes and has {}", header.file_bytes > bytes.size() ? "truncated" : "damaged",
              header.file_bytes, bytes.size());
   }
-  std::uint64_t checksum;
-  std::memcpy(&checksum, bytes.data() + bytes.size() - kChecksumBytes, kChecksumBytes);
-  if (checksum != xxh64(bytes.first(bytes.size() - kChecksumBytes))) complain("damaged: its checksum does not match");
+  std::uint64_t stored;
+  std::memcpy(&stored, bytes.data() + bytes.size() - kChecksumBytes, kChecksumBytes);
+  if (stored != checksum(bytes.first(bytes.size() - kChecksumBytes))) complain("damaged: its checksum does not match");
 }
 
 /// A file has one layout only: that of its counts.
@@ -134,8 +134,8 @@ IndexHeader plan_index(std::uint32_t document_count, std::uint32_t term_count, s
 }
 
 void seal_index(std::span<std::byte> file) noexcept {
-  const std::uint64_t checksum = xxh64(file.first(file.size() - kChecksumBytes));
-  std::memcpy(file.data() + file.size() - kChecksumBytes, &checksum, kChecksumBytes);
+  const std::uint64_t sum = checksum(file.first(file.size() - kChecksumBytes));
+  std::memcpy(file.data() + file.size() - kChecksumBytes, &sum, kChecksumBytes);
 }
 
 IndexSections read_index(std::span<const std::byte> bytes, std::string_view name) {

@@ -7,6 +7,6 @@
 namespace headrace::operators {
 
 /// XXH64 with seed 0 (Collet, xxHash specification 0.1.1): a checksum against accidents, not against forgers.
-[[nodiscard]] std::uint64_t xxh64(std::span<const std::byte> bytes) noexcept;
+[[nodiscard]] std::uint64_t checksum(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace headrace::operators
