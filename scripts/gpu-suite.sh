@@ -3,7 +3,7 @@
 #
 #   scripts/gpu-suite.sh OUT
 #
-# Needs an NVIDIA GPU with its driver, the CUDA toolkit 13, cmake, ninja, fmt, hwloc and GoogleTest. Libraries that are
+# Needs an NVIDIA GPU with its driver, the CUDA toolkit 13, cmake, ninja, fmt, hwloc, xxHash and GoogleTest. Libraries that are
 # not installed as packages are found through CMAKE_PREFIX_PATH in the environment. Builds into build-gpu (kept: a second
 # run builds what changed). Writes to the folder OUT:
 #   machine.txt    the GPU, its driver, the toolkit, the commit

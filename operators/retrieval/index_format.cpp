@@ -7,8 +7,8 @@
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/operators/index.hpp"
-#include "operators/retrieval/tokenizer.hpp"
 #include "operators/retrieval/checksum.hpp"
+#include "operators/retrieval/tokenizer.hpp"
 
 namespace headrace::operators {
 

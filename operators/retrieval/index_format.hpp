@@ -25,7 +25,12 @@ struct IndexSection {
   std::uint64_t bytes;   ///< Without the filling.
 };
 
-enum IndexSectionName : std::uint8_t { kTermBegins, kPool, kPostingBegins, kPostings, kSectionCount };
+// Which section is which.
+inline constexpr std::size_t kTermBegins = 0;
+inline constexpr std::size_t kPool = 1;
+inline constexpr std::size_t kPostingBegins = 2;
+inline constexpr std::size_t kPostings = 3;
+inline constexpr std::size_t kSectionCount = 4;
 
 struct IndexHeader {
   static constexpr std::array<char, 8> kMagic{'H', 'e', 'a', 'd', 'r', 'I', 'd', 'x'};

@@ -131,7 +131,7 @@ std::string RetrievalSampler::text(std::uint64_t number) const {
     if (i > 0) text += sample.joined_by_or(i) ? " OR " : " AND ";
     if (sample.negated(i)) text += "NOT ";
     text += index_->term(sample.terms[i]);
-    if (sample.form == Form::grouped && sample.count > 2 && i == 1) text = "(" + text + ")";
+    if (sample.form == Form::grouped && sample.count > 2 && i == 1) text.insert(0, "(").push_back(')');
   }
   return text;
 }

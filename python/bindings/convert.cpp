@@ -6,7 +6,8 @@ namespace headrace::python {
 
 Duration to_duration(const char* name, double seconds) {
   constexpr double kMost = 1e9;
-  if (!(seconds >= 0 && seconds <= kMost)) {
+  const bool in_range = seconds >= 0 && seconds <= kMost;  // not so for NaN
+  if (!in_range) {
     throw UsageError(fmt::format("{} must be 0 to {:.0e} seconds, not {}", name, kMost, seconds));
   }
   return Duration{static_cast<std::int64_t>(seconds * 1e9)};

@@ -217,14 +217,14 @@ HEADRACE_HD void gather(const std::uint32_t* ids, std::uint32_t count, std::uint
 
 /// Sends documents on to a later step: those that are `here` and of which `has` (or, negated, has not) a bit. The first
 /// to arrive overwrite what the place held.
-template <bool kNegated, class Group>
+template <bool Negated, class Group>
 HEADRACE_HD void send(const Lanes<Group>& here, const std::uint64_t* has, Lanes<Group>& there, bool first) {
   if (first) {
     for (std::uint32_t i = 0; i < Lanes<Group>::kCount; ++i)
-      there.word[i] = here.word[i] & (kNegated ? ~has[i] : has[i]);
+      there.word[i] = here.word[i] & (Negated ? ~has[i] : has[i]);
   } else {
     for (std::uint32_t i = 0; i < Lanes<Group>::kCount; ++i)
-      there.word[i] |= here.word[i] & (kNegated ? ~has[i] : has[i]);
+      there.word[i] |= here.word[i] & (Negated ? ~has[i] : has[i]);
   }
 }
 
@@ -238,19 +238,19 @@ struct Scanner {
   HEADRACE_HD void evaluate(const Postings& postings, const Scratch& scratch, std::uint32_t first) {
     const auto& query = scratch.query;
     reached[RetrievalQuery::kAccept].fill(0);
-    arrived = 0;
+    arrived_ = 0;
     if (query.start != RetrievalQuery::kReject) {
       reached[query.start].fill(~std::uint64_t{0});
-      arrived = std::uint64_t{1} << query.start;
+      arrived_ = std::uint64_t{1} << query.start;
     }
     for (std::uint32_t i = 0; i < query.step_count; ++i) {
-      if ((arrived >> i & 1U) != 0) take_step(postings, scratch, i, first);
+      if ((arrived_ >> i & 1U) != 0) take_step(postings, scratch, i, first);
     }
     clip(postings.document_count, first);
   }
 
  private:
-  std::uint64_t arrived;  ///< A bit for each step, and for kAccept, that documents have been sent to.
+  std::uint64_t arrived_;  ///< A bit for each step, and for kAccept, that documents have been sent to.
 
   HEADRACE_HD void take_step(const Postings& postings, const Scratch& scratch, std::uint32_t i, std::uint32_t first) {
     const auto step = scratch.query.steps[i];
@@ -273,8 +273,8 @@ struct Scanner {
 
   /// Whether these are the first documents that are sent there.
   [[nodiscard]] HEADRACE_HD bool arrive(std::uint8_t step) {
-    const bool first = (arrived >> step & 1U) == 0;
-    arrived |= std::uint64_t{1} << step;
+    const bool first = (arrived_ >> step & 1U) == 0;
+    arrived_ |= std::uint64_t{1} << step;
     return first;
   }
 
