@@ -42,7 +42,7 @@ class IndexBuilder::Corpus {
     std::vector<std::uint64_t> words(header.file_bytes / sizeof(std::uint64_t));
     auto* const file = reinterpret_cast<std::byte*>(words.data());
     std::memcpy(file, &header, sizeof(header));
-    const auto at = [&](IndexSectionName which) { return file + header.sections[which].offset; };
+    const auto at = [&](std::size_t which) { return file + header.sections[which].offset; };
     write_terms(order, reinterpret_cast<std::uint32_t*>(at(kTermBegins)), reinterpret_cast<char*>(at(kPool)));
     write_postings(order, reinterpret_cast<std::uint64_t*>(at(kPostingBegins)),
                    reinterpret_cast<std::uint32_t*>(at(kPostings)));

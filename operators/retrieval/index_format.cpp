@@ -32,7 +32,7 @@ class Complaint {
 };
 
 template <class T>
-std::span<const T> section(std::span<const std::byte> bytes, const IndexHeader& header, IndexSectionName which) {
+std::span<const T> section(std::span<const std::byte> bytes, const IndexHeader& header, std::size_t which) {
   const auto& at = header.sections[which];
   return {reinterpret_cast<const T*>(bytes.data() + at.offset), at.bytes / sizeof(T)};
 }

@@ -217,7 +217,7 @@ class RetrievalHostile : public testing::Test {
   RetrievalHostile() { std::memcpy(&header_, bytes_.data(), sizeof(header_)); }
 
   template <class T>
-  void put(IndexSectionName section, std::size_t index, T value) {
+  void put(std::size_t section, std::size_t index, T value) {
     std::memcpy(bytes_.data() + header_.sections[section].offset + index * sizeof(T), &value, sizeof(T));
   }
   [[nodiscard]] std::string sealed() {
