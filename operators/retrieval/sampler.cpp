@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -131,7 +133,7 @@ std::string RetrievalSampler::text(std::uint64_t number) const {
     if (i > 0) text += sample.joined_by_or(i) ? " OR " : " AND ";
     if (sample.negated(i)) text += "NOT ";
     text += index_->term(sample.terms[i]);
-    if (sample.form == Form::grouped && sample.count > 2 && i == 1) text.insert(0, "(").push_back(')');
+    if (sample.form == Form::grouped && sample.count > 2 && i == 1) text = fmt::format("({})", text);
   }
   return text;
 }
