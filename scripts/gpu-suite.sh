@@ -38,7 +38,7 @@ build='build-gpu'
 contract=$build/tests/headrace_contract
 # What the sanitizers run: copies, memory and kernels. Resident kernels are left out, because the sanitizers slow what
 # they poll by a hundred times, and so are tests whose point is that CUDA refuses a call.
-checked='*Cop*:*Memory*:*Buffer*:*Native*:*Kernel*:*Launch*:*Group*:*Operator*:-*Resident*:*resident*:*Mailbox*:*Refused*'
+checked='*Cop*:*Memory*:*Buffer*:*Native*:*Kernel*:*Launch*:*Group*:*Operator*:*Retrieval*:*Serve.Every*:*Serve.TheRef*:-*Resident*:*resident*:*Mailbox*:*Refused*'
 raced='CudaCopies*:Devices/CudaCopies*:*Kernel*:*Group*:*Operator*:-*Resident*:*resident*:*Mailbox*'
 
 summary=()
@@ -117,20 +117,26 @@ ladder() {
   local operator=$1 machine
   shift
   machine=$(python3 -c 'import headrace; from headrace import results; print(results.machine(headrace.Device.parse("best"))["name"])')
-  step "ladder-$operator" 240 benchmarks.log python3 -m headrace ladder --operator "$operator" "$@" \
-    --save "$out/ladder-$operator.$machine.json" || true
+  step "ladder-$operator" 500 benchmarks.log python3 -m headrace ladder --operator "$operator" "$@" \
+    --samples "${HEADRACE_SAMPLES:-1}" --save "$out/ladder-$operator.$machine.json" || true
 }
 
-# The ladders of the three operators. HEADRACE_INDEX names the index that retrieval serves; without it, it is left out.
+# HEADRACE_LADDERS names the operators whose ladders are climbed (all three), HEADRACE_SAMPLES how often (1), and
+# HEADRACE_INDEX the index that retrieval serves; without it, retrieval is left out.
 benchmarks() {
   : >"$out/benchmarks.log"
   export PYTHONPATH=$PWD/$build/site COLUMNS=160
   step package 300 benchmarks.log env SKBUILD_BUILD_DIR="$build/package" \
     HEADRACE_CUDA=ON python3 -m pip install --quiet --no-build-isolation --no-deps --upgrade --target "$build/site" . ||
     return 0
-  ladder light
-  ladder reference
-  if [[ -n ${HEADRACE_INDEX:-} ]]; then ladder retrieval --index "$HEADRACE_INDEX"; fi
+  local operator
+  for operator in ${HEADRACE_LADDERS:-light reference retrieval}; do
+    if [[ $operator != retrieval ]]; then
+      ladder "$operator"
+    elif [[ -n ${HEADRACE_INDEX:-} ]]; then
+      ladder retrieval --index "$HEADRACE_INDEX"
+    fi
+  done
   sed -n '/Rung/,$p' "$out/benchmarks.log"
 }
 
