@@ -70,6 +70,11 @@ def commit() -> str | None:
     return f"{revision}-dirty" if _git("status", "--porcelain", "--untracked-files=no") else revision
 
 
+def _command() -> str:
+    """The command that was called, with files by name alone: where they lay says nothing elsewhere."""
+    return shlex.join(["headrace", *(Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:])])
+
+
 def document(topic: str, device: Device, rows: list[Json], **more: Any) -> Json:  # noqa: ANN401
     """The whole of a results file."""
     return {
@@ -77,7 +82,7 @@ def document(topic: str, device: Device, rows: list[Json], **more: Any) -> Json:
         "machine": machine(device),
         "commit": commit(),
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "command": shlex.join(["headrace", *sys.argv[1:]]),
+        "command": _command(),
         "rows": rows,
         **more,
     }
@@ -116,6 +121,7 @@ def _conditions(result: RungResult, shared: Json) -> Json:
         "mean_us": load.latency.mean * _MICRO,
         "p50_us": load.latency.p50 * _MICRO,
         "p99_us": load.latency.p99 * _MICRO,
+        "generator_late_p99_us": load.lateness_p99 * _MICRO,
         "incoming": load.incoming_per_second,
         **shared,
         "verified": load.wrong == 0 and load.failed == 0,

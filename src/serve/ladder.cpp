@@ -164,11 +164,13 @@ class Climber {
     const double seconds = static_cast<double>(load.samples) / (rate * load.stable_windows) * 1.05;
     load.window = std::max(options_.window, Duration{static_cast<std::int64_t>(seconds * 1e9)});
     load.windows_max = 2 * load.stable_windows;
-    // Twice as many as a percentile of 99% leaves room for, each twice as late as it allows.
-    load.give_up_latency = 2 * options_.bound;
+    // Twice as many as p99 leaves room for among the queries of the windows that count, each twice as late as it
+    // allows.
     constexpr double kFewest = 10;
-    const double most_late = std::max(kFewest, 2 * (1 - kPercentile) * static_cast<double>(load.samples));
-    load.give_up_count = static_cast<std::uint64_t>(most_late) / options_.generators + 1;
+    const double window_seconds = std::chrono::duration<double>(load.window).count();
+    const double most_late = 2 * (1 - kPercentile) * rate * window_seconds * load.stable_windows;
+    load.give_up_latency = 2 * options_.bound;
+    load.give_up_count = static_cast<std::uint64_t>(std::max(kFewest, most_late)) / options_.generators + 1;
     load.bind_to = detail::generator_processors(device_, plan, options_.generators);
     load.stop = options_.stop;
     load.progress = [&](int, double measured, Duration p99) {

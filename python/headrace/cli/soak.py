@@ -21,6 +21,7 @@ _FLAT = 0.02
 _CHUNK = 5.0
 _WINDOWS = 10
 _WARM_CHUNKS = 3
+_SLOTS = 8192  # room for what arrives while a shared machine stops for some milliseconds
 
 
 def resident_bytes() -> int:
@@ -176,6 +177,7 @@ def soak(
         if peak is None:
             raise typer.Exit(STATUS_INTERRUPTED)
         rate, plan = share * peak[0], peak[1]
+    plan.slots = max(plan.slots, _SLOTS)
     report = soak_plan(chosen, op, plan, rate, minutes * 60, generators)
     faults = report.faults()
     if as_json:
