@@ -5,7 +5,6 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 option(HEADRACE_TESTS "Build the C++ tests" ${PROJECT_IS_TOP_LEVEL})
-option(HEADRACE_BENCH "Build the benchmark programs" OFF)
 option(HEADRACE_EXAMPLES "Build the examples" OFF)
 option(HEADRACE_FUZZ "Build the fuzz targets (clang)" OFF)
 option(HEADRACE_PYTHON "Build the Python extension" OFF)

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "device/backend.hpp"
 
 namespace headrace {
@@ -34,8 +36,15 @@ Stream::Stream(Device device, StreamOptions options)
     : owned_(device.backend().create_stream(options).or_throw(fmt::format("creating a stream on {}", device.name()))) {
   backend_ = owned_.get();
 }
-Stream::Stream(Stream&& other) noexcept = default;
-Stream& Stream::operator=(Stream&& other) noexcept = default;
+Stream::Stream(Stream&& other) noexcept
+    : StreamRef(static_cast<const StreamRef&>(other)), owned_(std::move(other.owned_)) {
+  other.backend_ = nullptr;
+}
+Stream& Stream::operator=(Stream&& other) noexcept {
+  owned_ = std::move(other.owned_);
+  backend_ = std::exchange(other.backend_, nullptr);
+  return *this;
+}
 Stream::~Stream() = default;
 
 Result<bool> EventRef::ready() const noexcept { return backend_->ready(); }
@@ -54,8 +63,14 @@ Result<Event> Event::create(Device device, EventTiming timing) noexcept {
   event.backend_ = event.owned_.get();
   return event;
 }
-Event::Event(Event&& other) noexcept = default;
-Event& Event::operator=(Event&& other) noexcept = default;
+Event::Event(Event&& other) noexcept : EventRef(static_cast<const EventRef&>(other)), owned_(std::move(other.owned_)) {
+  other.backend_ = nullptr;
+}
+Event& Event::operator=(Event&& other) noexcept {
+  owned_ = std::move(other.owned_);
+  backend_ = std::exchange(other.backend_, nullptr);
+  return *this;
+}
 Event::~Event() = default;
 
 Result<Duration> Event::since(const Event& earlier) const noexcept { return backend_->since(*earlier.backend_); }
