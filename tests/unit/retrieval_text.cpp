@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "operators/retrieval/checksum.hpp"
 #include "operators/retrieval/tokenizer.hpp"
 #include "operators/retrieval/utf8.hpp"
-#include "operators/retrieval/checksum.hpp"
 
 namespace headrace::operators {
 namespace {
