@@ -1,7 +1,5 @@
 #include "operators/retrieval/checksum.hpp"
 
-// The whole of xxHash is in its header, so that nothing has to be linked.
-#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 namespace headrace::operators {

@@ -82,7 +82,7 @@ class Generator {
         next = start + arrivals_.next();
       }
       now = collect();
-      close_windows(now);
+      close_windows(std::min(now, next));  // not before every arrival of the window has been offered
     }
     drain();
   }
