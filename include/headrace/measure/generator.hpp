@@ -82,7 +82,7 @@ class Generator {
         next = start + arrivals_.next();
       }
       now = collect();
-      close_windows(std::min(now, next));  // not before every arrival of the window has been offered
+      close_windows(now, next);
     }
     drain();
   }
@@ -141,9 +141,13 @@ class Generator {
     return now;
   }
 
-  void close_windows(Time now) noexcept {
-    while (now >= window_end_ + options_.window && open_ < options_.windows_max) {
-      window_end_ += options_.window;
+  /// A window closes once it is over and all its arrivals have been offered; for those of a generator that cannot keep
+  /// up it waits no longer than its own length.
+  void close_windows(Time now, Time next) noexcept {
+    while (open_ < options_.windows_max) {
+      const Time end = window_end_ + options_.window;
+      if (now < end || (next < end && now < end + options_.window)) return;
+      window_end_ = end;
       ++open_;
       closed_.store(open_, std::memory_order_release);
       closed_.notify_all();
