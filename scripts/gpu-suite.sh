@@ -5,13 +5,26 @@
 #
 # Needs an NVIDIA GPU with its driver, the CUDA toolkit 13, cmake, ninja, fmt, hwloc, xxHash and GoogleTest. Libraries that are
 # not installed as packages are found through CMAKE_PREFIX_PATH in the environment. Builds into build-gpu (kept: a second
-# run builds what changed). Writes to the folder OUT:
-#   machine.txt    the GPU, its driver, the toolkit, the commit
-#   build.log      configuring and building
-#   contract.log, contract.json   every contract test on the CUDA devices
-#   memcheck.log, racecheck.log   a part of them under compute-sanitizer, where it is installed
-#   benchmarks.log, ladder-OPERATOR.MACHINE.json   the ladders, as tables and as results files
+# run builds what changed). Writes at most eight files to the folder OUT:
+#   suite.log      the GPU, its driver, the toolkit, the commit; building; every contract test; the benchmarks' tables
+#   sanitizer.log  memcheck and racecheck of a part of the tests, and of every schedule, where they are installed
+#   ladder-OPERATOR.MACHINE.json   the ladders (three)
+#   floors.MACHINE.json            the special figures
+#   link.MACHINE.json, links.MACHINE.json, span.MACHINE.json, advice.MACHINE.json, spmv.MACHINE.json   memory and links
+#   report.html    the ladders and figures as a page of plots, where matplotlib is installed
 #   summary.json   the outcome of every step
+# What is done, by the environment:
+#   HEADRACE_LADDERS   operators whose ladders are climbed ("light reference retrieval"; empty: none)
+#   HEADRACE_TABLES    all, single or both (all); HEADRACE_BATCHES, such as 1,2,4,8, varies the batch size of light
+#   HEADRACE_SAMPLES   how often each is climbed (1)
+#   HEADRACE_INDEX     the index that retrieval serves, and ladder.retrieval.wordnet; without it both are left out
+#   HEADRACE_ZIPF      the index of ladder.retrieval.zipf10m, likewise
+#   HEADRACE_FLOORS    1: the special figures too (0); HEADRACE_FLOORS_ONLY, such as ladder.light, only ids that start so
+#   HEADRACE_MEMORY    what of memory and links is measured: some of "copies links spans spmv" (none)
+#   HEADRACE_BUDGET    what stands in for the GPU's memory in spans (1GiB); HEADRACE_OPERATIONS (all)
+#   HEADRACE_REPORT    1: the page of plots too (0)
+#   HEADRACE_CHECKS    0 leaves out the tests and the sanitizers (1)
+#   HEADRACE_STEP_LIMIT   seconds that one ladder may take (500)
 # Exit status: 0 every step passed, 1 a step failed, 2 wrong use or something needed is missing.
 set -euo pipefail
 
@@ -38,7 +51,9 @@ build='build-gpu'
 contract=$build/tests/headrace_contract
 # What the sanitizers run: copies, memory and kernels. Resident kernels are left out, because the sanitizers slow what
 # they poll by a hundred times, and so are tests whose point is that CUDA refuses a call.
-checked='*Cop*:*Memory*:*Buffer*:*Native*:*Kernel*:*Launch*:*Group*:*Operator*:*Retrieval*:*Serve.Every*:*Serve.TheRef*:-*Resident*:*resident*:*Mailbox*:*Refused*'
+checked='*Cop*:*Span*:*Heat*:*Access*:*Oversub*:*Link*:*Spmv*:*Memory*:*Buffer*:*Native*:*Kernel*:*Launch*:*Group*:*Operator*:*Retrieval*:*Serve.Every*:*Serve.TheRef*:-*Resident*:*resident*:*Mailbox*:*Refused*'
+# Every schedule, by the names of their tests: slowed too, but with few queries and limits of their own.
+schedules='*Schedule*:*Persistent*:*Dispatched*'
 raced='CudaCopies*:Devices/CudaCopies*:*Kernel*:*Group*:*Operator*:-*Resident*:*resident*:*Mailbox*'
 
 summary=()
@@ -79,7 +94,7 @@ describe_machine() {
     nvcc --version | tail -n 2
     uname -srm
     printf 'commit %s\n' "$(git describe --always --dirty 2>/dev/null || echo unknown)"
-  } >"$out/machine.txt" 2>&1
+  } >"$out/suite.log" 2>&1
 }
 
 # The architectures of the GPUs present, for CMake: "90-real". (CMake's own "native" must run a program to find out.)
@@ -88,56 +103,112 @@ architectures() {
 }
 
 compile() {
-  : >"$out/build.log"
-  step configure 180 build.log cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DHEADRACE_CUDA=ON \
+  step configure 180 suite.log cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DHEADRACE_CUDA=ON \
     "-DCMAKE_CUDA_ARCHITECTURES=$(architectures)" -DHEADRACE_TESTS=ON &&
-    step build 540 build.log ninja -C "$build" headrace_contract
+    step build 540 suite.log ninja -C "$build" headrace_contract
 }
 
 contract_tests() {
-  : >"$out/contract.log"
-  step contract 300 contract.log "$contract" --gtest_output="json:$out/contract.json" || true
+  step contract 300 suite.log "$contract" || true
 }
 
-# sanitize TOOL FILTER: errors of the CUDA API itself are not reported, because some tests provoke them.
+# sanitize NAME TOOL FILTER: errors of the CUDA API itself are not reported, because some tests provoke them.
 sanitize() {
-  local tool=$1 filter=$2
-  : >"$out/$tool.log"
+  local name=$1 tool=$2 filter=$3
   if ! command -v compute-sanitizer >/dev/null; then
-    echo 'compute-sanitizer is not installed' >"$out/$tool.log"
-    note "$tool" not-installed 0
+    echo "$name: compute-sanitizer is not installed" >>"$out/sanitizer.log"
+    note "$name" not-installed 0
     return
   fi
-  step "$tool" 240 "$tool.log" compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 \
+  printf '\n== %s\n' "$name" >>"$out/sanitizer.log"
+  step "$name" 240 sanitizer.log compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 \
     "$contract" --gtest_filter="$filter" || true
+}
+
+checks() {
+  contract_tests
+  : >"$out/sanitizer.log"
+  sanitize memcheck memcheck "$checked"
+  sanitize racecheck racecheck "$raced"
+  sanitize schedules-memcheck memcheck "$schedules"
+  # racecheck watches shared memory alone; what the schedules share with the host is for the tests themselves.
+  sanitize schedules-racecheck racecheck "$schedules"
 }
 
 # ladder OPERATOR ARGUMENTS...: climbs it and keeps the figures.
 ladder() {
-  local operator=$1 machine
+  local operator=$1
   shift
-  machine=$(python3 -c 'import headrace; from headrace import results; print(results.machine(headrace.Device.parse("best"))["name"])')
-  step "ladder-$operator" 500 benchmarks.log python3 -m headrace ladder --operator "$operator" "$@" \
-    --samples "${HEADRACE_SAMPLES:-1}" --save "$out/ladder-$operator.$machine.json" || true
+  step "ladder-$operator" "${HEADRACE_STEP_LIMIT:-500}" suite.log python3 -m headrace ladder --operator "$operator" "$@" \
+    --tables "${HEADRACE_TABLES:-all}" --samples "${HEADRACE_SAMPLES:-1}" \
+    --save "$out/ladder-$operator.$machine.json" || true
 }
 
-# HEADRACE_LADDERS names the operators whose ladders are climbed (all three), HEADRACE_SAMPLES how often (1), and
-# HEADRACE_INDEX the index that retrieval serves; without it, retrieval is left out.
-benchmarks() {
-  : >"$out/benchmarks.log"
-  export PYTHONPATH=$PWD/$build/site COLUMNS=160
-  step package 300 benchmarks.log env SKBUILD_BUILD_DIR="$build/package" \
-    HEADRACE_CUDA=ON python3 -m pip install --quiet --no-build-isolation --no-deps --upgrade --target "$build/site" . ||
-    return 0
-  local operator
-  for operator in ${HEADRACE_LADDERS:-light reference retrieval}; do
+ladders() {
+  local operator more
+  for operator in ${HEADRACE_LADDERS-light reference retrieval}; do
+    more=()
+    if [[ $operator == light && -n ${HEADRACE_BATCHES:-} ]]; then more=(--batches "$HEADRACE_BATCHES"); fi
     if [[ $operator != retrieval ]]; then
-      ladder "$operator"
+      ladder "$operator" "${more[@]}"
     elif [[ -n ${HEADRACE_INDEX:-} ]]; then
       ladder retrieval --index "$HEADRACE_INDEX"
     fi
   done
-  sed -n '/Rung/,$p' "$out/benchmarks.log"
+}
+
+floors() {
+  local arguments=(--save "$out/floors.$machine.json") word
+  if [[ -n ${HEADRACE_INDEX:-} ]]; then arguments+=(--wordnet "$HEADRACE_INDEX"); fi
+  if [[ -n ${HEADRACE_ZIPF:-} ]]; then arguments+=(--zipf "$HEADRACE_ZIPF"); fi
+  for word in ${HEADRACE_FLOORS_ONLY:-}; do arguments+=(--only "$word"); done
+  step floors 560 suite.log python3 bench/ladder_floor.py "${arguments[@]}" || true
+}
+
+# memory PART: figures of copies, links, data larger than the device, or a matrix over several devices.
+memory() {
+  local limit=${HEADRACE_STEP_LIMIT:-500} cells=$build/cells.json
+  case $1 in
+    copies) step copies "$limit" suite.log python3 bench/copy_batch.py --save "$out/link.$machine.json" || true ;;
+    links) step links "$limit" suite.log python3 -m headrace link --save "$out/links.$machine.json" || true ;;
+    spmv) step spmv "$limit" suite.log python3 bench/spmv.py --save "$out/spmv.$machine.json" || true ;;
+    spans)
+      # shellcheck disable=SC2016  # the inner shell expands them
+      if step spans "$limit" suite.log bash -c \
+        'python3 -m headrace oversubscribe --budget "$1" --operations "$2" --json --save "$3" >"$4"' spans \
+        "${HEADRACE_BUDGET:-1GiB}" "${HEADRACE_OPERATIONS:-all}" "$out/span.$machine.json" "$cells"; then
+        step advice 120 suite.log python3 bench/advice_grid.py "$cells" --save "$out/advice.$machine.json" || true
+      fi
+      ;;
+    *) die "HEADRACE_MEMORY: $1 is none of copies, links, spans, spmv" ;;
+  esac
+}
+
+report() {
+  local files=()
+  mapfile -t files < <(find "$out" -maxdepth 1 -name '*.json' ! -name summary.json | sort)
+  if ((${#files[@]} == 0)); then
+    note report nothing-to-show 0
+  elif ! python3 -c 'import matplotlib' 2>/dev/null; then
+    note report no-matplotlib 0
+  else
+    step report 120 suite.log python3 -m headrace results report "${files[@]}" -o "$out/report.html" || true
+  fi
+}
+
+benchmarks() {
+  export PYTHONPATH=$PWD/$build/site COLUMNS=160
+  step package 300 suite.log env SKBUILD_BUILD_DIR="$build/package" \
+    HEADRACE_CUDA=ON python3 -m pip install --quiet --no-build-isolation --no-deps --upgrade --target "$build/site" . ||
+    return 0
+  machine=$(python3 -c 'import headrace; from headrace import results; print(results.machine(headrace.Device.parse("best"))["name"])')
+  local from part
+  from=$(($(wc -l <"$out/suite.log") + 1))
+  ladders
+  if [[ ${HEADRACE_FLOORS:-0} == 1 ]]; then floors; fi
+  for part in ${HEADRACE_MEMORY:-}; do memory "$part"; done
+  if [[ ${HEADRACE_REPORT:-0} == 1 ]]; then report; fi
+  tail -n "+$from" "$out/suite.log"
 }
 
 write_summary() {
@@ -153,7 +224,7 @@ write_summary() {
   } >"$out/summary.json"
   printf '\n'
   # shellcheck disable=SC2086
-  for line in "${summary[@]}"; do printf '%-10s %-14s %5s s\n' $line; done
+  for line in "${summary[@]}"; do printf '%-20s %-14s %5s s\n' $line; done
   if ((failed != 0)); then
     printf 'FAILED; logs are in %s\n' "$out"
     exit 1
@@ -164,9 +235,7 @@ write_summary() {
 require
 describe_machine
 if compile; then
-  contract_tests
-  sanitize memcheck "$checked"
-  sanitize racecheck "$raced"
+  if [[ ${HEADRACE_CHECKS:-1} == 1 ]]; then checks; fi
   benchmarks
 fi
 write_summary

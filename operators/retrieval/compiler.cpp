@@ -6,19 +6,11 @@
 #include <cassert>
 #include <tuple>
 
-#include "headrace/operators/retrieval_evaluate.hpp"
+#include "operators/retrieval/query_plan.hpp"
 
 namespace headrace::operators {
 
 namespace {
-
-/// More than one document of this many as candidates, and it is quicker to scan them all, 64 at a time. It is at least
-/// kBitmapShare, so that terms with a bitmap are never walked as lists.
-constexpr std::uint64_t kScanShare = 128;
-static_assert(kScanShare >= boolean::kBitmapShare);
-
-/// Every leaf, every join of two, and as many negations.
-constexpr std::size_t kNodesMax = 4 * std::size_t{kQueryLeavesMax};
 
 /// Posting lists that together hold every match of a node, or all documents.
 struct Cover {
@@ -33,7 +25,7 @@ class Compiler {
  public:
   Compiler(std::span<const ExpressionNode> nodes, std::span<const QueryTerm> terms, std::uint32_t document_count)
       : nodes_(nodes), terms_(terms), document_count_(document_count) {
-    assert(!nodes.empty() && nodes.size() <= kNodesMax && terms.size() <= kQueryTermsMax);
+    assert(!nodes.empty() && nodes.size() <= kQueryNodesMax && terms.size() <= kQueryTermsMax);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       covers_[0][i] = find_cover(nodes[i], false);
       covers_[1][i] = find_cover(nodes[i], true);
@@ -44,11 +36,11 @@ class Compiler {
     const auto root = static_cast<std::uint32_t>(nodes_.size() - 1);
     const Cover& cover = covers_[0][root];
     const Label start = emit(root, false, RetrievalQuery::kAccept, RetrievalQuery::kReject);
-    query_.mode = RetrievalMode::candidates;
-    if (cover.nothing()) query_.mode = RetrievalMode::none;
-    if (cover.cost * kScanShare > document_count_) query_.mode = RetrievalMode::scan;
     query_.start = turned(start);
-    place_terms(query_.mode == RetrievalMode::candidates ? cover.terms : 0);
+    if (cover.nothing()) return query_;  // in mode none
+    const QueryPlan plan = plan_query(nodes_, terms_, document_count_, cover.all ? 0 : cover.terms);
+    query_.mode = plan.rest_matches ? RetrievalMode::scan : RetrievalMode::candidates;
+    place_terms(plan);
     for (std::size_t i = 0; i < query_.step_count; ++i) {
       const auto& step = steps_[query_.step_count - 1 - i];
       query_.steps[i] = {places_[step.term], turned(step.if_present), turned(step.if_absent)};
@@ -112,16 +104,17 @@ class Compiler {
     return label >= RetrievalQuery::kAccept ? label : static_cast<Label>(query_.step_count - 1 - label);
   }
 
-  /// Gives each term that is used its place in the query: those of the cover first, then the others, rare ones first.
-  void place_terms(std::uint32_t cover) noexcept {
+  /// Gives each term that is used its place in the query: those of the cover first, then those of the rest, then the
+  /// others; rare ones first.
+  void place_terms(const QueryPlan& plan) noexcept {
     std::array<std::uint8_t, kQueryTermsMax> order{};
     std::size_t count = 0;
-    for (std::uint32_t used = used_ | cover; used != 0; used &= used - 1) {
+    for (std::uint32_t used = used_ | plan.cover | plan.rest; used != 0; used &= used - 1) {
       order[count++] = static_cast<std::uint8_t>(std::countr_zero(used));
     }
     const auto rank = [&](std::uint8_t i) {
-      const bool covers = (cover >> i & 1U) != 0;
-      return std::tuple(!covers, terms_[i].count, terms_[i].id);
+      const int part = (plan.cover >> i & 1U) != 0 ? 0 : (plan.rest >> i & 1U) != 0 ? 1 : 2;
+      return std::tuple(part, terms_[i].count, terms_[i].id);
     };
     std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
               [&](std::uint8_t a, std::uint8_t b) { return rank(a) < rank(b); });
@@ -130,13 +123,27 @@ class Compiler {
       query_.terms[i] = terms_[order[i]].id;
     }
     query_.term_count = static_cast<std::uint8_t>(count);
-    query_.cover_count = static_cast<std::uint8_t>(std::popcount(cover));
+    query_.cover_count = static_cast<std::uint8_t>(std::popcount(plan.cover));
+    query_.scan_count = static_cast<std::uint8_t>(std::popcount(plan.rest));
+    query_.truth = truth({order.data() + query_.cover_count, query_.scan_count});
+  }
+
+  /// The rest's truth table over these terms, or 0 where they are too many for one.
+  [[nodiscard]] std::uint16_t truth(std::span<const std::uint8_t> terms) const noexcept {
+    if (terms.size() > kTruthTermsMax) return 0;
+    std::uint32_t table = 0;
+    for (std::uint32_t row = 0; row < 1U << terms.size(); ++row) {
+      std::uint32_t present = 0;
+      for (std::size_t i = 0; i < terms.size(); ++i) present |= (row >> i & 1U) << terms[i];
+      table |= (holds(nodes_, present) ? 1U : 0U) << row;
+    }
+    return static_cast<std::uint16_t>(table);
   }
 
   std::span<const ExpressionNode> nodes_;
   std::span<const QueryTerm> terms_;
   std::uint32_t document_count_;
-  std::array<std::array<Cover, kNodesMax>, 2> covers_;  ///< Of each node as it is, and negated.
+  std::array<std::array<Cover, kQueryNodesMax>, 2> covers_;  ///< Of each node as it is, and negated.
   std::array<RetrievalQuery::Step, kQueryLeavesMax> steps_;
   std::array<std::uint8_t, kQueryTermsMax> places_{};
   std::uint32_t used_ = 0;

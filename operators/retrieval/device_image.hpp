@@ -4,19 +4,27 @@
 #include <vector>
 
 #include "headrace/operators/index.hpp"
-#include "headrace/operators/retrieval_evaluate.hpp"
+#include "headrace/operators/retrieval_postings.hpp"
 
 namespace headrace::operators {
 
-/// An index in the form that the operator reads: the short lists of rare terms, and bitmaps of frequent ones.
+/// An index in the form that the operator reads: every term's list, and bitmaps of frequent terms.
 struct DeviceImage {
   std::vector<boolean::TermEntry> entries;
-  std::vector<std::uint64_t> words;
+  std::vector<boolean::Vector> lists;
+  std::vector<boolean::Vector> bitmaps;  ///< The first one is empty.
 };
 
+/// Throws DataError when the lists would take more than 64 GiB.
 [[nodiscard]] DeviceImage make_device_image(const Index& index);
 
 /// The operator's state over an image that lies at these places.
-[[nodiscard]] boolean::Postings make_postings(const Index& index, const void* entries, const void* words) noexcept;
+[[nodiscard]] boolean::Postings make_postings(const Index& index, const void* entries, const void* lists,
+                                              const void* bitmaps) noexcept;
+
+/// The same where it was made.
+[[nodiscard]] inline boolean::Postings make_postings(const Index& index, const DeviceImage& image) noexcept {
+  return make_postings(index, image.entries.data(), image.lists.data(), image.bitmaps.data());
+}
 
 }  // namespace headrace::operators

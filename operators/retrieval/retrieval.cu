@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
@@ -16,12 +17,15 @@ namespace {
 /// What a loaded state's pointers lead to.
 struct Uploaded {
   Buffer entries;
-  Buffer words;
+  Buffer lists;
+  Buffer bitmaps;
 };
 
-Buffer upload(StreamRef stream, const void* from, std::size_t bytes) {
-  Buffer buffer(stream.device(), MemoryKind::device, bytes);
-  stream.copy(buffer.data(), from, bytes).or_throw("copying an index to " + stream.device().name());
+template <class T>
+Buffer upload(StreamRef stream, const std::vector<T>& from) {
+  Buffer buffer(stream.device(), MemoryKind::device, from.size() * sizeof(T));
+  stream.copy(buffer.data(), from.data(), from.size() * sizeof(T))
+      .or_throw("copying an index to " + stream.device().name());
   return buffer;
 }
 
@@ -29,10 +33,10 @@ serve::LoadedState load(const Index& index, Device device) {
   const DeviceImage image = make_device_image(index);
   const Stream stream(device);
   auto uploaded = std::make_shared<Uploaded>(
-      Uploaded{upload(stream, image.entries.data(), image.entries.size() * sizeof(image.entries[0])),
-               upload(stream, image.words.data(), image.words.size() * sizeof(image.words[0]))});
+      Uploaded{upload(stream, image.entries), upload(stream, image.lists), upload(stream, image.bitmaps)});
   stream.wait().or_throw("copying an index to " + device.name());
-  const auto postings = make_postings(index, uploaded->entries.data(), uploaded->words.data());
+  const auto postings =
+      make_postings(index, uploaded->entries.data(), uploaded->lists.data(), uploaded->bitmaps.data());
   return serve::make_state(postings, std::move(uploaded));
 }
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "headrace/operators/retrieval.hpp"
+#include "operators/parallel.hpp"
 #include "operators/retrieval/compiler.hpp"
 #include "operators/retrieval/query_parser.hpp"
 #include "operators/sample.hpp"
@@ -17,6 +19,7 @@ namespace {
 
 constexpr std::size_t kSampleTermsMax = 4;
 constexpr int kTriesMax = 64;
+constexpr std::uint64_t kPostingsAThread = 1U << 20;
 
 /// How the terms of a sample are joined.
 enum class Form : std::uint8_t { conjunction, disjunction, exclusion, grouped };
@@ -52,19 +55,31 @@ struct RetrievalSampler::Forward {
   std::vector<std::uint64_t> begins;
   std::vector<std::uint32_t> terms;
 
+  /// Counting sort, for a range of documents in each thread.
   explicit Forward(const Index& index) : begins(std::size_t{index.document_count()} + 1) {
-    const auto for_each_posting = [&](auto use) {
+    const std::uint32_t threads = thread_count(index.posting_count(), kPostingsAThread);
+    const auto ids_of = [&](std::uint32_t thread, std::uint32_t term) {
+      const Part documents(index.document_count(), thread, threads);
+      const auto ids = index.postings(term);
+      const auto begin = std::lower_bound(ids.begin(), ids.end(), documents.begin);
+      return std::span(begin, std::lower_bound(begin, ids.end(), documents.end));
+    };
+    const auto for_each_posting = [&](std::uint32_t thread, auto use) {
       for (std::uint32_t term = 0; term < index.term_count(); ++term) {
         const auto word = index.term(term);
         if (word == "and" || word == "or" || word == "not") continue;
-        for (const std::uint32_t id : index.postings(term)) use(term, id);
+        for (const std::uint32_t id : ids_of(thread, term)) use(term, id);
       }
     };
-    for_each_posting([&](std::uint32_t, std::uint32_t id) { ++begins[id + 1]; });
+    in_parallel(threads, [&](std::uint32_t thread) {
+      for_each_posting(thread, [&](std::uint32_t, std::uint32_t id) { ++begins[id + std::size_t{1}]; });
+    });
     for (std::size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
     terms.resize(begins.back());
     auto next = begins;
-    for_each_posting([&](std::uint32_t term, std::uint32_t id) { terms[next[id]++] = term; });
+    in_parallel(threads, [&](std::uint32_t thread) {
+      for_each_posting(thread, [&](std::uint32_t term, std::uint32_t id) { terms[next[id]++] = term; });
+    });
   }
 
   /// Sample number `number`: without terms when 64 random documents had none.

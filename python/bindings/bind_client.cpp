@@ -3,6 +3,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,7 @@ namespace {
 
 using serve::Engine;
 using serve::EngineStatistics;
+using serve::StageSample;
 using serve::StageTimes;
 
 void bind_statistics(nb::module_& module) {
@@ -35,6 +37,20 @@ void bind_statistics(nb::module_& module) {
   stage.operator()<&StageTimes::host>("host", "Taken up to answered, less the three above.");
   stage.operator()<&StageTimes::notify>("notify", "Answered to seen by the client.");
 
+  nb::class_<StageSample> sample(module, "StageSample", "The way of one sampled query; seconds.");
+  const auto span = [&]<Duration StageSample::* Field>(const char* name, const char* doc) {
+    sample.def_prop_ro(name, [](const StageSample& self) { return to_seconds(self.*Field); }, doc);
+  };
+  sample.def_prop_ro(
+      "submitted", [](const StageSample& self) { return to_seconds(self.submitted); },
+      "On a steady clock: good for differences alone.");
+  span.operator()<&StageSample::queue>("queue", "Submitted to taken up.");
+  span.operator()<&StageSample::host>("host", "Taken up to answered, less the next three.");
+  span.operator()<&StageSample::copy_in>("copy_in", "On the device's own clock, as are the next two.");
+  span.operator()<&StageSample::kernel>("kernel", "The operator.");
+  span.operator()<&StageSample::copy_out>("copy_out", "The answer back to the host.");
+  span.operator()<&StageSample::whole>("whole", "Submitted to answered.");
+
   nb::class_<EngineStatistics>(module, "EngineStatistics", "What an engine has done since it started.")
       .def_ro("submitted", &EngineStatistics::submitted)
       .def_ro("answered", &EngineStatistics::answered, "With an answer.")
@@ -42,7 +58,9 @@ void bind_statistics(nb::module_& module) {
       .def_ro("cancelled", &EngineStatistics::cancelled)
       .def_ro("expired", &EngineStatistics::expired, "Past their deadline.")
       .def_ro("refused", &EngineStatistics::refused, "Not admitted.")
-      .def_ro("stages", &EngineStatistics::stages);
+      .def_ro("stages", &EngineStatistics::stages)
+      .def_ro("recent", &EngineStatistics::recent,
+              "The last sampled queries of each worker, at most 32 of each, by `submitted`.");
 }
 
 std::shared_ptr<Engine> make_engine(const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bindings.hpp"
+#include "headrace/base/bytes.hpp"
 #include "headrace/device/device.hpp"
 
 namespace nb = nanobind;
@@ -65,6 +66,9 @@ void bind_device(nb::module_& module) {
           nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](Device device) { return std::hash<std::string>{}(device.name()); })
       .def("__repr__", [](Device device) { return "headrace.Device.parse('" + device.name() + "')"; });
+  module.def("parse_bytes", &parse_bytes, "text"_a,
+             "The bytes that \"64KiB\", \"1.5 GiB\", \"128MB\" or \"4096\" stand for (KiB is 1024, KB is 1000). Raises "
+             "UsageError when it is none of these.");
 }
 
 }  // namespace headrace::python

@@ -1,4 +1,5 @@
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -8,14 +9,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "headrace/operators/brute_force.hpp"
 #include "headrace/operators/retrieval.hpp"
+#include "headrace/operators/synthetic.hpp"
 #include "headrace/serve/engine.hpp"
+#include "interrupt.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -43,6 +50,12 @@ std::string_view text_of(nb::handle document) {
   throw nb::type_error(fmt::format("a document must be str or bytes, not {}", type.c_str()).c_str());
 }
 
+/// A count of a synthetic corpus, which C++ keeps in 32 bits.
+std::uint32_t to_count(std::string_view name, std::uint64_t count) {
+  if (count <= std::numeric_limits<std::uint32_t>::max()) return static_cast<std::uint32_t>(count);
+  throw UsageError(fmt::format("synthetic corpus: {} must be less than 2^32, not {}", name, count));
+}
+
 void add_many(IndexBuilder& builder, const nb::iterable& documents) {
   for (const nb::handle document : documents) builder.add(text_of(document));
 }
@@ -52,6 +65,27 @@ Index build(const nb::iterable& documents) {
   add_many(builder, documents);
   const nb::gil_scoped_release released;
   return builder.build();
+}
+
+/// Nothing where Ctrl-C stopped it; Python then raises KeyboardInterrupt.
+Index synthetic(std::uint64_t documents, std::uint64_t terms, double length, double exponent, std::uint64_t seed,
+                std::uint32_t threads, const std::optional<std::function<void(double)>>& progress) {
+  const operators::SyntheticCorpus corpus{to_count("documents", documents), to_count("terms", terms), length, exponent,
+                                          seed};
+  Interruptible interruptible;
+  const std::function<void(double)> on_progress =
+      progress ? interruptible.guard(*progress) : std::function<void(double)>{};
+  auto made = interruptible.run([&]() -> std::optional<Index> {
+    try {
+      return operators::synthetic_index(corpus, {threads, interruptible.token(), on_progress});
+    } catch (const Exception& stopped) {
+      if (stopped.code() == Errc::cancelled) return std::nullopt;
+      throw;
+    }
+  });
+  if (made) return *std::move(made);
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  throw nb::python_error();
 }
 
 Bytes1d compile(const Index& index, std::string_view text) {
@@ -105,6 +139,13 @@ void bind_class(nb::module_& module) {
                   nb::sig("def build(documents: collections.abc.Iterable[str | bytes]) -> Index"),
                   "The index of documents, whose ids count from 0. Raises DataError when there is none, or for bytes "
                   "that are not UTF-8.")
+      .def_static(
+          "synthetic", &synthetic, nb::kw_only(), "documents"_a, "terms"_a, "length"_a = 10.0, "exponent"_a = 1.0,
+          "seed"_a = 1, "threads"_a = 0, "progress"_a = nb::none(),
+          "The index of a made-up corpus whose words are independent and follow Zipf's law; word k, counted from 1 in "
+          "order of frequency, is w and k with leading zeros. `length` is the mean number of words of a document. The "
+          "same for any number of threads (0: all). Raises UsageError for what is out of range, SystemError when there "
+          "is not memory enough: 4 bytes a posting, about 36 a term and 4 a term and thread.")
       .def_static("load", &Index::load, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
                   nb::sig("def load(path: str | os.PathLike[str]) -> Index"),
                   "Maps a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, "

@@ -14,6 +14,7 @@
 #include "convert.hpp"
 #include "headrace/serve/ladder.hpp"
 #include "headrace/serve/load_session.hpp"
+#include "headrace/serve/search_plan.hpp"
 #include "interrupt.hpp"
 
 namespace nb = nanobind;
@@ -31,6 +32,7 @@ using serve::LadderProgress;
 using serve::LadderResult;
 using serve::LoadSession;
 using serve::PlanLoad;
+using serve::PlanSearch;
 using serve::Roofs;
 using serve::RungResult;
 
@@ -98,19 +100,32 @@ void bind_results(nb::module_& module) {
       .def_prop_ro("p99", [](const LadderProgress& progress) { return to_seconds(progress.p99); })
       .def_ro("best_per_second", &LadderProgress::best_per_second, "Of this rung so far.");
   nb::class_<Capacity>(module, "Capacity", "Queries per second of so many threads when nothing bounds latency.")
-      .def_ro("threads", &Capacity::threads)
+      .def_ro("threads", &Capacity::threads, "Engine threads; generator threads under \"dispatched\".")
+      .def_ro("streams_per_thread", &Capacity::streams_per_thread)
+      .def_ro("batch_max", &Capacity::batch_max)
       .def_ro("per_second", &Capacity::per_second);
   nb::class_<RungResult>(module, "RungResult", "One rung's figures. Without `load` there are none; `note` says why.")
       .def_ro("rung", &RungResult::rung)
       .def_ro("plan", &RungResult::plan, "With the thread count that did best.")
       .def_ro("load", &RungResult::load)
+      .def_ro("generators", &RungResult::generators, "Generator threads of `load`.")
+      .def_ro("tried", &RungResult::tried, "Every load put on `plan`, by incoming rate.")
       .def_ro("stages", &RungResult::stages)
+      .def_ro("samples", &RungResult::samples, "Some queries of `load`, for a timeline.")
       .def_ro("capacities", &RungResult::capacities, "Of every thread count tried.")
       .def_ro("note", &RungResult::note);
   nb::class_<LadderResult>(module, "LadderResult")
       .def_ro("roofs", &LadderResult::roofs)
       .def_ro("rungs", &LadderResult::rungs)
       .def_ro("interrupted", &LadderResult::interrupted, "Ctrl-C ended it early.");
+  nb::class_<PlanSearch>(module, "PlanSearch",
+                         "The highest rate that one plan sustains. Without `confirmed` there is none; `note` says why.")
+      .def_ro("plan", &PlanSearch::plan, "As it ran: with a client for each generator thread.")
+      .def_ro("generators", &PlanSearch::generators)
+      .def_ro("capacity", &PlanSearch::capacity, "Queries per second when nothing bounds latency.")
+      .def_ro("confirmed", &PlanSearch::confirmed, "At the highest rate at which all of them were sustained.")
+      .def_ro("tried", &PlanSearch::tried, "Every load, by incoming rate.")
+      .def_ro("note", &PlanSearch::note);
   nb::class_<PlanLoad>(module, "PlanLoad", "What one plan did under one load.")
       .def_ro("load", &PlanLoad::load)
       .def_ro("stages", &PlanLoad::stages)
@@ -118,8 +133,8 @@ void bind_results(nb::module_& module) {
 }
 
 LadderResult ladder(const DeviceOrName& device, const serve::Operator& op, double bound, const std::vector<int>& rungs,
-                    std::string_view arrivals, std::uint64_t seed, std::uint32_t generators, std::uint32_t threads_max,
-                    double window, double rank_tolerance,
+                    std::string_view arrivals, std::uint64_t seed, std::uint32_t generators, bool single_thread,
+                    std::uint32_t threads_max, double window, double rank_tolerance,
                     const std::optional<std::function<void(LadderProgress)>>& progress,
                     const std::optional<std::function<void(RungResult)>>& finished) {
   Interruptible interruptible;
@@ -129,6 +144,7 @@ LadderResult ladder(const DeviceOrName& device, const serve::Operator& op, doubl
   options.seed = seed;
   options.rungs = rungs;
   options.generators = generators;
+  options.single_thread = single_thread;
   options.threads_max = threads_max;
   options.window = to_duration("window", window);
   options.rank_tolerance = rank_tolerance;
@@ -154,6 +170,25 @@ PlanLoad load(const DeviceOrName& device, const serve::Operator& op, const serve
   return interruptible.run([&] { return serve::load(parsed, op, plan, options, generators); });
 }
 
+PlanSearch search_plan(const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan, double bound,
+                       std::string_view arrivals, std::uint64_t seed, std::uint32_t generators, double start,
+                       double most, std::uint32_t confirmations, double window, double rank_tolerance) {
+  Interruptible interruptible;
+  serve::PlanSearchOptions options;
+  options.bound = to_duration("bound", bound);
+  options.arrivals = parse_arrivals(arrivals);
+  options.seed = seed;
+  options.generators = generators;
+  options.start_per_second = start;
+  options.most_per_second = most;
+  options.confirmations = confirmations;
+  options.window = to_duration("window", window);
+  options.rank_tolerance = rank_tolerance;
+  options.stop = interruptible.token();
+  const Device parsed = to_device(device);
+  return interruptible.run([&] { return serve::search_plan(parsed, op, plan, options); });
+}
+
 LoadResult run_session(LoadSession& session, std::optional<double> rate, std::string_view arrivals, std::uint64_t seed,
                        const std::vector<double>& trace, double warm_up, double window, int windows_max,
                        int stable_windows, double stable_within, std::uint64_t samples,
@@ -169,12 +204,21 @@ LoadResult run_session(LoadSession& session, std::optional<double> rate, std::st
 void bind_functions(nb::module_& module) {
   module.def("ladder", &ladder, "device"_a, "operator"_a, nb::kw_only(), "bound"_a = 0.5e-3,
              "rungs"_a = std::vector<int>{}, "arrivals"_a = "poisson", "seed"_a = 1, "generators"_a = 1,
-             "threads_max"_a = 0, "window"_a = 0.1, "rank_tolerance"_a = 0.002, "progress"_a = nb::none(),
-             "finished"_a = nb::none(),
+             "single_thread"_a = false, "threads_max"_a = 0, "window"_a = 0.1, "rank_tolerance"_a = 0.002,
+             "progress"_a = nb::none(), "finished"_a = nb::none(),
              "Climbs: for each rung (all, where none is named), the highest incoming rate that is sustained with p99 "
              "within `bound` seconds. Every answer is compared with the host's. `progress` and `finished` are called "
              "from another thread. Ctrl-C ends the climb: the result then is `interrupted` and has the rungs measured "
-             "so far. Raises UsageError naming the option that is out of range.");
+             "so far. `single_thread` keeps every rung to one engine thread and one generator. Raises UsageError "
+             "naming the option that is out of range.");
+  module.def(
+      "search_plan", &search_plan, "device"_a, "operator"_a, "plan"_a = serve::Plan{}, nb::kw_only(),
+      "bound"_a = 0.5e-3, "arrivals"_a = "poisson", "seed"_a = 1, "generators"_a = 1, "start"_a = 0.0, "most"_a = 1e12,
+      "confirmations"_a = 1, "window"_a = 0.1, "rank_tolerance"_a = 0.002,
+      "Searches for the highest incoming rate that `plan` sustains with p99 within `bound` seconds, from `start` "
+      "queries/s (0: from its capacity) and never above `most`, and confirms it `confirmations` times. Answers "
+      "are verified. Ctrl-C ends it with what there is. Raises UsageError naming the option that is out of "
+      "range.");
   module.def("load", &load, "device"_a, "operator"_a, "plan"_a = serve::Plan{}, nb::kw_only(), "rate"_a = nb::none(),
              "arrivals"_a = "poisson", "seed"_a = 1, "trace"_a = std::vector<double>{}, "generators"_a = 1,
              "warm_up"_a = 0.05, "window"_a = 0.1, "windows_max"_a = 12, "stable_windows"_a = 3,

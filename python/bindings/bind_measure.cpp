@@ -56,6 +56,7 @@ void bind_load_result(nb::module_& module) {
       .def_ro("answered", &LoadResult::answered, "All that came back.")
       .def_ro("windows", &LoadResult::windows, "Windows run.")
       .def_ro("stable", &LoadResult::stable)
+      .def_ro("gave_up", &LoadResult::gave_up, "Hopeless, and ended early: the figures are of a part of a window.")
       .def_ro("interrupted", &LoadResult::interrupted, "Ctrl-C ended it early.")
       .def("__repr__", [](const LoadResult& result) {
         return fmt::format("LoadResult(incoming={:.0f}/s, measured={:.0f}/s, p99={:.3g} s)", result.incoming_per_second,

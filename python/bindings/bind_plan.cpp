@@ -8,6 +8,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "headrace/serve/plan_json.hpp"
 #include "headrace/serve/rungs.hpp"
 
 namespace nb = nanobind;
@@ -28,19 +29,29 @@ void choice(nb::class_<Plan>& plan, const char* name, const char* doc) {
       [](Plan& self, std::string_view text) { self.*Field = Parse(text); }, doc);
 }
 
-void init(Plan* self, std::string name, std::string_view schedule, std::uint32_t threads, std::string_view streams,
-          std::string_view allocator, std::string_view host_memory, std::string_view binding,
-          std::uint32_t first_processor, std::uint32_t clients_max, std::uint32_t slots, double spin,
-          std::uint32_t sample_stages_every) {
+void init(Plan* self, std::string name, std::string_view schedule, std::uint32_t threads,
+          std::uint32_t streams_per_thread, std::string_view streams, std::string_view allocator,
+          std::string_view host_memory, std::string_view binding, std::uint32_t first_processor,
+          std::uint32_t batch_max, double batch_age, std::string_view doorbell, std::uint32_t blocks,
+          std::uint32_t block_threads, std::uint32_t workers, double hang_after, std::uint32_t clients_max,
+          std::uint32_t slots, double spin, std::uint32_t sample_stages_every) {
   Plan plan;
   plan.name = std::move(name);
   plan.schedule = serve::parse_schedule(schedule);
   plan.threads = threads;
+  plan.streams_per_thread = streams_per_thread;
   plan.streams = serve::parse_streams(streams);
   plan.allocator = serve::parse_allocator(allocator);
   plan.host_memory = parse_memory_kind(host_memory);
   plan.binding = serve::parse_binding(binding);
   plan.first_processor = first_processor;
+  plan.batch_max = batch_max;
+  plan.batch_age = to_duration("batch_age", batch_age);
+  plan.doorbell = serve::parse_doorbell(doorbell);
+  plan.blocks = blocks;
+  plan.block_threads = block_threads;
+  plan.workers = workers;
+  plan.hang_after = to_duration("hang_after", hang_after);
   plan.clients_max = clients_max;
   plan.slots = slots;
   plan.spin = to_duration("spin", spin);
@@ -50,10 +61,11 @@ void init(Plan* self, std::string name, std::string_view schedule, std::uint32_t
 
 std::string repr(const Plan& plan) {
   return fmt::format(
-      "Plan(name='{}', schedule='{}', threads={}, streams='{}', allocator='{}', host_memory='{}', binding='{}', "
-      "slots={}, clients_max={})",
-      plan.name, to_string(plan.schedule), plan.threads, to_string(plan.streams), to_string(plan.allocator),
-      to_string(plan.host_memory), to_string(plan.binding), plan.slots, plan.clients_max);
+      "Plan(name='{}', schedule='{}', threads={}, streams_per_thread={}, streams='{}', allocator='{}', "
+      "host_memory='{}', binding='{}', batch_max={}, slots={}, clients_max={})",
+      plan.name, to_string(plan.schedule), plan.threads, plan.streams_per_thread, to_string(plan.streams),
+      to_string(plan.allocator), to_string(plan.host_memory), to_string(plan.binding), plan.batch_max, plan.slots,
+      plan.clients_max);
 }
 
 void bind_plan_class(nb::module_& module) {
@@ -61,12 +73,18 @@ void bind_plan_class(nb::module_& module) {
                         "Every choice that an engine makes. Choices are names; UsageError lists them for one that is "
                         "none. What cannot work on a device is refused by Engine.");
   plan.def("__init__", &init, nb::kw_only(), "name"_a = "custom", "schedule"_a = "blocking", "threads"_a = 1,
-           "streams"_a = "per-thread", "allocator"_a = "pool", "host_memory"_a = "pinned", "binding"_a = "none",
-           "first_processor"_a = 0, "clients_max"_a = 8, "slots"_a = 1024, "spin"_a = 50e-6,
-           "sample_stages_every"_a = 64);
+           "streams_per_thread"_a = 1, "streams"_a = "per-thread", "allocator"_a = "pool", "host_memory"_a = "pinned",
+           "binding"_a = "none", "first_processor"_a = 0, "batch_max"_a = 1, "batch_age"_a = 0.0,
+           "doorbell"_a = "words", "blocks"_a = 0, "block_threads"_a = 0, "workers"_a = 0, "hang_after"_a = 2.0,
+           "clients_max"_a = 8, "slots"_a = 1024, "spin"_a = 50e-6, "sample_stages_every"_a = 64);
   plan.def_rw("name", &Plan::name);
-  choice<&Plan::schedule, &serve::parse_schedule>(plan, "schedule", "\"blocking\" or \"none\".");
-  plan.def_rw("threads", &Plan::threads);
+  choice<&Plan::schedule, &serve::parse_schedule>(plan, "schedule",
+                                                  "\"blocking\", \"pipelined\", \"async\", \"graph\", "
+                                                  "\"persistent\", \"dispatched\" or \"none\".");
+  plan.def_rw("threads", &Plan::threads, "Engine threads; \"dispatched\" has none.");
+  plan.def_rw(
+      "streams_per_thread", &Plan::streams_per_thread,
+      "Batches that a thread has in flight, each on a stream of its own; \"persistent\": kernels that it feeds.");
   choice<&Plan::streams, &serve::parse_streams>(plan, "streams", "\"shared\" or \"per-thread\".");
   choice<&Plan::allocator, &serve::parse_allocator>(plan, "allocator",
                                                     "\"per-query\", \"stream-ordered\" or \"pool\".");
@@ -74,6 +92,19 @@ void bind_plan_class(nb::module_& module) {
                                                  "Of the slots: \"pageable\", \"pinned\", \"mapped\" or \"managed\".");
   choice<&Plan::binding, &serve::parse_binding>(plan, "binding", "\"none\" or \"cores\".");
   plan.def_rw("first_processor", &Plan::first_processor, "With binding \"cores\": where in the order to start.");
+  plan.def_rw("batch_max", &Plan::batch_max, "A batch closes at so many queries ...");
+  plan.def_prop_rw(
+      "batch_age", [](const Plan& self) { return to_seconds(self.batch_age); },
+      [](Plan& self, double age) { self.batch_age = to_duration("batch_age", age); },
+      "... or when its first query has been held for so many seconds.");
+  choice<&Plan::doorbell, &serve::parse_doorbell>(plan, "doorbell", "Of persistent kernels: \"words\" or \"barrier\".");
+  plan.def_rw("blocks", &Plan::blocks, "Blocks that answer one query; 0 leaves it to the operator.");
+  plan.def_rw("block_threads", &Plan::block_threads, "Threads of each; 0 leaves it to the operator.");
+  plan.def_rw("workers", &Plan::workers, "\"dispatched\": resident blocks; 0 means as many as fit.");
+  plan.def_prop_rw(
+      "hang_after", [](const Plan& self) { return to_seconds(self.hang_after); },
+      [](Plan& self, double limit) { self.hang_after = to_duration("hang_after", limit); },
+      "Seconds after which a resident kernel that does not answer is given up.");
   plan.def_rw("clients_max", &Plan::clients_max, "Clients that can be connected at once.");
   plan.def_rw("slots", &Plan::slots, "Queries that a client may have in flight; a power of two.");
   plan.def_prop_rw(
@@ -82,10 +113,26 @@ void bind_plan_class(nb::module_& module) {
       "Seconds that an idle thread polls before it sleeps.");
   plan.def_rw("sample_stages_every", &Plan::sample_stages_every,
               "Stage times are taken of one query in so many; 0 takes none.");
-  plan.def_prop_ro("parallelism", &Plan::parallelism, "Queries that the device may work on at once.");
-  plan.def_prop_ro("streams_per_thread", &Plan::streams_per_thread);
+  plan.def_prop_ro("parallelism", &Plan::parallelism,
+                   "Batches that the device may work on at once; not for \"dispatched\".");
   plan.def("copy", [](const Plan& self) { return self; }, "A plan that can be changed without changing this one.");
   plan.def("__repr__", &repr);
+  plan.def(
+      "to_json", [](const Plan& self) { return serve::to_json(self).text(); },
+      "Every choice as a JSON object; durations in microseconds.");
+  plan.def_static("from_json", &serve::parse_plan, "text"_a,
+                  "The plan that to_json() wrote. Raises UsageError naming what is no choice, DataError for no JSON.");
+  plan.def_static(
+      "tuned",
+      [](const DeviceOrName& device, const serve::Operator& op, double bound) {
+        const Device parsed = to_device(device);
+        const Duration limit = to_duration("bound", bound);
+        const nb::gil_scoped_release released;
+        return Plan::tuned(parsed, op, limit);
+      },
+      "device"_a, "operator"_a, "bound"_a = 0.5e-3,
+      "The plan of the highest rate with p99 within `bound` seconds: searched for, or taken from the cache of earlier "
+      "searches; up to a minute. Raises Error when no plan keeps the bound. tune() gives figures and more choice.");
 }
 
 }  // namespace
@@ -102,6 +149,8 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro(
           "plan", [](const Rung& rung) { return rung.plan; }, "A copy, with one thread.")
       .def_ro("many_threads", &Rung::many_threads, "Whether the number of threads is searched for.")
+      .def_ro("many_streams", &Rung::many_streams, "Whether streams_per_thread is.")
+      .def_ro("many_batches", &Rung::many_batches, "Whether batch_max is.")
       .def("__repr__", [](const Rung& rung) { return fmt::format("<headrace.Rung {} {}>", rung.number, rung.id); });
   module.def(
       "rungs",

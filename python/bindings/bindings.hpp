@@ -8,10 +8,20 @@ namespace headrace::python {
 void bind_errors(nanobind::module_& module);
 void bind_device(nanobind::module_& module);
 void bind_measure(nanobind::module_& module);
+void bind_copies(nanobind::module_& module);
 void bind_index(nanobind::module_& module);
 void bind_operators(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
 void bind_client(nanobind::module_& module);
 void bind_ladder(nanobind::module_& module);
+void bind_occupancy(nanobind::module_& module);
+void bind_spmv(nanobind::module_& module);
+void bind_topology(nanobind::module_& module);
+void bind_links(nanobind::module_& module);
+void bind_link_latency(nanobind::module_& module);
+void bind_tuner(nanobind::module_& module);
+void bind_span(nanobind::module_& module);
+void bind_oversubscription(nanobind::module_& module);
+void bind_advice(nanobind::module_& module);
 
 }  // namespace headrace::python

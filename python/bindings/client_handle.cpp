@@ -139,7 +139,7 @@ void ClientHandle::run(Batch& batch) {
     if (batch.submitted < batch.count && !batch.give_up) {
       const auto admitted = client_->submit_many(batch.queries.subspan(batch.submitted * query_bytes), batch.options);
       batch.submitted += admitted ? *admitted : 0;
-      batch.give_up = !admitted;  // stopped: the rest will never be admitted
+      batch.give_up = !admitted;  // failed or stopped: the rest will never be admitted
     }
     const std::size_t before = batch.back;
     take(batch);
@@ -190,8 +190,9 @@ void ClientHandle::ask_all(nb::handle object, std::optional<double> deadline, st
     batch.give_up = true;
   }
   if (interrupted) throw nb::python_error(std::move(*interrupted));
-  // What was never admitted: the engine has been stopped.
-  std::fill(status + batch.back, status + batch.count, status_byte(Errc::stopped));
+  // What was never admitted: the engine has failed or been stopped.
+  const auto fault = engine_->fault();
+  std::fill(status + batch.back, status + batch.count, status_byte(fault ? fault->code : Errc::stopped));
   std::fill(answers + batch.back * batch.answer_bytes, answers + batch.count * batch.answer_bytes, std::uint8_t{0});
 }
 

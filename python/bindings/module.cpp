@@ -7,9 +7,19 @@ NB_MODULE(_core, module) {
   headrace::python::bind_errors(module);
   headrace::python::bind_device(module);
   headrace::python::bind_measure(module);
+  headrace::python::bind_copies(module);
   headrace::python::bind_index(module);
   headrace::python::bind_operators(module);
   headrace::python::bind_plan(module);
   headrace::python::bind_client(module);
   headrace::python::bind_ladder(module);
+  headrace::python::bind_occupancy(module);
+  headrace::python::bind_spmv(module);
+  headrace::python::bind_topology(module);
+  headrace::python::bind_links(module);
+  headrace::python::bind_link_latency(module);
+  headrace::python::bind_tuner(module);
+  headrace::python::bind_span(module);
+  headrace::python::bind_oversubscription(module);
+  headrace::python::bind_advice(module);
 }

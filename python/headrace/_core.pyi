@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterable, Sequence
 import enum
 import os
-from typing import Annotated, Any
+from typing import Annotated, Any, overload
 
 import numpy
 import numpy.typing
@@ -136,6 +136,11 @@ class Device:
 
     def __repr__(self) -> str: ...
 
+def parse_bytes(text: str) -> int:
+    """
+    The bytes that "64KiB", "1.5 GiB", "128MB" or "4096" stand for (KiB is 1024, KB is 1000). Raises UsageError when it is none of these.
+    """
+
 class LatencySummary:
     """
     Exact percentiles of a run's latencies, in seconds from the scheduled arrival.
@@ -213,6 +218,10 @@ class LoadResult:
     def stable(self) -> bool: ...
 
     @property
+    def gave_up(self) -> bool:
+        """Hopeless, and ended early: the figures are of a part of a window."""
+
+    @property
     def interrupted(self) -> bool:
         """Ctrl-C ended it early."""
 
@@ -251,6 +260,48 @@ class MemoryRoofs:
 def measure_memory_roofs(device: Device | str = ...) -> MemoryRoofs:
     """Measures them, in some tenths of a second."""
 
+class CopyRuns:
+    """What a case of copies took, run by run."""
+
+    @property
+    def seconds(self) -> list[float]:
+        """Of each run, from the first add to the end of the wait."""
+
+    @property
+    def bytes(self) -> int:
+        """That each run moves."""
+
+    @property
+    def supported(self) -> bool:
+        """False: the route cannot do it on this device."""
+
+    @property
+    def verified(self) -> bool:
+        """Every run's target held the bytes of its sources."""
+
+    def __repr__(self) -> str: ...
+
+class CopyRoofs:
+    """What the link gives at best, in bytes per second, one figure a run."""
+
+    @property
+    def engine(self) -> list[float]:
+        """One large copy from pinned memory."""
+
+    @property
+    def kernel(self) -> list[float]:
+        """A kernel that streams through pinned memory."""
+
+def measure_copy_batch(device: Device | str = ..., *, copy_bytes: int = ..., count: int = ..., layout: str = ..., odd: bool = ..., source: str = ..., route: str = ..., threads: int = ..., slot_bytes: int = ..., stores: str = ..., repeats: int = ..., runs: int = ...) -> CopyRuns:
+    """
+    Copies a batch from the host to the device several times, through a CopyBatch.
+
+    `layout` is contiguous, scattered_source or scattered; `odd` puts both sides at odd addresses; `route` is automatic, engine, batch_call, merged or gather. `threads` (0: by the machine), `slot_bytes` and `stores` (cached, streaming) say how pageable sources are staged. Every run is verified. Ctrl-C ends it early.
+    """
+
+def measure_copy_roofs(device: Device | str = ..., bytes: int = ..., runs: int = ...) -> CopyRoofs:
+    """The roofs beside which copies are shown."""
+
 class Index:
     """
     Which documents hold which terms. Immutable; made by build(), IndexBuilder or load().
@@ -260,6 +311,12 @@ class Index:
     def build(documents: Iterable[str | bytes]) -> Index:
         """
         The index of documents, whose ids count from 0. Raises DataError when there is none, or for bytes that are not UTF-8.
+        """
+
+    @staticmethod
+    def synthetic(*, documents: int, terms: int, length: float = ..., exponent: float = ..., seed: int = ..., threads: int = ..., progress: Callable[[float], None] | None = ...) -> Index:
+        """
+        The index of a made-up corpus whose words are independent and follow Zipf's law; word k, counted from 1 in order of frequency, is w and k with leading zeros. `length` is the mean number of words of a document. The same for any number of threads (0: all). Raises UsageError for what is out of range, SystemError when there is not memory enough: 4 bytes a posting, about 36 a term and 4 a term and thread.
         """
 
     @staticmethod
@@ -403,7 +460,7 @@ class Plan:
     Every choice that an engine makes. Choices are names; UsageError lists them for one that is none. What cannot work on a device is refused by Engine.
     """
 
-    def __init__(self, *, name: str = ..., schedule: str = ..., threads: int = ..., streams: str = ..., allocator: str = ..., host_memory: str = ..., binding: str = ..., first_processor: int = ..., clients_max: int = ..., slots: int = ..., spin: float = ..., sample_stages_every: int = ...) -> None: ...
+    def __init__(self, *, name: str = ..., schedule: str = ..., threads: int = ..., streams_per_thread: int = ..., streams: str = ..., allocator: str = ..., host_memory: str = ..., binding: str = ..., first_processor: int = ..., batch_max: int = ..., batch_age: float = ..., doorbell: str = ..., blocks: int = ..., block_threads: int = ..., workers: int = ..., hang_after: float = ..., clients_max: int = ..., slots: int = ..., spin: float = ..., sample_stages_every: int = ...) -> None: ...
 
     @property
     def name(self) -> str: ...
@@ -413,16 +470,28 @@ class Plan:
 
     @property
     def schedule(self) -> str:
-        """"blocking" or "none"."""
+        """
+        "blocking", "pipelined", "async", "graph", "persistent", "dispatched" or "none".
+        """
 
     @schedule.setter
     def schedule(self, arg: str, /) -> None: ...
 
     @property
-    def threads(self) -> int: ...
+    def threads(self) -> int:
+        """Engine threads; "dispatched" has none."""
 
     @threads.setter
     def threads(self, arg: int, /) -> None: ...
+
+    @property
+    def streams_per_thread(self) -> int:
+        """
+        Batches that a thread has in flight, each on a stream of its own; "persistent": kernels that it feeds.
+        """
+
+    @streams_per_thread.setter
+    def streams_per_thread(self, arg: int, /) -> None: ...
 
     @property
     def streams(self) -> str:
@@ -460,6 +529,57 @@ class Plan:
     def first_processor(self, arg: int, /) -> None: ...
 
     @property
+    def batch_max(self) -> int:
+        """A batch closes at so many queries ..."""
+
+    @batch_max.setter
+    def batch_max(self, arg: int, /) -> None: ...
+
+    @property
+    def batch_age(self) -> float:
+        """... or when its first query has been held for so many seconds."""
+
+    @batch_age.setter
+    def batch_age(self, arg: float, /) -> None: ...
+
+    @property
+    def doorbell(self) -> str:
+        """Of persistent kernels: "words" or "barrier"."""
+
+    @doorbell.setter
+    def doorbell(self, arg: str, /) -> None: ...
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that answer one query; 0 leaves it to the operator."""
+
+    @blocks.setter
+    def blocks(self, arg: int, /) -> None: ...
+
+    @property
+    def block_threads(self) -> int:
+        """Threads of each; 0 leaves it to the operator."""
+
+    @block_threads.setter
+    def block_threads(self, arg: int, /) -> None: ...
+
+    @property
+    def workers(self) -> int:
+        """"dispatched": resident blocks; 0 means as many as fit."""
+
+    @workers.setter
+    def workers(self, arg: int, /) -> None: ...
+
+    @property
+    def hang_after(self) -> float:
+        """
+        Seconds after which a resident kernel that does not answer is given up.
+        """
+
+    @hang_after.setter
+    def hang_after(self, arg: float, /) -> None: ...
+
+    @property
     def clients_max(self) -> int:
         """Clients that can be connected at once."""
 
@@ -489,15 +609,27 @@ class Plan:
 
     @property
     def parallelism(self) -> int:
-        """Queries that the device may work on at once."""
-
-    @property
-    def streams_per_thread(self) -> float: ...
+        """Batches that the device may work on at once; not for "dispatched"."""
 
     def copy(self) -> Plan:
         """A plan that can be changed without changing this one."""
 
     def __repr__(self) -> str: ...
+
+    def to_json(self) -> str:
+        """Every choice as a JSON object; durations in microseconds."""
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """
+        The plan that to_json() wrote. Raises UsageError naming what is no choice, DataError for no JSON.
+        """
+
+    @staticmethod
+    def tuned(device: Device | str, operator: Operator, bound: float = ...) -> Plan:
+        """
+        The plan of the highest rate with p99 within `bound` seconds: searched for, or taken from the cache of earlier searches; up to a minute. Raises Error when no plan keeps the bound. tune() gives figures and more choice.
+        """
 
 class Rung:
     """A named plan of the ladder."""
@@ -522,6 +654,14 @@ class Rung:
     @property
     def many_threads(self) -> bool:
         """Whether the number of threads is searched for."""
+
+    @property
+    def many_streams(self) -> bool:
+        """Whether streams_per_thread is."""
+
+    @property
+    def many_batches(self) -> bool:
+        """Whether batch_max is."""
 
     def __repr__(self) -> str: ...
 
@@ -568,6 +708,37 @@ class StageTimes:
     def notify(self) -> float:
         """Answered to seen by the client."""
 
+class StageSample:
+    """The way of one sampled query; seconds."""
+
+    @property
+    def submitted(self) -> float:
+        """On a steady clock: good for differences alone."""
+
+    @property
+    def queue(self) -> float:
+        """Submitted to taken up."""
+
+    @property
+    def host(self) -> float:
+        """Taken up to answered, less the next three."""
+
+    @property
+    def copy_in(self) -> float:
+        """On the device's own clock, as are the next two."""
+
+    @property
+    def kernel(self) -> float:
+        """The operator."""
+
+    @property
+    def copy_out(self) -> float:
+        """The answer back to the host."""
+
+    @property
+    def whole(self) -> float:
+        """Submitted to answered."""
+
 class EngineStatistics:
     """What an engine has done since it started."""
 
@@ -595,6 +766,12 @@ class EngineStatistics:
 
     @property
     def stages(self) -> StageTimes: ...
+
+    @property
+    def recent(self) -> list[StageSample]:
+        """
+        The last sampled queries of each worker, at most 32 of each, by `submitted`.
+        """
 
 class Completions:
     """
@@ -779,7 +956,14 @@ class Capacity:
     """Queries per second of so many threads when nothing bounds latency."""
 
     @property
-    def threads(self) -> int: ...
+    def threads(self) -> int:
+        """Engine threads; generator threads under "dispatched"."""
+
+    @property
+    def streams_per_thread(self) -> int: ...
+
+    @property
+    def batch_max(self) -> int: ...
 
     @property
     def per_second(self) -> float: ...
@@ -798,7 +982,19 @@ class RungResult:
     def load(self) -> LoadResult | None: ...
 
     @property
+    def generators(self) -> int:
+        """Generator threads of `load`."""
+
+    @property
+    def tried(self) -> list[LoadResult]:
+        """Every load put on `plan`, by incoming rate."""
+
+    @property
     def stages(self) -> StageTimes: ...
+
+    @property
+    def samples(self) -> list[StageSample]:
+        """Some queries of `load`, for a timeline."""
 
     @property
     def capacities(self) -> list[Capacity]:
@@ -818,6 +1014,33 @@ class LadderResult:
     def interrupted(self) -> bool:
         """Ctrl-C ended it early."""
 
+class PlanSearch:
+    """
+    The highest rate that one plan sustains. Without `confirmed` there is none; `note` says why.
+    """
+
+    @property
+    def plan(self) -> Plan:
+        """As it ran: with a client for each generator thread."""
+
+    @property
+    def generators(self) -> int: ...
+
+    @property
+    def capacity(self) -> float:
+        """Queries per second when nothing bounds latency."""
+
+    @property
+    def confirmed(self) -> list[LoadResult]:
+        """At the highest rate at which all of them were sustained."""
+
+    @property
+    def tried(self) -> list[LoadResult]:
+        """Every load, by incoming rate."""
+
+    @property
+    def note(self) -> str: ...
+
 class PlanLoad:
     """What one plan did under one load."""
 
@@ -830,9 +1053,14 @@ class PlanLoad:
     @property
     def roofs(self) -> Roofs: ...
 
-def ladder(device: Device | str, operator: Operator, *, bound: float = ..., rungs: Sequence[int] = ..., arrivals: str = ..., seed: int = ..., generators: int = ..., threads_max: int = ..., window: float = ..., rank_tolerance: float = ..., progress: Callable[[LadderProgress], None] | None = ..., finished: Callable[[RungResult], None] | None = ...) -> LadderResult:
+def ladder(device: Device | str, operator: Operator, *, bound: float = ..., rungs: Sequence[int] = ..., arrivals: str = ..., seed: int = ..., generators: int = ..., single_thread: bool = ..., threads_max: int = ..., window: float = ..., rank_tolerance: float = ..., progress: Callable[[LadderProgress], None] | None = ..., finished: Callable[[RungResult], None] | None = ...) -> LadderResult:
     """
-    Climbs: for each rung (all, where none is named), the highest incoming rate that is sustained with p99 within `bound` seconds. Every answer is compared with the host's. `progress` and `finished` are called from another thread. Ctrl-C ends the climb: the result then is `interrupted` and has the rungs measured so far. Raises UsageError naming the option that is out of range.
+    Climbs: for each rung (all, where none is named), the highest incoming rate that is sustained with p99 within `bound` seconds. Every answer is compared with the host's. `progress` and `finished` are called from another thread. Ctrl-C ends the climb: the result then is `interrupted` and has the rungs measured so far. `single_thread` keeps every rung to one engine thread and one generator. Raises UsageError naming the option that is out of range.
+    """
+
+def search_plan(device: Device | str, operator: Operator, plan: Plan = ..., *, bound: float = ..., arrivals: str = ..., seed: int = ..., generators: int = ..., start: float = ..., most: float = ..., confirmations: int = ..., window: float = ..., rank_tolerance: float = ...) -> PlanSearch:
+    """
+    Searches for the highest incoming rate that `plan` sustains with p99 within `bound` seconds, from `start` queries/s (0: from its capacity) and never above `most`, and confirms it `confirmations` times. Answers are verified. Ctrl-C ends it with what there is. Raises UsageError naming the option that is out of range.
     """
 
 def load(device: Device | str, operator: Operator, plan: Plan = ..., *, rate: float | None = ..., arrivals: str = ..., seed: int = ..., trace: Sequence[float] = ..., generators: int = ..., warm_up: float = ..., window: float = ..., windows_max: int = ..., stable_windows: int = ..., stable_within: float = ..., samples: int = ..., progress: Callable[[int, float, float], None] | None = ...) -> PlanLoad:
@@ -857,3 +1085,1493 @@ class LoadSession:
 
     def stop(self) -> None:
         """Ends the engine's threads."""
+
+class GpuLimits:
+    """What a GPU has, as far as it decides how many blocks it holds."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def compute_capability(self) -> int:
+        """89 for 8.9."""
+
+    @property
+    def multiprocessors(self) -> int: ...
+
+    @property
+    def threads(self) -> int:
+        """Of each multiprocessor, as are the next three."""
+
+    @property
+    def blocks(self) -> int: ...
+
+    @property
+    def registers(self) -> int: ...
+
+    @property
+    def shared_bytes(self) -> int: ...
+
+    @property
+    def shared_bytes_per_block(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+class KernelResources:
+    """What a kernel takes of a multiprocessor."""
+
+    @property
+    def registers(self) -> int:
+        """Of each thread."""
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of each block, static."""
+
+    @property
+    def local_bytes(self) -> int:
+        """Of each thread; spilled registers are here."""
+
+    @property
+    def threads_max(self) -> int:
+        """Most threads of a block."""
+
+class Occupancy:
+    """How many blocks a multiprocessor holds, and what ends it."""
+
+    @property
+    def blocks(self) -> int:
+        """The least of the next four."""
+
+    @property
+    def by_threads(self) -> int: ...
+
+    @property
+    def by_blocks(self) -> int: ...
+
+    @property
+    def by_registers(self) -> int: ...
+
+    @property
+    def by_shared(self) -> int: ...
+
+    @property
+    def limited_by(self) -> str:
+        """"threads", "blocks", "registers" or "shared memory"."""
+
+def known_gpus() -> list[GpuLimits]:
+    """The GPUs whose limits are known, by name."""
+
+def find_gpu(name: str) -> GpuLimits:
+    """
+    A GPU of the table: "L40", "h100-sxm". Raises UsageError that lists them.
+    """
+
+def gpu_limits(device: Device | str) -> GpuLimits:
+    """
+    The limits of a CUDA device that is present. Raises UsageError for a CPU device.
+    """
+
+def occupancy(gpu: GpuLimits, registers: int, shared_bytes: int = ..., block_threads: int = ...) -> Occupancy:
+    """
+    Blocks that one multiprocessor holds, by the rules of NVIDIA's occupancy calculator.
+    """
+
+def resident_queries(multiprocessors: int, blocks_per_multiprocessor: int, blocks_per_query: int) -> int:
+    """Queries that can be resident at once: 142 x 10 / 32 = 44."""
+
+def combinations(parallelism: int, threads_max: int = ...) -> list[tuple[int, int]]:
+    """
+    (threads, streams of each) for each number of threads: 31 gives (1, 31), (2, 15), (3, 10), ...
+    """
+
+def kernel_resources(device: Device | str, operator: Operator) -> KernelResources:
+    """
+    What the operator's kernel takes of that device; zeros on a CPU device.
+    """
+
+def resident_blocks_max(device: Device | str, operator: Operator, block_threads: int = ...) -> int:
+    """
+    Blocks of the operator's kernel that can be resident at once, as the device itself says.
+    """
+
+class CsrPart:
+    """What one device has of a sparse matrix."""
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def first_row(self) -> int: ...
+
+    @property
+    def row_count(self) -> int: ...
+
+    @property
+    def entry_count(self) -> int: ...
+
+    @property
+    def bytes(self) -> int:
+        """Read by each multiplication, beside the vectors."""
+
+    @property
+    def remote_read_count(self) -> int:
+        """Entries whose element of x lies on a page of another device."""
+
+    @property
+    def remote_bytes(self) -> int:
+        """
+        What its blocks read over links where x is read in place: 32 bytes for each sector, once a block.
+        """
+
+    @property
+    def copied_count(self) -> int:
+        """
+        Elements of x that are copied to the device in every multiplication; 0 where x is read in place.
+        """
+
+    def __repr__(self) -> str: ...
+
+def measure_gather(reader: Device | str, owner: Device | str) -> float:
+    """
+    Bytes per second at which a kernel on `reader` copies to its own memory what lies on pages of `owner`.
+    """
+
+class CsrMatrix:
+    """
+    A sparse matrix in compressed rows over one or several devices; vectors are one range over all of them.
+    """
+
+    def __init__(self, devices: Device | str | Sequence[Device | str], indptr: numpy.typing.NDArray[Any], indices: numpy.typing.NDArray[Any], data: numpy.typing.NDArray[Any], shape: tuple[int, int], *, reads: str = ...) -> None:
+        """
+        Copies a matrix to its devices, rows cut by equal numbers of entries. `indptr` and `indices` are int32 or int64, `data` is float32 or float64. What of x lies on other devices is read "in-place" or "copied" first; "automatic" takes the one that moves less. Raises UsageError that names the first row or entry that is wrong.
+        """
+
+    @staticmethod
+    def from_scipy(devices: Device | str | Sequence[Device | str], matrix: object, *, reads: str = ...) -> CsrMatrix:
+        """
+        The same from a sparse matrix or array of SciPy; forms other than CSR are converted by it.
+        """
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def nnz(self) -> int:
+        """Entries, whether zero or not."""
+
+    @property
+    def dtype(self) -> str:
+        """"float32" or "float64"."""
+
+    @property
+    def parts(self) -> list[CsrPart]:
+        """What each device has."""
+
+    def multiply(self, x: numpy.typing.NDArray[Any], times: int = ...) -> numpy.typing.NDArray[Any]:
+        """
+        A x, or A^times x for a square matrix, as a new array; x stays on the devices between.
+        """
+
+    def __matmul__(self, x: numpy.typing.NDArray[Any]) -> numpy.typing.NDArray[Any]: ...
+
+    def time(self, samples: int = ..., repeats: int = ...) -> list[float]:
+        """
+        Seconds of one multiplication with the x that is on the devices, measured `samples` times over `repeats` in a row, without copies from or to the host.
+        """
+
+    def __repr__(self) -> str: ...
+
+class Processor:
+    """A logical processor that this process may run on."""
+
+    @property
+    def os_index(self) -> int:
+        """As the operating system numbers it."""
+
+    @property
+    def core(self) -> int: ...
+
+    @property
+    def last_level_cache(self) -> int: ...
+
+    @property
+    def numa_node(self) -> int: ...
+
+    @property
+    def package(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+class Topology:
+    """Processors and caches, as hwloc sees them."""
+
+    @staticmethod
+    def machine() -> Topology:
+        """This machine."""
+
+    @staticmethod
+    def synthetic(description: str) -> Topology:
+        """A machine by hwloc's description, such as "numa:2 l3:4 core:4 pu:2"."""
+
+    @property
+    def processors(self) -> list[Processor]: ...
+
+    @property
+    def core_count(self) -> int: ...
+
+    @property
+    def last_level_cache_count(self) -> int: ...
+
+    def by_cache_distance(self) -> list[Processor]:
+        """
+        The processors by cache distance from the first: the order in which threads are bound.
+        """
+
+    def describe(self) -> str:
+        """A line a cache: which cores share it."""
+
+    def reordering(self) -> str:
+        """Whether the order of cores can matter here, and why."""
+
+class CoreRoundTrip:
+    """How long a word takes from one processor to another and back."""
+
+    @property
+    def a(self) -> Processor: ...
+
+    @property
+    def b(self) -> Processor: ...
+
+    @property
+    def distance(self) -> str: ...
+
+    @property
+    def round_trip(self) -> float:
+        """Seconds."""
+
+def measure_core_round_trips(each: int = ...) -> list[CoreRoundTrip]:
+    """
+    The round trip between pairs of processors, at most `each` of every distance from the first; empty on a machine of one processor.
+    """
+
+class DeviceHealth:
+    """
+    What the management library says of a device at this moment; None where it does not say.
+    """
+
+    @property
+    def absence(self) -> str:
+        """Why it says nothing at all; empty when it does."""
+
+    @property
+    def persistence(self) -> bool | None: ...
+
+    @property
+    def bar1_bytes(self) -> int | None:
+        """Window through which PCIe peers and the host see its memory."""
+
+    @property
+    def link_generation(self) -> int | None:
+        """PCIe, now: an idle device may sleep at a lower rate."""
+
+    @property
+    def link_width(self) -> int | None: ...
+
+    @property
+    def link_generation_max(self) -> int | None:
+        """That device and machine agree on."""
+
+    @property
+    def link_width_max(self) -> int | None: ...
+
+    @property
+    def device_generation_max(self) -> int | None:
+        """That the device has, anywhere."""
+
+    @property
+    def nvlink_count(self) -> int:
+        """NVLinks that are up."""
+
+    @property
+    def near_processors(self) -> list[int]: ...
+
+def read_health(device: Device | str) -> DeviceHealth: ...
+
+class PeerConnection:
+    """How two devices are joined."""
+
+    @property
+    def way(self) -> str: ...
+
+    @property
+    def access(self) -> bool:
+        """Kernels of the first can be let into the memory of the second."""
+
+    @property
+    def native_atomics(self) -> bool: ...
+
+def peer_connection(from_device: Device | str, to_device: Device | str) -> PeerConnection: ...
+
+class LinkRoute:
+    """Which way bytes go, from or to which memory, by what."""
+
+    @property
+    def device(self) -> Device:
+        """Does the work."""
+
+    @property
+    def path(self) -> str:
+        """
+        "to device", "from device", "both ways", "within", "from peer", "to peer" or "both peers".
+        """
+
+    @property
+    def memory(self) -> str: ...
+
+    @property
+    def means(self) -> str:
+        """"engine" or "kernel"."""
+
+    @property
+    def peer(self) -> Device | None: ...
+
+    @property
+    def peer_access(self) -> bool: ...
+
+    def __repr__(self) -> str: ...
+
+def link_routes(device: Device | str, peer: Device | str | None = ...) -> list[LinkRoute]:
+    """
+    Every route of a device to the host and within itself; with `peer`, those between the two instead.
+    """
+
+def why_not(route: LinkRoute) -> str:
+    """
+    Why a route cannot be measured; empty when it can be tried. Raises UsageError for one that says nothing.
+    """
+
+class LinkPoint:
+    """A link at one size of transfer."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def rate(self) -> float:
+        """Bytes per second, of several transfers queued; median."""
+
+    @property
+    def least(self) -> float: ...
+
+    @property
+    def most(self) -> float: ...
+
+    @property
+    def alone(self) -> float:
+        """Seconds of one transfer by itself; median."""
+
+    @property
+    def samples(self) -> int: ...
+
+    @property
+    def verified(self) -> bool: ...
+
+class LinkCurve:
+    """A route against the size of a transfer."""
+
+    @property
+    def route(self) -> LinkRoute: ...
+
+    @property
+    def points(self) -> list[LinkPoint]: ...
+
+    @property
+    def gated(self) -> bool:
+        """
+        Timed by the device from behind a gate, so that enqueueing counts for nothing.
+        """
+
+    @property
+    def note(self) -> str:
+        """Why there are no points, or what is to be said of them."""
+
+    def saturation_bytes(self, share: float = ...) -> int:
+        """
+        The smallest size that reaches that share of the best rate; 0 without points.
+        """
+
+def measure_link(route: LinkRoute, sizes: Sequence[int], samples: int = ..., bytes_per_sample: int = ..., seed: int = ...) -> LinkCurve:
+    """
+    Measures one route. Raises UsageError for sizes that do not ascend or are no multiple of 16.
+    """
+
+def link_sizes(least: int, most: int, factor: int) -> list[int]: ...
+
+def pcie_rate(generation: int | None, width: int | None) -> float | None:
+    """
+    What such a PCIe link carries one way, in bytes per second; None when either is unknown.
+    """
+
+class ChaseResult:
+    """What one load takes that waits for the one before."""
+
+    @property
+    def nanoseconds(self) -> float: ...
+
+    @property
+    def least(self) -> float: ...
+
+    @property
+    def most(self) -> float: ...
+
+    @property
+    def cycles(self) -> float | None:
+        """Of the multiprocessor's clock; None on a CPU device."""
+
+    @property
+    def verified(self) -> bool: ...
+
+    @property
+    def note(self) -> str: ...
+
+def measure_chase(device: Device | str, memory: str = ..., peer: Device | str | None = ..., bytes: int = ..., stride_bytes: int = ..., first_cache: bool = ..., steps: int = ..., samples: int = ...) -> ChaseResult:
+    """
+    One thread follows a chain of addresses in random order through local, peer or host memory.
+    """
+
+class OwnerCache:
+    """Whose L2 keeps what is read over a link; nanoseconds a step."""
+
+    @property
+    def swept(self) -> float: ...
+
+    @property
+    def after_owner(self) -> float: ...
+
+    @property
+    def after_reader(self) -> float: ...
+
+    @property
+    def verified(self) -> bool: ...
+
+    @property
+    def note(self) -> str: ...
+
+def measure_owner_cache(reader: Device | str, owner: Device | str, samples: int = ...) -> OwnerCache: ...
+
+class AtomicsResult:
+    """Additions to the same words, per second."""
+
+    @property
+    def local_per_second(self) -> float: ...
+
+    @property
+    def remote_per_second(self) -> float: ...
+
+    @property
+    def together_per_second(self) -> float: ...
+
+    @property
+    def verified(self) -> bool:
+        """Every word is what was added to it."""
+
+    @property
+    def note(self) -> str: ...
+
+def measure_peer_atomics(owner: Device | str, other: Device | str, samples: int = ...) -> AtomicsResult:
+    """Words on `owner`, added to by both."""
+
+def measure_host_atomics(device: Device | str, samples: int = ...) -> AtomicsResult:
+    """
+    Words in host memory, added to by device and host; "local" is the host.
+    """
+
+class HidingPoint:
+    """Nanoseconds of a far load with work before its use."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def far_only(self) -> float: ...
+
+    @property
+    def work_only(self) -> float: ...
+
+    @property
+    def both(self) -> float: ...
+
+    @property
+    def hidden(self) -> float:
+        """The part of the shorter that the longer hid."""
+
+class HidingCurve:
+    """How much work hides under a far load."""
+
+    @property
+    def points(self) -> list[HidingPoint]: ...
+
+    @property
+    def verified(self) -> bool: ...
+
+    @property
+    def note(self) -> str: ...
+
+def measure_hiding(device: Device | str, memory: str = ..., peer: Device | str | None = ..., work: str = ..., samples: int = ...) -> HidingCurve: ...
+
+class BatchedSend:
+    """Many small copies against one large one; seconds."""
+
+    @property
+    def pieces(self) -> int: ...
+
+    @property
+    def piece_bytes(self) -> int: ...
+
+    @property
+    def each(self) -> float:
+        """One call a piece."""
+
+    @property
+    def whole(self) -> float:
+        """One call for all."""
+
+    @property
+    def batch(self) -> float:
+        """The pieces through a CopyBatch."""
+
+    @property
+    def samples(self) -> int: ...
+
+    @property
+    def verified(self) -> bool: ...
+
+def measure_batched_send(device: Device | str, pieces: int = ..., piece_bytes: int = ..., samples: int = ...) -> BatchedSend: ...
+
+class PeerCosts:
+    """
+    What reaching another device's memory costs; seconds, bytes per second.
+    """
+
+    @property
+    def note(self) -> str: ...
+
+    @property
+    def copy_without(self) -> float: ...
+
+    @property
+    def copy_with(self) -> float: ...
+
+    @property
+    def enable(self) -> float: ...
+
+    @property
+    def allocations(self) -> int: ...
+
+    @property
+    def allocation_bytes(self) -> int: ...
+
+    @property
+    def allocate_without(self) -> float: ...
+
+    @property
+    def allocate_with(self) -> float: ...
+
+    @property
+    def span_pages(self) -> int: ...
+
+    @property
+    def allow(self) -> float: ...
+
+    @property
+    def span_note(self) -> str: ...
+
+def measure_peer_costs(device: Device | str, peer: Device | str, samples: int = ...) -> PeerCosts: ...
+
+class CounterCheck:
+    """What NVLink's counters say of bytes that are known."""
+
+    @property
+    def note(self) -> str: ...
+
+    @property
+    def moved_bytes(self) -> int: ...
+
+    @property
+    def received_bytes(self) -> int: ...
+
+    @property
+    def sent_bytes(self) -> int: ...
+
+    @property
+    def rate(self) -> float: ...
+
+def measure_counters(device: Device | str, peer: Device | str, bytes: int = ...) -> CounterCheck: ...
+
+class TunerProgress:
+    """What a tuner is doing."""
+
+    @property
+    def phase(self) -> str:
+        """"coarse", "fine", "rates" or "exhaustive"."""
+
+    @property
+    def done(self) -> int:
+        """Plans of this phase."""
+
+    @property
+    def of(self) -> int:
+        """0 where it is not known."""
+
+    @property
+    def plan(self) -> Plan:
+        """Being tried."""
+
+    @property
+    def best_per_second(self) -> float: ...
+
+class TunedPlan:
+    """A plan that was found, and what it does."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def generators(self) -> int: ...
+
+    @property
+    def per_second(self) -> float:
+        """Sustained with p99 within the bound; 0 when none was found."""
+
+    @property
+    def p99(self) -> float: ...
+
+    @property
+    def load(self) -> LoadResult | None:
+        """None when the plan comes from the cache and was not measured."""
+
+    @property
+    def stages(self) -> StageTimes: ...
+
+    @property
+    def took(self) -> float:
+        """Seconds."""
+
+    @property
+    def space(self) -> int:
+        """Plans that there were to choose from."""
+
+    @property
+    def looked_at(self) -> int:
+        """Plans whose capacity was measured."""
+
+    @property
+    def searched(self) -> int:
+        """Plans whose highest rate was searched for."""
+
+    @property
+    def cached(self) -> bool: ...
+
+    @property
+    def interrupted(self) -> bool:
+        """Ctrl-C ended it early."""
+
+    @property
+    def note(self) -> str:
+        """Why there is no plan."""
+
+def tune(device: Device | str, operator: Operator, *, bound: float = ..., budget: float = ..., schedules: Sequence[str] = ..., arrivals: str = ..., seed: int = ..., generators: int = ..., single_thread: bool = ..., threads_max: int = ..., window: float = ..., rank_tolerance: float = ..., cache: str = ..., cache_file: str = ..., measure_cached: bool = ..., exhaustive: bool = ..., progress: Callable[[TunerProgress], None] | None = ...) -> TunedPlan:
+    """
+    Searches for the plan that sustains the highest rate with p99 within `bound` seconds, for about `budget` seconds. What is found is kept in `cache_file` (empty: plan_cache_file()); `cache` "refresh" searches again, "ignore" neither reads nor writes it. `exhaustive` searches the rate of every plan there is, without cache and budget. `progress` is called from another thread. Ctrl-C ends it with the best so far. Raises UsageError naming the option that is out of range.
+    """
+
+def plan_cache_file() -> str:
+    """
+    Where the plans that were found are kept; empty where no folder is known.
+    """
+
+class Place:
+    """Where a page of a span lies: on a device, or on the host."""
+
+    @staticmethod
+    def parse(name: str) -> Place:
+        """The place of that name: "host", or a device's. Raises UsageError."""
+
+    @staticmethod
+    def host() -> Place: ...
+
+    @staticmethod
+    def on(device: Device | str) -> Place: ...
+
+    @property
+    def is_host(self) -> bool: ...
+
+    @property
+    def device(self) -> Device | None:
+        """None for the host."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+class Placement:
+    """The rule by which the pages of a span are placed; it holds no memory."""
+
+    @staticmethod
+    def all(place: Place | Device | str) -> Placement: ...
+
+    @staticmethod
+    def interleaved(shares: Sequence[tuple[Place | Device | str, int]]) -> Placement:
+        """
+        Pages dealt to (place, weight) in proportion to the weights, as evenly as whole pages allow.
+        """
+
+    @staticmethod
+    def blocked(places: Sequence[Place | Device | str]) -> Placement:
+        """Consecutive pages, as even a number as possible for each place."""
+
+    @staticmethod
+    def map(pages: Sequence[Place | Device | str]) -> Placement:
+        """A place for each page."""
+
+    @staticmethod
+    def budget(device: Device | str, device_bytes: int, heat: Sequence[int] | None = ...) -> Placement:
+        """
+        At most `device_bytes` on the device, the rest on the host: spread evenly, or the hottest pages on the device where `heat` has a count of accesses for each page.
+        """
+
+    def pages(self, page_count: int) -> list[Place]:
+        """Where each page of a span of so many pages goes."""
+
+class Right(enum.Enum):
+    """What a device, or the host, may do with a page."""
+
+    none = 0
+
+    read = 1
+
+    read_write = 2
+
+class SpanUse:
+    """Pages and bytes in one place."""
+
+    @property
+    def place(self) -> Place: ...
+
+    @property
+    def page_count(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+class SpanStatistics:
+    """What a span has where, and what was moved."""
+
+    @property
+    def places(self) -> list[SpanUse]:
+        """In the order in which they first appear."""
+
+    @property
+    def pages_moved(self) -> int: ...
+
+    @property
+    def bytes_moved(self) -> int: ...
+
+    @property
+    def spare_pages(self) -> int:
+        """Kept from moves, for the next ones."""
+
+class SharedPages:
+    """
+    Device pages of a span as file descriptors, for another process. The descriptors are the caller's to close.
+    """
+
+    def __init__(self, bytes: int, device: Device | str, descriptors: Sequence[int]) -> None: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def descriptors(self) -> list[int]:
+        """One a page."""
+
+PAGE_BYTES: int = ...
+
+class Span:
+    """
+    One range of addresses whose 2 MiB pages lie on devices and on the host as a Placement says, and may be moved while it lives.
+    """
+
+    def __init__(self, device: Device | str, bytes: int, placement: Placement, *, accessed_by: Sequence[Device | str] = ..., numa_node: int | None = ..., shareable: bool = ...) -> None:
+        """
+        Contents are undefined. Raises UsageError for what cannot be, DeviceError where there is no virtual memory management or not memory enough.
+        """
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def address(self) -> int:
+        """Of the first byte; 0 once released."""
+
+    @property
+    def bytes(self) -> int:
+        """As asked for."""
+
+    @property
+    def page_count(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def places(self) -> list[Place]:
+        """Of each page."""
+
+    def statistics(self) -> SpanStatistics: ...
+
+    def __repr__(self) -> str: ...
+
+    def right(self, device: Device | str, page: int) -> Right: ...
+
+    def host_right(self, page: int) -> Right: ...
+
+    @property
+    def host_readable(self) -> bool:
+        """Whether the host may read every page."""
+
+    def allow(self, device: Device | str, right: Right, pages: range | None = None) -> None:
+        """
+        Sets what a device may do with pages. Work in flight on them must be done.
+        """
+
+    def allow_host(self, right: Right, pages: range | None = None) -> None:
+        """The same for the host, which on CUDA reaches host pages only."""
+
+    @overload
+    def move(self, to: Placement) -> None:
+        """
+        Moves every page that lies elsewhere than the placement says, and waits for it. Work in flight on the span must be done. After a failure every page is whole, in its old place or its new one.
+        """
+
+    @overload
+    def move(self, to: Place | Device | str, pages: range | None = None) -> None:
+        """Moves pages to one place."""
+
+    def trim(self) -> None:
+        """Gives back the pages kept from moves."""
+
+    def release(self) -> None:
+        """
+        Gives everything back now. Raises UsageError while arrays look at the span.
+        """
+
+    def share(self) -> SharedPages:
+        """
+        The pages for another process, which needs the descriptors (socket.send_fds). Raises UsageError when the span was not made shareable, or has pages on the host or on two devices.
+        """
+
+    @staticmethod
+    def from_shared(pages: SharedPages) -> Span:
+        """
+        Maps what share() gave in another process. The descriptors may be closed afterwards.
+        """
+
+    def numpy(self) -> NDArray[numpy.uint8]:
+        """
+        The bytes as an array, not copied, read-only where the host may only read. Raises UsageError when the host may not read a page, which on CUDA is so for pages on a device.
+        """
+
+    def array(self, dtype: Any, shape: int | Sequence[int] | None = None, offset: int = 0) -> NDArray[Any]:
+        """
+        The same as items of a type, from byte `offset`; as many as there are where `shape` is None.
+        """
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """
+        The bytes for torch.from_dlpack() and its like, not copied. Raises UsageError when the device may not read a page.
+        """
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """For CuPy, Numba and PyTorch; on CUDA devices alone."""
+
+    @staticmethod
+    def advised(device: Device | str, profile: AccessProfile, rates: MemoryRates | None = ...) -> Span:
+        """
+        A span of profile.bytes placed as advise() says: all on the host for zero-copy, what fits on the device for managed memory.
+        """
+
+class OversubscriptionCell:
+    """One thing that `oversubscribe` measures."""
+
+    @property
+    def pattern(self) -> str: ...
+
+    @property
+    def rows(self) -> str:
+        """Of zipf-rows alone."""
+
+    @property
+    def operation(self) -> str: ...
+
+    @property
+    def strategy(self) -> str: ...
+
+    @property
+    def factor(self) -> float:
+        """Bytes of data over bytes of the budget."""
+
+    @property
+    def page_bytes(self) -> int:
+        """Of random-warp, the page that is drawn; of prefetched, what is split."""
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+
+    @property
+    def synchronised(self) -> bool:
+        """Threads of a block meet after every turn of the loop."""
+
+    def __repr__(self) -> str: ...
+
+class AccessRoofs:
+    """
+    Bytes per second at which a kernel goes through memory in order, with one operation.
+    """
+
+    @property
+    def operation(self) -> str: ...
+
+    @property
+    def on_device(self) -> float:
+        """Memory of the device."""
+
+    @property
+    def over_link(self) -> float:
+        """Mapped host memory."""
+
+class OversubscriptionResult:
+    """What a cell did."""
+
+    @property
+    def cell(self) -> OversubscriptionCell: ...
+
+    @property
+    def data_bytes(self) -> int: ...
+
+    @property
+    def touched_bytes(self) -> int:
+        """By one run, a byte as often as it is touched."""
+
+    @property
+    def device_bytes(self) -> int:
+        """Of these, such as lie on the device."""
+
+    @property
+    def host_bytes(self) -> int:
+        """
+        Of these, such as lie on the host. Of on-demand all cross the link and lie on both.
+        """
+
+    @property
+    def blocks(self) -> int:
+        """Of the launch."""
+
+    @property
+    def times(self) -> list[float]:
+        """
+        Seconds of each timed run, on the device's clock; none when it was not run.
+        """
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Touched, at the median time."""
+
+    @property
+    def roof(self) -> float:
+        """
+        Bytes touched over max(device bytes / memory bandwidth, host bytes / link bandwidth). Caches may beat it where rows are touched again and again.
+        """
+
+    @property
+    def verified(self) -> bool: ...
+
+    @property
+    def note(self) -> str:
+        """Why it was not run."""
+
+class OversubscriptionReport:
+    """Every cell, and the roofs of the same run."""
+
+    @property
+    def budget_bytes(self) -> int: ...
+
+    @property
+    def roofs(self) -> list[AccessRoofs]:
+        """One an operation."""
+
+    @property
+    def copy_to_device(self) -> float:
+        """
+        Bytes per second of the copy engine, which migrates pages; 0 where not needed.
+        """
+
+    @property
+    def cells(self) -> list[OversubscriptionResult]: ...
+
+    @property
+    def interrupted(self) -> bool:
+        """Ctrl-C ended it early."""
+
+class OversubscriptionProgress:
+    """What is being measured."""
+
+    @property
+    def done(self) -> int:
+        """Cells."""
+
+    @property
+    def of(self) -> int:
+        """0 while roofs are measured."""
+
+    @property
+    def cell(self) -> OversubscriptionCell: ...
+
+def access_patterns() -> list[str]:
+    """The names of access patterns."""
+
+def access_operations() -> list[str]:
+    """The names of what is done with data."""
+
+def access_strategies() -> list[str]:
+    """The names of the ways to keep data larger than a device."""
+
+def oversubscribe(device: Device | str = ..., *, patterns: Sequence[str] | None = ..., rows: Sequence[str] | None = ..., operations: Sequence[str] | None = ..., strategies: Sequence[str] | None = ..., factors: Sequence[float] | None = ..., page_bytes: Sequence[int] | None = ..., threads: Sequence[int] = ..., synchronised: Sequence[bool] = ..., budget_bytes: int = ..., blocks_per_multiprocessor: int = ..., runs: int = ..., progress: Callable[[OversubscriptionProgress], None] | None = ...) -> OversubscriptionReport:
+    """
+    Bandwidth of every access pattern, operation, strategy and factor, verified, beside its roof. Data is `factor` times `budget_bytes` (0: oversubscription_budget()), which stands in for the device's memory. What is not given is all of it, but operations (read) and page sizes (2 MiB). A cell that cannot be run has a `note` that says why. `progress` is called from another thread. Ctrl-C ends it with the cells so far. Raises UsageError naming the option that is out of range.
+    """
+
+def oversubscription_budget(device: Device | str = ...) -> int:
+    """
+    An eighth of the device's free memory in whole pages, but no more than a thirty-second of the host's.
+    """
+
+class OperationRates:
+    """Bytes of data gone through per second, each counted once."""
+
+    def __init__(self, read: float = ..., write: float = ..., read_modify_write: float = ...) -> None: ...
+
+    @property
+    def read(self) -> float: ...
+
+    @read.setter
+    def read(self, arg: float, /) -> None: ...
+
+    @property
+    def write(self) -> float: ...
+
+    @write.setter
+    def write(self, arg: float, /) -> None: ...
+
+    @property
+    def read_modify_write(self) -> float: ...
+
+    @read_modify_write.setter
+    def read_modify_write(self, arg: float, /) -> None: ...
+
+class FaultRates:
+    """What page faults bring to the device per second, by pattern."""
+
+    def __init__(self, grid_stride: float = ..., block_stride: float = ..., random: float = ...) -> None: ...
+
+    @property
+    def grid_stride(self) -> float: ...
+
+    @grid_stride.setter
+    def grid_stride(self, arg: float, /) -> None: ...
+
+    @property
+    def block_stride(self) -> float: ...
+
+    @block_stride.setter
+    def block_stride(self, arg: float, /) -> None: ...
+
+    @property
+    def random(self) -> float: ...
+
+    @random.setter
+    def random(self, arg: float, /) -> None: ...
+
+class MemoryRates:
+    """
+    What the memory of a device and of its host can do for a kernel; bytes per second and seconds.
+    """
+
+    @overload
+    def __init__(self) -> None: ...
+
+    @overload
+    def __init__(self, other: MemoryRates) -> None: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @name.setter
+    def name(self, arg: str, /) -> None: ...
+
+    @property
+    def device(self) -> OperationRates:
+        """A kernel that goes through device memory in order."""
+
+    @device.setter
+    def device(self, arg: OperationRates, /) -> None: ...
+
+    @property
+    def device_random(self) -> OperationRates:
+        """One that takes 128 bytes at random places, a warp each."""
+
+    @device_random.setter
+    def device_random(self, arg: OperationRates, /) -> None: ...
+
+    @property
+    def link(self) -> OperationRates:
+        """In order through pinned host memory."""
+
+    @link.setter
+    def link(self, arg: OperationRates, /) -> None: ...
+
+    @property
+    def link_random(self) -> OperationRates:
+        """At random in pinned host memory."""
+
+    @link_random.setter
+    def link_random(self, arg: OperationRates, /) -> None: ...
+
+    @property
+    def link_reach_bytes(self) -> float:
+        """Of host memory that address translation holds."""
+
+    @link_reach_bytes.setter
+    def link_reach_bytes(self, arg: float, /) -> None: ...
+
+    @property
+    def link_beyond_reach(self) -> float:
+        """Share of the rate beyond that."""
+
+    @link_beyond_reach.setter
+    def link_beyond_reach(self, arg: float, /) -> None: ...
+
+    @property
+    def faults(self) -> FaultRates:
+        """Managed memory, first touch."""
+
+    @faults.setter
+    def faults(self, arg: FaultRates, /) -> None: ...
+
+    @property
+    def prefetch(self) -> float:
+        """The copy engine, pinned host memory to the device."""
+
+    @prefetch.setter
+    def prefetch(self, arg: float, /) -> None: ...
+
+    @property
+    def host_copy(self) -> float:
+        """One host thread filling host memory from host memory."""
+
+    @host_copy.setter
+    def host_copy(self, arg: float, /) -> None: ...
+
+    @property
+    def device_page(self) -> float:
+        """Seconds to take and map a page of 2 MiB on the device."""
+
+    @device_page.setter
+    def device_page(self, arg: float, /) -> None: ...
+
+    @property
+    def host_page(self) -> float:
+        """The same for a host page."""
+
+    @host_page.setter
+    def host_page(self, arg: float, /) -> None: ...
+
+    @property
+    def page_move(self) -> float:
+        """Seconds to move a page between device and host."""
+
+    @page_move.setter
+    def page_move(self, arg: float, /) -> None: ...
+
+    @property
+    def device_latency(self) -> float: ...
+
+    @device_latency.setter
+    def device_latency(self, arg: float, /) -> None: ...
+
+    @property
+    def link_latency(self) -> float: ...
+
+    @link_latency.setter
+    def link_latency(self, arg: float, /) -> None: ...
+
+    @property
+    def in_flight_bytes(self) -> float:
+        """Of random accesses that a full device has on their way."""
+
+    @in_flight_bytes.setter
+    def in_flight_bytes(self, arg: float, /) -> None: ...
+
+    @property
+    def cache_bytes(self) -> float: ...
+
+    @cache_bytes.setter
+    def cache_bytes(self, arg: float, /) -> None: ...
+
+    @property
+    def cache(self) -> float:
+        """Bytes per second out of the cache."""
+
+    @cache.setter
+    def cache(self, arg: float, /) -> None: ...
+
+    @property
+    def one_memory(self) -> bool:
+        """The device's memory is the host's."""
+
+    @one_memory.setter
+    def one_memory(self, arg: bool, /) -> None: ...
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of the device; free ones, where it is here."""
+
+    @memory_bytes.setter
+    def memory_bytes(self, arg: int, /) -> None: ...
+
+    @property
+    def managed(self) -> bool:
+        """Managed memory with concurrent access."""
+
+    @managed.setter
+    def managed(self, arg: bool, /) -> None: ...
+
+    @property
+    def managed_bytes(self) -> int | None:
+        """Most managed memory that may be taken; None when not known."""
+
+    @managed_bytes.setter
+    def managed_bytes(self, arg: int | None, /) -> None: ...
+
+    def __repr__(self) -> str: ...
+
+def known_memory_rates() -> list[MemoryRates]:
+    """The rates of known machines, by name."""
+
+def find_memory_rates(name: str) -> MemoryRates:
+    """
+    The rates of a machine of the table, such as "H100". Raises UsageError that lists them.
+    """
+
+def memory_rates_of(device: Device | str) -> MemoryRates:
+    """
+    Rates of a device that is here without measuring: those of the table for such a device.
+    """
+
+def measure_memory_rates(device: Device | str = ...) -> MemoryRates:
+    """Measures them, in some tenths of a second."""
+
+class AccessProfile:
+    """
+    What a kernel does with its data, as far as it decides where the data should lie.
+    """
+
+    def __init__(self, bytes: int, budget_bytes: int, pattern: str = ..., operation: str = ..., *, reuse: float = ..., exponent: float = ..., row_bytes: int = ..., order: str = ..., hot_sweeps: float = ..., heat: Sequence[int] = ..., pinned_already: bool = ...) -> None:
+        """
+        `bytes` of data and `budget_bytes` of device memory for it; how many times the data is gone through (`reuse`, infinity leaves preparation out); zipf-rows: `exponent`, `row_bytes`, `order` (ordered or scattered); `heat`: counted accesses to each page of 2 MiB.
+        """
+
+    @property
+    def pattern(self) -> str: ...
+
+    @property
+    def operation(self) -> str: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def budget_bytes(self) -> int: ...
+
+    @property
+    def reuse(self) -> float: ...
+
+    @property
+    def exponent(self) -> float: ...
+
+    @property
+    def row_bytes(self) -> int: ...
+
+    @property
+    def order(self) -> str: ...
+
+    @property
+    def hot_sweeps(self) -> float: ...
+
+    @property
+    def heat(self) -> list[int]: ...
+
+    @property
+    def pinned_already(self) -> bool: ...
+
+    @property
+    def factor(self) -> float:
+        """bytes / budget_bytes."""
+
+    @property
+    def page_count(self) -> int: ...
+
+class AdviceConstants:
+    """What the model assumes beside the rates; see bench/advice_grid.py."""
+
+    @overload
+    def __init__(self) -> None: ...
+
+    @overload
+    def __init__(self, other: AdviceConstants) -> None: ...
+
+    @property
+    def dealt_overlap(self) -> float: ...
+
+    @dealt_overlap.setter
+    def dealt_overlap(self, arg: float, /) -> None: ...
+
+    @property
+    def front_overlap(self) -> float: ...
+
+    @front_overlap.setter
+    def front_overlap(self, arg: float, /) -> None: ...
+
+    @property
+    def span_link(self) -> float: ...
+
+    @span_link.setter
+    def span_link(self, arg: float, /) -> None: ...
+
+    @property
+    def managed_link(self) -> float: ...
+
+    @managed_link.setter
+    def managed_link(self, arg: float, /) -> None: ...
+
+    @property
+    def managed_device(self) -> float: ...
+
+    @managed_device.setter
+    def managed_device(self, arg: float, /) -> None: ...
+
+    @property
+    def eviction(self) -> float: ...
+
+    @eviction.setter
+    def eviction(self, arg: float, /) -> None: ...
+
+    @property
+    def fault_bytes(self) -> float: ...
+
+    @fault_bytes.setter
+    def fault_bytes(self, arg: float, /) -> None: ...
+
+    @property
+    def device_cache_hits(self) -> float: ...
+
+    @device_cache_hits.setter
+    def device_cache_hits(self, arg: float, /) -> None: ...
+
+    @property
+    def host_cache_hits(self) -> float: ...
+
+    @host_cache_hits.setter
+    def host_cache_hits(self, arg: float, /) -> None: ...
+
+    @property
+    def simpler(self) -> float: ...
+
+    @simpler.setter
+    def simpler(self, arg: float, /) -> None: ...
+
+class StrategyForecast:
+    """What one strategy is predicted to do."""
+
+    @property
+    def strategy(self) -> str: ...
+
+    @property
+    def refused(self) -> str:
+        """Why it cannot be used here; empty when it can."""
+
+    @property
+    def pass_seconds(self) -> float:
+        """Once through the data."""
+
+    @property
+    def prepare_seconds(self) -> float:
+        """Before the first pass."""
+
+    @property
+    def host_share(self) -> float:
+        """Of the bytes touched, those that cross the link."""
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Touched, over all passes, preparation included."""
+
+    @property
+    def roof_per_second(self) -> float:
+        """What memory and link would allow, in order."""
+
+    def __repr__(self) -> str: ...
+
+class Advice:
+    """What to do with data, and why."""
+
+    @property
+    def strategy(self) -> str:
+        """The choice."""
+
+    @property
+    def forecasts(self) -> list[StrategyForecast]:
+        """Of every strategy: the choice, then the best first, refused ones last."""
+
+    @property
+    def because(self) -> str:
+        """In words."""
+
+    @property
+    def placement(self) -> Placement:
+        """For a Span; where the strategy is none, the nearest to it."""
+
+    @property
+    def cpp(self) -> str:
+        """C++ to paste."""
+
+    @property
+    def python(self) -> str:
+        """Python to paste."""
+
+def advise(profile: AccessProfile, rates: MemoryRates | None = ..., device: Device | str = ..., constants: AdviceConstants = ...) -> Advice:
+    """
+    Chooses strategy and placement for data that is used as `profile` says. Without `rates`, those of the table for the device; measure_memory_rates() gives better ones.
+    """

@@ -18,6 +18,7 @@ class Errc(StrEnum):
     cancelled = "cancelled"
     deadline_exceeded = "deadline exceeded"
     stopped = "stopped"
+    hung = "hung operator"
 
     @classmethod
     def of_status(cls, status: int) -> "Errc | None":

@@ -1,4 +1,4 @@
-"""The one form of every measured figure: written by `--save`, and made into a page by `headrace results render`."""
+"""The one form of every measured figure: written by `--save`, and made into pages by `headrace results`."""
 
 import json
 import os
@@ -14,13 +14,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from headrace._core import Device, LadderResult, Roofs, RungResult
-from headrace.errors import DataError, UsageError
+from headrace._core import Device, LadderResult, LoadResult, Plan, Roofs, RungResult
+from headrace.errors import UsageError
+from headrace.profiles import Json, load_as_dict, roof_of
 
-Json = dict[str, Any]
-
-_NAMED_RUNGS_FROM = 12
-_MICRO = 1e6
+NAMED_RUNGS_FROM = 12  # those before are the seed document's
+_LINE = 110
 _FIRST_BOUND = 0.5e-3
 _TIGHT_BOUND = 0.1e-3
 
@@ -96,36 +95,43 @@ def row(identity: str, values: Sequence[float], unit: str, roof: tuple[float, st
     return figure | {"spread": [min(values), max(values)], "samples": len(values), "conditions": conditions}
 
 
-def roofs_as_dict(roofs: Roofs) -> Json:
-    """Roofs in queries per second, for JSON."""
-    names = ("link_in", "link_out", "compute", "generator", "generators", "lowest", "lowest_name")
-    return {name: getattr(roofs, name) for name in names}
-
-
 def rung_name(rung: RungResult) -> str:
     """How ids name a rung: rung01 to rung11 for those of the seed document, those after by their own id."""
     number = rung.rung.number
-    return f"rung{number:02d}" if number < _NAMED_RUNGS_FROM else rung.rung.id
+    return f"rung{number:02d}" if number < NAMED_RUNGS_FROM else rung.rung.id
 
 
-def _conditions(result: RungResult, shared: Json) -> Json:
-    load = result.load
-    assert load is not None
-    plan = result.plan
+def conditions(plan: Plan, load: LoadResult, generators: int, shared: Json) -> Json:
+    """Under what a figure was measured, in the form of every row."""
+    figures = load_as_dict(load)
+    latency = figures["latency_us"]
+    choices = {"threads": plan.threads, "streams_per_thread": plan.streams_per_thread}
+    if plan.schedule == "dispatched":  # clients are all the threads there are
+        choices = {"workers": plan.workers} if plan.workers else {}
+    if plan.batch_max > 1:
+        choices["batch_max"] = plan.batch_max
     return {
-        "rung": result.rung.id,
         "schedule": plan.schedule,
-        "threads": plan.threads,
-        "streams_per_thread": plan.streams_per_thread,
+        **choices,
         "slots": plan.slots,
-        "mean_us": load.latency.mean * _MICRO,
-        "p50_us": load.latency.p50 * _MICRO,
-        "p99_us": load.latency.p99 * _MICRO,
-        "generator_late_p99_us": load.lateness_p99 * _MICRO,
+        "mean_us": latency["mean"],
+        "p50_us": latency["p50"],
+        "p99_us": latency["p99"],
+        "generator_late_p99_us": figures["lateness_us"]["p99"],
         "incoming": load.incoming_per_second,
         **shared,
-        "verified": load.wrong == 0 and load.failed == 0,
+        "generators": generators,
+        "verified": load.wrong == 0 and load.failed == 0 and load.answered > 0,
     }
+
+
+def describe(about: Json) -> str:
+    """Conditions in words, for a table's cell."""
+    return ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in about.items()
+        if name != "verified"
+    )
 
 
 def _best_ids(operator: str, device: Device, bound: float) -> list[str]:
@@ -138,50 +144,67 @@ def _best_ids(operator: str, device: Device, bound: float) -> list[str]:
     return ids
 
 
-def ladder_rows(climbs: list[LadderResult], operator: str, device: Device, bound: float, shared: Json) -> list[Json]:
-    """The rows of repeated climbs: one a rung, the best rung's under the ids that ask for it, and the generator's."""
-    roof = (median(climb.roofs.lowest for climb in climbs), climbs[-1].roofs.lowest_name)
-    by_rung: dict[int, list[RungResult]] = {}
+def _rung_row(prefix: str, found: list[tuple[RungResult, Roofs]], shared: Json) -> Json:
+    values = [result.load.measured_per_second for result, _ in found if result.load is not None]
+    middle = median(values)
+    typical, roofs = min(found, key=lambda pair: abs(pair[0].load.measured_per_second - middle))  # type: ignore[union-attr]
+    assert typical.load is not None
+    about = {"rung": typical.rung.id} | conditions(typical.plan, typical.load, typical.generators, shared)
+    return row(f"{prefix}.{rung_name(typical)}.qps", values, "queries/s", roof_of(roofs, typical.generators), about)
+
+
+def ladder_rows(
+    climbs: Sequence[LadderResult], operator: str, device: Device, bound: float, shared: Json, *, single: bool = False
+) -> list[Json]:
+    """The rows of repeated climbs: one a rung; the best rung's under the ids that ask for it; the generator's.
+
+    `single` climbs are those of one engine thread: theirs are called `ladder.<operator>.single.<rung>.qps`.
+    """
+    by_rung: dict[int, list[tuple[RungResult, Roofs]]] = {}
     for climb in climbs:
         for result in climb.rungs:
             if result.load is not None:
-                by_rung.setdefault(result.rung.number, []).append(result)
-    rows = []
-    best: Json | None = None
-    for results in by_rung.values():
-        values = [result.load.measured_per_second for result in results if result.load is not None]
-        typical = min(results, key=lambda result: abs(result.load.measured_per_second - median(values)))  # type: ignore[union-attr]
-        name = f"ladder.{operator}.{rung_name(typical)}.qps"
-        rows.append(row(name, values, "queries/s", roof, _conditions(typical, shared)))
-        if best is None or rows[-1]["value"] > best["value"]:
-            best = rows[-1]
-    if best is not None:
+                by_rung.setdefault(result.rung.number, []).append((result, climb.roofs))
+    prefix = f"ladder.{operator}.single" if single else f"ladder.{operator}"
+    rows = [_rung_row(prefix, found, shared) for _, found in sorted(by_rung.items())]
+    if single:
+        return rows
+    if rows:
+        best = max(rows, key=lambda figure: figure["value"])
         rows += [best | {"id": identity} for identity in _best_ids(operator, device, bound)]
     ceiling = [climb.roofs.generator for climb in climbs]
-    identity = "first.generator.per_thread" if device.kind.name == "cpu" else "ladder.generator.qps"
+    on_cpu = device.kind.name == "cpu" and operator == "light"
+    identity = "first.generator.per_thread" if on_cpu else f"ladder.{operator}.generator.per_thread"
     rows.append(
         row(identity, ceiling, "arrivals/s", None, {"against": "an engine that does nothing", "verified": True})
     )
     return rows
 
 
-def profile(climb: LadderResult) -> list[Json]:
-    """Where each rung's time goes: the mean microseconds of its stages, and what more threads bring."""
-    stages = ("queue", "host", "copy_in", "kernel", "copy_out", "notify")
-    return [
-        {
-            "rung": f"{result.rung.number} {result.rung.id}",
-            "stages_us": {stage: getattr(result.stages, stage) * _MICRO for stage in stages},
-            "capacity": {str(capacity.threads): capacity.per_second for capacity in result.capacities},
-            "note": result.note,
-        }
-        for result in climb.rungs
-    ]
+def dumps(content: Json) -> str:
+    """A results file's text: indented, but lists of numbers and short objects on one line each."""
+    return _text(content, 0) + "\n"
+
+
+def _text(value: Any, depth: int) -> str:  # noqa: ANN401
+    flat = json.dumps(value)
+    if not isinstance(value, dict | list) or not value or (len(flat) <= _LINE and _is_flat(value)):
+        return flat
+    inner, outer = "  " * (depth + 1), "  " * depth
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {_text(part, depth + 1)}" for key, part in value.items()]
+        return "{\n" + ",\n".join(inner + part for part in parts) + f"\n{outer}}}"
+    return "[\n" + ",\n".join(inner + _text(part, depth + 1) for part in value) + f"\n{outer}]"
+
+
+def _is_flat(value: Json | list[Any]) -> bool:
+    parts = value.values() if isinstance(value, dict) else value
+    return not any(isinstance(part, dict | list) for part in parts)
 
 
 def save(path: Path, content: Json) -> None:
     """Writes a results file whole or not at all."""
-    write_whole(path, json.dumps(content, indent=2) + "\n")
+    write_whole(path, dumps(content))
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -210,91 +233,3 @@ def topic_of(path: Path, device: Device) -> str:
     if not topic or rest != f"{name}.json":
         raise UsageError(f"results of this machine go to <topic>.{name}.json, not {path.name}")
     return topic
-
-
-def _number(value: float) -> str:
-    thousand = 1000
-    return f"{value:,.0f}" if abs(value) >= thousand else f"{value:.3g}"
-
-
-def _line(figure: Json) -> str:
-    roof = figure.get("roof")
-    least, most = figure["spread"]
-    conditions = ", ".join(
-        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in figure["conditions"].items()
-        if name != "verified"
-    )
-    cells = [
-        f"`{figure['id']}`",
-        f"{_number(figure['value'])} {figure['unit']}",
-        f"{_number(roof)} ({figure['roof_is']})" if roof else "-",
-        f"{figure['value'] / roof:.1%}" if roof else "-",
-        f"{_number(least)} to {_number(most)}, {figure['samples']}",
-        conditions,
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
-def _profile_lines(entries: list[Json]) -> list[str]:
-    """The profile as a table: stages of the queries sampled at the best rate, and capacity by thread count."""
-    counts = sorted({count for entry in entries for count in entry["capacity"]}, key=int)
-    stages = ["queue", "host", "copy_in", "kernel", "copy_out", "notify"]
-    headings = ["rung", *(f"{stage.replace('_', ' ')}, us" for stage in stages)]
-    headings += [f"{count} thread{'' if count == '1' else 's'}" for count in counts]
-    lines = [
-        "",
-        "Mean time in each stage at the best rate, and queries/s of so many threads when nothing bounds latency:",
-        "",
-        f"| {' | '.join(headings)} |",
-        f"|{'---|' * len(headings)}",
-    ]
-    for entry in entries:
-        if not entry["capacity"]:
-            continue
-        times = [f"{entry['stages_us'][stage]:.1f}" for stage in stages]
-        rates = [_number(entry["capacity"][count]) if count in entry["capacity"] else "" for count in counts]
-        lines.append(f"| {' | '.join([entry['rung'], *times, *rates])} |")
-    notes = [f"- rung {entry['rung']}: {entry['note']}" for entry in entries if entry["note"]]
-    return [*lines, *([""] if notes else []), *notes]
-
-
-def _section(path: Path, content: Json) -> str:
-    where = content["machine"]
-    driver = f", driver {where['driver']}, CUDA {where['cuda']}" if where["driver"] else ""
-    lines = [
-        f"## {content['topic']} on {where['name']}",
-        "",
-        f"{where['device']}{driver}; {where['cpu']}, {where['cores']} cores, Linux {where['kernel']}. "
-        f"{content['date']}, commit {content['commit']}: `{content['command']}` ([{path.name}]({path.name}))",
-        "",
-        "| id | achieved | roof | share | spread, samples | conditions |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [_line(figure) for figure in content["rows"] if figure["conditions"].get("verified") is not False]
-    if content.get("profile"):
-        lines += _profile_lines(content["profile"])
-    return "\n".join(lines)
-
-
-def render(folder: Path) -> str:
-    """The page that shows every results file of a folder.
-
-    Raises:
-        DataError: naming the file that is not of the form, and what it lacks.
-    """
-    head = (
-        "# Results\n\nEvery figure beside its roof, the limit that the hardware sets for that work, measured in the "
-        "same run. Made from the JSON files beside it by `headrace results render`; do not edit."
-    )
-    sections = [head]
-    for path in sorted(folder.glob("*.json")):
-        try:
-            sections.append(_section(path, json.loads(path.read_text(encoding="utf-8"))))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: not JSON: {error}") from None
-        except KeyError as error:
-            raise DataError(f"{path}: not a results file: it lacks {error}") from None
-        except (TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"{path}: not a results file: {error}") from None
-    return "\n\n".join(sections) + "\n"

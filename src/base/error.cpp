@@ -20,6 +20,7 @@ std::string_view to_string(Errc code) noexcept {
     case Errc::cancelled: return "cancelled";
     case Errc::deadline_exceeded: return "deadline exceeded";
     case Errc::stopped: return "stopped";
+    case Errc::hung: return "hung operator";
   }
   return "unknown error";
 }
@@ -45,7 +46,8 @@ void throw_error(std::string_view doing, Error error) {
     case Errc::no_permission: throw SystemError(error.code, message, error.native);
     case Errc::not_supported:
     case Errc::out_of_memory:
-    case Errc::device_fault: throw DeviceError(error.code, message, error.native);
+    case Errc::device_fault:
+    case Errc::hung: throw DeviceError(error.code, message, error.native);
     default: throw Exception(error.code, message, error.native);
   }
 }

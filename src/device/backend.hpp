@@ -1,12 +1,19 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
+#include "device/known_range.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
+#include "headrace/device/copy_route.hpp"
 #include "headrace/device/device.hpp"
+#include "headrace/device/graph.hpp"
+#include "headrace/device/health.hpp"
 #include "headrace/device/kernel.hpp"
+#include "headrace/device/occupancy.hpp"
+#include "headrace/device/peer.hpp"
 #include "headrace/device/stream.hpp"
 
 /// What a kind of device implements. The public classes are thin views of these; their comments give the contracts.
@@ -20,13 +27,22 @@ class EventBackend {
   [[nodiscard]] virtual Result<Duration> since(EventBackend& earlier) noexcept = 0;
 };
 
+/// Where copy_many() hands back copies from pageable memory, which the caller would rather stage itself.
+struct PageableSink {
+  void* self = nullptr;
+  Status (*take)(void* self, const Copy& copy) noexcept = nullptr;  ///< Null: they are copied as the driver does it.
+};
+
 class StreamBackend {
  public:
   virtual ~StreamBackend() = default;
   [[nodiscard]] virtual DeviceBackend& device() noexcept = 0;
   [[nodiscard]] virtual Status copy(void* to, const void* from, std::size_t bytes) noexcept = 0;
-  [[nodiscard]] virtual Status copy_many(std::span<const Copy> copies) noexcept = 0;
+  /// The sink is given copies by the automatic route only.
+  [[nodiscard]] virtual Status copy_many(std::span<const Copy> copies, CopyRoute route, PageableSink sink) noexcept = 0;
   [[nodiscard]] virtual Status fill(void* to, unsigned char value, std::size_t bytes) noexcept = 0;
+  /// Moves managed memory; `to` is null for the host, else of this kind of device.
+  [[nodiscard]] virtual Status prefetch(void* data, std::size_t bytes, const DeviceBackend* to) noexcept = 0;
   [[nodiscard]] virtual Status launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept = 0;
   [[nodiscard]] virtual Status launch_resident(const Kernel& kernel, LaunchShape shape,
                                                void* const* arguments) noexcept = 0;
@@ -37,6 +53,31 @@ class StreamBackend {
   [[nodiscard]] virtual Status wait() noexcept = 0;
 };
 
+class GraphBackend {
+ public:
+  virtual ~GraphBackend() = default;
+  /// `node` exists and `to` could run on some device.
+  [[nodiscard]] virtual Status update(std::size_t node, const GraphNode& to) noexcept = 0;
+  [[nodiscard]] virtual Status launch(StreamBackend& stream) noexcept = 0;
+};
+
+/// The host's side of the barriers of a BarrierMailbox; the kernel's is Group::arrive() and passed().
+struct BarrierFunctions {
+  std::size_t cell_stride;  ///< So many bytes apart, that cells do not slow each other.
+  void (*construct)(BarrierCell& cell) noexcept;
+  std::uint64_t (*arrive)(BarrierCell& cell) noexcept;
+  bool (*passed)(BarrierCell& cell, std::uint64_t token) noexcept;
+};
+
+/// What is said of managed memory.
+enum class ManagedAdvice : std::uint8_t {
+  none,    ///< Takes back what was said.
+  stay,    ///< It is to stay at a place.
+  mapped,  ///< It is to stay mapped for the device.
+};
+
+class PageMemory;
+
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
@@ -45,13 +86,46 @@ class DeviceBackend {
   [[nodiscard]] virtual const DeviceProperties& properties() const noexcept = 0;
   [[nodiscard]] virtual MemoryInfo memory() const = 0;
   [[nodiscard]] virtual std::uint32_t resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const = 0;
+  [[nodiscard]] virtual KernelResources kernel_resources(const Kernel& kernel) const = 0;
 
   /// `stream` is null unless kind is stream_ordered. `bytes` > 0.
   [[nodiscard]] virtual Result<void*> allocate(MemoryKind kind, std::size_t bytes, StreamBackend* stream) noexcept = 0;
+  /// Never waits for a resident kernel: where freeing would, the memory is kept until none is left.
   virtual void deallocate(MemoryKind kind, void* data, std::size_t bytes, StreamBackend* stream) noexcept = 0;
+
+  /// `data` lies in memory of kind managed. `place`, of ManagedAdvice::stay alone, is null for the host, else of this
+  /// kind of device.
+  [[nodiscard]] virtual Status advise(ManagedAdvice advice, void* data, std::size_t bytes,
+                                      const DeviceBackend* place) noexcept = 0;
 
   [[nodiscard]] virtual Result<std::unique_ptr<StreamBackend>> create_stream(StreamOptions options) noexcept = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<EventBackend>> create_event(EventTiming timing) noexcept = 0;
+  /// Each of `nodes`, of which there is one at least, could run on some device.
+  [[nodiscard]] virtual Result<std::unique_ptr<GraphBackend>> create_graph(
+      std::span<const GraphNode> nodes) noexcept = 0;
+
+  /// What the device knows of the memory at `data`.
+  [[nodiscard]] virtual KnownRange look_up(const void* data) const noexcept = 0;
+  /// False while a resident kernel may fill the device: then a kernel that must start soon cannot be relied on, and
+  /// taking memory may wait for ever.
+  [[nodiscard]] virtual bool kernel_can_start() const noexcept = 0;
+
+  /// Null where host and device cannot use managed memory at the same time.
+  [[nodiscard]] virtual const BarrierFunctions* barrier_functions() const noexcept = 0;
+
+  [[nodiscard]] virtual Status register_host(void* data, std::size_t bytes) noexcept = 0;
+  virtual void unregister_host(void* data) noexcept = 0;
+
+  /// `peer` is of the same kind, in these three.
+  [[nodiscard]] virtual PeerConnection connection(const DeviceBackend& peer) const noexcept = 0;
+  [[nodiscard]] virtual Status enable_peer(DeviceBackend& peer) noexcept = 0;
+  virtual void disable_peer(DeviceBackend& peer) noexcept = 0;
+
+  [[nodiscard]] virtual DeviceHealth health() const = 0;
+  [[nodiscard]] virtual LinkCounters link_counters() const = 0;
+
+  /// What spans of this device are made of.
+  [[nodiscard]] virtual PageMemory& page_memory() noexcept = 0;
 };
 
 }  // namespace headrace::detail

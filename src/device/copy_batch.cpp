@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "device/backend.hpp"
+#include "device/staged_copier.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace {
@@ -13,6 +15,8 @@ namespace {
 constexpr std::size_t kHalves = 2;
 /// Room for this many copies from the start; longer lists grow once.
 constexpr std::size_t kFirstCapacity = 4096;
+/// The first submission after a pause: 75 us of the link's time, in which the next can be gathered.
+constexpr std::size_t kFirstBytes = 4 * kMiB;
 
 CopyBatchOptions checked(const CopyBatchOptions& options) {
   if (options.flush_bytes == 0) throw UsageError("copy batch: flush_bytes must be above 0");
@@ -20,9 +24,45 @@ CopyBatchOptions checked(const CopyBatchOptions& options) {
   return options;
 }
 
-bool continues(const Copy& last, const void* to, const void* from) noexcept {
-  return static_cast<const std::byte*>(last.to) + last.bytes == to &&
-         static_cast<const std::byte*>(last.from) + last.bytes == from;
+/// Puts the copy at the end of `list`, or into its last one where it continues that on both sides, at either end.
+/// Whether it went into the last one. Throws std::bad_alloc.
+bool append(std::vector<Copy>& list, const Copy& copy) {
+  if (!list.empty()) {
+    Copy& last = list.back();
+    const auto* last_to = static_cast<const std::byte*>(last.to);
+    const auto* last_from = static_cast<const std::byte*>(last.from);
+    const bool after = last_to + last.bytes == copy.to && last_from + last.bytes == copy.from;
+    const bool before = static_cast<const std::byte*>(copy.to) + copy.bytes == last_to &&
+                        static_cast<const std::byte*>(copy.from) + copy.bytes == last_from;
+    if (after || before) {
+      if (before) last = {copy.to, copy.from, last.bytes};
+      last.bytes += copy.bytes;
+      return true;
+    }
+  }
+  list.push_back(copy);
+  return false;
+}
+
+Status keep(void* list, const Copy& copy) noexcept {
+  try {
+    append(*static_cast<std::vector<Copy>*>(list), copy);
+  } catch (const std::bad_alloc&) {
+    return Errc::out_of_memory;
+  }
+  return {};
+}
+
+std::size_t bytes_of(const std::vector<Copy>& copies) noexcept {
+  std::size_t bytes = 0;
+  for (const Copy& copy : copies) bytes += copy.bytes;
+  return bytes;
+}
+
+/// Whether the host can read the source of every copy.
+bool host_reads_all(const detail::DeviceBackend& device, const std::vector<Copy>& copies) noexcept {
+  detail::KnownRanges ranges([&device](const void* data) { return device.look_up(data); });
+  return std::ranges::all_of(copies, [&](const Copy& copy) { return ranges.find(copy.from).host_reads; });
 }
 
 }  // namespace
@@ -30,11 +70,15 @@ bool continues(const Copy& last, const void* to, const void* from) noexcept {
 CopyBatch::CopyBatch(StreamRef stream, CopyBatchOptions options)
     : stream_(stream),
       options_(checked(options)),
+      threshold_bytes_(std::min(options.flush_bytes, kFirstBytes)),
       staging_(stream.device(), MemoryKind::pinned, options.staging_bytes),
+      stager_(std::make_unique<detail::StagedCopier>(stream, options.staging)),
       done_(stream.device()) {
   copies_.reserve(std::min(options.flush_count, kFirstCapacity));
   for (std::size_t i = 0; i < kHalves; ++i) halves_.push_back({.submitted = Event(stream.device()), .used = 0});
 }
+
+CopyBatch::CopyBatch(CopyBatch&&) noexcept = default;
 
 CopyBatch::~CopyBatch() {
   if (halves_.empty()) return;  // moved from
@@ -69,36 +113,90 @@ Status CopyBatch::add(void* to, const void* from, std::size_t bytes, CopySource 
     if (!staged) return staged.error();
     from = *staged;
   }
-  if (!copies_.empty() && continues(copies_.back(), to, from)) {
-    copies_.back().bytes += bytes;
-    ++statistics_.merged;
-  } else {
-    if (copies_.empty() && options_.flush_after != Duration::max()) oldest_ = SteadyClock::now();
-    try {
-      copies_.push_back({to, from, bytes});
-    } catch (const std::bad_alloc&) {
-      return Errc::out_of_memory;
+  const bool timed = options_.flush_after != Duration::max();
+  if (timed && empty()) oldest_ = SteadyClock::now();
+  // A route that is forced takes pageable memory as it comes.
+  const bool apart = source == CopySource::pageable && options_.route == CopyRoute::automatic;
+  const bool continues =
+      !copies_.empty() && static_cast<const std::byte*>(copies_.back().to) + copies_.back().bytes == to;
+  try {
+    if (append(apart ? pageable_ : copies_, {to, from, bytes})) {
+      ++statistics_.merged;
+    } else {
+      ++gathered_count_;
+      if (!apart && !continues) ++target_runs_;
     }
+  } catch (const std::bad_alloc&) {
+    return Errc::out_of_memory;
   }
   gathered_bytes_ += bytes;
   statistics_.bytes += bytes;
-  if (gathered_bytes_ >= options_.flush_bytes || copies_.size() >= options_.flush_count) return flush();
-  return poll();
+  if (gathered_bytes_ >= threshold_bytes_ || gathered_count_ >= options_.flush_count) return flush_full();
+  return timed ? poll() : Status{};
+}
+
+Status CopyBatch::flush_full() noexcept {
+  threshold_bytes_ = std::min(options_.flush_bytes, 2 * threshold_bytes_);
+  return flush();
 }
 
 Status CopyBatch::poll() noexcept {
-  if (copies_.empty() || options_.flush_after == Duration::max()) return {};
+  if (options_.flush_after == Duration::max() || empty()) return {};
   return SteadyClock::now() - oldest_ >= options_.flush_after ? flush() : Status{};
 }
 
-Status CopyBatch::flush() noexcept {
-  if (copies_.empty()) return {};
-  // A list that is refused is kept: copies may be repeated, so the caller may flush again.
-  if (const Status copied = stream_.copy_many(copies_); !copied) return copied;
+CopyRoute CopyBatch::route() const noexcept {
+  detail::DeviceBackend& device = stream_.device().backend();
+  if (options_.route != CopyRoute::automatic || device.kernel_can_start()) return options_.route;
+  // The device sends each copy its own way, unless it is better to make one of them.
+  CopyShape shape{.count = copies_.size(),
+                  .bytes = bytes_of(copies_),
+                  .target_runs = target_runs_,
+                  .kernel_can_start = false,
+                  .host_reads_source = true};
+  if (choose_copy_route(shape) != CopyRoute::merged || !host_reads_all(device, copies_)) return CopyRoute::automatic;
+  return CopyRoute::merged;
+}
+
+Status CopyBatch::submit_merged() noexcept {
+  detail::DeviceBackend& device = stream_.device().backend();
+  if (!host_reads_all(device, copies_)) return Errc::not_supported;
+  using Scatter = detail::StagedCopier::Scatter;
+  const auto scatter = device.kernel_can_start() ? Scatter::through_device : Scatter::from_slot;
+  if (const Status staged = stager_->copy(copies_, scatter); !staged) return staged;
+  statistics_.staged_bytes += bytes_of(copies_);
+  return {};
+}
+
+Status CopyBatch::submit() noexcept {
+  detected_.clear();
+  if (!copies_.empty()) {
+    const CopyRoute chosen = route();
+    const Status copied = chosen == CopyRoute::merged
+                              ? submit_merged()
+                              : stream_.backend().copy_many(copies_, chosen, {.self = &detected_, .take = &keep});
+    if (!copied) return copied;
+  }
+  for (const auto* staged : {&pageable_, &detected_}) {
+    if (staged->empty()) continue;
+    if (const Status copied = stager_->copy(*staged, detail::StagedCopier::Scatter::from_slot); !copied) return copied;
+    statistics_.staged_bytes += bytes_of(*staged);
+  }
   ++statistics_.submissions;
   copies_.clear();
+  pageable_.clear();
   gathered_bytes_ = 0;
-  return stream_.record(done_);
+  gathered_count_ = 0;
+  target_runs_ = 0;
+  return {};
+}
+
+Status CopyBatch::flush() noexcept {
+  if (empty()) return {};
+  const Status submitted = submit();
+  // Part of a batch that fails may be on its way all the same, and its memory must stay as long.
+  const Status recorded = stream_.record(done_);
+  return submitted ? recorded : submitted;
 }
 
 Status CopyBatch::barrier(StreamRef consumer) noexcept {
@@ -107,8 +205,17 @@ Status CopyBatch::barrier(StreamRef consumer) noexcept {
 }
 
 Status CopyBatch::wait() noexcept {
-  if (const Status flushed = flush(); !flushed) return flushed;
-  if (const Status waited = done_.wait(); !waited) return waited;
+  // A batch that is waited for at once needs no event: that is a call of the driver less.
+  if (const bool at_once = !empty(); at_once) {
+    if (const Status submitted = submit(); !submitted) {
+      static_cast<void>(stream_.record(done_));
+      return submitted;
+    }
+    if (const Status waited = stream_.wait(); !waited) return waited;
+  } else if (const Status waited = done_.wait(); !waited) {
+    return waited;
+  }
+  threshold_bytes_ = std::min(options_.flush_bytes, kFirstBytes);
   for (Half& half : halves_) half.used = 0;
   return {};
 }

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "device/backend.hpp"
 #include "device/registry.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/config.hpp"
@@ -88,5 +89,6 @@ MemoryInfo Device::memory() const { return backend_->memory(); }
 std::uint32_t Device::resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const {
   return backend_->resident_blocks_max(kernel, threads);
 }
+KernelResources Device::kernel_resources(const Kernel& kernel) const { return backend_->kernel_resources(kernel); }
 
 }  // namespace headrace

@@ -12,8 +12,8 @@ Device StreamRef::device() const noexcept { return Device(backend_->device()); }
 Status StreamRef::copy(void* to, const void* from, std::size_t bytes) const noexcept {
   return bytes == 0 ? Status{} : backend_->copy(to, from, bytes);
 }
-Status StreamRef::copy_many(std::span<const Copy> copies) const noexcept {
-  return copies.empty() ? Status{} : backend_->copy_many(copies);
+Status StreamRef::copy_many(std::span<const Copy> copies, CopyRoute route) const noexcept {
+  return copies.empty() ? Status{} : backend_->copy_many(copies, route, {});
 }
 Status StreamRef::fill(void* to, unsigned char value, std::size_t bytes) const noexcept {
   return bytes == 0 ? Status{} : backend_->fill(to, value, bytes);

@@ -30,10 +30,14 @@ using TopologyPointer = std::unique_ptr<hwloc_topology, FreeTopology>;
 using BitmapPointer = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
 using CpuSetPointer = std::unique_ptr<cpu_set_t, FreeCpuSet>;
 
-TopologyPointer load_machine() {
+/// The machine, or the synthetic one where there is a description.
+TopologyPointer load_topology(const char* description) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) throw_errno("reading the machine's topology with hwloc");
   TopologyPointer topology(raw);
+  if (description != nullptr && hwloc_topology_set_synthetic(raw, description) != 0) {
+    throw UsageError(fmt::format("hwloc knows no machine '{}'", description));
+  }
   if (hwloc_topology_load(raw) != 0) throw_errno("reading the machine's topology with hwloc");
   return topology;
 }
@@ -133,18 +137,21 @@ Status bind_to(const std::vector<Processor>& processors) noexcept {
 
 const Topology& Topology::machine() {
   // Never destroyed: threads may still ask while the process exits.
-  static const Topology* const machine = new Topology;
+  static const Topology* const machine = new Topology(load_topology(nullptr).get());
   return *machine;
 }
 
-Topology::Topology() {
-  const TopologyPointer topology = load_machine();
-  const BitmapPointer allowed = allowed_processors(topology.get());
+Topology Topology::synthetic(const std::string& description) {
+  return Topology(load_topology(description.c_str()).get());
+}
+
+Topology::Topology(hwloc_topology* topology) {
+  const BitmapPointer allowed = allowed_processors(topology);
   std::map<int, CacheGroup> groups;
   hwloc_obj_t object = nullptr;
-  while ((object = hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_PU, object)) != nullptr) {
+  while ((object = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, object)) != nullptr) {
     if (hwloc_bitmap_isset(allowed.get(), object->os_index) == 0) continue;
-    const Processor processor = read_processor(topology.get(), object);
+    const Processor processor = read_processor(topology, object);
     CacheGroup& group = groups[processor.last_level_cache];
     group.cores.insert(processor.core);
     group.processors.push_back(processor.os_index);
@@ -205,6 +212,36 @@ std::vector<Processor> Topology::by_cache_distance(std::optional<int> numa_node)
 }
 
 std::string Topology::describe() const { return description_; }
+
+std::string Topology::reordering() const {
+  const std::size_t caches = last_level_cache_count();
+  if (processors_.size() == 1) return "one processor: there is nothing to reorder";
+  if (caches == 1) {
+    return core_count() == processors_.size()
+               ? "one last level cache: every core is as near as any other, so reordering cannot matter"
+               : "one last level cache: every core is as near as any other, so reordering cannot matter, but for "
+                 "hardware threads that share a core, which come last";
+  }
+  return fmt::format("{} last level caches: threads that talk to each other are put on cores of one", caches);
+}
+
+CacheDistance distance(const Processor& a, const Processor& b) noexcept {
+  if (a.os_index == b.os_index) return CacheDistance::same_processor;
+  if (a.core == b.core) return CacheDistance::same_core;
+  if (a.numa_node != b.numa_node) return CacheDistance::other_node;
+  return a.last_level_cache == b.last_level_cache ? CacheDistance::same_cache : CacheDistance::same_node;
+}
+
+std::string_view to_string(CacheDistance distance) noexcept {
+  switch (distance) {
+    case CacheDistance::same_processor: return "same processor";
+    case CacheDistance::same_core: return "same core";
+    case CacheDistance::same_cache: return "same last level cache";
+    case CacheDistance::same_node: return "same NUMA node, other cache";
+    case CacheDistance::other_node: break;
+  }
+  return "other NUMA node";
+}
 
 Status bind_this_thread(const Processor& processor) noexcept {
   try {

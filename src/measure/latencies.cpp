@@ -2,29 +2,43 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace headrace::measure {
 
-Duration Latencies::percentile(double fraction) {
-  if (values_.empty()) return {};
-  const auto rank = static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(values_.size())));
-  const auto at = values_.begin() + static_cast<std::ptrdiff_t>(std::clamp<std::size_t>(rank, 1, values_.size()) - 1);
-  std::nth_element(values_.begin(), at, values_.end());
-  return Duration{*at};
+void Latencies::append(const Latencies& other) noexcept {
+  for (std::size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
+  count_ += other.count_;
+  total_ns_ += other.total_ns_;
+  max_ns_ = std::max(max_ns_, other.max_ns_);
 }
 
-LatencySummary Latencies::summary() {
+std::uint64_t Latencies::last_of(std::size_t bucket) noexcept {
+  if (bucket < kExact) return bucket;
+  const std::size_t shift = (bucket >> kStepsLog2) - 1;
+  const std::uint64_t step = bucket - (shift << kStepsLog2);
+  return ((step + 1) << shift) - 1;
+}
+
+Duration Latencies::percentile(double fraction) const noexcept {
+  if (count_ == 0) return {};
+  const auto rank = static_cast<std::uint64_t>(std::ceil(fraction * static_cast<double>(count_)));
+  std::uint64_t below = 0;
+  std::size_t bucket = 0;
+  while (bucket + 1 < kBuckets && below + counts_[bucket] < std::max<std::uint64_t>(rank, 1))
+    below += counts_[bucket++];
+  return Duration{static_cast<std::int64_t>(std::min<std::uint64_t>(last_of(bucket), max_ns_))};
+}
+
+LatencySummary Latencies::summary() const noexcept {
   LatencySummary summary;
-  summary.count = values_.size();
-  if (values_.empty()) return summary;
-  const auto total = std::accumulate(values_.begin(), values_.end(), std::uint64_t{0});
-  summary.mean = Duration{static_cast<std::int64_t>(total / values_.size())};
+  summary.count = count_;
+  if (count_ == 0) return summary;
+  summary.mean = Duration{static_cast<std::int64_t>(total_ns_ / count_)};
   summary.p50 = percentile(0.50);
   summary.p90 = percentile(0.90);
   summary.p99 = percentile(0.99);
   summary.p999 = percentile(0.999);
-  summary.max = Duration{*std::max_element(values_.begin(), values_.end())};
+  summary.max = Duration{max_ns_};
   return summary;
 }
 

@@ -1,6 +1,8 @@
 #include "headrace/serve/client.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "serve/engine_state.hpp"
@@ -11,17 +13,26 @@ namespace {
 
 /// How long wait() polls before it sleeps: most answers come sooner than a thread switch takes.
 constexpr Duration kWaitSpin = std::chrono::microseconds(20);
+/// How long it sleeps between looks at an answer that a device writes.
+constexpr Duration kWaitNap = std::chrono::microseconds(50);
 
 }  // namespace
 
-Client::Client(std::shared_ptr<detail::EngineState> engine, detail::Lane& lane) noexcept
-    : engine_(std::move(engine)), lane_(&lane), next_(lane.ring.published()), taken_(next_) {}
+Client::Client(std::shared_ptr<detail::EngineState> engine, detail::LaneRef lane) noexcept
+    : engine_(std::move(engine)),
+      lane_(lane.queued),
+      direct_(lane.direct),
+      query_bytes_(engine_->op.query_bytes),
+      next_(lane_ != nullptr ? lane_->ring.published() : 0),
+      taken_(next_) {}
 
 Client& Client::operator=(Client&& other) noexcept {
   if (this != &other) {
     leave();
     engine_ = std::move(other.engine_);
     lane_ = other.lane_;
+    direct_ = other.direct_;
+    query_bytes_ = other.query_bytes_;
     next_ = other.next_;
     taken_ = other.taken_;
   }
@@ -33,16 +44,17 @@ Client::~Client() { leave(); }
 void Client::leave() noexcept {
   if (!engine_) return;
   while (in_flight() > 0) {
-    static_cast<void>(wait(taken_));
-    pop();
+    static_cast<void>(wait(oldest()));
+    poll([](const Completion&) {});
   }
-  engine_->give_lane(*lane_);
+  engine_->give_lane({lane_, direct_});
   engine_.reset();
 }
 
-Result<Ticket> Client::submit(std::span<const std::byte> query, SubmitOptions options) noexcept {
-  if (query.size() != engine_->op.query_bytes) return Errc::invalid_argument;
+Result<Ticket> Client::submit_queued(std::span<const std::byte> query, SubmitOptions options) noexcept {
+  if (query.size() != query_bytes_) return Errc::invalid_argument;
   if (engine_->stopping()) return Errc::stopped;
+  if (const auto fault = engine_->fault()) return *fault;
   if (!lane_->ring.try_reserve()) {
     detail::add_single_writer(lane_->refused, std::uint64_t{1});
     return Errc::full;
@@ -86,15 +98,16 @@ void Client::pop() noexcept {
 }
 
 Result<bool> Client::wait(Ticket ticket, Duration limit) const noexcept {
-  if (ticket >= next_) return Errc::invalid_argument;
-  if (ticket < taken_) return true;
+  if (ticket >= next()) return Errc::invalid_argument;
+  if (ticket < oldest()) return true;
   const Time began = SteadyClock::now();
   const Time until = limit >= Time::max() - began ? Time::max() : began + limit;
-  while (!lane_->done(ticket)) {
+  while (!back(ticket)) {
     const Time now = SteadyClock::now();
     if (now >= until) return false;
     if (now - began < kWaitSpin) continue;
-    return lane_->client_parking.wait_until(until, [&] { return lane_->done(ticket); });
+    if (direct_ == nullptr) return lane_->client_parking.wait_until(until, [&] { return lane_->done(ticket); });
+    std::this_thread::sleep_for(std::min(kWaitNap, until - now));  // a device wakes nobody
   }
   return true;
 }
@@ -105,15 +118,19 @@ Status Client::ask(std::span<const std::byte> query, std::span<std::byte> answer
   if (!ticket) return ticket.error();
   const auto back = wait(*ticket);
   if (!back) return back.error();
-  const Completion done = head();
-  if (done.status) std::memcpy(answer.data(), done.answer.data(), answer.size());
-  const Status status = done.status;
-  pop();
+  Status status;
+  poll(
+      [&](const Completion& done) {
+        status = done.status;
+        if (done.status) std::memcpy(answer.data(), done.answer.data(), answer.size());
+      },
+      1);
   return status;
 }
 
 void Client::cancel(Ticket ticket) noexcept {
-  if (ticket < taken_ || ticket >= next_) return;
+  if (ticket < oldest() || ticket >= next()) return;
+  if (direct_ != nullptr) return direct_->cancel(ticket);
   lane_->control(ticket).cancelled.store(ticket + 1, std::memory_order_release);  // pairs with admissible()
 }
 

@@ -1,15 +1,43 @@
 #include "headrace/serve/engine.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "serve/engine_state.hpp"
 #include "serve/schedules/schedules.hpp"
 
 namespace headrace::serve {
 
-Engine::Engine(Device device, Operator op, Plan plan)
-    : state_(std::make_shared<detail::EngineState>(device, std::move(op), std::move(plan))) {
-  switch (state_->plan.schedule) {
-    case Schedule::blocking: detail::start_blocking(*state_); break;
+namespace {
+
+std::shared_ptr<detail::EngineState> start(Device device, Operator op, Plan plan) {
+  auto state = std::make_shared<detail::EngineState>(device, std::move(op), std::move(plan));
+  switch (state->plan.schedule) {
+    case Schedule::blocking: detail::start_blocking(*state); break;
+    case Schedule::pipelined: detail::start_pipelined(*state); break;
+    case Schedule::async: detail::start_async(*state); break;
+    case Schedule::graph: detail::start_graph(*state); break;
+    case Schedule::persistent: detail::start_persistent(*state); break;
+    case Schedule::dispatched: detail::start_dispatched(*state); break;
     case Schedule::none: break;
+  }
+  return state;
+}
+
+}  // namespace
+
+Engine::Engine(Device device, Operator op, Plan plan) {
+  static_cast<void>(detail::reap_abandoned());  // their room may be needed
+  try {
+    state_ = start(device, std::move(op), std::move(plan));
+  } catch (const DeviceError& error) {
+    if (error.code() != Errc::device_fault) throw;
+    throw DeviceError(error.code(),
+                      fmt::format("{} has failed in this process and serves no more (CUDA keeps a fault until the "
+                                  "process ends): start a new process. {}",
+                                  device.name(), error.what()),
+                      error.native());
   }
 }
 
@@ -45,13 +73,29 @@ EngineStatistics Engine::statistics() const {
     stages.kernel += Duration{worker.kernel_ns.load(std::memory_order_relaxed)};
     stages.copy_out += Duration{worker.copy_out_ns.load(std::memory_order_relaxed)};
     stages.host += Duration{worker.host_ns.load(std::memory_order_relaxed)};
+    worker.recent.read(total.recent);
   }
+  std::ranges::sort(total.recent, {}, &StageSample::submitted);
   std::uint64_t notified = 0;
   for (const auto& lane : state_->lanes) {
     total.submitted += lane->ring.published();
     total.refused += lane->refused.load(std::memory_order_relaxed);
     notified += lane->notify_samples.load(std::memory_order_relaxed);
     stages.notify += Duration{lane->notify_ns.load(std::memory_order_relaxed)};
+  }
+  for (const auto& lane : state_->direct_lanes) {
+    const detail::DirectLane::Counters& counters = lane->counters();
+    const auto unanswered = [&](const std::atomic<std::uint64_t>& counter) {
+      const std::uint64_t count = counter.load(std::memory_order_relaxed);
+      total.answered -= count;
+      return count;
+    };
+    total.submitted += lane->submitted();
+    total.answered += counters.taken.load(std::memory_order_relaxed);
+    total.failed += unanswered(counters.failed);
+    total.cancelled += unanswered(counters.cancelled);
+    total.expired += unanswered(counters.expired);
+    total.refused += counters.refused.load(std::memory_order_relaxed);
   }
   stages.samples = samples;
   if (samples > 0) {
@@ -63,10 +107,9 @@ EngineStatistics Engine::statistics() const {
   return total;
 }
 
-std::optional<Error> Engine::fault() const noexcept {
-  if (!state_->faulted_.load(std::memory_order_acquire)) return std::nullopt;
-  return Error{Errc::device_fault, state_->fault_native_.load(std::memory_order_relaxed)};
-}
+std::optional<Error> Engine::fault() const noexcept { return state_->fault(); }
+
+std::size_t Engine::abandoned_count() noexcept { return detail::reap_abandoned(); }
 
 const Plan& Engine::plan() const noexcept { return state_->plan; }
 const Operator& Engine::op() const noexcept { return state_->op; }

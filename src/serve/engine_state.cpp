@@ -10,44 +10,65 @@ namespace headrace::serve::detail {
 
 namespace {
 
+/// Set in every packed fault.
+constexpr std::uint64_t kFailed = std::uint64_t{1} << 63;
+
 Plan validated(Plan plan, Device device, const Operator& op) {
   validate(plan, device, op);
   return plan;
 }
 
+/// One a worker, two a submitting thread and its completing one, one a client that needs no worker.
+std::size_t counters_needed(const Plan& plan) {
+  if (is_direct(plan.schedule)) return plan.clients_max;
+  return plan.schedule == Schedule::async ? std::size_t{2} * plan.threads : plan.threads;
+}
+
 }  // namespace
 
 EngineState::EngineState(Device device_in, Operator op_in, Plan plan_in)
-    : device(device_in), op(std::move(op_in)), plan(validated(std::move(plan_in), device, op)), counters(plan.threads) {
+    : device(device_in),
+      op(std::move(op_in)),
+      plan(validated(std::move(plan_in), device, op)),
+      counters(counters_needed(plan)) {
   loaded = op.load(device);
+  if (is_direct(plan.schedule)) {
+    direct_memory = std::make_unique<DirectMemory>(device, plan, op);
+    const DispatchView& view = direct_memory->view();
+    for (std::uint32_t i = 0; i < plan.clients_max; ++i) {
+      direct_lanes.push_back(std::make_unique<DirectLane>(direct_memory->lane(i), plan.slots, view.query_bytes,
+                                                          view.answer_bytes, view.sample_every, &counters[i]));
+      free_lanes_.push_back({.direct = direct_lanes.back().get()});
+    }
+    return;
+  }
   for (std::uint32_t i = 0; i < plan.clients_max; ++i) {
     lanes.push_back(std::make_unique<Lane>(device, plan.host_memory, op.query_bytes, op.answer_bytes, plan.slots));
-    free_lanes_.push_back(lanes.back().get());
+    free_lanes_.push_back({.queued = lanes.back().get()});
   }
-  if (plan.schedule == Schedule::none) closed_.store(true, std::memory_order_seq_cst);
 }
 
 EngineState::~EngineState() { stop(); }
 
-Lane& EngineState::take_lane() {
+LaneRef EngineState::take_lane() {
   const std::lock_guard lock(lanes_mutex_);
   if (free_lanes_.empty()) {
     throw UsageError(fmt::format("all {} lanes of the engine are taken: raise Plan::clients_max", plan.clients_max),
                      Errc::full);
   }
-  Lane* const lane = free_lanes_.back();
+  const LaneRef lane = free_lanes_.back();
   free_lanes_.pop_back();
-  return *lane;
+  return lane;
 }
 
-void EngineState::give_lane(Lane& lane) noexcept {
+void EngineState::give_lane(LaneRef lane) noexcept {
   const std::lock_guard lock(lanes_mutex_);
-  free_lanes_.push_back(&lane);  // within capacity: the lane came from here
+  free_lanes_.push_back(lane);  // within capacity: the lane came from here
 }
 
 void EngineState::published(Lane& lane) noexcept {
   if (closed_.load(std::memory_order_seq_cst)) {
-    answer_without_worker(lane, plan.schedule == Schedule::none ? Status{} : Status{Errc::stopped});
+    answer_without_worker(lane, Errc::stopped);
   } else {
     worker_parking_.notify_one();
   }
@@ -60,7 +81,7 @@ void EngineState::answer_without_worker(Lane& lane, Status status) noexcept {
   }
 }
 
-std::optional<Job> EngineState::try_claim(std::uint32_t worker) noexcept {
+std::optional<Job> EngineState::try_job(std::uint32_t worker) noexcept {
   // Workers start at different lanes, so that they rarely meet.
   const std::size_t count = lanes.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -70,28 +91,36 @@ std::optional<Job> EngineState::try_claim(std::uint32_t worker) noexcept {
   return std::nullopt;
 }
 
-std::optional<Job> EngineState::next_job(std::uint32_t worker) noexcept {
-  std::optional<Job> job = try_claim(worker);
+void EngineState::try_jobs(std::uint32_t worker, std::size_t most, std::vector<Job>& jobs) noexcept {
+  const std::size_t count = lanes.size();
+  for (std::size_t i = 0; i < count && jobs.size() < most; ++i) {
+    Lane& lane = *lanes[(worker + i) % count];
+    const Ring::Claim claim = lane.ring.try_claim_many(most - jobs.size());
+    for (std::uint64_t k = 0; k < claim.count; ++k) jobs.push_back({&lane, claim.first + k});
+  }
+}
+
+std::optional<Job> EngineState::next_job(std::uint32_t worker, Time until) noexcept {
+  std::optional<Job> job = try_job(worker);
   if (job) return job;
   const Time began = SteadyClock::now();
   while (!stopping()) {
-    if (SteadyClock::now() - began < plan.spin) {
-      job = try_claim(worker);
+    const Time now = SteadyClock::now();
+    if (now - began < plan.spin) {
+      job = try_job(worker);
     } else {
-      worker_parking_.wait_until(Time::max(), [&] {
-        job = try_claim(worker);
+      worker_parking_.wait_until(until, [&] {
+        job = try_job(worker);
         return job || stopping();
       });
     }
-    if (job) return job;
+    if (job || now >= until) return job;
   }
-  return try_claim(worker);
+  return try_job(worker);
 }
 
 Status EngineState::admissible(const Job& job) const noexcept {
-  if (faulted_.load(std::memory_order_acquire)) {
-    return Error{Errc::device_fault, fault_native_.load(std::memory_order_relaxed)};
-  }
+  if (const auto error = fault()) return *error;
   if (stopping()) return Errc::stopped;
   const SlotControl& slot = job.lane->control(job.position);
   if (slot.cancelled.load(std::memory_order_acquire) == job.position + 1) return Errc::cancelled;
@@ -110,16 +139,30 @@ void EngineState::complete(const Job& job, Status status, WorkerCounters& worker
                     : error.code == Errc::deadline_exceeded ? worker.expired
                                                             : worker.failed;
     add_single_writer(counter, std::uint64_t{1});
-    if (error.code == Errc::device_fault) {
-      fault_native_.store(error.native, std::memory_order_relaxed);
-      faulted_.store(true, std::memory_order_release);
-    }
+    if (error.code == Errc::device_fault) fail(error);
   }
   if (sampled(job.position)) slot.finished = SteadyClock::now();
   job.lane->complete(job.position, status);
 }
 
+void EngineState::fail(Error error) noexcept {
+  std::uint64_t none = 0;
+  const std::uint64_t packed =
+      kFailed | std::uint64_t{static_cast<std::uint8_t>(error.code)} << 32 | static_cast<std::uint32_t>(error.native);
+  if (!fault_.compare_exchange_strong(none, packed, std::memory_order_acq_rel)) return;
+  for (const auto& lane : direct_lanes) lane->close(error);
+}
+
+std::optional<Error> EngineState::fault() const noexcept {
+  const std::uint64_t packed = fault_.load(std::memory_order_acquire);
+  if (packed == 0) return std::nullopt;
+  return Error{static_cast<Errc>(packed >> 32 & 0xFF), static_cast<int>(static_cast<std::uint32_t>(packed))};
+}
+
 bool EngineState::all_answered() const noexcept {
+  for (const auto& lane : direct_lanes) {
+    if (!lane->all_answered()) return false;
+  }
   for (const auto& lane : lanes) {
     const std::uint64_t published = lane->ring.published();
     const std::uint64_t oldest = published > plan.slots ? published - plan.slots : 0;
@@ -130,11 +173,18 @@ bool EngineState::all_answered() const noexcept {
   return true;
 }
 
+void EngineState::keep_until_gone() noexcept {
+  // Empty only in the destructor of an engine that was never made: its kernels have had no query to hang in.
+  if (auto self = weak_from_this().lock()) abandon(self, watchdog->resident());
+}
+
 void EngineState::stop() noexcept {
   std::call_once(stopped_, [this] {
     stopping_.store(true, std::memory_order_seq_cst);
     worker_parking_.notify_all();
     workers.clear();  // joins
+    if (watchdog && !watchdog->stop()) keep_until_gone();
+    for (const auto& lane : direct_lanes) lane->close(fault().value_or(Error{Errc::stopped, 0}));
     // A client that published while the workers left either sees `closed_` or is seen here.
     closed_.store(true, std::memory_order_seq_cst);
     for (const auto& lane : lanes) answer_without_worker(*lane, Errc::stopped);

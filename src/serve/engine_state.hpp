@@ -8,8 +8,16 @@
 #include <vector>
 
 #include "headrace/serve/engine.hpp"
+#include "serve/direct_memory.hpp"
+#include "serve/resident.hpp"
+#include "serve/worker_counters.hpp"
 
 namespace headrace::serve::detail {
+
+/// Whether clients and device share their slots with no engine thread between them.
+[[nodiscard]] constexpr bool is_direct(Schedule schedule) noexcept {
+  return schedule == Schedule::dispatched || schedule == Schedule::none;
+}
 
 /// A query that a worker has taken up.
 struct Job {
@@ -17,22 +25,8 @@ struct Job {
   std::uint64_t position;
 };
 
-/// Counters of one worker; it alone writes them.
-struct alignas(kNoSharing) WorkerCounters {
-  std::atomic<std::uint64_t> answered{0};
-  std::atomic<std::uint64_t> failed{0};
-  std::atomic<std::uint64_t> cancelled{0};
-  std::atomic<std::uint64_t> expired{0};
-  std::atomic<std::uint64_t> samples{0};
-  std::atomic<std::int64_t> queue_ns{0};
-  std::atomic<std::int64_t> copy_in_ns{0};
-  std::atomic<std::int64_t> kernel_ns{0};
-  std::atomic<std::int64_t> copy_out_ns{0};
-  std::atomic<std::int64_t> host_ns{0};
-};
-
 /// What an engine, its workers and its clients share. Lives as long as any of them.
-class EngineState {
+class EngineState : public std::enable_shared_from_this<EngineState> {
  public:
   /// Throws what Engine's constructor throws.
   EngineState(Device device, Operator op, Plan plan);
@@ -40,8 +34,8 @@ class EngineState {
   ~EngineState();
 
   // --- clients
-  [[nodiscard]] Lane& take_lane();
-  void give_lane(Lane& lane) noexcept;
+  [[nodiscard]] LaneRef take_lane();
+  void give_lane(LaneRef lane) noexcept;
   [[nodiscard]] bool sampled(std::uint64_t position) const noexcept {
     return plan.sample_stages_every != 0 && position % plan.sample_stages_every == 0;
   }
@@ -49,12 +43,23 @@ class EngineState {
   void published(Lane& lane) noexcept;
 
   // --- workers
-  /// The next query for worker `worker`, which sleeps when there is none; empty once the engine stops and none is left.
-  [[nodiscard]] std::optional<Job> next_job(std::uint32_t worker) noexcept;
+  /// The next query for worker `worker`, which sleeps when there is none; empty once the engine stops and none is left,
+  /// or when there has been none by `until` (on SteadyClock).
+  [[nodiscard]] std::optional<Job> next_job(std::uint32_t worker, Time until = Time::max()) noexcept;
+  /// The next query for worker `worker`, or empty at once.
+  [[nodiscard]] std::optional<Job> try_job(std::uint32_t worker) noexcept;
+  /// Appends queries that are there to `jobs`, which has room for `most` in all, until it holds so many.
+  void try_jobs(std::uint32_t worker, std::size_t most, std::vector<Job>& jobs) noexcept;
   /// Why `job` must not be run (cancelled, expired, stopping, device fault), or ok.
   [[nodiscard]] Status admissible(const Job& job) const noexcept;
   /// Hands the outcome of `job` to its client and counts it.
   void complete(const Job& job, Status status, WorkerCounters& counters) noexcept;
+
+  // --- failing
+  /// The engine can serve no more: queries in flight and those that come are failed with `error`. The first call
+  /// counts. Any thread.
+  void fail(Error error) noexcept;
+  [[nodiscard]] std::optional<Error> fault() const noexcept;
 
   // --- stopping
   void stop() noexcept;
@@ -65,21 +70,24 @@ class EngineState {
   const Operator op;
   const Plan plan;
   LoadedState loaded;
-  std::vector<std::unique_ptr<Lane>> lanes;
-  std::vector<WorkerCounters> counters;  ///< One a worker.
+  std::vector<std::unique_ptr<Lane>> lanes;  ///< Empty where lanes are direct, and the other way round.
+  std::unique_ptr<DirectMemory> direct_memory;
+  std::vector<std::unique_ptr<DirectLane>> direct_lanes;
+  std::vector<WorkerCounters> counters;  ///< One a worker, or a client where lanes are direct; async has two a thread.
   std::vector<std::jthread> workers;
+  std::unique_ptr<Watchdog> watchdog;  ///< Of engines with resident kernels.
 
  private:
-  [[nodiscard]] std::optional<Job> try_claim(std::uint32_t worker) noexcept;
   void answer_without_worker(Lane& lane, Status status) noexcept;
+  /// The kernels have not gone: everything that they may use is kept.
+  void keep_until_gone() noexcept;
 
   Parking worker_parking_;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> closed_{false};  ///< No worker is left, or there never was one.
-  std::atomic<bool> faulted_{false};
-  std::atomic<int> fault_native_{0};
+  std::atomic<bool> closed_{false};      ///< No worker is left, or there never was one.
+  std::atomic<std::uint64_t> fault_{0};  ///< Not 0: an Error, packed so that code and native code are one.
   std::mutex lanes_mutex_;
-  std::vector<Lane*> free_lanes_;
+  std::vector<LaneRef> free_lanes_;
   std::once_flag stopped_;
 
   friend class headrace::serve::Engine;

@@ -3,183 +3,121 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "headrace/base/error.hpp"
-#include "headrace/device/topology.hpp"
-#include "headrace/measure/search.hpp"
-#include "serve/load_target.hpp"
+#include "serve/candidates.hpp"
+#include "serve/rung_notes.hpp"
+#include "serve/trial.hpp"
 
 namespace headrace::serve {
 
 namespace {
 
-constexpr double kPercentile = 0.99;
+using detail::Candidate;
+using detail::Sized;
+using detail::Trial;
+using detail::TrialResult;
 
-/// The mean stage times of the queries between two readings.
-StageTimes between(const StageTimes& before, const StageTimes& after) {
-  StageTimes stages;
-  stages.samples = after.samples - before.samples;
-  if (stages.samples == 0) return stages;
-  for (Duration StageTimes::* stage : {&StageTimes::queue, &StageTimes::copy_in, &StageTimes::kernel,
-                                       &StageTimes::copy_out, &StageTimes::host, &StageTimes::notify}) {
-    const auto total = after.*stage * static_cast<std::int64_t>(after.samples) -
-                       before.*stage * static_cast<std::int64_t>(before.samples);
-    stages.*stage = std::max(Duration::zero(), total / static_cast<std::int64_t>(stages.samples));
-  }
-  return stages;
-}
-
-/// Climbs one rung.
+/// Climbs one rung: the capacity of each candidate, then the rate search on the few that promise most.
 class Climber {
  public:
   Climber(Device device, const Operator& op, const LadderOptions& options, const Roofs& roofs,
           const detail::QuerySet& queries, const std::function<void(const LadderProgress&)>& report)
-      : device_(device), op_(op), options_(options), roofs_(roofs), queries_(queries), report_(report) {}
+      : device_(device),
+        op_(op),
+        options_(options),
+        queries_(queries),
+        report_(report),
+        limits_(detail::limits_for(device, op, options)) {
+    trial_.bound = options.bound;
+    trial_.arrivals = options.arrivals;
+    trial_.seed = options.seed;
+    trial_.window = options.window;
+    trial_.rank_tolerance = options.rank_tolerance;
+    trial_.generator_per_second = roofs.generator;
+    trial_.stop = options.stop;
+    trial_.progress = [this](double rate, double measured, Duration p99) {
+      progress_.rate_per_second = rate;
+      progress_.measured_per_second = measured;
+      progress_.p99 = p99;
+      this->report();
+    };
+  }
 
   RungResult climb(const Rung& rung) {
-    RungResult result{rung, rung.plan, {}, {}, {}, {}};
+    RungResult result;
+    result.rung = rung;
+    result.plan = rung.plan;
     progress_ = {.rung = rung.number};
-    result.capacities = capacities(rung);
-    auto by_capacity = result.capacities;
-    std::ranges::sort(by_capacity, std::ranges::greater{}, &Capacity::per_second);
-    constexpr double kClose = 0.9;
-    for (const Capacity& next : by_capacity) {
-      // After a thread count that has a rate, only one of about the same capacity is worth the time of another search.
-      const bool close = next.per_second >= kClose * by_capacity.front().per_second;
-      if (stopped() || next.per_second <= 0 || (result.load && !close)) break;
-      try_plan(with_threads(rung, next.threads), next.per_second, result);
-    }
-    if (!result.load && result.note.empty()) {
-      result.note =
-          stopped() ? "interrupted" : fmt::format("no rate keeps p99 within {:.3g} ms{}", bound_ms(), last_failure_);
-    }
+    std::string refusal;
+    const auto sized = detail::sweep(
+        rung.plan, detail::axes_of(rung, limits_), limits_, [&](const Candidate& next) { return capacity(next); },
+        refusal, options_.stop);
+    for (const Sized& next : sized) result.capacities.push_back(next.capacity);
+    std::ranges::stable_sort(result.capacities, {}, [](const Capacity& capacity) {
+      return std::tuple(capacity.threads, capacity.batch_max, capacity.streams_per_thread);
+    });
+    search(sized, result);
+    if (!result.load) result.note = why_none(sized, refusal);
     return result;
   }
 
  private:
+  static constexpr double kBetter = 1.03;  ///< A search is worth its time for no less.
+
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
-  [[nodiscard]] double bound_ms() const { return std::chrono::duration<double, std::milli>(options_.bound).count(); }
 
-  [[nodiscard]] std::vector<std::uint32_t> thread_counts(const Rung& rung) const {
-    if (!rung.many_threads) return {1};
-    const auto processors = static_cast<std::uint32_t>(Topology::machine().processors().size());
-    const std::uint32_t left = processors > options_.generators ? processors - options_.generators : 1;
-    const std::uint32_t most = options_.threads_max != 0 ? options_.threads_max : std::max(left, 2U);
-    std::vector<std::uint32_t> counts;
-    for (std::uint32_t count = 1; count < most; count *= 2) counts.push_back(count);
-    counts.push_back(most);
-    return counts;
+  [[nodiscard]] std::string why_none(const std::vector<Sized>& sized, const std::string& refusal) const {
+    if (stopped()) return "interrupted";
+    if ((sized.empty() || sized.front().usable <= 0) && !refusal.empty()) return refusal;
+    const double bound_ms = std::chrono::duration<double, std::milli>(options_.bound).count();
+    return fmt::format("no rate keeps p99 within {:.3g} ms{}", bound_ms, last_failure_);
   }
 
-  [[nodiscard]] Plan with_threads(const Rung& rung, std::uint32_t threads) const {
-    Plan plan = rung.plan;
-    plan.threads = threads;
-    return detail::beside_generators(plan, options_.generators);
-  }
-
-  std::vector<Capacity> capacities(const Rung& rung) {
-    std::vector<Capacity> found;
-    for (const std::uint32_t threads : thread_counts(rung)) {
-      if (stopped()) break;
-      found.push_back({threads, capacity(with_threads(rung, threads))});
-    }
-    return found;
-  }
-
-  double capacity(const Plan& plan) {
-    Engine engine(device_, op_, plan);
-    auto targets = detail::connect_targets(engine, queries_, options_.generators);
-    progress_.threads = plan.threads;
+  void begin(const Candidate& candidate) {
+    const bool clients_only = candidate.plan.schedule == Schedule::dispatched;
+    progress_.threads = clients_only ? candidate.generators : candidate.plan.threads;
     progress_.rate_per_second = 0;
     report();
-    measure::LoadOptions load;
-    load.bind_to = detail::generator_processors(device_, plan, options_.generators);
-    load.stop = options_.stop;
-    const std::size_t in_flight = std::max<std::size_t>(2, 2 * plan.threads / options_.generators);
-    return measure::closed_loop<detail::EngineTarget>(targets, in_flight, options_.window, load);
   }
 
-  /// Searches with few samples a rate, then confirms what was found with all that p99 needs, stepping down until it
-  /// holds.
-  void try_plan(const Plan& plan, double capacity, RungResult& result) {
-    Engine engine(device_, op_, plan);
-    auto targets = detail::connect_targets(engine, queries_, options_.generators);
-    constexpr double kCoarse = 2.5;
-    const auto probe = [&](double rate) { return run(plan, targets, rate, kCoarse * options_.rank_tolerance); };
-    const double least = std::max(1.0, capacity / 32);
-    const auto found = measure::search_highest_rate(probe, options_.bound,
-                                                    {.start_per_second = 0.7 * capacity,
-                                                     .most_per_second = roofs_.generator * options_.generators,
-                                                     .least_per_second = least,
-                                                     .stop = options_.stop});
-    describe_failure(found.last_failure);
-    if (found.best) confirm(plan, engine, targets, *found.best, least, result);
+  double capacity(const Candidate& candidate) {
+    begin(candidate);
+    return Trial(device_, op_, queries_, candidate, trial_).capacity(options_.window / 2);
   }
 
-  /// Measures at the rate of `found` with all samples, and at lower ones until one is sustained; keeps it if it is the
-  /// rung's best.
-  void confirm(const Plan& plan, const Engine& engine, std::vector<detail::EngineTarget>& targets,
-               const measure::LoadResult& found, double least, RungResult& result) {
-    constexpr double kStep = 0.95;
-    double rate = found.incoming_per_second;
-    int tries = 0;
-    while (rate >= least && !stopped()) {
-      const StageTimes before = engine.statistics().stages;
-      const measure::LoadResult load = run(plan, targets, rate, options_.rank_tolerance);
-      if (measure::sustains(load, options_.bound)) {
-        if (result.load && result.load->measured_per_second >= load.measured_per_second) return;
-        result.stages = between(before, engine.statistics().stages);
-        result.plan = plan;
-        result.load = load;
-        progress_.best_per_second = load.measured_per_second;
-        return;
-      }
-      describe_failure(load);
-      if (++tries % measure::kTriesPerRate == 0) rate *= kStep;
+  /// The first candidate is searched from far below its capacity. Others of about the same promise, no more than
+  /// kChallengers, must first do better than the best so far.
+  void search(const std::vector<Sized>& sized, RungResult& result) {
+    constexpr double kClose = 0.85;
+    constexpr int kChallengers = 2;
+    int challengers = 0;
+    for (const Sized& next : sized) {
+      const bool close = next.usable >= kClose * sized.front().usable;
+      if (stopped() || next.usable <= 0 || (result.load && (!close || challengers++ == kChallengers))) break;
+      const double best = result.load ? result.load->measured_per_second : 0;
+      const double start = result.load ? kBetter * best : 0.7 * next.usable;
+      try_candidate(next.candidate, start, result.load ? kBetter * best : next.usable / 16, result);
     }
   }
 
-  void describe_failure(const measure::LoadResult& failure) {
-    if (failure.wrong > 0) {
-      last_failure_ = fmt::format(": {} wrong answers", failure.wrong);
-    } else if (failure.failed > 0) {
-      last_failure_ = fmt::format(": {} queries failed", failure.failed);
-    } else if (failure.latency.count > 0 && failure.latency.p99 <= options_.bound) {
-      last_failure_ = fmt::format(": {:.0f} of {:.0f} queries/s were answered", failure.measured_per_second,
-                                  failure.incoming_per_second);
-    } else if (failure.latency.count > 0) {
-      last_failure_ = fmt::format(": p99 was {:.3g} ms at {:.0f} queries/s",
-                                  std::chrono::duration<double, std::milli>(failure.latency.p99).count(),
-                                  failure.incoming_per_second);
-    }
-  }
-
-  measure::LoadResult run(const Plan& plan, std::vector<detail::EngineTarget>& targets, double rate,
-                          double rank_tolerance) {
-    measure::LoadOptions load;
-    load.rate_per_second = rate;
-    load.arrivals = options_.arrivals;
-    load.seed = options_.seed;
-    load.samples = measure::samples_needed(kPercentile, rank_tolerance);
-    const double seconds = static_cast<double>(load.samples) / (rate * load.stable_windows) * 1.05;
-    load.window = std::max(options_.window, Duration{static_cast<std::int64_t>(seconds * 1e9)});
-    load.windows_max = 2 * load.stable_windows;
-    // Twice as many as p99 leaves room for among the queries of the windows that count, each twice as late as it
-    // allows.
-    constexpr double kFewest = 10;
-    const double window_seconds = std::chrono::duration<double>(load.window).count();
-    const double most_late = 2 * (1 - kPercentile) * rate * window_seconds * load.stable_windows;
-    load.give_up_latency = 2 * options_.bound;
-    load.give_up_count = static_cast<std::uint64_t>(std::max(kFewest, most_late)) / options_.generators + 1;
-    load.bind_to = detail::generator_processors(device_, plan, options_.generators);
-    load.stop = options_.stop;
-    load.progress = [&](int, double measured, Duration p99) {
-      progress_.rate_per_second = rate;
-      progress_.measured_per_second = measured;
-      progress_.p99 = p99;
-      report();
-    };
-    return measure::open_loop<detail::EngineTarget>(targets, load);
+  void try_candidate(const Candidate& candidate, double start, double least, RungResult& result) {
+    begin(candidate);
+    Trial trial(device_, op_, queries_, candidate, trial_);
+    TrialResult found = trial.search(start, least);
+    if (!found.failure.empty()) last_failure_ = found.failure;
+    if (!found.load) return;
+    progress_.best_per_second = found.load->measured_per_second;
+    trial.add_lower_rates(found);
+    result.plan = candidate.plan;
+    result.generators = candidate.generators;
+    result.load = found.load;
+    result.stages = found.stages;
+    result.samples = std::move(found.samples);
+    result.tried = std::move(found.tried);
+    std::ranges::stable_sort(result.tried, {}, &measure::LoadResult::incoming_per_second);
   }
 
   void report() const {
@@ -189,9 +127,10 @@ class Climber {
   Device device_;
   const Operator& op_;
   const LadderOptions& options_;
-  const Roofs& roofs_;
   const detail::QuerySet& queries_;
   const std::function<void(const LadderProgress&)>& report_;
+  detail::CandidateLimits limits_;
+  detail::TrialOptions trial_;
   LadderProgress progress_;
   std::string last_failure_;
 };
@@ -207,6 +146,14 @@ void validate(const LadderOptions& options) {
   for (const int number : options.rungs) static_cast<void>(find_rung(std::to_string(number)));
 }
 
+/// The last of `rungs` that has figures.
+const RungResult* last_with_figures(const std::vector<RungResult>& rungs) {
+  for (auto row = rungs.rbegin(); row != rungs.rend(); ++row) {
+    if (row->load) return &*row;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 LadderResult climb(Device device, const Operator& op, const LadderOptions& options,
@@ -215,13 +162,19 @@ LadderResult climb(Device device, const Operator& op, const LadderOptions& optio
   validate(options);
   if (progress) progress({});
   LadderResult result;
-  result.roofs = measure_roofs(device, op, options.generators);
+  result.roofs = measure_roofs(device, op, options.single_thread ? 1 : options.generators);
   const detail::QuerySet queries(op, options.seed, detail::kLoadQueries);
   for (const Rung& rung : rungs()) {
     if (!options.rungs.empty() && std::ranges::find(options.rungs, rung.number) == options.rungs.end()) continue;
     if (options.stop.stop_requested()) break;
-    RungResult row{rung, rung.plan, {}, {}, {}, same_as(rung, device)};
+    RungResult row;
+    row.rung = rung;
+    row.plan = rung.plan;
+    row.note = same_as(rung, device);
     if (row.note.empty()) row = Climber(device, op, options, result.roofs, queries, progress).climb(rung);
+    if (const RungResult* before = last_with_figures(result.rungs)) {
+      if (row.note.empty()) row.note = detail::why_lower(*before, row);
+    }
     if (finished) finished(row);
     result.rungs.push_back(std::move(row));
   }

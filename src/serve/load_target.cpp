@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/topology.hpp"
@@ -25,10 +24,6 @@ QuerySet::QuerySet(const Operator& op, std::uint64_t seed, std::size_t count)
   }
 }
 
-bool QuerySet::right(std::uint64_t number, std::span<const std::byte> answer) const noexcept {
-  return std::memcmp(answers_.data() + number % count_ * answer_bytes_, answer.data(), answer_bytes_) == 0;
-}
-
 std::vector<EngineTarget> connect_targets(Engine& engine, const QuerySet& queries, std::uint32_t count) {
   std::vector<EngineTarget> targets;
   const bool verify = engine.plan().schedule != Schedule::none;
@@ -40,7 +35,8 @@ Plan beside_generators(Plan plan, std::uint32_t generators) {
   constexpr Duration kAwake = std::chrono::milliseconds(10);
   plan.clients_max = std::max(plan.clients_max, generators);
   plan.first_processor = generators;
-  if (plan.threads + generators <= Topology::machine().processors().size()) plan.spin = std::max(plan.spin, kAwake);
+  const std::size_t threads = plan.host_threads() + generators;
+  if (threads <= Topology::machine().processors().size()) plan.spin = std::max(plan.spin, kAwake);
   return plan;
 }
 

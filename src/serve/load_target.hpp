@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -16,10 +17,13 @@ class QuerySet {
  public:
   QuerySet(const Operator& op, std::uint64_t seed, std::size_t count);
 
-  [[nodiscard]] std::span<const std::byte> query(std::uint64_t number) const noexcept {
-    return std::span(queries_).subspan(number % count_ * query_bytes_, query_bytes_);
+  /// @param index  below count()
+  [[nodiscard]] std::span<const std::byte> query(std::size_t index) const noexcept {
+    return std::span(queries_).subspan(index * query_bytes_, query_bytes_);
   }
-  [[nodiscard]] bool right(std::uint64_t number, std::span<const std::byte> answer) const noexcept;
+  [[nodiscard]] bool right(std::size_t index, std::span<const std::byte> answer) const noexcept {
+    return std::memcmp(answers_.data() + index * answer_bytes_, answer.data(), answer_bytes_) == 0;
+  }
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   [[nodiscard]] const std::vector<std::byte>& queries() const noexcept { return queries_; }
 
@@ -31,16 +35,16 @@ class QuerySet {
   std::vector<std::byte> answers_;
 };
 
-/// A client of an engine as measure's LoadTarget: query number t has ticket t, so that its answer can be checked.
+/// A client of an engine as measure's LoadTarget: answers come back in order of submission, so that each can be
+/// checked.
 class EngineTarget {
  public:
   EngineTarget(Client client, const QuerySet& queries, bool verify) noexcept
       : client_(std::move(client)), queries_(&queries), verify_(verify) {}
 
   [[nodiscard]] bool submit(Time scheduled) noexcept {
-    const auto ticket =
-        client_.submit(queries_->query(submitted_), {.tag = static_cast<std::uint64_t>(scheduled.count())});
-    submitted_ += ticket ? 1U : 0U;
+    const auto ticket = client_.submit(queries_->query(next_), {.tag = static_cast<std::uint64_t>(scheduled.count())});
+    if (ticket) next_ = after(next_);
     return ticket.ok();
   }
 
@@ -54,18 +58,22 @@ class EngineTarget {
           } else if (verify_ && !queries_->right(polled_, back.answer)) {
             outcome = measure::Outcome::wrong;
           }
-          ++polled_;
+          polled_ = after(polled_);
           done(Time{static_cast<std::int64_t>(back.tag)}, outcome);
         },
         measure::kPollMax);
   }
 
  private:
+  [[nodiscard]] std::size_t after(std::size_t index) const noexcept {
+    return index + 1 == queries_->count() ? 0 : index + 1;
+  }
+
   Client client_;
   const QuerySet* queries_;
   bool verify_;
-  std::uint64_t submitted_ = 0;  ///< Answers come back in order of submission.
-  std::uint64_t polled_ = 0;
+  std::size_t next_ = 0;    ///< The next query to submit.
+  std::size_t polled_ = 0;  ///< The query whose answer comes next.
 };
 
 /// `count` targets on `engine`. Answers of an engine that does nothing are not verified.

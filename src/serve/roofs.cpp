@@ -28,7 +28,7 @@ double compute_on_cpu(const Operator& op, const detail::QuerySet& queries) {
         std::vector<std::byte> answer(op.answer_bytes);
         std::uint64_t count = 0;
         for (; SteadyClock::now() - start < kComputeTime; ++count) {
-          answer_here(op, state, queries.query(count + t).data(), answer.data());
+          answer_here(op, state, queries.query((count + t) % queries.count()).data(), answer.data());
         }
         total.fetch_add(count, std::memory_order_relaxed);
       });

@@ -24,7 +24,21 @@ Plan named(std::string_view name, Streams streams, Allocator allocator, MemoryKi
 
 Rung rung(int number, std::string_view id, std::string_view title, std::string_view removes, Streams streams,
           Allocator allocator, MemoryKind host_memory, Binding binding) {
-  return {number, id, title, removes, named(id, streams, allocator, host_memory, binding), number >= 3};
+  return {number, id, title, removes, named(id, streams, allocator, host_memory, binding), number >= 3, false, false};
+}
+
+/// A rung of page-locked or managed slots, bound threads and a pool, driven by another schedule.
+Rung rung(int number, std::string_view id, std::string_view title, std::string_view removes, Schedule schedule,
+          MemoryKind host_memory) {
+  Rung made{number, id, title, removes, {}, true, true, false};
+  made.plan = named(id, Streams::per_thread, Allocator::pool, host_memory, Binding::cores);
+  made.plan.schedule = schedule;
+  return made;
+}
+
+Rung batched(Rung rung) {
+  rung.many_batches = true;
+  return rung;
 }
 
 }  // namespace
@@ -36,7 +50,7 @@ std::span<const Rung> rungs() {
   constexpr auto kOwn = Streams::per_thread;
   constexpr auto kFree = Binding::none;
   constexpr auto kBound = Binding::cores;
-  static const std::array<Rung, 8> all{
+  static const std::array<Rung, 14> all{
       rung(1, "single", "Single CPU Thread & Single CUDA Stream",
            "nothing: every query allocates, copies, launches, copies, waits and frees", kShared, per_query, kPageable,
            kFree),
@@ -53,6 +67,19 @@ std::span<const Rung> rungs() {
            MemoryKind::pinned, kBound),
       rung(8, "unified", "Unified Memory", "the two copies: the kernel reads and writes host memory itself", kOwn, pool,
            MemoryKind::managed, kBound),
+      rung(9, "pipelined", "Pipeline Scheduling", "a thread that waits for one stream while others could be fed",
+           Schedule::pipelined, MemoryKind::managed),
+      rung(10, "async", "Async Scheduling", "looking for what is done in the thread that submits", Schedule::async,
+           MemoryKind::managed),
+      rung(11, "persistent", "Persistent Kernel Pool", "every call: the kernels stay and are fed through memory",
+           Schedule::persistent, MemoryKind::pinned),
+      rung(12, "graph", "CUDA Graph", "three calls of four: a query's copies and kernel are replayed as one",
+           Schedule::graph, MemoryKind::pinned),
+      batched(rung(13, "batched", "Dynamic Batching", "the calls of all queries of a batch but one",
+                   Schedule::pipelined, MemoryKind::mapped)),
+      rung(14, "dispatched", "Dispatched Persistent Pool",
+           "engine threads: clients write where a resident pool reads, and blocks take queries as they come",
+           Schedule::dispatched, MemoryKind::mapped),
   };
   return all;
 }

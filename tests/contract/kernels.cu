@@ -74,7 +74,32 @@ struct Echo {
   }
 };
 
+template <class View>
+struct TeamEcho {
+  static constexpr const char* kName = "test::team_echo";
+  template <class Group>
+  HEADRACE_HD static void run(Group group, View boxes, std::uint32_t words) {
+    const std::uint32_t box = group.item();
+    std::uint32_t served = 0;
+    boxes.enter(group);
+    while (true) {
+      const std::uint32_t sequence = boxes.wait(group, box, served);
+      if (sequence == View::kStopped) return;
+      const auto* request = reinterpret_cast<const std::uint32_t*>(boxes.request(box));
+      auto* answer = reinterpret_cast<std::uint32_t*>(boxes.answer(box));
+      for (std::uint32_t i = group.thread(); i < words; i += group.thread_count()) answer[i] = request[i] + 1;
+      boxes.reply(group, box, sequence);
+      served = sequence;
+    }
+  }
+};
+
 }  // namespace
+
+Kernel team_echo_kernel() { return make_kernel<TeamEcho<MailboxView>, MailboxView, std::uint32_t>(); }
+Kernel team_echo_barrier_kernel() {
+  return make_kernel<TeamEcho<BarrierMailboxView>, BarrierMailboxView, std::uint32_t>();
+}
 
 Kernel add_kernel() { return make_kernel<Add, std::uint32_t*, std::uint32_t, std::uint32_t>(); }
 

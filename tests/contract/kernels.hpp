@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "headrace/device/barrier_mailbox.hpp"
 #include "headrace/device/kernel.hpp"
 #include "headrace/device/mailbox.hpp"
 
@@ -37,6 +38,11 @@ struct GroupReport {
 };
 /// (const uint64_t* values, GroupReport* reports): thread t contributes values[t] to every reduction.
 [[nodiscard]] Kernel group_kernel();
+
+/// (MailboxView or BarrierMailboxView boxes, uint32_t words): the blocks of item b answer the requests of box b with
+/// each word plus 1, a share each.
+[[nodiscard]] Kernel team_echo_kernel();
+[[nodiscard]] Kernel team_echo_barrier_kernel();
 
 /// (MailboxView boxes, uint32_t words): block b answers the requests of box b with each word plus 1.
 [[nodiscard]] Kernel echo_kernel();

@@ -1,5 +1,6 @@
 #include "tests/contract/kernels.hpp"
 
+#include "headrace/device/occupancy.hpp"
 #include "tests/contract/devices.hpp"
 
 namespace headrace::testing {
@@ -46,6 +47,23 @@ TEST_P(KernelTest, EightArgumentsOfAllSizes) {
   EXPECT_EQ(words[4], 16777215U);
   EXPECT_EQ(words[5], 1000000000000000U);
   EXPECT_EQ(words[6], expected);
+}
+
+// The rules of occupancy() and the device's own answer, where it has one, say the same.
+TEST_P(KernelTest, ResourcesGiveTheBlocksThatAreResident) {
+  const KernelResources resources = device().kernel_resources(add_kernel());
+  if (device().kind() == DeviceKind::cpu) {
+    EXPECT_EQ(resources, KernelResources{});
+    return;
+  }
+  EXPECT_GT(resources.registers, 0U);
+  EXPECT_GE(resources.threads_max, 128U);
+  const GpuLimits gpu = limits_of(device());
+  for (const std::uint32_t threads : {32U, 64U, 128U, 256U, 512U}) {
+    EXPECT_EQ(occupancy(gpu, resources, threads).blocks * gpu.multiprocessors,
+              device().resident_blocks_max(add_kernel(), threads))
+        << threads;
+  }
 }
 
 TEST_P(KernelTest, EveryItemRunsOnce) {

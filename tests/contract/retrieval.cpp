@@ -13,6 +13,7 @@
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
 #include "headrace/operators/brute_force.hpp"
+#include "headrace/operators/synthetic.hpp"
 #include "tests/unit/retrieval_support.hpp"
 
 namespace headrace::operators {
@@ -119,6 +120,27 @@ TEST_P(RetrievalOnDevice, TheStateOutlivesTheOperatorAndTheIndex) {
   }
   const auto op = retrieval(examples().index, {.sample = false});
   EXPECT_EQ(run(device_, op, state, examples().queries), examples().answers);
+}
+
+TEST_P(RetrievalOnDevice, AnswersOverManyDocumentsAsOneThreadDoes) {
+  // Lists without a bitmap, bitmaps of many rounds, covers, rests of 0 to 5 terms.
+  const auto index = std::make_shared<const Index>(synthetic_index({.documents = 300'000, .terms = 20'000}));
+  const RetrievalSampler sampler(index);
+  const test::Loaded loaded{*index};
+  std::vector<RetrievalQuery> queries;
+  for (std::uint64_t i = 0; i < 400; ++i) queries.push_back(sampler.query(i));
+  for (const auto* text : {"w00001 OR w00002 OR w00003 OR w00004 OR w00005 OR w00006 OR w09999", "NOT w09999",
+                           "NOT w00001", "w00001 AND NOT w00300", "NOT (w00001 OR w00002 OR w12345)",
+                           "(w00001 OR w00002) AND (w00003 OR w00004) AND NOT w00005 AND w00006 OR w10001"}) {
+    queries.push_back(index->compile(text));
+  }
+  for (const std::uint32_t threads : {32U, 128U, 512U, 1024U}) {
+    const auto op = retrieval(index, {.threads = threads, .sample = false});
+    const auto answers = run(device_, op, op.load(device_), queries);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      ASSERT_EQ(answers[i], loaded.answer(queries[i])) << "query " << i << " with " << threads << " threads";
+    }
+  }
 }
 
 TEST_P(RetrievalOnDevice, AnIndexWithoutTermsLoads) {

@@ -38,6 +38,20 @@ TEST_P(RingTest, FillsAndEmpties) {
   EXPECT_EQ(ring.released(), 3U);
 }
 
+TEST_P(RingTest, SeveralSlotsAreTakenTogether) {
+  Ring ring(device(), MemoryKind::pinned, 8, 8);
+  EXPECT_EQ(ring.try_claim_many(4).count, 0U);
+  ring.publish(7);
+  Ring::Claim claim = ring.try_claim_many(4);
+  EXPECT_EQ(claim.first, 0U);
+  EXPECT_EQ(claim.count, 4U);
+  EXPECT_EQ(ring.try_claim(), 4U);
+  claim = ring.try_claim_many(4);
+  EXPECT_EQ(claim.first, 5U);
+  EXPECT_EQ(claim.count, 2U) << "no more than is published";
+  EXPECT_EQ(ring.try_claim_many(4).count, 0U);
+}
+
 TEST_P(RingTest, CountMustBeAPowerOfTwo) {
   EXPECT_THROW(Ring(device(), MemoryKind::pinned, 8, 0), UsageError);
   EXPECT_THROW(Ring(device(), MemoryKind::pinned, 8, 6), UsageError);

@@ -24,7 +24,7 @@ void use(const Index& index) {
   }
   if (index.document_count() > 1'000'000 || index.term_count() == 0) return;  // its bitmaps would be large
   const DeviceImage image = make_device_image(index);
-  const auto postings = make_postings(index, image.entries.data(), image.words.data());
+  const auto postings = make_postings(index, image);
   RetrievalQuery query = index.compile("the OR NOT x OR cat");
   query.terms[0] = index.term_count() - 1;
   RetrievalAnswer answer;

@@ -20,7 +20,7 @@ struct World {
   BruteForce slow{documents};
   Index index = build(documents);
   DeviceImage image = make_device_image(index);
-  boolean::Postings postings = make_postings(index, image.entries.data(), image.words.data());
+  boolean::Postings postings = make_postings(index, image);
 
   static std::vector<std::string> make() {
     std::vector<std::string> documents(300);

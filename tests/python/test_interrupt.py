@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 
-def interrupted(*arguments: str, when: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command line on a terminal, and presses Ctrl-C once `when` is to be seen there."""
+def interrupted(*arguments: str, when: str, by: signal.Signals = signal.SIGINT) -> subprocess.CompletedProcess[str]:
+    """Runs the command line on a terminal, and sends `by`, as Ctrl-C does, once `when` is to be seen there."""
     reader, writer = os.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "headrace", *arguments],
@@ -31,7 +31,7 @@ def interrupted(*arguments: str, when: str) -> subprocess.CompletedProcess[str]:
         except OSError:  # Linux says EIO once the other side is closed
             break
         if not sent and when in seen:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(by)
             sent = True
         assert time.monotonic() < limit, seen
     os.close(reader)
@@ -74,6 +74,14 @@ def test_ladder_json_says_so():
     content = json.loads(result.stdout)
     assert content["interrupted"] is True
     assert any(row["id"] == "ladder.light.rung01.qps" for row in content["rows"])
+
+
+def test_what_is_whole_is_saved_when_it_is_terminated(tmp_path: Path):
+    machine = f"cpu-{len(os.sched_getaffinity(0))}"
+    path = tmp_path / f"ladder.{machine}.json"
+    result = interrupted(*CLIMB, "--save", str(path), when="Rung 3", by=signal.SIGTERM)
+    assert result.returncode == 130
+    assert any(row["id"] == "ladder.light.rung01.qps" for row in json.loads(path.read_text())["rows"])
 
 
 def test_nothing_is_saved(tmp_path: Path):

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace import DataError, Device, UsageError, results
+import headrace
+from headrace import DataError, Device, UsageError, profiles, results, results_page
 
 CONTENT = {
     "topic": "ladder",
@@ -46,7 +47,7 @@ CONTENT = {
 
 def test_render(tmp_path: Path):
     (tmp_path / "ladder.h100-16.json").write_text(json.dumps(CONTENT))
-    page = results.render(tmp_path)
+    page = results_page.render(tmp_path)
     assert "## ladder on h100-16" in page
     assert "| `ladder.light.qps` | 25,000,000 queries/s | 50,000,000 (compute) | 50.0% |" in page
     assert "commit abc1234: `headrace ladder` ([ladder.h100-16.json](ladder.h100-16.json))" in page
@@ -60,7 +61,7 @@ def test_render(tmp_path: Path):
 def test_render_names_the_bad_file(tmp_path: Path, content: str, says: str):
     (tmp_path / "bad.json").write_text(content)
     with pytest.raises(DataError, match=rf"bad\.json: .*{says}"):
-        results.render(tmp_path)
+        results_page.render(tmp_path)
 
 
 def test_this_machine():
@@ -88,3 +89,52 @@ def test_save_is_whole_or_not_at_all(tmp_path: Path):
     results.save(path, CONTENT)
     assert json.loads(path.read_text()) == CONTENT
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_is_short_and_says_the_same():
+    content = {"a": [[1, 2, 3], [4, 5, 6]], "b": {"c": 1, "d": "x"}, "e": [], "f": {"g": {"h": [1.5]}}, "i": None}
+    text = results.dumps(content)
+    assert json.loads(text) == content
+    assert "\n    [1, 2, 3],\n" in text
+    assert '\n  "b": {"c": 1, "d": "x"},\n' in text
+    assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [(1, "rung01"), (9, "rung09"), (11, "rung11"), (12, "graph"), (13, "batched"), (14, "dispatched")],
+)
+def test_rungs_of_the_document_are_numbered_and_others_named(number: int, name: str):
+    class Result:
+        rung = headrace.find_rung(str(number))
+
+    assert results.rung_name(Result()) == name  # type: ignore[arg-type]
+
+
+def test_rows_of_a_climb_and_of_a_single_thread():
+    climbs = [
+        headrace.ladder("cpu", headrace.light(steps=1), rungs=[6], bound=10, window=0.02, rank_tolerance=0.01)
+        for _ in range(2)
+    ]
+    device = Device.parse("cpu")
+    shared = {"bound_us": 1e7, "arrivals": "poisson", "seed": 1}
+    rows = {row["id"]: row for row in results.ladder_rows(climbs, "light", device, 10.0, shared)}
+    assert list(rows) == ["ladder.light.rung06.qps", "first.generator.per_thread"]
+    row = rows["ladder.light.rung06.qps"]
+    assert row["samples"] == 2
+    assert row["conditions"]["generators"] == 1
+    assert row["conditions"]["verified"] is True
+    single = results.ladder_rows(climbs, "light", device, 10.0, shared, single=True)
+    assert [row["id"] for row in single] == ["ladder.light.single.rung06.qps"]
+
+    (entry,) = profiles.profile(climbs)
+    values = sorted(climb.rungs[0].load.measured_per_second for climb in climbs if climb.rungs[0].load)
+    assert entry["load"]["measured_per_second"] == values[0]
+    assert entry["roof"] > 0
+    assert entry["plan"]["schedule"] == "blocking"
+    assert set(entry["stages_us"]) == set(profiles.STAGES)
+
+
+def test_thinning_keeps_both_ends():
+    assert profiles.thin(list(range(100)), 4) == [0, 33, 66, 99]
+    assert profiles.thin([1, 2], 4) == [1, 2]

@@ -50,6 +50,22 @@ TEST(Arrivals, PoissonGapsAreExponential) {
   EXPECT_NEAR(std::sqrt(squares / kCount - mean * mean), mean, 0.02 * mean);
 }
 
+// The share of gaps above k times their mean is exp(-k); 4 standard deviations of 200,000 gaps are allowed.
+TEST(Arrivals, PoissonGapsHaveTheExponentialTail) {
+  constexpr int kCount = 200'000;
+  const auto times = take(Arrivals::poisson(1e3, 11), kCount);
+  for (const double k : {0.01, 0.1, 0.7, 1.0, 2.0, 4.0, 7.0}) {
+    int above = 0;
+    Duration before{};
+    for (const Duration time : times) {
+      above += static_cast<double>((time - before).count()) > k * 1e6 ? 1 : 0;
+      before = time;
+    }
+    const double share = std::exp(-k);
+    EXPECT_NEAR(above, kCount * share, 4 * std::sqrt(kCount * share * (1 - share))) << k;
+  }
+}
+
 TEST(Arrivals, TraceStartsOverAtItsEnd) {
   const auto times = take(Arrivals::trace({milliseconds(1), milliseconds(4)}), 4);
   EXPECT_EQ(times, (std::vector<Duration>{milliseconds(1), milliseconds(4), milliseconds(5), milliseconds(8)}));

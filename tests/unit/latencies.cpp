@@ -44,6 +44,29 @@ TEST(Latencies, EqualsSortingForRandomValues) {
   }
 }
 
+TEST(Latencies, LargeValuesAreRightToAThousandth) {
+  std::mt19937_64 random(3);
+  for (int trial = 0; trial < 20; ++trial) {
+    std::vector<std::uint32_t> values(1 + random() % 2000);
+    Latencies latencies;
+    for (std::uint32_t& value : values) {
+      value = static_cast<std::uint32_t>(random()) >> (random() % 32);
+      latencies.record(Duration{value});
+    }
+    std::ranges::sort(values);
+    for (const double fraction : {0.01, 0.5, 0.9, 0.99, 1.0}) {
+      const auto rank = static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(values.size())));
+      const double exact = values[rank - 1];
+      const auto measured = static_cast<double>(latencies.percentile(fraction).count());
+      EXPECT_GE(measured, exact);
+      EXPECT_LE(measured, exact * 1.001);
+    }
+    EXPECT_EQ(latencies.summary().max.count(), values.back());
+    EXPECT_EQ(latencies.summary().mean.count(), std::accumulate(values.begin(), values.end(), std::int64_t{0}) /
+                                                    static_cast<std::int64_t>(values.size()));
+  }
+}
+
 TEST(Latencies, OneValueIsEveryPercentile) {
   const LatencySummary summary = of({42}).summary();
   EXPECT_EQ(summary.count, 1U);

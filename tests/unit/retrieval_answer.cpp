@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -82,6 +83,63 @@ TEST(RetrievalProperty, TheFastPathEqualsBruteForce) {
   }
   EXPECT_GT(with_hits, 2000U) << "the queries are too hard to show anything";
   for (const auto count : modes) EXPECT_GT(count, 50U) << "one way of answering was hardly tried";
+}
+
+/// How the operator goes about a query.
+struct Way {
+  bool walks;
+  std::uint32_t scans;  ///< kTruthTermsMax + 1 for more.
+  auto operator<=>(const Way&) const = default;
+};
+
+TEST(RetrievalProperty, EveryWayOfAnsweringEqualsBruteForce) {
+  // 60,000 documents: w0 is in each second, w<k> in one of 2^(k + 1), so that rare words have no bitmap.
+  constexpr std::uint32_t kDocuments = 60'000;
+  constexpr std::uint32_t kWords = 14;
+  std::mt19937_64 random(99);
+  std::vector<std::string> documents(kDocuments);
+  for (auto& document : documents) {
+    for (std::uint32_t word = 0; word < kWords; ++word) {
+      if (random() >> (63 - word) == 0) document += fmt::format("w{} ", word);
+    }
+  }
+  const BruteForce slow(documents);
+  const Loaded loaded{test::build_index(documents)};
+  std::map<Way, int> ways;
+  for (int i = 0; i < 160; ++i) {
+    std::string text = test::random_query(random, kWords, 3);
+    if (i % 4 == 0) text = "w0 OR w1 OR w2 OR w3 OR w4 AND NOT w5 OR " + text;
+    if (i % 4 == 1) text = fmt::format("w{} OR w{} OR w{}", random() % 4, 4 + random() % 4, 8 + random() % 6);
+    const auto query = loaded.index.compile(text);
+    ASSERT_EQ(loaded.answer(query), slow.answer(text)) << text;
+    if (query.mode != RetrievalMode::scan) continue;
+    ++ways[{query.cover_count != 0, std::min<std::uint32_t>(query.scan_count, kTruthTermsMax + 1)}];
+  }
+  for (const bool walks : {false, true}) {
+    for (std::uint32_t scans = 1; scans <= kTruthTermsMax + 1; ++scans) {
+      EXPECT_GE((ways[{walks, scans}]), 1) << "never scanned " << scans << (walks ? " with" : " without") << " a walk";
+    }
+  }
+}
+
+TEST(RetrievalProperty, MatchesThatTheCoverTakesAwayAreNotListed) {
+  // The first 300 documents with "often" have "seldom" too, so that ids must be looked for far into the bitmap.
+  std::vector<std::string> documents(400'000, "x");
+  for (std::size_t i = 0; i < documents.size(); i += 2) documents[i] = "often";
+  for (std::size_t i = 0; i < 600; i += 2) documents[i] = "often seldom";
+  const Loaded loaded{test::build_index(documents)};
+  const auto query = loaded.index.compile("often AND NOT seldom");
+  ASSERT_EQ(query.mode, RetrievalMode::scan);
+  ASSERT_EQ(query.cover_count, 1);
+  ASSERT_EQ(query.scan_count, 1);
+  const auto answer = loaded.answer(query);
+  EXPECT_EQ(answer.hits, 200'000U - 300U);
+  EXPECT_EQ(answer.ids[0], 600U);
+  EXPECT_EQ(answer.ids[14], 628U);
+  const auto neither = loaded.answer(loaded.index.compile("NOT seldom"));
+  EXPECT_EQ(neither.hits, 400'000U - 300U);
+  EXPECT_EQ(neither.ids[0], 1U);
+  EXPECT_EQ(neither.ids[14], 29U);
 }
 
 TEST(RetrievalProperty, EveryQueryOfThreeWordsIsRight) {

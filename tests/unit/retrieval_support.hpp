@@ -39,7 +39,7 @@ inline Index build_index(std::span<const std::string> documents) {
 struct Loaded {
   Index index;
   DeviceImage image = make_device_image(index);
-  boolean::Postings postings = make_postings(index, image.entries.data(), image.words.data());
+  boolean::Postings postings = make_postings(index, image);
 
   [[nodiscard]] RetrievalAnswer answer(const RetrievalQuery& query) const {
     RetrievalAnswer answer{};

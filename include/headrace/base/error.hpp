@@ -22,6 +22,7 @@ enum class Errc : std::uint8_t {
   cancelled,          ///< The caller asked for this work not to be done.
   deadline_exceeded,  ///< The work's deadline passed before its answer.
   stopped,            ///< The engine or stream has been stopped.
+  hung,               ///< A resident kernel did not come back from its work in time.
 };
 
 /// The name of a code as it is printed, e.g. "out of memory".

@@ -2,27 +2,57 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "headrace/base/bytes.hpp"
 #include "headrace/base/clock.hpp"
 #include "headrace/device/buffer.hpp"
+#include "headrace/device/copy_route.hpp"
 #include "headrace/device/stream.hpp"
 
 namespace headrace {
 
+namespace detail {
+class StagedCopier;
+}  // namespace detail
+
+/// How the host writes to pinned slots that the copy engine reads next.
+enum class HostStores : std::uint8_t {
+  cached,    ///< Through the caches: the engine finds small slots there.
+  streaming  ///< Past the caches: they stay free for others, and a line is not read before it is written.
+};
+
+/// How copies from memory that the device cannot read by itself go through pinned slots.
+struct StagingOptions {
+  /// Threads that fill slots, the one that flushes among them; at most 256. 0: three quarters of the processors of the
+  /// device's NUMA node, 12 at most. The others start with the first batch that is worth it, and end with the
+  /// CopyBatch.
+  std::uint32_t threads = 0;
+  /// Of a slot; each thread has two. 4 KiB at least.
+  std::size_t slot_bytes = kMiB;
+  HostStores stores = HostStores::cached;
+};
+
 struct CopyBatchOptions {
-  std::size_t flush_bytes =
-      128 * std::size_t{1024} * 1024;      ///< Submit once this much is gathered (seed document 003: 128 MB).
+  std::size_t flush_bytes = 128 * kMiB;    ///< Submit once this much is gathered (seed document 003: 128 MB).
   std::size_t flush_count = 65536;         ///< Or this many copies.
   Duration flush_after = Duration::max();  ///< Or when the oldest copy has waited this long; seen at add() and poll().
-  std::size_t staging_bytes =
-      4 * std::size_t{1024} * 1024;  ///< Pinned memory, in two halves, that small staged copies pass through.
+  std::size_t staging_bytes = 4 * kMiB;    ///< Pinned memory, in two halves, that small staged copies pass through.
+  /// How the copies travel. A route other than `automatic` takes all of them; where it cannot, the flush fails with
+  /// Errc::not_supported.
+  CopyRoute route = CopyRoute::automatic;
+  StagingOptions staging{};
 };
 
 /// How long the source of a copy stays valid.
 enum class CopySource : std::uint8_t {
-  stable,   ///< Until the batch has been waited for.
-  reusable  ///< Only during add(): it is staged now. At most half of staging_bytes a copy.
+  stable,    ///< Until the batch has been waited for.
+  reusable,  ///< Only during add(): it is staged now. At most half of staging_bytes a copy.
+  /// Until the batch has been flushed: memory of the host that the device cannot read by itself, such as malloc's or a
+  /// mapped file's. Threads stage it. A stable source is found to be pageable by itself, at the price of asking the
+  /// driver about each.
+  pageable
 };
 
 struct CopyBatchStatistics {
@@ -30,16 +60,20 @@ struct CopyBatchStatistics {
   std::uint64_t merged = 0;       ///< Copies that continued the one before on both sides and went with it.
   std::uint64_t submissions = 0;  ///< Times that work was given to the stream.
   std::uint64_t bytes = 0;
+  std::uint64_t staged_bytes = 0;  ///< That a flush staged: pageable sources, and the route `merged`.
 };
 
 /// Many copies gathered and submitted as few. Used by one thread at a time. The lists and the staging are recycled:
 /// after the first flush of a given size nothing is allocated. Copies of one batch must not overlap: they run in any
 /// order.
+///
+/// The first thresholds after construction or wait() are lower than flush_bytes, 4 MiB and then twice as much each
+/// time: the device starts while the rest is gathered.
 class CopyBatch {
  public:
-  /// Throws DeviceError when the staging cannot be had.
+  /// Throws UsageError for options out of range, DeviceError when the staging cannot be had.
   explicit CopyBatch(StreamRef stream, CopyBatchOptions options = {});
-  CopyBatch(CopyBatch&&) noexcept = default;
+  CopyBatch(CopyBatch&&) noexcept;
   /// Waits for what has been submitted; what has not been is dropped.
   ~CopyBatch();
 
@@ -48,7 +82,8 @@ class CopyBatch {
                            CopySource source = CopySource::stable) noexcept;
   /// Submits everything gathered if the oldest has waited flush_after.
   [[nodiscard]] Status poll() noexcept;
-  /// Submits everything gathered.
+  /// Submits everything gathered. Returns once what has to be staged has been staged. When a copy fails, the rest is
+  /// given up, and everything is kept: copies may be repeated, so that the caller may flush again.
   [[nodiscard]] Status flush() noexcept;
   /// Flushes, and holds back later work on `consumer` until the copies are done. No host thread waits.
   [[nodiscard]] Status barrier(StreamRef consumer) noexcept;
@@ -64,15 +99,28 @@ class CopyBatch {
   };
 
   [[nodiscard]] Result<std::byte*> stage(const void* from, std::size_t bytes) noexcept;
+  [[nodiscard]] bool empty() const noexcept { return copies_.empty() && pageable_.empty(); }
+  /// A threshold is reached.
+  [[nodiscard]] Status flush_full() noexcept;
+  /// Gives everything gathered to the stream; marks nothing.
+  [[nodiscard]] Status submit() noexcept;
+  [[nodiscard]] CopyRoute route() const noexcept;
+  [[nodiscard]] Status submit_merged() noexcept;
 
   StreamRef stream_;
   CopyBatchOptions options_;
   std::vector<Copy> copies_;
+  std::vector<Copy> pageable_;  ///< Known to be so.
+  std::vector<Copy> detected_;  ///< Copies of copies_ that a submission found to be so.
   std::size_t gathered_bytes_ = 0;
+  std::size_t gathered_count_ = 0;  ///< Entries of copies_ and pageable_.
+  std::size_t target_runs_ = 0;     ///< Of copies_; see CopyShape.
+  std::size_t threshold_bytes_ = 0;
   Time oldest_{};
   Buffer staging_;
   std::vector<Half> halves_;
   std::size_t half_ = 0;
+  std::unique_ptr<detail::StagedCopier> stager_;
   Event done_;
   CopyBatchStatistics statistics_;
 };

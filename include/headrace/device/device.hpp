@@ -10,6 +10,7 @@
 namespace headrace {
 
 struct Kernel;
+struct KernelResources;
 
 namespace detail {
 class DeviceBackend;
@@ -69,6 +70,8 @@ class Device {
   /// The most blocks of `threads` threads of `kernel` that can be resident at once: by registers, shared memory and
   /// threads on CUDA; on a CPU device, the number of threads it will start.
   [[nodiscard]] std::uint32_t resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const;
+  /// What `kernel` takes of a multiprocessor; all zeros on a CPU device, and for a kernel that has no CUDA entry.
+  [[nodiscard]] KernelResources kernel_resources(const Kernel& kernel) const;
 
   [[nodiscard]] detail::DeviceBackend& backend() const noexcept { return *backend_; }
   explicit Device(detail::DeviceBackend& backend) noexcept : backend_(&backend) {}

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cuda/atomic>
+#include <cuda/barrier>
 
 #include "headrace/device/group.hpp"
 
@@ -26,8 +27,19 @@ class CudaGroup {
 
   template <class T>
   [[nodiscard]] __device__ static T sum(T value) noexcept {
-    T total;
-    static_cast<void>(sum_before(value, total));
+    __shared__ T warp_sums[kWarpsMax];
+    const std::uint32_t members = __activemask();
+    const std::uint32_t lane = threadIdx.x % kWarp;
+    const std::uint32_t size = min(kWarp, blockDim.x - (threadIdx.x - lane));  // of this warp
+    for (std::uint32_t step = kWarp / 2; step > 0; step /= 2) {
+      const T above = __shfl_down_sync(members, value, step);
+      if (lane + step < size) value += above;
+    }
+    if (lane == 0) warp_sums[threadIdx.x / kWarp] = value;
+    __syncthreads();
+    T total = warp_sums[0];
+    for (std::uint32_t w = 1; w < (blockDim.x + kWarp - 1) / kWarp; ++w) total += warp_sums[w];
+    __syncthreads();  // warp_sums may be written again by the next call
     return total;
   }
 
@@ -83,9 +95,119 @@ class CudaGroup {
     ::cuda::atomic_ref<T, ::cuda::thread_scope_system>(word).store(value, ::cuda::memory_order_release);
   }
 
+  template <class T>
+  [[nodiscard]] __device__ static T load_relaxed(const T& word) noexcept {
+    return ::cuda::atomic_ref<T, ::cuda::thread_scope_system>(const_cast<T&>(word)).load(::cuda::memory_order_relaxed);
+  }
+
+  template <class T>
+  __device__ static void store_relaxed(T& word, T value) noexcept {
+    ::cuda::atomic_ref<T, ::cuda::thread_scope_system>(word).store(value, ::cuda::memory_order_relaxed);
+  }
+
+  template <class T>
+  __device__ static T fetch_add_relaxed(T& word, T value) noexcept {
+    return ::cuda::atomic_ref<T, ::cuda::thread_scope_system>(word).fetch_add(value, ::cuda::memory_order_relaxed);
+  }
+
+  template <class T>
+  [[nodiscard]] __device__ static T load_on_device(const T& word) noexcept {
+    return ::cuda::atomic_ref<T, ::cuda::thread_scope_device>(const_cast<T&>(word)).load(::cuda::memory_order_acquire);
+  }
+
+  template <class T>
+  __device__ static void store_on_device(T& word, T value) noexcept {
+    ::cuda::atomic_ref<T, ::cuda::thread_scope_device>(word).store(value, ::cuda::memory_order_release);
+  }
+
+  template <class T>
+  __device__ static T fetch_add_on_device(T& word, T value) noexcept {
+    return ::cuda::atomic_ref<T, ::cuda::thread_scope_device>(word).fetch_add(value, ::cuda::memory_order_acq_rel);
+  }
+
+  template <class T>
+  __device__ static void store_relaxed_on_device(T& word, T value) noexcept {
+    ::cuda::atomic_ref<T, ::cuda::thread_scope_device>(word).store(value, ::cuda::memory_order_relaxed);
+  }
+
+  template <class T>
+  __device__ static T fetch_add_relaxed_on_device(T& word, T value) noexcept {
+    return ::cuda::atomic_ref<T, ::cuda::thread_scope_device>(word).fetch_add(value, ::cuda::memory_order_relaxed);
+  }
+
+  /// One 128-bit store at system scope, which is single-copy atomic (PTX ISA, "Scalar data-types": .b128).
+  __device__ static void store_unit(SealedUnit& to, const SealedUnit& unit) noexcept {
+    const std::uint64_t low = (std::uint64_t{unit.data[1]} << 32) | unit.data[0];
+    const std::uint64_t high = (std::uint64_t{unit.sequence} << 32) | unit.data[2];
+    asm volatile(
+        "{\n .reg .b128 unit;\n mov.b128 unit, {%1, %2};\n st.relaxed.sys.global.b128 [%0], unit;\n}" ::"l"(&to),
+        "l"(low), "l"(high)
+        : "memory");
+  }
+
+  __device__ static void fence_system() noexcept { __threadfence_system(); }
+  __device__ static void fence_device() noexcept { __threadfence(); }
+
+  static constexpr std::uint32_t kTeam = 32;
+  [[nodiscard]] __device__ static std::uint32_t team_rank() noexcept { return threadIdx.x % kTeam; }
+  [[nodiscard]] __device__ static std::uint32_t team() noexcept { return threadIdx.x / kTeam; }
+
+  template <class T>
+  [[nodiscard]] __device__ static T team_sum_before(T value, T& total) noexcept {
+    T inclusive = value;
+    for (std::uint32_t step = 1; step < kTeam; step *= 2) {
+      const T below = __shfl_up_sync(kWholeTeam, inclusive, step);
+      if (team_rank() >= step) inclusive += below;
+    }
+    total = __shfl_sync(kWholeTeam, inclusive, kTeam - 1);
+    return inclusive - value;
+  }
+
+  [[nodiscard]] __device__ static bool team_any(bool value) noexcept { return __any_sync(kWholeTeam, value) != 0; }
+  [[nodiscard]] __device__ static std::uint32_t team_ballot(bool value) noexcept {
+    return __ballot_sync(kWholeTeam, value);
+  }
+  /// `value` as the thread of that rank has it; T is made of 32-bit words.
+  template <class T>
+  [[nodiscard]] __device__ static T team_from(const T& value, std::uint32_t rank) noexcept {
+    static_assert(sizeof(T) % sizeof(std::uint32_t) == 0 && std::is_trivially_copyable_v<T>);
+    T result;
+    std::uint32_t words[sizeof(T) / sizeof(std::uint32_t)];
+    memcpy(words, &value, sizeof(T));
+    for (std::uint32_t& word : words) word = __shfl_sync(kWholeTeam, word, static_cast<int>(rank));
+    memcpy(&result, words, sizeof(T));
+    return result;
+  }
+  [[nodiscard]] __device__ static std::uint32_t lowest_bit(std::uint32_t mask) noexcept {
+    return static_cast<std::uint32_t>(__ffs(static_cast<int>(mask)) - 1);
+  }
+
+  [[nodiscard]] __device__ static std::uint64_t arrive(BarrierCell& cell) noexcept {
+    return reinterpret_cast<Barrier&>(cell).arrive();
+  }
+
+  /// A barrier of system scope can only be waited for without end by its public interface; the function below is what
+  /// its block-scope try_wait() is made of.
+  [[nodiscard]] __device__ static bool passed(const BarrierCell& cell, std::uint64_t token) noexcept {
+    return ::cuda::std::__call_try_wait(reinterpret_cast<const Barrier&>(cell), Barrier::arrival_token{token});
+  }
+
+  [[nodiscard]] __device__ static std::uint64_t clock_ns() noexcept {
+    std::uint64_t now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+  }
+
+  /// Sleeps for 0 to 2 * `about` ns (CUDA C++ Programming Guide, __nanosleep).
+  __device__ static void pause_ns(std::uint32_t about) noexcept { __nanosleep(about); }
+  __device__ static void relax_briefly() noexcept {}
   __device__ static void relax() noexcept { __nanosleep(kRelaxNanoseconds); }
 
  private:
+  using Barrier = ::cuda::barrier<::cuda::thread_scope_system>;
+  static_assert(sizeof(Barrier) <= sizeof(BarrierCell) && alignof(Barrier) <= alignof(BarrierCell));
+
+  static constexpr std::uint32_t kWholeTeam = 0xFFFFFFFF;
   static constexpr std::uint32_t kWarp = 32;
   static constexpr std::uint32_t kWarpsMax = 32;
   static constexpr std::uint32_t kRelaxNanoseconds = 100;

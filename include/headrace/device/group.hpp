@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <thread>
 #include <type_traits>
@@ -17,6 +19,14 @@
 
 namespace headrace {
 
+/// Twelve bytes and the sequence number that makes them valid, written and read as one: what fits in a few units needs
+/// neither a fence nor a word of its own that says it is there.
+struct alignas(16) SealedUnit {
+  static constexpr std::uint32_t kDataBytes = 12;
+  std::uint32_t data[3];
+  std::uint32_t sequence;
+};
+
 namespace detail {
 
 /// One T for each host thread. A function of its own, because nvcc allows no thread_local where it may see device code.
@@ -28,6 +38,13 @@ template <class T>
 
 }  // namespace detail
 
+/// Memory of a barrier that one host thread and one thread of a kernel meet at, again and again: a
+/// cuda::barrier<thread_scope_system> on a CUDA device, a count of arrivals on a CPU device. What a side wrote before
+/// it arrived is visible to the other once the barrier has been passed.
+struct alignas(64) BarrierCell {
+  std::byte storage[64];
+};
+
 /// What a kernel sees of the threads that run it. Kernel logic is a template over this interface, so that one
 /// function runs on either device:
 ///
@@ -37,10 +54,32 @@ template <class T>
 ///   item(), item_count()     which of the independent items of this launch is being worked on
 ///   kLanes                   consecutive indices that one thread should take at once (SIMD on the CPU, 1 on CUDA)
 ///   sync()                   barrier over the block; memory written before is visible after
-///   sum(v), sum_before(v, total), broadcast(v)   over the threads of the block; every thread must call
-///   shared<T>()              one T for the block, contents undefined at first; every call with the same T gives the
-///   same load(word), store(word, v)                   acquire and release at system scope, for words shared with the
-///   host relax()                  called in every iteration of a loop that polls
+///   sum(v), sum_before(v, total), broadcast(v)
+///                            over the threads of the block; every thread must call
+///   shared<T>()              one T for the block, contents undefined at first; the same at every call with that T
+///   load(word), store(word, v)
+///                            acquire and release at system scope, for words shared with the host;
+///                            load_relaxed, store_relaxed order nothing
+///   fetch_add_relaxed(word, v)
+///                            exact at system scope, gives the value before, orders nothing; on host memory only where
+///                            the device has host native atomics (style rule 12)
+///   load_on_device(word), store_on_device(word, v)
+///                            acquire and release among the threads of the device; store_relaxed_on_device does not
+///   fetch_add_on_device(word, v)
+///                            acquire and release in one, gives the value before; fetch_add_relaxed_on_device does not
+///   fence_device()           what this thread has seen or written comes before what it writes from now on, for the
+///                            threads of the device; fence_system(): for the host as well
+///   team(), team_rank(), kTeam
+///                            threads of the block that run together, kTeam of them (a warp on CUDA, one on the CPU)
+///   team_sum_before(v, total), team_any(p), team_ballot(p), team_from(v, rank)
+///                            over the team; every thread of it must call
+///   lowest_bit(mask)         the rank of the first thread in a ballot
+///   arrive(cell), passed(cell, token)
+///                            at a BarrierCell shared with the host; see there
+///   store_unit(to, unit)     writes a SealedUnit so that its sequence is never seen without its data
+///   clock_ns()               the device's clock
+///   pause_ns(n), relax()     called in every iteration of a loop that polls
+///   relax_briefly()          the same, where what is polled takes its time anyhow
 ///
 /// On the CPU a block is one thread, so sync() is nothing and the reductions are the identity.
 class CpuGroup {
@@ -100,10 +139,99 @@ class CpuGroup {
     std::atomic_ref<T>(word).store(value, std::memory_order_release);
   }
 
+  template <class T>
+  [[nodiscard]] HEADRACE_HD static T load_relaxed(const T& word) noexcept {
+    return load(word);  // costs nothing more here
+  }
+
+  HEADRACE_HOST_BODY
+  template <class T>
+  HEADRACE_HD static void store_relaxed(T& word, T value) noexcept {
+    std::atomic_ref<T>(word).store(value, std::memory_order_relaxed);
+  }
+
+  HEADRACE_HOST_BODY
+  template <class T>
+  HEADRACE_HD static T fetch_add_relaxed(T& word, T value) noexcept {
+    return std::atomic_ref<T>(word).fetch_add(value, std::memory_order_relaxed);
+  }
+
+  template <class T>
+  [[nodiscard]] HEADRACE_HD static T load_on_device(const T& word) noexcept {
+    return load(word);
+  }
+
+  template <class T>
+  HEADRACE_HD static void store_on_device(T& word, T value) noexcept {
+    store(word, value);
+  }
+
+  HEADRACE_HOST_BODY
+  template <class T>
+  HEADRACE_HD static T fetch_add_on_device(T& word, T value) noexcept {
+    return std::atomic_ref<T>(word).fetch_add(value, std::memory_order_acq_rel);
+  }
+
+  template <class T>
+  HEADRACE_HD static void store_relaxed_on_device(T& word, T value) noexcept {
+    store(word, value);  // what fence_device() is not: see there
+  }
+
+  template <class T>
+  HEADRACE_HD static T fetch_add_relaxed_on_device(T& word, T value) noexcept {
+    return fetch_add_on_device(word, value);
+  }
+
+  HEADRACE_HD static void store_unit(SealedUnit& to, const SealedUnit& unit) noexcept {
+    for (std::uint32_t i = 0; i < 3; ++i) to.data[i] = unit.data[i];
+    store(to.sequence, unit.sequence);
+  }
+
+  /// Nothing to do: every store of this class but store_relaxed() is a release. (ThreadSanitizer knows no fences.)
+  HEADRACE_HD static void fence_system() noexcept {}
+  HEADRACE_HD static void fence_device() noexcept {}
+
+  static constexpr std::uint32_t kTeam = 1;
+  [[nodiscard]] static constexpr std::uint32_t team_rank() noexcept { return 0; }
+  [[nodiscard]] static constexpr std::uint32_t team() noexcept { return 0; }
+  template <class T>
+  [[nodiscard]] static constexpr T team_sum_before(T value, T& total) noexcept {
+    return sum_before(value, total);
+  }
+  [[nodiscard]] static constexpr bool team_any(bool value) noexcept { return value; }
+  [[nodiscard]] static constexpr std::uint32_t team_ballot(bool value) noexcept { return value ? 1 : 0; }
+  template <class T>
+  [[nodiscard]] static constexpr T team_from(T value, std::uint32_t /*rank*/) noexcept {
+    return value;
+  }
+  [[nodiscard]] static constexpr std::uint32_t lowest_bit(std::uint32_t /*mask*/) noexcept { return 0; }
+
+  /// Two arrivals make a phase; the token is the number of the phase arrived in.
+  [[nodiscard]] HEADRACE_HD static std::uint64_t arrive(BarrierCell& cell) noexcept {
+    return fetch_add_on_device(arrivals(cell), std::uint64_t{1}) / 2;
+  }
+
+  [[nodiscard]] HEADRACE_HD static bool passed(const BarrierCell& cell, std::uint64_t token) noexcept {
+    return load(arrivals(const_cast<BarrierCell&>(cell))) / 2 > token;
+  }
+
+  HEADRACE_HOST_BODY
+  [[nodiscard]] HEADRACE_HD static std::uint64_t clock_ns() noexcept {
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  }
+
+  HEADRACE_HOST_BODY
+  HEADRACE_HD static void pause_ns(std::uint32_t /*most*/) noexcept { std::this_thread::yield(); }
+  HEADRACE_HOST_BODY
+  HEADRACE_HD static void relax_briefly() noexcept { std::this_thread::yield(); }
   HEADRACE_HOST_BODY
   HEADRACE_HD static void relax() noexcept { std::this_thread::yield(); }
 
  private:
+  [[nodiscard]] HEADRACE_HD static std::uint64_t& arrivals(BarrierCell& cell) noexcept {
+    return *reinterpret_cast<std::uint64_t*>(cell.storage);
+  }
+
   std::uint32_t block_ = 0;
   std::uint32_t block_count_ = 1;
   std::uint32_t item_ = 0;

@@ -47,8 +47,9 @@ struct LaunchShape {
 namespace detail {
 
 #if defined(__CUDACC__)
+/// Bounded, so that no body takes more registers than a block of 1,024 threads has: 64 a thread.
 template <class Body, class... Arguments>
-__global__ void cuda_entry(Arguments... arguments) {
+__global__ void __launch_bounds__(1024) cuda_entry(Arguments... arguments) {
   Body::run(CudaGroup{}, arguments...);
 }
 #endif

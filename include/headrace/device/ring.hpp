@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -43,14 +44,30 @@ class Ring {
     published_.store(end, std::memory_order_seq_cst);
   }
 
+  /// Slots that one consumer took together.
+  struct Claim {
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+  };
+
+  /// Any consumer: takes the next published slots for itself, at most `most`; of none, the count is 0.
+  [[nodiscard]] Claim try_claim_many(std::uint64_t most) noexcept {
+    std::uint64_t position = claimed_.load(std::memory_order_relaxed);
+    while (true) {
+      const std::uint64_t published = published_.load(std::memory_order_seq_cst);
+      if (position >= published) return {};
+      const std::uint64_t count = std::min(most, published - position);
+      if (claimed_.compare_exchange_weak(position, position + count, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed)) {
+        return {position, count};
+      }
+    }
+  }
+
   /// Any consumer: takes the next published slot for itself.
   [[nodiscard]] std::optional<std::uint64_t> try_claim() noexcept {
-    std::uint64_t position = claimed_.load(std::memory_order_relaxed);
-    while (position < published_.load(std::memory_order_seq_cst)) {
-      if (claimed_.compare_exchange_weak(position, position + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
-        return position;
-    }
-    return std::nullopt;
+    const Claim claim = try_claim_many(1);
+    return claim.count == 0 ? std::nullopt : std::optional(claim.first);
   }
 
   /// The releaser: every slot below `end` may be reused. Called in ring order.

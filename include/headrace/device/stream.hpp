@@ -7,6 +7,7 @@
 
 #include "headrace/base/clock.hpp"
 #include "headrace/base/result.hpp"
+#include "headrace/device/copy_route.hpp"
 #include "headrace/device/device.hpp"
 
 namespace headrace {
@@ -49,9 +50,11 @@ class StreamRef {
   /// Copies bytes between any two places that the device or the host can reach. Both must stay valid until it is done.
   /// A pageable host side may make the call wait for the copy (as CUDA does).
   [[nodiscard]] Status copy(void* to, const void* from, std::size_t bytes) const noexcept;
-  /// Copies many pieces at once, in any order, by the fastest way the device has. The list is read before the call
-  /// returns.
-  [[nodiscard]] Status copy_many(std::span<const Copy> copies) const noexcept;
+  /// Copies many pieces at once, in any order, by the fastest way the device has, or by `route`. The list is read
+  /// before the call returns. Errc::not_supported where the route cannot do it: `merged` needs the staging of a
+  /// CopyBatch; `gather` memory that kernels reach on both sides, and no resident kernel on the device; `batch_call` a
+  /// CUDA device.
+  [[nodiscard]] Status copy_many(std::span<const Copy> copies, CopyRoute route = CopyRoute::automatic) const noexcept;
   /// Sets every byte of device-reachable memory.
   [[nodiscard]] Status fill(void* to, unsigned char value, std::size_t bytes) const noexcept;
   /// Enqueues a kernel; see launch() in kernel.hpp for the typed form.

@@ -3,10 +3,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headrace/base/result.hpp"
 #include "headrace/device/device.hpp"
+
+struct hwloc_topology;
 
 namespace headrace {
 
@@ -19,11 +22,22 @@ struct Processor {
   int package = 0;
 };
 
+/// How far one processor is from another, by what they share.
+enum class CacheDistance : std::uint8_t { same_processor, same_core, same_cache, same_node, other_node };
+
+[[nodiscard]] CacheDistance distance(const Processor& a, const Processor& b) noexcept;
+/// "same core", "same last level cache", ...
+[[nodiscard]] std::string_view to_string(CacheDistance distance) noexcept;
+
 /// The machine as hwloc sees it, restricted to what this process may use.
 class Topology {
  public:
   /// Reads the machine once; later calls give the same object. Throws SystemError when hwloc cannot.
   [[nodiscard]] static const Topology& machine();
+
+  /// A machine by hwloc's description, e.g. "numa:2 l3:4 core:4 pu:2", to try things on that this one is not. Throws
+  /// UsageError when hwloc does not understand it.
+  [[nodiscard]] static Topology synthetic(const std::string& description);
 
   [[nodiscard]] const std::vector<Processor>& processors() const noexcept { return processors_; }
   [[nodiscard]] std::size_t core_count() const noexcept;
@@ -36,9 +50,12 @@ class Topology {
 
   /// One line a cache group, for people: "8 cores share 32 MiB L3: 0-7".
   [[nodiscard]] std::string describe() const;
+  /// Whether the order in which threads are put on cores can matter, and why: "4 last level caches: ..." or "one last
+  /// level cache: ... cannot matter".
+  [[nodiscard]] std::string reordering() const;
 
  private:
-  Topology();
+  explicit Topology(hwloc_topology* topology);
   std::vector<Processor> processors_;
   std::string description_;
 };

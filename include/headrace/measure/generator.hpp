@@ -61,19 +61,13 @@ class Generator {
       : target_(target),
         arrivals_(std::move(arrivals)),
         options_(options),
-        windows_(static_cast<std::size_t>(options.windows_max)) {
-    const double seconds = std::chrono::duration<double>(options.window).count();
-    const auto expected = static_cast<std::size_t>(arrivals_.per_second() * seconds * 1.25) + 1024;
-    for (auto& window : windows_) {
-      window.latency.reserve(expected);
-      window.lateness.reserve(expected);
-    }
-  }
+        windows_(static_cast<std::size_t>(options.windows_max)) {}
 
   /// Generates from `start` until `end` is set or a stop is asked for, then waits for what is in flight.
   void run(Time start, const std::atomic<bool>& end) {
-    first_window_ = start + options_.warm_up;
-    window_end_ = first_window_;
+    window_end_ = start + options_.warm_up;
+    offered_end_ = window_end_;
+    back_end_ = window_end_;
     Time next = start + arrivals_.next();
     Time now = SteadyClock::now();
     while (!end.load(std::memory_order_relaxed) && !options_.stop.stop_requested()) {
@@ -114,7 +108,7 @@ class Generator {
     } else {
       ++refused_;
     }
-    if (Window* window = window_at(scheduled)) {
+    if (Window* window = advance_to(scheduled, offered_, offered_end_)) {
       ++window->scheduled;
       window->lateness.record(now - scheduled);
     }
@@ -130,7 +124,7 @@ class Generator {
       if (outcome == Outcome::failed) ++failed_;
     });
     const Time now = SteadyClock::now();
-    if (Window* window = right == 0 ? nullptr : window_at(now)) {
+    if (Window* window = right == 0 ? nullptr : advance_to(now, back_window_, back_end_)) {
       window->right += right;
       for (std::size_t i = 0; i < right; ++i) {
         window->latency.record(now - back_[i]);
@@ -168,11 +162,15 @@ class Generator {
     }
   }
 
-  [[nodiscard]] Window* window_at(Time time) noexcept {
-    if (time < first_window_) return nullptr;
-    const auto index = static_cast<std::size_t>((time - first_window_) / options_.window);
-    // A window that has been closed is being read by the thread that watches the run.
-    return index < windows_.size() && index >= static_cast<std::size_t>(open_) ? &windows_[index] : nullptr;
+  /// The window that `time` falls in, or null before the first, after the last, and in one that has been closed: it is
+  /// being read by the thread that watches the run. Times of one cursor ascend: `index` windows end before `end`.
+  [[nodiscard]] Window* advance_to(Time time, std::size_t& index, Time& end) noexcept {
+    while (time >= end && index <= windows_.size()) {
+      end += options_.window;
+      ++index;
+    }
+    if (index == 0 || index > windows_.size() || index <= static_cast<std::size_t>(open_)) return nullptr;
+    return &windows_[index - 1];
   }
 
   Target& target_;
@@ -180,7 +178,10 @@ class Generator {
   const LoadOptions& options_;
   std::vector<Window> windows_;
   std::array<Time, kPollMax> back_{};  ///< Scheduled times of what one poll brought back.
-  Time first_window_{};
+  std::size_t offered_ = 0;            ///< Cursors of advance_to(): of arrivals, and of answers.
+  Time offered_end_{};
+  std::size_t back_window_ = 0;
+  Time back_end_{};
   Time window_end_{};
   int open_ = 0;
   std::atomic<int> closed_{0};

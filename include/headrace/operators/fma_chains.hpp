@@ -37,6 +37,9 @@ HEADRACE_HD void fma_chains(std::uint32_t first, std::uint32_t stride, std::uint
       a[i] = FmaChain::seed(word(lane), lane);
       b[i] = 1.0F - a[i];
     }
+#if defined(__CUDA_ARCH__)
+#pragma unroll 8
+#endif
     for (std::uint32_t step = 0; step < step_count; ++step) {
       for (std::uint32_t i = 0; i < kWidth; ++i) {
         a[i] = fmaf(a[i], FmaChain::kScaleA, FmaChain::kShiftA);

@@ -56,6 +56,7 @@ class Index {
 
  private:
   friend class IndexBuilder;
+  friend class SyntheticIndexer;
   Index(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, std::string_view name);
 
   std::span<const std::byte> bytes_;

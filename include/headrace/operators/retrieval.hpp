@@ -25,13 +25,7 @@ struct Retrieval {
   HEADRACE_HD static void answer(Group group, const State& state, const Query* query, Answer* answer) {
     auto& scratch = group.template shared<boolean::Scratch>();
     boolean::stage_query(group, state, *query, scratch);
-    std::uint32_t hits = 0;
-    if (scratch.query.mode == RetrievalMode::scan) hits = boolean::scan(group, state, scratch);
-    if (scratch.query.mode == RetrievalMode::candidates) hits = boolean::test_candidates(group, state, scratch);
-    hits = group.sum(hits);
-    group.sync();  // the ids that others found, before they are read
-    for (std::uint32_t i = group.rank(); i < kAnswerIds; i += group.size()) answer->ids[i] = scratch.ids[i];
-    if (group.rank() == 0) answer->hits = hits;
+    boolean::answer_query(group, state, scratch, *answer);
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include "headrace/base/clock.hpp"
 #include "headrace/base/result.hpp"
+#include "headrace/serve/direct_lane.hpp"
 #include "headrace/serve/lane.hpp"
 
 namespace headrace::serve {
@@ -39,8 +40,19 @@ class Client {
   ~Client();
 
   /// Offers a query of Operator::query_bytes bytes, which are copied. Errc::full when Plan::slots queries are in flight
-  /// or not yet polled, Errc::stopped after Engine::stop(), Errc::invalid_argument for another size. Never blocks.
-  [[nodiscard]] Result<Ticket> submit(std::span<const std::byte> query, SubmitOptions options = {}) noexcept;
+  /// or not yet polled, Errc::stopped after Engine::stop(), the engine's fault once it has one, Errc::invalid_argument
+  /// for another size. Never blocks.
+  [[nodiscard]] Result<Ticket> submit(std::span<const std::byte> query, SubmitOptions options = {}) noexcept {
+    if (direct_ == nullptr) return submit_queued(query, options);
+    if (query.size() != query_bytes_) return Errc::invalid_argument;
+    if (const Status open = direct_->open_status(); !open) return open.error();
+    if (direct_->full()) {
+      direct_->refuse();
+      return Errc::full;
+    }
+    direct_->submit(query.data(), options.tag, options.deadline);
+    return direct_->next() - 1;
+  }
   /// Offers `queries.size() / query_bytes` queries that lie one behind the other; how many were admitted, from the
   /// front.
   [[nodiscard]] Result<std::size_t> submit_many(std::span<const std::byte> queries,
@@ -49,6 +61,11 @@ class Client {
   /// Calls `done(const Completion&)` for queries that have come back, in order of submission, at most `most`; how many.
   template <class Done>
   std::size_t poll(Done done, std::size_t most = 64) {
+    if (direct_ != nullptr) {
+      return direct_->poll([&](Ticket ticket, std::uint64_t tag, Status status,
+                               std::span<const std::byte> answer) { done(Completion{ticket, tag, status, answer}); },
+                           most);
+    }
     std::size_t count = 0;
     for (; count < most && head_done(); ++count) {
       done(head());
@@ -68,14 +85,19 @@ class Client {
   void cancel(Ticket ticket) noexcept;
 
   /// The oldest query not yet polled; with none in flight, the next to be submitted.
-  [[nodiscard]] Ticket oldest() const noexcept { return taken_; }
+  [[nodiscard]] Ticket oldest() const noexcept { return direct_ != nullptr ? direct_->taken() : taken_; }
   /// Queries submitted and not yet polled.
-  [[nodiscard]] std::size_t in_flight() const noexcept { return static_cast<std::size_t>(next_ - taken_); }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return static_cast<std::size_t>(next() - oldest()); }
 
  private:
   friend class Engine;
-  explicit Client(std::shared_ptr<detail::EngineState> engine, detail::Lane& lane) noexcept;
+  explicit Client(std::shared_ptr<detail::EngineState> engine, detail::LaneRef lane) noexcept;
 
+  [[nodiscard]] Result<Ticket> submit_queued(std::span<const std::byte> query, SubmitOptions options) noexcept;
+  [[nodiscard]] Ticket next() const noexcept { return direct_ != nullptr ? direct_->next() : next_; }
+  [[nodiscard]] bool back(Ticket ticket) const noexcept {
+    return direct_ != nullptr ? direct_->back(ticket) : lane_->done(ticket);
+  }
   [[nodiscard]] bool head_done() const noexcept { return taken_ < next_ && lane_->done(taken_); }
   [[nodiscard]] Completion head() const noexcept;
   void pop() noexcept;
@@ -83,7 +105,9 @@ class Client {
 
   std::shared_ptr<detail::EngineState> engine_;
   detail::Lane* lane_;
-  Ticket next_;   ///< The next ticket to give out.
+  detail::DirectLane* direct_;
+  std::size_t query_bytes_;
+  Ticket next_;   ///< The next ticket to give out. A direct lane keeps its own, and the next member.
   Ticket taken_;  ///< The oldest not yet polled.
 };
 

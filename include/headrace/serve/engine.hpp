@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "headrace/serve/client.hpp"
 #include "headrace/serve/operator.hpp"
@@ -13,12 +15,23 @@ namespace headrace::serve {
 /// Mean times of the sampled queries in each stage. A stage that a plan does not have is zero.
 struct StageTimes {
   std::uint64_t samples = 0;
-  Duration queue{};    ///< Submitted to taken up by a worker.
-  Duration copy_in{};  ///< On the device's own clock, as are the next two.
+  Duration queue{};    ///< Submitted to the start of the work on it: until its batch closes, where it is in one.
+  Duration copy_in{};  ///< On the device's own clock, as are the next two; of the whole batch.
   Duration kernel{};
   Duration copy_out{};
-  Duration host{};    ///< Taken up to answered, less the three above: allocation, submission, waiting.
+  Duration host{};    ///< From there to answered, less the three above: allocation, submission, waiting.
   Duration notify{};  ///< Answered to seen by the client.
+};
+
+/// The way of one sampled query, for timelines.
+struct StageSample {
+  Time submitted{};  ///< On SteadyClock.
+  Duration queue{};
+  Duration host{};
+  Duration copy_in{};
+  Duration kernel{};
+  Duration copy_out{};
+  Duration whole{};  ///< Submitted to answered.
 };
 
 struct EngineStatistics {
@@ -29,6 +42,7 @@ struct EngineStatistics {
   std::uint64_t expired = 0;  ///< Past their deadline.
   std::uint64_t refused = 0;  ///< Not admitted.
   StageTimes stages;
+  std::vector<StageSample> recent;  ///< The last sampled queries of each worker, at most 32 of each, by `submitted`.
 };
 
 /// Serves one operator on one device by one plan. All memory is taken and all threads are started here; after that
@@ -54,9 +68,14 @@ class Engine {
   void stop() noexcept;
 
   [[nodiscard]] EngineStatistics statistics() const;
-  /// The device's fault, once it has had one: every query then comes back with it, and only a new Engine (in CUDA, a
-  /// new process) can help.
+  /// Why the engine serves no more, once it does not: every query then comes back with it, and new ones are refused
+  /// with it. Errc::hung: a resident kernel had a query for longer than Plan::hang_after; a new Engine helps, as far as
+  /// the device has room beside the kernel that hangs. Errc::device_fault: the device failed; in CUDA only a new
+  /// process helps.
   [[nodiscard]] std::optional<Error> fault() const noexcept;
+
+  /// Stopped engines of this process whose kernels hang, so that their memory, streams and blocks are still taken.
+  [[nodiscard]] static std::size_t abandoned_count() noexcept;
 
   [[nodiscard]] const Plan& plan() const noexcept;
   [[nodiscard]] const Operator& op() const noexcept;

@@ -34,8 +34,11 @@ struct LadderOptions {
   Duration bound = std::chrono::microseconds(500);  ///< On p99.
   measure::ArrivalKind arrivals = measure::ArrivalKind::poisson;
   std::uint64_t seed = 1;
-  std::vector<int> rungs;        ///< Numbers; empty means all.
-  std::uint32_t generators = 1;  ///< Generator threads, each with a client of its own.
+  std::vector<int> rungs;  ///< Numbers; empty means all.
+  /// Generator threads, each with a client of its own. Where clients are all the threads there are
+  /// (Schedule::dispatched) more are tried as well.
+  std::uint32_t generators = 1;
+  bool single_thread = false;  ///< One engine thread in every rung, and one generator: the document's second table.
   std::uint32_t threads_max =
       0;  ///< Most engine threads tried; 0 means the processors left by the generators, at least 2.
   Duration window =
@@ -46,7 +49,9 @@ struct LadderOptions {
 
 /// Queries per second that a plan answers when nothing bounds latency, with so many threads.
 struct Capacity {
-  std::uint32_t threads = 0;
+  std::uint32_t threads = 0;  ///< Engine threads; generator threads under Schedule::dispatched.
+  std::uint32_t streams_per_thread = 1;
+  std::uint32_t batch_max = 1;
   double per_second = 0;
 };
 
@@ -55,7 +60,10 @@ struct RungResult {
   Rung rung;
   Plan plan;  ///< With the thread count that did best.
   std::optional<measure::LoadResult> load;
+  std::uint32_t generators = 1;            ///< Generator threads of `load`.
+  std::vector<measure::LoadResult> tried;  ///< Every load put on `plan`, by incoming rate: latency against throughput.
   StageTimes stages;
+  std::vector<StageSample> samples;  ///< Some queries of `load`, for a timeline.
   std::vector<Capacity> capacities;  ///< Of every thread count tried: whether more threads help.
   std::string note;
 };

@@ -15,6 +15,14 @@
 namespace headrace::serve::detail {
 
 class EngineState;
+class DirectLane;
+class Lane;
+
+/// A client's lane: one of the two kinds.
+struct LaneRef {
+  Lane* queued = nullptr;
+  DirectLane* direct = nullptr;
+};
 
 /// What client and worker tell each other about one slot, each side on lines of its own.
 struct SlotControl {

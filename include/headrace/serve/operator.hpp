@@ -10,8 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/device/barrier_mailbox.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/kernel.hpp"
+#include "headrace/device/mailbox.hpp"
+#include "headrace/serve/dispatch_kernel.hpp"
+#include "headrace/serve/persistent_kernel.hpp"
+#include "headrace/serve/query_place.hpp"
 
 namespace headrace::serve {
 
@@ -39,6 +44,11 @@ struct Operator {
   std::size_t answer_bytes = 0;
   LaunchShape shape;  ///< Blocks and threads that answer one query; items stays 1.
   Kernel kernel;
+  Kernel pool;  ///< For Schedule::dispatched; its arguments are the state and a DispatchView.
+  /// The same for queries that lie anywhere: (State, const QueryPlace* places), item i answers places[i].
+  Kernel scattered_kernel;
+  Kernel persistent;          ///< For Schedule::persistent and Doorbell::words: (State, PersistentView<MailboxView>).
+  Kernel persistent_barrier;  ///< The same with Doorbell::barrier: (State, PersistentView<BarrierMailboxView>).
   /// Puts the state on a device. Throws DeviceError when it does not fit.
   std::function<LoadedState(Device)> load;
   /// Writes query number `index` of an endless, reproducible sequence of valid queries that are all different.
@@ -56,6 +66,19 @@ struct AnswerBody {
                               std::uint64_t query_stride, std::uint64_t answer_stride) {
     Op::answer(group, state, reinterpret_cast<const typename Op::Query*>(queries + group.item() * query_stride),
                reinterpret_cast<typename Op::Answer*>(answers + group.item() * answer_stride));
+  }
+};
+
+/// The kernel body that answers item i of a launch at `places[i]`.
+template <class Op>
+struct ScatteredAnswerBody {
+  static constexpr const char* kName = Op::kName;
+
+  template <class Group>
+  HEADRACE_HD static void run(Group group, typename Op::State state, const QueryPlace* places) {
+    const QueryPlace place = places[group.item()];
+    Op::answer(group, state, reinterpret_cast<const typename Op::Query*>(place.query),
+               reinterpret_cast<typename Op::Answer*>(place.answer));
   }
 };
 
@@ -80,6 +103,11 @@ template <class Op>
   op.shape = shape;
   op.kernel =
       make_kernel<AnswerBody<Op>, typename Op::State, const std::byte*, std::byte*, std::uint64_t, std::uint64_t>();
+  op.pool = make_kernel<DispatchBody<Op>, typename Op::State, DispatchView>();
+  op.scattered_kernel = make_kernel<ScatteredAnswerBody<Op>, typename Op::State, const QueryPlace*>();
+  op.persistent = make_kernel<PersistentBody<Op, MailboxView>, typename Op::State, PersistentView<MailboxView>>();
+  op.persistent_barrier =
+      make_kernel<PersistentBody<Op, BarrierMailboxView>, typename Op::State, PersistentView<BarrierMailboxView>>();
   op.load = std::move(load);
   op.sample = std::move(sample);
   return op;

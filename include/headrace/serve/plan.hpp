@@ -13,8 +13,19 @@ namespace headrace::serve {
 
 /// How queries are driven through a device.
 enum class Schedule : std::uint8_t {
-  blocking,  ///< A thread takes one query, copies, launches, copies back and waits.
-  none,      ///< Every query is answered at once with whatever its slot holds: measures everything but the device.
+  blocking,    ///< A thread takes one batch, copies, launches, copies back and waits.
+  pipelined,   ///< A thread drives several streams stage by stage, and waits for none of them.
+  async,       ///< A thread submits; another watches the events of what is in flight and completes it.
+  graph,       ///< As pipelined, but copy, kernel and copy are one graph, built once and replayed.
+  persistent,  ///< Threads feed kernels that stay resident, each through a mailbox.
+  dispatched,  ///< Clients write to memory that a resident pool of blocks reads: no engine thread touches a query.
+  none,        ///< Every query is answered at once with whatever its slot holds: measures everything but the device.
+};
+
+/// How host and kernel tell each other about a request under Schedule::persistent.
+enum class Doorbell : std::uint8_t {
+  words,    ///< Sequence words with one writer each, in mapped memory.
+  barrier,  ///< cuda::barrier at system scope in managed memory, which both sides arrive at (std::barrier on a CPU).
 };
 
 /// Where a query's device memory comes from. With managed or mapped host memory there is none.
@@ -40,32 +51,62 @@ enum class Binding : std::uint8_t {
 struct Plan {
   std::string name = "custom";
   Schedule schedule = Schedule::blocking;
-  std::uint32_t threads = 1;
+  std::uint32_t threads = 1;  ///< Engine threads; Schedule::async has a completing thread beside each of them, and
+                              ///< Schedule::dispatched has none.
+  /// pipelined, async, graph: batches that a thread has in flight, each on a stream of its own. persistent: resident
+  /// kernels that a thread feeds.
+  std::uint32_t streams_per_thread = 1;
   Streams streams = Streams::per_thread;
   Allocator allocator = Allocator::pool;
   MemoryKind host_memory = MemoryKind::pinned;  ///< Of the slots: pageable, pinned, mapped or managed.
   Binding binding = Binding::none;
   std::uint32_t first_processor = 0;  ///< With Binding::cores: where in the order to start.
 
+  std::uint32_t batch_max = 1;  ///< A batch closes at so many queries ...
+  Duration batch_age{};         ///< ... or when its first query has been held for so long.
+  Doorbell doorbell = Doorbell::words;
+  std::uint32_t blocks = 0;                       ///< Blocks that answer one query; 0 means Operator::shape.
+  std::uint32_t block_threads = 0;                ///< Threads of each; 0 means Operator::shape.
+  std::uint32_t workers = 0;                      ///< dispatched: resident blocks; 0 means as many as fit.
+  Duration hang_after = std::chrono::seconds(2);  ///< A resident kernel that has a query for longer is given up.
+
   std::uint32_t clients_max = 8;                  ///< Lanes that exist.
   std::uint32_t slots = 1024;                     ///< Queries that a client may have in flight; a power of two.
   Duration spin = std::chrono::microseconds(50);  ///< How long an idle thread polls before it sleeps.
   std::uint32_t sample_stages_every = 64;         ///< Stage times are taken of one query in so many; 0 takes none.
 
-  /// Queries that the device may work on at once.
-  [[nodiscard]] std::uint32_t parallelism() const noexcept { return streams == Streams::shared ? 1 : threads; }
-  [[nodiscard]] double streams_per_thread() const noexcept { return streams == Streams::shared ? 1.0 / threads : 1.0; }
+  /// The plan that sustains the highest rate of `op` on `device` with p99 within `bound`, found by tune() or taken from
+  /// the cache of what it found before; up to a minute. Throws Exception when no plan keeps the bound.
+  [[nodiscard]] static Plan tuned(Device device, const Operator& op, Duration bound);
+
+  /// Batches that the device may work on at once (queries, where batch_max is 1); not for Schedule::dispatched.
+  [[nodiscard]] std::uint32_t parallelism() const noexcept {
+    return streams == Streams::shared ? 1 : threads * streams_per_thread;
+  }
+  /// Threads that the engine runs.
+  [[nodiscard]] std::uint32_t host_threads() const noexcept {
+    if (schedule == Schedule::dispatched || schedule == Schedule::none) return 0;
+    return schedule == Schedule::async ? 2 * threads : threads;
+  }
+  /// `shape` with blocks and block_threads put in where they are not 0.
+  [[nodiscard]] LaunchShape shape(LaunchShape shape) const noexcept {
+    if (blocks != 0) shape.blocks = blocks;
+    if (block_threads != 0) shape.threads = block_threads;
+    return shape;
+  }
 };
 
 /// Throws UsageError naming the first choice that can never work on that device.
 void validate(const Plan& plan, Device device, const Operator& op);
 
 [[nodiscard]] std::string_view to_string(Schedule schedule) noexcept;
+[[nodiscard]] std::string_view to_string(Doorbell doorbell) noexcept;
 [[nodiscard]] std::string_view to_string(Allocator allocator) noexcept;
 [[nodiscard]] std::string_view to_string(Streams streams) noexcept;
 [[nodiscard]] std::string_view to_string(Binding binding) noexcept;
 /// Each throws UsageError that lists the names when `text` is none.
 [[nodiscard]] Schedule parse_schedule(std::string_view text);
+[[nodiscard]] Doorbell parse_doorbell(std::string_view text);
 [[nodiscard]] Allocator parse_allocator(std::string_view text);
 [[nodiscard]] Streams parse_streams(std::string_view text);
 [[nodiscard]] Binding parse_binding(std::string_view text);

@@ -10,12 +10,14 @@ namespace headrace::serve {
 
 /// A named plan of the ladder: what seed document 000 (Guo, GTC 2024) climbs, one technique a rung.
 struct Rung {
-  int number;                ///< From 1.
+  int number;                ///< From 1; those past 11 are not in the document.
   std::string_view id;       ///< "page-locked"; for the command line and for files.
   std::string_view title;    ///< As in the document.
   std::string_view removes;  ///< What costs the rung before it time, and this one does not.
   Plan plan;                 ///< With one thread.
   bool many_threads;         ///< Whether the number of threads is searched for.
+  bool many_streams;         ///< Whether streams_per_thread is.
+  bool many_batches;         ///< Whether batch_max is.
 };
 
 /// All rungs, in order.

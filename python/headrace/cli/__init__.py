@@ -1,9 +1,26 @@
 """The command line. One verb a file; each file has one function, which is added here."""
 
+import signal
+
 import typer
 
 from headrace import __version__
-from headrace.cli import devices, index, ladder, load, query, results, run, soak
+from headrace.cli import (
+    advise,
+    devices,
+    doctor,
+    each,
+    index,
+    ladder,
+    link,
+    load,
+    oversubscribe,
+    query,
+    results,
+    roof,
+    run,
+    soak,
+)
 from headrace.cli.errors import STATUS_USAGE, guarded, report
 
 app = typer.Typer(name="headrace", invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False)
@@ -13,8 +30,14 @@ app.command("devices")(devices.devices)
 app.add_typer(index.app, name="index")
 app.command("query")(query.query)
 app.command("ladder")(ladder.ladder)
+app.command("roof")(roof.roof)
 app.command("load")(load.load)
+app.command("advise")(advise.advise)
+app.command("oversubscribe")(oversubscribe.oversubscribe)
 app.command("soak")(soak.soak)
+app.command("link")(link.link)
+app.command("doctor")(doctor.doctor)
+app.command("each", context_settings=each.CONTEXT)(each.each)
 app.add_typer(results.app, name="results")
 
 
@@ -41,5 +64,9 @@ def headrace(
 
 
 def main() -> int:
-    """Runs the command line. Returns the exit status: 0, 1 for failures, 2 for usage errors, 130 on Ctrl-C."""
+    """Runs the command line. Returns the exit status: 0, 1 for failures, 2 for usage errors, 130 on Ctrl-C.
+
+    SIGTERM is taken as Ctrl-C is: what has been measured is printed and saved.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     return guarded(app)

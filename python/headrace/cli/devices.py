@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headrace import Device, DeviceProperties
+from headrace.cli import cores
 
 GIB = 1 << 30
 
@@ -59,11 +60,17 @@ def _table(devices: list[Device]) -> Table:
 
 def devices(
     as_json: bool = typer.Option(False, "--json", help="Print JSON: {devices: [...], cuda_absence: why or empty}."),
+    topology: bool = typer.Option(
+        False, "--topology", help="Show the processors instead: caches, order of binding, round trips by distance."
+    ),
 ) -> None:
     """List the devices, best first, and what each is and can do.
 
     Example: headrace devices --json
     """
+    if topology:
+        cores.show_cores(as_json)
+        return
     present = Device.list()
     absence = Device.cuda_absence()
     if as_json:

@@ -1,4 +1,4 @@
-"""`headrace index build`: a corpus to an index in one file."""
+"""`headrace index`: a corpus, or a made-up one, to an index in one file."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from headrace import SystemError, UsageError  # noqa: A004
-from headrace.cli.options import JsonOption
+from headrace import Index, SystemError, UsageError  # noqa: A004
+from headrace.cli.options import JsonOption, count
 from headrace.cli.show import progress_bar, stdout
 from headrace.corpus import Format, build_index, locate
 from headrace.errors import Errc
@@ -23,25 +23,14 @@ def index() -> None:
     """Boolean indexes over a corpus."""
 
 
-@app.command("build")
-def build(
-    source: Annotated[str, typer.Argument(help="File; or a WordNet folder; or the word wordnet, for Debian's.")],
-    output: Annotated[Path, typer.Argument(help="File to write; replaced whole or not at all.")],
-    form: FormatOption = Format.auto,
-    field: FieldOption = "text",
-    as_json: JsonOption = False,
-) -> None:
-    """Build the Boolean index of a corpus: one document a line, a record or a gloss.
-
-    Example: headrace index build wordnet wordnet.hridx
-    """
+def _check_output(output: Path) -> None:
     if output.is_dir():
         raise UsageError(f"{output} is a folder; name the file to write")
     if not output.absolute().parent.is_dir():
         raise SystemError(f"there is no folder {output.parent} to write {output.name} to", Errc.not_found)
-    path = locate(source)
-    with progress_bar(f"Reading {path}") as bar:
-        made = build_index(path, form, field, bar)
+
+
+def _save(made: Index, output: Path, *, as_json: bool) -> None:
     made.save(output)
     facts = {
         "output": str(output),
@@ -59,3 +48,53 @@ def build(
             soft_wrap=True,
             markup=False,
         )
+
+
+@app.command("build")
+def build(
+    source: Annotated[str, typer.Argument(help="File; or a WordNet folder; or the word wordnet, for Debian's.")],
+    output: Annotated[Path, typer.Argument(help="File to write; replaced whole or not at all.")],
+    form: FormatOption = Format.auto,
+    field: FieldOption = "text",
+    as_json: JsonOption = False,
+) -> None:
+    """Build the Boolean index of a corpus: one document a line, a record or a gloss.
+
+    Example: headrace index build wordnet wordnet.hridx
+    """
+    _check_output(output)
+    path = locate(source)
+    with progress_bar(f"Reading {path}") as bar:
+        made = build_index(path, form, field, bar)
+    _save(made, output, as_json=as_json)
+
+
+@app.command("synthetic")
+def synthetic(
+    output: Annotated[Path, typer.Argument(help="File to write; replaced whole or not at all.")],
+    documents: Annotated[
+        int, typer.Option("--documents", parser=count, metavar="N", help="Such as 10M, which takes 400 MB.")
+    ] = "10M",  # type: ignore[assignment]
+    terms: Annotated[int, typer.Option("--terms", parser=count, metavar="N", help="Of the vocabulary.")] = "1M",  # type: ignore[assignment]
+    length: Annotated[float, typer.Option("--length", help="Mean number of words of a document, 2 to 500.")] = 10,
+    exponent: Annotated[float, typer.Option("--exponent", help="Of Zipf's law, 0 to 4.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=(1 << 64) - 1, help="The same seed, the same file.")] = 1,
+    threads: Annotated[int, typer.Option("--threads", min=0, max=1024, help="0 for all; changes nothing else.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the Boolean index of a synthetic corpus, whose words follow Zipf's law.
+
+    Example: headrace index synthetic --documents 10M --terms 1M --length 10 --seed 1 zipf10m.hridx
+    """
+    _check_output(output)
+    with progress_bar(f"Making {documents:,} documents") as bar:
+        made = Index.synthetic(
+            documents=documents,
+            terms=terms,
+            length=length,
+            exponent=exponent,
+            seed=seed,
+            threads=threads,
+            progress=bar,
+        )
+    _save(made, output, as_json=as_json)

@@ -1,27 +1,80 @@
 """`headrace ladder`: how far each technique carries, under a latency bound."""
 
-import json
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import headrace
-from headrace import LadderResult, UsageError, results
+from headrace import Device, Operator, UsageError, climbing, report, results
 from headrace.cli import options, show
+from headrace.cli import tune as tuning
 from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.climbing import Climbs, Settings
+from headrace.profiles import Json, profile
+from headrace.tables import latency
+
+_BATCH_MOST = 4096
 
 
-def _conditions(bound: float, arrivals: options.Arrivals, seed: int, generators: int) -> results.Json:
-    return {"bound_us": bound * 1e6, "arrivals": str(arrivals), "seed": seed, "generators": generators}
+class Tables(StrEnum):
+    """Which of the document's two tables are made."""
+
+    all = "all"
+    single = "single"
+    both = "both"
 
 
-def _print(climbs: list[LadderResult]) -> None:
+def _batch_sizes(text: str) -> list[int]:
+    """The sizes that "1,2,4" stands for."""
+    try:
+        sizes = [int(word) for word in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or not all(1 <= size <= _BATCH_MOST for size in sizes):
+        raise UsageError(f"--batches takes sizes from 1 to {_BATCH_MOST}, such as 1,2,4,8, not '{text}'")
+    return sorted(set(sizes))
+
+
+def _climb(device: Device, operator: Operator, settings: Settings, samples: int, *, single: bool) -> Climbs:
+    with show.live_ladder() as live:
+        return climbing.climb(
+            device, operator, settings, samples, single=single, progress=live.progress, finished=live.finished
+        )
+
+
+def _sweep(
+    device: Device, operator: Operator, settings: Settings, sizes: list[int], climbs: list[Climbs]
+) -> list[Json]:
+    plan, generators = climbing.batched_plan(climbs)
+    with show.progress_bar("Batch sizes") as bar:
+        return climbing.sweep_batches(device, operator, settings, sizes, plan, generators, progress=bar)
+
+
+def _title(device: Device, operator: Operator, settings: Settings, climbs: Climbs) -> str:
+    threads = "one engine thread, one generator" if climbs.single else "all threads"
+    often = f"; median of {len(climbs.done)}" if len(climbs.done) > 1 else ""
+    return (
+        f"{operator.name} on {device.name}, {threads}: p99 within {latency(settings.bound)}, "
+        f"{settings.arrivals} arrivals{often}; climbed in {show.minutes(climbs.seconds)}"
+    )
+
+
+def _print(device: Device, operator: Operator, settings: Settings, climbs: list[Climbs], batches: list[Json]) -> None:
     console = show.stdout()
-    for number, climb in enumerate(climbs, start=1):
-        if len(climbs) > 1:
-            console.print(f"Sample {number} of {len(climbs)}")
-        show.print_ladder(console, climb)
+    for number, one in enumerate(climbs):
+        if number > 0:
+            console.print()
+        title = _title(device, operator, settings, one)
+        show.print_ladder(console, title, profile(one.done), one.done[-1].roofs)
+    if batches:
+        console.print()
+        console.print(f"Batch sizes of rung {climbing.BATCHED}:", style="bold")
+        console.print(show.batch_table(batches))
+        for batch in batches:
+            if batch["note"]:
+                console.print(f"batch {batch['batch_max']}: {batch['note']}", markup=False)
 
 
 def ladder(
@@ -31,6 +84,22 @@ def ladder(
     bound: options.BoundOption = "0.5ms",  # type: ignore[assignment]
     rung: Annotated[
         list[str] | None, typer.Option("--rung", help="Climb this rung only, by number or id; may be repeated.")
+    ] = None,
+    tables: Annotated[
+        Tables,
+        typer.Option(
+            "--tables",
+            help="The document's tables: all threads, a single thread (fewer plans to try, so the shorter climb), or "
+            "both, one after the other; each says how long it took.",
+        ),
+    ] = Tables.all,
+    batches: Annotated[
+        str | None,
+        typer.Option(
+            "--batches",
+            metavar="SIZES",
+            help="Then vary the batch size of rung batched, such as 1,2,4,8: another search for each.",
+        ),
     ] = None,
     arrivals: Annotated[options.Arrivals, typer.Option("--arrivals")] = options.Arrivals.poisson,
     seed: options.SeedOption = 1,
@@ -50,19 +119,34 @@ def ladder(
     save: Annotated[
         Path | None, typer.Option("--save", help="Write the results file docs/results/<topic>.<machine>.json.")
     ] = None,
+    report_to: Annotated[
+        Path | None, typer.Option("--report", help="Write one page with plots; needs pip install 'headrace\\[report]'.")
+    ] = None,
     steps: options.StepsOption = None,
     query_bytes: options.QueryBytesOption = None,
     answer_bytes: options.AnswerBytesOption = None,
     blocks: options.BlocksOption = None,
     block_threads: options.BlockThreadsOption = None,
     as_json: options.JsonOption = False,
+    tune: Annotated[bool, typer.Option("--tune", help="Find the plan that does best, instead of every rung.")] = False,
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="With --tune: try every plan as well, and compare.")
+    ] = False,
+    budget: Annotated[
+        float, typer.Option("--budget", parser=options.duration, metavar="TIME", help="With --tune: how long.")
+    ] = "60s",  # type: ignore[assignment]
+    schedule: Annotated[
+        list[str] | None, typer.Option("--schedule", help="With --tune: of these only; may be repeated.")
+    ] = None,
+    plans: Annotated[
+        tuning.Cache, typer.Option("--plans", help="With --tune: use, refresh or ignore plans found before.")
+    ] = tuning.Cache.use,
 ) -> None:
     """Climb the ladder: the highest rate that each rung sustains with p99 within the bound, answers verified.
 
-    Example: headrace ladder --operator light --bound 0.5ms
+    Example: headrace ladder --operator light --bound 0.5ms --report ladder.html
     """
     chosen = options.find_device(device)
-    numbers = [headrace.find_rung(text).number for text in rung or []]
     op = options.make_operator(
         operator,
         index,
@@ -72,43 +156,58 @@ def ladder(
         blocks=blocks,
         block_threads=block_threads,
     )
-    topic = results.topic_of(save, chosen) if save else "ladder"
-    climbs: list[LadderResult] = []
-    with show.live_ladder() as live:
-        while len(climbs) < samples and not any(climb.interrupted for climb in climbs):
-            settings: dict[str, Any] = {"rungs": numbers, "arrivals": str(arrivals), "window": window}
-            climbs.append(
-                headrace.ladder(
-                    chosen,
-                    op,
-                    bound=bound,
-                    seed=seed,
-                    generators=generators,
-                    threads_max=threads_max,
-                    rank_tolerance=tolerance,
-                    progress=live.progress,
-                    finished=live.finished,
-                    **settings,
-                )
-            )
-    interrupted = climbs[-1].interrupted
-    shared = _conditions(bound, arrivals, seed, generators)
-    rows = results.ladder_rows(climbs, op.name, chosen, bound, shared)
-    content = results.document(
-        topic,
-        chosen,
-        rows,
-        roofs=results.roofs_as_dict(climbs[-1].roofs),
-        profile=results.profile(climbs[-1]),
-        interrupted=interrupted,
+    if (exhaustive or schedule) and not tune:
+        raise UsageError("--exhaustive and --schedule are for --tune")
+    if tune:
+        if rung:
+            raise UsageError("--tune chooses among all plans: it has no --rung")
+        chosen_for_tuning = tuning.Settings(
+            bound=bound,
+            arrivals=str(arrivals),
+            seed=seed,
+            generators=generators,
+            threads_max=threads_max,
+            window=window,
+            tolerance=tolerance,
+            budget=budget,
+            schedules=schedule or [],
+            cache=plans,
+            exhaustive=exhaustive,
+        )
+        tuning.tune(chosen, op, chosen_for_tuning, save, as_json)
+        return
+    settings = Settings(
+        bound=bound,
+        arrivals=str(arrivals),
+        seed=seed,
+        generators=generators,
+        threads_max=threads_max,
+        window=window,
+        rank_tolerance=tolerance,
+        rungs=[headrace.find_rung(text).number for text in rung or []],
     )
+    sizes = _batch_sizes(batches) if batches else []
+    topic = results.topic_of(save, chosen) if save else "ladder"
+    if report_to:
+        report.check(report_to)  # before minutes of work
+    climbs: list[Climbs] = []
+    for wanted in ([False], [True], [False, True])[list(Tables).index(tables)]:
+        if not any(one.interrupted for one in climbs):
+            climbs.append(_climb(chosen, op, settings, samples, single=wanted))
+    interrupted = any(one.interrupted for one in climbs)
+    swept = _sweep(chosen, op, settings, sizes, climbs) if sizes and not interrupted else []
+    all_threads, single = (next((one for one in climbs if one.single is kind), None) for kind in (False, True))
+    content = climbing.document(topic, chosen, op, settings, all_threads, single, swept)
     if as_json:
-        typer.echo(json.dumps(content, indent=2))
+        typer.echo(results.dumps(content), nl=False)
     else:
-        _print(climbs)
+        _print(chosen, op, settings, climbs, swept)
+    has_figures = any(one.has_figures for one in climbs)
+    if has_figures and save:  # of an interrupted climb as well: the rungs that it has are whole
+        results.save(save, content)
+    if has_figures and report_to:
+        report.write([content], report_to)
     if interrupted:
         raise typer.Exit(STATUS_INTERRUPTED)
-    if save:
-        if all(climb_load is None for climb_load in (entry.load for entry in climbs[-1].rungs)):
-            raise UsageError("no rung has figures: nothing to save")
-        results.save(save, content)
+    if (save or report_to) and not has_figures:
+        raise UsageError("no rung has figures: nothing to save")

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 import headrace
-from headrace import LoadResult, Plan, PlanLoad, UsageError, results
+from headrace import Plan, PlanLoad, UsageError, tables
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.profiles import STAGES, Json, load_as_dict, plan_as_dict, roofs_as_dict
 
 _LATENCIES_MOST = 50e6  # every latency is kept, 8 bytes each with its lateness
 
@@ -33,29 +34,14 @@ def make_plan(rung: str, **fields: object) -> Plan:
     return plan
 
 
-def load_as_dict(load: LoadResult) -> results.Json:
-    """A load's figures for JSON: rates per second, times in microseconds."""
-    counts = ("refused", "failed", "wrong", "answered", "windows", "stable", "interrupted")
-    latency = {name: getattr(load.latency, name) * 1e6 for name in ("mean", "p50", "p90", "p99", "p999", "max")}
-    return {
-        "incoming_per_second": load.incoming_per_second,
-        "measured_per_second": load.measured_per_second,
-        "latency_us": latency | {"count": load.latency.count},
-        "lateness_us": {"p99": load.lateness_p99 * 1e6, "max": load.lateness_max * 1e6},
-        **{name: getattr(load, name) for name in counts},
-    }
-
-
-def _as_dict(operator: str, device: str, plan: Plan, done: PlanLoad) -> results.Json:
-    choices = ("name", "schedule", "threads", "streams", "allocator", "host_memory", "binding", "slots")
-    stages = ("queue", "copy_in", "kernel", "copy_out", "host", "notify")
+def _as_dict(operator: str, device: str, plan: Plan, done: PlanLoad) -> Json:
     return {
         "operator": operator,
         "device": device,
-        "plan": {name: getattr(plan, name) for name in choices},
+        "plan": plan_as_dict(plan),
         "load": load_as_dict(done.load),
-        "stages_us": {name: getattr(done.stages, name) * 1e6 for name in stages},
-        "roofs": results.roofs_as_dict(done.roofs),
+        "stages_us": {name: getattr(done.stages, name) * 1e6 for name in STAGES},
+        "roofs": roofs_as_dict(done.roofs),
     }
 
 
@@ -81,14 +67,40 @@ def load(
     index: options.IndexOption = None,
     device: options.DeviceOption = "best",
     plan: Annotated[str, typer.Option("--plan", help="A rung, by number or id, whose choices these change:")] = "7",
-    schedule: Annotated[str | None, typer.Option("--schedule")] = None,
+    schedule: Annotated[
+        str | None,
+        typer.Option("--schedule", help="blocking, pipelined, async, graph, persistent, dispatched or none."),
+    ] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="Engine threads.")] = None,
+    streams_per_thread: Annotated[
+        int | None,
+        typer.Option("--streams-per-thread", min=1, help="In flight in each thread; persistent: its kernels."),
+    ] = None,
     allocator: Annotated[str | None, typer.Option("--allocator", help="per-query, stream-ordered or pool.")] = None,
     host_memory: Annotated[
         str | None, typer.Option("--host-memory", help="pageable, pinned, mapped or managed.")
     ] = None,
     streams: Annotated[str | None, typer.Option("--streams", help="shared or per-thread.")] = None,
     binding: Annotated[str | None, typer.Option("--binding", help="none or cores.")] = None,
+    batch: Annotated[int | None, typer.Option("--batch", min=1, help="A batch closes at so many queries ...")] = None,
+    batch_age: Annotated[
+        float | None,
+        typer.Option("--batch-age", parser=options.duration, metavar="TIME", help="... or when its first has waited."),
+    ] = None,
+    doorbell: Annotated[str | None, typer.Option("--doorbell", help="persistent: words or barrier.")] = None,
+    plan_blocks: Annotated[
+        int | None, typer.Option("--plan-blocks", min=0, help="Blocks that answer a query; 0: the operator's.")
+    ] = None,
+    plan_block_threads: Annotated[
+        int | None, typer.Option("--plan-block-threads", min=0, help="Threads of each; 0: the operator's.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=0, help="dispatched: resident blocks; 0: as many as fit.")
+    ] = None,
+    hang_after: Annotated[
+        float | None,
+        typer.Option("--hang-after", parser=options.duration, metavar="TIME", help="Gives up a resident kernel."),
+    ] = None,
     slots: Annotated[int | None, typer.Option("--slots", min=1, help="In flight; a power of two.")] = None,
     arrivals: Annotated[Arrivals, typer.Option("--arrivals")] = Arrivals.poisson,
     trace: Annotated[str | None, typer.Option("--trace", help="Arrival times, in seconds, one a line.")] = None,
@@ -120,6 +132,14 @@ def load(
         plan,
         schedule=schedule,
         threads=threads,
+        streams_per_thread=streams_per_thread,
+        batch_max=batch,
+        batch_age=batch_age,
+        doorbell=doorbell,
+        blocks=plan_blocks,
+        block_threads=plan_block_threads,
+        workers=workers,
+        hang_after=hang_after,
         allocator=allocator,
         host_memory=host_memory,
         streams=streams,
@@ -136,7 +156,7 @@ def load(
         block_threads=block_threads,
     )
     windows = _windows(duration, rate)
-    with show.progress_bar(f"{show.rate(rate)} queries/s" if rate else f"Trace {trace}") as bar:
+    with show.progress_bar(f"{tables.rate(rate)} queries/s" if rate else f"Trace {trace}") as bar:
         done = headrace.load(
             chosen,
             op,

@@ -1,6 +1,7 @@
 """Options that several verbs have, and what their values mean."""
 
 import re
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -33,6 +34,15 @@ def rate(text: str) -> float:
     if float(match[1]) <= 0:
         raise typer.BadParameter(f"a rate must be above 0 queries/s, not {text}")
     return float(match[1]) * _SCALE[match[2].lower()]
+
+
+def count(text: str) -> int:
+    """The whole number that "20000", "20K" or "1.5M" stand for; 0 or more."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgG]?)", text.strip())
+    value = Decimal(match[1]) * int(_SCALE[match[2].lower()]) if match else None
+    if value is None or value != int(value):
+        raise typer.BadParameter(f"'{text}' is not a whole number, such as 20000, 20K or 1.5M")
+    return int(value)
 
 
 class OperatorName(StrEnum):

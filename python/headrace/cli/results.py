@@ -1,11 +1,12 @@
-"""`headrace results render`: the page made from the results files."""
+"""`headrace results`: pages made from the results files."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from headrace import UsageError, results
+from headrace import UsageError, results, results_page
+from headrace import report as pages
 from headrace.cli.errors import STATUS_FAILURE, report
 
 app = typer.Typer(help="Measured figures.", no_args_is_help=False)
@@ -27,10 +28,23 @@ def render(
     """
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
-    page = results.render(folder)
+    page = results_page.render(folder)
     path = folder / "README.md"
     if not check:
         results.write_whole(path, page)
     elif not path.exists() or path.read_text(encoding="utf-8") != page:
         report(f"{path} is not current: run headrace results render {folder}")
         raise typer.Exit(STATUS_FAILURE)
+
+
+@app.command("report")
+def write_report(
+    files: Annotated[list[Path], typer.Argument(help="Results files of ladders, and of floors.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
+) -> None:
+    r"""Make one page with plots and tables of results files; needs pip install 'headrace\[report]'.
+
+    Example: headrace results report ladder-light.h100-16.json -o report.html
+    """
+    pages.check(output)
+    pages.write([pages.read(path) for path in files], output)

@@ -2,8 +2,9 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich import box
 from rich.console import Console, Group
@@ -12,22 +13,18 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from headrace import LadderProgress, LadderResult, LoadResult, Roofs, RungResult, StageTimes
+from headrace import LadderProgress, LoadResult, Roofs, RungResult, StageTimes, tables
+from headrace.profiles import STAGES, Json, rung_as_dict
+from headrace.tables import latency, rate
 
 _WIDTH_OF_FILES = 100
+_ANY_WIDTH = 10_000
 
 
-def rate(per_second: float) -> str:
-    """Such as "123,456": whole numbers, because more is noise."""
-    return f"{per_second:,.0f}"
-
-
-def latency(seconds: float) -> str:
-    """Such as "85.2 us", "1.25 ms" or "2.1 s"."""
-    for unit, scale in (("us", 1e6), ("ms", 1e3)):
-        if seconds * scale < 1000:  # noqa: PLR2004 - the next unit
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds:.3g} s"
+def minutes(seconds: float) -> str:
+    """Such as "42 s" or "3 min 5 s"."""
+    whole, rest = divmod(round(seconds), 60)
+    return f"{whole} min {rest} s" if whole else f"{rest} s"
 
 
 def stdout() -> Console:
@@ -43,45 +40,90 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def ladder_table(rungs: list[RungResult], roofs: Roofs | None) -> Table:
-    """The ladder, a row a rung; what has no figures says why below the table (see notes())."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style="bold")
-    table.add_column("rung", no_wrap=True)
-    for heading in (
-        "average",
-        "p50",
-        "p99",
-        "queries/s",
-        "threads",
-        "streams\n/thread",
-        "paral-\nlelism",
-        "share\nof roof",
-    ):
-        table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
-    for result in rungs:
-        name = f"{result.rung.number:>2} {result.rung.id}"
-        load = result.load
-        if load is None:
-            table.add_row(name, *["-"] * 8, style="dim")
-            continue
-        share = f"{load.measured_per_second / roofs.lowest:.1%}" if roofs else ""
-        table.add_row(
-            name,
-            latency(load.latency.mean),
-            latency(load.latency.p50),
-            latency(load.latency.p99),
-            rate(load.measured_per_second),
-            str(result.plan.threads),
-            f"{result.plan.streams_per_thread:.3g}",
-            str(result.plan.parallelism),
-            share,
-        )
+@dataclass(frozen=True)
+class _Form:
+    """How much a ladder's table shows, and how close its columns stand."""
+
+    all_columns: bool
+    stages: bool
+    gap: int
+
+
+_FORMS = (_Form(True, True, 1), _Form(True, False, 1), _Form(False, False, 1), _Form(False, False, 0))
+
+
+def _ladder_table(entries: list[Json], form: _Form) -> Table:
+    shown = tables.columns(entries, narrow=not form.all_columns)
+    table = plain_table(padding=(0, form.gap))
+    table.add_column("rung", no_wrap=True, vertical="bottom")
+    for column in shown:
+        table.add_column(column.heading, justify="right", no_wrap=True, vertical="bottom")
+    for stage in STAGES if form.stages else ():
+        table.add_column(f"{stage.replace('_', ' ')}\nus", justify="right", no_wrap=True, vertical="bottom")
+    _add_rungs(
+        table,
+        entries,
+        lambda entry: [
+            *(tables.cells(entry)[column.key] for column in shown),
+            *(tables.stage_cells(entry) if form.stages else ()),
+        ],
+    )
     return table
 
 
-def notes(rungs: list[RungResult]) -> list[str]:
-    """Why rungs have no figures."""
-    return [f"rung {result.rung.number}: {result.note}" for result in rungs if result.note]
+def ladder_table(entries: list[Json], console: Console) -> tuple[Table, bool]:
+    """A ladder, a row a rung, those past the seed document set apart, in the fullest form that there is room for.
+
+    Whether it has the stages comes with it. What has no figures says why in tables.notes().
+    """
+    anywhere = console.options.update_width(_ANY_WIDTH)
+    for form in _FORMS:
+        table = _ladder_table(entries, form)
+        if console.measure(table, options=anywhere).maximum <= console.width:
+            break
+    return table, form.stages
+
+
+def plain_table(padding: tuple[int, int] = (0, 1)) -> Table:
+    """An empty one, with a line under its headings."""
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style="bold", padding=padding)
+
+
+def _add_rungs(table: Table, entries: list[Json], cells: Callable[[Json], list[str]]) -> None:
+    """A row a rung; the first that the document does not have is set apart and says so."""
+    past = False
+    for entry in entries:
+        if not past and tables.past_document(entry):
+            past = True
+            table.add_section()
+            table.add_row(f"{tables.PAST_DOCUMENT_TITLE}:", style="italic dim")
+        number, identity = entry["rung"].split(maxsplit=1)
+        table.add_row(f"{number:>2} {identity}", *cells(entry), style="" if entry.get("load") else "dim")
+
+
+def stage_table(entries: list[Json]) -> Table:
+    """Where each rung's time goes."""
+    table = plain_table()
+    table.add_column("mean time in a stage, us", no_wrap=True)
+    for stage in STAGES:
+        table.add_column(stage.replace("_", " "), justify="right", no_wrap=True)
+    _add_rungs(table, [entry for entry in entries if tables.has_stages(entry)], tables.stage_cells)
+    return table
+
+
+def batch_table(batches: list[Json]) -> Table:
+    """What batch size does to throughput and latency."""
+    table = plain_table()
+    for heading in ("batch", "average", "p99", "queries/s", "capacity/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for batch in batches:
+        load = batch["load"]
+        figures = ["-", "-", "-"]
+        if load:
+            late = load["latency_us"]
+            figures = [tables.micro(late["mean"]), tables.micro(late["p99"]), rate(load["measured_per_second"])]
+        table.add_row(str(batch["batch_max"]), *figures, rate(batch["capacity"]))
+    return table
 
 
 def roof_lines(roofs: Roofs) -> list[str]:
@@ -100,10 +142,14 @@ def roof_lines(roofs: Roofs) -> list[str]:
     return lines
 
 
-def print_ladder(console: Console, result: LadderResult) -> None:
-    """The table, the notes and the roofs."""
-    console.print(ladder_table(result.rungs, result.roofs))
-    for line in [*notes(result.rungs), "", *roof_lines(result.roofs)]:
+def print_ladder(console: Console, title: str, entries: list[Json], roofs: Roofs) -> None:
+    """The title, the table, the stages, the notes and the roofs."""
+    console.print(title, markup=False, style="bold", soft_wrap=True)
+    table, has_stages = ladder_table(entries, console)
+    console.print(table)
+    if not has_stages and any(tables.has_stages(entry) for entry in entries):
+        console.print(stage_table(entries))
+    for line in [*tables.notes(entries), *([""] if tables.notes(entries) else []), *roof_lines(roofs)]:
         console.print(line, markup=False, soft_wrap=False)
 
 
@@ -112,7 +158,7 @@ class LiveLadder:
 
     def __init__(self, live: Live | None) -> None:
         self._live = live
-        self._rungs: list[RungResult] = []
+        self._rungs: list[Json] = []
         self._lock = threading.Lock()
 
     def progress(self, now: LadderProgress) -> None:
@@ -120,11 +166,12 @@ class LiveLadder:
         if self._live is None:
             return
         with self._lock:
-            self._live.update(Group(ladder_table(self._rungs, None), Text(_doing(now))))
+            self._live.update(Group(ladder_table(self._rungs, self._live.console)[0], Text(_doing(now))))
 
     def finished(self, result: RungResult) -> None:
         """For headrace.ladder(finished=)."""
-        self._rungs.append(result)
+        with self._lock:
+            self._rungs.append(rung_as_dict(result, None))
 
 
 def _doing(now: LadderProgress) -> str:
@@ -172,6 +219,14 @@ class Bar:
         """Moves the bar."""
         self._progress.update(self._task, completed=share)
 
+    def describe(self, what: str) -> None:
+        """Changes what stands beside the bar."""
+        self._progress.update(self._task, description=what)
+
+    def say(self, line: str) -> None:
+        """Prints a line above the bar, or on stderr where there is no terminal for one."""
+        self._progress.console.print(line, markup=False, soft_wrap=True)
+
 
 def load_table(load: LoadResult, stages: StageTimes, roofs: Roofs) -> Table:
     """One plan under one load, a line a figure."""
@@ -200,7 +255,7 @@ def load_table(load: LoadResult, stages: StageTimes, roofs: Roofs) -> Table:
     for name, figure in rows:
         table.add_row(name, figure)
     table.add_section()
-    for name in ("queue", "copy_in", "kernel", "copy_out", "host", "notify"):
+    for name in STAGES:
         table.add_row(f"stage {name.replace('_', ' ')}", latency(getattr(stages, name)))
     table.add_row("stages of queries", f"{stages.samples:,}")
     return table

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import headrace
-from headrace import Error, LoadResult, LoadSession, Plan, results
+from headrace import Error, LoadResult, LoadSession, Plan, results, tables
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED
 
@@ -127,7 +127,7 @@ def soak_plan(
     session = LoadSession(device, op, plan, generators=generators)
     began = time.monotonic()
     # Ctrl-C may also come between two chunks, in Python.
-    with suppress_interrupt(report), show.progress_bar(f"Soak at {show.rate(rate)} queries/s") as bar:
+    with suppress_interrupt(report), show.progress_bar(f"Soak at {tables.rate(rate)} queries/s") as bar:
         # Chunks of one length, so that each needs the same memory.
         count = max(1, math.ceil(seconds / _CHUNK))
         for number in range(count):
@@ -153,10 +153,10 @@ def soak_plan(
 
 def _print(report: Report, faults: list[str]) -> None:
     lines = [
-        f"{report.seconds:.1f} s at {show.rate(report.rate)} queries/s",
+        f"{report.seconds:.1f} s at {tables.rate(report.rate)} queries/s",
         f"queries admitted / came back: {report.submitted:,} / {report.back:,}; refused {report.refused:,}, failed "
         f"{report.failed:,}, wrong {report.wrong:,}",
-        f"worst p99 of {len(report.resident)} chunks: {show.latency(report.p99_worst)}",
+        f"worst p99 of {len(report.resident)} chunks: {tables.latency(report.p99_worst)}",
         f"memory: {resident_bytes() / (1 << 20):.1f} MiB at the end, moved by {report.resident_drift:.2%} after "
         f"warm-up",
         f"threads: {report.threads_before} before, {report.threads_after} after",

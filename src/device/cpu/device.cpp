@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <mutex>
 #include <new>
 
 #include "device/cpu/event.hpp"
+#include "device/cpu/graph.hpp"
+#include "device/cpu/page_memory.hpp"
 #include "device/cpu/properties.hpp"
 #include "device/cpu/stream.hpp"
 #include "device/cpu/testing.hpp"
@@ -34,6 +37,8 @@ CpuDevice::CpuDevice(int ordinal)
 std::uint32_t CpuDevice::resident_blocks_max(const Kernel& kernel, std::uint32_t /*threads*/) const {
   return kernel.cpu == nullptr ? 0 : ResidentLaunch::kBlocksMax;
 }
+
+KernelResources CpuDevice::kernel_resources(const Kernel& /*kernel*/) const { return {}; }
 
 Result<void*> CpuDevice::allocate(MemoryKind kind, std::size_t bytes, StreamBackend* /*stream*/) noexcept {
   return memory_.allocate(kind, bytes);
@@ -69,6 +74,30 @@ Result<std::unique_ptr<EventBackend>> CpuDevice::create_event(EventTiming timing
   if (!event) return Errc::out_of_memory;
   return event;
 }
+
+Result<std::unique_ptr<GraphBackend>> CpuDevice::create_graph(std::span<const GraphNode> nodes) noexcept {
+  return CpuGraph::create(*this, nodes);
+}
+
+KnownRange CpuDevice::look_up(const void* /*data*/) const noexcept {
+  return {.begin = 0,
+          .end = std::numeric_limits<std::uintptr_t>::max(),
+          .known = true,
+          .kernels_reach = true,
+          .host_reads = true};
+}
+
+const BarrierFunctions* CpuDevice::barrier_functions() const noexcept {
+  static constexpr BarrierFunctions functions{
+      .cell_stride = 2 * kNoSharing,  // processors fetch lines in pairs
+      .construct = [](BarrierCell& cell) noexcept { new (&cell) BarrierCell{}; },
+      .arrive = [](BarrierCell& cell) noexcept { return CpuGroup::arrive(cell); },
+      .passed = [](BarrierCell& cell, std::uint64_t token) noexcept { return CpuGroup::passed(cell, token); },
+  };
+  return &functions;
+}
+
+PageMemory& CpuDevice::page_memory() noexcept { return cpu_page_memory(); }
 
 DeviceBackend& cpu_device(int ordinal) {
   // Never destroyed: threads may still use a device while the process exits.

@@ -4,6 +4,7 @@
 
 #include "device/backend.hpp"
 #include "device/cpu/memory.hpp"
+#include "device/cpu/page_arena.hpp"
 #include "device/cpu/workers.hpp"
 
 namespace headrace::detail {
@@ -19,19 +20,42 @@ class CpuDevice final : public DeviceBackend {
   [[nodiscard]] const DeviceProperties& properties() const noexcept override { return properties_; }
   [[nodiscard]] MemoryInfo memory() const override { return memory_.info(); }
   [[nodiscard]] std::uint32_t resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const override;
+  [[nodiscard]] KernelResources kernel_resources(const Kernel& kernel) const override;
 
   [[nodiscard]] Result<void*> allocate(MemoryKind kind, std::size_t bytes, StreamBackend* stream) noexcept override;
   void deallocate(MemoryKind kind, void* data, std::size_t bytes, StreamBackend* stream) noexcept override;
+  /// All memory is the host's, so there is nothing to do.
+  [[nodiscard]] Status advise(ManagedAdvice /*advice*/, void* /*data*/, std::size_t /*bytes*/,
+                              const DeviceBackend* /*place*/) noexcept override {
+    return {};
+  }
 
   [[nodiscard]] Result<std::unique_ptr<StreamBackend>> create_stream(StreamOptions options) noexcept override;
   [[nodiscard]] Result<std::unique_ptr<EventBackend>> create_event(EventTiming timing) noexcept override;
+  [[nodiscard]] Result<std::unique_ptr<GraphBackend>> create_graph(std::span<const GraphNode> nodes) noexcept override;
+
+  /// Every address is plain memory.
+  [[nodiscard]] KnownRange look_up(const void* data) const noexcept override;
+  [[nodiscard]] bool kernel_can_start() const noexcept override { return true; }
+  [[nodiscard]] const BarrierFunctions* barrier_functions() const noexcept override;
+  [[nodiscard]] PageMemory& page_memory() noexcept override;
+
+  [[nodiscard]] Status register_host(void* data, std::size_t bytes) noexcept override;
+  void unregister_host(void* data) noexcept override;
+  [[nodiscard]] PeerConnection connection(const DeviceBackend& peer) const noexcept override;
+  [[nodiscard]] Status enable_peer(DeviceBackend& peer) noexcept override;
+  void disable_peer(DeviceBackend& peer) noexcept override;
+  [[nodiscard]] DeviceHealth health() const override;
+  [[nodiscard]] LinkCounters link_counters() const override;
 
   [[nodiscard]] Workers& workers() noexcept { return workers_; }
   [[nodiscard]] CpuMemory& cpu_memory() noexcept { return memory_; }
+  [[nodiscard]] PageArena& page_arena() noexcept { return pages_; }
 
  private:
   const int ordinal_;
   CpuMemory memory_;
+  PageArena pages_{&memory_};
   const DeviceProperties properties_;
   Workers workers_;
 };

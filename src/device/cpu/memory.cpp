@@ -66,11 +66,14 @@ void CpuMemory::trim() noexcept {
   }
 }
 
+bool CpuMemory::take_budget(std::size_t bytes) noexcept {
+  if (charge(bytes)) return true;
+  trim();
+  return charge(bytes);
+}
+
 Result<void*> CpuMemory::allocate_counted(std::size_t bytes) noexcept {
-  if (!charge(bytes)) {
-    trim();
-    if (!charge(bytes)) return Errc::out_of_memory;
-  }
+  if (!take_budget(bytes)) return Errc::out_of_memory;
   void* data = take_from_system(bytes);
   if (data == nullptr) {
     discharge(bytes);

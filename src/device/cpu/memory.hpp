@@ -23,6 +23,10 @@ class CpuMemory {
   /// Blocks that the pool keeps count as used, as on a CUDA device.
   [[nodiscard]] MemoryInfo info() const noexcept;
 
+  /// Counts memory that lies elsewhere, such as the pages of a span; false when the budget does not allow it.
+  [[nodiscard]] bool take_budget(std::size_t bytes) noexcept;
+  void give_budget(std::size_t bytes) noexcept { discharge(bytes); }
+
  private:
   /// A free block of the pool; lies in the block itself.
   struct FreeBlock {

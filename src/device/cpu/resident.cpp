@@ -80,7 +80,11 @@ void ResidentLaunch::run(std::uint32_t index) noexcept {
   if (go_.load(std::memory_order_acquire) == Go::leave) return;
   std::array<void*, kKernelArgumentsMax> arguments{};
   for (std::size_t i = 0; i < arguments.size(); ++i) arguments[i] = arguments_ + packed_.offsets[i];
-  entry_(CpuGroup(index % shape_.blocks, shape_.blocks, index / shape_.blocks, shape_.items), arguments.data());
+  try {
+    entry_(CpuGroup(index % shape_.blocks, shape_.blocks, index / shape_.blocks, shape_.items), arguments.data());
+  } catch (...) {
+    strand_->fault();  // whoever looks at the stream learns of it; there is nobody to throw to
+  }
   // The last one owns the strand. It keeps its own holding: this object may go once left_ is 0 and threads are joined.
   const Ref<Strand> strand = strand_;
   if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) strand->resident_done();

@@ -91,6 +91,9 @@ class Strand final : public RefCounted {
   void run_in_worker(Workers& workers) noexcept;
   /// For the last thread of a resident launch: the task that started it is done.
   void resident_done() noexcept;
+  /// For a thread of a resident launch whose block threw: the device fault of a CPU device.
+  void fault() noexcept { faulted_.store(true, std::memory_order_release); }
+  [[nodiscard]] bool faulted() const noexcept { return faulted_.load(std::memory_order_acquire); }
 
  private:
   friend class StrandList;
@@ -137,6 +140,7 @@ class Strand final : public RefCounted {
   const bool high_priority_;
   const bool run_in_waiter_;
 
+  std::atomic<bool> faulted_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
   TaskQueue queue_;                  ///< See there for who may call what.

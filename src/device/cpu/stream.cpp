@@ -40,11 +40,18 @@ Status CpuStream::copy(void* to, const void* from, std::size_t bytes) noexcept {
   return strand_->enqueue<CopyTask>(TaskKind::copy, [&](CopyTask& task) { task.copy = {to, from, bytes}; });
 }
 
-Status CpuStream::copy_many(std::span<const Copy> copies) noexcept {
+Status CpuStream::copy_many(std::span<const Copy> copies, CopyRoute route, PageableSink /*sink*/) noexcept {
+  const bool one_by_one = route == CopyRoute::engine;
+  if (!one_by_one && route != CopyRoute::automatic && route != CopyRoute::gather) return Errc::not_supported;
   for (const Copy& copy : copies) {
     if (copy.bytes != 0 && (copy.to == nullptr || copy.from == nullptr)) return Errc::invalid_argument;
   }
-  return strand_->enqueue_copies(copies);
+  if (!one_by_one) return strand_->enqueue_copies(copies);
+  for (const Copy& one : copies) {
+    if (one.bytes == 0) continue;
+    if (const Status copied = copy(one.to, one.from, one.bytes); !copied) return copied;
+  }
+  return {};
 }
 
 Status CpuStream::fill(void* to, unsigned char value, std::size_t bytes) noexcept {
@@ -114,10 +121,14 @@ Status CpuStream::wait_for(EventBackend& event) noexcept {
   return enqueued;
 }
 
-Result<bool> CpuStream::ready() noexcept { return strand_->poll(strand_->enqueued()); }
+Result<bool> CpuStream::ready() noexcept {
+  if (strand_->faulted()) return Errc::device_fault;
+  return strand_->poll(strand_->enqueued());
+}
 
 Status CpuStream::wait() noexcept {
   strand_->wait(strand_->enqueued());
+  if (strand_->faulted()) return Errc::device_fault;
   return {};
 }
 

@@ -22,8 +22,13 @@ class CpuStream final : public StreamBackend {
 
   [[nodiscard]] DeviceBackend& device() noexcept override;
   [[nodiscard]] Status copy(void* to, const void* from, std::size_t bytes) noexcept override;
-  [[nodiscard]] Status copy_many(std::span<const Copy> copies) noexcept override;
+  /// All routes copy with the stream's thread; what differs is how many tasks that takes.
+  [[nodiscard]] Status copy_many(std::span<const Copy> copies, CopyRoute route, PageableSink sink) noexcept override;
   [[nodiscard]] Status fill(void* to, unsigned char value, std::size_t bytes) noexcept override;
+  /// All memory is the host's, so there is nothing to do.
+  [[nodiscard]] Status prefetch(void* /*data*/, std::size_t /*bytes*/, const DeviceBackend* /*to*/) noexcept override {
+    return {};
+  }
   [[nodiscard]] Status launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept override;
   [[nodiscard]] Status launch_resident(const Kernel& kernel, LaunchShape shape,
                                        void* const* arguments) noexcept override;

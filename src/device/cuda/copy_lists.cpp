@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "device/cuda/error.hpp"
-#include "device/cuda/reach.hpp"
+#include "device/cuda/row_scan.hpp"
 
 namespace headrace::detail::cuda {
 
@@ -15,9 +15,25 @@ struct CopyLists::Gathering {
   List* list = nullptr;
   std::uint32_t count = 0;
 
-  [[nodiscard]] Piece* pieces() noexcept { return list == nullptr ? inline_list.pieces : list->pieces; }
-  [[nodiscard]] std::uint32_t capacity() const noexcept {
-    return list == nullptr ? InlineList::kCapacity : static_cast<std::uint32_t>(kListCapacity);
+  [[nodiscard]] Piece* pieces() noexcept {
+    return list == nullptr ? inline_list.pieces : reinterpret_cast<Piece*>(list->data);
+  }
+  [[nodiscard]] std::uint32_t capacity() const noexcept { return list == nullptr ? InlineList::kCapacity : kPiecesMax; }
+};
+
+struct CopyLists::BatchCall {
+  static constexpr std::size_t kCapacity = 256;
+  std::array<void*, kCapacity> to;
+  std::array<const void*, kCapacity> from;
+  std::array<std::size_t, kCapacity> bytes;
+  std::size_t count = 0;
+
+  /// True when it is full.
+  [[nodiscard]] bool add(const Copy& copy) noexcept {
+    to[count] = copy.to;
+    from[count] = copy.from;
+    bytes[count] = copy.bytes;
+    return ++count == kCapacity;
   }
 };
 
@@ -33,116 +49,204 @@ CopyLists::~CopyLists() {
   if (memory_ != nullptr) static_cast<void>(to_status(cudaFreeHost(memory_)));
 }
 
-Status CopyLists::enqueue(std::span<const Copy> copies, bool use_kernel) noexcept {
-  Reach reach(ordinal_);
-  Gathering gathering;
-  std::array<Copy, 64> batch;
-  std::size_t batched = 0;
-  for (const Copy& copy : copies) {
-    if (copy.bytes == 0) continue;
-    const bool small = copy.bytes < kEngineBytesMin && copies.size() > 1;
-    const bool reached = small && reach.covers(copy.to, copy.bytes) && reach.covers(copy.from, copy.bytes);
-    Status status;
-    if (reached && use_kernel) {
-      status = add(gathering, copy);
-    } else if (reached) {
-      batch[batched++] = copy;
-      if (batched == batch.size()) status = engine({batch.data(), std::exchange(batched, 0)});
-    } else {
-      status = to_status(cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDefault, stream_));
-    }
-    if (!status) return status;
+Status CopyLists::enqueue(std::span<const Copy> copies, CopyRoute route, const Circumstances& circumstances) noexcept {
+  switch (route) {
+    case CopyRoute::automatic: return each_by_its_route(copies, circumstances);
+    case CopyRoute::engine: return all_by_engine(copies);
+    case CopyRoute::batch_call: return all_by_batch_call(copies);
+    case CopyRoute::gather: return all_by_gather(copies, circumstances.kernel_can_start);
+    case CopyRoute::merged: break;  // needs staging, which a stream does not have
   }
-  if (const Status status = engine({batch.data(), batched}); !status) return status;
-  return launch(gathering);
+  return Errc::not_supported;
 }
 
-/// Small copies without a kernel. The batched call costs about 1 us a copy, single ones 2 us or more.
-Status CopyLists::engine(std::span<const Copy> copies) noexcept {
-  if (copies.empty()) return {};
-  std::array<void*, 64> to;
-  std::array<const void*, 64> from;
-  std::array<std::size_t, 64> bytes;
-  for (std::size_t i = 0; i < copies.size(); ++i) {
-    to[i] = copies[i].to;
-    from[i] = copies[i].from;
-    bytes[i] = copies[i].bytes;
+Status CopyLists::by_engine(const Copy& copy) noexcept {
+  if (copy.bytes == 0) return {};
+  return to_status(cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDefault, stream_));
+}
+
+Status CopyLists::all_by_engine(std::span<const Copy> copies) noexcept {
+  for (const Copy& copy : copies) {
+    if (const Status copied = by_engine(copy); !copied) return copied;
   }
+  return {};
+}
+
+Status CopyLists::all_by_batch_call(std::span<const Copy> copies) noexcept {
+  BatchCall call;
+  for (const Copy& copy : copies) {
+    if (copy.bytes == 0 || !call.add(copy)) continue;
+    if (const Status submitted = submit(call, false); !submitted) return submitted;
+  }
+  return submit(call, false);
+}
+
+Status CopyLists::all_by_gather(std::span<const Copy> copies, bool kernel_can_start) noexcept {
+  if (!kernel_can_start) return Errc::not_supported;
+  Reach reach(ordinal_);
+  for (const Copy& copy : copies) {
+    if (copy.bytes == 0) continue;
+    if (!reach.covers(copy.to, copy.bytes) || !reach.covers(copy.from, copy.bytes)) return Errc::not_supported;
+  }
+  Gathering gathering;
+  const Status gathered =
+      rows_and_rest(gathering, copies, reach, [&](const Copy& copy) { return add(gathering, copy); });
+  return gathered ? launch(gathering) : gathered;
+}
+
+template <class Each>
+Status CopyLists::rows_and_rest(Gathering& gathering, std::span<const Copy> copies, Reach& reach, Each each) noexcept {
+  while (!copies.empty()) {
+    const auto rows = launch_rows(gathering, copies, reach);
+    if (!rows) return rows.error();
+    for (const Copy& copy : copies.subspan(rows->launched, rows->left)) {
+      if (copy.bytes == 0) continue;
+      if (const Status done = each(copy); !done) return done;
+    }
+    copies = copies.subspan(rows->launched + rows->left);
+  }
+  return {};
+}
+
+Status CopyLists::each_by_its_route(std::span<const Copy> copies, const Circumstances& circumstances) noexcept {
+  Reach reach(ordinal_);
+  Gathering gathering;
+  BatchCall call;
+  const auto each = [&](const Copy& copy) -> Status {
+    if (circumstances.sink.take != nullptr && !reach.is_pageable(copy.to) && reach.is_pageable(copy.from)) {
+      return circumstances.sink.take(circumstances.sink.self, copy);
+    }
+    const CopyRoute route = choose_copy_route(
+        {.count = copies.size(),
+         .bytes = copy.bytes * copies.size(),
+         .kernel_can_start = circumstances.kernel_can_start,
+         .reachable = copies.size() > 1 && reach.covers(copy.to, copy.bytes) && reach.covers(copy.from, copy.bytes)});
+    if (route == CopyRoute::gather) return add(gathering, copy);
+    if (route != CopyRoute::batch_call) return by_engine(copy);
+    return call.add(copy) ? submit(call, true) : Status{};
+  };
+  Status status;
+  if (circumstances.kernel_can_start) {
+    status = rows_and_rest(gathering, copies, reach, each);
+  } else {
+    for (const Copy& copy : copies) {
+      if (status && copy.bytes != 0) status = each(copy);
+    }
+  }
+  if (status) status = submit(call, true);
+  return status ? launch(gathering) : status;
+}
+
+/// `or_by_engine`: copies that the call refuses go by themselves.
+Status CopyLists::submit(BatchCall& call, bool or_by_engine) noexcept {
+  const std::size_t count = std::exchange(call.count, 0);
+  if (count == 0) return {};
   cudaMemcpyAttributes in_stream_order{};
   in_stream_order.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
   std::size_t first = 0;
-  const cudaError_t batched =
-      cudaMemcpyBatchAsync(to.data(), from.data(), bytes.data(), copies.size(), &in_stream_order, &first, 1, stream_);
+  const cudaError_t batched = cudaMemcpyBatchAsync(call.to.data(), call.from.data(), call.bytes.data(), count,
+                                                   &in_stream_order, &first, 1, stream_);
   if (batched == cudaSuccess) return {};
+  if (!or_by_engine) return to_status(batched);
   // Refused, e.g. while the stream is being captured. Copying some of them again does no harm.
   static_cast<void>(cudaGetLastError());
-  for (const Copy& copy : copies) {
-    const auto status = to_status(cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDefault, stream_));
-    if (!status) return status;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (const Status copied = by_engine({call.to[i], call.from[i], call.bytes[i]}); !copied) return copied;
   }
   return {};
 }
 
-Status CopyLists::add(Gathering& gathering, const Copy& copy) noexcept {
-  auto* to = static_cast<std::byte*>(copy.to);
-  const auto* from = static_cast<const std::byte*>(copy.from);
-  std::size_t left = copy.bytes;
-  // Parts after the first start on an aligned target.
-  std::size_t part = kPieceBytes - reinterpret_cast<std::uintptr_t>(to) % 16;
-  while (left > 0) {
-    part = std::min(part, left);
-    if (gathering.count == gathering.capacity()) {
-      if (const Status status = grow(gathering); !status) return status;
-    }
-    gathering.pieces()[gathering.count++] = {to, from, part};
-    to += part;
-    from += part;
-    left -= part;
-    part = kPieceBytes;
+Result<CopyLists::Rows> CopyLists::launch_rows(Gathering& gathering, std::span<const Copy> copies,
+                                               Reach& reach) noexcept {
+  if (copies.size() < kRowsMin) return Rows{.launched = 0, .left = copies.size()};
+  const RowScan rows(copies, kRowsMax);
+  const bool small = rows.bytes > 0 && rows.bytes < copy_thresholds::kEngineBytesMin;
+  if (rows.count < kRowsMin || !small || !rows.fits() ||
+      !reach.covers(reinterpret_cast<const void*>(rows.to), rows.to_end - rows.to) ||
+      !reach.covers(reinterpret_cast<const void*>(rows.from), rows.from_end - rows.from)) {
+    return Rows{.launched = 0, .left = rows.count};
   }
-  return {};
+  if (const Status launched = launch(gathering); !launched) return launched.error();
+  if (!gathering.lock.owns_lock()) gathering.lock = std::unique_lock(mutex_);
+  const auto list = next_list();
+  if (!list) return list.error();
+  Row* const written = reinterpret_cast<Row*>((*list)->data);
+  for (std::size_t i = 0; i < rows.count; ++i) written[i] = rows.row(copies[i]);
+  RowList arguments{.rows = written,
+                    .to = reinterpret_cast<std::byte*>(rows.to),
+                    .from = reinterpret_cast<const std::byte*>(rows.from),
+                    .count = static_cast<std::uint32_t>(rows.count),
+                    .bytes = static_cast<std::uint32_t>(rows.bytes),
+                    .shift = rows.shift(),
+                    .parts = 1,
+                    .per_block = 1};
+  const std::uint32_t blocks = shape_rows(arguments, multiprocessor_count_);
+  std::array<void*, 1> addresses{&arguments};
+  auto status =
+      cudaLaunchKernel(gather_rows_kernel(), dim3(blocks), dim3(kGatherThreads), addresses.data(), 0, stream_);
+  if (status == cudaSuccess) status = cudaEventRecord((*list)->read, stream_);
+  if (status != cudaSuccess) return to_error(status);
+  return Rows{.launched = rows.count, .left = 0};
+}
+
+Status CopyLists::add(Gathering& gathering, const Copy& copy) noexcept {
+  Status status;
+  for_each_piece(copy.to, copy.from, copy.bytes, [&](const Piece& piece) {
+    if (status && gathering.count == gathering.capacity()) status = grow(gathering);
+    if (status) gathering.pieces()[gathering.count++] = piece;
+  });
+  return status;
 }
 
 /// Makes room: from the caller's frame to a list, or from a full list to the next.
 Status CopyLists::grow(Gathering& gathering) noexcept {
   const bool was_inline = gathering.list == nullptr;
-  if (was_inline) {
-    gathering.lock = std::unique_lock(mutex_);
-    if (memory_ == nullptr) {
-      if (const Status status = make_lists(); !status) return status;
-    }
-  } else if (const Status status = launch_list(gathering); !status) {
-    return status;
+  if (was_inline && !gathering.lock.owns_lock()) gathering.lock = std::unique_lock(mutex_);
+  if (!was_inline) {
+    if (const Status status = launch_list(gathering); !status) return status;
   }
-  List& list = lists_[next_];
-  next_ = (next_ + 1) % kListCount;
-  if (const Status status = to_status(cudaEventSynchronize(list.read)); !status) return status;
-  if (was_inline) std::memcpy(list.pieces, gathering.inline_list.pieces, gathering.count * sizeof(Piece));
-  gathering.list = &list;
+  const auto list = next_list();
+  if (!list) return list.error();
+  if (was_inline) std::memcpy((*list)->data, gathering.inline_list.pieces, gathering.count * sizeof(Piece));
+  gathering.list = *list;
   return {};
 }
 
+/// Launches what is gathered, and goes on in the caller's frame.
 Status CopyLists::launch(Gathering& gathering) noexcept {
   if (gathering.count == 0) return {};
-  if (gathering.list != nullptr) return launch_list(gathering);
-  gathering.inline_list.count = gathering.count;
+  return gathering.list == nullptr ? launch_inline(gathering) : launch_list(gathering);
+}
+
+Status CopyLists::launch_inline(Gathering& gathering) noexcept {
+  gathering.inline_list.count = std::exchange(gathering.count, 0);
+  const auto blocks = inline_blocks(static_cast<std::uint32_t>(gathering.inline_list.count));
   std::array<void*, 1> arguments{&gathering.inline_list};
-  return to_status(cudaLaunchKernel(gather_inline_kernel(), dim3(inline_blocks(gathering.count)), dim3(kGatherThreads),
-                                    arguments.data(), 0, stream_));
+  return to_status(
+      cudaLaunchKernel(gather_inline_kernel(), dim3(blocks), dim3(kGatherThreads), arguments.data(), 0, stream_));
 }
 
 Status CopyLists::launch_list(Gathering& gathering) noexcept {
-  // Two blocks a multiprocessor before a block is given more than a piece a warp.
-  const std::uint32_t spread = gathering.count / (2 * multiprocessor_count_) + 1;
-  std::uint32_t per_block = std::clamp(spread, kGatherWarps, kPiecesPerBlockMax);
-  const std::uint32_t blocks = (gathering.count + per_block - 1) / per_block;
-  const Piece* pieces = gathering.list->pieces;
-  std::array<void*, 3> arguments{&pieces, &gathering.count, &per_block};
+  List& list = *std::exchange(gathering.list, nullptr);
+  std::uint32_t count = std::exchange(gathering.count, 0);
+  std::uint32_t per_block = pieces_per_block(count, multiprocessor_count_);
+  const std::uint32_t blocks = (count + per_block - 1) / per_block;
+  const auto* pieces = reinterpret_cast<const Piece*>(list.data);
+  std::array<void*, 3> arguments{&pieces, &count, &per_block};
   auto status =
       cudaLaunchKernel(gather_list_kernel(), dim3(blocks), dim3(kGatherThreads), arguments.data(), 0, stream_);
-  if (status == cudaSuccess) status = cudaEventRecord(gathering.list->read, stream_);
-  gathering.count = 0;
+  if (status == cudaSuccess) status = cudaEventRecord(list.read, stream_);
   return to_status(status);
+}
+
+Result<CopyLists::List*> CopyLists::next_list() noexcept {
+  if (memory_ == nullptr) {
+    if (const Status made = make_lists(); !made) return made.error();
+  }
+  List& list = lists_[next_];
+  next_ = (next_ + 1) % kListCount;
+  if (const Status read = to_status(cudaEventSynchronize(list.read)); !read) return read.error();
+  return &list;
 }
 
 /// Once a stream, at its first long list: most streams never have one.
@@ -153,11 +257,11 @@ Status CopyLists::make_lists() noexcept {
     if (!status) return status;
   }
   void* memory = nullptr;
-  const auto status = to_status(
-      cudaHostAlloc(&memory, kListCount * kListCapacity * sizeof(Piece), cudaHostAllocPortable | cudaHostAllocMapped));
+  const auto status =
+      to_status(cudaHostAlloc(&memory, kListCount * kListBytes, cudaHostAllocPortable | cudaHostAllocMapped));
   if (!status) return status;
-  memory_ = static_cast<Piece*>(memory);
-  for (std::size_t i = 0; i < kListCount; ++i) lists_[i].pieces = memory_ + i * kListCapacity;
+  memory_ = static_cast<std::byte*>(memory);
+  for (std::size_t i = 0; i < kListCount; ++i) lists_[i].data = memory_ + i * kListBytes;
   return {};
 }
 

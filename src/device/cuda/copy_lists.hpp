@@ -7,24 +7,27 @@
 #include <mutex>
 #include <span>
 
+#include "device/backend.hpp"
 #include "device/cuda/gather.hpp"
+#include "device/cuda/reach.hpp"
 #include "headrace/base/result.hpp"
+#include "headrace/device/copy_route.hpp"
 #include "headrace/device/stream.hpp"
 
 namespace headrace::detail::cuda {
 
-/// Gives lists of copies to one stream of a device. The caller has made the device current.
+/// Gives lists of copies to one stream of a device, each copy by the route that choose_copy_route() names, or all by
+/// one that the caller names. The caller has made the device current.
 ///
-/// Copies that are small and whose two sides the device reaches go to a gather kernel: it moves 1 KiB pieces from
-/// pinned memory at link speed, where a call to the copy engine costs 2 us a copy. Large ones, and all others (pageable
-/// memory, other devices), go to the copy engine. So do all while `use_kernel` is false, because a gather kernel cannot
-/// start beside a resident kernel that fills the device.
+/// A gather kernel takes a short list as an argument and a long one from mapped memory: as rows of 8 bytes where many
+/// copies in a row have one length and lie within two allocations, as pieces of 16 bytes otherwise.
 class CopyLists {
  public:
-  /// From here the copy engine's rate makes up for the cost of its call.
-  static constexpr std::size_t kEngineBytesMin = 256 * std::size_t{1024};
-  /// What one warp copies at most: enough warps for the link even when the list is short.
-  static constexpr std::size_t kPieceBytes = 4096;
+  /// Under what a list is copied.
+  struct Circumstances {
+    bool kernel_can_start = true;
+    PageableSink sink;
+  };
 
   CopyLists(int ordinal, int multiprocessor_count, cudaStream_t stream) noexcept;
   CopyLists(const CopyLists&) = delete;
@@ -32,25 +35,52 @@ class CopyLists {
   /// Waits until no kernel reads the lists any more. The stream itself may be gone.
   ~CopyLists();
 
-  [[nodiscard]] Status enqueue(std::span<const Copy> copies, bool use_kernel) noexcept;
+  [[nodiscard]] Status enqueue(std::span<const Copy> copies, CopyRoute route,
+                               const Circumstances& circumstances) noexcept;
 
  private:
-  static constexpr std::size_t kListCapacity = 8192;  ///< Pieces; 192 KiB.
-  static constexpr std::size_t kListCount = 4;        ///< In flight; a caller further ahead waits for the oldest.
+  static constexpr std::size_t kListBytes = 256 * std::size_t{1024};
+  static constexpr std::size_t kListCount = 4;  ///< In flight; a caller further ahead waits for the oldest.
+  static constexpr std::uint32_t kPiecesMax = kListBytes / sizeof(Piece);
+  static constexpr std::uint32_t kRowsMax = kListBytes / sizeof(Row);
+  /// A list of rows is launched by itself, which shorter ones are not worth.
+  static constexpr std::size_t kRowsMin = 512;
 
   struct List {
-    Piece* pieces = nullptr;     ///< In mapped memory.
+    std::byte* data = nullptr;   ///< In mapped memory.
     cudaEvent_t read = nullptr;  ///< The kernel is done with it.
+  };
+  /// What became of the front of a list: so many copies are launched; so many after them have to go singly.
+  struct Rows {
+    std::size_t launched = 0;
+    std::size_t left = 0;
   };
   /// Pieces on their way to a launch: first in the caller's frame, in a List once there are too many.
   struct Gathering;
+  /// Copies for one cudaMemcpyBatchAsync.
+  struct BatchCall;
 
-  [[nodiscard]] Status engine(std::span<const Copy> copies) noexcept;
+  [[nodiscard]] Status by_engine(const Copy& copy) noexcept;
+  [[nodiscard]] Status all_by_engine(std::span<const Copy> copies) noexcept;
+  [[nodiscard]] Status all_by_batch_call(std::span<const Copy> copies) noexcept;
+  [[nodiscard]] Status all_by_gather(std::span<const Copy> copies, bool kernel_can_start) noexcept;
+  [[nodiscard]] Status each_by_its_route(std::span<const Copy> copies, const Circumstances& circumstances) noexcept;
+
+  /// Launches the copies at the front of the list if they make rows.
+  [[nodiscard]] Result<Rows> launch_rows(Gathering& gathering, std::span<const Copy> copies, Reach& reach) noexcept;
+  /// Launches rows where there are some; `each(copy)` does with the other copies what is to be done.
+  template <class Each>
+  [[nodiscard]] Status rows_and_rest(Gathering& gathering, std::span<const Copy> copies, Reach& reach,
+                                     Each each) noexcept;
   [[nodiscard]] Status add(Gathering& gathering, const Copy& copy) noexcept;
   [[nodiscard]] Status grow(Gathering& gathering) noexcept;
   [[nodiscard]] Status launch(Gathering& gathering) noexcept;
+  [[nodiscard]] Status launch_inline(Gathering& gathering) noexcept;
   [[nodiscard]] Status launch_list(Gathering& gathering) noexcept;
+  /// The lock is held: the next list, once no kernel reads it.
+  [[nodiscard]] Result<List*> next_list() noexcept;
   [[nodiscard]] Status make_lists() noexcept;
+  [[nodiscard]] Status submit(BatchCall& call, bool or_by_engine) noexcept;
 
   int ordinal_;
   std::uint32_t multiprocessor_count_;
@@ -58,7 +88,7 @@ class CopyLists {
   std::mutex mutex_;  ///< Guards the lists; taken for more than InlineList::kCapacity pieces only.
   std::array<List, kListCount> lists_{};
   std::size_t next_ = 0;
-  Piece* memory_ = nullptr;
+  std::byte* memory_ = nullptr;
 };
 
 }  // namespace headrace::detail::cuda

@@ -2,17 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <new>
+
+#include "device/cuda/barriers.hpp"
 #include "device/cuda/current_device.hpp"
 #include "device/cuda/error.hpp"
 #include "device/cuda/event.hpp"
+#include "device/cuda/graph.hpp"
+#include "device/cuda/reach.hpp"
 #include "device/cuda/stream.hpp"
 
 namespace headrace::detail::cuda {
 
+namespace {
+
+/// Whether freeing memory of this kind waits for everything on the device (CUDA Runtime API, "Memory Management":
+/// cudaFree and cudaFreeHost may synchronise).
+constexpr bool waits_for_device(MemoryKind kind) noexcept {
+  return kind == MemoryKind::pinned || kind == MemoryKind::mapped || kind == MemoryKind::managed ||
+         kind == MemoryKind::device;
+}
+
+}  // namespace
+
 CudaDevice::CudaDevice(int ordinal, DeviceProperties properties)
     : ordinal_(ordinal),
       properties_(std::move(properties)),
-      memory_(ordinal, properties_.managed_memory, properties_.concurrent_managed_access) {}
+      memory_(ordinal, properties_.managed_memory, properties_.concurrent_managed_access),
+      peers_(ordinal),
+      pages_(ordinal, properties_) {}
 
 MemoryInfo CudaDevice::memory() const {
   const CurrentDevice scope(ordinal_);
@@ -36,17 +54,54 @@ Result<std::uint32_t> CudaDevice::resident_blocks(const Kernel& kernel, std::uin
   return static_cast<std::uint32_t>(blocks * properties_.multiprocessor_count);
 }
 
+KernelResources CudaDevice::kernel_resources(const Kernel& kernel) const {
+  if (kernel.cuda == nullptr) return {};
+  const CurrentDevice scope(ordinal_);
+  cudaFuncAttributes attributes{};
+  or_throw(cudaFuncGetAttributes(&attributes, kernel.cuda),
+           fmt::format("asking what kernel '{}' takes of cuda:{}", kernel.name, ordinal_));
+  return {.registers = static_cast<std::uint32_t>(attributes.numRegs),
+          .shared_bytes = attributes.sharedSizeBytes,
+          .local_bytes = attributes.localSizeBytes,
+          .threads_max = static_cast<std::uint32_t>(attributes.maxThreadsPerBlock)};
+}
+
 Result<void*> CudaDevice::allocate(MemoryKind kind, std::size_t bytes, StreamBackend* stream) noexcept {
   CudaStream* const cuda_stream = stream == nullptr ? nullptr : as_cuda(*stream);
   if (kind == MemoryKind::stream_ordered && cuda_stream == nullptr) return Errc::invalid_argument;
   const CurrentDevice scope(ordinal_);
+  if (waits_for_device(kind)) {
+    const std::lock_guard lock(kept_mutex_);
+    free_kept();
+  }
   return memory_.allocate(kind, bytes, cuda_stream == nullptr ? nullptr : cuda_stream->native());
 }
 
 void CudaDevice::deallocate(MemoryKind kind, void* data, std::size_t bytes, StreamBackend* stream) noexcept {
   CudaStream* const cuda_stream = stream == nullptr ? nullptr : as_cuda(*stream);
   const CurrentDevice scope(ordinal_);
+  if (waits_for_device(kind)) {
+    const std::lock_guard lock(kept_mutex_);
+    free_kept();
+    if (!has_resident_kernels()) return memory_.deallocate(kind, data, bytes, nullptr);
+    try {
+      kept_.push_back({kind, data, bytes});
+    } catch (const std::bad_alloc&) {  // then it stays taken, which is better than to wait for ever
+    }
+    return;
+  }
   memory_.deallocate(kind, data, bytes, cuda_stream == nullptr ? nullptr : cuda_stream->native());
+}
+
+void CudaDevice::free_kept() noexcept {
+  if (kept_.empty() || has_resident_kernels()) return;
+  for (const Kept& kept : kept_) memory_.deallocate(kept.kind, kept.data, kept.bytes, nullptr);
+  kept_.clear();
+}
+
+Status CudaDevice::advise(ManagedAdvice advice, void* data, std::size_t bytes, const DeviceBackend* place) noexcept {
+  const CurrentDevice scope(ordinal_);
+  return memory_.advise(advice, data, bytes, place);
 }
 
 Result<std::unique_ptr<StreamBackend>> CudaDevice::create_stream(StreamOptions options) noexcept {
@@ -55,6 +110,19 @@ Result<std::unique_ptr<StreamBackend>> CudaDevice::create_stream(StreamOptions o
 
 Result<std::unique_ptr<EventBackend>> CudaDevice::create_event(EventTiming timing) noexcept {
   return CudaEvent::create(ordinal_, timing);
+}
+
+Result<std::unique_ptr<GraphBackend>> CudaDevice::create_graph(std::span<const GraphNode> nodes) noexcept {
+  return CudaGraph::create(*this, nodes);
+}
+
+KnownRange CudaDevice::look_up(const void* data) const noexcept {
+  const CurrentDevice scope(ordinal_);
+  return cuda::look_up(ordinal_, data);
+}
+
+const BarrierFunctions* CudaDevice::barrier_functions() const noexcept {
+  return properties_.managed_memory && properties_.concurrent_managed_access ? &cuda::barrier_functions() : nullptr;
 }
 
 }  // namespace headrace::detail::cuda

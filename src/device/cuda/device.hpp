@@ -3,9 +3,13 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <mutex>
+#include <vector>
 
 #include "device/backend.hpp"
 #include "device/cuda/memory.hpp"
+#include "device/cuda/page_memory.hpp"
+#include "device/cuda/peers.hpp"
 
 namespace headrace::detail::cuda {
 
@@ -19,12 +23,29 @@ class CudaDevice final : public DeviceBackend {
   [[nodiscard]] const DeviceProperties& properties() const noexcept override { return properties_; }
   [[nodiscard]] MemoryInfo memory() const override;
   [[nodiscard]] std::uint32_t resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const override;
+  [[nodiscard]] KernelResources kernel_resources(const Kernel& kernel) const override;
 
   [[nodiscard]] Result<void*> allocate(MemoryKind kind, std::size_t bytes, StreamBackend* stream) noexcept override;
   void deallocate(MemoryKind kind, void* data, std::size_t bytes, StreamBackend* stream) noexcept override;
+  [[nodiscard]] Status advise(ManagedAdvice advice, void* data, std::size_t bytes,
+                              const DeviceBackend* place) noexcept override;
 
   [[nodiscard]] Result<std::unique_ptr<StreamBackend>> create_stream(StreamOptions options) noexcept override;
   [[nodiscard]] Result<std::unique_ptr<EventBackend>> create_event(EventTiming timing) noexcept override;
+  [[nodiscard]] Result<std::unique_ptr<GraphBackend>> create_graph(std::span<const GraphNode> nodes) noexcept override;
+
+  [[nodiscard]] KnownRange look_up(const void* data) const noexcept override;
+  [[nodiscard]] bool kernel_can_start() const noexcept override { return !has_resident_kernels(); }
+  [[nodiscard]] const BarrierFunctions* barrier_functions() const noexcept override;
+  [[nodiscard]] PageMemory& page_memory() noexcept override { return pages_; }
+
+  [[nodiscard]] Status register_host(void* data, std::size_t bytes) noexcept override;
+  void unregister_host(void* data) noexcept override;
+  [[nodiscard]] PeerConnection connection(const DeviceBackend& peer) const noexcept override;
+  [[nodiscard]] Status enable_peer(DeviceBackend& peer) noexcept override;
+  void disable_peer(DeviceBackend& peer) noexcept override;
+  [[nodiscard]] DeviceHealth health() const override;
+  [[nodiscard]] LinkCounters link_counters() const override;
 
   /// resident_blocks_max() without throwing.
   [[nodiscard]] Result<std::uint32_t> resident_blocks(const Kernel& kernel, std::uint32_t threads) const noexcept;
@@ -33,13 +54,29 @@ class CudaDevice final : public DeviceBackend {
   [[nodiscard]] bool has_resident_kernels() const noexcept {
     return resident_kernels_.load(std::memory_order_acquire) > 0;
   }
-  void resident_kernel_starts() noexcept { resident_kernels_.fetch_add(1, std::memory_order_acq_rel); }
+  void resident_kernel_starts() noexcept {
+    const std::lock_guard lock(kept_mutex_);  // not in the middle of freeing, which would wait for the kernel
+    resident_kernels_.fetch_add(1, std::memory_order_acq_rel);
+  }
   void resident_kernel_ends() noexcept { resident_kernels_.fetch_sub(1, std::memory_order_acq_rel); }
 
  private:
+  struct Kept {
+    MemoryKind kind;
+    void* data;
+    std::size_t bytes;
+  };
+
+  /// kept_mutex_ held: frees what was kept, unless a resident kernel is there.
+  void free_kept() noexcept;
+
   int ordinal_;
   DeviceProperties properties_;
   Memory memory_;
+  Peers peers_;
+  CudaPageMemory pages_;
+  std::mutex kept_mutex_;
+  std::vector<Kept> kept_;  ///< Under kept_mutex_: memory given back while a resident kernel was on the device.
   std::atomic<int> resident_kernels_{0};
 };
 

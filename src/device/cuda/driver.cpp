@@ -22,6 +22,17 @@ Driver look_up_all() noexcept {
   look_up("cuDeviceGet", driver.device_get);
   look_up("cuDeviceGetAttribute", driver.device_get_attribute);
   look_up("cuPointerGetAttributes", driver.pointer_get_attributes);
+  look_up("cuMemGetAllocationGranularity", driver.mem_get_allocation_granularity);
+  look_up("cuMemGetAllocationPropertiesFromHandle", driver.mem_get_allocation_properties);
+  look_up("cuMemAddressReserve", driver.mem_address_reserve);
+  look_up("cuMemAddressFree", driver.mem_address_free);
+  look_up("cuMemCreate", driver.mem_create);
+  look_up("cuMemRelease", driver.mem_release);
+  look_up("cuMemMap", driver.mem_map);
+  look_up("cuMemUnmap", driver.mem_unmap);
+  look_up("cuMemSetAccess", driver.mem_set_access);
+  look_up("cuMemExportToShareableHandle", driver.mem_export);
+  look_up("cuMemImportFromShareableHandle", driver.mem_import);
   return driver;
 }
 
@@ -33,6 +44,13 @@ int Driver::attribute(CUdevice_attribute attribute, int ordinal, int fallback) c
   if (device_get == nullptr || device_get_attribute == nullptr) return fallback;
   if (device_get(&device, ordinal) != CUDA_SUCCESS) return fallback;
   return device_get_attribute(&value, attribute, device) == CUDA_SUCCESS ? value : fallback;
+}
+
+bool Driver::has_virtual_memory() const noexcept {
+  return mem_get_allocation_granularity != nullptr && mem_get_allocation_properties != nullptr &&
+         mem_address_reserve != nullptr && mem_address_free != nullptr && mem_create != nullptr &&
+         mem_release != nullptr && mem_map != nullptr && mem_unmap != nullptr && mem_set_access != nullptr &&
+         mem_export != nullptr && mem_import != nullptr;
 }
 
 const Driver& driver() noexcept {

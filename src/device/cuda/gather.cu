@@ -7,18 +7,37 @@ namespace {
 constexpr std::uint32_t kWarp = 32;
 constexpr std::uint32_t kAllLanes = 0xffffffffU;
 constexpr std::uint32_t kVector = sizeof(uint4);
-/// Vectors that a lane has in flight before it stores the first.
-constexpr std::uint32_t kInFlight = 4;
-/// Below this the byte loop, one or two rounds, beats the set-up of the vector loop.
-constexpr std::uint64_t kVectorBytesMin = 4 * kVector;
+/// Vectors that a lane has in flight before it stores the first: a piece of 4 KiB costs one round over the link.
+constexpr std::uint32_t kInFlight = 8;
+constexpr std::uint32_t kRound = kWarp * kInFlight;
+/// Blocks that a multiprocessor has room for: 16 warps with up to 4 KiB under way each.
+constexpr std::uint32_t kGatherBlocks = 2;
+/// Vectors of the line that memory is read in.
+constexpr std::uint32_t kLineVectors = 128 / kVector;
+/// Below this two bytes a lane, in one round, beat the set-up of the vector loop.
+constexpr std::uint32_t kVectorBytesMin = 2 * kWarp;
 
+/// At most two bytes a lane. Both loads are out before the first store.
 __device__ void copy_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint32_t lane) {
-  for (std::uint32_t i = lane; i < bytes; i += kWarp) to[i] = from[i];
+  std::byte first{};
+  std::byte second{};
+  if (lane < bytes) first = from[lane];
+  if (lane + kWarp < bytes) second = from[lane + kWarp];
+  if (lane < bytes) to[lane] = first;
+  if (lane + kWarp < bytes) to[lane + kWarp] = second;
 }
 
-/// Both sides 16-byte aligned.
+/// How many vectors lie between the start of the line and `from`: lane 0 starts that far before it, so that no line is
+/// asked for by two loads.
+__device__ std::uint32_t line_offset(const uint4* from) {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) / kVector) % kLineVectors;
+}
+
+/// Both sides 16-byte aligned. Indices before 0 wrap to numbers above `count`.
 __device__ void copy_aligned(uint4* to, const uint4* from, std::uint32_t count, std::uint32_t lane) {
-  for (std::uint32_t first = lane; first < count; first += kWarp * kInFlight) {
+  const std::uint32_t skip = line_offset(from);
+  for (std::uint32_t base = 0; base < count + skip; base += kRound) {
+    const std::uint32_t first = base + lane - skip;
     uint4 value[kInFlight];
 #pragma unroll
     for (std::uint32_t k = 0; k < kInFlight; ++k) {
@@ -55,23 +74,26 @@ __device__ uint4 from_next_lane(uint4 own, uint4 wrapped, std::uint32_t lane) {
 
 /// The target is 16-byte aligned; the source starts `Skip` words and `shift` bits into the aligned vector `from[0]`.
 /// Reads from[0] to from[count]. Every lane reads a vector once and gets the following one from its neighbour.
+/// Indices before 0 wrap to numbers above `count`, except that adding 1 to the last of them gives 0.
 template <std::uint32_t Skip>
 __device__ void copy_shifted(uint4* to, const uint4* from, std::uint32_t count, std::uint32_t shift,
                              std::uint32_t lane) {
-  for (std::uint32_t base = 0; base < count; base += kWarp * kInFlight) {
+  const std::uint32_t skip = line_offset(from);
+  for (std::uint32_t base = 0; base < count + skip; base += kRound) {
+    const std::uint32_t first = base + lane - skip;
     uint4 value[kInFlight + 1] = {};
 #pragma unroll
     for (std::uint32_t k = 0; k < kInFlight; ++k) {
-      const std::uint32_t i = base + k * kWarp + lane;
+      const std::uint32_t i = first + k * kWarp;
       if (i <= count) value[k] = __ldcs(from + i);
     }
     // The vector after the last lane's last one; lane 0 hands it to lane 31 below.
-    const std::uint32_t after = base + kInFlight * kWarp;
+    const std::uint32_t after = first + kRound;
     if (lane == 0 && after <= count) value[kInFlight] = __ldcs(from + after);
 #pragma unroll
     for (std::uint32_t k = 0; k < kInFlight; ++k) {
       const uint4 next = from_next_lane(value[k], value[k + 1], lane);
-      const std::uint32_t i = base + k * kWarp + lane;
+      const std::uint32_t i = first + k * kWarp;
       if (i < count) to[i] = cut<Skip>(value[k], next, shift);
     }
   }
@@ -89,49 +111,73 @@ __device__ void copy_shifted(uint4* to, const uint4* from, std::uint32_t count, 
 }
 
 /// One warp copies one piece: bytes until the target is aligned, then vectors, then the bytes that are left. Never
-/// touches a byte outside of the piece: the aligned vectors around an unaligned source lie inside it.
-__device__ void copy_piece(const Piece& piece, std::uint32_t lane) {
-  const auto bytes = static_cast<std::uint32_t>(piece.bytes);
+/// touches a byte outside of the piece: the aligned vectors around an unaligned source lie inside it. The bytes at both
+/// ends are loaded before the vectors and stored after them, so that all are one round over the link.
+__device__ void copy_piece(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint32_t lane) {
   if (bytes < kVectorBytesMin) {
-    copy_bytes(piece.to, piece.from, bytes, lane);
+    copy_bytes(to, from, bytes, lane);
     return;
   }
-  std::uint32_t head = static_cast<std::uint32_t>(-reinterpret_cast<std::uintptr_t>(piece.to)) % kVector;
-  const auto offset = static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(piece.from) + head) % kVector);
+  std::uint32_t head = static_cast<std::uint32_t>(-reinterpret_cast<std::uintptr_t>(to)) % kVector;
+  const auto offset = static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(from) + head) % kVector);
   if (head < offset) head += kVector;  // else the first aligned vector would start before the source
-  auto* const to = reinterpret_cast<uint4*>(piece.to + head);
-  const auto* const from = reinterpret_cast<const uint4*>(piece.from + head - offset);
   std::uint32_t count = (bytes - head + offset) / kVector;
-  if (offset == 0) {
-    copy_aligned(to, from, count, lane);
-  } else {
-    --count;  // each vector stored needs one more than itself
-    copy_shifted(to, from, count, offset, lane);
-  }
-  copy_bytes(piece.to, piece.from, head, lane);
+  if (offset != 0) --count;  // each vector stored needs one more than itself
   const std::uint32_t done = head + count * kVector;
-  copy_bytes(piece.to + done, piece.from + done, bytes - done, lane);
+  const std::uint32_t tail = bytes - done;  // as the head, less than a warp has lanes
+
+  std::byte first{};
+  std::byte last{};
+  if (lane < head) first = from[lane];
+  if (lane < tail) last = from[done + lane];
+  auto* const vectors_to = reinterpret_cast<uint4*>(to + head);
+  const auto* const vectors_from = reinterpret_cast<const uint4*>(from + head - offset);
+  if (offset == 0) {
+    copy_aligned(vectors_to, vectors_from, count, lane);
+  } else {
+    copy_shifted(vectors_to, vectors_from, count, offset, lane);
+  }
+  if (lane < head) to[lane] = first;
+  if (lane < tail) to[done + lane] = last;
 }
 
-__global__ void __launch_bounds__(kGatherThreads) gather_inline(const __grid_constant__ InlineList list) {
+__device__ void copy_piece(const Piece& piece, std::uint32_t lane) {
+  copy_piece(piece.to(), piece.from(), piece.bytes(), lane);
+}
+
+__global__ void __launch_bounds__(kGatherThreads, kGatherBlocks)
+    gather_inline(const __grid_constant__ InlineList list) {
   const std::uint32_t i = blockIdx.x * kGatherWarps + threadIdx.x / kWarp;
   if (i < list.count) copy_piece(list.pieces[i], threadIdx.x % kWarp);
 }
 
-__global__ void __launch_bounds__(kGatherThreads)
+__global__ void __launch_bounds__(kGatherThreads, kGatherBlocks)
     gather_list(const Piece* pieces, std::uint32_t count, std::uint32_t per_block) {
-  constexpr std::uint32_t kWords = sizeof(Piece) / sizeof(std::uint64_t);
-  static_assert(kPiecesPerBlockMax * kWords <= kGatherThreads, "a thread fetches one word");
-  __shared__ Piece fetched[kPiecesPerBlockMax];
+  static_assert(kPiecesPerBlockMax <= kGatherThreads && sizeof(Piece) == sizeof(uint4), "a thread fetches one piece");
+  __shared__ uint4 fetched[kPiecesPerBlockMax];
   const std::uint32_t first = blockIdx.x * per_block;
   const std::uint32_t here = min(per_block, count - first);
-  if (threadIdx.x < here * kWords) {
-    reinterpret_cast<std::uint64_t*>(fetched)[threadIdx.x] =
-        reinterpret_cast<const std::uint64_t*>(pieces + first)[threadIdx.x];
-  }
+  if (threadIdx.x < here) fetched[threadIdx.x] = reinterpret_cast<const uint4*>(pieces + first)[threadIdx.x];
   __syncthreads();
   for (std::uint32_t i = threadIdx.x / kWarp; i < here; i += kGatherWarps) {
-    copy_piece(fetched[i], threadIdx.x % kWarp);
+    copy_piece(reinterpret_cast<const Piece*>(fetched)[i], threadIdx.x % kWarp);
+  }
+}
+
+__global__ void __launch_bounds__(kGatherThreads, kGatherBlocks) gather_rows(const __grid_constant__ RowList list) {
+  static_assert(kPiecesPerBlockMax <= kGatherThreads && sizeof(Row) == sizeof(uint2), "a thread fetches one row");
+  __shared__ uint2 fetched[kPiecesPerBlockMax];
+  const std::uint32_t first = blockIdx.x * list.per_block;
+  const std::uint32_t here = min(list.per_block, list.count - first);
+  if (threadIdx.x < here) fetched[threadIdx.x] = reinterpret_cast<const uint2*>(list.rows + first)[threadIdx.x];
+  __syncthreads();
+  const std::uint32_t work = here * list.parts;
+  for (std::uint32_t i = threadIdx.x / kWarp; i < work; i += kGatherWarps) {
+    const uint2 row = fetched[i / list.parts];
+    const std::uint32_t skip = i % list.parts * static_cast<std::uint32_t>(kPieceBytes);
+    copy_piece(list.to + (std::uint64_t{row.x} << list.shift) + skip,
+               list.from + (std::uint64_t{row.y} << list.shift) + skip,
+               min(list.bytes - skip, static_cast<std::uint32_t>(kPieceBytes)), threadIdx.x % kWarp);
   }
 }
 
@@ -139,5 +185,6 @@ __global__ void __launch_bounds__(kGatherThreads)
 
 const void* gather_inline_kernel() noexcept { return reinterpret_cast<const void*>(&gather_inline); }
 const void* gather_list_kernel() noexcept { return reinterpret_cast<const void*>(&gather_list); }
+const void* gather_rows_kernel() noexcept { return reinterpret_cast<const void*>(&gather_rows); }
 
 }  // namespace headrace::detail::cuda

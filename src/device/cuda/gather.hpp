@@ -1,26 +1,78 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "headrace/device/group.hpp"
+
 /// The kernels that copy many small pieces, and how they are launched. Everything here is addresses and numbers; who
 /// enqueues them is copy_lists.cpp.
+///
+/// What limits them is the link. With one direction of PCIe 5 x16 at 50.9 GB/s for reads by a kernel and 1.5 us of
+/// latency, 76 KB must be in flight; a warp has 4 KiB of loads out at a time, so that 19 warps would do, and a list has
+/// hundreds. What is left to lose is therefore what else travels over the link: the list itself (24 bytes to a copy of
+/// 1 KiB would be 2.3%, Row makes it 0.8%) and parts of 128-byte lines that are asked for twice, because a load of a
+/// warp covers lines of its neighbour (so warps start at line boundaries of the source).
 namespace headrace::detail::cuda {
 
 /// A copy, or a part of one, that one warp does. Both sides must be reachable from the device and not overlap.
-struct Piece {
-  std::byte* to;
-  const std::byte* from;
-  std::uint64_t bytes;
-};
+/// Packed into 16 bytes: addresses of user space have at most 56 bits, of which neither x86-64 nor CUDA uses more.
+class Piece {
+ public:
+  Piece() noexcept = default;
+  /// `bytes` at most kBytesMax.
+  Piece(std::byte* to, const std::byte* from, std::size_t bytes) noexcept
+      : to_(reinterpret_cast<std::uintptr_t>(to) | (std::uint64_t{bytes} & 0xff) << kAddressBits),
+        from_(reinterpret_cast<std::uintptr_t>(from) | (std::uint64_t{bytes} >> 8) << kAddressBits) {}
 
-inline constexpr std::uint32_t kGatherThreads = 256;  ///< Of a block, in both kernels.
+  static constexpr std::size_t kBytesMax = 0xffff;
+
+  [[nodiscard]] HEADRACE_HD std::byte* to() const noexcept { return reinterpret_cast<std::byte*>(to_ & kAddressMask); }
+  [[nodiscard]] HEADRACE_HD const std::byte* from() const noexcept {
+    return reinterpret_cast<const std::byte*>(from_ & kAddressMask);
+  }
+  [[nodiscard]] HEADRACE_HD std::uint32_t bytes() const noexcept {
+    return static_cast<std::uint32_t>(to_ >> kAddressBits | from_ >> kAddressBits << 8);
+  }
+
+ private:
+  static constexpr unsigned kAddressBits = 56;
+  static constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << kAddressBits) - 1;
+
+  std::uint64_t to_;    ///< Address, and above it the low byte of the length.
+  std::uint64_t from_;  ///< Address, and above it the high byte of the length.
+};
+static_assert(sizeof(Piece) == 16);
+
+/// What one warp copies at most: enough warps for the link even when the list is short.
+inline constexpr std::size_t kPieceBytes = 4096;
+static_assert(kPieceBytes <= Piece::kBytesMax);
+
+/// Calls `emit(Piece)` for the parts of a copy.
+template <class Emit>
+void for_each_piece(void* to_first, const void* from_first, std::size_t bytes, Emit emit) {
+  auto* to = static_cast<std::byte*>(to_first);
+  const auto* from = static_cast<const std::byte*>(from_first);
+  // Parts after the first start on an aligned target.
+  std::size_t part = kPieceBytes - reinterpret_cast<std::uintptr_t>(to) % 16;
+  while (bytes > 0) {
+    part = std::min(part, bytes);
+    emit(Piece(to, from, part));
+    to += part;
+    from += part;
+    bytes -= part;
+    part = kPieceBytes;
+  }
+}
+
+inline constexpr std::uint32_t kGatherThreads = 256;  ///< Of a block, in every kernel.
 inline constexpr std::uint32_t kGatherWarps = kGatherThreads / 32;
 
 /// A short list, passed as a kernel argument (of at most 4 KiB): nothing to upload, nothing to recycle.
 struct InlineList {
-  static constexpr std::uint32_t kCapacity = 128;
-  std::uint32_t count;
+  static constexpr std::uint32_t kCapacity = 254;
+  std::uint64_t count;
   Piece pieces[kCapacity];
 };
 static_assert(sizeof(InlineList) <= 4096);
@@ -34,10 +86,49 @@ static_assert(sizeof(InlineList) <= 4096);
 /// link and not one a piece.
 inline constexpr std::uint32_t kPiecesPerBlockMax = 64;
 
+/// Pieces of a list of `count` that a block should copy: two blocks a multiprocessor before a block is given more than
+/// a piece a warp. A multiple of a warp's number, so that blocks share few lines of the list.
+[[nodiscard]] constexpr std::uint32_t pieces_per_block(std::uint32_t count,
+                                                       std::uint32_t multiprocessor_count) noexcept {
+  const std::uint32_t even = (count / (2 * multiprocessor_count) + 1) / kGatherWarps * kGatherWarps;
+  return std::clamp(even, kGatherWarps, kPiecesPerBlockMax);
+}
+
+/// A copy of a list in which all have one length: offsets from a base on either side.
+struct Row {
+  std::uint32_t to;
+  std::uint32_t from;
+};
+static_assert(sizeof(Row) == 8);
+
+/// The arguments of the kernel for lists of rows.
+struct RowList {
+  const Row* rows;  ///< May lie in mapped host memory.
+  std::byte* to;
+  const std::byte* from;
+  std::uint32_t count;
+  std::uint32_t bytes;      ///< Of each row.
+  std::uint32_t shift;      ///< Offsets count units of 2^shift bytes.
+  std::uint32_t parts;      ///< Warps a row: parts of kPieceBytes.
+  std::uint32_t per_block;  ///< Rows of a block.
+};
+
+/// Chosen so that the window of a row list is 64 GiB where rows are aligned; 4 GiB otherwise.
+inline constexpr std::uint32_t kAlignedRowShift = 4;
+
+/// Fills in parts and per_block, from count and bytes; the number of blocks.
+[[nodiscard]] constexpr std::uint32_t shape_rows(RowList& list, std::uint32_t multiprocessor_count) noexcept {
+  list.parts = static_cast<std::uint32_t>((list.bytes + kPieceBytes - 1) / kPieceBytes);
+  list.per_block = std::max(1U, pieces_per_block(list.count * list.parts, multiprocessor_count) / list.parts);
+  return (list.count + list.per_block - 1) / list.per_block;
+}
+
 /// Address of `gather_inline(InlineList list)`; launch inline_blocks(list.count) blocks of kGatherThreads.
 [[nodiscard]] const void* gather_inline_kernel() noexcept;
 /// Address of `gather_list(const Piece* pieces, uint32_t count, uint32_t per_block)`; launch ceil(count / per_block)
 /// blocks of kGatherThreads. `pieces` may lie in mapped host memory; per_block is at most kPiecesPerBlockMax.
 [[nodiscard]] const void* gather_list_kernel() noexcept;
+/// Address of `gather_rows(RowList list)`; launch shape_rows(list) blocks of kGatherThreads.
+[[nodiscard]] const void* gather_rows_kernel() noexcept;
 
 }  // namespace headrace::detail::cuda

@@ -82,20 +82,39 @@ Result<void*> Memory::allocate_managed(std::size_t bytes) noexcept {
   cudaError_t status = cudaErrorMemoryAllocation;
   if (fits) status = cudaMallocManaged(&data, bytes, cudaMemAttachGlobal);
   if (status == cudaSuccess) {
-    status = advise(data, bytes);
-    if (status == cudaSuccess) return data;
-    static_cast<void>(cudaFree(data));
+    const Status advised = keep_on_host(data, bytes);
+    if (advised) return data;
+    static_cast<void>(to_status(cudaFree(data)));
+    managed_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    return advised.error();
   }
   managed_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   return to_error(status);
 }
 
-cudaError_t Memory::advise(void* data, std::size_t bytes) const noexcept {
-  if (!has_concurrent_managed_) return cudaSuccess;  // such systems move managed memory whole and take no advice
-  const cudaMemLocation host{cudaMemLocationTypeHost, 0};
-  const cudaMemLocation device{cudaMemLocationTypeDevice, ordinal_};
-  const cudaError_t status = cudaMemAdvise(data, bytes, cudaMemAdviseSetPreferredLocation, host);
-  return status == cudaSuccess ? cudaMemAdvise(data, bytes, cudaMemAdviseSetAccessedBy, device) : status;
+Status Memory::keep_on_host(void* data, std::size_t bytes) const noexcept {
+  if (!has_concurrent_managed_) return {};  // such systems move managed memory whole and take no advice
+  const Status stays = advise(ManagedAdvice::stay, data, bytes, nullptr);
+  return stays ? advise(ManagedAdvice::mapped, data, bytes, nullptr) : stays;
+}
+
+Status Memory::advise(ManagedAdvice advice, void* data, std::size_t bytes, const DeviceBackend* place) const noexcept {
+  if (!has_concurrent_managed_) return Error{Errc::not_supported, static_cast<int>(cudaErrorNotSupported)};
+  const cudaMemLocation here{cudaMemLocationTypeDevice, ordinal_};
+  switch (advice) {
+    case ManagedAdvice::stay:
+      return to_status(cudaMemAdvise(data, bytes, cudaMemAdviseSetPreferredLocation, location_of(place)));
+    case ManagedAdvice::mapped: return to_status(cudaMemAdvise(data, bytes, cudaMemAdviseSetAccessedBy, here));
+    case ManagedAdvice::none: break;
+  }
+  const cudaError_t status = cudaMemAdvise(data, bytes, cudaMemAdviseUnsetPreferredLocation, here);
+  if (status != cudaSuccess) return to_error(status);
+  return to_status(cudaMemAdvise(data, bytes, cudaMemAdviseUnsetAccessedBy, here));
+}
+
+cudaMemLocation location_of(const DeviceBackend* place) noexcept {
+  if (place == nullptr) return {cudaMemLocationTypeHost, 0};
+  return {cudaMemLocationTypeDevice, place->ordinal()};
 }
 
 }  // namespace headrace::detail::cuda

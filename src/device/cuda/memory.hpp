@@ -6,10 +6,14 @@
 #include <cstddef>
 #include <mutex>
 
+#include "device/backend.hpp"
 #include "device/cuda/size_class_pool.hpp"
 #include "headrace/device/buffer.hpp"
 
 namespace headrace::detail::cuda {
+
+/// A place of managed memory: null is the host, else a CUDA device.
+[[nodiscard]] cudaMemLocation location_of(const DeviceBackend* place) noexcept;
 
 /// Allocates every kind of memory for one device. The caller has made the device current.
 class Memory {
@@ -20,10 +24,13 @@ class Memory {
   /// @param stream  only read for stream_ordered.
   [[nodiscard]] Result<void*> allocate(MemoryKind kind, std::size_t bytes, cudaStream_t stream) noexcept;
   void deallocate(MemoryKind kind, void* data, std::size_t bytes, cudaStream_t stream) noexcept;
+  /// Errc::not_supported where host and device cannot use managed memory at the same time.
+  [[nodiscard]] Status advise(ManagedAdvice advice, void* data, std::size_t bytes,
+                              const DeviceBackend* place) const noexcept;
 
  private:
   [[nodiscard]] Result<void*> allocate_managed(std::size_t bytes) noexcept;
-  [[nodiscard]] cudaError_t advise(void* data, std::size_t bytes) const noexcept;
+  [[nodiscard]] Status keep_on_host(void* data, std::size_t bytes) const noexcept;
 
   int ordinal_;
   bool has_managed_;

@@ -5,36 +5,42 @@
 #include <array>
 #include <new>
 
+#include "device/cuda/nvml_library.hpp"
+
 namespace headrace::detail::cuda {
 
-// The toolkit does not always bring nvml.h, so the few functions used are declared here. Their binary interface is
-// stable (NVML API reference: versioned names keep their signatures); 0 is NVML_SUCCESS, a device is an opaque pointer.
-struct Nvml::Library {
-  using NvmlDevice = struct nvmlDevice_st*;
+namespace {
 
-  void* handle = nullptr;
-  int (*init)() = nullptr;
-  int (*shutdown)() = nullptr;
-  int (*driver_version)(char* text, unsigned length) = nullptr;
-  int (*by_pci_id)(const char* pci_id, NvmlDevice* device) = nullptr;
-  int (*link_generation)(NvmlDevice device, unsigned* value) = nullptr;
-  int (*link_width)(NvmlDevice device, unsigned* value) = nullptr;
+template <class Function>
+bool look_up(void* handle, const char* name, Function& function) noexcept {
+  function = reinterpret_cast<Function>(dlsym(handle, name));
+  return function != nullptr;
+}
 
-  template <class Function>
-  bool look_up(const char* name, Function& function) noexcept {
-    function = reinterpret_cast<Function>(dlsym(handle, name));
-    return function != nullptr;
-  }
+}  // namespace
 
-  bool open() noexcept {
-    handle = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
-    return handle != nullptr && look_up("nvmlInit_v2", init) && look_up("nvmlShutdown", shutdown) &&
-           look_up("nvmlSystemGetDriverVersion", driver_version) &&
-           look_up("nvmlDeviceGetHandleByPciBusId_v2", by_pci_id) &&
-           look_up("nvmlDeviceGetMaxPcieLinkGeneration", link_generation) &&
-           look_up("nvmlDeviceGetMaxPcieLinkWidth", link_width) && init() == 0;
-  }
-};
+bool Nvml::Library::open() noexcept {
+  handle = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+  const bool whole = handle != nullptr && look_up(handle, "nvmlInit_v2", init) &&
+                     look_up(handle, "nvmlShutdown", shutdown) &&
+                     look_up(handle, "nvmlSystemGetDriverVersion", driver_version) &&
+                     look_up(handle, "nvmlDeviceGetHandleByPciBusId_v2", by_pci_id) &&
+                     look_up(handle, "nvmlDeviceGetMaxPcieLinkGeneration", link_generation) &&
+                     look_up(handle, "nvmlDeviceGetMaxPcieLinkWidth", link_width) && init() == 0;
+  if (!whole) return false;
+  look_up(handle, "nvmlErrorString", error_text);
+  look_up(handle, "nvmlDeviceGetCurrPcieLinkGeneration", current_generation);
+  look_up(handle, "nvmlDeviceGetCurrPcieLinkWidth", current_width);
+  look_up(handle, "nvmlDeviceGetGpuMaxPcieLinkGeneration", device_generation);
+  look_up(handle, "nvmlDeviceGetPersistenceMode", persistence);
+  look_up(handle, "nvmlDeviceGetBAR1MemoryInfo", bar1);
+  look_up(handle, "nvmlDeviceGetNvLinkState", nvlink_state);
+  look_up(handle, "nvmlDeviceGetFieldValues", field_values);
+  look_up(handle, "nvmlDeviceGetP2PStatus", p2p_status);
+  look_up(handle, "nvmlDeviceGetTopologyCommonAncestor", common_ancestor);
+  look_up(handle, "nvmlDeviceGetCpuAffinity", cpu_affinity);
+  return true;
+}
 
 Nvml::Nvml() noexcept : library_(new (std::nothrow) Library) {
   if (library_ == nullptr || library_->open()) return;
@@ -55,13 +61,18 @@ std::string Nvml::driver_version() const {
 }
 
 Nvml::Link Nvml::link(const char* pci_id) const noexcept {
-  Library::NvmlDevice device = nullptr;
-  if (library_ == nullptr || library_->by_pci_id(pci_id, &device) != 0) return {};
+  const auto device = library_ == nullptr ? nullptr : library_->find(pci_id);
+  if (device == nullptr) return {};
   Link link;
   unsigned value = 0;
   if (library_->link_generation(device, &value) == 0) link.generation = static_cast<int>(value);
   if (library_->link_width(device, &value) == 0) link.width = static_cast<int>(value);
   return link;
+}
+
+const Nvml& nvml() noexcept {
+  static const Nvml instance;
+  return instance;
 }
 
 }  // namespace headrace::detail::cuda

@@ -4,9 +4,13 @@
 #include <optional>
 #include <string>
 
+#include "headrace/device/health.hpp"
+#include "headrace/device/peer.hpp"
+
 namespace headrace::detail::cuda {
 
-/// NVIDIA's management library, opened at run time. Where it is missing, every answer is empty.
+/// NVIDIA's management library, opened at run time. Where it is missing, every answer is empty. Devices are named by
+/// PCI id, e.g. "0000:3b:00.0". Safe from several threads.
 class Nvml {
  public:
   Nvml() noexcept;
@@ -22,12 +26,18 @@ class Nvml {
     std::optional<int> width;
   };
   /// The fastest PCIe link that the device and the machine agree on (the present one may sleep at a lower rate).
-  /// @param pci_id  e.g. "0000:3b:00.0"
   [[nodiscard]] Link link(const char* pci_id) const noexcept;
+
+  [[nodiscard]] DeviceHealth health(const char* pci_id) const;
+  [[nodiscard]] LinkCounters counters(const char* pci_id) const;
+  [[nodiscard]] PeerWay way(const char* from, const char* to) const noexcept;
 
  private:
   struct Library;
   std::unique_ptr<Library> library_;
 };
+
+/// Opened at the first call and kept.
+[[nodiscard]] const Nvml& nvml() noexcept;
 
 }  // namespace headrace::detail::cuda

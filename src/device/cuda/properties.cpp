@@ -24,13 +24,6 @@ std::optional<int> attribute(cudaDeviceAttr which, int ordinal) noexcept {
 
 bool has(cudaDeviceAttr which, int ordinal) noexcept { return attribute(which, ordinal).value_or(0) != 0; }
 
-std::string pci_id(int ordinal) {
-  std::array<char, 32> text{};
-  if (cudaDeviceGetPCIBusId(text.data(), text.size(), ordinal) == cudaSuccess) return text.data();
-  static_cast<void>(cudaGetLastError());
-  return {};
-}
-
 /// CUDA's answer, else the kernel's; both say -1 where the machine has a single node.
 std::optional<int> numa_node(int ordinal, std::string pci) {
   const auto near = attribute(cudaDevAttrHostNumaId, ordinal);
@@ -50,10 +43,17 @@ std::string cuda_version_of_driver() {
 
 }  // namespace
 
+PciId pci_id(int ordinal) noexcept {
+  PciId text{};
+  if (cudaDeviceGetPCIBusId(text.data(), text.size(), ordinal) == cudaSuccess) return text;
+  static_cast<void>(cudaGetLastError());
+  return {};
+}
+
 DeviceProperties read_properties(int ordinal, const Nvml& nvml) {
   cudaDeviceProp device{};
   or_throw(cudaGetDeviceProperties(&device, ordinal), fmt::format("reading the properties of cuda:{}", ordinal));
-  const std::string pci = pci_id(ordinal);
+  const std::string pci = pci_id(ordinal).data();
   const auto link = nvml.link(pci.c_str());
   DeviceProperties properties;
   properties.name = device.name;

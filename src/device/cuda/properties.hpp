@@ -1,9 +1,15 @@
 #pragma once
 
+#include <array>
+
 #include "device/cuda/nvml.hpp"
 #include "headrace/device/device.hpp"
 
 namespace headrace::detail::cuda {
+
+/// E.g. "0000:3B:00.0", as NVML takes it; empty when CUDA does not say. Ends in a null.
+using PciId = std::array<char, 32>;
+[[nodiscard]] PciId pci_id(int ordinal) noexcept;
 
 /// Everything that CUDA, NVML and the kernel say about a device. Makes no context. Throws DeviceError.
 [[nodiscard]] DeviceProperties read_properties(int ordinal, const Nvml& nvml);

@@ -1,33 +1,34 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
+
+#include "device/known_range.hpp"
 
 namespace headrace::detail::cuda {
 
-/// Which addresses kernels of one device reach. Remembers the last ranges that the driver named, because the copies of
-/// a list mostly share a few buffers; so it must not outlive the list. The caller has made the device current.
+/// What the driver says of an address, seen from one device. The caller has made the device current.
+[[nodiscard]] KnownRange look_up(int ordinal, const void* data) noexcept;
+
+/// Which addresses kernels of one device reach. It must not outlive a list of copies (see KnownRanges). The caller has
+/// made the device current.
 class Reach {
  public:
-  explicit Reach(int ordinal) noexcept : ordinal_(ordinal) {}
+  explicit Reach(int ordinal) noexcept : ranges_(LookUp{ordinal}) {}
 
   /// True when a kernel may access all of [data, data + bytes). Memory that CUDA does not know, memory of other
   /// devices and ranges of several allocations count as out of reach.
-  [[nodiscard]] bool covers(const void* data, std::size_t bytes) noexcept;
+  [[nodiscard]] bool covers(const void* data, std::size_t bytes) noexcept {
+    const KnownRange& range = ranges_.find(data);
+    return range.kernels_reach && holds(range, data, bytes);
+  }
+  [[nodiscard]] bool is_pageable(const void* data) noexcept { return !ranges_.find(data).known; }
 
  private:
-  struct Range {
-    std::uintptr_t begin = 0;
-    std::uintptr_t end = 0;
-    bool reachable = false;
+  struct LookUp {
+    int ordinal;
+    [[nodiscard]] KnownRange operator()(const void* data) const noexcept { return look_up(ordinal, data); }
   };
-
-  [[nodiscard]] Range ask(std::uintptr_t address) const noexcept;
-
-  int ordinal_;
-  std::array<Range, 4> ranges_{};
-  std::size_t oldest_ = 0;
+  KnownRanges<LookUp> ranges_;
 };
 
 }  // namespace headrace::detail::cuda

@@ -1,6 +1,5 @@
 #include "device/cuda/stream.hpp"
 
-#include <limits>
 #include <new>
 #include <typeinfo>
 
@@ -8,13 +7,11 @@
 #include "device/cuda/device.hpp"
 #include "device/cuda/error.hpp"
 #include "device/cuda/event.hpp"
+#include "device/cuda/memory.hpp"
 
 namespace headrace::detail::cuda {
 
 namespace {
-
-/// Most items of a launch: the grid's second dimension (CUDA C++ Programming Guide, technical specifications).
-constexpr std::uint32_t kItemsMax = 65535;
 
 Status enqueue(const Kernel& kernel, LaunchShape shape, void* const* arguments, cudaStream_t stream) noexcept {
   if (kernel.cuda == nullptr) return Error{Errc::not_supported, static_cast<int>(cudaErrorInvalidDeviceFunction)};
@@ -65,14 +62,19 @@ Status CudaStream::copy(void* to, const void* from, std::size_t bytes) noexcept 
   return to_status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
 }
 
-Status CudaStream::copy_many(std::span<const Copy> copies) noexcept {
+Status CudaStream::copy_many(std::span<const Copy> copies, CopyRoute route, PageableSink sink) noexcept {
   const CurrentDevice scope(device_.ordinal());
-  return lists_.enqueue(copies, !device_.has_resident_kernels());
+  return lists_.enqueue(copies, route, {.kernel_can_start = device_.kernel_can_start(), .sink = sink});
 }
 
 Status CudaStream::fill(void* to, unsigned char value, std::size_t bytes) noexcept {
   const CurrentDevice scope(device_.ordinal());
   return to_status(cudaMemsetAsync(to, value, bytes, stream_));
+}
+
+Status CudaStream::prefetch(void* data, std::size_t bytes, const DeviceBackend* to) noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return to_status(cudaMemPrefetchAsync(data, bytes, location_of(to), 0, stream_));
 }
 
 Status CudaStream::launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept {

@@ -9,6 +9,9 @@ namespace headrace::detail::cuda {
 
 class CudaDevice;
 
+/// Most items of a launch: the grid's second dimension (CUDA C++ Programming Guide, technical specifications).
+inline constexpr std::uint32_t kItemsMax = 65535;
+
 /// A stream of a CUDA device. wait() follows the device's scheduling flag: by default the calling thread spins while
 /// the machine has processors to spare, which answers soonest.
 class CudaStream final : public StreamBackend {
@@ -23,8 +26,9 @@ class CudaStream final : public StreamBackend {
 
   [[nodiscard]] DeviceBackend& device() noexcept override;
   [[nodiscard]] Status copy(void* to, const void* from, std::size_t bytes) noexcept override;
-  [[nodiscard]] Status copy_many(std::span<const Copy> copies) noexcept override;
+  [[nodiscard]] Status copy_many(std::span<const Copy> copies, CopyRoute route, PageableSink sink) noexcept override;
   [[nodiscard]] Status fill(void* to, unsigned char value, std::size_t bytes) noexcept override;
+  [[nodiscard]] Status prefetch(void* data, std::size_t bytes, const DeviceBackend* to) noexcept override;
   [[nodiscard]] Status launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept override;
   [[nodiscard]] Status launch_resident(const Kernel& kernel, LaunchShape shape,
                                        void* const* arguments) noexcept override;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "serve/engine_state.hpp"
 
@@ -8,6 +10,15 @@ namespace headrace::serve::detail {
 
 /// Starts the threads of a schedule. Everything that can fail is done before the first one starts.
 void start_blocking(EngineState& engine);
+void start_pipelined(EngineState& engine);
+void start_async(EngineState& engine);
+void start_graph(EngineState& engine);
+void start_persistent(EngineState& engine);
+void start_dispatched(EngineState& engine);
+
+/// The streams of an engine: one, or `per_thread` for each thread.
+[[nodiscard]] std::shared_ptr<const std::vector<Stream>> make_streams(const EngineState& engine, std::size_t per_thread,
+                                                                      StreamOptions options);
 
 /// Runs `work(worker_index)` on a thread of the engine, bound as the plan says.
 void start_worker(EngineState& engine, std::uint32_t worker, std::function<void()> work);

@@ -1,0 +1,128 @@
+"""CopyBatch against the link: every route, size and layout, beside the roofs of the same run.
+
+    python bench/copy_batch.py [--device cuda:0] [--only link.batch1k] [--routes automatic,gather] [--save F]
+
+The figures that are asked for come first (link.pinned, link.pageable, link.batch64.us), then a grid of sizes, layouts,
+alignments and routes, of which link.batch1k, link.batch4k and link.batch.contiguous are three cells. Times run from the
+first add to the end of the wait; every run is verified. Takes about two minutes on a GPU. What a device cannot do is
+left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 2 for
+wrong use.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from copy_cases import KIB, MIB, ROUTES, Bench
+from headrace import Device, Error, results
+from headrace.profiles import Json
+from headrace.tables import figure
+
+
+def _sizes(text: str) -> list[int]:
+    sizes = [int(word) for word in text.split(",") if word]
+    if not sizes or min(sizes) < 1:
+        raise argparse.ArgumentTypeError(f"sizes are bytes above 0, not '{text}'")
+    return sizes
+
+
+def _routes(text: str) -> list[str]:
+    routes = [word for word in text.split(",") if word]
+    for route in routes:
+        if route not in ROUTES:
+            raise argparse.ArgumentTypeError(f"'{route}' is not a route: {', '.join(ROUTES)}")
+    return routes
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
+    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
+    parser.add_argument("--sizes", type=_sizes, default=[KIB << i for i in range(7)], metavar="N,N", help="of a copy")
+    parser.add_argument("--routes", type=_routes, default=list(ROUTES), metavar="R,R", help="of the grid")
+    parser.add_argument("--total", type=int, default=256, metavar="MIB", help="that a run moves")
+    parser.add_argument("--runs", type=int, default=7, help="of a case")
+    parser.add_argument("--latency-runs", type=int, default=2000, help="of a case whose figure is a time")
+    parser.add_argument("--threads", type=int, default=0, help="that stage pageable sources; 0: by the machine")
+    parser.add_argument("--slot-bytes", type=int, default=MIB, help="of a staging slot")
+    parser.add_argument("--stores", default="cached", choices=("cached", "streaming"), help="into staging slots")
+    parser.add_argument("--save", type=Path, help="write the results file link.<machine>.json")
+    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    given = parser.parse_args()
+    for name, least in (("total", 1), ("runs", 1), ("latency_runs", 1), ("threads", 0)):
+        if getattr(given, name) < least:
+            parser.error(f"--{name.replace('_', '-')} must be {least} or more")
+    return given
+
+
+def _wanted(identity: str, only: list[str]) -> bool:
+    return not only or any(identity.startswith(word) for word in only)
+
+
+def _measure(bench: Bench, only: list[str]) -> list[Json]:
+    rows = [row for row in bench.roof_rows() if _wanted(row["id"], only)]
+    for case in bench.cases():
+        if not any(_wanted(identity, only) for identity in case.ids):
+            continue
+        began = time.monotonic()
+        made = [row for row in bench.rows(case) if _wanted(row["id"], only)]
+        took = f"{time.monotonic() - began:.1f} s" if made else "left out: this device cannot"
+        bench.say(f"{case.ids[0]}: {took}")
+        rows += made
+    return rows
+
+
+def _print_table(rows: list[Json]) -> None:
+    width = max(len(row["id"]) for row in rows)
+    for row in rows:
+        low, high = row["spread"]
+        share = (
+            f"  {row['value'] / row['roof']:.1%} of {figure(row['roof'])} ({row['roof_is']})" if "roof" in row else ""
+        )
+        wrong = "" if row["conditions"]["verified"] else "  NOT VERIFIED"
+        spread = f"({figure(low)} to {figure(high)})"
+        print(f"{row['id']:<{width}}  {figure(row['value'])} {row['unit']} {spread}{share}{wrong}")
+
+
+def main() -> int:
+    """Runs the program."""
+    given = _parse()
+    began = time.monotonic()
+    try:
+        device = Device.parse(given.device)
+        topic = results.topic_of(given.save, device) if given.save else "link"
+        bench = Bench(
+            device,
+            given.total * MIB,
+            given.runs,
+            given.latency_runs,
+            given.sizes,
+            given.routes,
+            given.threads,
+            given.slot_bytes,
+            given.stores,
+            lambda text: print(text, file=sys.stderr, flush=True),
+        )
+        rows = _measure(bench, given.only)
+        if not rows:
+            print("copy_batch.py: no figure could be measured", file=sys.stderr)
+            return 1
+        command = f"{Path(sys.argv[0]).name} {' '.join(Path(word).name for word in sys.argv[1:])}".strip()
+        seconds = round(time.monotonic() - began, 1)
+        content = results.document(topic, device, rows, command=command, seconds=seconds)
+        if given.save:
+            results.save(given.save, content)
+    except (Error, ValueError) as error:
+        print(f"copy_batch.py: error: {error}", file=sys.stderr)
+        return 1
+    if given.json:
+        print(json.dumps(content))
+    else:
+        _print_table(rows)
+    return 0 if all(row["conditions"]["verified"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

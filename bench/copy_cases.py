@@ -1,0 +1,141 @@
+"""The cases of bench/copy_batch.py, and the row that each makes beside the roofs of the same run."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import headrace
+from headrace import CopyRoofs, CopyRuns, Device, results
+from headrace.profiles import Json
+
+KIB = 1024
+MIB = 1024 * KIB
+ROUTES = ("automatic", "engine", "batch_call", "merged", "gather")
+LAYOUTS = ("contiguous", "scattered_source", "scattered")
+# A call a copy: so many are enough to know what one costs.
+_ONE_BY_ONE = ("engine", "batch_call")
+_ONE_BY_ONE_MAX = 16384
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measurement: what is copied, and the ids of its rows."""
+
+    ids: tuple[str, ...]
+    copy_bytes: int
+    count: int
+    layout: str = "contiguous"
+    odd: bool = False
+    source: str = "pinned"
+    route: str = "automatic"
+    repeats: int = 1
+    latency: bool = False  # a row of microseconds, not of GB/s
+    roof: str = "engine"
+
+
+@dataclass
+class Bench:
+    """What all cases share."""
+
+    device: Device
+    total_bytes: int
+    runs: int
+    latency_runs: int
+    sizes: list[int]
+    routes: list[str]
+    threads: int
+    slot_bytes: int
+    stores: str
+    say: Callable[[str], None] = print
+    _roofs: CopyRoofs | None = field(default=None, repr=False)
+
+    def roofs(self) -> CopyRoofs:
+        """Of this run; measured once."""
+        if self._roofs is None:
+            self._roofs = headrace.measure_copy_roofs(self.device, self.total_bytes, self.runs)
+        return self._roofs
+
+    def measure(self, case: Case) -> CopyRuns:
+        """Runs a case."""
+        return headrace.measure_copy_batch(
+            self.device,
+            copy_bytes=case.copy_bytes,
+            count=case.count,
+            layout=case.layout,
+            odd=case.odd,
+            source=case.source,
+            route=case.route,
+            threads=self.threads,
+            slot_bytes=self.slot_bytes,
+            stores=self.stores,
+            repeats=case.repeats,
+            runs=self.latency_runs if case.latency else self.runs,
+        )
+
+    def cases(self) -> Iterator[Case]:
+        """The figures that are asked for first, then every size, layout and route."""
+        large = self.total_bytes
+        yield Case(("link.pinned",), large // 4, 1, repeats=8)
+        yield Case(("link.pageable",), large, 1, source="pageable")
+        yield Case(("link.pageable.driver",), large, 1, source="pageable", route="engine")
+        yield Case(("link.pageable.small",), KIB, large // KIB, "scattered", source="pageable")
+        yield Case(("link.batch64.us",), KIB, _BATCH, "scattered", latency=True)
+        yield Case(("link.batch64.contiguous.us",), KIB, _BATCH, latency=True)
+        named = {(KIB, "scattered"): "link.batch1k", (4 * KIB, "scattered"): "link.batch4k"}
+        named[KIB, "contiguous"] = "link.batch.contiguous"
+        for size in self.sizes:
+            for layout in LAYOUTS:
+                for odd in (False, True):
+                    for route in self.routes:
+                        yield self._of_grid(size, layout, named, odd=odd, route=route)
+
+    def _of_grid(self, size: int, layout: str, named: dict[tuple[int, str], str], *, odd: bool, route: str) -> Case:
+        ids = [f"link.batch.{size}.{layout}.{'odd' if odd else 'aligned'}.{route}"]
+        asked = named.get((size, layout))
+        if asked and not odd and route == "automatic":
+            ids.insert(0, asked)
+        count = self.total_bytes // size
+        # What merges is one copy, whatever the route.
+        if route in _ONE_BY_ONE and layout != "contiguous":
+            count = min(count, _ONE_BY_ONE_MAX)
+        roof = "engine" if layout == "contiguous" or route in ("engine", "merged") else "kernel"
+        return Case(tuple(ids), size, max(1, count), layout, odd, route=route, roof=roof)
+
+    def rows(self, case: Case) -> list[Json]:
+        """The rows of a case; none where the route cannot do it here."""
+        found = self.measure(case)
+        if not found.supported or not found.seconds:
+            return []
+        about: Json = {
+            "copy_bytes": case.copy_bytes,
+            "copies": case.count,
+            "layout": case.layout,
+            "odd": case.odd,
+            "source": case.source,
+            "route": case.route,
+            "repeats": case.repeats,
+        }
+        if case.source == "pageable":
+            about |= {"threads": self.threads or "automatic", "slot_bytes": self.slot_bytes, "stores": self.stores}
+        about["verified"] = found.verified
+        if case.latency:
+            values = [seconds * 1e6 for seconds in found.seconds]
+            about["p99_us"] = sorted(values)[int(0.99 * (len(values) - 1))]
+            return [results.row(identity, values, "us", None, about) for identity in case.ids]
+        rates = [found.bytes / seconds / 1e9 for seconds in found.seconds]
+        return [results.row(identity, rates, "GB/s", self._roof(case), about) for identity in case.ids]
+
+    def _roof(self, case: Case) -> tuple[float, str]:
+        roofs = self.roofs()
+        if case.roof == "kernel":
+            return median(roofs.kernel) / 1e9, "kernel that streams through pinned memory"
+        return median(roofs.engine) / 1e9, "one large copy by the engine"
+
+    def roof_rows(self) -> list[Json]:
+        """The roofs themselves, as rows."""
+        roofs = self.roofs()
+        about: dict[str, Any] = {"bytes": self.total_bytes, "verified": True}
+        pairs = (("link.roof.engine", roofs.engine), ("link.roof.kernel", roofs.kernel))
+        return [results.row(name, [rate / 1e9 for rate in rates], "GB/s", None, about) for name, rates in pairs]

@@ -1,0 +1,221 @@
+"""How a special figure is measured: plans to choose from, the search, and the generator's ceiling beside it."""
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from statistics import median
+
+import headrace
+from headrace import Device, Error, LoadResult, Operator, Plan, PlanSearch, results
+from headrace.profiles import Json
+
+CEILING_OVER_CLAIM = 1.2
+_UNREACHABLE = 1e9
+_COARSE = 2.5
+_RESIDENT = {"light": 512, "retrieval": 512, "reference": 64}  # kernels, of one block and of 32, that fit any large GPU
+
+_LINK_BOUND = {"light"}  # whose blocks wait for the link, not for their arithmetic
+_SLOTS = 512  # so many queries of 1 KiB lie in a core's own cache
+
+
+class NoFigureError(Exception):
+    """Why a figure has no row."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How long and how exactly; a test makes it small."""
+
+    bound: float
+    tight_bound: float
+    window: float
+    tolerance: float
+    confirmations: int
+    idle_rate: float
+    high_rate: float
+    reference_steps: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plan and the generator threads that feed it."""
+
+    plan: Plan
+    generators: int
+
+
+@dataclass
+class Bench:
+    """What all figures share."""
+
+    device: Device
+    scale: Scale
+    rungs: list[str] = field(default_factory=list)
+    generators: list[int] = field(default_factory=list)
+    say: Callable[[str], None] = print
+    claims: list[tuple[float, int, Operator]] = field(default_factory=list)  # rate, generators, operator
+    _ceilings: dict[tuple[int, int, int], float] = field(default_factory=dict)
+
+    def generator_counts(self) -> list[int]:
+        """Numbers of generator threads worth trying: from half of the cores to three quarters."""
+        if self.generators:
+            return self.generators
+        cores = len(os.sched_getaffinity(0))
+        return sorted({max(1, cores * share // 8) for share in (4, 6, 7)})
+
+    def pool_sizes(self, operator: Operator) -> list[int]:
+        """Resident blocks worth trying: as many as fit, or no more than keep the link busy where that is the limit.
+
+        Reads that wait for the link also make those of block 0 wait, so that fewer blocks can answer sooner.
+        """
+        multiprocessors = self.device.properties.multiprocessor_count
+        if self.device.kind.name == "cpu" or operator.name not in _LINK_BOUND:
+            return [0]
+        return [multiprocessors * 9 // 4, 4 * multiprocessors]
+
+    def candidates(self, operator: Operator, *, one_thread: bool = False) -> list[Candidate]:
+        """Plans that may be the best. Where clients are all the threads there are, one for each number of them."""
+        cores = len(os.sched_getaffinity(0))
+        found: list[Candidate] = []
+        for name in self.rungs or ["dispatched", "persistent"]:
+            rung = headrace.find_rung(name)
+            if rung.plan.schedule == "dispatched":
+                found += self._dispatched(operator, rung.plan, one_thread=one_thread)
+                continue
+            generators = 1 if one_thread else max(1, cores // 4)
+            for threads in [1] if one_thread else sorted({max(1, cores // 4), max(1, cores // 2)}):
+                plan = rung.plan
+                plan.threads = threads
+                if rung.many_streams:
+                    plan.streams_per_thread = max(1, _RESIDENT.get(operator.name, 64) // threads)
+                found.append(Candidate(plan, generators))
+        return found
+
+    def _dispatched(self, operator: Operator, of_rung: Plan, *, one_thread: bool) -> list[Candidate]:
+        found = []
+        for workers in self.pool_sizes(operator):
+            plan = of_rung.copy()
+            plan.workers = workers
+            plan.slots = _SLOTS
+            found += [Candidate(plan, count) for count in ([1] if one_thread else self.generator_counts())]
+        return found
+
+    def search(self, operator: Operator, candidates: Iterable[Candidate], bound: float) -> PlanSearch:
+        """The best candidate's rate: all are searched roughly, and the best is then confirmed.
+
+        Raises:
+            NoFigureError: when none sustains any rate.
+        """
+        reasons = []
+        best: tuple[float, Candidate] | None = None
+        for candidate in candidates:
+            try:
+                found = self._search(operator, candidate, bound, rough=True)
+            except Error as error:
+                reasons.append(f"{candidate.plan.name}: {error}")
+                continue
+            if not found.confirmed:
+                reasons.append(f"{candidate.plan.name}: {found.note}")
+                continue
+            rate = found.confirmed[0].measured_per_second
+            if best is None or rate > best[0]:
+                best = (rate, candidate)
+        if best is None:
+            raise NoFigureError("; ".join(dict.fromkeys(reasons)) or "no plan to try")
+        found = self._search(operator, best[1], bound, rough=False, start=best[0])
+        if not found.confirmed:
+            raise NoFigureError(found.note)
+        return found
+
+    def _search(
+        self, operator: Operator, candidate: Candidate, bound: float, *, rough: bool, start: float = 0.0
+    ) -> PlanSearch:
+        return headrace.search_plan(
+            self.device,
+            operator,
+            candidate.plan,
+            bound=bound,
+            generators=candidate.generators,
+            start=start,
+            confirmations=1 if rough else self.scale.confirmations,
+            window=self.scale.window / 2 if rough else self.scale.window,
+            rank_tolerance=min(0.01, self.scale.tolerance * (_COARSE if rough else 1)),
+        )
+
+    def ceiling(self, operator: Operator, generators: int) -> float:
+        """Arrivals per second that so many generator threads make of that operator's queries, when nothing is done."""
+        key = (operator.query_bytes, operator.answer_bytes, generators)
+        if key not in self._ceilings:
+            plan = Plan(schedule="none", clients_max=generators, binding="cores")
+            session = headrace.LoadSession(self.device, operator, plan, generators=generators)
+            window = min(0.05, self.scale.window)
+            load = session.run(rate=_UNREACHABLE, warm_up=0.02, window=window, windows_max=6)
+            self._ceilings[key] = load.measured_per_second
+        return self._ceilings[key]
+
+    def forget_ceilings(self) -> None:
+        """The next ceiling is measured anew."""
+        self._ceilings.clear()
+
+    def hardware_roof(self, operator: Operator) -> tuple[float, str]:
+        """The lowest limit that the device and its link set."""
+        roofs = headrace.measure_roofs(self.device, operator)
+        found = {"compute": roofs.compute, "link to device": roofs.link_in, "link to host": roofs.link_out}
+        name = min(found, key=lambda key: found[key])
+        return found[name], name
+
+    def claim(self, identity: str, operator: Operator, found: PlanSearch, bound: float) -> Json:
+        """A row of the rate found, capped where the generator could not have made 1.2 times as much."""
+        values = [load.measured_per_second for load in found.confirmed]
+        ceiling = self.ceiling(operator, found.generators)
+        most = ceiling / CEILING_OVER_CLAIM
+        about = self.conditions(found.plan, found.confirmed, found.generators, {"bound_us": bound * 1e6})
+        about["generator_ceiling"] = ceiling
+        if median(values) > most:
+            about |= {"measured": median(values), "capped": "the generator's ceiling divided by 1.2"}
+        capped = [min(value, most) for value in values]
+        self.claims.append((median(capped), found.generators, operator))
+        return results.row(identity, capped, "queries/s", self.hardware_roof(operator), about)
+
+    def conditions(self, plan: Plan, loads: list[LoadResult], generators: int, more: Json) -> Json:
+        """What a row says of the loads behind it: of the typical one, and verified only when all are."""
+        ranked = sorted(loads, key=lambda load: load.measured_per_second)
+        about = results.conditions(plan, ranked[len(ranked) // 2], generators, {"arrivals": "poisson", **more})
+        about["verified"] = all(load.wrong == load.failed == 0 < load.answered for load in loads)
+        return about
+
+    def steady(
+        self, operator: Operator, candidates: Iterable[Candidate], rate: float
+    ) -> tuple[Candidate, list[LoadResult]]:
+        """Several loads of one rate on the candidate whose p99 is the lowest.
+
+        Raises:
+            NoFigureError: when no candidate keeps up.
+        """
+        best: tuple[float, Candidate, list[LoadResult]] | None = None
+        reasons = []
+        for candidate in candidates:
+            try:
+                loads = self._loads(operator, candidate, rate)
+            except Error as error:
+                reasons.append(f"{candidate.plan.name}: {error}")
+                continue
+            kept_up = [load for load in loads if headrace.sustains(load, 1.0)]
+            if len(kept_up) < len(loads):
+                reasons.append(f"{candidate.plan.name}: {rate:,.0f} queries/s are not sustained")
+                continue
+            p99 = median(load.latency.p99 for load in loads)
+            if best is None or p99 < best[0]:
+                best = (p99, candidate, loads)
+        if best is None:
+            raise NoFigureError("; ".join(dict.fromkeys(reasons)))
+        return best[1], best[2]
+
+    def _loads(self, operator: Operator, candidate: Candidate, rate: float) -> list[LoadResult]:
+        samples = headrace.samples_needed(0.99, self.scale.tolerance)
+        window = max(self.scale.window, 1.05 * samples / (3 * rate))
+        session = headrace.LoadSession(self.device, operator, candidate.plan, generators=candidate.generators)
+        return [
+            session.run(rate=rate, seed=1 + number, window=window, windows_max=6, samples=samples)
+            for number in range(self.scale.confirmations)
+        ]

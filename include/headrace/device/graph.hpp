@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <variant>
+
+#include "headrace/base/result.hpp"
+#include "headrace/device/device.hpp"
+#include "headrace/device/kernel.hpp"
+#include "headrace/device/stream.hpp"
+
+namespace headrace {
+
+namespace detail {
+class GraphBackend;
+}  // namespace detail
+
+/// A step of a Graph: `copies`, in any order; see StreamRef::copy_many. None may be empty.
+/// With a capacity above 1, a CUDA device copies by a kernel: both sides must be memory that it reaches (pinned,
+/// mapped, managed or its own), else Errc::not_supported.
+struct GraphCopies {
+  std::span<const Copy> copies;
+  /// Copies that an update may give, each no longer than the longest that the graph was made with.
+  std::size_t capacity = 1;
+};
+
+/// A step of a Graph: a kernel with its arguments, which are copied.
+struct GraphLaunch {
+  Kernel kernel;
+  LaunchShape shape;
+  std::span<void* const> arguments;  ///< Addresses of Kernel::argument_count values.
+};
+
+/// A step of a Graph: marks an event, which is then recorded by each launch once it gets there, not when it is
+/// enqueued: whether it is ready means something only once the launch is known to be done.
+struct GraphRecord {
+  EventRef event;
+};
+
+using GraphNode = std::variant<GraphCopies, GraphLaunch, GraphRecord>;
+
+/// Steps that run one after the other, made ready once and enqueued as one. Used by one thread at a time.
+class Graph {
+ public:
+  /// Throws UsageError for a chain that can never run (no node, a null address, another number of arguments than the
+  /// kernel takes, something of another device), DeviceError when the device refuses.
+  Graph(Device device, std::span<const GraphNode> nodes);
+  Graph(Graph&&) noexcept;
+  Graph& operator=(Graph&&) noexcept;
+  /// Launches in flight are carried out all the same; what they read and write must stay.
+  ~Graph();
+
+  /// Changes a step for the launches to come. A step stays of its sort, and a record stays as it is
+  /// (Errc::invalid_argument). Errc::full where the copies of a launch in flight still need the list (capacity above 1
+  /// on a CUDA device): update such a graph once its last launch is done. A refused update changes nothing.
+  [[nodiscard]] Status update(std::size_t node, const GraphNode& to) noexcept;
+  /// Enqueues all steps on a stream of the same device (Errc::invalid_argument otherwise). After an error on a CPU
+  /// device the first steps may have been enqueued.
+  [[nodiscard]] Status launch(StreamRef stream) noexcept;
+
+  [[nodiscard]] std::size_t node_count() const noexcept { return node_count_; }
+
+ private:
+  std::unique_ptr<detail::GraphBackend> backend_;
+  std::size_t node_count_ = 0;
+};
+
+}  // namespace headrace

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/group.hpp"
+#include "headrace/device/placement.hpp"
+#include "headrace/device/stream.hpp"
+
+namespace headrace {
+
+/// What a kernel is given to count its accesses to the pages of a span. A value: passed as a kernel argument.
+struct PageCounter {
+  const std::byte* base = nullptr;  ///< First byte of the span.
+  std::uint32_t* counts = nullptr;  ///< One a page.
+
+  /// Counts an access to `address`, which lies in the span. Any thread may call; counts wrap at 2^32.
+  template <class Group>
+  HEADRACE_HD void touch(const Group& group, const void* address) const {
+    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - base);
+    static_cast<void>(group.fetch_add_relaxed_on_device(counts[offset / kPageBytes], std::uint32_t{1}));
+  }
+};
+
+/// How often each page of a span is used, counted by the user's own kernel through counter(), in memory of the device
+/// that goes back in the order of the stream, which must outlive this.
+class PageHeat {
+ public:
+  /// Counts start at 0. Throws UsageError when there is no page, DeviceError when there is no memory.
+  PageHeat(StreamRef stream, const std::byte* base, std::size_t page_count);
+
+  [[nodiscard]] PageCounter counter() const noexcept;
+  [[nodiscard]] std::size_t page_count() const noexcept { return page_count_; }
+  /// The counts so far: waits for the work enqueued on `stream`. Throws DeviceError.
+  [[nodiscard]] std::vector<std::uint64_t> read(StreamRef stream) const;
+  /// Sets the counts to 0, in stream order.
+  [[nodiscard]] Status clear(StreamRef stream) noexcept;
+
+ private:
+  const std::byte* base_;
+  std::size_t page_count_;
+  Buffer counts_;
+};
+
+}  // namespace headrace

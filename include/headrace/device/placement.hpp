@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/device/device.hpp"
+
+namespace headrace {
+
+/// A page of a Span: the largest that a GPU's memory management works with.
+inline constexpr std::size_t kPageBytes = 2 * kMiB;
+
+/// Where a page lies: in the memory of a device, or in that of the host.
+class Place {
+ public:
+  [[nodiscard]] static Place host() noexcept { return Place({}); }
+  [[nodiscard]] static Place on(Device device) noexcept { return Place(device); }
+  /// "host", or what Device::parse() takes. Throws UsageError.
+  [[nodiscard]] static Place parse(std::string_view name);
+
+  [[nodiscard]] bool is_host() const noexcept { return !device_.has_value(); }
+  /// Empty for the host.
+  [[nodiscard]] std::optional<Device> device() const noexcept { return device_; }
+  [[nodiscard]] std::string name() const;
+  friend bool operator==(const Place&, const Place&) = default;
+
+ private:
+  explicit Place(std::optional<Device> device) noexcept : device_(device) {}
+  std::optional<Device> device_;
+};
+
+/// Consecutive pages of a span.
+struct PageRange {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  friend bool operator==(const PageRange&, const PageRange&) = default;
+};
+
+/// A place and its part of an interleaved span.
+struct Share {
+  Place place;
+  std::uint32_t weight = 1;
+};
+
+/// The rule by which the pages of a span are placed. A value; it holds no memory.
+class Placement {
+ public:
+  [[nodiscard]] static Placement all(Place place);
+  /// Pages dealt to the shares in proportion to their weights, each share spread as evenly as whole pages allow: device
+  /// 2, host 1 puts every third page on the host (seed document 004). Throws UsageError when there is no share, a
+  /// place appears twice, or all weights are 0.
+  [[nodiscard]] static Placement interleaved(std::vector<Share> shares);
+  /// Consecutive pages, as even a number as possible for each place, in this order (seed document 002). Throws
+  /// UsageError when there is no place.
+  [[nodiscard]] static Placement blocked(const std::vector<Place>& places);
+  /// A place for each page. Throws UsageError when empty; a span of another number of pages refuses it.
+  [[nodiscard]] static Placement map(const std::vector<Place>& pages);
+  /// At most `device_bytes` on the device, in whole pages; the rest on the host, spread evenly over the span.
+  [[nodiscard]] static Placement budget(Device device, std::size_t device_bytes);
+  /// The same with the hottest pages on the device: `heat` has a count of accesses for each page; among equals the
+  /// earlier page. Pages never counted stay on the host unless there is room.
+  [[nodiscard]] static Placement budget(Device device, std::size_t device_bytes, std::vector<std::uint64_t> heat);
+
+  /// Where each page of a span of `page_count` pages goes. Throws UsageError when the rule does not fit that number.
+  [[nodiscard]] std::vector<Place> pages(std::size_t page_count) const;
+
+ private:
+  enum class Rule : std::uint8_t { interleaved, blocked, map, budget };
+  Placement(Rule rule, std::vector<Share> shares, std::size_t budget_bytes, std::vector<std::uint64_t> heat);
+
+  Rule rule_;
+  std::vector<Share> shares_;  ///< Of a map, one a page; of a budget, the device.
+  std::size_t budget_bytes_;
+  std::vector<std::uint64_t> heat_;
+};
+
+}  // namespace headrace

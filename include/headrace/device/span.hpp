@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "headrace/base/result.hpp"
+#include "headrace/device/device.hpp"
+#include "headrace/device/placement.hpp"
+#include "headrace/device/stream.hpp"
+
+namespace headrace {
+
+struct AccessProfile;
+struct MemoryRates;
+
+/// What a device, or the host, may do with a page. An access beyond it is an error of the device (a segmentation fault
+/// on a CPU device) rather than silent traffic over a link.
+enum class Right : std::uint8_t { none, read, read_write };
+
+struct SpanOptions {
+  /// Devices that may read and write all pages from the start, beside those on which pages lie and the span's own.
+  std::vector<Device> accessed_by = {};
+  /// Memory node of host pages; by default that nearest to the span's device.
+  std::optional<int> numa_node = {};
+  /// Makes device pages so that another process can map them; see Span::share().
+  bool shareable = false;
+};
+
+/// Pages and bytes in one place.
+struct SpanUse {
+  Place place;
+  std::size_t page_count = 0;
+  std::size_t bytes = 0;
+};
+
+struct SpanStatistics {
+  std::vector<SpanUse> places;  ///< In the order in which they first appear in the span.
+  std::uint64_t pages_moved = 0;
+  std::uint64_t bytes_moved = 0;
+  std::size_t spare_pages = 0;  ///< Pages kept from moves, for the next ones.
+};
+
+/// Device pages of a span of another process, as file descriptors; see Span::share().
+struct SharedPages {
+  std::size_t bytes = 0;         ///< Of the span.
+  Device device;                 ///< On which all of them lie.
+  std::vector<int> descriptors;  ///< One a page; owned by whoever holds this.
+};
+
+/// One contiguous virtual range whose 2 MiB pages lie on devices and on the host as a Placement says, and may be moved
+/// while it lives (CUDA's virtual memory management; mapped memory files on a CPU device). Contents undefined at first.
+/// Not safe to be changed by two threads at once. Once released or moved from, it has no pages, and what needs some
+/// throws UsageError.
+///
+/// All devices of a span are of one kind. CPU devices and the host share one address space, so there the rights of a
+/// page that count are the most that any CPU device or the host has.
+class Span {
+ public:
+  /// A range of at least `bytes` bytes for `device`. Every device on which a page lies, `device` and `accessed_by` may
+  /// read and write all of it; so may the host what it can reach: host pages, and all pages of CPU devices. Throws
+  /// UsageError (bytes 0, a map of another number of pages, devices of two kinds, a device that cannot reach a page) or
+  /// DeviceError (Errc::not_supported where there is no virtual memory management or no such host memory,
+  /// Errc::out_of_memory that says where and how much). Whatever was taken before a failure has been given back.
+  Span(Device device, std::size_t bytes, const Placement& placement, const SpanOptions& options = {});
+  /// Maps what share() gave in another process. The descriptors may be closed afterwards. Such pages are never moved.
+  explicit Span(const SharedPages& pages);
+
+  /// A span of profile.bytes placed as advise() says (headrace/device/advice.hpp). Where it would not choose a span,
+  /// the nearest to its choice: all on the host for zero-copy, what fits on the device for managed memory. Without
+  /// rates, those of the table for such a device. Throws as the constructor and advise() do.
+  [[nodiscard]] static Span advised(Device device, const AccessProfile& profile, const MemoryRates& rates,
+                                    const SpanOptions& options = {});
+  [[nodiscard]] static Span advised(Device device, const AccessProfile& profile, const SpanOptions& options = {});
+
+  Span(Span&&) noexcept;
+  Span& operator=(Span&&) noexcept;
+  /// Waits for the work that used_by() knows of.
+  ~Span();
+
+  [[nodiscard]] Device device() const;
+  [[nodiscard]] std::byte* data() const noexcept;    ///< Null once released.
+  [[nodiscard]] std::size_t bytes() const noexcept;  ///< As asked for; 0 once released.
+  [[nodiscard]] std::size_t page_count() const noexcept;
+  template <class T>
+  [[nodiscard]] T* as() const noexcept {
+    return reinterpret_cast<T*>(data());
+  }
+
+  [[nodiscard]] Place place(std::size_t page) const;
+  [[nodiscard]] const std::vector<Place>& places() const;
+  [[nodiscard]] Right right(Device device, std::size_t page) const;
+  [[nodiscard]] Right host_right(std::size_t page) const;
+  /// True when the host may read every page.
+  [[nodiscard]] bool host_readable() const;
+
+  /// Sets what `device` may do with `pages` (by default all). Throws UsageError for a range outside the span, or when
+  /// the device cannot reach one of the pages and `right` is not none. Work in flight on those pages must be done.
+  void allow(Device device, Right right, std::optional<PageRange> pages = {});
+  /// The same for the host, which on CUDA reaches host pages only.
+  void allow_host(Right right, std::optional<PageRange> pages = {});
+
+  /// Moves pages: copies them on `stream` after the work enqueued there before, and maps the copies in their place with
+  /// the rights kept. Returns when it is done. No other stream may use those pages meanwhile. Pages that are there
+  /// already cost nothing. After a failure every page is whole, in its old place or its new one. Throws as the
+  /// constructor does.
+  void move(StreamRef stream, PageRange pages, Place to);
+  /// Moves every page that lies elsewhere than `placement` says. Pages that leave a device make room for those that
+  /// come, so that a full device can be rearranged with a few pages to spare.
+  void move(StreamRef stream, const Placement& placement);
+  /// Gives back the pages kept from moves: up to 256 MiB in each place.
+  void trim() noexcept;
+
+  /// Work enqueued on `stream` so far uses the span: release() refuses while it runs, and the destructor waits for it.
+  [[nodiscard]] Status used_by(StreamRef stream);
+  /// Gives everything back now. Throws UsageError, with nothing given back, while work that used_by() knows of runs.
+  void release();
+
+  [[nodiscard]] SpanStatistics statistics() const;
+
+  /// The pages for another process, which needs the descriptors (over a Unix socket, SCM_RIGHTS). Throws UsageError
+  /// when the span is not shareable, or has pages on the host or on two devices: host pages cannot be exported.
+  [[nodiscard]] SharedPages share() const;
+
+ private:
+  class State;
+  [[nodiscard]] const State& state() const;
+  [[nodiscard]] State& state();
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,191 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/clock.hpp"
+#include "headrace/base/result.hpp"
+#include "headrace/serve/dispatch.hpp"
+
+namespace headrace::serve::detail {
+
+struct WorkerCounters;
+
+/// A client's queries on their way to a resident pool and back. No other host thread takes part: the client writes
+/// where the device reads, and reads where the device writes. Contracts of the members are those of Client.
+class DirectLane {
+ public:
+  /// The slots of this lane in memory that device and client share; see DispatchView.
+  struct Memory {
+    std::byte* queries = nullptr;
+    const std::byte* answers = nullptr;
+    const std::uint32_t* done =
+        nullptr;  ///< Null where answers are sealed, or where nobody answers (`answers_itself`).
+    const DispatchStamps* stamps = nullptr;
+    std::uint32_t* tail = nullptr;
+    std::uint32_t query_stride = 0;
+    std::uint32_t answer_stride = 0;
+    bool answers_itself = false;  ///< For Schedule::none: every query has come back at once.
+  };
+
+  DirectLane(const Memory& memory, std::uint32_t slots, std::uint32_t query_bytes, std::uint32_t answer_bytes,
+             std::uint32_t sample_every, WorkerCounters* stages);
+
+  // --- the client
+  /// Why no query may be submitted any more, or ok.
+  [[nodiscard]] Status open_status() const noexcept {
+    const std::uint32_t closed = closed_.load(std::memory_order_acquire);
+    if (closed == 0) return {};
+    return Error{static_cast<Errc>(closed - 1), closed_native_.load(std::memory_order_relaxed)};
+  }
+  [[nodiscard]] bool full() const noexcept { return next_ - taken_ > mask_; }
+  [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
+  [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
+  void refuse() noexcept { add(counters_.refused, 1); }
+
+  /// Puts a query of the operator's size into the next slot, which must be free, and tells the device.
+  void submit(const std::byte* query, std::uint64_t tag, Time deadline) noexcept {
+    const std::uint64_t slot = next_ & mask_;
+    std::memcpy(memory_.queries + slot * memory_.query_stride, query, query_bytes_);
+    Note& note = notes_[slot];
+    note.tag = tag;
+    note.deadline = deadline;
+    if (sampled(next_)) note.submitted = SteadyClock::now();
+    ++next_;
+    counters_.submitted.store(next_, std::memory_order_relaxed);
+    // Pairs with Dispatcher: the query above is there before the tail says so.
+    std::atomic_ref(*memory_.tail).store(static_cast<std::uint32_t>(next_), std::memory_order_release);
+  }
+
+  /// Whether the query at `position` has come back, with an answer or because the lane was closed.
+  [[nodiscard]] bool back(std::uint64_t position) const noexcept {
+    return answered(position) || closed_.load(std::memory_order_acquire) != 0;
+  }
+
+  /// Calls `done(position, tag, status, answer)` for queries that have come back, in order, at most `most`; how many.
+  template <class Done>
+  std::size_t poll(Done done, std::size_t most) {
+    std::size_t count = 0;
+    for (; count < most && taken_ != next_; ++count) {
+      prefetch_answer(taken_ + kPrefetchAhead);
+      const std::byte* const answer = open(taken_);
+      if (answer == nullptr && closed_.load(std::memory_order_acquire) == 0) break;
+      const Note& note = notes_[taken_ & mask_];
+      const Status status = settle(note, answer != nullptr);
+      done(taken_, note.tag, status, std::span(answer != nullptr ? answer : opened_.data(), answer_bytes_));
+      ++taken_;
+    }
+    if (count != 0) counters_.taken.store(taken_, std::memory_order_relaxed);
+    return count;
+  }
+
+  void cancel(std::uint64_t position) noexcept {
+    if (!answered(position)) notes_[position & mask_].deadline = kCancelled;
+  }
+
+  // --- the engine
+  /// Every query that has not come back does so now, with `error`. After it no new ones may be submitted.
+  void close(Error error) noexcept;
+  [[nodiscard]] bool all_answered() const noexcept;
+  /// The first query from `from` on that the device has not answered; submitted() when it has answered all.
+  [[nodiscard]] std::uint64_t first_unanswered(std::uint64_t from) const noexcept;
+  [[nodiscard]] std::uint64_t submitted() const noexcept { return counters_.submitted.load(std::memory_order_acquire); }
+  /// The position from which a new client goes on.
+  [[nodiscard]] bool all_taken() const noexcept { return next_ == taken_; }
+
+  /// Counters that the client alone writes.
+  struct Counters {
+    std::atomic<std::uint64_t> submitted{0};
+    std::atomic<std::uint64_t> taken{0};
+    std::atomic<std::uint64_t> refused{0};
+    std::atomic<std::uint64_t> failed{0};
+    std::atomic<std::uint64_t> cancelled{0};
+    std::atomic<std::uint64_t> expired{0};
+  };
+  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+
+ private:
+  /// What the client keeps about a query of its own.
+  struct Note {
+    std::uint64_t tag = 0;
+    Time deadline = Time::max();
+    Time submitted{};  ///< Only of sampled queries.
+  };
+  static constexpr Time kCancelled = Time::min();
+
+  static void add(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool sampled(std::uint64_t position) const noexcept {
+    return sample_every_ != 0 && position % sample_every_ == 0;
+  }
+
+  [[nodiscard]] static std::uint32_t acquire(const std::uint32_t& word) noexcept {
+    return std::atomic_ref(const_cast<std::uint32_t&>(word)).load(std::memory_order_acquire);
+  }
+  [[nodiscard]] const SealedUnit* units(std::uint64_t position) const noexcept {
+    return reinterpret_cast<const SealedUnit*>(memory_.answers + (position & mask_) * memory_.answer_stride);
+  }
+
+  /// Answers come from the device, so that each is a miss: several are fetched at once.
+  static constexpr std::uint64_t kPrefetchAhead = 4;
+  void prefetch_answer(std::uint64_t position) const noexcept {
+    const std::byte* const answer = memory_.answers + (position & mask_) * memory_.answer_stride;
+    __builtin_prefetch(answer);
+    __builtin_prefetch(answer + 64);
+  }
+
+  /// The device has answered: every unit of the slot, or its done word, carries the position's sequence.
+  [[nodiscard]] bool answered(std::uint64_t position) const noexcept {
+    if (memory_.answers_itself) return true;
+    const auto sequence = static_cast<std::uint32_t>(position + 1);
+    if (memory_.done != nullptr) return acquire(memory_.done[position & mask_]) == sequence;
+    const SealedUnit* const unit = units(position);
+    for (std::uint32_t i = 0; i < unit_count_; ++i) {
+      if (acquire(unit[i].sequence) != sequence) return false;
+    }
+    return true;
+  }
+
+  /// The answer at `position`, taken out of its units; null when it has not come.
+  [[nodiscard]] const std::byte* open(std::uint64_t position) noexcept {
+    if (!answered(position)) return nullptr;
+    if (unit_count_ == 0) return memory_.answers + (position & mask_) * memory_.answer_stride;
+    const SealedUnit* const unit = units(position);
+    for (std::uint32_t i = 0; i < unit_count_; ++i) {
+      std::memcpy(opened_.data() + i * SealedUnit::kDataBytes, unit[i].data, SealedUnit::kDataBytes);
+    }
+    return opened_.data();
+  }
+
+  /// The status that a query comes back with; counts it.
+  [[nodiscard]] Status settle(const Note& note, bool has_answer) noexcept {
+    if (!has_answer || note.deadline != Time::max()) return settle_unusual(note, has_answer);
+    if (sampled(taken_)) take_sample(note);
+    return {};
+  }
+  [[nodiscard]] Status settle_unusual(const Note& note, bool has_answer) noexcept;
+  void take_sample(const Note& note) noexcept;
+
+  Memory memory_;
+  std::uint64_t mask_;
+  std::uint32_t query_bytes_;
+  std::uint32_t answer_bytes_;
+  std::uint32_t unit_count_;  ///< 0 where answers are not sealed.
+  std::uint32_t sample_every_;
+  std::uint64_t next_ = 0;
+  std::uint64_t taken_ = 0;
+  std::vector<Note> notes_;
+  std::vector<std::byte> opened_;                             ///< The answer last opened, whole units.
+  alignas(kNoSharing) std::atomic<std::uint32_t> closed_{0};  ///< Written by the engine once: 1 + Errc.
+  std::atomic<int> closed_native_{0};
+  alignas(kNoSharing) Counters counters_;
+  WorkerCounters* stages_;  ///< Null for none.
+};
+
+}  // namespace headrace::serve::detail

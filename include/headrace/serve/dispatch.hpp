@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+
+/// The resident pool behind Schedule::dispatched, seen from the device.
+///
+/// A client writes its query to the next slot of its lane and then the lane's tail word, both in host memory. Block 0
+/// of the pool reads all tails at once and puts an entry for each new query into a queue in device memory; the other
+/// blocks draw tickets from a counter and wait, in device memory, for the entry of theirs. So only one block reads over
+/// the link while there is nothing to do, and any free block takes the next query, or the next part of one that several
+/// blocks answer. Short answers go back as sealed units, written once and without a fence; the client polls the slot.
+namespace headrace::serve {
+
+/// Answers up to this size are written as sealed units.
+inline constexpr std::uint32_t kSealedBytesMax = 10 * SealedUnit::kDataBytes;
+/// Queries up to this size are brought into the block's own memory before the operator sees them.
+inline constexpr std::uint32_t kStagedBytesMax = 2048;
+/// Most lanes of a pool, so that block 0 can keep in its own memory what it has seen of each.
+inline constexpr std::uint32_t kDispatchLanesMax = 256;
+
+/// Units that hold `bytes` bytes.
+[[nodiscard]] HEADRACE_HD constexpr std::uint32_t sealed_units(std::uint32_t bytes) {
+  return (bytes + SealedUnit::kDataBytes - 1) / SealedUnit::kDataBytes;
+}
+
+/// Device times of one sampled query, in nanoseconds of the device's clock.
+struct DispatchStamps {
+  std::uint64_t seen;      ///< Block 0 has found it.
+  std::uint64_t taken;     ///< A block has the query's entry.
+  std::uint64_t staged;    ///< Its query is in the block's own memory.
+  std::uint64_t computed;  ///< The operator has returned.
+};
+
+/// Where everything lies; passed by value to the pool. Slot s of lane l is number l * slots + s.
+struct DispatchView {
+  /// Words from one tail to the next: no two share a line, nor a pair of lines that are fetched together.
+  static constexpr std::uint32_t kTailStride = 128 / sizeof(std::uint32_t);
+
+  // In host memory.
+  const std::byte* queries = nullptr;
+  std::byte* answers = nullptr;
+  std::uint32_t* done = nullptr;         ///< Sequence of the last answer of each slot; null where answers are sealed.
+  const std::uint32_t* tails = nullptr;  ///< Queries written to each lane, modulo 2^32; behind them the stop word.
+  DispatchStamps* stamps = nullptr;
+  std::uint32_t* heartbeat = nullptr;
+  // In device memory.
+  std::uint64_t* entries = nullptr;      ///< The queue: see entry().
+  std::uint64_t* next_ticket = nullptr;  ///< Parts of queries that blocks have drawn.
+  std::uint32_t* leave = nullptr;        ///< Nonzero: the pool ends.
+  std::uint32_t* arrived = nullptr;      ///< Blocks that have answered their part; where a query has several.
+  std::uint64_t* seen_at = nullptr;      ///< DispatchStamps::seen of each slot.
+  std::byte* parts = nullptr;            ///< Answers while several blocks write to them.
+
+  std::uint32_t lane_count = 0;
+  std::uint32_t slots = 0;       ///< Of each lane; a power of two.
+  std::uint32_t queue_log2 = 0;  ///< Entries of the queue.
+  std::uint32_t query_stride = 0;
+  std::uint32_t answer_stride = 0;
+  std::uint32_t query_bytes = 0;
+  std::uint32_t answer_bytes = 0;
+  std::uint32_t blocks = 1;        ///< That answer one query.
+  std::uint32_t sample_every = 0;  ///< Positions that leave stamps are multiples of this; 0: none.
+
+  /// Whether the query at `position` of a lane leaves stamps.
+  [[nodiscard]] HEADRACE_HD bool sampled(std::uint32_t position) const {
+    return sample_every != 0 && position % sample_every == 0;
+  }
+  [[nodiscard]] HEADRACE_HD std::uint32_t slot(std::uint32_t lane, std::uint32_t position) const {
+    return lane * slots + (position & (slots - 1));
+  }
+  /// The entry of ticket `ticket` (of queries, not parts): 16 bits that tell it from those of other rounds through the
+  /// queue, the lane, and the position modulo 2^32.
+  [[nodiscard]] HEADRACE_HD std::uint64_t entry(std::uint64_t ticket, std::uint32_t lane,
+                                                std::uint32_t position) const {
+    return (round(ticket) << 48) | (std::uint64_t{lane} << 32) | position;
+  }
+  [[nodiscard]] HEADRACE_HD bool is_for(std::uint64_t entry, std::uint64_t ticket) const {
+    return (entry >> 48) == round(ticket);
+  }
+  [[nodiscard]] HEADRACE_HD std::uint64_t& entry_at(std::uint64_t ticket) const {
+    return entries[ticket & ((std::uint64_t{1} << queue_log2) - 1)];
+  }
+
+ private:
+  /// From 1, so that a queue of zeros has no entry.
+  [[nodiscard]] HEADRACE_HD std::uint64_t round(std::uint64_t ticket) const {
+    return ((ticket >> queue_log2) + 1) & 0xFFFF;
+  }
+};
+
+}  // namespace headrace::serve

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "headrace/serve/ladder.hpp"
+
+namespace headrace::serve {
+
+struct PlanSearchOptions {
+  Duration bound = std::chrono::microseconds(500);  ///< On p99.
+  measure::ArrivalKind arrivals = measure::ArrivalKind::poisson;
+  std::uint64_t seed = 1;
+  std::uint32_t generators = 1;     ///< Generator threads, each with a client of its own.
+  double start_per_second = 0;      ///< Where to begin; 0 means at 0.7 of the capacity.
+  double most_per_second = 1e12;    ///< Never try above this, e.g. the generator's ceiling.
+  std::uint32_t confirmations = 1;  ///< Loads that must be sustained at the rate found, each with all samples.
+  Duration window = std::chrono::milliseconds(100);
+  double rank_tolerance = 0.002;  ///< How exactly p99 must be known; see samples_needed().
+  std::stop_token stop{};         ///< Ends the search with what it has.
+};
+
+/// The highest rate that one plan sustains. Without `confirmed` there is none, and `note` says why.
+struct PlanSearch {
+  Plan plan;  ///< As it ran: with a client for each generator thread.
+  std::uint32_t generators = 1;
+  double capacity = 0;                         ///< Queries per second when nothing bounds latency.
+  std::vector<measure::LoadResult> confirmed;  ///< At the highest rate at which all of them were sustained.
+  std::vector<measure::LoadResult> tried;      ///< Every load, by incoming rate.
+  std::string note;
+};
+
+/// Searches on one engine for the highest incoming rate that `plan` sustains with p99 within the bound, answers
+/// verified: climb() for one plan that the caller has chosen. Throws as Engine does, and UsageError for options out of
+/// range.
+[[nodiscard]] PlanSearch search_plan(Device device, const Operator& op, const Plan& plan,
+                                     const PlanSearchOptions& options);
+
+}  // namespace headrace::serve

@@ -1,0 +1,143 @@
+#include "operators/retrieval/query_plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "headrace/operators/retrieval_postings.hpp"
+
+namespace headrace::operators {
+
+namespace {
+
+/// Testing a document of a list costs about what eight vectors of a bitmap do: it is a read of a place of its own, of
+/// which a GPU's multiprocessor takes up one a cycle, and on a CPU some twenty instructions. So of two terms the rarer
+/// one is walked if it has less than one document of 512.
+constexpr std::uint64_t kWalkCost = 8;
+/// What the first round of a scan costs, however little there is to scan.
+constexpr std::uint64_t kScanCost = 64;
+
+/// What an expression comes to when some terms are absent.
+struct Partial {
+  std::uint32_t terms;  ///< That it depends on; 0 for a constant.
+  bool value;           ///< Of a constant.
+};
+
+Partial join(Partial left, Partial right, bool conjunction) noexcept {
+  if (left.terms != 0 && right.terms != 0) return {left.terms | right.terms, false};
+  const Partial constant = left.terms == 0 ? left : right;
+  const Partial other = left.terms == 0 ? right : left;
+  return constant.value == conjunction ? other : constant;  // x AND true is x, x AND false is false
+}
+
+class Planner {
+ public:
+  Planner(std::span<const ExpressionNode> nodes, std::span<const QueryTerm> terms,
+          std::uint32_t document_count) noexcept
+      : nodes_(nodes), terms_(terms), document_count_(document_count) {
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      const bool there = terms[i].count != 0;
+      if (there) by_count_[there_count_++] = static_cast<std::uint8_t>(i);
+      if (boolean::has_bitmap(terms[i].count, document_count)) with_bitmap_ |= 1U << i;
+      if (!there) never_ |= 1U << i;
+    }
+    std::sort(by_count_.begin(), by_count_.begin() + there_count_, [&](std::uint8_t a, std::uint8_t b) {
+      return terms[a].count != terms[b].count ? terms[a].count < terms[b].count : terms[a].id < terms[b].id;
+    });
+  }
+
+  [[nodiscard]] QueryPlan best(std::uint32_t cover) const noexcept {
+    QueryPlan best;
+    if (cover != 0) best = assess(cover);
+    std::uint32_t walked = 0;
+    for (std::uint32_t i = 0; i <= there_count_; ++i) {
+      const QueryPlan plan = prune(assess(walked));
+      if (plan.cost < best.cost) best = plan;
+      if (i < there_count_) walked |= 1U << by_count_[i];
+    }
+    return best;
+  }
+
+ private:
+  [[nodiscard]] QueryPlan assess(std::uint32_t cover) const noexcept {
+    const Partial rest = rest_of(cover);
+    QueryPlan plan{cover, rest.terms, rest.terms != 0 || rest.value, 0};
+    if ((rest.terms & ~with_bitmap_) != 0) {  // there is nothing to scan
+      plan.cost = ~std::uint64_t{0};
+      return plan;
+    }
+    for (std::uint32_t left = cover; left != 0; left &= left - 1) {
+      plan.cost += kWalkCost * terms_[static_cast<std::size_t>(std::countr_zero(left))].count;
+    }
+    if (plan.rest_matches) plan.cost += kScanCost + scanned_vectors(rest.terms);
+    return plan;
+  }
+
+  [[nodiscard]] std::uint64_t scanned_vectors(std::uint32_t terms) const noexcept {
+    const std::uint64_t vectors = document_count_ / boolean::Vector::kBits;
+    const auto count = static_cast<std::uint64_t>(std::popcount(terms));
+    if (count != 1) return count * vectors;
+    // Its hits are known; it is scanned until there are ids enough.
+    const std::uint64_t with = terms_[static_cast<std::size_t>(std::countr_zero(terms))].count;
+    return std::min(vectors, kAnswerIds * vectors / with);
+  }
+
+  /// Leaves out of the cover, the most frequent first, what it can do without at no cost.
+  [[nodiscard]] QueryPlan prune(QueryPlan plan) const noexcept {
+    for (std::uint32_t i = there_count_; i-- > 0;) {
+      const std::uint32_t term = 1U << by_count_[i];
+      if ((plan.cover & term) == 0) continue;
+      const QueryPlan without = assess(plan.cover & ~term);
+      if (without.cost <= plan.cost) plan = without;
+    }
+    return plan;
+  }
+
+  [[nodiscard]] Partial rest_of(std::uint32_t cover) const noexcept {
+    std::array<Partial, kQueryNodesMax> values;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const auto& node = nodes_[i];
+      switch (node.kind) {
+        case ExpressionKind::term:
+          values[i] = {((cover | never_) >> node.left & 1U) != 0 ? 0 : 1U << node.left, false};
+          break;
+        case ExpressionKind::negation: values[i] = {values[node.left].terms, !values[node.left].value}; break;
+        default:
+          values[i] = join(values[node.left], values[node.right], node.kind == ExpressionKind::conjunction);
+          break;
+      }
+    }
+    return values[nodes_.size() - 1];
+  }
+
+  std::span<const ExpressionNode> nodes_;
+  std::span<const QueryTerm> terms_;
+  std::uint32_t document_count_;
+  std::array<std::uint8_t, kQueryTermsMax> by_count_{};  ///< The terms that there are, rare ones first.
+  std::uint32_t there_count_ = 0;
+  std::uint32_t with_bitmap_ = 0;
+  std::uint32_t never_ = 0;  ///< Terms that no document has.
+};
+
+}  // namespace
+
+QueryPlan plan_query(std::span<const ExpressionNode> nodes, std::span<const QueryTerm> terms,
+                     std::uint32_t document_count, std::uint32_t cover) noexcept {
+  return Planner(nodes, terms, document_count).best(cover);
+}
+
+bool holds(std::span<const ExpressionNode> nodes, std::uint32_t present) noexcept {
+  std::array<bool, kQueryNodesMax> values;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const auto& node = nodes[i];
+    switch (node.kind) {
+      case ExpressionKind::term: values[i] = (present >> node.left & 1U) != 0; break;
+      case ExpressionKind::negation: values[i] = !values[node.left]; break;
+      case ExpressionKind::conjunction: values[i] = values[node.left] && values[node.right]; break;
+      case ExpressionKind::disjunction: values[i] = values[node.left] || values[node.right]; break;
+    }
+  }
+  return values[nodes.size() - 1];
+}
+
+}  // namespace headrace::operators

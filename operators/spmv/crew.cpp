@@ -1,0 +1,176 @@
+#include "operators/spmv/crew.hpp"
+
+#include <bit>
+#include <optional>
+#include <system_error>
+
+#include "headrace/base/error.hpp"
+#include "operators/spmv/kernels.hpp"
+
+namespace headrace::operators {
+
+namespace {
+
+constexpr int kPolls = 2000;
+
+[[nodiscard]] std::uint64_t packed(Error error) noexcept {
+  return (std::uint64_t{1} << 63) | (std::uint64_t{static_cast<std::uint8_t>(error.code)} << 32) |
+         std::bit_cast<std::uint32_t>(error.native);
+}
+
+[[nodiscard]] Error unpacked(std::uint64_t word) noexcept {
+  return {static_cast<Errc>((word >> 32) & 0xFF), std::bit_cast<int>(static_cast<std::uint32_t>(word))};
+}
+
+/// A processor near a GPU, another for each thread; the host threads of CPU devices go where there is room.
+[[nodiscard]] std::optional<Processor> processor_for(Device device, std::size_t number) {
+  if (device.kind() == DeviceKind::cpu) return {};
+  const auto order = Topology::machine().by_cache_distance(device.properties().numa_node);
+  return order[number % order.size()];
+}
+
+}  // namespace
+
+template <class Value>
+Crew<Value>::Crew(const std::vector<CrewPart<Value>>& parts) {
+  for (const CrewPart<Value>& part : parts) members_.push_back(std::make_unique<Member>(part));
+  if (members_.size() > 1) start_threads();
+}
+
+template <class Value>
+Crew<Value>::~Crew() {
+  static_cast<void>(wait());  // a failure has been, or could have been, asked for
+  stop_threads();
+}
+
+template <class Value>
+void Crew<Value>::start_threads() {
+  try {
+    for (std::size_t number = 0; number < members_.size(); ++number) {
+      Member& member = *members_[number];
+      const auto processor = processor_for(member.part.device, number);
+      member.thread = std::thread([this, &member, processor] {
+        // A refusal (a container without the right) leaves the thread unbound, which is only slower.
+        if (processor) static_cast<void>(bind_this_thread(*processor));
+        work(member);
+      });
+    }
+  } catch (const std::system_error& error) {
+    stop_threads();
+    throw SystemError(Errc::system, "starting a host thread for each device: " + error.code().message(),
+                      error.code().value());
+  }
+}
+
+template <class Value>
+void Crew<Value>::stop_threads() noexcept {
+  stopping_.store(true, std::memory_order_seq_cst);
+  changed_.notify_all();
+  for (const auto& member : members_) {
+    if (member->thread.joinable()) member->thread.join();
+  }
+}
+
+template <class Value>
+template <class Ready>
+void Crew<Value>::await(const Ready& ready) noexcept {
+  for (int poll = 0; poll < kPolls; ++poll) {
+    if (ready()) return;
+    if (poll % 64 == 63) std::this_thread::yield();
+  }
+  changed_.wait_until(Time::max(), ready);
+}
+
+template <class Value>
+bool Crew<Value>::all_enqueued(std::uint64_t number) const noexcept {
+  for (const auto& member : members_) {
+    if (member->enqueued.load(std::memory_order_seq_cst) < number) return false;
+  }
+  return true;
+}
+
+template <class Value>
+void Crew<Value>::fail(Status status) noexcept {
+  std::uint64_t none = 0;
+  failure_.compare_exchange_strong(none, packed(status.error()), std::memory_order_acq_rel);
+}
+
+template <class Value>
+Status Crew<Value>::failure() const noexcept {
+  const std::uint64_t word = failure_.load(std::memory_order_acquire);
+  return word == 0 ? Status() : Status(unpacked(word));
+}
+
+template <class Value>
+void Crew<Value>::work(Member& member) noexcept {
+  for (std::uint64_t number = 1;; ++number) {
+    await(
+        [&] { return posted_.load(std::memory_order_seq_cst) >= number || stopping_.load(std::memory_order_seq_cst); });
+    if (posted_.load(std::memory_order_acquire) < number) return;
+    run(member, number);
+  }
+}
+
+template <class Value>
+void Crew<Value>::run(Member& member, std::uint64_t number) noexcept {
+  // After a failure steps are passed over: what they would read was never written.
+  if (failure().ok()) {
+    const Status ran = run_step(member, number);
+    if (!ran) fail(ran);
+  }
+  member.enqueued.store(number, std::memory_order_seq_cst);
+  changed_.notify_all();
+}
+
+template <class Value>
+Status Crew<Value>::run_step(Member& member, std::uint64_t number) noexcept {
+  for (const auto& other : members_) {
+    if (other.get() == &member || number == 1) continue;
+    await([&] { return other->enqueued.load(std::memory_order_seq_cst) >= number - 1; });
+    const Status held = member.stream.wait_for(other->done[(number - 1) % 2]);
+    if (!held) return held;
+  }
+  const Step step = steps_[number % kQueue];
+  const CrewPart<Value>& part = member.part;
+  const Value* x = step.x + part.first_column;
+  if (part.copied_count > 0) {
+    const Status copied = launch_gather(member.stream, part.x_copy, x, part.copied_count);
+    if (!copied) return copied;
+    x = part.x_copy;
+  }
+  const Status launched = launch_spmv(member.stream, part.work, x, step.y + part.first_row);
+  if (!launched) return launched;
+  return members_.size() > 1 ? member.stream.record(member.done[number % 2]) : Status();
+}
+
+template <class Value>
+Status Crew<Value>::enqueue(const Value* x, Value* y) noexcept {
+  const Status before = failure();
+  if (!before) return before;
+  const std::uint64_t number = posted_.load(std::memory_order_relaxed) + 1;
+  if (number > kQueue) await([&] { return all_enqueued(number - kQueue); });
+  steps_[number % kQueue] = {x, y};
+  posted_.store(number, std::memory_order_seq_cst);
+  if (members_.size() == 1) {
+    run(*members_.front(), number);
+  } else {
+    changed_.notify_all();
+  }
+  return failure();
+}
+
+template <class Value>
+Status Crew<Value>::wait() noexcept {
+  const std::uint64_t number = posted_.load(std::memory_order_relaxed);
+  await([&] { return all_enqueued(number); });
+  for (const auto& member : members_) {
+    const Status waited = member->stream.wait();
+    if (!waited) fail(waited);
+  }
+  return failure();
+}
+
+template class Crew<float>;
+template class Crew<double>;
+
+}  // namespace headrace::operators

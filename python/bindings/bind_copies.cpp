@@ -1,0 +1,82 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "headrace/measure/copies.hpp"
+#include "interrupt.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using measure::CopyCase;
+using measure::CopyRoofs;
+using measure::CopyRuns;
+
+std::vector<double> seconds_of(const CopyRuns& runs) {
+  std::vector<double> seconds;
+  for (const Duration time : runs.times) seconds.push_back(to_seconds(time));
+  return seconds;
+}
+
+void bind_results(nb::module_& module) {
+  nb::class_<CopyRuns>(module, "CopyRuns", "What a case of copies took, run by run.")
+      .def_prop_ro("seconds", &seconds_of, "Of each run, from the first add to the end of the wait.")
+      .def_ro("bytes", &CopyRuns::bytes, "That each run moves.")
+      .def_ro("supported", &CopyRuns::supported, "False: the route cannot do it on this device.")
+      .def_ro("verified", &CopyRuns::verified, "Every run's target held the bytes of its sources.")
+      .def("__repr__", [](const CopyRuns& runs) {
+        return fmt::format("CopyRuns(runs={}, bytes={}, verified={})", runs.times.size(), runs.bytes,
+                           runs.verified ? "True" : "False");
+      });
+  nb::class_<CopyRoofs>(module, "CopyRoofs", "What the link gives at best, in bytes per second, one figure a run.")
+      .def_ro("engine", &CopyRoofs::engine, "One large copy from pinned memory.")
+      .def_ro("kernel", &CopyRoofs::kernel, "A kernel that streams through pinned memory.");
+}
+
+CopyRuns measure_batch(const DeviceOrName& device, std::size_t copy_bytes, std::size_t count, const std::string& layout,
+                       bool odd, const std::string& source, const std::string& route, std::uint32_t threads,
+                       std::size_t slot_bytes, const std::string& stores, std::size_t repeats, std::size_t runs) {
+  const Device parsed = to_device(device);
+  const CopyCase of{
+      .copy_bytes = copy_bytes,
+      .count = count,
+      .layout = measure::parse_copy_layout(layout),
+      .odd = odd,
+      .source = parse_memory_kind(source),
+      .route = parse_copy_route(route),
+      .staging = {.threads = threads, .slot_bytes = slot_bytes, .stores = measure::parse_host_stores(stores)},
+      .repeats = repeats};
+  Interruptible interruptible;
+  return interruptible.run([&] { return measure_copy_batch(parsed, of, runs, interruptible.token()); });
+}
+
+}  // namespace
+
+void bind_copies(nb::module_& module) {
+  bind_results(module);
+  module.def(
+      "measure_copy_batch", &measure_batch, "device"_a = "best", nb::kw_only(), "copy_bytes"_a = kKiB,
+      "count"_a = 65536, "layout"_a = "scattered", "odd"_a = false, "source"_a = "pinned", "route"_a = "automatic",
+      "threads"_a = 0, "slot_bytes"_a = kMiB, "stores"_a = "cached", "repeats"_a = 1, "runs"_a = 5,
+      "Copies a batch from the host to the device several times, through a CopyBatch.\n\n"
+      "`layout` is contiguous, scattered_source or scattered; `odd` puts both sides at odd addresses; `route` is "
+      "automatic, engine, batch_call, merged or gather. `threads` (0: by the machine), `slot_bytes` and `stores` "
+      "(cached, streaming) say how pageable sources are staged. Every run is verified. Ctrl-C ends it early.");
+  module.def(
+      "measure_copy_roofs",
+      [](const DeviceOrName& device, std::size_t bytes, std::size_t runs) {
+        const Device parsed = to_device(device);
+        const nb::gil_scoped_release released;
+        return measure::measure_copy_roofs(parsed, bytes, runs);
+      },
+      "device"_a = "best", "bytes"_a = 256 * kMiB, "runs"_a = 5, "The roofs beside which copies are shown.");
+}
+
+}  // namespace headrace::python

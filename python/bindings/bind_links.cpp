@@ -1,0 +1,128 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "headrace/device/health.hpp"
+#include "headrace/device/peer.hpp"
+#include "headrace/measure/links.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using measure::LinkCurve;
+using measure::LinkMeans;
+using measure::LinkMemory;
+using measure::LinkOptions;
+using measure::LinkPath;
+using measure::LinkPoint;
+using measure::LinkRoute;
+
+void bind_health(nb::module_& module) {
+  nb::class_<DeviceHealth>(module, "DeviceHealth",
+                           "What the management library says of a device at this moment; None where it does not say.")
+      .def_ro("absence", &DeviceHealth::absence, "Why it says nothing at all; empty when it does.")
+      .def_ro("persistence", &DeviceHealth::persistence)
+      .def_ro("bar1_bytes", &DeviceHealth::bar1_bytes, "Window through which PCIe peers and the host see its memory.")
+      .def_ro("link_generation", &DeviceHealth::link_generation, "PCIe, now: an idle device may sleep at a lower rate.")
+      .def_ro("link_width", &DeviceHealth::link_width)
+      .def_ro("link_generation_max", &DeviceHealth::link_generation_max, "That device and machine agree on.")
+      .def_ro("link_width_max", &DeviceHealth::link_width_max)
+      .def_ro("device_generation_max", &DeviceHealth::device_generation_max, "That the device has, anywhere.")
+      .def_ro("nvlink_count", &DeviceHealth::nvlink_count, "NVLinks that are up.")
+      .def_ro("near_processors", &DeviceHealth::near_processors);
+  module.def("read_health", [](const DeviceOrName& device) { return read_health(to_device(device)); }, "device"_a);
+  nb::class_<PeerConnection>(module, "PeerConnection", "How two devices are joined.")
+      .def_prop_ro("way", [](const PeerConnection& self) { return std::string(to_string(self.way)); })
+      .def_ro("access", &PeerConnection::access, "Kernels of the first can be let into the memory of the second.")
+      .def_ro("native_atomics", &PeerConnection::native_atomics);
+  module.def(
+      "peer_connection",
+      [](const DeviceOrName& from, const DeviceOrName& to) { return peer_connection(to_device(from), to_device(to)); },
+      "from_device"_a, "to_device"_a);
+}
+
+void bind_route(nb::module_& module) {
+  nb::class_<LinkRoute>(module, "LinkRoute", "Which way bytes go, from or to which memory, by what.")
+      .def_prop_ro(
+          "device", [](const LinkRoute& self) { return self.device; }, "Does the work.")
+      .def_prop_ro(
+          "path", [](const LinkRoute& self) { return std::string(to_string(self.path)); },
+          "\"to device\", \"from device\", \"both ways\", \"within\", \"from peer\", \"to peer\" or \"both peers\".")
+      .def_prop_ro("memory", [](const LinkRoute& self) { return std::string(to_string(self.memory)); })
+      .def_prop_ro(
+          "means", [](const LinkRoute& self) { return std::string(to_string(self.means)); },
+          "\"engine\" or \"kernel\".")
+      .def_prop_ro("peer", [](const LinkRoute& self) { return self.peer; })
+      .def_ro("peer_access", &LinkRoute::peer_access)
+      .def("__repr__", [](const LinkRoute& self) {
+        return fmt::format("<headrace.LinkRoute {} {} {} {}>", self.device.name(), to_string(self.path),
+                           to_string(self.memory), to_string(self.means));
+      });
+  module.def(
+      "link_routes",
+      [](const DeviceOrName& device, const std::optional<DeviceOrName>& peer) {
+        return measure::link_routes(to_device(device), peer ? std::optional(to_device(*peer)) : std::nullopt);
+      },
+      "device"_a, "peer"_a = nb::none(),
+      "Every route of a device to the host and within itself; with `peer`, those between the two instead.");
+  module.def(
+      "why_not", &measure::why_not, "route"_a,
+      "Why a route cannot be measured; empty when it can be tried. Raises UsageError for one that says nothing.");
+}
+
+void bind_curve(nb::module_& module) {
+  nb::class_<LinkPoint>(module, "LinkPoint", "A link at one size of transfer.")
+      .def_ro("bytes", &LinkPoint::bytes)
+      .def_ro("rate", &LinkPoint::rate, "Bytes per second, of several transfers queued; median.")
+      .def_ro("least", &LinkPoint::least)
+      .def_ro("most", &LinkPoint::most)
+      .def_prop_ro(
+          "alone", [](const LinkPoint& self) { return to_seconds(self.alone); },
+          "Seconds of one transfer by itself; median.")
+      .def_ro("samples", &LinkPoint::samples)
+      .def_ro("verified", &LinkPoint::verified);
+  nb::class_<LinkCurve>(module, "LinkCurve", "A route against the size of a transfer.")
+      .def_ro("route", &LinkCurve::route)
+      .def_ro("points", &LinkCurve::points)
+      .def_ro("gated", &LinkCurve::gated,
+              "Timed by the device from behind a gate, so that enqueueing counts for nothing.")
+      .def_ro("note", &LinkCurve::note, "Why there are no points, or what is to be said of them.")
+      .def("saturation_bytes", &measure::saturation_bytes, "share"_a = 0.9,
+           "The smallest size that reaches that share of the best rate; 0 without points.");
+  module.def(
+      "measure_link",
+      [](const LinkRoute& route, std::vector<std::size_t> sizes, int samples, std::size_t bytes_per_sample,
+         std::uint64_t seed) {
+        LinkOptions options;
+        options.sizes = std::move(sizes);
+        options.samples = samples;
+        options.bytes_per_sample = bytes_per_sample;
+        options.seed = seed;
+        const nb::gil_scoped_release released;
+        return measure::measure_link(route, options);
+      },
+      "route"_a, "sizes"_a, "samples"_a = 5, "bytes_per_sample"_a = LinkOptions{}.bytes_per_sample, "seed"_a = 1,
+      "Measures one route. Raises UsageError for sizes that do not ascend or are no multiple of 16.");
+  module.def("link_sizes", &measure::link_sizes, "least"_a, "most"_a, "factor"_a);
+  module.def("pcie_rate", &measure::pcie_rate, "generation"_a.none(), "width"_a.none(),
+             "What such a PCIe link carries one way, in bytes per second; None when either is unknown.");
+}
+
+}  // namespace
+
+void bind_links(nb::module_& module) {
+  bind_health(module);
+  bind_route(module);
+  bind_curve(module);
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,205 @@
+"""`headrace advise`: where data that does not fit on the device should lie, and what that would give."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+import headrace
+from headrace import PAGE_BYTES, AccessProfile, Advice, MemoryRates, UsageError, advice
+from headrace.cli import options, show
+from headrace.profiles import Json
+
+
+def size(text: str) -> int:
+    """The bytes that "4GiB", "512 MB" or "4096" stand for; above 0."""
+    try:
+        value = headrace.parse_bytes(text)
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from None
+    if value < 1:
+        raise typer.BadParameter(f"a size must be 1 byte or more, not {text}")
+    return value
+
+
+def _sizes(factor: float | None, data: int | None, budget: int | None, pages: int, memory: int) -> tuple[int, int]:
+    """Bytes of data and of budget from those that were given; the budget is the device's memory where nothing says."""
+    if factor is not None and not 0 < factor < float("inf"):
+        raise UsageError(f"--factor must be above 0, not {factor:g}")
+    if pages and data is not None and -(-data // PAGE_BYTES) != pages:
+        raise UsageError(f"--bytes {data} is {-(-data // PAGE_BYTES)} pages, and --heat has counts of {pages}")
+    if pages and data is None:
+        data = pages * PAGE_BYTES
+    if factor is None:
+        if data is None:
+            raise UsageError("how much data is there? give --factor, --bytes or --heat")
+        return data, budget or memory
+    if data is not None and budget is not None:
+        raise UsageError("data and --budget make the factor: leave one of them or --factor out")
+    if data is not None:
+        return data, max(1, int(data / factor))
+    budget = budget or memory
+    return max(1, int(factor * budget)), budget
+
+
+def _rates(gpu: str | None, file: Path | None, device: str, *, measure: bool) -> tuple[MemoryRates, str]:
+    """The rates to predict from, and where they are from."""
+    if gpu is not None and file is not None:
+        raise UsageError("give --gpu or --rates, not both")
+    if gpu is not None:
+        rates = headrace.find_memory_rates(gpu)
+        return rates, f"the table's row {rates.name}"
+    if file is not None:
+        content = advice.load_json(file)
+        return advice.rates_from_dict(
+            content.get("rates", content) if isinstance(content, dict) else content
+        ), file.name
+    here = options.find_device(device)
+    if measure:
+        return headrace.measure_memory_rates(here), "measured in this run"
+    return headrace.memory_rates_of(here), "the table"
+
+
+def speed(bytes_per_second: float) -> str:
+    """Such as "49.9 GB/s"."""
+    value = bytes_per_second
+    for unit in ("B/s", "kB/s", "MB/s", "GB/s"):
+        if value < 1000:  # noqa: PLR2004
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:,.3g} TB/s"
+
+
+def _time(seconds: float) -> str:
+    """Such as "206 ms"."""
+    for unit, scale in (("us", 1e6), ("ms", 1e3)):
+        if seconds * scale < 1000:  # noqa: PLR2004
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds:,.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"  # noqa: PLR2004
+
+
+def _table(found: Advice) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for heading, justify in (
+        ("", "left"),
+        ("strategy", "left"),
+        ("predicted", "right"),
+        ("roof", "right"),
+        ("over the link", "right"),
+        ("a pass", "right"),
+        ("before it", "right"),
+    ):
+        table.add_column(heading, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for number, one in enumerate(found.forecasts):
+        if one.refused:
+            table.add_row("", one.strategy, "refused", style="dim")
+            continue
+        table.add_row(
+            "" if number else "*",
+            one.strategy,
+            speed(one.bytes_per_second),
+            speed(one.roof_per_second),
+            f"{one.host_share:.1%}",
+            _time(one.pass_seconds),
+            _time(one.prepare_seconds),
+            style="" if number else "bold",
+        )
+    return table
+
+
+def _print(content: Json, found: Advice, rates: MemoryRates) -> None:
+    console = show.stdout()
+    console.print(found.because, markup=False)
+    console.print(_table(found))
+    console.print("* the choice. Predicted: bytes touched a second, over all passes, with what comes before them.")
+    for one in found.forecasts:
+        if one.refused:
+            console.print(f"{one.strategy}: refused, {one.refused}", markup=False, soft_wrap=True)
+    console.print(
+        f"Rates: {content['rates_from']}; device {speed(rates.device.read)}, link {speed(rates.link.read)} read in "
+        f"order, {speed(rates.device_random.read)} and {speed(rates.link_random.read)} at random.",
+        markup=False,
+    )
+    for name, key in (("C++", "cpp"), ("Python", "python")):
+        console.print(f"\n{name}:\n")
+        console.print(content[key].rstrip(), markup=False, soft_wrap=True)
+
+
+def _content(
+    found: Advice, profile: AccessProfile, rates: MemoryRates, source: str, device: str, gpu: str | None
+) -> Json:
+    """For --json. Code for a GPU that is not here names the first one."""
+    here = options.find_device(device).name
+    content: Json = {"device": here, "gpu": gpu, "profile": advice.profile_as_dict(profile)}
+    content |= advice.advice_as_dict(found)
+    if gpu is not None and rates.name != "CPU":
+        for key in ("cpp", "python"):
+            content[key] = content[key].replace(f'"{here}"', '"cuda:0"')
+    return content | {"rates": advice.rates_as_dict(rates), "rates_from": source}
+
+
+def advise(
+    pattern: Annotated[
+        str | None,
+        typer.Argument(help="grid-stride, block-stride, random-warp, zipf-rows or hot-tenth.", show_default=False),
+    ] = None,
+    heat: Annotated[
+        Path | None,
+        typer.Option(
+            "--heat", help="Accesses to each page of 2 MiB: a .npy file, or a JSON list. Instead of a pattern."
+        ),
+    ] = None,
+    factor: Annotated[float | None, typer.Option("--factor", help="Bytes of data over device bytes for it.")] = None,
+    data: Annotated[
+        int | None, typer.Option("--bytes", parser=size, metavar="SIZE", help="Of data, such as 100GiB.")
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option("--budget", parser=size, metavar="SIZE", help="Device bytes for it; its memory if not given."),
+    ] = None,
+    operation: Annotated[str, typer.Option("--operation", help="read, write or read-modify-write.")] = "read",
+    reuse: Annotated[
+        float, typer.Option("--reuse", help="How often the data is gone through; inf leaves preparation out.")
+    ] = 100.0,
+    exponent: Annotated[float, typer.Option("--exponent", help="zipf-rows: of popularity.")] = 1.0,
+    row_bytes: Annotated[int, typer.Option("--row-bytes", min=1, help="zipf-rows.")] = 512,
+    order: Annotated[str, typer.Option("--rows", help="zipf-rows: ordered by popularity, or scattered.")] = "ordered",
+    device: options.DeviceOption = "best",
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help="A GPU that is not here, from the table: H100, H200.")
+    ] = None,
+    rates_file: Annotated[
+        Path | None, typer.Option("--rates", help="Rates from a file: those of an earlier --json.")
+    ] = None,
+    measure: Annotated[bool, typer.Option(help="Measure the device, which takes some tenths of a second.")] = True,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Choose where data should lie that a kernel goes through, and say why, with code to paste.
+
+    Example: headrace advise zipf-rows --factor 2 --rows scattered --gpu H100
+    """
+    if pattern is None and heat is None:
+        raise UsageError("how is the data used? name a pattern, such as zipf-rows, or give --heat FILE")
+    counts = advice.read_counts(heat) if heat is not None else []
+    rates, source = _rates(gpu, rates_file, device, measure=measure)
+    data_bytes, budget_bytes = _sizes(factor, data, budget, len(counts), rates.memory_bytes)
+    profile = AccessProfile(
+        data_bytes,
+        budget_bytes,
+        pattern or "random-warp",
+        operation,
+        reuse=reuse,
+        exponent=exponent,
+        row_bytes=row_bytes,
+        order=order,
+        heat=counts,
+    )
+    found = headrace.advise(profile, rates, device)
+    content = _content(found, profile, rates, source, device, gpu)
+    if as_json:
+        typer.echo(json.dumps(content, indent=2))
+    else:
+        _print(content, found, rates)

@@ -1,0 +1,53 @@
+"""`headrace doctor`: what is wrong with this machine, and what to do."""
+
+import json
+from dataclasses import asdict
+
+import typer
+
+from headrace import doctor as examination
+from headrace.cli import options, show
+from headrace.cli.errors import STATUS_FAILURE
+from headrace.doctor import DeviceFacts, Finding, MachineFacts
+from headrace.links import GIGA
+
+_LINES_MOST = 10
+
+
+def lines(facts: MachineFacts, findings: list[Finding]) -> list[str]:
+    """At most ten, worst first."""
+    if not findings:
+        return [*(_healthy(one) for one in facts.devices[: _LINES_MOST - 1]), "Nothing is wrong."]
+    shown = [finding.line for finding in findings[:_LINES_MOST]]
+    if len(findings) > _LINES_MOST:
+        shown[-1] = f"and {len(findings) - _LINES_MOST + 1} more: headrace doctor --json lists them"
+    return shown
+
+
+def _healthy(one: DeviceFacts) -> str:
+    if one.pinned_rate is None:
+        return f"{one.name} ({one.model})"
+    roof = f" of {one.link_rate / GIGA:.3g}" if one.link_rate else ""
+    return f"{one.name} ({one.model}): {one.pinned_rate / GIGA:.3g}{roof} GB/s from pinned memory"
+
+
+def doctor(as_json: options.JsonOption = False) -> None:
+    """Say what is wrong with this machine and what to do, in ten lines at most.
+
+    The exit status is 0 when nothing is, 1 when something is.
+
+    Example: headrace doctor
+    """
+    with show.progress_bar("Looking") as bar:
+        facts = examination.gather(bar)
+    findings = examination.examine(facts)
+    if as_json:
+        known = asdict(facts) | {"process_nodes": sorted(facts.process_nodes)}
+        found = [asdict(one) for one in findings]
+        typer.echo(json.dumps({"healthy": not findings, "findings": found, "facts": known}, indent=2))
+    else:
+        console = show.stdout()
+        for line in lines(facts, findings):
+            console.print(line, markup=False, soft_wrap=True)
+    if findings:
+        raise typer.Exit(STATUS_FAILURE)

@@ -1,0 +1,171 @@
+"""`headrace each`: one program over many inputs, each in a process that sees one GPU."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headrace import UsageError
+from headrace.cli import options, show
+from headrace.cli.errors import STATUS_FAILURE
+from headrace.each import Command, Outcome, Report, Rules, Runner, Slot, cpu_slots, gather_inputs, gpu_slots
+from headrace.each.commands import printable
+from headrace.each.runner import Ending
+from headrace.each.slots import gpu_count
+
+_NEVER_RAN = (Ending.not_run, Ending.interrupted)
+# The options end at the first word of the command, so that the program's own are left alone.
+CONTEXT = {"allow_interspersed_args": False}
+
+
+def _slots(devices: str | None, slots: int | None, per_device: int | None) -> list[Slot]:
+    """What processes run on."""
+    names = None if devices is None else [name.strip() for name in devices.split(",")]
+    on_cpu = names == ["cpu"] or (names is None and slots is not None)
+    here = 0 if on_cpu else gpu_count()
+    if names is None and here == 0:
+        on_cpu = True
+    if on_cpu and per_device is not None:
+        raise UsageError("--slots-per-device is for GPUs; processes on the CPU have --slots")
+    if not on_cpu and slots is not None:
+        raise UsageError("--slots is for processes on the CPU; GPUs have --slots-per-device")
+    return cpu_slots(slots) if on_cpu else gpu_slots(names, per_device or 1, here)
+
+
+def _as_dict(outcome: Outcome) -> dict[str, Any]:
+    ran = outcome.attempts > 0
+    return {
+        "index": outcome.index,
+        "input": outcome.text,
+        "status": str(outcome.ending),
+        "device": outcome.device,
+        "exit_code": outcome.exit_code,
+        "signal": outcome.signal,
+        "reason": outcome.reason,
+        "attempts": outcome.attempts,
+        "seconds": outcome.seconds,
+        "stdout": str(outcome.stdout) if ran else None,
+        "stderr": str(outcome.stderr) if ran else None,
+        "last_lines": outcome.last_lines,
+    }
+
+
+def _summary(report: Report, command: Command, slots: list[Slot], logs: Path) -> dict[str, Any]:
+    return {
+        "command": list(command.words),
+        "devices": sorted({slot.device for slot in slots}),
+        "slots": len(slots),
+        "logs": str(logs),
+        "seconds": report.seconds,
+        "inputs": len(report.outcomes),
+        "succeeded": report.count(Ending.ok),
+        "failed": len(report.failures),
+        "not_finished": report.count(*_NEVER_RAN),
+        "interrupted_by": report.interrupted_by.name if report.interrupted_by else None,
+        "results": [_as_dict(outcome) for outcome in report.outcomes],
+    }
+
+
+def _print(report: Report, logs: Path) -> None:
+    console = show.stdout()
+    for outcome in report.failures:
+        line = f"{printable(outcome.text)}: {outcome.describe()}; {printable(str(outcome.stderr))}"
+        console.print(line, markup=False, soft_wrap=True)
+    unfinished = report.count(*_NEVER_RAN)
+    more = f", {unfinished} not finished" if unfinished else ""
+    console.print(
+        f"{len(report.outcomes)} inputs: {report.count(Ending.ok)} succeeded, {len(report.failures)} failed{more}, in "
+        f"{report.seconds:.1f} s; logs in {printable(str(logs))}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+class _Display:
+    """The bar, and what failed meanwhile above it."""
+
+    def __init__(self, bar: show.Bar, inputs: int) -> None:
+        self._bar = bar
+        self._inputs = inputs
+        self._failed = 0
+
+    def finished(self, outcome: Outcome) -> None:
+        if outcome.ending in (Ending.ok, Ending.interrupted):
+            return
+        self._failed += 1
+        tries = f" after {outcome.attempts} attempts" if outcome.attempts > 1 else ""
+        self._bar.say(f"{printable(outcome.text)} on {outcome.device}: {outcome.describe()}{tries}")
+        for line in outcome.last_lines:
+            self._bar.say(f"  | {printable(line)}")
+
+    def changed(self, done: int, running: int) -> None:
+        failed = f", {self._failed} failed" if self._failed else ""
+        self._bar.describe(f"{done} of {self._inputs} done, {running} running{failed}")
+        self._bar(done / self._inputs)
+
+
+def each(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PROGRAM [ARGUMENTS] [::: INPUTS]",
+            help="{} is the input (the last argument where it is not there), {device} such as cuda:1, {index} from 0.",
+            show_default=False,
+        ),
+    ] = None,
+    inputs_from: Annotated[
+        list[str] | None,
+        typer.Option("--inputs-from", metavar="FILE", help="An input a line; - is stdin. May be repeated."),
+    ] = None,
+    pattern: Annotated[
+        list[str] | None,
+        typer.Option("--glob", metavar="PATTERN", help="Files, such as 'data/**/*.vtk'. May be repeated."),
+    ] = None,
+    devices: Annotated[
+        str | None,
+        typer.Option("--devices", metavar="NAMES", help="cuda:0,cuda:1 or cpu; by default every GPU, else the CPU."),
+    ] = None,
+    slots_per_device: Annotated[
+        int | None, typer.Option("--slots-per-device", min=1, max=1024, help="Processes at once on each GPU.")
+    ] = None,
+    slots: Annotated[
+        int | None, typer.Option("--slots", min=1, max=4096, help="Processes at once on the CPU; they see no GPU.")
+    ] = None,
+    logs: Annotated[
+        Path, typer.Option("--logs", help="Folder for stdout and stderr of each input; made where it is not there.")
+    ] = Path("each-logs"),
+    retries: Annotated[int, typer.Option("--retries", min=0, help="More attempts for an input that fails.")] = 0,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", parser=options.duration, metavar="TIME", help="For each attempt.")
+    ] = None,
+    grace: Annotated[
+        float,
+        typer.Option("--grace", parser=options.duration, metavar="TIME", help="From SIGINT to SIGTERM to SIGKILL."),
+    ] = "5s",  # type: ignore[assignment]
+    keep_going: Annotated[
+        bool,
+        typer.Option("--keep-going/--stop-on-failure", help="After a failure start the rest, or let what runs end."),
+    ] = True,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Run a program over many inputs, each in a process that sees one GPU, with logs kept apart.
+
+    Example: headrace each --logs logs -- ./simulate --out {index}.vtk {} ::: a.json b.json c.json
+    """
+    command, given = Command.split(words or [])
+    inputs = gather_inputs(given, inputs_from or [], pattern or [])
+    chosen = _slots(devices, slots, slots_per_device)
+    rules = Rules(retries, timeout, not keep_going, grace)
+    with show.progress_bar("Starting") as bar:
+        display = _Display(bar, len(inputs))
+        runner = Runner(command, inputs, chosen, logs, rules, finished=display.finished, changed=display.changed)
+        report = runner.run()
+    if as_json:
+        typer.echo(json.dumps(_summary(report, command, chosen, logs), indent=2))
+    else:
+        _print(report, logs)
+    if report.interrupted_by is not None:
+        raise typer.Exit(128 + report.interrupted_by)
+    if report.count(Ending.ok) < len(report.outcomes):
+        raise typer.Exit(STATUS_FAILURE)

@@ -1,0 +1,66 @@
+"""`headrace link`: what every link carries, how long it takes, and what hides it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import headrace
+from headrace import UsageError, link_results, link_sections, links, results
+from headrace.cli import link_show, options, show
+
+
+def _sizes(text: str | None) -> tuple[int, ...]:
+    """The sizes that "1KiB,64KiB" stands for, ascending."""
+    if text is None:
+        return ()
+    sizes = sorted({headrace.parse_bytes(word) for word in text.split(",")})
+    wrong = [size for size in sizes if size == 0 or size % 16 != 0]
+    if wrong:
+        raise UsageError(f"sizes must be multiples of 16 bytes above 0, not {wrong[0]}")
+    return tuple(sizes)
+
+
+def link(
+    device: Annotated[
+        list[str] | None,
+        typer.Option("--device", help="May be repeated; default: every GPU, or cpu:0 and cpu:1 where there is none."),
+    ] = None,
+    section: Annotated[
+        str | None,
+        typer.Option("--section", metavar="NAMES", help=f"Of {', '.join(links.SECTIONS)}; default: all."),
+    ] = None,
+    sizes: Annotated[
+        str | None, typer.Option("--sizes", metavar="SIZES", help="Of transfers and chains, such as 1KiB,64KiB,1MiB.")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="1 KiB to 1 GiB by powers of two, more samples: minutes, not seconds.")
+    ] = False,
+    save: Annotated[
+        Path | None, typer.Option("--save", help="Write the results file docs/results/<topic>.<machine>.json.")
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Measure links: bandwidth and latency against size, pointer chases, atomics, what hides, what peers cost.
+
+    Example: headrace link --section bandwidth,latency --sizes 1KiB,64KiB,4MiB
+    """
+    devices = [options.find_device(name) for name in dict.fromkeys(device)] if device else links.default_devices()
+    settings = links.Settings(devices, links.chosen_sections(section), _sizes(sizes), full)
+    links.check_pairs(settings)
+    topic = results.topic_of(save, devices[0]) if save else "link"
+    with show.progress_bar("Links") as bar:
+        found = link_sections.measure(settings, bar)
+    content = results.document(
+        topic,
+        devices[0],
+        link_results.rows(found),
+        nvbandwidth=link_results.nvbandwidth(found, devices),
+        sections=found,
+    )
+    if as_json:
+        typer.echo(results.dumps(content), nl=False)
+    else:
+        link_show.show(show.stdout(), found, settings.sections)
+    if save:
+        results.save(save, content)

@@ -1,0 +1,240 @@
+"""`headrace oversubscribe`: how fast kernels reach data larger than the device, by where it is kept."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import headrace
+from headrace import (
+    Device,
+    OversubscriptionProgress,
+    UsageError,
+    results,
+)
+from headrace import oversubscription as cells_of
+from headrace import report as report_files
+from headrace.cli import options, show
+from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED
+from headrace.profiles import Json
+
+_PATTERNS = headrace.access_patterns()
+_OPERATIONS = headrace.access_operations()
+_STRATEGIES = headrace.access_strategies()
+_ALL = "all"
+_KIB = 1024
+_GIGA = 1e9
+
+
+class Synchronised(StrEnum):
+    """Whether the threads of a block meet after every turn of the loop."""
+
+    no = "no"
+    yes = "yes"
+    both = "both"
+
+
+def _words(text: str, known: Sequence[str] = ()) -> list[str]:
+    if known and text == _ALL:
+        return list(known)
+    return [word.strip() for word in text.split(",")]
+
+
+def _each(text: str, option: str, what: str, parse: Callable[[str], Any]) -> list[Any]:
+    """The values that a list such as "1,2" stands for."""
+    try:
+        return [parse(word) for word in _words(text)]
+    except ValueError:
+        raise UsageError(f"{option} takes {what}, not '{text}'") from None
+
+
+def _table(cells: Sequence[Json], names: Sequence[str]) -> Table:
+    """A row a strategy and launch shape, a column a factor: GB/s, and the share of the roof."""
+    table = show.plain_table()
+    table.add_column(f"{cells_of.pattern_name(cells[0])}, {cells[0]['operation']}, GB/s", no_wrap=True)
+    factors = sorted({cell["factor"] for cell in cells})
+    for factor in factors:
+        table.add_column(f"{factor:g}", justify="right", no_wrap=True)
+    rows: dict[str, dict[float, str]] = {}
+    for cell in cells:
+        rows.setdefault(_row_name(cell, names), {})[cell["factor"]] = _figure(cell)
+    for name, figures in rows.items():
+        table.add_row(name, *(figures.get(factor, "") for factor in factors))
+    return table
+
+
+def _row_name(cell: Json, names: Sequence[str]) -> str:
+    words = [cell["strategy"]]
+    if "page_bytes" in names and (cell["pattern"] == "random-warp" or cell["strategy"] == "prefetched"):
+        words.append(f"{cell['page_bytes'] // _KIB} KiB")
+    if "threads" in names:
+        words.append(f"{cell['threads']} threads")
+    if cell["synchronised"]:
+        words.append("synchronised")
+    return " ".join(words)
+
+
+def _figure(cell: Json) -> str:
+    if "gb_per_s" not in cell:
+        return "-"
+    if not cell["verified"]:
+        return "WRONG"
+    return f"{cell['gb_per_s']:.3g} {cell['gb_per_s'] / cell['roof_gb_per_s']:.0%}"
+
+
+def _roof_lines(content: Json) -> list[str]:
+    lines = ["Roofs in GB/s, a kernel going through memory in order, measured in this run:"]
+    lines += [
+        f"  {roofs['operation']}: {roofs['on_device_gb_per_s']:.4g} on the device, "
+        f"{roofs['over_link_gb_per_s']:.4g} over the link"
+        for roofs in content["roofs"]
+    ]
+    if "copy_to_device_gb_per_s" in content:
+        lines.append(f"  copy engine, which migrates pages: {content['copy_to_device_gb_per_s']:.4g}")
+    return lines
+
+
+def _notes(cells: Sequence[Json]) -> list[str]:
+    """Why cells were not run, each reason once."""
+    reasons: dict[str, set[str]] = {}
+    for cell in cells:
+        if cell.get("note"):
+            reasons.setdefault(cell["note"], set()).add(f"{cell['strategy']} at {cell['factor']:g}")
+    return [f"- {', '.join(sorted(who))}: {why}" for why, who in reasons.items()]
+
+
+def _print(device: Device, content: Json, rows: Sequence[Json]) -> None:
+    console: Console = show.stdout()
+    cells = content["cells"]
+    title = (
+        f"{device.name}, a budget of {content['budget_bytes'] / _GIGA:.3g} GB: GB/s and share of the roof, by factor"
+    )
+    console.print(title, markup=False, style="bold", soft_wrap=True)
+    names = [key for key in ("page_bytes", "threads") if len({cell[key] for cell in cells}) > 1]
+    groups: dict[tuple[str, str], list[Json]] = {}
+    for cell in cells:
+        groups.setdefault((cells_of.pattern_name(cell), cell["operation"]), []).append(cell)
+    for group in groups.values():
+        console.print(_table(group, names))
+    lines = [*_notes(cells), *_roof_lines(content)]
+    lines += [f"{row['id']}: {row['value']:.3g} ({row['unit']})" for row in rows]
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _progress(bar: show.Bar) -> Callable[[OversubscriptionProgress], None]:
+    return lambda now: bar(now.done / now.of if now.of else 0.0)
+
+
+def oversubscribe(
+    patterns: Annotated[
+        str, typer.Option("--patterns", metavar="LIST", help=f"{_ALL}, or some of {','.join(_PATTERNS)}.")
+    ] = _ALL,
+    operations: Annotated[
+        str, typer.Option("--operations", metavar="LIST", help=f"{_ALL}, or some of {','.join(_OPERATIONS)}.")
+    ] = "read",
+    strategies: Annotated[
+        str, typer.Option("--strategies", metavar="LIST", help=f"{_ALL}, or some of {','.join(_STRATEGIES)}.")
+    ] = _ALL,
+    factors: Annotated[
+        str, typer.Option("--factors", metavar="LIST", help="Bytes of data over bytes of the budget.")
+    ] = "0.5,1,1.25,1.5,2,3,4",
+    rows: Annotated[
+        str,
+        typer.Option("--rows", metavar="LIST", help="Of zipf-rows: ordered by popularity, scattered over all pages."),
+    ] = "ordered,scattered",
+    page_sizes: Annotated[
+        str,
+        typer.Option(
+            "--page-sizes",
+            metavar="LIST",
+            help="4KiB,64KiB,2MiB: the page that random-warp draws, and that prefetched splits.",
+        ),
+    ] = "2MiB",
+    threads: Annotated[
+        str, typer.Option("--threads", metavar="LIST", help="Of a block; multiples of 32 up to 1024.")
+    ] = "256",
+    synchronised: Annotated[
+        Synchronised, typer.Option("--synchronised", help="Threads of a block meet after every turn of the loop.")
+    ] = Synchronised.no,
+    blocks: Annotated[
+        int, typer.Option("--blocks", min=0, max=64, help="On each multiprocessor; 0: as many as it holds.")
+    ] = 0,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="SIZE",
+            help="Stands in for the device's memory, such as 2GiB; by default an eighth of what is free.",
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="Timed ones of each cell.")] = 5,
+    device: options.DeviceOption = "best",
+    save: Annotated[
+        Path | None, typer.Option("--save", help="Write the results file docs/results/<topic>.<machine>.json.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Write an SVG; needs pip install 'headrace\\[report]'.")
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Measure access patterns over data larger than a device, by where the data is kept, everything verified.
+
+    Example: headrace oversubscribe --patterns grid-stride,zipf-rows --factors 1,1.5,2,4 --budget 2GiB --plot spans.svg
+    """
+    chosen = options.find_device(device)
+    topic = results.topic_of(save, chosen) if save else "oversubscription"
+    if plot:
+        report_files.check(plot)
+    with show.progress_bar("Oversubscription") as bar:
+        found = headrace.oversubscribe(
+            chosen,
+            patterns=_words(patterns, _PATTERNS),
+            rows=_words(rows),
+            operations=_words(operations, _OPERATIONS),
+            strategies=_words(strategies, _STRATEGIES),
+            factors=_each(factors, "--factors", "numbers such as 0.5,1,2", float),
+            page_bytes=[headrace.parse_bytes(word) for word in _words(page_sizes)],
+            threads=_each(threads, "--threads", "whole numbers such as 128,256", options.count),
+            synchronised=[value for value in (False, True) if synchronised in (["no", "both"], ["yes", "both"])[value]],
+            budget_bytes=_budget(budget),
+            blocks_per_multiprocessor=blocks,
+            runs=runs,
+            progress=_progress(bar),
+        )
+    shown = cells_of.as_dict(found)
+    figures = cells_of.rows(shown)
+    content = results.document(topic, chosen, figures, **shown)
+    if as_json:
+        typer.echo(results.dumps(content), nl=False)
+    else:
+        _print(chosen, content, figures)
+    _write(content, save, plot)
+    if found.interrupted:
+        raise typer.Exit(STATUS_INTERRUPTED)
+    if any(cell.get("verified") is False for cell in content["cells"]):
+        raise typer.Exit(STATUS_FAILURE)
+
+
+def _budget(text: str | None) -> int:
+    if text is None:
+        return 0
+    found: int = headrace.parse_bytes(text)
+    if found == 0:  # which would mean the default
+        raise UsageError("a budget must be at least a page of 2 MiB, not 0")
+    return found
+
+
+def _write(content: Json, save: Path | None, plot: Path | None) -> None:
+    if (save or plot) and not cells_of.measured(content["cells"]):
+        raise UsageError("no cell has a figure: nothing to save or plot")
+    if save:
+        results.save(save, content)
+    if plot:
+        from headrace.report import span_plots  # noqa: PLC0415 - matplotlib is optional and slow to import
+
+        span_plots.write(content["cells"], plot)

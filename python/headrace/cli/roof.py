@@ -1,0 +1,177 @@
+"""`headrace roof`: what a device can hold of an operator, and the limits that the hardware sets for it."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+import headrace
+from headrace import Device, GpuLimits, Operator, Roofs, UsageError
+from headrace.cli import options, show
+from headrace.profiles import roofs_as_dict
+
+Json = dict[str, Any]
+
+_REFERENCE_BLOCKS = 32
+_BLOCK_THREADS = 128
+_PER_QUERY = {
+    options.OperatorName.light: 1,
+    options.OperatorName.reference: _REFERENCE_BLOCKS,
+    options.OperatorName.retrieval: 1,
+}
+
+
+def _parallelism(blocks_per_multiprocessor: int, gpu: GpuLimits, blocks: int, threads_max: int) -> Json:
+    """Resident queries and their combinations, from the blocks that a multiprocessor holds."""
+    resident = headrace.resident_queries(gpu.multiprocessors, blocks_per_multiprocessor, blocks)
+    return {
+        "blocks_per_multiprocessor": blocks_per_multiprocessor,
+        "resident_blocks": gpu.multiprocessors * blocks_per_multiprocessor,
+        "resident_queries": resident,
+        "combinations": [
+            {"threads": threads, "streams_per_thread": streams}
+            for threads, streams in headrace.combinations(resident, threads_max)
+        ],
+    }
+
+
+def _by_rules(gpu: GpuLimits, registers: int, shared_bytes: int, block_threads: int) -> tuple[int, Json]:
+    """The blocks that a multiprocessor holds by the rules of occupancy, and why."""
+    found = headrace.occupancy(gpu, registers, shared_bytes, block_threads)
+    return found.blocks, {
+        "registers": registers,
+        "shared_bytes": shared_bytes,
+        "limited_by": found.limited_by,
+        "limits": {
+            "threads": found.by_threads,
+            "blocks": found.by_blocks,
+            "registers": found.by_registers,
+            "shared memory": found.by_shared,
+        },
+    }
+
+
+def _of_device(device: Device, op: Operator, gpu: GpuLimits, block_threads: int) -> tuple[int, Json]:
+    """The same for the operator's kernel on the device that is here, beside what the device itself says."""
+    taken = headrace.kernel_resources(device, op)
+    if taken.threads_max == 0:
+        raise UsageError(f"operator {op.name} was compiled without nvcc: give --registers or a number of blocks")
+    blocks, why = _by_rules(gpu, taken.registers, taken.shared_bytes, block_threads)
+    said = headrace.resident_blocks_max(device, op, block_threads) // gpu.multiprocessors
+    return said, why | {"local_bytes": taken.local_bytes, "by_rules": blocks}
+
+
+def _kind(
+    name: str, asked: int | None, registers: int | None, shared: int, gpu: GpuLimits, threads: int
+) -> tuple[int, Json] | None:
+    """What the options say of one kind of kernel; None where they say nothing."""
+    if asked is not None and registers is not None:
+        raise UsageError(f"{name}: give registers or blocks per multiprocessor, not both")
+    if asked is not None:
+        return asked, {}
+    return _by_rules(gpu, registers, shared, threads) if registers is not None else None
+
+
+def _lines(kinds: Json, gpu: GpuLimits, blocks: int) -> list[str]:
+    lines = []
+    for name, found in kinds.items():
+        per = found["blocks_per_multiprocessor"]
+        text = f"{name}: {gpu.multiprocessors} multiprocessors x {per} blocks / {blocks} a query"
+        limited = f", limited by {found['limited_by']}" if "limited_by" in found else ""
+        lines.append(f"{text} = {found['resident_queries']} resident queries{limited}")
+        pairs = ", ".join(f"{pair['threads']}x{pair['streams_per_thread']}" for pair in found["combinations"])
+        lines.append(f"  threads x streams: {pairs or 'none: a query does not fit'}")
+    return lines
+
+
+def _print(content: Json, kinds: Json, gpu: GpuLimits | None, roofs: Roofs | None) -> None:
+    console: Console = show.stdout()
+    lines = _lines(kinds, gpu, content["blocks"]) if gpu else []
+    if gpu is None:
+        lines.append(f"{content['device']}: a CPU device runs a query a thread, so nothing of it is resident.")
+    lines += ["", *show.roof_lines(roofs)] if roofs else []
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def roof(
+    operator: options.OperatorOption = options.OperatorName.reference,
+    index: options.IndexOption = None,
+    device: options.DeviceOption = "best",
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help="A GPU that is not here, such as L40: occupancy only, no roofs.")
+    ] = None,
+    registers: Annotated[int | None, typer.Option("--registers", min=0, help="Of a thread, for --gpu.")] = None,
+    shared_bytes: Annotated[int, typer.Option("--shared-bytes", min=0, help="Of a block, for --gpu.")] = 0,
+    persistent_registers: Annotated[
+        int | None, typer.Option("--persistent-registers", min=0, help="Of a thread of the resident kernel.")
+    ] = None,
+    persistent_shared_bytes: Annotated[
+        int, typer.Option("--persistent-shared-bytes", min=0, help="Of a block of the resident kernel.")
+    ] = 0,
+    per_multiprocessor: Annotated[
+        int | None, typer.Option("--blocks-per-multiprocessor", min=1, help="Instead of working it out.")
+    ] = None,
+    persistent_per_multiprocessor: Annotated[
+        int | None,
+        typer.Option("--persistent-blocks-per-multiprocessor", min=1, help="The same for the resident kernel."),
+    ] = None,
+    blocks: Annotated[int | None, typer.Option("--blocks", min=1, help="Blocks a query.")] = None,
+    block_threads: Annotated[
+        int, typer.Option("--threads", "--block-threads", min=1, max=1024, help="Threads of a block.")
+    ] = _BLOCK_THREADS,
+    host_threads: Annotated[
+        int, typer.Option("--host-threads", min=1, max=1024, help="Combinations go up to so many host threads.")
+    ] = 10,
+    generators: options.GeneratorsOption = 1,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Show how many queries a device can hold at once, with how many threads and streams, and its roofs.
+
+    Example: headrace roof --gpu L40 --blocks 32 --blocks-per-multiprocessor 10
+    """
+    own_blocks = {"blocks": blocks} if operator is options.OperatorName.reference else {}
+    each = blocks or _PER_QUERY[operator]
+    here = options.find_device(device) if gpu is None else None
+    op = None
+    if here is not None:
+        op = options.make_operator(operator, index, block_threads=block_threads, **own_blocks)
+    limits: GpuLimits | None
+    if gpu is not None:
+        limits = headrace.find_gpu(gpu)
+    else:
+        limits = headrace.gpu_limits(here) if here is not None and here.kind.name == "cuda" else None
+    kinds: Json = {}
+    if limits is not None:
+        ordinary = _kind("ordinary", per_multiprocessor, registers, shared_bytes, limits, block_threads)
+        if ordinary is None and here is not None and op is not None:
+            ordinary = _of_device(here, op, limits, block_threads)
+        persistent = _kind(
+            "persistent",
+            persistent_per_multiprocessor,
+            persistent_registers,
+            persistent_shared_bytes,
+            limits,
+            block_threads,
+        )
+        for name, found in (("ordinary", ordinary), ("persistent", persistent)):
+            if found is not None:
+                kinds[name] = _parallelism(found[0], limits, each, host_threads) | found[1]
+        if not kinds:
+            raise UsageError("a GPU that is not here needs --registers or --blocks-per-multiprocessor")
+    roofs = headrace.measure_roofs(here, op, generators) if here is not None and op is not None else None
+    content: Json = {
+        "operator": str(operator),
+        "device": here.name if here is not None else None,
+        "gpu": limits.name if limits else None,
+        "multiprocessors": limits.multiprocessors if limits else None,
+        "blocks": each,
+        "block_threads": block_threads,
+        **kinds,
+        "roofs": roofs_as_dict(roofs) if roofs else None,
+    }
+    if as_json:
+        typer.echo(json.dumps(content, indent=2))
+    else:
+        _print(content, kinds, limits, roofs)

@@ -1,0 +1,172 @@
+"""Climbs a ladder for its two tables and its batch sizes, and makes the results file of them."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import headrace
+from headrace import Device, LadderProgress, LadderResult, Operator, Plan, RungResult, results
+from headrace.profiles import Json, batch_as_dict, profile, roofs_as_dict
+
+BATCHED = "batched"
+_MOST_STREAMS = 4
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How every climb of a ladder is made."""
+
+    bound: float
+    arrivals: str = "poisson"
+    seed: int = 1
+    generators: int = 1
+    threads_max: int = 0
+    window: float = 0.1
+    rank_tolerance: float = 0.002
+    rungs: Sequence[int] = ()
+
+    def conditions(self) -> Json:
+        """What rows say of it."""
+        return {"bound_us": self.bound * 1e6, "arrivals": self.arrivals, "seed": self.seed}
+
+
+@dataclass
+class Climbs:
+    """Repeated climbs of one ladder, and how long they took."""
+
+    single: bool
+    done: list[LadderResult] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the last."""
+        return bool(self.done) and self.done[-1].interrupted
+
+    @property
+    def has_figures(self) -> bool:
+        """Whether any rung has."""
+        return any(rung.load is not None for climb in self.done for rung in climb.rungs)
+
+
+def climb(
+    device: Device,
+    operator: Operator,
+    settings: Settings,
+    samples: int = 1,
+    *,
+    single: bool = False,
+    progress: Callable[[LadderProgress], None] | None = None,
+    finished: Callable[[RungResult], None] | None = None,
+) -> Climbs:
+    """Climbs so often, until Ctrl-C; `single` keeps to one engine thread and one generator."""
+    climbs = Climbs(single)
+    began = time.monotonic()
+    while len(climbs.done) < samples and not climbs.interrupted:
+        climbs.done.append(
+            headrace.ladder(
+                device,
+                operator,
+                bound=settings.bound,
+                rungs=list(settings.rungs),
+                arrivals=settings.arrivals,
+                seed=settings.seed,
+                generators=1 if single else settings.generators,
+                single_thread=single,
+                threads_max=settings.threads_max,
+                window=settings.window,
+                rank_tolerance=settings.rank_tolerance,
+                progress=progress,
+                finished=finished,
+            )
+        )
+    climbs.seconds = time.monotonic() - began
+    return climbs
+
+
+def batched_plan(climbs: Sequence[Climbs]) -> tuple[Plan, int]:
+    """The plan whose batch size is varied, and its generators: the best that was climbed, else the rung's own."""
+    for one in climbs:
+        for result in one.done[-1].rungs if one.done else []:
+            if result.rung.id == BATCHED and result.load is not None:
+                return result.plan, result.generators
+    plan = headrace.find_rung(BATCHED).plan
+    plan.streams_per_thread = _MOST_STREAMS
+    return plan, 1
+
+
+def sweep_batches(
+    device: Device,
+    operator: Operator,
+    settings: Settings,
+    sizes: Sequence[int],
+    plan: Plan,
+    generators: int,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> list[Json]:
+    """The rate that one plan sustains with each batch size."""
+    found: list[Json] = []
+    for number, size in enumerate(sizes):
+        tried = plan.copy()
+        tried.batch_max = size
+        best = headrace.search_plan(
+            device,
+            operator,
+            tried,
+            bound=settings.bound,
+            arrivals=settings.arrivals,
+            seed=settings.seed,
+            generators=generators,
+            window=settings.window,
+            rank_tolerance=settings.rank_tolerance,
+        )
+        found.append(batch_as_dict(size, best))
+        if progress:
+            progress((number + 1) / len(sizes))
+        if best.note == "interrupted":
+            break
+    return found
+
+
+def setup(device: Device, operator: Operator, settings: Settings) -> Json:
+    """What was climbed, for a report's heading."""
+    return {
+        "operator": operator.name,
+        "query_bytes": operator.query_bytes,
+        "answer_bytes": operator.answer_bytes,
+        "device": device.name,
+        "bound_us": settings.bound * 1e6,
+        "arrivals": settings.arrivals,
+    }
+
+
+def document(
+    topic: str,
+    device: Device,
+    operator: Operator,
+    settings: Settings,
+    all_threads: Climbs | None,
+    single: Climbs | None,
+    batches: Sequence[Json] = (),
+) -> Json:
+    """The results file of the climbs that were made."""
+    rows: list[Json] = []
+    more: Json = {"setup": setup(device, operator, settings), "interrupted": False}
+    for climbs in (all_threads, single):
+        if climbs is None or not climbs.done:
+            continue
+        rows += results.ladder_rows(
+            climbs.done, operator.name, device, settings.bound, settings.conditions(), single=climbs.single
+        )
+        about: dict[str, Any] = {
+            "roofs": roofs_as_dict(climbs.done[-1].roofs),
+            "seconds": round(climbs.seconds, 1),
+            "profile": profile(climbs.done),
+        }
+        more |= {"single": about} if climbs.single else about
+        more["interrupted"] = more["interrupted"] or climbs.interrupted
+    if batches:
+        more["batches"] = list(batches)
+    return results.document(topic, device, rows, **more)

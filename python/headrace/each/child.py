@@ -1,0 +1,133 @@
+"""One process with its process group: started, watched, and ended so that nothing of it stays behind."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+_LEFTOVER_POLL = 0.02
+_WAIT_POLL = 3600.0
+_SOFT = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+_TAIL_BYTES = 64 * 1024
+
+
+def living_members(group: int) -> bool:
+    """Whether a process of the group still runs; one that has ended and waits to be asked for does not."""
+    with os.scandir("/proc") as entries:
+        return any(entry.name.isdigit() and _lives_in(group, Path(entry.path, "stat")) for entry in entries)
+
+
+def _lives_in(group: int, stat: Path) -> bool:
+    try:
+        content = stat.read_bytes()
+    except OSError:
+        return False  # it ended meanwhile
+    state, _parent, of_group = content.rpartition(b")")[2].split()[:3]  # the name before may hold anything
+    return int(of_group) == group and state not in (b"Z", b"X")
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """The last lines of a log, as text, whatever bytes it has."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL_BYTES))
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    return lines[-count:]
+
+
+class Child:
+    """A process, the leader of a group of its own, with its output in two files and nothing on its input.
+
+    It is reaped only once its group is empty: until then its number cannot be given to another process, so that a
+    signal to the group reaches no stranger.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        out: IO[bytes],
+        err: IO[bytes],
+        *,
+        timeout: float | None,
+        grace: float,
+    ) -> None:
+        """Starts it. Raises OSError when it cannot be started."""
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(environment), process_group=0
+        )
+        self._grace = grace
+        self.began = time.monotonic()
+        self.seconds = 0.0
+        self.timed_out = False
+        self._timeout_at = None if timeout is None else self.began + timeout
+        self._signals: list[signal.Signals] = []  # those still to be sent, one a grace period
+        self._next_at: float | None = None
+        self._leader_ended = False
+
+    @property
+    def pid(self) -> int:
+        """Its number, and its group's."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int:
+        """Its exit status, or minus the signal that ended it. Only once it is done."""
+        return self._process.returncode
+
+    def stop(self) -> None:
+        """Asks the group to end: SIGINT, after the grace period SIGTERM, then SIGKILL."""
+        self._timeout_at = None
+        self._begin(_SOFT)
+
+    def kill(self) -> None:
+        """Ends the group at once."""
+        self._timeout_at = None
+        self._begin((signal.SIGKILL,))
+
+    def _begin(self, signals: Sequence[signal.Signals]) -> None:
+        self._signals = list(signals)
+        self._advance(time.monotonic())
+
+    def _advance(self, now: float) -> None:
+        """Sends the next signal, and sets when the one after it is due."""
+        number = self._signals.pop(0)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+        self._next_at = now + self._grace if self._signals else None
+
+    def _leader_has_ended(self) -> bool:
+        if not self._leader_ended:
+            found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            self._leader_ended = found is not None
+            if self._leader_ended:
+                self.seconds = time.monotonic() - self.began
+        return self._leader_ended
+
+    def done(self) -> bool:
+        """Looks after it: true once it has ended and nothing of its group runs. Sends the signals that are due."""
+        now = time.monotonic()
+        if self._leader_has_ended():
+            if not living_members(self.pid):
+                self._process.wait()
+                return True
+            if not self._signals and self._next_at is None:
+                self._begin(_SOFT[1:])  # what it left in the background
+        elif self._timeout_at is not None and now >= self._timeout_at:
+            self._timeout_at = None
+            self.timed_out = True
+            self._begin(_SOFT[1:])
+        if self._next_at is not None and now >= self._next_at:
+            self._advance(now)
+        return False
+
+    def look_again_in(self) -> float:
+        """Seconds after which done() must be asked again, if no child ends before."""
+        if self._leader_ended:
+            return _LEFTOVER_POLL
+        due = [at for at in (self._timeout_at, self._next_at) if at is not None]
+        return max(0.0, min(due) - time.monotonic()) if due else _WAIT_POLL

@@ -1,0 +1,247 @@
+"""Keeps every slot busy until all inputs are done, and says how each one ended."""
+
+import contextlib
+import os
+import re
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from headrace.each.child import Child, last_lines
+from headrace.each.commands import Command
+from headrace.each.interrupts import Interrupts
+from headrace.each.slots import Slot
+from headrace.errors import Errc, UsageError
+
+_NAME_CHARACTERS = 60
+
+
+class Ending(StrEnum):
+    """How an input ended."""
+
+    ok = "ok"
+    failed = "failed"
+    timed_out = "timed out"
+    not_started = "not started"
+    interrupted = "interrupted"
+    not_run = "not run"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When a process is given up, and what then."""
+
+    retries: int = 0
+    timeout: float | None = None
+    stop_on_failure: bool = False
+    grace: float = 5.0  # between SIGINT, SIGTERM and SIGKILL
+    lines: int = 10  # of stderr, of an input that failed
+
+
+@dataclass
+class Outcome:
+    """One input, and how its last attempt ended."""
+
+    index: int
+    text: str
+    stdout: Path
+    stderr: Path
+    ending: Ending = Ending.not_run
+    device: str | None = None
+    attempts: int = 0
+    seconds: float = 0.0
+    exit_code: int | None = None
+    signal: str | None = None
+    reason: str | None = None  # why it could not be started
+    last_lines: list[str] = field(default_factory=list)
+
+    def describe(self) -> str:
+        """Such as "failed: exit code 3" or "timed out: SIGTERM"."""
+        why = self.reason or self.signal or (f"exit code {self.exit_code}" if self.exit_code is not None else "")
+        return f"{self.ending}: {why}" if why else str(self.ending)
+
+
+@dataclass(frozen=True)
+class Report:
+    """How all inputs ended, in their order."""
+
+    outcomes: list[Outcome]
+    seconds: float
+    interrupted_by: signal.Signals | None
+
+    def count(self, *endings: Ending) -> int:
+        """Inputs that ended in one of these ways."""
+        return sum(1 for outcome in self.outcomes if outcome.ending in endings)
+
+    @property
+    def failures(self) -> list[Outcome]:
+        """Those that were tried and went wrong of themselves."""
+        wrong = (Ending.failed, Ending.timed_out, Ending.not_started)
+        return [outcome for outcome in self.outcomes if outcome.ending in wrong]
+
+
+def log_name(index: int, count: int, text: str) -> str:
+    """A file name for an input: its number, which makes it unique, and what is harmless of its text."""
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "_", text[-_NAME_CHARACTERS:]).strip("_")
+    return f"{index:0{len(str(count - 1))}d}-{safe}" if safe else f"{index:0{len(str(count - 1))}d}"
+
+
+def _prepare(logs: Path) -> None:
+    """Makes the folder, and finds out before anything runs whether files can be made in it."""
+    probe = logs / f".headrace-{os.getpid()}"
+    try:
+        logs.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(f"cannot write logs to {logs}: {error.strerror}", Errc.system, error.errno or 0) from error
+
+
+class Runner:
+    """Runs `command` for each input, in their order, a process a slot at a time.
+
+    `finished` is called with each outcome as it becomes final, `changed` whenever a process starts or ends, with the
+    numbers of inputs that are final and that run.
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        inputs: Sequence[str],
+        slots: Sequence[Slot],
+        logs: Path,
+        rules: Rules,
+        *,
+        finished: Callable[[Outcome], None] = lambda _outcome: None,
+        changed: Callable[[int, int], None] = lambda _done, _running: None,
+    ) -> None:
+        """Raises UsageError when a program is missing, or logs cannot be written."""
+        command.require_programs(inputs, slots)
+        _prepare(logs)
+        self._command = command
+        self._rules = rules
+        self._finished = finished
+        self._changed = changed
+        names = [logs / log_name(index, len(inputs), text) for index, text in enumerate(inputs)]
+        self._outcomes = [
+            Outcome(index, text, Path(f"{name}.out"), Path(f"{name}.err"))
+            for index, (text, name) in enumerate(zip(inputs, names, strict=True))
+        ]
+        self._waiting = deque(self._outcomes)
+        self._free = deque(slots)
+        self._running: dict[int, tuple[Child, Outcome, Slot]] = {}
+        self._done = 0
+        self._stopping = False
+
+    def run(self) -> Report:
+        """Returns when every input is done, or those that ran have ended after Ctrl-C."""
+        began = time.monotonic()
+        with Interrupts() as interrupts:
+            try:
+                self._loop(interrupts)
+            finally:
+                self._end_all(interrupts)
+        return Report(self._outcomes, time.monotonic() - began, interrupts.first)
+
+    def _loop(self, interrupts: Interrupts) -> None:
+        answered = 0
+        while self._running or self._waiting:
+            while self._waiting and self._free:
+                self._start(self._waiting.popleft(), self._free.popleft())
+            if self._running:
+                interrupts.wait(min(child.look_again_in() for child, _, _ in self._running.values()))
+            if interrupts.count > answered:
+                self._give_up(at_once=interrupts.count > 1)
+                answered = interrupts.count
+            self._collect()
+
+    def _give_up(self, *, at_once: bool) -> None:
+        """Starts nothing more, and asks what runs to end; the second time it is not asked."""
+        self._waiting.clear()
+        self._stopping = True
+        for child, _, _ in self._running.values():
+            if at_once:
+                child.kill()
+            else:
+                child.stop()
+
+    def _end_all(self, interrupts: Interrupts) -> None:
+        """Leaves no process behind when something unforeseen ends the loop."""
+        for child, _, _ in self._running.values():
+            child.kill()
+        while self._running:
+            interrupts.wait(min(child.look_again_in() for child, _, _ in self._running.values()))
+            self._running = {pid: entry for pid, entry in self._running.items() if not entry[0].done()}
+
+    def _start(self, outcome: Outcome, slot: Slot) -> None:
+        outcome.attempts += 1
+        outcome.device = slot.device
+        words = self._command.for_input(outcome.text, outcome.index, slot)
+        mode = "wb" if outcome.attempts == 1 else "ab"
+        try:
+            with outcome.stdout.open(mode) as out, outcome.stderr.open(mode) as err:
+                if outcome.attempts > 1:
+                    err.write(f"headrace: attempt {outcome.attempts}\n".encode())
+                    err.flush()
+                child = Child(
+                    words,
+                    slot.environment(os.environ),
+                    out,
+                    err,
+                    timeout=self._rules.timeout,
+                    grace=self._rules.grace,
+                )
+        except OSError as error:
+            outcome.reason = str(error)
+            self._end_attempt(outcome, Ending.not_started, slot)
+            return
+        self._running[child.pid] = (child, outcome, slot)
+        self._changed(self._done, len(self._running))
+
+    def _collect(self) -> None:
+        for pid, (child, outcome, slot) in list(self._running.items()):
+            if not child.done():
+                continue
+            del self._running[pid]
+            status = child.returncode
+            outcome.seconds = child.seconds
+            outcome.exit_code = status if status >= 0 else None
+            outcome.signal = _signal_name(-status) if status < 0 else None
+            self._end_attempt(outcome, self._ending(child), slot)
+
+    def _ending(self, child: Child) -> Ending:
+        if child.timed_out:
+            return Ending.timed_out
+        if child.returncode == 0:
+            return Ending.ok
+        return Ending.interrupted if self._stopping else Ending.failed
+
+    def _end_attempt(self, outcome: Outcome, ending: Ending, slot: Slot) -> None:
+        """Frees the slot; the input is final, or tried again after those that wait."""
+        self._free.append(slot)
+        outcome.ending = ending
+        wrong = ending not in (Ending.ok, Ending.interrupted)
+        outcome.last_lines = []
+        if ending is not Ending.ok:
+            with contextlib.suppress(OSError):  # there is no log, if that was what failed
+                outcome.last_lines = last_lines(outcome.stderr, self._rules.lines)
+        if wrong and outcome.attempts <= self._rules.retries and not self._stopping:
+            self._waiting.append(outcome)
+            self._changed(self._done, len(self._running))
+            return
+        self._done += 1
+        if wrong and self._rules.stop_on_failure:
+            self._waiting.clear()
+        self._finished(outcome)
+        self._changed(self._done, len(self._running))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

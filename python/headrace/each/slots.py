@@ -1,0 +1,69 @@
+"""On what processes run: a slot is room for one process, on one GPU or on the CPU."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headrace._core import Device
+from headrace.errors import Errc, UsageError
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Room for one process at a time, and the GPU that the process sees."""
+
+    device: str  # as this process calls it: cuda:1, or cpu
+    visible: str  # what CUDA_VISIBLE_DEVICES is in the process
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """The environment of a process in this slot."""
+        return {**base, VISIBLE: self.visible}
+
+
+def gpu_count() -> int:
+    """CUDA devices that this process sees."""
+    return sum(1 for device in Device.list() if device.kind.name == "cuda")
+
+
+def visible_names(count: int, environment: Mapping[str, str]) -> list[str]:
+    """What CUDA_VISIBLE_DEVICES must be, for each of the `count` devices seen here, so that a process sees that one.
+
+    Where the variable is set already, device i is its entry i, whether that is a number or a UUID; CUDA takes entries
+    in order up to the first that names no device (CUDA C++ Programming Guide, "CUDA Environment Variables").
+
+    Raises:
+        UsageError: when the variable has fewer entries than there are devices.
+    """
+    if VISIBLE not in environment:
+        return [str(number) for number in range(count)]
+    entries = [entry.strip() for entry in environment[VISIBLE].split(",")]
+    if len(entries) < count:
+        raise UsageError(f"{VISIBLE}={environment[VISIBLE]} names fewer devices than the {count} that are here")
+    return entries[:count]
+
+
+def gpu_slots(
+    names: Sequence[str] | None, per_device: int, count: int, environment: Mapping[str, str] = os.environ
+) -> list[Slot]:
+    """`per_device` slots on each GPU of `names`, or on all `count` of them; neighbours in the list on different GPUs.
+
+    Raises:
+        UsageError: for a name that is no GPU that is here, or one that is there twice.
+    """
+    visible = visible_names(count, environment)
+    known = [f"cuda:{number}" for number in range(count)]
+    chosen = known if names is None else list(names)
+    for name in chosen:
+        if name not in known:
+            here = ", ".join(known) or "no GPU"
+            raise UsageError(f"there is no device '{name}' to run on; here: {here}", Errc.not_found)
+    if len(set(chosen)) < len(chosen):
+        raise UsageError("a device is named twice: --slots-per-device runs several processes on one")
+    return [Slot(name, visible[known.index(name)]) for _ in range(per_device) for name in chosen]
+
+
+def cpu_slots(count: int | None = None) -> list[Slot]:
+    """`count` slots that see no GPU; by default one a processor that this process may use."""
+    return [Slot("cpu", "")] * (count or len(os.sched_getaffinity(0)))

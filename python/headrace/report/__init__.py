@@ -1,0 +1,59 @@
+"""One page of a ladder: tables and plots, drawn from its results files. It needs no network and no other file."""
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from headrace.errors import DataError, SystemError, UsageError  # noqa: A004
+from headrace.profiles import Json
+from headrace.results import write_whole
+
+_NEEDED = ("topic", "machine", "commit", "date", "command", "rows")
+
+
+def check(path: Path) -> None:
+    """Whether a report can be written there, before the work for it is done.
+
+    Raises:
+        UsageError: when matplotlib is not installed, or the folder does not exist.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UsageError("a report needs matplotlib: pip install 'headrace[report]'")
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent} to write {path.name} to")
+
+
+def read(path: Path) -> Json:
+    """A results file.
+
+    Raises:
+        DataError: naming the file, when it is none.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SystemError(f"{path}: {error.strerror}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise DataError(f"{path}: not a results file")
+    lacks = [key for key in _NEEDED if key not in content]
+    if lacks:
+        raise DataError(f"{path}: not a results file: it lacks '{lacks[0]}'")
+    return content
+
+
+def write(contents: Sequence[Json], path: Path) -> None:
+    """Writes the page of these results, a chapter each, whole or not at all.
+
+    Raises:
+        DataError: when a results file lacks what a report shows.
+    """
+    from headrace.report.page import page  # noqa: PLC0415 - matplotlib is optional and slow to import
+
+    try:
+        text = page(contents)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise DataError(f"a report cannot be made of these results: {type(error).__name__}: {error}") from error
+    write_whole(path, text)

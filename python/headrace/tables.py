@@ -1,0 +1,128 @@
+"""The ladder's two tables as text cells: what the terminal and the report both show."""
+
+from dataclasses import dataclass
+
+from headrace.profiles import STAGES, Json
+
+NONE = "-"
+_THOUSAND = 1000
+_PAST_DOCUMENT = 11  # the last rung of the seed document
+PAST_DOCUMENT_TITLE = "past the document"
+
+
+def rate(per_second: float) -> str:
+    """Such as "123,456": whole numbers, because more is noise."""
+    return f"{per_second:,.0f}"
+
+
+def short_rate(per_second: float) -> str:
+    """Such as "123 K" or "1.69 M"."""
+    for unit, scale in (("G", 1e9), ("M", 1e6), ("K", 1e3)):
+        if per_second >= scale * 0.9995:
+            return f"{per_second / scale:.3g} {unit}"
+    return f"{per_second:.3g}"
+
+
+def latency(seconds: float) -> str:
+    """Such as "85.2 us", "1.25 ms" or "2.1 s"."""
+    for unit, scale in (("us", 1e6), ("ms", 1e3)):
+        if seconds * scale < _THOUSAND:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def figure(value: float) -> str:
+    """A figure of any unit: whole from a thousand on, else with three digits."""
+    return f"{value:,.0f}" if abs(value) >= _THOUSAND else f"{value:.3g}"
+
+
+def micro(value_us: float) -> str:
+    """A time that is kept in microseconds, as latency() writes it."""
+    return latency(value_us / 1e6)
+
+
+def past_document(entry: Json) -> bool:
+    """Whether a rung is one that the seed document does not have."""
+    return int(entry["rung"].split()[0]) > _PAST_DOCUMENT
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its key, its heading in one line or two, and whether a narrow table has it."""
+
+    key: str
+    heading: str
+    narrow: bool = True
+
+
+_COLUMNS = (
+    Column("mean", "average"),
+    Column("p50", "p50", narrow=False),
+    Column("p99", "p99"),
+    Column("throughput", "queries/s"),
+    Column("threads", "threads"),
+    Column("streams", "streams\n/thread"),
+    Column("batch", "batch"),
+    Column("generators", "gene-\nrators"),
+    Column("parallelism", "paral-\nlelism"),
+    Column("roof", "roof"),
+    Column("roof_is", "which", narrow=False),
+    Column("share", "share\nof roof"),
+)
+
+
+def cells(entry: Json) -> dict[str, str]:
+    """A rung's figures by column; without a load, none."""
+    load = entry.get("load")
+    if load is None:
+        return {column.key: NONE for column in _COLUMNS}
+    plan = entry["plan"]
+    on_host = plan["schedule"] != "dispatched"  # where clients are all the threads there are
+    at_once = plan["threads"] * plan["streams_per_thread"] * plan["batch_max"]
+    if plan["streams"] == "shared":
+        at_once = plan["batch_max"]
+    roof = entry.get("roof")
+    return {
+        "mean": micro(load["latency_us"]["mean"]),
+        "p50": micro(load["latency_us"]["p50"]),
+        "p99": micro(load["latency_us"]["p99"]),
+        "throughput": rate(load["measured_per_second"]),
+        "threads": str(plan["threads"]) if on_host else NONE,
+        "streams": str(plan["streams_per_thread"]) if on_host else NONE,
+        "batch": str(plan["batch_max"]),
+        "generators": str(entry["generators"]),
+        "parallelism": str(at_once) if on_host else NONE,
+        "roof": short_rate(roof) if roof else NONE,
+        "roof_is": entry["roof_is"] if roof else NONE,
+        "share": f"{load['measured_per_second'] / roof:.1%}" if roof else NONE,
+    }
+
+
+def columns(entries: list[Json], *, narrow: bool) -> list[Column]:
+    """The columns that a table of these rungs needs: batches and generators only where there is more than one."""
+    found = [entry for entry in entries if entry.get("load")]
+    needless = set()
+    if all(entry["plan"]["batch_max"] == 1 for entry in found):
+        needless.add("batch")
+    if all(entry["generators"] == 1 for entry in found):
+        needless.add("generators")
+    if not any(entry.get("roof") for entry in found):
+        needless |= {"roof", "roof_is", "share"}
+    return [column for column in _COLUMNS if column.key not in needless and (column.narrow or not narrow)]
+
+
+def has_stages(entry: Json) -> bool:
+    """Whether stage times were taken of some of the rung's queries."""
+    return bool(entry.get("load")) and any(entry["stages_us"][stage] for stage in STAGES)
+
+
+def stage_cells(entry: Json) -> list[str]:
+    """The mean microseconds of each stage."""
+    if not has_stages(entry):
+        return [NONE] * len(STAGES)
+    return [f"{entry['stages_us'][stage]:.1f}" for stage in STAGES]
+
+
+def notes(entries: list[Json]) -> list[str]:
+    """Why rungs have no figures, and what is to be said of those that have."""
+    return [f"rung {entry['rung'].split()[0]}: {entry['note']}" for entry in entries if entry["note"]]

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "headrace/base/result.hpp"
+
+namespace headrace::detail {
+
+class CpuMemory;
+
+/// Pages of one place as parts of one memory file, so that a process does not run out of descriptors: its limit is
+/// often 1,024, which with a file a page would be 2 GiB. The file is there while pages are.
+class PageArena {
+ public:
+  /// @param memory     charged for each page; null for pages of the host
+  /// @param numa_node  on which pages are to lie; wherever the system likes where empty
+  explicit PageArena(CpuMemory* memory, std::optional<int> numa_node = {}) noexcept
+      : memory_(memory), numa_node_(numa_node) {}
+  PageArena(const PageArena&) = delete;
+  PageArena& operator=(const PageArena&) = delete;
+  ~PageArena();
+
+  /// The number of a page. Its bytes are 0.
+  [[nodiscard]] Result<std::uint64_t> take() noexcept;
+  /// Its memory goes back to the system.
+  void give(std::uint64_t page) noexcept;
+  /// Maps a page over whatever is at `at`, without rights.
+  [[nodiscard]] Status map(std::byte* at, std::uint64_t page) const noexcept;
+
+  /// A page that is a file of its own, for another process.
+  [[nodiscard]] Result<int> take_file() noexcept;
+  void give_file(int file) noexcept;
+
+ private:
+  [[nodiscard]] Status take_number(std::uint64_t& page) noexcept;
+  [[nodiscard]] Status open() noexcept;
+  void close_if_empty() noexcept;
+  [[nodiscard]] Status bind(std::uint64_t page) const noexcept;
+
+  CpuMemory* const memory_;
+  const std::optional<int> numa_node_;
+  mutable std::mutex mutex_;
+  int file_ = -1;
+  std::uint64_t page_count_ = 0;     ///< Of the file.
+  std::vector<std::uint64_t> free_;  ///< Numbers given back, room for all of them.
+};
+
+/// Maps a page of a memory file over whatever is at `at`, without rights.
+[[nodiscard]] Status map_file_page(std::byte* at, int file, std::uint64_t page) noexcept;
+
+/// A memory file without a name, closed when this process becomes another program.
+[[nodiscard]] Result<int> make_memory_file(bool sealable) noexcept;
+
+}  // namespace headrace::detail

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "device/page_memory.hpp"
+
+namespace headrace::detail {
+
+/// Pages of CPU devices and of the host: parts of memory files, mapped into the one address space that all of them
+/// share, where mprotect() sets the one right that a page has. Serves all CPU devices.
+class CpuPageMemory final : public PageMemory {
+ public:
+  [[nodiscard]] std::string absence(Place place) override;
+  [[nodiscard]] bool reaches(Accessor who, Place place) override;
+  [[nodiscard]] bool shares_rights() const noexcept override { return true; }
+
+  [[nodiscard]] Result<std::byte*> reserve(std::size_t bytes) noexcept override;
+  void release(std::byte* at, std::size_t bytes) noexcept override;
+
+  [[nodiscard]] Result<Page> create(Place place, PageOptions options) noexcept override;
+  void destroy(Page page) noexcept override;
+
+  [[nodiscard]] Status map(std::byte* at, Page page) noexcept override;
+  [[nodiscard]] Status unmap(std::byte* at, std::size_t page_count) noexcept override;
+  [[nodiscard]] Status set_access(std::byte* at, std::size_t page_count, Accessor who, Right right) noexcept override;
+
+  [[nodiscard]] Result<int> export_page(Page page) noexcept override;
+  [[nodiscard]] Result<Page> import_page(int descriptor, Device device) noexcept override;
+};
+
+[[nodiscard]] CpuPageMemory& cpu_page_memory() noexcept;
+
+}  // namespace headrace::detail

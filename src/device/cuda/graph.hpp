@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <vector>
+
+#include "device/backend.hpp"
+#include "device/cuda/gather.hpp"
+
+namespace headrace::detail::cuda {
+
+class CudaDevice;
+
+/// A list of copies in mapped memory that a gather kernel reads when it runs.
+class GraphList {
+ public:
+  GraphList() noexcept = default;
+  GraphList(const GraphList&) = delete;
+  GraphList& operator=(const GraphList&) = delete;
+  ~GraphList();
+
+  /// Makes room for `node.capacity` copies as long as the longest of `node`.
+  [[nodiscard]] Status allocate(const GraphCopies& node) noexcept;
+  /// Writes the list. The device is current and no launch reads it. Errc::invalid_argument when there is no room,
+  /// Errc::not_supported for memory out of the device's reach.
+  [[nodiscard]] Status write(int ordinal, std::span<const Copy> copies) noexcept;
+  /// The launch that does what is written. Its arguments lead into this object.
+  [[nodiscard]] cudaKernelNodeParams launch(std::uint32_t multiprocessor_count) noexcept;
+
+ private:
+  Piece* pieces_ = nullptr;
+  std::size_t capacity_ = 0;
+  std::size_t copies_most_ = 0;
+  std::uint32_t count_ = 0;
+  std::uint32_t per_block_ = 1;
+  void* arguments_[3]{};
+};
+
+/// An executable CUDA graph and the nodes that it was made from, by which it is updated.
+class CudaGraph final : public GraphBackend {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<GraphBackend>> create(CudaDevice& device,
+                                                                    std::span<const GraphNode> nodes) noexcept;
+  /// Waits until no launch reads the lists.
+  ~CudaGraph() override;
+
+  [[nodiscard]] Status update(std::size_t node, const GraphNode& to) noexcept override;
+  [[nodiscard]] Status launch(StreamBackend& stream) noexcept override;
+
+ private:
+  enum class Sort : std::uint8_t { copy, list, launch, record };
+  struct Node {
+    Sort sort;
+    cudaGraphNode_t native = nullptr;
+    std::unique_ptr<GraphList> list;
+  };
+
+  explicit CudaGraph(CudaDevice& device) noexcept : device_(device) {}
+
+  /// Throws std::bad_alloc.
+  [[nodiscard]] Status build(std::span<const GraphNode> nodes);
+  [[nodiscard]] Status add_copies(const GraphCopies& copies);
+  [[nodiscard]] Status add_launch(const GraphLaunch& launch);
+  [[nodiscard]] Status add_record(const GraphRecord& record);
+  /// After the node before it. `add(native, dependencies, count)` calls CUDA.
+  template <class Add>
+  [[nodiscard]] Status add(Node node, Add add);
+  [[nodiscard]] Status make_ready() noexcept;
+  [[nodiscard]] Status update_list(const Node& node, const GraphCopies& copies) noexcept;
+
+  CudaDevice& device_;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
+  std::vector<Node> nodes_;
+  cudaEvent_t lists_read_ = nullptr;  ///< After the last launch; only where there are lists.
+};
+
+}  // namespace headrace::detail::cuda

@@ -1,0 +1,81 @@
+#include "headrace/device/managed.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "device/backend.hpp"
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/device/buffer.hpp"
+
+namespace headrace {
+
+namespace {
+
+/// The backend of a place's device, null for the host.
+detail::DeviceBackend* backend_of(Place place) noexcept {
+  const std::optional<Device> device = place.device();
+  return device ? &device->backend() : nullptr;
+}
+
+bool within(std::size_t offset, std::size_t bytes, std::size_t whole) noexcept {
+  return offset <= whole && bytes <= whole - offset;
+}
+
+}  // namespace
+
+ManagedMemory::ManagedMemory(Device device, std::size_t bytes) : bytes_(bytes), device_(&device.backend()) {
+  if (bytes == 0) throw UsageError("managed memory needs at least one byte");
+  const std::string doing = fmt::format("allocating {} of managed memory on {}", format_bytes(bytes), device.name());
+  const DeviceProperties& properties = device.properties();
+  if (!properties.managed_memory || !properties.concurrent_managed_access) {
+    throw DeviceError(Errc::not_supported,
+                      fmt::format("{}: host and device cannot use managed memory at the same time there", doing));
+  }
+  // Allocated as a Buffer of that kind is, so that one count keeps all managed memory within what is free.
+  const auto data = device_->allocate(MemoryKind::managed, bytes, nullptr);
+  if (!data) throw_error(fmt::format("{} ({} free)", doing, format_bytes(device.memory().free_bytes)), data.error());
+  if (const Status plain = device_->advise(detail::ManagedAdvice::none, *data, bytes, nullptr); !plain) {
+    device_->deallocate(MemoryKind::managed, *data, bytes, nullptr);
+    throw_error(doing, plain.error());
+  }
+  data_ = static_cast<std::byte*>(*data);
+}
+
+ManagedMemory::ManagedMemory(ManagedMemory&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), device_(other.device_) {}
+
+ManagedMemory& ManagedMemory::operator=(ManagedMemory&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(device_, other.device_);
+  return *this;
+}
+
+ManagedMemory::~ManagedMemory() {
+  if (data_ != nullptr) device_->deallocate(MemoryKind::managed, data_, bytes_, nullptr);
+}
+
+Status ManagedMemory::prefer(std::size_t offset, std::size_t bytes, Place place) noexcept {
+  detail::DeviceBackend* const to = backend_of(place);
+  if (!within(offset, bytes, bytes_) || (to != nullptr && to->kind() != device_->kind())) return Errc::invalid_argument;
+  if (bytes == 0) return {};
+  return device_->advise(detail::ManagedAdvice::stay, data_ + offset, bytes, to);
+}
+
+Status ManagedMemory::keep_mapped(std::size_t offset, std::size_t bytes) noexcept {
+  if (!within(offset, bytes, bytes_)) return Errc::invalid_argument;
+  if (bytes == 0) return {};
+  return device_->advise(detail::ManagedAdvice::mapped, data_ + offset, bytes, nullptr);
+}
+
+Status ManagedMemory::prefetch(StreamRef stream, std::size_t offset, std::size_t bytes, Place place) noexcept {
+  detail::DeviceBackend* const to = backend_of(place);
+  if (!within(offset, bytes, bytes_) || (to != nullptr && to->kind() != device_->kind())) return Errc::invalid_argument;
+  if (stream.device().kind() != device_->kind()) return Errc::invalid_argument;
+  if (bytes == 0) return {};
+  return stream.backend().prefetch(data_ + offset, bytes, to);
+}
+
+}  // namespace headrace

@@ -1,0 +1,145 @@
+#include "headrace/device/memory_rates.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace {
+
+namespace {
+
+constexpr double kGiBPerSecond = 1024.0 * 1024.0 * 1024.0;
+constexpr double kWarpBytes = 128;
+
+/// One NVIDIA H100 80GB HBM3 on PCIe 5 x16, measured where nothing else is said. No figure was taken of kernels that
+/// write to host memory (taken as reading), of what comes out of the cache (taken as twice the memory), or of memory
+/// copied on that host.
+MemoryRates h100() {
+  MemoryRates rates;
+  rates.name = "H100";
+  rates.device = {.read = 2.91e12, .write = 2.91e12, .read_modify_write = 2.91e12 / 2};  // bytes read and written
+  // Document 004's published microbenchmark, prefetched once: 1,226 GiB/s random.
+  const double random = 1226 * kGiBPerSecond;
+  rates.device_random = {.read = random, .write = random, .read_modify_write = random / 2};
+  rates.link = {.read = 49.9e9, .write = 49.9e9, .read_modify_write = 39.7e9};  // the last: each way, both at once
+  // The same microbenchmark, zero-copy: 24.9 GiB/s random.
+  const double link_random = 24.9 * kGiBPerSecond;
+  rates.link_random = {.read = link_random, .write = link_random, .read_modify_write = link_random};
+  rates.faults = {
+      .grid_stride = 7.2 * kGiBPerSecond, .block_stride = 9.5 * kGiBPerSecond, .random = 5.5 * kGiBPerSecond};
+  rates.prefetch = 55.2e9;
+  rates.host_copy = 10e9;
+  rates.device_page = 47e-3 / 1024;  // a range of 2 GiB mapped in 47 ms, on an H200
+  rates.host_page = 812e-3 / 1024;   // the same of host pages
+  rates.page_move = rates.device_page + static_cast<double>(2 * kMiB) / rates.prefetch;
+  rates.device_latency = 0.33e-6;                      // pointer chase of 660 cycles, on an H200
+  rates.link_latency = 1.20e-6;                        // nvbandwidth 0.8
+  rates.in_flight_bytes = 132 * 64 * kWarpBytes;       // 132 multiprocessors of 64 warps: NVIDIA, H100 white paper
+  rates.cache_bytes = static_cast<double>(50 * kMiB);  // the same
+  rates.cache = 2 * rates.device.read;
+  rates.memory_bytes = 80'000'000'000;
+  rates.managed = true;
+  rates.managed_bytes = rates.memory_bytes;
+  return rates;
+}
+
+/// One NVIDIA H200: what was measured there, the rest as on an H100.
+MemoryRates h200() {
+  MemoryRates rates = h100();
+  rates.name = "H200";
+  // A range of 2 GiB read by one kernel: grid stride 4,346, random 840, all on the host 51 and 7.8 GB/s.
+  rates.device = {.read = 4.35e12, .write = 4.35e12, .read_modify_write = 4.35e12 / 2};
+  rates.device_random = {.read = 840e9, .write = 840e9, .read_modify_write = 840e9 / 2};
+  rates.link = {.read = 51e9, .write = 51e9, .read_modify_write = 39.7e9};
+  // Every third page on the host gives 72 GB/s, so 24 of its 683 MiB; all 2 GiB give 7.8. With a reach of 1 GiB the
+  // half beyond it comes at 4.65 GB/s.
+  rates.link_random = {.read = 24e9, .write = 24e9, .read_modify_write = 24e9};
+  rates.link_reach_bytes = static_cast<double>(kGiB);
+  rates.link_beyond_reach = 4.65 / 24;
+  rates.cache = 2 * rates.device.read;
+  rates.memory_bytes = 141'000'000'000;
+  rates.managed_bytes = rates.memory_bytes;
+  return rates;
+}
+
+/// A server's processor as a device: device and host memory are the same memory. Round figures, to be measured.
+MemoryRates cpu() {
+  MemoryRates rates;
+  rates.name = "CPU";
+  rates.device = {.read = 10e9, .write = 8e9, .read_modify_write = 7e9};
+  rates.device_random = {.read = 4e9, .write = 4e9, .read_modify_write = 3e9};
+  rates.link = rates.device;
+  rates.link_random = rates.device_random;
+  rates.faults = {.grid_stride = 4e9, .block_stride = 4e9, .random = 4e9};
+  rates.prefetch = 5e9;
+  rates.host_copy = 5e9;
+  rates.device_page = 200e-6;
+  rates.host_page = 200e-6;
+  rates.page_move = 600e-6;
+  rates.device_latency = 0.1e-6;
+  rates.link_latency = 0.1e-6;
+  rates.in_flight_bytes = 64 * kWarpBytes;
+  rates.cache_bytes = static_cast<double>(2 * kMiB);
+  rates.cache = 2 * rates.device.read;
+  rates.one_memory = true;
+  rates.managed = true;
+  return rates;
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+const MemoryRates* look_up(std::string_view name) {
+  const std::string wanted = lower(name);
+  for (const MemoryRates& row : known_memory_rates()) {
+    if (wanted.find(lower(row.name)) != std::string::npos) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+double OperationRates::of(AccessOperation operation) const noexcept {
+  switch (operation) {
+    case AccessOperation::read: return read;
+    case AccessOperation::write: return write;
+    case AccessOperation::read_modify_write: break;
+  }
+  return read_modify_write;
+}
+
+const std::vector<MemoryRates>& known_memory_rates() {
+  static const std::vector<MemoryRates> rows{h100(), h200(), cpu()};
+  return rows;
+}
+
+const MemoryRates& find_memory_rates(std::string_view name) {
+  if (const MemoryRates* row = look_up(name)) return *row;
+  std::vector<std::string> names;
+  for (const MemoryRates& row : known_memory_rates()) names.push_back(row.name);
+  throw UsageError(
+      fmt::format("no memory rates are known of '{}'; there are those of {}", name, fmt::join(names, ", ")),
+      Errc::not_found);
+}
+
+MemoryRates memory_rates_of(Device device) {
+  const bool on_cpu = device.kind() == DeviceKind::cpu;
+  const MemoryRates* row = on_cpu ? nullptr : look_up(device.properties().name);
+  MemoryRates rates = row != nullptr ? *row : find_memory_rates(on_cpu ? "CPU" : "H100");
+  rates.name = device.properties().name;
+  rates.managed = on_cpu || device.properties().concurrent_managed_access;
+  rates.memory_bytes = device.memory().free_bytes;
+  rates.managed_bytes = rates.memory_bytes;
+  return rates;
+}
+
+}  // namespace headrace

@@ -1,0 +1,38 @@
+#include "headrace/device/page_heat.hpp"
+
+#include <limits>
+
+#include "headrace/base/error.hpp"
+
+namespace headrace {
+
+namespace {
+
+std::size_t counter_bytes(std::size_t page_count) {
+  if (page_count == 0) throw UsageError("page heat: there is no page to count");
+  if (page_count > std::numeric_limits<std::size_t>::max() / kPageBytes) {
+    throw UsageError("page heat: more pages than an address space has");
+  }
+  return page_count * sizeof(std::uint32_t);
+}
+
+}  // namespace
+
+PageHeat::PageHeat(StreamRef stream, const std::byte* base, std::size_t page_count)
+    : base_(base), page_count_(page_count), counts_(stream, MemoryKind::stream_ordered, counter_bytes(page_count)) {
+  clear(stream).or_throw("setting the counts of pages to 0");
+}
+
+PageCounter PageHeat::counter() const noexcept { return {.base = base_, .counts = counts_.as<std::uint32_t>()}; }
+
+std::vector<std::uint64_t> PageHeat::read(StreamRef stream) const {
+  const Buffer host(stream.device(), MemoryKind::pinned, counts_.bytes());
+  stream.copy(host.data(), counts_.data(), counts_.bytes()).or_throw("reading the counts of pages");
+  stream.wait().or_throw("reading the counts of pages");
+  const auto* counts = host.as<std::uint32_t>();
+  return {counts, counts + page_count_};
+}
+
+Status PageHeat::clear(StreamRef stream) noexcept { return stream.fill(counts_.data(), 0, counts_.bytes()); }
+
+}  // namespace headrace

@@ -1,0 +1,55 @@
+#include "headrace/device/peer.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "device/backend.hpp"
+#include "headrace/device/health.hpp"
+
+namespace headrace {
+
+std::string_view to_string(PeerWay way) noexcept {
+  constexpr std::array<std::string_view, 10> kNames{
+      "same device",      "same memory",      "NVLink",     "one board", "PCIe switch",
+      "PCIe host bridge", "within NUMA node", "other node", "unknown",   "none"};
+  return kNames[static_cast<std::size_t>(way)];
+}
+
+PeerConnection peer_connection(Device from, Device to) {
+  if (from.kind() != to.kind()) return {.way = PeerWay::none};
+  return from.backend().connection(to.backend());
+}
+
+PeerAccess::PeerAccess(Device from, Device to) : from_(&from.backend()), to_(&to.backend()) {
+  if (from.kind() != to.kind()) {
+    throw DeviceError(Errc::not_supported, fmt::format("{} cannot be let into the memory of {}: they are of two kinds",
+                                                       from.name(), to.name()));
+  }
+  from_->enable_peer(*to_).or_throw(fmt::format("letting {} into the memory of {}", from.name(), to.name()));
+}
+
+PeerAccess::PeerAccess(PeerAccess&& other) noexcept
+    : from_(std::exchange(other.from_, nullptr)), to_(std::exchange(other.to_, nullptr)) {}
+
+PeerAccess& PeerAccess::operator=(PeerAccess&& other) noexcept {
+  if (this != &other) {
+    reset();
+    from_ = std::exchange(other.from_, nullptr);
+    to_ = std::exchange(other.to_, nullptr);
+  }
+  return *this;
+}
+
+PeerAccess::~PeerAccess() { reset(); }
+
+void PeerAccess::reset() noexcept {
+  if (from_ != nullptr) from_->disable_peer(*to_);
+  from_ = nullptr;
+}
+
+DeviceHealth read_health(Device device) { return device.backend().health(); }
+LinkCounters read_link_counters(Device device) { return device.backend().link_counters(); }
+
+}  // namespace headrace

@@ -1,0 +1,90 @@
+#include "headrace/device/rebalance.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "headrace/base/error.hpp"
+
+namespace headrace {
+
+namespace {
+
+/// Pages of one place, the hottest first; among equals the earlier.
+std::vector<std::size_t> hottest_first(const std::vector<Place>& places, Place place,
+                                       const std::vector<std::uint64_t>& heat) {
+  std::vector<std::size_t> pages;
+  for (std::size_t page = 0; page < places.size(); ++page) {
+    if (places[page] == place) pages.push_back(page);
+  }
+  std::stable_sort(pages.begin(), pages.end(), [&](std::size_t a, std::size_t b) { return heat[a] > heat[b]; });
+  return pages;
+}
+
+bool hotter_than_chance(std::uint64_t hot, std::uint64_t cold) {
+  const double difference = static_cast<double>(hot) - static_cast<double>(cold);
+  return difference > 2 * std::sqrt(static_cast<double>(hot) + static_cast<double>(cold));
+}
+
+/// Keeps memory from going while work that uses it may still run, whatever ends a function.
+class WaitsAtEnd {
+ public:
+  explicit WaitsAtEnd(StreamRef stream) noexcept : stream_(stream) {}
+  WaitsAtEnd(const WaitsAtEnd&) = delete;
+  WaitsAtEnd& operator=(const WaitsAtEnd&) = delete;
+  ~WaitsAtEnd() { static_cast<void>(stream_.wait()); }
+
+ private:
+  StreamRef stream_;
+};
+
+}  // namespace
+
+std::vector<Place> rebalanced(const std::vector<Place>& places, Device device, std::size_t budget_bytes,
+                              const std::vector<std::uint64_t>& heat) {
+  if (heat.size() != places.size()) {
+    throw UsageError(fmt::format("a span of {} pages, and counts of {}", places.size(), heat.size()));
+  }
+  const Place near = Place::on(device);
+  std::vector<Place> result = places;
+  std::vector<std::size_t> up = hottest_first(places, Place::host(), heat);
+  std::vector<std::size_t> down = hottest_first(places, near, heat);
+  const std::size_t room = budget_bytes / kPageBytes;
+  while (down.size() > room) {
+    result[down.back()] = Place::host();
+    down.pop_back();
+  }
+  std::size_t next = 0;
+  for (std::size_t free = room - down.size(); free > 0 && next < up.size() && heat[up[next]] > 0; --free) {
+    result[up[next++]] = near;
+  }
+  for (; next < up.size() && !down.empty() && hotter_than_chance(heat[up[next]], heat[down.back()]); ++next) {
+    result[up[next]] = near;
+    result[down.back()] = Place::host();
+    down.pop_back();
+  }
+  return result;
+}
+
+std::size_t rebalance(Span& span, StreamRef stream, const PageHeat& heat, std::size_t budget_bytes) {
+  const std::vector<Place>& places = span.places();
+  const std::vector<Place> target = rebalanced(places, span.device(), budget_bytes, heat.read(stream));
+  std::size_t moves = 0;
+  for (std::size_t page = 0; page < target.size(); ++page) moves += target[page] == places[page] ? 0 : 1;
+  if (moves > 0) span.move(stream, Placement::map(target));
+  return moves;
+}
+
+Span sampled_span(StreamRef stream, const AccessProfile& profile, const Sample& sample, const SpanOptions& options) {
+  profile.check();
+  const Device device = stream.device();
+  Span span(device, profile.bytes, Placement::budget(device, profile.budget_bytes), options);
+  const PageHeat heat(stream, span.data(), span.page_count());
+  const WaitsAtEnd waits(stream);
+  sample(stream, span, heat.counter()).or_throw("sampling the accesses to a span");
+  rebalance(span, stream, heat, profile.budget_bytes);
+  return span;
+}
+
+}  // namespace headrace

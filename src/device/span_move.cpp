@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include "device/span_mover.hpp"
+#include "device/span_state.hpp"
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace {
+
+namespace {
+
+using detail::Accessor;
+using detail::PlacedPages;
+
+struct Move {
+  std::size_t page;
+  Place to;
+};
+
+/// Throws UsageError when somebody who has a right to a page could not reach it in its new place.
+void require_rights_kept(const PlacedPages& placed, const std::vector<Move>& moves) {
+  for (const Accessor who : placed.rights.accessors()) {
+    if (!who) continue;  // the host's right to a page that leaves its reach waits for the page to come back
+    for (const Move& move : moves) {
+      if (placed.rights.kept(who, move.page) == Right::none || placed.memory().reaches(who, move.to)) continue;
+      throw UsageError(fmt::format("{} has a right to page {} and could not reach it on {}", who->name(), move.page,
+                                   move.to.name()));
+    }
+  }
+}
+
+/// Throws UsageError unless the device of the stream can copy all of it.
+void require_copier(const PlacedPages& placed, StreamRef stream, const std::vector<Move>& moves) {
+  const Device copier = stream.device();
+  if (copier.kind() != placed.device.kind()) {
+    throw UsageError(
+        fmt::format("a stream of {} cannot move pages of a span of {}", copier.name(), placed.device.name()));
+  }
+  std::vector<Place> touched;
+  for (const Move& move : moves) {
+    touched.push_back(move.to);
+    touched.push_back(placed.places[move.page]);
+  }
+  detail::require_reach(placed.memory(), {copier}, detail::count_places(touched));
+}
+
+/// Throws DeviceError when more pages come to a place than leave it and fit, before any is moved.
+void require_room(const PlacedPages& placed, const detail::SparePages& spares, const std::vector<Move>& moves) {
+  std::vector<Place> coming;
+  std::vector<Place> leaving;
+  for (const Move& move : moves) {
+    coming.push_back(move.to);
+    leaving.push_back(placed.places[move.page]);
+  }
+  const auto left = detail::count_places(leaving);
+  for (const SpanUse& use : detail::count_places(coming)) {
+    std::size_t room = spares.count(use.place);
+    for (const SpanUse& other : left) room += other.place == use.place ? other.page_count : 0;
+    const std::size_t free = detail::free_bytes(use.place);
+    if (use.page_count <= room || (use.page_count - room) * kPageBytes <= free) continue;
+    throw DeviceError(Errc::out_of_memory, fmt::format("moving pages asks for {} more on {} ({} free)",
+                                                       format_bytes((use.page_count - room) * kPageBytes),
+                                                       use.place.name(), format_bytes(free)));
+  }
+}
+
+}  // namespace
+
+void Span::State::move(StreamRef stream, PageRange pages, const std::vector<Place>& to) {
+  std::vector<Move> moves;
+  for (std::size_t i = 0; i < pages.count; ++i) {
+    if (placed.places[pages.first + i] != to[i]) moves.push_back({pages.first + i, to[i]});
+  }
+  if (moves.empty()) return;
+  if (imported) throw UsageError("pages of another process's span are never moved");
+  detail::require_places(placed.device, detail::count_places(to), {});
+  require_copier(placed, stream, moves);
+  require_rights_kept(placed, moves);
+  require_room(placed, spares, moves);
+  detail::PageMover mover(placed, spares, stream);
+  for (const Move& move : moves) mover.add(move.page, move.to);
+  try {
+    mover.run();
+  } catch (...) {
+    pages_moved += mover.moved();
+    throw;
+  }
+  pages_moved += mover.moved();
+}
+
+}  // namespace headrace

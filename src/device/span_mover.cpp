@@ -1,0 +1,186 @@
+#include "device/span_mover.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::detail {
+
+PageMover::PageMover(PlacedPages& placed, SparePages& spares, StreamRef stream)
+    : placed_(placed),
+      spares_(spares),
+      stream_(stream),
+      scratch_(placed.memory(), 2 * kBatchPages),
+      events_{Event(stream.device()), Event(stream.device())} {
+  under_way_.reserve(events_.size());
+}
+
+PageMover::~PageMover() {
+  if (!under_way_.empty()) static_cast<void>(stream_.wait());  // copies to pages that are about to go
+}
+
+void PageMover::add(std::size_t page, Place to) {
+  auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& one) { return one.to == to; });
+  if (group == groups_.end()) group = groups_.insert(group, Group{to, {}, 0});
+  group->pages.push_back(page);
+}
+
+void PageMover::fail(std::string doing, Error error) {
+  if (!failure_) failure_ = Failure{std::move(doing), error};
+}
+
+void PageMover::run() {
+  while (true) {
+    while (!failure_ && under_way_.size() < events_.size() && start()) {
+    }
+    if (under_way_.empty()) break;
+    finish(under_way_.front());
+    under_way_.erase(under_way_.begin());
+  }
+  if (failure_) throw_error(failure_->doing, failure_->error);
+}
+
+PageMover::Group* PageMover::choose(const std::vector<Group*>& tried) noexcept {
+  Group* best = nullptr;
+  std::size_t most = 0;
+  for (Group& group : groups_) {
+    if (group.left() == 0 || std::find(tried.begin(), tried.end(), &group) != tried.end()) continue;
+    const std::size_t spare = std::min({spares_.count(group.to), group.left(), kBatchPages});
+    if (best != nullptr && (spare < most || (spare == most && !group.to.is_host()))) continue;
+    best = &group;
+    most = spare;
+  }
+  return best;
+}
+
+bool PageMover::start() {
+  std::vector<Group*> tried;
+  for (Group* group = choose(tried); group != nullptr; group = choose(tried)) {
+    Batch batch{group->to, {}, take_pages(group->to, std::min(group->left(), kBatchPages)), next_slot_};
+    if (failure_) return false;
+    if (batch.fresh.empty()) {
+      tried.push_back(group);
+      continue;
+    }
+    const auto first = group->pages.begin() + static_cast<std::ptrdiff_t>(group->next);
+    batch.pages.assign(first, first + static_cast<std::ptrdiff_t>(batch.fresh.size()));
+    if (const Status copied = copy(batch); !copied) {
+      fail(fmt::format("moving {} pages to {}", batch.pages.size(), batch.to.name()), copied.error());
+      restore(batch);
+      return false;
+    }
+    group->next += batch.pages.size();
+    next_slot_ = kBatchPages - next_slot_;
+    under_way_.push_back(std::move(batch));
+    return true;
+  }
+  // There is no room anywhere; pages that are under way will leave some.
+  if (!tried.empty() && under_way_.empty()) {
+    const Place to = tried.front()->to;
+    fail(fmt::format("making a page on {} ({} free) to move one of {} pages there", to.name(),
+                     format_bytes(free_bytes(to)), tried.front()->left()),
+         Error{Errc::out_of_memory, 0});
+  }
+  return false;
+}
+
+std::vector<OwnedPage> PageMover::take_pages(Place to, std::size_t count) {
+  std::vector<OwnedPage> pages;
+  pages.reserve(count);
+  while (pages.size() < count) {
+    if (auto spare = spares_.take(to)) {
+      pages.push_back(*std::move(spare));
+      continue;
+    }
+    const auto page = placed_.memory().create(to, placed_.options);
+    if (page) {
+      pages.emplace_back(placed_.memory(), *page);
+      continue;
+    }
+    if (page.error().code != Errc::out_of_memory) {
+      fail(fmt::format("making a page on {}", to.name()), page.error());
+    }
+    break;
+  }
+  return pages;
+}
+
+Status PageMover::make_readable(const Batch& batch) {
+  const Device reader = stream_.device();
+  for (const std::size_t page : batch.pages) {
+    if (placed_.rights.in_force(placed_.memory(), reader, page, placed_.places[page]) != Right::none) continue;
+    if (const Status set = placed_.memory().set_access(placed_.range.at(page), 1, reader, Right::read); !set)
+      return set;
+  }
+  return {};
+}
+
+Status PageMover::copy(Batch& batch) {
+  const std::size_t count = batch.fresh.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (const Status mapped = scratch_.map(batch.slot + i, batch.fresh[i].page()); !mapped) return mapped;
+  }
+  PageMemory& memory = placed_.memory();
+  Status status = memory.set_access(scratch_.at(batch.slot), count, stream_.device(), Right::read_write);
+  if (status) status = make_readable(batch);
+  if (!status) return status;
+  const auto same_place = [&](std::size_t a, std::size_t b) { return placed_.places[a] == placed_.places[b]; };
+  status = for_each_consecutive(batch.pages, same_place, [&](std::size_t from, std::size_t run) {
+    return stream_.copy(scratch_.at(batch.slot + from), placed_.range.at(batch.pages[from]), run * kPageBytes);
+  });
+  if (status) status = stream_.record(events_[batch.slot / kBatchPages]);
+  return status;
+}
+
+void PageMover::restore(const Batch& batch) noexcept {
+  static_cast<void>(stream_.wait());  // copies that were enqueued before the failure
+  static_cast<void>(scratch_.unmap({batch.slot, kBatchPages}));
+  const Device reader = stream_.device();
+  for (const std::size_t page : batch.pages) {
+    if (!placed_.range.mapped(page)) static_cast<void>(placed_.range.map(page, placed_.pages[page].page()));
+    if (!placed_.range.mapped(page)) continue;
+    if (placed_.rights.in_force(placed_.memory(), reader, page, placed_.places[page]) == Right::none) {
+      static_cast<void>(placed_.memory().set_access(placed_.range.at(page), 1, reader, Right::none));
+    }
+    static_cast<void>(placed_.rights.apply(placed_.range, placed_.places, {page, 1}, Mapped::before));
+  }
+}
+
+void PageMover::finish(Batch& batch) {
+  Status status = events_[batch.slot / kBatchPages].wait();
+  if (status) status = scratch_.unmap({batch.slot, kBatchPages});
+  if (status) {
+    spares_.reserve(batch.pages.size());
+    const auto joined = [](std::size_t, std::size_t) { return true; };
+    status = for_each_consecutive(batch.pages, joined,
+                                  [&](std::size_t from, std::size_t count) { return replace(batch, from, count); });
+  }
+  if (status) return;
+  fail(fmt::format("moving {} pages to {}", batch.pages.size(), batch.to.name()), status.error());
+  restore(batch);
+}
+
+Status PageMover::replace(Batch& batch, std::size_t from, std::size_t count) {
+  const std::size_t first = batch.pages[from];
+  if (const Status unmapped = placed_.range.unmap({first, count}); !unmapped) return unmapped;
+  Status status;
+  for (std::size_t i = 0; i < count; ++i) {
+    OwnedPage& fresh = batch.fresh[from + i];
+    OwnedPage& old = placed_.pages[first + i];
+    if (status) status = placed_.range.map(first + i, fresh.page());
+    if (!status) {  // this one and those behind it stay what they were
+      static_cast<void>(placed_.range.map(first + i, old.page()));
+      continue;
+    }
+    std::swap(fresh, old);
+    spares_.give(std::exchange(placed_.places[first + i], batch.to), std::move(fresh));
+    ++moved_;
+  }
+  const Status applied = placed_.rights.apply(placed_.range, placed_.places, {first, count}, Mapped::just_now);
+  return status ? applied : status;
+}
+
+}  // namespace headrace::detail

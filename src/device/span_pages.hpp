@@ -1,0 +1,92 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "device/page_memory.hpp"
+
+/// What a span owns: physical pages, and the range of addresses at which they are mapped.
+namespace headrace::detail {
+
+/// Owns a physical page, or none.
+class OwnedPage {
+ public:
+  OwnedPage() noexcept = default;
+  OwnedPage(PageMemory& memory, Page page) noexcept : memory_(&memory), page_(page) {}
+  OwnedPage(OwnedPage&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)), page_(other.page_) {}
+  OwnedPage& operator=(OwnedPage&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(page_, other.page_);
+    return *this;
+  }
+  ~OwnedPage() {
+    if (memory_ != nullptr) memory_->destroy(page_);
+  }
+
+  [[nodiscard]] Page page() const noexcept { return page_; }
+
+ private:
+  PageMemory* memory_ = nullptr;
+  Page page_;
+};
+
+/// Owns a range of addresses; knows where a page is mapped, and unmaps it in the end. It does not own the pages.
+class AddressRange {
+ public:
+  /// Throws DeviceError.
+  AddressRange(PageMemory& memory, std::size_t page_count);
+  AddressRange(const AddressRange&) = delete;
+  AddressRange& operator=(const AddressRange&) = delete;
+  ~AddressRange();
+
+  [[nodiscard]] std::byte* at(std::size_t page) const noexcept { return data_ + page * kPageBytes; }
+  [[nodiscard]] PageMemory& memory() const noexcept { return memory_; }
+
+  [[nodiscard]] bool mapped(std::size_t page) const noexcept { return mapped_[page]; }
+
+  /// Nothing is mapped there.
+  [[nodiscard]] Status map(std::size_t page, Page physical) noexcept;
+  /// Unmaps what is mapped there.
+  [[nodiscard]] Status unmap(PageRange pages) noexcept;
+
+ private:
+  [[nodiscard]] Status unmap_run(PageRange run) noexcept;
+
+  PageMemory& memory_;
+  std::vector<bool> mapped_;
+  std::byte* data_ = nullptr;
+};
+
+/// Calls `use(PageRange)` for each longest run of neighbours in `pages` for which `value(page)` is the same, until one
+/// is not ok. The Status of the last call.
+template <class Value, class Use>
+Status for_each_run(PageRange pages, Value value, Use use) {
+  const std::size_t end = pages.first + pages.count;
+  for (std::size_t first = pages.first; first < end;) {
+    std::size_t next = first + 1;
+    while (next < end && value(next) == value(first)) ++next;
+    if (const Status status = use(PageRange{first, next - first}); !status) return status;
+    first = next;
+  }
+  return {};
+}
+
+/// Calls `use(from, count)` for each longest run of consecutive numbers in `numbers`, which ascend: numbers[from] and
+/// those behind it. Further breaks where `joined(a, b)` is false for neighbours a and b.
+template <class Joined, class Use>
+Status for_each_consecutive(const std::vector<std::size_t>& numbers, Joined joined, Use use) {
+  for (std::size_t from = 0; from < numbers.size();) {
+    std::size_t next = from + 1;
+    while (next < numbers.size() && numbers[next] == numbers[next - 1] + 1 &&
+           joined(numbers[next - 1], numbers[next])) {
+      ++next;
+    }
+    if (const Status status = use(from, next - from); !status) return status;
+    from = next;
+  }
+  return {};
+}
+
+}  // namespace headrace::detail

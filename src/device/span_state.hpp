@@ -1,0 +1,78 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "device/page_memory.hpp"
+#include "device/span_pages.hpp"
+#include "device/span_rights.hpp"
+#include "device/span_spares.hpp"
+#include "device/span_work.hpp"
+
+namespace headrace::detail {
+
+/// The pages of a span at their addresses, and everyone's rights to them. Page i lies at places[i].
+struct PlacedPages {
+  /// Makes and maps the pages; throws as Span's constructor does.
+  PlacedPages(Device owner, std::size_t bytes, std::vector<Place> at, const SpanOptions& options);
+  /// Maps another process's.
+  explicit PlacedPages(const SharedPages& shared);
+
+  [[nodiscard]] PageMemory& memory() const noexcept { return range.memory(); }
+
+  Device device;
+  PageOptions options;
+  std::vector<Place> places;
+  std::vector<OwnedPage> pages;
+  AddressRange range;  ///< Goes before the pages.
+  SpanRights rights;
+
+ private:
+  void map_all();
+};
+
+/// "cuda:0"; "the host" where empty.
+[[nodiscard]] std::string name_of(Accessor who);
+
+/// The bytes free at a place.
+[[nodiscard]] std::size_t free_bytes(Place place);
+
+/// Pages wanted at places, counted; in the order in which the places first appear.
+[[nodiscard]] std::vector<SpanUse> count_places(const std::vector<Place>& places);
+
+/// Throws UsageError unless all of `places` and `others` are of the kind of `device`, and DeviceError when there can be
+/// no pages there.
+void require_places(Device device, const std::vector<SpanUse>& uses, const std::vector<Device>& others);
+/// Throws UsageError when one of `who` cannot reach one of the places.
+void require_reach(PageMemory& memory, const std::vector<Accessor>& who, const std::vector<SpanUse>& uses);
+
+}  // namespace headrace::detail
+
+namespace headrace {
+
+/// What a Span owns.
+class Span::State {
+ public:
+  State(Device owner, std::size_t asked, const Placement& placement, const SpanOptions& options);
+  explicit State(const SharedPages& shared);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { work.wait(); }
+
+  /// Throws UsageError when `pages` is no part of the span; all of it where empty.
+  [[nodiscard]] PageRange checked(std::optional<PageRange> pages) const;
+  /// Throws UsageError when there is no such page.
+  void check(std::size_t page) const;
+  void allow(detail::Accessor who, Right right, std::optional<PageRange> pages);
+  void move(StreamRef stream, PageRange pages, const std::vector<Place>& to);
+
+  std::size_t bytes;
+  bool shareable;
+  bool imported;
+  detail::PlacedPages placed;
+  detail::SparePages spares;
+  std::uint64_t pages_moved = 0;
+  detail::WorkInFlight work;
+};
+
+}  // namespace headrace

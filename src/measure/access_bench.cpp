@@ -1,0 +1,186 @@
+#include "measure/access_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "headrace/base/error.hpp"
+#include "headrace/device/device.hpp"
+
+namespace headrace::measure {
+
+namespace {
+
+constexpr std::uint32_t kBlocksMax = 1U << 16;
+constexpr std::uint64_t kHotPasses = 10;  // of the hot tenth, beside the sweep of everything
+constexpr std::string_view kDoing = "measuring an access pattern";
+
+Kernel kernel_of(const AccessWork& work) {
+  switch (work.pattern) {
+    case AccessPattern::random_warp: return random_warp_kernel(work.operation);
+    case AccessPattern::zipf_rows: return zipf_kernel(work.operation);
+    case AccessPattern::grid_stride:
+    case AccessPattern::block_stride:
+    case AccessPattern::hot_tenth: break;
+  }
+  return sweep_kernel(work.pattern, work.operation);
+}
+
+RandomRegions regions_of(const AccessWork& work, std::size_t page_count) noexcept {
+  return {.pages = Scatter::over(page_count * kPageBytes / work.page_bytes),
+          .page_regions = work.page_bytes / RandomRegions::kBytes,
+          .seed = static_cast<std::uint64_t>(DrawSeed::timed)};
+}
+
+ZipfRows rows_of(const AccessWork& work, std::size_t page_count, DrawSeed seed) noexcept {
+  const std::uint64_t rows = page_count * kPageBytes / ZipfRows::kBytes;
+  // Mixed, so that the draws of one seed are not those of another moved on.
+  return ZipfRows::over(rows, rows, work.rows == RowOrder::scattered, mixed(static_cast<std::uint64_t>(seed)));
+}
+
+}  // namespace
+
+AccessBench::AccessBench(Device device)
+    : stream_(device, {.run_in_waiter = true}),
+      start_(device, EventTiming::on),
+      stop_(device, EventTiming::on),
+      sums_(device, MemoryKind::device, kBlocksMax * sizeof(std::uint64_t)),
+      sums_on_host_(device, MemoryKind::pinned, kBlocksMax * sizeof(std::uint64_t)) {}
+
+template <class... Arguments>
+void AccessBench::run(const Kernel& kernel, LaunchShape shape, Arguments... arguments) {
+  launch(stream_, kernel, shape, arguments...).or_throw(kDoing);
+  last_blocks_ = shape.blocks;
+}
+
+AccessData AccessBench::of(std::byte* data, std::size_t page_count) const noexcept {
+  return {.data = data, .page_count = page_count, .sums = sums_.as<std::uint64_t>()};
+}
+
+LaunchShape AccessBench::shape(const Kernel& kernel, std::uint32_t threads,
+                               std::uint32_t blocks_per_multiprocessor) const {
+  if (device().kind() == DeviceKind::cpu) return {.blocks = 1, .threads = threads};
+  // Never more than are resident at once: a block that starts late would do its part when the others are done.
+  std::uint32_t blocks = device().resident_blocks_max(kernel, threads);
+  if (blocks_per_multiprocessor > 0) {
+    const auto multiprocessors = static_cast<std::uint32_t>(device().properties().multiprocessor_count);
+    blocks = std::min(blocks, blocks_per_multiprocessor * multiprocessors);
+  }
+  return {.blocks = std::clamp(blocks, 1U, kBlocksMax), .threads = threads};
+}
+
+std::uint32_t AccessBench::blocks(const AccessWork& work) const {
+  return shape(kernel_of(work), work.threads, work.blocks_per_multiprocessor).blocks;
+}
+
+void AccessBench::fill(std::byte* data, std::size_t page_count) {
+  const Kernel kernel = fill_access_kernel();
+  run(kernel, plain_shape(kernel), of(data, page_count));
+  stream_.wait().or_throw(kDoing);
+}
+
+void AccessBench::launch_work(const AccessWork& work, const AccessData& data) {
+  const Kernel kernel = kernel_of(work);
+  const LaunchShape launch_shape = shape(kernel, work.threads, work.blocks_per_multiprocessor);
+  switch (work.pattern) {
+    case AccessPattern::random_warp: return run(kernel, launch_shape, data, regions_of(work, data.page_count));
+    case AccessPattern::zipf_rows:
+      return run(kernel, launch_shape, data, rows_of(work, data.page_count, DrawSeed::timed));
+    case AccessPattern::grid_stride:
+    case AccessPattern::block_stride:
+    case AccessPattern::hot_tenth: break;
+  }
+  run(kernel, launch_shape, data);
+}
+
+Duration AccessBench::time(const AccessWork& work, std::byte* data, std::size_t page_count, std::uint32_t run_number) {
+  AccessData to = of(data, page_count);
+  if (work.operation != AccessOperation::read) to.sums = nullptr;
+  to.run = run_number;
+  to.synchronised = work.synchronised;
+  stream_.record(start_).or_throw(kDoing);
+  launch_work(work, to);
+  stream_.record(stop_).or_throw(kDoing);
+  stream_.wait().or_throw(kDoing);
+  if (work.operation == AccessOperation::read) sum_ = sum_of(last_blocks_);
+  return stop_.since(start_).or_throw(kDoing);
+}
+
+std::uint64_t AccessBench::sum_of(std::uint32_t blocks) {
+  stream_.copy(sums_on_host_.data(), sums_.data(), blocks * sizeof(std::uint64_t)).or_throw(kDoing);
+  stream_.wait().or_throw(kDoing);
+  const auto* const sums = sums_on_host_.as<std::uint64_t>();
+  return std::accumulate(sums, sums + blocks, std::uint64_t{0});
+}
+
+std::uint64_t AccessBench::expected_sum(const AccessWork& work, std::size_t page_count) {
+  const AccessData to = of(nullptr, page_count);
+  if (work.pattern == AccessPattern::zipf_rows) {
+    const Kernel kernel = expect_drawn_kernel();
+    run(kernel, plain_shape(kernel), to, rows_of(work, page_count, DrawSeed::timed));
+    return sum_of(last_blocks_);
+  }
+  const Kernel kernel = expect_pages_kernel();
+  const auto sum_of_pages = [&](std::uint64_t first, std::uint64_t count) {
+    run(kernel, plain_shape(kernel), to, first, count);
+    return sum_of(last_blocks_);
+  };
+  const std::uint64_t once = sum_of_pages(0, page_count);
+  if (work.pattern != AccessPattern::hot_tenth) return once;
+  const PageRange hot = tenth(page_count, kHotTenth);
+  return once + kHotPasses * sum_of_pages(hot.first, hot.count);
+}
+
+std::uint64_t AccessBench::wrong_units(const AccessWork& work, std::byte* data, std::size_t page_count,
+                                       std::uint32_t run_number) {
+  ExpectedWords expected{.operation = work.operation, .run = run_number};
+  Drawn drawn;
+  if (work.pattern == AccessPattern::zipf_rows) {
+    drawn = count(work, page_count, kPageBytes, DrawSeed::timed);
+    expected.rows = drawn.rows.as<std::uint8_t>();
+  }
+  const Kernel kernel = check_kernel();
+  run(kernel, plain_shape(kernel), of(data, page_count), expected);
+  return sum_of(last_blocks_);
+}
+
+AccessBench::Drawn AccessBench::count(const AccessWork& work, std::size_t page_count, std::size_t granule_bytes,
+                                      DrawSeed seed) {
+  const std::size_t granules = page_count * kPageBytes / granule_bytes;
+  const ZipfRows draws = rows_of(work, page_count, seed);
+  Drawn drawn;
+  drawn.rows = Buffer(device(), MemoryKind::device, draws.rows.count);
+  const Buffer counts(device(), MemoryKind::device, granules * sizeof(std::uint32_t));
+  stream_.fill(counts.data(), 0, counts.bytes()).or_throw(kDoing);
+  stream_.fill(drawn.rows.data(), 0, drawn.rows.bytes()).or_throw(kDoing);
+  const Kernel kernel = count_kernel();
+  run(kernel, plain_shape(kernel),
+      DrawCounts{.pages = counts.as<std::uint32_t>(),
+                 .page_rows = granule_bytes / ZipfRows::kBytes,
+                 .rows = drawn.rows.as<std::uint8_t>()},
+      draws);
+  drawn.pages.resize(granules);
+  stream_.copy(drawn.pages.data(), counts.data(), counts.bytes()).or_throw(kDoing);
+  stream_.wait().or_throw(kDoing);
+  return drawn;
+}
+
+Touches AccessBench::touches(const AccessWork& work, std::size_t page_count, std::size_t granule_bytes, DrawSeed seed) {
+  Touches made{.granule_bytes = granule_bytes,
+               .bytes = std::vector<std::uint64_t>(page_count * kPageBytes / granule_bytes, granule_bytes)};
+  if (work.pattern == AccessPattern::hot_tenth) {
+    const PageRange hot = tenth(page_count, kHotTenth);
+    const std::size_t page_granules = kPageBytes / granule_bytes;
+    const auto from = made.bytes.begin() + static_cast<std::ptrdiff_t>(hot.first * page_granules);
+    std::fill(from, from + static_cast<std::ptrdiff_t>(hot.count * page_granules), (kHotPasses + 1) * granule_bytes);
+  }
+  if (work.pattern == AccessPattern::zipf_rows) {
+    const Drawn drawn = count(work, page_count, granule_bytes, seed);
+    std::transform(drawn.pages.begin(), drawn.pages.end(), made.bytes.begin(),
+                   [](std::uint32_t draws) { return draws * ZipfRows::kBytes; });
+  }
+  return made;
+}
+
+}  // namespace headrace::measure

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/kernel.hpp"
+#include "headrace/device/stream.hpp"
+#include "headrace/measure/access_kernels.hpp"
+#include "headrace/measure/oversubscription.hpp"
+#include "measure/access_launch.hpp"
+
+namespace headrace::measure {
+
+/// What a kernel does and how it is launched.
+struct AccessWork {
+  AccessPattern pattern = AccessPattern::grid_stride;
+  AccessOperation operation = AccessOperation::read;
+  RowOrder rows = RowOrder::ordered;
+  std::size_t page_bytes = kPageBytes;
+  std::uint32_t threads = 256;
+  bool synchronised = false;
+  std::uint32_t blocks_per_multiprocessor = 0;
+};
+
+/// Which draws: those from which a placement learns are others than those that are timed.
+enum class DrawSeed : std::uint64_t { learnt = 1, timed = 2 };
+
+/// Bytes touched in each granule of data, a byte as often as it is touched.
+struct Touches {
+  std::size_t granule_bytes = kPageBytes;
+  std::vector<std::uint64_t> bytes;
+};
+
+/// Runs access kernels over data of whole pages, times them and checks what they did. Not safe to use from two threads.
+class AccessBench {
+ public:
+  explicit AccessBench(Device device);
+
+  [[nodiscard]] StreamRef stream() const noexcept { return stream_; }
+  [[nodiscard]] Device device() const noexcept { return stream_.device(); }
+
+  /// What the data is before an operation.
+  void fill(std::byte* data, std::size_t page_count);
+  /// One run of the kernel, on the device's clock. `run` tells it from others.
+  [[nodiscard]] Duration time(const AccessWork& work, std::byte* data, std::size_t page_count, std::uint32_t run);
+  /// What the last time() read, where its operation is a read: the sum of the words touched.
+  [[nodiscard]] std::uint64_t sum() const noexcept { return sum_; }
+  /// What that should be, from the indices and draws alone.
+  [[nodiscard]] std::uint64_t expected_sum(const AccessWork& work, std::size_t page_count);
+  /// Units that do not hold what `run` of the work leaves of filled data.
+  [[nodiscard]] std::uint64_t wrong_units(const AccessWork& work, std::byte* data, std::size_t page_count,
+                                          std::uint32_t run);
+  /// What the work touches, counted by the device where it is drawn.
+  [[nodiscard]] Touches touches(const AccessWork& work, std::size_t page_count, std::size_t granule_bytes,
+                                DrawSeed seed);
+  /// Blocks of that work's launch.
+  [[nodiscard]] std::uint32_t blocks(const AccessWork& work) const;
+
+ private:
+  struct Drawn {
+    std::vector<std::uint32_t> pages;  ///< Draws of each granule.
+    Buffer rows;                       ///< 1 for each row drawn.
+  };
+
+  template <class... Arguments>
+  void run(const Kernel& kernel, LaunchShape shape, Arguments... arguments);
+  [[nodiscard]] AccessData of(std::byte* data, std::size_t page_count) const noexcept;
+  [[nodiscard]] LaunchShape shape(const Kernel& kernel, std::uint32_t threads,
+                                  std::uint32_t blocks_per_multiprocessor) const;
+  [[nodiscard]] LaunchShape plain_shape(const Kernel& kernel) const { return shape(kernel, 256, 0); }
+  void launch_work(const AccessWork& work, const AccessData& data);
+  [[nodiscard]] std::uint64_t sum_of(std::uint32_t blocks);
+  [[nodiscard]] Drawn count(const AccessWork& work, std::size_t page_count, std::size_t granule_bytes, DrawSeed seed);
+
+  Stream stream_;
+  Event start_;
+  Event stop_;
+  Buffer sums_;
+  Buffer sums_on_host_;
+  std::uint32_t last_blocks_ = 0;  ///< Of the last launch.
+  std::uint64_t sum_ = 0;
+};
+
+}  // namespace headrace::measure

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/device/access.hpp"
+#include "headrace/device/kernel.hpp"
+#include "headrace/measure/access_kernels.hpp"
+
+/// The kernels of the access patterns, and those that fill data, count what is drawn and check what was left. Those
+/// that check share only the draws with those that are checked.
+namespace headrace::measure {
+
+/// The kernel of a sweep: grid_stride, block_stride or hot_tenth. Arguments: AccessData.
+[[nodiscard]] Kernel sweep_kernel(AccessPattern pattern, AccessOperation operation);
+/// Arguments: AccessData, RandomRegions.
+[[nodiscard]] Kernel random_warp_kernel(AccessOperation operation);
+/// Arguments: AccessData, ZipfRows.
+[[nodiscard]] Kernel zipf_kernel(AccessOperation operation);
+
+/// Puts filled() into every unit. Arguments: AccessData.
+[[nodiscard]] Kernel fill_access_kernel();
+
+/// The sum of the words of filled() in a range of pages, from the indices alone. Arguments: AccessData (sums), page
+/// range (first page, count).
+[[nodiscard]] Kernel expect_pages_kernel();
+/// The same of all rows drawn, as often as they are. Arguments: AccessData (sums), ZipfRows.
+[[nodiscard]] Kernel expect_drawn_kernel();
+
+/// What the draws touch.
+struct DrawCounts {
+  std::uint32_t* pages = nullptr;  ///< Draws of each page of `page_bytes`.
+  std::uint64_t page_rows = 1;     ///< Rows of such a page.
+  std::uint8_t* rows = nullptr;    ///< 1 for each row that is drawn at all.
+};
+/// Adds to them. Arguments: DrawCounts, ZipfRows.
+[[nodiscard]] Kernel count_kernel();
+
+/// What each word should hold.
+struct ExpectedWords {
+  AccessOperation operation = AccessOperation::read;
+  std::uint32_t run = 0;
+  const std::uint8_t* rows = nullptr;  ///< Rows that were touched; null for all.
+};
+/// Counts the units that hold anything else, in AccessData::sums. Arguments: AccessData, ExpectedWords.
+[[nodiscard]] Kernel check_kernel();
+
+}  // namespace headrace::measure

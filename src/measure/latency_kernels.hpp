@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "headrace/device/kernel.hpp"
+#include "headrace/measure/link_latency.hpp"
+#include "measure/link_intrinsics.hpp"
+
+/// The kernels of link_latency.hpp, and the types of their arguments in order.
+namespace headrace::measure {
+
+/// What a latency kernel's only thread reports.
+struct LatencyReport {
+  const ChaseNode* end;  ///< Where the chain has led.
+  std::uint64_t sum;     ///< Of the work.
+  std::uint64_t nanoseconds;
+  std::uint64_t cycles;
+};
+
+/// (const ChaseNode* start, uint32_t warm, uint32_t steps, LatencyReport* report): goes `warm` steps, then `steps` that
+/// are timed.
+[[nodiscard]] Kernel chase_kernel(bool first_cache);
+
+/// (const uint64_t* words, uint64_t count, uint64_t* sum): every thread reads its share, so that the last of it is in
+/// the caches. `sum` keeps the loads from being left out.
+[[nodiscard]] Kernel sweep_kernel();
+
+/// (uint32_t* words, uint32_t count, uint32_t rounds): every thread adds 1 to a word, `rounds` times, each time to the
+/// next of `count` words.
+[[nodiscard]] Kernel add_all_kernel();
+
+/// What lies between a far load and its use.
+struct HidingTask {
+  const ChaseNode* far;       ///< Null: the work alone.
+  const std::uint32_t* near;  ///< Local words, for loads.
+  std::uint32_t near_count;   ///< A power of two.
+  std::uint32_t count;        ///< Of arithmetic steps.
+  std::uint32_t rounds;
+};
+
+/// Local loads that there is a kernel for.
+inline constexpr std::array<std::uint32_t, 7> kHidingLoads{0, 1, 2, 4, 8, 16, 32};
+/// The words of a cache line, in which neighbouring loads do not meet.
+inline constexpr std::uint32_t kLineWords = 32;
+
+/// The word of `near` that the j-th load of a round takes, of `loads` a round.
+[[nodiscard]] HEADRACE_HD constexpr std::uint32_t near_index(std::uint32_t round, std::uint32_t j, std::uint32_t loads,
+                                                             std::uint32_t near_count) noexcept {
+  return (round * loads + j) * kLineWords & (near_count - 1);
+}
+
+/// One step of arithmetic, each waiting for the one before (Numerical Recipes' linear congruential generator).
+[[nodiscard]] HEADRACE_HD constexpr std::uint32_t arithmetic_step(std::uint32_t value) noexcept {
+  return value * 1664525U + 1013904223U;
+}
+
+/// (HidingTask task, LatencyReport* report): `loads` of kHidingLoads.
+[[nodiscard]] Kernel hide_loads_kernel(std::uint32_t loads);
+/// The same with task.count steps of arithmetic.
+[[nodiscard]] Kernel hide_arithmetic_kernel();
+
+}  // namespace headrace::measure

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "headrace/device/access.hpp"
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/managed.hpp"
+#include "headrace/device/span.hpp"
+#include "headrace/device/stream.hpp"
+#include "measure/access_bench.hpp"
+
+namespace headrace::measure {
+
+/// What data is to be kept in.
+struct StrategyPlan {
+  Strategy strategy = Strategy::interleaved;
+  std::size_t page_count = 1;            ///< Of kPageBytes.
+  std::size_t budget_bytes = 0;          ///< Of the device, whole pages.
+  std::size_t piece_bytes = kPageBytes;  ///< Of prefetched, what is split.
+  std::vector<std::uint64_t> heat{};     ///< Of by_budget, one a page.
+};
+
+/// Bytes touched in each place.
+struct Traffic {
+  std::uint64_t device_bytes = 0;
+  std::uint64_t host_bytes = 0;
+};
+
+/// Data kept as a strategy says.
+class StrategyMemory {
+ public:
+  /// Throws DeviceError when there is no room or no such memory, or when hints would take too long to give.
+  StrategyMemory(StreamRef stream, const StrategyPlan& plan);
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  /// Puts pages back to where a run is to find them. Nothing but on_demand moves any.
+  void before_run(StreamRef stream);
+  /// Granules in which traffic() wants the touches.
+  [[nodiscard]] std::size_t granule_bytes() const noexcept { return granule_bytes_; }
+  /// Where the bytes touched lie. Of on_demand, every byte touched crosses the link once, and is touched on the device.
+  [[nodiscard]] Traffic traffic(const Touches& touches) const;
+
+ private:
+  void hint(StreamRef stream, ManagedMemory& memory, const StrategyPlan& plan);
+
+  Strategy strategy_;
+  std::byte* data_ = nullptr;
+  std::size_t granule_bytes_ = kPageBytes;
+  std::vector<bool> on_host_;  ///< Of each granule; empty where all are alike.
+  std::variant<std::monostate, Buffer, ManagedMemory, Span> memory_;
+};
+
+}  // namespace headrace::measure

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "headrace/serve/ladder.hpp"
+
+/// Which plans a rung tries.
+namespace headrace::serve::detail {
+
+/// A plan with the load that is put on it.
+struct Candidate {
+  Plan plan;
+  std::uint32_t generators = 1;
+  std::size_t in_flight = 2;  ///< Queries that each generator keeps outstanding while capacity is measured.
+};
+
+/// What bounds the candidates.
+struct CandidateLimits {
+  std::uint32_t processors = 1;
+  std::uint32_t generators = 1;
+  std::uint32_t threads_max = 0;  ///< 0: the processors left by the generators, at least 2.
+  bool single_thread = false;
+  std::uint32_t resident = 1;  ///< Queries that the device can work on at once.
+  Duration bound{};
+};
+
+/// The limits of this machine, that device and those options.
+[[nodiscard]] CandidateLimits limits_for(Device device, const Operator& op, const LadderOptions& options);
+
+/// Queries that the device can work on at once: what is resident on a GPU, two a processor on a CPU device.
+[[nodiscard]] std::uint32_t resident_queries_of(Device device, const Operator& op);
+
+/// Queries that each generator keeps outstanding so that no part of the device waits for the host, and little more: the
+/// rest would only be latency.
+[[nodiscard]] std::size_t in_flight_each(const Plan& plan, std::uint32_t generators, std::uint32_t resident);
+
+/// 1, 2, 4, ... up to `most`, which is always the last.
+[[nodiscard]] std::vector<std::uint32_t> doubling(std::uint32_t most);
+
+/// Values that are tried of each choice. Under Schedule::dispatched `threads` are generators.
+struct Axes {
+  std::vector<std::uint32_t> threads{1};
+  std::vector<std::uint32_t> streams{1};
+  std::vector<std::uint32_t> batches{1};
+};
+[[nodiscard]] Axes axes_of(const Rung& rung, const CandidateLimits& limits);
+
+/// `plan` with these choices, beside its generators.
+[[nodiscard]] Candidate make_candidate(Plan plan, std::uint32_t threads, std::uint32_t streams, std::uint32_t batch,
+                                       const CandidateLimits& limits);
+
+/// A candidate whose capacity has been measured.
+struct Sized {
+  Candidate candidate;
+  Capacity capacity;
+  double usable = 0;  ///< What usable_capacity() makes of it.
+};
+
+/// The part of a capacity that can be had within a latency bound: by Little's law a query then takes in_flight /
+/// capacity on average, and where that is beyond the bound, as much less can be in flight; a quarter at the least.
+[[nodiscard]] double usable_capacity(double per_second, double in_flight, Duration bound);
+
+/// Measures candidates, coarsely ordered: for each number of threads and batch, streams upwards until two in a row
+/// bring no more. A plan that is refused counts as 0; the first reason is kept in `refusal`. Best usable capacity
+/// first.
+[[nodiscard]] std::vector<Sized> sweep(const Plan& plan, const Axes& axes, const CandidateLimits& limits,
+                                       const std::function<double(const Candidate&)>& capacity, std::string& refusal,
+                                       const std::stop_token& stop);
+
+}  // namespace headrace::serve::detail

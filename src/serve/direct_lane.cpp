@@ -1,0 +1,70 @@
+#include "headrace/serve/direct_lane.hpp"
+
+#include <algorithm>
+
+#include "serve/engine_state.hpp"
+
+namespace headrace::serve::detail {
+
+DirectLane::DirectLane(const Memory& memory, std::uint32_t slots, std::uint32_t query_bytes, std::uint32_t answer_bytes,
+                       std::uint32_t sample_every, WorkerCounters* stages)
+    : memory_(memory),
+      mask_(slots - 1),
+      query_bytes_(query_bytes),
+      answer_bytes_(answer_bytes),
+      unit_count_(memory.done == nullptr && answer_bytes <= kSealedBytesMax ? sealed_units(answer_bytes) : 0),
+      sample_every_(sample_every),
+      notes_(slots),
+      opened_(std::max<std::size_t>(answer_bytes, std::size_t{unit_count_} * SealedUnit::kDataBytes)),
+      stages_(stages) {}
+
+void DirectLane::close(Error error) noexcept {
+  closed_native_.store(error.native, std::memory_order_relaxed);
+  closed_.store(static_cast<std::uint32_t>(error.code) + 1, std::memory_order_release);
+}
+
+std::uint64_t DirectLane::first_unanswered(std::uint64_t from) const noexcept {
+  const std::uint64_t end = submitted();
+  // What the client has taken was answered, and its slots may hold later queries by now.
+  std::uint64_t position = std::max(from, counters_.taken.load(std::memory_order_acquire));
+  while (position < end && answered(position)) ++position;
+  return position;
+}
+
+bool DirectLane::all_answered() const noexcept {
+  if (closed_.load(std::memory_order_acquire) != 0) return true;
+  const std::uint64_t end = submitted();
+  return first_unanswered(0) >= end;
+}
+
+Status DirectLane::settle_unusual(const Note& note, bool has_answer) noexcept {
+  if (!has_answer) {
+    add(counters_.failed, 1);
+    return open_status();
+  }
+  if (note.deadline == kCancelled) {
+    add(counters_.cancelled, 1);
+    return Errc::cancelled;
+  }
+  if (SteadyClock::now() > note.deadline) {
+    add(counters_.expired, 1);
+    return Errc::deadline_exceeded;
+  }
+  return {};
+}
+
+void DirectLane::take_sample(const Note& note) noexcept {
+  if (stages_ == nullptr || memory_.stamps == nullptr) return;
+  const DispatchStamps& stamps = memory_.stamps[taken_ & mask_];
+  StageSample sample;
+  sample.submitted = note.submitted;
+  sample.whole = SteadyClock::now() - note.submitted;
+  sample.copy_in = Duration{static_cast<std::int64_t>(stamps.staged - stamps.taken)};
+  sample.kernel = Duration{static_cast<std::int64_t>(stamps.computed - stamps.staged)};
+  sample.queue = Duration{static_cast<std::int64_t>(stamps.taken - stamps.seen)};
+  // Host and device have clocks of their own: what is left are the ways to the device and back.
+  sample.host = std::max(Duration::zero(), sample.whole - sample.queue - sample.copy_in - sample.kernel);
+  record_sample(*stages_, sample);
+}
+
+}  // namespace headrace::serve::detail

@@ -1,0 +1,197 @@
+#include "serve/schedules/flight.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace headrace::serve::detail {
+
+Flight::Flight(EngineState& engine, StreamRef stream, FlightOptions options)
+    : engine_(engine), stream_(stream), arrival_(options.arrival), place_(engine) {
+  const Device device = engine.device;
+  jobs_.reserve(engine.plan.batch_max);
+  if (arrival_ == Arrival::event) arrived_.emplace(device);
+  const bool samples = engine.plan.sample_stages_every != 0;
+  if (samples) {
+    const auto timed = [device] { return Event(device, EventTiming::on); };
+    marks_.emplace(std::array{timed(), timed(), timed(), timed()});
+  }
+  if (!options.as_graph) return;
+  // Any slot will do: its addresses are replaced by those of each batch.
+  const Job first{engine.lanes.front().get(), 0};
+  place_.describe({&first, 1});
+  plain_.emplace(make_replay(false));
+  if (samples) with_marks_.emplace(make_replay(true));
+}
+
+Flight::Replay Flight::make_replay(bool with_marks) const {
+  std::vector<GraphNode> nodes;
+  std::array<std::size_t, 3> steps{};
+  const auto mark = [&](std::size_t which) {
+    if (with_marks) nodes.emplace_back(GraphRecord{(*marks_)[which]});
+  };
+  const auto step = [&](std::size_t which, const GraphNode& node) {
+    steps[which] = nodes.size();
+    nodes.push_back(node);
+  };
+  const std::size_t capacity = engine_.plan.batch_max;
+  mark(kStart);
+  if (place_.copies()) step(0, GraphCopies{place_.copies_in(), capacity});
+  mark(kCopiedIn);
+  step(1, place_.launch());
+  mark(kComputed);
+  if (place_.copies()) step(2, GraphCopies{place_.copies_out(), capacity});
+  mark(kCopiedOut);
+  return {Graph(engine_.device, nodes), steps[0], steps[1], steps[2], 1};
+}
+
+void Flight::add(const Job& job) noexcept {
+  if (jobs_.empty() && engine_.plan.batch_age > Duration::zero()) first_held_ = SteadyClock::now();
+  jobs_.push_back(job);
+}
+
+void Flight::add_waiting(std::uint32_t worker) noexcept {
+  const bool starts = jobs_.empty();
+  engine_.try_jobs(worker, engine_.plan.batch_max, jobs_);
+  if (starts && !jobs_.empty() && engine_.plan.batch_age > Duration::zero()) first_held_ = SteadyClock::now();
+}
+
+bool Flight::close(WorkerCounters& counters) noexcept {
+  std::erase_if(jobs_, [&](const Job& job) {
+    const Status admissible = engine_.admissible(job);
+    if (!admissible) engine_.complete(job, admissible, counters);
+    return !admissible;
+  });
+  sampled_ = std::ranges::any_of(jobs_, [&](const Job& job) { return engine_.sampled(job.position); });
+  if (sampled_) began_ = SteadyClock::now();
+  status_ = {};
+  over_ = false;
+  return !jobs_.empty();
+}
+
+Status Flight::copy(std::span<const Copy> copies) noexcept {
+  if (copies.size() != 1) return stream_.copy_many(copies);
+  return stream_.copy(copies.front().to, copies.front().from, copies.front().bytes);
+}
+
+Status Flight::mark(std::size_t which) noexcept { return sampled_ ? stream_.record((*marks_)[which]) : Status{}; }
+
+void Flight::copy_in() noexcept {
+  attempt([&] { return place_.take(stream_, jobs_.size()); });
+  if (!status_) return;
+  place_.describe(jobs_);
+  attempt([&] { return mark(kStart); });
+  attempt([&] { return copy(place_.copies_in()); });
+  attempt([&] { return mark(kCopiedIn); });
+}
+
+void Flight::launch() noexcept {
+  if (!status_) return;
+  const GraphLaunch launch = place_.launch();
+  attempt([&] { return stream_.launch(launch.kernel, launch.shape, launch.arguments.data()); });
+  attempt([&] { return mark(kComputed); });
+}
+
+void Flight::copy_out() noexcept {
+  attempt([&] { return copy(place_.copies_out()); });
+  attempt([&] { return mark(kCopiedOut); });
+  end();
+}
+
+void Flight::depart() noexcept {
+  if (plain_) {
+    place_.describe(jobs_);
+    attempt([&] { return replay(sampled_ ? *with_marks_ : *plain_); });
+    return end();
+  }
+  copy_in();
+  launch();
+  copy_out();
+}
+
+Status Flight::replay(Replay& replay) noexcept {
+  if (place_.copies()) {
+    const std::size_t capacity = engine_.plan.batch_max;
+    if (Status s = replay.graph.update(replay.copy_in, GraphCopies{place_.copies_in(), capacity}); !s) return s;
+    if (Status s = replay.graph.update(replay.copy_out, GraphCopies{place_.copies_out(), capacity}); !s) return s;
+  }
+  if (!place_.launch_stays() || replay.items != jobs_.size()) {
+    if (Status s = replay.graph.update(replay.launch, place_.launch()); !s) return s;
+    replay.items = jobs_.size();
+  }
+  return replay.graph.launch(stream_);
+}
+
+Status Flight::record_arrival() noexcept {
+  if (arrival_ == Arrival::event_per_batch) {
+    auto event = Event::create(engine_.device);
+    if (!event) return event.error();
+    arrived_.emplace(*std::move(event));
+  }
+  return arrived_ ? stream_.record(*arrived_) : Status{};
+}
+
+void Flight::end() noexcept {
+  if (const Status recorded = record_arrival(); !recorded) abort(recorded);
+}
+
+void Flight::abort(Status failure) noexcept {
+  if (status_) status_ = failure;
+  // What was enqueued may still use the place and the slots. A device that has failed for good does not keep this
+  // waiting: it answers at once.
+  static_cast<void>(stream_.wait());
+  over_ = true;
+}
+
+bool Flight::landed() noexcept {
+  if (over_) return true;
+  const auto ready = arrived_->ready();
+  if (!ready) abort(ready.error());
+  return !ready || *ready;
+}
+
+void Flight::wait() noexcept {
+  if (over_) return;
+  const Status waited = arrived_ ? arrived_->wait() : stream_.wait();
+  if (!waited) abort(waited);
+}
+
+void Flight::record_samples(WorkerCounters& counters) noexcept {
+  const auto copy_in = (*marks_)[kCopiedIn].since((*marks_)[kStart]);
+  const auto kernel = (*marks_)[kComputed].since((*marks_)[kCopiedIn]);
+  const auto copy_out = (*marks_)[kCopiedOut].since((*marks_)[kComputed]);
+  if (!copy_in || !kernel || !copy_out) return;
+  const Duration on_device = *copy_in + *kernel + *copy_out;
+  const Duration work = SteadyClock::now() - began_;
+  for (const Job& job : jobs_) {
+    if (!engine_.sampled(job.position)) continue;
+    const Time submitted = job.lane->control(job.position).submitted;
+    record_sample(counters, {.submitted = submitted,
+                             .queue = began_ - submitted,
+                             .host = std::max(Duration::zero(), work - on_device),
+                             .copy_in = *copy_in,
+                             .kernel = *kernel,
+                             .copy_out = *copy_out,
+                             .whole = began_ - submitted + work});
+  }
+}
+
+void Flight::finish(WorkerCounters& counters) noexcept {
+  if (arrival_ == Arrival::event_per_batch) arrived_.reset();
+  if (status_ && sampled_) record_samples(counters);
+  place_.release();
+  for (const Job& job : jobs_) engine_.complete(job, status_, counters);
+  jobs_.clear();
+}
+
+void fill(EngineState& engine, std::uint32_t worker, Flight& flight) noexcept {
+  flight.add_waiting(worker);
+  if (engine.plan.batch_age == Duration::zero()) return;
+  while (!flight.full()) {
+    const auto job = engine.next_job(worker, flight.closes_at());
+    if (!job) return;
+    flight.add(*job);
+    flight.add_waiting(worker);
+  }
+}
+
+}  // namespace headrace::serve::detail

@@ -1,0 +1,60 @@
+#include "serve/schedules/persistent_feeder.hpp"
+#include "serve/schedules/schedules.hpp"
+
+/// The persistent schedule: threads feed kernels that stay resident, each through a box of a mailbox.
+namespace headrace::serve::detail {
+
+namespace {
+
+/// Blocks that have room start within microseconds of a launch; so long, only a machine with far too much to do.
+constexpr Duration kStartWithin = std::chrono::seconds(10);
+
+void require_room(const EngineState& engine, const Kernel& kernel, LaunchShape shape) {
+  const Plan& plan = engine.plan;
+  const std::uint64_t most = engine.device.resident_blocks_max(kernel, shape.threads);
+  const std::uint64_t boxes = std::uint64_t{plan.threads} * plan.streams_per_thread;
+  if (boxes * shape.blocks <= most) return;
+  const std::uint64_t fitting = most / shape.blocks;
+  const std::string largest =
+      fitting == 0             ? std::string("not even 1 x 1 fits: take fewer blocks a query or fewer threads a block")
+      : fitting < plan.threads ? fmt::format("the largest that fits is {} x 1", fitting)
+                               : fmt::format("the largest that fits is {} x {}", plan.threads, fitting / plan.threads);
+  throw UsageError(
+      fmt::format("plan: threads x streams_per_thread = {} x {} resident kernels of {} blocks of {} threads "
+                  "need {} blocks of operator {}, and {} holds {} at once: {}",
+                  plan.threads, plan.streams_per_thread, shape.blocks, shape.threads, boxes * shape.blocks,
+                  engine.op.name, engine.device.name(), most, largest));
+}
+
+template <class Mail>
+void start(EngineState& engine, const Kernel& kernel) {
+  require_room(engine, kernel, engine.plan.shape(engine.op.shape));
+  const auto boxes = std::make_shared<PersistentBoxes<Mail>>(engine, kernel);
+  std::vector<std::shared_ptr<PersistentFeeder<Mail>>> feeders;
+  for (std::uint32_t i = 0; i < engine.plan.threads; ++i) {
+    feeders.push_back(std::make_shared<PersistentFeeder<Mail>>(engine, *boxes, i));
+  }
+  if (!boxes->start(engine, kStartWithin)) {
+    boxes->ask_to_leave(true);
+    abandon(boxes, *boxes);
+    throw UsageError(
+        fmt::format("plan: not all blocks of the resident kernels came to run on {}: other resident "
+                    "kernels, perhaps one that hangs, or another process hold its room",
+                    engine.device.name()));
+  }
+  engine.watchdog = std::make_unique<Watchdog>(engine, boxes);
+  for (std::uint32_t i = 0; i < engine.plan.threads; ++i) {
+    start_worker(engine, i, [feeder = feeders[i]] { feeder->run(); });
+  }
+}
+
+}  // namespace
+
+void start_persistent(EngineState& engine) {
+  switch (engine.plan.doorbell) {
+    case Doorbell::words: return start<Mailbox>(engine, engine.op.persistent);
+    case Doorbell::barrier: return start<BarrierMailbox>(engine, engine.op.persistent_barrier);
+  }
+}
+
+}  // namespace headrace::serve::detail

@@ -1,0 +1,120 @@
+#include "headrace/serve/search_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "headrace/base/error.hpp"
+#include "headrace/measure/search.hpp"
+#include "serve/candidates.hpp"
+#include "serve/load_target.hpp"
+#include "serve/trial.hpp"
+
+namespace headrace::serve {
+
+namespace {
+
+double milliseconds(Duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+
+detail::Candidate candidate_of(Device device, const Operator& op, const Plan& plan, std::uint32_t generators) {
+  const std::size_t in_flight = detail::in_flight_each(plan, generators, detail::resident_queries_of(device, op));
+  return {.plan = detail::beside_generators(plan, generators), .generators = generators, .in_flight = in_flight};
+}
+
+detail::TrialOptions trial_options(const PlanSearchOptions& options) {
+  detail::TrialOptions trial;
+  trial.bound = options.bound;
+  trial.arrivals = options.arrivals;
+  trial.seed = options.seed;
+  trial.window = options.window;
+  trial.rank_tolerance = options.rank_tolerance;
+  trial.generator_per_second = options.most_per_second / options.generators;
+  trial.stop = options.stop;
+  return trial;
+}
+
+class PlanSearcher {
+ public:
+  PlanSearcher(Device device, const Operator& op, const Plan& plan, const PlanSearchOptions& options)
+      : options_(options),
+        trial_options_(trial_options(options)),
+        queries_(op, options.seed, detail::kLoadQueries),
+        trial_(device, op, queries_, candidate_of(device, op, plan, options.generators), trial_options_) {}
+
+  PlanSearch run() {
+    PlanSearch result;
+    result.plan = trial_.plan();
+    result.generators = options_.generators;
+    result.capacity = trial_.capacity(options_.window);
+    if (result.capacity <= 0) {
+      result.note = stopped() ? "interrupted" : "no query was answered rightly";
+      return result;
+    }
+    const double start = options_.start_per_second > 0 ? options_.start_per_second : 0.7 * result.capacity;
+    const double least = std::max(1.0, std::min(start, result.capacity) / 64);
+    if (const auto rate = trial_.highest(start, least, loads_)) result.confirmed = confirm(*rate, least);
+    if (result.confirmed.empty()) {
+      result.note =
+          stopped() ? "interrupted"
+                    : fmt::format("no rate keeps p99 within {:.3g} ms{}", milliseconds(options_.bound), loads_.failure);
+    }
+    result.tried = std::move(loads_.tried);
+    std::ranges::stable_sort(result.tried, {}, &measure::LoadResult::incoming_per_second);
+    return result;
+  }
+
+ private:
+  [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
+
+  /// Loads at `rate`, and at lower ones until so many as are asked for have been sustained at one.
+  [[nodiscard]] std::vector<measure::LoadResult> confirm(double rate, double least) {
+    constexpr double kStep = 0.97;
+    while (rate >= least && !stopped()) {
+      std::vector<measure::LoadResult> good;
+      while (good.size() < options_.confirmations && sustained_once(rate, good)) {
+      }
+      if (good.size() == options_.confirmations) return good;
+      rate *= kStep;
+    }
+    return {};
+  }
+
+  /// Whether one of kTriesPerRate loads is sustained; that one is added to `good`.
+  bool sustained_once(double rate, std::vector<measure::LoadResult>& good) {
+    for (int tries = 0; tries < measure::kTriesPerRate && !stopped(); ++tries) {
+      const measure::LoadResult load = trial_.load(rate, detail::Exactness::exact, loads_);
+      if (!measure::sustains(load, options_.bound)) continue;
+      good.push_back(load);
+      return true;
+    }
+    return false;
+  }
+
+  const PlanSearchOptions& options_;
+  const detail::TrialOptions trial_options_;
+  const detail::QuerySet queries_;
+  detail::Trial trial_;
+  detail::TrialResult loads_;
+};
+
+void validate(const PlanSearchOptions& options) {
+  if (options.arrivals == measure::ArrivalKind::trace) {
+    throw UsageError("a search needs poisson or constant arrivals: a trace has a rate of its own");
+  }
+  if (options.bound <= Duration::zero()) throw UsageError("a latency bound must be above 0");
+  if (options.window <= Duration::zero()) throw UsageError("window must be above 0");
+  if (options.confirmations < 1) throw UsageError("confirmations must be at least 1");
+  if (options.generators < 1 || options.generators > 64) {
+    throw UsageError(fmt::format("generators must be 1 to 64, not {}", options.generators));
+  }
+}
+
+}  // namespace
+
+PlanSearch search_plan(Device device, const Operator& op, const Plan& plan, const PlanSearchOptions& options) {
+  validate(options);
+  return PlanSearcher(device, op, plan, options).run();
+}
+
+}  // namespace headrace::serve

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "headrace/serve/tuner.hpp"
+#include "serve/trial.hpp"
+#include "serve/tuning_space.hpp"
+
+namespace headrace::serve::detail {
+
+/// What the search asks of the machine; a test answers from a table. Both throw Exception for a plan that is refused.
+struct TunerProbe {
+  std::function<double(const Candidate&, Duration length)> capacity;
+  std::function<TrialResult(const Candidate&, double start, double least)> search;
+  std::function<Time()> now;
+};
+
+struct TunerSearchOptions {
+  Duration shortest{};  ///< Length of the first capacity runs.
+  Duration budget{};
+  std::stop_token stop{};
+  std::function<void(const TunerProgress&)> progress{};
+};
+
+/// The tuner's search over grids of plans; see tune().
+class TunerSearch {
+ public:
+  struct Best {
+    Point point;
+    Candidate candidate;
+    TrialResult result;
+  };
+
+  TunerSearch(std::vector<Grid> grids, CandidateLimits limits, TunerProbe probe, TunerSearchOptions options);
+
+  [[nodiscard]] std::optional<Best> coarse_to_fine();
+  [[nodiscard]] std::optional<Best> exhaustive();
+
+  [[nodiscard]] std::uint32_t space() const;
+  [[nodiscard]] std::uint32_t looked_at() const noexcept { return static_cast<std::uint32_t>(usable_.size()); }
+  [[nodiscard]] std::uint32_t searched() const noexcept { return searched_; }
+  /// Why the first plan that was refused was, or why the last search found no rate.
+  [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
+  [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+
+ private:
+  [[nodiscard]] bool out_of(double share_of_budget) const;
+  double look(const Point& point, Duration length);
+  [[nodiscard]] double usable(const Point& point) const;
+  [[nodiscard]] std::vector<Point> best_looking() const;
+  [[nodiscard]] std::vector<Point> halve();
+  void climb(Point from);
+  [[nodiscard]] std::vector<Point> finalists() const;
+  bool try_rates(const Point& point);
+  void refine();
+  void report(std::string_view phase, const Candidate& candidate, std::size_t done, std::size_t of) const;
+
+  std::vector<Grid> grids_;
+  CandidateLimits limits_;
+  TunerProbe probe_;
+  TunerSearchOptions options_;
+  Time began_{};
+  Duration length_{};               ///< Of the capacity runs now.
+  std::map<Point, double> usable_;  ///< As last measured.
+  std::map<Point, bool> tried_;     ///< Whose rate has been searched for.
+  std::optional<Best> best_;
+  std::uint32_t searched_ = 0;
+  std::string refusal_;
+  std::string failure_;
+};
+
+}  // namespace headrace::serve::detail

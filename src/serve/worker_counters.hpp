@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/serve/engine.hpp"
+
+namespace headrace::serve::detail {
+
+/// The last sampled queries of one writer, which any thread may read while it writes.
+///
+/// Each entry carries a sequence number, odd while it is written. The fields are stored with release after the odd
+/// number and loaded with acquire before the second look at it: a reader that sees a field of a later round also sees
+/// that round's odd number, and drops the entry.
+class SampleRing {
+ public:
+  static constexpr std::size_t kEntries = 32;
+
+  /// The one writer.
+  void push(const StageSample& sample) noexcept;
+  /// Appends the samples in it to `samples`, in no order; one that is being overwritten is left out.
+  void read(std::vector<StageSample>& samples) const;
+
+ private:
+  static constexpr std::size_t kFields = 7;
+  struct Entry {
+    std::atomic<std::uint64_t> sequence{0};
+    std::array<std::atomic<std::int64_t>, kFields> fields{};
+  };
+
+  std::array<Entry, kEntries> entries_;
+  std::uint64_t next_ = 0;  ///< The writer's own.
+};
+
+/// Counters of one worker; it alone writes them.
+struct alignas(kNoSharing) WorkerCounters {
+  std::atomic<std::uint64_t> answered{0};
+  std::atomic<std::uint64_t> failed{0};
+  std::atomic<std::uint64_t> cancelled{0};
+  std::atomic<std::uint64_t> expired{0};
+  std::atomic<std::uint64_t> samples{0};
+  std::atomic<std::int64_t> queue_ns{0};
+  std::atomic<std::int64_t> copy_in_ns{0};
+  std::atomic<std::int64_t> kernel_ns{0};
+  std::atomic<std::int64_t> copy_out_ns{0};
+  std::atomic<std::int64_t> host_ns{0};
+  SampleRing recent;
+};
+
+/// Adds a sampled query to the sums and to the last samples. Only the worker whose counters they are.
+void record_sample(WorkerCounters& counters, const StageSample& sample) noexcept;
+
+}  // namespace headrace::serve::detail

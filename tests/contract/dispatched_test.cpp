@@ -1,0 +1,187 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "headrace/base/error.hpp"
+#include "headrace/operators/light.hpp"
+#include "headrace/operators/reference.hpp"
+#include "headrace/serve/engine.hpp"
+#include "tests/contract/devices.hpp"
+#include "tests/contract/exchange.hpp"
+#include "tests/contract/resident_operators.hpp"
+
+namespace headrace::serve {
+namespace {
+
+using headrace::testing::answer_of;
+using headrace::testing::exchange;
+using headrace::testing::query_of;
+using headrace::testing::uneven_operator;
+using std::chrono::milliseconds;
+
+Plan dispatched(std::uint32_t slots) {
+  Plan plan;
+  plan.schedule = Schedule::dispatched;
+  plan.host_memory = MemoryKind::mapped;
+  plan.slots = slots;
+  plan.sample_stages_every = 4;
+  return plan;
+}
+
+class Dispatched : public headrace::testing::DeviceTest {};
+
+TEST_P(Dispatched, SealedAnswersComeOnceAndRight) {
+  for (const std::uint32_t bytes : {4U, 64U, 1024U, 4096U}) {
+    SCOPED_TRACE(bytes);
+    const Operator op = operators::light({.query_bytes = bytes});
+    Engine engine(device(), op, dispatched(32));
+    Client client = engine.connect();
+    ASSERT_NO_FATAL_FAILURE(exchange(client, op, 100, 300));
+    const EngineStatistics statistics = engine.statistics();
+    EXPECT_EQ(statistics.submitted, 300U);
+    EXPECT_EQ(statistics.answered, 300U);
+    EXPECT_EQ(statistics.stages.samples, 75U);
+  }
+}
+
+TEST_P(Dispatched, AnswersThatAreNoWholeWordsComeBackWhole) {
+  for (const std::uint32_t blocks : {1U, 3U}) {
+    SCOPED_TRACE(blocks);
+    const Operator op = uneven_operator(blocks);
+    Engine engine(device(), op, dispatched(16));
+    Client client = engine.connect();
+    ASSERT_NO_FATAL_FAILURE(exchange(client, op, 1, 100));
+  }
+}
+
+TEST_P(Dispatched, SeveralBlocksShareAQuery) {
+  for (const std::uint32_t answer_bytes : {8U, 100U, 700U}) {
+    SCOPED_TRACE(answer_bytes);
+    const Operator op = operators::reference(
+        {.query_bytes = 512, .answer_bytes = answer_bytes, .blocks = 3, .threads = 96, .steps = 50});
+    Engine engine(device(), op, dispatched(16));
+    Client client = engine.connect();
+    ASSERT_NO_FATAL_FAILURE(exchange(client, op, 1, 100));
+    EXPECT_GT(engine.statistics().stages.kernel, Duration::zero());
+  }
+}
+
+TEST_P(Dispatched, OneBlockWritesLongAnswersInPlace) {
+  const Operator op =
+      operators::reference({.query_bytes = 512, .answer_bytes = 700, .blocks = 1, .threads = 96, .steps = 50});
+  Engine engine(device(), op, dispatched(16));
+  Client client = engine.connect();
+  ASSERT_NO_FATAL_FAILURE(exchange(client, op, 1, 100));
+}
+
+TEST_P(Dispatched, ManyClientsGetTheirOwnAnswers) {
+  const Operator op = operators::light();
+  Plan plan = dispatched(8);
+  plan.clients_max = 5;
+  Engine engine(device(), op, plan);
+  std::vector<std::jthread> threads;
+  for (std::uint64_t c = 0; c < plan.clients_max; ++c) {
+    threads.emplace_back([&, c, client = engine.connect()]() mutable { exchange(client, op, 1000 * c, 200); });
+  }
+  threads.clear();
+  EXPECT_EQ(engine.statistics().answered, 1000U);
+}
+
+TEST_P(Dispatched, ALaneGoesOnWhereItsLastClientStopped) {
+  const Operator op = operators::light();
+  Plan plan = dispatched(8);
+  plan.clients_max = 1;
+  Engine engine(device(), op, plan);
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    Client client = engine.connect();
+    ASSERT_NO_FATAL_FAILURE(exchange(client, op, 10 * round, 13));
+  }
+}
+
+TEST_P(Dispatched, AFullLaneRefuses) {
+  const Operator op = operators::light();
+  Plan plan = dispatched(4);
+  Engine engine(device(), op, plan);
+  Client client = engine.connect();
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(client.submit(query_of(op, 1)));
+  EXPECT_EQ(client.submit(query_of(op, 1)).error().code, Errc::full);
+  EXPECT_EQ(client.submit(std::vector<std::byte>(3)).error().code, Errc::invalid_argument);
+  ASSERT_TRUE(*client.wait(3));
+  EXPECT_EQ(client.poll([](const Completion& done) { EXPECT_TRUE(done.status); }), 4U);
+  EXPECT_EQ(engine.statistics().refused, 1U);
+}
+
+TEST_P(Dispatched, AskWaitsForItsAnswer) {
+  const Operator op = operators::light();
+  Engine engine(device(), op, dispatched(4));
+  Client client = engine.connect();
+  const auto query = query_of(op, 5);
+  std::vector<std::byte> answer(op.answer_bytes);
+  ASSERT_TRUE(client.ask(query, answer));
+  EXPECT_EQ(answer, answer_of(op, query));
+}
+
+TEST_P(Dispatched, CancelledAndLateQueriesComeBackAsSuch) {
+  const Operator op = operators::reference({.query_bytes = 64, .answer_bytes = 64, .blocks = 1, .steps = 1'000'000});
+  Engine engine(device(), op, dispatched(8));
+  Client client = engine.connect();
+  const auto query = query_of(op, 1);
+  ASSERT_TRUE(client.submit(query, {.deadline = SteadyClock::now() - milliseconds(1)}));
+  const auto second = client.submit(query);
+  ASSERT_TRUE(second);
+  client.cancel(*second);
+  ASSERT_TRUE(client.submit(query, {.deadline = SteadyClock::now() + std::chrono::hours(1)}));
+  std::vector<Status> back;
+  while (back.size() < 3) client.poll([&](const Completion& done) { back.push_back(done.status); });
+  EXPECT_EQ(back[0].error().code, Errc::deadline_exceeded);
+  EXPECT_EQ(back[1].error().code, Errc::cancelled);
+  EXPECT_TRUE(back[2]);
+  const EngineStatistics statistics = engine.statistics();
+  EXPECT_EQ(statistics.cancelled, 1U);
+  EXPECT_EQ(statistics.expired, 1U);
+  EXPECT_EQ(statistics.answered, 1U);
+}
+
+TEST_P(Dispatched, StopsWithinATenthOfASecondAndLosesNothing) {
+  const Operator op = operators::light();
+  for (const bool busy : {false, true}) {
+    SCOPED_TRACE(busy);
+    Engine engine(device(), op, dispatched(1024));
+    Client client = engine.connect();
+    ASSERT_NO_FATAL_FAILURE(exchange(client, op, 1, 10));
+    std::size_t sent = 0;
+    while (busy && client.submit(query_of(op, sent))) ++sent;
+    const Time began = SteadyClock::now();
+    engine.stop();
+    EXPECT_LT(SteadyClock::now() - began, milliseconds(100));
+    EXPECT_EQ(client.submit(query_of(op, 1)).error().code, Errc::stopped);
+    std::size_t back = 0;
+    client.poll(
+        [&](const Completion& done) {
+          EXPECT_TRUE(done.status.ok() || done.status.error().code == Errc::stopped);
+          ++back;
+        },
+        sent + 1);
+    EXPECT_EQ(back, sent);
+  }
+}
+
+TEST_P(Dispatched, RefusesWhatCannotWork) {
+  const Operator op = operators::light();
+  Plan plan = dispatched(8);
+  plan.host_memory = MemoryKind::pinned;
+  EXPECT_THROW(Engine(device(), op, plan), UsageError);
+  plan = dispatched(8);
+  plan.workers = 1'000'000;
+  EXPECT_THROW(Engine(device(), op, plan), UsageError);
+  plan = dispatched(8);
+  plan.clients_max = 257;
+  EXPECT_THROW(Engine(device(), op, plan), UsageError);
+}
+
+using headrace::testing::device_names;
+using headrace::testing::test_name;
+HEADRACE_ON_EVERY_DEVICE(Dispatched);
+
+}  // namespace
+}  // namespace headrace::serve

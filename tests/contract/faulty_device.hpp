@@ -1,0 +1,180 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "device/backend.hpp"
+
+/// A device that can be made to fail as CUDA devices do: from then on every call is answered with the same fault.
+namespace headrace::testing {
+
+inline constexpr Error kFault{Errc::device_fault, 700};
+
+/// What the parts of a faulty device share.
+struct FaultSwitch {
+  mutable std::atomic<bool> thrown{false};
+  /// Calls until the switch is thrown; below 0: it is thrown by hand.
+  mutable std::atomic<int> calls_left{-1};
+
+  /// `result`, or the fault.
+  template <class R>
+  [[nodiscard]] R or_fault(R result) const noexcept {
+    if (calls_left.load() >= 0 && calls_left.fetch_sub(1) <= 0) thrown.store(true);
+    if (thrown.load()) return kFault;
+    return result;
+  }
+};
+
+class FaultyEvent final : public detail::EventBackend {
+ public:
+  FaultyEvent(const FaultSwitch& fault, std::unique_ptr<detail::EventBackend> inner)
+      : fault_(fault), inner_(std::move(inner)) {}
+  [[nodiscard]] EventBackend& inner() const { return *inner_; }
+  Result<bool> ready() noexcept override { return fault_.or_fault(inner_->ready()); }
+  Status wait() noexcept override { return fault_.or_fault(inner_->wait()); }
+  Result<Duration> since(EventBackend& earlier) noexcept override {
+    return fault_.or_fault(inner_->since(static_cast<FaultyEvent&>(earlier).inner()));
+  }
+
+ private:
+  const FaultSwitch& fault_;
+  std::unique_ptr<detail::EventBackend> inner_;
+};
+
+class FaultyStream final : public detail::StreamBackend {
+ public:
+  FaultyStream(detail::DeviceBackend& device, const FaultSwitch& fault, std::unique_ptr<StreamBackend> inner)
+      : device_(device), fault_(fault), inner_(std::move(inner)) {}
+  [[nodiscard]] StreamBackend& inner() const { return *inner_; }
+  detail::DeviceBackend& device() noexcept override { return device_; }
+  Status copy(void* to, const void* from, std::size_t bytes) noexcept override {
+    return fault_.or_fault(inner_->copy(to, from, bytes));
+  }
+  Status copy_many(std::span<const Copy> copies, CopyRoute route, detail::PageableSink sink) noexcept override {
+    return fault_.or_fault(inner_->copy_many(copies, route, sink));
+  }
+  Status fill(void* to, unsigned char value, std::size_t bytes) noexcept override {
+    return fault_.or_fault(inner_->fill(to, value, bytes));
+  }
+  Status prefetch(void* data, std::size_t bytes, const detail::DeviceBackend* to) noexcept override {
+    return fault_.or_fault(inner_->prefetch(data, bytes, to));
+  }
+  Status launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept override {
+    return fault_.or_fault(inner_->launch(kernel, shape, arguments));
+  }
+  Status launch_resident(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept override {
+    return fault_.or_fault(inner_->launch_resident(kernel, shape, arguments));
+  }
+  Status call(void (*function)(void*), void* argument) noexcept override {
+    return fault_.or_fault(inner_->call(function, argument));
+  }
+  Status record(detail::EventBackend& event) noexcept override {
+    return fault_.or_fault(inner_->record(static_cast<FaultyEvent&>(event).inner()));
+  }
+  Status wait_for(detail::EventBackend& event) noexcept override {
+    return fault_.or_fault(inner_->wait_for(static_cast<FaultyEvent&>(event).inner()));
+  }
+  Result<bool> ready() noexcept override { return fault_.or_fault(inner_->ready()); }
+  Status wait() noexcept override { return fault_.or_fault(inner_->wait()); }
+
+ private:
+  detail::DeviceBackend& device_;
+  const FaultSwitch& fault_;
+  std::unique_ptr<StreamBackend> inner_;
+};
+
+class FaultyGraph final : public detail::GraphBackend {
+ public:
+  FaultyGraph(const FaultSwitch& fault, std::unique_ptr<GraphBackend> inner)
+      : fault_(fault), inner_(std::move(inner)) {}
+  Status update(std::size_t node, const GraphNode& to) noexcept override {
+    return fault_.or_fault(inner_->update(node, to));
+  }
+  Status launch(detail::StreamBackend& stream) noexcept override {
+    return fault_.or_fault(inner_->launch(static_cast<FaultyStream&>(stream).inner()));
+  }
+
+ private:
+  const FaultSwitch& fault_;
+  std::unique_ptr<GraphBackend> inner_;
+};
+
+/// A CPU device with a switch. Must outlive everything made on it.
+class FaultyDevice final : public detail::DeviceBackend {
+ public:
+  FaultyDevice() : inner_(Device::parse("cpu").backend()) {}
+  void fail() noexcept { fault_.thrown.store(true); }
+  /// What spans of it are made of from now on.
+  void use_pages(detail::PageMemory& pages) noexcept { pages_ = &pages; }
+  /// Fails after so many more calls to it, its streams and events.
+  void fail_after(int calls) noexcept { fault_.calls_left.store(calls); }
+  [[nodiscard]] Device device() noexcept { return Device(*this); }
+
+  DeviceKind kind() const noexcept override { return inner_.kind(); }
+  int ordinal() const noexcept override { return inner_.ordinal(); }
+  const DeviceProperties& properties() const noexcept override { return inner_.properties(); }
+  MemoryInfo memory() const override { return inner_.memory(); }
+  std::uint32_t resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const override {
+    return inner_.resident_blocks_max(kernel, threads);
+  }
+  Result<void*> allocate(MemoryKind kind, std::size_t bytes, detail::StreamBackend* stream) noexcept override {
+    const auto made = inner_.allocate(kind, bytes, inner_stream(stream));
+    auto told = fault_.or_fault(made);
+    if (made && !told) inner_.deallocate(kind, *made, bytes, inner_stream(stream));
+    return told;
+  }
+  void deallocate(MemoryKind kind, void* data, std::size_t bytes, detail::StreamBackend* stream) noexcept override {
+    inner_.deallocate(kind, data, bytes, inner_stream(stream));
+  }
+  Status advise(detail::ManagedAdvice advice, void* data, std::size_t bytes,
+                const detail::DeviceBackend* place) noexcept override {
+    return fault_.or_fault(inner_.advise(advice, data, bytes, place));
+  }
+  Result<std::unique_ptr<detail::StreamBackend>> create_stream(StreamOptions options) noexcept override {
+    auto inner = inner_.create_stream(options);
+    if (!inner) return inner.error();
+    return std::unique_ptr<detail::StreamBackend>(std::make_unique<FaultyStream>(*this, fault_, *std::move(inner)));
+  }
+  Result<std::unique_ptr<detail::EventBackend>> create_event(EventTiming timing) noexcept override {
+    auto inner = inner_.create_event(timing);
+    if (!inner) return inner.error();
+    return std::unique_ptr<detail::EventBackend>(std::make_unique<FaultyEvent>(fault_, *std::move(inner)));
+  }
+  Result<std::unique_ptr<detail::GraphBackend>> create_graph(std::span<const GraphNode> nodes) noexcept override {
+    std::vector<GraphNode> unwrapped(nodes.begin(), nodes.end());
+    for (GraphNode& node : unwrapped) {
+      if (auto* record = std::get_if<GraphRecord>(&node)) {
+        record->event = EventRef(static_cast<FaultyEvent&>(record->event.backend()).inner());
+      }
+    }
+    auto inner = inner_.create_graph(unwrapped);
+    if (!inner) return inner.error();
+    return std::unique_ptr<detail::GraphBackend>(std::make_unique<FaultyGraph>(fault_, *std::move(inner)));
+  }
+  KernelResources kernel_resources(const Kernel& kernel) const override { return inner_.kernel_resources(kernel); }
+  detail::KnownRange look_up(const void* data) const noexcept override { return inner_.look_up(data); }
+  bool kernel_can_start() const noexcept override { return inner_.kernel_can_start(); }
+  const detail::BarrierFunctions* barrier_functions() const noexcept override { return inner_.barrier_functions(); }
+  detail::PageMemory& page_memory() noexcept override { return pages_ == nullptr ? inner_.page_memory() : *pages_; }
+  Status register_host(void* data, std::size_t bytes) noexcept override {
+    return fault_.or_fault(inner_.register_host(data, bytes));
+  }
+  void unregister_host(void* data) noexcept override { inner_.unregister_host(data); }
+  PeerConnection connection(const DeviceBackend& peer) const noexcept override { return inner_.connection(peer); }
+  Status enable_peer(DeviceBackend& peer) noexcept override { return fault_.or_fault(inner_.enable_peer(peer)); }
+  void disable_peer(DeviceBackend& peer) noexcept override { inner_.disable_peer(peer); }
+  DeviceHealth health() const override { return inner_.health(); }
+  LinkCounters link_counters() const override { return inner_.link_counters(); }
+
+ private:
+  static detail::StreamBackend* inner_stream(detail::StreamBackend* stream) noexcept {
+    return stream == nullptr ? nullptr : &static_cast<FaultyStream*>(stream)->inner();
+  }
+
+  detail::DeviceBackend& inner_;
+  detail::PageMemory* pages_ = nullptr;
+  FaultSwitch fault_;
+};
+
+}  // namespace headrace::testing

@@ -1,0 +1,92 @@
+#include "headrace/device/managed.hpp"
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/error.hpp"
+#include "tests/contract/devices.hpp"
+#include "tests/contract/kernels.hpp"
+
+namespace headrace::testing {
+namespace {
+
+class ManagedMemoryTest : public DeviceTest {
+ protected:
+  void SetUp() override {
+    const DeviceProperties& properties = device().properties();
+    if (!properties.concurrent_managed_access) GTEST_SKIP() << "no managed memory for both sides at once";
+  }
+};
+HEADRACE_ON_EVERY_DEVICE(ManagedMemoryTest);
+
+TEST_P(ManagedMemoryTest, HostAndDeviceSeeOneAnothersBytesUnderEveryHint) {
+  constexpr std::size_t kBytes = 4 * kMiB + 12;
+  constexpr std::size_t kHalf = 2 * kMiB;
+  const Stream stream(device());
+  ManagedMemory memory(device(), kBytes);
+  EXPECT_EQ(memory.bytes(), kBytes);
+  EXPECT_EQ(memory.device(), device());
+  const auto add_everywhere = [&] {
+    EXPECT_OK(launch(stream, add_kernel(), {.blocks = 8, .threads = 128},
+                     reinterpret_cast<std::uint32_t*>(memory.data()), static_cast<std::uint32_t>(kBytes / 4),
+                     std::uint32_t{0x01010101}));
+    EXPECT_OK(stream.wait());
+  };
+  std::memset(memory.data(), 0, kBytes);
+  add_everywhere();
+  ASSERT_OK(memory.prefer(0, kHalf, Place::on(device())));
+  ASSERT_OK(memory.prefer(kHalf, kBytes - kHalf, Place::host()));
+  ASSERT_OK(memory.keep_mapped(0, kBytes));
+  ASSERT_OK(memory.prefetch(stream, 0, kHalf, Place::on(device())));
+  add_everywhere();
+  ASSERT_OK(memory.prefetch(stream, 0, kBytes, Place::host()));
+  add_everywhere();
+  for (std::size_t i = 0; i < kBytes; ++i) ASSERT_EQ(memory.data()[i], std::byte{3}) << i;
+}
+
+TEST_P(ManagedMemoryTest, RangesOutsideAndPlacesOfAnotherKindAreRefused) {
+  const Stream stream(device());
+  ManagedMemory memory(device(), 4096);
+  const Place here = Place::on(device());
+  for (const auto& [offset, bytes] : {std::pair<std::size_t, std::size_t>{0, 4097}, {4097, 0}, {1, ~std::size_t{0}}}) {
+    EXPECT_TRUE(failed_with(memory.prefer(offset, bytes, here), Errc::invalid_argument)) << offset;
+    EXPECT_TRUE(failed_with(memory.keep_mapped(offset, bytes), Errc::invalid_argument)) << offset;
+    EXPECT_TRUE(failed_with(memory.prefetch(stream, offset, bytes, here), Errc::invalid_argument)) << offset;
+  }
+  EXPECT_OK(memory.prefer(4096, 0, here)) << "nothing is within it";
+  if (on_cpu()) return;
+  const Place cpu = Place::on(Device::parse("cpu"));
+  const Stream cpu_stream(Device::parse("cpu"));
+  EXPECT_TRUE(failed_with(memory.prefer(0, 4096, cpu), Errc::invalid_argument));
+  EXPECT_TRUE(failed_with(memory.prefetch(stream, 0, 4096, cpu), Errc::invalid_argument));
+  EXPECT_TRUE(failed_with(memory.prefetch(cpu_stream, 0, 4096, here), Errc::invalid_argument));
+}
+
+TEST_P(ManagedMemoryTest, NeverMoreThanIsFree) {
+  EXPECT_THROW(ManagedMemory(device(), 0), UsageError);
+  const std::size_t free_before = device().memory().free_bytes;
+  try {
+    const ManagedMemory memory(device(), free_before + kGiB);
+    FAIL() << "must throw";
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.code(), Errc::out_of_memory);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("of managed memory on " + device().name()));
+  }
+}
+
+TEST(ManagedMemoryOnCpuTest, IsCountedAndGivenBack) {
+  const Device device = Device::parse("cpu:61");
+  const std::size_t free_before = device.memory().free_bytes;
+  {
+    ManagedMemory first(device, kMiB);
+    std::byte* const data = first.data();
+    EXPECT_EQ(device.memory().free_bytes, free_before - kMiB);
+    ManagedMemory second = std::move(first);
+    EXPECT_EQ(second.data(), data);
+    EXPECT_EQ(first.data(), nullptr);
+    second = ManagedMemory(device, 2 * kMiB);
+    EXPECT_EQ(second.bytes(), 2 * kMiB);
+  }
+  EXPECT_EQ(device.memory().free_bytes, free_before);
+}
+
+}  // namespace
+}  // namespace headrace::testing

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "headrace/device/buffer.hpp"
+#include "headrace/serve/operator.hpp"
+#include "tests/contract/devices.hpp"
+
+/// Operators that tests need, on every device: one that answers, hangs or faults as its query says, one whose answers
+/// are no whole words.
+namespace headrace::testing {
+
+enum class Moodiness : std::uint64_t { answer, hold, fault };
+
+struct MoodyQuery {
+  Moodiness mood;
+  std::uint64_t number;
+};
+
+/// 64 numbers, each written by a thread of its own where there are so many.
+struct MoodyAnswer {
+  static constexpr std::uint32_t kWords = 64;
+  std::uint64_t words[kWords];
+  [[nodiscard]] static HEADRACE_HD std::uint64_t word(std::uint64_t number, std::uint32_t i) {
+    return number * 1000 + i;
+  }
+};
+
+/// The words by which a held query and the test know of each other. Opens at destruction, so that a failing test ends.
+class Hold {
+ public:
+  explicit Hold(Device device) : words_(std::make_shared<Buffer>(device, MemoryKind::mapped, 2 * kStride)) {
+    std::fill_n(words_->data(), words_->bytes(), std::byte{0});
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  ~Hold() { release(); }
+
+  void release() { std::atomic_ref(*released()).store(1, std::memory_order_release); }
+  [[nodiscard]] bool entered() const {
+    return std::atomic_ref(*words_->as<std::uint32_t>()).load(std::memory_order_acquire) != 0;
+  }
+
+  /// Words of the kernel's.
+  [[nodiscard]] std::uint32_t* entered_word() const { return words_->as<std::uint32_t>(); }
+  [[nodiscard]] std::uint32_t* released() const {
+    return words_->as<std::uint32_t>() + kStride / sizeof(std::uint32_t);
+  }
+  /// A hung kernel may outlive the test: what it reads is the operator's as well.
+  [[nodiscard]] std::shared_ptr<const Buffer> memory() const { return words_; }
+
+ private:
+  static constexpr std::size_t kStride = 256;
+  std::shared_ptr<Buffer> words_;
+};
+
+/// Mood hold: every block waits for the release, then answers. Mood fault: the device faults.
+[[nodiscard]] serve::Operator moody_operator(const Hold& hold, std::uint32_t blocks);
+
+/// Answers a number with 13 bytes of its own, the last of them behind the last whole word.
+[[nodiscard]] serve::Operator uneven_operator(std::uint32_t blocks);
+
+}  // namespace headrace::testing

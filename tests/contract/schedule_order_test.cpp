@@ -1,0 +1,149 @@
+#include <array>
+#include <latch>
+#include <thread>
+
+#include "headrace/base/error.hpp"
+#include "tests/contract/exchange.hpp"
+
+/// That schedules do not wait where they promise not to. CPU devices only: their kernels can be held.
+namespace headrace::testing {
+namespace {
+
+using serve::Client;
+using serve::Engine;
+using serve::Operator;
+using serve::Plan;
+using serve::Schedule;
+
+/// Query number n says which door it waits at.
+class Doors {
+ public:
+  static constexpr std::size_t kCount = 4;
+
+  void open(std::size_t door) { open_[door].count_down(); }
+  void wait_entered(std::size_t door) const { entered_[door].wait(); }
+  [[nodiscard]] bool entered(std::size_t door) const { return entered_[door].try_wait(); }
+  void pass(std::size_t door) {
+    entered_[door].count_down();
+    open_[door].wait();
+  }
+
+ private:
+  std::array<std::latch, kCount> open_{std::latch(1), std::latch(1), std::latch(1), std::latch(1)};
+  std::array<std::latch, kCount> entered_{std::latch(1), std::latch(1), std::latch(1), std::latch(1)};
+};
+
+/// Answers with its query once the door of that number is open.
+struct Doored {
+  static constexpr const char* kName = "doored";
+  using Query = std::uint64_t;
+  using Answer = std::uint64_t;
+  struct State {
+    Doors* doors;
+  };
+
+  template <class Group>
+  static void answer(Group, const State& state, const Query* query, Answer* answer) {
+    state.doors->pass(*query);
+    *answer = *query;
+  }
+};
+
+Operator doored_operator(Doors& doors) {
+  return serve::make_operator<Doored>({}, [&doors](Device) { return serve::make_state(Doored::State{&doors}); });
+}
+
+Result<serve::Ticket> submit(Client& client, std::uint64_t door) {
+  return client.submit(std::as_bytes(std::span(&door, 1)), {.tag = door});
+}
+
+/// The tests hold kernels, each on a worker thread of the device.
+bool too_few_processors() { return std::thread::hardware_concurrency() < 2; }
+
+constexpr Schedule kOverlapping[] = {Schedule::pipelined, Schedule::async, Schedule::graph};
+
+TEST(ScheduleOrder, TheNextQueryStartsWhileTheLastComputes) {
+  if (too_few_processors()) GTEST_SKIP() << "the CPU device has one worker here";
+  for (const Schedule schedule : kOverlapping) {
+    SCOPED_TRACE(to_string(schedule));
+    Doors doors;
+    Engine engine(Device::parse("cpu"), doored_operator(doors), plan_of(schedule, 1, 2));
+    Client client = engine.connect();
+    ASSERT_OK(submit(client, 0));
+    doors.wait_entered(0);
+    ASSERT_OK(submit(client, 1));
+    doors.wait_entered(1);  // by the same engine thread, the first still in its kernel
+    doors.open(0);
+    doors.open(1);
+    EXPECT_EQ(outcomes(client).size(), 2U);
+  }
+}
+
+TEST(ScheduleOrder, ASlowQueryKeepsBackNoneBehindIt) {
+  if (too_few_processors()) GTEST_SKIP() << "the CPU device has one worker here";
+  for (const Schedule schedule : kOverlapping) {
+    SCOPED_TRACE(to_string(schedule));
+    Doors doors;
+    for (std::size_t door = 1; door < Doors::kCount; ++door) doors.open(door);
+    Engine engine(Device::parse("cpu"), doored_operator(doors), plan_of(schedule, 1, 2));
+    Client client = engine.connect();
+    ASSERT_OK(submit(client, 0));
+    doors.wait_entered(0);
+    for (std::uint64_t door = 1; door < Doors::kCount; ++door) ASSERT_OK(submit(client, door));
+    EXPECT_TRUE(*client.wait(3));  // through the one stream that is left
+    EXPECT_FALSE(*client.wait(0, Duration::zero()));
+    doors.open(0);
+    EXPECT_EQ(outcomes(client).size(), Doors::kCount);
+  }
+}
+
+TEST(ScheduleOrder, QueriesThatComeWhileAllIsBusyGoTogether) {
+  for (const Schedule schedule : kCallingSchedules) {
+    SCOPED_TRACE(to_string(schedule));
+    Doors doors;
+    Plan plan = plan_of(schedule);
+    plan.batch_max = 8;
+    Engine engine(Device::parse("cpu"), doored_operator(doors), plan);
+    Client a = engine.connect();
+    Client b = engine.connect();
+    ASSERT_OK(submit(a, 0));
+    doors.wait_entered(0);
+    ASSERT_OK(submit(a, 1));
+    ASSERT_OK(submit(b, 2));
+    ASSERT_OK(submit(b, 3));
+    for (const std::size_t door : {0, 1, 2}) doors.open(door);
+    doors.wait_entered(3);
+    // One batch: query 2, of the same lane and before it, is done, and comes back only with the one at its door.
+    EXPECT_FALSE(*b.wait(0, std::chrono::milliseconds(2)));
+    doors.open(3);
+    EXPECT_EQ(outcomes(a).size(), 2U);
+    EXPECT_EQ(outcomes(b).size(), 2U);
+  }
+}
+
+TEST(ScheduleOrder, StoppingLetsWhatIsInFlightLand) {
+  for (const Schedule schedule : kCallingSchedules) {
+    SCOPED_TRACE(to_string(schedule));
+    Doors doors;
+    Engine engine(Device::parse("cpu"), doored_operator(doors), plan_of(schedule));
+    Client client = engine.connect();
+    ASSERT_OK(submit(client, 0));
+    doors.wait_entered(0);
+    ASSERT_OK(submit(client, 1));
+    std::jthread stopper([&] { engine.stop(); });
+    const std::uint64_t door = 2;
+    for (std::uint64_t tag = 2;
+         !failed_with(client.submit(std::as_bytes(std::span(&door, 1)), {.tag = tag}), Errc::stopped); ++tag) {
+      std::this_thread::yield();
+    }
+    doors.open(0);
+    stopper.join();
+    const auto back = outcomes(client);
+    EXPECT_OK(back.at(0));
+    EXPECT_TRUE(failed_with(back.at(1), Errc::stopped));
+    EXPECT_FALSE(doors.entered(1));
+  }
+}
+
+}  // namespace
+}  // namespace headrace::testing
