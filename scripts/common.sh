@@ -8,6 +8,8 @@ HEADRACE_CUDA=${HEADRACE_CUDA:-AUTO}
 # ON turns warnings into errors, as CI does; a newer compiler than ours may warn about more.
 HEADRACE_WERROR=${HEADRACE_WERROR:-OFF}
 export HEADRACE_CUDA HEADRACE_WERROR
+# What one checkout compiled serves every other: paths below the repository are relative to ccache.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 
 say() { printf '\033[1m== %s\033[0m\n' "$*"; }
 

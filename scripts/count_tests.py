@@ -1,29 +1,48 @@
-"""Sums the JUnit files in a folder and prints "N passed, N failed". Exits 1 if a test failed or none passed."""
+"""Sums the JUnit files in a folder; prints each failure's name and the end of what it said, then "N passed, N failed".
+
+Exits 1 if a test failed or none passed.
+"""
 
 import sys
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
+# Lines of a failed test's output that are shown again here, where a long log ends.
+SHOWN_LINES = 40
 
-def count(folder: Path) -> tuple[int, int, int]:
-    """Tests passed, failed and skipped, over every *.xml under the folder."""
-    passed = failed = skipped = 0
-    for path in sorted(folder.rglob("*.xml")):
-        for case in ElementTree.parse(path).iter("testcase"):
-            if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
-                failed += 1
-            elif case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
-                skipped += 1
-            else:
-                passed += 1
-    return passed, failed, skipped
+
+def outcome(case: ElementTree.Element) -> str:
+    """ "passed", "failed" or "skipped"; pytest and ctest write them differently."""
+    if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
+        return "failed"
+    if case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
+        return "skipped"
+    return "passed"
+
+
+def report(suite: str, case: ElementTree.Element) -> str:
+    """The name of a failed test and the last lines of its output or message."""
+    said = [
+        part.text or part.get("message", "") for kind in ("failure", "error", "system-out") for part in case.iter(kind)
+    ]
+    lines = "\n".join(said).strip().splitlines()[-SHOWN_LINES:]
+    return "\n".join(
+        [f"FAILED {suite}: {case.get('name', 'a test without a name')}", *(f"    {line}" for line in lines)]
+    )
 
 
 def main() -> int:
     """Runs on the folder that the command line names."""
-    passed, failed, skipped = count(Path(sys.argv[1]))
-    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
-    return 1 if failed or not passed else 0
+    counts: Counter[str] = Counter()
+    for path in sorted(Path(sys.argv[1]).rglob("*.xml")):
+        for case in ElementTree.parse(path).iter("testcase"):
+            counts[outcome(case)] += 1
+            if outcome(case) == "failed":
+                print(report(path.stem, case))
+    skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
+    print(f"{counts['passed']} passed, {counts['failed']} failed{skipped}")
+    return 1 if counts["failed"] or not counts["passed"] else 0
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ export HEADRACE_DEVICES=cuda
 
 build='build-gpu'
 contract=$build/tests/headrace_contract
+load=$build/tests/headrace_load
 # What the sanitizers run: copies, memory and kernels. Resident kernels are left out, because the sanitizers slow what
 # they poll by a hundred times, and so are tests whose point is that CUDA refuses a call.
 checked='*Cop*:*Span*:*Heat*:*Access*:*Oversub*:*Link*:*Spmv*:*Memory*:*Buffer*:*Native*:*Kernel*:*Launch*:*Group*:*Operator*:*Retrieval*:*Serve.Every*:*Serve.TheRef*:-*Resident*:*resident*:*Mailbox*:*Refused*'
@@ -105,11 +106,12 @@ architectures() {
 compile() {
   step configure 180 suite.log cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DHEADRACE_CUDA=ON \
     "-DCMAKE_CUDA_ARCHITECTURES=$(architectures)" -DHEADRACE_TESTS=ON &&
-    step build 540 suite.log ninja -C "$build" headrace_contract
+    step build 540 suite.log ninja -C "$build" headrace_contract headrace_load
 }
 
 contract_tests() {
   step contract 300 suite.log "$contract" || true
+  step load 120 suite.log "$load" --gtest_filter='*Devices*' || true
 }
 
 # sanitize NAME TOOL FILTER: errors of the CUDA API itself are not reported, because some tests provoke them.

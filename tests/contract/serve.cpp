@@ -145,7 +145,7 @@ TEST(ServeOnCpu, ADeadlineThatPassesDuringTheWorkIsNotMet) {
   const Operator op = gated_operator(gate);
   Engine engine(Device::parse("cpu"), op, {});
   Client client = engine.connect();
-  const Time deadline = SteadyClock::now() + milliseconds(200);
+  const Time deadline = SteadyClock::now() + seconds(1);  // longer than a busy machine takes to get there
   ASSERT_TRUE(client.submit(query_of(op, 1), {.deadline = deadline}));
   gate.wait_until_entered();
   while (SteadyClock::now() <= deadline) std::this_thread::yield();
@@ -300,72 +300,6 @@ TEST_P(Serve, AnEngineThatDoesNothingAnswersAtOnce) {
     ASSERT_TRUE(client.submit(query_of(op, 1)));
     ASSERT_EQ(client.poll([](const Completion& done) { EXPECT_TRUE(done.status); }), 1U);
   }
-}
-
-TEST_P(Serve, LoadVerifiesAndMeasures) {
-  measure::LoadOptions options;
-  options.rate_per_second = 2000;
-  options.warm_up = milliseconds(10);
-  options.window = milliseconds(20);
-  const PlanLoad result = load(device(), operators::light(), {}, options);
-  EXPECT_GT(result.load.answered, 40U);
-  EXPECT_EQ(result.load.wrong + result.load.failed, 0U);
-  EXPECT_GT(result.roofs.lowest(), 0);
-  EXPECT_FALSE(result.roofs.lowest_name().empty());
-  options.rate_per_second = 1e12;
-  EXPECT_THROW(static_cast<void>(load(device(), operators::light(), {}, options)), UsageError);
-}
-
-// An operator whose device answers differ from the host's must be caught by every load.
-TEST_P(Serve, WrongAnswersAreCounted) {
-  Operator op = operators::light();
-  const Operator other = operators::light({.steps = 65});
-  op.load = [honest = op.load, other](Device device) {
-    return device == Device::parse("cpu") ? honest(device) : other.load(device);
-  };
-  const Device wrong_device = device().kind() == DeviceKind::cpu ? Device::parse("cpu:1") : device();
-  measure::LoadOptions options;
-  options.rate_per_second = 1000;
-  options.warm_up = milliseconds(5);
-  options.window = milliseconds(20);
-  options.windows_max = 3;
-  const PlanLoad result = load(wrong_device, op, {}, options);
-  EXPECT_GT(result.load.wrong, 0U);
-  EXPECT_EQ(result.load.wrong, result.load.answered);
-  EXPECT_FALSE(measure::sustains(result.load, seconds(10)));
-}
-
-TEST_P(Serve, TheLadderFindsARateOrSaysWhyNot) {
-  LadderOptions options;
-  options.rungs = {1, 7};
-  options.bound = milliseconds(50);
-  options.window = milliseconds(50);
-  options.rank_tolerance = 0.02;
-  options.threads_max = 1;
-  int rows = 0;
-  const LadderResult result = climb(device(), operators::light(), options, {}, [&](const RungResult&) { ++rows; });
-  ASSERT_EQ(result.rungs.size(), 2U);
-  EXPECT_EQ(rows, 2);
-  for (const RungResult& row : result.rungs) {
-    EXPECT_TRUE(row.load || !row.note.empty());
-    if (row.load) {
-      EXPECT_GT(row.load->measured_per_second, 0);
-      EXPECT_LE(row.load->latency.p99, options.bound);
-    }
-  }
-  EXPECT_TRUE(result.rungs[0].load) << result.rungs[0].note;
-}
-
-TEST_P(Serve, TheLadderStopsWhenAsked) {
-  std::stop_source stop;
-  LadderOptions options;
-  options.stop = stop.get_token();
-  options.window = milliseconds(20);
-  const LadderResult result = climb(device(), operators::light(), options, [&](const LadderProgress& progress) {
-    if (progress.rung == 1) stop.request_stop();
-  });
-  EXPECT_TRUE(result.interrupted);
-  EXPECT_LT(result.rungs.size(), rungs().size());
 }
 
 using headrace::testing::device_names;

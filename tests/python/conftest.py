@@ -25,7 +25,7 @@ def run() -> Run:
             capture_output=True,
             text=True,
             check=False,
-            timeout=110,
+            timeout=300,
             env={**os.environ, "COLUMNS": "100", **environment},
         )
 

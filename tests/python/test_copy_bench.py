@@ -16,7 +16,7 @@ TINY = ("--device", "cpu", "--total", "1", "--runs", "2", "--latency-runs", "20"
 
 def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(PROGRAM), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_every_figure_is_verified_and_beside_its_roof():

@@ -20,7 +20,21 @@ def test_passes_are_summed(tmp_path: Path):
 
 def test_a_failure_of_either_kind_fails(tmp_path: Path):
     suite = "<testcase/><testcase><failure/></testcase><testcase><error/></testcase>"
-    assert count(tmp_path, suite) == (1, "1 passed, 2 failed")
+    code, said = count(tmp_path, suite)
+    assert (code, said.splitlines()[-1]) == (1, "1 passed, 2 failed")
+
+
+def test_a_failure_is_named_with_the_end_of_what_it_said(tmp_path: Path):
+    long = "".join(f"line {i}\n" for i in range(100))
+    suite = f"<testcase name='slow' status='fail'><failure message=''/><system-out>{long}</system-out></testcase>"
+    _, said = count(
+        tmp_path, suite, "<testcase name='wrong'><failure message='short'>assert 1 == 2</failure></testcase>"
+    )
+    lines = said.splitlines()
+    assert lines[0] == "FAILED 0: slow"
+    assert "    line 99" in lines
+    assert "    line 50" not in lines
+    assert lines[-3:] == ["FAILED 1: wrong", "    assert 1 == 2", "0 passed, 2 failed"]
 
 
 def test_nothing_run_is_a_failure(tmp_path: Path):

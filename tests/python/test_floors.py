@@ -25,7 +25,7 @@ def bench(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=300,
     )
 
 

@@ -24,7 +24,7 @@ def interrupted(*arguments: str, when: str, by: signal.Signals = signal.SIGINT) 
     os.close(writer)
     seen = ""
     sent = False
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 300
     while True:
         try:
             seen += os.read(reader, 65536).decode(errors="replace")
@@ -39,7 +39,7 @@ def interrupted(*arguments: str, when: str, by: signal.Signals = signal.SIGINT) 
     assert process.stdout is not None
     with process.stdout as stdout:
         output = stdout.read()
-    return subprocess.CompletedProcess(arguments, process.wait(60), output, seen)
+    return subprocess.CompletedProcess(arguments, process.wait(300), output, seen)
 
 
 # The rung that is measured while Ctrl-C is pressed comes after one that has been finished.
@@ -113,5 +113,5 @@ with headrace.Engine("cpu", operator) as engine, engine.connect() as client:
     except KeyboardInterrupt:
         print("raised", client.in_flight, client.ask(queries[0]).size)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert done.stdout == "raised 0 4096\n", done.stderr

@@ -114,7 +114,7 @@ from headrace.cli import main
 sys.argv = ["headrace", "index", "synthetic", "--documents", "100K", "--terms", "1K", "{tmp_path}/a.hridx"]
 sys.exit(main())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 1, done.stderr
     assert "File too large" in done.stderr
     assert "Traceback" not in done.stderr
@@ -131,7 +131,7 @@ from headrace import Index
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 Index.synthetic(documents=100_000, terms=1_000).save("{path}")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert "File too large" in done.stderr
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

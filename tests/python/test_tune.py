@@ -15,7 +15,7 @@ QUICK = {
     "budget": 0.2,
     "schedules": ["blocking"],
     "threads_max": 1,
-    "window": 0.05,
+    "window": 0.1,
     "rank_tolerance": 0.01,
 }
 QUICK_WORDS = ("--bound", "10s", "--budget", "200ms", "--schedule", "blocking", "--threads-max", "1")

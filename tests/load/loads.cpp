@@ -67,14 +67,21 @@ LoadOptions quick(double rate) {
   return options;
 }
 
+/// Windows long beside what a shared machine stops for: a figure is asked for.
+LoadOptions steady(double rate) {
+  LoadOptions options = quick(rate);
+  options.window = milliseconds(200);
+  return options;
+}
+
 template <class Target>
 LoadResult open(std::vector<Target> targets, const LoadOptions& options) {
   return open_loop<Target>(targets, options);
 }
 
 TEST(OpenLoop, AFastSystemKeepsUp) {
-  const LoadResult result = open<OneServer>({OneServer(microseconds(1))}, quick(20'000));
-  EXPECT_NEAR(result.incoming_per_second, 20'000, 6'000);  // 1,200 arrivals, within ten standard deviations
+  const LoadResult result = open<OneServer>({OneServer(microseconds(1))}, steady(20'000));
+  EXPECT_NEAR(result.incoming_per_second, 20'000, 6'000);
   EXPECT_NEAR(result.measured_per_second, 20'000, 6'000);
   EXPECT_GE(result.latency.p50, microseconds(1));
   EXPECT_EQ(result.refused + result.failed + result.wrong, 0U);
@@ -127,7 +134,7 @@ TEST(OpenLoop, CountsWrongAndFailedAnswersButNotTheirLatency) {
 }
 
 TEST(OpenLoop, SeveralGeneratorsShareTheRate) {
-  const LoadResult result = open<OneServer>({OneServer(microseconds(1)), OneServer(microseconds(1))}, quick(20'000));
+  const LoadResult result = open<OneServer>({OneServer(microseconds(1)), OneServer(microseconds(1))}, steady(20'000));
   EXPECT_NEAR(result.incoming_per_second, 20'000, 6'000);
 }
 

@@ -12,6 +12,7 @@ namespace headrace::serve {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 class Tuner : public headrace::testing::DeviceTest {
  protected:
@@ -22,12 +23,12 @@ class Tuner : public headrace::testing::DeviceTest {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  /// Few plans and short looks.
+  /// Few plans and short looks, and a bound that a busy machine keeps.
   [[nodiscard]] TunerOptions quick() const {
     TunerOptions options;
-    options.bound = milliseconds(100);
+    options.bound = seconds(5);
     options.budget = milliseconds(200);
-    options.window = milliseconds(20);
+    options.window = milliseconds(100);
     options.rank_tolerance = 0.02;
     options.threads_max = 1;
     options.schedules = {Schedule::blocking};
