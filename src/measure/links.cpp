@@ -65,7 +65,7 @@ LinkPoint measure_size(LinkLanes& lanes, std::size_t bytes, const LinkOptions& o
 }
 
 /// What the machine has not or has no room for: a note and no failure.
-bool is_lack(const DeviceError& error) noexcept {
+bool is_lack(const Exception& error) noexcept {
   return error.code() == Errc::not_supported || error.code() == Errc::out_of_memory ||
          error.code() == Errc::no_permission;
 }
@@ -86,7 +86,7 @@ LinkCurve measure_link(const LinkRoute& route, const LinkOptions& options) {
     for (const std::size_t size : sizes) curve.points.push_back(measure_size(lanes, size, options));
     curve.gated = lanes.gated();
     if (lanes.expired()) curve.note = "enqueueing took longer than the gate waits, so the host's clock timed it";
-  } catch (const DeviceError& error) {
+  } catch (const Exception& error) {
     if (!is_lack(error)) throw;
     curve.points.clear();
     curve.note = error.what();

@@ -107,6 +107,8 @@ class FaultyDevice final : public detail::DeviceBackend {
   void fail() noexcept { fault_.thrown.store(true); }
   /// What spans of it are made of from now on.
   void use_pages(detail::PageMemory& pages) noexcept { pages_ = &pages; }
+  /// From now on the process may not lock memory.
+  void forbid_registration() noexcept { may_register_ = false; }
   /// Fails after so many more calls to it, its streams and events.
   void fail_after(int calls) noexcept { fault_.calls_left.store(calls); }
   [[nodiscard]] Device device() noexcept { return Device(*this); }
@@ -158,6 +160,7 @@ class FaultyDevice final : public detail::DeviceBackend {
   const detail::BarrierFunctions* barrier_functions() const noexcept override { return inner_.barrier_functions(); }
   detail::PageMemory& page_memory() noexcept override { return pages_ == nullptr ? inner_.page_memory() : *pages_; }
   Status register_host(void* data, std::size_t bytes) noexcept override {
+    if (!may_register_) return Errc::no_permission;
     return fault_.or_fault(inner_.register_host(data, bytes));
   }
   void unregister_host(void* data) noexcept override { inner_.unregister_host(data); }
@@ -174,6 +177,7 @@ class FaultyDevice final : public detail::DeviceBackend {
 
   detail::DeviceBackend& inner_;
   detail::PageMemory* pages_ = nullptr;
+  bool may_register_ = true;
   FaultSwitch fault_;
 };
 

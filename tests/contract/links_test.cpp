@@ -7,6 +7,7 @@
 #include "measure/link_lanes.hpp"
 #include "measure/link_memory.hpp"
 #include "tests/contract/devices.hpp"
+#include "tests/contract/faulty_device.hpp"
 
 namespace headrace::testing {
 namespace {
@@ -87,6 +88,17 @@ TEST_P(LinksTest, SizesThatDoNotFitDropOut) {
   const auto none = measure::measure_link({.device = device(), .peer = {}}, options);
   EXPECT_TRUE(none.points.empty());
   EXPECT_NE(none.note, "");
+}
+
+TEST(Links, WhatTheProcessMayNotDoIsANoteAndAFaultIsNot) {
+  FaultyDevice faulty;
+  const LinkRoute route{.device = faulty.device(), .memory = LinkMemory::registered, .peer = {}};
+  faulty.forbid_registration();
+  const auto curve = measure::measure_link(route, kSmall);
+  EXPECT_TRUE(curve.points.empty());
+  EXPECT_THAT(curve.note, ::testing::HasSubstr("no permission"));
+  faulty.fail();
+  EXPECT_THROW(static_cast<void>(measure::measure_link(route, kSmall)), DeviceError);
 }
 
 TEST_P(LinksTest, BadOptionsAreRefused) {

@@ -1,6 +1,13 @@
 #include "headrace/device/mailbox.hpp"
 
+#include <array>
+#include <future>
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "headrace/base/error.hpp"
+#include "headrace/device/graph.hpp"
 #include "tests/contract/devices.hpp"
 #include "tests/contract/kernels.hpp"
 
@@ -135,6 +142,48 @@ TEST_P(MailboxTest, MoreBlocksThanFitAreRefused) {
   EXPECT_TRUE(failed_with(refused, Errc::not_supported));
   EXPECT_EQ(refused.error().native, static_cast<int>(most));
   EXPECT_TRUE(*stream.ready());
+}
+
+/// What a stream and a graph have used for long lists of copies, ready to go.
+struct UsedLists {
+  explicit UsedLists(Device device)
+      : from(device, MemoryKind::pinned, kExtent), to(device, MemoryKind::device, kExtent), stream(device) {
+    std::vector<Copy> odd;  // of many lengths, and more than are passed along with a kernel
+    std::vector<Copy> rows;
+    for (std::size_t i = 0; i < kCount; ++i) odd.push_back({to.data() + 64 * i, from.data() + 64 * i, 1 + i % 60});
+    for (std::size_t i = 0; i < kCount; ++i) rows.push_back({to.data() + 64 * i, from.data() + 64 * i, 32});
+    EXPECT_OK(stream->copy_many(odd));
+    EXPECT_OK(stream->copy_many(rows));
+    graph.emplace(device, std::array<GraphNode, 1>{GraphCopies{std::span(odd).first(10), 20}});
+    EXPECT_OK(graph->launch(*stream));
+    EXPECT_OK(stream->wait());
+  }
+  void end() {
+    graph.reset();
+    stream.reset();
+  }
+
+  static constexpr std::size_t kCount = 1000;
+  static constexpr std::size_t kExtent = 64 * kCount;
+  Buffer from;
+  Buffer to;
+  std::optional<Stream> stream;
+  std::optional<Graph> graph;
+};
+
+TEST_P(MailboxTest, StreamsAndGraphsWithListsOfCopiesEndBesideIt) {
+  UsedLists lists(device());
+  Echo echo(device(), 1);
+  ASSERT_OK(echo.started());
+  auto ended = std::async(std::launch::async, [&] { lists.end(); });
+  if (ended.wait_for(std::chrono::seconds(30)) != std::future_status::ready) {
+    echo.boxes().stop();  // so that what waits for the kernel goes on
+    ADD_FAILURE() << "the end of a stream or graph waits for a kernel that stays";
+  }
+  ended.get();
+  post(echo.boxes(), 0, 3);
+  EXPECT_TRUE(eventually([&] { return echo.boxes().ready(0); }));
+  EXPECT_TRUE(answered(echo.boxes(), 0, 3));
 }
 
 TEST_P(MailboxTest, NoBoxesAreRefused) { EXPECT_THROW(Mailbox(device(), 0, 1, 1), UsageError); }

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,6 +66,12 @@ TEST_P(SpanShareTest, MovedBackToTheDeviceTheyCanBeShared) {
 }
 
 TEST_P(SpanShareTest, WhatAreNoPagesIsRefused) {
+  {  // A driver opens files of its own when it is first used.
+    const Span span(device(), kPageBytes, Placement::all(here()), {.shareable = true});
+    const SharedPages shared = span.share();
+    const Span again(shared);
+    for (const int descriptor : shared.descriptors) close(descriptor);
+  }
   const std::size_t before = open_descriptors();
   const auto taken = [&](std::size_t bytes, std::vector<int> descriptors) {
     return [=] { const Span span(SharedPages{bytes, device(), descriptors}); };
@@ -77,6 +84,9 @@ TEST_P(SpanShareTest, WhatAreNoPagesIsRefused) {
   std::FILE* const file = std::tmpfile();
   expect_usage_error(taken(1, {fileno(file)}), "taking over page 1 of 1");
   std::fclose(file);
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  expect_usage_error(taken(kPageBytes, {nothing}), "taking over page 1 of 1");
+  close(nothing);
   EXPECT_EQ(open_descriptors(), before);
 }
 

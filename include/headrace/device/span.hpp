@@ -58,6 +58,10 @@ struct SharedPages {
 ///
 /// All devices of a span are of one kind. CPU devices and the host share one address space, so there the rights of a
 /// page that count are the most that any CPU device or the host has.
+///
+/// Kernels take the range as one array. A copy by a stream stays within pages of one place, as it would between two
+/// allocations: CUDA may go by its first bytes to choose who copies, and between two places of the host that is the
+/// host itself, with the host's rights.
 class Span {
  public:
   /// A range of at least `bytes` bytes for `device`. Every device on which a page lies, `device` and `accessed_by` may

@@ -37,8 +37,10 @@ struct CopyLists::BatchCall {
   }
 };
 
-CopyLists::CopyLists(int ordinal, int multiprocessor_count, cudaStream_t stream) noexcept
-    : ordinal_(ordinal), multiprocessor_count_(static_cast<std::uint32_t>(multiprocessor_count)), stream_(stream) {}
+CopyLists::CopyLists(DeviceBackend& device, cudaStream_t stream) noexcept
+    : device_(device),
+      multiprocessor_count_(static_cast<std::uint32_t>(device.properties().multiprocessor_count)),
+      stream_(stream) {}
 
 CopyLists::~CopyLists() {
   for (const List& list : lists_) {
@@ -46,7 +48,7 @@ CopyLists::~CopyLists() {
     static_cast<void>(to_status(cudaEventSynchronize(list.read)));
     static_cast<void>(to_status(cudaEventDestroy(list.read)));
   }
-  if (memory_ != nullptr) static_cast<void>(to_status(cudaFreeHost(memory_)));
+  if (memory_ != nullptr) device_.deallocate(MemoryKind::mapped, memory_, kListCount * kListBytes, nullptr);
 }
 
 Status CopyLists::enqueue(std::span<const Copy> copies, CopyRoute route, const Circumstances& circumstances) noexcept {
@@ -83,7 +85,7 @@ Status CopyLists::all_by_batch_call(std::span<const Copy> copies) noexcept {
 
 Status CopyLists::all_by_gather(std::span<const Copy> copies, bool kernel_can_start) noexcept {
   if (!kernel_can_start) return Errc::not_supported;
-  Reach reach(ordinal_);
+  Reach reach(device_.ordinal());
   for (const Copy& copy : copies) {
     if (copy.bytes == 0) continue;
     if (!reach.covers(copy.to, copy.bytes) || !reach.covers(copy.from, copy.bytes)) return Errc::not_supported;
@@ -109,7 +111,7 @@ Status CopyLists::rows_and_rest(Gathering& gathering, std::span<const Copy> copi
 }
 
 Status CopyLists::each_by_its_route(std::span<const Copy> copies, const Circumstances& circumstances) noexcept {
-  Reach reach(ordinal_);
+  Reach reach(device_.ordinal());
   Gathering gathering;
   BatchCall call;
   const auto each = [&](const Copy& copy) -> Status {
@@ -256,11 +258,9 @@ Status CopyLists::make_lists() noexcept {
     const auto status = to_status(cudaEventCreateWithFlags(&list.read, cudaEventDisableTiming));
     if (!status) return status;
   }
-  void* memory = nullptr;
-  const auto status =
-      to_status(cudaHostAlloc(&memory, kListCount * kListBytes, cudaHostAllocPortable | cudaHostAllocMapped));
-  if (!status) return status;
-  memory_ = static_cast<std::byte*>(memory);
+  const auto memory = device_.allocate(MemoryKind::mapped, kListCount * kListBytes, nullptr);
+  if (!memory) return memory.error();
+  memory_ = static_cast<std::byte*>(*memory);
   for (std::size_t i = 0; i < kListCount; ++i) lists_[i].data = memory_ + i * kListBytes;
   return {};
 }

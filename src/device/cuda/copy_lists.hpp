@@ -17,7 +17,8 @@
 namespace headrace::detail::cuda {
 
 /// Gives lists of copies to one stream of a device, each copy by the route that choose_copy_route() names, or all by
-/// one that the caller names. The caller has made the device current.
+/// one that the caller names. The caller has made the device current. Its memory comes from the device and goes back
+/// there, so that its end waits for no resident kernel.
 ///
 /// A gather kernel takes a short list as an argument and a long one from mapped memory: as rows of 8 bytes where many
 /// copies in a row have one length and lie within two allocations, as pieces of 16 bytes otherwise.
@@ -29,7 +30,7 @@ class CopyLists {
     PageableSink sink;
   };
 
-  CopyLists(int ordinal, int multiprocessor_count, cudaStream_t stream) noexcept;
+  CopyLists(DeviceBackend& device, cudaStream_t stream) noexcept;
   CopyLists(const CopyLists&) = delete;
   CopyLists& operator=(const CopyLists&) = delete;
   /// Waits until no kernel reads the lists any more. The stream itself may be gone.
@@ -82,7 +83,7 @@ class CopyLists {
   [[nodiscard]] Status make_lists() noexcept;
   [[nodiscard]] Status submit(BatchCall& call, bool or_by_engine) noexcept;
 
-  int ordinal_;
+  DeviceBackend& device_;
   std::uint32_t multiprocessor_count_;
   cudaStream_t stream_;
   std::mutex mutex_;  ///< Guards the lists; taken for more than InlineList::kCapacity pieces only.

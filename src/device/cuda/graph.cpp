@@ -34,26 +34,24 @@ Result<cudaKernelNodeParams> to_params(const GraphLaunch& launch) noexcept {
 }  // namespace
 
 GraphList::~GraphList() {
-  if (pieces_ != nullptr) static_cast<void>(to_status(cudaFreeHost(pieces_)));
+  if (pieces_ != nullptr) device_.deallocate(MemoryKind::mapped, pieces_, capacity_ * sizeof(Piece), nullptr);
 }
 
 Status GraphList::allocate(const GraphCopies& node) noexcept {
   const std::size_t longest = std::ranges::max(node.copies, {}, &Copy::bytes).bytes;
   // The first piece is cut short to align the others.
   const std::size_t pieces_each = longest / kPieceBytes + 2;
-  void* memory = nullptr;
-  const auto status = to_status(
-      cudaHostAlloc(&memory, node.capacity * pieces_each * sizeof(Piece), cudaHostAllocPortable | cudaHostAllocMapped));
-  if (!status) return status;
-  pieces_ = static_cast<Piece*>(memory);
+  const auto memory = device_.allocate(MemoryKind::mapped, node.capacity * pieces_each * sizeof(Piece), nullptr);
+  if (!memory) return memory.error();
+  pieces_ = static_cast<Piece*>(*memory);
   capacity_ = node.capacity * pieces_each;
   copies_most_ = node.capacity;
   return {};
 }
 
-Status GraphList::write(int ordinal, std::span<const Copy> copies) noexcept {
+Status GraphList::write(std::span<const Copy> copies) noexcept {
   if (copies.size() > copies_most_) return Errc::invalid_argument;
-  Reach reach(ordinal);
+  Reach reach(device_.ordinal());
   std::size_t needed = 0;
   for (const Copy& copy : copies) {
     if (!reach.covers(copy.to, copy.bytes) || !reach.covers(copy.from, copy.bytes)) return Errc::not_supported;
@@ -67,8 +65,8 @@ Status GraphList::write(int ordinal, std::span<const Copy> copies) noexcept {
   return {};
 }
 
-cudaKernelNodeParams GraphList::launch(std::uint32_t multiprocessor_count) noexcept {
-  per_block_ = pieces_per_block(count_, multiprocessor_count);
+cudaKernelNodeParams GraphList::launch() noexcept {
+  per_block_ = pieces_per_block(count_, static_cast<std::uint32_t>(device_.properties().multiprocessor_count));
   arguments_[0] = static_cast<void*>(&pieces_);
   arguments_[1] = &count_;
   arguments_[2] = &per_block_;
@@ -135,11 +133,10 @@ Status CudaGraph::add_copies(const GraphCopies& copies) {
       return cudaGraphAddMemcpyNode1D(native, graph_, before, count, copy.to, copy.from, copy.bytes, cudaMemcpyDefault);
     });
   }
-  auto list = std::make_unique<GraphList>();
+  auto list = std::make_unique<GraphList>(device_);
   if (const Status made = list->allocate(copies); !made) return made;
-  if (const Status written = list->write(device_.ordinal(), copies.copies); !written) return written;
-  const cudaKernelNodeParams params =
-      list->launch(static_cast<std::uint32_t>(device_.properties().multiprocessor_count));
+  if (const Status written = list->write(copies.copies); !written) return written;
+  const cudaKernelNodeParams params = list->launch();
   return add({.sort = Sort::list, .list = std::move(list)}, [&](auto* native, const auto* before, std::size_t count) {
     return cudaGraphAddKernelNode(native, graph_, before, count, &params);
   });
@@ -181,9 +178,8 @@ Status CudaGraph::update_list(const Node& node, const GraphCopies& copies) noexc
   const auto unread = to_ready(cudaEventQuery(lists_read_));
   if (!unread) return unread.error();
   if (!*unread) return Errc::full;
-  if (const Status written = node.list->write(device_.ordinal(), copies.copies); !written) return written;
-  const cudaKernelNodeParams params =
-      node.list->launch(static_cast<std::uint32_t>(device_.properties().multiprocessor_count));
+  if (const Status written = node.list->write(copies.copies); !written) return written;
+  const cudaKernelNodeParams params = node.list->launch();
   return to_status(cudaGraphExecKernelNodeSetParams(executable_, node.native, &params));
 }
 

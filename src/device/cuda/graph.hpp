@@ -12,10 +12,11 @@ namespace headrace::detail::cuda {
 
 class CudaDevice;
 
-/// A list of copies in mapped memory that a gather kernel reads when it runs.
+/// A list of copies in mapped memory that a gather kernel reads when it runs. The memory goes back to the device, so
+/// that its end waits for no resident kernel.
 class GraphList {
  public:
-  GraphList() noexcept = default;
+  explicit GraphList(DeviceBackend& device) noexcept : device_(device) {}
   GraphList(const GraphList&) = delete;
   GraphList& operator=(const GraphList&) = delete;
   ~GraphList();
@@ -24,11 +25,12 @@ class GraphList {
   [[nodiscard]] Status allocate(const GraphCopies& node) noexcept;
   /// Writes the list. The device is current and no launch reads it. Errc::invalid_argument when there is no room,
   /// Errc::not_supported for memory out of the device's reach.
-  [[nodiscard]] Status write(int ordinal, std::span<const Copy> copies) noexcept;
+  [[nodiscard]] Status write(std::span<const Copy> copies) noexcept;
   /// The launch that does what is written. Its arguments lead into this object.
-  [[nodiscard]] cudaKernelNodeParams launch(std::uint32_t multiprocessor_count) noexcept;
+  [[nodiscard]] cudaKernelNodeParams launch() noexcept;
 
  private:
+  DeviceBackend& device_;
   Piece* pieces_ = nullptr;
   std::size_t capacity_ = 0;
   std::size_t copies_most_ = 0;

@@ -1,6 +1,7 @@
 #include "device/cuda/page_memory.hpp"
 
 #include <cuda_runtime_api.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include "device/cuda/current_device.hpp"
@@ -165,15 +166,16 @@ Result<int> CudaPageMemory::export_page(Page page) noexcept {
 
 Result<Page> CudaPageMemory::import_page(int descriptor, Device device) noexcept {
   const DriverScope scope(device.ordinal());
-  if (descriptor < 0) return Errc::invalid_argument;
+  if (fcntl(descriptor, F_GETFD) < 0) return Errc::invalid_argument;  // negative, or closed
   CUmemGenericAllocationHandle handle = 0;
   // The descriptor itself goes where other systems have a pointer (cuMemImportFromShareableHandle).
   void* const value = reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor));
   const Status status = driver_status(driver().mem_import(&handle, value, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   if (!status) {
-    // The driver has several codes for a descriptor of something else; it comes from outside, and is no fault of ours.
+    // The driver has several codes for a descriptor of something else (999 among them), and of a page on a GPU that
+    // this process does not see (101). It comes from outside, and is no fault of ours.
     const Error error = status.error();
-    return error.code == Errc::device_fault ? Error{Errc::invalid_argument, error.native} : error;
+    return error.code == Errc::out_of_memory ? error : Error{Errc::invalid_argument, error.native};
   }
   CUmemAllocationProp properties{};
   const Status asked = driver_status(driver().mem_get_allocation_properties(&properties, handle));

@@ -43,10 +43,7 @@ std::unique_ptr<StreamBackend> CudaStream::borrow(CudaDevice& device, cudaStream
 }
 
 CudaStream::CudaStream(CudaDevice& device, cudaStream_t stream, bool owned) noexcept
-    : device_(device),
-      stream_(stream),
-      owned_(owned),
-      lists_(device.ordinal(), device.properties().multiprocessor_count, stream) {}
+    : device_(device), stream_(stream), owned_(owned), lists_(device, stream) {}
 
 CudaStream::~CudaStream() {
   const CurrentDevice scope(device_.ordinal());

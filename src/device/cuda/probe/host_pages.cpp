@@ -64,7 +64,7 @@ int main(int count, char** arguments) {
   require(look_up<decltype(&cuMemCreate)>(library, "cuMemCreate")(&page, kPageBytes, &properties, 0),
           "making a host page");
   CUdeviceptr at = 0;
-  require(look_up<decltype(&cuMemAddressReserve)>(library, "cuMemAddressReserve")(&at, kPageBytes, 0, 0, 0),
+  require(look_up<decltype(&cuMemAddressReserve)>(library, "cuMemAddressReserve")(&at, kPageBytes, kPageBytes, 0, 0),
           "reserving addresses");
   require(look_up<decltype(&cuMemMap)>(library, "cuMemMap")(at, kPageBytes, 0, page, 0), "mapping a host page");
   const auto set_access = look_up<decltype(&cuMemSetAccess)>(library, "cuMemSetAccess");
