@@ -98,7 +98,7 @@ def test_warnings_go_to_stderr(call: Call):
         (["--at", "8us"], "is after the end of the run"),
         (["--push", "pull"], "pull"),
         (["--plane", "zz"], "zz"),
-        (["--redundant", "0"], "0"),
+        (["--redundant", "0"], "greater than or equal to 1"),
     ],
 )
 def test_options_that_make_no_sense(call: Call, words: list[str], says: str):

@@ -51,26 +51,27 @@ class Model:
 
 
 def paint(scene: Scene) -> tuple[NDArray[np.uint16], list[Material]]:
-    """The material of every cell, as a number in the list that comes with it."""
+    """The material of every cell, as a number in the list that comes with it; x is contiguous, as for the solver."""
     materials = list(scene.materials.values())
     number = {material.name: index for index, material in enumerate(materials)}
-    cells = np.full(scene.shape, number[scene.background], dtype=np.uint16)
+    cells = np.full(scene.shape, number[scene.background], dtype=np.uint16, order="F")
     for painted in scene.objects:
         _paint(cells, painted.shape, number[painted.material], scene)
     return cells, materials
 
 
 def _paint(cells: NDArray[np.uint16], shape: Shape, number: int, scene: Scene) -> None:
-    """Gives the cells of a shape that number; slab by slab along x, so that no large array is needed."""
+    """Gives the cells of a shape that number; slab by slab along the last axis, so that no large array is needed."""
     ranges = []
     for low, high, count in zip(*shape.bounds(scene.size), scene.shape, strict=True):
         first, end = np.clip(np.floor([low / scene.spacing - 1, high / scene.spacing + 2]), 0, count)
         ranges.append(range(int(first), int(end)))
     if any(len(one) == 0 for one in ranges):
         return
-    rows = max(1, _SLAB_CELLS // int(np.prod([len(one) for one in ranges[1:]])))
-    for first in range(ranges[0].start, ranges[0].stop, rows):
-        slab = [range(first, min(first + rows, ranges[0].stop)), *ranges[1:]]
+    last = ranges[-1]
+    thickness = max(1, _SLAB_CELLS // int(np.prod([len(one) for one in ranges[:-1]])))
+    for first in range(last.start, last.stop, thickness):
+        slab = [*ranges[:-1], range(first, min(first + thickness, last.stop))]
         part = cells[tuple(slice(one.start, one.stop) for one in slab)]
         part[np.broadcast_to(shape.covers(_centres(slab, scene.spacing)), part.shape)] = number
 
@@ -85,13 +86,13 @@ def _centres(ranges: list[range], spacing: float) -> Axes:
     return found
 
 
-def _values(cells: NDArray[np.uint16], materials: list[Material], name: str, precision: str) -> Array | float:
+def _values(cells: NDArray[np.uint16], materials: list[Material], name: str) -> Array | float:
     """One property of every cell: a number where all are alike, which needs no array."""
     used = np.unique(cells)
     table = np.array([getattr(material, name) for material in materials])
     if len(set(table[used].tolist())) == 1:
         return float(table[used[0]])
-    return table.astype(np.float32 if precision == "single" else np.float64)[cells]
+    return np.asarray(table[cells])
 
 
 def samples(scene: Scene, source: Source, material: Material) -> Samples:
@@ -128,9 +129,9 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
     )
     cells, materials = paint(scene)
     solver.set_materials(
-        permittivity=_values(cells, materials, "permittivity", scene.precision),
-        conductivity=_values(cells, materials, "conductivity", scene.precision),
-        permeability=_values(cells, materials, "permeability", scene.precision),
+        permittivity=_values(cells, materials, "permittivity"),
+        conductivity=_values(cells, materials, "conductivity"),
+        permeability=_values(cells, materials, "permeability"),
     )
     sums: dict[tuple[str, tuple[int, ...]], Samples] = {}
     for source in scene.sources:
