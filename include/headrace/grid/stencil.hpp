@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -25,8 +26,9 @@ struct StencilProgram {
   int field_count = 0;
   std::vector<Phase> phases;
   std::vector<Swap> swaps;
-  /// For each phase the boxes of the domain that it is restricted to, which do not overlap; none: everywhere.
-  std::vector<std::vector<Box>> only;
+  /// For each phase the boxes of the domain that it is restricted to, as Simulation::restrict() has it; without a
+  /// value: everywhere.
+  std::vector<std::optional<std::vector<Box>>> only;
   std::vector<Kernel> kernels;  ///< One a phase; arguments: the stencil, a FieldTable, a Region.
   std::type_index stencil_type = typeid(void);
   /// The bytes of the stencil: one for all parts, or one for each part.
