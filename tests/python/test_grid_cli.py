@@ -5,11 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import Run
 from grid_scenes import changed
+from test_interrupt import interrupted
 
 from headrace.cli import app
 from headrace.cli.errors import guarded
 from headrace.cli.grid_fdtd import cut_of
+from headrace.grid_solver import checkpoint, read_scene, traces
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -138,3 +141,26 @@ def test_convert(call: Call):
     status, _, error = call("convert", "a.in")
     assert status == 2
     assert "a.in:1: #python: not covered" in error
+
+
+def test_ctrl_c_keeps_what_there_is(tmp_path: Path):
+    pytest.importorskip("h5py")
+    scene, state, recorded = tmp_path / "long.toml", tmp_path / "a.npz", tmp_path / "a.h5"
+    scene.write_text(changed(("steps = 150", "steps = 100_000_000")), encoding="utf-8")
+    words = ("grid", "fdtd", str(scene), "--device", "cpu:0", "--checkpoint", str(state), "--traces", str(recorded))
+    result = interrupted(*words, "--json", when="cells/s")
+    assert result.returncode == 130, result.stderr
+    found = json.loads(result.stdout)
+    assert found["interrupted"] is True
+    assert 0 < found["steps_done"] < 100_000_000
+    assert found["files"] == [str(recorded), str(state)]
+    assert checkpoint.load(state, read_scene(scene)).steps == found["steps_done"]
+    assert traces.read(recorded, read_scene(scene)).steps == found["steps_done"]
+
+
+def test_memory_that_does_not_fit(run: Run, tmp_path: Path):
+    scene = tmp_path / "large.toml"
+    scene.write_text(changed(("[0.4, 0.3]", "[40.0, 30.0]")), encoding="utf-8")
+    failed = run("grid", "fdtd", scene, "--device", "cpu:0", HEADRACE_CPU_MEMORY="64MiB")
+    assert failed.returncode == 1
+    assert "12,000,000 cells in single precision need 0.268 GiB, and cpu:0 has 0.0625 GiB free" in failed.stderr
