@@ -87,11 +87,10 @@ void Fdtd::step(std::uint64_t count) { state_->step(count); }
 
 void Fdtd::check_finite() {
   for (const std::string_view name : fdtd_components(state_->options.dimensions)) {
-    const Norms norms = state_->simulation->norms(state_->component(name));
-    if (std::isfinite(norms.maximum)) continue;
-    const auto [cell, value] = state_->first_not_finite(name);
-    throw DataError(fmt::format("{} is {} in cell {} after {} steps", name, value,
-                                cell_text(cell, state_->options.dimensions), steps_done()));
+    const auto found = state_->first_not_finite(name);
+    if (!found) continue;
+    throw DataError(fmt::format("{} is {} in cell {} after {} steps", name, found->value,
+                                cell_text(found->cell, state_->options.dimensions), steps_done()));
   }
 }
 

@@ -198,14 +198,15 @@ void Fdtd::State::step_some(Parts<Value>& parts, std::uint64_t count) {
   for (FdtdPart<Value>& part : parts) part.collect_traces(static_cast<std::int64_t>(count), traces);
 }
 
-std::pair<Offsets, double> Fdtd::State::first_not_finite(std::string_view name) {
-  const auto search = [&]<class Value>(std::vector<Value> values) -> std::pair<Offsets, double> {
+std::optional<Fdtd::State::NotFinite> Fdtd::State::first_not_finite(std::string_view name) {
+  const auto search = [&]<class Value>(std::vector<Value> values) -> std::optional<NotFinite> {
     simulation->get(find(name), std::span<Value>(values));
     const auto found = std::find_if(values.begin(), values.end(), [](Value value) { return !std::isfinite(value); });
+    if (found == values.end()) return std::nullopt;
     const std::int64_t number = found - values.begin();
     const Extent& extent = options.extent;
-    return {{number % extent.nx, number / extent.nx % extent.ny, number / extent.nx / extent.ny},
-            static_cast<double>(*found)};
+    return NotFinite{{number % extent.nx, number / extent.nx % extent.ny, number / extent.nx / extent.ny},
+                     static_cast<double>(*found)};
   };
   const auto cells = static_cast<std::size_t>(options.extent.cells());
   if (options.precision == Precision::double_) return search(std::vector<double>(cells));

@@ -4,7 +4,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -27,7 +26,12 @@ class Fdtd::State {
   void check_cell(const Offsets& cell, const char* what) const;
   void set_coefficients(std::string_view name, std::span<const double> values);
   void step(std::uint64_t count);
-  [[nodiscard]] std::pair<Offsets, double> first_not_finite(std::string_view name);
+  /// The first cell of a component whose value is not finite, and that value.
+  struct NotFinite {
+    Offsets cell;
+    double value = 0;
+  };
+  [[nodiscard]] std::optional<NotFinite> first_not_finite(std::string_view name);
 
   FdtdOptions options;
   double time_step = 0;

@@ -115,7 +115,7 @@ TEST(FdtdNames, WallsHoldTheFieldsAlongThem) {
   EXPECT_FALSE(on_wall("hx", {0, 0, 0}, 3));
 }
 
-TEST(Fdtd, RefusesATimeStepThatIsNotStable) {
+TEST(FdtdRefusals, RefusesATimeStepThatIsNotStable) {
   FdtdOptions options = plane();
   options.time_step = 3e-12;
   EXPECT_THAT(refusal_of(options), AllOf(HasSubstr("3e-12 s is not stable"), HasSubstr("at most 2.358")));
@@ -125,7 +125,7 @@ TEST(Fdtd, RefusesATimeStepThatIsNotStable) {
   EXPECT_THAT(refusal_of(options), HasSubstr("not stable"));
 }
 
-TEST(Fdtd, RefusesDomainsThatCannotBe) {
+TEST(FdtdRefusals, RefusesDomainsThatCannotBe) {
   FdtdOptions options = plane();
   options.spacing = 0;
   EXPECT_THAT(refusal_of(options), HasSubstr("spacing of 0"));
@@ -149,7 +149,7 @@ TEST(Fdtd, RefusesDomainsThatCannotBe) {
   EXPECT_THAT(refusal_of(options), HasSubstr("take at most 9"));
 }
 
-TEST(Fdtd, RefusesMaterialsThatCannotBe) {
+TEST(FdtdRefusals, RefusesMaterialsThatCannotBe) {
   Fdtd fdtd(plane());
   const std::vector<double> one{1};
   const std::vector<double> none{0};
@@ -165,7 +165,7 @@ TEST(Fdtd, RefusesMaterialsThatCannotBe) {
   EXPECT_THAT(refusal([&] { fdtd.set_materials({some, none, one}); }), HasSubstr("599 values"));
 }
 
-TEST(Fdtd, RefusesPointsThatCannotBe) {
+TEST(FdtdRefusals, RefusesPointsThatCannotBe) {
   Fdtd fdtd(plane());
   const std::vector<double> samples{1, 2};
   EXPECT_THAT(refusal([&] { fdtd.add_source("ex", {5, 5, 0}, samples); }), HasSubstr("they are ez, hx, hy"));
@@ -178,7 +178,7 @@ TEST(Fdtd, RefusesPointsThatCannotBe) {
   EXPECT_THAT(refusal([&] { (void)fdtd.trace(0); }), HasSubstr("no receiver 0"));
 }
 
-TEST(Fdtd, RefusesToResumeFromSomethingElse) {
+TEST(FdtdRefusals, RefusesToResumeFromSomethingElse) {
   Fdtd fdtd(plane());
   (void)fdtd.add_receiver("ez", {5, 5, 0});
   EXPECT_THAT(refusal([&] { fdtd.resume(3, {}); }), HasSubstr("0 traces for 1 receivers"));
@@ -186,7 +186,7 @@ TEST(Fdtd, RefusesToResumeFromSomethingElse) {
   EXPECT_THAT(refusal([&] { fdtd.resume(3, traces); }), HasSubstr("2 values for 3 steps"));
 }
 
-TEST(Fdtd, PrecisionsHaveNames) {
+TEST(FdtdRefusals, PrecisionsHaveNames) {
   EXPECT_EQ(parse_precision("double"), Precision::double_);
   EXPECT_EQ(to_string(Precision::single), "single");
   EXPECT_THAT(refusal([] { (void)parse_precision("half"); }), HasSubstr("single or double"));
