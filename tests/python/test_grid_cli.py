@@ -146,13 +146,14 @@ def test_convert(call: Call):
 def test_ctrl_c_keeps_what_there_is(tmp_path: Path):
     pytest.importorskip("h5py")
     scene, state, recorded = tmp_path / "long.toml", tmp_path / "a.npz", tmp_path / "a.h5"
-    scene.write_text(changed(("steps = 150", "steps = 100_000_000")), encoding="utf-8")
+    longer = ("[0.4, 0.3]", "[4.0, 3.0]"), ("steps = 150", "steps = 1_000_000")
+    scene.write_text(changed(*longer), encoding="utf-8")
     words = ("grid", "fdtd", str(scene), "--device", "cpu:0", "--checkpoint", str(state), "--traces", str(recorded))
     result = interrupted(*words, "--json", when="cells/s")
     assert result.returncode == 130, result.stderr
     found = json.loads(result.stdout)
     assert found["interrupted"] is True
-    assert 0 < found["steps_done"] < 100_000_000
+    assert 0 < found["steps_done"] < 1_000_000
     assert found["files"] == [str(recorded), str(state)]
     assert checkpoint.load(state, read_scene(scene)).steps == found["steps_done"]
     assert traces.read(recorded, read_scene(scene)).steps == found["steps_done"]

@@ -11,7 +11,7 @@ from headrace import DataError, Error, UsageError
 from headrace.grid_solver import Scene, parse_scene, read_scene
 from headrace.grid_solver.model import paint, samples
 from headrace.grid_solver.scene import LIGHT
-from headrace.grid_solver.waveforms import WAVEFORMS
+from headrace.grid_solver.waveforms import PERIODS, WAVEFORMS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "radar.toml"
 
@@ -109,6 +109,7 @@ def test_waveforms_start_from_nothing_and_peak_at_one(name: str, peak: float):
     wave = WAVEFORMS[name](np.array([0.0, peak / 1e9]), 1e9)
     assert wave[1] == pytest.approx(1)
     assert abs(wave[0]) < 0.06
+    assert WAVEFORMS[name](np.array([PERIODS / 1e9]), 1e9)[0] == 0
 
 
 def test_a_ricker_pulse_radiates_most_at_its_frequency():
@@ -179,14 +180,15 @@ WRONG = [
     ),
     (('id = "sand"', 'id = "pec"'), "[[materials]] 1 'pec' id: there is another 'pec' already"),
     (('id = "near"', 'id = "a/b"'), "[[receivers]] 1 'a/b' id: 'a/b' is not made of"),
-    (("steps = 150", ""), "[time]: needs either window, in seconds, or steps"),
-    (("steps = 150", "steps = 150\nwindow = 1e-9"), "[time]: needs either"),
+    (("steps = 150", ""), "[time]: needs either window or steps, and has neither"),
+    (("steps = 150", "steps = 150\nwindow = 1e-9"), "[time]: needs either window or steps, and not both"),
     (("steps = 150", "steps = 150\nstep = 3e-11"), "[time] step: 3e-11 s is unstable"),
     (("steps = 150", "steps = 150\ncourant = 1.1"), "[time] courant: 1.1 is unstable"),
     (("steps = 150", "steps = 0"), "[time] steps: 0 is below 1"),
     (('type = "half_space"', 'type = "halfspace"'), "type: there is no 'halfspace'; did you mean 'half_space'?"),
     (('type = "half_space"', 'type = "sphere"'), "type: a sphere needs three dimensions"),
-    (("below = 0.1", "below = 0.1\nabove = 0.2"), "'ground': needs either below or above"),
+    (("below = 0.1", "below = 0.1\nabove = 0.2"), "'ground': needs either below or above, and not both"),
+    (("below = 0.1", "bellow = 0.1"), "above, and has neither; is 'bellow' meant to be it?"),
     (('axis = "y"', 'axis = "z"'), "'ground' axis: there is no 'z'; there are x, y"),
     (
         ('waveform = "ricker"', 'waveform = "riker"'),

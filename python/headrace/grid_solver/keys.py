@@ -41,10 +41,22 @@ class Keys:
         if key in self._content:
             return self._content[key]
         if default is None:
-            # A misspelt key is the likely reason for one that is missing.
-            close = difflib.get_close_matches(key, [name for name in self._content if name not in self._known], n=1)
-            raise self.error(f"missing; is '{close[0]}' meant to be it?" if close else "missing", key)
+            raise self.error("missing" + self._misspelt(key), key)
         return default
+
+    def _misspelt(self, *keys: str) -> str:
+        """The likely reason for a key that is missing, where there is one."""
+        unknown = [name for name in self._content if name not in self._known]
+        close = [match for key in keys for match in difflib.get_close_matches(key, unknown, n=1)]
+        return f"; is '{close[0]}' meant to be it?" if close else ""
+
+    def either(self, first: str, second: str) -> str:
+        """Which of two keys is given, where one must be."""
+        given = [key for key in (first, second) if key in self]
+        if len(given) != 1:
+            what = "and not both" if given else "and has neither" + self._misspelt(first, second)
+            raise self.error(f"needs either {first} or {second}, {what}")
+        return given[0]
 
     def _number(self, value: Any, key: str) -> float:  # noqa: ANN401
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):

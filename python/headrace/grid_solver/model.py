@@ -1,5 +1,6 @@
 """A scene as what the solver takes: arrays of materials, samples of sources, cells of receivers."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from headrace.grid_solver.scene import VACUUM_PERMITTIVITY, Material, Scene, Source
 from headrace.grid_solver.shapes import Axes, Shape
-from headrace.grid_solver.waveforms import WAVEFORMS, Samples
+from headrace.grid_solver.waveforms import PERIODS, WAVEFORMS, Samples
 
 Array = NDArray[Any]
 
@@ -101,13 +102,23 @@ def samples(scene: Scene, source: Source, material: Material) -> Samples:
     A current I adds -dt / eps J / (1 + sigma dt / (2 eps)), where J is I / spacing^2: the current of a line across
     the cell in two dimensions, that of a dipole as long as the cell in three. It is taken half way through the step.
     """
-    time = np.asarray((np.arange(scene.steps) + 0.5) * scene.dt - source.delay, dtype=np.float64)
+    # Past its end a pulse is exactly 0, however long the run is.
+    count = min(scene.steps, max(1, math.ceil((source.delay + PERIODS / source.frequency) / scene.dt)))
+    time = np.asarray((np.arange(count) + 0.5) * scene.dt - source.delay, dtype=np.float64)
     permittivity = material.permittivity * VACUUM_PERMITTIVITY
     loss = material.conductivity * scene.dt / (2 * permittivity)
     factor = -scene.dt / permittivity / (1 + loss) / scene.spacing**2
     wave = WAVEFORMS[source.waveform](time, source.frequency)
     # A delayed source is silent until then: a pulse has a small step at its very start.
     return np.where(time >= 0, factor * source.amplitude * wave, 0.0)
+
+
+def _sum(first: Samples, second: Samples) -> Samples:
+    """Of two sources, of which one may end before the other."""
+    total = np.zeros(max(first.size, second.size))
+    total[: first.size] += first
+    total[: second.size] += second
+    return total
 
 
 def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = None) -> Model:
@@ -138,7 +149,7 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         cell = scene.cell(source.position)
         added = samples(scene, source, materials[cells[cell]])
         key = (source.field, cell)
-        sums[key] = sums[key] + added if key in sums else added
+        sums[key] = _sum(sums[key], added) if key in sums else added
     for (field, cell), total in sums.items():
         solver.add_source(field, cell, total)
     receivers = {

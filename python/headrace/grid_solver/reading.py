@@ -1,5 +1,6 @@
 """Scene files: TOML to a Scene. Every error names the file, the key and the value."""
 
+import math
 import re
 import tomllib
 from collections.abc import Iterable
@@ -157,14 +158,11 @@ def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Mate
         if courant > 1:
             raise keys.error(f"{courant:g} is unstable: 1 is the limit", "courant")
         dt = courant * limit
-    if ("window" in keys) == ("steps" in keys):
-        raise keys.error("needs either window, in seconds, or steps")
-    # Rounded before it is rounded up: 100 steps' worth of time is 100 steps.
-    steps = (
-        keys.whole("steps", least=1)
-        if "steps" in keys
-        else max(1, -int(-round(keys.number("window", above=0) / dt, 6) // 1))
-    )
+    if keys.either("window", "steps") == "steps":
+        steps = keys.whole("steps", least=1)
+    else:
+        # Rounded before it is rounded up: 100 steps' worth of time is 100 steps.
+        steps = max(1, math.ceil(round(keys.number("window", above=0) / dt, 6)))
     keys.done()
     return dt, steps
 

@@ -139,9 +139,7 @@ def _only_sphere(keys: Keys, dimensions: int) -> Sphere:
 
 def _half_space(keys: Keys, dimensions: int) -> HalfSpace:
     axis = AXES.index(keys.choice("axis", AXES[:dimensions]))
-    if ("below" in keys) == ("above" in keys):
-        raise keys.error("needs either below or above, where the plane lies")
-    side = "below" if "below" in keys else "above"
+    side = keys.either("below", "above")
     at = keys.number(side)
     return HalfSpace(axis, at if side == "below" else None, at if side == "above" else None)
 

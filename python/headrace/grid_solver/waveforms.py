@@ -9,6 +9,8 @@ Samples = NDArray[np.float64]
 
 # A pulse has next to nothing (-27 dB or less) above so many times its frequency.
 BAND = 2.5
+# After so many periods a pulse is less than a double can hold, and so 0.
+PERIODS = 12
 
 
 def ricker(time: Samples, frequency: float) -> Samples:
