@@ -135,7 +135,8 @@ void expect_equal(Fdtd& fdtd, const Scene& scene, Expected<V>& wanted) {
     std::vector<V> values(static_cast<std::size_t>(scene.extent.cells()));
     fdtd.get<V>(name, values);
     std::vector<V> right;
-    wanted.fdtd.each([&](const Offsets& at) { right.push_back(wanted.fdtd.field(name)(at)); });
+    NaiveField<V>& field = wanted.fdtd.field(name);
+    wanted.fdtd.each([&](const Offsets& at) { right.push_back(field(at)); });
     EXPECT_EQ(values, right) << name;
   }
   for (std::size_t i = 0; i < scene.receivers.size(); ++i) {
