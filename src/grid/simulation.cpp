@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <functional>
 #include <utility>
 
 #include "grid/field_io.hpp"
+#include "grid/norms.hpp"
 #include "grid/part.hpp"
 #include "grid/team.hpp"
 #include "headrace/base/error.hpp"
@@ -76,6 +80,7 @@ class Simulation::State {
   void require_field(int field) const;
   void require_array(int field, std::type_index value_type, std::size_t count) const;
   void throw_failure(const char* doing) const;
+  [[nodiscard]] Norms norms(int field, int other);
 
   const Decomposition decomposition;
   const std::vector<Device> devices;
@@ -209,6 +214,36 @@ void Simulation::State::require_array(int field, std::type_index value_type, std
   }
 }
 
+Norms Simulation::State::norms(int field, int other) {
+  constexpr const char* kDoing = "a norm of a grid's field";
+  require_field(field);
+  if (program.value_type != typeid(float) && program.value_type != typeid(double)) {
+    throw UsageError(fmt::format("norms are of float or double values, which those of stencil {} are not", program.name));
+  }
+  std::vector<std::uint64_t> bits(parts.size());
+  on_every_part(kDoing, [&](std::size_t part) -> Status {
+    const auto found = largest_bits(*parts[part], field, other);
+    if (!found) return found.error();
+    bits[part] = *found;
+    return {};
+  });
+  const auto maximum = std::bit_cast<double>(*std::ranges::max_element(bits));
+  if (maximum == 0 || !std::isfinite(maximum)) return {.maximum = maximum, .two = maximum};
+  int exponent = 0;
+  static_cast<void>(std::frexp(maximum, &exponent));
+  std::vector<WholeSum> sums(parts.size());
+  on_every_part(kDoing, [&](std::size_t part) -> Status {
+    const auto found = sum_squares(*parts[part], field, other, exponent);
+    if (!found) return found.error();
+    sums[part] = *found;
+    return {};
+  });
+  WholeSum all;
+  for (const WholeSum& sum : sums) all.add(sum);
+  const double units = std::ldexp(static_cast<double>(all.high), 32) + static_cast<double>(all.low);
+  return {.maximum = maximum, .two = std::ldexp(std::sqrt(std::ldexp(units, -kSquareBits)), exponent)};
+}
+
 Simulation::Simulation(const Decomposition& decomposition, std::vector<Device> devices, StencilProgram program,
                        SimulationOptions options)
     : state_(std::make_unique<State>(decomposition, std::move(devices), std::move(program), options)) {}
@@ -250,6 +285,12 @@ void Simulation::set_stencil_bytes(std::size_t part, std::type_index stencil_typ
 }
 
 void Simulation::set_steps_done(std::uint64_t steps) noexcept { state_->steps_done = steps; }
+Norms Simulation::norms(int field) { return state_->norms(field, -1); }
+Norms Simulation::norms_of_difference(int field, int other) {
+  state_->require_field(other);
+  return state_->norms(field, other);
+}
+
 std::uint64_t Simulation::steps_done() const noexcept { return state_->steps_done; }
 const Decomposition& Simulation::decomposition() const noexcept { return state_->decomposition; }
 const std::vector<Device>& Simulation::devices() const noexcept { return state_->devices; }

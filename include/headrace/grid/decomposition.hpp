@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "headrace/grid/box.hpp"
@@ -33,7 +34,8 @@ class Decomposition {
   [[nodiscard]] static Decomposition weighted(const Extent& extent, std::size_t axis, std::span<const double> speeds);
 
   [[nodiscard]] const Extent& extent() const noexcept { return extent_; }
-  [[nodiscard]] const std::vector<Box>& parts() const noexcept { return parts_; }
+  [[nodiscard]] const std::vector<Box>& parts() const& noexcept { return parts_; }
+  [[nodiscard]] std::vector<Box> parts() && noexcept { return std::move(parts_); }
   /// How many parts there are along each axis.
   [[nodiscard]] std::array<std::size_t, 3> along() const noexcept;
   /// The sides of a part where another is, 1 there and 0 at the edge of the domain.
