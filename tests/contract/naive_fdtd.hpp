@@ -20,7 +20,8 @@ template <class V>
 class NaiveField {
  public:
   explicit NaiveField(const Extent& extent)
-      : pitch_(extent.nx + 2), plane_(pitch_ * (extent.ny + 2)),
+      : pitch_(extent.nx + 2),
+        plane_(pitch_ * (extent.ny + 2)),
         values_(static_cast<std::size_t>(plane_ * (extent.nz + 2))) {}
 
   [[nodiscard]] V& operator()(const Offsets& at) { return values_[index(at)]; }
@@ -141,7 +142,7 @@ class NaiveFdtd {
   /// What the layers across an axis add to E or H: in the curl, component (axis + 2) takes the derivative of component
   /// (axis + 1) along this axis with a plus, and the other way round with a minus.
   void absorb(char of, std::size_t axis) {
-    for (const std::size_t turn : {1, 2}) {
+    for (std::size_t turn = 1; turn <= 2; ++turn) {
       const std::size_t along = (axis + 3 - turn) % 3;
       const std::string component{of, letter(along)};
       if (dimensions_ == 2 && component != "hx" && component != "hy" && component != "ez") continue;
