@@ -53,7 +53,8 @@ void make(Fdtd* self, int dimensions, const grid::Offsets& shape, double spacing
   new (self) Fdtd(std::move(options));
 }
 
-/// How many steps are done before Ctrl-C is looked for again: few enough to answer soon, whole cycles between exchanges.
+/// How many steps are done before Ctrl-C is looked for again: few enough to answer soon, whole cycles between
+/// exchanges.
 [[nodiscard]] std::uint64_t chunk_of(const Fdtd& fdtd) {
   constexpr std::int64_t kUpdates = 1 << 27;  // a tenth of a second or so on a CPU
   const auto redundant = static_cast<std::uint64_t>(std::max(fdtd.options().simulation.redundant, 1));
@@ -154,8 +155,8 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
 }  // namespace
 
 void bind_grid(nb::module_& module) {
-  auto fdtd = nb::class_<Fdtd>(module, "FdtdCore",
-                               "What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.");
+  auto fdtd = nb::class_<Fdtd>(
+      module, "FdtdCore", "What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.");
   fdtd.def("__init__", &make, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a, "cut"_a.none(),
            "redundant"_a, "push"_a, "cpml"_a, "precision"_a)
       .def("step", &step, "count"_a, "check_every"_a = 0,

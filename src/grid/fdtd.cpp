@@ -54,8 +54,9 @@ void Fdtd::add_source(std::string_view field, const Offsets& cell, std::span<con
   const int index = state_->component(field);
   state_->check_cell(cell, "a source");
   if (on_wall(field, cell, options.dimensions)) {
-    throw UsageError(fmt::format("a source of {} in cell {} lies on a wall, which keeps that field at 0: move it inside",
-                                 field, cell_text(cell, options.dimensions)));
+    throw UsageError(
+        fmt::format("a source of {} in cell {} lies on a wall, which keeps that field at 0: move it inside", field,
+                    cell_text(cell, options.dimensions)));
   }
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (std::isfinite(samples[i])) continue;

@@ -67,7 +67,8 @@ double stable_time_step(int dimensions, double spacing, double permittivity_min,
 FdtdCoefficients fdtd_coefficients(double permittivity, double conductivity, double permeability, double spacing,
                                    double time_step) {
   const double epsilon = permittivity * kVacuumPermittivity;
-  // The loss is taken halfway between two steps, which keeps the scheme of second order and stable for any conductivity.
+  // The loss is taken halfway between two steps, which keeps the scheme of second order and stable for any
+  // conductivity.
   const double loss = conductivity * time_step / (2 * epsilon);
   return {.ca = (1 - loss) / (1 + loss),
           .cb = time_step / (epsilon * spacing) / (1 + loss),

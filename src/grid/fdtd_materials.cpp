@@ -26,8 +26,8 @@ class PerCell {
       : values_(values) {
     const std::int64_t cells = options.extent.cells();
     if (values.size() != 1 && values.size() != static_cast<std::size_t>(cells)) {
-      throw UsageError(fmt::format("{} has {} values: it needs one, or one for each of {} cells", name, values.size(),
-                                   cells));
+      throw UsageError(
+          fmt::format("{} has {} values: it needs one, or one for each of {} cells", name, values.size(), cells));
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double value = values[i];
@@ -41,7 +41,9 @@ class PerCell {
     }
   }
 
-  [[nodiscard]] double operator[](std::size_t cell) const noexcept { return values_.size() == 1 ? values_[0] : values_[cell]; }
+  [[nodiscard]] double operator[](std::size_t cell) const noexcept {
+    return values_.size() == 1 ? values_[0] : values_[cell];
+  }
   [[nodiscard]] double least() const { return *std::min_element(values_.begin(), values_.end()); }
 
  private:
@@ -53,14 +55,13 @@ class PerCell {
 void check_time_step(double time_step, const FdtdOptions& options, double permittivity_min, double permeability_min) {
   const double largest = stable_time_step(options.dimensions, options.spacing, permittivity_min, permeability_min);
   if (time_step > 0 && time_step <= largest) return;
-  throw UsageError(
-      fmt::format("a time step of {} s is not stable: it must be above 0 and at most {} s for a spacing of {} m in {} "
-                  "dimensions{}",
-                  time_step, largest, options.spacing, options.dimensions,
-                  permittivity_min * permeability_min < 1
-                      ? fmt::format(" with permittivities from {} and permeabilities from {}", permittivity_min,
-                                    permeability_min)
-                      : std::string()));
+  throw UsageError(fmt::format(
+      "a time step of {} s is not stable: it must be above 0 and at most {} s for a spacing of {} m in {} "
+      "dimensions{}",
+      time_step, largest, options.spacing, options.dimensions,
+      permittivity_min * permeability_min < 1
+          ? fmt::format(" with permittivities from {} and permeabilities from {}", permittivity_min, permeability_min)
+          : std::string()));
 }
 
 FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOptions& options, double time_step) {

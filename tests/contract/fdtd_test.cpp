@@ -34,12 +34,13 @@ struct Scene {
   std::uint64_t steps;
 };
 
-const Scene kPlane{2,
-                   {26, 23, 1},
-                   4,
-                   {{"ez", {12, 11, 0}}, {"hx", {13, 12, 0}}, {"ez", {12, 11, 0}}, {"hy", {2, 3, 0}}, {"ez", {11, 11, 0}}},
-                   {{"ez", {20, 5, 0}}, {"hy", {12, 12, 0}}, {"hx", {25, 22, 0}}, {"ez", {12, 11, 0}}},
-                   30};
+const Scene kPlane{
+    2,
+    {26, 23, 1},
+    4,
+    {{"ez", {12, 11, 0}}, {"hx", {13, 12, 0}}, {"ez", {12, 11, 0}}, {"hy", {2, 3, 0}}, {"ez", {11, 11, 0}}},
+    {{"ez", {20, 5, 0}}, {"hy", {12, 12, 0}}, {"hx", {25, 22, 0}}, {"ez", {12, 11, 0}}},
+    30};
 const Scene kSpace{3,
                    {14, 12, 13},
                    3,
@@ -135,7 +136,8 @@ void expect_equal(Fdtd& fdtd, const Scene& scene, Expected<V>& wanted) {
     std::vector<V> values(static_cast<std::size_t>(scene.extent.cells()));
     fdtd.get<V>(name, values);
     std::vector<V> right;
-    wanted.fdtd.each([&](const Offsets& at) { right.push_back(wanted.fdtd.field(name)(at)); });
+    NaiveField<V>& field = wanted.fdtd.field(name);
+    wanted.fdtd.each([&](const Offsets& at) { right.push_back(field(at)); });
     EXPECT_EQ(values, right) << name;
   }
   for (std::size_t i = 0; i < scene.receivers.size(); ++i) {

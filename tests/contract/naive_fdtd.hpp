@@ -20,10 +20,12 @@ template <class V>
 class NaiveField {
  public:
   explicit NaiveField(const Extent& extent)
-      : pitch_(extent.nx + 2), plane_(pitch_ * (extent.ny + 2)),
+      : pitch_(extent.nx + 2),
+        plane_(pitch_ * (extent.ny + 2)),
         values_(static_cast<std::size_t>(plane_ * (extent.nz + 2))) {}
 
   [[nodiscard]] V& operator()(const Offsets& at) { return values_[index(at)]; }
+  [[nodiscard]] V operator()(const Offsets& at) const { return values_[index(at)]; }
   [[nodiscard]] V operator()(const Offsets& at, std::size_t axis, std::int64_t by) const {
     Offsets moved = at;
     moved[axis] += by;
@@ -56,46 +58,53 @@ class NaiveFdtd {
 
   template <class Material>
   void set_materials(Material of) {
+    NaiveField<V>&ca = field("ca"), &cb = field("cb"), &db = field("db");
     each([&](const Offsets& at) {
       const auto [permittivity, conductivity, permeability] = of(at);
       const grid::FdtdCoefficients made =
           grid::fdtd_coefficients(permittivity, conductivity, permeability, spacing_, time_step_);
-      field("ca")(at) = static_cast<V>(made.ca);
-      field("cb")(at) = static_cast<V>(made.cb);
-      field("db")(at) = static_cast<V>(made.db);
+      ca(at) = static_cast<V>(made.ca);
+      cb(at) = static_cast<V>(made.cb);
+      db(at) = static_cast<V>(made.db);
     });
   }
 
   void half_step_h() {
+    const Field& db = field("db");
     if (dimensions_ == 2) {
+      Field &hx = field("hx"), &hy = field("hy"), &ez = field("ez");
       each([&](const Offsets& at) {
-        field("hx")(at) = field("hx")(at) - field("db")(at) * above("ez", at, 1);
-        field("hy")(at) = field("hy")(at) + field("db")(at) * above("ez", at, 0);
+        hx(at) = hx(at) - db(at) * above(ez, at, 1);
+        hy(at) = hy(at) + db(at) * above(ez, at, 0);
       });
     } else {
+      Field &hx = field("hx"), &hy = field("hy"), &hz = field("hz");
+      const Field &ex = field("ex"), &ey = field("ey"), &ez = field("ez");
       each([&](const Offsets& at) {
-        const V db = field("db")(at);
-        field("hx")(at) = field("hx")(at) - db * (above("ez", at, 1) - above("ey", at, 2));
-        field("hy")(at) = field("hy")(at) - db * (above("ex", at, 2) - above("ez", at, 0));
-        field("hz")(at) = field("hz")(at) - db * (above("ey", at, 0) - above("ex", at, 1));
+        hx(at) = hx(at) - db(at) * (above(ez, at, 1) - above(ey, at, 2));
+        hy(at) = hy(at) - db(at) * (above(ex, at, 2) - above(ez, at, 0));
+        hz(at) = hz(at) - db(at) * (above(ey, at, 0) - above(ex, at, 1));
       });
     }
     for (std::size_t axis = 0; axis < axes_.size(); ++axis) absorb('h', axis);
   }
 
   void half_step_e() {
+    const Field &ca = field("ca"), &cb = field("cb");
+    Field& ez = field("ez");
     if (dimensions_ == 2) {
+      const Field &hx = field("hx"), &hy = field("hy");
       each([&](const Offsets& at) {
-        const V curl = below("hy", at, 0) - below("hx", at, 1);
-        set_e("ez", at, field("ca")(at) * field("ez")(at) + field("cb")(at) * curl);
+        const V curl = below(hy, at, 0) - below(hx, at, 1);
+        ez(at) = free_of_walls(2, at, ca(at) * ez(at) + cb(at) * curl);
       });
     } else {
+      Field &ex = field("ex"), &ey = field("ey");
+      const Field &hx = field("hx"), &hy = field("hy"), &hz = field("hz");
       each([&](const Offsets& at) {
-        const V ca = field("ca")(at);
-        const V cb = field("cb")(at);
-        set_e("ex", at, ca * field("ex")(at) + cb * (below("hz", at, 1) - below("hy", at, 2)));
-        set_e("ey", at, ca * field("ey")(at) + cb * (below("hx", at, 2) - below("hz", at, 0)));
-        set_e("ez", at, ca * field("ez")(at) + cb * (below("hy", at, 0) - below("hx", at, 1)));
+        ex(at) = free_of_walls(0, at, ca(at) * ex(at) + cb(at) * (below(hz, at, 1) - below(hy, at, 2)));
+        ey(at) = free_of_walls(1, at, ca(at) * ey(at) + cb(at) * (below(hx, at, 2) - below(hz, at, 0)));
+        ez(at) = free_of_walls(2, at, ca(at) * ez(at) + cb(at) * (below(hy, at, 0) - below(hx, at, 1)));
       });
     }
     for (std::size_t axis = 0; axis < axes_.size(); ++axis) absorb('e', axis);
@@ -111,50 +120,52 @@ class NaiveFdtd {
   }
 
  private:
-  [[nodiscard]] V above(const std::string& name, const Offsets& at, std::size_t axis) {
-    return field(name)(at, axis, 1) - field(name)(at);
+  using Field = NaiveField<V>;
+
+  [[nodiscard]] static V above(const Field& field, const Offsets& at, std::size_t axis) {
+    return field(at, axis, 1) - field(at);
   }
-  [[nodiscard]] V below(const std::string& name, const Offsets& at, std::size_t axis) {
-    return field(name)(at) - field(name)(at, axis, -1);
+  [[nodiscard]] static V below(const Field& field, const Offsets& at, std::size_t axis) {
+    return field(at) - field(at, axis, -1);
   }
 
   /// E along a wall at index 0 stays 0.
-  void set_e(const std::string& name, const Offsets& at, V value) {
-    const auto along = static_cast<std::size_t>(name[1] - 'x');
+  [[nodiscard]] V free_of_walls(std::size_t along, const Offsets& at, V value) const {
     for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
       if (axis != along && at[axis] == 0) value = 0;
     }
-    field(name)(at) = value;
+    return value;
   }
 
-  /// d/dt of component a takes + d/d(axis) of component b of the other field where (axis, b, a) is a cyclic order
-  /// for E, and - for H; and the other way round.
+  [[nodiscard]] static char letter(std::size_t axis) { return "xyz"[axis % 3]; }
+
+  /// What the layers across an axis add to E or H: in the curl, component (axis + 2) takes the derivative of component
+  /// (axis + 1) along this axis with a plus, and the other way round with a minus.
   void absorb(char of, std::size_t axis) {
-    const grid::CpmlTable& table = of == 'e' ? axes_[axis].electric : axes_[axis].magnetic;
-    const std::int64_t count = extent_.cells_along()[axis];
     for (std::size_t turn = 1; turn <= 2; ++turn) {
-      const std::string component{of, static_cast<char>('x' + static_cast<char>((axis + 3 - turn) % 3))};
-      const std::string other{of == 'e' ? 'h' : 'e', static_cast<char>('x' + static_cast<char>((axis + turn) % 3))};
+      const std::size_t along = (axis + 3 - turn) % 3;
+      const std::string component{of, letter(along)};
       if (dimensions_ == 2 && component != "hx" && component != "hy" && component != "ez") continue;
-      const std::string memory = "psi_" + component + static_cast<char>('x' + static_cast<char>(axis));
-      each([&](const Offsets& at) {
-        if (at[axis] >= layer_ && at[axis] < count - layer_) return;
-        const auto place = static_cast<std::size_t>(at[axis]);
-        const V difference = of == 'e' ? below(other, at, axis) : above(other, at, axis);
-        const V advanced = static_cast<V>(table.b[place]) * field(memory)(at) + static_cast<V>(table.c[place]) * difference;
-        field(memory)(at) = advanced;
-        const V term = static_cast<V>(table.k[place]) * difference + advanced;
-        const V change = field(of == 'e' ? "cb" : "db")(at) * term;
-        // x * dy = z: the curl's component (axis + 2) takes the derivative along axis of (axis + 1) with a plus.
-        const bool plus = (turn == 1) == (of == 'e');
-        const V value = plus ? field(component)(at) + change : field(component)(at) - change;
-        if (of == 'e') {
-          set_e(component, at, value);
-        } else {
-          field(component)(at) = value;
-        }
-      });
+      const std::string other{of == 'e' ? 'h' : 'e', letter(axis + turn)};
+      const bool plus = (turn == 1) == (of == 'e');
+      absorb_component(of, axis, along, field(component), field(other), field("psi_" + component + letter(axis)), plus);
     }
+  }
+
+  void absorb_component(char of, std::size_t axis, std::size_t along, Field& component, const Field& other,
+                        Field& memory, bool plus) {
+    const grid::CpmlTable& table = of == 'e' ? axes_[axis].electric : axes_[axis].magnetic;
+    const Field& factor = field(of == 'e' ? "cb" : "db");
+    const std::int64_t count = extent_.cells_along()[axis];
+    each([&](const Offsets& at) {
+      if (at[axis] >= layer_ && at[axis] < count - layer_) return;
+      const auto place = static_cast<std::size_t>(at[axis]);
+      const V difference = of == 'e' ? below(other, at, axis) : above(other, at, axis);
+      memory(at) = static_cast<V>(table.b[place]) * memory(at) + static_cast<V>(table.c[place]) * difference;
+      const V change = factor(at) * (static_cast<V>(table.k[place]) * difference + memory(at));
+      const V value = plus ? component(at) + change : component(at) - change;
+      component(at) = of == 'e' ? free_of_walls(along, at, value) : value;
+    });
   }
 
   Extent extent_;

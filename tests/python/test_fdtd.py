@@ -158,7 +158,7 @@ def test_refuses_values_that_cannot_be():
     wrong[7, 3] = np.nan
     with pytest.raises(UsageError, match=r"permeability is nan in cell \(7, 3\)"):
         run.set_materials(permeability=wrong)
-    with pytest.raises(UsageError, match="at most 1.17"):
+    with pytest.raises(UsageError, match=r"at most 1\.17"):
         run.set_materials(permittivity=0.25)
     with pytest.raises(UsageError, match="lies outside a domain of 30 x 20"):
         run.add_source("ez", (30, 3), [1.0])
@@ -170,7 +170,7 @@ def test_refuses_values_that_cannot_be():
         run.add_source("ez", (3, 3), [[1.0]])
     with pytest.raises(UsageError, match="sample 1 of a source is nan"):
         run.add_source("ez", (3, 3), [0.0, np.nan])
-    with pytest.raises(UsageError, match="no 0|no receiver 0"):
+    with pytest.raises(UsageError, match="no receiver 0"):
         run.trace(0)
     with pytest.raises(UsageError, match="shape"):
         run.set_field("ez", np.zeros((20, 30)))

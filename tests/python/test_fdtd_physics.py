@@ -49,8 +49,8 @@ def line_source_error(cells_a_metre: int) -> float:
     for step, now in enumerate(time + run.dt):
         if now * LIGHT > 15:
             u = np.linspace(0, np.arccosh(now * LIGHT / 15), 2001)
-            exact[step] = -PERMEABILITY / (2 * np.pi) * np.trapezoid(
-                gaussian_2(now - 15 / LIGHT * np.cosh(u), width), u
+            exact[step] = (
+                -PERMEABILITY / (2 * np.pi) * np.trapezoid(gaussian_2(now - 15 / LIGHT * np.cosh(u), width), u)
             )
     return root_mean_square(run.trace(receiver) - exact) / root_mean_square(exact)
 
@@ -124,7 +124,9 @@ def test_energy_of_a_closed_box_stays(shape: tuple[int, ...]):
         magnetic = {name: run.field(name) for name in run.fields if name.startswith("h")}
         run.step(1)
         stored = sum(np.sum(PERMITTIVITY * permittivity * values**2) for values in electric.values())
-        crossed = sum(np.sum(PERMEABILITY * permeability * values * run.field(name)) for name, values in magnetic.items())
+        crossed = sum(
+            np.sum(PERMEABILITY * permeability * values * run.field(name)) for name, values in magnetic.items()
+        )
         return float(stored + crossed)
 
     start = energy()

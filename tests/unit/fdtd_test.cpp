@@ -99,8 +99,10 @@ TEST(CpmlAxis, RefusesWhatCannotBe) {
 }
 
 TEST(FdtdPoints, CellsOfARowAreOneBox) {
-  const auto boxes = boxes_of_cells({10, 10, 2}, {{5, 1, 0}, {3, 1, 0}, {4, 1, 0}, {4, 1, 0}, {9, 1, 0}, {0, 2, 0}, {5, 1, 1}});
-  const std::vector<Box> wanted{{{3, 1, 0}, {6, 2, 1}}, Box::cell({9, 1, 0}), Box::cell({0, 2, 0}), Box::cell({5, 1, 1})};
+  const auto boxes =
+      boxes_of_cells({10, 10, 2}, {{5, 1, 0}, {3, 1, 0}, {4, 1, 0}, {4, 1, 0}, {9, 1, 0}, {0, 2, 0}, {5, 1, 1}});
+  const std::vector<Box> wanted{
+      {{3, 1, 0}, {6, 2, 1}}, Box::cell({9, 1, 0}), Box::cell({0, 2, 0}), Box::cell({5, 1, 1})};
   EXPECT_EQ(boxes, wanted);
   EXPECT_TRUE(boxes_of_cells({10, 10, 1}, {}).empty());
 }

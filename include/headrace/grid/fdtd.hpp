@@ -63,10 +63,11 @@ class Fdtd {
   /// UsageError for another field, a cell that is not in the domain, one where walls keep the field at 0, or a sample
   /// that is not finite.
   void add_source(std::string_view field, const Offsets& cell, std::span<const double> samples);
-  /// Records a field in one cell at the end of each step from now on; gives the receiver's number. Throws UsageError for
-  /// another field or a cell that is not in the domain.
+  /// Records a field in one cell at the end of each step from now on; gives the receiver's number. Throws UsageError
+  /// for another field or a cell that is not in the domain.
   std::size_t add_receiver(std::string_view field, const Offsets& cell);
-  /// A value for each step done; NaN for those done before the receiver was added. Throws UsageError for another number.
+  /// A value for each step done; NaN for those done before the receiver was added. Throws UsageError for another
+  /// number.
   [[nodiscard]] std::span<const double> trace(std::size_t receiver) const;
   [[nodiscard]] std::size_t receiver_count() const noexcept;
 

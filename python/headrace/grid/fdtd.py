@@ -39,8 +39,8 @@ class Fdtd:
     ) -> None:
         """A domain of vacuum without fields.
 
-        `spacing` is in metres, `dt` in seconds (0.99 of the largest that is stable where it is None). A part for each of
-        `devices`; `cut` says how many along each axis, or "best". `cpml` is how many cells the absorbing layers take
+        `spacing` is in metres, `dt` in seconds (0.99 of the largest that is stable where it is None). A part for each
+        of `devices`; `cut` says how many along each axis, or "best". `cpml` is how many cells the absorbing layers take
         at each wall. Raises UsageError for what cannot be, such as a dt that is not stable.
         """
         self._shape = tuple(int(count) for count in shape)
@@ -129,7 +129,7 @@ class Fdtd:
     def restore(self, state: Mapping[str, ArrayLike]) -> None:
         """Goes on from a state() of a run that was set up alike. It may have had other devices and cuts.
 
-        Raises UsageError for a state of another shape, of other layers or other receivers, and then leaves all as it was.
+        Raises UsageError for a state of another shape, of other layers or other receivers, and then leaves all as is.
         """
         traces = [f"{_TRACE}{receiver}" for receiver in range(self._core.receiver_count)]
         wanted = {*self._core.state_fields, _STEPS, *traces}

@@ -18,24 +18,15 @@ enum Fields : int { hx, hy, ez, ca, cb, db, psi_hyx, psi_hxy, psi_ezx, psi_ezy, 
 [[nodiscard]] constexpr Phase describe(FdtdPhase phase) {
   constexpr auto kH = fields(hx, hy);
   switch (phase) {
-    case FdtdPhase::update_h:
-      return {kH, kH | fields(ez, db), fields(ez), {{}, {1, 1, 0}}};
-    case FdtdPhase::absorb_h_x:
-      return {fields(hy, psi_hyx), fields(hy, psi_hyx, ez, db), fields(ez), layer_above(0)};
-    case FdtdPhase::absorb_h_y:
-      return {fields(hx, psi_hxy), fields(hx, psi_hxy, ez, db), fields(ez), layer_above(1)};
-    case FdtdPhase::magnetic_sources:
-      return {kH, kH, {}, {}};
-    case FdtdPhase::update_e:
-      return {fields(ez), kH | fields(ez, ca, cb), kH, {{1, 1, 0}, {}}};
-    case FdtdPhase::absorb_e_x:
-      return {fields(ez, psi_ezx), fields(ez, psi_ezx, hy, cb), fields(hy), layer_below(0)};
-    case FdtdPhase::absorb_e_y:
-      return {fields(ez, psi_ezy), fields(ez, psi_ezy, hx, cb), fields(hx), layer_below(1)};
-    case FdtdPhase::electric_sources:
-      return {fields(ez), fields(ez), {}, {}};
-    default:
-      return {{}, kH | fields(ez), {}, {}};
+    case FdtdPhase::update_h: return {kH, kH | fields(ez, db), fields(ez), {{}, {1, 1, 0}}};
+    case FdtdPhase::absorb_h_x: return {fields(hy, psi_hyx), fields(hy, psi_hyx, ez, db), fields(ez), layer_above(0)};
+    case FdtdPhase::absorb_h_y: return {fields(hx, psi_hxy), fields(hx, psi_hxy, ez, db), fields(ez), layer_above(1)};
+    case FdtdPhase::magnetic_sources: return {kH, kH, {}, {}};
+    case FdtdPhase::update_e: return {fields(ez), kH | fields(ez, ca, cb), kH, {{1, 1, 0}, {}}};
+    case FdtdPhase::absorb_e_x: return {fields(ez, psi_ezx), fields(ez, psi_ezx, hy, cb), fields(hy), layer_below(0)};
+    case FdtdPhase::absorb_e_y: return {fields(ez, psi_ezy), fields(ez, psi_ezy, hx, cb), fields(hx), layer_below(1)};
+    case FdtdPhase::electric_sources: return {fields(ez), fields(ez), {}, {}};
+    default: return {{}, kH | fields(ez), {}, {}};
   }
 }
 

@@ -68,28 +68,17 @@ inline constexpr AbsorbedPair kAbsorbedE[3] = {{{ez, hy, psi_ezx}, {ey, hz, psi_
   constexpr auto kH = fields(hx, hy, hz);
   constexpr auto kE = fields(ex, ey, ez);
   switch (phase) {
-    case FdtdPhase::update_h:
-      return {kH, kH | kE | fields(db), kE, {{}, {1, 1, 1}}};
-    case FdtdPhase::absorb_h_x:
-      return describe_absorbing(kAbsorbedH[0], db, layer_above(0));
-    case FdtdPhase::absorb_h_y:
-      return describe_absorbing(kAbsorbedH[1], db, layer_above(1));
-    case FdtdPhase::absorb_h_z:
-      return describe_absorbing(kAbsorbedH[2], db, layer_above(2));
-    case FdtdPhase::magnetic_sources:
-      return {kH, kH, {}, {}};
-    case FdtdPhase::update_e:
-      return {kE, kE | kH | fields(ca, cb), kH, {{1, 1, 1}, {}}};
-    case FdtdPhase::absorb_e_x:
-      return describe_absorbing(kAbsorbedE[0], cb, layer_below(0));
-    case FdtdPhase::absorb_e_y:
-      return describe_absorbing(kAbsorbedE[1], cb, layer_below(1));
-    case FdtdPhase::absorb_e_z:
-      return describe_absorbing(kAbsorbedE[2], cb, layer_below(2));
-    case FdtdPhase::electric_sources:
-      return {kE, kE, {}, {}};
-    default:
-      return {{}, kH | kE, {}, {}};
+    case FdtdPhase::update_h: return {kH, kH | kE | fields(db), kE, {{}, {1, 1, 1}}};
+    case FdtdPhase::absorb_h_x: return describe_absorbing(kAbsorbedH[0], db, layer_above(0));
+    case FdtdPhase::absorb_h_y: return describe_absorbing(kAbsorbedH[1], db, layer_above(1));
+    case FdtdPhase::absorb_h_z: return describe_absorbing(kAbsorbedH[2], db, layer_above(2));
+    case FdtdPhase::magnetic_sources: return {kH, kH, {}, {}};
+    case FdtdPhase::update_e: return {kE, kE | kH | fields(ca, cb), kH, {{1, 1, 1}, {}}};
+    case FdtdPhase::absorb_e_x: return describe_absorbing(kAbsorbedE[0], cb, layer_below(0));
+    case FdtdPhase::absorb_e_y: return describe_absorbing(kAbsorbedE[1], cb, layer_below(1));
+    case FdtdPhase::absorb_e_z: return describe_absorbing(kAbsorbedE[2], cb, layer_below(2));
+    case FdtdPhase::electric_sources: return {kE, kE, {}, {}};
+    default: return {{}, kH | kE, {}, {}};
   }
 }
 
@@ -193,8 +182,8 @@ struct Fdtd3d {
   template <class Cell>
   HEADRACE_HD static void set_e(Cell cell, int component, V value) {
     using enum fdtd3d::Fields;
-    const bool free = (component == ex || cell.x() > 0) && (component == ey || cell.y() > 0) &&
-                      (component == ez || cell.z() > 0);
+    const bool free =
+        (component == ex || cell.x() > 0) && (component == ey || cell.y() > 0) && (component == ez || cell.z() > 0);
     cell.set(component, free ? value : V{0});
   }
 };

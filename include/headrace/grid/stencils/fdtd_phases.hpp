@@ -22,10 +22,10 @@ enum class FdtdPhase : int {
   receivers,
 };
 
-inline constexpr std::array kFdtdPhases{
-    FdtdPhase::update_h,   FdtdPhase::absorb_h_x, FdtdPhase::absorb_h_y,       FdtdPhase::absorb_h_z,
-    FdtdPhase::magnetic_sources, FdtdPhase::update_e,   FdtdPhase::absorb_e_x,       FdtdPhase::absorb_e_y,
-    FdtdPhase::absorb_e_z, FdtdPhase::electric_sources, FdtdPhase::receivers};
+inline constexpr std::array kFdtdPhases{FdtdPhase::update_h,         FdtdPhase::absorb_h_x,       FdtdPhase::absorb_h_y,
+                                        FdtdPhase::absorb_h_z,       FdtdPhase::magnetic_sources, FdtdPhase::update_e,
+                                        FdtdPhase::absorb_e_x,       FdtdPhase::absorb_e_y,       FdtdPhase::absorb_e_z,
+                                        FdtdPhase::electric_sources, FdtdPhase::receivers};
 
 /// Whether a step in so many dimensions, with absorbing layers or without, has this phase.
 [[nodiscard]] constexpr bool has_phase(FdtdPhase phase, int dimensions, bool absorbing) noexcept {
@@ -33,13 +33,10 @@ inline constexpr std::array kFdtdPhases{
     case FdtdPhase::absorb_h_x:
     case FdtdPhase::absorb_h_y:
     case FdtdPhase::absorb_e_x:
-    case FdtdPhase::absorb_e_y:
-      return absorbing;
+    case FdtdPhase::absorb_e_y: return absorbing;
     case FdtdPhase::absorb_h_z:
-    case FdtdPhase::absorb_e_z:
-      return absorbing && dimensions == 3;
-    default:
-      return true;
+    case FdtdPhase::absorb_e_z: return absorbing && dimensions == 3;
+    default: return true;
   }
 }
 
