@@ -23,5 +23,6 @@ void bind_tuner(nanobind::module_& module);
 void bind_span(nanobind::module_& module);
 void bind_oversubscription(nanobind::module_& module);
 void bind_advice(nanobind::module_& module);
+void bind_grid(nanobind::module_& module);
 
 }  // namespace headrace::python

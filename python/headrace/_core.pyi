@@ -2575,3 +2575,61 @@ def advise(profile: AccessProfile, rates: MemoryRates | None = ..., device: Devi
     """
     Chooses strategy and placement for data that is used as `profile` says. Without `rates`, those of the table for the device; measure_memory_rates() gives better ones.
     """
+
+class FdtdCore:
+    """
+    What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.
+    """
+
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, cpml: int, precision: str) -> None: ...
+
+    def step(self, count: int, check_every: int = ...) -> None:
+        """
+        Looks for values that are not finite every so many steps, where that is not 0.
+        """
+
+    def check_finite(self) -> None: ...
+
+    def get(self, field: str) -> numpy.typing.NDArray[Any]: ...
+
+    @overload
+    def set(self, field: str, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @overload
+    def set(self, field: str, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def resume(self, steps: int, traces: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> None: ...
+
+    @property
+    def steps_done(self) -> int: ...
+
+    @property
+    def time_step(self) -> float: ...
+
+    @property
+    def fields(self) -> list[str]: ...
+
+    @property
+    def state_fields(self) -> list[str]: ...
+
+    @property
+    def push(self) -> str: ...
+
+    @property
+    def exchanged_bytes(self) -> int: ...
+
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """The device of each part, and its cells."""
+
+    def set_materials(self, permittivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], conductivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Of one value, or of one a cell, x fastest."""
+
+    def add_source(self, field: str, cell: Sequence[int], samples: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def add_receiver(self, field: str, cell: Sequence[int]) -> int: ...
+
+    def trace(self, receiver: int) -> numpy.typing.NDArray[Any]: ...
+
+    @property
+    def receiver_count(self) -> int: ...

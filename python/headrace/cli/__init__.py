@@ -10,6 +10,7 @@ from headrace.cli import (
     devices,
     doctor,
     each,
+    grid,
     index,
     ladder,
     link,
@@ -38,6 +39,7 @@ app.command("soak")(soak.soak)
 app.command("link")(link.link)
 app.command("doctor")(doctor.doctor)
 app.command("each", context_settings=each.CONTEXT)(each.each)
+app.add_typer(grid.app, name="grid")
 app.add_typer(results.app, name="results")
 
 

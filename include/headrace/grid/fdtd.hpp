@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headrace/device/device.hpp"
+#include "headrace/grid/decomposition.hpp"
+#include "headrace/grid/fdtd_coefficients.hpp"
+#include "headrace/grid/simulation.hpp"
+
+namespace headrace::grid {
+
+enum class Precision : std::uint8_t { single, double_ };
+
+/// "single" or "double".
+[[nodiscard]] std::string_view to_string(Precision precision) noexcept;
+/// Throws UsageError that lists the names.
+[[nodiscard]] Precision parse_precision(std::string_view text);
+
+struct FdtdOptions {
+  Extent extent;
+  int dimensions = 2;               ///< 2: Ez, Hx and Hy in a plane of one cell along z; 3: all six components.
+  double spacing = 0;               ///< Of cells, along every axis, in metres.
+  std::optional<double> time_step;  ///< In seconds; 0.99 of the largest that is stable in vacuum where none is given.
+  std::vector<Device> devices;      ///< One a part.
+  std::optional<Decomposition> decomposition;  ///< The best one for so many devices where none is given.
+  SimulationOptions simulation;
+  CpmlOptions cpml;
+  Precision precision = Precision::single;
+};
+
+/// Of one value for all cells, or of one for each, x fastest.
+struct FdtdMaterials {
+  std::span<const double> permittivity;  ///< Relative, above 0.
+  std::span<const double> conductivity;  ///< S/m, from 0.
+  std::span<const double> permeability;  ///< Relative, above 0.
+};
+
+/// Maxwell's equations by finite differences in the time domain (Yee's scheme) over one or several devices; see
+/// docs/fdtd.md. Fields are named "ex", "ey", "ez", "hx", "hy" and "hz", in V/m and A/m; in two dimensions there are
+/// "ez", "hx" and "hy". Equal to the last bit for every cut, push and number of redundant steps, on every device. Not
+/// safe to be used by two threads at once.
+class Fdtd {
+ public:
+  /// Vacuum without fields. Throws UsageError for what cannot be, among it a time step that is not stable (the message
+  /// names the largest that is) and layers that do not fit; and what Simulation throws.
+  explicit Fdtd(FdtdOptions options);
+  Fdtd(Fdtd&&) noexcept;
+  Fdtd& operator=(Fdtd&&) noexcept;
+  ~Fdtd();
+
+  /// Fills the domain from the next step on. All components of a cell take the material of that cell. Throws UsageError
+  /// for another number of values, for a value that cannot be (with its cell), and where the time step is not stable.
+  void set_materials(const FdtdMaterials& materials);
+
+  /// Adds samples[n] to a field in one cell in step n, after that field's update; nothing once they have ended. Throws
+  /// UsageError for another field, a cell that is not in the domain, one where walls keep the field at 0, or a sample
+  /// that is not finite.
+  void add_source(std::string_view field, const Offsets& cell, std::span<const double> samples);
+  /// Records a field in one cell at the end of each step from now on; gives the receiver's number. Throws UsageError
+  /// for another field or a cell that is not in the domain.
+  std::size_t add_receiver(std::string_view field, const Offsets& cell);
+  /// A value for each step done; NaN for those done before the receiver was added. Throws UsageError for another
+  /// number.
+  [[nodiscard]] std::span<const double> trace(std::size_t receiver) const;
+  [[nodiscard]] std::size_t receiver_count() const noexcept;
+
+  /// Does so many steps, and waits for them. Throws DeviceError that names the device that failed.
+  void step(std::uint64_t count);
+  /// Throws DataError that names the first field and cell with a value that is not finite, and the steps done.
+  void check_finite();
+
+  /// Copies a field from or to a whole array of the domain, x fastest. Throws UsageError for another field, size or
+  /// type than the precision's.
+  template <class Value>
+  void get(std::string_view field, std::span<Value> values) {
+    get_bytes(field, typeid(Value), values.data(), values.size());
+  }
+  template <class Value>
+  void set(std::string_view field, std::span<const Value> values) {
+    set_bytes(field, typeid(Value), values.data(), values.size());
+  }
+  void get_bytes(std::string_view field, std::type_index value_type, void* values, std::size_t count);
+  void set_bytes(std::string_view field, std::type_index value_type, const void* values, std::size_t count);
+
+  /// The fields of Maxwell's equations, in order.
+  [[nodiscard]] std::vector<std::string> fields() const;
+  /// These, and what absorbing layers remember ("psi_..."): all that has to be kept to go on later.
+  [[nodiscard]] std::vector<std::string> state_fields() const;
+  /// Goes on as if `steps` had been done, with these traces so far, one a receiver with a value for each step. Throws
+  /// UsageError for others.
+  void resume(std::uint64_t steps, std::span<const std::vector<double>> traces);
+
+  [[nodiscard]] double time_step() const noexcept;
+  [[nodiscard]] std::uint64_t steps_done() const noexcept;
+  [[nodiscard]] const FdtdOptions& options() const noexcept;
+  /// What runs it: parts, ghosts, what is exchanged.
+  [[nodiscard]] const Simulation& simulation() const noexcept;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headrace::grid

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+/// The numbers that finite differences in the time domain need before the first step. Units are SI.
+namespace headrace::grid {
+
+inline constexpr double kSpeedOfLight = 299792458.0;             ///< m/s, exact.
+inline constexpr double kVacuumPermeability = 1.25663706127e-6;  ///< H/m, CODATA 2022.
+/// F/m; follows from the other two, so that the speed of light of a run is exactly the constant.
+inline constexpr double kVacuumPermittivity = 1.0 / (kVacuumPermeability * kSpeedOfLight * kSpeedOfLight);
+
+/// The largest time step, in seconds, at which Yee's scheme is stable: spacing / (c sqrt(dimensions)), where c is the
+/// speed of light in the smallest permittivity and permeability (relative). Where these two lie in different cells the
+/// true limit is larger; this one always suffices (Taflove and Hagness, Computational Electrodynamics, chapter 4).
+[[nodiscard]] double stable_time_step(int dimensions, double spacing, double permittivity_min = 1,
+                                      double permeability_min = 1);
+
+/// What a cell's material makes of its update: E <- ca E + cb (curl H), H <- H - db (curl E), both curls as plain
+/// differences of neighbours.
+struct FdtdCoefficients {
+  double ca = 1;
+  double cb = 0;
+  double db = 0;
+};
+
+/// @param permittivity, permeability relative
+/// @param conductivity S/m
+[[nodiscard]] FdtdCoefficients fdtd_coefficients(double permittivity, double conductivity, double permeability,
+                                                 double spacing, double time_step);
+
+/// How an absorbing layer is graded (convolutional perfectly matched layer; Roden and Gedney, Microwave and Optical
+/// Technology Letters 27, 2000): conductivity and stretch grow with the `order`-th power of the depth, alpha falls
+/// linearly from the inner border to the wall.
+struct CpmlOptions {
+  std::int64_t cells = 10;  ///< Thickness of each layer; 0 for none, and so for walls that reflect everything.
+  double order = 3;
+  double conductivity_scale = 1;  ///< At the wall, as a share of 0.8 (order + 1) / (impedance of vacuum, spacing).
+  double stretch_max = 5;         ///< kappa at the wall; 1 for none.
+  double alpha_scale = 0.006;     ///< At the inner border, as a share of the same: waves of 300 cells and more suffer.
+};
+
+/// What one axis of an absorbing layer multiplies with at one place: psi <- b psi + c difference, and the update's
+/// difference becomes difference / kappa + psi. `k` is 1 / kappa - 1, what is added to the plain difference.
+struct CpmlTable {
+  std::vector<double> b;
+  std::vector<double> c;
+  std::vector<double> k;
+};
+
+/// Both tables of an axis of n cells: `electric` at i, `magnetic` at i + 1/2 for each cell i. The layers end at the
+/// walls, which are at 0 and n; between them b, c and k are 0.
+struct CpmlAxis {
+  CpmlTable electric;
+  CpmlTable magnetic;
+};
+
+/// Throws UsageError where both layers do not fit into `count` cells, or an option is out of range.
+[[nodiscard]] CpmlAxis cpml_axis(std::int64_t count, double spacing, double time_step, const CpmlOptions& options);
+
+}  // namespace headrace::grid

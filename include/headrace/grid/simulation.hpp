@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <typeindex>
+#include <vector>
+
+#include "headrace/device/device.hpp"
+#include "headrace/grid/decomposition.hpp"
+#include "headrace/grid/stencil.hpp"
+
+namespace headrace::grid {
+
+/// How border cells get into the ghosts of neighbours.
+enum class Push : std::uint8_t {
+  automatic,  ///< store where every device reaches the memory of its neighbours, otherwise host.
+  store,      ///< A kernel of the sender writes into the neighbour's ghosts.
+  copy,       ///< Copies between devices; what is not contiguous is packed before and unpacked after.
+  host,       ///< The same through page-locked host memory.
+};
+
+/// "automatic", "store", "copy", "host".
+[[nodiscard]] std::string_view to_string(Push push) noexcept;
+/// Throws UsageError that lists the names.
+[[nodiscard]] Push parse_push(std::string_view text);
+
+struct SimulationOptions {
+  /// Steps from one exchange to the next. Ghosts are so many times as wide, and neighbours compute what both need.
+  int redundant = 1;
+  Push push = Push::automatic;
+};
+
+/// A field of one part, in the memory of its device. Cell (x, y, z) of the domain, in what the part owns or has as
+/// ghosts, is value (x - own.low[0]) + (y - own.low[1]) * pitch + (z - own.low[2]) * plane from `origin`.
+struct FieldView {
+  Device device;
+  Box own;
+  Layers ghosts;
+  void* origin = nullptr;
+  std::int64_t pitch = 0;
+  std::int64_t plane = 0;
+};
+
+/// Norms of a field, or of the difference of two, over all cells. They are equal for every cut and device: squares are
+/// rounded to 2^-56 of the square of a power of two above the maximum, and their sum is exact. So the error of that sum
+/// is at most 2^-55 of itself for each cell, and in practice far less.
+struct Norms {
+  double maximum = 0;  ///< Of the absolute values.
+  double two = 0;      ///< The root of the sum of squares.
+};
+
+/// A stencil over a domain that is cut over devices, a part each. Every part has ghosts: a copy of its neighbours'
+/// cells as far as it will read before the next exchange. Border cells are computed first and pushed into the
+/// neighbours' ghosts while the interior is computed; see docs/grid.md.
+///
+/// Whatever the cut, the redundant layers and the push, every cell is computed by the same operations from the same
+/// values, so results are equal to the last bit. Cells outside the domain are 0 and stay so. Not safe to be used by two
+/// threads at once. From two parts on each has a host thread.
+class Simulation {
+ public:
+  /// All fields are 0. `devices`: one a part, of one kind; a device may have several parts. Throws UsageError for what
+  /// cannot be: another number of devices than parts, or of stencils than 1 or parts; a part thinner than the ghosts of
+  /// its neighbour; a stencil without CUDA kernels on a CUDA device; a push that these devices cannot do. Throws
+  /// DeviceError when a device has no memory or refuses.
+  Simulation(const Decomposition& decomposition, std::vector<Device> devices, StencilProgram program,
+             SimulationOptions options = {});
+  Simulation(Simulation&&) noexcept;
+  Simulation& operator=(Simulation&&) noexcept;
+  ~Simulation();
+
+  /// Copies a field from or to a whole array of the domain, x fastest. Throws UsageError for another field, size or
+  /// type of value. These and what follows throw DeviceError that names the device once one has failed, and always from
+  /// then on.
+  template <class Value>
+  void set(int field, std::span<const Value> values) {
+    set_bytes(field, typeid(Value), values.data(), values.size());
+  }
+  template <class Value>
+  void get(int field, std::span<Value> values) {
+    get_bytes(field, typeid(Value), values.data(), values.size());
+  }
+  void set_bytes(int field, std::type_index value_type, const void* values, std::size_t count);
+  void get_bytes(int field, std::type_index value_type, void* values, std::size_t count);
+
+  /// Does so many steps, and waits for them.
+  void step(std::uint64_t count);
+
+  /// Restricts a phase to boxes of the domain, from the next step on; none: to nowhere. Throws UsageError for boxes
+  /// that overlap or are not within the domain, and for a phase that writes a field without declaring that it reads it:
+  /// what it leaves as it was is needed then.
+  void restrict(int phase, std::vector<Box> boxes);
+  /// Gives a part another stencil, of the type that the program was made of, from the next step on.
+  template <class Stencil>
+  void set_stencil(std::size_t part, const Stencil& stencil) {
+    set_stencil_bytes(part, typeid(Stencil), std::as_bytes(std::span<const Stencil>(&stencil, 1)));
+  }
+  void set_stencil_bytes(std::size_t part, std::type_index stencil_type, std::span<const std::byte> bytes);
+  /// Counts steps from here on from `steps`: what Cell::step() gives. For a simulation that goes on where another
+  /// stopped.
+  void set_steps_done(std::uint64_t steps) noexcept;
+
+  /// Norms of a field, and of the difference of two. Infinite or NaN where a value is.
+  [[nodiscard]] Norms norms(int field);
+  [[nodiscard]] Norms norms_of_difference(int field, int other);
+
+  [[nodiscard]] std::uint64_t steps_done() const noexcept;
+  [[nodiscard]] const Decomposition& decomposition() const noexcept;
+  [[nodiscard]] const std::vector<Device>& devices() const noexcept;
+  /// As given, but with the push that `automatic` came to.
+  [[nodiscard]] const SimulationOptions& options() const noexcept;
+  /// How wide ghosts are, and which fields are exchanged.
+  [[nodiscard]] const Layers& ghosts() const noexcept;
+  [[nodiscard]] FieldSet exchanged() const noexcept;
+  /// Bytes that all parts together receive in an exchange.
+  [[nodiscard]] std::uint64_t exchanged_bytes() const noexcept;
+  /// A field of a part as it is now; after another step it may be elsewhere.
+  [[nodiscard]] FieldView view(std::size_t part, int field) const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headrace::grid

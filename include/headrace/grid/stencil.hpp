@@ -1,0 +1,129 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <typeindex>
+#include <utility>
+#include <vector>
+
+#include "headrace/device/kernel.hpp"
+#include "headrace/grid/cell.hpp"
+#include "headrace/grid/phase.hpp"
+#include "headrace/grid/phase_kernel.hpp"
+#include "headrace/grid/region.hpp"
+
+namespace headrace::grid {
+
+/// A stencil with its type erased: what a Simulation runs. Made by make_stencil().
+struct StencilProgram {
+  std::string name;
+  std::type_index value_type = typeid(void);
+  std::size_t value_bytes = 0;
+  int field_count = 0;
+  std::vector<Phase> phases;
+  std::vector<Swap> swaps;
+  /// For each phase the boxes of the domain that it is restricted to, as Simulation::restrict() has it; without a
+  /// value: everywhere.
+  std::vector<std::optional<std::vector<Box>>> only;
+  std::vector<Kernel> kernels;  ///< One a phase; arguments: the stencil, a FieldTable, a Region.
+  std::type_index stencil_type = typeid(void);
+  /// The bytes of the stencil: one for all parts, or one for each part.
+  std::vector<std::vector<std::byte>> stencils;
+};
+
+namespace detail {
+
+template <class Stencil>
+constexpr bool stencil_is_sound() {
+  static_assert(std::is_trivially_copyable_v<Stencil>, "a stencil is a kernel argument, copied bytewise");
+  static_assert(alignof(Stencil) <= alignof(std::max_align_t));
+  static_assert(sizeof(typename Stencil::Value) == 4 || sizeof(typename Stencil::Value) == 8,
+                "values have 4 or 8 bytes");
+  static_assert(Stencil::kFields >= 1 && Stencil::kFields <= kFieldsMax, "1 to 32 fields");
+  for (const Phase& phase : Stencil::kPhases) {
+    if (!(phase.writes & phase.neighbours).empty()) return false;
+  }
+  return true;
+}
+
+/// What a stencil says of itself, and one or several of it, one after the other.
+struct StencilFacts {
+  const char* name;
+  std::type_index value_type;
+  std::size_t value_bytes;
+  int field_count;
+  std::span<const Phase> phases;
+  std::span<const Swap> swaps;
+  std::span<const Kernel> kernels;
+  std::type_index stencil_type;
+  std::span<const std::byte> stencils;
+  std::size_t stencil_bytes;
+};
+
+/// Throws UsageError where there is no stencil, or a phase or swap names a field that there is not.
+[[nodiscard]] StencilProgram make_program(const StencilFacts& facts);
+
+template <class Stencil>
+[[nodiscard]] constexpr std::span<const Swap> swaps_of() {
+  if constexpr (requires { Stencil::kSwaps; }) {
+    return Stencil::kSwaps;
+  } else {
+    return {};
+  }
+}
+
+template <class Stencil, int... kPhase>
+[[nodiscard]] static std::array<Kernel, sizeof...(kPhase)> phase_kernels(std::integer_sequence<int, kPhase...>) {
+  return {make_kernel<PhaseKernel<Stencil, kPhase>, Stencil, FieldTable, Region>()...};
+}
+
+}  // namespace detail
+
+/// Erases the type of a stencil: one for all parts, or, where it points to memory of a part's device, one for each
+/// part. What is written by the user (see docs/grid.md):
+///
+///   template <class T> struct Blur {
+///     static constexpr const char* kName = "blur";
+///     using Value = T;                               // of 4 or 8 bytes
+///     enum Fields : int { now, next, kFields };  // kFields comes last and is their number
+///     static constexpr std::array kPhases{
+///         Phase{.writes = fields(next), .reads = fields(now), .neighbours = fields(now), .reach = layers(1, 1)}};
+///     static constexpr std::array kSwaps{Swap{now, next}};  // left out where there are none
+///     T share;  // whatever else it needs, trivially copyable
+///     template <int kPhase, class Cell> HEADRACE_HD void update(Cell cell) const {
+///       cell.set(next, cell.get(now) + share * (cell.get(now, -1, 0, 0) + cell.get(now, 1, 0, 0)));
+///     }
+///   };
+///
+/// Called where nvcc compiles (a .cu file), it has kernels for CUDA devices too. `static` for the reason that
+/// make_kernel() is.
+template <class Stencil>
+[[nodiscard]] static StencilProgram make_stencil(std::span<const Stencil> one_or_one_a_part) {
+  static_assert(detail::stencil_is_sound<Stencil>(),
+                "a phase reads at neighbours what it writes: make it two phases, or two fields that are swapped");
+  const auto kernels =
+      detail::phase_kernels<Stencil>(std::make_integer_sequence<int, static_cast<int>(Stencil::kPhases.size())>{});
+  return detail::make_program({
+      .name = Stencil::kName,
+      .value_type = typeid(typename Stencil::Value),
+      .value_bytes = sizeof(typename Stencil::Value),
+      .field_count = Stencil::kFields,
+      .phases = Stencil::kPhases,
+      .swaps = detail::swaps_of<Stencil>(),
+      .kernels = kernels,
+      .stencil_type = typeid(Stencil),
+      .stencils = std::as_bytes(one_or_one_a_part),
+      .stencil_bytes = sizeof(Stencil),
+  });
+}
+
+template <class Stencil>
+[[nodiscard]] static StencilProgram make_stencil(const Stencil& stencil) {
+  return make_stencil(std::span<const Stencil>(&stencil, 1));
+}
+
+}  // namespace headrace::grid

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+#include "headrace/grid/phase.hpp"
+#include "headrace/grid/stencils/cpml.hpp"
+#include "headrace/grid/stencils/fdtd_phases.hpp"
+#include "headrace/grid/stencils/fdtd_points.hpp"
+
+namespace headrace::grid {
+
+namespace fdtd2d {
+
+// psi_abc belongs to component b of field a, and to the absorbing layers across axis c.
+enum Fields : int { hx, hy, ez, ca, cb, db, psi_hyx, psi_hxy, psi_ezx, psi_ezy, kEnd };
+
+[[nodiscard]] constexpr Phase describe(FdtdPhase phase) {
+  constexpr auto kH = fields(hx, hy);
+  switch (phase) {
+    case FdtdPhase::update_h: return {kH, kH | fields(ez, db), fields(ez), {{}, {1, 1, 0}}};
+    case FdtdPhase::absorb_h_x: return {fields(hy, psi_hyx), fields(hy, psi_hyx, ez, db), fields(ez), layer_above(0)};
+    case FdtdPhase::absorb_h_y: return {fields(hx, psi_hxy), fields(hx, psi_hxy, ez, db), fields(ez), layer_above(1)};
+    case FdtdPhase::magnetic_sources: return {kH, kH, {}, {}};
+    case FdtdPhase::update_e: return {fields(ez), kH | fields(ez, ca, cb), kH, {{1, 1, 0}, {}}};
+    case FdtdPhase::absorb_e_x: return {fields(ez, psi_ezx), fields(ez, psi_ezx, hy, cb), fields(hy), layer_below(0)};
+    case FdtdPhase::absorb_e_y: return {fields(ez, psi_ezy), fields(ez, psi_ezy, hx, cb), fields(hx), layer_below(1)};
+    case FdtdPhase::electric_sources: return {fields(ez), fields(ez), {}, {}};
+    default: return {{}, kH | fields(ez), {}, {}};
+  }
+}
+
+}  // namespace fdtd2d
+
+/// Maxwell's equations in a plane, transverse magnetic: Ez at the corners (i, j) of cells, Hx at (i, j + 1/2), Hy at
+/// (i + 1/2, j), leapfrogging in time (Yee, IEEE Transactions on Antennas and Propagation 14, 1966). The walls of the
+/// domain conduct perfectly: Ez stays 0 at i = 0 and j = 0, and is 0 beyond the last cell. Without absorbing layers
+/// there are neither their fields nor their phases.
+template <class V, bool kAbsorbing>
+struct Fdtd2d {
+  static constexpr const char* kName = sizeof(V) == sizeof(float) ? "fdtd2d_single" : "fdtd2d_double";
+  using Value = V;
+  static constexpr int kFields = kAbsorbing ? fdtd2d::kEnd : fdtd2d::psi_hyx;
+  static constexpr auto kOrder = fdtd_order<2, kAbsorbing>();
+  static constexpr auto kPhases = describe_phases(kOrder, fdtd2d::describe);
+
+  FdtdTables<V> tables;
+
+  template <int kPhase, class Cell>
+  HEADRACE_HD void update(Cell cell) const {
+    using enum fdtd2d::Fields;
+    constexpr FdtdPhase kDo = kOrder[kPhase];
+    if constexpr (kDo == FdtdPhase::update_h) {
+      const V e = cell.get(ez);
+      cell.set(hx, cell.get(hx) - cell.get(db) * (cell.get(ez, 0, 1, 0) - e));
+      cell.set(hy, cell.get(hy) + cell.get(db) * (cell.get(ez, 1, 0, 0) - e));
+    } else if constexpr (kDo == FdtdPhase::absorb_h_x) {
+      const V difference = cell.get(ez, 1, 0, 0) - cell.get(ez);
+      cell.set(hy, cell.get(hy) + cell.get(db) * cpml_term(cell, psi_hyx, tables.magnetic[0], cell.x(), difference));
+    } else if constexpr (kDo == FdtdPhase::absorb_h_y) {
+      const V difference = cell.get(ez, 0, 1, 0) - cell.get(ez);
+      cell.set(hx, cell.get(hx) - cell.get(db) * cpml_term(cell, psi_hxy, tables.magnetic[1], cell.y(), difference));
+    } else if constexpr (kDo == FdtdPhase::magnetic_sources) {
+      add_sources(cell, tables.sources, 1);
+    } else if constexpr (kDo == FdtdPhase::update_e) {
+      const V curl = (cell.get(hy) - cell.get(hy, -1, 0, 0)) - (cell.get(hx) - cell.get(hx, 0, -1, 0));
+      set_e(cell, cell.get(ca) * cell.get(ez) + cell.get(cb) * curl);
+    } else if constexpr (kDo == FdtdPhase::absorb_e_x) {
+      const V difference = cell.get(hy) - cell.get(hy, -1, 0, 0);
+      set_e(cell, cell.get(ez) + cell.get(cb) * cpml_term(cell, psi_ezx, tables.electric[0], cell.x(), difference));
+    } else if constexpr (kDo == FdtdPhase::absorb_e_y) {
+      const V difference = cell.get(hx) - cell.get(hx, 0, -1, 0);
+      set_e(cell, cell.get(ez) - cell.get(cb) * cpml_term(cell, psi_ezy, tables.electric[1], cell.y(), difference));
+    } else if constexpr (kDo == FdtdPhase::electric_sources) {
+      add_sources(cell, tables.sources, 0);
+    } else {
+      record(cell, tables.receivers);
+    }
+  }
+
+ private:
+  template <class Cell>
+  HEADRACE_HD static void set_e(Cell cell, V value) {
+    cell.set(fdtd2d::ez, cell.x() > 0 && cell.y() > 0 ? value : V{0});
+  }
+};
+
+}  // namespace headrace::grid

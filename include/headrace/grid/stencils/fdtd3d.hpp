@@ -1,0 +1,191 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+#include "headrace/grid/phase.hpp"
+#include "headrace/grid/stencils/cpml.hpp"
+#include "headrace/grid/stencils/fdtd_phases.hpp"
+#include "headrace/grid/stencils/fdtd_points.hpp"
+
+namespace headrace::grid {
+
+namespace fdtd3d {
+
+// psi_abc belongs to component b of field a, and to the absorbing layers across axis c.
+enum Fields : int {
+  hx,
+  hy,
+  hz,
+  ex,
+  ey,
+  ez,
+  ca,
+  cb,
+  db,
+  psi_hyx,
+  psi_hzx,
+  psi_hzy,
+  psi_hxy,
+  psi_hxz,
+  psi_hyz,
+  psi_ezx,
+  psi_eyx,
+  psi_exy,
+  psi_ezy,
+  psi_eyz,
+  psi_exz,
+  kEnd
+};
+
+/// A component that layers correct, the component whose difference they read for it, and the memory they keep.
+struct Absorbed {
+  int component;
+  int other;
+  int psi;
+};
+
+/// Along an axis: the component whose curl takes the difference with a plus, and the one with a minus.
+struct AbsorbedPair {
+  Absorbed plus;
+  Absorbed minus;
+};
+
+inline constexpr AbsorbedPair kAbsorbedH[3] = {{{hy, ez, psi_hyx}, {hz, ey, psi_hzx}},
+                                               {{hz, ex, psi_hzy}, {hx, ez, psi_hxy}},
+                                               {{hx, ey, psi_hxz}, {hy, ex, psi_hyz}}};
+inline constexpr AbsorbedPair kAbsorbedE[3] = {{{ez, hy, psi_ezx}, {ey, hz, psi_eyx}},
+                                               {{ex, hz, psi_exy}, {ez, hx, psi_ezy}},
+                                               {{ey, hx, psi_eyz}, {ex, hy, psi_exz}}};
+
+[[nodiscard]] constexpr Phase describe_absorbing(const AbsorbedPair& pair, int factor, const Layers& reach) {
+  const FieldSet changed = fields(pair.plus.component, pair.plus.psi, pair.minus.component, pair.minus.psi);
+  const FieldSet read = fields(pair.plus.other, pair.minus.other);
+  return {changed, changed | read | fields(factor), read, reach};
+}
+
+[[nodiscard]] constexpr Phase describe(FdtdPhase phase) {
+  constexpr auto kH = fields(hx, hy, hz);
+  constexpr auto kE = fields(ex, ey, ez);
+  switch (phase) {
+    case FdtdPhase::update_h: return {kH, kH | kE | fields(db), kE, {{}, {1, 1, 1}}};
+    case FdtdPhase::absorb_h_x: return describe_absorbing(kAbsorbedH[0], db, layer_above(0));
+    case FdtdPhase::absorb_h_y: return describe_absorbing(kAbsorbedH[1], db, layer_above(1));
+    case FdtdPhase::absorb_h_z: return describe_absorbing(kAbsorbedH[2], db, layer_above(2));
+    case FdtdPhase::magnetic_sources: return {kH, kH, {}, {}};
+    case FdtdPhase::update_e: return {kE, kE | kH | fields(ca, cb), kH, {{1, 1, 1}, {}}};
+    case FdtdPhase::absorb_e_x: return describe_absorbing(kAbsorbedE[0], cb, layer_below(0));
+    case FdtdPhase::absorb_e_y: return describe_absorbing(kAbsorbedE[1], cb, layer_below(1));
+    case FdtdPhase::absorb_e_z: return describe_absorbing(kAbsorbedE[2], cb, layer_below(2));
+    case FdtdPhase::electric_sources: return {kE, kE, {}, {}};
+    default: return {{}, kH | kE, {}, {}};
+  }
+}
+
+}  // namespace fdtd3d
+
+/// Maxwell's equations in space on Yee's cells (IEEE Transactions on Antennas and Propagation 14, 1966): E on the edges
+/// of a cell (Ex at (i + 1/2, j, k) and so on), H on its faces (Hx at (i, j + 1/2, k + 1/2)), leapfrogging in time. The
+/// walls of the domain conduct perfectly: E along a wall stays 0 at index 0, and is 0 beyond the last cell. Without
+/// absorbing layers there are neither their fields nor their phases.
+template <class V, bool kAbsorbing>
+struct Fdtd3d {
+  static constexpr const char* kName = sizeof(V) == sizeof(float) ? "fdtd3d_single" : "fdtd3d_double";
+  using Value = V;
+  static constexpr int kFields = kAbsorbing ? fdtd3d::kEnd : fdtd3d::psi_hyx;
+  static constexpr auto kOrder = fdtd_order<3, kAbsorbing>();
+  static constexpr auto kPhases = describe_phases(kOrder, fdtd3d::describe);
+
+  FdtdTables<V> tables;
+
+  template <int kPhase, class Cell>
+  HEADRACE_HD void update(Cell cell) const {
+    constexpr FdtdPhase kDo = kOrder[kPhase];
+    if constexpr (kDo == FdtdPhase::update_h) {
+      advance_h(cell);
+    } else if constexpr (kDo == FdtdPhase::absorb_h_x) {
+      absorb_h<0>(cell, cell.x());
+    } else if constexpr (kDo == FdtdPhase::absorb_h_y) {
+      absorb_h<1>(cell, cell.y());
+    } else if constexpr (kDo == FdtdPhase::absorb_h_z) {
+      absorb_h<2>(cell, cell.z());
+    } else if constexpr (kDo == FdtdPhase::magnetic_sources) {
+      add_sources(cell, tables.sources, 1);
+    } else if constexpr (kDo == FdtdPhase::update_e) {
+      advance_e(cell);
+    } else if constexpr (kDo == FdtdPhase::absorb_e_x) {
+      absorb_e<0>(cell, cell.x());
+    } else if constexpr (kDo == FdtdPhase::absorb_e_y) {
+      absorb_e<1>(cell, cell.y());
+    } else if constexpr (kDo == FdtdPhase::absorb_e_z) {
+      absorb_e<2>(cell, cell.z());
+    } else if constexpr (kDo == FdtdPhase::electric_sources) {
+      add_sources(cell, tables.sources, 0);
+    } else {
+      record(cell, tables.receivers);
+    }
+  }
+
+ private:
+  /// The difference of a field along an axis: to the neighbour above, which H reads of E, or below, as E reads of H.
+  template <int kAxis, class Cell>
+  [[nodiscard]] HEADRACE_HD static V above(Cell cell, int field) {
+    return cell.get(field, kAxis == 0, kAxis == 1, kAxis == 2) - cell.get(field);
+  }
+  template <int kAxis, class Cell>
+  [[nodiscard]] HEADRACE_HD static V below(Cell cell, int field) {
+    return cell.get(field) - cell.get(field, -(kAxis == 0), -(kAxis == 1), -(kAxis == 2));
+  }
+
+  template <class Cell>
+  HEADRACE_HD static void advance_h(Cell cell) {
+    using enum fdtd3d::Fields;
+    const V factor = cell.get(db);
+    cell.set(hx, cell.get(hx) - factor * (above<1>(cell, ez) - above<2>(cell, ey)));
+    cell.set(hy, cell.get(hy) - factor * (above<2>(cell, ex) - above<0>(cell, ez)));
+    cell.set(hz, cell.get(hz) - factor * (above<0>(cell, ey) - above<1>(cell, ex)));
+  }
+
+  template <class Cell>
+  HEADRACE_HD static void advance_e(Cell cell) {
+    using enum fdtd3d::Fields;
+    const V keep = cell.get(ca);
+    const V factor = cell.get(cb);
+    set_e(cell, ex, keep * cell.get(ex) + factor * (below<1>(cell, hz) - below<2>(cell, hy)));
+    set_e(cell, ey, keep * cell.get(ey) + factor * (below<2>(cell, hx) - below<0>(cell, hz)));
+    set_e(cell, ez, keep * cell.get(ez) + factor * (below<0>(cell, hy) - below<1>(cell, hx)));
+  }
+
+  template <int kAxis, class Cell>
+  HEADRACE_HD void absorb_h(Cell cell, std::int32_t place) const {
+    constexpr fdtd3d::AbsorbedPair kPair = fdtd3d::kAbsorbedH[kAxis];
+    const CpmlFactors<V>& factors = tables.magnetic[kAxis];
+    const V factor = cell.get(fdtd3d::db);
+    const V added = cpml_term(cell, kPair.plus.psi, factors, place, above<kAxis>(cell, kPair.plus.other));
+    const V taken = cpml_term(cell, kPair.minus.psi, factors, place, above<kAxis>(cell, kPair.minus.other));
+    cell.set(kPair.plus.component, cell.get(kPair.plus.component) + factor * added);
+    cell.set(kPair.minus.component, cell.get(kPair.minus.component) - factor * taken);
+  }
+
+  template <int kAxis, class Cell>
+  HEADRACE_HD void absorb_e(Cell cell, std::int32_t place) const {
+    constexpr fdtd3d::AbsorbedPair kPair = fdtd3d::kAbsorbedE[kAxis];
+    const CpmlFactors<V>& factors = tables.electric[kAxis];
+    const V factor = cell.get(fdtd3d::cb);
+    const V added = cpml_term(cell, kPair.plus.psi, factors, place, below<kAxis>(cell, kPair.plus.other));
+    const V taken = cpml_term(cell, kPair.minus.psi, factors, place, below<kAxis>(cell, kPair.minus.other));
+    set_e(cell, kPair.plus.component, cell.get(kPair.plus.component) + factor * added);
+    set_e(cell, kPair.minus.component, cell.get(kPair.minus.component) - factor * taken);
+  }
+
+  /// Keeps E along the low walls at 0.
+  template <class Cell>
+  HEADRACE_HD static void set_e(Cell cell, int component, V value) {
+    using enum fdtd3d::Fields;
+    const bool free =
+        (component == ex || cell.x() > 0) && (component == ey || cell.y() > 0) && (component == ez || cell.z() > 0);
+    cell.set(component, free ? value : V{0});
+  }
+};
+
+}  // namespace headrace::grid

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+
+#include "headrace/grid/stencil.hpp"
+
+namespace headrace::grid {
+
+/// Explicit Euler for the heat equation, second order in space (FTCS), in `kDimensions` dimensions: beyond the domain
+/// it is 0 everywhere. Stable for factor <= 1 / (2 * kDimensions).
+template <class T, int kDimensions>
+struct Heat {
+  static constexpr const char* kName = "heat";
+  using Value = T;
+  enum Fields : int { now, next, kFields };
+  static constexpr std::array kPhases{
+      Phase{.writes = fields(next), .reads = fields(now), .neighbours = fields(now), .reach = layers(1, kDimensions)}};
+  static constexpr std::array kSwaps{Swap{now, next}};
+
+  T factor;  ///< Diffusivity * time step / spacing^2.
+
+  template <int kPhase, class Cell>
+  HEADRACE_HD void update(Cell cell) const {
+    const T here = cell.get(now);
+    T about = cell.get(now, -1, 0, 0) + cell.get(now, 1, 0, 0);
+    if constexpr (kDimensions > 1) about += cell.get(now, 0, -1, 0) + cell.get(now, 0, 1, 0);
+    if constexpr (kDimensions > 2) about += cell.get(now, 0, 0, -1) + cell.get(now, 0, 0, 1);
+    cell.set(next, here + factor * (about - T{2 * kDimensions} * here));
+  }
+};
+
+/// Fields of heat(): set and get `kHeat`.
+inline constexpr int kHeat = 0;
+
+/// Heat for float or double; `dimensions` from 1 to 3, as Extent::dimensions() has it. Throws UsageError for others,
+/// and for a factor that is not stable.
+template <class T>
+[[nodiscard]] StencilProgram heat(int dimensions, T factor);
+
+}  // namespace headrace::grid

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+
+#include "headrace/grid/simulation.hpp"
+#include "headrace/grid/stencil.hpp"
+
+namespace headrace::grid {
+
+/// Jacobi's iteration for Poisson's equation, second order in space, in `kDimensions` dimensions: u is 0 beyond the
+/// domain, and for each cell 2 * kDimensions * u less its neighbours is to be `source` (spacing^2 times the right side
+/// of -laplace(u) = f). See Saad, Iterative Methods for Sparse Linear Systems (2nd edition), section 4.1.
+template <class T, int kDimensions>
+struct Jacobi {
+  static constexpr const char* kName = "jacobi";
+  using Value = T;
+  enum Fields : int { now, next, source, kFields };
+  static constexpr std::array kPhases{Phase{.writes = fields(next),
+                                            .reads = fields(source),
+                                            .neighbours = fields(now),
+                                            .reach = layers(1, kDimensions)}};
+  static constexpr std::array kSwaps{Swap{now, next}};
+
+  T weight = T{1} / T{2 * kDimensions};
+
+  template <int kPhase, class Cell>
+  HEADRACE_HD void update(Cell cell) const {
+    T about = cell.get(now, -1, 0, 0) + cell.get(now, 1, 0, 0);
+    if constexpr (kDimensions > 1) about += cell.get(now, 0, -1, 0) + cell.get(now, 0, 1, 0);
+    if constexpr (kDimensions > 2) about += cell.get(now, 0, 0, -1) + cell.get(now, 0, 0, 1);
+    cell.set(next, (about + cell.get(source)) * weight);
+  }
+};
+
+/// Fields of jacobi(): set and get these.
+inline constexpr int kJacobiSolution = 0;
+inline constexpr int kJacobiSource = 2;
+
+/// Jacobi for float or double; `dimensions` from 1 to 3, as Extent::dimensions() has it. Throws UsageError for others.
+template <class T>
+[[nodiscard]] StencilProgram jacobi(int dimensions);
+
+/// The norms of the residual, source - (2 * dimensions * u - neighbours), of the solution before the last step: the step
+/// changed it by so much over 2 * dimensions. For a simulation of jacobi() that has done a step since it was set.
+[[nodiscard]] Norms jacobi_residual(Simulation& simulation);
+
+}  // namespace headrace::grid

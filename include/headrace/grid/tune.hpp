@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "headrace/base/clock.hpp"
+#include "headrace/grid/simulation.hpp"
+
+namespace headrace::grid {
+
+/// One choice of options, tried.
+struct Trial {
+  SimulationOptions options;
+  Duration per_step{};  ///< The best of three runs; meaningless where there is a reason.
+  std::string why_not;  ///< Why it cannot be: parts too thin for the ghosts, memory, access. Empty where it can.
+};
+
+struct Tuned {
+  SimulationOptions best;
+  std::vector<Trial> trials;  ///< In the order in which they were tried.
+};
+
+/// Tries 1, 2, 4 and 8 redundant layers with every push on the real domain and devices, on fields of zeros, and gives
+/// the options with the shortest step. Each trial has a simulation of its own, so there must be memory for one more, and
+/// runs `steps` steps (rounded up to whole cycles) three times, after as many that are not timed. A stencil that writes
+/// to memory of its own does so in trials too. With one part there is nothing to choose: one trial. Throws UsageError
+/// for 0 steps, and what Simulation throws where no trial can be.
+[[nodiscard]] Tuned tune(const Decomposition& decomposition, const std::vector<Device>& devices,
+                         const StencilProgram& program, std::uint64_t steps = 16);
+
+}  // namespace headrace::grid

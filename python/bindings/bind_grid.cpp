@@ -1,0 +1,179 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "arrays.hpp"
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "headrace/grid/fdtd.hpp"
+#include "interrupt.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using grid::Fdtd;
+using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class Value>
+using Values = nb::ndarray<const Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Cuts = std::array<std::size_t, 3>;
+
+[[nodiscard]] std::span<const double> span_of(const Numbers& numbers) noexcept {
+  return {numbers.data(), numbers.shape(0)};
+}
+
+void make(Fdtd* self, int dimensions, const grid::Offsets& shape, double spacing, std::optional<double> time_step,
+          const std::vector<DeviceOrName>& devices, const std::optional<Cuts>& cut, int redundant,
+          const std::string& push, std::int64_t cpml, const std::string& precision) {
+  grid::FdtdOptions options;
+  options.extent = {shape[0], shape[1], shape[2]};
+  options.dimensions = dimensions;
+  options.spacing = spacing;
+  options.time_step = time_step;
+  for (const DeviceOrName& device : devices) options.devices.push_back(to_device(device));
+  options.simulation = {.redundant = redundant, .push = grid::parse_push(push)};
+  options.cpml.cells = cpml;
+  options.precision = grid::parse_precision(precision);
+  const nb::gil_scoped_release released;
+  if (cut) options.decomposition = grid::Decomposition::blocks(options.extent, *cut);
+  new (self) Fdtd(std::move(options));
+}
+
+/// How many steps are done before Ctrl-C is looked for again: few enough to answer soon, whole cycles between
+/// exchanges.
+[[nodiscard]] std::uint64_t chunk_of(const Fdtd& fdtd) {
+  constexpr std::int64_t kUpdates = 1 << 27;  // a tenth of a second or so on a CPU
+  const auto redundant = static_cast<std::uint64_t>(std::max(fdtd.options().simulation.redundant, 1));
+  const std::int64_t steps = std::clamp<std::int64_t>(kUpdates / fdtd.options().extent.cells(), 1, 1024);
+  return std::max<std::uint64_t>(static_cast<std::uint64_t>(steps) / redundant, 1) * redundant;
+}
+
+void step(Fdtd& self, std::uint64_t count, std::uint64_t check_every) {
+  Interruptible interruptible;
+  const bool finished = interruptible.run([&, token = interruptible.token()] {
+    const std::uint64_t chunk = chunk_of(self);
+    std::uint64_t until_check = check_every;
+    while (count > 0 && !token.stop_requested()) {
+      std::uint64_t some = std::min(count, chunk);
+      if (check_every > 0) some = std::min(some, until_check);
+      self.step(some);
+      count -= some;
+      if (check_every == 0) continue;
+      until_check -= some;
+      if (until_check > 0) continue;
+      self.check_finite();
+      until_check = check_every;
+    }
+    return count == 0;
+  });
+  if (finished) return;
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  throw nb::python_error();
+}
+
+template <class Value>
+nb::object copied(Fdtd& self, const std::string& field) {
+  const auto cells = static_cast<std::size_t>(self.options().extent.cells());
+  auto values = make_values<Value>(cells);
+  {
+    const nb::gil_scoped_release released;
+    self.get(field, std::span<Value>(values.get(), cells));
+  }
+  return nb::cast(to_numpy<Value>(std::move(values), cells));
+}
+
+nb::object get(Fdtd& self, const std::string& field) {
+  return self.options().precision == grid::Precision::single ? copied<float>(self, field) : copied<double>(self, field);
+}
+
+template <class Value>
+void set(Fdtd& self, const std::string& field, const Values<Value>& values) {
+  const nb::gil_scoped_release released;
+  self.set(field, std::span<const Value>(values.data(), values.shape(0)));
+}
+
+nb::object trace(const Fdtd& self, std::size_t receiver) {
+  const std::span<const double> recorded = self.trace(receiver);
+  auto values = make_values<double>(recorded.size());
+  std::copy(recorded.begin(), recorded.end(), values.get());
+  return nb::cast(to_numpy<double>(std::move(values), recorded.size()));
+}
+
+void resume(Fdtd& self, std::uint64_t steps, const std::vector<Numbers>& traces) {
+  std::vector<std::vector<double>> given;
+  for (const Numbers& one : traces) given.emplace_back(one.data(), one.data() + one.shape(0));
+  self.resume(steps, given);
+}
+
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> parts(const Fdtd& self) {
+  std::vector<std::pair<std::string, std::string>> made;
+  const auto& boxes = self.simulation().decomposition().parts();
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    made.emplace_back(self.options().devices[i].name(), grid::to_string(boxes[i]));
+  }
+  return made;
+}
+
+void bind_points(nb::class_<Fdtd>& fdtd) {
+  fdtd.def(
+          "set_materials",
+          [](Fdtd& self, const Numbers& permittivity, const Numbers& conductivity, const Numbers& permeability) {
+            const nb::gil_scoped_release released;
+            self.set_materials({span_of(permittivity), span_of(conductivity), span_of(permeability)});
+          },
+          "permittivity"_a, "conductivity"_a, "permeability"_a, "Of one value, or of one a cell, x fastest.")
+      .def(
+          "add_source",
+          [](Fdtd& self, const std::string& field, const grid::Offsets& cell, const Numbers& samples) {
+            self.add_source(field, cell, span_of(samples));
+          },
+          "field"_a, "cell"_a, "samples"_a)
+      .def(
+          "add_receiver",
+          [](Fdtd& self, const std::string& field, const grid::Offsets& cell) {
+            return self.add_receiver(field, cell);
+          },
+          "field"_a, "cell"_a)
+      .def("trace", &trace, "receiver"_a, nb::sig("def trace(self, receiver: int) -> numpy.typing.NDArray[Any]"))
+      .def_prop_ro("receiver_count", &Fdtd::receiver_count);
+}
+
+}  // namespace
+
+void bind_grid(nb::module_& module) {
+  auto fdtd = nb::class_<Fdtd>(
+      module, "FdtdCore", "What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.");
+  fdtd.def("__init__", &make, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a, "cut"_a.none(),
+           "redundant"_a, "push"_a, "cpml"_a, "precision"_a)
+      .def("step", &step, "count"_a, "check_every"_a = 0,
+           "Looks for values that are not finite every so many steps, where that is not 0.")
+      .def("check_finite", &Fdtd::check_finite, nb::call_guard<nb::gil_scoped_release>())
+      .def("get", &get, "field"_a, nb::sig("def get(self, field: str) -> numpy.typing.NDArray[Any]"))
+      .def("set", &set<float>, "field"_a, "values"_a)
+      .def("set", &set<double>, "field"_a, "values"_a)
+      .def("resume", &resume, "steps"_a, "traces"_a)
+      .def_prop_ro("steps_done", &Fdtd::steps_done)
+      .def_prop_ro("time_step", &Fdtd::time_step)
+      .def_prop_ro("fields", &Fdtd::fields)
+      .def_prop_ro("state_fields", &Fdtd::state_fields)
+      .def_prop_ro("push", [](const Fdtd& self) { return grid::to_string(self.simulation().options().push); })
+      .def_prop_ro("exchanged_bytes", [](const Fdtd& self) { return self.simulation().exchanged_bytes(); })
+      .def_prop_ro("parts", &parts, "The device of each part, and its cells.");
+  bind_points(fdtd);
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,69 @@
+"""`headrace grid`: fields on grids that are spread over devices."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace import UsageError
+from headrace.cli import grid_fdtd, show
+from headrace.grid_solver import gprmax, pictures, session, traces
+from headrace.grid_solver.reading import read_scene
+from headrace.results import write_whole
+
+app = typer.Typer(help="Fields on grids.", no_args_is_help=False)
+
+
+@app.callback()
+def group() -> None:
+    """Fields on grids that are spread over devices."""
+
+
+app.command("fdtd")(grid_fdtd.fdtd)
+
+
+@app.command("convert")
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="FILE.in", help="An input file of gprMax.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The scene; FILE.toml beside it if not given.")
+    ] = None,
+) -> None:
+    """Make a scene of the common part of gprMax's input files; what it does not cover is refused by name.
+
+    Example: headrace grid convert cylinder.in -o cylinder.toml
+    """
+    written = output or source.with_suffix(".toml")
+    if written.exists() and written.samefile(source):
+        raise UsageError(f"{written} would take the place of the file that it is made of")
+    found = gprmax.convert(gprmax.read(source), source)
+    write_whole(written, found.text)
+    for line in (*found.notes, *found.scene.warnings):
+        show.stderr().print(f"headrace: warning: {line}", markup=False, soft_wrap=True)
+    shape = " x ".join(str(count) for count in found.scene.shape)
+    show.stdout().print(f"{written}: {shape} cells, {found.scene.steps:,} steps", markup=False, soft_wrap=True)
+
+
+@app.command("merge")
+def merge(
+    scene_file: Annotated[Path, typer.Argument(metavar="SCENE.toml", help="The scene that they are of.")],
+    parts: Annotated[list[Path], typer.Argument(metavar="FILES...", help="What --position and --traces wrote.")],
+    output: Annotated[Path, typer.Option("--traces", "-o", help="All positions, as HDF5.")] = Path("scan.h5"),
+    png: Annotated[Path | None, typer.Option("--png", help="The radargram.")] = None,
+    field: Annotated[str, typer.Option("--field", help="Of the radargram.")] = "ez",
+) -> None:
+    """Put the positions of a scan together that were run one by one.
+
+    Example: headrace grid merge radar.toml position-*.h5 -o scan.h5 --png scan.png
+    """
+    scene = read_scene(scene_file)
+    traces.check(output)
+    if png:
+        pictures.check(png)
+    found = traces.merge([(path, traces.read(path, scene)) for path in parts])
+    written = session.write_traces(session.Outputs(traces=output, png=png, field=field), found)
+    show.stdout().print(
+        f"{len(found.positions)} positions of {found.steps:,} steps: {', '.join(map(str, written))}",
+        markup=False,
+        soft_wrap=True,
+    )

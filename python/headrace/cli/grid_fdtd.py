@@ -1,0 +1,201 @@
+"""`headrace grid fdtd`: Maxwell's equations in a scene, by finite differences in the time domain."""
+
+import json
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from headrace import UsageError, tables
+from headrace.cli import options, show
+from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.grid_solver.model import Layout, times
+from headrace.grid_solver.reading import read_scene
+from headrace.grid_solver.running import Speed
+from headrace.grid_solver.scene import Scene
+from headrace.grid_solver.session import Done, Outputs, Progress, run_one, run_scan
+
+
+class Push(StrEnum):
+    """How border cells reach the neighbour's ghost cells."""
+
+    automatic = "automatic"
+    copy = "copy"
+    store = "store"
+    host = "host"
+
+
+class PlaneName(StrEnum):
+    """The cut through three dimensions that is drawn."""
+
+    xy = "xy"
+    xz = "xz"
+    yz = "yz"
+
+
+def cut_of(text: str, dimensions: int) -> str | tuple[int, ...]:
+    """What --cut names: "best", or parts along each axis, such as 4x1."""
+    if text == "best":
+        return text
+    if not re.fullmatch(r"[1-9]\d{0,5}(x[1-9]\d{0,5})*", text) or text.count("x") != dimensions - 1:
+        example = "x".join(["4", "1", "1"][:dimensions])
+        raise UsageError(f"--cut {text}: not best, or the parts along each axis, such as {example}")
+    return tuple(int(part) for part in text.split("x"))
+
+
+def _layout(scene: Scene, devices: list[str], cut: str, redundant: int, push: Push) -> Layout:
+    names = tuple(options.find_device(name).name for name in devices)
+    parts = cut_of(cut, scene.dimensions)
+    if not isinstance(parts, str) and int(np.prod(parts)) != len(names):
+        raise UsageError(
+            f"--cut {cut} makes {int(np.prod(parts))} parts, and there are {len(names)} devices (--device)"
+        )
+    return Layout(names, parts, redundant, str(push))
+
+
+def _progress(bar: show.Bar, scene: Scene, count: int) -> Progress:
+    """Shows where a run is, and how fast it gets on."""
+
+    def moved(position: int, step: int, speed: Speed) -> None:
+        place = f"position {position + 1} of {count}, " if count > 1 else ""
+        rate = f"{tables.short_rate(speed.cells_per_second)}cells/s"
+        bar.describe(f"{place}step {step:,} of {scene.steps:,}, {rate}")
+        bar((position * (count > 1) + step / scene.steps) / count)
+
+    return moved
+
+
+def _peaks(done: Done) -> list[dict[str, Any]]:
+    """The strongest value of every trace: of the first position, where there are several."""
+    found = []
+    assert done.traces is not None
+    for (receiver, field), values in done.traces.values.items():
+        trace = values[0]
+        at = int(np.argmax(np.abs(trace))) if trace.size else None
+        seconds = None if at is None else float(times(done.traces.scene, field, trace.size)[at])
+        peak = None if at is None else float(trace[at])
+        found.append({"receiver": receiver, "field": field, "peak": peak, "seconds": seconds})
+    return found
+
+
+def _summary(scene: Scene, layout: Layout, done: Done) -> dict[str, Any]:
+    return {
+        "scene": str(scene.path),
+        "title": scene.title,
+        "shape": list(scene.shape),
+        "cells": scene.cells,
+        "spacing": scene.spacing,
+        "dt": scene.dt,
+        "steps": scene.steps,
+        "first_step": done.first_step,
+        "steps_done": done.steps,
+        "precision": scene.precision,
+        "devices": list(layout.devices),
+        "cut": layout.cut if isinstance(layout.cut, str) else list(layout.cut),
+        "redundant": layout.redundant,
+        "push": layout.push,
+        "positions": done.positions,
+        "seconds": done.speed.seconds,
+        "cells_per_second": done.speed.cells_per_second,
+        "traces": _peaks(done),
+        "files": [str(path) for path in done.written],
+        "warnings": list(scene.warnings),
+        "interrupted": done.interrupted,
+    }
+
+
+def _print(scene: Scene, layout: Layout, done: Done, scanned: bool) -> None:
+    shape = " x ".join(f"{count:,}" for count in scene.shape)
+    lines = [
+        f"{scene.title}: {shape} cells of {scene.spacing:g} m, {scene.steps:,} steps of {scene.dt * 1e12:.4g} ps, "
+        f"{scene.precision} precision, on {', '.join(layout.devices)}"
+    ]
+    if done.interrupted:
+        got = f"{len(done.positions)} whole positions" if scanned else f"step {done.steps:,}"
+        lines.append(f"Interrupted: there are {got}" if scanned else f"Interrupted at {got}")
+    steps = f"{len(done.positions)} positions" if scanned else f"{done.steps - done.first_step:,} steps"
+    lines.append(f"{steps} in {done.speed.seconds:.2f} s: {tables.short_rate(done.speed.cells_per_second)}cells/s")
+    lines += [
+        f"{one['receiver']}: {one['field']} reaches {one['peak']:.4g} {'V/m' if one['field'][0] == 'e' else 'A/m'} "
+        f"after {one['seconds'] * 1e9:.3f} ns"
+        for one in _peaks(done)
+        if one["peak"] is not None
+    ]
+    lines += [f"Wrote {path}" for path in done.written]
+    for line in lines:
+        show.stdout().print(line, markup=False, soft_wrap=True)
+
+
+def _check(scene: Scene, outputs: Outputs, scan: bool, position: int | None) -> None:
+    """Refuses options that do not go together."""
+    if scan and position is not None:
+        raise UsageError("--scan runs every position, --position one of them: leave one out")
+    if scan:
+        for name in ("snapshots", "gif", "checkpoint", "restart"):
+            if getattr(outputs, name):
+                raise UsageError(f"--{name} is of one run, not of a scan: use --position N instead of --scan")
+    if position is not None and (scene.scan is None or position >= scene.scan.count):
+        there = f"{scene.scan.count} positions, from 0" if scene.scan else "no [scan]"
+        raise UsageError(f"--position {position}: {scene.path} has {there}")
+    if outputs.checkpoint_every and not outputs.checkpoint:
+        raise UsageError("--checkpoint-every needs --checkpoint FILE")
+
+
+def fdtd(
+    scene_file: Annotated[Path, typer.Argument(metavar="SCENE.toml", help="See docs/scenes.md.", show_default=False)],
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--device", help="cpu:0, cuda:0, ...; may be repeated: the domain is cut over all. Default: best."
+        ),
+    ] = None,
+    cut: Annotated[str, typer.Option("--cut", help="best, or parts along each axis, such as 2x1.")] = "best",
+    redundant: Annotated[int, typer.Option("--redundant", min=1, help="Steps between two exchanges of borders.")] = 1,
+    push: Annotated[Push, typer.Option("--push", help="How borders reach the neighbour.")] = Push.automatic,
+    traces: Annotated[Path | None, typer.Option("--traces", "-o", help="What receivers recorded, as HDF5.")] = None,
+    snapshots: Annotated[Path | None, typer.Option("--snapshots", help="A folder for VTK files (ParaView).")] = None,
+    png: Annotated[
+        Path | None, typer.Option("--png", help="A picture of the field; with --scan, the radargram.")
+    ] = None,
+    gif: Annotated[Path | None, typer.Option("--gif", help="The snapshots as a moving picture.")] = None,
+    field: Annotated[str, typer.Option("--field", help="That is drawn.")] = "ez",
+    plane: Annotated[PlaneName, typer.Option("--plane", help="3D: the cut, through the first source.")] = PlaneName.xy,
+    at: Annotated[
+        float | None,
+        typer.Option("--at", parser=options.duration, metavar="TIME", help="Of --png, such as 8ns. Default: half way."),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", help="Written at the end and on Ctrl-C; --restart goes on from it.")
+    ] = None,
+    checkpoint_every: Annotated[int, typer.Option("--checkpoint-every", min=0, help="And every so many steps.")] = 0,
+    restart: Annotated[Path | None, typer.Option("--restart", help="A checkpoint of this scene.")] = None,
+    scan: Annotated[bool, typer.Option("--scan", help=r"All positions of \[scan], one after the other.")] = False,
+    position: Annotated[int | None, typer.Option("--position", min=0, help=r"One position of \[scan], from 0.")] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    r"""Solve Maxwell's equations in a scene; HDF5 and pictures need pip install 'headrace\[grid]'.
+
+    Example: headrace grid fdtd examples/radar.toml --png radar.png --traces radar.h5
+    """
+    scene = read_scene(scene_file)
+    outputs = Outputs(traces, snapshots, png, gif, field, str(plane), at, checkpoint, checkpoint_every, restart)
+    _check(scene, outputs, scan, position)
+    for line in scene.warnings:
+        show.stderr().print(f"headrace: warning: {line}", markup=False, soft_wrap=True)
+    layout = _layout(scene, device or ["best"], cut, redundant, push)
+    with show.progress_bar("Setting up") as bar:
+        count = scene.scan.count if scan and scene.scan else 1
+        progress = _progress(bar, scene, count)
+        if scan:
+            done = run_scan(scene, layout, outputs, progress=progress)
+        else:
+            done = run_one(scene, layout, outputs, position=position or 0, progress=progress)
+    if as_json:
+        typer.echo(json.dumps(_summary(scene, layout, done), indent=2))
+    else:
+        _print(scene, layout, done, scan)
+    if done.interrupted:
+        raise typer.Exit(STATUS_INTERRUPTED)

@@ -1,0 +1,212 @@
+"""Finite differences in the time domain, with NumPy arrays."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headrace._core import Device, FdtdCore
+from headrace.errors import UsageError
+
+Array = NDArray[Any]
+
+_TRACE = "trace_"
+_STEPS = "steps"
+_DIMENSIONS = (2, 3)
+
+
+class Fdtd:
+    """Maxwell's equations by finite differences in the time domain, over one or several devices; see docs/fdtd.md.
+
+    Arrays have the shape of the domain, x first. In two dimensions the fields are "ez", "hx" and "hy"; in three "ex",
+    "ey", "ez", "hx", "hy" and "hz". Units are SI. Without layers that absorb (cpml=0) the domain is a closed box of
+    metal.
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        spacing: float,
+        *,
+        dt: float | None = None,
+        devices: Sequence[str | Device] = ("cpu:0",),
+        cut: str | Sequence[int] = "best",
+        redundant: int = 1,
+        push: str = "automatic",
+        cpml: int = 10,
+        precision: str = "single",
+    ) -> None:
+        """A domain of vacuum without fields.
+
+        `spacing` is in metres, `dt` in seconds (0.99 of the largest that is stable where it is None). A part for each
+        of `devices`; `cut` says how many along each axis, or "best". `cpml` is how many cells the absorbing layers take
+        at each wall. Raises UsageError for what cannot be, such as a dt that is not stable.
+        """
+        self._shape = tuple(int(count) for count in shape)
+        if len(self._shape) not in _DIMENSIONS:
+            raise UsageError(f"a shape has 2 or 3 numbers, not {len(self._shape)}: {self._shape}")
+        if any(count < 1 for count in self._shape):
+            raise UsageError(f"a shape has numbers from 1 on, not {self._shape}")
+        names = [devices] if isinstance(devices, str | Device) else list(devices)
+        self._core = FdtdCore(
+            dimensions=len(self._shape),
+            shape=self._padded(self._shape, 1),
+            spacing=float(spacing),
+            time_step=None if dt is None else float(dt),
+            devices=names,
+            cut=self._cuts(cut),
+            redundant=redundant,
+            push=push,
+            cpml=cpml,
+            precision=precision,
+        )
+        self._type = np.dtype(np.float32 if precision == "single" else np.float64)
+
+    def set_materials(
+        self, permittivity: ArrayLike = 1.0, conductivity: ArrayLike = 0.0, permeability: ArrayLike = 1.0
+    ) -> None:
+        """Fills the domain from the next step on: each a number for all cells, or an array of the domain's shape.
+
+        Permittivity and permeability are relative, conductivity is in S/m. Raises UsageError, with the cell, for what
+        cannot be, and where dt is not stable in these materials.
+        """
+        self._core.set_materials(
+            self._per_cell("permittivity", permittivity),
+            self._per_cell("conductivity", conductivity),
+            self._per_cell("permeability", permeability),
+        )
+
+    def add_source(self, field: str, cell: Sequence[int], samples: ArrayLike) -> None:
+        """Adds samples[n] to a field in one cell in step n, after that field's update; nothing once they have ended."""
+        values = np.ascontiguousarray(samples, dtype=np.float64)
+        if values.ndim != 1:
+            raise UsageError(f"samples must have one dimension, not {values.ndim}")
+        self._core.add_source(field, self._cell(cell), values)
+
+    def add_receiver(self, field: str, cell: Sequence[int]) -> int:
+        """Records a field in one cell at the end of each step from now on; gives the number that trace() takes."""
+        return self._core.add_receiver(field, self._cell(cell))
+
+    def step(self, count: int = 1, *, check_every: int = 0) -> None:
+        """Does so many steps. Ctrl-C ends it after whole steps with KeyboardInterrupt, and it can go on from there.
+
+        With check_every above 0 it raises DataError, with the cell, when a field is found not to be finite.
+        """
+        if count < 0 or check_every < 0:
+            raise UsageError(f"count and check_every are 0 or more, not {count} and {check_every}")
+        self._core.step(count, check_every)
+
+    def check_finite(self) -> None:
+        """Raises DataError that names the first field and cell with a value that is not finite, and the steps done."""
+        self._core.check_finite()
+
+    def field(self, name: str) -> Array:
+        """A copy of a field, of the domain's shape, x contiguous."""
+        return self._core.get(name).reshape(self._shape, order="F")
+
+    def set_field(self, name: str, values: ArrayLike) -> None:
+        """Gives a field other values: an array of the domain's shape, or a number."""
+        given = np.asarray(values, dtype=self._type)
+        if given.shape not in {(), self._shape}:
+            raise UsageError(f"{name} has the shape {given.shape}, and the domain {self._shape}")
+        self._core.set(name, np.broadcast_to(given, self._shape).ravel(order="F"))
+
+    def trace(self, receiver: int) -> NDArray[np.float64]:
+        """What a receiver recorded: a value for each step done, NaN for those before it was added."""
+        if receiver < 0:
+            raise UsageError(f"receivers are numbered from 0 on, and there is no {receiver}")
+        return self._core.trace(receiver)
+
+    def state(self) -> dict[str, Array]:
+        """All that a run needs to go on later, but what it was set up with: materials, sources and receivers."""
+        kept: dict[str, Array] = {name: self.field(name) for name in self._core.state_fields}
+        kept[_STEPS] = np.array(self.steps_done, dtype=np.int64)
+        for receiver in range(self._core.receiver_count):
+            kept[f"{_TRACE}{receiver}"] = self.trace(receiver)
+        return kept
+
+    def restore(self, state: Mapping[str, ArrayLike]) -> None:
+        """Goes on from a state() of a run that was set up alike. It may have had other devices and cuts.
+
+        Raises UsageError for a state of another shape, of other layers or other receivers, and then leaves all as is.
+        """
+        traces = [f"{_TRACE}{receiver}" for receiver in range(self._core.receiver_count)]
+        wanted = {*self._core.state_fields, _STEPS, *traces}
+        if state.keys() != wanted:
+            lacking, unknown = sorted(wanted - state.keys()), sorted(state.keys() - wanted)
+            raise UsageError(f"this is no state of a run set up as this one: it lacks {lacking} and has {unknown}")
+        arrays = {name: np.asarray(state[name], dtype=self._type) for name in self._core.state_fields}
+        for name, values in arrays.items():
+            if values.shape != self._shape:
+                raise UsageError(f"{name} has the shape {values.shape}, and the domain {self._shape}")
+        steps = int(np.asarray(state[_STEPS]))
+        if steps < 0:
+            raise UsageError(f"a state after {steps} steps")
+        self._core.resume(steps, [np.ascontiguousarray(state[name], dtype=np.float64) for name in traces])
+        for name, values in arrays.items():
+            self._core.set(name, values.ravel(order="F"))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells along each axis."""
+        return self._shape
+
+    @property
+    def cells(self) -> int:
+        """Cells of the domain."""
+        return int(np.prod(self._shape, dtype=np.int64))
+
+    @property
+    def dt(self) -> float:
+        """Seconds a step."""
+        return self._core.time_step
+
+    @property
+    def steps_done(self) -> int:
+        """Steps done so far."""
+        return self._core.steps_done
+
+    @property
+    def fields(self) -> list[str]:
+        """The names of the fields."""
+        return self._core.fields
+
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """The device of each part, and its cells in words."""
+        return self._core.parts
+
+    @property
+    def push(self) -> str:
+        """How border cells get to neighbours: what "automatic" came to."""
+        return self._core.push
+
+    @staticmethod
+    def _padded(numbers: Sequence[int], rest: int) -> tuple[int, int, int]:
+        x, y, *z = numbers
+        return (x, y, z[0] if z else rest)
+
+    def _cell(self, cell: Sequence[int]) -> tuple[int, int, int]:
+        given = tuple(int(index) for index in cell)
+        if len(given) != len(self._shape):
+            raise UsageError(f"cell {given} has {len(given)} indices, and the domain {len(self._shape)} axes")
+        return self._padded(given, 0)
+
+    def _cuts(self, cut: str | Sequence[int]) -> tuple[int, int, int] | None:
+        if isinstance(cut, str):
+            if cut != "best":
+                raise UsageError(f'cut is "best" or a number of parts along each axis, not "{cut}"')
+            return None
+        given = tuple(int(parts) for parts in cut)
+        if not len(self._shape) <= len(given) <= max(_DIMENSIONS) or any(parts < 1 for parts in given):
+            raise UsageError(f"cut says how many parts there are along each of {len(self._shape)} axes, not {given}")
+        return self._padded(given, 1)
+
+    def _per_cell(self, name: str, values: ArrayLike) -> NDArray[np.float64]:
+        given = np.asarray(values, dtype=np.float64)
+        if given.ndim == 0:
+            return given.reshape(1)
+        if given.shape != self._shape:
+            raise UsageError(f"{name} has the shape {given.shape}, and the domain {self._shape}")
+        return given.ravel(order="F")

@@ -1,0 +1,88 @@
+"""Checkpoints: the state of a run in one .npz file, with the hash of its scene."""
+
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
+
+from headrace.errors import DataError, SystemError, UsageError  # noqa: A004
+from headrace.grid_solver.files import replacing
+from headrace.grid_solver.model import Array, Solver
+from headrace.grid_solver.scene import Scene
+
+_FORMAT = 1
+_HEAD = "headrace_checkpoint"
+_STATE = "state."
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a file holds."""
+
+    steps: int
+    state: dict[str, Array]
+
+
+def save(path: Path, scene: Scene, solver: Solver) -> None:
+    """Writes the state, whole or not at all. Each array has a checksum, that of the zip format."""
+    arrays: dict[str, Any] = {_STATE + name: np.asarray(value) for name, value in solver.state().items()}
+    arrays |= {_HEAD: _FORMAT, "scene": scene.digest(), "steps": solver.steps_done}
+    with replacing(path) as written, written.open("wb") as file:
+        # A file object, because savez() adds .npz to a name that lacks it.
+        np.savez(file, **arrays)
+
+
+def load(path: Path, scene: Scene) -> Checkpoint:
+    """Reads a checkpoint of that scene.
+
+    Raises:
+        DataError: when the file is no checkpoint, or not all of one.
+        UsageError: when it is of another scene, or past the end of this one.
+    """
+    content = _arrays(path)
+    if not {_HEAD, "scene", "steps"} <= content.keys():
+        raise DataError(f"{path}: not a checkpoint of headrace grid")
+    if int(content[_HEAD]) != _FORMAT:
+        raise DataError(f"{path}: a checkpoint of format {content[_HEAD]}; this version reads format {_FORMAT}")
+    if str(content["scene"]) != scene.digest():
+        raise UsageError(
+            f"{path}: a checkpoint of another scene than {scene.path}: materials, objects, sources, receivers, domain "
+            "or time step differ"
+        )
+    steps = int(content["steps"])
+    if steps > scene.steps:
+        raise UsageError(f"{path}: it is at step {steps:,}, and {scene.path} ends at step {scene.steps:,}")
+    state = {name.removeprefix(_STATE): value for name, value in content.items() if name.startswith(_STATE)}
+    return Checkpoint(steps, state)
+
+
+def _arrays(path: Path) -> dict[str, Array]:
+    """All that an .npz file holds; none of a file that holds one array alone."""
+    try:
+        # Opened here, because np.load() leaves a file open that it cannot read.
+        with path.open("rb") as raw:
+            file = np.load(raw, allow_pickle=False)
+            return {name: file[name] for name in file.files} if isinstance(file, NpzFile) else {}
+    except FileNotFoundError as error:
+        raise SystemError(f"{path}: {error.strerror}") from None
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path}: not a whole checkpoint: {error}") from None
+
+
+def restore(path: Path, scene: Scene, solver: Solver) -> None:
+    """Takes a solver of that scene to where the checkpoint is.
+
+    Raises:
+        DataError: as load() does, and where what it holds does not fit.
+    """
+    found = load(path, scene)
+    try:
+        solver.restore(found.state)
+    except (KeyError, ValueError) as error:
+        raise DataError(f"{path}: not a whole checkpoint: {error}") from None
+    if solver.steps_done != found.steps:
+        raise DataError(f"{path}: it says step {found.steps:,} and holds step {solver.steps_done:,}")

@@ -1,0 +1,88 @@
+"""What may be wrong with a scene whose keys are right: places, time steps, wavelengths."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from headrace.errors import UsageError
+from headrace.grid_solver.scene import LIGHT, Material, Receiver, Scene, Source
+from headrace.grid_solver.waveforms import BAND
+
+_CELLS_A_WAVELENGTH = 10  # fewer, and waves of the grid are noticeably slower than those of the medium
+_GOOD_CONDUCTOR = 1e3  # S/m; nothing travels in it that would need cells
+
+
+def courant_limit(spacing: float, dimensions: int, materials: Iterable[Material]) -> float:
+    """The longest stable time step, in seconds: spacing / (speed sqrt(dimensions)).
+
+    The speed is that of light, or a higher one where a permittivity or permeability is below 1: the smallest of each
+    count together, as they may meet in neighbouring cells. Taflove and Hagness, Computational Electrodynamics, ch. 4.
+    """
+    listed = list(materials)
+    permittivity = min([1.0, *(material.permittivity for material in listed)])
+    permeability = min([1.0, *(material.permeability for material in listed)])
+    return float(spacing * (permittivity * permeability) ** 0.5 / (LIGHT * dimensions**0.5))
+
+
+def check_places(scene: Scene) -> Scene:
+    """The scene with warnings about objects and positions.
+
+    Raises:
+        UsageError: when a source or a receiver is not in the domain.
+    """
+    warnings = [
+        f"{scene.path}: [[objects]] {one.name}: lies wholly outside the domain"
+        for one in scene.objects
+        if _outside(scene, one.shape.bounds(scene.size))
+    ]
+    warned: set[str] = set()  # a place that is warned of at one position is left in peace at the others
+    for number in range(scene.scan.count if scene.scan else 1):
+        moved = scene.moved(number)
+        where = f" at position {number} of the scan" if number else ""
+        for kind, places in (("sources", moved.sources), ("receivers", moved.receivers)):
+            for place in places:
+                warning = _place(moved, kind, place, where)
+                if warning and kind + place.name not in warned:
+                    warned.add(kind + place.name)
+                    warnings.append(warning)
+    return replace(scene, warnings=(*scene.warnings, *warnings))
+
+
+def _outside(scene: Scene, bounds: tuple[tuple[float, ...], tuple[float, ...]]) -> bool:
+    return any(high <= 0 or low >= size or low >= high for low, high, size in zip(*bounds, scene.size, strict=True))
+
+
+def _place(scene: Scene, kind: str, place: Source | Receiver, where: str) -> str | None:
+    cell = scene.cell(place.position)
+    named = f"{scene.path}: [[{kind}]] {place.name} position: {_listed(place.position)} m{where}"
+    if not all(0 <= at < count for at, count in zip(cell, scene.shape, strict=True)):
+        raise UsageError(f"{named} is not in the domain, which is {_listed(scene.size)} m")
+    layers = scene.cpml
+    if any(at < layers or at >= count - layers for at, count in zip(cell, scene.shape, strict=True)):
+        return f"{named} lies in the absorbing layers, {layers} cells at each edge"
+    return None
+
+
+def _listed(numbers: Iterable[float]) -> str:
+    return "[" + ", ".join(f"{number:g}" for number in numbers) + "]"
+
+
+def check_resolution(scene: Scene) -> Scene:
+    """The scene, with a warning where its cells are too large for its shortest wave."""
+    if not scene.sources:
+        return scene
+    used = {scene.background, *(one.material for one in scene.objects)}
+    slow = [scene.materials[name] for name in used if scene.materials[name].conductivity < _GOOD_CONDUCTOR]
+    if not slow:
+        return scene
+    slowest = max(slow, key=lambda material: material.permittivity * material.permeability)
+    frequency = BAND * max(source.frequency for source in scene.sources)
+    wavelength = LIGHT / (slowest.permittivity * slowest.permeability) ** 0.5 / frequency
+    cells = wavelength / scene.spacing
+    if cells >= _CELLS_A_WAVELENGTH:
+        return scene
+    warning = (
+        f"{scene.path}: [domain] spacing: the shortest wave, at {frequency:.3g} Hz in {slowest.name}, has {cells:.1f} "
+        f"cells of {scene.spacing:g} m; {_CELLS_A_WAVELENGTH} would want a spacing of "
+        f"{wavelength / _CELLS_A_WAVELENGTH:.2g} m"
+    )
+    return replace(scene, warnings=(*scene.warnings, warning))

@@ -1,0 +1,147 @@
+"""Reading a scene's tables, with errors that name file, key and value."""
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from headrace.errors import UsageError
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint such as "; did you mean 'permittivity'?", or the words that are known."""
+    words = list(known)
+    close = difflib.get_close_matches(word, words, n=1)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; there are {', '.join(words)}" if words else ""
+
+
+class Keys:
+    """One table of a scene file. Every key that is asked for is known; done() refuses the others."""
+
+    def __init__(self, path: Path, where: str, content: dict[str, Any]) -> None:
+        self.where = where
+        self._path = path
+        self._content = content
+        self._known: list[str] = []
+
+    def __contains__(self, key: str) -> bool:
+        """Whether the file gives that key."""
+        return key in self._content
+
+    def error(self, what: str, key: str | None = None) -> UsageError:
+        """What is wrong with a key, or with the table."""
+        place = " ".join(part for part in (self.where, key) if part)
+        return UsageError(f"{self._path}: {place}: {what}" if place else f"{self._path}: {what}")
+
+    def _take(self, key: str, default: Any) -> Any:  # noqa: ANN401 - whatever TOML holds
+        self._known.append(key)
+        if key in self._content:
+            return self._content[key]
+        if default is None:
+            raise self.error("missing" + self._misspelt(key), key)
+        return default
+
+    def _misspelt(self, *keys: str) -> str:
+        """The likely reason for a key that is missing, where there is one."""
+        unknown = [name for name in self._content if name not in self._known]
+        close = [match for key in keys for match in difflib.get_close_matches(key, unknown, n=1)]
+        return f"; is '{close[0]}' meant to be it?" if close else ""
+
+    def either(self, first: str, second: str) -> str:
+        """Which of two keys is given, where one must be."""
+        given = [key for key in (first, second) if key in self]
+        if len(given) != 1:
+            what = "and not both" if given else "and has neither" + self._misspelt(first, second)
+            raise self.error(f"needs either {first} or {second}, {what}")
+        return given[0]
+
+    def _number(self, value: Any, key: str) -> float:  # noqa: ANN401
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise self.error(f"{value!r} is not a number", key)
+        return float(value)
+
+    def number(
+        self, key: str, default: float | None = None, *, above: float | None = None, least: float | None = None
+    ) -> float:
+        """A finite number; without a default the key must be there."""
+        value = self._number(self._take(key, default), key)
+        if above is not None and value <= above:
+            raise self.error(f"{value:g} is not above {above:g}", key)
+        if least is not None and value < least:
+            raise self.error(f"{value:g} is below {least:g}", key)
+        return value
+
+    def whole(self, key: str, default: int | None = None, *, least: int = 0) -> int:
+        """A whole number."""
+        value = self._take(key, default)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.error(f"{value!r} is not a whole number", key)
+        if value < least:
+            raise self.error(f"{value} is below {least}", key)
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A string that is not empty."""
+        value = self._take(key, default)
+        if not isinstance(value, str) or (value == "" and default != ""):
+            raise self.error(f"{value!r} is not text", key)
+        return value
+
+    def choice(self, key: str, choices: Sequence[str], default: str | None = None) -> str:
+        """One of some words."""
+        value = self.text(key, default)
+        if value not in choices:
+            raise self.error(f"there is no '{value}'{nearest(value, choices)}", key)
+        return value
+
+    def point(self, key: str, lengths: Sequence[int]) -> tuple[float, ...]:
+        """A list of so many numbers."""
+        value = self._take(key, None)
+        if not isinstance(value, list) or len(value) not in lengths:
+            wanted = " or ".join(str(length) for length in lengths)
+            raise self.error(f"{value!r} is not a list of {wanted} numbers", key)
+        return tuple(self._number(number, key) for number in value)
+
+    def words(self, key: str, choices: Sequence[str], default: Sequence[str]) -> tuple[str, ...]:
+        """A list of words, each once, out of some."""
+        value = self._take(key, list(default))
+        if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
+            raise self.error(f"{value!r} is not a list of words, such as {list(default)!r}", key)
+        for word in value:
+            if word not in choices:
+                raise self.error(f"there is no '{word}'{nearest(word, choices)}", key)
+        if len(set(value)) != len(value):
+            raise self.error(f"{value!r} has a word twice", key)
+        return tuple(value)
+
+    def table(self, key: str, *, required: bool = False) -> "Keys":
+        """A table inside; an empty one where there is none."""
+        value = self._take(key, None if required else {})
+        if not isinstance(value, dict):
+            raise self.error(f"{value!r} is not a table; write [{key}]", key)
+        return Keys(self._path, f"[{key}]", value)
+
+    def tables(self, key: str) -> list["Keys"]:
+        """An array of tables, each called by its number (from 1) and its id."""
+        value = self._take(key, [])
+        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+            raise self.error(f"not an array of tables; write [[{key}]]", key)
+        return [Keys(self._path, _called(key, number, entry), entry) for number, entry in enumerate(value, 1)]
+
+    def done(self) -> None:
+        """Refuses what nobody asked for.
+
+        Raises:
+            UsageError: naming the first unknown key and the nearest known one.
+        """
+        for key in self._content:
+            if key not in self._known:
+                raise self.error(f"there is no key '{key}'{nearest(key, self._known)}")
+
+
+def _called(key: str, number: int, entry: dict[str, Any]) -> str:
+    name = entry.get("id")
+    return f"[[{key}]] {number} '{name}'" if isinstance(name, str) else f"[[{key}]] {number}"

@@ -1,0 +1,165 @@
+"""A scene as what the solver takes: arrays of materials, samples of sources, cells of receivers."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.grid_solver.scene import VACUUM_PERMITTIVITY, Material, Scene, Source
+from headrace.grid_solver.shapes import Axes, Shape
+from headrace.grid_solver.waveforms import PERIODS, WAVEFORMS, Samples
+
+Array = NDArray[Any]
+
+# How many cells are looked at at once while an object is painted.
+_SLAB_CELLS = 1 << 22
+
+
+class Solver(Protocol):
+    """What headrace.grid.Fdtd is to this package."""
+
+    @property
+    def steps_done(self) -> int: ...  # noqa: D102
+    def set_materials(self, permittivity: Any, conductivity: Any, permeability: Any) -> None: ...  # noqa: ANN401, D102
+    def add_source(self, field: str, cell: tuple[int, ...], samples: Samples) -> None: ...  # noqa: D102
+    def add_receiver(self, field: str, cell: tuple[int, ...]) -> int: ...  # noqa: D102
+    def step(self, count: int) -> None: ...  # noqa: D102
+    def field(self, name: str) -> Array: ...  # noqa: D102
+    def trace(self, receiver: int) -> Array: ...  # noqa: D102
+    def state(self) -> dict[str, Array]: ...  # noqa: D102
+    def restore(self, state: dict[str, Array]) -> None: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the domain is spread over devices."""
+
+    devices: tuple[str, ...] = ("cpu:0",)
+    cut: str | tuple[int, ...] = "best"
+    redundant: int = 1
+    push: str = "automatic"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A solver that is set up, and the numbers of its receivers by (receiver, field)."""
+
+    solver: Solver
+    receivers: dict[tuple[str, str], int]
+
+
+def paint(scene: Scene) -> tuple[NDArray[np.uint16], list[Material]]:
+    """The material of every cell, as a number in the list that comes with it; x is contiguous, as for the solver."""
+    materials = list(scene.materials.values())
+    number = {material.name: index for index, material in enumerate(materials)}
+    cells = np.full(scene.shape, number[scene.background], dtype=np.uint16, order="F")
+    for painted in scene.objects:
+        _paint(cells, painted.shape, number[painted.material], scene)
+    return cells, materials
+
+
+def _paint(cells: NDArray[np.uint16], shape: Shape, number: int, scene: Scene) -> None:
+    """Gives the cells of a shape that number; slab by slab along the last axis, so that no large array is needed."""
+    ranges = []
+    for low, high, count in zip(*shape.bounds(scene.size), scene.shape, strict=True):
+        first, end = np.clip(np.floor([low / scene.spacing - 1, high / scene.spacing + 2]), 0, count)
+        ranges.append(range(int(first), int(end)))
+    if any(len(one) == 0 for one in ranges):
+        return
+    last = ranges[-1]
+    thickness = max(1, _SLAB_CELLS // int(np.prod([len(one) for one in ranges[:-1]])))
+    for first in range(last.start, last.stop, thickness):
+        slab = [*ranges[:-1], range(first, min(first + thickness, last.stop))]
+        part = cells[tuple(slice(one.start, one.stop) for one in slab)]
+        part[np.broadcast_to(shape.covers(_centres(slab, scene.spacing)), part.shape)] = number
+
+
+def _centres(ranges: list[range], spacing: float) -> Axes:
+    """The centres of those cells along each axis, shaped so that they broadcast."""
+    found = []
+    for axis, one in enumerate(ranges):
+        shape = [1] * len(ranges)
+        shape[axis] = len(one)
+        found.append(np.asarray((np.arange(one.start, one.stop) + 0.5) * spacing, dtype=np.float64).reshape(shape))
+    return found
+
+
+def _values(cells: NDArray[np.uint16], materials: list[Material], name: str) -> Array | float:
+    """One property of every cell: a number where all are alike, which needs no array."""
+    used = np.unique(cells)
+    table = np.array([getattr(material, name) for material in materials])
+    if len(set(table[used].tolist())) == 1:
+        return float(table[used[0]])
+    return np.asarray(table[cells])
+
+
+def samples(scene: Scene, source: Source, material: Material) -> Samples:
+    """What a source adds to its field in each step, in V/m.
+
+    A current I adds -dt / eps J / (1 + sigma dt / (2 eps)), where J is I / spacing^2: the current of a line across
+    the cell in two dimensions, that of a dipole as long as the cell in three. It is taken half way through the step.
+    """
+    # Past its end a pulse is exactly 0, however long the run is.
+    count = min(scene.steps, max(1, math.ceil((source.delay + PERIODS / source.frequency) / scene.dt)))
+    time = np.asarray((np.arange(count) + 0.5) * scene.dt - source.delay, dtype=np.float64)
+    permittivity = material.permittivity * VACUUM_PERMITTIVITY
+    loss = material.conductivity * scene.dt / (2 * permittivity)
+    factor = -scene.dt / permittivity / (1 + loss) / scene.spacing**2
+    wave = WAVEFORMS[source.waveform](time, source.frequency)
+    # A delayed source is silent until then: a pulse has a small step at its very start.
+    return np.where(time >= 0, factor * source.amplitude * wave, 0.0)
+
+
+def _sum(first: Samples, second: Samples) -> Samples:
+    """Of two sources, of which one may end before the other."""
+    total = np.zeros(max(first.size, second.size))
+    total[: first.size] += first
+    total[: second.size] += second
+    return total
+
+
+def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = None) -> Model:
+    """A solver for the scene; `maker` is headrace.grid.Fdtd, or what can stand in for it."""
+    if maker is None:
+        from headrace.grid import Fdtd  # noqa: PLC0415 - loads the extension
+
+        maker = Fdtd
+    solver = maker(
+        shape=scene.shape,
+        spacing=scene.spacing,
+        dt=scene.dt,
+        devices=list(layout.devices),
+        cut=layout.cut,
+        redundant=layout.redundant,
+        push=layout.push,
+        cpml=scene.cpml,
+        precision=scene.precision,
+    )
+    cells, materials = paint(scene)
+    solver.set_materials(
+        permittivity=_values(cells, materials, "permittivity"),
+        conductivity=_values(cells, materials, "conductivity"),
+        permeability=_values(cells, materials, "permeability"),
+    )
+    sums: dict[tuple[str, tuple[int, ...]], Samples] = {}
+    for source in scene.sources:
+        cell = scene.cell(source.position)
+        added = samples(scene, source, materials[cells[cell]])
+        key = (source.field, cell)
+        sums[key] = _sum(sums[key], added) if key in sums else added
+    for (field, cell), total in sums.items():
+        solver.add_source(field, cell, total)
+    receivers = {
+        (receiver.name, field): solver.add_receiver(field, scene.cell(receiver.position))
+        for receiver in scene.receivers
+        for field in receiver.fields
+    }
+    return Model(solver, receivers)
+
+
+def times(scene: Scene, field: str, steps: int) -> Samples:
+    """When the values of a trace were, in seconds: electric fields at the end of a step, magnetic ones half way."""
+    return np.asarray((np.arange(steps) + (1.0 if field.startswith("e") else 0.5)) * scene.dt, dtype=np.float64)

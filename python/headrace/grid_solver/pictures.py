@@ -1,0 +1,222 @@
+"""Pictures of a field, moving ones, and radargrams, drawn by matplotlib."""
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import UsageError
+from headrace.grid_solver.files import check_folder, replacing
+from headrace.grid_solver.model import Array, paint
+from headrace.grid_solver.scene import Scene
+from headrace.grid_solver.shapes import AXES
+from headrace.grid_solver.traces import Traces
+from headrace.report.style import FAINT, INK
+from headrace.tables import figure as written_figure  # a figure is a drawing here
+
+_GOOD_CONDUCTOR = 1e3  # S/m; drawn as metal
+_MOST_PIXELS = 1600
+_FRAME_PIXELS = 640
+_DPI = 120
+_FRAMES_PER_SECOND = 15
+_SHOWN = 99.0  # percentile of the field's strength that has the full colour: what is near a source has far more
+_SOURCE, _RECEIVER = "#b3541e", "#1d7a4c"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A cut through a field at a moment."""
+
+    seconds: float
+    values: Array
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The cut that is drawn: all of two dimensions, or through the first source of three, across an axis."""
+
+    scene: Scene
+    across: int | None
+    index: int
+
+    @classmethod
+    def of(cls, scene: Scene, name: str) -> "Plane":
+        """The plane of that name, "xy", "xz" or "yz"."""
+        if scene.dimensions == 2:  # noqa: PLR2004
+            return cls(scene, None, 0)
+        across = next(axis for axis, letter in enumerate(AXES) if letter not in name)
+        middle = tuple(count // 2 for count in scene.shape)
+        cell = scene.cell(scene.sources[0].position) if scene.sources else middle
+        return cls(scene, across, cell[across])
+
+    @property
+    def axes(self) -> tuple[int, int]:
+        """The axes that run to the right, and up."""
+        first, second = [axis for axis in range(self.scene.dimensions) if axis != self.across]
+        return first, second
+
+    def cut(self, values: Array, pixels: int) -> Array:
+        """The values in it, every so many cells where there are more than those pixels."""
+        flat = values if self.across is None else np.take(values, self.index, axis=self.across)
+        stride = -(-max(flat.shape) // pixels)
+        return flat[::stride, ::stride].copy()
+
+    def frame(self, values: Array, seconds: float, *, moving: bool = False) -> Frame:
+        """A frame of a field."""
+        return Frame(seconds, self.cut(values, _FRAME_PIXELS if moving else _MOST_PIXELS))
+
+
+def check(path: Path) -> None:
+    """Whether a picture can be written there, before the work for it is done.
+
+    Raises:
+        UsageError: when matplotlib is not installed, or the folder does not exist.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UsageError("pictures need matplotlib: pip install 'headrace[grid]'")
+    check_folder(path)
+
+
+def _ground(plane: Plane, shape: tuple[int, ...]) -> Array:
+    """The materials as greys: air is white, what has a higher index is darker, metal darkest."""
+    cells, materials = paint(plane.scene)
+    cut = plane.cut(cells, max(shape))
+    index = np.array([(one.permittivity * one.permeability) ** 0.5 for one in materials])
+    metal = np.array([one.conductivity >= _GOOD_CONDUCTOR for one in materials])
+    most = max(index[np.unique(cells)].max(), 2.0)
+    grey = 1 - 0.28 * (index - 1).clip(0) / (most - 1)
+    grey[metal] = 0.35
+    return np.asarray(grey[cut])
+
+
+def _blend(ground: Array, values: Array, limit: float) -> Array:
+    """Red where a field is positive and blue where it is negative, over the ground, as pixels from the top left."""
+    share = np.clip(np.nan_to_num(values) / limit, -1, 1)[..., None]
+    strength = np.abs(share) ** 0.7
+    colour = np.where(share > 0, [0.80, 0.10, 0.12], [0.08, 0.30, 0.75])
+    mixed = ground[..., None] * (1 - strength) + colour * strength
+    return np.asarray(np.swapaxes(mixed * 255, 0, 1).round(), dtype=np.uint8)
+
+
+def _limit(frames: Sequence[Frame]) -> float:
+    """The strength that has the full colour in all of the frames."""
+    strengths = np.concatenate([np.abs(frame.values[np.isfinite(frame.values)]).ravel() for frame in frames])
+    strengths = strengths[strengths > strengths.max(initial=0) * 1e-4]
+    return float(np.percentile(strengths, _SHOWN)) if strengths.size else 1.0
+
+
+class _Canvas:
+    """A figure of a scene, whose field can be changed."""
+
+    def __init__(self, plane: Plane, field: str, first: Frame, limit: float, width: float) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional, slow to import
+        from matplotlib.figure import Figure  # noqa: PLC0415
+
+        scene = plane.scene
+        right, up = plane.axes
+        ratio = scene.shape[up] / scene.shape[right]
+        self._field, self._limit, self._title = field, limit, scene.title
+        self._ground = _ground(plane, first.values.shape)
+        self.figure = Figure(figsize=(width, min(3 * width, width * 0.88 * ratio + 1.0)), layout="constrained")
+        FigureCanvasAgg(self.figure)
+        self._axes = self.figure.add_subplot()
+        extent = (0, scene.size[right], 0, scene.size[up])
+        self._image = self._axes.imshow(self._pixels(first), origin="lower", extent=extent, interpolation="nearest")
+        self._axes.set_xlabel(f"{AXES[right]}, m", color=INK)
+        self._axes.set_ylabel(f"{AXES[up]}, m", color=INK)
+        self._axes.tick_params(colors=FAINT)
+        self._mark(plane)
+        self.show(first)
+
+    def _pixels(self, frame: Frame) -> Array:
+        return _blend(self._ground, frame.values, self._limit)
+
+    def _mark(self, plane: Plane) -> None:
+        right, up = plane.axes
+        for places, marker, colour, label in (
+            (plane.scene.sources, "*", _SOURCE, "source"),
+            (plane.scene.receivers, "v", _RECEIVER, "receiver"),
+        ):
+            if places:
+                x, y = ([one.position[axis] for one in places] for axis in (right, up))
+                self._axes.scatter(x, y, marker=marker, s=46, c=colour, edgecolors="white", lw=0.6, label=label)
+        if plane.scene.sources or plane.scene.receivers:
+            self._axes.legend(loc="upper right", fontsize="small", framealpha=0.8)
+
+    def settle(self) -> None:
+        """Leaves everything where it is from now on, which makes drawing quicker."""
+        self.figure.draw_without_rendering()
+        self.figure.set_layout_engine("none")
+
+    def show(self, frame: Frame) -> None:
+        """Changes the moment."""
+        self._image.set_data(self._pixels(frame))
+        strength = f"full colour at {written_figure(self._limit)} {'V/m' if self._field.startswith('e') else 'A/m'}"
+        title = f"{self._title}: {self._field} after {frame.seconds * 1e9:.2f} ns, {strength}"
+        self._axes.set_title(title, fontsize="medium", color=INK)
+
+
+def draw(path: Path, plane: Plane, field: str, frame: Frame) -> None:
+    """Writes one moment as PNG."""
+    canvas = _Canvas(plane, field, frame, _limit([frame]), 9.0)
+    with replacing(path) as written:
+        canvas.figure.savefig(written, dpi=_DPI, format="png")
+
+
+def animate(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> None:
+    """Writes moments as a GIF that repeats, all in the same colours.
+
+    Raises:
+        UsageError: when there are none.
+    """
+    from PIL import Image  # noqa: PLC0415 - comes with matplotlib
+
+    if not frames:
+        raise UsageError(f"no snapshots were taken, so there is nothing to make {path} of")
+    canvas = _Canvas(plane, field, frames[0], _limit(frames), 7.0)
+    canvas.settle()
+    pictures = []
+    for frame in frames:
+        canvas.show(frame)
+        agg: Any = canvas.figure.canvas
+        agg.draw()
+        pictures.append(Image.fromarray(np.asarray(agg.buffer_rgba())[..., :3]).quantize(64))
+    with replacing(path) as written:
+        pictures[0].save(
+            written,
+            format="GIF",
+            save_all=True,
+            append_images=pictures[1:],
+            duration=1000 // _FRAMES_PER_SECOND,
+            loop=0,
+        )
+
+
+def draw_radargram(path: Path, traces: Traces, key: tuple[str, str]) -> None:
+    """Writes a B-scan as PNG: positions to the right, time downwards, without what all positions have in common."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional, slow to import
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    scene, values = traces.scene, traces.stacked(key).astype(np.float64)
+    several = len(values) > 2  # noqa: PLR2004 - of two, nothing but their difference would be left
+    if several:
+        values -= values.mean(axis=0)
+    limit = float(np.percentile(np.abs(values), 99.5)) or 1.0
+    first, last = traces.positions[0], traces.positions[-1]
+    shown = np.full((last - first + 1, traces.steps), np.nan)  # blank where a position is missing
+    shown[np.array(traces.positions) - first] = values
+    figure = Figure(figsize=(9.0, 6.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    extent = (first - 0.5, last + 0.5, traces.steps * scene.dt * 1e9, 0.0)
+    axes.imshow(shown.T, cmap="gray", vmin=-limit, vmax=limit, extent=extent, aspect="auto", interpolation="nearest")
+    axes.set_xlabel("position of the scan", color=INK)
+    axes.set_ylabel("time, ns", color=INK)
+    axes.tick_params(colors=FAINT)
+    less = ", less the mean of all positions" if several else ""
+    axes.set_title(f"{scene.title}: {key[1]} at {key[0]}{less}", fontsize="medium", color=INK)
+    with replacing(path) as written:
+        figure.savefig(written, dpi=_DPI, format="png")

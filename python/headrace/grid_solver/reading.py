@@ -1,0 +1,231 @@
+"""Scene files: TOML to a Scene. Every error names the file, the key and the value."""
+
+import math
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from headrace.errors import DataError, SystemError  # noqa: A004
+from headrace.grid_solver.checks import check_places, check_resolution, courant_limit
+from headrace.grid_solver.keys import Keys, nearest
+from headrace.grid_solver.scene import (
+    BUILT_IN,
+    Cell,
+    Material,
+    Painted,
+    Receiver,
+    Scan,
+    Scene,
+    Snapshots,
+    Source,
+    fields_of,
+)
+from headrace.grid_solver.shapes import AXES, read_shape
+from headrace.grid_solver.waveforms import WAVEFORMS
+
+_FRAMES = 60  # snapshots of a run, where the scene does not say how many
+_PLANE = ("plane", "plane_wave")
+
+
+def read_scene(path: Path) -> Scene:
+    """A scene file.
+
+    Raises:
+        UsageError: naming file, key and value of what is wrong with it.
+        DataError: when it is not TOML.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SystemError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not text in UTF-8: {error}") from None
+    return parse_scene(text, path)
+
+
+def parse_scene(text: str, path: Path) -> Scene:
+    """The text of a scene file; `path` is what errors call it."""
+    try:
+        content: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{path}: not TOML: {error}") from None
+    return _scene(Keys(path, "", content), path)
+
+
+def _scene(top: Keys, path: Path) -> Scene:
+    title = top.text("title", path.stem)
+    domain = top.table("domain", required=True)
+    shape, spacing, cpml = _shape(domain)
+    dimensions = len(shape)
+    precision = domain.choice("precision", ("single", "double"), "single")
+    background = domain.text("background", "free_space")
+    materials = _materials(top.tables("materials"))
+    _known_material(domain, "background", background, materials)
+    domain.done()
+    dt, steps = _time(top.table("time", required=True), spacing, dimensions, materials)
+    scene = Scene(
+        path,
+        title,
+        shape,
+        spacing,
+        cpml,
+        precision,
+        background,
+        dt,
+        steps,
+        materials,
+        objects=_objects(top.tables("objects"), dimensions, materials),
+        sources=_sources(top.tables("sources"), dimensions),
+        receivers=_receivers(top.tables("receivers"), dimensions),
+        snapshots=_snapshots(top.table("snapshots"), dimensions, dt, steps),
+        scan=_scan(top.table("scan"), dimensions, given="scan" in top),
+    )
+    top.done()
+    return check_resolution(check_places(scene))
+
+
+def _shape(domain: Keys) -> tuple[Cell, float, int]:
+    """Cells along each axis, the spacing, and the absorbing layers, which are part of the domain."""
+    size = domain.point("size", [2, 3])
+    spacing = domain.number("spacing", above=0)
+    cpml = domain.whole("cpml", 10)
+    shape = []
+    for axis, length in zip(AXES, size, strict=False):
+        count = length / spacing
+        whole = round(count)
+        if whole < 1 or abs(count - whole) > 1e-6 * max(1, whole):
+            least = max(1, int(count))
+            raise domain.error(
+                f"{length:g} m along {axis} is {count:g} cells of {spacing:g} m, not a whole number of them; "
+                f"{least * spacing:g} or {(least + 1) * spacing:g} m would be",
+                "size",
+            )
+        if whole <= 2 * cpml:
+            raise domain.error(f"{cpml} cells at both ends leave nothing of the {whole} cells along {axis}", "cpml")
+        shape.append(whole)
+    return tuple(shape), spacing, cpml
+
+
+def _unique(entries: Iterable[tuple[Keys, str]], taken: Iterable[str] = ()) -> None:
+    """Refuses an id that there is already, or that cannot be the name of a data set."""
+    seen = set(taken)
+    for keys, name in entries:
+        if not re.fullmatch(r"[\w.-]*\w[\w.-]*", name):
+            raise keys.error(f"'{name}' is not made of letters, digits, '_', '-' and '.' alone", "id")
+        if name in seen:
+            raise keys.error(f"there is another '{name}' already", "id")
+        seen.add(name)
+
+
+def _materials(tables: list[Keys]) -> dict[str, Material]:
+    found = {material.name: material for material in BUILT_IN}
+    made = []
+    for keys in tables:
+        material = Material(
+            keys.text("id"),
+            keys.number("permittivity", 1.0, above=0),
+            keys.number("permeability", 1.0, above=0),
+            keys.number("conductivity", 0.0, least=0),
+        )
+        keys.done()
+        made.append((keys, material))
+    _unique([(keys, material.name) for keys, material in made], found)
+    return found | {material.name: material for _, material in made}
+
+
+def _known_material(keys: Keys, key: str, name: str, materials: dict[str, Material]) -> None:
+    if name not in materials:
+        raise keys.error(f"there is no material '{name}'{nearest(name, materials)}", key)
+
+
+def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Material]) -> tuple[float, int]:
+    """The time step and the number of steps."""
+    limit = courant_limit(spacing, dimensions, materials.values())
+    if "step" in keys and "courant" in keys:
+        raise keys.error("step and courant both set the time step; leave one out")
+    if "step" in keys:
+        dt = keys.number("step", above=0)
+        if dt > limit:
+            raise keys.error(
+                f"{dt:g} s is unstable: with a spacing of {spacing:g} m in {dimensions} dimensions a step may be "
+                f"{limit:.6g} s at most (Courant); leave step out to have one that is stable",
+                "step",
+            )
+    else:
+        courant = keys.number("courant", 0.99, above=0)
+        if courant > 1:
+            raise keys.error(f"{courant:g} is unstable: 1 is the limit", "courant")
+        dt = courant * limit
+    if keys.either("window", "steps") == "steps":
+        steps = keys.whole("steps", least=1)
+    else:
+        # Rounded before it is rounded up: 100 steps' worth of time is 100 steps.
+        steps = max(1, math.ceil(round(keys.number("window", above=0) / dt, 6)))
+    keys.done()
+    return dt, steps
+
+
+def _objects(tables: list[Keys], dimensions: int, materials: dict[str, Material]) -> tuple[Painted, ...]:
+    found = []
+    for number, keys in enumerate(tables, 1):
+        name = keys.text("id", f"object{number}")
+        shape = read_shape(keys, dimensions)
+        material = keys.text("material")
+        _known_material(keys, "material", material, materials)
+        keys.done()
+        found.append(Painted(name, shape, material))
+    _unique(zip(tables, (one.name for one in found), strict=True))
+    return tuple(found)
+
+
+def _sources(tables: list[Keys], dimensions: int) -> tuple[Source, ...]:
+    found = []
+    electric = tuple(name for name in fields_of(dimensions) if name.startswith("e"))
+    for number, keys in enumerate(tables, 1):
+        if "waveform" not in keys and "type" in keys and keys.text("type") in _PLANE:
+            raise keys.error("plane waves are not there yet: a source is a current in one cell", "type")
+        found.append(
+            Source(
+                keys.text("id", f"source{number}"),
+                keys.choice("field", electric, "ez"),
+                keys.point("position", [dimensions]),
+                keys.choice("waveform", list(WAVEFORMS)),
+                keys.number("frequency", above=0),
+                keys.number("amplitude", 1.0),
+                keys.number("delay", 0.0),
+            )
+        )
+        keys.done()
+    _unique(zip(tables, (one.name for one in found), strict=True))
+    return tuple(found)
+
+
+def _receivers(tables: list[Keys], dimensions: int) -> tuple[Receiver, ...]:
+    found = []
+    for number, keys in enumerate(tables, 1):
+        name = keys.text("id", f"receiver{number}")
+        position = keys.point("position", [dimensions])
+        found.append(Receiver(name, position, keys.words("fields", fields_of(dimensions), ("ez",))))
+        keys.done()
+    _unique(zip(tables, (one.name for one in found), strict=True))
+    return tuple(found)
+
+
+def _snapshots(keys: Keys, dimensions: int, dt: float, steps: int) -> Snapshots:
+    fields = keys.words("fields", fields_of(dimensions), ("ez",))
+    default = max(1, steps // _FRAMES)
+    interval = keys.number("interval", default * dt, above=0)
+    keys.done()
+    return Snapshots(fields, max(1, round(interval / dt)))
+
+
+def _scan(keys: Keys, dimensions: int, *, given: bool) -> Scan | None:
+    if not given:
+        return None
+    found = Scan(keys.point("step", [dimensions]), keys.whole("count", least=1))
+    keys.done()
+    if not any(found.step):
+        raise keys.error("moves nothing", "step")
+    return found

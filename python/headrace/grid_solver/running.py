@@ -1,0 +1,146 @@
+"""Steps a model to its end: stops on the way for what watches it, notices fields that are not finite, and Ctrl-C."""
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from headrace.errors import DataError
+from headrace.grid_solver.model import Array, Solver
+from headrace.grid_solver.scene import Scene
+
+_CHUNK_SECONDS = 0.1  # of stepping between two looks at Ctrl-C
+_CHECK_SHARE = 0.03  # of the time may go into looking for fields that are not finite
+
+
+class Stop:
+    """While it is entered, the first Ctrl-C or SIGTERM is noted rather than obeyed; the second interrupts at once.
+
+    For the main thread, as Python's signal handlers are.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        """Takes over the signals."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """Gives them back."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """What looks at the solver after every so many steps, or once, after `at` of them."""
+
+    act: Callable[[Solver], None]
+    every: int = 0
+    at: int = 0
+
+    def next(self, step: int) -> int | None:
+        """The next step that it is called after; None when there is none."""
+        if self.every:
+            return (step // self.every + 1) * self.every
+        return self.at if self.at > step else None
+
+
+@dataclass
+class Speed:
+    """How much was done in how much time of stepping alone."""
+
+    cells: int = 0
+    seconds: float = 0.0
+
+    @property
+    def cells_per_second(self) -> float:
+        """0 before anything was done."""
+        return self.cells / self.seconds if self.seconds else 0.0
+
+
+class FiniteCheck:
+    """Looks whether the field is finite, as often as that costs little."""
+
+    def __init__(self, scene: Scene, solver: Solver) -> None:
+        self._scene = scene
+        self._solver = solver
+        self._good = solver.steps_done
+        self._next = 0.0
+
+    def __call__(self, *, now: bool = False) -> None:
+        """Looks when it is time to, or now.
+
+        Raises:
+            DataError: naming step and cell when the field is not finite.
+        """
+        began = time.monotonic()
+        if not now and began < self._next:
+            return
+        # One component will do: through the curls the others follow within a step.
+        values = self._solver.field("ez")
+        if not np.isfinite(values).all():
+            raise self._error(values)
+        self._good = self._solver.steps_done
+        ended = time.monotonic()
+        self._next = ended + (ended - began) / _CHECK_SHARE
+
+    def _error(self, values: Array) -> DataError:
+        # It spreads to all sides alike: what went wrong lies in the middle of it.
+        bad = np.argwhere(~np.isfinite(values))
+        cell = tuple(int(at) for at in np.median(bad, axis=0))
+        return DataError(
+            f"{self._scene.path}: the field is not finite at step {self._solver.steps_done:,} (it was at step "
+            f"{self._good:,}): {len(bad):,} cells of ez around cell {list(cell)}; is the amplitude of a source too "
+            f"large for {self._scene.precision} precision?"
+        )
+
+
+def run(
+    scene: Scene,
+    solver: Solver,
+    watchers: Sequence[Watcher] = (),
+    *,
+    progress: Callable[[int, Speed], None] = lambda _step, _speed: None,
+    stop: Stop | None = None,
+) -> Speed:
+    """Steps the solver to the scene's end, or to where `stop` was asked for.
+
+    Raises:
+        DataError: naming step and cell when the field is not finite any more.
+    """
+    speed = Speed()
+    check = FiniteCheck(scene, solver)
+    chunk = 1
+    while solver.steps_done < scene.steps and not (stop and stop.asked):
+        step = solver.steps_done
+        wanted = [found for watcher in watchers if (found := watcher.next(step)) is not None]
+        count = min(chunk, min([*wanted, scene.steps]) - step)
+        began = time.monotonic()
+        solver.step(count)
+        seconds = time.monotonic() - began
+        speed.cells += count * scene.cells
+        speed.seconds += seconds
+        chunk = max(1, min(2 * chunk, int(count * _CHUNK_SECONDS / max(seconds, 1e-9))))
+        check(now=solver.steps_done == scene.steps)
+        for watcher in watchers:
+            if watcher.next(step) == solver.steps_done:
+                watcher.act(solver)
+        progress(solver.steps_done, speed)
+    return speed

@@ -1,0 +1,233 @@
+"""A scene from its start, or a checkpoint, to its files: what `headrace grid fdtd` does, without the command line."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from headrace.errors import UsageError
+from headrace.grid_solver import checkpoint, files, memory, pictures, traces, vti
+from headrace.grid_solver.model import Layout, Solver, build, paint
+from headrace.grid_solver.pictures import Frame, Plane
+from headrace.grid_solver.running import Speed, Stop, Watcher, run
+from headrace.grid_solver.scene import Scene
+from headrace.grid_solver.traces import Traces
+
+Progress = Callable[[int, int, Speed], None]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What is to be kept."""
+
+    traces: Path | None = None
+    snapshots: Path | None = None
+    png: Path | None = None
+    gif: Path | None = None
+    field: str = "ez"
+    plane: str = "xy"
+    at: float | None = None  # s, of the PNG; half way through the run if None
+    checkpoint: Path | None = None
+    checkpoint_every: int = 0
+    restart: Path | None = None
+
+    def check(self, scene: Scene) -> None:
+        """Whether all of it can be written, before the work for it is done.
+
+        Raises:
+            UsageError: naming what cannot.
+        """
+        if self.traces:
+            traces.check(self.traces)
+            if not scene.receivers:
+                raise UsageError(f"{scene.path}: there are no receivers to record: add [[receivers]]")
+        for path in (self.png, self.gif):
+            if path:
+                pictures.check(path)
+        if self.snapshots and not self.snapshots.parent.is_dir():
+            raise UsageError(f"there is no folder {self.snapshots.parent} to make {self.snapshots.name} in")
+        if self.snapshots and self.snapshots.exists() and not self.snapshots.is_dir():
+            raise UsageError(f"{self.snapshots} is a file, and snapshots go to a folder")
+        if self.checkpoint:
+            files.check_folder(self.checkpoint)
+        if self.field not in scene.fields:
+            raise UsageError(f"there is no field '{self.field}' in this scene; there are {', '.join(scene.fields)}")
+        if self.at is not None and round(self.at / scene.dt) > scene.steps:
+            raise UsageError(f"{self.at:g} s is after the end of the run, {scene.steps * scene.dt:.4g} s")
+
+
+@dataclass
+class Done:
+    """How it went."""
+
+    positions: list[int] = field(default_factory=list)
+    steps: int = 0
+    first_step: int = 0
+    interrupted: bool = False
+    speed: Speed = field(default_factory=Speed)
+    traces: Traces | None = None
+    written: list[Path] = field(default_factory=list)
+
+
+def run_one(
+    scene: Scene,
+    layout: Layout,
+    outputs: Outputs,
+    *,
+    position: int = 0,
+    progress: Progress = lambda _position, _step, _speed: None,
+    maker: Callable[..., Solver] | None = None,
+) -> Done:
+    """Runs the scene at one position of its scan.
+
+    Raises:
+        DataError: when the field is not finite any more, or the checkpoint is none; nothing more is written then.
+    """
+    moved = scene.moved(position)
+    outputs.check(moved)
+    memory.check(moved, layout)
+    model = build(moved, layout, maker)
+    if outputs.restart:
+        checkpoint.restore(outputs.restart, moved, model.solver)
+    keeper = _Keeper(moved, outputs, model.solver)
+    done = Done([position], first_step=model.solver.steps_done)
+    with Stop() as stop:
+        done.speed = run(
+            moved,
+            model.solver,
+            keeper.watchers(),
+            progress=partial(progress, position),
+            stop=stop,
+        )
+        done.steps = model.solver.steps_done
+        done.interrupted = done.steps < moved.steps
+        done.traces = Traces(scene, done.steps)
+        done.traces.take(position, model)
+        done.written = keeper.finish(done.traces, interrupted=done.interrupted)
+    return done
+
+
+def run_scan(
+    scene: Scene,
+    layout: Layout,
+    outputs: Outputs,
+    *,
+    progress: Progress = lambda _position, _step, _speed: None,
+    maker: Callable[..., Solver] | None = None,
+) -> Done:
+    """Runs every position of the scan, one after the other. Interrupted, it keeps the positions that are whole."""
+    if scene.scan is None:
+        raise UsageError(f"{scene.path}: there is no [scan] to run")
+    if not scene.receivers:
+        raise UsageError(f"{scene.path}: there are no receivers to record: add [[receivers]]")
+    outputs.check(scene)
+    memory.check(scene, layout)
+    done = Done(traces=Traces(scene, scene.steps), steps=scene.steps)
+    assert done.traces is not None
+    with Stop() as stop:
+        for number in range(scene.scan.count):
+            moved = scene.moved(number)
+            model = build(moved, layout, maker)
+            speed = run(moved, model.solver, progress=partial(progress, number), stop=stop)
+            done.speed.cells += speed.cells
+            done.speed.seconds += speed.seconds
+            if model.solver.steps_done < moved.steps:
+                done.interrupted = True
+                break
+            done.traces.take(number, model)
+        done.positions = done.traces.positions
+        if done.positions:
+            done.written = write_traces(outputs, done.traces)
+    return done
+
+
+def write_traces(outputs: Outputs, found: Traces) -> list[Path]:
+    """The traces of a scan as HDF5 and as a picture, of the first receiver that has the field."""
+    if outputs.traces:
+        traces.write(outputs.traces, found)
+    if outputs.png:
+        key = next((key for key in found.values if key[1] == outputs.field), None)
+        if key is None:
+            raise UsageError(f"no receiver records {outputs.field}, so there is nothing to draw")
+        pictures.draw_radargram(outputs.png, found, key)
+    return [path for path in (outputs.traces, outputs.png) if path]
+
+
+class _Keeper:
+    """Keeps what is wanted of a run on its way, and writes it."""
+
+    def __init__(self, scene: Scene, outputs: Outputs, solver: Solver) -> None:
+        self._scene = scene
+        self._outputs = outputs
+        self._start = solver.steps_done
+        self._solver = solver
+        self._plane = Plane.of(scene, outputs.plane)
+        self._frames: list[Frame] = []
+        self._picture: Frame | None = None
+        self._series: list[tuple[float, str]] = []
+        if outputs.snapshots:
+            outputs.snapshots.mkdir(exist_ok=True)
+            cells, _ = paint(scene)
+            vti.write(outputs.snapshots / "materials.vti", {"material": cells}, scene.spacing)
+
+    def watchers(self) -> list[Watcher]:
+        """What run() is to call."""
+        outputs, every = self._outputs, self._scene.snapshots.every
+        found = []
+        if outputs.snapshots:
+            found.append(Watcher(self._snapshot, every=every))
+        if outputs.gif:
+            found.append(Watcher(self._take_frame, every=every))
+        if outputs.png:
+            half = self._scene.steps // 2
+            step = half if outputs.at is None else round(outputs.at / self._scene.dt)
+            found.append(Watcher(self._take_picture, at=max(1, step)))
+        if outputs.checkpoint and outputs.checkpoint_every:
+            found.append(Watcher(self._checkpoint, every=outputs.checkpoint_every))
+        return found
+
+    def finish(self, found: Traces, *, interrupted: bool) -> list[Path]:
+        """Writes what is written at the end, or where the run was interrupted, and names all the files."""
+        outputs, written = self._outputs, []
+        if outputs.traces:
+            traces.write(outputs.traces, found)
+            written.append(outputs.traces)
+        if outputs.snapshots:
+            series = outputs.snapshots / "snapshots.pvd"
+            vti.write_series(series, self._series)
+            written.append(series)
+        if outputs.png:
+            # Interrupted, or restarted, on the other side of the moment that was to be drawn: the last one there is.
+            if self._picture is None:
+                self._take_picture(self._solver)
+            assert self._picture is not None
+            pictures.draw(outputs.png, self._plane, outputs.field, self._picture)
+            written.append(outputs.png)
+        if outputs.gif and (self._frames or not interrupted):
+            pictures.animate(outputs.gif, self._plane, outputs.field, self._frames)
+            written.append(outputs.gif)
+        if outputs.checkpoint:
+            self._checkpoint(self._solver)
+            written.append(outputs.checkpoint)
+        return written
+
+    def _seconds(self, solver: Solver) -> float:
+        return solver.steps_done * self._scene.dt
+
+    def _snapshot(self, solver: Solver) -> None:
+        assert self._outputs.snapshots is not None
+        name = f"step-{solver.steps_done:08d}.vti"
+        values = {name: solver.field(name) for name in self._scene.snapshots.fields}
+        vti.write(self._outputs.snapshots / name, values, self._scene.spacing, self._seconds(solver))
+        self._series.append((self._seconds(solver), name))
+
+    def _take_frame(self, solver: Solver) -> None:
+        values = solver.field(self._outputs.field)
+        self._frames.append(self._plane.frame(values, self._seconds(solver), moving=True))
+
+    def _take_picture(self, solver: Solver) -> None:
+        self._picture = self._plane.frame(solver.field(self._outputs.field), self._seconds(solver))
+
+    def _checkpoint(self, solver: Solver) -> None:
+        assert self._outputs.checkpoint is not None
+        checkpoint.save(self._outputs.checkpoint, self._scene, solver)

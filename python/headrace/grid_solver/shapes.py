@@ -1,0 +1,152 @@
+"""The shapes of objects: which cells each covers. A cell belongs to a shape when its centre lies inside."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.grid_solver.keys import Keys
+
+Point = tuple[float, ...]
+Mask = NDArray[np.bool_]
+Axes = list[NDArray[np.float64]]  # the centres along each axis, shaped so that they broadcast
+
+AXES = ("x", "y", "z")
+# Coordinates are sums of decimals: what lies on an edge must not depend on their last bits.
+_SLACK = 1e-9
+
+
+class Shape(Protocol):
+    """What can be painted."""
+
+    def bounds(self, size: Point) -> tuple[Point, Point]:
+        """The corners of what it may cover in a domain of that size, in metres."""
+
+    def covers(self, centres: Axes) -> Mask:
+        """Whether it covers each of those centres."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """Between two corners, the low one included."""
+
+    low: Point
+    high: Point
+
+    def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
+        """Its corners."""
+        return self.low, self.high
+
+    def covers(self, centres: Axes) -> Mask:
+        """Between the corners along every axis."""
+        inside: Mask = np.ones((1,) * len(centres), dtype=bool)
+        for axis, low, high in zip(centres, self.low, self.high, strict=True):
+            inside = inside & (axis >= low - _SLACK) & (axis < high - _SLACK)
+        return inside
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """Around a point; in two dimensions it is a disc, the cut through a cylinder along z."""
+
+    centre: Point
+    radius: float
+
+    def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
+        """The box around it."""
+        low = tuple(at - self.radius for at in self.centre)
+        return low, tuple(at + self.radius for at in self.centre)
+
+    def covers(self, centres: Axes) -> Mask:
+        """Within the radius."""
+        squared = sum((axis - at) ** 2 for axis, at in zip(centres, self.centre, strict=True))
+        return np.asarray(squared <= (self.radius + _SLACK) ** 2)
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """Around the line from one point to another, in three dimensions."""
+
+    start: Point
+    end: Point
+    radius: float
+
+    def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
+        """A box around it, somewhat larger where it lies askew."""
+        low = tuple(min(pair) - self.radius for pair in zip(self.start, self.end, strict=True))
+        return low, tuple(max(pair) + self.radius for pair in zip(self.start, self.end, strict=True))
+
+    def covers(self, centres: Axes) -> Mask:
+        """Near enough to the line, and between its ends."""
+        along = [end - start for start, end in zip(self.start, self.end, strict=True)]
+        squared = sum(part * part for part in along)
+        offsets = [axis - start for axis, start in zip(centres, self.start, strict=True)]
+        share = sum(offset * part for offset, part in zip(offsets, along, strict=True)) / squared
+        distance = sum((offset - share * part) ** 2 for offset, part in zip(offsets, along, strict=True))
+        return np.asarray((share >= -_SLACK) & (share < 1 - _SLACK) & (distance <= (self.radius + _SLACK) ** 2))
+
+
+@dataclass(frozen=True)
+class HalfSpace:
+    """All that lies below, or above, a plane across an axis."""
+
+    axis: int
+    below: float | None
+    above: float | None
+
+    def bounds(self, size: Point) -> tuple[Point, Point]:
+        """The part of the domain on its side of the plane."""
+        low, high = [0.0] * len(size), list(size)
+        if self.below is not None:
+            high[self.axis] = self.below
+        if self.above is not None:
+            low[self.axis] = self.above
+        return tuple(low), tuple(high)
+
+    def covers(self, centres: Axes) -> Mask:
+        """On its side of the plane."""
+        axis = centres[self.axis]
+        return axis < self.below - _SLACK if self.below is not None else axis >= (self.above or 0.0) - _SLACK
+
+
+def _box(keys: Keys, dimensions: int) -> Box:
+    low, high = keys.point("low", [dimensions]), keys.point("high", [dimensions])
+    for axis, (least, most) in enumerate(zip(low, high, strict=True)):
+        if least >= most:
+            raise keys.error(f"{most:g} along {AXES[axis]} is not above low, {least:g}", "high")
+    return Box(low, high)
+
+
+def _cylinder(keys: Keys, dimensions: int) -> Sphere | Cylinder:
+    if dimensions == 2:  # noqa: PLR2004 - its axis is z
+        return _sphere(keys, dimensions)
+    found = Cylinder(keys.point("start", [3]), keys.point("end", [3]), keys.number("radius", above=0))
+    if found.start == found.end:
+        raise keys.error("the same as start: a cylinder needs a length", "end")
+    return found
+
+
+def _sphere(keys: Keys, dimensions: int) -> Sphere:
+    return Sphere(keys.point("centre", [dimensions]), keys.number("radius", above=0))
+
+
+def _only_sphere(keys: Keys, dimensions: int) -> Sphere:
+    if dimensions == 2:  # noqa: PLR2004
+        raise keys.error("a sphere needs three dimensions; in two, a cylinder (along z) is a disc", "type")
+    return _sphere(keys, dimensions)
+
+
+def _half_space(keys: Keys, dimensions: int) -> HalfSpace:
+    axis = AXES.index(keys.choice("axis", AXES[:dimensions]))
+    side = keys.either("below", "above")
+    at = keys.number(side)
+    return HalfSpace(axis, at if side == "below" else None, at if side == "above" else None)
+
+
+_READERS = {"box": _box, "cylinder": _cylinder, "sphere": _only_sphere, "half_space": _half_space}
+
+
+def read_shape(keys: Keys, dimensions: int) -> Shape:
+    """The shape that a table under [[objects]] describes."""
+    return _READERS[keys.choice("type", list(_READERS))](keys, dimensions)

@@ -1,0 +1,122 @@
+"""What receivers recorded: kept in memory while a scene or its scan runs, and as an HDF5 file."""
+
+import importlib.util
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headrace.errors import DataError, SystemError, UsageError  # noqa: A004
+from headrace.grid_solver.files import check_folder, replacing
+from headrace.grid_solver.model import Array, Model, times
+from headrace.grid_solver.scene import Scene
+
+_FORMAT = "headrace grid traces 1"
+
+
+@dataclass
+class Traces:
+    """The traces of one or several positions of a scene, by (receiver, field): an array of (positions, steps)."""
+
+    scene: Scene
+    steps: int
+    positions: list[int] = field(default_factory=list)
+    values: dict[tuple[str, str], list[Array]] = field(default_factory=dict)
+
+    def take(self, position: int, model: Model) -> None:
+        """Adds those of a position, all of which have run for the same number of steps."""
+        self.positions.append(position)
+        for key, number in model.receivers.items():
+            self.values.setdefault(key, []).append(np.array(model.solver.trace(number)))
+
+    def stacked(self, key: tuple[str, str]) -> Array:
+        """Of one receiver and field."""
+        return np.stack(self.values[key])
+
+
+def check(path: Path) -> None:
+    """Whether traces can be written there, before the work for it is done.
+
+    Raises:
+        UsageError: when h5py is not installed, or the folder does not exist.
+    """
+    if importlib.util.find_spec("h5py") is None:
+        raise UsageError("receivers are kept in HDF5, which needs h5py: pip install 'headrace[grid]'")
+    check_folder(path)
+
+
+def write(path: Path, traces: Traces) -> None:
+    """Writes /receivers/<id>/<field>, a data set of (positions, steps) each, and its times beside it."""
+    import h5py  # noqa: PLC0415 - optional
+
+    scene = traces.scene
+    with replacing(path) as written, h5py.File(written, "w") as file:
+        file.attrs["format"] = _FORMAT
+        file.attrs["title"] = scene.title
+        file.attrs["scene"] = scene.digest()
+        file.attrs["dt"] = scene.dt
+        file.attrs["spacing"] = scene.spacing
+        file.attrs["shape"] = scene.shape
+        file.attrs["steps"] = traces.steps
+        file.create_dataset("positions", data=np.array(traces.positions, dtype=np.int64))
+        for receiver in scene.receivers:
+            group = file.create_group(f"receivers/{receiver.name}")
+            moved = [scene.moved(number).receivers for number in traces.positions]
+            index = scene.receivers.index(receiver)
+            group.create_dataset("position", data=np.array([places[index].position for places in moved]))
+            for name in receiver.fields:
+                data = group.create_dataset(name, data=traces.stacked((receiver.name, name)))
+                data.attrs["unit"] = "V/m" if name.startswith("e") else "A/m"
+                group.create_dataset(f"time_{name}", data=times(scene, name, traces.steps)).attrs["unit"] = "s"
+
+
+def read(path: Path, scene: Scene) -> Traces:
+    """Traces of that scene that write() wrote.
+
+    Raises:
+        DataError: when the file is none of these.
+        UsageError: when it is of another scene.
+    """
+    import h5py  # noqa: PLC0415 - optional
+
+    try:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format") != _FORMAT:
+                raise DataError(f"{path}: not traces of headrace grid")
+            if file.attrs["scene"] != scene.digest():
+                raise UsageError(f"{path}: traces of another scene than {scene.path}")
+            return _content(file, scene)
+    except FileNotFoundError as error:
+        raise SystemError(f"{path}: {error.strerror}") from None
+    except (OSError, KeyError) as error:
+        raise DataError(f"{path}: not a whole HDF5 file of traces: {error}") from None
+
+
+def _content(file: Any, scene: Scene) -> Traces:  # noqa: ANN401 - h5py has no types
+    traces = Traces(scene, int(file.attrs["steps"]), [int(number) for number in file["positions"][:]])
+    for receiver in scene.receivers:
+        for name in receiver.fields:
+            traces.values[receiver.name, name] = list(file[f"receivers/{receiver.name}/{name}"][:])
+    return traces
+
+
+def merge(parts: list[tuple[Path, Traces]]) -> Traces:
+    """The traces of several files, in the order of their positions.
+
+    Raises:
+        UsageError: when a position is there twice, or files differ in length.
+    """
+    first = parts[0][1]
+    order: dict[int, tuple[Traces, int]] = {}
+    for path, part in parts:
+        if part.steps != first.steps:
+            raise UsageError(f"{path}: {part.steps:,} steps, and {parts[0][0]} has {first.steps:,}")
+        for row, number in enumerate(part.positions):
+            if number in order:
+                raise UsageError(f"{path}: position {number} is in another file already")
+            order[number] = (part, row)
+    merged = Traces(first.scene, first.steps, sorted(order))
+    for key in first.values:
+        merged.values[key] = [order[number][0].values[key][order[number][1]] for number in merged.positions]
+    return merged

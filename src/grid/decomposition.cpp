@@ -1,0 +1,180 @@
+#include "headrace/grid/decomposition.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "headrace/base/error.hpp"
+
+namespace headrace::grid {
+
+namespace {
+
+constexpr std::int64_t kCellsMax = std::numeric_limits<std::int32_t>::max();
+
+void require_cells(const Extent& extent) {
+  const Offsets along = extent.cells_along();
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (along[axis] < 1 || along[axis] > kCellsMax) {
+      throw UsageError(
+          fmt::format("a domain of {} cells: along {} there must be 1 to {}", to_string(extent), axis_name(axis), kCellsMax));
+    }
+  }
+}
+
+void require_parts(const Extent& extent, std::size_t axis, std::size_t parts) {
+  if (axis > 2) throw UsageError(fmt::format("axes are 0 (x), 1 (y) and 2 (z), not {}", axis));
+  const std::int64_t cells = extent.cells_along()[axis];
+  if (parts < 1) throw UsageError(fmt::format("a domain is cut into at least one part along {}", axis_name(axis)));
+  if (std::cmp_greater(parts, cells)) {
+    throw UsageError(fmt::format("{} parts along {}, where a domain of {} has {} cells: at most a part a cell", parts,
+                                 axis_name(axis), to_string(extent), cells));
+  }
+}
+
+[[nodiscard]] std::vector<std::int64_t> equal_cuts(std::int64_t cells, std::size_t parts) {
+  std::vector<std::int64_t> cuts;
+  const auto count = static_cast<std::int64_t>(parts);
+  // Not cells * part / count, which could overflow.
+  for (std::int64_t part = 0; part <= count; ++part) {
+    cuts.push_back(cells / count * part + std::min(part, cells % count));
+  }
+  return cuts;
+}
+
+/// Cells of the faces between parts.
+[[nodiscard]] double faces(const Extent& extent, const std::array<std::size_t, 3>& along) {
+  const Offsets cells = extent.cells_along();
+  const double all = static_cast<double>(cells[0]) * static_cast<double>(cells[1]) * static_cast<double>(cells[2]);
+  double sum = 0;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    sum += static_cast<double>(along[axis] - 1) * (all / static_cast<double>(cells[axis]));
+  }
+  return sum;
+}
+
+}  // namespace
+
+Decomposition::Decomposition(const Extent& extent, Cuts cuts) : extent_(extent), cuts_(std::move(cuts)) {
+  for (std::size_t z = 0; z + 1 < cuts_[2].size(); ++z) {
+    for (std::size_t y = 0; y + 1 < cuts_[1].size(); ++y) {
+      for (std::size_t x = 0; x + 1 < cuts_[0].size(); ++x) {
+        parts_.push_back({.low = {cuts_[0][x], cuts_[1][y], cuts_[2][z]},
+                          .high = {cuts_[0][x + 1], cuts_[1][y + 1], cuts_[2][z + 1]}});
+      }
+    }
+  }
+}
+
+Decomposition Decomposition::blocks(const Extent& extent, const std::array<std::size_t, 3>& along) {
+  require_cells(extent);
+  Cuts cuts;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    require_parts(extent, axis, along[axis]);
+    cuts[axis] = equal_cuts(extent.cells_along()[axis], along[axis]);
+  }
+  return {extent, std::move(cuts)};
+}
+
+Decomposition Decomposition::slabs(const Extent& extent, std::size_t parts, std::size_t axis) {
+  require_cells(extent);
+  require_parts(extent, axis, parts);
+  std::array<std::size_t, 3> along{1, 1, 1};
+  along[axis] = parts;
+  return blocks(extent, along);
+}
+
+Decomposition Decomposition::best(const Extent& extent, std::size_t parts) {
+  require_cells(extent);
+  if (parts < 1) throw UsageError("a domain is cut into at least one part");
+  const Offsets cells = extent.cells_along();
+  std::array<std::size_t, 3> found{};
+  double fewest = std::numeric_limits<double>::infinity();
+  // From the most parts along z, and then along y, so that of equals the first is the one to keep.
+  for (std::size_t z = parts; z > 0; --z) {
+    if (parts % z != 0 || std::cmp_greater(z, cells[2])) continue;
+    for (std::size_t y = parts / z; y > 0; --y) {
+      const std::array<std::size_t, 3> along{parts / z / y, y, z};
+      if (parts / z % y != 0 || std::cmp_greater(y, cells[1]) || std::cmp_greater(along[0], cells[0])) continue;
+      if (faces(extent, along) >= fewest) continue;
+      fewest = faces(extent, along);
+      found = along;
+    }
+  }
+  if (found[0] == 0) {
+    throw UsageError(fmt::format("a domain of {} cannot be cut into {} blocks: no three factors of {} fit its axes",
+                                 to_string(extent), parts, parts));
+  }
+  return blocks(extent, found);
+}
+
+Decomposition Decomposition::weighted(const Extent& extent, std::size_t axis, std::span<const double> speeds) {
+  require_cells(extent);
+  require_parts(extent, axis, speeds.size());
+  for (const double speed : speeds) {
+    if (!(speed > 0) || !std::isfinite(speed)) throw UsageError(fmt::format("a speed must be above 0, not {}", speed));
+  }
+  const double all = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  Cuts cuts{equal_cuts(extent.nx, 1), equal_cuts(extent.ny, 1), equal_cuts(extent.nz, 1)};
+  const std::int64_t cells = extent.cells_along()[axis];
+  std::vector<std::int64_t>& along = cuts[axis];
+  along.assign(1, 0);
+  double before = 0;
+  for (std::size_t part = 1; part < speeds.size(); ++part) {
+    before += speeds[part - 1] / all;
+    const auto left = static_cast<std::int64_t>(speeds.size() - part);  // parts that still need a cell
+    const auto ideal = static_cast<std::int64_t>(std::llround(before * static_cast<double>(cells)));
+    along.push_back(std::clamp(ideal, along.back() + 1, cells - left));
+  }
+  along.push_back(cells);
+  return {extent, std::move(cuts)};
+}
+
+std::array<std::size_t, 3> Decomposition::along() const noexcept {
+  return {cuts_[0].size() - 1, cuts_[1].size() - 1, cuts_[2].size() - 1};
+}
+
+Layers Decomposition::neighbours(std::size_t part) const noexcept {
+  const Offsets cells = extent_.cells_along();
+  Layers sides;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    sides.low[axis] = parts_[part].low[axis] > 0 ? 1 : 0;
+    sides.high[axis] = parts_[part].high[axis] < cells[axis] ? 1 : 0;
+  }
+  return sides;
+}
+
+void Decomposition::require_room_for(const Layers& ghosts) const {
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const std::vector<std::int64_t>& cuts = cuts_[axis];
+    const std::int64_t width = std::max(ghosts.low[axis], ghosts.high[axis]);
+    if (cuts.size() <= 2 || width == 0) continue;
+    for (std::size_t part = 0; part + 1 < cuts.size(); ++part) {
+      const std::int64_t cells = cuts[part + 1] - cuts[part];
+      if (cells >= width) continue;
+      const std::int64_t most = std::max<std::int64_t>(1, cuts.back() / width);
+      throw UsageError(fmt::format("a part of {} cells along {} is thinner than the {} ghost layers of its neighbour: at "
+                                   "most {} equal part{} along {}, or fewer redundant layers",
+                                   cells, axis_name(axis), width, most, most == 1 ? "" : "s", axis_name(axis)));
+    }
+  }
+}
+
+std::vector<Exchange> Decomposition::exchanges(const Layers& ghosts) const {
+  require_room_for(ghosts);
+  std::vector<Exchange> found;
+  for (std::size_t to = 0; to < parts_.size(); ++to) {
+    const Box reached = parts_[to].grow(ghosts);
+    for (std::size_t from = 0; from < parts_.size(); ++from) {
+      const Box box = parts_[from].intersect(reached);
+      if (from != to && !box.empty()) found.push_back({from, to, box});
+    }
+  }
+  return found;
+}
+
+}  // namespace headrace::grid

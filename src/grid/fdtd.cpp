@@ -1,0 +1,138 @@
+#include "headrace/grid/fdtd.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "grid/fdtd_materials.hpp"
+#include "grid/fdtd_names.hpp"
+#include "grid/fdtd_state.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::grid {
+
+namespace {
+
+constexpr std::string_view kPrecisions[] = {"single", "double"};
+
+std::string cell_text(const Offsets& cell, int dimensions) {
+  if (dimensions == 2 && cell[2] == 0) return fmt::format("({}, {})", cell[0], cell[1]);
+  return fmt::format("({}, {}, {})", cell[0], cell[1], cell[2]);
+}
+
+}  // namespace
+
+std::string_view to_string(Precision precision) noexcept { return kPrecisions[static_cast<std::size_t>(precision)]; }
+
+Precision parse_precision(std::string_view text) {
+  if (text == kPrecisions[0]) return Precision::single;
+  if (text == kPrecisions[1]) return Precision::double_;
+  throw UsageError(fmt::format("there is no precision '{}': it is {}", text, fmt::join(kPrecisions, " or ")));
+}
+
+Fdtd::Fdtd(FdtdOptions options) : state_(std::make_unique<State>(std::move(options))) {
+  const double vacuum[] = {1, 0};
+  set_materials({std::span(vacuum, 1), std::span(vacuum + 1, 1), std::span(vacuum, 1)});
+}
+Fdtd::Fdtd(Fdtd&&) noexcept = default;
+Fdtd& Fdtd::operator=(Fdtd&&) noexcept = default;
+Fdtd::~Fdtd() = default;
+
+void Fdtd::set_materials(const FdtdMaterials& materials) {
+  const FdtdMaterialFields made = material_fields(materials, state_->options, state_->time_step);
+  state_->set_coefficients("ca", made.ca);
+  state_->set_coefficients("cb", made.cb);
+  state_->set_coefficients("db", made.db);
+}
+
+void Fdtd::add_source(std::string_view field, const Offsets& cell, std::span<const double> samples) {
+  const FdtdOptions& options = state_->options;
+  const int index = state_->component(field);
+  state_->check_cell(cell, "a source");
+  if (on_wall(field, cell, options.dimensions)) {
+    throw UsageError(
+        fmt::format("a source of {} in cell {} lies on a wall, which keeps that field at 0: move it inside", field,
+                    cell_text(cell, options.dimensions)));
+  }
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (std::isfinite(samples[i])) continue;
+    throw UsageError(fmt::format("sample {} of a source is {}: samples must be finite", i, samples[i]));
+  }
+  state_->sources.push_back({cell, index, is_magnetic(field), {samples.begin(), samples.end()}});
+  state_->points_changed = true;
+}
+
+std::size_t Fdtd::add_receiver(std::string_view field, const Offsets& cell) {
+  const int index = state_->component(field);
+  state_->check_cell(cell, "a receiver");
+  state_->receivers.push_back({cell, index});
+  state_->traces.emplace_back(steps_done(), std::numeric_limits<double>::quiet_NaN());
+  state_->points_changed = true;
+  return state_->receivers.size() - 1;
+}
+
+std::span<const double> Fdtd::trace(std::size_t receiver) const {
+  if (receiver >= state_->traces.size()) {
+    throw UsageError(fmt::format("there is no receiver {}: {} were added, from 0 on", receiver, state_->traces.size()));
+  }
+  return state_->traces[receiver];
+}
+
+std::size_t Fdtd::receiver_count() const noexcept { return state_->receivers.size(); }
+
+void Fdtd::step(std::uint64_t count) { state_->step(count); }
+
+void Fdtd::check_finite() {
+  for (const std::string_view name : fdtd_components(state_->options.dimensions)) {
+    const auto found = state_->first_not_finite(name);
+    if (!found) continue;
+    throw DataError(fmt::format("{} is {} in cell {} after {} steps", name, found->value,
+                                cell_text(found->cell, state_->options.dimensions), steps_done()));
+  }
+}
+
+void Fdtd::get_bytes(std::string_view field, std::type_index value_type, void* values, std::size_t count) {
+  state_->simulation->get_bytes(state_->state_field(field), value_type, values, count);
+}
+
+void Fdtd::set_bytes(std::string_view field, std::type_index value_type, const void* values, std::size_t count) {
+  state_->simulation->set_bytes(state_->state_field(field), value_type, values, count);
+}
+
+std::vector<std::string> Fdtd::fields() const {
+  const auto names = fdtd_components(state_->options.dimensions);
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::string> Fdtd::state_fields() const {
+  std::vector<std::string> names = fields();
+  if (state_->options.cpml.cells == 0) return names;
+  for (const std::string_view name : fdtd_names(state_->options.dimensions)) {
+    if (is_memory(name)) names.emplace_back(name);
+  }
+  return names;
+}
+
+void Fdtd::resume(std::uint64_t steps, std::span<const std::vector<double>> traces) {
+  if (traces.size() != state_->receivers.size()) {
+    throw UsageError(fmt::format("{} traces for {} receivers: add the same receivers as before, then resume",
+                                 traces.size(), state_->receivers.size()));
+  }
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    if (traces[i].size() == steps) continue;
+    throw UsageError(fmt::format("the trace of receiver {} has {} values for {} steps", i, traces[i].size(), steps));
+  }
+  state_->traces.assign(traces.begin(), traces.end());
+  state_->simulation->set_steps_done(steps);
+}
+
+double Fdtd::time_step() const noexcept { return state_->time_step; }
+std::uint64_t Fdtd::steps_done() const noexcept { return state_->simulation->steps_done(); }
+const FdtdOptions& Fdtd::options() const noexcept { return state_->options; }
+const Simulation& Fdtd::simulation() const noexcept { return *state_->simulation; }
+
+}  // namespace headrace::grid

@@ -1,0 +1,46 @@
+#include "grid/fdtd_names.hpp"
+
+#include <array>
+#include <cstddef>
+
+#include "headrace/grid/stencils/fdtd2d.hpp"
+#include "headrace/grid/stencils/fdtd3d.hpp"
+
+namespace headrace::grid {
+
+namespace {
+
+constexpr std::array<std::string_view, fdtd2d::kEnd> kNames2d{"hx", "hy",      "ez",      "ca",      "cb",
+                                                              "db", "psi_hyx", "psi_hxy", "psi_ezx", "psi_ezy"};
+constexpr std::array<std::string_view, fdtd3d::kEnd> kNames3d{
+    "hx",      "hy",      "hz",      "ex",      "ey",      "ez",      "ca",
+    "cb",      "db",      "psi_hyx", "psi_hzx", "psi_hzy", "psi_hxy", "psi_hxz",
+    "psi_hyz", "psi_ezx", "psi_eyx", "psi_exy", "psi_ezy", "psi_eyz", "psi_exz"};
+static_assert(kNames2d[fdtd2d::psi_ezy] == "psi_ezy" && kNames2d[fdtd2d::ez] == "ez");
+static_assert(kNames3d[fdtd3d::psi_exz] == "psi_exz" && kNames3d[fdtd3d::psi_ezx] == "psi_ezx");
+
+constexpr std::array<std::string_view, 3> kComponents2d{"ez", "hx", "hy"};
+constexpr std::array<std::string_view, 6> kComponents3d{"ex", "ey", "ez", "hx", "hy", "hz"};
+
+}  // namespace
+
+std::span<const std::string_view> fdtd_names(int dimensions) noexcept {
+  if (dimensions == 2) return kNames2d;
+  return kNames3d;
+}
+
+std::span<const std::string_view> fdtd_components(int dimensions) noexcept {
+  if (dimensions == 2) return kComponents2d;
+  return kComponents3d;
+}
+
+bool on_wall(std::string_view component, const Offsets& cell, int dimensions) noexcept {
+  if (is_magnetic(component)) return false;
+  const auto along = static_cast<std::size_t>(component[1] - 'x');
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(dimensions); ++axis) {
+    if (axis != along && cell[axis] == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace headrace::grid

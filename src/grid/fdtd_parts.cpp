@@ -1,0 +1,126 @@
+#include "grid/fdtd_parts.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace headrace::grid {
+
+namespace {
+
+[[nodiscard]] std::int64_t number_of(const Extent& extent, const Offsets& cell) noexcept {
+  return (cell[2] * extent.ny + cell[1]) * extent.nx + cell[0];
+}
+
+template <class Point>
+void sort_by_cell(std::vector<Point>& points) {
+  std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.cell < b.cell; });
+}
+
+}  // namespace
+
+std::vector<Box> boxes_of_cells(const Extent& extent, std::vector<Offsets> cells) {
+  const auto before = [&](const Offsets& a, const Offsets& b) { return number_of(extent, a) < number_of(extent, b); };
+  std::sort(cells.begin(), cells.end(), before);
+  std::vector<Box> boxes;
+  for (const Offsets& cell : cells) {
+    Box* last = boxes.empty() ? nullptr : &boxes.back();
+    const bool same_row = last != nullptr && last->low[1] == cell[1] && last->low[2] == cell[2];
+    if (same_row && cell[0] < last->high[0]) continue;  // there twice
+    if (same_row && cell[0] == last->high[0]) {
+      ++last->high[0];
+    } else {
+      boxes.push_back(Box::cell(cell));
+    }
+  }
+  return boxes;
+}
+
+template <class Value>
+FdtdPart<Value>::FdtdPart(Device device, const Box& own, const Extent& extent, std::span<const CpmlAxis> axes)
+    : device_(device), stream_(device), own_(own), extent_(extent) {
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    tables_.electric[axis] = factors(axes[axis].electric);
+    tables_.magnetic[axis] = factors(axes[axis].magnetic);
+  }
+}
+
+template <class Value>
+template <class Item>
+Buffer FdtdPart<Value>::upload(const std::vector<Item>& items) {
+  const std::size_t bytes = items.size() * sizeof(Item);
+  Buffer buffer(device_, MemoryKind::device, bytes);
+  if (bytes == 0) return buffer;
+  stream_.copy(buffer.data(), items.data(), bytes).or_throw("copying tables to a device");
+  stream_.wait().or_throw("copying tables to a device");
+  return buffer;
+}
+
+template <class Value>
+CpmlFactors<Value> FdtdPart<Value>::factors(const CpmlTable& table) {
+  const std::size_t count = table.b.size();
+  std::vector<Value> all;
+  for (const std::vector<double>* numbers : {&table.b, &table.c, &table.k}) {
+    for (const double number : *numbers) all.push_back(static_cast<Value>(number));
+  }
+  factors_.push_back(upload(all));
+  const Value* first = factors_.back().template as<Value>();
+  return {first, first + count, first + 2 * count};
+}
+
+template <class Value>
+void FdtdPart<Value>::set_sources(std::span<const FdtdSourceAt> sources) {
+  std::vector<FdtdSourcePoint> points;
+  std::vector<Value> samples;
+  for (const FdtdSourceAt& source : sources) {
+    points.push_back({.cell = number_of(extent_, source.cell),
+                      .first = static_cast<std::int64_t>(samples.size()),
+                      .count = static_cast<std::int64_t>(source.samples.size()),
+                      .field = source.field,
+                      .magnetic = source.magnetic ? 1 : 0});
+    for (const double sample : source.samples) samples.push_back(static_cast<Value>(sample));
+  }
+  sort_by_cell(points);
+  source_points_ = upload(points);
+  samples_ = upload(samples);
+  tables_.sources = {source_points_.template as<FdtdSourcePoint>(), samples_.template as<Value>(),
+                     static_cast<std::int64_t>(points.size())};
+}
+
+template <class Value>
+void FdtdPart<Value>::set_receivers(std::span<const FdtdReceiverAt> receivers, std::int64_t capacity) {
+  std::vector<FdtdReceiverPoint> points;
+  own_receivers_.clear();
+  for (std::size_t i = 0; i < receivers.size(); ++i) {
+    if (!own_.contains(Box::cell(receivers[i].cell))) continue;
+    points.push_back({.cell = number_of(extent_, receivers[i].cell),
+                      .field = receivers[i].field,
+                      .number = static_cast<std::int32_t>(own_receivers_.size())});
+    own_receivers_.push_back(i);
+  }
+  sort_by_cell(points);
+  receiver_points_ = upload(points);
+  traces_ = Buffer(device_, MemoryKind::device, points.size() * static_cast<std::size_t>(capacity) * sizeof(Value));
+  tables_.receivers.points = receiver_points_.template as<FdtdReceiverPoint>();
+  tables_.receivers.traces = traces_.template as<Value>();
+  tables_.receivers.count = static_cast<std::int64_t>(points.size());
+  tables_.receivers.capacity = capacity;
+}
+
+template <class Value>
+void FdtdPart<Value>::collect_traces(std::int64_t steps, std::span<std::vector<double>> traces) {
+  if (own_receivers_.empty()) return;
+  const auto capacity = static_cast<std::size_t>(tables_.receivers.capacity);
+  collected_.resize(own_receivers_.size() * capacity);
+  stream_.copy(collected_.data(), traces_.data(), collected_.size() * sizeof(Value)).or_throw("reading traces");
+  stream_.wait().or_throw("reading traces");
+  for (std::size_t i = 0; i < own_receivers_.size(); ++i) {
+    const Value* first = collected_.data() + i * capacity;
+    std::vector<double>& trace = traces[own_receivers_[i]];
+    trace.insert(trace.end(), first, first + steps);
+  }
+}
+
+template class FdtdPart<float>;
+template class FdtdPart<double>;
+
+}  // namespace headrace::grid

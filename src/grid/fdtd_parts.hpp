@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/stream.hpp"
+#include "headrace/grid/box.hpp"
+#include "headrace/grid/fdtd_coefficients.hpp"
+#include "headrace/grid/stencils/fdtd_points.hpp"
+
+/// What finite differences in the time domain keep on devices beside the fields of a Simulation.
+namespace headrace::grid {
+
+/// A source or receiver as it was added.
+struct FdtdSourceAt {
+  Offsets cell;
+  int field = 0;
+  bool magnetic = false;
+  std::vector<double> samples;
+};
+struct FdtdReceiverAt {
+  Offsets cell;
+  int field = 0;
+};
+
+/// The cells of points as boxes that do not overlap: rows of neighbours along x are one box.
+[[nodiscard]] std::vector<Box> boxes_of_cells(const Extent& extent, std::vector<Offsets> cells);
+
+/// The tables of one part, in the memory of its device.
+template <class Value>
+class FdtdPart {
+ public:
+  /// Throws DeviceError when the device refuses.
+  FdtdPart(Device device, const Box& own, const Extent& extent, std::span<const CpmlAxis> axes);
+
+  [[nodiscard]] const FdtdTables<Value>& tables() const noexcept { return tables_; }
+
+  /// All sources of the domain: neighbours compute each other's borders too.
+  void set_sources(std::span<const FdtdSourceAt> sources);
+  /// Those that lie in what the part owns are its own to record.
+  void set_receivers(std::span<const FdtdReceiverAt> receivers, std::int64_t capacity);
+  /// Traces begin at `step` from here on.
+  void begin_traces(std::int64_t step) noexcept { tables_.receivers.first_step = step; }
+  /// Appends what was recorded in `steps` steps to the traces of its receivers. Waits.
+  void collect_traces(std::int64_t steps, std::span<std::vector<double>> traces);
+
+ private:
+  template <class Item>
+  [[nodiscard]] Buffer upload(const std::vector<Item>& items);
+  [[nodiscard]] CpmlFactors<Value> factors(const CpmlTable& table);
+
+  Device device_;
+  Stream stream_;
+  Box own_;
+  Extent extent_;
+  std::vector<Buffer> factors_;
+  Buffer source_points_;
+  Buffer samples_;
+  Buffer receiver_points_;
+  Buffer traces_;
+  std::vector<std::size_t> own_receivers_;  ///< Their numbers among all, in the order of their numbers here.
+  std::vector<Value> collected_;
+  FdtdTables<Value> tables_;
+};
+
+extern template class FdtdPart<float>;
+extern template class FdtdPart<double>;
+
+}  // namespace headrace::grid

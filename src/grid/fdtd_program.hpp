@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "headrace/grid/stencil.hpp"
+#include "headrace/grid/stencils/fdtd_points.hpp"
+
+/// Finite differences in the time domain as programs of a Simulation: each part with tables of its own, with absorbing
+/// layers or without. Made where nvcc compiles, so that they have kernels for CUDA devices too.
+namespace headrace::grid {
+
+template <class Value>
+[[nodiscard]] StencilProgram fdtd2d_program(const std::vector<FdtdTables<Value>>& parts, bool absorbing);
+template <class Value>
+[[nodiscard]] StencilProgram fdtd3d_program(const std::vector<FdtdTables<Value>>& parts, bool absorbing);
+
+}  // namespace headrace::grid

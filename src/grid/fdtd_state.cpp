@@ -1,0 +1,216 @@
+#include "grid/fdtd_state.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "grid/fdtd_materials.hpp"
+#include "grid/fdtd_names.hpp"
+#include "grid/fdtd_program.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/grid/stencils/fdtd_phases.hpp"
+
+namespace headrace::grid {
+
+namespace {
+
+constexpr double kShareOfStable = 0.99;
+/// Traces are read after so many steps: often enough that they take little memory, seldom enough to cost nothing.
+constexpr std::int64_t kTraceSteps = 1024;
+
+void check(const FdtdOptions& options) {
+  if (options.dimensions != 2 && options.dimensions != 3) {
+    throw UsageError(fmt::format("there is FDTD in 2 and 3 dimensions, not in {}", options.dimensions));
+  }
+  const Extent& extent = options.extent;
+  const bool flat = options.dimensions == 2;
+  if (extent.nx < 2 || extent.ny < 2 || (flat ? extent.nz != 1 : extent.nz < 2)) {
+    throw UsageError(fmt::format("a domain of {} cells: it needs at least 2 along each of {} axes{}", to_string(extent),
+                                 options.dimensions, flat ? ", and 1 along z" : ""));
+  }
+  if (!(std::isfinite(options.spacing) && options.spacing > 0)) {
+    throw UsageError(fmt::format("a spacing of {} m: it must be finite and above 0", options.spacing));
+  }
+  if (options.devices.empty()) throw UsageError("FDTD needs at least one device");
+}
+
+/// Which number a phase has in a step of so many dimensions, with layers or without.
+[[nodiscard]] int number_of(FdtdPhase wanted, const FdtdOptions& options) noexcept {
+  const auto before = std::count_if(kFdtdPhases.begin(), kFdtdPhases.end(), [&](FdtdPhase phase) {
+    return phase < wanted && has_phase(phase, options.dimensions, options.cpml.cells > 0);
+  });
+  return static_cast<int>(before);
+}
+
+template <class Value>
+[[nodiscard]] std::span<const std::byte> bytes_of(const FdtdTables<Value>& tables) noexcept {
+  return std::as_bytes(std::span(&tables, 1));
+}
+
+}  // namespace
+
+Fdtd::State::State(FdtdOptions given) : options(std::move(given)) {
+  check(options);
+  time_step = options.time_step.value_or(kShareOfStable * stable_time_step(options.dimensions, options.spacing));
+  check_time_step(time_step, options, 1, 1);
+  trace_steps_ = std::max<std::int64_t>(kTraceSteps / std::max(options.simulation.redundant, 1), 1) *
+                 std::max(options.simulation.redundant, 1);
+  if (!options.decomposition) options.decomposition = Decomposition::best(options.extent, options.devices.size());
+  if (!(options.decomposition->extent() == options.extent)) {
+    throw UsageError(fmt::format("a decomposition of {} cells for a domain of {}",
+                                 to_string(options.decomposition->extent()), to_string(options.extent)));
+  }
+  if (options.precision == Precision::single) {
+    build<float>(*options.decomposition);
+  } else {
+    build<double>(*options.decomposition);
+  }
+  restrict_layers();
+}
+
+template <class Value>
+void Fdtd::State::build(const Decomposition& decomposition) {
+  std::vector<CpmlAxis> axes;
+  const Offsets along = options.extent.cells_along();
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(options.dimensions); ++axis) {
+    axes.push_back(cpml_axis(along[axis], options.spacing, time_step, options.cpml));
+  }
+  const std::vector<Box>& boxes = decomposition.parts();
+  if (boxes.size() != options.devices.size()) {
+    throw UsageError(fmt::format("{} devices for {} parts: name one device for each part, a device may be named twice",
+                                 options.devices.size(), boxes.size()));
+  }
+  Parts<Value> parts;
+  std::vector<FdtdTables<Value>> tables;
+  for (std::size_t part = 0; part < boxes.size(); ++part) {
+    parts.emplace_back(options.devices[part], boxes[part], options.extent, axes);
+    tables.push_back(parts.back().tables());
+  }
+  const bool absorbing = options.cpml.cells > 0;
+  StencilProgram program =
+      options.dimensions == 2 ? fdtd2d_program<Value>(tables, absorbing) : fdtd3d_program<Value>(tables, absorbing);
+  stencil_type_ = program.stencil_type;
+  simulation.emplace(decomposition, options.devices, std::move(program), options.simulation);
+  parts_ = std::move(parts);
+}
+
+void Fdtd::State::restrict_layers() {
+  if (options.cpml.cells == 0) return;
+  constexpr std::array kH{FdtdPhase::absorb_h_x, FdtdPhase::absorb_h_y, FdtdPhase::absorb_h_z};
+  constexpr std::array kE{FdtdPhase::absorb_e_x, FdtdPhase::absorb_e_y, FdtdPhase::absorb_e_z};
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(options.dimensions); ++axis) {
+    Box low = Box::whole(options.extent);
+    Box high = low;
+    low.high[axis] = options.cpml.cells;
+    high.low[axis] = high.high[axis] - options.cpml.cells;
+    simulation->restrict(number_of(kH[axis], options), {low, high});
+    simulation->restrict(number_of(kE[axis], options), {low, high});
+  }
+}
+
+int Fdtd::State::find(std::string_view name) const noexcept {
+  const auto names = fdtd_names(options.dimensions);
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? -1 : static_cast<int>(found - names.begin());
+}
+
+int Fdtd::State::component(std::string_view name) const {
+  const auto components = fdtd_components(options.dimensions);
+  if (std::find(components.begin(), components.end(), name) == components.end()) {
+    throw UsageError(fmt::format("there is no field '{}' in {} dimensions: they are {}", name, options.dimensions,
+                                 fmt::join(components, ", ")));
+  }
+  return find(name);
+}
+
+int Fdtd::State::state_field(std::string_view name) const {
+  if (options.cpml.cells > 0 && is_memory(name) && find(name) >= 0) return find(name);
+  return component(name);
+}
+
+void Fdtd::State::check_cell(const Offsets& cell, const char* what) const {
+  if (Box::whole(options.extent).contains(Box::cell(cell))) return;
+  throw UsageError(fmt::format("{} in cell ({}, {}, {}) lies outside a domain of {} cells", what, cell[0], cell[1],
+                               cell[2], to_string(options.extent)));
+}
+
+void Fdtd::State::set_coefficients(std::string_view name, std::span<const double> values) {
+  if (options.precision == Precision::double_) {
+    simulation->set(find(name), values);
+    return;
+  }
+  std::vector<float> rounded(values.size());
+  std::transform(values.begin(), values.end(), rounded.begin(), [](double value) { return static_cast<float>(value); });
+  simulation->set(find(name), std::span<const float>(rounded));
+}
+
+void Fdtd::State::restrict_points() {
+  std::vector<Offsets> magnetic;
+  std::vector<Offsets> electric;
+  std::vector<Offsets> recorded;
+  for (const FdtdSourceAt& source : sources) (source.magnetic ? magnetic : electric).push_back(source.cell);
+  for (const FdtdReceiverAt& receiver : receivers) recorded.push_back(receiver.cell);
+  const auto restricted = [&](FdtdPhase phase, std::vector<Offsets> cells) {
+    simulation->restrict(number_of(phase, options), boxes_of_cells(options.extent, std::move(cells)));
+  };
+  restricted(FdtdPhase::magnetic_sources, std::move(magnetic));
+  restricted(FdtdPhase::electric_sources, std::move(electric));
+  restricted(FdtdPhase::receivers, std::move(recorded));
+}
+
+void Fdtd::State::bring_points() {
+  std::visit(
+      [&](auto& parts) {
+        for (auto& part : parts) {
+          part.set_sources(sources);
+          part.set_receivers(receivers, trace_steps_);
+        }
+      },
+      parts_);
+  restrict_points();
+  points_changed = false;
+}
+
+void Fdtd::State::step(std::uint64_t count) {
+  if (points_changed) bring_points();
+  std::visit(
+      [&](auto& parts) {
+        while (count > 0) {
+          const std::uint64_t some = std::min(count, static_cast<std::uint64_t>(trace_steps_));
+          step_some(parts, some);
+          count -= some;
+        }
+      },
+      parts_);
+}
+
+template <class Value>
+void Fdtd::State::step_some(Parts<Value>& parts, std::uint64_t count) {
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    parts[part].begin_traces(static_cast<std::int64_t>(simulation->steps_done()));
+    simulation->set_stencil_bytes(part, stencil_type_, bytes_of(parts[part].tables()));
+  }
+  simulation->step(count);
+  for (FdtdPart<Value>& part : parts) part.collect_traces(static_cast<std::int64_t>(count), traces);
+}
+
+std::optional<Fdtd::State::NotFinite> Fdtd::State::first_not_finite(std::string_view name) {
+  const auto search = [&]<class Value>(std::vector<Value> values) -> std::optional<NotFinite> {
+    simulation->get(find(name), std::span<Value>(values));
+    const auto found = std::find_if(values.begin(), values.end(), [](Value value) { return !std::isfinite(value); });
+    if (found == values.end()) return std::nullopt;
+    const std::int64_t number = found - values.begin();
+    const Extent& extent = options.extent;
+    return NotFinite{{number % extent.nx, number / extent.nx % extent.ny, number / extent.nx / extent.ny},
+                     static_cast<double>(*found)};
+  };
+  const auto cells = static_cast<std::size_t>(options.extent.cells());
+  if (options.precision == Precision::double_) return search(std::vector<double>(cells));
+  return search(std::vector<float>(cells));
+}
+
+}  // namespace headrace::grid

@@ -1,0 +1,105 @@
+#include "grid/field_io.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace headrace::grid {
+
+namespace {
+
+constexpr std::int64_t kStagingBytes = 8 << 20;
+
+/// The rows of a part as they lie in memory, through a page-locked buffer of many: so that copies are few, and large.
+class Rows {
+ public:
+  Rows(const Part& part, int field, const Extent& extent) noexcept
+      : layout_(part.layout()), stream_(part.stream()), extent_(extent) {
+    const auto value_bytes = static_cast<std::int64_t>(layout_.value_bytes);
+    data_ = part.table().origin<std::byte>(field) - layout_.origin * value_bytes;
+    row_bytes_ = layout_.pitch * value_bytes;
+    count_ = layout_.field_bytes / row_bytes_;
+    at_once_ = std::clamp<std::int64_t>(kStagingBytes / row_bytes_, 1, count_);
+  }
+
+  [[nodiscard]] Status upload(const std::byte* from) noexcept {
+    const Box held = layout_.own.grow(layout_.pads).intersect(Box::whole(extent_));
+    return through_staging([&](std::int64_t first, std::int64_t rows, std::byte* staging) -> Status {
+      std::memset(staging, 0, static_cast<std::size_t>(rows * row_bytes_));
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const Cells cells = cells_of(first + row, held);
+        if (cells.bytes > 0) std::memcpy(staging + row * row_bytes_ + cells.in_row, from + cells.in_array, cells.bytes);
+      }
+      return copy(data_ + first * row_bytes_, staging, rows);
+    });
+  }
+
+  [[nodiscard]] Status download(std::byte* to) noexcept {
+    return through_staging([&](std::int64_t first, std::int64_t rows, std::byte* staging) -> Status {
+      const Status copied = copy(staging, data_ + first * row_bytes_, rows);
+      if (!copied) return copied;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const Cells cells = cells_of(first + row, layout_.own);
+        if (cells.bytes > 0) std::memcpy(to + cells.in_array, staging + row * row_bytes_ + cells.in_row, cells.bytes);
+      }
+      return {};
+    });
+  }
+
+ private:
+  /// Cells of a row, in bytes from where it begins and from where the array does.
+  struct Cells {
+    std::int64_t in_row = 0;
+    std::int64_t in_array = 0;
+    std::size_t bytes = 0;
+  };
+
+  /// Those of a row that are in `box`.
+  [[nodiscard]] Cells cells_of(std::int64_t row, const Box& box) const noexcept {
+    const std::int64_t rows_per_plane = layout_.plane / layout_.pitch;
+    const std::int64_t y = row % rows_per_plane - layout_.pads.low[1] + layout_.own.low[1];
+    const std::int64_t z = row / rows_per_plane - layout_.pads.low[2] + layout_.own.low[2];
+    if (y < box.low[1] || y >= box.high[1] || z < box.low[2] || z >= box.high[2]) return {};
+    const auto value_bytes = static_cast<std::int64_t>(layout_.value_bytes);
+    const std::int64_t before = layout_.origin % layout_.pitch;  // values of a row before the first owned cell
+    return {.in_row = (before + box.low[0] - layout_.own.low[0]) * value_bytes,
+            .in_array = ((z * extent_.ny + y) * extent_.nx + box.low[0]) * value_bytes,
+            .bytes = static_cast<std::size_t>(box.size(0) * value_bytes)};
+  }
+
+  [[nodiscard]] Status copy(std::byte* to, const std::byte* from, std::int64_t rows) const noexcept {
+    const Status copied = stream_.copy(to, from, static_cast<std::size_t>(rows * row_bytes_));
+    return copied ? stream_.wait() : copied;
+  }
+
+  template <class Move>
+  [[nodiscard]] Status through_staging(const Move& move) const noexcept {
+    auto staging =
+        Buffer::allocate(stream_.device(), MemoryKind::pinned, static_cast<std::size_t>(at_once_ * row_bytes_));
+    if (!staging) return staging.error();
+    for (std::int64_t first = 0; first < count_; first += at_once_) {
+      const Status moved = move(first, std::min(at_once_, count_ - first), staging->data());
+      if (!moved) return moved;
+    }
+    return {};
+  }
+
+  const PartLayout& layout_;
+  StreamRef stream_;
+  Extent extent_;
+  std::byte* data_ = nullptr;  ///< The first row, ghosts and zeros included.
+  std::int64_t row_bytes_ = 0;
+  std::int64_t count_ = 0;
+  std::int64_t at_once_ = 0;
+};
+
+}  // namespace
+
+Status upload_field(const Part& part, int field, const Extent& extent, const std::byte* from) noexcept {
+  return Rows(part, field, extent).upload(from);
+}
+
+Status download_field(const Part& part, int field, const Extent& extent, std::byte* to) noexcept {
+  return Rows(part, field, extent).download(to);
+}
+
+}  // namespace headrace::grid

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/grid/box.hpp"
+#include "headrace/grid/region.hpp"
+
+namespace headrace::grid {
+
+/// Where the cells of a part lie in memory. About what it owns are ghosts, and cells outside the domain, which are 0
+/// and stay so, as far as the stencil reads: so no update asks where it is.
+struct PartLayout {
+  Box own;
+  Layers pads;  ///< Cells about it, of either sort.
+  std::size_t value_bytes = 0;
+  std::int64_t pitch = 0;  ///< In values; rows begin, and the first owned cell of each lies, at multiples of 128 bytes.
+  std::int64_t plane = 0;
+  std::int64_t origin = 0;       ///< Of the first owned cell, in values.
+  std::int64_t field_bytes = 0;  ///< Of one field.
+
+  /// A cell of the domain, in values from the first owned.
+  [[nodiscard]] std::int64_t at(const Offsets& cell) const noexcept {
+    return (cell[0] - own.low[0]) + (cell[1] - own.low[1]) * pitch + (cell[2] - own.low[2]) * plane;
+  }
+  [[nodiscard]] LocalBox local(const Box& box) const noexcept;
+  /// A region without boxes yet.
+  [[nodiscard]] Region region(const Extent& extent) const noexcept;
+};
+
+/// `neighbours`: 1 on the sides where another part is. Throws UsageError when the part has more rows than can be
+/// counted.
+[[nodiscard]] PartLayout lay_out(const Box& own, const Layers& neighbours, const Layers& ghosts, const Layers& edge,
+                                 std::size_t value_bytes);
+
+}  // namespace headrace::grid

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "grid/part.hpp"
+
+/// Norms that do not depend on the cut: a maximum does not, and a sum of whole numbers does not either. So squares are
+/// first made whole numbers, in units that the maximum over all parts sets.
+namespace headrace::grid {
+
+/// The largest absolute value of a field of a part, or of the difference of two (`other` below 0: none), as the bits of
+/// a double, which order as the values do; NaN is above all.
+[[nodiscard]] Result<std::uint64_t> largest_bits(const Part& part, int field, int other) noexcept;
+
+/// A sum of whole numbers, high * 2^32 + low with low < 2^32.
+struct WholeSum {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  void add(const WholeSum& more) noexcept {
+    low += more.low;
+    high += more.high + (low >> 32);
+    low &= 0xFFFFFFFF;
+  }
+};
+
+/// Each square, of values below 2^exponent, in units of 2^(2 * exponent - kSquareBits), rounded to the nearest. Sums of
+/// up to 2^40 cells fit.
+inline constexpr int kSquareBits = 56;
+[[nodiscard]] Result<WholeSum> sum_squares(const Part& part, int field, int other, int exponent) noexcept;
+
+}  // namespace headrace::grid

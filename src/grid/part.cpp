@@ -1,0 +1,166 @@
+#include "grid/part.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace headrace::grid {
+
+namespace {
+
+/// Between fields, so that the same cell of many fields does not fall into one set of a cache.
+constexpr std::int64_t kSkewBytes = 256;
+/// A thread that enqueues is at most twice so many cycles ahead of its device.
+constexpr std::uint64_t kPaceCycles = 16;
+
+[[nodiscard]] std::size_t memory_bytes(const PartLayout& layout, int fields) noexcept {
+  return static_cast<std::size_t>(layout.field_bytes + kSkewBytes) * static_cast<std::size_t>(fields);
+}
+
+[[nodiscard]] std::array<Event, 2> two_events(Device device) { return {Event(device), Event(device)}; }
+
+}  // namespace
+
+Part::Part(std::size_t number, Device device, const PartLayout& layout, const StencilProgram& program)
+    : number_(number),
+      device_(device),
+      layout_(layout),
+      program_(program),
+      memory_(device, MemoryKind::device, memory_bytes(layout, program.field_count)),
+      body_(device),
+      filled_(device),
+      border_(two_events(device)),
+      pushed_(two_events(device)),
+      pace_(two_events(device)),
+      compute_stream_(device),
+      border_stream_(device, {.priority = Priority::high}),
+      compute_(compute_stream_) {
+  table_.base = memory_.data() + layout.origin * static_cast<std::int64_t>(layout.value_bytes);
+  table_.stride_bytes = layout.field_bytes + kSkewBytes;
+  for (int field = 0; field < program.field_count; ++field) table_.slots[field] = static_cast<std::uint8_t>(field);
+}
+
+Status Part::clear() noexcept {
+  const Status filled = compute_.fill(memory_.data(), 0, memory_.bytes());
+  return filled ? compute_.wait() : filled;
+}
+
+void Part::meet(std::vector<Neighbour> neighbours) {
+  neighbours_ = std::move(neighbours);
+  std::size_t sent = 0;
+  std::size_t received = 0;
+  for (const Neighbour& neighbour : neighbours_) {
+    if (neighbour.to != nullptr) sent += neighbour.to->piece_count();
+    if (neighbour.from != nullptr) received += neighbour.from->piece_count();
+  }
+  copies_.reserve(std::max(sent, received));
+}
+
+FieldTable Part::table_of(const Part& other) const noexcept {
+  FieldTable table = table_;
+  table.base = other.table_.base;  // which, as stride_bytes, no thread changes
+  table.stride_bytes = other.table_.stride_bytes;
+  return table;
+}
+
+void Part::swap_fields() noexcept {
+  for (const Swap& swap : program_.swaps) std::swap(table_.slots[swap.first], table_.slots[swap.second]);
+}
+
+Status Part::launch_all(StreamRef stream, const std::vector<PhaseLaunch>& launches, std::uint64_t step) noexcept {
+  for (const PhaseLaunch& launch : launches) {
+    Region region = launch.region;
+    region.step = step;
+    FieldTable table = table_;
+    void* arguments[] = {stencil_.data(), &table, &region, nullptr};
+    const Status launched = stream.launch(program_.kernels[launch.phase], launch.shape, arguments);
+    if (!launched) return launched;
+  }
+  return {};
+}
+
+Status Part::run_cycle(std::uint64_t cycle, std::size_t steps, std::uint64_t steps_done, Progress& progress) noexcept {
+  Status status = compute(plans_[steps - 1], steps_done);
+  if (status && !neighbours_.empty()) status = push(cycle, progress);
+  if (status && !neighbours_.empty()) status = receive(cycle, progress);
+  return status ? keep_pace(cycle) : status;
+}
+
+/// The body on the compute stream; then the border on a stream of its own, beside the interior.
+Status Part::compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept {
+  Status status;
+  const std::size_t last = plan.body.size() - 1;
+  for (std::size_t step = 0; step <= last && status; ++step) {
+    status = launch_all(compute_, plan.body[step], steps_done + step);
+    if (step < last) swap_fields();
+  }
+  if (status && !neighbours_.empty()) {
+    status = compute_.record(body_);
+    if (status) status = border_stream_.wait_for(body_);
+    if (status) status = launch_all(border_stream_, plan.border, steps_done + last);
+  }
+  if (status) status = launch_all(compute_, plan.interior, steps_done + last);
+  swap_fields();
+  return status;
+}
+
+Status Part::copy_gathered() noexcept {
+  const Status copied = copy_boxes(border_stream_, copies_, layout_.value_bytes);
+  copies_.clear();
+  return copied;
+}
+
+/// A neighbour's ghosts are free once its own border is done: nothing else of its cycle reads them.
+Status Part::push(std::uint64_t cycle, Progress& progress) noexcept {
+  for (const Neighbour& neighbour : neighbours_) {
+    if (neighbour.to != nullptr) neighbour.to->append_packs(table_, copies_);
+  }
+  Status status = copy_gathered();
+  if (status) status = border_stream_.record(border_[cycle % 2]);
+  if (!status) return status;
+  progress.tell(number_, Progress::Mark::border, cycle);
+  for (const Neighbour& neighbour : neighbours_) {
+    if (!progress.await(neighbour.part, Progress::Mark::border, cycle)) return Errc::cancelled;
+    status = border_stream_.wait_for(neighbour.its->border_[cycle % 2]);
+    if (!status) return status;
+    if (neighbour.to != nullptr) neighbour.to->append_stores(table_, table_of(*neighbour.its), copies_);
+  }
+  status = copy_gathered();
+  for (const Neighbour& neighbour : neighbours_) {
+    if (!status) return status;
+    if (neighbour.to != nullptr) status = neighbour.to->send(border_stream_, table_, table_of(*neighbour.its));
+  }
+  if (status) status = border_stream_.record(pushed_[cycle % 2]);
+  if (status) progress.tell(number_, Progress::Mark::pushed, cycle);
+  return status;
+}
+
+/// The next cycle on the compute stream waits for the ghosts, and for this part's own pushes, which read what it will
+/// write.
+Status Part::receive(std::uint64_t cycle, Progress& progress) noexcept {
+  for (const Neighbour& neighbour : neighbours_) {
+    if (!progress.await(neighbour.part, Progress::Mark::pushed, cycle)) return Errc::cancelled;
+    Status status = border_stream_.wait_for(neighbour.its->pushed_[cycle % 2]);
+    if (status && neighbour.from != nullptr) status = neighbour.from->fetch(border_stream_, table_);
+    if (!status) return status;
+    if (neighbour.from != nullptr) neighbour.from->append_unpacks(table_, copies_);
+  }
+  Status status = copy_gathered();
+  if (status) status = border_stream_.record(filled_);
+  return status ? compute_.wait_for(filled_) : status;
+}
+
+/// Keeps the queue short: waits for what was enqueued many cycles ago, while the device has as much left to do.
+Status Part::keep_pace(std::uint64_t cycle) noexcept {
+  if (cycle % kPaceCycles != 0) return {};
+  const std::uint64_t turn = cycle / kPaceCycles;
+  const Status recorded = compute_.record(pace_[turn % 2]);
+  return recorded ? pace_[(turn + 1) % 2].wait() : recorded;
+}
+
+Status Part::wait() noexcept {
+  const Status computed = compute_.wait();
+  const Status pushed = border_stream_.wait();
+  return computed ? pushed : computed;
+}
+
+}  // namespace headrace::grid

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "grid/layout.hpp"
+#include "grid/link.hpp"
+#include "grid/plan.hpp"
+#include "grid/progress.hpp"
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/stream.hpp"
+#include "headrace/grid/stencil.hpp"
+
+namespace headrace::grid {
+
+/// What one device has of a domain, and the order in which it works on it. All parts do the same cycles; each enqueues
+/// its own in a thread of its own.
+class Part {
+ public:
+  struct Neighbour {
+    std::size_t part;
+    const Part* its;
+    const Link* to = nullptr;    ///< Null where this part sends it nothing,
+    const Link* from = nullptr;  ///< or receives nothing.
+  };
+
+  /// Throws as Buffer, Stream and Event do.
+  Part(std::size_t number, Device device, const PartLayout& layout, const StencilProgram& program);
+
+  /// Fills all fields with 0 and waits.
+  [[nodiscard]] Status clear() noexcept;
+  /// Once links are there and before the first cycle.
+  void meet(std::vector<Neighbour> neighbours);
+  void follow(std::vector<CyclePlan> plans) { plans_ = std::move(plans); }
+  void take_stencil(std::span<const std::byte> bytes) { stencil_.assign(bytes.begin(), bytes.end()); }
+
+  /// Enqueues a cycle of `steps` steps, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where another
+  /// part has failed.
+  [[nodiscard]] Status run_cycle(std::uint64_t cycle, std::size_t steps, std::uint64_t steps_done,
+                                 Progress& progress) noexcept;
+  /// Waits for all that has been enqueued.
+  [[nodiscard]] Status wait() noexcept;
+
+  [[nodiscard]] Device device() const noexcept { return device_; }
+  [[nodiscard]] const PartLayout& layout() const noexcept { return layout_; }
+  [[nodiscard]] const FieldTable& table() const noexcept { return table_; }
+  [[nodiscard]] StreamRef stream() const noexcept { return compute_; }
+
+ private:
+  [[nodiscard]] Status launch_all(StreamRef stream, const std::vector<PhaseLaunch>& launches,
+                                  std::uint64_t step) noexcept;
+  [[nodiscard]] Status compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept;
+  [[nodiscard]] Status push(std::uint64_t cycle, Progress& progress) noexcept;
+  [[nodiscard]] Status receive(std::uint64_t cycle, Progress& progress) noexcept;
+  [[nodiscard]] Status keep_pace(std::uint64_t cycle) noexcept;
+  [[nodiscard]] Status copy_gathered() noexcept;
+  /// Where the fields of a neighbour lie at the end of the cycle: it has done the same swaps.
+  [[nodiscard]] FieldTable table_of(const Part& other) const noexcept;
+  void swap_fields() noexcept;
+
+  const std::size_t number_;
+  const Device device_;
+  const PartLayout layout_;
+  const StencilProgram& program_;
+  Buffer memory_;
+  FieldTable table_;
+  std::vector<std::byte> stencil_;  ///< Aligned as `new` aligns.
+  std::vector<CyclePlan> plans_;
+  std::vector<Neighbour> neighbours_;
+  std::vector<BoxCopy> copies_;  ///< Gathered for one launch; never grows after meet().
+
+  // Streams after what they work on, so that they end first.
+  Event body_;                   ///< On compute_: all that the border needs has been done.
+  Event filled_;                 ///< On border_: the ghosts are there for the next cycle.
+  std::array<Event, 2> border_;  ///< Of even and odd cycles: neighbours may not have asked for the last one yet.
+  std::array<Event, 2> pushed_;
+  std::array<Event, 2> pace_;
+  Stream compute_stream_;
+  Stream border_stream_;
+  StreamRef compute_;
+};
+
+}  // namespace headrace::grid

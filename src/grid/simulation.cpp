@@ -1,0 +1,327 @@
+#include "headrace/grid/simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "grid/field_io.hpp"
+#include "grid/norms.hpp"
+#include "grid/part.hpp"
+#include "grid/team.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::grid {
+
+namespace {
+
+constexpr int kRedundantMax = 64;
+
+void require_fitting(const Decomposition& decomposition, const std::vector<Device>& devices,
+                     const StencilProgram& program, const SimulationOptions& options) {
+  const std::size_t parts = decomposition.parts().size();
+  if (devices.size() != parts) {
+    throw UsageError(fmt::format("{} parts need {} devices, one for each part (a device may be named again), not {}",
+                                 parts, parts, devices.size()));
+  }
+  for (const Device device : devices) {
+    if (device.kind() != devices.front().kind()) {
+      throw UsageError(fmt::format("a simulation runs on devices of one kind, not on {} and {}", devices.front().name(),
+                                   device.name()));
+    }
+  }
+  if (program.stencils.size() != 1 && program.stencils.size() != parts) {
+    throw UsageError(fmt::format("stencil {} was given for {} parts, but there are {}: give one, or one for each part",
+                                 program.name, program.stencils.size(), parts));
+  }
+  if (options.redundant < 1 || options.redundant > kRedundantMax) {
+    throw UsageError(fmt::format("redundant layers: 1 to {} steps from one exchange to the next, not {}", kRedundantMax,
+                                 options.redundant));
+  }
+  for (const Kernel& kernel : program.kernels) {
+    if (devices.front().kind() == DeviceKind::cuda && kernel.cuda == nullptr) {
+      throw UsageError(fmt::format("stencil {} has no kernels for {}: call make_stencil() in a file that nvcc compiles "
+                                   "(.cu)",
+                                   program.name, devices.front().name()),
+                       Errc::not_supported);
+    }
+  }
+}
+
+[[nodiscard]] std::vector<PartLayout> lay_out_parts(const Decomposition& decomposition, const Flow& flow,
+                                                    std::size_t value_bytes) {
+  decomposition.require_room_for(flow.ghosts);
+  std::vector<PartLayout> layouts;
+  for (std::size_t part = 0; part < decomposition.parts().size(); ++part) {
+    layouts.push_back(lay_out(decomposition.parts()[part], decomposition.neighbours(part), flow.ghosts, flow.edge,
+                              value_bytes));
+  }
+  return layouts;
+}
+
+}  // namespace
+
+/// Members in the order in which they are needed: threads end before parts, and parts before what they share.
+class Simulation::State {
+ public:
+  State(const Decomposition& its_decomposition, std::vector<Device> its_devices, StencilProgram its_program,
+        const SimulationOptions& its_options);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State();
+
+  void step(std::uint64_t count);
+  void replan();
+  /// Runs `job(part)` in the thread of each part; the first failure, also of a step before, is thrown.
+  void on_every_part(const char* doing, const std::function<Status(std::size_t)>& job);
+  void require_field(int field) const;
+  void require_array(int field, std::type_index value_type, std::size_t count) const;
+  void throw_failure(const char* doing) const;
+  [[nodiscard]] Norms norms(int field, int other);
+
+  const Decomposition decomposition;
+  const std::vector<Device> devices;
+  StencilProgram program;
+  SimulationOptions options;
+  Flow flow;
+  std::vector<std::unique_ptr<Part>> parts;
+  Links links;
+  Progress progress;
+  std::uint64_t steps_done = 0;
+  std::uint64_t cycles_done = 0;
+  std::unique_ptr<Team> team;
+
+ private:
+  void introduce();
+  [[nodiscard]] Status run_part(std::size_t part, std::uint64_t count) noexcept;
+};
+
+Simulation::State::State(const Decomposition& its_decomposition, std::vector<Device> its_devices,
+                         StencilProgram its_program, const SimulationOptions& its_options)
+    : decomposition(its_decomposition),
+      devices(std::move(its_devices)),
+      program(std::move(its_program)),
+      options(its_options),
+      progress(decomposition.parts().size()) {
+  require_fitting(decomposition, devices, program, options);
+  for (std::size_t phase = 0; phase < program.only.size(); ++phase) {
+    if (!program.only[phase]) continue;
+    require_restriction(program, static_cast<int>(phase), *program.only[phase], decomposition.extent());
+  }
+  flow = flow_of(program, options.redundant);
+  const std::vector<PartLayout> layouts = lay_out_parts(decomposition, flow, program.value_bytes);
+  options.push = choose_push(options.push, decomposition, devices, flow);
+  for (std::size_t part = 0; part < layouts.size(); ++part) {
+    parts.push_back(std::make_unique<Part>(part, devices[part], layouts[part], program));
+    parts.back()->take_stencil(program.stencils[program.stencils.size() == 1 ? 0 : part]);
+  }
+  links = make_links(decomposition, devices, flow, layouts, options.push);
+  introduce();
+  replan();
+  team = std::make_unique<Team>(devices);
+  on_every_part("clearing the fields", [this](std::size_t part) { return parts[part]->clear(); });
+}
+
+Simulation::State::~State() {
+  team.reset();
+  // Pushes of one part write to memory of another, so all must be done before any goes.
+  for (const auto& part : parts) static_cast<void>(part->wait());
+}
+
+/// Tells each part of those that it sends to or receives from; who only sends waits for its receiver all the same.
+void Simulation::State::introduce() {
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    std::vector<Part::Neighbour> neighbours(parts.size());
+    for (std::size_t l = 0; l < links.links.size(); ++l) {
+      const Exchange& exchange = links.exchanges[l];
+      if (exchange.from == part) neighbours[exchange.to].to = &links.links[l];
+      if (exchange.to == part) neighbours[exchange.from].from = &links.links[l];
+    }
+    std::vector<Part::Neighbour> met;
+    for (std::size_t other = 0; other < parts.size(); ++other) {
+      if (neighbours[other].to == nullptr && neighbours[other].from == nullptr) continue;
+      met.push_back(
+          {.part = other, .its = parts[other].get(), .to = neighbours[other].to, .from = neighbours[other].from});
+    }
+    parts[part]->meet(std::move(met));
+  }
+}
+
+void Simulation::State::replan() {
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    parts[part]->follow(plan_part(decomposition, part, flow, parts[part]->layout(), program.only));
+  }
+}
+
+void Simulation::State::throw_failure(const char* doing) const {
+  const auto failure = progress.failure();
+  if (!failure) return;
+  const Error error = failure->error;
+  throw DeviceError(error.code,
+                    fmt::format("{}: {}, which has part {} of {}, failed: {} (native code {}); the fields are lost, make "
+                                "a new simulation",
+                                doing, devices[failure->part].name(), failure->part, parts.size(),
+                                to_string(error.code), error.native),
+                    error.native);
+}
+
+void Simulation::State::on_every_part(const char* doing, const std::function<Status(std::size_t)>& job) {
+  throw_failure(doing);
+  team->run([&](std::size_t part) {
+    const Status done = job(part);
+    if (!done && done.error().code != Errc::cancelled) progress.fail(part, done.error());
+  });
+  throw_failure(doing);
+}
+
+Status Simulation::State::run_part(std::size_t part, std::uint64_t count) noexcept {
+  const auto longest = static_cast<std::uint64_t>(options.redundant);
+  std::uint64_t cycle = cycles_done;
+  Status status;
+  for (std::uint64_t done = 0; done < count && status; done += longest) {
+    const auto steps = static_cast<std::size_t>(std::min(longest, count - done));
+    status = parts[part]->run_cycle(++cycle, steps, steps_done + done, progress);
+  }
+  const Status waited = parts[part]->wait();
+  return status ? waited : status;
+}
+
+void Simulation::State::step(std::uint64_t count) {
+  on_every_part("a step of a grid", [&](std::size_t part) { return run_part(part, count); });
+  const auto longest = static_cast<std::uint64_t>(options.redundant);
+  cycles_done += (count + longest - 1) / longest;
+  steps_done += count;
+}
+
+void Simulation::State::require_field(int field) const {
+  if (field >= 0 && field < program.field_count) return;
+  throw UsageError(fmt::format("stencil {} has fields 0 to {}, not {}", program.name, program.field_count - 1, field));
+}
+
+void Simulation::State::require_array(int field, std::type_index value_type, std::size_t count) const {
+  require_field(field);
+  if (value_type != program.value_type) {
+    throw UsageError(fmt::format("stencil {} has values of another type ({} bytes each) than the array", program.name,
+                                 program.value_bytes));
+  }
+  const auto cells = static_cast<std::size_t>(decomposition.extent().cells());
+  if (count != cells) {
+    throw UsageError(fmt::format("an array of {} values for a domain of {}: it must have all {}", count,
+                                 to_string(decomposition.extent()), cells));
+  }
+}
+
+Norms Simulation::State::norms(int field, int other) {
+  constexpr const char* kDoing = "a norm of a grid's field";
+  require_field(field);
+  if (program.value_type != typeid(float) && program.value_type != typeid(double)) {
+    throw UsageError(fmt::format("norms are of float or double values, which those of stencil {} are not", program.name));
+  }
+  std::vector<std::uint64_t> bits(parts.size());
+  on_every_part(kDoing, [&](std::size_t part) -> Status {
+    const auto found = largest_bits(*parts[part], field, other);
+    if (!found) return found.error();
+    bits[part] = *found;
+    return {};
+  });
+  const auto maximum = std::bit_cast<double>(*std::ranges::max_element(bits));
+  if (maximum == 0 || !std::isfinite(maximum)) return {.maximum = maximum, .two = maximum};
+  int exponent = 0;
+  static_cast<void>(std::frexp(maximum, &exponent));
+  std::vector<WholeSum> sums(parts.size());
+  on_every_part(kDoing, [&](std::size_t part) -> Status {
+    const auto found = sum_squares(*parts[part], field, other, exponent);
+    if (!found) return found.error();
+    sums[part] = *found;
+    return {};
+  });
+  WholeSum all;
+  for (const WholeSum& sum : sums) all.add(sum);
+  const double units = std::ldexp(static_cast<double>(all.high), 32) + static_cast<double>(all.low);
+  return {.maximum = maximum, .two = std::ldexp(std::sqrt(std::ldexp(units, -kSquareBits)), exponent)};
+}
+
+Simulation::Simulation(const Decomposition& decomposition, std::vector<Device> devices, StencilProgram program,
+                       SimulationOptions options)
+    : state_(std::make_unique<State>(decomposition, std::move(devices), std::move(program), options)) {}
+Simulation::Simulation(Simulation&&) noexcept = default;
+Simulation& Simulation::operator=(Simulation&&) noexcept = default;
+Simulation::~Simulation() = default;
+
+void Simulation::set_bytes(int field, std::type_index value_type, const void* values, std::size_t count) {
+  state_->require_array(field, value_type, count);
+  state_->on_every_part("setting a field of a grid", [&](std::size_t part) {
+    return upload_field(*state_->parts[part], field, state_->decomposition.extent(),
+                        static_cast<const std::byte*>(values));
+  });
+}
+
+void Simulation::get_bytes(int field, std::type_index value_type, void* values, std::size_t count) {
+  state_->require_array(field, value_type, count);
+  state_->on_every_part("getting a field of a grid", [&](std::size_t part) {
+    return download_field(*state_->parts[part], field, state_->decomposition.extent(), static_cast<std::byte*>(values));
+  });
+}
+
+void Simulation::step(std::uint64_t count) { state_->step(count); }
+
+void Simulation::restrict(int phase, std::vector<Box> boxes) {
+  require_restriction(state_->program, phase, boxes, state_->decomposition.extent());
+  state_->program.only[static_cast<std::size_t>(phase)] = std::move(boxes);
+  state_->replan();
+}
+
+void Simulation::set_stencil_bytes(std::size_t part, std::type_index stencil_type, std::span<const std::byte> bytes) {
+  if (part >= state_->parts.size()) {
+    throw UsageError(fmt::format("there are parts 0 to {}, not {}", state_->parts.size() - 1, part));
+  }
+  if (stencil_type != state_->program.stencil_type) {
+    throw UsageError(fmt::format("the simulation was made of another type of stencil, {}", state_->program.name));
+  }
+  state_->parts[part]->take_stencil(bytes);
+}
+
+void Simulation::set_steps_done(std::uint64_t steps) noexcept { state_->steps_done = steps; }
+Norms Simulation::norms(int field) { return state_->norms(field, -1); }
+Norms Simulation::norms_of_difference(int field, int other) {
+  state_->require_field(other);
+  return state_->norms(field, other);
+}
+
+std::uint64_t Simulation::steps_done() const noexcept { return state_->steps_done; }
+const Decomposition& Simulation::decomposition() const noexcept { return state_->decomposition; }
+const std::vector<Device>& Simulation::devices() const noexcept { return state_->devices; }
+const SimulationOptions& Simulation::options() const noexcept { return state_->options; }
+const Layers& Simulation::ghosts() const noexcept { return state_->flow.ghosts; }
+FieldSet Simulation::exchanged() const noexcept { return state_->flow.exchanged; }
+
+std::uint64_t Simulation::exchanged_bytes() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const Link& link : state_->links.links) bytes += link.bytes();
+  return bytes;
+}
+
+FieldView Simulation::view(std::size_t part, int field) const {
+  state_->require_field(field);
+  if (part >= state_->parts.size()) {
+    throw UsageError(fmt::format("there are parts 0 to {}, not {}", state_->parts.size() - 1, part));
+  }
+  const Part& its = *state_->parts[part];
+  const Layers sides = state_->decomposition.neighbours(part);
+  Layers ghosts;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    ghosts.low[axis] = sides.low[axis] != 0 ? its.layout().pads.low[axis] : 0;
+    ghosts.high[axis] = sides.high[axis] != 0 ? its.layout().pads.high[axis] : 0;
+  }
+  return {.device = its.device(),
+          .own = its.layout().own,
+          .ghosts = ghosts,
+          .origin = its.table().origin<std::byte>(field),
+          .pitch = its.layout().pitch,
+          .plane = its.layout().plane};
+}
+
+}  // namespace headrace::grid

@@ -1,0 +1,262 @@
+#include "headrace/grid/fdtd.hpp"
+
+#include <array>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/contract/devices.hpp"
+#include "tests/contract/naive_fdtd.hpp"
+
+// Fdtd against plain loops, to the last bit: however it is cut, pushed and recomputed, on every device.
+namespace headrace::testing {
+namespace {
+
+using grid::CpmlOptions;
+using grid::Decomposition;
+using grid::Fdtd;
+using grid::FdtdOptions;
+using grid::Precision;
+using grid::Push;
+
+struct Point {
+  std::string field;
+  Offsets cell;
+};
+
+/// A domain with random materials, sources of either kind (two of them in one cell), and receivers.
+struct Scene {
+  int dimensions;
+  Extent extent;
+  std::int64_t layer;
+  std::vector<Point> sources;
+  std::vector<Point> receivers;
+  std::uint64_t steps;
+};
+
+const Scene kPlane{
+    2,
+    {26, 23, 1},
+    4,
+    {{"ez", {12, 11, 0}}, {"hx", {13, 12, 0}}, {"ez", {12, 11, 0}}, {"hy", {2, 3, 0}}, {"ez", {11, 11, 0}}},
+    {{"ez", {20, 5, 0}}, {"hy", {12, 12, 0}}, {"hx", {25, 22, 0}}, {"ez", {12, 11, 0}}},
+    30};
+const Scene kSpace{3,
+                   {14, 12, 13},
+                   3,
+                   {{"ez", {7, 6, 6}}, {"ex", {6, 6, 6}}, {"hz", {7, 6, 7}}, {"hy", {2, 3, 4}}},
+                   {{"ex", {3, 5, 4}}, {"ey", {7, 6, 5}}, {"hz", {13, 11, 12}}, {"hx", {7, 7, 7}}},
+                   14};
+
+/// How it is run.
+struct Way {
+  std::array<std::size_t, 3> cut;
+  int redundant = 1;
+  Push push = Push::automatic;
+};
+
+constexpr double kSpacing = 1e-3;
+
+[[nodiscard]] std::array<double, 3> material_at(const Offsets& at) {
+  std::mt19937 random(static_cast<unsigned>(at[0] + 100 * at[1] + 10000 * at[2]));
+  const auto draw = [&] { return static_cast<double>(random() % 1000) / 1000; };
+  const double permittivity = 1 + 3 * draw();
+  const double conductivity = draw() < 0.3 ? draw() : 0;
+  return {permittivity, conductivity, 1 + draw()};
+}
+
+[[nodiscard]] std::vector<double> samples_of(std::size_t source) {
+  std::mt19937 random(static_cast<unsigned>(source));
+  std::vector<double> samples(20 + source);
+  for (double& sample : samples) sample = static_cast<double>(random() % 2000) / 1000 - 1;
+  return samples;
+}
+
+[[nodiscard]] Fdtd make_fdtd(const Scene& scene, const Way& way, Precision precision, Device device) {
+  FdtdOptions options;
+  options.extent = scene.extent;
+  options.dimensions = scene.dimensions;
+  options.spacing = kSpacing;
+  options.decomposition = Decomposition::blocks(scene.extent, way.cut);
+  options.devices.assign(way.cut[0] * way.cut[1] * way.cut[2], device);
+  options.simulation = {.redundant = way.redundant, .push = way.push};
+  options.cpml.cells = scene.layer;
+  options.precision = precision;
+  Fdtd fdtd(std::move(options));
+  std::array<std::vector<double>, 3> materials;
+  NaiveFdtd<double>(scene.extent, scene.dimensions, kSpacing, 1e-12, {.cells = 0}).each([&](const Offsets& at) {
+    const auto values = material_at(at);
+    for (std::size_t i = 0; i < 3; ++i) materials[i].push_back(values[i]);
+  });
+  fdtd.set_materials({materials[0], materials[1], materials[2]});
+  for (std::size_t i = 0; i < scene.sources.size(); ++i) {
+    fdtd.add_source(scene.sources[i].field, scene.sources[i].cell, samples_of(i));
+  }
+  for (const Point& receiver : scene.receivers) fdtd.add_receiver(receiver.field, receiver.cell);
+  return fdtd;
+}
+
+template <class V>
+struct Expected {
+  NaiveFdtd<V> fdtd;
+  std::vector<std::vector<double>> traces;
+};
+
+template <class V>
+void add_naive_sources(NaiveFdtd<V>& fdtd, const Scene& scene, std::uint64_t step, char kind) {
+  for (std::size_t i = 0; i < scene.sources.size(); ++i) {
+    const std::vector<double> samples = samples_of(i);
+    const Point& source = scene.sources[i];
+    if (source.field[0] != kind || step >= samples.size()) continue;
+    V& value = fdtd.field(source.field)(source.cell);
+    value = value + static_cast<V>(samples[step]);
+  }
+}
+
+template <class V>
+[[nodiscard]] Expected<V> expected(const Scene& scene, double time_step) {
+  Expected<V> made{NaiveFdtd<V>(scene.extent, scene.dimensions, kSpacing, time_step, {.cells = scene.layer}),
+                   std::vector<std::vector<double>>(scene.receivers.size())};
+  made.fdtd.set_materials(material_at);
+  for (std::uint64_t step = 0; step < scene.steps; ++step) {
+    made.fdtd.half_step_h();
+    add_naive_sources(made.fdtd, scene, step, 'h');
+    made.fdtd.half_step_e();
+    add_naive_sources(made.fdtd, scene, step, 'e');
+    for (std::size_t i = 0; i < scene.receivers.size(); ++i) {
+      made.traces[i].push_back(made.fdtd.field(scene.receivers[i].field)(scene.receivers[i].cell));
+    }
+  }
+  return made;
+}
+
+template <class V>
+void expect_equal(Fdtd& fdtd, const Scene& scene, Expected<V>& wanted) {
+  for (const std::string& name : fdtd.state_fields()) {
+    std::vector<V> values(static_cast<std::size_t>(scene.extent.cells()));
+    fdtd.get<V>(name, values);
+    std::vector<V> right;
+    NaiveField<V>& field = wanted.fdtd.field(name);
+    wanted.fdtd.each([&](const Offsets& at) { right.push_back(field(at)); });
+    EXPECT_EQ(values, right) << name;
+  }
+  for (std::size_t i = 0; i < scene.receivers.size(); ++i) {
+    const auto trace = fdtd.trace(i);
+    EXPECT_EQ(std::vector<double>(trace.begin(), trace.end()), wanted.traces[i]) << "receiver " << i;
+  }
+}
+
+template <class V>
+void expect_right(const Scene& scene, const Way& way, Device device) {
+  SCOPED_TRACE(::testing::Message() << "cut " << way.cut[0] << " " << way.cut[1] << " " << way.cut[2] << ", R "
+                                    << way.redundant << ", push " << to_string(way.push) << ", " << sizeof(V)
+                                    << " bytes");
+  Fdtd fdtd = make_fdtd(scene, way, sizeof(V) == sizeof(float) ? Precision::single : Precision::double_, device);
+  Expected<V> wanted = expected<V>(scene, fdtd.time_step());
+  fdtd.step(scene.steps / 3);  // in pieces, which need be no whole cycles
+  fdtd.step(scene.steps - scene.steps / 3);
+  EXPECT_EQ(fdtd.steps_done(), scene.steps);
+  expect_equal(fdtd, scene, wanted);
+}
+
+class FdtdTest : public DeviceTest {};
+HEADRACE_ON_EVERY_DEVICE(FdtdTest);
+
+TEST_P(FdtdTest, PlaneIsThatOfPlainLoops) {
+  expect_right<float>(kPlane, {{1, 1, 1}}, device());
+  expect_right<double>(kPlane, {{1, 1, 1}}, device());
+}
+
+TEST_P(FdtdTest, PlaneIsTheSameHoweverItIsCut) {
+  expect_right<float>(kPlane, {{1, 2, 1}}, device());
+  expect_right<float>(kPlane, {{3, 1, 1}}, device());
+  expect_right<double>(kPlane, {{2, 2, 1}, 1, Push::copy}, device());
+  expect_right<float>(kPlane, {{2, 1, 1}, 2, Push::host}, device());
+  expect_right<float>(kPlane, {{2, 2, 1}, 3}, device());
+}
+
+TEST_P(FdtdTest, SpaceIsThatOfPlainLoops) {
+  expect_right<float>(kSpace, {{1, 1, 1}}, device());
+  expect_right<double>(kSpace, {{1, 1, 1}}, device());
+}
+
+TEST_P(FdtdTest, SpaceIsTheSameHoweverItIsCut) {
+  expect_right<float>(kSpace, {{1, 1, 3}}, device());
+  expect_right<float>(kSpace, {{2, 2, 1}, 2}, device());
+  expect_right<double>(kSpace, {{2, 1, 2}, 1, Push::copy}, device());
+}
+
+TEST_P(FdtdTest, WallsWithoutLayers) {
+  Scene plane = kPlane;
+  plane.layer = 0;
+  expect_right<float>(plane, {{2, 2, 1}, 2}, device());
+  Scene space = kSpace;
+  space.layer = 0;
+  expect_right<double>(space, {{1, 2, 2}}, device());
+}
+
+TEST_P(FdtdTest, PointsAddedBetweenSteps) {
+  Fdtd fdtd = make_fdtd(kPlane, {{2, 1, 1}}, Precision::double_, device());
+  fdtd.step(5);
+  const std::size_t late = fdtd.add_receiver("ez", {12, 11, 0});
+  fdtd.add_source("ez", {12, 11, 0}, std::vector<double>{0, 0, 0, 0, 0, 0, 1000});
+  fdtd.step(3);
+  const auto early = fdtd.trace(3);  // of the same cell
+  const auto trace = fdtd.trace(late);
+  ASSERT_EQ(trace.size(), 8U);
+  for (std::size_t step = 0; step < 8; ++step) {
+    if (step < 5) {
+      EXPECT_TRUE(std::isnan(trace[step]));
+    } else {
+      EXPECT_EQ(trace[step], early[step]);
+    }
+  }
+  EXPECT_GT(trace[6], 900) << "samples count from the first step of the run";
+  EXPECT_LT(std::abs(trace[5]), 100);
+}
+
+TEST_P(FdtdTest, ResumedElsewhereItGoesOnAsIfItHadNotStopped) {
+  Fdtd whole = make_fdtd(kPlane, {{1, 1, 1}}, Precision::single, device());
+  whole.step(kPlane.steps);
+  Fdtd first = make_fdtd(kPlane, {{1, 2, 1}, 2}, Precision::single, device());
+  first.step(11);
+  Fdtd second = make_fdtd(kPlane, {{2, 1, 1}, 3}, Precision::single, device());
+  std::vector<float> values(static_cast<std::size_t>(kPlane.extent.cells()));
+  for (const std::string& name : first.state_fields()) {
+    first.get<float>(name, values);
+    second.set<float>(name, values);
+  }
+  std::vector<std::vector<double>> traces;
+  for (std::size_t i = 0; i < first.receiver_count(); ++i) {
+    traces.emplace_back(first.trace(i).begin(), first.trace(i).end());
+  }
+  second.resume(11, traces);
+  second.step(kPlane.steps - 11);
+  std::vector<float> right(values.size());
+  for (const std::string& name : whole.state_fields()) {
+    second.get<float>(name, values);
+    whole.get<float>(name, right);
+    EXPECT_EQ(values, right) << name;
+  }
+  for (std::size_t i = 0; i < whole.receiver_count(); ++i) {
+    EXPECT_TRUE(std::ranges::equal(whole.trace(i), second.trace(i)));
+  }
+}
+
+TEST_P(FdtdTest, SaysWhereAValueIsNotFinite) {
+  Fdtd fdtd = make_fdtd(kPlane, {{2, 2, 1}}, Precision::single, device());
+  fdtd.step(2);
+  fdtd.check_finite();
+  std::vector<float> values(static_cast<std::size_t>(kPlane.extent.cells()));
+  values[3 * 26 + 17] = std::numeric_limits<float>::quiet_NaN();
+  fdtd.set<float>("hy", values);
+  try {
+    fdtd.check_finite();
+    FAIL() << "NaN was not found";
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(), "hy is nan in cell (17, 3) after 2 steps");
+  }
+}
+
+}  // namespace
+}  // namespace headrace::testing

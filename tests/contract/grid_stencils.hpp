@@ -1,0 +1,89 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "headrace/grid/stencil.hpp"
+
+/// Stencils that reach further on one side than on the other, read across corners, and have several phases.
+namespace headrace::testing {
+
+/// Reads at other distances along every axis and across corners; knows where it is and when.
+template <class T>
+struct Skewed {
+  static constexpr const char* kName = "skewed";
+  using Value = T;
+  enum Fields : int { now, next, kFields };
+  static constexpr std::array kPhases{grid::Phase{.writes = grid::fields(next),
+                                                  .reads = grid::fields(now),
+                                                  .neighbours = grid::fields(now),
+                                                  .reach = {.low = {2, 1, 1}, .high = {1, 2, 1}}}};
+  static constexpr std::array kSwaps{grid::Swap{now, next}};
+
+  T share;
+
+  template <int kPhase, class Cell>
+  HEADRACE_HD void update(Cell cell) const {
+    const T about = cell.get(now, -2, 0, 0) - cell.get(now, 1, -1, 0) + cell.get(now, -1, 2, 1) +
+                    cell.get(now, 0, 0, -1) - cell.get(now, 1, 2, -1);
+    const auto place = static_cast<T>(cell.x() + 2 * cell.y() + 3 * cell.z() + cell.extent(0));
+    const T when = static_cast<T>(cell.step() % 7);
+    cell.set(next, cell.get(now) * share + about * share + place * T(0.001) + when);
+  }
+};
+
+/// Two fields that drive each other in place, a field that stays, and two phases that are restricted to boxes: one
+/// adds, the other notes what a cell has.
+template <class T>
+struct Driven {
+  static constexpr const char* kName = "driven";
+  using Value = T;
+  enum Fields : int { u, v, stiffness, memory, kFields };
+  static constexpr std::array kPhases{
+      grid::Phase{.writes = grid::fields(v),
+                  .reads = grid::fields(v, stiffness),
+                  .neighbours = grid::fields(u),
+                  .reach = {.low = {0, 0, 0}, .high = {1, 1, 1}}},
+      grid::Phase{.writes = grid::fields(v, memory),
+                  .reads = grid::fields(v, memory),
+                  .neighbours = grid::fields(u),
+                  .reach = {.low = {0, 0, 0}, .high = {1, 0, 0}}},
+      grid::Phase{.writes = grid::fields(u),
+                  .reads = grid::fields(u, stiffness),
+                  .neighbours = grid::fields(v),
+                  .reach = {.low = {1, 1, 1}, .high = {0, 0, 0}}},
+      grid::Phase{.writes = grid::fields(u), .reads = grid::fields(u), .neighbours = {}, .reach = {}},
+      grid::Phase{.writes = {}, .reads = grid::fields(u), .neighbours = {}, .reach = {}},
+  };
+
+  T share;
+  T* trace;  ///< Of each step; in memory of the part's device.
+
+  template <int kPhase, class Cell>
+  HEADRACE_HD void update(Cell cell) const {
+    if constexpr (kPhase == 0) {
+      const T slope = cell.get(u, 1, 0, 0) - cell.get(u, 0, 1, 0) + cell.get(u, 0, 0, 1);
+      cell.set(v, cell.get(v) + cell.get(stiffness) * slope);
+    } else if constexpr (kPhase == 1) {
+      const T kept = cell.get(memory) * T(0.5) + cell.get(u, 1, 0, 0);
+      cell.set(memory, kept);
+      cell.set(v, cell.get(v) - share * kept);
+    } else if constexpr (kPhase == 2) {
+      const T slope = cell.get(v, -1, 0, 0) - cell.get(v, 0, -1, 0) + cell.get(v, 0, 0, -1);
+      cell.set(u, (cell.get(u) - cell.get(stiffness) * slope) * T(0.75));
+    } else if constexpr (kPhase == 3) {
+      cell.set(u, cell.get(u) + static_cast<T>(cell.step() % 5) - T(2));
+    } else {
+      if (cell.owned()) trace[cell.step()] = cell.get(u);
+    }
+  }
+};
+
+template <class T>
+[[nodiscard]] grid::StencilProgram skewed(T share);
+/// One a part.
+template <class T>
+[[nodiscard]] grid::StencilProgram driven(const std::vector<Driven<T>>& parts);
+
+}  // namespace headrace::testing

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "headrace/grid/box.hpp"
+#include "headrace/grid/fdtd_coefficients.hpp"
+
+/// Finite differences in the time domain as plain loops over whole arrays, with the arithmetic of the stencils.
+namespace headrace::testing {
+
+using grid::Extent;
+using grid::Offsets;
+
+/// Values of a domain with a layer of zeros about it.
+template <class V>
+class NaiveField {
+ public:
+  explicit NaiveField(const Extent& extent)
+      : pitch_(extent.nx + 2),
+        plane_(pitch_ * (extent.ny + 2)),
+        values_(static_cast<std::size_t>(plane_ * (extent.nz + 2))) {}
+
+  [[nodiscard]] V& operator()(const Offsets& at) { return values_[index(at)]; }
+  [[nodiscard]] V operator()(const Offsets& at) const { return values_[index(at)]; }
+  [[nodiscard]] V operator()(const Offsets& at, std::size_t axis, std::int64_t by) const {
+    Offsets moved = at;
+    moved[axis] += by;
+    return values_[index(moved)];
+  }
+
+ private:
+  [[nodiscard]] std::size_t index(const Offsets& at) const {
+    return static_cast<std::size_t>(at[0] + 1 + (at[1] + 1) * pitch_ + (at[2] + 1) * plane_);
+  }
+
+  std::int64_t pitch_;
+  std::int64_t plane_;
+  std::vector<V> values_;
+};
+
+template <class V>
+class NaiveFdtd {
+ public:
+  NaiveFdtd(const Extent& extent, int dimensions, double spacing, double time_step, const grid::CpmlOptions& cpml)
+      : extent_(extent), dimensions_(dimensions), spacing_(spacing), time_step_(time_step), layer_(cpml.cells) {
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(dimensions); ++axis) {
+      axes_.push_back(grid::cpml_axis(extent.cells_along()[axis], spacing, time_step, cpml));
+    }
+  }
+
+  [[nodiscard]] NaiveField<V>& field(const std::string& name) {
+    return fields_.try_emplace(name, NaiveField<V>(extent_)).first->second;
+  }
+
+  template <class Material>
+  void set_materials(Material of) {
+    NaiveField<V>&ca = field("ca"), &cb = field("cb"), &db = field("db");
+    each([&](const Offsets& at) {
+      const auto [permittivity, conductivity, permeability] = of(at);
+      const grid::FdtdCoefficients made =
+          grid::fdtd_coefficients(permittivity, conductivity, permeability, spacing_, time_step_);
+      ca(at) = static_cast<V>(made.ca);
+      cb(at) = static_cast<V>(made.cb);
+      db(at) = static_cast<V>(made.db);
+    });
+  }
+
+  void half_step_h() {
+    const Field& db = field("db");
+    if (dimensions_ == 2) {
+      Field &hx = field("hx"), &hy = field("hy"), &ez = field("ez");
+      each([&](const Offsets& at) {
+        hx(at) = hx(at) - db(at) * above(ez, at, 1);
+        hy(at) = hy(at) + db(at) * above(ez, at, 0);
+      });
+    } else {
+      Field &hx = field("hx"), &hy = field("hy"), &hz = field("hz");
+      const Field &ex = field("ex"), &ey = field("ey"), &ez = field("ez");
+      each([&](const Offsets& at) {
+        hx(at) = hx(at) - db(at) * (above(ez, at, 1) - above(ey, at, 2));
+        hy(at) = hy(at) - db(at) * (above(ex, at, 2) - above(ez, at, 0));
+        hz(at) = hz(at) - db(at) * (above(ey, at, 0) - above(ex, at, 1));
+      });
+    }
+    for (std::size_t axis = 0; axis < axes_.size(); ++axis) absorb('h', axis);
+  }
+
+  void half_step_e() {
+    const Field &ca = field("ca"), &cb = field("cb");
+    Field& ez = field("ez");
+    if (dimensions_ == 2) {
+      const Field &hx = field("hx"), &hy = field("hy");
+      each([&](const Offsets& at) {
+        const V curl = below(hy, at, 0) - below(hx, at, 1);
+        ez(at) = free_of_walls(2, at, ca(at) * ez(at) + cb(at) * curl);
+      });
+    } else {
+      Field &ex = field("ex"), &ey = field("ey");
+      const Field &hx = field("hx"), &hy = field("hy"), &hz = field("hz");
+      each([&](const Offsets& at) {
+        ex(at) = free_of_walls(0, at, ca(at) * ex(at) + cb(at) * (below(hz, at, 1) - below(hy, at, 2)));
+        ey(at) = free_of_walls(1, at, ca(at) * ey(at) + cb(at) * (below(hx, at, 2) - below(hz, at, 0)));
+        ez(at) = free_of_walls(2, at, ca(at) * ez(at) + cb(at) * (below(hy, at, 0) - below(hx, at, 1)));
+      });
+    }
+    for (std::size_t axis = 0; axis < axes_.size(); ++axis) absorb('e', axis);
+  }
+
+  template <class Do>
+  void each(Do apply) const {
+    for (std::int64_t z = 0; z < extent_.nz; ++z) {
+      for (std::int64_t y = 0; y < extent_.ny; ++y) {
+        for (std::int64_t x = 0; x < extent_.nx; ++x) apply(Offsets{x, y, z});
+      }
+    }
+  }
+
+ private:
+  using Field = NaiveField<V>;
+
+  [[nodiscard]] static V above(const Field& field, const Offsets& at, std::size_t axis) {
+    return field(at, axis, 1) - field(at);
+  }
+  [[nodiscard]] static V below(const Field& field, const Offsets& at, std::size_t axis) {
+    return field(at) - field(at, axis, -1);
+  }
+
+  /// E along a wall at index 0 stays 0.
+  [[nodiscard]] V free_of_walls(std::size_t along, const Offsets& at, V value) const {
+    for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
+      if (axis != along && at[axis] == 0) value = 0;
+    }
+    return value;
+  }
+
+  [[nodiscard]] static char letter(std::size_t axis) { return "xyz"[axis % 3]; }
+
+  /// What the layers across an axis add to E or H: in the curl, component (axis + 2) takes the derivative of component
+  /// (axis + 1) along this axis with a plus, and the other way round with a minus.
+  void absorb(char of, std::size_t axis) {
+    for (std::size_t turn = 1; turn <= 2; ++turn) {
+      const std::size_t along = (axis + 3 - turn) % 3;
+      const std::string component{of, letter(along)};
+      if (dimensions_ == 2 && component != "hx" && component != "hy" && component != "ez") continue;
+      const std::string other{of == 'e' ? 'h' : 'e', letter(axis + turn)};
+      const bool plus = (turn == 1) == (of == 'e');
+      absorb_component(of, axis, along, field(component), field(other), field("psi_" + component + letter(axis)), plus);
+    }
+  }
+
+  void absorb_component(char of, std::size_t axis, std::size_t along, Field& component, const Field& other,
+                        Field& memory, bool plus) {
+    const grid::CpmlTable& table = of == 'e' ? axes_[axis].electric : axes_[axis].magnetic;
+    const Field& factor = field(of == 'e' ? "cb" : "db");
+    const std::int64_t count = extent_.cells_along()[axis];
+    each([&](const Offsets& at) {
+      if (at[axis] >= layer_ && at[axis] < count - layer_) return;
+      const auto place = static_cast<std::size_t>(at[axis]);
+      const V difference = of == 'e' ? below(other, at, axis) : above(other, at, axis);
+      memory(at) = static_cast<V>(table.b[place]) * memory(at) + static_cast<V>(table.c[place]) * difference;
+      const V change = factor(at) * (static_cast<V>(table.k[place]) * difference + memory(at));
+      const V value = plus ? component(at) + change : component(at) - change;
+      component(at) = of == 'e' ? free_of_walls(along, at, value) : value;
+    });
+  }
+
+  Extent extent_;
+  int dimensions_;
+  double spacing_;
+  double time_step_;
+  std::int64_t layer_;
+  std::vector<grid::CpmlAxis> axes_;
+  std::map<std::string, NaiveField<V>> fields_;
+};
+
+}  // namespace headrace::testing

@@ -1,0 +1,223 @@
+"""Finite differences in the time domain: the class, against plain NumPy, and what it refuses."""
+
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headrace import DataError, UsageError
+from headrace.grid import Fdtd
+
+LIGHT = 299792458.0
+PERMEABILITY = 1.25663706127e-6
+PERMITTIVITY = 1 / (PERMEABILITY * LIGHT**2)
+SPACING = 1e-3
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "one device": {"devices": ["cpu:0"]},
+    "two devices": {"devices": ["cpu:0", "cpu:1"], "cut": (2, 1)},
+    "three devices": {"devices": ["cpu:2", "cpu:0", "cpu:1"]},
+    "redundant": {"devices": ["cpu:0", "cpu:1", "cpu:1", "cpu:0"], "cut": (2, 2), "redundant": 3},
+    "through the host": {"devices": ["cpu:0", "cpu:1"], "push": "host", "redundant": 2},
+}
+
+
+def pulse(steps: int, width: float) -> np.ndarray:
+    """The derivative of a Gaussian that begins with nothing."""
+    late = np.arange(steps) / width - 6
+    return -late * np.exp(-(late**2) / 2)
+
+
+def materials(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(8)
+    conductivity = np.where(random.random(shape) < 0.2, random.random(shape), 0)
+    return 1 + 3 * random.random(shape), conductivity, 1 + random.random(shape)
+
+
+def plain_ez(shape: tuple[int, int], dt: float, source: tuple[int, int], samples: np.ndarray) -> np.ndarray:
+    """Ez in a box of metal, by whole arrays, with the arithmetic of the stencil in single precision."""
+    permittivity, conductivity, permeability = materials(shape)
+    loss = conductivity * dt / (2 * permittivity * PERMITTIVITY)
+    ca = ((1 - loss) / (1 + loss)).astype(np.float32)
+    cb = (dt / (permittivity * PERMITTIVITY * SPACING) / (1 + loss)).astype(np.float32)
+    db = (dt / (permeability * PERMEABILITY * SPACING)).astype(np.float32)
+    ez = np.zeros((shape[0] + 1, shape[1] + 1), np.float32)
+    hx, hy = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    inner = (slice(1, shape[0]), slice(1, shape[1]))
+    for sample in samples.astype(np.float32):
+        hx -= db * (ez[:-1, 1:] - ez[:-1, :-1])
+        hy += db * (ez[1:, :-1] - ez[:-1, :-1])
+        curl = (hy[1:, 1:] - hy[:-1, 1:]) - (hx[1:, 1:] - hx[1:, :-1])
+        ez[inner] = ca[1:, 1:] * ez[inner] + cb[1:, 1:] * curl
+        ez[source] += sample
+    return ez[:-1, :-1]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_plane_is_that_of_plain_numpy(layout: str):
+    shape = (33, 27)
+    run = Fdtd(shape, SPACING, cpml=0, **LAYOUTS[layout])
+    run.set_materials(*materials(shape))
+    samples = np.random.default_rng(2).standard_normal(50)
+    run.add_source("ez", (17, 13), samples)
+    receiver = run.add_receiver("ez", (9, 20))
+    run.step(20)
+    run.step(30)
+    wanted = plain_ez(shape, run.dt, (17, 13), samples)
+    np.testing.assert_array_equal(run.field("ez"), wanted)
+    assert run.trace(receiver)[-1] == wanted[9, 20]
+    assert run.trace(receiver).shape == (run.steps_done,) == (50,)
+    assert len(run.parts) == len(LAYOUTS[layout]["devices"])
+
+
+@pytest.mark.parametrize("shape", [(30, 24), (16, 13, 14)])
+def test_any_layout_gives_the_same_bits(shape: tuple[int, ...]):
+    results = []
+    for layout in ({"devices": "cpu:0"}, {"devices": ["cpu:0", "cpu:2", "cpu:1"], "redundant": 2}):
+        run = Fdtd(shape, SPACING, cpml=3, precision="double", **layout)
+        run.set_materials(*materials(shape))
+        run.add_source("ez", [count // 2 for count in shape], pulse(40, 3))
+        run.add_source("hx", [count // 2 + 1 for count in shape], pulse(40, 2))
+        receiver = run.add_receiver("hy", [count // 3 for count in shape])
+        run.step(40)
+        results.append([run.trace(receiver), *(run.field(name) for name in run.fields)])
+    for one, other in zip(*results, strict=True):
+        assert np.any(one)
+        np.testing.assert_array_equal(one, other)
+
+
+def test_state_goes_on_elsewhere():
+    def made(**layout: object) -> Fdtd:
+        run = Fdtd((30, 24), SPACING, cpml=4, **layout)  # type: ignore[arg-type]
+        run.set_materials(permittivity=2.5)
+        run.add_source("ez", (15, 12), pulse(40, 3))
+        run.add_receiver("ez", (20, 12))
+        return run
+
+    whole = made()
+    whole.step(40)
+    first = made(devices=["cpu:0", "cpu:1"], redundant=2)
+    first.step(17)
+    second = made(devices=["cpu:0", "cpu:1", "cpu:2"])
+    second.restore(first.state())
+    assert second.steps_done == 17
+    second.step(23)
+    for name, values in whole.state().items():
+        np.testing.assert_array_equal(second.state()[name], values, err_msg=name)
+
+
+def test_arrays_have_the_shape_of_the_domain_and_scalars_are_for_all_cells():
+    shape = (12, 9, 10)
+    run = Fdtd(shape, SPACING, cpml=2, precision="double")
+    values = np.random.default_rng(1).standard_normal(shape)
+    run.set_field("hz", values)
+    np.testing.assert_array_equal(run.field("hz"), values)
+    run.set_field("hz", 3.0)
+    assert np.all(run.field("hz") == 3)
+    assert run.shape == shape
+    assert run.cells == 1080
+    assert run.fields == ["ex", "ey", "ez", "hx", "hy", "hz"]
+    assert run.field("ex").dtype == np.float64
+    assert Fdtd((9, 8), SPACING, cpml=0).field("ez").dtype == np.float32
+    assert run.dt == pytest.approx(0.99 * SPACING / LIGHT / np.sqrt(3))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shape": (10,)}, "2 or 3 numbers"),
+        ({"shape": (10, 0)}, "from 1 on"),
+        ({"dt": 1e-11}, "not stable: it must be above 0 and at most 2.358"),
+        ({"dt": float("nan")}, "not stable"),
+        ({"spacing": -1.0}, "spacing"),
+        ({"cpml": 15}, "take at most 14"),
+        ({"cpml": -1}, "-1 cells"),
+        ({"precision": "half"}, "single or double"),
+        ({"push": "pull"}, "pull"),
+        ({"cut": "worst"}, "worst"),
+        ({"cut": (2, 1)}, "1 devices for 2 parts"),
+        ({"cut": (0, 1)}, r"\(0, 1\)"),
+        ({"devices": ["cuda:99"]}, "cuda:99"),
+        ({"devices": []}, "at least one"),
+        ({"redundant": 0}, "redundant"),
+    ],
+)
+def test_refuses_what_cannot_be(options: dict[str, Any], message: str):
+    with pytest.raises(UsageError, match=message):
+        Fdtd(**{"shape": (30, 30), "spacing": SPACING, **options})
+
+
+def test_refuses_values_that_cannot_be():
+    run = Fdtd((30, 20), SPACING, cpml=0)
+    wrong = np.ones((30, 20))
+    with pytest.raises(UsageError, match=r"shape \(20, 30\), and the domain \(30, 20\)"):
+        run.set_materials(permittivity=np.ones((20, 30)))
+    wrong[7, 3] = np.nan
+    with pytest.raises(UsageError, match=r"permeability is nan in cell \(7, 3\)"):
+        run.set_materials(permeability=wrong)
+    with pytest.raises(UsageError, match=r"at most 1\.17"):
+        run.set_materials(permittivity=0.25)
+    with pytest.raises(UsageError, match="lies outside a domain of 30 x 20"):
+        run.add_source("ez", (30, 3), [1.0])
+    with pytest.raises(UsageError, match="3 indices"):
+        run.add_receiver("ez", (3, 3, 3))
+    with pytest.raises(UsageError, match="they are ez, hx, hy"):
+        run.field("ex")
+    with pytest.raises(UsageError, match="one dimension"):
+        run.add_source("ez", (3, 3), [[1.0]])
+    with pytest.raises(UsageError, match="sample 1 of a source is nan"):
+        run.add_source("ez", (3, 3), [0.0, np.nan])
+    with pytest.raises(UsageError, match="no receiver 0"):
+        run.trace(0)
+    with pytest.raises(UsageError, match="shape"):
+        run.set_field("ez", np.zeros((20, 30)))
+    with pytest.raises(UsageError, match="0 or more"):
+        run.step(-1)
+
+
+def test_refuses_a_state_of_another_run():
+    run = Fdtd((30, 20), SPACING, cpml=0)
+    state = run.state()
+    with pytest.raises(UsageError, match="psi_ezx"):
+        Fdtd((30, 20), SPACING, cpml=4).restore(state)
+    with pytest.raises(UsageError, match="shape"):
+        Fdtd((20, 30), SPACING, cpml=0).restore(state)
+    run.add_receiver("ez", (4, 4))
+    with pytest.raises(UsageError, match="trace_0"):
+        run.restore(state)
+
+
+def test_says_where_and_when_a_field_is_not_finite():
+    run = Fdtd((30, 20), SPACING, cpml=0)
+    run.step(3, check_every=1)
+    values = np.zeros((30, 20))
+    values[4, 11] = np.inf
+    run.set_field("hx", values)
+    with pytest.raises(DataError, match=r"hx is inf in cell \(4, 11\) after 3 steps"):
+        run.check_finite()
+    with pytest.raises(DataError, match="after 5 steps"):
+        run.step(10, check_every=2)
+
+
+def test_ctrl_c_ends_it_between_steps_and_it_goes_on():
+    script = """
+from headrace.grid import Fdtd
+run = Fdtd((16, 16), 1e-3, cpml=0)
+try:
+    print("on", flush=True)
+    run.step(10**12)
+except KeyboardInterrupt:
+    done = run.steps_done
+    run.step(5)
+    print(run.steps_done - done)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "on\n"
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=100)
+    assert process.returncode == 0
+    assert output == "5\n"

@@ -1,0 +1,192 @@
+"""Finite differences in the time domain against Maxwell: known solutions, resonances, what layers reflect."""
+
+import numpy as np
+import pytest
+
+from headrace.grid import Fdtd
+
+LIGHT = 299792458.0
+PERMEABILITY = 1.25663706127e-6
+PERMITTIVITY = 1 / (PERMEABILITY * LIGHT**2)
+
+
+def gaussian(time: np.ndarray, width: float) -> np.ndarray:
+    """A Gaussian that begins with nothing, and below its derivatives in time."""
+    return np.exp(-((time / width - 6) ** 2) / 2)
+
+
+def gaussian_1(time: np.ndarray, width: float) -> np.ndarray:
+    late = time / width - 6
+    return -late / width * np.exp(-(late**2) / 2)
+
+
+def gaussian_2(time: np.ndarray, width: float) -> np.ndarray:
+    late = time / width - 6
+    return (late**2 - 1) / width**2 * np.exp(-(late**2) / 2)
+
+
+def root_mean_square(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def line_source_error(cells_a_metre: int) -> float:
+    """Of Ez at 15 m from a line current, relative, before any wall is seen.
+
+    A line current I makes Ez = -(mu / 2 pi) integral of I'(t - (r / c) cosh u) over u from 0.
+    """
+    spacing = 1 / cells_a_metre
+    width, end = 3 / LIGHT, 45 / LIGHT
+    count = 60 * cells_a_metre
+    run = Fdtd((count, count), spacing, cpml=0, precision="double")
+    steps = int(np.ceil(end / run.dt))
+    time = np.arange(steps) * run.dt
+    centre = count // 2
+    current = gaussian_1(time + run.dt / 2, width)
+    run.add_source("ez", (centre, centre), -run.dt / (PERMITTIVITY * spacing**2) * current)
+    receiver = run.add_receiver("ez", (centre + 9 * cells_a_metre, centre + 12 * cells_a_metre))
+    run.step(steps)
+    exact = np.zeros(steps)
+    for step, now in enumerate(time + run.dt):
+        if now * LIGHT > 15:
+            u = np.linspace(0, np.arccosh(now * LIGHT / 15), 2001)
+            exact[step] = (
+                -PERMEABILITY / (2 * np.pi) * np.trapezoid(gaussian_2(now - 15 / LIGHT * np.cosh(u), width), u)
+            )
+    return root_mean_square(run.trace(receiver) - exact) / root_mean_square(exact)
+
+
+def test_line_source_in_free_space_and_second_order():
+    coarse, fine = line_source_error(1), line_source_error(2)
+    assert fine < 0.012
+    assert 3.5 < coarse / fine < 5
+
+
+def dipole_error(cells_a_metre: int) -> float:
+    """Of Ez in the plane across a short dipole p(t) along z, relative, before any wall is seen.
+
+    There Ez = -(p'' / (c^2 r) + p' / (c r^2) + p / r^3) / (4 pi epsilon), taken r / c earlier.
+    """
+    spacing = 1 / cells_a_metre
+    width, end = 2.5 / LIGHT, 31 / LIGHT
+    count = 38 * cells_a_metre
+    run = Fdtd((count, count, count), spacing, cpml=0, precision="double")
+    steps = int(np.ceil(end / run.dt))
+    time = np.arange(steps) * run.dt
+    centre = count // 2
+    rate = gaussian_1(time + run.dt / 2, width)
+    run.add_source("ez", (centre, centre, centre), -run.dt / (PERMITTIVITY * spacing**3) * rate)
+    receiver = run.add_receiver("ez", (centre + 4 * cells_a_metre, centre + 3 * cells_a_metre, centre))
+    run.step(steps)
+    away = 5.0
+    then = time + run.dt - away / LIGHT
+    exact = -(
+        gaussian_2(then, width) / (LIGHT**2 * away)
+        + gaussian_1(then, width) / (LIGHT * away**2)
+        + gaussian(then, width) / away**3
+    ) / (4 * np.pi * PERMITTIVITY)
+    return root_mean_square(run.trace(receiver) - exact) / root_mean_square(exact)
+
+
+def test_dipole_in_free_space_and_second_order():
+    coarse, fine = dipole_error(1), dipole_error(2)
+    assert fine < 0.015
+    assert 3.5 < coarse / fine < 5
+
+
+def test_resonance_of_a_closed_box():
+    run = Fdtd((80, 60), 1e-3, cpml=0)
+    run.add_source("ez", (23, 17), gaussian_1(np.arange(400) * 1.0, 20))
+    receiver = run.add_receiver("ez", (51, 38))
+    steps = 8192
+    run.step(steps)
+    trace = run.trace(receiver)[400:]
+    bins = np.abs(np.fft.rfft(trace * np.hanning(len(trace))))
+    lowest = LIGHT / 2 * np.hypot(1 / 0.080, 1 / 0.060)
+    near = round(lowest * len(trace) * run.dt)
+    peak = near - 3 + int(np.argmax(bins[near - 3 : near + 4]))
+    left, top, right = np.log(bins[peak - 1 : peak + 2])
+    found = (peak + (left - right) / (2 * (left - 2 * top + right))) / (len(trace) * run.dt)
+    assert found == pytest.approx(lowest, rel=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(24, 19), (11, 9, 10)])
+def test_energy_of_a_closed_box_stays(shape: tuple[int, ...]):
+    """E^n E^n + H^(n-1/2) H^(n+1/2), weighted, is what Yee's scheme keeps exactly where nothing conducts."""
+    run = Fdtd(shape, 1e-3, cpml=0, precision="double", devices=["cpu:0", "cpu:1"])
+    random = np.random.default_rng(3)
+    permittivity, permeability = 1 + random.random(shape), 1 + random.random(shape)
+    run.set_materials(permittivity, 0, permeability)
+    run.add_source("ez", [count // 2 for count in shape], random.standard_normal(20))
+    run.step(20)
+
+    def energy() -> float:
+        electric = {name: run.field(name) for name in run.fields if name.startswith("e")}
+        magnetic = {name: run.field(name) for name in run.fields if name.startswith("h")}
+        run.step(1)
+        stored = sum(np.sum(PERMITTIVITY * permittivity * values**2) for values in electric.values())
+        crossed = sum(
+            np.sum(PERMEABILITY * permeability * values * run.field(name)) for name, values in magnetic.items()
+        )
+        return float(stored + crossed)
+
+    start = energy()
+    assert start > 0
+    for _ in range(5):
+        run.step(200)
+        assert energy() == pytest.approx(start, rel=1e-11)
+
+
+def reflection(dimensions: int, *, inner: int, layer: int, beyond: int, steps: int, width: float) -> float:
+    """What comes back from layers at a point next to them, in dB of what goes out, against a larger closed domain."""
+    traces = []
+    for margin, cpml in ((layer, layer), (beyond, 0)):
+        count = inner + 2 * margin
+        run = Fdtd((count,) * dimensions, 1e-3, cpml=cpml, precision="double")
+        time = np.arange(steps) * 1.0
+        run.add_source("ez", (count // 2,) * dimensions, gaussian_1(time, width))
+        beside = [count // 2] * dimensions
+        beside[0] = margin + 2
+        corner = [margin + 2] * dimensions
+        receivers = [run.add_receiver("ez", cell) for cell in (beside, corner)]
+        run.step(steps)
+        traces.append([run.trace(receiver) for receiver in receivers])
+    return max(
+        20 * np.log10(np.max(np.abs(absorbed - free)) / np.max(np.abs(free)))
+        for absorbed, free in zip(*traces, strict=True)
+    )
+
+
+def test_layers_reflect_less_than_a_thousandth_in_a_plane():
+    assert reflection(2, inner=40, layer=10, beyond=110, steps=260, width=10) < -80
+
+
+def test_layers_reflect_less_than_a_thousandth_in_space():
+    assert reflection(3, inner=16, layer=10, beyond=34, steps=110, width=6) < -60
+
+
+@pytest.mark.parametrize(
+    ("shape", "one", "other"),
+    [
+        ((30, 26), ("ez", (9, 8)), ("ez", (20, 17))),
+        ((18, 17, 16), ("ez", (6, 7, 8)), ("ex", (11, 9, 7))),
+    ],
+)
+def test_source_and_receiver_may_be_exchanged(
+    shape: tuple[int, ...], one: tuple[str, tuple[int, ...]], other: tuple[str, tuple[int, ...]]
+):
+    """The same current at either end makes the same field at the other, through any materials and layers."""
+    random = np.random.default_rng(4)
+    permittivity = 1 + 3 * random.random(shape)
+    conductivity = 0.1 * random.random(shape)
+    permeability = 1 + random.random(shape)
+    traces = []
+    for (source, from_cell), (field, to_cell) in ((one, other), (other, one)):
+        run = Fdtd(shape, 1e-3, cpml=5, precision="double", devices=["cpu:0", "cpu:1"])
+        run.set_materials(permittivity, conductivity, permeability)
+        epsilon = PERMITTIVITY * permittivity[from_cell]
+        moved = run.dt / epsilon / (1 + conductivity[from_cell] * run.dt / (2 * epsilon))
+        run.add_source(source, from_cell, moved / run.dt * gaussian_1(np.arange(120) * 1.0, 4))
+        receiver = run.add_receiver(field, to_cell)
+        run.step(120)
+        traces.append(run.trace(receiver))
+    np.testing.assert_allclose(traces[0], traces[1], atol=1e-10 * np.max(np.abs(traces[0])))

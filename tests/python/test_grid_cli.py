@@ -1,0 +1,167 @@
+"""`headrace grid`: its verbs as a user calls them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from grid_scenes import changed
+from test_interrupt import interrupted
+
+from headrace.cli import app
+from headrace.cli.errors import guarded
+from headrace.cli.grid_fdtd import cut_of
+from headrace.grid_solver import checkpoint, read_scene, traces
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Calls a verb in a folder with small.toml; gives its status, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    Path("small.toml").write_text(changed(), encoding="utf-8")
+
+    def verb(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = guarded(app, ["grid", *map(str, words)])
+        return status, *capsys.readouterr()
+
+    return verb
+
+
+def test_fdtd_prints_what_it_did(call: Call):
+    status, out, error = call("fdtd", "small.toml", "--device", "cpu:0")
+    assert (status, error) == (0, "")
+    assert "Small: 40 x 30 cells of 0.01 m, 150 steps of 23.35 ps, single precision, on cpu:0" in out
+    assert "cells/s" in out
+    assert "near: ez reaches" in out
+    assert "near: hx reaches" in out
+
+
+def test_fdtd_json(call: Call):
+    status, out, _ = call("fdtd", "small.toml", "--device", "cpu:0", "--json", "--checkpoint", "a.npz")
+    assert status == 0
+    found = json.loads(out)
+    assert (found["shape"], found["steps_done"], found["cells"], found["interrupted"]) == ([40, 30], 150, 1200, False)
+    assert (found["devices"], found["positions"], found["files"]) == (["cpu:0"], [0], ["a.npz"])
+    assert [(one["receiver"], one["field"]) for one in found["traces"]] == [("near", "ez"), ("near", "hx")]
+    assert found["traces"][0]["peak"] != 0
+
+
+def test_a_scan_in_parts_is_the_scan(call: Call):
+    h5py = pytest.importorskip("h5py")
+    pytest.importorskip("matplotlib")
+    status, out, _ = call("fdtd", "small.toml", "--scan", "--traces", "scan.h5", "--png", "scan.png")
+    assert status == 0
+    assert "3 positions in" in out
+    for number in range(3):
+        assert call("fdtd", "small.toml", "--position", number, "-o", f"part-{number}.h5")[0] == 0
+    status, out, _ = call("merge", "small.toml", *(f"part-{number}.h5" for number in (1, 2, 0)), "-o", "merged.h5")
+    assert (status, out) == (0, "3 positions of 150 steps: merged.h5\n")
+    with h5py.File("scan.h5") as whole, h5py.File("merged.h5") as merged:
+        assert whole["receivers/near/ez"].shape == (3, 150)
+        assert (whole["receivers/near/ez"][:] == merged["receivers/near/ez"][:]).all()
+        assert (whole["receivers/near/position"][:] == merged["receivers/near/position"][:]).all()
+    assert Path("scan.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_restart(call: Call):
+    Path("short.toml").write_text(changed(("steps = 150", "steps = 70")), encoding="utf-8")
+    assert call("fdtd", "short.toml", "--checkpoint", "a.npz")[0] == 0
+    whole = json.loads(call("fdtd", "small.toml", "--json")[1])
+    rest = json.loads(call("fdtd", "small.toml", "--restart", "a.npz", "--json")[1])
+    assert (rest["first_step"], rest["steps_done"]) == (70, 150)
+    assert rest["traces"] == whole["traces"]
+
+
+def test_warnings_go_to_stderr(call: Call):
+    Path("strange.toml").write_text(changed(("below = 0.1", "below = -1.0")), encoding="utf-8")
+    status, out, error = call("fdtd", "strange.toml", "--json")
+    assert status == 0
+    assert error == "headrace: warning: strange.toml: [[objects]] ground: lies wholly outside the domain\n"
+    assert json.loads(out)["warnings"] == ["strange.toml: [[objects]] ground: lies wholly outside the domain"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--scan", "--position", "1"], "--scan runs every position, --position one of them"),
+        (["--scan", "--gif", "a.gif"], "--gif is of one run, not of a scan"),
+        (["--scan", "--checkpoint", "a.npz"], "--checkpoint is of one run, not of a scan"),
+        (["--position", "3"], "--position 3: small.toml has 3 positions, from 0"),
+        (["--checkpoint-every", "10"], "--checkpoint-every needs --checkpoint FILE"),
+        (["--cut", "2"], "--cut 2: not best, or the parts along each axis, such as 4x1"),
+        (["--cut", "2x1"], "--cut 2x1 makes 2 parts, and there are 1 devices"),
+        (["--device", "gpu"], "gpu"),
+        (["--field", "ey"], "there is no field 'ey'"),
+        (["--at", "8"], "not a time above 0 with a unit"),
+        (["--at", "8us"], "is after the end of the run"),
+        (["--push", "pull"], "pull"),
+        (["--plane", "zz"], "zz"),
+        (["--redundant", "0"], "greater than or equal to 1"),
+    ],
+)
+def test_options_that_make_no_sense(call: Call, words: list[str], says: str):
+    status, out, error = call("fdtd", "small.toml", *words)
+    assert (status, out) == (2, "")
+    assert error.startswith("headrace: error: ")
+    assert says in error
+
+
+def test_a_scan_needs_one(call: Call):
+    Path("still.toml").write_text(changed(("[scan]\nstep = [0.05, 0.0]\ncount = 3\n", "")), encoding="utf-8")
+    assert call("fdtd", "still.toml")[0] == 0
+    for words in (["--scan"], ["--position", "0"]):
+        status, _, error = call("fdtd", "still.toml", *words)
+        assert status == 2
+        assert "no [scan]" in error
+
+
+def test_the_cut():
+    assert cut_of("best", 2) == "best"
+    assert cut_of("4x1", 2) == (4, 1)
+    assert cut_of("1x2x3", 3) == (1, 2, 3)
+
+
+def test_convert(call: Call):
+    Path("a.in").write_text(
+        "#domain: 0.1 0.1 0.002\n#dx_dy_dz: 0.002 0.002 0.002\n#time_window: 1e-9\n"
+        "#waveform: ricker 1 1e9 w\n#hertzian_dipole: z 0.05 0.05 0 w\n#rx: 0.06 0.05 0\n",
+        encoding="utf-8",
+    )
+    status, out, error = call("convert", "a.in")
+    assert (status, error) == (0, "")
+    assert out.startswith("a.toml: 50 x 50 cells, ")
+    assert call("fdtd", "a.toml")[0] == 0
+    assert call("convert", "a.in", "-o", "a.in")[0] == 2
+    Path("a.in").write_text("#python:\n", encoding="utf-8")
+    status, _, error = call("convert", "a.in")
+    assert status == 2
+    assert "a.in:1: #python: not covered" in error
+
+
+def test_ctrl_c_keeps_what_there_is(tmp_path: Path):
+    pytest.importorskip("h5py")
+    scene, state, recorded = tmp_path / "long.toml", tmp_path / "a.npz", tmp_path / "a.h5"
+    longer = ("[0.4, 0.3]", "[4.0, 3.0]"), ("steps = 150", "steps = 1_000_000")
+    scene.write_text(changed(*longer), encoding="utf-8")
+    words = ("grid", "fdtd", str(scene), "--device", "cpu:0", "--checkpoint", str(state), "--traces", str(recorded))
+    result = interrupted(*words, "--json", when="cells/s")
+    assert result.returncode == 130, result.stderr
+    found = json.loads(result.stdout)
+    assert found["interrupted"] is True
+    assert 0 < found["steps_done"] < 1_000_000
+    assert found["files"] == [str(recorded), str(state)]
+    assert checkpoint.load(state, read_scene(scene)).steps == found["steps_done"]
+    assert traces.read(recorded, read_scene(scene)).steps == found["steps_done"]
+
+
+def test_memory_that_does_not_fit(run: Run, tmp_path: Path):
+    scene = tmp_path / "large.toml"
+    scene.write_text(changed(("[0.4, 0.3]", "[40.0, 30.0]")), encoding="utf-8")
+    failed = run("grid", "fdtd", scene, "--device", "cpu:0", HEADRACE_CPU_MEMORY="64MiB")
+    assert failed.returncode == 1
+    assert "12,000,000 cells in single precision need 0.268 GiB, and cpu:0 has 0.0625 GiB free" in failed.stderr

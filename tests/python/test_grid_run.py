@@ -1,0 +1,386 @@
+"""Runs of scenes by a plain solver: what is kept, what a restart gives, and what stops a run."""
+
+import re
+import signal
+import struct
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from grid_reference import NumpyFdtd
+from grid_scenes import flat
+
+from headrace import DataError, DeviceError, UsageError
+from headrace.grid_solver import Done, Layout, Outputs, Scene, model, run_one, run_scan, traces
+from headrace.grid_solver.memory import device_bytes
+from headrace.grid_solver.running import Speed, Stop, Watcher, run
+from headrace.grid_solver.waveforms import ricker
+
+
+def ran(scene: Scene, outputs: Outputs = Outputs(), position: int = 0) -> Done:  # noqa: B008 - it is frozen
+    return run_one(scene, Layout(), outputs, position=position, maker=NumpyFdtd)
+
+
+def trace_of(done: Done, field: str = "ez") -> np.ndarray:
+    assert done.traces is not None
+    return done.traces.values["near", field][0]
+
+
+def line_current(distance: float, times: np.ndarray, frequency: float) -> np.ndarray:
+    """The field of a line current of 1 A, a Ricker pulse, in vacuum.
+
+    E(t) = -mu0 / (2 pi) * integral over u from 0 of I'(t - distance / c cosh u): the two-dimensional Green's function.
+    """
+    light, field = 299_792_458.0, []
+    for time in times:
+        end = np.arccosh(max(1.0, light * time / distance))
+        u = (np.arange(4000) + 0.5) / 4000 * end
+        moments = time - distance / light * np.cosh(u)
+        step = 1e-13
+        slope = (ricker(moments + step, frequency) - ricker(moments - step, frequency)) / (2 * step)
+        field.append(-2e-7 * slope.mean() * end)
+    return np.array(field)
+
+
+def test_amperes_become_the_right_volts_per_metre():
+    scene = flat(
+        ("size = [0.4, 0.3]", "size = [1.5, 1.5]"),
+        ("position = [0.2, 0.2]", "position = [0.75, 0.75]"),
+        ("position = [0.25, 0.2]", "position = [0.9, 0.75]"),
+        ("below = 0.1", "below = 0.0"),
+        ("steps = 150", "window = 5.0e-9"),  # ends before the walls answer
+    )
+    done = ran(scene)
+    assert (done.steps, done.interrupted, done.first_step) == (scene.steps, False, 0)
+    assert done.speed.cells == scene.steps * scene.cells
+    right = line_current(0.15, model.times(scene, "ez", scene.steps), 0.5e9)
+    error = np.linalg.norm(trace_of(done) - right) / np.linalg.norm(right)
+    assert error < 0.02, error
+
+
+def test_what_receivers_recorded_comes_back(tmp_path: Path):
+    pytest.importorskip("h5py")
+    scene, path = flat(), tmp_path / "traces.h5"
+    done = ran(scene, Outputs(traces=path), position=1)
+    assert done.written == [path]
+    found = traces.read(path, scene)
+    assert found.positions == [1]
+    assert (found.values["near", "hx"][0] == trace_of(done, "hx")).all()
+    import h5py  # noqa: PLC0415
+
+    with h5py.File(path) as file:
+        near = file["receivers/near"]
+        assert near["ez"].shape == (1, 150)
+        assert near["ez"].attrs["unit"] == "V/m"
+        assert near["position"][0] == pytest.approx([0.3, 0.2])
+        assert near["time_ez"][:2] == pytest.approx([scene.dt, 2 * scene.dt])
+        assert near["time_hx"][0] == pytest.approx(scene.dt / 2)
+
+
+def test_traces_of_other_scenes_and_files_that_are_none(tmp_path: Path):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "traces.h5"
+    ran(flat(), Outputs(traces=path))
+    with pytest.raises(UsageError, match="another scene"):
+        traces.read(path, flat(("below = 0.1", "below = 0.2")))
+    path.write_bytes(path.read_bytes()[:700])
+    with pytest.raises(DataError, match=r"traces\.h5: not a whole HDF5 file"):
+        traces.read(path, flat())
+    with h5py.File(path, "w") as file:
+        file["other"] = 1
+    with pytest.raises(DataError, match="not traces of headrace grid"):
+        traces.read(path, flat())
+
+
+def test_a_scan_is_its_positions(tmp_path: Path):
+    pytest.importorskip("h5py")
+    scene = flat()
+    whole = run_scan(scene, Layout(), Outputs(traces=tmp_path / "whole.h5"), maker=NumpyFdtd)
+    assert whole.positions == [0, 1, 2]
+    parts = []
+    for number in (2, 0, 1):
+        path = tmp_path / f"{number}.h5"
+        ran(scene, Outputs(traces=path), number)
+        parts.append((path, traces.read(path, scene)))
+    merged = traces.merge(parts)
+    assert merged.positions == [0, 1, 2]
+    assert whole.traces is not None
+    for key in whole.traces.values:
+        assert (merged.stacked(key) == whole.traces.stacked(key)).all()
+    with pytest.raises(UsageError, match="position 2 is in another file already"):
+        traces.merge([*parts, parts[0]])
+
+
+@pytest.mark.parametrize("at", [1, 75, 149, 150])
+def test_a_restart_goes_on_as_if_nothing_had_been(tmp_path: Path, at: int):
+    path = tmp_path / "a.npz"
+    first = ran(flat(("steps = 150", f"steps = {at}")), Outputs(checkpoint=path))
+    assert first.steps == at
+    second = ran(flat(), Outputs(restart=path))
+    assert second.first_step == at
+    assert (trace_of(second) == trace_of(ran(flat()))).all()
+
+
+def test_checkpoints_that_do_not_fit(tmp_path: Path):
+    path = tmp_path / "a.npz"
+    ran(flat(), Outputs(checkpoint=path))
+    with pytest.raises(UsageError, match=r"a checkpoint of another scene than scene\.toml"):
+        ran(flat(("permittivity = 4.0", "permittivity = 5.0")), Outputs(restart=path))
+    with pytest.raises(UsageError, match="another scene"):
+        ran(flat(), Outputs(restart=path), position=1)
+    with pytest.raises(UsageError, match="it is at step 150"):
+        ran(flat(("steps = 150", "steps = 100")), Outputs(restart=path))
+
+
+@pytest.mark.parametrize("left", [0, 1, 100, 2000, -1])
+def test_checkpoints_that_are_cut_short(tmp_path: Path, left: int):
+    path = tmp_path / "a.npz"
+    ran(flat(), Outputs(checkpoint=path))
+    path.write_bytes(path.read_bytes()[:left])
+    with pytest.raises(DataError, match=r"a\.npz: not a"):
+        ran(flat(), Outputs(restart=path))
+
+
+def test_a_checkpoint_with_a_changed_byte(tmp_path: Path):
+    path = tmp_path / "a.npz"
+    ran(flat(), Outputs(checkpoint=path))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"state.ez.npy") + 1000] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="not a whole checkpoint"):
+        ran(flat(), Outputs(restart=path))
+
+
+def test_arrays_that_are_no_checkpoint(tmp_path: Path):
+    np.savez(tmp_path / "other.npz", a=1)
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    for name in ("other.npz", "one.npy"):
+        with pytest.raises(DataError, match=f"{name}: not a checkpoint"):
+            ran(flat(), Outputs(restart=tmp_path / name))
+
+
+def test_checkpoints_on_the_way(tmp_path: Path):
+    seen = []
+
+    class Watched(NumpyFdtd):
+        def state(self):
+            seen.append(self.steps_done)
+            return super().state()
+
+    run_one(flat(), Layout(), Outputs(checkpoint=tmp_path / "a.npz", checkpoint_every=60), maker=Watched)
+    assert seen == [60, 120, 150]
+
+
+def vti_content(path: Path) -> tuple[ET.Element, dict[str, np.ndarray]]:
+    """Its XML and its arrays, z first, read as the format says."""
+    head, _, rest = path.read_bytes().partition(b'<AppendedData encoding="raw">\n_')
+    tree = ET.fromstring(head + b"</VTKFile>")
+    types = {"Float32": np.float32, "Float64": np.float64, "UInt16": np.uint16}
+    extent = [int(word) for word in tree.find("ImageData").get("WholeExtent").split()]
+    arrays = {}
+    for array in tree.iter("DataArray"):
+        if array.get("format") == "appended":
+            offset = int(array.get("offset"))
+            (length,) = struct.unpack_from("=Q", rest, offset)
+            data = np.frombuffer(
+                rest, types[array.get("type")], length // np.dtype(types[array.get("type")]).itemsize, offset + 8
+            )
+            arrays[array.get("Name")] = data.reshape(extent[5], extent[3], extent[1])
+    return tree, arrays
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_snapshots(tmp_path: Path, dimensions: int):
+    scene = flat(("[snapshots]\n", '[snapshots]\nfields = ["ez", "hx"]\n'), ("steps = 150", "steps = 50"))
+    if dimensions == 3:
+        scene = deep()
+    every = scene.snapshots.every
+    seen = {}
+
+    class Watched(NumpyFdtd):
+        def step(self, count):
+            super().step(count)
+            seen[self.steps_done] = (self.field("ez"), self.field("hx"))
+
+    folder = tmp_path / "snaps"
+    run_one(scene, Layout(), Outputs(snapshots=folder), maker=Watched)
+    steps = list(range(every, scene.steps + 1, every))
+    names = [f"step-{step:08d}.vti" for step in steps]
+    assert sorted(path.name for path in folder.iterdir()) == ["materials.vti", "snapshots.pvd", *names]
+    series = ET.parse(folder / "snapshots.pvd").getroot()
+    assert [entry.get("file") for entry in series.iter("DataSet")] == names
+    assert [float(entry.get("timestep")) for entry in series.iter("DataSet")] == [step * scene.dt for step in steps]
+    tree, arrays = vti_content(folder / names[-1])
+    assert float(tree.find("ImageData/FieldData/DataArray").text) == steps[-1] * scene.dt
+    for values, name in zip(seen[steps[-1]], ("ez", "hx"), strict=True):
+        assert (arrays[name] == np.atleast_3d(values).transpose(2, 1, 0)).all()
+        assert np.abs(arrays[name]).max() > 0
+    _, materials = vti_content(folder / "materials.vti")
+    assert (materials["material"] == np.atleast_3d(model.paint(scene)[0]).transpose(2, 1, 0)).all()
+
+
+def deep() -> Scene:
+    """The same in three dimensions."""
+    return flat(
+        ("size = [0.4, 0.3]", "size = [0.4, 0.3, 0.2]"),
+        ("position = [0.2, 0.2]", "position = [0.2, 0.2, 0.1]"),
+        ("position = [0.25, 0.2]", "position = [0.25, 0.2, 0.1]"),
+        ("step = [0.05, 0.0]", "step = [0.05, 0.0, 0.0]"),
+        ("[snapshots]\n", '[snapshots]\nfields = ["ez", "hx"]\n'),
+        ("steps = 150", "steps = 30"),
+    )
+
+
+@pytest.mark.parametrize("scene", [flat(), deep()], ids=["flat", "deep"])
+def test_pictures(tmp_path: Path, scene: Scene):
+    pytest.importorskip("matplotlib")
+    from PIL import Image  # noqa: PLC0415
+
+    png, gif = tmp_path / "a.png", tmp_path / "a.gif"
+    outputs = Outputs(png=png, gif=gif, at=20 * scene.dt, plane="xz")
+    assert ran(scene, outputs).written == [png, gif]
+    with Image.open(png) as picture:
+        assert picture.format == "PNG"
+        colours = np.asarray(picture.convert("RGB")).astype(int)
+    assert (np.abs(colours[..., 0] - colours[..., 2]) > 60).any(), "there is a field in it"
+    with Image.open(gif) as picture:
+        assert (picture.format, picture.n_frames) == ("GIF", scene.steps // scene.snapshots.every)
+
+
+def test_a_radargram(tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    png = tmp_path / "scan.png"
+    assert run_scan(flat(), Layout(), Outputs(png=png), maker=NumpyFdtd).written == [png]
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_field_that_is_not_finite_stops_the_run(tmp_path: Path):
+    scene = flat(("frequency = 0.5e9", "frequency = 0.5e9\namplitude = 1e36"))
+    path = tmp_path / "a.npz"
+    with np.errstate(all="ignore"), pytest.raises(DataError) as caught:
+        ran(scene, Outputs(checkpoint=path))
+    found = re.search(
+        r"not finite at step (\d+) \(it was at step (\d+)\).* around cell \[(\d+), (\d+)\]", str(caught.value)
+    )
+    assert found is not None, caught.value
+    bad, good, x, y = map(int, found.groups())
+    assert 0 <= good < bad <= 150
+    assert abs(x - 20) < 8
+    assert abs(y - 20) < 12
+    assert not path.exists(), "what is broken is not kept"
+
+
+class Interrupting(NumpyFdtd):
+    """Sends Ctrl-C once it is at step 40 or later."""
+
+    def step(self, count):
+        super().step(count)
+        if self.steps_done >= 40 and not hasattr(self, "sent"):
+            self.sent = True
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupted_run_keeps_what_there_is(tmp_path: Path):
+    path = tmp_path / "a.npz"
+    before = signal.getsignal(signal.SIGINT)
+    done = run_one(flat(), Layout(), Outputs(checkpoint=path), maker=Interrupting)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert done.interrupted
+    assert 40 <= done.steps < 150
+    assert (trace_of(done) == trace_of(ran(flat()))[: done.steps]).all()
+    assert (trace_of(ran(flat(), Outputs(restart=path))) == trace_of(ran(flat()))).all()
+
+
+def test_an_interrupted_scan_keeps_whole_positions(tmp_path: Path):
+    pytest.importorskip("h5py")
+    made = []
+
+    def maker(**arguments):
+        made.append(arguments)
+        return (NumpyFdtd if len(made) < 2 else Interrupting)(**arguments)
+
+    path = tmp_path / "scan.h5"
+    done = run_scan(flat(), Layout(), Outputs(traces=path), maker=maker)
+    assert (done.interrupted, done.positions) == (True, [0])
+    assert traces.read(path, flat()).positions == [0]
+
+
+def test_the_second_ctrl_c_is_obeyed_at_once():
+    with Stop() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.asked
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_watchers_are_called_at_their_steps():
+    scene, seen = flat(), []
+    solver = model.build(scene, Layout(), NumpyFdtd).solver
+    watchers = [
+        Watcher(lambda solver: seen.append(("seven", solver.steps_done)), every=49),
+        Watcher(lambda solver: seen.append(("once", solver.steps_done)), at=60),
+    ]
+    steps = []
+    run(scene, solver, watchers, progress=lambda step, _: steps.append(step))
+    assert seen == [("seven", 49), ("once", 60), ("seven", 98), ("seven", 147)]
+    assert steps == sorted(set(steps))
+    assert steps[-1] == 150
+    assert Speed().cells_per_second == 0
+
+
+def test_the_solver_is_asked_for_what_the_scene_says():
+    made = {}
+
+    class Recording(NumpyFdtd):
+        def __init__(self, **arguments):
+            made.update(arguments)
+            super().__init__(**arguments)
+
+        def set_materials(self, permittivity=1, conductivity=0, permeability=1):
+            made.update(permittivity=permittivity, permeability=permeability)
+            super().set_materials(permittivity, conductivity, permeability)
+
+    scene = flat(("cpml = 0", "cpml = 3"))
+    layout = Layout(("cpu:0", "cpu:1"), (2, 1), 4, "copy")
+    model.build(scene, layout, Recording)
+    assert made["devices"] == ["cpu:0", "cpu:1"]
+    assert (made["cut"], made["redundant"], made["push"], made["cpml"]) == ((2, 1), 4, "copy", 3)
+    assert (made["dt"], made["spacing"], made["shape"]) == (scene.dt, 0.01, (40, 30))
+    assert made["permittivity"].mean() == pytest.approx(2.0)
+    assert made["permeability"] == 1.0, "where all cells are alike, no array is made"
+
+
+def test_sources_in_one_cell_add_up():
+    twice = (
+        '[[sources]]\nposition = [0.2, 0.2]\nwaveform = "ricker"\nfrequency = 0.5e9\namplitude = -1\n\n[[receivers]]'
+    )
+    solver = model.build(flat(("[[receivers]]", twice)), Layout(), NumpyFdtd).solver
+    assert len(solver.sources) == 1
+    assert (solver.sources[0][2] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("outputs", "says"),
+    [
+        (Outputs(field="hz"), "there is no field 'hz' in this scene; there are ez, hx, hy"),
+        (Outputs(at=1.0), "1 s is after the end of the run"),
+        (Outputs(checkpoint=Path("/nowhere/a.npz")), "there is no folder /nowhere"),
+        (Outputs(snapshots=Path("/nowhere/a")), "there is no folder /nowhere"),
+        (Outputs(png=Path("/nowhere/a.png")), "there is no folder /nowhere"),
+        (Outputs(traces=Path("/nowhere/a.h5")), "there is no folder /nowhere"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_run(outputs: Outputs, says: str):
+    def never(**_):
+        raise AssertionError
+
+    with pytest.raises(UsageError, match=says):
+        run_one(flat(), Layout(), outputs, maker=never)
+
+
+def test_memory_that_does_not_fit_says_how_much():
+    scene = flat(("[0.4, 0.3]", "[40000.0, 30000.0]"))
+    assert device_bytes(scene) == 4_000_000 * 3_000_000 * 6 * 4
+    with pytest.raises(DeviceError, match=r"12,000,000,000,000 cells in single precision need .* GiB, and cpu:0 has"):
+        run_one(scene, Layout(), Outputs(), maker=NumpyFdtd)

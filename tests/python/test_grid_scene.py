@@ -1,0 +1,256 @@
+"""Scene files: what they mean, and that what is wrong in one is named."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from grid_scenes import PATH, changed, flat
+
+from headrace import DataError, Error, UsageError
+from headrace.grid_solver import Scene, parse_scene, read_scene
+from headrace.grid_solver.model import paint, samples
+from headrace.grid_solver.scene import LIGHT
+from headrace.grid_solver.waveforms import PERIODS, WAVEFORMS
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "radar.toml"
+
+CUBE = """
+[domain]
+size = [0.2, 0.2, 0.2]
+spacing = 0.01
+cpml = 0
+[time]
+steps = 1
+[[materials]]
+id = "stone"
+permittivity = 6
+"""
+
+
+def covered(shape: str) -> np.ndarray:
+    """The cells of the cube that an object covers."""
+    scene = parse_scene(CUBE + f'[[objects]]\nmaterial = "stone"\n{shape}', PATH)
+    cells, materials = paint(scene)
+    return cells == [material.name for material in materials].index("stone")
+
+
+def test_units_and_defaults():
+    scene = flat()
+    assert scene.shape == (40, 30)
+    assert scene.size == pytest.approx((0.4, 0.3))
+    assert (scene.precision, scene.background, scene.cells) == ("single", "free_space", 1200)
+    assert scene.dt == pytest.approx(0.99 * 0.01 / (LIGHT * 2**0.5))
+    assert scene.sources[0].name == "source1"
+    assert (scene.sources[0].field, scene.sources[0].amplitude) == ("ez", 1.0)
+    assert scene.snapshots.every == round(0.5e-9 / scene.dt)
+    assert scene.warnings == ()
+
+
+def test_time_is_a_window_or_steps():
+    dt = flat().dt
+    assert flat(("steps = 150", f"window = {100 * dt!r}")).steps == 100
+    assert flat(("steps = 150", f"window = {100.5 * dt!r}")).steps == 101
+    assert flat(("steps = 150", "steps = 150\nstep = 1e-11")).dt == 1e-11
+
+
+def test_a_cell_is_what_lies_between_its_edges():
+    scene = flat()
+    assert scene.cell((0.0, 0.0)) == (0, 0)
+    # 0.07 / 0.01 is a little above 7, and 0.29 / 0.01 a little below 29.
+    assert scene.cell((0.07, 0.29)) == (7, 29)
+    assert scene.cell((0.0799, -0.001)) == (7, -1)
+
+
+def test_objects_are_painted_in_order():
+    scene = flat(
+        ("[[sources]]", '[[objects]]\ntype = "box"\nlow = [0.1, 0.0]\nhigh = [0.2, 0.2]\nmaterial = "pec"\n[[sources]]')
+    )
+    cells, materials = paint(scene)
+    names = np.array([material.name for material in materials])[cells]
+    assert (names[10:20, :20] == "pec").all()
+    assert (names[:10, :10] == "sand").all()
+    assert (names[20:, :10] == "sand").all()
+    assert (names[:10, 10:] == "free_space").all()
+    assert (names == "pec").sum() == 200
+
+
+def test_shapes_cover_the_cells_whose_centres_they_hold():
+    box = covered('type = "box"\nlow = [0.02, 0.03, 0.04]\nhigh = [0.05, 0.07, 0.04999]')
+    assert box.sum() == 3 * 4
+    assert box[2:5, 3:7, 4].all()
+    centres = (np.arange(20) + 0.5) * 0.01
+    x, y, z = np.meshgrid(centres, centres, centres, indexing="ij")
+    sphere = covered('type = "sphere"\ncentre = [0.1, 0.1, 0.1]\nradius = 0.05')
+    assert (sphere == ((x - 0.1) ** 2 + (y - 0.1) ** 2 + (z - 0.1) ** 2 <= 0.05**2)).all()
+    cylinder = covered('type = "cylinder"\nstart = [0.05, 0.1, 0.1]\nend = [0.15, 0.1, 0.1]\nradius = 0.03')
+    assert (cylinder == ((x > 0.05) & (x < 0.15) & ((y - 0.1) ** 2 + (z - 0.1) ** 2 <= 0.03**2))).all()
+    above = covered('type = "half_space"\naxis = "z"\nabove = 0.15')
+    assert (above == (z > 0.15)).all()
+
+
+def test_a_slanted_cylinder_has_its_volume():
+    cells = covered('type = "cylinder"\nstart = [0.05, 0.05, 0.05]\nend = [0.15, 0.15, 0.1]\nradius = 0.03')
+    assert cells.sum() * 0.01**3 == pytest.approx(np.pi * 0.03**2 * 0.15, rel=0.05)
+
+
+def test_an_object_over_the_edge_is_cut():
+    assert covered('type = "sphere"\ncentre = [0.0, 0.0, 0.0]\nradius = 0.05').sum() > 0
+
+
+def test_in_two_dimensions_a_cylinder_is_a_disc():
+    disc = 'type = "cylinder"\ncentre = [0.2, 0.1]\nradius = 0.05'
+    cells, _ = paint(flat(('type = "half_space"\naxis = "y"\nbelow = 0.1', disc)))
+    assert np.count_nonzero(cells) * 0.01**2 == pytest.approx(np.pi * 0.05**2, rel=0.05)
+
+
+@pytest.mark.parametrize(("name", "peak"), [("ricker", 2**0.5), ("gaussian", 1.0)])
+def test_waveforms_start_from_nothing_and_peak_at_one(name: str, peak: float):
+    wave = WAVEFORMS[name](np.array([0.0, peak / 1e9]), 1e9)
+    assert wave[1] == pytest.approx(1)
+    assert abs(wave[0]) < 0.06
+    assert WAVEFORMS[name](np.array([PERIODS / 1e9]), 1e9)[0] == 0
+
+
+def test_a_ricker_pulse_radiates_most_at_its_frequency():
+    step = 1e-11
+    spectrum = np.abs(np.fft.rfft(WAVEFORMS["ricker"](np.arange(100_000) * step, 1e9)))
+    assert np.argmax(spectrum) / (100_000 * step) == pytest.approx(1e9, rel=0.01)
+
+
+def test_a_source_is_a_current():
+    scene = flat()
+    vacuum = samples(scene, scene.sources[0], scene.materials["free_space"])
+    peak = scene.dt / 8.8541878128e-12 / 0.01**2
+    assert vacuum.min() == pytest.approx(-peak, rel=0.01)
+    late = flat(("frequency = 0.5e9", "frequency = 0.5e9\ndelay = 1e-10"))
+    delayed = samples(late, late.sources[0], scene.materials["free_space"])
+    assert (delayed[: int(1e-10 / scene.dt)] == 0).all()
+    sand = samples(scene, scene.sources[0], scene.materials["sand"])
+    assert np.abs(sand).max() < np.abs(vacuum).max() / 4
+
+
+def test_a_scan_moves_sources_and_receivers():
+    moved = flat().moved(2)
+    assert moved.sources[0].position == pytest.approx((0.3, 0.2))
+    assert moved.receivers[0].position == pytest.approx((0.35, 0.2))
+    assert moved.digest() != flat().digest()
+
+
+def test_the_hash_is_of_what_decides_the_fields():
+    digest = flat().digest()
+    for same in (('title = "Small"', 'title = "Other"'), ("steps = 150", "steps = 90"), ("0.5e-9", "0.7e-9")):
+        assert flat(same).digest() == digest
+    for other in (
+        ("permittivity = 4.0", "permittivity = 5.0"),
+        ("cpml = 0", "cpml = 2"),
+        ("below = 0.1", "below = 0.2"),
+    ):
+        assert flat(other).digest() != digest
+
+
+def test_the_example_is_a_scene_without_warnings():
+    scene = read_scene(EXAMPLE)
+    assert scene.shape == (800, 400)
+    assert scene.warnings == ()
+    cells, materials = paint(scene)
+    used = {materials[index].name for index in np.unique(cells)}
+    assert used == {"free_space", "dry_sand", "plastic", "pec"}
+
+
+WRONG = [
+    (
+        ("permittivity = 4.0", "permitivity = 4.0"),
+        "[[materials]] 1 'sand': there is no key 'permitivity'; did you mean 'p",
+    ),
+    (("size = [0.4, 0.3]", "sise = [0.4, 0.3]"), "[domain] size: missing; is 'sise' meant"),
+    (("permittivity = 4.0", 'permittivity = "4"'), "[[materials]] 1 'sand' permittivity: '4' is not a number"),
+    (("permittivity = 4.0", "permittivity = nan"), "permittivity: nan is not a number"),
+    (("permittivity = 4.0", "permittivity = 0"), "permittivity: 0 is not above 0"),
+    (("conductivity = 0.01", "conductivity = -1"), "conductivity: -1 is below 0"),
+    (("size = [0.4, 0.3]", "size = [0.4]"), "[domain] size: [0.4] is not a list of 2 or 3 numbers"),
+    (("size = [0.4, 0.3]", "size = [0.405, 0.3]"), "0.405 m along x is 40.5 cells of 0.01 m"),
+    (("cpml = 0", "cpml = 15"), "[domain] cpml: 15 cells at both ends leave nothing of the 30 cells along y"),
+    (("cpml = 0", "cpml = 2.5"), "[domain] cpml: 2.5 is not a whole number"),
+    (("cpml = 0", 'precision = "duble"'), "[domain] precision: there is no 'duble'; did you mean 'double'?"),
+    (("cpml = 0", 'background = "send"'), "[domain] background: there is no material 'send'; did you mean 'sand'?"),
+    (
+        ('material = "sand"', 'material = "sandy"'),
+        "'ground' material: there is no material 'sandy'; did you mean 'sand'?",
+    ),
+    (('id = "sand"', 'id = "pec"'), "[[materials]] 1 'pec' id: there is another 'pec' already"),
+    (('id = "near"', 'id = "a/b"'), "[[receivers]] 1 'a/b' id: 'a/b' is not made of"),
+    (("steps = 150", ""), "[time]: needs either window or steps, and has neither"),
+    (("steps = 150", "steps = 150\nwindow = 1e-9"), "[time]: needs either window or steps, and not both"),
+    (("steps = 150", "steps = 150\nstep = 3e-11"), "[time] step: 3e-11 s is unstable"),
+    (("steps = 150", "steps = 150\ncourant = 1.1"), "[time] courant: 1.1 is unstable"),
+    (("steps = 150", "steps = 0"), "[time] steps: 0 is below 1"),
+    (('type = "half_space"', 'type = "halfspace"'), "type: there is no 'halfspace'; did you mean 'half_space'?"),
+    (('type = "half_space"', 'type = "sphere"'), "type: a sphere needs three dimensions"),
+    (("below = 0.1", "below = 0.1\nabove = 0.2"), "'ground': needs either below or above, and not both"),
+    (("below = 0.1", "bellow = 0.1"), "above, and has neither; is 'bellow' meant to be it?"),
+    (('axis = "y"', 'axis = "z"'), "'ground' axis: there is no 'z'; there are x, y"),
+    (
+        ('waveform = "ricker"', 'waveform = "riker"'),
+        "[[sources]] 1 waveform: there is no 'riker'; did you mean 'ricker'?",
+    ),
+    (('waveform = "ricker"', 'type = "plane_wave"'), "[[sources]] 1 type: plane waves are not there yet"),
+    (("frequency = 0.5e9", 'frequency = 1e9\nfield = "hx"'), "[[sources]] 1 field: there is no 'hx'"),
+    (('fields = ["ez", "hx"]', 'fields = ["ez", "hz"]'), "'near' fields: there is no 'hz'"),
+    (('fields = ["ez", "hx"]', 'fields = ["ez", "ez"]'), "has a word twice"),
+    (("position = [0.25, 0.2]", "position = [0.25, 0.5]"), "[[receivers]] near position: [0.25, 0.5] m is not in the"),
+    (("count = 3", "count = 9"), "m at position 3 of the scan is not in the domain"),
+    (("step = [0.05, 0.0]", "step = [0.0, 0.0]"), "[scan] step: moves nothing"),
+    (("[scan]", "[scann]"), "there is no key 'scann'; did you mean 'scan'?"),
+    (("[snapshots]", "[[snapshots]]"), "snapshots: [{'interval': 5e-10}] is not a table"),
+]
+
+
+@pytest.mark.parametrize(("change", "says"), WRONG, ids=[says for _, says in WRONG])
+def test_what_is_wrong_is_named(change: tuple[str, str], says: str):
+    with pytest.raises(UsageError, match=re.escape(says)) as caught:
+        flat(change)
+    assert str(caught.value).startswith("scene.toml: ")
+
+
+def test_two_of_one_name():
+    twice = '[[receivers]]\nid = "near"\nposition = [0.3, 0.2]\n[snapshots]'
+    with pytest.raises(UsageError, match=r"\[\[receivers\]\] 2 'near' id: there is another 'near'"):
+        flat(("[snapshots]", twice))
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(b"a = [", "bad.toml: not TOML"), (b"\xff", "bad.toml: not text"), (None, "No such file")]
+)
+def test_files_that_are_none(tmp_path: Path, content: bytes | None, says: str):
+    path = tmp_path / "bad.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(Error, match=says) as caught:
+        read_scene(path)
+    assert isinstance(caught.value, DataError) == (content is not None)
+
+
+def warning_of(scene: Scene) -> str:
+    assert len(scene.warnings) == 1, scene.warnings
+    return scene.warnings[0]
+
+
+def test_what_is_strange_is_a_warning():
+    outside = flat(("below = 0.1", "below = -0.1"))
+    assert "[[objects]] ground: lies wholly outside the domain" in warning_of(outside)
+    layers = flat(("cpml = 0", "cpml = 10"))
+    assert [("absorbing layers" in warning, "scan" in warning) for warning in layers.warnings] == [(True, False)] * 2
+    last = flat(("cpml = 0", "cpml = 7"))
+    assert "[[receivers]] near position: [0.35, 0.2] m at position 2 of the scan lies in" in warning_of(last)
+    coarse = flat(("permittivity = 4.0", "permittivity = 80.0"))
+    assert "the shortest wave, at 1.25e+09 Hz in sand, has 2.7 cells" in warning_of(coarse)
+
+
+def test_a_light_material_needs_a_shorter_step():
+    light = flat(("permittivity = 4.0", "permittivity = 0.25"))
+    assert light.dt == pytest.approx(flat().dt / 2)
+
+
+def test_changes_are_there():
+    assert changed() == changed(("Small", "Small"))

@@ -1,0 +1,198 @@
+#include "headrace/grid/fdtd.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "grid/fdtd_names.hpp"
+#include "grid/fdtd_parts.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::grid {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+FdtdOptions plane() {
+  FdtdOptions options;
+  options.extent = {30, 20, 1};
+  options.spacing = 1e-3;
+  options.devices = {Device::parse("cpu:0")};
+  options.cpml.cells = 4;
+  return options;
+}
+
+/// What the UsageError says that `act` throws.
+template <class Act>
+std::string refusal(Act act) {
+  try {
+    act();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {};
+}
+
+std::string refusal_of(const FdtdOptions& options) {
+  return refusal([&] { Fdtd fdtd(options); });
+}
+
+TEST(FdtdCoefficients, VacuumKeepsEAndTheirProductIsTheCourantNumberSquared) {
+  const double dx = 2e-3;
+  const double dt = 0.5 * dx / kSpeedOfLight;
+  const FdtdCoefficients vacuum = fdtd_coefficients(1, 0, 1, dx, dt);
+  EXPECT_EQ(vacuum.ca, 1);
+  EXPECT_NEAR(vacuum.cb * vacuum.db, 0.25, 1e-12);
+  EXPECT_NEAR(vacuum.cb / vacuum.db, std::pow(376.730313412, 2), 1e-3);
+}
+
+TEST(FdtdCoefficients, NoConductivityMakesTheFieldGrow) {
+  for (const double conductivity : {1e-6, 1.0, 1e3, 1e9}) {
+    const FdtdCoefficients lossy = fdtd_coefficients(2, conductivity, 1, 1e-3, 1e-12);
+    EXPECT_LT(std::abs(lossy.ca), 1) << conductivity;
+    EXPECT_GE(lossy.cb, 0) << conductivity;
+  }
+}
+
+TEST(FdtdCoefficients, StableTimeStepFollowsTheFastestMaterial) {
+  EXPECT_DOUBLE_EQ(stable_time_step(2, 1), 1 / (kSpeedOfLight * std::sqrt(2.0)));
+  EXPECT_DOUBLE_EQ(stable_time_step(3, 1, 4, 1), 2 / (kSpeedOfLight * std::sqrt(3.0)));
+}
+
+TEST(CpmlAxis, IsTheSameFromBothEndsAndNothingBetween) {
+  const CpmlAxis axis = cpml_axis(40, 1e-3, 1e-12, {.cells = 8});
+  const auto& electric = axis.electric;
+  const auto& magnetic = axis.magnetic;
+  for (std::size_t i = 1; i < 40; ++i) EXPECT_DOUBLE_EQ(electric.c[i], electric.c[40 - i]) << i;
+  for (std::size_t i = 0; i < 40; ++i) EXPECT_DOUBLE_EQ(magnetic.c[i], magnetic.c[39 - i]) << i;
+  for (std::size_t i = 8; i <= 32; ++i) {
+    EXPECT_EQ(electric.b[i], 0);
+    EXPECT_EQ(electric.c[i], 0);
+    EXPECT_EQ(electric.k[i], 0);
+  }
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_LT(electric.c[i], 0);
+    EXPECT_LT(magnetic.c[i], 0);
+    EXPECT_GT(electric.b[i], 0);
+    EXPECT_LT(electric.b[i], 1);
+    EXPECT_LT(electric.k[i], 0) << "stretched";
+  }
+}
+
+TEST(CpmlAxis, ScalesWithTheSpacing) {
+  const CpmlAxis fine = cpml_axis(30, 1e-6, 1e-15, {});
+  const CpmlAxis coarse = cpml_axis(30, 1, 1e-9, {});
+  for (std::size_t i = 0; i < 30; ++i) EXPECT_NEAR(fine.electric.c[i], coarse.electric.c[i], 1e-12);
+}
+
+TEST(CpmlAxis, RefusesWhatCannotBe) {
+  EXPECT_THAT(refusal([] { (void)cpml_axis(20, 1e-3, 1e-12, {.cells = 10}); }), HasSubstr("take at most 9"));
+  EXPECT_THAT(refusal([] { (void)cpml_axis(20, 1e-3, 1e-12, {.cells = -1}); }), HasSubstr("-1 cells"));
+  EXPECT_THAT(refusal([] { (void)cpml_axis(20, 1e-3, 1e-12, {.cells = 2, .order = 0}); }), HasSubstr("order"));
+  EXPECT_THAT(refusal([] { (void)cpml_axis(20, 1e-3, 1e-12, {.cells = 2, .stretch_max = std::nan("")}); }),
+              HasSubstr("stretch"));
+}
+
+TEST(FdtdPoints, CellsOfARowAreOneBox) {
+  const auto boxes =
+      boxes_of_cells({10, 10, 2}, {{5, 1, 0}, {3, 1, 0}, {4, 1, 0}, {4, 1, 0}, {9, 1, 0}, {0, 2, 0}, {5, 1, 1}});
+  const std::vector<Box> wanted{
+      {{3, 1, 0}, {6, 2, 1}}, Box::cell({9, 1, 0}), Box::cell({0, 2, 0}), Box::cell({5, 1, 1})};
+  EXPECT_EQ(boxes, wanted);
+  EXPECT_TRUE(boxes_of_cells({10, 10, 1}, {}).empty());
+}
+
+TEST(FdtdNames, WallsHoldTheFieldsAlongThem) {
+  EXPECT_TRUE(on_wall("ez", {0, 5, 0}, 2));
+  EXPECT_TRUE(on_wall("ez", {5, 0, 0}, 2));
+  EXPECT_FALSE(on_wall("ez", {5, 5, 0}, 2));
+  EXPECT_FALSE(on_wall("ez", {5, 5, 0}, 3));
+  EXPECT_TRUE(on_wall("ex", {5, 5, 0}, 3));
+  EXPECT_FALSE(on_wall("ex", {0, 5, 5}, 3));
+  EXPECT_FALSE(on_wall("hx", {0, 0, 0}, 3));
+}
+
+TEST(FdtdRefusals, RefusesATimeStepThatIsNotStable) {
+  FdtdOptions options = plane();
+  options.time_step = 3e-12;
+  EXPECT_THAT(refusal_of(options), AllOf(HasSubstr("3e-12 s is not stable"), HasSubstr("at most 2.358")));
+  options.time_step = 0;
+  EXPECT_THAT(refusal_of(options), HasSubstr("not stable"));
+  options.time_step = std::nan("");
+  EXPECT_THAT(refusal_of(options), HasSubstr("not stable"));
+}
+
+TEST(FdtdRefusals, RefusesDomainsThatCannotBe) {
+  FdtdOptions options = plane();
+  options.spacing = 0;
+  EXPECT_THAT(refusal_of(options), HasSubstr("spacing of 0"));
+  options = plane();
+  options.extent.nz = 5;
+  EXPECT_THAT(refusal_of(options), HasSubstr("1 along z"));
+  options = plane();
+  options.extent.ny = 1;
+  EXPECT_THAT(refusal_of(options), HasSubstr("at least 2"));
+  options = plane();
+  options.dimensions = 4;
+  EXPECT_THAT(refusal_of(options), HasSubstr("not in 4"));
+  options = plane();
+  options.devices.clear();
+  EXPECT_THAT(refusal_of(options), HasSubstr("at least one device"));
+  options = plane();
+  options.decomposition = Decomposition::blocks(options.extent, {2, 1, 1});
+  EXPECT_THAT(refusal_of(options), HasSubstr("1 devices for 2 parts"));
+  options = plane();
+  options.cpml.cells = 10;
+  EXPECT_THAT(refusal_of(options), HasSubstr("take at most 9"));
+}
+
+TEST(FdtdRefusals, RefusesMaterialsThatCannotBe) {
+  Fdtd fdtd(plane());
+  const std::vector<double> one{1};
+  const std::vector<double> none{0};
+  std::vector<double> some(600, 2);
+  EXPECT_THAT(refusal([&] { fdtd.set_materials({none, none, one}); }), HasSubstr("permittivity is 0: it must be"));
+  some[2 * 30 + 7] = std::nan("");
+  EXPECT_THAT(refusal([&] { fdtd.set_materials({one, some, one}); }), HasSubstr("conductivity is nan in cell (7, 2)"));
+  some[2 * 30 + 7] = -1;
+  EXPECT_THAT(refusal([&] { fdtd.set_materials({one, none, some}); }), HasSubstr("permeability is -1 in cell (7, 2)"));
+  some[2 * 30 + 7] = 0.25;
+  EXPECT_THAT(refusal([&] { fdtd.set_materials({some, none, one}); }), HasSubstr("at most 1.179"));
+  some.pop_back();
+  EXPECT_THAT(refusal([&] { fdtd.set_materials({some, none, one}); }), HasSubstr("599 values"));
+}
+
+TEST(FdtdRefusals, RefusesPointsThatCannotBe) {
+  Fdtd fdtd(plane());
+  const std::vector<double> samples{1, 2};
+  EXPECT_THAT(refusal([&] { fdtd.add_source("ex", {5, 5, 0}, samples); }), HasSubstr("they are ez, hx, hy"));
+  EXPECT_THAT(refusal([&] { fdtd.add_source("ca", {5, 5, 0}, samples); }), HasSubstr("no field 'ca'"));
+  EXPECT_THAT(refusal([&] { fdtd.add_source("ez", {30, 5, 0}, samples); }), HasSubstr("outside a domain of 30 x 20"));
+  EXPECT_THAT(refusal([&] { fdtd.add_source("ez", {0, 5, 0}, samples); }), HasSubstr("lies on a wall"));
+  EXPECT_THAT(refusal([&] { fdtd.add_receiver("ez", {5, -1, 0}); }), HasSubstr("outside"));
+  const std::vector<double> infinite{1, std::numeric_limits<double>::infinity()};
+  EXPECT_THAT(refusal([&] { fdtd.add_source("ez", {5, 5, 0}, infinite); }), HasSubstr("sample 1 of a source is inf"));
+  EXPECT_THAT(refusal([&] { (void)fdtd.trace(0); }), HasSubstr("no receiver 0"));
+}
+
+TEST(FdtdRefusals, RefusesToResumeFromSomethingElse) {
+  Fdtd fdtd(plane());
+  (void)fdtd.add_receiver("ez", {5, 5, 0});
+  EXPECT_THAT(refusal([&] { fdtd.resume(3, {}); }), HasSubstr("0 traces for 1 receivers"));
+  const std::vector<std::vector<double>> traces{{1, 2}};
+  EXPECT_THAT(refusal([&] { fdtd.resume(3, traces); }), HasSubstr("2 values for 3 steps"));
+}
+
+TEST(FdtdRefusals, PrecisionsHaveNames) {
+  EXPECT_EQ(parse_precision("double"), Precision::double_);
+  EXPECT_EQ(to_string(Precision::single), "single");
+  EXPECT_THAT(refusal([] { (void)parse_precision("half"); }), HasSubstr("single or double"));
+}
+
+}  // namespace
+}  // namespace headrace::grid
