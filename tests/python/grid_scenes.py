@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from headrace.grid_solver import Scene, parse_scene
+from headrace.grid.solver import Scene, parse_scene
 
 PATH = Path("scene.toml")
 

@@ -12,7 +12,7 @@ from test_interrupt import interrupted
 from headrace.cli import app
 from headrace.cli.errors import guarded
 from headrace.cli.grid_fdtd import cut_of
-from headrace.grid_solver import checkpoint, read_scene, traces
+from headrace.grid.solver import checkpoint, read_scene, traces
 
 Call = Callable[..., tuple[int, str, str]]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from headrace import DataError, SystemError, UsageError  # noqa: A004
-from headrace.grid_solver.gprmax import Converted, convert, read
-from headrace.grid_solver.reading import parse_scene
-from headrace.grid_solver.shapes import Box, Cylinder, Sphere
+from headrace.grid.solver.gprmax import Converted, convert, read
+from headrace.grid.solver.reading import parse_scene
+from headrace.grid.solver.shapes import Box, Cylinder, Sphere
 
 FLAT = """\
 #title: B-scan from a "metal" cylinder

@@ -5,7 +5,7 @@ import pytest
 from grid_reference import NumpyFdtd
 from grid_scenes import flat
 
-from headrace.grid_solver import Done, Layout, Outputs, Scene, run_one
+from headrace.grid.solver import Done, Layout, Outputs, Scene, run_one
 
 DEEP = (
     ("size = [0.4, 0.3]", "size = [0.4, 0.3, 0.2]"),

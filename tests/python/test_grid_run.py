@@ -12,10 +12,10 @@ from grid_reference import NumpyFdtd
 from grid_scenes import flat
 
 from headrace import DataError, DeviceError, UsageError
-from headrace.grid_solver import Done, Layout, Outputs, Scene, model, run_one, run_scan, traces
-from headrace.grid_solver.memory import device_bytes
-from headrace.grid_solver.running import Speed, Stop, Watcher, run
-from headrace.grid_solver.waveforms import ricker
+from headrace.grid.solver import Done, Layout, Outputs, Scene, model, run_one, run_scan, traces
+from headrace.grid.solver.memory import device_bytes
+from headrace.grid.solver.running import Speed, Stop, Watcher, run
+from headrace.grid.solver.waveforms import ricker
 
 
 def ran(scene: Scene, outputs: Outputs = Outputs(), position: int = 0) -> Done:  # noqa: B008 - it is frozen

@@ -8,10 +8,10 @@ import pytest
 from grid_scenes import PATH, changed, flat
 
 from headrace import DataError, Error, UsageError
-from headrace.grid_solver import Scene, parse_scene, read_scene
-from headrace.grid_solver.model import paint, samples
-from headrace.grid_solver.scene import LIGHT
-from headrace.grid_solver.waveforms import PERIODS, WAVEFORMS
+from headrace.grid.solver import Scene, parse_scene, read_scene
+from headrace.grid.solver.model import paint, samples
+from headrace.grid.solver.scene import LIGHT
+from headrace.grid.solver.waveforms import PERIODS, WAVEFORMS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "radar.toml"
 

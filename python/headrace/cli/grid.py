@@ -7,8 +7,8 @@ import typer
 
 from headrace import UsageError
 from headrace.cli import grid_fdtd, show
-from headrace.grid_solver import gprmax, pictures, session, traces
-from headrace.grid_solver.reading import read_scene
+from headrace.grid.solver import gprmax, pictures, session, traces
+from headrace.grid.solver.reading import read_scene
 from headrace.results import write_whole
 
 app = typer.Typer(help="Fields on grids.", no_args_is_help=False)

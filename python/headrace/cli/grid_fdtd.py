@@ -12,11 +12,11 @@ import typer
 from headrace import UsageError, tables
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_INTERRUPTED
-from headrace.grid_solver.model import Layout, times
-from headrace.grid_solver.reading import read_scene
-from headrace.grid_solver.running import Speed
-from headrace.grid_solver.scene import Scene
-from headrace.grid_solver.session import Done, Outputs, Progress, run_one, run_scan
+from headrace.grid.solver.model import Layout, times
+from headrace.grid.solver.reading import read_scene
+from headrace.grid.solver.running import Speed
+from headrace.grid.solver.scene import Scene
+from headrace.grid.solver.session import Done, Outputs, Progress, run_one, run_scan
 
 
 class Push(StrEnum):

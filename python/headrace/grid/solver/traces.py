@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import DataError, SystemError, UsageError  # noqa: A004
-from headrace.grid_solver.files import check_folder, replacing
-from headrace.grid_solver.model import Array, Model, times
-from headrace.grid_solver.scene import Scene
+from headrace.grid.solver.files import check_folder, replacing
+from headrace.grid.solver.model import Array, Model, times
+from headrace.grid.solver.scene import Scene
 
 _FORMAT = "headrace grid traces 1"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import DataError, SystemError  # noqa: A004
-from headrace.grid_solver.checks import check_places, check_resolution, courant_limit
-from headrace.grid_solver.keys import Keys, nearest
-from headrace.grid_solver.scene import (
+from headrace.grid.solver.checks import check_places, check_resolution, courant_limit
+from headrace.grid.solver.keys import Keys, nearest
+from headrace.grid.solver.scene import (
     BUILT_IN,
     Cell,
     Material,
@@ -22,8 +22,8 @@ from headrace.grid_solver.scene import (
     Source,
     fields_of,
 )
-from headrace.grid_solver.shapes import AXES, read_shape
-from headrace.grid_solver.waveforms import WAVEFORMS
+from headrace.grid.solver.shapes import AXES, read_shape
+from headrace.grid.solver.waveforms import WAVEFORMS
 
 _FRAMES = 60  # snapshots of a run, where the scene does not say how many
 _PLANE = ("plane", "plane_wave")

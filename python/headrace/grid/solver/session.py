@@ -6,12 +6,12 @@ from functools import partial
 from pathlib import Path
 
 from headrace.errors import UsageError
-from headrace.grid_solver import checkpoint, files, memory, pictures, traces, vti
-from headrace.grid_solver.model import Layout, Solver, build, paint
-from headrace.grid_solver.pictures import Frame, Plane
-from headrace.grid_solver.running import Speed, Stop, Watcher, run
-from headrace.grid_solver.scene import Scene
-from headrace.grid_solver.traces import Traces
+from headrace.grid.solver import checkpoint, files, memory, pictures, traces, vti
+from headrace.grid.solver.model import Layout, Solver, build, paint
+from headrace.grid.solver.pictures import Frame, Plane
+from headrace.grid.solver.running import Speed, Stop, Watcher, run
+from headrace.grid.solver.scene import Scene
+from headrace.grid.solver.traces import Traces
 
 Progress = Callable[[int, int, Speed], None]
 

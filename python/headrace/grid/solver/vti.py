@@ -7,8 +7,8 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from headrace.grid_solver.files import replacing
-from headrace.grid_solver.model import Array
+from headrace.grid.solver.files import replacing
+from headrace.grid.solver.model import Array
 
 _TYPES = {np.dtype(np.float32): "Float32", np.dtype(np.float64): "Float64", np.dtype(np.uint16): "UInt16"}
 _ORDER = "LittleEndian" if sys.byteorder == "little" else "BigEndian"

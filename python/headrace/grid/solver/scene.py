@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from headrace.grid_solver.shapes import Point, Shape
+from headrace.grid.solver.shapes import Point, Shape
 
 LIGHT = 299_792_458.0  # m/s
 VACUUM_PERMITTIVITY = 8.8541878128e-12  # F/m, CODATA 2018

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace.grid_solver.keys import Keys
+from headrace.grid.solver.keys import Keys
 
 Point = tuple[float, ...]
 Mask = NDArray[np.bool_]

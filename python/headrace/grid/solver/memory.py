@@ -2,8 +2,8 @@
 
 from headrace._core import Device
 from headrace.errors import DeviceError, Errc
-from headrace.grid_solver.model import Layout
-from headrace.grid_solver.scene import Scene
+from headrace.grid.solver.model import Layout
+from headrace.grid.solver.scene import Scene
 from headrace.tables import figure
 
 _GIB = 1 << 30

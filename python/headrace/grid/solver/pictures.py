@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import UsageError
-from headrace.grid_solver.files import check_folder, replacing
-from headrace.grid_solver.model import Array, paint
-from headrace.grid_solver.scene import Scene
-from headrace.grid_solver.shapes import AXES
-from headrace.grid_solver.traces import Traces
+from headrace.grid.solver.files import check_folder, replacing
+from headrace.grid.solver.model import Array, paint
+from headrace.grid.solver.scene import Scene
+from headrace.grid.solver.shapes import AXES
+from headrace.grid.solver.traces import Traces
 from headrace.report.style import FAINT, INK
 from headrace.tables import figure as written_figure  # a figure is a drawing here
 

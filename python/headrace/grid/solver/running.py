@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from headrace.errors import DataError
-from headrace.grid_solver.model import Array, Solver
-from headrace.grid_solver.scene import Scene
+from headrace.grid.solver.model import Array, Solver
+from headrace.grid.solver.scene import Scene
 
 _CHUNK_SECONDS = 0.1  # of stepping between two looks at Ctrl-C
 _CHECK_SHARE = 0.03  # of the time may go into looking for fields that are not finite

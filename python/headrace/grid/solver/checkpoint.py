@@ -10,9 +10,9 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 
 from headrace.errors import DataError, SystemError, UsageError  # noqa: A004
-from headrace.grid_solver.files import replacing
-from headrace.grid_solver.model import Array, Solver
-from headrace.grid_solver.scene import Scene
+from headrace.grid.solver.files import replacing
+from headrace.grid.solver.model import Array, Solver
+from headrace.grid.solver.scene import Scene
 
 _FORMAT = 1
 _HEAD = "headrace_checkpoint"

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headrace.errors import DataError, SystemError, UsageError  # noqa: A004
-from headrace.grid_solver.keys import nearest
-from headrace.grid_solver.reading import parse_scene
-from headrace.grid_solver.scene import Scene
-from headrace.grid_solver.waveforms import WAVEFORMS
+from headrace.grid.solver.keys import nearest
+from headrace.grid.solver.reading import parse_scene
+from headrace.grid.solver.scene import Scene
+from headrace.grid.solver.waveforms import WAVEFORMS
 
 _SMOOTHING = ("y", "n")
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from headrace.errors import UsageError
-from headrace.grid_solver.scene import LIGHT, Material, Receiver, Scene, Source
-from headrace.grid_solver.waveforms import BAND
+from headrace.grid.solver.scene import LIGHT, Material, Receiver, Scene, Source
+from headrace.grid.solver.waveforms import BAND
 
 _CELLS_A_WAVELENGTH = 10  # fewer, and waves of the grid are noticeably slower than those of the medium
 _GOOD_CONDUCTOR = 1e3  # S/m; nothing travels in it that would need cells

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace.grid_solver.scene import VACUUM_PERMITTIVITY, Material, Scene, Source
-from headrace.grid_solver.shapes import Axes, Shape
-from headrace.grid_solver.waveforms import PERIODS, WAVEFORMS, Samples
+from headrace.grid.solver.scene import VACUUM_PERMITTIVITY, Material, Scene, Source
+from headrace.grid.solver.shapes import Axes, Shape
+from headrace.grid.solver.waveforms import PERIODS, WAVEFORMS, Samples
 
 Array = NDArray[Any]
 
