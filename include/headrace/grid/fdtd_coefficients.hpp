@@ -36,7 +36,7 @@ struct FdtdCoefficients {
 struct CpmlOptions {
   std::int64_t cells = 10;  ///< Thickness of each layer; 0 for none, and so for walls that reflect everything.
   double order = 3;
-  double conductivity_scale = 1;  ///< At the wall, as a share of 0.8 (order + 1) / (impedance of vacuum, spacing).
+  double conductivity_scale = 1;  ///< At the wall, as a share of 0.8 (order + 1) / (impedance of vacuum * spacing).
   double stretch_max = 5;         ///< kappa at the wall; 1 for none.
   double alpha_scale = 0.006;     ///< At the inner border, as a share of the same: waves of 300 cells and more suffer.
 };
