@@ -13,7 +13,7 @@ SHOWN_LINES = 40
 
 
 def outcome(case: ElementTree.Element) -> str:
-    """ "passed", "failed" or "skipped"; pytest and ctest write them differently."""
+    """One of passed, failed and skipped; pytest and ctest write them differently."""
     if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
         return "failed"
     if case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
