@@ -1,6 +1,9 @@
 #include "headrace/grid/fdtd.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
