@@ -8,6 +8,8 @@ HEADRACE_CUDA=${HEADRACE_CUDA:-AUTO}
 # ON turns warnings into errors, as CI does; a newer compiler than ours may warn about more.
 HEADRACE_WERROR=${HEADRACE_WERROR:-OFF}
 export HEADRACE_CUDA HEADRACE_WERROR
+# One name for the compiler: ccache tells g++ and c++ apart, and would compile the library twice.
+export CXX=${CXX:-g++}
 # What one checkout compiled serves every other: paths below the repository are relative to ccache.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 
