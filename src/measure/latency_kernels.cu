@@ -60,6 +60,10 @@ struct HideLoads {
     std::uint32_t sum = 0;
     const std::uint64_t began = group.clock_ns();
     const std::uint64_t cycles = clock_cycles();
+    // Unrolled, the near loads of several rounds would go out together.
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1
+#endif
     for (std::uint32_t round = 0; round < task.rounds; ++round) {
       const ChaseNode* next = at;
       if (task.far != nullptr) next = load_next<false>(at);
@@ -91,7 +95,10 @@ struct HideArithmetic {
     for (std::uint32_t round = 0; round < task.rounds; ++round) {
       const ChaseNode* next = at;
       if (task.far != nullptr) next = load_next<false>(at);
-      for (std::uint32_t j = 0; j < task.count; ++j) value = arithmetic_step(value);
+      for (std::uint32_t j = 0; j < task.count; ++j) {
+        value = arithmetic_step(value);
+        keep_step(value);
+      }
       at = next;
     }
     report->end = at;

@@ -12,8 +12,9 @@ struct ChaseNode {
   const ChaseNode* next;
 };
 
-/// One load that may be kept in L1 (.ca) or only in L2 (.cg; PTX ISA, "Cache Operators"). Volatile, so that loads stay
-/// in the order in which they are written.
+/// One load that may be kept in L1 (.ca) or only in L2 (.cg; PTX ISA, "Cache Operators"). Volatile, so that none is left
+/// out. The assembler may still move loads that do not wait for each other, within a pass of a loop and, where it unrolls
+/// one, between passes.
 template <bool FirstCache>
 [[nodiscard]] HEADRACE_HD inline const ChaseNode* load_next(const ChaseNode* at) noexcept {
 #if defined(__CUDA_ARCH__)
@@ -39,6 +40,10 @@ template <bool FirstCache>
   return *at;
 #endif
 }
+
+/// Hides from the compiler how `value` came about, so that steps of arithmetic stay as many as are written: it would
+/// make one multiplication of four of arithmetic_step().
+HEADRACE_HD inline void keep_step(std::uint32_t& value) noexcept { asm volatile("" : "+r"(value)); }
 
 /// The multiprocessor's clock; 0 on a CPU, whose own counts something else.
 [[nodiscard]] HEADRACE_HD inline std::uint64_t clock_cycles() noexcept {

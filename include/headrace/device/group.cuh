@@ -28,9 +28,9 @@ class CudaGroup {
   template <class T>
   [[nodiscard]] __device__ static T sum(T value) noexcept {
     __shared__ T warp_sums[kWarpsMax];
-    const std::uint32_t members = __activemask();
+    const std::uint32_t members = warp_members();
     const std::uint32_t lane = threadIdx.x % kWarp;
-    const std::uint32_t size = min(kWarp, blockDim.x - (threadIdx.x - lane));  // of this warp
+    const std::uint32_t size = warp_size();
     for (std::uint32_t step = kWarp / 2; step > 0; step /= 2) {
       const T above = __shfl_down_sync(members, value, step);
       if (lane + step < size) value += above;
@@ -49,7 +49,7 @@ class CudaGroup {
     const std::uint32_t lane = threadIdx.x % kWarp;
     const std::uint32_t warp = threadIdx.x / kWarp;
     const std::uint32_t warps = (blockDim.x + kWarp - 1) / kWarp;
-    const std::uint32_t members = __activemask();
+    const std::uint32_t members = warp_members();
     T inclusive = value;
     for (std::uint32_t step = 1; step < kWarp; step *= 2) {
       const T below = __shfl_up_sync(members, inclusive, step);
@@ -206,6 +206,14 @@ class CudaGroup {
  private:
   using Barrier = ::cuda::barrier<::cuda::thread_scope_system>;
   static_assert(sizeof(Barrier) <= sizeof(BarrierCell) && alignof(Barrier) <= alignof(BarrierCell));
+
+  /// Threads of this warp: the last of a block may have fewer.
+  [[nodiscard]] __device__ static std::uint32_t warp_size() noexcept {
+    return min(kWarp, blockDim.x - threadIdx.x / kWarp * kWarp);
+  }
+  /// A bit for each of them. Worked out rather than asked for with __activemask(): that tells which threads happen to be
+  /// together, and after a branch these need not be all (CUDA C++ Programming Guide, "Independent Thread Scheduling").
+  [[nodiscard]] __device__ static std::uint32_t warp_members() noexcept { return kWholeTeam >> (kWarp - warp_size()); }
 
   static constexpr std::uint32_t kWholeTeam = 0xFFFFFFFF;
   static constexpr std::uint32_t kWarp = 32;
