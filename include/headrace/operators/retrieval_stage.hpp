@@ -44,11 +44,13 @@ template <class Group>
 HEADRACE_HD void stage_query(Group group, const Postings& postings, const RetrievalQuery& query, Scratch& scratch) {
   static_assert(sizeof(RetrievalQuery) % sizeof(std::uint64_t) == 0);
   group.sync();  // the query before this one is done with the scratch
+  constexpr std::uint32_t kWord = sizeof(std::uint64_t);
+  static_assert(alignof(RetrievalQuery) == kWord);
   const auto* from = reinterpret_cast<const std::byte*>(&query);
   auto* to = reinterpret_cast<std::byte*>(&scratch.query);
-  constexpr std::uint32_t kWord = sizeof(std::uint64_t);
   for (std::uint32_t i = group.rank(); i < sizeof(RetrievalQuery) / kWord; i += group.size()) {
-    memcpy(to + i * kWord, from + i * kWord, kWord);
+    // Said, because the compiler forgets it of bytes: the query may lie across the link, and would be read in bytes.
+    memcpy(__builtin_assume_aligned(to + i * kWord, kWord), __builtin_assume_aligned(from + i * kWord, kWord), kWord);
   }
   group.sync();
   if (group.rank() == 0) tame_header(scratch.query);
