@@ -182,6 +182,9 @@ TEST_P(Dispatched, RefusesWhatCannotWork) {
   plan = dispatched(8);
   plan.clients_max = 257;
   EXPECT_THROW(Engine(device(), op, plan), UsageError);
+  plan = dispatched(8);
+  plan.blocks = 1U << 22;  // more parts in half a queue than 32 bits count
+  EXPECT_THROW(Engine(device(), op, plan), UsageError);
 }
 
 using headrace::testing::device_names;

@@ -38,6 +38,8 @@ struct DispatchStamps {
 struct DispatchView {
   /// Words from one tail to the next: no two share a line, nor a pair of lines that are fetched together.
   static constexpr std::uint32_t kTailStride = 128 / sizeof(std::uint32_t);
+  /// Words from one half's count of entries taken to the other's.
+  static constexpr std::uint32_t kTakenStride = 128 / sizeof(std::uint32_t);
 
   // In host memory.
   const std::byte* queries = nullptr;
@@ -49,6 +51,7 @@ struct DispatchView {
   // In device memory.
   std::uint64_t* entries = nullptr;      ///< The queue: see entry().
   std::uint64_t* next_ticket = nullptr;  ///< Parts of queries that blocks have drawn.
+  std::uint32_t* taken = nullptr;        ///< Parts that blocks have the entry of, by half of the queue: see taken_in().
   std::uint32_t* leave = nullptr;        ///< Nonzero: the pool ends.
   std::uint32_t* arrived = nullptr;      ///< Blocks that have answered their part; where a query has several.
   std::uint64_t* seen_at = nullptr;      ///< DispatchStamps::seen of each slot.
@@ -56,7 +59,7 @@ struct DispatchView {
 
   std::uint32_t lane_count = 0;
   std::uint32_t slots = 0;       ///< Of each lane; a power of two.
-  std::uint32_t queue_log2 = 0;  ///< Entries of the queue.
+  std::uint32_t queue_log2 = 0;  ///< Entries of the queue: twice as many as queries can wait, at least.
   std::uint32_t query_stride = 0;
   std::uint32_t answer_stride = 0;
   std::uint32_t query_bytes = 0;
@@ -82,6 +85,17 @@ struct DispatchView {
   }
   [[nodiscard]] HEADRACE_HD std::uint64_t& entry_at(std::uint64_t ticket) const {
     return entries[ticket & ((std::uint64_t{1} << queue_log2) - 1)];
+  }
+  /// Which half of the queue a ticket's entry is in, counted on through its rounds: halves 0 and 1 are the first round.
+  [[nodiscard]] HEADRACE_HD std::uint64_t half(std::uint64_t ticket) const { return ticket >> (queue_log2 - 1); }
+  /// Parts that have been taken from that half in all rounds so far, modulo 2^32: 64 bits would be added to by an
+  /// instruction that is waited for. Of one round there are less than 2^32.
+  [[nodiscard]] HEADRACE_HD std::uint32_t& taken_in(std::uint64_t half) const {
+    return taken[half % 2 * kTakenStride];
+  }
+  /// What that is once every block has its entry from all rounds before: then the half may be written again.
+  [[nodiscard]] HEADRACE_HD std::uint32_t taken_before(std::uint64_t half) const {
+    return static_cast<std::uint32_t>((half / 2 * blocks) << (queue_log2 - 1));
   }
 
  private:

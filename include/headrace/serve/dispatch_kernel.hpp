@@ -105,9 +105,25 @@ class Dispatcher {
     if (count != 0) seen_.tails[lane] = tail;
     std::uint32_t total = 0;
     const Fresh mine{lane, from, count, group_.team_sum_before(count, total)};
+    if (!make_room(published_ + total)) return false;
     for (std::uint32_t left = group_.team_ballot(count != 0); left != 0; left &= left - 1) publish_of(mine, left);
     published_ += total;
     if (total >= kBusy) group_.pause_ns(kBusyPauseNs);
+    return true;
+  }
+
+  /// Before entries are written up to that of ticket `end` - 1: waits for the blocks whose entries they replace; false
+  /// when the host wants the pool to end. A block may have drawn its ticket long ago and not yet looked, while others
+  /// took a whole round of the queue. They have drawn, because no more queries wait than half the queue has entries;
+  /// so all that is waited for is that they look, and mostly they have.
+  [[nodiscard]] HEADRACE_HD bool make_room(std::uint64_t end) {
+    for (; view_.half(end - 1) >= closed_; ++closed_) {
+      const std::uint32_t wanted = view_.taken_before(closed_);
+      while (group_.load_on_device(view_.taken_in(closed_)) != wanted) {
+        if (group_.load_relaxed(view_.tails[view_.lane_count * DispatchView::kTailStride]) != 0) return false;
+        group_.relax_briefly();
+      }
+    }
     return true;
   }
 
@@ -129,6 +145,7 @@ class Dispatcher {
   std::uint32_t reads_ = 0;
   std::uint32_t idle_ = 0;       ///< Reads in a row that found nothing.
   std::uint64_t published_ = 0;  ///< Tickets given to queries.
+  std::uint64_t closed_ = 2;     ///< The first half of the queue, counted on, that may not be written yet.
 };
 
 /// What a block has drawn.
@@ -181,6 +198,8 @@ class Worker {
       if (poll % kPollsPerLook == 0 && group_.load_on_device(*view_.leave) != 0) return {0, 0, 0, 1};
       const std::uint64_t entry = group_.load_on_device(view_.entry_at(ticket));
       if (view_.is_for(entry, ticket)) {
+        // Pairs with make_room(). That the entry is read is what this depends on, so it needs no release.
+        group_.fetch_add_relaxed_on_device(view_.taken_in(view_.half(ticket)), std::uint32_t{1});
         return {static_cast<std::uint32_t>(entry >> 32) & 0xFFFF, static_cast<std::uint32_t>(entry),
                 static_cast<std::uint32_t>(number - ticket * view_.blocks), 0};
       }

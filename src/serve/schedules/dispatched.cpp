@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/topology.hpp"
@@ -48,8 +49,7 @@ class Pool final : public Resident {
     shape.threads = static_cast<std::uint32_t>(align_up(shape.threads, kWholeTeams));
     DispatchView view = memory_.view();
     const LaunchShape pool{.blocks = worker_count(engine, shape.threads) + 1, .threads = shape.threads};
-    // Twice as many entries as queries can wait, so that no entry is written again before its blocks have read it.
-    view.queue_log2 = static_cast<std::uint32_t>(std::bit_width(2 * std::size_t{view.lane_count} * view.slots - 1));
+    view.queue_log2 = queue_log2(view);
     allocate(view);
     std::vector<std::byte> state = engine.loaded.bytes;
     std::array<void*, 3> arguments{state.data(), &view, nullptr};
@@ -96,11 +96,27 @@ class Pool final : public Resident {
   }
 
  private:
+  /// So many that block 0 seldom has to ask whether a half of the queue has been read.
+  static constexpr std::size_t kEntriesMin = 4096;
+
   /// The first query of a lane that has not been answered, and since when it is that.
   struct Oldest {
     std::uint64_t position = 0;
     Time since = SteadyClock::now();
   };
+
+  /// Throws UsageError when parts of half the queue cannot be counted.
+  [[nodiscard]] static std::uint32_t queue_log2(const DispatchView& view) {
+    const std::size_t entries = std::bit_ceil(std::max(2 * std::size_t{view.lane_count} * view.slots, kEntriesMin));
+    const std::size_t parts = entries / 2 * view.blocks;
+    if (parts > std::numeric_limits<std::uint32_t>::max()) {
+      throw UsageError(fmt::format(
+          "plan: {} clients with {} slots each, and {} blocks a query, are more than dispatched can count: take fewer "
+          "slots",
+          view.lane_count, view.slots, view.blocks));
+    }
+    return static_cast<std::uint32_t>(std::bit_width(entries - 1));
+  }
 
   void allocate(DispatchView& view) {
     const std::size_t entries = (std::size_t{1} << view.queue_log2) * sizeof(std::uint64_t);
@@ -108,7 +124,8 @@ class Pool final : public Resident {
     const bool several = view.blocks > 1;
     const std::size_t seen = view.sample_every != 0 ? slots * sizeof(std::uint64_t) : 0;
     const std::size_t arrived = several ? slots * sizeof(std::uint32_t) : 0;
-    queue_ = Buffer(engine_.device, MemoryKind::device, entries + 2 * kNoSharing + seen + arrived);
+    constexpr std::size_t kTaken = 2 * DispatchView::kTakenStride * sizeof(std::uint32_t);
+    queue_ = Buffer(engine_.device, MemoryKind::device, entries + 2 * kNoSharing + kTaken + seen + arrived);
     // Copied, not filled: a kernel that fills could wait for blocks that another resident kernel holds.
     const std::vector<std::byte> zeros(queue_.bytes());
     stream_.copy(queue_.data(), zeros.data(), zeros.size()).or_throw("clearing the queue of a resident pool");
@@ -117,9 +134,10 @@ class Pool final : public Resident {
     std::byte* at = queue_.data() + entries;
     view.next_ticket = reinterpret_cast<std::uint64_t*>(at);
     view.leave = reinterpret_cast<std::uint32_t*>(at + kNoSharing);
-    view.seen_at = reinterpret_cast<std::uint64_t*>(at + 2 * kNoSharing);
+    view.taken = reinterpret_cast<std::uint32_t*>(at + 2 * kNoSharing);
+    view.seen_at = reinterpret_cast<std::uint64_t*>(at + 2 * kNoSharing + kTaken);
     if (!several) return;
-    view.arrived = reinterpret_cast<std::uint32_t*>(at + 2 * kNoSharing + seen);
+    view.arrived = reinterpret_cast<std::uint32_t*>(at + 2 * kNoSharing + kTaken + seen);
     parts_ = Buffer(engine_.device, MemoryKind::device, slots * view.answer_stride);
     view.parts = parts_.data();
   }

@@ -1,0 +1,215 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "headrace/serve/direct_lane.hpp"
+#include "headrace/serve/dispatch_kernel.hpp"
+
+/// The queue of a dispatched pool where it is as short as may be, and a block that is slow to look for its entry.
+namespace headrace::serve {
+namespace {
+
+/// Answers a number with another one.
+struct Triple {
+  [[maybe_unused]] static constexpr const char* kName = "test::triple";
+  using Query = std::uint32_t;
+  using Answer = std::uint32_t;
+  struct State {};
+
+  template <class Group>
+  static void answer(Group group, const State& /*state*/, const Query* query, Answer* answer) {
+    if (group.thread() == 0) *answer = 3 * *query + 1;
+  }
+};
+
+/// Keeps one block from looking for the entry that it has drawn, and tells how far it and block 0 have come.
+struct Held {
+  const void* next_ticket = nullptr;
+  const void* taken = nullptr;
+  std::atomic<bool> drawn{false};
+  std::atomic<bool> waited_for{false};  ///< Block 0 has asked whether entries have been read.
+  std::atomic<bool> released{false};
+};
+
+class HeldGroup : public CpuGroup {
+ public:
+  HeldGroup(std::uint32_t block, std::uint32_t blocks, Held& held) : CpuGroup(block, blocks), held_(&held) {}
+
+  template <class T>
+  T fetch_add_relaxed_on_device(T& word, T value) const {
+    const T before = CpuGroup::fetch_add_relaxed_on_device(word, value);
+    if (&word != held_->next_ticket || block() != 1 || held_->drawn.exchange(true)) return before;
+    while (!held_->released.load()) std::this_thread::yield();
+    return before;
+  }
+  template <class T>
+  [[nodiscard]] T load_on_device(const T& word) const {
+    if (&word == held_->taken) held_->waited_for = true;
+    return CpuGroup::load_on_device(word);
+  }
+
+ private:
+  Held* held_;
+};
+
+/// A pool on threads of the test, with every word of it in the test's memory.
+class TestPool {
+ public:
+  static constexpr std::uint32_t kLanes = 2;
+
+  TestPool(std::uint32_t slots, std::uint32_t blocks) {
+    view_.lane_count = kLanes;
+    view_.slots = slots;
+    view_.queue_log2 = static_cast<std::uint32_t>(std::bit_width(2 * kLanes * slots - 1));
+    view_.query_stride = view_.answer_stride = kStride;
+    view_.query_bytes = view_.answer_bytes = sizeof(std::uint32_t);
+    view_.blocks = blocks;
+    const std::size_t all = std::size_t{kLanes} * slots;
+    queries_.resize(all);
+    answers_.resize(all);
+    parts_.resize(all);
+    arrived_.resize(all);
+    entries_.resize(std::size_t{1} << view_.queue_log2);
+    tails_.resize((kLanes + 1) * DispatchView::kTailStride);
+    view_.queries = bytes(queries_);
+    view_.answers = bytes(answers_);
+    view_.parts = bytes(parts_);
+    view_.tails = tails_.data();
+    view_.heartbeat = &heartbeat_;
+    view_.entries = entries_.data();
+    view_.next_ticket = &next_ticket_;
+    view_.taken = taken_.data();
+    view_.leave = &leave_;
+    view_.arrived = arrived_.data();
+    held.next_ticket = &next_ticket_;
+    held.taken = taken_.data();
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) lanes_.push_back(make_lane(lane));
+  }
+  TestPool(const TestPool&) = delete;
+  TestPool& operator=(const TestPool&) = delete;
+  ~TestPool() {
+    held.released = true;
+    CpuGroup::store(tails_[kLanes * DispatchView::kTailStride], std::uint32_t{1});
+    threads_.clear();
+  }
+
+  /// Starts block `block` of `all`: block 0 hands queries out, the others answer.
+  void start(std::uint32_t block, std::uint32_t all) {
+    threads_.emplace_back([this, block, all] {
+      DispatchBody<Triple>::run(HeldGroup(block, all, held), Triple::State{}, view_);
+    });
+  }
+  /// The next query of a lane, which must have a free slot; where it is.
+  std::uint64_t submit(std::uint32_t lane, std::uint32_t query) {
+    std::array<std::byte, sizeof(query)> bytes{};
+    std::memcpy(bytes.data(), &query, sizeof(query));
+    lanes_[lane]->submit(bytes.data(), query, Time::max());
+    return lanes_[lane]->next() - 1;
+  }
+  [[nodiscard]] bool back(std::uint32_t lane, std::uint64_t position) const { return lanes_[lane]->back(position); }
+  void await(std::uint32_t lane, std::uint64_t position) const {
+    while (!back(lane, position)) std::this_thread::yield();
+  }
+  /// Takes what has come back on a lane, all of which must be right; how many.
+  std::size_t poll(std::uint32_t lane) {
+    const auto check = [](std::uint64_t, std::uint64_t tag, Status status, std::span<const std::byte> bytes) {
+      std::uint32_t answer = 0;
+      std::memcpy(&answer, bytes.data(), sizeof(answer));
+      EXPECT_TRUE(status);
+      EXPECT_EQ(answer, static_cast<std::uint32_t>(3 * tag + 1));
+    };
+    return lanes_[lane]->poll(check, view_.slots);
+  }
+  /// Waits until the first ticket has been given to a query.
+  void await_first_entry() const {
+    while (CpuGroup::load(entries_[0]) == 0) std::this_thread::yield();
+  }
+  [[nodiscard]] bool full(std::uint32_t lane) const { return lanes_[lane]->full(); }
+
+  Held held;
+
+ private:
+  static constexpr std::uint32_t kStride = 64;
+  struct alignas(kStride) Slot {
+    std::array<std::byte, kStride> bytes{};
+  };
+
+  [[nodiscard]] static std::byte* bytes(std::vector<Slot>& slots) { return slots.front().bytes.data(); }
+
+  std::unique_ptr<detail::DirectLane> make_lane(std::uint32_t lane) {
+    const std::size_t first = std::size_t{lane} * view_.slots;
+    detail::DirectLane::Memory memory;
+    memory.queries = queries_[first].bytes.data();
+    memory.answers = answers_[first].bytes.data();
+    memory.tail = &tails_[lane * DispatchView::kTailStride];
+    memory.query_stride = memory.answer_stride = kStride;
+    return std::make_unique<detail::DirectLane>(memory, view_.slots, view_.query_bytes, view_.answer_bytes, 0, nullptr);
+  }
+
+  std::vector<Slot> queries_;
+  std::vector<Slot> answers_;
+  std::vector<Slot> parts_;
+  std::vector<std::uint32_t> arrived_;
+  std::vector<std::uint64_t> entries_;
+  std::vector<std::uint32_t> tails_;
+  std::array<std::uint32_t, 2 * DispatchView::kTakenStride> taken_{};
+  std::uint64_t next_ticket_ = 0;
+  std::uint32_t leave_ = 0;
+  std::uint32_t heartbeat_ = 0;
+  DispatchView view_;
+  std::vector<std::unique_ptr<detail::DirectLane>> lanes_;
+  std::vector<std::jthread> threads_;
+};
+
+TEST(DispatchQueue, AnEntryIsNotOverwrittenBeforeItsBlockHasLooked) {
+  TestPool pool(1, 1);  // a queue of four entries
+  pool.start(0, 3);
+  pool.start(1, 3);
+  while (!pool.held.drawn) std::this_thread::yield();
+  pool.start(2, 3);
+  const std::uint64_t slow = pool.submit(0, 100);  // ticket 0, which block 1 has drawn
+  pool.await_first_entry();
+  for (std::uint32_t query = 1; query <= 3; ++query) {
+    pool.await(1, pool.submit(1, query));
+    EXPECT_EQ(pool.poll(1), 1U);
+  }
+  const std::uint64_t fifth = pool.submit(1, 4);  // would take the entry of ticket 0
+  while (!pool.held.waited_for && !pool.back(1, fifth)) std::this_thread::yield();
+  EXPECT_FALSE(pool.back(1, fifth));
+  EXPECT_FALSE(pool.back(0, slow));
+  if (HasFailure()) return;
+  pool.held.released = true;
+  pool.await(0, slow);
+  pool.await(1, fifth);
+  EXPECT_EQ(pool.poll(0), 1U);
+  EXPECT_EQ(pool.poll(1), 1U);
+}
+
+TEST(DispatchQueue, AShortQueueGoesRoundAndRound) {
+  for (const std::uint32_t blocks : {1U, 3U}) {
+    SCOPED_TRACE(blocks);
+    constexpr std::uint32_t kQueries = 500;
+    TestPool pool(2, blocks);
+    pool.held.released = true;
+    for (std::uint32_t block = 0; block < 4; ++block) pool.start(block, 4);
+    std::array<std::uint32_t, TestPool::kLanes> sent{};
+    std::array<std::size_t, TestPool::kLanes> back{};
+    while (back[0] < kQueries || back[1] < kQueries) {
+      for (std::uint32_t lane = 0; lane < TestPool::kLanes; ++lane) {
+        while (sent[lane] < kQueries && !pool.full(lane)) pool.submit(lane, 7 * sent[lane]++ + lane);
+        back[lane] += pool.poll(lane);
+      }
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(back[0] + back[1], 2 * kQueries);
+  }
+}
+
+}  // namespace
+}  // namespace headrace::serve
