@@ -70,7 +70,8 @@ struct BoxesView {
     if (blocks > 1) {
       std::uint32_t& count = finished[box * kWordStride];
       if (group.fetch_add_on_device(count, 1U) + 1 != blocks) return;
-      group.store_on_device(count, 0U);  // the blocks add again only to a later request, which comes after publish()
+      // The blocks add again only to a later request, which comes after publish(): that is a release.
+      group.store_relaxed_on_device(count, 0U);
     }
     publish();
   }
@@ -79,7 +80,9 @@ struct BoxesView {
   template <class Group, class Poll>
   [[nodiscard]] HEADRACE_HD std::uint32_t look(Group group, std::uint32_t box, std::uint32_t served, Poll poll) const {
     std::uint32_t next = kStopped;
-    std::uint32_t beat = group.load(heartbeats[box * kWordStride]);
+    // Relaxed here and below, because nothing is handed over with it: the first poll need not wait for a read over the
+    // link, nor the second for a fence.
+    std::uint32_t beat = group.load_relaxed(heartbeats[box * kWordStride]);
     for (std::uint32_t polls = 0;; ++polls) {
       const std::uint32_t sequence = poll();
       if (sequence != served) {
@@ -87,7 +90,7 @@ struct BoxesView {
         break;
       }
       if (polls % kPollsPerStop == kPollsPerStop - 1 && group.load(*stop) != 0) break;
-      if (polls % kPollsPerHeartbeat == 0) group.store(heartbeats[box * kWordStride], ++beat);
+      if (polls % kPollsPerHeartbeat == 0) group.store_relaxed(heartbeats[box * kWordStride], ++beat);
       group.relax();
     }
     if (blocks > 1) group.store_on_device(relays[box * kWordStride], next);  // pairs with listen()
