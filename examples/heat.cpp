@@ -62,7 +62,7 @@ std::vector<double> run(std::size_t devices, int redundant) {
   for (std::int64_t y = 0; y < kPlate.ny; ++y) {
     for (std::int64_t x = 0; x < kPlate.nx; ++x) {
       const auto cell = static_cast<std::size_t>(y * kPlate.nx + x);
-      heat[cell] = x < 20 ? 1.0 : 0.0;                    // hot on the left
+      heat[cell] = x < 20 ? 1.0 : 0.0;                     // hot on the left
       conducts[cell] = x == 40 && y % 50 > 4 ? 0.0 : 1.0;  // a wall with gaps
     }
   }

@@ -20,8 +20,8 @@ void require_cells(const Extent& extent) {
   const Offsets along = extent.cells_along();
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (along[axis] < 1 || along[axis] > kCellsMax) {
-      throw UsageError(
-          fmt::format("a domain of {} cells: along {} there must be 1 to {}", to_string(extent), axis_name(axis), kCellsMax));
+      throw UsageError(fmt::format("a domain of {} cells: along {} there must be 1 to {}", to_string(extent),
+                                   axis_name(axis), kCellsMax));
     }
   }
 }
@@ -157,9 +157,10 @@ void Decomposition::require_room_for(const Layers& ghosts) const {
       const std::int64_t cells = cuts[part + 1] - cuts[part];
       if (cells >= width) continue;
       const std::int64_t most = std::max<std::int64_t>(1, cuts.back() / width);
-      throw UsageError(fmt::format("a part of {} cells along {} is thinner than the {} ghost layers of its neighbour: at "
-                                   "most {} equal part{} along {}, or fewer redundant layers",
-                                   cells, axis_name(axis), width, most, most == 1 ? "" : "s", axis_name(axis)));
+      throw UsageError(
+          fmt::format("a part of {} cells along {} is thinner than the {} ghost layers of its neighbour: at "
+                      "most {} equal part{} along {}, or fewer redundant layers",
+                      cells, axis_name(axis), width, most, most == 1 ? "" : "s", axis_name(axis)));
     }
   }
 }

@@ -16,14 +16,14 @@ struct Cycle {
 };
 
 struct Flow {
-  std::vector<Cycle> cycles;                    ///< Of 1, 2, ... steps; the last has as many as are redundant.
-  std::array<Layers, kFieldsMax> needed;        ///< Of each field, about what is owned, at the start of the longest.
-  FieldSet exchanged;                           ///< Those that are needed there and change.
-  Layers ghosts;                                ///< The widest of all.
-  Layers edge;                                  ///< The furthest that any phase reads.
-  std::size_t tail = 0;                         ///< The phases from here on read nothing at neighbours that one of them
-                                                ///< writes: they can be done for some cells first and for others later.
-  Layers tail_reach;                            ///< The furthest that one of those reads.
+  std::vector<Cycle> cycles;              ///< Of 1, 2, ... steps; the last has as many as are redundant.
+  std::array<Layers, kFieldsMax> needed;  ///< Of each field, about what is owned, at the start of the longest.
+  FieldSet exchanged;                     ///< Those that are needed there and change.
+  Layers ghosts;                          ///< The widest of all.
+  Layers edge;                            ///< The furthest that any phase reads.
+  std::size_t tail = 0;                   ///< The phases from here on read nothing at neighbours that one of them
+                                          ///< writes: they can be done for some cells first and for others later.
+  Layers tail_reach;                      ///< The furthest that one of those reads.
 };
 
 [[nodiscard]] Flow flow_of(const StencilProgram& program, int redundant);

@@ -51,12 +51,14 @@ PartLayout lay_out(const Box& own, const Layers& neighbours, const Layers& ghost
   const std::int64_t line = kLineBytes / static_cast<std::int64_t>(value_bytes);
   const Box all = own.grow(layout.pads);
   const double rows = static_cast<double>(all.size(1)) * static_cast<double>(all.size(2));
-  if (rows > std::numeric_limits<std::int32_t>::max() || all.size(0) > std::numeric_limits<std::int32_t>::max() - line) {
-    throw UsageError(fmt::format("a part of {} has too many rows or too long ones: 2^31 at most; make more parts",
-                                 to_string(own)));
+  if (rows > std::numeric_limits<std::int32_t>::max() ||
+      all.size(0) > std::numeric_limits<std::int32_t>::max() - line) {
+    throw UsageError(
+        fmt::format("a part of {} has too many rows or too long ones: 2^31 at most; make more parts", to_string(own)));
   }
-  const std::int64_t before = round_up(layout.pads.low[0], line);
+  const std::int64_t before = layout.pads.low[0];
   layout.pitch = round_up(before + own.size(0) + layout.pads.high[0], line);
+  layout.front_bytes = (round_up(before, line) - before) * static_cast<std::int64_t>(value_bytes);
   layout.plane = layout.pitch * all.size(1);
   layout.origin = layout.pads.low[2] * layout.plane + layout.pads.low[1] * layout.pitch + before;
   layout.field_bytes = layout.plane * all.size(2) * static_cast<std::int64_t>(value_bytes);

@@ -14,10 +14,13 @@ struct PartLayout {
   Box own;
   Layers pads;  ///< Cells about it, of either sort.
   std::size_t value_bytes = 0;
-  std::int64_t pitch = 0;  ///< In values; rows begin, and the first owned cell of each lies, at multiples of 128 bytes.
+  /// In values; the first owned cell of each row is at a multiple of 128 bytes, and those before it share a line with
+  /// the end of the row before.
+  std::int64_t pitch = 0;
   std::int64_t plane = 0;
   std::int64_t origin = 0;       ///< Of the first owned cell, in values.
-  std::int64_t field_bytes = 0;  ///< Of one field.
+  std::int64_t field_bytes = 0;  ///< Of one field,
+  std::int64_t front_bytes = 0;  ///< which begins so far behind a multiple of 128 bytes.
 
   /// A cell of the domain, in values from the first owned.
   [[nodiscard]] std::int64_t at(const Offsets& cell) const noexcept {

@@ -11,7 +11,8 @@ namespace headrace::grid {
 
 namespace {
 
-[[nodiscard]] std::byte* cell(const FieldTable& table, int field, const PartLayout& layout, const Offsets& at) noexcept {
+[[nodiscard]] std::byte* cell(const FieldTable& table, int field, const PartLayout& layout,
+                              const Offsets& at) noexcept {
   return table.origin<std::byte>(field) + layout.at(at) * static_cast<std::int64_t>(layout.value_bytes);
 }
 
@@ -63,8 +64,8 @@ Link::Link(const End& from, const End& to, std::vector<Piece> pieces, Contiguous
 }
 
 std::size_t Link::run_bytes(const PartLayout& layout, const Piece& piece) const noexcept {
-  const std::int64_t values = contiguous_ == Contiguous::planes ? piece.box.size(2) * layout.plane
-                                                                : piece.box.size(1) * layout.pitch;
+  const std::int64_t values =
+      contiguous_ == Contiguous::planes ? piece.box.size(2) * layout.plane : piece.box.size(1) * layout.pitch;
   return static_cast<std::size_t>(values) * layout.value_bytes;
 }
 
@@ -155,10 +156,11 @@ Push choose_push(Push asked, const Decomposition& decomposition, const std::vect
     const Device to = devices[exchange.to];
     if (from == to || peer_connection(from, to).access) continue;
     if (asked == Push::automatic) return Push::host;
-    throw UsageError(fmt::format("push 'store' needs peer access from {} to {}, which they have not: use 'copy', 'host' or "
-                                 "'automatic'",
-                                 from.name(), to.name()),
-                     Errc::not_supported);
+    throw UsageError(
+        fmt::format("push 'store' needs peer access from {} to {}, which they have not: use 'copy', 'host' or "
+                    "'automatic'",
+                    from.name(), to.name()),
+        Errc::not_supported);
   }
   return Push::store;
 }

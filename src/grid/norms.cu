@@ -133,8 +133,9 @@ Result<WholeSum> sum_squares(const Part& part, int field, int other, int exponen
   static const Kernel floats = make_kernel<SumSquares<float>, NormWork>();
   static const Kernel doubles = make_kernel<SumSquares<double>, NormWork>();
   WholeSum sum;
-  const Status done = reduce(part, field, other, exponent, part.layout().value_bytes == sizeof(float) ? floats : doubles,
-                             2, [&](const std::uint64_t* two) { sum.add({.high = two[0], .low = two[1]}); });
+  const Status done =
+      reduce(part, field, other, exponent, part.layout().value_bytes == sizeof(float) ? floats : doubles, 2,
+             [&](const std::uint64_t* two) { sum.add({.high = two[0], .low = two[1]}); });
   if (!done) return done.error();
   return sum;
 }

@@ -7,7 +7,8 @@ namespace headrace::grid {
 
 namespace {
 
-/// Between fields, so that the same cell of many fields does not fall into one set of a cache.
+/// Between fields, so that the same cell of many fields does not fall into one set of a cache; no less than
+/// PartLayout::front_bytes can be.
 constexpr std::int64_t kSkewBytes = 256;
 /// A thread that enqueues is at most twice so many cycles ahead of its device.
 constexpr std::uint64_t kPaceCycles = 16;
@@ -34,7 +35,7 @@ Part::Part(std::size_t number, Device device, const PartLayout& layout, const St
       compute_stream_(device),
       border_stream_(device, {.priority = Priority::high}),
       compute_(compute_stream_) {
-  table_.base = memory_.data() + layout.origin * static_cast<std::int64_t>(layout.value_bytes);
+  table_.base = memory_.data() + layout.front_bytes + layout.origin * static_cast<std::int64_t>(layout.value_bytes);
   table_.stride_bytes = layout.field_bytes + kSkewBytes;
   for (int field = 0; field < program.field_count; ++field) table_.slots[field] = static_cast<std::uint8_t>(field);
 }

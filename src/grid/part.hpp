@@ -38,8 +38,8 @@ class Part {
   void follow(std::vector<CyclePlan> plans) { plans_ = std::move(plans); }
   void take_stencil(std::span<const std::byte> bytes) { stencil_.assign(bytes.begin(), bytes.end()); }
 
-  /// Enqueues a cycle of `steps` steps, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where another
-  /// part has failed.
+  /// Enqueues a cycle of `steps` steps, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where
+  /// another part has failed.
   [[nodiscard]] Status run_cycle(std::uint64_t cycle, std::size_t steps, std::uint64_t steps_done,
                                  Progress& progress) noexcept;
   /// Waits for all that has been enqueued.

@@ -26,10 +26,12 @@ struct Split {
   // Along the slowest axis first, so that the largest pieces are contiguous.
   for (std::size_t axis = 3; axis-- > 0;) {
     Box low = rest;
-    low.high[axis] = neighbours.low[axis] != 0 ? std::min(rest.low[axis] + width.low[axis], rest.high[axis]) : rest.low[axis];
+    low.high[axis] =
+        neighbours.low[axis] != 0 ? std::min(rest.low[axis] + width.low[axis], rest.high[axis]) : rest.low[axis];
     rest.low[axis] = low.high[axis];
     Box high = rest;
-    high.low[axis] = neighbours.high[axis] != 0 ? std::max(rest.high[axis] - width.high[axis], rest.low[axis]) : rest.high[axis];
+    high.low[axis] =
+        neighbours.high[axis] != 0 ? std::max(rest.high[axis] - width.high[axis], rest.low[axis]) : rest.high[axis];
     rest.high[axis] = high.low[axis];
     if (!low.empty()) made.border.push_back(low);
     if (!high.empty()) made.border.push_back(high);
@@ -130,14 +132,16 @@ std::vector<CyclePlan> plan_part(const Decomposition& decomposition, std::size_t
 void require_restriction(const StencilProgram& program, int phase, const std::vector<Box>& boxes,
                          const Extent& extent) {
   if (phase < 0 || static_cast<std::size_t>(phase) >= program.phases.size()) {
-    throw UsageError(fmt::format("stencil {} has phases 0 to {}, not {}", program.name, program.phases.size() - 1, phase));
+    throw UsageError(
+        fmt::format("stencil {} has phases 0 to {}, not {}", program.name, program.phases.size() - 1, phase));
   }
   const Phase& its = program.phases[static_cast<std::size_t>(phase)];
   if (!its.writes.within(its.reads)) {
-    throw UsageError(fmt::format("phase {} of stencil {} cannot be restricted: it writes a field that it does not "
-                                 "declare to read, so what it leaves as it was would not be kept right; add the field to "
-                                 "the phase's reads",
-                                 phase, program.name));
+    throw UsageError(
+        fmt::format("phase {} of stencil {} cannot be restricted: it writes a field that it does not "
+                    "declare to read, so what it leaves as it was would not be kept right; add the field to "
+                    "the phase's reads",
+                    phase, program.name));
   }
   for (std::size_t b = 0; b < boxes.size(); ++b) {
     if (boxes[b].empty() || !Box::whole(extent).contains(boxes[b])) {

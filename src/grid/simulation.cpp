@@ -56,8 +56,8 @@ void require_fitting(const Decomposition& decomposition, const std::vector<Devic
   decomposition.require_room_for(flow.ghosts);
   std::vector<PartLayout> layouts;
   for (std::size_t part = 0; part < decomposition.parts().size(); ++part) {
-    layouts.push_back(lay_out(decomposition.parts()[part], decomposition.neighbours(part), flow.ghosts, flow.edge,
-                              value_bytes));
+    layouts.push_back(
+        lay_out(decomposition.parts()[part], decomposition.neighbours(part), flow.ghosts, flow.edge, value_bytes));
   }
   return layouts;
 }
@@ -160,12 +160,13 @@ void Simulation::State::throw_failure(const char* doing) const {
   const auto failure = progress.failure();
   if (!failure) return;
   const Error error = failure->error;
-  throw DeviceError(error.code,
-                    fmt::format("{}: {}, which has part {} of {}, failed: {} (native code {}); the fields are lost, make "
-                                "a new simulation",
-                                doing, devices[failure->part].name(), failure->part, parts.size(),
-                                to_string(error.code), error.native),
-                    error.native);
+  throw DeviceError(
+      error.code,
+      fmt::format("{}: {}, which has part {} of {}, failed: {} (native code {}); the fields are lost, make "
+                  "a new simulation",
+                  doing, devices[failure->part].name(), failure->part, parts.size(), to_string(error.code),
+                  error.native),
+      error.native);
 }
 
 void Simulation::State::on_every_part(const char* doing, const std::function<Status(std::size_t)>& job) {
@@ -218,7 +219,8 @@ Norms Simulation::State::norms(int field, int other) {
   constexpr const char* kDoing = "a norm of a grid's field";
   require_field(field);
   if (program.value_type != typeid(float) && program.value_type != typeid(double)) {
-    throw UsageError(fmt::format("norms are of float or double values, which those of stencil {} are not", program.name));
+    throw UsageError(
+        fmt::format("norms are of float or double values, which those of stencil {} are not", program.name));
   }
   std::vector<std::uint64_t> bits(parts.size());
   on_every_part(kDoing, [&](std::size_t part) -> Status {

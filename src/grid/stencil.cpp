@@ -21,9 +21,10 @@ void check(const StencilFacts& facts) {
     }
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (phase.reach.low[axis] < 0 || phase.reach.high[axis] < 0) {
-        throw UsageError(fmt::format("phase {} of stencil {} has a negative reach along {}: say how many cells, on "
-                                     "either side",
-                                     p, facts.name, axis_name(axis)));
+        throw UsageError(
+            fmt::format("phase {} of stencil {} has a negative reach along {}: say how many cells, on "
+                        "either side",
+                        p, facts.name, axis_name(axis)));
       }
     }
   }

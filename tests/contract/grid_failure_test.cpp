@@ -38,9 +38,9 @@ TEST_P(GridFailureTest, WhatDoesNotFitIsRefused) {
 
 TEST_P(GridFailureTest, DevicesOfTwoKindsAreRefused) {
   if (on_cpu()) GTEST_SKIP() << "needs a device of another kind";
-  EXPECT_THROW(Simulation(Decomposition::slabs({8, 8}, 2, 1), {device(), Device::parse("cpu")},
-                          grid::heat<float>(2, 0.1F)),
-               UsageError);
+  EXPECT_THROW(
+      Simulation(Decomposition::slabs({8, 8}, 2, 1), {device(), Device::parse("cpu")}, grid::heat<float>(2, 0.1F)),
+      UsageError);
 }
 
 TEST_P(GridFailureTest, ArraysAndFieldsThatAreNotThere) {

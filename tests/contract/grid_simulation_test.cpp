@@ -161,8 +161,9 @@ void expect_driven(const Decomposition& cut, grid::SimulationOptions options) {
     EXPECT_EQ(field_of<T>(run.simulation, field), field_of<T>(alone.simulation, field)) << "field " << field;
   }
   EXPECT_EQ(run.trace(), alone.trace());
-  EXPECT_EQ(alone.trace().back(), field_of<T>(alone.simulation, 0)[static_cast<std::size_t>(
-                                      (2 * cut.extent().ny + 4) * cut.extent().nx + 3)]);
+  EXPECT_EQ(
+      alone.trace().back(),
+      field_of<T>(alone.simulation, 0)[static_cast<std::size_t>((2 * cut.extent().ny + 4) * cut.extent().nx + 3)]);
 }
 
 TEST_P(GridSimulationTest, SeveralPhasesRestrictedOnesAndConstantFields) {

@@ -101,7 +101,8 @@ TEST_P(GridStencilsTest, NormsAreEqualForEveryCut) {
   auto field = scattered<double>(extent, 9);
   for (std::size_t i = 0; i < field.values.size(); ++i) field.values[i] *= std::pow(10.0, static_cast<double>(i % 13));
   grid::Norms first;
-  for (const auto& along : std::vector<std::array<std::size_t, 3>>{{1, 1, 1}, {3, 1, 1}, {1, 2, 1}, {2, 2, 2}, {1, 1, 5}}) {
+  for (const auto& along :
+       std::vector<std::array<std::size_t, 3>>{{1, 1, 1}, {3, 1, 1}, {1, 2, 1}, {2, 2, 2}, {1, 1, 5}}) {
     const auto cut = Decomposition::blocks(extent, along);
     Simulation simulation(cut, devices(cut.parts().size()), grid::heat<double>(3, 0.1));
     simulation.set<double>(0, field.values);

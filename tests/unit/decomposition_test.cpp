@@ -105,9 +105,10 @@ TEST(DecompositionTest, SaysWhatIsWrongAndWhatWouldDo) {
   EXPECT_THROW(static_cast<void>(Decomposition::weighted({4}, 0, std::vector<double>{1, 0})), UsageError);
   EXPECT_THROW(static_cast<void>(Decomposition::weighted({4}, 0, std::vector<double>{1, NAN})), UsageError);
   EXPECT_THROW(static_cast<void>(Decomposition::weighted({4}, 0, {})), UsageError);
-  EXPECT_THAT(([] { Decomposition::slabs({9, 9}, 3, 1).require_room_for(layers(4)); }),
-              ThrowsMessage<UsageError>(HasSubstr("3 cells along y is thinner than the 4 ghost layers of its neighbour: "
-                                                  "at most 2 equal parts along y")));
+  EXPECT_THAT(
+      ([] { Decomposition::slabs({9, 9}, 3, 1).require_room_for(layers(4)); }),
+      ThrowsMessage<UsageError>(HasSubstr("3 cells along y is thinner than the 4 ghost layers of its neighbour: "
+                                          "at most 2 equal parts along y")));
   Decomposition::slabs({9, 9}, 3, 1).require_room_for({.low = {99, 3, 99}, .high = {99, 3, 99}});
 }
 

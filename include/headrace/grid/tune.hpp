@@ -22,10 +22,10 @@ struct Tuned {
 };
 
 /// Tries 1, 2, 4 and 8 redundant layers with every push on the real domain and devices, on fields of zeros, and gives
-/// the options with the shortest step. Each trial has a simulation of its own, so there must be memory for one more, and
-/// runs `steps` steps (rounded up to whole cycles) three times, after as many that are not timed. A stencil that writes
-/// to memory of its own does so in trials too. With one part there is nothing to choose: one trial. Throws UsageError
-/// for 0 steps, and what Simulation throws where no trial can be.
+/// the options with the shortest step. Each trial has a simulation of its own, so there must be memory for one more,
+/// and runs `steps` steps (rounded up to whole cycles) three times, after as many that are not timed. A stencil that
+/// writes to memory of its own does so in trials too. With one part there is nothing to choose: one trial. Throws
+/// UsageError for 0 steps, and what Simulation throws where no trial can be.
 [[nodiscard]] Tuned tune(const Decomposition& decomposition, const std::vector<Device>& devices,
                          const StencilProgram& program, std::uint64_t steps = 16);
 

@@ -15,10 +15,8 @@ struct Jacobi {
   static constexpr const char* kName = "jacobi";
   using Value = T;
   enum Fields : int { now, next, source, kFields };
-  static constexpr std::array kPhases{Phase{.writes = fields(next),
-                                            .reads = fields(source),
-                                            .neighbours = fields(now),
-                                            .reach = layers(1, kDimensions)}};
+  static constexpr std::array kPhases{Phase{
+      .writes = fields(next), .reads = fields(source), .neighbours = fields(now), .reach = layers(1, kDimensions)}};
   static constexpr std::array kSwaps{Swap{now, next}};
 
   T weight = T{1} / T{2 * kDimensions};
@@ -40,8 +38,8 @@ inline constexpr int kJacobiSource = 2;
 template <class T>
 [[nodiscard]] StencilProgram jacobi(int dimensions);
 
-/// The norms of the residual, source - (2 * dimensions * u - neighbours), of the solution before the last step: the step
-/// changed it by so much over 2 * dimensions. For a simulation of jacobi() that has done a step since it was set.
+/// The norms of the residual, source - (2 * dimensions * u - neighbours), of the solution before the last step: the
+/// step changed it by so much over 2 * dimensions. For a simulation of jacobi() that has done a step since it was set.
 [[nodiscard]] Norms jacobi_residual(Simulation& simulation);
 
 }  // namespace headrace::grid

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "grid/stencils/programs.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -13,13 +14,12 @@ StencilProgram heat(int dimensions, T factor) {
   }
   const T most = T{1} / static_cast<T>(2 * dimensions);
   if (!(factor >= T{0} && factor <= most)) {
-    throw UsageError(fmt::format("a factor (diffusivity * time step / spacing^2) of {} is not stable in {} dimensions: "
-                                 "at most {}; make the time step shorter",
-                                 factor, dimensions, most));
+    throw UsageError(
+        fmt::format("a factor (diffusivity * time step / spacing^2) of {} is not stable in {} dimensions: "
+                    "at most {}; make the time step shorter",
+                    factor, dimensions, most));
   }
-  if (dimensions == 1) return make_stencil(Heat<T, 1>{factor});
-  if (dimensions == 2) return make_stencil(Heat<T, 2>{factor});
-  return make_stencil(Heat<T, 3>{factor});
+  return detail::heat_program(dimensions, factor);
 }
 
 template StencilProgram heat(int, float);
