@@ -11,6 +11,7 @@
 #   ladder-OPERATOR.MACHINE.json   the ladders (three)
 #   floors.MACHINE.json            the special figures
 #   link.MACHINE.json, links.MACHINE.json, span.MACHINE.json, advice.MACHINE.json, spmv.MACHINE.json   memory and links
+#   grid.MACHINE.json              grids, over one GPU and over two
 #   report.html    the ladders and figures as a page of plots, where matplotlib is installed
 #   summary.json   the outcome of every step
 # What is done, by the environment:
@@ -21,6 +22,7 @@
 #   HEADRACE_ZIPF      the index of ladder.retrieval.zipf10m, likewise
 #   HEADRACE_FLOORS    1: the special figures too (0); HEADRACE_FLOORS_ONLY, such as ladder.light, only ids that start so
 #   HEADRACE_MEMORY    what of memory and links is measured: some of "copies links spans spmv" (none)
+#   HEADRACE_GRID      1: the figures of grids too (0); HEADRACE_GRID_ONLY, such as grid.fdtd2d, only ids that start so
 #   HEADRACE_BUDGET    what stands in for the GPU's memory in spans (1GiB); HEADRACE_OPERATIONS (all)
 #   HEADRACE_REPORT    1: the page of plots too (0)
 #   HEADRACE_CHECKS    0 leaves out the tests and the sanitizers (1)
@@ -192,6 +194,12 @@ memory() {
   esac
 }
 
+grids() {
+  local arguments=(--save "$out/grid.$machine.json") word
+  for word in ${HEADRACE_GRID_ONLY:-}; do arguments+=(--only "$word"); done
+  step grid "${HEADRACE_STEP_LIMIT:-500}" suite.log python3 bench/grid.py "${arguments[@]}" || true
+}
+
 report() {
   local files=()
   mapfile -t files < <(find "$out" -maxdepth 1 -name '*.json' ! -name summary.json | sort)
@@ -215,6 +223,7 @@ benchmarks() {
   ladders
   if [[ ${HEADRACE_FLOORS:-0} == 1 ]]; then floors; fi
   for part in ${HEADRACE_MEMORY:-}; do memory "$part"; done
+  if [[ ${HEADRACE_GRID:-0} == 1 ]]; then grids; fi
   if [[ ${HEADRACE_REPORT:-0} == 1 ]]; then report; fi
   tail -n "+$from" "$out/suite.log"
 }

@@ -56,9 +56,11 @@ void make(Fdtd* self, int dimensions, const grid::Offsets& shape, double spacing
 /// How many steps are done before Ctrl-C is looked for again: few enough to answer soon, whole cycles between
 /// exchanges.
 [[nodiscard]] std::uint64_t chunk_of(const Fdtd& fdtd) {
-  constexpr std::int64_t kUpdates = 1 << 27;  // a tenth of a second or so on a CPU
+  // A tenth of a second or so.
+  const bool on_cpu = fdtd.options().devices.front().kind() == DeviceKind::cpu;
+  const std::int64_t updates = std::int64_t{1} << (on_cpu ? 27 : 33);
   const auto redundant = static_cast<std::uint64_t>(std::max(fdtd.options().simulation.redundant, 1));
-  const std::int64_t steps = std::clamp<std::int64_t>(kUpdates / fdtd.options().extent.cells(), 1, 1024);
+  const std::int64_t steps = std::clamp<std::int64_t>(updates / fdtd.options().extent.cells(), 1, 1024);
   return std::max<std::uint64_t>(static_cast<std::uint64_t>(steps) / redundant, 1) * redundant;
 }
 
@@ -172,6 +174,7 @@ void bind_grid(nb::module_& module) {
       .def_prop_ro("state_fields", &Fdtd::state_fields)
       .def_prop_ro("push", [](const Fdtd& self) { return grid::to_string(self.simulation().options().push); })
       .def_prop_ro("exchanged_bytes", [](const Fdtd& self) { return self.simulation().exchanged_bytes(); })
+      .def_prop_ro("moved_bytes", [](const Fdtd& self) { return self.simulation().moved_bytes(); })
       .def_prop_ro("parts", &parts, "The device of each part, and its cells.");
   bind_points(fdtd);
 }

@@ -98,6 +98,18 @@ void bind_measure(nb::module_& module) {
         return measure::measure_memory_roofs(parsed);
       },
       "device"_a = "best", "Measures them, in some tenths of a second.");
+  module.def(
+      "measure_memory_copies",
+      [](const std::vector<DeviceOrName>& devices, std::size_t bytes, int runs) {
+        std::vector<Device> parsed;
+        for (const DeviceOrName& device : devices) parsed.push_back(to_device(device));
+        const nb::gil_scoped_release released;
+        return measure::measure_memory_copies(parsed, bytes, runs);
+      },
+      "devices"_a, "bytes"_a, "runs"_a = 5,
+      "Bytes read plus bytes written per second, of all devices together, by copies of `bytes` within the memory of "
+      "each "
+      "at the same time: one figure a run.");
 }
 
 }  // namespace headrace::python

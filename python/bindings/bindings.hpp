@@ -24,5 +24,6 @@ void bind_span(nanobind::module_& module);
 void bind_oversubscription(nanobind::module_& module);
 void bind_advice(nanobind::module_& module);
 void bind_grid(nanobind::module_& module);
+void bind_jacobi(nanobind::module_& module);
 
 }  // namespace headrace::python

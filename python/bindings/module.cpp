@@ -23,4 +23,5 @@ NB_MODULE(_core, module) {
   headrace::python::bind_oversubscription(module);
   headrace::python::bind_advice(module);
   headrace::python::bind_grid(module);
+  headrace::python::bind_jacobi(module);
 }

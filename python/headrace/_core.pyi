@@ -260,6 +260,11 @@ class MemoryRoofs:
 def measure_memory_roofs(device: Device | str = ...) -> MemoryRoofs:
     """Measures them, in some tenths of a second."""
 
+def measure_memory_copies(devices: Sequence[Device | str], bytes: int, runs: int = ...) -> list[float]:
+    """
+    Bytes read plus bytes written per second, of all devices together, by copies of `bytes` within the memory of each at the same time: one figure a run.
+    """
+
 class CopyRuns:
     """What a case of copies took, run by run."""
 
@@ -2619,6 +2624,9 @@ class FdtdCore:
     def exchanged_bytes(self) -> int: ...
 
     @property
+    def moved_bytes(self) -> int: ...
+
+    @property
     def parts(self) -> list[tuple[str, str]]:
         """The device of each part, and its cells."""
 
@@ -2633,3 +2641,36 @@ class FdtdCore:
 
     @property
     def receiver_count(self) -> int: ...
+
+class JacobiCore:
+    """What headrace.grid.Jacobi runs on: arrays are flat, x fastest."""
+
+    def __init__(self, shape: Sequence[int], devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, precision: str) -> None: ...
+
+    def step(self, count: int) -> None: ...
+
+    def residual(self) -> tuple[float, float]:
+        """Of the largest absolute value, and the root of the sum of squares."""
+
+    def get_solution(self) -> numpy.typing.NDArray[Any]: ...
+
+    @overload
+    def set_solution(self, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @overload
+    def set_solution(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @overload
+    def set_source(self, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @overload
+    def set_source(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @property
+    def steps_done(self) -> int: ...
+
+    @property
+    def push(self) -> str: ...
+
+    @property
+    def moved_bytes(self) -> int: ...

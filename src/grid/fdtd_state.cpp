@@ -70,6 +70,7 @@ Fdtd::State::State(FdtdOptions given) : options(std::move(given)) {
     build<double>(*options.decomposition);
   }
   restrict_layers();
+  restrict_points();
 }
 
 template <class Value>

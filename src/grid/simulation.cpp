@@ -306,6 +306,22 @@ std::uint64_t Simulation::exchanged_bytes() const noexcept {
   return bytes;
 }
 
+std::uint64_t Simulation::moved_bytes() const noexcept {
+  const StencilProgram& program = state_->program;
+  std::uint64_t values = 0;
+  for (std::size_t phase = 0; phase < program.phases.size(); ++phase) {
+    const Phase& its = program.phases[phase];
+    const int fields = std::popcount((its.reads | its.neighbours).mask) + std::popcount(its.writes.mask);
+    std::int64_t cells = state_->decomposition.extent().cells();
+    if (program.only[phase]) {
+      cells = 0;
+      for (const Box& box : *program.only[phase]) cells += box.cells();
+    }
+    values += static_cast<std::uint64_t>(fields) * static_cast<std::uint64_t>(cells);
+  }
+  return values * program.value_bytes;
+}
+
 FieldView Simulation::view(std::size_t part, int field) const {
   state_->require_field(field);
   if (part >= state_->parts.size()) {

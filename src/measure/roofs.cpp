@@ -32,7 +32,66 @@ double copy_rate(StreamRef stream, std::byte* to, const std::byte* from) {
   return static_cast<double>(kBytes) / seconds[kRuns / 2];
 }
 
+/// One device's share of a measurement of copies within memory.
+class CopyWithin {
+ public:
+  CopyWithin(Device device, std::size_t bytes)
+      : stream_(device), from_(device, MemoryKind::device, bytes), to_(device, MemoryKind::device, bytes) {
+    stream_.fill(from_.data(), kPattern, bytes).or_throw(kDoing);
+    stream_.fill(to_.data(), 0, bytes).or_throw(kDoing);
+    stream_.wait().or_throw(kDoing);
+  }
+
+  void enqueue(std::size_t times) {
+    for (std::size_t time = 0; time < times; ++time) {
+      stream_.copy(to_.data(), from_.data(), from_.bytes()).or_throw(kDoing);
+    }
+  }
+  void wait() { stream_.wait().or_throw(kDoing); }
+
+  /// Throws DeviceError unless the first and last bytes have arrived.
+  void check() {
+    const std::size_t some = std::min<std::size_t>(to_.bytes(), 4 * kKiB);
+    std::vector<unsigned char> found(2 * some);
+    stream_.copy(found.data(), to_.data(), some).or_throw(kDoing);
+    stream_.copy(found.data() + some, to_.data() + (to_.bytes() - some), some).or_throw(kDoing);
+    wait();
+    if (std::all_of(found.begin(), found.end(), [](unsigned char byte) { return byte == kPattern; })) return;
+    throw DeviceError(Errc::device_fault, fmt::format("{} did not copy its memory rightly", stream_.device().name()));
+  }
+
+ private:
+  static constexpr const char* kDoing = "measuring copies within memory";
+  static constexpr unsigned char kPattern = 0x5A;
+
+  Stream stream_;
+  Buffer from_;
+  Buffer to_;
+};
+
 }  // namespace
+
+std::vector<double> measure_memory_copies(const std::vector<Device>& devices, std::size_t bytes, int runs) {
+  if (devices.empty() || bytes == 0 || runs < 1) {
+    throw UsageError(
+        fmt::format("copies of {} bytes on {} devices, {} runs: each must be above 0", bytes, devices.size(), runs));
+  }
+  std::vector<CopyWithin> shares;
+  for (const Device device : devices) shares.emplace_back(device, bytes);
+  const std::size_t least = devices.front().kind() == DeviceKind::cuda ? 4 * kGiB : 128 * kMiB;
+  const std::size_t times = std::max<std::size_t>(least / bytes, 1);
+  const double moved = 2.0 * static_cast<double>(bytes) * static_cast<double>(times * devices.size());
+  std::vector<double> rates;
+  for (int run = 0; run <= runs; ++run) {
+    const Time start = SteadyClock::now();
+    for (CopyWithin& share : shares) share.enqueue(times);
+    for (CopyWithin& share : shares) share.wait();
+    const double seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
+    if (run > 0) rates.push_back(moved / seconds);
+  }
+  for (CopyWithin& share : shares) share.check();
+  return rates;
+}
 
 MemoryRoofs measure_memory_roofs(Device device) {
   const Stream stream(device, {.run_in_waiter = true});

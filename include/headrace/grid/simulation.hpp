@@ -116,6 +116,9 @@ class Simulation {
   [[nodiscard]] FieldSet exchanged() const noexcept;
   /// Bytes that all parts together receive in an exchange.
   [[nodiscard]] std::uint64_t exchanged_bytes() const noexcept;
+  /// Bytes that a step reads and writes at the least: in each phase, at the cells to which it is restricted, every
+  /// field that it declares to read and every one that it writes, once. What is done for ghosts comes on top.
+  [[nodiscard]] std::uint64_t moved_bytes() const noexcept;
   /// A field of a part as it is now; after another step it may be elsewhere.
   [[nodiscard]] FieldView view(std::size_t part, int field) const;
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "headrace/device/device.hpp"
 
 namespace headrace::measure {
@@ -14,5 +17,13 @@ struct MemoryRoofs {
 
 /// Takes some tenths of a second. Throws DeviceError when the device has no room for two buffers of 64 MiB.
 [[nodiscard]] MemoryRoofs measure_memory_roofs(Device device);
+
+/// Bytes read plus bytes written per second, of all devices together, by copies of `bytes` within the memory of each,
+/// at the same time: one figure a run, after a run that warms up. A run copies again and again, until starting and
+/// waiting count for nothing. What a pass over that many bytes can reach: bytes that fit in a cache are there. Throws
+/// UsageError for no device, no bytes or no run, and DeviceError where there is no room or what arrived is not what was
+/// copied.
+[[nodiscard]] std::vector<double> measure_memory_copies(const std::vector<Device>& devices, std::size_t bytes,
+                                                        int runs = 5);
 
 }  // namespace headrace::measure

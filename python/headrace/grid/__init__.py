@@ -1,5 +1,6 @@
-"""Grids over several devices: Maxwell's equations by finite differences in the time domain."""
+"""Grids over several devices: Maxwell's equations by finite differences in the time domain, and Jacobi's iteration."""
 
 from headrace.grid.fdtd import Fdtd
+from headrace.grid.jacobi import Jacobi
 
-__all__ = ["Fdtd"]
+__all__ = ["Fdtd", "Jacobi"]

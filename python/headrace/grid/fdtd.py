@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from headrace._core import Device, FdtdCore
 from headrace.errors import UsageError
+from headrace.grid.domain import cuts_of, padded, shape_of
 
 Array = NDArray[Any]
 
@@ -43,19 +44,15 @@ class Fdtd:
         of `devices`; `cut` says how many along each axis, or "best". `cpml` is how many cells the absorbing layers take
         at each wall. Raises UsageError for what cannot be, such as a dt that is not stable.
         """
-        self._shape = tuple(int(count) for count in shape)
-        if len(self._shape) not in _DIMENSIONS:
-            raise UsageError(f"a shape has 2 or 3 numbers, not {len(self._shape)}: {self._shape}")
-        if any(count < 1 for count in self._shape):
-            raise UsageError(f"a shape has numbers from 1 on, not {self._shape}")
+        self._shape = shape_of(shape, _DIMENSIONS)
         names = [devices] if isinstance(devices, str | Device) else list(devices)
         self._core = FdtdCore(
             dimensions=len(self._shape),
-            shape=self._padded(self._shape, 1),
+            shape=padded(self._shape, 1),
             spacing=float(spacing),
             time_step=None if dt is None else float(dt),
             devices=names,
-            cut=self._cuts(cut),
+            cut=cuts_of(cut, len(self._shape)),
             redundant=redundant,
             push=push,
             cpml=cpml,
@@ -173,6 +170,11 @@ class Fdtd:
         return self._core.fields
 
     @property
+    def moved_bytes(self) -> int:
+        """Bytes that a step reads and writes at the least: every field that a phase reads or writes, once."""
+        return self._core.moved_bytes
+
+    @property
     def parts(self) -> list[tuple[str, str]]:
         """The device of each part, and its cells in words."""
         return self._core.parts
@@ -182,26 +184,11 @@ class Fdtd:
         """How border cells get to neighbours: what "automatic" came to."""
         return self._core.push
 
-    @staticmethod
-    def _padded(numbers: Sequence[int], rest: int) -> tuple[int, int, int]:
-        x, y, *z = numbers
-        return (x, y, z[0] if z else rest)
-
     def _cell(self, cell: Sequence[int]) -> tuple[int, int, int]:
         given = tuple(int(index) for index in cell)
         if len(given) != len(self._shape):
             raise UsageError(f"cell {given} has {len(given)} indices, and the domain {len(self._shape)} axes")
-        return self._padded(given, 0)
-
-    def _cuts(self, cut: str | Sequence[int]) -> tuple[int, int, int] | None:
-        if isinstance(cut, str):
-            if cut != "best":
-                raise UsageError(f'cut is "best" or a number of parts along each axis, not "{cut}"')
-            return None
-        given = tuple(int(parts) for parts in cut)
-        if not len(self._shape) <= len(given) <= max(_DIMENSIONS) or any(parts < 1 for parts in given):
-            raise UsageError(f"cut says how many parts there are along each of {len(self._shape)} axes, not {given}")
-        return self._padded(given, 1)
+        return padded(given, 0)
 
     def _per_cell(self, name: str, values: ArrayLike) -> NDArray[np.float64]:
         given = np.asarray(values, dtype=np.float64)

@@ -7,6 +7,7 @@
 #include "headrace/grid/stencils/cpml.hpp"
 #include "headrace/grid/stencils/fdtd_phases.hpp"
 #include "headrace/grid/stencils/fdtd_points.hpp"
+#include "headrace/grid/stencils/wall.hpp"
 
 namespace headrace::grid {
 
@@ -81,7 +82,7 @@ struct Fdtd2d {
  private:
   template <class Cell>
   HEADRACE_HD static void set_e(Cell cell, V value) {
-    cell.set(fdtd2d::ez, cell.x() > 0 && cell.y() > 0 ? value : V{0});
+    cell.set(fdtd2d::ez, unless_wall(at_wall(cell.x()) | at_wall(cell.y()), value));
   }
 };
 

@@ -7,6 +7,7 @@
 #include "headrace/grid/stencils/cpml.hpp"
 #include "headrace/grid/stencils/fdtd_phases.hpp"
 #include "headrace/grid/stencils/fdtd_points.hpp"
+#include "headrace/grid/stencils/wall.hpp"
 
 namespace headrace::grid {
 
@@ -182,9 +183,12 @@ struct Fdtd3d {
   template <class Cell>
   HEADRACE_HD static void set_e(Cell cell, int component, V value) {
     using enum fdtd3d::Fields;
-    const bool free =
-        (component == ex || cell.x() > 0) && (component == ey || cell.y() > 0) && (component == ez || cell.z() > 0);
-    cell.set(component, free ? value : V{0});
+    const std::uint32_t across_x = component != ex ? 1 : 0;
+    const std::uint32_t across_y = component != ey ? 1 : 0;
+    const std::uint32_t across_z = component != ez ? 1 : 0;
+    const std::uint32_t wall =
+        (across_x & at_wall(cell.x())) | (across_y & at_wall(cell.y())) | (across_z & at_wall(cell.z()));
+    cell.set(component, unless_wall(wall, value));
   }
 };
 

@@ -1,0 +1,166 @@
+"""The figures of the grid, each with its id and how it is made."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from statistics import median
+
+import grid_check
+from grid_run import NoFigureError, Settings, Shape, Timed, Work, choose, fdtd_work, jacobi_work, timed
+from headrace import results
+from headrace.profiles import Json
+
+KILO = 1000
+_CHECKED_LAYERS = 10  # at most: a small domain has no room for more
+_PAIR = 2
+
+Make = Callable[[], Json]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large and how long; a test makes it small."""
+
+    plane: Shape
+    splits: tuple[Shape, ...]
+    small: Shape
+    space: Shape
+    jacobi: Shape
+    steps: int
+    small_steps: int = 1400
+    samples: int = 5
+    layers: int = 10
+    # In a large grid an exchange is hidden, and computing twice is not.
+    redundants: tuple[int, ...] = (1,)
+    small_redundants: tuple[int, ...] = (1, 2, 4, 8)
+    pushes: tuple[str, ...] = ("store", "copy")
+
+    @staticmethod
+    def of(*, on_gpu: bool) -> "Scale":
+        """The sizes of the figures, or some that a CPU is done with in a while."""
+        if on_gpu:
+            splits = ((16000, 16000), (4000, 32000), (32000, 4000))
+            return Scale((16000, 16000), splits, (2000, 1000), (768, 768, 768), (20480, 20480), steps=50)
+        splits = ((1000, 1000), (250, 2000), (2000, 250))
+        return Scale((1000, 1000), splits, (2000, 1000), (96, 96, 96), (1000, 1000), steps=20)
+
+    def but(self, **given: object) -> "Scale":
+        """With what was given; None is as it was. Redundant layers that are given are for small grids, too."""
+        chosen = {name: value for name, value in given.items() if value is not None}
+        if "redundants" in chosen:
+            chosen["small_redundants"] = chosen["redundants"]
+        return replace(self, **chosen)  # type: ignore[arg-type]
+
+
+@dataclass
+class Bench:
+    """What all figures share."""
+
+    settings: Settings
+    scale: Scale
+    say: Callable[[str], None] = print
+    _of_one: dict[tuple[str, Shape, int], Timed] = field(default_factory=dict)
+
+    def figures(self) -> list[tuple[str, Make]]:
+        """Every figure in order, by its id."""
+        scale = self.scale
+        made: list[tuple[str, Make]] = [
+            ("grid.fdtd2d.cells", partial(self._cells, "grid.fdtd2d.cells", "fdtd", scale.plane)),
+            ("grid.fdtd2d.blocked.cells", _no_blocked),
+        ]
+        for shape in scale.splits:
+            identity = f"grid.fdtd2d.efficiency.{'x'.join(map(str, shape))}"
+            made.append((identity, partial(self._efficiency, identity, "fdtd", shape)))
+        return [
+            *made,
+            ("grid.small.seconds1", partial(self._small, 1)),
+            ("grid.small.seconds2", partial(self._small, _PAIR)),
+            ("grid.fdtd3d.cells", partial(self._cells, "grid.fdtd3d.cells", "fdtd", scale.space)),
+            ("grid.jacobi.cells", partial(self._cells, "grid.jacobi.cells", "jacobi", scale.jacobi)),
+            ("grid.jacobi.efficiency", partial(self._efficiency, "grid.jacobi.efficiency", "jacobi", scale.jacobi)),
+            ("grid.cpu.cells", self._cpu),
+        ]
+
+    def _on(self, count: int) -> Settings:
+        devices = self.settings.devices
+        if len(devices) < count:
+            raise NoFigureError(f"it takes {count} devices, and there is {devices[0].name} alone")
+        if count == 1:
+            return replace(self.settings, devices=devices[:1], cut="best")
+        return replace(self.settings, devices=devices[:count])
+
+    def _layers(self, shape: Shape) -> int:
+        """Planes are closed boxes: what is asked of them is the plain scheme."""
+        return 0 if len(shape) == _PAIR else self.scale.layers
+
+    def _make(self, kind: str, shape: Shape) -> Callable[[Settings], Work]:
+        if kind == "jacobi":
+            return partial(jacobi_work, shape=shape)
+        return partial(fdtd_work, shape=shape, layers=self._layers(shape))
+
+    def _is_right(self, kind: str, shape: Shape, settings: Settings) -> bool:
+        if kind == "jacobi":
+            return grid_check.jacobi_is_right(settings)
+        return grid_check.fdtd_is_right(len(shape), settings, min(self._layers(shape), _CHECKED_LAYERS))
+
+    def _timed(self, kind: str, shape: Shape, settings: Settings, steps: int) -> Timed:
+        verified = self._is_right(kind, shape, settings)
+        found = timed(self._make(kind, shape), settings, shape, steps, self.scale.samples)
+        found.about["verified"] = verified
+        return found
+
+    def _one(self, kind: str, shape: Shape, steps: int) -> Timed:
+        key = (kind, shape, steps)
+        if key not in self._of_one:
+            self._of_one[key] = self._timed(kind, shape, self._on(1), steps)
+        return self._of_one[key]
+
+    def _several(self, kind: str, shape: Shape, steps: int, redundants: tuple[int, ...]) -> Timed:
+        make = self._make(kind, shape)
+        return self._timed(kind, shape, choose(make, self._on(_PAIR), redundants, self.scale.pushes, self.say), steps)
+
+    def _cells(self, identity: str, kind: str, shape: Shape) -> Json:
+        return _rate_row(identity, self._one(kind, shape, self.scale.steps))
+
+    def _efficiency(self, identity: str, kind: str, shape: Shape) -> Json:
+        self._on(_PAIR)
+        steps = self.scale.steps
+        one, two = self._one(kind, shape, steps), self._several(kind, shape, steps, self.scale.redundants)
+        alone = median(one.seconds)
+        about = two.about | {
+            "one_seconds": alone,
+            "two_seconds": median(two.seconds),
+            "cells_per_second": median(two.rates),
+            "verified": one.about["verified"] and two.about["verified"],
+        }
+        shares = [alone / (_PAIR * seconds) for seconds in two.seconds]
+        return results.row(identity, shares, "fraction", (1.0, "two devices, each as fast as one alone"), about)
+
+    def _small(self, count: int) -> Json:
+        shape, steps = self.scale.small, self.scale.small_steps
+        found = (
+            self._one("fdtd", shape, steps)
+            if count == 1
+            else self._several("fdtd", shape, steps, self.scale.small_redundants)
+        )
+        # A roof is a rate; this one's is among the conditions.
+        about = found.about | {"cells_per_second": median(found.rates), "roof_cells_per_second": found.roof}
+        return results.row(f"grid.small.seconds{count}", found.seconds, "s", None, about)
+
+    def _cpu(self) -> Json:
+        devices = self.settings.devices
+        if devices[0].kind.name != "cpu":
+            raise NoFigureError("it is of CPU devices: name them, with --device cpu:0 --device cpu:1")
+        shape, steps = self.scale.small, self.scale.steps
+        if len(devices) == 1:
+            return _rate_row("grid.cpu.cells", self._one("fdtd", shape, steps))
+        return _rate_row("grid.cpu.cells", self._several("fdtd", shape, steps, self.scale.small_redundants))
+
+
+def _rate_row(identity: str, found: Timed) -> Json:
+    roof = (found.roof, f"memory, {found.step_bytes / found.cells:.4g} bytes a cell")
+    return results.row(identity, found.rates, "cells/s", roof, found.about)
+
+
+def _no_blocked() -> Json:
+    raise NoFigureError("there is no kernel yet that does several steps in a pass over memory")

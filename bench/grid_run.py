@@ -1,0 +1,185 @@
+"""How grids are run to be timed: on which devices, how they exchange, and how long it takes."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import headrace
+from headrace import Device, UsageError
+from headrace.grid import Fdtd, Jacobi
+
+_SPACING = 1e-3
+_SEED = 1
+_ROOF_BYTES_MIN = 1 << 20
+_ROOF_BYTES_MAX = 1 << 30
+_ROOF_RUNS = 3
+_TRIAL_STEPS = 16
+_TRIALS = 3
+
+Shape = tuple[int, ...]
+
+
+class NoFigureError(Exception):
+    """Why a figure has no row."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a grid runs."""
+
+    devices: tuple[Device, ...]
+    cut: str | tuple[int, ...] = "best"
+    redundant: int = 1
+    push: str = "automatic"
+    precision: str = "single"
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "devices": list(self.devices),
+            "cut": self.cut,
+            "redundant": self.redundant,
+            "push": self.push,
+            "precision": self.precision,
+        }
+
+    def fdtd(self, shape: Shape, layers: int) -> Fdtd:
+        """A domain of vacuum with absorbing layers of so many cells."""
+        return Fdtd(shape, _SPACING, cpml=layers, **self._options())
+
+    def jacobi(self, shape: Shape) -> Jacobi:
+        """A domain of zeros."""
+        return Jacobi(shape, **self._options())
+
+    def random(self, shape: Shape) -> NDArray[Any]:
+        """Values between -0.5 and 0.5 for every cell: zeros would be computed faster than others."""
+        values = np.random.default_rng(_SEED).random(int(np.prod(shape, dtype=np.int64)), dtype=np.float32)
+        values -= np.float32(0.5)
+        return values.reshape(shape, order="F")
+
+
+@dataclass
+class Work:
+    """A grid that is set up: what advances it, and the bytes that a step has to move."""
+
+    advance: Callable[[int], None]
+    step_bytes: int
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+def fdtd_work(settings: Settings, shape: Shape, layers: int) -> Work:
+    """Maxwell's equations from random fields."""
+    run = settings.fdtd(shape, layers)
+    run.set_field("ez", settings.random(shape))
+    about = {"cpml": layers, "cut": "; ".join(cells for _, cells in run.parts), "push": run.push}
+    return Work(run.step, run.moved_bytes, about)
+
+
+def jacobi_work(settings: Settings, shape: Shape) -> Work:
+    """Jacobi's iteration for a random source, with the norms of the residual after each."""
+    run = settings.jacobi(shape)
+    run.set_source(settings.random(shape))
+
+    def advance(count: int) -> None:
+        for _ in range(count):
+            run.step(1)
+            run.residual()
+
+    cut = settings.cut if isinstance(settings.cut, str) else "x".join(map(str, settings.cut))
+    return Work(advance, run.moved_bytes + run.residual_bytes, {"cut": cut, "push": run.push, "norm_every": 1})
+
+
+@dataclass
+class Timed:
+    """What was measured of a grid."""
+
+    seconds: list[float]
+    steps: int
+    cells: int
+    step_bytes: int
+    memory: float  # bytes a second that copies of as many bytes reach, in the same run
+    about: dict[str, Any]
+
+    @property
+    def rates(self) -> list[float]:
+        """Cells a second."""
+        return [self.cells * self.steps / seconds for seconds in self.seconds]
+
+    @property
+    def roof(self) -> float:
+        """Cells a second that memory allows for this scheme."""
+        return self.memory * self.cells / self.step_bytes
+
+
+def _memory(devices: Sequence[Device], step_bytes: int) -> list[float]:
+    """Copies that touch as much memory as a step does, up to what surely is more than any cache."""
+    each = step_bytes // (4 * len(devices))
+    each = max(_ROOF_BYTES_MIN, min(each, _ROOF_BYTES_MAX))
+    return headrace.measure_memory_copies(list(devices), each, _ROOF_RUNS)
+
+
+def timed(make: Callable[[Settings], Work], settings: Settings, shape: Shape, steps: int, samples: int) -> Timed:
+    """So many samples of so many steps, after as many that are not timed; the roof before and after them."""
+    work = make(settings)
+    memory = _memory(settings.devices, work.step_bytes)
+    work.advance(steps)
+    seconds = []
+    for _ in range(samples):
+        began = time.perf_counter()
+        work.advance(steps)
+        seconds.append(time.perf_counter() - began)
+    memory += _memory(settings.devices, work.step_bytes)
+    cells = int(np.prod(shape, dtype=np.int64))
+    about = {
+        "shape": "x".join(map(str, shape)),
+        "steps": steps,
+        "devices": len(settings.devices),
+        "precision": settings.precision,
+        "redundant": settings.redundant,
+        **work.about,
+        "bytes_per_cell": round(work.step_bytes / cells, 3),
+        "memory_gb_per_s": median(memory) / 1e9,
+    }
+    return Timed(seconds, steps, cells, work.step_bytes, median(memory), about)
+
+
+def choose(
+    make: Callable[[Settings], Work],
+    settings: Settings,
+    redundants: Sequence[int],
+    pushes: Sequence[str],
+    say: Callable[[str], None],
+) -> Settings:
+    """The settings with the shortest step among so many redundant layers and ways to push. One device has no choice.
+
+    Raises:
+        NoFigureError: none of them can be.
+    """
+    tried = [replace(settings, redundant=count, push=push) for count in redundants for push in pushes]
+    if len(settings.devices) == 1:
+        return replace(settings, redundant=1, push="automatic")
+    if len(tried) == 1:
+        return tried[0]
+    found: list[tuple[float, int]] = []
+    reason = "nothing to choose from"
+    for number, candidate in enumerate(tried):
+        try:
+            work = make(candidate)
+        except UsageError as error:
+            reason = str(error)
+            say(f"  redundant {candidate.redundant}, push {candidate.push}: {reason}")
+            continue
+        work.advance(_TRIAL_STEPS)
+        best = float("inf")
+        for _ in range(_TRIALS):
+            began = time.perf_counter()
+            work.advance(_TRIAL_STEPS)
+            best = min(best, time.perf_counter() - began)
+        found.append((best, number))
+    if not found:
+        raise NoFigureError(reason)
+    return tried[min(found)[1]]

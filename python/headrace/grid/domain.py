@@ -1,0 +1,35 @@
+"""What all that run on a grid have in common: shapes and cuts as their users write them."""
+
+from collections.abc import Sequence
+
+from headrace.errors import UsageError
+
+AXES = 3
+
+
+def padded(numbers: Sequence[int], rest: int) -> tuple[int, int, int]:
+    """Three numbers, one an axis."""
+    x, y, z = [*numbers, *[rest] * AXES][:AXES]
+    return (x, y, z)
+
+
+def shape_of(shape: Sequence[int], dimensions: Sequence[int]) -> tuple[int, ...]:
+    """Cells along each axis, as integers. Raises UsageError for another number of axes, or for none along one."""
+    given = tuple(int(count) for count in shape)
+    if len(given) not in dimensions:
+        raise UsageError(f"a shape has {' or '.join(map(str, dimensions))} numbers, not {len(given)}: {given}")
+    if any(count < 1 for count in given):
+        raise UsageError(f"a shape has numbers from 1 on, not {given}")
+    return given
+
+
+def cuts_of(cut: str | Sequence[int], axes: int) -> tuple[int, int, int] | None:
+    """How many parts there are along each axis; None for the best. Raises UsageError for what says neither."""
+    if isinstance(cut, str):
+        if cut != "best":
+            raise UsageError(f'cut is "best" or a number of parts along each axis, not "{cut}"')
+        return None
+    given = tuple(int(parts) for parts in cut)
+    if not axes <= len(given) <= AXES or any(parts < 1 for parts in given):
+        raise UsageError(f"cut says how many parts there are along each of {axes} axes, not {given}")
+    return padded(given, 1)
