@@ -38,13 +38,20 @@ class Part {
   void follow(std::vector<CyclePlan> plans) { plans_ = std::move(plans); }
   void take_stencil(std::span<const std::byte> bytes) { stencil_.assign(bytes.begin(), bytes.end()); }
 
-  /// Enqueues a cycle of `steps` steps, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where another
-  /// part has failed.
+  /// Enqueues a cycle of `steps` steps, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where
+  /// another part has failed.
   [[nodiscard]] Status run_cycle(std::uint64_t cycle, std::size_t steps, std::uint64_t steps_done,
                                  Progress& progress) noexcept;
   /// Waits for all that has been enqueued.
   [[nodiscard]] Status wait() noexcept;
 
+  /// Where a resident kernel has done so many steps: fields are then where it left them.
+  void advance(std::uint64_t steps) noexcept;
+
+  [[nodiscard]] std::size_t number() const noexcept { return number_; }
+  [[nodiscard]] const std::vector<Neighbour>& neighbours() const noexcept { return neighbours_; }
+  [[nodiscard]] const std::vector<CyclePlan>& plans() const noexcept { return plans_; }
+  [[nodiscard]] std::byte* stencil() noexcept { return stencil_.data(); }
   [[nodiscard]] Device device() const noexcept { return device_; }
   [[nodiscard]] const PartLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] const FieldTable& table() const noexcept { return table_; }

@@ -21,9 +21,10 @@ void check(const StencilFacts& facts) {
     }
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (phase.reach.low[axis] < 0 || phase.reach.high[axis] < 0) {
-        throw UsageError(fmt::format("phase {} of stencil {} has a negative reach along {}: say how many cells, on "
-                                     "either side",
-                                     p, facts.name, axis_name(axis)));
+        throw UsageError(
+            fmt::format("phase {} of stencil {} has a negative reach along {}: say how many cells, on "
+                        "either side",
+                        p, facts.name, axis_name(axis)));
       }
     }
   }
@@ -48,6 +49,7 @@ StencilProgram make_program(const StencilFacts& facts) {
   program.swaps.assign(facts.swaps.begin(), facts.swaps.end());
   program.only.resize(facts.phases.size());
   program.kernels.assign(facts.kernels.begin(), facts.kernels.end());
+  program.resident = facts.resident;
   program.stencil_type = facts.stencil_type;
   for (std::size_t at = 0; at < facts.stencils.size(); at += facts.stencil_bytes) {
     const auto one = facts.stencils.subspan(at, facts.stencil_bytes);
