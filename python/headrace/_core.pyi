@@ -2586,7 +2586,7 @@ class FdtdCore:
     What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.
     """
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, cpml: int, precision: str) -> None: ...
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, cpml: int, precision: str) -> None: ...
 
     def step(self, count: int, check_every: int = ...) -> None:
         """
@@ -2619,6 +2619,9 @@ class FdtdCore:
 
     @property
     def push(self) -> str: ...
+
+    @property
+    def mode(self) -> str: ...
 
     @property
     def exchanged_bytes(self) -> int: ...

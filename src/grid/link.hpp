@@ -47,6 +47,7 @@ class Link {
   /// and by a kernel into its ghosts.
   void append_unpacks(const FieldTable& to, std::vector<BoxCopy>& copies) const;
 
+  [[nodiscard]] const std::vector<Piece>& pieces() const noexcept { return pieces_; }
   [[nodiscard]] std::size_t piece_count() const noexcept { return pieces_.size(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 

@@ -1,6 +1,7 @@
 #include "grid/part.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace headrace::grid {
@@ -65,6 +66,21 @@ FieldTable Part::table_of(const Part& other) const noexcept {
 
 void Part::swap_fields() noexcept {
   for (const Swap& swap : program_.swaps) std::swap(table_.slots[swap.first], table_.slots[swap.second]);
+}
+
+void Part::advance(std::uint64_t steps) noexcept {
+  // Swaps come round to where they began: they do so at the latest after 5,460 times, with 32 fields.
+  std::array<int, kFieldsMax> start{};
+  std::iota(start.begin(), start.end(), 0);
+  auto fields = start;
+  std::uint64_t period = 0;
+  do {
+    for (const Swap& swap : program_.swaps) {
+      std::swap(fields[static_cast<std::size_t>(swap.first)], fields[static_cast<std::size_t>(swap.second)]);
+    }
+    ++period;
+  } while (fields != start);
+  for (std::uint64_t step = 0; step < steps % period; ++step) swap_fields();
 }
 
 Status Part::launch_all(StreamRef stream, const std::vector<PhaseLaunch>& launches, std::uint64_t step) noexcept {

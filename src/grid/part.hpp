@@ -45,6 +45,13 @@ class Part {
   /// Waits for all that has been enqueued.
   [[nodiscard]] Status wait() noexcept;
 
+  /// Where a resident kernel has done so many steps: fields are then where it left them.
+  void advance(std::uint64_t steps) noexcept;
+
+  [[nodiscard]] std::size_t number() const noexcept { return number_; }
+  [[nodiscard]] const std::vector<Neighbour>& neighbours() const noexcept { return neighbours_; }
+  [[nodiscard]] const std::vector<CyclePlan>& plans() const noexcept { return plans_; }
+  [[nodiscard]] std::byte* stencil() noexcept { return stencil_.data(); }
   [[nodiscard]] Device device() const noexcept { return device_; }
   [[nodiscard]] const PartLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] const FieldTable& table() const noexcept { return table_; }

@@ -11,6 +11,7 @@
 #include "grid/field_io.hpp"
 #include "grid/norms.hpp"
 #include "grid/part.hpp"
+#include "grid/resident.hpp"
 #include "grid/team.hpp"
 #include "headrace/base/error.hpp"
 
@@ -41,7 +42,9 @@ void require_fitting(const Decomposition& decomposition, const std::vector<Devic
     throw UsageError(fmt::format("redundant layers: 1 to {} steps from one exchange to the next, not {}", kRedundantMax,
                                  options.redundant));
   }
-  for (const Kernel& kernel : program.kernels) {
+  std::vector<Kernel> kernels = program.kernels;
+  if (options.mode == Mode::resident) kernels.push_back(program.resident);
+  for (const Kernel& kernel : kernels) {
     if (devices.front().kind() == DeviceKind::cuda && kernel.cuda == nullptr) {
       throw UsageError(fmt::format("stencil {} has no kernels for {}: call make_stencil() in a file that nvcc compiles "
                                    "(.cu)",
@@ -89,6 +92,7 @@ class Simulation::State {
   Flow flow;
   std::vector<std::unique_ptr<Part>> parts;
   Links links;
+  std::unique_ptr<ResidentGrid> resident;  ///< Where that is the mode.
   Progress progress;
   std::uint64_t steps_done = 0;
   std::uint64_t cycles_done = 0;
@@ -113,6 +117,7 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
   }
   flow = flow_of(program, options.redundant);
   const std::vector<PartLayout> layouts = lay_out_parts(decomposition, flow, program.value_bytes);
+  if (options.mode == Mode::resident) require_resident(decomposition, devices, flow, options.push);
   options.push = choose_push(options.push, decomposition, devices, flow);
   for (std::size_t part = 0; part < layouts.size(); ++part) {
     parts.push_back(std::make_unique<Part>(part, devices[part], layouts[part], program));
@@ -120,6 +125,7 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
   }
   links = make_links(decomposition, devices, flow, layouts, options.push);
   introduce();
+  if (options.mode == Mode::resident) resident = std::make_unique<ResidentGrid>(parts, program);
   replan();
   team = std::make_unique<Team>(devices);
   on_every_part("clearing the fields", [this](std::size_t part) { return parts[part]->clear(); });
@@ -154,6 +160,7 @@ void Simulation::State::replan() {
   for (std::size_t part = 0; part < parts.size(); ++part) {
     parts[part]->follow(plan_part(decomposition, part, flow, parts[part]->layout(), program.only));
   }
+  if (resident) resident->take_plans();
 }
 
 void Simulation::State::throw_failure(const char* doing) const {
@@ -180,6 +187,10 @@ void Simulation::State::on_every_part(const char* doing, const std::function<Sta
 
 Status Simulation::State::run_part(std::size_t part, std::uint64_t count) noexcept {
   const auto longest = static_cast<std::uint64_t>(options.redundant);
+  if (resident) {
+    return resident->run(part,
+                         {.count = count, .redundant = longest, .steps_done = steps_done, .cycles_done = cycles_done});
+  }
   std::uint64_t cycle = cycles_done;
   Status status;
   for (std::uint64_t done = 0; done < count && status; done += longest) {

@@ -49,6 +49,7 @@ StencilProgram make_program(const StencilFacts& facts) {
   program.swaps.assign(facts.swaps.begin(), facts.swaps.end());
   program.only.resize(facts.phases.size());
   program.kernels.assign(facts.kernels.begin(), facts.kernels.end());
+  program.resident = facts.resident;
   program.stencil_type = facts.stencil_type;
   for (std::size_t at = 0; at < facts.stencils.size(); at += facts.stencil_bytes) {
     const auto one = facts.stencils.subspan(at, facts.stencil_bytes);

@@ -109,6 +109,8 @@ class FaultyDevice final : public detail::DeviceBackend {
   void use_pages(detail::PageMemory& pages) noexcept { pages_ = &pages; }
   /// From now on the process may not lock memory.
   void forbid_registration() noexcept { may_register_ = false; }
+  /// From now on it reaches no other device.
+  void forbid_peers() noexcept { reaches_peers_ = false; }
   /// Fails after so many more calls to it, its streams and events.
   void fail_after(int calls) noexcept { fault_.calls_left.store(calls); }
   [[nodiscard]] Device device() noexcept { return Device(*this); }
@@ -164,7 +166,10 @@ class FaultyDevice final : public detail::DeviceBackend {
     return fault_.or_fault(inner_.register_host(data, bytes));
   }
   void unregister_host(void* data) noexcept override { inner_.unregister_host(data); }
-  PeerConnection connection(const DeviceBackend& peer) const noexcept override { return inner_.connection(peer); }
+  PeerConnection connection(const DeviceBackend& peer) const noexcept override {
+    if (!reaches_peers_) return {};
+    return inner_.connection(peer);
+  }
   Status enable_peer(DeviceBackend& peer) noexcept override { return fault_.or_fault(inner_.enable_peer(peer)); }
   void disable_peer(DeviceBackend& peer) noexcept override { inner_.disable_peer(peer); }
   DeviceHealth health() const override { return inner_.health(); }
@@ -178,6 +183,7 @@ class FaultyDevice final : public detail::DeviceBackend {
   detail::DeviceBackend& inner_;
   detail::PageMemory* pages_ = nullptr;
   bool may_register_ = true;
+  bool reaches_peers_ = true;
   FaultSwitch fault_;
 };
 

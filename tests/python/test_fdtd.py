@@ -22,6 +22,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "three devices": {"devices": ["cpu:2", "cpu:0", "cpu:1"]},
     "redundant": {"devices": ["cpu:0", "cpu:1", "cpu:1", "cpu:0"], "cut": (2, 2), "redundant": 3},
     "through the host": {"devices": ["cpu:0", "cpu:1"], "push": "host", "redundant": 2},
+    "resident": {"devices": ["cpu:0", "cpu:1"], "mode": "resident", "redundant": 2},
 }
 
 
@@ -137,6 +138,8 @@ def test_arrays_have_the_shape_of_the_domain_and_scalars_are_for_all_cells():
         ({"cpml": -1}, "-1 cells"),
         ({"precision": "half"}, "single or double"),
         ({"push": "pull"}, "pull"),
+        ({"mode": "eternal"}, "streams or resident"),
+        ({"mode": "resident", "push": "copy"}, "push 'store' or 'automatic'"),
         ({"cut": "worst"}, "worst"),
         ({"cut": (2, 1)}, "1 devices for 2 parts"),
         ({"cut": (0, 1)}, r"\(0, 1\)"),

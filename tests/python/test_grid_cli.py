@@ -100,6 +100,7 @@ def test_warnings_go_to_stderr(call: Call):
         (["--at", "8"], "not a time above 0 with a unit"),
         (["--at", "8us"], "is after the end of the run"),
         (["--push", "pull"], "pull"),
+        (["--mode", "eternal"], "eternal"),
         (["--plane", "zz"], "zz"),
         (["--redundant", "0"], "greater than or equal to 1"),
     ],

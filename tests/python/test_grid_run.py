@@ -342,10 +342,16 @@ def test_the_solver_is_asked_for_what_the_scene_says():
             super().set_materials(permittivity, conductivity, permeability)
 
     scene = flat(("cpml = 0", "cpml = 3"))
-    layout = Layout(("cpu:0", "cpu:1"), (2, 1), 4, "copy")
+    layout = Layout(("cpu:0", "cpu:1"), (2, 1), 4, "store", "resident")
     model.build(scene, layout, Recording)
     assert made["devices"] == ["cpu:0", "cpu:1"]
-    assert (made["cut"], made["redundant"], made["push"], made["cpml"]) == ((2, 1), 4, "copy", 3)
+    assert (made["cut"], made["redundant"], made["push"], made["mode"], made["cpml"]) == (
+        (2, 1),
+        4,
+        "store",
+        "resident",
+        3,
+    )
     assert (made["dt"], made["spacing"], made["shape"]) == (scene.dt, 0.01, (40, 30))
     assert made["permittivity"].mean() == pytest.approx(2.0)
     assert made["permeability"] == 1.0, "where all cells are alike, no array is made"

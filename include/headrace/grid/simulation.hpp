@@ -27,10 +27,23 @@ enum class Push : std::uint8_t {
 /// Throws UsageError that lists the names.
 [[nodiscard]] Push parse_push(std::string_view text);
 
+/// How steps get onto devices.
+enum class Mode : std::uint8_t {
+  streams,   ///< A launch for each phase of a step, in the order of streams.
+  resident,  ///< A kernel a device stays for all steps of a call: for grids so small that launches dominate.
+};
+
+/// "streams", "resident".
+[[nodiscard]] std::string_view to_string(Mode mode) noexcept;
+/// Throws UsageError that lists the names.
+[[nodiscard]] Mode parse_mode(std::string_view text);
+
 struct SimulationOptions {
   /// Steps from one exchange to the next. Ghosts are so many times as wide, and neighbours compute what both need.
   int redundant = 1;
   Push push = Push::automatic;
+  /// Mode::resident needs peer access between neighbours (push is then store), and one part a CUDA device.
+  Mode mode = Mode::streams;
 };
 
 /// A field of one part, in the memory of its device. Cell (x, y, z) of the domain, in what the part owns or has as
@@ -56,15 +69,15 @@ struct Norms {
 /// cells as far as it will read before the next exchange. Border cells are computed first and pushed into the
 /// neighbours' ghosts while the interior is computed; see docs/grid.md.
 ///
-/// Whatever the cut, the redundant layers and the push, every cell is computed by the same operations from the same
-/// values, so results are equal to the last bit. Cells outside the domain are 0 and stay so. Not safe to be used by two
-/// threads at once. From two parts on each has a host thread.
+/// Whatever the cut, the redundant layers, the push and the mode, every cell is computed by the same operations from
+/// the same values, so results are equal to the last bit. Cells outside the domain are 0 and stay so. Not safe to be
+/// used by two threads at once. From two parts on each has a host thread.
 class Simulation {
  public:
   /// All fields are 0. `devices`: one a part, of one kind; a device may have several parts. Throws UsageError for what
   /// cannot be: another number of devices than parts, or of stencils than 1 or parts; a part thinner than the ghosts of
-  /// its neighbour; a stencil without CUDA kernels on a CUDA device; a push that these devices cannot do. Throws
-  /// DeviceError when a device has no memory or refuses.
+  /// its neighbour; a stencil without CUDA kernels on a CUDA device; a push or mode that these devices cannot do.
+  /// Throws DeviceError when a device has no memory or refuses.
   Simulation(const Decomposition& decomposition, std::vector<Device> devices, StencilProgram program,
              SimulationOptions options = {});
   Simulation(Simulation&&) noexcept;

@@ -15,6 +15,7 @@
 #include "headrace/grid/phase.hpp"
 #include "headrace/grid/phase_kernel.hpp"
 #include "headrace/grid/region.hpp"
+#include "headrace/grid/resident_kernel.hpp"
 
 namespace headrace::grid {
 
@@ -30,6 +31,7 @@ struct StencilProgram {
   /// value: everywhere.
   std::vector<std::optional<std::vector<Box>>> only;
   std::vector<Kernel> kernels;  ///< One a phase; arguments: the stencil, a FieldTable, a Region.
+  Kernel resident;              ///< Many steps of a part; arguments: the stencil, a ResidentView.
   std::type_index stencil_type = typeid(void);
   /// The bytes of the stencil: one for all parts, or one for each part.
   std::vector<std::vector<std::byte>> stencils;
@@ -59,6 +61,7 @@ struct StencilFacts {
   std::span<const Phase> phases;
   std::span<const Swap> swaps;
   std::span<const Kernel> kernels;
+  Kernel resident;
   std::type_index stencil_type;
   std::span<const std::byte> stencils;
   std::size_t stencil_bytes;
@@ -115,6 +118,7 @@ template <class Stencil>
       .phases = Stencil::kPhases,
       .swaps = detail::swaps_of<Stencil>(),
       .kernels = kernels,
+      .resident = make_kernel<ResidentKernel<Stencil>, Stencil, ResidentView>(),
       .stencil_type = typeid(Stencil),
       .stencils = std::as_bytes(one_or_one_a_part),
       .stencil_bytes = sizeof(Stencil),

@@ -28,6 +28,13 @@ class Push(StrEnum):
     host = "host"
 
 
+class Mode(StrEnum):
+    """How steps get onto devices."""
+
+    streams = "streams"
+    resident = "resident"
+
+
 class PlaneName(StrEnum):
     """The cut through three dimensions that is drawn."""
 
@@ -46,14 +53,14 @@ def cut_of(text: str, dimensions: int) -> str | tuple[int, ...]:
     return tuple(int(part) for part in text.split("x"))
 
 
-def _layout(scene: Scene, devices: list[str], cut: str, redundant: int, push: Push) -> Layout:
+def _layout(scene: Scene, devices: list[str], cut: str, redundant: int, push: Push, mode: Mode) -> Layout:
     names = tuple(options.find_device(name).name for name in devices)
     parts = cut_of(cut, scene.dimensions)
     if not isinstance(parts, str) and int(np.prod(parts)) != len(names):
         raise UsageError(
             f"--cut {cut} makes {int(np.prod(parts))} parts, and there are {len(names)} devices (--device)"
         )
-    return Layout(names, parts, redundant, str(push))
+    return Layout(names, parts, redundant, str(push), str(mode))
 
 
 def _progress(bar: show.Bar, scene: Scene, count: int) -> Progress:
@@ -97,6 +104,7 @@ def _summary(scene: Scene, layout: Layout, done: Done) -> dict[str, Any]:
         "cut": layout.cut if isinstance(layout.cut, str) else list(layout.cut),
         "redundant": layout.redundant,
         "push": layout.push,
+        "mode": layout.mode,
         "positions": done.positions,
         "seconds": done.speed.seconds,
         "cells_per_second": done.speed.cells_per_second,
@@ -155,6 +163,7 @@ def fdtd(
     cut: Annotated[str, typer.Option("--cut", help="best, or parts along each axis, such as 2x1.")] = "best",
     redundant: Annotated[int, typer.Option("--redundant", min=1, help="Steps between two exchanges of borders.")] = 1,
     push: Annotated[Push, typer.Option("--push", help="How borders reach the neighbour.")] = Push.automatic,
+    mode: Annotated[Mode, typer.Option("--mode", help="resident: a kernel stays for many steps.")] = Mode.streams,
     traces: Annotated[Path | None, typer.Option("--traces", "-o", help="What receivers recorded, as HDF5.")] = None,
     snapshots: Annotated[Path | None, typer.Option("--snapshots", help="A folder for VTK files (ParaView).")] = None,
     png: Annotated[
@@ -185,7 +194,7 @@ def fdtd(
     _check(scene, outputs, scan, position)
     for line in scene.warnings:
         show.stderr().print(f"headrace: warning: {line}", markup=False, soft_wrap=True)
-    layout = _layout(scene, device or ["best"], cut, redundant, push)
+    layout = _layout(scene, device or ["best"], cut, redundant, push, mode)
     with show.progress_bar("Setting up") as bar:
         count = scene.scan.count if scan and scene.scan else 1
         progress = _progress(bar, scene, count)

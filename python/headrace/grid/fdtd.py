@@ -35,6 +35,7 @@ class Fdtd:
         cut: str | Sequence[int] = "best",
         redundant: int = 1,
         push: str = "automatic",
+        mode: str = "streams",
         cpml: int = 10,
         precision: str = "single",
     ) -> None:
@@ -42,7 +43,8 @@ class Fdtd:
 
         `spacing` is in metres, `dt` in seconds (0.99 of the largest that is stable where it is None). A part for each
         of `devices`; `cut` says how many along each axis, or "best". `cpml` is how many cells the absorbing layers take
-        at each wall. Raises UsageError for what cannot be, such as a dt that is not stable.
+        at each wall. `mode` is "streams", or "resident" for domains so small that launches dominate (docs/grid.md).
+        Raises UsageError for what cannot be, such as a dt that is not stable.
         """
         self._shape = shape_of(shape, _DIMENSIONS)
         names = [devices] if isinstance(devices, str | Device) else list(devices)
@@ -55,6 +57,7 @@ class Fdtd:
             cut=cuts_of(cut, len(self._shape)),
             redundant=redundant,
             push=push,
+            mode=mode,
             cpml=cpml,
             precision=precision,
         )
@@ -183,6 +186,11 @@ class Fdtd:
     def push(self) -> str:
         """How border cells get to neighbours: what "automatic" came to."""
         return self._core.push
+
+    @property
+    def mode(self) -> str:
+        """How steps get onto devices: "streams" or "resident"."""
+        return self._core.mode
 
     def _cell(self, cell: Sequence[int]) -> tuple[int, int, int]:
         given = tuple(int(index) for index in cell)

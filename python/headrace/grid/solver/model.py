@@ -41,6 +41,7 @@ class Layout:
     cut: str | tuple[int, ...] = "best"
     redundant: int = 1
     push: str = "automatic"
+    mode: str = "streams"
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         cut=layout.cut,
         redundant=layout.redundant,
         push=layout.push,
+        mode=layout.mode,
         cpml=scene.cpml,
         precision=scene.precision,
     )

@@ -1,0 +1,222 @@
+#include "grid/resident.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "headrace/base/error.hpp"
+#include "headrace/device/topology.hpp"
+
+namespace headrace::grid {
+
+namespace {
+
+constexpr std::uint32_t kThreads = 256;
+
+/// Blocks of a CPU device are threads that spin while they wait: few, and at least two, so that they do meet.
+[[nodiscard]] std::uint32_t most_blocks(const Part& part, const StencilProgram& program, std::size_t part_count) {
+  const std::uint32_t fitting = part.device().resident_blocks_max(program.resident, kThreads);
+  if (fitting == 0) {
+    throw UsageError(fmt::format("mode 'resident': no block of stencil {} can be resident on {}: use mode 'streams'",
+                                 program.name, part.device().name()),
+                     Errc::not_supported);
+  }
+  if (part.device().kind() == DeviceKind::cuda) return fitting;
+  const std::size_t processors = Topology::machine().processors().size() / part_count;
+  return std::min(fitting, static_cast<std::uint32_t>(std::clamp<std::size_t>(processors, 2, 8)));
+}
+
+/// Adds launches of one step of a cycle. Those of one phase need not wait for each other.
+void append(std::vector<ResidentStage>& stages, const std::vector<PhaseLaunch>& launches, std::size_t step) {
+  for (std::size_t l = 0; l < launches.size(); ++l) {
+    const PhaseLaunch& launch = launches[l];
+    ResidentStage& stage = stages.emplace_back();
+    stage.region = launch.region;
+    stage.region.step = step;
+    stage.phase = static_cast<std::uint32_t>(launch.phase);
+    stage.boxes = launch.shape.items;
+    stage.meet = l + 1 == launches.size() || launches[l + 1].phase != launch.phase ? 1 : 0;
+  }
+}
+
+[[nodiscard]] ResidentCycle append_cycle(std::vector<ResidentStage>& stages, const CyclePlan& plan) {
+  const auto here = [&] { return static_cast<std::uint32_t>(stages.size()); };
+  ResidentCycle cycle;
+  cycle.steps = static_cast<std::uint32_t>(plan.body.size());
+  cycle.body = here();
+  for (std::size_t step = 0; step < plan.body.size(); ++step) append(stages, plan.body[step], step);
+  cycle.border = here();
+  append(stages, plan.border, plan.body.size() - 1);
+  cycle.interior = here();
+  append(stages, plan.interior, plan.body.size() - 1);
+  cycle.end = here();
+  return cycle;
+}
+
+/// As many blocks as the largest stage has use for.
+[[nodiscard]] std::uint32_t useful_blocks(const std::vector<CyclePlan>& plans) {
+  std::uint32_t most = 1;
+  const auto look = [&](const std::vector<PhaseLaunch>& launches) {
+    for (const PhaseLaunch& launch : launches) most = std::max(most, launch.shape.blocks * launch.shape.items);
+  };
+  for (const CyclePlan& plan : plans) {
+    for (const auto& step : plan.body) look(step);
+    look(plan.border);
+    look(plan.interior);
+  }
+  return most;
+}
+
+/// As if every field were the first in memory.
+[[nodiscard]] FieldTable at_first_slot(FieldTable table) noexcept {
+  std::fill(std::begin(table.slots), std::end(table.slots), std::uint8_t{0});
+  return table;
+}
+
+/// Waits also where enqueueing has failed: memory that the stream may still write goes only then.
+void wait_or_throw(const Part& part, const Status& enqueued) {
+  const Status waited = part.stream().wait();
+  (enqueued ? waited : enqueued).or_throw("setting up the resident kernel of " + part.device().name());
+}
+
+}  // namespace
+
+ResidentPart::ResidentPart(Part& part, const StencilProgram& program, std::size_t part_count)
+    : part_(part),
+      program_(program),
+      blocks_max_(most_blocks(part, program, part_count)),
+      stop_(part.device(), MemoryKind::mapped, sizeof(std::uint32_t)),
+      counters_(part.device(), MemoryKind::device, sizeof(ResidentCounters)),
+      marks_(part.device(), MemoryKind::device, part.neighbours().size() * sizeof(ResidentMarks)) {
+  *stop_.as<std::uint32_t>() = 0;
+  if (marks_.bytes() == 0) return;
+  wait_or_throw(part, part.stream().fill(marks_.data(), 0, marks_.bytes()));
+}
+
+ResidentMarks* ResidentPart::marks_of(std::size_t other) const noexcept {
+  const auto& neighbours = part_.neighbours();
+  const auto found = std::ranges::find(neighbours, other, &Part::Neighbour::part);
+  return marks_.as<ResidentMarks>() + (found - neighbours.begin());
+}
+
+void ResidentPart::meet(const std::vector<std::unique_ptr<ResidentPart>>& all) {
+  std::vector<ResidentPiece> pieces;
+  std::vector<ResidentNeighbour> neighbours;
+  for (const Part::Neighbour& neighbour : part_.neighbours()) {
+    const ResidentPart& other = *all[neighbour.part];
+    const Device its = other.part_.device();
+    if (its != part_.device()) access_.emplace_back(part_.device(), its);
+    neighbours.push_back({.tell = other.marks_of(part_.number()), .heard = marks_of(neighbour.part)});
+    if (neighbour.to == nullptr) continue;
+    std::vector<BoxCopy> copies;
+    neighbour.to->append_stores(at_first_slot(part_.table()), at_first_slot(other.part_.table()), copies);
+    for (std::size_t c = 0; c < copies.size(); ++c) {
+      pieces.push_back({.copy = copies[c],
+                        .from_stride_bytes = part_.table().stride_bytes,
+                        .to_stride_bytes = other.part_.table().stride_bytes,
+                        .field = neighbour.to->pieces()[c].field});
+    }
+  }
+  piece_count_ = static_cast<std::uint32_t>(pieces.size());
+  pieces_ = upload(pieces);
+  neighbours_ = upload(neighbours);
+}
+
+void ResidentPart::take_plans() {
+  std::vector<ResidentStage> stages;
+  std::vector<ResidentCycle> cycles;
+  for (const CyclePlan& plan : part_.plans()) cycles.push_back(append_cycle(stages, plan));
+  stages_ = upload(stages);
+  cycles_ = std::move(cycles);
+  const bool on_cuda = part_.device().kind() == DeviceKind::cuda;
+  blocks_ = on_cuda ? std::min(blocks_max_, useful_blocks(part_.plans())) : blocks_max_;
+}
+
+template <class Item>
+Buffer ResidentPart::upload(const std::vector<Item>& items) const {
+  Buffer buffer(part_.device(), MemoryKind::device, items.size() * sizeof(Item));
+  if (items.empty()) return buffer;
+  wait_or_throw(part_, part_.stream().copy(buffer.data(), items.data(), buffer.bytes()));
+  return buffer;
+}
+
+Status ResidentPart::run(const ResidentSteps& steps) noexcept {
+  if (steps.count == 0) return {};
+  ResidentView view;
+  view.cycles = (steps.count + steps.redundant - 1) / steps.redundant;
+  view.table = part_.table();
+  view.longest = cycles_.back();
+  view.last = cycles_[static_cast<std::size_t>(steps.count - (view.cycles - 1) * steps.redundant) - 1];
+  view.stages = stages_.as<ResidentStage>();
+  view.pieces = pieces_.as<ResidentPiece>();
+  view.neighbours = neighbours_.as<ResidentNeighbour>();
+  view.counters = counters_.as<ResidentCounters>();
+  view.stop = stop_.as<std::uint32_t>();
+  view.cycles_done = steps.cycles_done;
+  view.steps_done = steps.steps_done;
+  view.piece_count = piece_count_;
+  view.neighbour_count = static_cast<std::uint32_t>(part_.neighbours().size());
+  void* arguments[] = {part_.stencil(), &view, nullptr};
+  const StreamRef stream = part_.stream();
+  Status status = stream.fill(counters_.data(), 0, counters_.bytes());
+  if (status) status = stream.launch_resident(program_.resident, {.blocks = blocks_, .threads = kThreads}, arguments);
+  if (status) status = stream.wait();
+  if (status) part_.advance(steps.count);
+  return status;
+}
+
+void ResidentPart::stop() noexcept {
+  // Pairs with the load of ResidentWait::until().
+  std::atomic_ref(*stop_.as<std::uint32_t>()).store(1, std::memory_order_release);
+}
+
+ResidentGrid::ResidentGrid(const std::vector<std::unique_ptr<Part>>& parts, const StencilProgram& program) {
+  for (const auto& part : parts) parts_.push_back(std::make_unique<ResidentPart>(*part, program, parts.size()));
+  for (const auto& part : parts_) part->meet(parts_);
+}
+
+void ResidentGrid::take_plans() {
+  for (const auto& part : parts_) part->take_plans();
+}
+
+Status ResidentGrid::run(std::size_t part, const ResidentSteps& steps) noexcept {
+  const Status status = parts_[part]->run(steps);
+  if (status) return stopped_.load(std::memory_order_acquire) ? Status(Errc::cancelled) : Status();
+  stopped_.store(true, std::memory_order_release);
+  for (const auto& other : parts_) other->stop();
+  static_cast<void>(parts_[part]->part().wait());  // for a kernel that was started before something failed
+  return status;
+}
+
+void require_resident(const Decomposition& decomposition, const std::vector<Device>& devices, const Flow& flow,
+                      Push push) {
+  if (push == Push::copy || push == Push::host) {
+    throw UsageError(
+        fmt::format("mode 'resident' stores borders from its kernel, which push '{}' does not: use push "
+                    "'store' or 'automatic', or mode 'streams'",
+                    to_string(push)));
+  }
+  for (std::size_t part = 0; part < devices.size(); ++part) {
+    const auto before = devices.begin() + static_cast<std::ptrdiff_t>(part);
+    if (devices[part].kind() != DeviceKind::cuda || std::find(devices.begin(), before, devices[part]) == before)
+      continue;
+    throw UsageError(
+        fmt::format("mode 'resident' has one part a device, because kernels that wait for each other may "
+                    "not be started at once on {}, which has several: use one part there, or mode 'streams'",
+                    devices[part].name()),
+        Errc::not_supported);
+  }
+  for (const Exchange& exchange : decomposition.exchanges(flow.ghosts)) {
+    for (const auto& [from, to] : {std::pair{devices[exchange.from], devices[exchange.to]},
+                                   std::pair{devices[exchange.to], devices[exchange.from]}}) {
+      if (from == to || peer_connection(from, to).access) continue;
+      throw UsageError(fmt::format("mode 'resident' needs peer access from {} to {}, which they have not: use mode "
+                                   "'streams'",
+                                   from.name(), to.name()),
+                       Errc::not_supported);
+    }
+  }
+}
+
+}  // namespace headrace::grid

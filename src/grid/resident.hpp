@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "grid/part.hpp"
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/peer.hpp"
+#include "headrace/grid/decomposition.hpp"
+#include "headrace/grid/resident_kernel.hpp"
+#include "headrace/grid/simulation.hpp"
+
+namespace headrace::grid {
+
+/// Steps that are to be done, and those before them.
+struct ResidentSteps {
+  std::uint64_t count = 0;
+  std::uint64_t redundant = 1;
+  std::uint64_t steps_done = 0;
+  std::uint64_t cycles_done = 0;
+};
+
+/// What one part's resident kernel works on besides its fields.
+class ResidentPart {
+ public:
+  /// Throws as Buffer does, and UsageError when no block of the kernel fits the device.
+  ResidentPart(Part& part, const StencilProgram& program, std::size_t part_count);
+
+  /// Where the kernel of the part `other` tells how far it is.
+  [[nodiscard]] ResidentMarks* marks_of(std::size_t other) const noexcept;
+  /// Once all parts are there. Lets this part into the memory of its neighbours.
+  void meet(const std::vector<std::unique_ptr<ResidentPart>>& all);
+  /// After the part has got other plans.
+  void take_plans();
+
+  /// Does these steps and waits for them, unless told to stop.
+  [[nodiscard]] Status run(const ResidentSteps& steps) noexcept;
+  /// The kernel leaves where it waits, now or whenever it comes to wait. From any thread, and for good.
+  void stop() noexcept;
+  [[nodiscard]] Part& part() const noexcept { return part_; }
+
+ private:
+  template <class Item>
+  [[nodiscard]] Buffer upload(const std::vector<Item>& items) const;
+
+  Part& part_;
+  const StencilProgram& program_;
+  const std::uint32_t blocks_max_;
+  std::uint32_t blocks_ = 1;
+  std::vector<ResidentCycle> cycles_;  ///< Of 1, 2, ... steps.
+  std::vector<PeerAccess> access_;
+  Buffer stop_;  ///< Written by the host, read by the kernel.
+  Buffer counters_;
+  Buffer marks_;  ///< Of each neighbour.
+  Buffer stages_;
+  Buffer pieces_;
+  Buffer neighbours_;
+  std::uint32_t piece_count_ = 0;
+};
+
+/// The resident mode of a simulation: a kernel a part for each call of step().
+class ResidentGrid {
+ public:
+  /// Throws as ResidentPart does. Parts must have met.
+  ResidentGrid(const std::vector<std::unique_ptr<Part>>& parts, const StencilProgram& program);
+
+  void take_plans();
+  /// In the thread of the part: does these steps and waits for them. Where a part fails, all others leave:
+  /// Errc::cancelled.
+  [[nodiscard]] Status run(std::size_t part, const ResidentSteps& steps) noexcept;
+
+ private:
+  std::vector<std::unique_ptr<ResidentPart>> parts_;
+  std::atomic<bool> stopped_{false};
+};
+
+/// Throws UsageError, with the mode to use, unless resident kernels can exchange what these parts must.
+void require_resident(const Decomposition& decomposition, const std::vector<Device>& devices, const Flow& flow,
+                      Push push);
+
+}  // namespace headrace::grid
