@@ -22,7 +22,8 @@ constexpr int kSteps = 500;
 struct Plate {
   static constexpr const char* kName = "plate";
   using Value = double;
-  enum Fields : int { now, next, conducts, kFields };
+  enum Fields : int { now, next, conducts };
+  static constexpr int kFields = 3;
   // Each step has one phase. It sets `next` from `now` here and one cell to every side, and from `conducts` there.
   static constexpr std::array kPhases{grid::Phase{.writes = grid::fields(next),
                                                   .reads = grid::fields(now, conducts),
@@ -40,7 +41,7 @@ struct Plate {
     return (here < there ? here : there) * (cell.get(now, dx, dy, 0) - cell.get(now));
   }
 
-  template <int kPhase, class Cell>
+  template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
     const double in = flow(cell, -1, 0) + flow(cell, 1, 0) + (flow(cell, 0, -1) + flow(cell, 0, 1));
     cell.set(next, cell.get(now) + factor * in);

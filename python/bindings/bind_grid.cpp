@@ -99,7 +99,7 @@ nb::object copied(Fdtd& self, const std::string& field) {
 }
 
 nb::object get(Fdtd& self, const std::string& field) {
-  return self.options().precision == grid::Precision::single ? copied<float>(self, field) : copied<double>(self, field);
+  return self.options().precision == grid::Precision::fp32 ? copied<float>(self, field) : copied<double>(self, field);
 }
 
 template <class Value>

@@ -48,7 +48,7 @@ void make(JacobiCore* self, const grid::Offsets& shape, const std::vector<Device
       cut ? grid::Decomposition::blocks(extent, *cut) : grid::Decomposition::best(extent, devices.size());
   const int dimensions = extent.dimensions();
   grid::StencilProgram program =
-      parsed == grid::Precision::single ? grid::jacobi<float>(dimensions) : grid::jacobi<double>(dimensions);
+      parsed == grid::Precision::fp32 ? grid::jacobi<float>(dimensions) : grid::jacobi<double>(dimensions);
   new (self) JacobiCore{grid::Simulation(decomposition, std::move(devices), std::move(program), options), parsed};
 }
 
@@ -88,7 +88,7 @@ void bind_jacobi(nb::module_& module) {
       .def(
           "get_solution",
           [](JacobiCore& self) {
-            return self.precision == grid::Precision::single ? copied<float>(self) : copied<double>(self);
+            return self.precision == grid::Precision::fp32 ? copied<float>(self) : copied<double>(self);
           },
           nb::sig("def get_solution(self) -> numpy.typing.NDArray[Any]"))
       .def("set_solution", &set<float, grid::kJacobiSolution>, "values"_a)

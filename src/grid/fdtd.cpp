@@ -29,8 +29,8 @@ std::string cell_text(const Offsets& cell, int dimensions) {
 std::string_view to_string(Precision precision) noexcept { return kPrecisions[static_cast<std::size_t>(precision)]; }
 
 Precision parse_precision(std::string_view text) {
-  if (text == kPrecisions[0]) return Precision::single;
-  if (text == kPrecisions[1]) return Precision::double_;
+  if (text == kPrecisions[0]) return Precision::fp32;
+  if (text == kPrecisions[1]) return Precision::fp64;
   throw UsageError(fmt::format("there is no precision '{}': it is {}", text, fmt::join(kPrecisions, " or ")));
 }
 

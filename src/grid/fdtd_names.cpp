@@ -10,9 +10,9 @@ namespace headrace::grid {
 
 namespace {
 
-constexpr std::array<std::string_view, fdtd2d::kEnd> kNames2d{"hx", "hy",      "ez",      "ca",      "cb",
-                                                              "db", "psi_hyx", "psi_hxy", "psi_ezx", "psi_ezy"};
-constexpr std::array<std::string_view, fdtd3d::kEnd> kNames3d{
+constexpr std::array<std::string_view, fdtd2d::field_count> kNames2d{"hx", "hy",      "ez",      "ca",      "cb",
+                                                                     "db", "psi_hyx", "psi_hxy", "psi_ezx", "psi_ezy"};
+constexpr std::array<std::string_view, fdtd3d::field_count> kNames3d{
     "hx",      "hy",      "hz",      "ex",      "ey",      "ez",      "ca",
     "cb",      "db",      "psi_hyx", "psi_hzx", "psi_hzy", "psi_hxy", "psi_hxz",
     "psi_hyz", "psi_ezx", "psi_eyx", "psi_exy", "psi_ezy", "psi_eyz", "psi_exz"};

@@ -32,7 +32,7 @@ void check(const FdtdOptions& options) {
     throw UsageError(fmt::format("a domain of {} cells: it needs at least 2 along each of {} axes{}", to_string(extent),
                                  options.dimensions, flat ? ", and 1 along z" : ""));
   }
-  if (!(std::isfinite(options.spacing) && options.spacing > 0)) {
+  if (!std::isfinite(options.spacing) || options.spacing <= 0) {
     throw UsageError(fmt::format("a spacing of {} m: it must be finite and above 0", options.spacing));
   }
   if (options.devices.empty()) throw UsageError("FDTD needs at least one device");
@@ -64,7 +64,7 @@ Fdtd::State::State(FdtdOptions given) : options(std::move(given)) {
     throw UsageError(fmt::format("a decomposition of {} cells for a domain of {}",
                                  to_string(options.decomposition->extent()), to_string(options.extent)));
   }
-  if (options.precision == Precision::single) {
+  if (options.precision == Precision::fp32) {
     build<float>(*options.decomposition);
   } else {
     build<double>(*options.decomposition);
@@ -140,7 +140,7 @@ void Fdtd::State::check_cell(const Offsets& cell, const char* what) const {
 }
 
 void Fdtd::State::set_coefficients(std::string_view name, std::span<const double> values) {
-  if (options.precision == Precision::double_) {
+  if (options.precision == Precision::fp64) {
     simulation->set(find(name), values);
     return;
   }
@@ -210,7 +210,7 @@ std::optional<Fdtd::State::NotFinite> Fdtd::State::first_not_finite(std::string_
                      static_cast<double>(*found)};
   };
   const auto cells = static_cast<std::size_t>(options.extent.cells());
-  if (options.precision == Precision::double_) return search(std::vector<double>(cells));
+  if (options.precision == Precision::fp64) return search(std::vector<double>(cells));
   return search(std::vector<float>(cells));
 }
 

@@ -12,9 +12,9 @@ struct ChaseNode {
   const ChaseNode* next;
 };
 
-/// One load that may be kept in L1 (.ca) or only in L2 (.cg; PTX ISA, "Cache Operators"). Volatile, so that none is left
-/// out. The assembler may still move loads that do not wait for each other, within a pass of a loop and, where it unrolls
-/// one, between passes.
+/// One load that may be kept in L1 (.ca) or only in L2 (.cg; PTX ISA, "Cache Operators"). Volatile, so that none is
+/// left out. The assembler may still move loads that do not wait for each other, within a pass of a loop and, where it
+/// unrolls one, between passes.
 template <bool FirstCache>
 [[nodiscard]] HEADRACE_HD inline const ChaseNode* load_next(const ChaseNode* at) noexcept {
 #if defined(__CUDA_ARCH__)

@@ -154,7 +154,7 @@ void expect_right(const Scene& scene, const Way& way, Device device) {
   SCOPED_TRACE(::testing::Message() << "cut " << way.cut[0] << " " << way.cut[1] << " " << way.cut[2] << ", R "
                                     << way.redundant << ", push " << to_string(way.push) << ", " << sizeof(V)
                                     << " bytes");
-  Fdtd fdtd = make_fdtd(scene, way, sizeof(V) == sizeof(float) ? Precision::single : Precision::double_, device);
+  Fdtd fdtd = make_fdtd(scene, way, sizeof(V) == sizeof(float) ? Precision::fp32 : Precision::fp64, device);
   Expected<V> wanted = expected<V>(scene, fdtd.time_step());
   fdtd.step(scene.steps / 3);  // in pieces, which need be no whole cycles
   fdtd.step(scene.steps - scene.steps / 3);
@@ -199,7 +199,7 @@ TEST_P(FdtdTest, WallsWithoutLayers) {
 }
 
 TEST_P(FdtdTest, PointsAddedBetweenSteps) {
-  Fdtd fdtd = make_fdtd(kPlane, {{2, 1, 1}}, Precision::double_, device());
+  Fdtd fdtd = make_fdtd(kPlane, {{2, 1, 1}}, Precision::fp64, device());
   fdtd.step(5);
   const std::size_t late = fdtd.add_receiver("ez", {12, 11, 0});
   fdtd.add_source("ez", {12, 11, 0}, std::vector<double>{0, 0, 0, 0, 0, 0, 1000});
@@ -219,11 +219,11 @@ TEST_P(FdtdTest, PointsAddedBetweenSteps) {
 }
 
 TEST_P(FdtdTest, ResumedElsewhereItGoesOnAsIfItHadNotStopped) {
-  Fdtd whole = make_fdtd(kPlane, {{1, 1, 1}}, Precision::single, device());
+  Fdtd whole = make_fdtd(kPlane, {{1, 1, 1}}, Precision::fp32, device());
   whole.step(kPlane.steps);
-  Fdtd first = make_fdtd(kPlane, {{1, 2, 1}, 2}, Precision::single, device());
+  Fdtd first = make_fdtd(kPlane, {{1, 2, 1}, 2}, Precision::fp32, device());
   first.step(11);
-  Fdtd second = make_fdtd(kPlane, {{2, 1, 1}, 3}, Precision::single, device());
+  Fdtd second = make_fdtd(kPlane, {{2, 1, 1}, 3}, Precision::fp32, device());
   std::vector<float> values(static_cast<std::size_t>(kPlane.extent.cells()));
   for (const std::string& name : first.state_fields()) {
     first.get<float>(name, values);
@@ -247,7 +247,7 @@ TEST_P(FdtdTest, ResumedElsewhereItGoesOnAsIfItHadNotStopped) {
 }
 
 TEST_P(FdtdTest, SaysWhereAValueIsNotFinite) {
-  Fdtd fdtd = make_fdtd(kPlane, {{2, 2, 1}}, Precision::single, device());
+  Fdtd fdtd = make_fdtd(kPlane, {{2, 2, 1}}, Precision::fp32, device());
   fdtd.step(2);
   fdtd.check_finite();
   std::vector<float> values(static_cast<std::size_t>(kPlane.extent.cells()));

@@ -138,14 +138,15 @@ TEST_P(GridResidentTest, SeveralPhasesRestrictedOnesAndConstantFields) {
 struct Rotating {
   static constexpr const char* kName = "rotating";
   using Value = float;
-  enum Fields : int { oldest, older, now, kFields };
+  enum Fields : int { oldest, older, now };
+  static constexpr int kFields = 3;
   static constexpr std::array kPhases{grid::Phase{.writes = grid::fields(oldest),
                                                   .reads = grid::fields(oldest, older, now),
                                                   .neighbours = grid::fields(now),
                                                   .reach = grid::layers(1, 2)}};
   static constexpr std::array kSwaps{grid::Swap{oldest, older}, grid::Swap{older, now}};
 
-  template <int kPhase, class Cell>
+  template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
     const float about = cell.get(now, -1, 0, 0) - cell.get(now, 1, 0, 0) + cell.get(now, 0, 1, 0);
     cell.set(oldest, 0.5F * cell.get(oldest) - 0.25F * cell.get(older) + 0.3F * cell.get(now) + 0.2F * about);

@@ -14,7 +14,8 @@ template <class T>
 struct Skewed {
   static constexpr const char* kName = "skewed";
   using Value = T;
-  enum Fields : int { now, next, kFields };
+  enum Fields : int { now, next };
+  static constexpr int kFields = 2;
   static constexpr std::array kPhases{grid::Phase{.writes = grid::fields(next),
                                                   .reads = grid::fields(now),
                                                   .neighbours = grid::fields(now),
@@ -23,7 +24,7 @@ struct Skewed {
 
   T share;
 
-  template <int kPhase, class Cell>
+  template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
     const T about = cell.get(now, -2, 0, 0) - cell.get(now, 1, -1, 0) + cell.get(now, -1, 2, 1) +
                     cell.get(now, 0, 0, -1) - cell.get(now, 1, 2, -1);
@@ -39,7 +40,8 @@ template <class T>
 struct Driven {
   static constexpr const char* kName = "driven";
   using Value = T;
-  enum Fields : int { u, v, stiffness, memory, kFields };
+  enum Fields : int { u, v, stiffness, memory };
+  static constexpr int kFields = 4;
   static constexpr std::array kPhases{
       grid::Phase{.writes = grid::fields(v),
                   .reads = grid::fields(v, stiffness),
@@ -60,19 +62,19 @@ struct Driven {
   T share;
   T* trace;  ///< Of each step; in memory of the part's device.
 
-  template <int kPhase, class Cell>
+  template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
-    if constexpr (kPhase == 0) {
+    if constexpr (PhaseNumber == 0) {
       const T slope = cell.get(u, 1, 0, 0) - cell.get(u, 0, 1, 0) + cell.get(u, 0, 0, 1);
       cell.set(v, cell.get(v) + cell.get(stiffness) * slope);
-    } else if constexpr (kPhase == 1) {
+    } else if constexpr (PhaseNumber == 1) {
       const T kept = cell.get(memory) * T(0.5) + cell.get(u, 1, 0, 0);
       cell.set(memory, kept);
       cell.set(v, cell.get(v) - share * kept);
-    } else if constexpr (kPhase == 2) {
+    } else if constexpr (PhaseNumber == 2) {
       const T slope = cell.get(v, -1, 0, 0) - cell.get(v, 0, -1, 0) + cell.get(v, 0, 0, -1);
       cell.set(u, (cell.get(u) - cell.get(stiffness) * slope) * T(0.75));
-    } else if constexpr (kPhase == 3) {
+    } else if constexpr (PhaseNumber == 3) {
       cell.set(u, cell.get(u) + static_cast<T>(cell.step() % 5) - T(2));
     } else {
       if (cell.owned()) trace[cell.step()] = cell.get(u);

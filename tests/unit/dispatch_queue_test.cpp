@@ -101,9 +101,8 @@ class TestPool {
 
   /// Starts block `block` of `all`: block 0 hands queries out, the others answer.
   void start(std::uint32_t block, std::uint32_t all) {
-    threads_.emplace_back([this, block, all] {
-      DispatchBody<Triple>::run(HeldGroup(block, all, held), Triple::State{}, view_);
-    });
+    threads_.emplace_back(
+        [this, block, all] { DispatchBody<Triple>::run(HeldGroup(block, all, held), Triple::State{}, view_); });
   }
   /// The next query of a lane, which must have a free slot; where it is.
   std::uint64_t submit(std::uint32_t lane, std::uint32_t query) {

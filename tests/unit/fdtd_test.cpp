@@ -189,8 +189,8 @@ TEST(FdtdRefusals, RefusesToResumeFromSomethingElse) {
 }
 
 TEST(FdtdRefusals, PrecisionsHaveNames) {
-  EXPECT_EQ(parse_precision("double"), Precision::double_);
-  EXPECT_EQ(to_string(Precision::single), "single");
+  EXPECT_EQ(parse_precision("double"), Precision::fp64);
+  EXPECT_EQ(to_string(Precision::fp32), "single");
   EXPECT_THAT(refusal([] { (void)parse_precision("half"); }), HasSubstr("single or double"));
 }
 

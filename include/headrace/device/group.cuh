@@ -211,8 +211,9 @@ class CudaGroup {
   [[nodiscard]] __device__ static std::uint32_t warp_size() noexcept {
     return min(kWarp, blockDim.x - threadIdx.x / kWarp * kWarp);
   }
-  /// A bit for each of them. Worked out rather than asked for with __activemask(): that tells which threads happen to be
-  /// together, and after a branch these need not be all (CUDA C++ Programming Guide, "Independent Thread Scheduling").
+  /// A bit for each of them. Worked out rather than asked for with __activemask(): that tells which threads happen to
+  /// be together, and after a branch these need not be all (CUDA C++ Programming Guide, "Independent Thread
+  /// Scheduling").
   [[nodiscard]] __device__ static std::uint32_t warp_members() noexcept { return kWholeTeam >> (kWarp - warp_size()); }
 
   static constexpr std::uint32_t kWholeTeam = 0xFFFFFFFF;

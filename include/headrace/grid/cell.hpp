@@ -10,9 +10,9 @@
 namespace headrace::grid {
 
 /// A row of a part, as the cells on it see it.
-template <class Value, int kFieldCount>
+template <class Value, int FieldCount>
 struct Row {
-  Value* at[kFieldCount];  ///< Of each field, the cell with x = 0.
+  Value* at[FieldCount];  ///< Of each field, the cell with x = 0.
   const Region* region;
   std::int64_t pitch;
   std::int64_t plane;
@@ -21,7 +21,7 @@ struct Row {
 
   HEADRACE_HD Row(const FieldTable& table, const Region& its_region, std::int32_t its_y, std::int32_t its_z) noexcept
       : region(&its_region), pitch(its_region.pitch), plane(its_region.plane), y(its_y), z(its_z) {
-    for (int field = 0; field < kFieldCount; ++field) {
+    for (int field = 0; field < FieldCount; ++field) {
       at[field] = table.origin<Value>(field) + y * pitch + z * plane;
     }
   }
@@ -29,7 +29,7 @@ struct Row {
 
 /// What a stencil's update sees: the cell that it is to update, and those about it. Fields are the stencil's own
 /// enumerators. In a build with assertions a field or neighbour that its phase does not declare ends the program.
-template <class Stencil, int kPhase>
+template <class Stencil, int PhaseNumber>
 class Cell {
  public:
   using Value = typename Stencil::Value;
@@ -69,18 +69,18 @@ class Cell {
 
  private:
   [[nodiscard]] HEADRACE_HD static constexpr bool writes(int field) noexcept {
-    constexpr Phase kDeclared = Stencil::kPhases[kPhase];
+    constexpr Phase kDeclared = Stencil::kPhases[PhaseNumber];
     return kDeclared.writes.contains(field);
   }
   [[nodiscard]] HEADRACE_HD static constexpr bool here(int field) noexcept {
-    constexpr Phase kDeclared = Stencil::kPhases[kPhase];
+    constexpr Phase kDeclared = Stencil::kPhases[PhaseNumber];
     return (kDeclared.reads | kDeclared.writes).contains(field);
   }
   [[nodiscard]] HEADRACE_HD static constexpr bool reaches(std::int64_t low, std::int64_t high, int offset) noexcept {
     return -low <= offset && offset <= high;
   }
   [[nodiscard]] HEADRACE_HD static constexpr bool declares(int field, int dx, int dy, int dz) noexcept {
-    constexpr Phase kDeclared = Stencil::kPhases[kPhase];
+    constexpr Phase kDeclared = Stencil::kPhases[PhaseNumber];
     constexpr Layers kReach = kDeclared.reach;
     return kDeclared.neighbours.contains(field) && reaches(kReach.low[0], kReach.high[0], dx) &&
            reaches(kReach.low[1], kReach.high[1], dy) && reaches(kReach.low[2], kReach.high[2], dz);

@@ -16,7 +16,7 @@
 
 namespace headrace::grid {
 
-enum class Precision : std::uint8_t { single, double_ };
+enum class Precision : std::uint8_t { fp32, fp64 };
 
 /// "single" or "double".
 [[nodiscard]] std::string_view to_string(Precision precision) noexcept;
@@ -32,7 +32,7 @@ struct FdtdOptions {
   std::optional<Decomposition> decomposition;  ///< The best one for so many devices where none is given.
   SimulationOptions simulation;
   CpmlOptions cpml;
-  Precision precision = Precision::single;
+  Precision precision = Precision::fp32;
 };
 
 /// Of one value for all cells, or of one for each, x fastest.

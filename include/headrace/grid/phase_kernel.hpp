@@ -21,7 +21,7 @@ namespace headrace::grid {
 
 /// One phase of a stencil over the boxes of a region, an item a box. A thread of a CPU device goes along rows; on CUDA
 /// 2^lanes_log2 neighbouring threads take neighbouring cells of a row, and the rest of the block the rows after it.
-template <class Stencil, int kPhase>
+template <class Stencil, int PhaseNumber>
 struct PhaseKernel {
   using Value = typename Stencil::Value;
   using CellRow = Row<Value, Stencil::kFields>;
@@ -49,7 +49,8 @@ struct PhaseKernel {
         const std::uint32_t x = tile % across * lanes + lane;
         if (row >= rows || x >= static_cast<std::uint32_t>(box.size[0])) continue;
         const CellRow cells = row_of(table, region, box, row, ny);
-        stencil.template update<kPhase>(Cell<Stencil, kPhase>(cells, box.low[0] + static_cast<std::int32_t>(x)));
+        stencil.template update<PhaseNumber>(
+            Cell<Stencil, PhaseNumber>(cells, box.low[0] + static_cast<std::int32_t>(x)));
       }
     }
   }
@@ -64,7 +65,8 @@ struct PhaseKernel {
   HEADRACE_HD static void update_row(const Stencil& stencil, const CellRow& cells, std::int32_t begin,
                                      std::int32_t end) noexcept {
     HEADRACE_INDEPENDENT
-    for (std::int32_t x = begin; x < end; ++x) stencil.template update<kPhase>(Cell<Stencil, kPhase>(cells, x));
+    for (std::int32_t x = begin; x < end; ++x)
+      stencil.template update<PhaseNumber>(Cell<Stencil, PhaseNumber>(cells, x));
   }
 };
 

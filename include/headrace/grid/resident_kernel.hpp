@@ -103,12 +103,12 @@ class ItemGroup : public Group {
 /// once the host has said to stop. A block that leaves is missed by no other for long, for those look too.
 struct ResidentWait {
   /// Until `word` is `least` or more. What its writer wrote before is then visible to the whole block.
-  template <bool kOnDevice, class Group>
+  template <bool OnDevice, class Group>
   [[nodiscard]] HEADRACE_HD static bool until(const Group& group, const ResidentView& view, const std::uint64_t& word,
                                               std::uint64_t least) noexcept {
     bool go = true;
     if (group.rank() == 0) {
-      for (std::uint32_t poll = 1; (kOnDevice ? group.load_on_device(word) : group.load(word)) < least; ++poll) {
+      for (std::uint32_t poll = 1; (OnDevice ? group.load_on_device(word) : group.load(word)) < least; ++poll) {
         if (poll % kPollsPerLook == 0 && group.load(*view.stop) != 0) {
           go = false;
           break;
@@ -219,16 +219,16 @@ struct ResidentKernel {
     return stage;
   }
 
-  template <class Group, int... kPhase>
+  template <class Group, int... PhaseNumber>
   HEADRACE_HD static void run_phase(const Group& group, const Stencil& stencil, const FieldTable& table,
-                                    const ResidentStage& stage, std::integer_sequence<int, kPhase...> /*all*/) {
-    (run_if<kPhase>(group, stencil, table, stage), ...);
+                                    const ResidentStage& stage, std::integer_sequence<int, PhaseNumber...> /*all*/) {
+    (run_if<PhaseNumber>(group, stencil, table, stage), ...);
   }
 
-  template <int kPhase, class Group>
+  template <int PhaseNumber, class Group>
   HEADRACE_HD static void run_if(const Group& group, const Stencil& stencil, const FieldTable& table,
                                  const ResidentStage& stage) {
-    if (stage.phase == kPhase) PhaseKernel<Stencil, kPhase>::run(group, stencil, table, stage.region);
+    if (stage.phase == PhaseNumber) PhaseKernel<Stencil, PhaseNumber>::run(group, stencil, table, stage.region);
   }
 
   HEADRACE_HD static void swap_fields(FieldTable& table) noexcept {
@@ -237,14 +237,14 @@ struct ResidentKernel {
     }
   }
 
-  template <std::size_t... kSwap>
-  HEADRACE_HD static void swap_each(FieldTable& table, std::index_sequence<kSwap...> /*all*/) noexcept {
-    (swap_one<kSwap>(table), ...);
+  template <std::size_t... SwapNumber>
+  HEADRACE_HD static void swap_each(FieldTable& table, std::index_sequence<SwapNumber...> /*all*/) noexcept {
+    (swap_one<SwapNumber>(table), ...);
   }
 
-  template <std::size_t kSwap>
+  template <std::size_t SwapNumber>
   HEADRACE_HD static void swap_one(FieldTable& table) noexcept {
-    constexpr Swap kIts = Stencil::kSwaps[kSwap];
+    constexpr Swap kIts = Stencil::kSwaps[SwapNumber];
     const std::uint8_t first = table.slots[kIts.first];
     table.slots[kIts.first] = table.slots[kIts.second];
     table.slots[kIts.second] = first;

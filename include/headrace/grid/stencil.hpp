@@ -79,9 +79,10 @@ template <class Stencil>
   }
 }
 
-template <class Stencil, int... kPhase>
-[[nodiscard]] static std::array<Kernel, sizeof...(kPhase)> phase_kernels(std::integer_sequence<int, kPhase...>) {
-  return {make_kernel<PhaseKernel<Stencil, kPhase>, Stencil, FieldTable, Region>()...};
+template <class Stencil, int... PhaseNumber>
+[[nodiscard]] static std::array<Kernel, sizeof...(PhaseNumber)> phase_kernels(
+    std::integer_sequence<int, PhaseNumber...>) {
+  return {make_kernel<PhaseKernel<Stencil, PhaseNumber>, Stencil, FieldTable, Region>()...};
 }
 
 }  // namespace detail
@@ -92,12 +93,13 @@ template <class Stencil, int... kPhase>
 ///   template <class T> struct Blur {
 ///     static constexpr const char* kName = "blur";
 ///     using Value = T;                               // of 4 or 8 bytes
-///     enum Fields : int { now, next, kFields };  // kFields comes last and is their number
+///     enum Fields : int { now, next };
+///     static constexpr int kFields = 2;  // how many those are
 ///     static constexpr std::array kPhases{
 ///         Phase{.writes = fields(next), .reads = fields(now), .neighbours = fields(now), .reach = layers(1, 1)}};
 ///     static constexpr std::array kSwaps{Swap{now, next}};  // left out where there are none
 ///     T share;  // whatever else it needs, trivially copyable
-///     template <int kPhase, class Cell> HEADRACE_HD void update(Cell cell) const {
+///     template <int PhaseNumber, class Cell> HEADRACE_HD void update(Cell cell) const {
 ///       cell.set(next, cell.get(now) + share * (cell.get(now, -1, 0, 0) + cell.get(now, 1, 0, 0)));
 ///     }
 ///   };

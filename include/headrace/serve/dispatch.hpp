@@ -90,9 +90,7 @@ struct DispatchView {
   [[nodiscard]] HEADRACE_HD std::uint64_t half(std::uint64_t ticket) const { return ticket >> (queue_log2 - 1); }
   /// Parts that have been taken from that half in all rounds so far, modulo 2^32: 64 bits would be added to by an
   /// instruction that is waited for. Of one round there are less than 2^32.
-  [[nodiscard]] HEADRACE_HD std::uint32_t& taken_in(std::uint64_t half) const {
-    return taken[half % 2 * kTakenStride];
-  }
+  [[nodiscard]] HEADRACE_HD std::uint32_t& taken_in(std::uint64_t half) const { return taken[half % 2 * kTakenStride]; }
   /// What that is once every block has its entry from all rounds before: then the half may be written again.
   [[nodiscard]] HEADRACE_HD std::uint32_t taken_before(std::uint64_t half) const {
     return static_cast<std::uint32_t>((half / 2 * blocks) << (queue_log2 - 1));

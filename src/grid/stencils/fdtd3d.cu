@@ -9,9 +9,9 @@ namespace headrace::grid {
 
 namespace {
 
-template <class Value, bool kAbsorbing>
+template <class Value, bool Absorbing>
 StencilProgram program_of(const std::vector<FdtdTables<Value>>& parts) {
-  using Stencil = Fdtd3d<Value, kAbsorbing>;
+  using Stencil = Fdtd3d<Value, Absorbing>;
   static_assert(sizeof(Stencil) == sizeof(FdtdTables<Value>), "what set_stencil_bytes() is given are its tables");
   std::vector<Stencil> stencils;
   for (const FdtdTables<Value>& tables : parts) stencils.push_back(Stencil{tables});

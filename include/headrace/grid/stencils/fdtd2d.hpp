@@ -14,7 +14,7 @@ namespace headrace::grid {
 namespace fdtd2d {
 
 // psi_abc belongs to component b of field a, and to the absorbing layers across axis c.
-enum Fields : int { hx, hy, ez, ca, cb, db, psi_hyx, psi_hxy, psi_ezx, psi_ezy, kEnd };
+enum Fields : int { hx, hy, ez, ca, cb, db, psi_hyx, psi_hxy, psi_ezx, psi_ezy, field_count };
 
 [[nodiscard]] constexpr Phase describe(FdtdPhase phase) {
   constexpr auto kH = fields(hx, hy);
@@ -37,20 +37,20 @@ enum Fields : int { hx, hy, ez, ca, cb, db, psi_hyx, psi_hxy, psi_ezx, psi_ezy, 
 /// (i + 1/2, j), leapfrogging in time (Yee, IEEE Transactions on Antennas and Propagation 14, 1966). The walls of the
 /// domain conduct perfectly: Ez stays 0 at i = 0 and j = 0, and is 0 beyond the last cell. Without absorbing layers
 /// there are neither their fields nor their phases.
-template <class V, bool kAbsorbing>
+template <class V, bool Absorbing>
 struct Fdtd2d {
   static constexpr const char* kName = sizeof(V) == sizeof(float) ? "fdtd2d_single" : "fdtd2d_double";
   using Value = V;
-  static constexpr int kFields = kAbsorbing ? fdtd2d::kEnd : fdtd2d::psi_hyx;
-  static constexpr auto kOrder = fdtd_order<2, kAbsorbing>();
+  static constexpr int kFields = Absorbing ? fdtd2d::field_count : fdtd2d::psi_hyx;
+  static constexpr auto kOrder = fdtd_order<2, Absorbing>();
   static constexpr auto kPhases = describe_phases(kOrder, fdtd2d::describe);
 
   FdtdTables<V> tables;
 
-  template <int kPhase, class Cell>
+  template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
     using enum fdtd2d::Fields;
-    constexpr FdtdPhase kDo = kOrder[kPhase];
+    constexpr FdtdPhase kDo = kOrder[PhaseNumber];
     if constexpr (kDo == FdtdPhase::update_h) {
       const V e = cell.get(ez);
       cell.set(hx, cell.get(hx) - cell.get(db) * (cell.get(ez, 0, 1, 0) - e));

@@ -36,7 +36,7 @@ enum Fields : int {
   psi_ezy,
   psi_eyz,
   psi_exz,
-  kEnd
+  field_count
 };
 
 /// A component that layers correct, the component whose difference they read for it, and the memory they keep.
@@ -89,19 +89,19 @@ inline constexpr AbsorbedPair kAbsorbedE[3] = {{{ez, hy, psi_ezx}, {ey, hz, psi_
 /// of a cell (Ex at (i + 1/2, j, k) and so on), H on its faces (Hx at (i, j + 1/2, k + 1/2)), leapfrogging in time. The
 /// walls of the domain conduct perfectly: E along a wall stays 0 at index 0, and is 0 beyond the last cell. Without
 /// absorbing layers there are neither their fields nor their phases.
-template <class V, bool kAbsorbing>
+template <class V, bool Absorbing>
 struct Fdtd3d {
   static constexpr const char* kName = sizeof(V) == sizeof(float) ? "fdtd3d_single" : "fdtd3d_double";
   using Value = V;
-  static constexpr int kFields = kAbsorbing ? fdtd3d::kEnd : fdtd3d::psi_hyx;
-  static constexpr auto kOrder = fdtd_order<3, kAbsorbing>();
+  static constexpr int kFields = Absorbing ? fdtd3d::field_count : fdtd3d::psi_hyx;
+  static constexpr auto kOrder = fdtd_order<3, Absorbing>();
   static constexpr auto kPhases = describe_phases(kOrder, fdtd3d::describe);
 
   FdtdTables<V> tables;
 
-  template <int kPhase, class Cell>
+  template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
-    constexpr FdtdPhase kDo = kOrder[kPhase];
+    constexpr FdtdPhase kDo = kOrder[PhaseNumber];
     if constexpr (kDo == FdtdPhase::update_h) {
       advance_h(cell);
     } else if constexpr (kDo == FdtdPhase::absorb_h_x) {
@@ -129,13 +129,13 @@ struct Fdtd3d {
 
  private:
   /// The difference of a field along an axis: to the neighbour above, which H reads of E, or below, as E reads of H.
-  template <int kAxis, class Cell>
+  template <int Axis, class Cell>
   [[nodiscard]] HEADRACE_HD static V above(Cell cell, int field) {
-    return cell.get(field, kAxis == 0, kAxis == 1, kAxis == 2) - cell.get(field);
+    return cell.get(field, Axis == 0, Axis == 1, Axis == 2) - cell.get(field);
   }
-  template <int kAxis, class Cell>
+  template <int Axis, class Cell>
   [[nodiscard]] HEADRACE_HD static V below(Cell cell, int field) {
-    return cell.get(field) - cell.get(field, -(kAxis == 0), -(kAxis == 1), -(kAxis == 2));
+    return cell.get(field) - cell.get(field, -(Axis == 0), -(Axis == 1), -(Axis == 2));
   }
 
   template <class Cell>
@@ -157,24 +157,24 @@ struct Fdtd3d {
     set_e(cell, ez, keep * cell.get(ez) + factor * (below<0>(cell, hy) - below<1>(cell, hx)));
   }
 
-  template <int kAxis, class Cell>
+  template <int Axis, class Cell>
   HEADRACE_HD void absorb_h(Cell cell, std::int32_t place) const {
-    constexpr fdtd3d::AbsorbedPair kPair = fdtd3d::kAbsorbedH[kAxis];
-    const CpmlFactors<V>& factors = tables.magnetic[kAxis];
+    constexpr fdtd3d::AbsorbedPair kPair = fdtd3d::kAbsorbedH[Axis];
+    const CpmlFactors<V>& factors = tables.magnetic[Axis];
     const V factor = cell.get(fdtd3d::db);
-    const V added = cpml_term(cell, kPair.plus.psi, factors, place, above<kAxis>(cell, kPair.plus.other));
-    const V taken = cpml_term(cell, kPair.minus.psi, factors, place, above<kAxis>(cell, kPair.minus.other));
+    const V added = cpml_term(cell, kPair.plus.psi, factors, place, above<Axis>(cell, kPair.plus.other));
+    const V taken = cpml_term(cell, kPair.minus.psi, factors, place, above<Axis>(cell, kPair.minus.other));
     cell.set(kPair.plus.component, cell.get(kPair.plus.component) + factor * added);
     cell.set(kPair.minus.component, cell.get(kPair.minus.component) - factor * taken);
   }
 
-  template <int kAxis, class Cell>
+  template <int Axis, class Cell>
   HEADRACE_HD void absorb_e(Cell cell, std::int32_t place) const {
-    constexpr fdtd3d::AbsorbedPair kPair = fdtd3d::kAbsorbedE[kAxis];
-    const CpmlFactors<V>& factors = tables.electric[kAxis];
+    constexpr fdtd3d::AbsorbedPair kPair = fdtd3d::kAbsorbedE[Axis];
+    const CpmlFactors<V>& factors = tables.electric[Axis];
     const V factor = cell.get(fdtd3d::cb);
-    const V added = cpml_term(cell, kPair.plus.psi, factors, place, below<kAxis>(cell, kPair.plus.other));
-    const V taken = cpml_term(cell, kPair.minus.psi, factors, place, below<kAxis>(cell, kPair.minus.other));
+    const V added = cpml_term(cell, kPair.plus.psi, factors, place, below<Axis>(cell, kPair.plus.other));
+    const V taken = cpml_term(cell, kPair.minus.psi, factors, place, below<Axis>(cell, kPair.minus.other));
     set_e(cell, kPair.plus.component, cell.get(kPair.plus.component) + factor * added);
     set_e(cell, kPair.minus.component, cell.get(kPair.minus.component) - factor * taken);
   }

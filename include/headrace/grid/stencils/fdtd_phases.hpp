@@ -41,23 +41,23 @@ inline constexpr std::array kFdtdPhases{FdtdPhase::update_h,         FdtdPhase::
 }
 
 /// The phases of a step.
-template <int kDimensions, bool kAbsorbing>
+template <int Dimensions, bool Absorbing>
 [[nodiscard]] constexpr auto fdtd_order() noexcept {
-  constexpr std::size_t kCount = 5 + (kAbsorbing ? 2 * static_cast<std::size_t>(kDimensions) : 0);
+  constexpr std::size_t kCount = 5 + (Absorbing ? 2 * static_cast<std::size_t>(Dimensions) : 0);
   std::array<FdtdPhase, kCount> order{};
   std::size_t count = 0;
   for (const FdtdPhase phase : kFdtdPhases) {
-    if (has_phase(phase, kDimensions, kAbsorbing)) order[count++] = phase;
+    if (has_phase(phase, Dimensions, Absorbing)) order[count++] = phase;
   }
   return order;
 }
 
 /// What `describe` says of each phase of an order.
-template <std::size_t kCount>
-[[nodiscard]] constexpr std::array<Phase, kCount> describe_phases(const std::array<FdtdPhase, kCount>& order,
-                                                                  Phase (*describe)(FdtdPhase)) {
-  std::array<Phase, kCount> phases{};
-  for (std::size_t i = 0; i < kCount; ++i) phases[i] = describe(order[i]);
+template <std::size_t Count>
+[[nodiscard]] constexpr std::array<Phase, Count> describe_phases(const std::array<FdtdPhase, Count>& order,
+                                                                 Phase (*describe)(FdtdPhase)) {
+  std::array<Phase, Count> phases{};
+  for (std::size_t i = 0; i < Count; ++i) phases[i] = describe(order[i]);
   return phases;
 }
 

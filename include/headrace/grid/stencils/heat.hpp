@@ -6,26 +6,27 @@
 
 namespace headrace::grid {
 
-/// Explicit Euler for the heat equation, second order in space (FTCS), in `kDimensions` dimensions: beyond the domain
-/// it is 0 everywhere. Stable for factor <= 1 / (2 * kDimensions).
-template <class T, int kDimensions>
+/// Explicit Euler for the heat equation, second order in space (FTCS), in `Dimensions` dimensions: beyond the domain
+/// it is 0 everywhere. Stable for factor <= 1 / (2 * Dimensions).
+template <class T, int Dimensions>
 struct Heat {
   static constexpr const char* kName = "heat";
   using Value = T;
-  enum Fields : int { now, next, kFields };
+  enum Fields : int { now, next };
+  static constexpr int kFields = 2;
   static constexpr std::array kPhases{
-      Phase{.writes = fields(next), .reads = fields(now), .neighbours = fields(now), .reach = layers(1, kDimensions)}};
+      Phase{.writes = fields(next), .reads = fields(now), .neighbours = fields(now), .reach = layers(1, Dimensions)}};
   static constexpr std::array kSwaps{Swap{now, next}};
 
   T factor;  ///< Diffusivity * time step / spacing^2.
 
-  template <int kPhase, class Cell>
+  template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
     const T here = cell.get(now);
     T about = cell.get(now, -1, 0, 0) + cell.get(now, 1, 0, 0);
-    if constexpr (kDimensions > 1) about += cell.get(now, 0, -1, 0) + cell.get(now, 0, 1, 0);
-    if constexpr (kDimensions > 2) about += cell.get(now, 0, 0, -1) + cell.get(now, 0, 0, 1);
-    cell.set(next, here + factor * (about - T{2 * kDimensions} * here));
+    if constexpr (Dimensions > 1) about += cell.get(now, 0, -1, 0) + cell.get(now, 0, 1, 0);
+    if constexpr (Dimensions > 2) about += cell.get(now, 0, 0, -1) + cell.get(now, 0, 0, 1);
+    cell.set(next, here + factor * (about - T{2 * Dimensions} * here));
   }
 };
 

@@ -7,25 +7,26 @@
 
 namespace headrace::grid {
 
-/// Jacobi's iteration for Poisson's equation, second order in space, in `kDimensions` dimensions: u is 0 beyond the
-/// domain, and for each cell 2 * kDimensions * u less its neighbours is to be `source` (spacing^2 times the right side
+/// Jacobi's iteration for Poisson's equation, second order in space, in `Dimensions` dimensions: u is 0 beyond the
+/// domain, and for each cell 2 * Dimensions * u less its neighbours is to be `source` (spacing^2 times the right side
 /// of -laplace(u) = f). See Saad, Iterative Methods for Sparse Linear Systems (2nd edition), section 4.1.
-template <class T, int kDimensions>
+template <class T, int Dimensions>
 struct Jacobi {
   static constexpr const char* kName = "jacobi";
   using Value = T;
-  enum Fields : int { now, next, source, kFields };
+  enum Fields : int { now, next, source };
+  static constexpr int kFields = 3;
   static constexpr std::array kPhases{Phase{
-      .writes = fields(next), .reads = fields(source), .neighbours = fields(now), .reach = layers(1, kDimensions)}};
+      .writes = fields(next), .reads = fields(source), .neighbours = fields(now), .reach = layers(1, Dimensions)}};
   static constexpr std::array kSwaps{Swap{now, next}};
 
-  T weight = T{1} / T{2 * kDimensions};
+  T weight = T{1} / T{2 * Dimensions};
 
-  template <int kPhase, class Cell>
+  template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
     T about = cell.get(now, -1, 0, 0) + cell.get(now, 1, 0, 0);
-    if constexpr (kDimensions > 1) about += cell.get(now, 0, -1, 0) + cell.get(now, 0, 1, 0);
-    if constexpr (kDimensions > 2) about += cell.get(now, 0, 0, -1) + cell.get(now, 0, 0, 1);
+    if constexpr (Dimensions > 1) about += cell.get(now, 0, -1, 0) + cell.get(now, 0, 1, 0);
+    if constexpr (Dimensions > 2) about += cell.get(now, 0, 0, -1) + cell.get(now, 0, 0, 1);
     cell.set(next, (about + cell.get(source)) * weight);
   }
 };
