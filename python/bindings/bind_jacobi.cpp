@@ -63,10 +63,10 @@ nb::object copied(JacobiCore& self) {
   return nb::cast(to_numpy<Value>(std::move(values), cells));
 }
 
-template <class Value, int kField>
+template <class Value, int Field>
 void set(JacobiCore& self, const Values<Value>& values) {
   const nb::gil_scoped_release released;
-  self.simulation.set(kField, std::span<const Value>(values.data(), values.shape(0)));
+  self.simulation.set(Field, std::span<const Value>(values.data(), values.shape(0)));
 }
 
 }  // namespace
