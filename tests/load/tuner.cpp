@@ -7,6 +7,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/operators/light.hpp"
 #include "tests/contract/devices.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace headrace::serve {
 namespace {
@@ -16,13 +17,6 @@ using std::chrono::seconds;
 
 class Tuner : public headrace::testing::DeviceTest {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "headrace-tuner-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   /// Few plans and short looks, and a bound that a busy machine keeps.
   [[nodiscard]] TunerOptions quick() const {
     TunerOptions options;
@@ -32,11 +26,11 @@ class Tuner : public headrace::testing::DeviceTest {
     options.rank_tolerance = 0.02;
     options.threads_max = 1;
     options.schedules = {Schedule::blocking};
-    options.cache_file = folder_ / "plans.json";
+    options.cache_file = folder_.path() / "plans.json";
     return options;
   }
 
-  std::filesystem::path folder_;
+  headrace::testing::TemporaryFolder folder_;
 };
 
 TEST_P(Tuner, FindsAPlanAndKeepsIt) {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "headrace/base/error.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace headrace::measure {
 namespace {
@@ -86,13 +87,16 @@ TEST(Arrivals, RefuseTracesThatDoNotAscend) {
   EXPECT_THROW(static_cast<void>(Arrivals::trace({milliseconds(2), milliseconds(1)})), UsageError);
 }
 
-class TraceFile : public testing::Test {
+class TraceFile : public ::testing::Test {
  protected:
   std::string write(const std::string& text) {
-    const std::string path = testing::TempDir() + "headrace_trace.txt";
+    const std::string path = folder_.path() / "trace.txt";
     std::ofstream(path) << text;
     return path;
   }
+
+ private:
+  headrace::testing::TemporaryFolder folder_;
 };
 
 TEST_F(TraceFile, ReadsSecondsAndSkipsComments) {

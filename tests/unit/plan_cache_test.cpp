@@ -10,20 +10,13 @@
 
 #include "headrace/operators/light.hpp"
 #include "headrace/serve/plan_json.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace headrace::serve::detail {
 namespace {
 
 class PlanCache : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "headrace-plans-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder = name;
-    file = folder / "deep" / "plans.json";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
   void put(const std::string& text) {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text;
@@ -35,8 +28,9 @@ class PlanCache : public ::testing::Test {
     return cached;
   }
 
-  std::filesystem::path folder;
-  std::filesystem::path file;
+  headrace::testing::TemporaryFolder temporary;
+  std::filesystem::path folder = temporary.path();
+  std::filesystem::path file = folder / "deep" / "plans.json";
 };
 
 TEST_F(PlanCache, GivesBackWhatWasKept) {

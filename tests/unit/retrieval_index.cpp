@@ -12,14 +12,15 @@
 
 #include "headrace/base/error.hpp"
 #include "operators/retrieval/index_format.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/unit/retrieval_support.hpp"
 
 namespace headrace::operators {
 namespace {
 
 using test::error_of;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 Index small_index() {
@@ -41,16 +42,13 @@ void expect_same(const Index& a, const Index& b) {
   }
 }
 
-/// A folder of its own for each test.
-class RetrievalFile : public testing::Test {
+class RetrievalFile : public ::testing::Test {
  protected:
-  RetrievalFile() { fs::create_directories(folder_); }
-  ~RetrievalFile() override { fs::remove_all(folder_); }
   [[nodiscard]] std::size_t files() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
   }
-  fs::path folder_ = fs::path(testing::TempDir()) /
-                     (std::string("headrace_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+  headrace::testing::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
 };
 
 TEST(RetrievalBuilder, ListsEachTermsDocumentsOnceAndInOrder) {
@@ -212,7 +210,7 @@ TEST(RetrievalFormat, ANewerVersionIsNamed) {
 }
 
 /// Files that lie with a good checksum: someone made them so.
-class RetrievalHostile : public testing::Test {
+class RetrievalHostile : public ::testing::Test {
  protected:
   RetrievalHostile() { std::memcpy(&header_, bytes_.data(), sizeof(header_)); }
 
