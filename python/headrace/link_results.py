@@ -7,7 +7,6 @@ from headrace._core import version as _version
 from headrace.profiles import Json
 
 
-
 def _ident(text: str) -> str:
     return text.replace(" ", "_").replace(":", "")
 
