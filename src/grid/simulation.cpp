@@ -54,6 +54,13 @@ void require_fitting(const Decomposition& decomposition, const std::vector<Devic
   }
 }
 
+void do_without_passes(StencilProgram& program) {
+  program.swept.clear();
+  program.sweeps.clear();
+  program.overwritten = {};
+  program.spare_fields = 0;
+}
+
 [[nodiscard]] std::vector<PartLayout> lay_out_parts(const Decomposition& decomposition, const Flow& flow,
                                                     std::size_t value_bytes) {
   decomposition.require_room_for(flow.ghosts);
@@ -111,6 +118,7 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
       options(its_options),
       progress(decomposition.parts().size()) {
   require_fitting(decomposition, devices, program, options);
+  if (!options.passes || options.mode == Mode::resident) do_without_passes(program);
   for (std::size_t phase = 0; phase < program.only.size(); ++phase) {
     if (!program.only[phase]) continue;
     require_restriction(program, static_cast<int>(phase), *program.only[phase], decomposition.extent());
@@ -158,7 +166,7 @@ void Simulation::State::introduce() {
 
 void Simulation::State::replan() {
   for (std::size_t part = 0; part < parts.size(); ++part) {
-    parts[part]->follow(plan_part(decomposition, part, flow, parts[part]->layout(), program.only));
+    parts[part]->follow(plan_part(decomposition, part, flow, parts[part]->layout(), program));
   }
   if (resident) resident->take_plans();
 }
@@ -195,7 +203,9 @@ Status Simulation::State::run_part(std::size_t part, std::uint64_t count) noexce
   Status status;
   for (std::uint64_t done = 0; done < count && status; done += longest) {
     const auto steps = static_cast<std::size_t>(std::min(longest, count - done));
-    status = parts[part]->run_cycle(++cycle, steps, steps_done + done, progress);
+    const PartPlans& plans = parts[part]->plans();
+    const CyclePlan& plan = (count - done <= longest ? plans.last : plans.amid)[steps - 1];
+    status = parts[part]->run_cycle(++cycle, plan, steps_done + done, progress);
   }
   const Status waited = parts[part]->wait();
   return status ? waited : status;

@@ -44,6 +44,9 @@ struct SimulationOptions {
   Push push = Push::automatic;
   /// Mode::resident needs peer access between neighbours (push is then store), and one part a CUDA device.
   Mode mode = Mode::streams;
+  /// In streams: phases that a stencil names for it are done together, up to `redundant` steps in one pass over memory,
+  /// where no other phase has cells to do between them. It takes memory for what such phases write once more.
+  bool passes = true;
 };
 
 /// A field of one part, in the memory of its device. Cell (x, y, z) of the domain, in what the part owns or has as

@@ -19,6 +19,7 @@ struct Jacobi {
   static constexpr std::array kPhases{Phase{
       .writes = fields(next), .reads = fields(source), .neighbours = fields(now), .reach = layers(1, Dimensions)}};
   static constexpr std::array kSwaps{Swap{now, next}};
+  static constexpr std::array kSwept{0};
 
   T weight = T{1} / T{2 * Dimensions};
 
