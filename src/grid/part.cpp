@@ -1,6 +1,7 @@
 #include "grid/part.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -106,8 +107,11 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
     region.step = step + 1 - leg.steps;
     SweepPlaces places{.from = table_, .to = {}};
     std::ranges::copy(after.slots, places.to);
-    void* arguments[] = {stencil_.data(), &places, &region, nullptr};
-    const Status launched = stream.launch(leg.sweep->kernel, launch.shape, arguments);
+    SweepWatch watch = watch_;
+    if (watch.sums != nullptr) watch.sums += (region.step - watched_from_) * ChangeSums::kSlots;
+    void* arguments[] = {stencil_.data(), &places, &region, &watch, nullptr};
+    const Kernel& kernel = watch.sums != nullptr ? leg.sweep->watched : leg.sweep->kernel;
+    const Status launched = stream.launch(kernel, launch.shape, arguments);
     if (!launched) return launched;
   }
   for (const PhaseLaunch& launch : launches.phases) {
@@ -119,6 +123,30 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
     if (!launched) return launched;
   }
   return {};
+}
+
+Status Part::begin_watch(std::uint64_t steps_done, std::uint64_t steps, int exponent) noexcept {
+  const std::size_t bytes = steps * ChangeSums::kSlots * sizeof(ChangeSums);
+  if (changes_.bytes() < bytes) {
+    auto more = Buffer::allocate(device_, MemoryKind::device, bytes);
+    if (!more) return more.error();
+    changes_ = *std::move(more);
+  }
+  watch_ = {.sums = changes_.as<ChangeSums>(), .scale = std::ldexp(1.0, -exponent)};
+  watched_from_ = steps_done;
+  return compute_.fill(changes_.data(), 0, changes_.bytes());
+}
+
+Status Part::end_watch(std::vector<StepChange>& to) noexcept {
+  watch_ = {};
+  std::vector<ChangeSums> sums(changes_.bytes() / sizeof(ChangeSums));
+  Status status = compute_.copy(sums.data(), changes_.data(), changes_.bytes());
+  if (status) status = compute_.wait();
+  to.assign(sums.size() / ChangeSums::kSlots, {});
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    to[i / ChangeSums::kSlots].add({.largest = sums[i].largest, .squares = {sums[i].high, sums[i].low}});
+  }
+  return status;
 }
 
 Status Part::run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t steps_done,

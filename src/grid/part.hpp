@@ -11,6 +11,7 @@
 #include "grid/link.hpp"
 #include "grid/plan.hpp"
 #include "grid/progress.hpp"
+#include "grid/whole_sum.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
 #include "headrace/grid/stencil.hpp"
@@ -41,6 +42,11 @@ class Part {
   /// Enqueues a cycle, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where another part has failed.
   [[nodiscard]] Status run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t steps_done,
                                  Progress& progress) noexcept;
+  /// From here on until end_watch(), for up to `steps` steps after `steps_done` that are all done in passes: adds up what
+  /// each changes, in units as ChangeSums has them.
+  [[nodiscard]] Status begin_watch(std::uint64_t steps_done, std::uint64_t steps, int exponent) noexcept;
+  /// Waits, and gives what each changed.
+  [[nodiscard]] Status end_watch(std::vector<StepChange>& to) noexcept;
   /// Waits for all that has been enqueued.
   [[nodiscard]] Status wait() noexcept;
 
@@ -81,6 +87,10 @@ class Part {
   PartPlans plans_;
   std::vector<Neighbour> neighbours_;
   std::vector<BoxCopy> copies_;  ///< Gathered for one launch; never grows after meet().
+
+  Buffer changes_;  ///< ChangeSums of the steps that are watched.
+  SweepWatch watch_;
+  std::uint64_t watched_from_ = 0;
 
   // Streams after what they work on, so that they end first.
   Event body_;                   ///< On compute_: all that the border needs has been done.

@@ -55,7 +55,7 @@ struct Split {
 /// where some are not that come after those that are swept.
 [[nodiscard]] std::size_t most_swept(const StencilProgram& program) {
   if (program.sweeps.empty()) return 0;
-  std::size_t most = program.sweeps.size();
+  auto most = static_cast<std::size_t>(program.sweeps.back().steps);
   for (std::size_t phase = 0; phase < program.phases.size(); ++phase) {
     if (is_swept(program, phase)) {
       if (program.only[phase]) return 0;
@@ -65,6 +65,16 @@ struct Split {
     }
   }
   return most;
+}
+
+/// The longest pass that does no more steps than these; 0 where there is none.
+[[nodiscard]] std::size_t longest_pass(const StencilProgram& program, std::size_t steps) {
+  std::size_t longest = 0;
+  for (const SweepProgram& sweep : program.sweeps) {
+    const auto its = static_cast<std::size_t>(sweep.steps);
+    if (its <= steps) longest = std::max(longest, its);
+  }
+  return longest;
 }
 
 class Planner {
@@ -208,18 +218,11 @@ std::vector<std::size_t> legs_of(const StencilProgram& program, std::size_t step
   const std::size_t most = most_swept(program);
   std::vector<std::size_t> legs;
   // A pass of several steps leaves in a field that it overwrites what the field had before.
-  const std::size_t alone = last_of_call && most > 0 && !program.overwritten.empty() ? 1 : 0;
-  std::size_t left = steps - alone;
-  while (left > 0) {
-    std::size_t best = 0;
-    for (std::size_t s = 0; s < most; ++s) {
-      const auto its = static_cast<std::size_t>(program.sweeps[s].steps);
-      if (its <= left) best = its;
-    }
-    legs.push_back(best);
-    left -= std::max<std::size_t>(best, 1);
+  const std::size_t alone = last_of_call && most > 1 && !program.overwritten.empty() ? 1 : 0;
+  for (std::size_t left = steps - alone; left > 0; left -= std::max<std::size_t>(legs.back(), 1)) {
+    legs.push_back(longest_pass(program, std::min(left, most)));
   }
-  if (alone > 0) legs.push_back(1);
+  if (alone > 0) legs.push_back(longest_pass(program, 1));
   return legs;
 }
 

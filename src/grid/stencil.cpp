@@ -55,6 +55,7 @@ StencilProgram make_program(const StencilFacts& facts) {
   program.swept = facts.swept;
   program.sweeps = facts.sweeps;
   program.overwritten = facts.overwritten;
+  program.watched = facts.watched;
   for (const SweepProgram& sweep : program.sweeps) {
     for (const Swap& swap : sweep.redirects) {
       program.spare_fields = std::max(program.spare_fields, swap.second + 1 - program.field_count);

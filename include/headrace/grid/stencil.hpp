@@ -24,7 +24,8 @@ namespace headrace::grid {
 /// A pass of several steps over memory; see sweep.hpp.
 struct SweepProgram {
   int steps = 1;
-  Kernel kernel;  ///< Arguments: the stencil, SweepPlaces, a SweepRegion.
+  Kernel kernel;   ///< Arguments: the stencil, SweepPlaces, a SweepRegion.
+  Kernel watched;  ///< The same, with a SweepWatch; only where the stencil has a watched field.
   std::vector<Swap> redirects;
   FieldSet loaded;
   FieldSet stored;
@@ -47,6 +48,7 @@ struct StencilProgram {
   std::vector<SweepProgram> sweeps;  ///< Of 1, 2, ... steps.
   FieldSet overwritten;              ///< Fields that passes leave with what they had at some step before.
   int spare_fields = 0;              ///< Memory that passes need, in fields.
+  std::optional<Swap> watched;       ///< The watched field, and where it was before a step.
   std::type_index stencil_type = typeid(void);
   /// The bytes of the stencil: one for all parts, or one for each part.
   std::vector<std::vector<std::byte>> stencils;
@@ -80,6 +82,7 @@ struct StencilFacts {
   std::vector<int> swept;
   std::vector<SweepProgram> sweeps;
   FieldSet overwritten;
+  std::optional<Swap> watched;
   std::type_index stencil_type;
   std::span<const std::byte> stencils;
   std::size_t stencil_bytes;
@@ -109,11 +112,27 @@ template <class Stencil, int Steps>
   constexpr auto kRedirects = Plan::redirects();
   SweepProgram made{.steps = Steps,
                     .kernel = make_kernel<SweepKernel<Stencil, Steps>, Stencil, SweepPlaces, SweepRegion>(),
+                    .watched = {},
                     .redirects = {},
                     .loaded = Plan::loaded(),
                     .stored = Plan::stored()};
+  if constexpr (requires { Stencil::kWatched; }) {
+    made.watched =
+        make_kernel<SweepKernel<Stencil, Steps, true>, Stencil, SweepPlaces, SweepRegion, SweepWatch>();
+  }
   made.redirects.assign(kRedirects.swaps.begin(), kRedirects.swaps.begin() + kRedirects.count);
   return made;
+}
+
+template <class Stencil>
+[[nodiscard]] constexpr std::optional<Swap> watched_of() {
+  if constexpr (requires { Stencil::kWatched; }) {
+    for (const Swap& swap : Stencil::kSwaps) {
+      if (swap.first == Stencil::kWatched) return swap;
+      if (swap.second == Stencil::kWatched) return Swap{swap.second, swap.first};
+    }
+  }
+  return std::nullopt;
 }
 
 /// More steps than four take more registers than a thread has.
@@ -165,6 +184,7 @@ template <class Stencil>
       .swept = {},
       .sweeps = {},
       .overwritten = {},
+      .watched = detail::watched_of<Stencil>(),
       .stencil_type = typeid(Stencil),
       .stencils = std::as_bytes(one_or_one_a_part),
       .stencil_bytes = sizeof(Stencil),

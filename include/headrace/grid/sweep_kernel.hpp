@@ -1,6 +1,8 @@
 #pragma once
 
+#include <bit>
 #include <cassert>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -42,6 +44,23 @@ struct SweepRegion {
   std::uint64_t step = 0;         ///< Steps done before the pass.
 };
 
+/// Of what a step changes in the watched field: the bits of the largest absolute value, and the sum of squares in units
+/// of 2^(2 * exponent - kBits), each rounded: high * 2^32 + low. Whole numbers, so that their sum has no order.
+struct ChangeSums {
+  static constexpr int kBits = 62;
+  static constexpr std::uint32_t kSlots = 16;  ///< Of a step, which teams share: few meet at one.
+
+  std::uint64_t largest;
+  std::uint64_t high;
+  std::uint64_t low;
+};
+
+/// Where a pass adds up what its steps change, kSlots a step.
+struct SweepWatch {
+  ChangeSums* sums = nullptr;
+  double scale = 1;  ///< 2^-exponent.
+};
+
 /// Some rows of all fields, of the cells of one thread and as many beside them as a phase reads: a ring, whose places
 /// are constants in all code that uses it, so that on CUDA it is registers.
 template <class Stencil, int Steps, bool Wide>
@@ -49,7 +68,7 @@ struct SweepWindow {
   using Value = typename Stencil::Value;
   static constexpr int kLineCells = 64 / static_cast<int>(sizeof(Value));
   static constexpr int kUnit = 16 / static_cast<int>(sizeof(Value));  ///< What is loaded and stored at once.
-  static constexpr int kCells = Wide ? 32 * kLineCells : kUnit;
+  static constexpr int kCells = Wide ? 128 * kLineCells : kUnit;
   static constexpr int kDepth = Sweep<Stencil, Steps>::depth();
   static constexpr int kBeside = Wide ? kLineCells : kUnit;
 
@@ -118,7 +137,9 @@ class SweepCell {
 /// `Steps` steps of the swept phases over the boxes of a region, an item a box. A team of threads goes along the rows of
 /// a strip, neighbouring threads beside each other; strips overlap by what is read beyond them, and so do the runs of
 /// rows that a box is cut into. A CPU device's team is one thread, with many cells.
-template <class Stencil, int Steps>
+/// @tparam Watched  with a SweepWatch as well, for stencils that have `static constexpr int kWatched`: a field that each
+/// step swaps with another
+template <class Stencil, int Steps, bool Watched = false>
 struct SweepKernel {
   static constexpr const char* kName = Stencil::kName;
   static constexpr int kThreadsMax = 128;
@@ -127,7 +148,7 @@ struct SweepKernel {
 
   template <class Group>
   HEADRACE_HD static void run(const Group& group, const Stencil& stencil, const SweepPlaces& places,
-                              const SweepRegion& region) {
+                              const SweepRegion& region, const SweepWatch& watch = {}) {
     using Window = SweepWindow<Stencil, Steps, (Group::kLanes > 1)>;
     const LocalBox& box = region.boxes[group.item()];
     constexpr Layers kHalo = Plan::halo();
@@ -145,7 +166,7 @@ struct SweepKernel {
     const std::int64_t tasks = std::int64_t{strips} * runs * box.size[2];
     for (std::int64_t task = std::int64_t{group.block()} * (group.size() / Group::kTeam) + group.team(); task < tasks;
          task += teams) {
-      Strip<Group> strip{group, stencil, places, region};
+      Strip<Group> strip{group, stencil, places, region, watch.scale};
       const std::int32_t low = first + static_cast<std::int32_t>(task % strips) * width;
       strip.low[0] = low < box.low[0] ? box.low[0] : low;
       strip.high[0] = smaller(low + width, box.low[0] + box.size[0]);
@@ -155,6 +176,7 @@ struct SweepKernel {
       strip.x = low - kLow + static_cast<std::int32_t>(group.team_rank()) * Window::kCells;
       strip.end = low + width + kHigh;
       strip.go();
+      if constexpr (Watched) strip.add_up(watch.sums, static_cast<std::uint32_t>(task) % ChangeSums::kSlots);
     }
   }
 
@@ -173,6 +195,12 @@ struct SweepKernel {
     return a > b ? a : b;
   }
 
+  /// Rounded to the nearest; what does not fit, and NaN, to anything: the largest change tells.
+  [[nodiscard]] HEADRACE_HD static std::uint64_t whole_of(double value) noexcept {
+    constexpr double kPast = 18446744073709551616.0;  // 2^64
+    return value < kPast ? static_cast<std::uint64_t>(rint(value)) : 0;
+  }
+
   /// A thread's part of a strip.
   template <class Group>
   struct Strip {
@@ -186,6 +214,8 @@ struct SweepKernel {
     const Stencil& stencil;
     const SweepPlaces& places;
     const SweepRegion& region;
+    double scale = 1;
+    ChangeSums changes[Watched ? Steps : 1] = {};  ///< Of this thread.
     std::int32_t low[2] = {};  ///< What is stored, along x and y,
     std::int32_t high[2] = {};
     std::int32_t z = 0;
@@ -195,15 +225,25 @@ struct SweepKernel {
     std::int32_t held_high = 0;
 
     HEADRACE_HD void go() {
-      constexpr Layers kHalo = Plan::halo();
-      Window window{};
       // In cells of this thread.
       held_low = region.held.low[0] - x;
       held_high = region.held.low[0] + region.held.size[0] - x;
       if constexpr (kWide) {
         held_low = larger(held_low, 0);
-        held_high = smaller(smaller(held_high, end - x), kCells);
+        held_high = smaller(held_high, end - x);
+        Window& window = group.template shared<Window>();
+        for (auto& rows : window.at) {
+          for (auto& row : rows) std::memset(row, 0, sizeof(Value) * static_cast<std::size_t>(end - x + 2 * kBeside));
+        }
+        go_along(window);
+      } else {
+        Window window{};
+        go_along(window);
       }
+    }
+
+    HEADRACE_HD void go_along(Window& window) {
+      constexpr Layers kHalo = Plan::halo();
       const std::int32_t last = high[1] + kLag;
       for (std::int32_t row = low[1] - static_cast<std::int32_t>(kHalo.low[1]); row < last; row += Window::kDepth) {
         positions(window, row, last, std::make_integer_sequence<int, Window::kDepth>{});
@@ -242,11 +282,12 @@ struct SweepKernel {
       Value* to = window.at[WindowNumber][Window::ring(Position)] + kBeside;
       if constexpr (!Plan::loaded().contains(WindowNumber)) {
         if (is_held) return;  // a phase sets all of it
+        const std::int32_t past = kWide ? end - x : kCells;
         HEADRACE_EACH_CELL
-        for (int i = 0; i < kCells; ++i) to[i] = Value{0};
+        for (std::int32_t i = 0; i < past; ++i) to[i] = Value{0};
       } else if constexpr (kWide) {
         if (!is_held) {
-          std::memset(to, 0, sizeof(Value) * kCells);
+          std::memset(to, 0, sizeof(Value) * static_cast<std::size_t>(end - x));
         } else if (held_low < held_high) {
           const Value* from = places.from.origin<Value>(WindowNumber) + offset(row);
           std::memcpy(to + held_low, from + held_low, sizeof(Value) * static_cast<std::size_t>(held_high - held_low));
@@ -265,12 +306,12 @@ struct SweepKernel {
     }
 
     template <int Position, int... OpNumber>
-    HEADRACE_HD void do_all(Window& window, std::int32_t row, std::integer_sequence<int, OpNumber...> /*all*/) const {
+    HEADRACE_HD void do_all(Window& window, std::int32_t row, std::integer_sequence<int, OpNumber...> /*all*/) {
       (do_one<Position, OpNumber>(window, row), ...);
     }
 
     template <int Position, int OpNumber>
-    HEADRACE_HD void do_one(Window& window, std::int32_t loaded_row) const {
+    HEADRACE_HD void do_one(Window& window, std::int32_t loaded_row) {
       constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
       const std::int32_t row = loaded_row - kOp.lag;
       if (row < region.held.low[1] || row >= region.held.low[1] + region.held.size[1]) return;
@@ -283,6 +324,55 @@ struct SweepKernel {
       for (std::int32_t i = first; i < past; ++i) {
         stencil.template update<kOp.phase>(SweepCell<Stencil, Steps, OpNumber, Position, kWide>(
             window, region, i, x + i, row, z, i >= held_low && i < held_high));
+      }
+      if constexpr (Watched && OpNumber % Plan::kPhases == Plan::kPhases - 1) watch_row<Position, OpNumber>(window, row);
+    }
+
+    /// What a step has changed in a row, where the part owns it and this strip stores it.
+    template <int Position, int OpNumber>
+    HEADRACE_HD void watch_row(const Window& window, std::int32_t row) {
+      constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
+      constexpr int kBefore = Plan::windows(kOp.step)[Stencil::kWatched];
+      constexpr int kAfter = Plan::windows(kOp.step + 1)[Stencil::kWatched];
+      static_assert(kBefore != kAfter, "a watched field is one that each step swaps with another");
+      if (row < larger(low[1], 0) || row >= smaller(high[1], region.own_size[1])) return;
+      if (z < 0 || z >= region.own_size[2]) return;
+      const Value* before = window.at[kBefore][Window::ring(Position - kOp.lag)] + kBeside;
+      const Value* after = window.at[kAfter][Window::ring(Position - kOp.lag)] + kBeside;
+      const std::int32_t first = larger(low[0], 0) - x;
+      const std::int32_t past = smaller(high[0], region.own_size[0]) - x;
+      ChangeSums& sums = changes[kOp.step];
+      const auto add = [&](int i) {
+        const double change = fabs(static_cast<double>(after[i]) - static_cast<double>(before[i]));
+        const auto bits = std::bit_cast<std::uint64_t>(change);
+        if (bits > sums.largest) sums.largest = bits;
+        const double scaled = change * scale;
+        const std::uint64_t whole = whole_of(scaled * scaled * static_cast<double>(std::uint64_t{1} << ChangeSums::kBits));
+        sums.high += whole >> 32;
+        sums.low += whole & 0xFFFFFFFF;
+      };
+      if constexpr (kWide) {
+        for (std::int32_t i = first; i < past; ++i) add(i);
+      } else {
+        HEADRACE_EACH_CELL
+        for (int i = 0; i < kCells; ++i) {
+          if (i >= first && i < past) add(i);
+        }
+      }
+    }
+
+    /// Of all threads of the team, into a slot of each step.
+    HEADRACE_HD void add_up(ChangeSums* to, std::uint32_t slot) const {
+      for (int step = 0; step < Steps; ++step) {
+        ChangeSums& sums = to[static_cast<std::uint32_t>(step) * ChangeSums::kSlots + slot];
+        std::uint64_t high_sum = 0;
+        std::uint64_t low_sum = 0;
+        static_cast<void>(group.team_sum_before(changes[step].high, high_sum));
+        static_cast<void>(group.team_sum_before(changes[step].low, low_sum));
+        group.fetch_max_relaxed_on_device(sums.largest, changes[step].largest);
+        if (group.team_rank() != 0) continue;
+        static_cast<void>(group.fetch_add_relaxed_on_device(sums.high, high_sum));
+        static_cast<void>(group.fetch_add_relaxed_on_device(sums.low, low_sum));
       }
     }
 

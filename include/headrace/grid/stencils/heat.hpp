@@ -18,6 +18,7 @@ struct Heat {
       Phase{.writes = fields(next), .reads = fields(now), .neighbours = fields(now), .reach = layers(1, Dimensions)}};
   static constexpr std::array kSwaps{Swap{now, next}};
   static constexpr std::array kSwept{0};
+  static constexpr int kWatched = now;
 
   T factor;  ///< Diffusivity * time step / spacing^2.
 
