@@ -109,6 +109,7 @@ void bind_jacobi(nb::module_& module) {
       .def("set_source", &set<double, grid::kJacobiSource>, "values"_a)
       .def_prop_ro("steps_done", [](const JacobiCore& self) { return self.simulation.steps_done(); })
       .def_prop_ro("push", [](const JacobiCore& self) { return grid::to_string(self.simulation.options().push); })
+      .def_prop_ro("passes", [](const JacobiCore& self) { return self.simulation.passes_alone(); })
       .def_prop_ro("moved_bytes", [](const JacobiCore& self) { return self.simulation.moved_bytes(); });
 }
 

@@ -15,10 +15,12 @@ namespace {
 constexpr std::uint32_t kThreads = 256;
 constexpr std::uint32_t kLanesMaxLog2 = 6;
 constexpr std::uint64_t kBlocksMax = 1 << 20;
-// Of a pass on CUDA: rows that a team goes along, which cost as many more as its steps reach beyond them; cells of a
-// row that a team has at the least; teams of a block.
-constexpr std::int32_t kSweepRows = 128;
-constexpr std::uint64_t kSweepCells = 48;
+// Of a pass: rows that a team goes along, which cost as many more as its steps reach beyond them, but no more rows than
+// leave so many teams for a GPU; cells of a row that a team has there; teams of a block.
+constexpr std::int64_t kSweepRowsMin = 8;
+constexpr std::int64_t kSweepRowsMax = 128;
+constexpr std::int64_t kSweepTeamsWanted = 2048;
+constexpr std::int64_t kSweepCells = 48;
 constexpr std::uint32_t kSweepTeams = 4;
 constexpr std::uint32_t kTeamThreads = 32;
 
@@ -80,8 +82,8 @@ struct Split {
 class Planner {
  public:
   Planner(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-          const StencilProgram& program)
-      : flow_(flow), layout_(layout), program_(program), extent_(decomposition.extent()) {
+          const StencilProgram& program, DeviceKind kind)
+      : flow_(flow), layout_(layout), program_(program), kind_(kind), extent_(decomposition.extent()) {
     neighbours_ = decomposition.neighbours(part);
     // What a neighbour has as ghosts on its high side is at this part's low side. And what is not border must not
     // reach ghosts, for they are written while it is computed.
@@ -189,13 +191,14 @@ class Planner {
     std::ranges::copy(like.extent, region.extent);
     region.pitch = like.pitch;
     region.plane = like.plane;
-    region.rows = sweep_rows_;
+    const std::int64_t rows = sweep_rows(boxes);
+    region.rows = static_cast<std::int32_t>(rows);
     region.held = layout_.local(reached(layout_.pads));
     std::uint64_t teams = 1;
     for (std::size_t b = 0; b < boxes.size(); ++b) {
       region.boxes[b] = layout_.local(boxes[b]);
-      const auto runs = static_cast<std::uint64_t>((boxes[b].size(1) + sweep_rows_ - 1) / sweep_rows_ * boxes[b].size(2));
-      teams = std::max(teams, runs * (static_cast<std::uint64_t>(boxes[b].size(0)) / kSweepCells + 1));
+      const std::int64_t runs = (boxes[b].size(1) + rows - 1) / rows * boxes[b].size(2);
+      teams = std::max(teams, static_cast<std::uint64_t>(runs * (boxes[b].size(0) / kSweepCells + 1)));
     }
     made.shape = {.blocks = static_cast<std::uint32_t>(std::min((teams + kSweepTeams - 1) / kSweepTeams, kBlocksMax)),
                   .threads = kSweepTeams * kTeamThreads,
@@ -203,13 +206,20 @@ class Planner {
     return made;
   }
 
+  [[nodiscard]] std::int64_t sweep_rows(std::span<const Box> boxes) const {
+    if (kind_ == DeviceKind::cpu) return kSweepRowsMax;
+    std::int64_t rows = 0;  // of one team's width
+    for (const Box& box : boxes) rows += box.size(1) * box.size(2) * (box.size(0) / (2 * kSweepCells) + 1);
+    return std::clamp(rows / kSweepTeamsWanted, kSweepRowsMin, kSweepRowsMax);
+  }
+
   const Flow& flow_;
   const PartLayout& layout_;
   const StencilProgram& program_;
+  DeviceKind kind_;
   Extent extent_;
   Layers neighbours_;
   Split split_;
-  std::int32_t sweep_rows_ = kSweepRows;
 };
 
 }  // namespace
@@ -227,8 +237,8 @@ std::vector<std::size_t> legs_of(const StencilProgram& program, std::size_t step
 }
 
 PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-                    const StencilProgram& program) {
-  const Planner planner(decomposition, part, flow, layout, program);
+                    const StencilProgram& program, DeviceKind kind) {
+  const Planner planner(decomposition, part, flow, layout, program, kind);
   PartPlans plans;
   for (const Cycle& cycle : flow.cycles) {
     plans.amid.push_back(planner.plan(cycle, false));

@@ -6,6 +6,7 @@
 
 #include "grid/flow.hpp"
 #include "grid/layout.hpp"
+#include "headrace/device/device.hpp"
 #include "headrace/device/kernel.hpp"
 #include "headrace/grid/decomposition.hpp"
 
@@ -57,7 +58,7 @@ using Restrictions = std::vector<std::optional<std::vector<Box>>>;
 [[nodiscard]] std::vector<std::size_t> legs_of(const StencilProgram& program, std::size_t steps, bool last_of_call);
 
 [[nodiscard]] PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow,
-                                  const PartLayout& layout, const StencilProgram& program);
+                                  const PartLayout& layout, const StencilProgram& program, DeviceKind kind);
 
 /// Throws UsageError unless these boxes can restrict a phase.
 void require_restriction(const StencilProgram& program, int phase, const std::vector<Box>& boxes, const Extent& extent);

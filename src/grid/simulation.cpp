@@ -127,7 +127,8 @@ void Simulation::State::introduce() {
 
 void Simulation::State::replan() {
   for (std::size_t part = 0; part < parts.size(); ++part) {
-    parts[part]->follow(plan_part(decomposition, part, flow, parts[part]->layout(), program));
+    const PartLayout& layout = parts[part]->layout();
+    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, devices[part].kind()));
   }
   if (resident) resident->take_plans();
 }
@@ -260,6 +261,10 @@ std::uint64_t Simulation::exchanged_bytes() const noexcept {
   std::uint64_t bytes = 0;
   for (const Link& link : state_->links.links) bytes += link.bytes();
   return bytes;
+}
+
+bool Simulation::passes_alone() const {
+  return state_->passes_alone(static_cast<std::uint64_t>(state_->options.redundant), false);
 }
 
 std::uint64_t Simulation::moved_bytes() const noexcept {

@@ -59,7 +59,6 @@ Norms Simulation::State::norms(int field, int other) {
   return {.maximum = maximum, .two = root_of(all, exponent, kSquareBits)};
 }
 
-/// Whether these steps, from the start of a cycle on, are all done in passes.
 bool Simulation::State::passes_alone(std::uint64_t count, bool last_of_call) const {
   const auto longest = static_cast<std::uint64_t>(options.redundant);
   for (std::uint64_t left = count; left > 0; left -= std::min(left, longest)) {

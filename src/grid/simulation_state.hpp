@@ -13,7 +13,8 @@
 
 namespace headrace::grid {
 
-/// What a Simulation holds. Members in the order in which they are needed: threads end before parts, and parts before what they share.
+/// What a Simulation holds. Members in the order in which they are needed: threads end before parts, and parts before
+/// what they share.
 class Simulation::State {
  public:
   State(const Decomposition& its_decomposition, std::vector<Device> its_devices, StencilProgram its_program,
@@ -32,6 +33,8 @@ class Simulation::State {
   void throw_failure(const char* doing) const;
   [[nodiscard]] Norms norms(int field, int other);
   [[nodiscard]] std::vector<Norms> step_with_changes(std::uint64_t count);
+  /// Whether these steps, from the start of a cycle on, are all done in passes.
+  [[nodiscard]] bool passes_alone(std::uint64_t count, bool last_of_call) const;
 
   const Decomposition decomposition;
   const std::vector<Device> devices;
@@ -50,7 +53,6 @@ class Simulation::State {
   void introduce();
   [[nodiscard]] Status run_part(std::size_t part, std::uint64_t count, bool last_of_call) noexcept;
   void advance(std::uint64_t count) noexcept;
-  [[nodiscard]] bool passes_alone(std::uint64_t count, bool last_of_call) const;
   void add_changes(std::vector<Norms>& to, std::uint64_t count, bool last_of_call);
   [[nodiscard]] std::vector<StepChange> watched_steps(std::uint64_t count, int exponent, bool last_of_call);
   [[nodiscard]] StepChange plain_step(int exponent);

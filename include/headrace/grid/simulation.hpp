@@ -151,6 +151,8 @@ class Simulation {
   [[nodiscard]] FieldSet exchanged() const noexcept;
   /// Bytes that all parts together receive in an exchange.
   [[nodiscard]] std::uint64_t exchanged_bytes() const noexcept;
+  /// Whether whole cycles, of as many steps as are redundant, are done in passes, now that phases are restricted so.
+  [[nodiscard]] bool passes_alone() const;
   /// Bytes that a step reads and writes at the least: in each phase, at the cells to which it is restricted, every
   /// field that it declares to read and every one that it writes, once; of phases that are done in passes, what a pass
   /// loads and stores, over its steps. What is done for ghosts comes on top.

@@ -106,6 +106,11 @@ class Jacobi:
         return self._core.push
 
     @property
+    def passes(self) -> bool:
+        """Whether all iterations are done in passes, which add up residuals as they go."""
+        return self._core.passes
+
+    @property
     def moved_bytes(self) -> int:
         """Bytes that an iteration reads and writes at the least, without what a residual reads."""
         return self._core.moved_bytes
