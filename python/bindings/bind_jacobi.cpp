@@ -75,7 +75,8 @@ void set(JacobiCore& self, const Values<Value>& values) {
 
 void bind_jacobi(nb::module_& module) {
   nb::class_<JacobiCore>(module, "JacobiCore", "What headrace.grid.Jacobi runs on: arrays are flat, x fastest.")
-      .def("__init__", &make, "shape"_a, "devices"_a, "cut"_a.none(), "redundant"_a, "push"_a, "passes"_a, "precision"_a)
+      .def("__init__", &make, "shape"_a, "devices"_a, "cut"_a.none(), "redundant"_a, "push"_a, "passes"_a,
+           "precision"_a)
       .def(
           "step", [](JacobiCore& self, std::uint64_t count) { self.simulation.step(count); }, "count"_a,
           nb::call_guard<nb::gil_scoped_release>())

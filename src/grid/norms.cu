@@ -93,8 +93,8 @@ struct SumSquares {
 
 /// Runs a kernel over a part and gives what its blocks have left.
 template <class Take>
-[[nodiscard]] Status reduce(const Part& part, int field, int other, int exponent, int bits,
-                            const Kernel& kernel, std::uint32_t words, const Take& take) noexcept {
+[[nodiscard]] Status reduce(const Part& part, int field, int other, int exponent, int bits, const Kernel& kernel,
+                            std::uint32_t words, const Take& take) noexcept {
   const PartLayout& layout = part.layout();
   const auto rows = static_cast<std::uint64_t>(layout.own.size(1) * layout.own.size(2));
   const LaunchShape shape{.blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, kBlocksMax)),

@@ -39,11 +39,12 @@ class Part {
   void follow(PartPlans plans) { plans_ = std::move(plans); }
   void take_stencil(std::span<const std::byte> bytes) { stencil_.assign(bytes.begin(), bytes.end()); }
 
-  /// Enqueues a cycle, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where another part has failed.
+  /// Enqueues a cycle, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where another part has
+  /// failed.
   [[nodiscard]] Status run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t steps_done,
                                  Progress& progress) noexcept;
-  /// From here on until end_watch(), for up to `steps` steps after `steps_done` that are all done in passes: adds up what
-  /// each changes, in units as ChangeSums has them.
+  /// From here on until end_watch(), for up to `steps` steps after `steps_done` that are all done in passes: adds up
+  /// what each changes, in units as ChangeSums has them.
   [[nodiscard]] Status begin_watch(std::uint64_t steps_done, std::uint64_t steps, int exponent) noexcept;
   /// Waits, and gives what each changed.
   [[nodiscard]] Status end_watch(std::vector<StepChange>& to) noexcept;

@@ -53,8 +53,8 @@ struct PartPlans {
 
 using Restrictions = std::vector<std::optional<std::vector<Box>>>;
 
-/// The passes of a cycle: how many steps each does, 0 for a step that phases do alone. They depend on the program alone,
-/// so that parts agree where their fields are.
+/// The passes of a cycle: how many steps each does, 0 for a step that phases do alone. They depend on the program
+/// alone, so that parts agree where their fields are.
 [[nodiscard]] std::vector<std::size_t> legs_of(const StencilProgram& program, std::size_t steps, bool last_of_call);
 
 [[nodiscard]] PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow,

@@ -274,7 +274,9 @@ std::uint64_t Simulation::moved_bytes() const noexcept {
   std::uint64_t values = 0;
   for (const std::size_t leg : legs_of(program, static_cast<std::size_t>(steps), false)) {
     const auto sweep = std::ranges::find(program.sweeps, static_cast<int>(leg), &SweepProgram::steps);
-    if (leg > 0) values += whole * static_cast<std::uint64_t>(std::popcount(sweep->loaded.mask) + std::popcount(sweep->stored.mask));
+    if (leg > 0)
+      values +=
+          whole * static_cast<std::uint64_t>(std::popcount(sweep->loaded.mask) + std::popcount(sweep->stored.mask));
     for (std::size_t phase = 0; phase < program.phases.size(); ++phase) {
       if (leg > 0 && std::ranges::find(program.swept, static_cast<int>(phase)) != program.swept.end()) continue;
       const Phase& its = program.phases[phase];
@@ -282,7 +284,8 @@ std::uint64_t Simulation::moved_bytes() const noexcept {
       for (const Box& box : program.only[phase].value_or(std::vector<Box>{})) {
         cells += static_cast<std::uint64_t>(box.cells());
       }
-      values += cells * static_cast<std::uint64_t>(std::popcount((its.reads | its.neighbours).mask) + std::popcount(its.writes.mask));
+      values += cells * static_cast<std::uint64_t>(std::popcount((its.reads | its.neighbours).mask) +
+                                                   std::popcount(its.writes.mask));
     }
   }
   return values * program.value_bytes / steps;

@@ -29,8 +29,7 @@ constexpr double kChangeMin = 1e-290;
 
 void Simulation::State::require_summable() const {
   if (program.value_type == typeid(float) || program.value_type == typeid(double)) return;
-  throw UsageError(
-      fmt::format("norms are of float or double values, which those of stencil {} are not", program.name));
+  throw UsageError(fmt::format("norms are of float or double values, which those of stencil {} are not", program.name));
 }
 
 Norms Simulation::State::norms(int field, int other) {
@@ -119,9 +118,10 @@ void Simulation::State::add_changes(std::vector<Norms>& to, std::uint64_t count,
       continue;
     }
     if (maximum >= std::ldexp(2.0, exponent)) {
-      throw DataError(fmt::format("the change of field {} of stencil {} grew from {} to {} within {} steps, and its norm "
-                                  "is not known: what is watched so must not grow eightfold; use norms() after each step",
-                                  program.watched->first, program.name, to.back().maximum, maximum, kStepsWatched));
+      throw DataError(
+          fmt::format("the change of field {} of stencil {} grew from {} to {} within {} steps, and its norm "
+                      "is not known: what is watched so must not grow eightfold; use norms() after each step",
+                      program.watched->first, program.name, to.back().maximum, maximum, kStepsWatched));
     }
     to.push_back({.maximum = maximum, .two = root_of(change.squares, exponent, ChangeSums::kBits)});
   }

@@ -141,7 +141,8 @@ TEST_P(GridPassesTest, MaxwellsEquations) {
       for (const int redundant : {1, 2, 4, 6}) {
         SCOPED_TRACE(fmt::format("{} parts, {} redundant, source {}", parts, redundant, with_source));
         const Options passes{.redundant = redundant, .passes = Passes::always};
-        EXPECT_EQ(maxwell<float>(passes, parts, with_source), maxwell<float>({.passes = Passes::never}, 1, with_source));
+        EXPECT_EQ(maxwell<float>(passes, parts, with_source),
+                  maxwell<float>({.passes = Passes::never}, 1, with_source));
         EXPECT_EQ(maxwell<double>(passes, parts, with_source),
                   maxwell<double>({.passes = Passes::never}, 1, with_source));
       }

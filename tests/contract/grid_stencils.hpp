@@ -101,7 +101,8 @@ struct Leaning {
 
   template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
-    const T about = cell.get(now, -2, 0, 0) - cell.get(now, 1, -1, 0) + cell.get(now, -1, 2, 0) - cell.get(now, 1, 2, 0);
+    const T about =
+        cell.get(now, -2, 0, 0) - cell.get(now, 1, -1, 0) + cell.get(now, -1, 2, 0) - cell.get(now, 1, 2, 0);
     const auto place = static_cast<T>(cell.x() + 2 * cell.y() + 3 * cell.z() + cell.extent(0));
     const T when = static_cast<T>(cell.step() % 7);
     cell.set(next, cell.get(now) * share + about * share + place * T(0.001) + when);

@@ -78,9 +78,9 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// The kernel whose code is `Body::run(group, arguments...)`, a HEADRACE_HD template over the group.
 /// It has a CUDA entry when this call is compiled by nvcc, and a CPU entry always.
 /// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
-/// A body that is only launched in blocks of up to N threads says so, `static constexpr int kThreadsMax = N`, and may then
-/// take more registers; a CUDA device refuses larger blocks.
-/// Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 512 bytes together.
+/// A body that is only launched in blocks of up to N threads says so, `static constexpr int kThreadsMax = N`, and may
+/// then take more registers; a CUDA device refuses larger blocks. Requires: Body::kName; every argument trivially
+/// copyable; at most 8 arguments of 512 bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static Kernel make_kernel() {
   static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");

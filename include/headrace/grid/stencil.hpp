@@ -42,9 +42,9 @@ struct StencilProgram {
   /// For each phase the boxes of the domain that it is restricted to, as Simulation::restrict() has it; without a
   /// value: everywhere.
   std::vector<std::optional<std::vector<Box>>> only;
-  std::vector<Kernel> kernels;  ///< One a phase; arguments: the stencil, a FieldTable, a Region.
-  Kernel resident;              ///< Many steps of a part; arguments: the stencil, a ResidentView.
-  std::vector<int> swept;       ///< The phases that passes do; none where there are no passes.
+  std::vector<Kernel> kernels;       ///< One a phase; arguments: the stencil, a FieldTable, a Region.
+  Kernel resident;                   ///< Many steps of a part; arguments: the stencil, a ResidentView.
+  std::vector<int> swept;            ///< The phases that passes do; none where there are no passes.
   std::vector<SweepProgram> sweeps;  ///< Of 1, 2, ... steps.
   FieldSet overwritten;              ///< Fields that passes leave with what they had at some step before.
   int spare_fields = 0;              ///< Memory that passes need, in fields.
@@ -117,8 +117,7 @@ template <class Stencil, int Steps>
                     .loaded = Plan::loaded(),
                     .stored = Plan::stored()};
   if constexpr (requires { Stencil::kWatched; }) {
-    made.watched =
-        make_kernel<SweepKernel<Stencil, Steps, true>, Stencil, SweepPlaces, SweepRegion, SweepWatch>();
+    made.watched = make_kernel<SweepKernel<Stencil, Steps, true>, Stencil, SweepPlaces, SweepRegion, SweepWatch>();
   }
   made.redirects.assign(kRedirects.swaps.begin(), kRedirects.swaps.begin() + kRedirects.count);
   return made;

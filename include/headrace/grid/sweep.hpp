@@ -185,7 +185,8 @@ class Sweep {
       if (!stored().contains(field) || !loaded().contains(last[at(field)])) continue;
       int other = kFields + made.spare;
       for (int free = kFields; free-- > 0;) {
-        const bool is_free = overwritten().contains(free) && !loaded().contains(last[at(free)]) && !taken.contains(free);
+        const bool is_free =
+            overwritten().contains(free) && !loaded().contains(last[at(free)]) && !taken.contains(free);
         if (is_free) other = free;
       }
       if (other >= kFields) ++made.spare;

@@ -134,11 +134,11 @@ class SweepCell {
   bool held_;
 };
 
-/// `Steps` steps of the swept phases over the boxes of a region, an item a box. A team of threads goes along the rows of
-/// a strip, neighbouring threads beside each other; strips overlap by what is read beyond them, and so do the runs of
-/// rows that a box is cut into. A CPU device's team is one thread, with many cells.
-/// @tparam Watched  with a SweepWatch as well, for stencils that have `static constexpr int kWatched`: a field that each
-/// step swaps with another
+/// `Steps` steps of the swept phases over the boxes of a region, an item a box. A team of threads goes along the rows
+/// of a strip, neighbouring threads beside each other; strips overlap by what is read beyond them, and so do the runs
+/// of rows that a box is cut into. A CPU device's team is one thread, with many cells.
+/// @tparam Watched  with a SweepWatch as well, for stencils that have `static constexpr int kWatched`: a field that
+/// each step swaps with another
 template <class Stencil, int Steps, bool Watched = false>
 struct SweepKernel {
   static constexpr const char* kName = Stencil::kName;
@@ -216,7 +216,7 @@ struct SweepKernel {
     const SweepRegion& region;
     double scale = 1;
     ChangeSums changes[Watched ? Steps : 1] = {};  ///< Of this thread.
-    std::int32_t low[2] = {};  ///< What is stored, along x and y,
+    std::int32_t low[2] = {};                      ///< What is stored, along x and y,
     std::int32_t high[2] = {};
     std::int32_t z = 0;
     std::int32_t x = 0;    ///< The first cell of this thread,
@@ -325,7 +325,8 @@ struct SweepKernel {
         stencil.template update<kOp.phase>(SweepCell<Stencil, Steps, OpNumber, Position, kWide>(
             window, region, i, x + i, row, z, i >= held_low && i < held_high));
       }
-      if constexpr (Watched && OpNumber % Plan::kPhases == Plan::kPhases - 1) watch_row<Position, OpNumber>(window, row);
+      if constexpr (Watched && OpNumber % Plan::kPhases == Plan::kPhases - 1)
+        watch_row<Position, OpNumber>(window, row);
     }
 
     /// What a step has changed in a row, where the part owns it and this strip stores it.
@@ -347,7 +348,8 @@ struct SweepKernel {
         const auto bits = std::bit_cast<std::uint64_t>(change);
         if (bits > sums.largest) sums.largest = bits;
         const double scaled = change * scale;
-        const std::uint64_t whole = whole_of(scaled * scaled * static_cast<double>(std::uint64_t{1} << ChangeSums::kBits));
+        const std::uint64_t whole =
+            whole_of(scaled * scaled * static_cast<double>(std::uint64_t{1} << ChangeSums::kBits));
         sums.high += whole >> 32;
         sums.low += whole & 0xFFFFFFFF;
       };
@@ -405,8 +407,7 @@ struct SweepKernel {
     }
 
     template <int Position, int... Field>
-    HEADRACE_HD void store(const Window& window, std::int32_t row,
-                           std::integer_sequence<int, Field...> /*all*/) const {
+    HEADRACE_HD void store(const Window& window, std::int32_t row, std::integer_sequence<int, Field...> /*all*/) const {
       (store_one<Position, Field>(window, row), ...);
     }
 
@@ -415,7 +416,8 @@ struct SweepKernel {
       if constexpr (Plan::stored().contains(Field)) {
         constexpr int kWindow = Plan::windows(Steps)[Field];
         const Value* from = window.at[kWindow][Window::ring(Position - kLag)] + kBeside;
-        Value* to = reinterpret_cast<Value*>(places.from.base + places.to[Field] * places.from.stride_bytes) + offset(row);
+        Value* to =
+            reinterpret_cast<Value*>(places.from.base + places.to[Field] * places.from.stride_bytes) + offset(row);
         const std::int32_t first = low[0] - x;
         const std::int32_t past = high[0] - x;
         if constexpr (kWide) {
