@@ -36,6 +36,7 @@ class Fdtd:
         redundant: int = 1,
         push: str = "automatic",
         mode: str = "streams",
+        passes: str = "automatic",
         cpml: int = 10,
         precision: str = "single",
     ) -> None:
@@ -44,6 +45,8 @@ class Fdtd:
         `spacing` is in metres, `dt` in seconds (0.99 of the largest that is stable where it is None). A part for each
         of `devices`; `cut` says how many along each axis, or "best". `cpml` is how many cells the absorbing layers take
         at each wall. `mode` is "streams", or "resident" for domains so small that launches dominate (docs/grid.md).
+        `passes` is "never" where there is no memory for passes over it that do up to `redundant` steps, "always" where
+        they are wanted on a CPU device for fewer than four, too.
         Raises UsageError for what cannot be, such as a dt that is not stable.
         """
         self._shape = shape_of(shape, _DIMENSIONS)
@@ -58,6 +61,7 @@ class Fdtd:
             redundant=redundant,
             push=push,
             mode=mode,
+            passes=passes,
             cpml=cpml,
             precision=precision,
         )
