@@ -24,4 +24,5 @@ NB_MODULE(_core, module) {
   headrace::python::bind_advice(module);
   headrace::python::bind_grid(module);
   headrace::python::bind_jacobi(module);
+  headrace::python::bind_scan(module);
 }
