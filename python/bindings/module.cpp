@@ -4,6 +4,7 @@
 NB_MODULE(_core, module) {
   module.attr("version") = headrace::kVersion;
   module.attr("built_with_cuda") = headrace::kBuiltWithCuda;
+  module.attr("built_with_fetch") = headrace::kBuiltWithFetch;
   headrace::python::bind_errors(module);
   headrace::python::bind_device(module);
   headrace::python::bind_measure(module);
@@ -25,4 +26,5 @@ NB_MODULE(_core, module) {
   headrace::python::bind_grid(module);
   headrace::python::bind_jacobi(module);
   headrace::python::bind_scan(module);
+  if constexpr (headrace::kBuiltWithFetch) headrace::python::bind_fetch(module);
 }

@@ -6,28 +6,23 @@
 #include <charconv>
 
 #include "headrace/base/error.hpp"
+#include "headrace/fetch/expression.hpp"
 
 namespace headrace::fetch {
 
 namespace {
 
-struct TypeName {
+struct PlainFormat {
+  std::string_view format;
   Type type;
-  std::string_view format;  ///< Of the C data interface; empty where it has parameters.
-  std::string_view name;
 };
-constexpr std::array kTypes{
-    TypeName{Type::boolean, "b", "bool"},         TypeName{Type::int8, "c", "int8"},
-    TypeName{Type::int16, "s", "int16"},          TypeName{Type::int32, "i", "int32"},
-    TypeName{Type::int64, "l", "int64"},          TypeName{Type::uint8, "C", "uint8"},
-    TypeName{Type::uint16, "S", "uint16"},        TypeName{Type::uint32, "I", "uint32"},
-    TypeName{Type::uint64, "L", "uint64"},        TypeName{Type::float32, "f", "float32"},
-    TypeName{Type::float64, "g", "float64"},      TypeName{Type::date32, "tdD", "date32"},
-    TypeName{Type::timestamp, "", "timestamp"},   TypeName{Type::decimal128, "", "decimal128"},
-    TypeName{Type::dictionary, "", "dictionary"},
+constexpr std::array kPlainFormats{
+    PlainFormat{"b", Type::boolean}, PlainFormat{"c", Type::int8},    PlainFormat{"s", Type::int16},
+    PlainFormat{"i", Type::int32},   PlainFormat{"l", Type::int64},   PlainFormat{"C", Type::uint8},
+    PlainFormat{"S", Type::uint16},  PlainFormat{"I", Type::uint32},  PlainFormat{"L", Type::uint64},
+    PlainFormat{"f", Type::float32}, PlainFormat{"g", Type::float64}, PlainFormat{"tdD", Type::date32},
 };
 
-constexpr std::array<std::string_view, 4> kUnits{"s", "ms", "us", "ns"};
 constexpr int kDecimalDigits = 38;
 
 /// "ts<unit>:<zone>".
@@ -69,8 +64,8 @@ bool is_integer(Type type) noexcept { return type >= Type::int8 && type <= Type:
 }  // namespace
 
 std::optional<DataType> parse_format(std::string_view format) noexcept {
-  for (const TypeName& entry : kTypes) {
-    if (!entry.format.empty() && entry.format == format) return DataType{.id = entry.type};
+  for (const PlainFormat& entry : kPlainFormats) {
+    if (entry.format == format) return DataType{.id = entry.type};
   }
   if (const auto timestamp = parse_timestamp(format)) return timestamp;
   return parse_decimal(format);
@@ -83,19 +78,6 @@ std::optional<DataType> type_of(const ArrowSchema& schema) noexcept {
   const bool known = values == "u" || values == "U" || values == "z" || values == "Z";
   if (!type || !is_integer(type->id) || !known) return std::nullopt;
   return DataType{.id = Type::dictionary, .index = type->id};
-}
-
-std::string to_string(const DataType& type) {
-  std::string name = "unknown";
-  for (const TypeName& entry : kTypes) {
-    if (entry.type == type.id) name = entry.name;
-  }
-  switch (type.id) {
-    case Type::timestamp: return fmt::format("{}[{}]", name, kUnits[static_cast<std::size_t>(type.unit)]);
-    case Type::decimal128: return fmt::format("{}({}, {})", name, type.precision, type.scale);
-    case Type::dictionary: return fmt::format("{}<{}>", name, to_string(DataType{.id = type.index}));
-    default: return name;
-  }
 }
 
 ColumnView view_of(const ArrowArray& array, const DataType& type) {

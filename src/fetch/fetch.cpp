@@ -109,9 +109,9 @@ class Fetch::State {
     for (const auto& lane : lanes_) lane->barrier(consumer).or_throw("waiting for columns");
   }
 
-  [[nodiscard]] bool done() const noexcept {
-    const std::lock_guard lock(mutex_);
-    return phase_ == Phase::ended;
+  [[nodiscard]] bool wait_for(Duration most) const {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, most, [&] { return phase_ == Phase::ended; });
   }
 
   [[nodiscard]] FetchProgress progress() const {
@@ -255,7 +255,7 @@ class Fetch::State {
   std::stop_source stop_;
   Time started_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable std::condition_variable changed_;
   Phase phase_ = Phase::making;
   Time ended_{};
   std::exception_ptr failure_;
@@ -271,7 +271,7 @@ Fetch::~Fetch() = default;
 void Fetch::cancel() noexcept { state_->cancel(); }
 void Fetch::wait() { state_->wait(); }
 void Fetch::barrier(StreamRef consumer) { state_->barrier(consumer); }
-bool Fetch::done() const noexcept { return state_->done(); }
+bool Fetch::wait_for(Duration most) const { return state_->wait_for(most); }
 FetchProgress Fetch::progress() const { return state_->progress(); }
 const FetchRequest& Fetch::request() const noexcept { return state_->request(); }
 const std::shared_ptr<Source>& Fetch::source() const noexcept { return state_->source(); }

@@ -39,12 +39,6 @@ TEST(FetchArrow, KnowsNothingOfOthers) {
   }
 }
 
-TEST(FetchArrow, NamesTypes) {
-  EXPECT_EQ(to_string(*parse_format("tsu:")), "timestamp[us]");
-  EXPECT_EQ(to_string(*parse_format("d:12,2")), "decimal128(12, 2)");
-  EXPECT_EQ(to_string(DataType{.id = Type::dictionary, .index = Type::int8}), "dictionary<int8>");
-}
-
 TEST(FetchArrow, AViewIsRefusedForAnArrayThatCannotBe) {
   const std::array<std::int32_t, 4> values{1, 2, 3, 4};
   std::array<const void*, 2> buffers{nullptr, values.data()};

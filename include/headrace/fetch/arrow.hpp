@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "headrace/fetch/arrow_c.hpp"
@@ -15,9 +14,6 @@ namespace headrace::fetch {
 
 /// The type of a column by its schema. A dictionary must be one of strings or bytes. Empty for one that is not known.
 [[nodiscard]] std::optional<DataType> type_of(const ArrowSchema& schema) noexcept;
-
-/// A type as it is written in errors: "int64", "timestamp[us]", "decimal128(12, 2)".
-[[nodiscard]] std::string to_string(const DataType& type);
 
 /// The array's buffers as a column of that type, without a copy. The array must outlive it. Throws DataError for an
 /// array that cannot be of that type: another number of buffers, no values, negative lengths.

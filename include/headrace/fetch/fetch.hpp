@@ -69,8 +69,8 @@ class Fetch {
   /// Waits until every copy has been submitted, and holds back later work on `consumer` until they are done. Throws as
   /// wait() does.
   void barrier(StreamRef consumer);
-  /// Whether wait() would return at once.
-  [[nodiscard]] bool done() const noexcept;
+  /// Waits for so long at most. Whether wait() would return at once.
+  [[nodiscard]] bool wait_for(Duration most) const;
   [[nodiscard]] FetchProgress progress() const;
 
   [[nodiscard]] const FetchRequest& request() const noexcept;  ///< With the fragments and threads that stand for none.
