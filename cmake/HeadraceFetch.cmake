@@ -1,4 +1,4 @@
-# Decides whether fetches are built (src/fetch/fetch.cpp): their arenas of threads need oneTBB.
+# Decides whether fetches are built (src/fetch/arena.cpp): their arenas of threads need oneTBB.
 
 if(NOT HEADRACE_FETCH MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "HEADRACE_FETCH must be AUTO, ON or OFF, not '${HEADRACE_FETCH}'")

@@ -25,13 +25,19 @@ using fetch::LevelProgress;
 using fetch::LevelStatistics;
 
 void bind_sources(nb::module_& module) {
-  nb::class_<fetch::MappedFile>(module, "MappedFile", "A file's bytes, mapped for reading.")
-      .def(nb::init<const std::string&>(), "path"_a, "Raises UsageError for a file that is not there.")
-      .def_prop_ro("path", &fetch::MappedFile::path)
-      .def_prop_ro("bytes", &fetch::MappedFile::bytes)
+  nb::class_<MappedHandle>(module, "MappedFile", "A file's bytes, mapped for reading.")
+      .def(
+          "__init__",
+          [](MappedHandle* self, const std::string& path) {
+            new (self) MappedHandle{std::make_shared<const fetch::MappedFile>(path)};
+          },
+          "path"_a, "Raises UsageError for a file that is not there.")
+      .def_prop_ro("path", [](const MappedHandle& mapped) { return mapped.file->path(); })
+      .def_prop_ro("bytes", [](const MappedHandle& mapped) { return mapped.file->bytes(); })
       .def_prop_ro(
-          "address", [](const fetch::MappedFile& file) { return reinterpret_cast<std::uintptr_t>(file.data()); },
-          "Of the first byte; valid while this lives.");
+          "address",
+          [](const MappedHandle& mapped) { return reinterpret_cast<std::uintptr_t>(mapped.file->data()); },
+          "Of the first byte; valid while this, or a source made with it, lives.");
   nb::class_<fetch::Source>(module, "FetchSource", "A table that is read chunk by chunk: a column of a fragment.")
       .def_static("of_batches", &make_arrow_source, "schema"_a, "batches"_a,
                   "Record batches in memory, taken without a copy: (batch, file, number in it, mapping or None).")

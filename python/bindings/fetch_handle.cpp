@@ -42,8 +42,8 @@ fetch::OwnedSchema take_schema(nb::handle schema) {
 std::vector<fetch::FileRange> to_ranges(const nb::list& ranges) {
   std::vector<fetch::FileRange> made;
   for (const nb::handle range : ranges) {
-    auto [file, offset, bytes] = nb::cast<std::tuple<std::shared_ptr<fetch::MappedFile>, std::size_t, std::size_t>>(range);
-    made.push_back({.file = std::move(file), .offset = offset, .bytes = bytes});
+    const auto [mapped, offset, bytes] = nb::cast<std::tuple<nb::object, std::size_t, std::size_t>>(range);
+    made.push_back({.file = nb::cast<MappedHandle&>(mapped).file, .offset = offset, .bytes = bytes});
   }
   return made;
 }
@@ -88,12 +88,12 @@ std::shared_ptr<fetch::Source> make_arrow_source(nb::handle schema, nb::list bat
   std::vector<fetch::ArrowSource::Batch> made;
   for (const nb::handle item : batches) {
     auto [batch, file, number, mapped] =
-        nb::cast<std::tuple<nb::object, std::string, std::int64_t, std::shared_ptr<fetch::MappedFile>>>(item);
+        nb::cast<std::tuple<nb::object, std::string, std::int64_t, nb::object>>(item);
     const nb::object both = batch.attr("__arrow_c_array__")();
     made.push_back({.array = fetch::OwnedArray(*in_capsule<ArrowArray>(both[1], "arrow_array")),
                     .file = std::move(file),
                     .number = number,
-                    .mapped = std::move(mapped)});
+                    .mapped = mapped.is_none() ? nullptr : nb::cast<MappedHandle&>(mapped).file});
   }
   return std::make_shared<fetch::ArrowSource>(*taken, std::move(made));
 }

@@ -15,6 +15,11 @@
 /// Sources, fetches and their chunks as Python has them.
 namespace headrace::python {
 
+/// A mapped file. What C++ keeps of it is its own: no reference to a Python object, which may have to outlive Python.
+struct MappedHandle {
+  std::shared_ptr<const fetch::MappedFile> file;
+};
+
 /// A source of record batches that lie in memory: (batch, file, number in it, mapping that its buffers lie in or None).
 /// A batch is anything with __arrow_c_array__, taken without a copy.
 [[nodiscard]] std::shared_ptr<fetch::Source> make_arrow_source(nanobind::handle schema, nanobind::list batches);

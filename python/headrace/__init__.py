@@ -143,6 +143,7 @@ from headrace._core import (
 from headrace._core import version as __version__
 from headrace.dtypes import RETRIEVAL_ANSWER, answer_dtype, typed_answers
 from headrace.errors import DataError, DeviceError, Errc, Error, SystemError, UsageError  # noqa: A004
+from headrace.fetch.stored import Levels, StoredTable
 
 __all__ = [
     "PAGE_BYTES",
@@ -185,6 +186,7 @@ __all__ = [
     "LadderProgress",
     "LadderResult",
     "LatencySummary",
+    "Levels",
     "LinkCurve",
     "LinkPoint",
     "LinkRoute",
@@ -220,6 +222,7 @@ __all__ = [
     "SpanUse",
     "StageSample",
     "StageTimes",
+    "StoredTable",
     "StrategyForecast",
     "SystemError",
     "Topology",

@@ -2882,7 +2882,7 @@ class MappedFile:
 
     @property
     def address(self) -> int:
-        """Of the first byte; valid while this lives."""
+        """Of the first byte; valid while this, or a source made with it, lives."""
 
 class FetchSource:
     """A table that is read chunk by chunk: a column of a fragment."""

@@ -1,10 +1,6 @@
 #include "headrace/fetch/fetch.hpp"
 
 #include <fmt/format.h>
-#include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
-#include <tbb/partitioner.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +11,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "fetch/arena.hpp"
 #include "fetch/materialise.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/topology.hpp"
@@ -23,16 +20,9 @@ namespace headrace::fetch {
 
 namespace {
 
-constexpr std::uint32_t kThreadsMost = 256;
 constexpr std::uint32_t kThreadsDefault = 16;
 /// A lane's share of the flush threshold is not below what the link takes at full speed.
 constexpr std::size_t kLaneFlushLeast = 4 * kMiB;
-
-/// oneTBB has as many threads as cores unless it is told otherwise; threads of a fetch wait for disks and links. What a
-/// program says itself by a tbb::global_control holds, if it is less.
-void allow_threads() {
-  static const tbb::global_control most(tbb::global_control::max_allowed_parallelism, kThreadsMost);
-}
 
 FetchRequest checked(const Source& source, FetchRequest request) {
   if (request.columns.empty()) throw UsageError("a fetch needs at least one column");
@@ -171,14 +161,16 @@ class Fetch::State {
       for (std::uint32_t i = 0; to_device() && i < threads; ++i) {
         lanes_.push_back(levels_.state()->take_lane(std::min(flush_bytes, request_.flush_bytes)));
       }
-      allow_threads();
       threads_ = threads;
-      tbb::task_arena arena(static_cast<int>(std::max(threads, 1U)));
-      arena.execute([&] {
-        tbb::parallel_for(
-            0U, threads, [&](std::uint32_t thread) { guarded([&] { make_chunks(thread); }); },
-            tbb::simple_partitioner());
-      });
+      // Pairs with the claims of chunks, and what a thread does at its end with the load below.
+      next_.store(0, std::memory_order_release);
+      if (threads > 0) {
+        run_in_arena(threads, [&](std::uint32_t thread) {
+          guarded([&] { make_chunks(thread); });
+          left_.fetch_add(1, std::memory_order_release);
+        });
+      }
+      static_cast<void>(left_.load(std::memory_order_acquire));
     });
     for (const auto& lane : lanes_) {  // after a failure
       guarded([&] { materialiser(lane.get()).settle(); });
@@ -189,10 +181,11 @@ class Fetch::State {
 
   /// What one thread does: takes the next chunk, fragment by fragment, until there is none.
   void make_chunks(std::uint32_t thread) {
+    static_cast<void>(next_.load(std::memory_order_acquire));
     Lane* const lane = to_device() ? lanes_[thread].get() : nullptr;
     Materialiser make = materialiser(lane);
     while (true) {
-      const std::size_t next = next_.fetch_add(1, std::memory_order_relaxed);
+      const std::size_t next = next_.fetch_add(1, std::memory_order_acq_rel);
       if (next >= views_.size()) break;
       const Chunk chunk{.fragment = request_.fragments[next / request_.columns.size()],
                         .column = request_.columns[next % request_.columns.size()]};
@@ -251,6 +244,7 @@ class Fetch::State {
   std::atomic<std::size_t> next_{0};
   std::atomic<std::uint64_t> done_{0};
   std::uint32_t threads_ = 0;
+  std::atomic<std::uint32_t> left_{0};       ///< Threads that are done.
   std::atomic<std::uint32_t> submitted_{0};  ///< Threads that have submitted their last copies.
   std::stop_source stop_;
   Time started_;

@@ -10,6 +10,7 @@ from headrace.cli import (
     devices,
     doctor,
     each,
+    fetch,
     grid,
     index,
     ladder,
@@ -37,6 +38,7 @@ app.command("advise")(advise.advise)
 app.command("oversubscribe")(oversubscribe.oversubscribe)
 app.command("soak")(soak.soak)
 app.command("link")(link.link)
+app.command("fetch")(fetch.fetch)
 app.command("doctor")(doctor.doctor)
 app.command("each", context_settings=each.CONTEXT)(each.each)
 app.add_typer(grid.app, name="grid")

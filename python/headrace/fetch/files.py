@@ -100,7 +100,7 @@ def _open(path: str) -> _Opened:
     mapped = _core.MappedFile(path)
     if mapped.bytes < _MAGIC_BYTES:
         raise DataError(f"{path} is neither a Parquet nor an Arrow IPC file: it has {mapped.bytes} bytes")
-    buffer = pa.foreign_buffer(mapped.address, mapped.bytes, mapped)
+    buffer = pa.foreign_buffer(mapped.address, mapped.bytes)
     magic = buffer.slice(0, _MAGIC_BYTES).to_pybytes()
     if magic.startswith(_PARQUET):
         return _open_parquet(mapped, buffer)

@@ -13,6 +13,9 @@ from headrace.fetch import storage
 from headrace.fetch.arrow import unknown_column
 from headrace.fetch.files import FileSource, open_files
 
+# Only where fetches are built: see headrace.fetch.files.open_files().
+Levels = getattr(_core, "Levels", None)
+
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 Progress = Callable[["_core.FetchProgress"], None]
 
