@@ -165,10 +165,8 @@ class Fetch::State {
       // Pairs with the claims of chunks, and what a thread does at its end with the load below.
       next_.store(0, std::memory_order_release);
       if (threads > 0) {
-        run_in_arena(threads, [&](std::uint32_t thread) {
-          guarded([&] { make_chunks(thread); });
-          left_.fetch_add(1, std::memory_order_release);
-        });
+        run_in_arena(
+            threads, [](void* state, std::uint32_t thread) { static_cast<State*>(state)->work(thread); }, this);
       }
       static_cast<void>(left_.load(std::memory_order_acquire));
     });
@@ -179,9 +177,14 @@ class Fetch::State {
     enter(Phase::ended);
   }
 
+  void work(std::uint32_t thread) noexcept {
+    static_cast<void>(next_.load(std::memory_order_acquire));
+    guarded([&] { make_chunks(thread); });
+    left_.fetch_add(1, std::memory_order_release);
+  }
+
   /// What one thread does: takes the next chunk, fragment by fragment, until there is none.
   void make_chunks(std::uint32_t thread) {
-    static_cast<void>(next_.load(std::memory_order_acquire));
     Lane* const lane = to_device() ? lanes_[thread].get() : nullptr;
     Materialiser make = materialiser(lane);
     while (true) {

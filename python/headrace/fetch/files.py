@@ -77,22 +77,13 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     return found
 
 
-def _where(path: str, row_group: int | None = None, column: str | None = None) -> str:
-    parts = [path]
-    if row_group is not None:
-        parts.append(f"row group {row_group}")
-    if column is not None:
-        parts.append(f"column '{column}'")
-    return ", ".join(parts)
-
-
 @contextmanager
 def _arrow_errors(where: str) -> Iterator[None]:
     """What Arrow raises for a file that is not right, as a DataError that says where."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, EOFError, IndexError) as error:
-        text = f"{where}: {error}" if where else str(error)
+        text = f"{where}: {error}" if where else str(error)  # the core says where a chunk is
         raise DataError(" ".join(text.split())) from error
 
 
@@ -113,10 +104,17 @@ def _open(path: str) -> _Opened:
     raise DataError(f"{path} is neither a Parquet nor an Arrow IPC file: it begins with {magic!r}")
 
 
+def _check_names(schema: pa.Schema) -> None:
+    """Raises UnicodeDecodeError, a ValueError, for a name that is no text."""
+    for one in schema:
+        str(one)
+
+
 def _open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
     with _arrow_errors(mapped.path):
         file = pq.ParquetFile(pa.BufferReader(buffer))
         metadata = file.metadata
+        _check_names(file.schema_arrow)
         rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         return _Opened(mapped, buffer, file.schema_arrow, rows, metadata=metadata)
 
@@ -124,16 +122,25 @@ def _open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
 def _open_ipc(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
     with _arrow_errors(mapped.path):
         file = ipc.open_file(pa.BufferReader(buffer))
-        batches = []
-        for number in range(file.num_record_batches):
-            with _arrow_errors(f"record batch {number}"):
-                batch = file.get_batch(number)
-                batch.validate()
+        _check_names(file.schema)
+        # Of compressed batches a column is read to know their rows; what lies in the mapping is only looked at.
+        as_it_lies = file.num_record_batches == 0 or _lies_in(mapped, file.get_batch(0))
+        one = ipc.IpcReadOptions(included_fields=[0] if file.schema.names else None, use_threads=False)
+        reader = file if as_it_lies else ipc.open_file(pa.BufferReader(buffer), options=one)
+    batches = []
+    rows = []
+    for number in range(file.num_record_batches):
+        with _arrow_errors(f"{mapped.path}, record batch {number}"):
+            batch = reader.get_batch(number)
+            batch.validate()
+            rows.append(batch.num_rows)
+            if as_it_lies:
                 batches.append(batch)
-    opened = _Opened(mapped, buffer, file.schema, [batch.num_rows for batch in batches])
-    if all(_lies_in(mapped, batch) for batch in batches):
-        opened.batches = batches
-    return opened
+                for column in batch.columns:
+                    if pa.types.is_dictionary(column.type):
+                        storage.check(column)
+    kept = batches if as_it_lies and all(_lies_in(mapped, batch) for batch in batches) else None
+    return _Opened(mapped, buffer, file.schema, rows, batches=kept)
 
 
 def _lies_in(mapped: "_core.MappedFile", batch: pa.RecordBatch) -> bool:
@@ -228,9 +235,8 @@ def _reader(files: list[_Opened], names: list[str]) -> Reader:
                 array = _read_parquet(file, row_group, names[column], text)
             else:
                 array = _read_ipc(file, row_group, names[column])
-            array = storage.to_storage(array)
-            array.validate()
-            return array
+            storage.check(array)
+            return storage.to_storage(array)
 
     return read
 
@@ -295,5 +301,6 @@ def _of_reader(
     places: list[Place] = []
     for file in files:
         of_file = _parquet_places if file.metadata is not None else _ipc_places
-        places += of_file(file, stored.names, file.schema)
+        with _arrow_errors(file.path):
+            places += of_file(file, stored.names, file.schema)
     return _core.FetchSource.of_reader(stored, fragments, places, _reader(files, stored.names))

@@ -79,6 +79,21 @@ def _is_cast(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(arrow) or (pa.types.is_decimal(arrow) and not pa.types.is_decimal128(arrow)))
 
 
+def check(array: pa.Array) -> None:
+    """Raises ArrowInvalid for an array whose buffers are too short for it, or whose strings are not in them.
+
+    What is said of single values is looked at where Arrow would trust it: offsets of strings, entries of a dictionary.
+    Indices of strings are checked when they are given those of the table.
+    """
+    array.validate()
+    if pa.types.is_dictionary(array.type):
+        array.dictionary.validate(full=True)
+        if entry_type(array.type) is None:
+            array.validate(full=True)
+    elif entry_type(array.type) is not None:
+        array.validate(full=True)
+
+
 def to_storage(array: pa.Array) -> pa.Array:
     """An array in its storage type, without a copy where that can be."""
     storage = storage_type(array.type)
@@ -115,12 +130,12 @@ def _as_dictionary(array: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def array_of(
-    storage: pa.DataType, length: int, offset: int, buffers: tuple[bytes, bytes | None], entries: list[bytes]
+    storage: pa.DataType, length: int, offset: int, buffers: tuple[bytes, bytes | None], entries: pa.Array | None
 ) -> pa.Array:
     """An array of a chunk that has come back from a device: (values, validity), and its column's dictionary."""
     values, validity = buffers
     parts: list[Any] = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(values)]
-    if not pa.types.is_dictionary(storage):
+    if entries is None:
         return pa.Array.from_buffers(storage, length, parts, offset=offset)
     indices = pa.Array.from_buffers(pa.int32(), length, parts, offset=offset)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(entries, pa.binary()).cast(storage.value_type))
+    return pa.DictionaryArray.from_arrays(indices, entries)

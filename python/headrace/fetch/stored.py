@@ -8,7 +8,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from headrace import _core
-from headrace.errors import DeviceError, Errc, UsageError
+from headrace.errors import DataError, DeviceError, Errc, UsageError
 from headrace.fetch import storage
 from headrace.fetch.arrow import unknown_column
 from headrace.fetch.files import FileSource, open_files
@@ -350,11 +350,15 @@ class DeviceColumn:
         """The entries that indices of a column of strings or bytes stand for; None for other columns."""
         if not pa.types.is_dictionary(self.storage_type):
             return None
-        return pa.array(self._entries(), pa.binary()).cast(self.storage_type.value_type)
+        entries = pa.array(self._entries(), pa.binary())
+        try:
+            return entries.cast(self.storage_type.value_type)
+        except pa.ArrowInvalid as error:
+            raise DataError(f"column '{self.name}' has strings that are no text: {error}") from error
 
     def to_arrow(self) -> pa.ChunkedArray:
         """Copies the column back to the host."""
-        entries = self._entries() if pa.types.is_dictionary(self.storage_type) else []
+        entries = self.dictionary
         arrays = [
             storage.from_storage(
                 storage.array_of(self.storage_type, chunk.length, chunk.offset, chunk.to_host(), entries), self.type
