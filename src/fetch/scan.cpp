@@ -21,7 +21,8 @@ constexpr std::uint64_t kPlacesMax = std::uint64_t{1} << 33;
 constexpr std::uint32_t kCoreCopies = 4;
 
 CompileOptions options_for(const Device& device) {
-  return {.copies_max = device.kind() == DeviceKind::cpu ? kCoreCopies : kScanThreads};
+  if (device.kind() != DeviceKind::cpu) return {};
+  return {.copies_max = kCoreCopies, .local_words = kCoreWords};
 }
 
 std::string describe_groups(const Compiled& compiled) {
