@@ -56,10 +56,20 @@ template <class Body>
   }
 }
 
+/// How many such blocks a multiprocessor is to hold: Body::kBlocksMin, or 1.
+template <class Body>
+[[nodiscard]] consteval int blocks_min() {
+  if constexpr (requires { Body::kBlocksMin; }) {
+    return Body::kBlocksMin;
+  } else {
+    return 1;
+  }
+}
+
 #if defined(__CUDACC__)
 /// Bounded, so that no body takes more registers than a block of its threads has: 64 a thread for 1,024 threads.
 template <class Body, class... Arguments>
-__global__ void __launch_bounds__(threads_max<Body>()) cuda_entry(Arguments... arguments) {
+__global__ void __launch_bounds__(threads_max<Body>(), blocks_min<Body>()) cuda_entry(Arguments... arguments) {
   Body::run(CudaGroup{}, arguments...);
 }
 #endif
@@ -80,7 +90,8 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// It has a CUDA entry when this call is compiled by nvcc, and a CPU entry always.
 /// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
 /// Body::kThreadsMax, where there is one, is the most threads of a block that it is launched with: a thread then has as
-/// many registers as that leaves it. A CUDA device refuses a shape of more.
+/// many registers as that leaves it, or less where Body::kBlocksMin such blocks shall fit a multiprocessor. A CUDA device
+/// refuses a shape of more.
 /// Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 512 bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static Kernel make_kernel() {

@@ -21,6 +21,7 @@ from headrace.cli import (
     roof,
     run,
     soak,
+    taxi,
 )
 from headrace.cli.errors import STATUS_USAGE, guarded, report
 
@@ -40,6 +41,7 @@ app.command("link")(link.link)
 app.command("doctor")(doctor.doctor)
 app.command("each", context_settings=each.CONTEXT)(each.each)
 app.add_typer(grid.app, name="grid")
+app.add_typer(taxi.app, name="taxi")
 app.add_typer(results.app, name="results")
 
 
