@@ -2677,3 +2677,191 @@ class JacobiCore:
 
     @property
     def moved_bytes(self) -> int: ...
+
+class TypeId(enum.Enum):
+    """The types that scans take, as in Arrow."""
+
+    boolean = 0
+
+    int8 = 1
+
+    int16 = 2
+
+    int32 = 3
+
+    int64 = 4
+
+    uint8 = 5
+
+    uint16 = 6
+
+    uint32 = 7
+
+    uint64 = 8
+
+    float32 = 9
+
+    float64 = 10
+
+    date32 = 11
+
+    timestamp = 12
+
+    decimal128 = 13
+
+    dictionary = 14
+
+class TimeUnit(enum.Enum):
+    """Of a timestamp."""
+
+    second = 0
+
+    millisecond = 1
+
+    microsecond = 2
+
+    nanosecond = 3
+
+class ColumnType:
+    """A type of columns with its parameters."""
+
+    def __init__(self, id: TypeId, unit: TimeUnit = TimeUnit.second, precision: int = ..., scale: int = ..., index: TypeId = TypeId.int32) -> None: ...
+
+    @property
+    def id(self) -> TypeId: ...
+
+    @property
+    def unit(self) -> TimeUnit: ...
+
+    @property
+    def precision(self) -> int: ...
+
+    @property
+    def scale(self) -> int: ...
+
+    @property
+    def index(self) -> TypeId: ...
+
+    def __str__(self) -> str: ...
+
+class Operation(enum.Enum):
+    """What a scan computes of a row."""
+
+    add = 2
+
+    subtract = 3
+
+    multiply = 4
+
+    divide = 5
+
+    modulo = 6
+
+    equal = 7
+
+    not_equal = 8
+
+    less = 9
+
+    less_equal = 10
+
+    greater = 11
+
+    greater_equal = 12
+
+    logical_and = 13
+
+    logical_or = 14
+
+    logical_not = 15
+
+    is_null = 16
+
+    is_in = 17
+
+    year = 19
+
+class Aggregate(enum.Enum):
+    """What a group-by gathers."""
+
+    count_rows = 0
+
+    count = 1
+
+    sum = 2
+
+    average = 3
+
+    min = 4
+
+    max = 5
+
+class ScanExpression:
+    """An expression over the columns of a ScanTable, by number."""
+
+    @staticmethod
+    def column(number: int) -> ScanExpression: ...
+
+    @staticmethod
+    def literal(type: ColumnType, bits: int) -> ScanExpression: ...
+
+    @staticmethod
+    def missing(type: ColumnType) -> ScanExpression: ...
+
+    @staticmethod
+    def call(operation: Operation, arguments: Sequence[ScanExpression]) -> ScanExpression: ...
+
+    @staticmethod
+    def cast(value: ScanExpression, type: ColumnType) -> ScanExpression: ...
+
+class ResultColumn:
+    """A column of a scan's result, in Arrow's layout."""
+
+    @property
+    def type(self) -> ColumnType: ...
+
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def null_count(self) -> int: ...
+
+    @property
+    def values(self) -> bytes: ...
+
+    @property
+    def validity(self) -> bytes | None: ...
+
+class ScanReport:
+    """What a scan did."""
+
+    @property
+    def groups(self) -> str: ...
+
+    @property
+    def read_bytes(self) -> int:
+        """Of the columns that the query names."""
+
+    @property
+    def seconds(self) -> float:
+        """From the launch until the kernel has ended."""
+
+class ScanTable:
+    """Columns on a device that can be scanned."""
+
+    def __init__(self, device: Device | str) -> None: ...
+
+    def add_column(self, name: str, type: ColumnType, pieces: Sequence[tuple[object, object, int, int, int]]) -> int:
+        """
+        Copies a column to the device. A piece is (values, validity or None, length, offset, null_count); every column has pieces of the same lengths. Returns the column's number.
+        """
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def device_bytes(self) -> int: ...
+
+    def scan(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], limit: int | None) -> tuple[list[ResultColumn], ScanReport]: ...
+
+    def explain(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], limit: int | None) -> str: ...

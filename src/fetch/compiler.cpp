@@ -40,7 +40,7 @@ class QueryCompiler {
   void compile_filter() {
     const Typed filter = lowering_.lower(*query_.filter);
     if (filter.type.id != Type::boolean) {
-      throw UsageError(fmt::format("a filter is a boolean, not a {}", to_string(filter.type)));
+      throw UsageError(fmt::format("a filter is a boolean, not {}", to_string(filter.type)));
     }
     const bool gathers = !query_.keys.empty() || !query_.aggregates.empty();
     lowering_.add({.op = Op::filter, .flags = static_cast<std::uint8_t>(gathers ? 0 : 1)});

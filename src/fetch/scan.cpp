@@ -134,12 +134,6 @@ void learn(ColumnFacts& facts, const ResultColumn& least, const ResultColumn& gr
 
 }  // namespace
 
-std::int64_t TableView::rows() const noexcept {
-  std::int64_t all = 0;
-  for (const auto& fragment : fragments) all += fragment.empty() ? 0 : fragment[0].length;
-  return all;
-}
-
 ScanResult scan(StreamRef stream, const TableView& table, const Query& query) {
   return groups_rows(query) ? scan_groups(stream, table, query) : scan_values(stream, table, query);
 }

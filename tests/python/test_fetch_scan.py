@@ -22,9 +22,20 @@ INTEGERS = st.none() | st.integers(-(2**63), 2**63 - 1)
 SMALL = st.none() | st.integers(-3, 3)
 FLOATS = st.none() | st.floats()
 DECIMALS = st.none() | st.decimals(-(10**15), 10**15, places=2)
-ROWS = st.lists(st.tuples(SMALL, INTEGERS, FLOATS, DECIMALS, st.none() | st.booleans(), st.none() | st.text(max_size=2)))
+ROWS = st.lists(
+    st.tuples(SMALL, INTEGERS, FLOATS, DECIMALS, st.none() | st.booleans(), st.none() | st.text(max_size=2))
+)
+NEW_YEARS_EVE = datetime.datetime(1969, 12, 31, 1)  # noqa: DTZ001
+SECOND = datetime.datetime(1970, 1, 2)  # noqa: DTZ001
 SCHEMA = pa.schema(
-    [("k", pa.int8()), ("i", pa.int64()), ("f", pa.float64()), ("d", pa.decimal128(18, 2)), ("b", pa.bool_()), ("s", pa.string())]
+    [
+        ("k", pa.int8()),
+        ("i", pa.int64()),
+        ("f", pa.float64()),
+        ("d", pa.decimal128(18, 2)),
+        ("b", pa.bool_()),
+        ("s", pa.string()),
+    ]
 )
 
 
@@ -52,10 +63,19 @@ def of_group(rows, place):
 @SETTINGS
 @hypothesis.given(rows=ROWS)
 def test_groups_are_those_of_a_plain_reference(device, rows):
-    query = table_of(rows, device).group_by("k", "b").agg(
-        count(), n=col("i").count(), total=col("i").sum(), exact=col("d").sum(), least=col("f").min(), most=col("f").max(),
-        first=col("s").min(),
-    )  # fmt: skip
+    query = (
+        table_of(rows, device)
+        .group_by("k", "b")
+        .agg(
+            count(),
+            n=col("i").count(),
+            total=col("i").sum(),
+            exact=col("d").sum(),
+            least=col("f").min(),
+            most=col("f").max(),
+            first=col("s").min(),
+        )
+    )
     expected = collections.defaultdict(list)
     for row in rows:
         expected[row[0], row[4]].append(row)
@@ -117,22 +137,23 @@ def test_logic_is_three_valued(device, left, right, both, either):
     assert result.column("neither").to_pylist() == [None if either is None else not either] * 2
 
 
+NARROW = (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32())
 ARRAYS = [
     pa.array([True, None, False, True]),
-    *(pa.array([0, None, 1, 7], type_) for type_ in (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32())),
+    *(pa.array([0, None, 1, 7], type_) for type_ in NARROW),
     pa.array([-(2**63), None, 2**63 - 1, 0], pa.int64()),
     pa.array([0, None, 2**64 - 1, 2**63], pa.uint64()),
     pa.array([1.5, None, -0.1, math.inf], pa.float32()),
     pa.array([1.5, None, -0.1, math.inf], pa.float64()),
     pa.array([datetime.date(1, 1, 1), None, datetime.date(9999, 12, 31), datetime.date(2000, 2, 29)]),
-    *(pa.array([datetime.datetime(1969, 12, 31, 23, 59), None, datetime.datetime(2100, 1, 1)] * 2, pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")),
+    *(pa.array([-60, None, 4_102_444_800], pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")),
     pa.array([datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), None], pa.timestamp("us", "UTC")),
     pa.array([Decimal("-1.23"), None, Decimal("99999999.99")], pa.decimal128(10, 2)),
     pa.array([Decimal("-1.23"), None, Decimal("99999999.99")], pa.decimal128(38, 2)),
     pa.array(["b", None, "", "é", "b"]),
     pa.array(["b", None, "a", "b"], pa.large_string()),
     pa.array(["b", None, "a", "b"]).dictionary_encode(),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("array", ARRAYS, ids=lambda array: str(array.type))
@@ -178,7 +199,9 @@ def test_years_are_those_of_the_calendar(device):
     dates = pa.array(days).cast(pa.date32())
     stamps = dates.cast(pa.timestamp("s")).cast(pa.timestamp("us"))
     table = Table.from_arrow(pa.table({"d": dates, "t": stamps}), device)
-    result = table.select(d=col("d").year(), t=col("t").year(), before=(col("t").cast("timestamp[us]")).year()).to_arrow()
+    result = table.select(
+        d=col("d").year(), t=col("t").year(), before=(col("t").cast("timestamp[us]")).year()
+    ).to_arrow()
     expected = days.astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64) + 1970
     assert result.column("d").to_pylist() == expected.tolist()
     assert result.column("t").to_pylist() == expected.tolist()
@@ -195,8 +218,8 @@ def test_years_are_those_of_the_calendar(device):
         (3, "bool", True),
         (True, "double", 1.0),
         (1.0 / 3, "float", float(np.float32(1.0 / 3))),
-        (datetime.datetime(1969, 12, 31, 1), "date32", datetime.date(1969, 12, 31)),
-        (datetime.date(1970, 1, 2), pa.timestamp("ms"), datetime.datetime(1970, 1, 2)),
+        (NEW_YEARS_EVE, "date32", datetime.date(1969, 12, 31)),
+        (datetime.date(1970, 1, 2), pa.timestamp("ms"), SECOND),
     ],
 )
 def test_casts_round_as_they_should(device, value, to, expected):
@@ -214,11 +237,11 @@ def test_casts_round_as_they_should(device, value, to, expected):
         (lambda t: t.select("wide"), "more than 64 bits"),
         (lambda t: t.select("fare_ammount"), "did you mean fare_amount"),
         (lambda t: t.select("list"), "column 'list' is of type list"),
-        (lambda t: t.filter(col("i")), "a filter is a boolean, not a int64"),
-        (lambda t: t.filter(col("i") == col("d")), "equal does not take int64 and date32"),
-        (lambda t: t.filter(col("s") == 1), "equal does not take string and int64"),
-        (lambda t: t.filter(col("i") == "1"), "which i is not"),
-        (lambda t: t.filter(col("s") == col("s2")), "dictionaries of their own"),
+        (lambda t: t.filter(col("i")).select("i"), "a filter is a boolean, not int64"),
+        (lambda t: t.filter(col("i") == col("d")).select("i"), "equal does not take int64 and date32"),
+        (lambda t: t.filter(col("s") == 1).select("i"), "equal does not take string and int64"),
+        (lambda t: t.filter(col("i") == "1").select("i"), "which i is not"),
+        (lambda t: t.filter(col("s") == col("s2")).select("i"), "dictionaries of their own"),
         (lambda t: t.select(x=col("d") + 1), "add does not take date32 and int64"),
         (lambda t: t.select(x=col("i").year()), "year is of a date or a timestamp, not of int64"),
         (lambda t: t.agg(col("d").sum()), "a sum is of numbers, not of date32"),
@@ -228,7 +251,7 @@ def test_casts_round_as_they_should(device, value, to, expected):
         (lambda t: t.select("i").order_by("f"), "ordered by 'f', and has i"),
         (lambda t: t.select(x=col("s").cast("int64")), "string cannot be cast to int64"),
         (lambda t: t.select(x=col("i").cast(pa.list_(pa.int8()))), "casts to no list"),
-        (lambda t: t.filter(col("i") > 2**64), "beyond 64 bits"),
+        (lambda t: t.filter(col("i") > 2**64).select("i"), "beyond 64 bits"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_reason(device, query, words):
@@ -254,7 +277,7 @@ def test_what_cannot_be_is_refused_with_the_reason(device, query, words):
 def test_steps_that_make_no_query_are_refused(device):
     table = Table.from_arrow(pa.table({"x": [1]}), device)
     for step, words in (
-        (lambda: table.group_by(), "1 to 4 keys"),
+        (table.group_by, "1 to 4 keys"),
         (lambda: table.group_by("x").group_by("x"), "groups once"),
         (lambda: table.agg(count()).filter(col("x") > 1), "before group_by"),
         (lambda: table.select("x").agg(count()), "not beside select"),
@@ -279,6 +302,13 @@ def test_only_the_columns_that_a_query_names_go_to_the_device(device):
 def test_explain_says_what_is_read_and_how_groups_are_found(device):
     table = Table.from_arrow(pa.table({"x": [1, 5], "y": [0.5, None], "z": [1, 2]}), device)
     text = table.filter(col("y") > 0).group_by("x").agg(count()).order_by("x").limit(3).explain()
-    for words in ("reads y, x", "gives int64, int64", "5 addressed directly", "greater 0", "order by x ascending", "at most 3 rows"):
+    for words in (
+        "reads y, x",
+        "gives int64, int64",
+        "5 addressed directly",
+        "greater 0",
+        "order by x ascending",
+        "at most 3 rows",
+    ):
         assert words in text
     assert "hashed" in table.group_by("y").agg(count()).explain()

@@ -84,7 +84,10 @@ def test_a_difference_is_found_and_said():
     ours = pa.table({"k": [1, None], "a": [1.0, 2.0]})
     assert difference(ours, ours, ["k"]) is None
     assert difference(ours, pa.table({"k": [None, 1], "a": [2.0, 1.0 + 1e-12]}), ["k"]) is None
-    assert difference(ours, pa.table({"k": [None, 1], "a": [2.0, 1.0]}), ["k"], order=["a"]) == "rows are in another order of a"
+    assert (
+        difference(ours, pa.table({"k": [None, 1], "a": [2.0, 1.0]}), ["k"], order=["a"])
+        == "rows are in another order of a"
+    )
     assert "a row is (1, 1.0), not (1, 1.001)" in difference(ours, pa.table({"k": [1, None], "a": [1.001, 2.0]}), ["k"])
     assert "2 rows, not 1" in difference(ours, ours.slice(1))
     assert "columns are" in difference(ours, ours.select(["k"]))

@@ -24,7 +24,9 @@ app = typer.Typer(help="The taxi benchmark: make its table, run its queries.", n
 def generate(
     rows: Annotated[int, typer.Option("--rows", parser=options.count, metavar="COUNT", help="Such as 100M.")],
     out: Annotated[Path, typer.Option("--out", help="A .parquet or .arrow file.")],
-    money: Annotated[str, typer.Option("--money", help="Type of amounts: decimal, or double as in the city's files.")] = "decimal",
+    money: Annotated[
+        str, typer.Option("--money", help="Type of amounts: decimal, or double as in the city's files.")
+    ] = "decimal",
     seed: options.SeedOption = 1,
     threads: Annotated[int, typer.Option("--threads", min=0, help="0: one a core.")] = 0,
 ) -> None:
@@ -36,7 +38,12 @@ def generate(
     with Progress(*columns, console=show.stderr(), transient=True) as progress:
         task = progress.add_task("rows", total=rows)
         taxi.generate(
-            rows, out, seed=seed, money=money, threads=threads or None, on_rows=lambda done: progress.advance(task, done)
+            rows,
+            out,
+            seed=seed,
+            money=money,
+            threads=threads or None,
+            on_rows=lambda done: progress.advance(task, done),
         )
     typer.echo(f"{out}: {rows:,} rows, {out.stat().st_size:,} bytes")
 
@@ -46,7 +53,9 @@ def run(
     file: Annotated[Path, typer.Argument(help="A .parquet or .arrow file: from taxi generate, or the city's own.")],
     device: options.DeviceOption = "best",
     fragments: Annotated[int, typer.Option("--fragments", min=1, help="Pieces that each column is cut into.")] = 4,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Times that each query runs, data on the device; the best counts.")] = 5,
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, help="Times that each query runs, data on the device; the best counts.")
+    ] = 5,
     threads: Annotated[int, typer.Option("--threads", min=0, help="Of DuckDB; 0: one a core.")] = 0,
     check: Annotated[bool, typer.Option(help="Compare every result with DuckDB's, and time it as well.")] = True,
     as_json: options.JsonOption = False,
@@ -59,7 +68,12 @@ def run(
     table = Table.from_arrow(source, device, fragment_rows=max(1, -(-source.num_rows // fragments)))
     duck = _Duck(source, threads) if check else None
     results = [_measure(query, table, runs, duck) for query in taxi.QUERIES]
-    content = {"file": str(file), "rows": source.num_rows, "device": options.find_device(device).name, "fragments": fragments}
+    content = {
+        "file": str(file),
+        "rows": source.num_rows,
+        "device": options.find_device(device).name,
+        "fragments": fragments,
+    }
     if duck is not None:
         content["duckdb_threads"] = duck.threads
     if as_json:
@@ -121,7 +135,9 @@ def _measure(query: taxi.TaxiQuery, table: Table, runs: int, duck: _Duck | None)
 
 def _print(content: dict[str, Any], results: list[dict[str, Any]]) -> None:
     console = show.stdout()
-    console.print(f"{content['file']}: {content['rows']:,} rows in {content['fragments']} fragments on {content['device']}")
+    console.print(
+        f"{content['file']}: {content['rows']:,} rows in {content['fragments']} fragments on {content['device']}"
+    )
     text = TextTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for heading in ("query", "groups", "end to end", "kernel", "read", "DuckDB", "result"):
         text.add_column(heading, justify="left" if heading in {"query", "result"} else "right")

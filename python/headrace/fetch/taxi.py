@@ -2,9 +2,10 @@
 
 import collections
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,9 @@ def chunk(number: int, rows: int, *, seed: int = 1, money: str = "decimal") -> p
         "vendor_id": random.integers(1, 3, rows),
         "pickup_datetime": pickup,
         "dropoff_datetime": pickup + (minutes * 60 * _MICROSECONDS).astype("timedelta64[us]"),
-        "passenger_count": pa.array(random.choice(_PASSENGERS[0], rows, p=_PASSENGERS[1]), mask=random.random(rows) < 0.001),
+        "passenger_count": pa.array(
+            random.choice(_PASSENGERS[0], rows, p=_PASSENGERS[1]), mask=random.random(rows) < 0.001
+        ),
         "trip_distance": miles,
         "rate_code_id": random.choice(_RATES[0], rows, p=_RATES[1]),
         "store_and_fwd_flag": pa.array(random.random(rows) < 0.008, mask=random.random(rows) < 0.3),
@@ -111,9 +114,8 @@ def generate(
     count_ = threads or os.cpu_count() or 1
     try:
         with _writer(out, wanted) as writer, ThreadPoolExecutor(count_) as pool:
-            made = _in_order(
-                pool, [lambda n=n, size=size: chunk(n, size, seed=seed, money=money) for n, size in enumerate(sizes)], count_
-            )
+            work = [partial(chunk, number, size, seed=seed, money=money) for number, size in enumerate(sizes)]
+            made = _in_order(pool, work, count_)
             for batch in made:
                 writer.write_batch(batch)
                 on_rows(batch.num_rows)
@@ -188,7 +190,9 @@ QUERIES = (
 
 def _pickups(random: np.random.Generator, rows: int) -> NDArray[Any]:
     """Rides become fewer over the years; hours are as busy as they are."""
-    days = np.minimum(random.triangular(-_DAYS * 0.2, _DAYS * 0.3, _DAYS * 1.25, rows) % _DAYS, _DAYS - 1).astype(np.int64)
+    days = np.minimum(random.triangular(-_DAYS * 0.2, _DAYS * 0.3, _DAYS * 1.25, rows) % _DAYS, _DAYS - 1).astype(
+        np.int64
+    )
     hours = random.choice(24, rows, p=_HOURS / _HOURS.sum())
     seconds = days * 86_400 + hours * 3600 + random.integers(0, 3600, rows)
     return np.asarray(_FIRST_DAY + (seconds * _MICROSECONDS).astype("timedelta64[us]"))
@@ -237,7 +241,7 @@ def _writer(out: Path, wanted: pa.Schema) -> Any:  # noqa: ANN401
 
 
 def _in_order(
-    pool: ThreadPoolExecutor, work: list[Callable[[], pa.RecordBatch]], ahead: int
+    pool: ThreadPoolExecutor, work: Sequence[Callable[[], pa.RecordBatch]], ahead: int
 ) -> Iterator[pa.RecordBatch]:
     """What the work gives, in its order, with some of it under way."""
     waiting: collections.deque[Future[pa.RecordBatch]] = collections.deque()
