@@ -40,7 +40,7 @@ class QueryCompiler {
   void compile_filter() {
     const Typed filter = lowering_.lower(*query_.filter);
     if (filter.type.id != Type::boolean) {
-      throw UsageError(fmt::format("a filter is a boolean, not a {}", to_string(filter.type)));
+      throw UsageError(fmt::format("a filter is a boolean, not {}", to_string(filter.type)));
     }
     const bool gathers = !query_.keys.empty() || !query_.aggregates.empty();
     lowering_.add({.op = Op::filter, .flags = static_cast<std::uint8_t>(gathers ? 0 : 1)});
@@ -67,12 +67,12 @@ class QueryCompiler {
     std::uint64_t groups = 1;
     for (std::size_t k = 0; k < query_.keys.size(); ++k) groups = compile_key(static_cast<std::uint32_t>(k), groups);
     const auto rows = static_cast<std::uint64_t>(std::max<std::int64_t>(table_.rows(), 0));
-    if (groups > kDirectMax || (groups > kLocalWords && groups / 16 > rows)) groups = intern();
+    if (groups > kDirectMax || (groups > options_.local_words && groups / 16 > rows)) groups = intern();
     out_.program.groups = groups;
     static_cast<void>(add_state(Op::count_rows));
     lowering_.add({.op = Op::count_rows, .index = 0});
     for (const AggregateCall& call : query_.aggregates) compile_aggregate(call);
-    out_.program.copies = local_copies(out_.program, options_.copies_max);
+    out_.program.copies = local_copies(out_.program, options_);
     lay_out();
   }
 
@@ -213,12 +213,12 @@ DataType aggregate_type(Aggregate function, const DataType& value) {
           .scale = value.id == Type::decimal128 ? value.scale : std::int8_t{0}};
 }
 
-std::uint32_t local_copies(const Program& program, std::uint32_t most) noexcept {
+std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept {
   std::uint64_t words = 0;
   for (std::uint32_t s = 0; s < program.state_count; ++s) words += local_state_words(program.states[s].op);
-  if (program.groups > kLocalWords / words) return 0;
-  const std::uint64_t fitting = kLocalWords / (words * program.groups);
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_floor(fitting), most));
+  if (program.groups > options.local_words / words) return 0;
+  const std::uint64_t fitting = options.local_words / (words * program.groups);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_floor(fitting), options.copies_max));
 }
 
 Compiled compile(const TableView& table, const Query& query, const CompileOptions& options) {

@@ -48,6 +48,7 @@ struct CompileOptions {
   /// Most copies of its states that a block keeps: one for each thread makes adding to them free of conflicts, a few
   /// let a core add to one group again before it is done with the last time.
   std::uint32_t copies_max = kScanThreads;
+  std::uint32_t local_words = kBlockWords;  ///< Of a block's memory for states.
 };
 
 /// Throws UsageError for what the types do not allow, and for a query that is too long.
@@ -58,6 +59,6 @@ struct CompileOptions {
 [[nodiscard]] std::string to_string(const Program& program, const std::vector<std::string>& columns);
 
 /// How many copies of the states a block keeps; 0 where they do not fit it.
-[[nodiscard]] std::uint32_t local_copies(const Program& program, std::uint32_t most) noexcept;
+[[nodiscard]] std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept;
 
 }  // namespace headrace::fetch

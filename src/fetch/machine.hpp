@@ -8,16 +8,24 @@
 /// The accumulator machine: one thread's rows of a tile, instruction after instruction.
 namespace headrace::fetch {
 
+/// Results that wait. Apart from the machine, whose members are registers only where no address is computed.
+template <std::uint32_t Rows>
+struct Slots {
+  std::int64_t values[kSlots][Rows];
+  Flags<Rows> valid[kSlots];
+};
+
 template <class Group, std::uint32_t Rows>
 class Machine {
  public:
   HEADRACE_HD Machine(const Group& group, const Program& program, const ScanWork& work, const States<Group>& states,
-                      const ColumnView* columns, std::int64_t tile, std::int64_t tile_first,
+                      Slots<Rows>& slots, const ColumnView* columns, std::int64_t tile, std::int64_t tile_first,
                       std::int64_t fragment_rows) noexcept
       : group_(group),
         program_(program),
         work_(work),
         states_(states),
+        slots_(slots),
         columns_(columns),
         tile_number_(tile),
         tile_(group, tile_first, fragment_rows) {
@@ -36,6 +44,12 @@ class Machine {
   }
 
  private:
+  static constexpr bool kFew = Flags<Rows>::kSmall;
+  struct alignas(16) WideValue {
+    std::int64_t low;
+    std::int64_t high;
+  };
+
   template <class Body>
   HEADRACE_HD void each(const Body& body) const noexcept {
     tile_.each(body);
@@ -45,7 +59,7 @@ class Machine {
     if (happened) group_.store_relaxed_on_device(work_.faults[static_cast<int>(what)], std::uint32_t{1});
   }
   /// Whether what row `i` computes counts.
-  [[nodiscard]] HEADRACE_HD bool counts(std::uint32_t i) const noexcept { return acc_valid_[i] && tile_.pass[i]; }
+  [[nodiscard]] HEADRACE_HD bool counts(std::uint32_t i) const noexcept { return acc_valid_[i] & tile_.pass[i]; }
 
   HEADRACE_HD void fetch(const Instruction& code) noexcept {
     switch (code.source) {
@@ -60,9 +74,19 @@ class Machine {
         operand_valid_.set_first(0);
         break;
       case Source::slot:
-        each([&](std::uint32_t i) { operand_[i] = slots_[code.index][i]; });
-        operand_valid_ = slots_valid_[code.index];
+        each([&](std::uint32_t i) { operand_[i] = slots_.values[code.index][i]; });
+        operand_valid_ = slots_.valid[code.index];
         break;
+    }
+  }
+
+  /// A value as a register holds it.
+  template <class T>
+  [[nodiscard]] HEADRACE_HD static std::int64_t widened(T value) noexcept {
+    if constexpr (std::is_floating_point_v<T>) {
+      return as_bits(static_cast<double>(value));
+    } else {
+      return static_cast<std::int64_t>(value);
     }
   }
 
@@ -70,13 +94,14 @@ class Machine {
   HEADRACE_HD void fetch_values(const ColumnView& column) noexcept {
     const T* values = static_cast<const T*>(column.values) + column.offset + tile_.first;
     const std::uint32_t step = group_.size();
-    each([&](std::uint32_t i) {
-      if constexpr (std::is_floating_point_v<T>) {
-        operand_[i] = as_bits(static_cast<double>(values[i * step]));
-      } else {
-        operand_[i] = static_cast<std::int64_t>(values[i * step]);
-      }
-    });
+    if constexpr (kFew) {
+      // All loads are on their way before the first of them is waited for.
+      T loaded[Rows];
+      each([&](std::uint32_t i) { loaded[i] = values[i * step]; });
+      each([&](std::uint32_t i) { operand_[i] = widened(loaded[i]); });
+    } else {
+      each([&](std::uint32_t i) { operand_[i] = widened(values[i * step]); });
+    }
   }
 
   HEADRACE_HD void fetch_integers(const ColumnView& column, Type type) noexcept {
@@ -92,8 +117,16 @@ class Machine {
     }
   }
 
-  [[nodiscard]] HEADRACE_HD static bool bit(const void* bits, std::int64_t position) noexcept {
-    return ((static_cast<const std::uint8_t*>(bits)[position >> 3] >> (position & 7)) & 1) != 0;
+  /// The bits of the tile's rows, as flags.
+  HEADRACE_HD void fetch_bits(const void* bitmap, std::int64_t first, Flags<Rows>& flags) const noexcept {
+    const auto* bytes = static_cast<const std::uint8_t*>(bitmap);
+    if constexpr (Group::kTeam == 1 && !kFew) {
+      flags.set_bits(bytes, first, group_.size(), tile_.count);
+    } else {
+      std::uint8_t loaded[Rows];
+      each([&](std::uint32_t i) { loaded[i] = bytes[(first + i * group_.size()) >> 3]; });
+      each([&](std::uint32_t i) { flags.set(i, ((loaded[i] >> ((first + i * group_.size()) & 7)) & 1) != 0); });
+    }
   }
 
   HEADRACE_HD void fetch_column(const ColumnView& column) noexcept {
@@ -101,28 +134,37 @@ class Machine {
     if (column.validity == nullptr) {
       operand_valid_.set_first(Rows);
     } else {
-      each([&](std::uint32_t i) { operand_valid_.set(i, bit(column.validity, first + i * group_.size())); });
+      fetch_bits(column.validity, first, operand_valid_);
     }
     switch (column.type.id) {
-      case Type::boolean:
-        each([&](std::uint32_t i) { operand_[i] = bit(column.values, first + i * group_.size()) ? 1 : 0; });
+      case Type::boolean: {
+        Flags<Rows> bits;
+        bits.set_first(0);
+        fetch_bits(column.values, first, bits);
+        each([&](std::uint32_t i) { operand_[i] = bits[i] ? 1 : 0; });
         break;
+      }
       case Type::float32: fetch_values<float>(column); break;
       case Type::float64: fetch_values<double>(column); break;
-      case Type::decimal128: fetch_decimals(static_cast<const std::int64_t*>(column.values) + 2 * first); break;
+      case Type::decimal128: fetch_decimals(static_cast<const WideValue*>(column.values) + first); break;
       case Type::dictionary: fetch_integers(column, column.type.index); break;
       default: fetch_integers(column, column.type.id); break;
     }
   }
 
-  HEADRACE_HD void fetch_decimals(const std::int64_t* values) noexcept {
+  HEADRACE_HD void fetch_decimals(const WideValue* values) noexcept {
     bool wide = false;
-    each([&](std::uint32_t i) {
-      const std::int64_t low = values[std::size_t{2} * i * group_.size()];
-      const std::int64_t high = values[std::size_t{2} * i * group_.size() + 1];
-      operand_[i] = low;
-      wide |= high != low >> 63 && operand_valid_[i] && tile_.pass[i];
-    });
+    const auto take = [&](std::uint32_t i, const WideValue& value) {
+      operand_[i] = value.low;
+      wide |= (value.high != value.low >> 63) & operand_valid_[i] & tile_.pass[i];
+    };
+    if constexpr (kFew) {
+      WideValue loaded[Rows];
+      each([&](std::uint32_t i) { loaded[i] = values[i * group_.size()]; });
+      each([&](std::uint32_t i) { take(i, loaded[i]); });
+    } else {
+      each([&](std::uint32_t i) { take(i, values[i * group_.size()]); });
+    }
     fault(wide, Fault::wide_decimal);
   }
 
@@ -130,7 +172,7 @@ class Machine {
   template <class Compute>
   HEADRACE_HD void combine(const Compute& compute) noexcept {
     each([&](std::uint32_t i) {
-      acc_valid_.set(i, acc_valid_[i] && operand_valid_[i]);
+      acc_valid_.set(i, acc_valid_[i] & operand_valid_[i]);
       acc_[i] = compute(acc_[i], operand_[i]);
     });
   }
@@ -140,9 +182,9 @@ class Machine {
     bool any = false;
     each([&](std::uint32_t i) {
       bool over = false;
-      acc_valid_.set(i, acc_valid_[i] && operand_valid_[i]);
+      acc_valid_.set(i, acc_valid_[i] & operand_valid_[i]);
       acc_[i] = compute(acc_[i], operand_[i], over);
-      any |= over && counts(i);
+      any |= over & counts(i);
     });
     fault(any, Fault::overflow);
   }
@@ -189,10 +231,10 @@ class Machine {
   HEADRACE_HD void logic(bool both) noexcept {
     each([&](std::uint32_t i) {
       const bool decides = !both;
-      const bool left = acc_valid_[i] && (acc_[i] != 0) == decides;
-      const bool right = operand_valid_[i] && (operand_[i] != 0) == decides;
-      acc_valid_.set(i, left || right || (acc_valid_[i] && operand_valid_[i]));
-      acc_[i] = (left || right) == decides ? 1 : 0;
+      const bool left = acc_valid_[i] & ((acc_[i] != 0) == decides);
+      const bool right = operand_valid_[i] & ((operand_[i] != 0) == decides);
+      acc_valid_.set(i, left | right | (acc_valid_[i] & operand_valid_[i]));
+      acc_[i] = (left | right) == decides ? 1 : 0;
     });
   }
 
@@ -203,7 +245,7 @@ class Machine {
         found |= same(acc_[i], program_.constants[code.index + c], code.kind);
       }
       acc_[i] = found ? 1 : 0;
-      acc_valid_.set(i, acc_valid_[i] && (found || code.flags == 0));
+      acc_valid_.set(i, acc_valid_[i] & (found | (code.flags == 0)));
     });
   }
 
@@ -211,20 +253,23 @@ class Machine {
     bool outside = false;
     each([&](std::uint32_t i) {
       const bool natural = code.kind == Kind::natural;
-      outside |= counts(i) && (natural ? acc_[i] < 0 : acc_[i] < code.value || acc_[i] > code.second);
+      outside |= counts(i) & (natural ? acc_[i] < 0 : (acc_[i] < code.value) | (acc_[i] > code.second));
     });
     fault(outside, Fault::conversion);
   }
 
   HEADRACE_HD void to_integer(const Instruction& code) noexcept {
+    // The upper bound of 64 bits is no float: what is less than 2^63 fits.
+    const auto least = static_cast<double>(code.value);
+    constexpr double above = 9223372036854775808.0;
+    const auto greatest = static_cast<double>(code.second);
+    const bool open = code.second == INT64_MAX;
     bool outside = false;
     each([&](std::uint32_t i) {
       const double value = rint(as_double(acc_[i]));
-      // Bounds below 2^63 in size are compared as floats; the upper one of 64 bits rounds up, to what is too much.
-      const bool fits = value >= static_cast<double>(code.value) &&
-                        (code.second == INT64_MAX ? value < 9223372036854775808.0 : value <= static_cast<double>(code.second));
-      outside |= counts(i) && !fits;
-      acc_[i] = fits ? static_cast<std::int64_t>(value) : 0;
+      const bool fits = (value >= least) & (open ? value < above : value <= greatest);
+      outside |= counts(i) & !fits;
+      acc_[i] = static_cast<std::int64_t>(fits ? value : 0.0);
     });
     fault(outside, Fault::conversion);
   }
@@ -251,7 +296,7 @@ class Machine {
   /// A divisor that the compiler knows costs a multiplication.
   template <TimeUnit Unit>
   HEADRACE_HD void year_in() noexcept {
-    map([](std::int64_t a) { return year_of(floor_divide(a, units_per_day(Unit))); });
+    map([](std::int64_t a) { return year_of_stamp<Unit>(a); });
   }
   HEADRACE_HD void year(TimeUnit unit) noexcept {
     switch (unit) {
@@ -264,13 +309,14 @@ class Machine {
 
   HEADRACE_HD void key(const Instruction& code) noexcept {
     const auto domain = static_cast<std::uint64_t>(code.second);
+    bool outside = false;
     each([&](std::uint32_t i) {
       const std::uint64_t digit = static_cast<std::uint64_t>(acc_[i]) - static_cast<std::uint64_t>(code.value);
       // A value outside the range that the table claims must not write elsewhere.
-      const bool inside = digit < domain;
-      if (acc_valid_[i] && !inside && tile_.pass[i]) fault(true, Fault::conversion);
-      index_[i] = index_[i] * domain + (acc_valid_[i] && inside ? digit : domain - 1);
+      outside |= counts(i) & (digit >= domain);
+      index_[i] = index_[i] * domain + (acc_valid_[i] & (digit < domain) ? digit : domain - 1);
     });
+    fault(outside, Fault::conversion);
   }
 
   HEADRACE_HD void wide_key(const Instruction& code) noexcept {
@@ -329,8 +375,8 @@ class Machine {
         acc_valid_ = operand_valid_;
         break;
       case Op::save:
-        each([&](std::uint32_t i) { slots_[code.index][i] = acc_[i]; });
-        slots_valid_[code.index] = acc_valid_;
+        each([&](std::uint32_t i) { slots_.values[code.index][i] = acc_[i]; });
+        slots_.valid[code.index] = acc_valid_;
         break;
       case Op::add:
       case Op::subtract:
@@ -360,7 +406,7 @@ class Machine {
       case Op::year_of_days:
       case Op::year_of_stamp: convert(code); break;
       case Op::filter:
-        each([&](std::uint32_t i) { tile_.pass.set(i, tile_.pass[i] && acc_valid_[i] && acc_[i] != 0); });
+        each([&](std::uint32_t i) { tile_.pass.set(i, tile_.pass[i] & acc_valid_[i] & (acc_[i] != 0)); });
         break;
       case Op::key: key(code); break;
       case Op::wide_key: wide_key(code); break;
@@ -388,6 +434,7 @@ class Machine {
   const Program& program_;
   const ScanWork& work_;
   const States<Group>& states_;
+  Slots<Rows>& slots_;
   const ColumnView* columns_;
   std::int64_t tile_number_;
   Tile<Group, Rows> tile_;
@@ -396,8 +443,6 @@ class Machine {
   std::uint64_t index_[Rows];
   Flags<Rows> acc_valid_;
   Flags<Rows> operand_valid_;
-  std::int64_t slots_[kSlots][Rows];
-  Flags<Rows> slots_valid_[kSlots];
 };
 
 struct SharedProgram {
@@ -417,13 +462,14 @@ HEADRACE_HD void scan_tiles(const Group& group, const ScanWork& work) noexcept {
   group.sync();
   const States<Group> states(group, program, work);
   group.sync();
+  Slots<Rows> slots;
   std::int64_t fragment = 0;
   for (std::int64_t tile = group.block(); tile < work.tiles; tile += group.block_count()) {
     while (work.fragments[fragment + 1].first_tile <= tile) ++fragment;
     const FragmentPlace& place = work.fragments[fragment];
     const ColumnView* columns = work.columns + fragment * program.column_count;
     const std::int64_t first = (tile - place.first_tile) * (std::int64_t{Rows} * group.size());
-    Machine<Group, Rows>(group, program, work, states, columns, tile, first, place.rows).run();
+    Machine<Group, Rows>(group, program, work, states, slots, columns, tile, first, place.rows).run();
   }
   states.flush(group);
 }

@@ -136,8 +136,10 @@ struct ScanWork {
 
 inline constexpr std::int64_t kTileRows = 1024;
 inline constexpr std::uint32_t kScanThreads = 256;
-/// 32-bit words of a block's memory for states. With the program beside it, four blocks fit a multiprocessor.
-inline constexpr std::uint32_t kLocalWords = 10'240;
+/// 32-bit words of a block's memory for states: of shared memory on CUDA, where with the program beside it four blocks
+/// fit a multiprocessor; of a core's second-level cache on the CPU.
+inline constexpr std::uint32_t kBlockWords = 10'240;
+inline constexpr std::uint32_t kCoreWords = 1U << 16;
 /// What no key but one is: see KeyTable.
 inline constexpr unsigned char kEmptyByte = 0xA5;
 inline constexpr std::uint64_t kEmptyKey = 0xA5A5'A5A5'A5A5'A5A5;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -37,6 +38,21 @@ class Flags {
     } else {
       for (std::uint32_t row = 0; row < Rows; ++row) bits_[row] = row < count ? 1 : 0;
     }
+  }
+  /// Row i is bit first + i * step of a bitmap. Only where rows are many.
+  HEADRACE_HD void set_bits(const std::uint8_t* bits, std::int64_t first, std::uint32_t step, std::uint32_t count) noexcept {
+    const auto bit = [&](std::int64_t at) { return static_cast<std::uint8_t>((bits[at >> 3] >> (at & 7)) & 1); };
+    std::uint32_t row = 0;
+    if (step == 1) {
+      for (; row < count && ((first + row) & 7) != 0; ++row) bits_[row] = bit(first + row);
+      for (; row + 8 <= count; row += 8) {
+        // Bit k of the byte alone in byte k, then made 1.
+        const std::uint64_t apart = (bits[(first + row) >> 3] * 0x0101'0101'0101'0101) & 0x8040'2010'0804'0201;
+        const std::uint64_t ones = ((apart + 0x7F7F'7F7F'7F7F'7F7F) >> 7) & 0x0101'0101'0101'0101;
+        std::memcpy(bits_ + row, &ones, sizeof(ones));
+      }
+    }
+    for (; row < count; ++row) bits_[row] = bit(first + std::int64_t{row} * step);
   }
   [[nodiscard]] HEADRACE_HD bool none(std::uint32_t count) const noexcept {
     if constexpr (kSmall) {
@@ -153,20 +169,6 @@ struct Tile {
   return quotient + (size >= divisor - size ? (a < 0 ? -1 : 1) : 0);
 }
 
-/// The year of a day counted from 1970-01-01, in the proleptic Gregorian calendar: Howard Hinnant, "chrono-Compatible
-/// Low-Level Date Algorithms", civil_from_days. Days are those that 32 bits hold, less 719,468.
-[[nodiscard]] HEADRACE_HD constexpr std::int64_t year_of(std::int64_t days) noexcept {
-  constexpr std::uint32_t kEra = 146'097;  // days of 400 years
-  constexpr std::int64_t kErasBefore = 15'000;  // makes every day positive
-  const auto shifted = static_cast<std::uint64_t>(days + 719'468 + kErasBefore * kEra);
-  const auto era = static_cast<std::uint32_t>(shifted / kEra);
-  const auto day = static_cast<std::uint32_t>(shifted % kEra);
-  const std::uint32_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
-  const std::uint32_t day_of_year = day - (365 * year + year / 4 - year / 100);
-  const std::uint32_t month = (5 * day_of_year + 2) / 153;  // from March
-  return std::int64_t{era} * 400 - kErasBefore * 400 + year + (month >= 10 ? 1 : 0);
-}
-
 [[nodiscard]] HEADRACE_HD constexpr std::int64_t units_per_day(TimeUnit unit) noexcept {
   switch (unit) {
     case TimeUnit::second: return 86'400;
@@ -175,6 +177,46 @@ struct Tile {
     case TimeUnit::nanosecond: return 86'400'000'000'000;
   }
   return 1;
+}
+
+/// The year of a day of an era of 400 years that starts in March of a year divisible by 400: Howard Hinnant,
+/// "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
+[[nodiscard]] HEADRACE_HD constexpr std::uint32_t year_of_era(std::uint32_t day) noexcept {
+  const std::uint32_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+  const std::uint32_t day_of_year = day - (365 * year + year / 4 - year / 100);
+  return year + (day_of_year >= 306 ? 1 : 0);  // January and February belong to the next
+}
+
+inline constexpr std::uint32_t kEraDays = 146'097;
+inline constexpr std::uint32_t kEpochDay = 719'468;  ///< 1970-01-01, from 0000-03-01.
+
+/// The year of a day counted from 1970-01-01, in the proleptic Gregorian calendar. Of days within 2^62.
+[[nodiscard]] HEADRACE_HD constexpr std::int64_t year_of(std::int64_t days) noexcept {
+  const std::int64_t shifted = days + kEpochDay;
+  const std::int64_t era = floor_divide(shifted, kEraDays);
+  return era * 400 + year_of_era(static_cast<std::uint32_t>(shifted - era * kEraDays));
+}
+/// The same in 32 bits, for days within 10^9.
+[[nodiscard]] HEADRACE_HD constexpr std::int32_t year_of_near(std::int32_t days) noexcept {
+  constexpr std::uint32_t kErasBefore = 10'000;  // makes every day positive
+  const std::uint32_t shifted = static_cast<std::uint32_t>(days) + kEpochDay + kErasBefore * kEraDays;
+  const std::uint32_t era = shifted / kEraDays;
+  const std::uint32_t year = year_of_era(shifted - era * kEraDays);
+  return static_cast<std::int32_t>(era * 400 + year) - static_cast<std::int32_t>(kErasBefore * 400);
+}
+
+/// The year of a timestamp. A product with the reciprocal is at most one off; vectors have no division.
+template <TimeUnit Unit>
+[[nodiscard]] HEADRACE_HD inline std::int64_t year_of_stamp(std::int64_t stamp) noexcept {
+  constexpr std::int64_t kUnits = units_per_day(Unit);
+  if constexpr (Unit == TimeUnit::second || Unit == TimeUnit::millisecond) {
+    return year_of(floor_divide(stamp, kUnits));
+  } else {
+    auto day = static_cast<std::int64_t>(static_cast<double>(stamp) * (1.0 / static_cast<double>(kUnits)));
+    const std::int64_t rest = stamp - day * kUnits;
+    day += (rest >= kUnits ? 1 : 0) - (rest < 0 ? 1 : 0);
+    return year_of_near(static_cast<std::int32_t>(day));
+  }
 }
 
 }  // namespace headrace::fetch

@@ -21,7 +21,8 @@ constexpr std::uint64_t kPlacesMax = std::uint64_t{1} << 33;
 constexpr std::uint32_t kCoreCopies = 4;
 
 CompileOptions options_for(const Device& device) {
-  return {.copies_max = device.kind() == DeviceKind::cpu ? kCoreCopies : kScanThreads};
+  if (device.kind() != DeviceKind::cpu) return {};
+  return {.copies_max = kCoreCopies, .local_words = kCoreWords};
 }
 
 std::string describe_groups(const Compiled& compiled) {
@@ -132,12 +133,6 @@ void learn(ColumnFacts& facts, const ResultColumn& least, const ResultColumn& gr
 }
 
 }  // namespace
-
-std::int64_t TableView::rows() const noexcept {
-  std::int64_t all = 0;
-  for (const auto& fragment : fragments) all += fragment.empty() ? 0 : fragment[0].length;
-  return all;
-}
 
 ScanResult scan(StreamRef stream, const TableView& table, const Query& query) {
   return groups_rows(query) ? scan_groups(stream, table, query) : scan_values(stream, table, query);

@@ -10,6 +10,8 @@ namespace {
 
 struct Scan {
   static constexpr const char* kName = "scan of columns";
+  static constexpr int kThreadsMax = kScanThreads;
+  static constexpr int kBlocksMin = 3;  // loads enough on their way to fill the memory's latency
 
   /// A tile is kTileRows rows on either device: a few for each thread of a CUDA block, all of them for a core.
   template <class Group>
@@ -18,16 +20,14 @@ struct Scan {
   }
 };
 
-/// Blocks of a multiprocessor: as many as 64 registers a thread and the block's shared memory let it hold.
-constexpr int kBlocksPerMultiprocessor = 4;
-
 }  // namespace
 
 Status enqueue_scan(StreamRef stream, const ScanWork& work) noexcept {
   static const Kernel kernel = make_kernel<Scan, ScanWork>();
-  const DeviceProperties& device = stream.device().properties();
   const bool cpu = stream.device().kind() == DeviceKind::cpu;
-  const std::int64_t most = std::int64_t{device.multiprocessor_count} * (cpu ? 1 : kBlocksPerMultiprocessor);
+  // Blocks that are all there at once: each clears and hands over its states but one time.
+  const std::int64_t most = cpu ? stream.device().properties().multiprocessor_count
+                                : stream.device().resident_blocks_max(kernel, kScanThreads);
   const LaunchShape shape{.blocks = static_cast<std::uint32_t>(std::clamp<std::int64_t>(work.tiles, 1, std::max<std::int64_t>(most, 1))),
                           .threads = kScanThreads};
   // A CPU device gives only the blocks of a resident launch a core each.

@@ -9,8 +9,9 @@
 /// device's. What a block gathered goes to the device's at its end.
 namespace headrace::fetch {
 
+template <std::uint32_t Words>
 struct LocalStates {
-  alignas(8) std::byte bytes[kLocalWords * sizeof(std::uint32_t)];
+  alignas(8) std::byte bytes[Words * sizeof(std::uint32_t)];
 };
 
 template <class Group>
@@ -63,7 +64,7 @@ class States {
   HEADRACE_HD States(const Group& group, const Program& program, const ScanWork& work) noexcept
       : program_(program),
         work_(work),
-        words_(reinterpret_cast<std::uint32_t*>(group.template shared<LocalStates>().bytes)),
+        words_(reinterpret_cast<std::uint32_t*>(group.template shared<LocalStates<Group::kTeam == 1 ? kCoreWords : kBlockWords>>().bytes)),
         own_(Group::kTeam == 1 || program.copies >= group.size()) {
     for (std::uint32_t s = 0; s < program.state_count; ++s) {
       const State& state = program.states[s];

@@ -124,6 +124,12 @@ Typed infer_boolean(Operation operation, const std::vector<Typed>& arguments) {
 
 }  // namespace
 
+std::int64_t TableView::rows() const noexcept {
+  std::int64_t all = 0;
+  for (const auto& fragment : fragments) all += fragment.empty() ? 0 : fragment[0].length;
+  return all;
+}
+
 bool is_integer(Type type) noexcept { return type >= Type::int8 && type <= Type::uint64; }
 bool is_float(Type type) noexcept { return type == Type::float32 || type == Type::float64; }
 bool is_number(Type type) noexcept { return is_integer(type) || is_float(type) || type == Type::decimal128; }

@@ -46,10 +46,30 @@ struct LaunchShape {
 
 namespace detail {
 
+/// The most threads of a block that runs Body: Body::kThreadsMax, or 1,024.
+template <class Body>
+[[nodiscard]] consteval int threads_max() {
+  if constexpr (requires { Body::kThreadsMax; }) {
+    return Body::kThreadsMax;
+  } else {
+    return 1024;
+  }
+}
+
+/// How many such blocks a multiprocessor is to hold: Body::kBlocksMin, or 1.
+template <class Body>
+[[nodiscard]] consteval int blocks_min() {
+  if constexpr (requires { Body::kBlocksMin; }) {
+    return Body::kBlocksMin;
+  } else {
+    return 1;
+  }
+}
+
 #if defined(__CUDACC__)
-/// Bounded, so that no body takes more registers than a block of 1,024 threads has: 64 a thread.
+/// Bounded, so that no body takes more registers than a block of its threads has: 64 a thread for 1,024 threads.
 template <class Body, class... Arguments>
-__global__ void __launch_bounds__(1024) cuda_entry(Arguments... arguments) {
+__global__ void __launch_bounds__(threads_max<Body>(), blocks_min<Body>()) cuda_entry(Arguments... arguments) {
   Body::run(CudaGroup{}, arguments...);
 }
 #endif
@@ -69,6 +89,9 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// The kernel whose code is `Body::run(group, arguments...)`, a HEADRACE_HD template over the group.
 /// It has a CUDA entry when this call is compiled by nvcc, and a CPU entry always.
 /// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
+/// Body::kThreadsMax, where there is one, is the most threads of a block that it is launched with: a thread then has as
+/// many registers as that leaves it, or less where Body::kBlocksMin such blocks shall fit a multiprocessor. A CUDA device
+/// refuses a shape of more.
 /// Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 512 bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static Kernel make_kernel() {

@@ -22,6 +22,7 @@ from headrace.cli import (
     roof,
     run,
     soak,
+    taxi,
 )
 from headrace.cli.errors import STATUS_USAGE, guarded, report
 
@@ -42,6 +43,7 @@ app.command("fetch")(fetch.fetch)
 app.command("doctor")(doctor.doctor)
 app.command("each", context_settings=each.CONTEXT)(each.each)
 app.add_typer(grid.app, name="grid")
+app.add_typer(taxi.app, name="taxi")
 app.add_typer(results.app, name="results")
 
 

@@ -47,7 +47,7 @@ def is_text(arrow: pa.DataType) -> bool:
     """Whether a column of that type goes to a device as indices into a dictionary."""
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
-    return pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow)
+    return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow))
 
 
 def column_type(arrow: pa.DataType) -> ColumnType | None:
@@ -124,9 +124,7 @@ def _text_column(column: pa.ChunkedArray) -> HostColumn:
     strings = strings.take(pc.sort_indices(strings))
     ranks = pc.index_in(dictionary, strings)
     index = next(type_ for limit, type_ in _INDEX_LIMITS if len(strings) < limit)
-    pieces = []
-    for chunk in encoded.chunks:
-        pieces.append(_piece(ranks.take(chunk.indices).cast(index)))
+    pieces = [_piece(ranks.take(chunk.indices).cast(index)) for chunk in encoded.chunks]
     return HostColumn(ColumnType(TypeId.dictionary, index=_PLAIN[index]), arrow, pieces, strings)
 
 

@@ -150,21 +150,24 @@ def _decimal(value: decimal.Decimal) -> ScanExpression:
 
 
 def _literal(value: Literal) -> ScanExpression:
-    match value:
-        case None:
-            return ScanExpression.missing(ColumnType(TypeId.int64))
-        case bool():
-            return ScanExpression.literal(ColumnType(TypeId.boolean), int(value))
-        case int():
-            return _integer(value)
-        case float():
-            return ScanExpression.literal(ColumnType(TypeId.float64), _bits(value))
-        case decimal.Decimal():
-            return _decimal(value)
-        case datetime.datetime():
-            aware = value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)
-            since = (aware - _EPOCH) // datetime.timedelta(microseconds=1)
-            return ScanExpression.literal(ColumnType(TypeId.timestamp, unit=TimeUnit.microsecond), since)
-        case datetime.date():
-            return ScanExpression.literal(ColumnType(TypeId.date32), (value - _EPOCH.date()).days)
+    if value is None:
+        return ScanExpression.missing(ColumnType(TypeId.int64))
+    if isinstance(value, bool):
+        return ScanExpression.literal(ColumnType(TypeId.boolean), int(value))
+    if isinstance(value, int):
+        return _integer(value)
+    if isinstance(value, float):
+        return ScanExpression.literal(ColumnType(TypeId.float64), _bits(value))
+    if isinstance(value, decimal.Decimal):
+        return _decimal(value)
+    if isinstance(value, datetime.date):
+        return _time(value)
     raise UsageError(f"the string {value!r} is compared with no column")
+
+
+def _time(value: datetime.date) -> ScanExpression:
+    if not isinstance(value, datetime.datetime):
+        return ScanExpression.literal(ColumnType(TypeId.date32), (value - _EPOCH.date()).days)
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)
+    since = (aware - _EPOCH) // datetime.timedelta(microseconds=1)
+    return ScanExpression.literal(ColumnType(TypeId.timestamp, unit=TimeUnit.microsecond), since)

@@ -39,67 +39,67 @@ class Expr:
 
     __hash__ = None  # type: ignore[assignment]  # equality makes an expression
 
-    def __add__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __add__(self, other: Any) -> "Expr":
         return _call(Operation.add, self, other)
 
-    def __radd__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __radd__(self, other: Any) -> "Expr":
         return _call(Operation.add, other, self)
 
-    def __sub__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __sub__(self, other: Any) -> "Expr":
         return _call(Operation.subtract, self, other)
 
-    def __rsub__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __rsub__(self, other: Any) -> "Expr":
         return _call(Operation.subtract, other, self)
 
-    def __mul__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __mul__(self, other: Any) -> "Expr":
         return _call(Operation.multiply, self, other)
 
-    def __rmul__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __rmul__(self, other: Any) -> "Expr":
         return _call(Operation.multiply, other, self)
 
-    def __truediv__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __truediv__(self, other: Any) -> "Expr":
         return _call(Operation.divide, self, other)
 
-    def __rtruediv__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __rtruediv__(self, other: Any) -> "Expr":
         return _call(Operation.divide, other, self)
 
-    def __mod__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __mod__(self, other: Any) -> "Expr":
         return _call(Operation.modulo, self, other)
 
-    def __rmod__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __rmod__(self, other: Any) -> "Expr":
         return _call(Operation.modulo, other, self)
 
     def __neg__(self) -> "Expr":
         return _call(Operation.multiply, self, -1)
 
-    def __eq__(self, other: Any) -> "Expr":  # type: ignore[override]  # noqa: ANN401
+    def __eq__(self, other: Any) -> "Expr":  # type: ignore[override]
         return _call(Operation.equal, self, other)
 
-    def __ne__(self, other: Any) -> "Expr":  # type: ignore[override]  # noqa: ANN401
+    def __ne__(self, other: Any) -> "Expr":  # type: ignore[override]
         return _call(Operation.not_equal, self, other)
 
-    def __lt__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __lt__(self, other: Any) -> "Expr":
         return _call(Operation.less, self, other)
 
-    def __le__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __le__(self, other: Any) -> "Expr":
         return _call(Operation.less_equal, self, other)
 
-    def __gt__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __gt__(self, other: Any) -> "Expr":
         return _call(Operation.greater, self, other)
 
-    def __ge__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __ge__(self, other: Any) -> "Expr":
         return _call(Operation.greater_equal, self, other)
 
-    def __and__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __and__(self, other: Any) -> "Expr":
         return _call(Operation.logical_and, self, other)
 
-    def __rand__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __rand__(self, other: Any) -> "Expr":
         return _call(Operation.logical_and, other, self)
 
-    def __or__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __or__(self, other: Any) -> "Expr":
         return _call(Operation.logical_or, self, other)
 
-    def __ror__(self, other: Any) -> "Expr":  # noqa: ANN401
+    def __ror__(self, other: Any) -> "Expr":
         return _call(Operation.logical_or, other, self)
 
     def __invert__(self) -> "Expr":
@@ -114,15 +114,15 @@ class Expr:
 
     def is_not_null(self) -> "Expr":
         """Whether there is a value."""
-        return ~self.is_null()
+        return _call(Operation.logical_not, self.is_null())
 
     def is_in(self, values: Iterable[Literal]) -> "Expr":
         """Whether the value is one of these; missing where it is not and one of these is None."""
         return _call(Operation.is_in, self, *values)
 
-    def between(self, least: Any, greatest: Any) -> "Expr":  # noqa: ANN401
+    def between(self, least: Any, greatest: Any) -> "Expr":
         """Whether least <= value <= greatest."""
-        return (self >= least) & (self <= greatest)
+        return _call(Operation.logical_and, self >= least, self <= greatest)
 
     def cast(self, to: pa.DataType | str) -> "Expr":
         """The value in another type, given as pyarrow's or by its name, such as "int64" or "date32".
@@ -199,6 +199,7 @@ class Call(Expr):
     arguments: tuple[Expr, ...]
 
     def children(self) -> tuple[Expr, ...]:
+        """See Expr."""
         return self.arguments
 
     def __str__(self) -> str:
@@ -215,6 +216,7 @@ class Cast(Expr):
     to: pa.DataType
 
     def children(self) -> tuple[Expr, ...]:
+        """See Expr."""
         return (self.value,)
 
     def __str__(self) -> str:
@@ -229,9 +231,11 @@ class Alias(Expr):
     called: str
 
     def children(self) -> tuple[Expr, ...]:
+        """See Expr."""
         return (self.value,)
 
     def name(self) -> str:
+        """See Expr."""
         return self.called
 
     def __str__(self) -> str:
@@ -262,7 +266,7 @@ def col(name: str) -> Expr:
     return Column(name)
 
 
-def lit(value: Any) -> Expr:  # noqa: ANN401
+def lit(value: Any) -> Expr:
     """A literal: None, a bool, int, float, Decimal, str, date or datetime (taken as UTC where it has no zone)."""
     if isinstance(value, Expr):
         return value
@@ -290,5 +294,5 @@ def columns_of(expression: Expr) -> set[str]:
     return set().union(*(columns_of(child) for child in expression.children()))
 
 
-def _call(operation: Operation, *arguments: Any) -> Expr:  # noqa: ANN401
+def _call(operation: Operation, *arguments: Any) -> Expr:
     return Call(operation, tuple(lit(argument) for argument in arguments))

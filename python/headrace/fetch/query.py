@@ -180,7 +180,7 @@ class Query(Scannable):
     def _ordered(self, result: pa.Table) -> pa.Table:
         if self.order:
             keys: dict[str, Any] = {name: _sortable(result.column(name)) for name, _ in self.order}
-            result = result.take(pc.sort_indices(pa.table(keys), sort_keys=list(self.order), null_placement="at_end"))
+            result = result.take(pc.sort_indices(pa.table(keys), sort_keys=list(self.order)))
         return result if self.count is None else result.slice(0, self.count)
 
 
