@@ -35,8 +35,7 @@ void bind_sources(nb::module_& module) {
       .def_prop_ro("path", [](const MappedHandle& mapped) { return mapped.file->path(); })
       .def_prop_ro("bytes", [](const MappedHandle& mapped) { return mapped.file->bytes(); })
       .def_prop_ro(
-          "address",
-          [](const MappedHandle& mapped) { return reinterpret_cast<std::uintptr_t>(mapped.file->data()); },
+          "address", [](const MappedHandle& mapped) { return reinterpret_cast<std::uintptr_t>(mapped.file->data()); },
           "Of the first byte; valid while this, or a source made with it, lives.");
   nb::class_<fetch::Source>(module, "FetchSource", "A table that is read chunk by chunk: a column of a fragment.")
       .def_static("of_batches", &make_arrow_source, "schema"_a, "batches"_a,
@@ -100,14 +99,16 @@ void bind_levels(nb::module_& module) {
             const nb::gil_scoped_release released;
             levels.clear(parsed);
           },
-          "level"_a, "Empties a level of what is not in use.")
+          "level"_a, "Empties a level of what is not in use. Its memory is kept for the next chunks.")
+      .def("trim", &fetch::Levels::trim, nb::call_guard<nb::gil_scoped_release>(),
+           "Gives memory that nothing lies in back to the driver.")
       .def(
           "forget",
           [](fetch::Levels& levels, const fetch::Source& source) {
             const nb::gil_scoped_release released;
             levels.forget(source.id());
           },
-          "source"_a, "Empties every level of a table.");
+          "source"_a, "Empties every level of a table, and trims.");
 }
 
 void bind_progress(nb::module_& module) {
@@ -166,8 +167,9 @@ nb::object to_host(const FetchedChunk& chunk) {
   const std::int64_t positions = view.offset + view.length;
   const nb::object values = copy_back(chunk, view.values, static_cast<std::size_t>(values_bytes(view.type, positions)));
   const nb::object validity =
-      view.validity == nullptr ? nb::none()
-                               : nb::object(copy_back(chunk, view.validity, static_cast<std::size_t>(positions + 7) / 8));
+      view.validity == nullptr
+          ? nb::none()
+          : nb::object(copy_back(chunk, view.validity, static_cast<std::size_t>(positions + 7) / 8));
   return nb::make_tuple(values, validity);
 }
 

@@ -97,7 +97,8 @@ void bind_chunk_array(nb::module_& module) {
   nb::class_<ChunkArray>(module, "ChunkArray",
                          "Values or validity of a chunk where they lie, not copied, read-only. Keeps the fetch alive.")
       .def_prop_ro("shape", &shape_of, nb::sig("def shape(self) -> tuple[int, ...]"))
-      .def_prop_ro("typestr", [](const ChunkArray& array) { return type_string(array.type); }, "As NumPy writes it.")
+      .def_prop_ro(
+          "typestr", [](const ChunkArray& array) { return type_string(array.type); }, "As NumPy writes it.")
       .def("numpy", &numpy_of, nb::sig("def numpy(self) -> NDArray[typing.Any]"),
            "Where the host can read it: on the CPU level and on CPU devices. Raises UsageError elsewhere.")
       .def("__dlpack__", &dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))

@@ -72,8 +72,8 @@ fetch::OwnedArray call(const nb::object& read, fetch::Chunk chunk, const fetch::
     const nb::object both = array.attr("__arrow_c_array__")();
     const auto given = fetch::type_of(*in_capsule<ArrowSchema>(both[0], "arrow_schema"));
     if (given != type) {
-      throw DataError(fmt::format("it is of type {} where {} is expected", given ? to_string(*given) : "unknown",
-                                  to_string(type)));
+      throw DataError(
+          fmt::format("it is of type {} where {} is expected", given ? to_string(*given) : "unknown", to_string(type)));
     }
     return fetch::OwnedArray(*in_capsule<ArrowArray>(both[1], "arrow_array"));
   } catch (const nb::python_error& error) {
@@ -87,8 +87,7 @@ std::shared_ptr<fetch::Source> make_arrow_source(nb::handle schema, nb::list bat
   const auto taken = take_schema(schema);
   std::vector<fetch::ArrowSource::Batch> made;
   for (const nb::handle item : batches) {
-    auto [batch, file, number, mapped] =
-        nb::cast<std::tuple<nb::object, std::string, std::int64_t, nb::object>>(item);
+    auto [batch, file, number, mapped] = nb::cast<std::tuple<nb::object, std::string, std::int64_t, nb::object>>(item);
     const nb::object both = batch.attr("__arrow_c_array__")();
     made.push_back({.array = fetch::OwnedArray(*in_capsule<ArrowArray>(both[1], "arrow_array")),
                     .file = std::move(file),
@@ -122,8 +121,7 @@ std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, nb::list fr
 
 FetchHandle::FetchHandle(const fetch::Levels& levels, std::shared_ptr<fetch::Source> source,
                          fetch::FetchRequest request)
-    : device_(levels.device()),
-      fetch_(std::make_unique<fetch::Fetch>(levels, std::move(source), std::move(request))) {}
+    : device_(levels.device()), fetch_(std::make_unique<fetch::Fetch>(levels, std::move(source), std::move(request))) {}
 
 FetchHandle::~FetchHandle() {
   if (PyGILState_Check() == 0) {

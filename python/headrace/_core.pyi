@@ -2955,10 +2955,15 @@ class Levels:
         """Of disk, cpu or device."""
 
     def clear(self, level: str) -> None:
-        """Empties a level of what is not in use."""
+        """
+        Empties a level of what is not in use. Its memory is kept for the next chunks.
+        """
+
+    def trim(self) -> None:
+        """Gives memory that nothing lies in back to the driver."""
 
     def forget(self, source: FetchSource) -> None:
-        """Empties every level of a table."""
+        """Empties every level of a table, and trims."""
 
 class LevelProgress:
     """What came through one level."""

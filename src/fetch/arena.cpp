@@ -9,8 +9,8 @@
 namespace headrace::fetch {
 
 void run_in_arena(std::uint32_t threads, void (*work)(void*, std::uint32_t), void* argument) {
-  // oneTBB has as many threads as cores unless it is told otherwise; threads of a fetch wait for disks and links. What a
-  // program says itself by a tbb::global_control holds, if it is less.
+  // oneTBB has as many threads as cores unless it is told otherwise; threads of a fetch wait for disks and links. What
+  // a program says itself by a tbb::global_control holds, if it is less.
   static const tbb::global_control most(tbb::global_control::max_allowed_parallelism, kThreadsMost);
   tbb::task_arena arena(static_cast<int>(threads));
   arena.execute([&] {

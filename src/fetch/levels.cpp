@@ -125,23 +125,21 @@ LevelStatistics Levels::statistics(Level level) const {
 void Levels::clear(Level level) {
   switch (level) {
     case Level::disk: return state_->disk.clear();
-    case Level::cpu: {
-      state_->cpu.clear();
-      return state_->host_slabs.trim();
-    }
-    case Level::device: {
-      state_->on_device.clear();
-      return state_->device_slabs.trim();
-    }
+    case Level::cpu: return state_->cpu.clear();
+    case Level::device: return state_->on_device.clear();
   }
+}
+
+void Levels::trim() {
+  state_->device_slabs.trim();
+  state_->host_slabs.trim();
 }
 
 void Levels::forget(std::uint64_t table) {
   state_->on_device.forget(table);
   state_->cpu.forget(table);
   state_->disk.forget(table);
-  state_->device_slabs.trim();
-  state_->host_slabs.trim();
+  trim();
 }
 
 }  // namespace headrace::fetch

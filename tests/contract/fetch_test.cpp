@@ -220,6 +220,21 @@ TEST_P(Fetching, NothingIsLeftAfterTheEnd) {
   }
 }
 
+TEST_P(Fetching, ClearedLevelsKeepTheirMemoryUntilTheyAreTrimmed) {
+  Levels shared = levels();
+  const auto source = table_of({});
+  Fetch(shared, source, all_columns()).wait();
+  const std::size_t used = shared.statistics(Level::device).used_bytes;
+  EXPECT_GT(used, 0U);
+  shared.clear(Level::device);
+  shared.clear(Level::cpu);
+  EXPECT_EQ(shared.statistics(Level::device).chunks, 0U);
+  EXPECT_EQ(shared.statistics(Level::device).used_bytes, used);
+  shared.trim();
+  EXPECT_EQ(shared.statistics(Level::device).used_bytes, 0U);
+  EXPECT_EQ(shared.statistics(Level::cpu).used_bytes, 0U);
+}
+
 TEST_P(Fetching, AChunkThatFitsNoBudgetIsRefused) {
   const auto refused = [](const LevelOptions& options) -> std::string {
     Fetch fetch(levels(options), table_of({.rows = 100'000, .fragments = 1}), all_columns());

@@ -43,8 +43,9 @@ def make_table(rows: int = ROWS) -> pa.Table:
             "when": some(numbers * 10**6).cast(pa.timestamp("us", "UTC")),
             "clock": some(numbers).cast(pa.time64("us")),
             "short_clock": some(numbers).cast(pa.int32()).cast(pa.time32("s")),
-            "price": pa.array([None if i % 9 == 0 else decimal.Decimal(i - 100) / 100 for i in range(rows)],
-                              pa.decimal128(14, 2)),
+            "price": pa.array(
+                [None if i % 9 == 0 else decimal.Decimal(i - 100) / 100 for i in range(rows)], pa.decimal128(14, 2)
+            ),
             "name": pa.array([None if i % 13 == 0 else f"name {i * i % 17}" for i in range(rows)]),
             "large": pa.array([f"large {i % 5}" for i in range(rows)], pa.large_string()),
             "kind": pa.array([f"kind {i // 700}" for i in range(rows)]).dictionary_encode(),
@@ -367,7 +368,7 @@ def test_fetches_of_many_threads_share_the_levels(parquet, levels):
         try:
             for _ in range(5):
                 same(table.fetch([name, "i32"], levels=levels, threads=2).to_arrow(), whole.select([name, "i32"]))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             failures.append(error)
 
     with StoredTable.open(parquet) as table:

@@ -65,9 +65,12 @@ class Levels {
   [[nodiscard]] Device device() const noexcept;
   [[nodiscard]] const LevelOptions& options() const noexcept;  ///< With the budgets that stand for 0.
   [[nodiscard]] LevelStatistics statistics(Level level) const;
-  /// Empties a level of what is not in use. The disk level's pages leave the page cache, as far as the system agrees.
+  /// Empties a level of what is not in use. The disk level's pages leave the page cache, as far as the system agrees;
+  /// slabs stay for the next chunks.
   void clear(Level level);
-  /// Empties every level of a table: call it before a source of files is to be gone.
+  /// Gives slabs that nothing lies in back to the driver. It may wait for the device.
+  void trim();
+  /// Empties every level of a table, and trims: call it when the table is not fetched any more.
   void forget(std::uint64_t table);
 
   class State;

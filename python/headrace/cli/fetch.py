@@ -15,7 +15,7 @@ from headrace import Error, UsageError
 from headrace.cli import options, show
 from headrace.fetch import measure
 from headrace.fetch.measure import LEVELS, Run
-from headrace.fetch.stored import FetchedTable, StoredTable, is_out_of_device_memory
+from headrace.fetch.stored import StoredTable, is_out_of_device_memory
 
 Json = dict[str, Any]
 
@@ -73,7 +73,7 @@ def _print(console: Console, content: Json, run: Run) -> None:
     console.print(table)
 
 
-def fetch(  # noqa: PLR0914
+def fetch(
     table: Annotated[list[str], typer.Argument(help="Parquet or Arrow IPC: files, folders, patterns.")],
     columns: Annotated[
         str | None, typer.Option("--columns", metavar="NAMES", help="Such as a,b; default: all that can be fetched.")
@@ -113,7 +113,6 @@ def fetch(  # noqa: PLR0914
         if to == "host":
             choices["to"] = "cpu"
         measured: list[Run] = []
-        fetched: FetchedTable | None = None
         streamed = False
         for number in range(runs):
             for level in cleared:
@@ -121,8 +120,8 @@ def fetch(  # noqa: PLR0914
             with _bar(f"Run {number + 1} of {runs}" if runs > 1 else "Fetching") as bar:
                 try:
                     if not streamed:
-                        fetched = stored.fetch(names, levels=levels, progress=bar, **choices)
-                        measured.append(measure.of(fetched))
+                        # Not kept: what it holds could not be cleared.
+                        measured.append(measure.of(stored.fetch(names, levels=levels, progress=bar, **choices)))
                         continue
                 except Error as error:
                     if not is_out_of_device_memory(error):

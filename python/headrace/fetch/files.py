@@ -158,8 +158,10 @@ def _check_schemas(files: list[_Opened]) -> None:
         for name in dict.fromkeys([*first.schema.names, *other.schema.names]):
             here, there = (file.schema.field(name) if name in file.schema.names else None for file in (first, other))
             if here is None or there is None or not here.equals(there):
-                said = ["no such column" if one is None else f"{one.type}{'' if one.nullable else ' not null'}"
-                        for one in (here, there)]
+                said = [
+                    "no such column" if one is None else f"{one.type}{'' if one.nullable else ' not null'}"
+                    for one in (here, there)
+                ]
                 raise DataError(f"{other.path} differs from {first.path} in column '{name}': {said[1]}, not {said[0]}")
         raise DataError(f"{other.path} has its columns in another order than {first.path}")
 
@@ -295,9 +297,7 @@ def _of_batches(files: list[_Opened], stored: pa.Schema) -> "_core.FetchSource":
     return _core.FetchSource.of_batches(schema, batches)
 
 
-def _of_reader(
-    files: list[_Opened], stored: pa.Schema, fragments: list[tuple[str, int, int]]
-) -> "_core.FetchSource":
+def _of_reader(files: list[_Opened], stored: pa.Schema, fragments: list[tuple[str, int, int]]) -> "_core.FetchSource":
     places: list[Place] = []
     for file in files:
         of_file = _parquet_places if file.metadata is not None else _ipc_places

@@ -103,7 +103,9 @@ def to_storage(array: pa.Array) -> pa.Array:
         return array
     if entry_type(array.type) is not None:
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-        return pa.DictionaryArray.from_arrays(encoded.indices.cast(pa.int32()), encoded.dictionary.cast(storage.value_type))
+        return pa.DictionaryArray.from_arrays(
+            encoded.indices.cast(pa.int32()), encoded.dictionary.cast(storage.value_type)
+        )
     if pa.types.is_dictionary(array.type):
         return to_storage(array.dictionary_decode())
     return array.cast(storage) if _is_cast(array.type) else array.view(storage)

@@ -110,9 +110,20 @@ class StoredTable:
         if caches not in self._used:
             self._used.append(caches)
         # An empty list would be all fragments.
-        core = _core.Fetch(
-            caches, self._source.core, numbers, list(chosen), to=to, mode=mode, threads=threads, flush_bytes=flush_bytes
-        ) if chosen else None
+        core = (
+            _core.Fetch(
+                caches,
+                self._source.core,
+                numbers,
+                list(chosen),
+                to=to,
+                mode=mode,
+                threads=threads,
+                flush_bytes=flush_bytes,
+            )
+            if chosen
+            else None
+        )
         return FetchedTable(core, self._source, names, list(chosen))
 
     def fetch(
@@ -148,7 +159,13 @@ class StoredTable:
             DeviceError: when the columns do not fit the device together (code out of memory); stream() them then.
         """
         fetched = self.start(
-            columns, device=device, levels=levels, fragments=fragments, to=to, mode=mode, threads=threads,
+            columns,
+            device=device,
+            levels=levels,
+            fragments=fragments,
+            to=to,
+            mode=mode,
+            threads=threads,
             flush_bytes=flush_bytes,
         )
         return fetched.wait(progress)
@@ -224,7 +241,9 @@ class StoredTable:
     def _number(self, name: str) -> int:
         number = int(self._source.stored.get_field_index(name))
         if number < 0:
-            raise UsageError(f"column '{name}' is of type {self._source.schema.field(name).type}, which is not supported")
+            raise UsageError(
+                f"column '{name}' is of type {self._source.schema.field(name).type}, which is not supported"
+            )
         return number
 
     def _window(self, names: list[str], caches: "_core.Levels") -> int:
@@ -243,9 +262,7 @@ def _row_bytes(kind: pa.DataType) -> float:
 class FetchedTable:
     """Columns that have been fetched, or are on their way. Keeps them where they are while it lives."""
 
-    def __init__(
-        self, core: "_core.Fetch | None", source: FileSource, names: list[str], fragments: list[int]
-    ) -> None:
+    def __init__(self, core: "_core.Fetch | None", source: FileSource, names: list[str], fragments: list[int]) -> None:
         """Made by StoredTable.fetch() and start()."""
         self._core = core
         self._source = source
@@ -301,9 +318,11 @@ class FetchedTable:
             raise unknown_column(name, self._names)
         self._held()
         position = self._names.index(name)
-        chunks = [] if self._core is None else [
-            self._core.chunk(position, fragment) for fragment in range(len(self._fragments))
-        ]
+        chunks = (
+            []
+            if self._core is None
+            else [self._core.chunk(position, fragment) for fragment in range(len(self._fragments))]
+        )
         return DeviceColumn(name, self._source, chunks)
 
     def __getitem__(self, name: str) -> "DeviceColumn":
