@@ -3,8 +3,9 @@
     python bench/fetch.py --device cuda:0 --rows 20M --save docs/results/fetch.<machine>.json
     python bench/fetch.py --study
 
-A table of numbers is written twice, as Arrow IPC and as Parquet with Snappy, in 256 row groups, and fetched from the page
-cache. Every fetch is verified against the values that were written. The link's roof is one large copy from pinned memory.
+A table of numbers is written twice, as Arrow IPC and as Parquet with Snappy, in 256 row groups, and fetched from the
+page cache. Every fetch is verified against the values that were written. The link's roof is one large copy from pinned
+memory.
 """
 
 import argparse
@@ -24,8 +25,9 @@ from pyarrow import ipc
 
 import headrace
 from headrace import results
+from headrace.fetch.fetched import FetchedTable
 from headrace.fetch.measure import rate
-from headrace.fetch.stored import FetchedTable, StoredTable
+from headrace.fetch.stored import StoredTable
 
 Json = dict[str, Any]
 
@@ -77,7 +79,12 @@ class Bench:
         self._bytes = sum(column.nbytes for column in table.columns)
 
     def fetch(
-        self, path: Path, *, host: str, columns: list[str] | None = None, **options: Any
+        self,
+        path: Path,
+        *,
+        host: str,
+        columns: list[str] | None = None,
+        **options: Any,  # noqa: ANN401
     ) -> tuple[list[float], bool]:
         """Seconds of each fetch of the columns from the page cache, with the CPU and device levels empty."""
         budget = 2 * self._bytes + (64 << 20)

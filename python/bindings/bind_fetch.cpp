@@ -39,8 +39,14 @@ void bind_sources(nb::module_& module) {
           "Of the first byte; valid while this, or a source made with it, lives.");
   nb::class_<fetch::Source>(module, "FetchSource", "A table that is read chunk by chunk: a column of a fragment.")
       .def_static("of_batches", &make_arrow_source, "schema"_a, "batches"_a,
+                  nb::sig("def of_batches(schema: typing.Any, batches: collections.abc.Sequence[tuple[typing.Any, str, "
+                          "int, MappedFile | "
+                          "None]]) -> FetchSource"),
                   "Record batches in memory, taken without a copy: (batch, file, number in it, mapping or None).")
       .def_static("of_reader", &make_reader_source, "schema"_a, "fragments"_a, "places"_a, "read"_a,
+                  nb::sig("def of_reader(schema: typing.Any, fragments: list[tuple[str, int, int]], places: "
+                          "list[tuple[list[tuple[MappedFile, int, int]], int]], read: typing.Callable[[int, int], "
+                          "typing.Any]) -> FetchSource"),
                   "Chunks that `read(fragment, column)` gives as Arrow arrays, called by any thread. A fragment is "
                   "(file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for each "
                   "chunk, column by column within a fragment.")

@@ -83,7 +83,7 @@ fetch::OwnedArray call(const nb::object& read, fetch::Chunk chunk, const fetch::
 
 }  // namespace
 
-std::shared_ptr<fetch::Source> make_arrow_source(nb::handle schema, nb::list batches) {
+std::shared_ptr<fetch::Source> make_arrow_source(nb::handle schema, const nb::list& batches) {
   const auto taken = take_schema(schema);
   std::vector<fetch::ArrowSource::Batch> made;
   for (const nb::handle item : batches) {
@@ -97,7 +97,7 @@ std::shared_ptr<fetch::Source> make_arrow_source(nb::handle schema, nb::list bat
   return std::make_shared<fetch::ArrowSource>(*taken, std::move(made));
 }
 
-std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, nb::list fragments, nb::list places,
+std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::list& fragments, const nb::list& places,
                                                   nb::object read) {
   auto columns = columns_of(schema);
   std::vector<fetch::Fragment> made;

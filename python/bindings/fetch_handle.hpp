@@ -22,12 +22,13 @@ struct MappedHandle {
 
 /// A source of record batches that lie in memory: (batch, file, number in it, mapping that its buffers lie in or None).
 /// A batch is anything with __arrow_c_array__, taken without a copy.
-[[nodiscard]] std::shared_ptr<fetch::Source> make_arrow_source(nanobind::handle schema, nanobind::list batches);
+[[nodiscard]] std::shared_ptr<fetch::Source> make_arrow_source(nanobind::handle schema, const nanobind::list& batches);
 
 /// A source whose chunks `read(fragment, column)` gives, as anything with __arrow_c_array__. `fragments` are (file, row
 /// group, rows), `places` ([(mapping, offset, bytes)], bytes that reading takes), column by column within a fragment.
-[[nodiscard]] std::shared_ptr<fetch::Source> make_reader_source(nanobind::handle schema, nanobind::list fragments,
-                                                                nanobind::list places, nanobind::object read);
+[[nodiscard]] std::shared_ptr<fetch::Source> make_reader_source(nanobind::handle schema,
+                                                                const nanobind::list& fragments,
+                                                                const nanobind::list& places, nanobind::object read);
 
 /// A fetch, which ends before what it reads is gone. Destroyed without Python's lock, which its threads may need.
 class FetchHandle {

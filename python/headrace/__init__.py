@@ -88,6 +88,7 @@ from headrace._core import (
     access_strategies,
     advise,
     built_with_cuda,
+    built_with_fetch,
     combinations,
     find_gpu,
     find_memory_rates,
@@ -143,7 +144,7 @@ from headrace._core import (
 from headrace._core import version as __version__
 from headrace.dtypes import RETRIEVAL_ANSWER, answer_dtype, typed_answers
 from headrace.errors import DataError, DeviceError, Errc, Error, SystemError, UsageError  # noqa: A004
-from headrace.fetch.stored import Levels, StoredTable
+from headrace.fetch.stored import StoredTable
 
 __all__ = [
     "PAGE_BYTES",
@@ -186,7 +187,6 @@ __all__ = [
     "LadderProgress",
     "LadderResult",
     "LatencySummary",
-    "Levels",
     "LinkCurve",
     "LinkPoint",
     "LinkRoute",
@@ -236,6 +236,7 @@ __all__ = [
     "advise",
     "answer_dtype",
     "built_with_cuda",
+    "built_with_fetch",
     "combinations",
     "find_gpu",
     "find_memory_rates",
@@ -289,3 +290,8 @@ __all__ = [
     "typed_answers",
     "why_not",
 ]
+
+if built_with_fetch:  # which needs oneTBB
+    from headrace._core import Levels
+
+    __all__ += ["Levels"]

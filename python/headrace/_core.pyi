@@ -2888,13 +2888,13 @@ class FetchSource:
     """A table that is read chunk by chunk: a column of a fragment."""
 
     @staticmethod
-    def of_batches(schema: object, batches: list) -> FetchSource:
+    def of_batches(schema: Any, batches: Sequence[tuple[Any, str, int, MappedFile | None]]) -> FetchSource:
         """
         Record batches in memory, taken without a copy: (batch, file, number in it, mapping or None).
         """
 
     @staticmethod
-    def of_reader(schema: object, fragments: list, places: list, read: object) -> FetchSource:
+    def of_reader(schema: Any, fragments: list[tuple[str, int, int]], places: list[tuple[list[tuple[MappedFile, int, int]], int]], read: Callable[[int, int], Any]) -> FetchSource:
         """
         Chunks that `read(fragment, column)` gives as Arrow arrays, called by any thread. A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for each chunk, column by column within a fragment.
         """

@@ -36,9 +36,11 @@ std::vector<Column> columns_of(const ArrowSchema& schema) {
 
 std::vector<Fragment> fragments_of(const std::vector<ArrowSource::Batch>& batches, std::int64_t column_count) {
   std::vector<Fragment> fragments;
-  for (const auto& [array, file, number, mapped] : batches) {
+  for (const ArrowSource::Batch& batch : batches) {
+    const OwnedArray& array = batch.array;
     const auto refuse = [&](std::string_view why) {
-      throw DataError(fmt::format("{}record batch {}: {}", file.empty() ? "" : file + ", ", number, why));
+      throw DataError(
+          fmt::format("{}record batch {}: {}", batch.file.empty() ? "" : batch.file + ", ", batch.number, why));
     };
     if (array.empty() || array->n_children != column_count) refuse("it does not have the schema's columns");
     if (array->length < 0 || array->offset < 0) refuse("a negative length");
@@ -46,7 +48,7 @@ std::vector<Fragment> fragments_of(const std::vector<ArrowSource::Batch>& batche
     for (std::int64_t i = 0; i < column_count; ++i) {
       if (array->children[i]->length < array->offset + array->length) refuse("a column with too few rows");
     }
-    fragments.push_back({.file = file, .row_group = number, .rows = array->length});
+    fragments.push_back({.file = batch.file, .row_group = batch.number, .rows = array->length});
   }
   return fragments;
 }

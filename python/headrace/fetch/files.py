@@ -62,11 +62,11 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     """
     names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: list[str] = []
-    for name in map(os.fspath, names):
+    for name in (os.fspath(one) for one in names):
         if Path(name).is_dir():
             some = sorted(str(file) for file in Path(name).iterdir() if file.is_file() and file.name[0] not in "._")
         elif any(sign in name for sign in "*?[") and not Path(name).exists():
-            some = sorted(glob.glob(name, recursive=True))
+            some = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - a pattern may be absolute
         else:
             some = [name]
         if not some:

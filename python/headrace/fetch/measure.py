@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace import _core
-from headrace.fetch.stored import FetchedTable, StoredTable
+from headrace.fetch.fetched import FetchedTable
+from headrace.fetch.stored import StoredTable
 
 Json = dict[str, Any]
 

@@ -37,7 +37,7 @@ def entry_type(arrow: pa.DataType) -> pa.DataType | None:
     return pa.string() if text else pa.binary()
 
 
-def storage_type(arrow: pa.DataType) -> pa.DataType | None:
+def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a line a kind of type
     """The type in which a column lies on the levels; None for one that does not.
 
     Times, durations and date64 are the integers that they consist of, decimals of other widths decimal128, strings and
