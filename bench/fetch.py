@@ -1,6 +1,6 @@
 """What fetching columns costs on a machine: the figures fetch.*, and a study of the ways to the device.
 
-    python bench/fetch.py --device cuda:0 --rows 20M --save docs/results/fetch.<machine>.json
+    python bench/fetch.py --device cuda:0 --rows 20000000 --save docs/results/fetch.<machine>.json
     python bench/fetch.py --study
 
 A table of numbers is written twice, as Arrow IPC and as Parquet with Snappy, in 256 row groups, and fetched from the

@@ -109,7 +109,8 @@ void Materialiser::make_host(Chunk chunk, HostChunk& made) {
   std::optional<Slabs::Block> block;
   const auto take = [&] {
     if (!budget.try_charge(charged)) return false;
-    if (!copies || (block = levels_.host_slabs.try_take(bound.bytes()))) return true;
+    if (copies) block = levels_.host_slabs.try_take(bound.bytes());
+    if (!copies || block) return true;
     budget.refund(charged);
     return false;
   };
