@@ -130,8 +130,8 @@ void bind_scan(nb::module_& module) {
   bind_results(module);
   nb::class_<TableHandle>(module, "ScanTable", "Columns on a device that can be scanned.")
       .def(
-          "__init__",
-          [](TableHandle* self, const DeviceOrName& device) { new (self) TableHandle(to_device(device)); }, "device"_a)
+          "__init__", [](TableHandle* self, const DeviceOrName& device) { new (self) TableHandle(to_device(device)); },
+          "device"_a)
       .def("add_column", &TableHandle::add_column, "name"_a, "type"_a, "pieces"_a,
            "Copies a column to the device. A piece is (values, validity or None, length, offset, null_count); every "
            "column has pieces of the same lengths. Returns the column's number.")

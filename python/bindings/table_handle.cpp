@@ -72,8 +72,8 @@ std::uint32_t TableHandle::add_column(const std::string& name, const fetch::Data
   const nb::gil_scoped_release released;
   const std::lock_guard lock(mutex_);
   if (!table_.columns.empty() && pieces.size() != table_.fragments.size()) {
-    throw UsageError(fmt::format("column '{}' has {} pieces, and those before it {}", name, pieces.size(),
-                                 table_.fragments.size()));
+    throw UsageError(
+        fmt::format("column '{}' has {} pieces, and those before it {}", name, pieces.size(), table_.fragments.size()));
   }
   std::vector<fetch::ColumnView> views;
   std::vector<Buffer> buffers;

@@ -24,7 +24,8 @@ class TableHandle {
 
   /// Copies a column and takes a first look at it. Throws UsageError when the pieces do not fit those of the columns
   /// before, or their memory is too short for what they claim.
-  std::uint32_t add_column(const std::string& name, const fetch::DataType& type, const std::vector<ColumnPiece>& pieces);
+  std::uint32_t add_column(const std::string& name, const fetch::DataType& type,
+                           const std::vector<ColumnPiece>& pieces);
   [[nodiscard]] fetch::ScanResult scan(const fetch::Query& query);
 
   [[nodiscard]] const fetch::TableView& view() const noexcept { return table_; }

@@ -8,6 +8,8 @@ Durations are seconds, rates are per second, sizes are bytes. A device may be gi
 Hits(hits=1, ids=[0])
 """
 
+from typing import TYPE_CHECKING
+
 from headrace._core import (
     PAGE_BYTES,
     AccessProfile,
@@ -144,6 +146,9 @@ from headrace._core import version as __version__
 from headrace.dtypes import RETRIEVAL_ANSWER, answer_dtype, typed_answers
 from headrace.errors import DataError, DeviceError, Errc, Error, SystemError, UsageError  # noqa: A004
 
+if TYPE_CHECKING:
+    from headrace.fetch import Table, col, lit
+
 __all__ = [
     "PAGE_BYTES",
     "RETRIEVAL_ANSWER",
@@ -222,6 +227,7 @@ __all__ = [
     "StageTimes",
     "StrategyForecast",
     "SystemError",
+    "Table",
     "Topology",
     "TunedPlan",
     "TunerProgress",
@@ -233,6 +239,7 @@ __all__ = [
     "advise",
     "answer_dtype",
     "built_with_cuda",
+    "col",
     "combinations",
     "find_gpu",
     "find_memory_rates",
@@ -245,6 +252,7 @@ __all__ = [
     "light",
     "link_routes",
     "link_sizes",
+    "lit",
     "load",
     "measure_batched_send",
     "measure_chase",
@@ -286,3 +294,12 @@ __all__ = [
     "typed_answers",
     "why_not",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Tables need pyarrow, which takes longer to import than all of the rest: only who uses them waits for it."""
+    if name not in {"Table", "col", "lit"}:
+        raise AttributeError(f"module 'headrace' has no attribute '{name}'")
+    from headrace import fetch  # noqa: PLC0415
+
+    return getattr(fetch, name)

@@ -50,7 +50,8 @@ class QueryCompiler {
   void compile_values() {
     if (query_.values.empty()) throw UsageError("a query needs values, keys or aggregates");
     if (query_.values.size() > kOutputsMax) {
-      throw UsageError(fmt::format("a scan gives {} values of a row at most, not {}", kOutputsMax, query_.values.size()));
+      throw UsageError(
+          fmt::format("a scan gives {} values of a row at most, not {}", kOutputsMax, query_.values.size()));
     }
     lowering_.add({.op = Op::place});
     for (std::size_t i = 0; i < query_.values.size(); ++i) {
@@ -93,9 +94,9 @@ class QueryCompiler {
     const Typed key = infer(table_, query_.keys[number]);
     out_.keys.push_back(key);
     KeyStep step{.key = number, .nullable = key.nullable};
-    const std::uint64_t span = key.range ? static_cast<std::uint64_t>(key.range->greatest) -
-                                               static_cast<std::uint64_t>(key.range->least)
-                                         : kNumbersMax;
+    const std::uint64_t span =
+        key.range ? static_cast<std::uint64_t>(key.range->greatest) - static_cast<std::uint64_t>(key.range->least)
+                  : kNumbersMax;
     const bool direct = kind_of(key.type) != Kind::real && span < kNumbersMax / 4;
     step.op = direct ? Op::key : Op::wide_key;
     step.domain = direct ? span + (key.nullable ? 2 : 1) : out_.places + 2;
@@ -188,12 +189,12 @@ class QueryCompiler {
 };
 
 constexpr std::array<std::string_view, 40> kNames{
-    "load",     "save",        "add",          "subtract",     "multiply",      "divide",   "modulo",  "equal",
-    "not_equal", "less",       "less_equal",   "greater",      "greater_equal", "and",      "or",      "not",
-    "is_null",  "is_in",       "to_float",     "to_float32",   "to_integer",    "check",    "divide_round",
-    "divide_floor", "year_of_days", "year_of_stamp", "filter", "key",           "wide_key", "intern",  "count_rows",
-    "count",    "sum",         "sum_wide",     "sum_float",    "least",         "greatest", "tally",   "place",
-    "emit"};
+    "load",     "save",         "add",          "subtract",     "multiply",      "divide",        "modulo",
+    "equal",    "not_equal",    "less",         "less_equal",   "greater",       "greater_equal", "and",
+    "or",       "not",          "is_null",      "is_in",        "to_float",      "to_float32",    "to_integer",
+    "check",    "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "filter",        "key",
+    "wide_key", "intern",       "count_rows",   "count",        "sum",           "sum_wide",      "sum_float",
+    "least",    "greatest",     "tally",        "place",        "emit"};
 static_assert(kNames.size() == static_cast<std::size_t>(Op::emit) + 1);
 
 }  // namespace
@@ -208,9 +209,8 @@ DataType aggregate_type(Aggregate function, const DataType& value) {
                                  to_string(value)));
   }
   if (function == Aggregate::average || is_float(value.id)) return float64;
-  return {.id = Type::decimal128,
-          .precision = 38,
-          .scale = value.id == Type::decimal128 ? value.scale : std::int8_t{0}};
+  return {
+      .id = Type::decimal128, .precision = 38, .scale = value.id == Type::decimal128 ? value.scale : std::int8_t{0}};
 }
 
 std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept {

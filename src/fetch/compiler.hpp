@@ -16,8 +16,8 @@ struct KeyStep {
   Op op = Op::key;  ///< key, wide_key or intern.
   std::uint32_t key = 0;
   std::uint32_t table = 0;
-  std::int64_t least = 0;     ///< Of a key.
-  std::uint64_t domain = 1;   ///< Of a key or a wide key; its last value is the missing one if `nullable`.
+  std::int64_t least = 0;    ///< Of a key.
+  std::uint64_t domain = 1;  ///< Of a key or a wide key; its last value is the missing one if `nullable`.
   bool nullable = false;
 };
 
@@ -38,7 +38,7 @@ struct Compiled {
   std::vector<AggregatePlace> aggregates;
   std::vector<Typed> values;
   std::uint32_t tables = 0;
-  std::uint64_t places = 0;  ///< Of each key table.
+  std::uint64_t places = 0;      ///< Of each key table.
   std::uint32_t filter_end = 0;  ///< Instructions of the filter.
 };
 

@@ -19,17 +19,19 @@ struct OperationRow {
 constexpr std::size_t kMany = 257;
 
 constexpr std::array<OperationRow, 20> kOperations{{
-    {"column", 0, 0},     {"literal", 0, 0},       {"add", 2, 2},         {"subtract", 2, 2},    {"multiply", 2, 2},
-    {"divide", 2, 2},     {"modulo", 2, 2},        {"equal", 2, 2},       {"not_equal", 2, 2},   {"less", 2, 2},
-    {"less_equal", 2, 2}, {"greater", 2, 2},       {"greater_equal", 2, 2}, {"logical_and", 2, 2}, {"logical_or", 2, 2},
-    {"logical_not", 1, 1}, {"is_null", 1, 1},      {"is_in", 1, kMany},   {"cast", 1, 1},        {"year", 1, 1},
+    {"column", 0, 0},      {"literal", 0, 0}, {"add", 2, 2},           {"subtract", 2, 2},    {"multiply", 2, 2},
+    {"divide", 2, 2},      {"modulo", 2, 2},  {"equal", 2, 2},         {"not_equal", 2, 2},   {"less", 2, 2},
+    {"less_equal", 2, 2},  {"greater", 2, 2}, {"greater_equal", 2, 2}, {"logical_and", 2, 2}, {"logical_or", 2, 2},
+    {"logical_not", 1, 1}, {"is_null", 1, 1}, {"is_in", 1, kMany},     {"cast", 1, 1},        {"year", 1, 1},
 }};
 
 constexpr std::array<std::string_view, 4> kUnits{"s", "ms", "us", "ns"};
 
 }  // namespace
 
-std::string_view to_string(Operation operation) noexcept { return kOperations[static_cast<std::size_t>(operation)].name; }
+std::string_view to_string(Operation operation) noexcept {
+  return kOperations[static_cast<std::size_t>(operation)].name;
+}
 
 std::string to_string(const DataType& type) {
   switch (type.id) {

@@ -32,9 +32,7 @@ Op op_of(Operation operation) {
   }
 }
 
-bool is_logic(Operation operation) {
-  return operation == Operation::logical_and || operation == Operation::logical_or;
-}
+bool is_logic(Operation operation) { return operation == Operation::logical_and || operation == Operation::logical_or; }
 
 /// A literal that a column of uint64 can be compared with.
 Expression as_natural(const Expression& literal, const DataType& other) {

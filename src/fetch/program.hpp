@@ -30,13 +30,13 @@ enum class Op : std::uint8_t {
   // The accumulator alone.
   negate,
   is_null,
-  is_in,          ///< One of `count` constants from `index` on; `flags` 1: or missing.
+  is_in,  ///< One of `count` constants from `index` on; `flags` 1: or missing.
   to_float,
-  to_float32,     ///< Rounded to what a float holds.
-  to_integer,     ///< A float, half to even; within value to second.
-  check,          ///< Within value to second.
-  divide_round,   ///< By `value`, half away from zero.
-  divide_floor,   ///< By `value`.
+  to_float32,    ///< Rounded to what a float holds.
+  to_integer,    ///< A float, half to even; within value to second.
+  check,         ///< Within value to second.
+  divide_round,  ///< By `value`, half away from zero.
+  divide_floor,  ///< By `value`.
   year_of_days,
   year_of_stamp,  ///< `index`: a TimeUnit.
   // What becomes of rows.
@@ -126,7 +126,7 @@ struct ScanWork {
   const FragmentPlace* fragments = nullptr;
   const ColumnView* columns = nullptr;  ///< [fragment][column of the program]
   std::int64_t tiles = 0;
-  std::uint64_t* states = nullptr;  ///< Program::groups words for each state, twice as many for a wide sum.
+  std::uint64_t* states = nullptr;    ///< Program::groups words for each state, twice as many for a wide sum.
   std::int64_t* tile_rows = nullptr;  ///< Rows of each tile that pass; then where they go.
   std::int64_t limit = 0;
   std::uint32_t* faults = nullptr;

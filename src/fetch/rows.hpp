@@ -40,7 +40,8 @@ class Flags {
     }
   }
   /// Row i is bit first + i * step of a bitmap. Only where rows are many.
-  HEADRACE_HD void set_bits(const std::uint8_t* bits, std::int64_t first, std::uint32_t step, std::uint32_t count) noexcept {
+  HEADRACE_HD void set_bits(const std::uint8_t* bits, std::int64_t first, std::uint32_t step,
+                            std::uint32_t count) noexcept {
     const auto bit = [&](std::int64_t at) { return static_cast<std::uint8_t>((bits[at >> 3] >> (at & 7)) & 1); };
     std::uint32_t row = 0;
     if (step == 1) {

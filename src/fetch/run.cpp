@@ -19,7 +19,8 @@ constexpr std::int64_t kRowsMax = std::int64_t{1} << 31;
 std::int64_t check_fragment(const TableView& table, std::size_t number) {
   const std::vector<ColumnView>& fragment = table.fragments[number];
   if (fragment.size() != table.columns.size()) {
-    throw UsageError(fmt::format("fragment {} has {} columns, and the table {}", number, fragment.size(), table.columns.size()));
+    throw UsageError(
+        fmt::format("fragment {} has {} columns, and the table {}", number, fragment.size(), table.columns.size()));
   }
   const std::int64_t rows = fragment.empty() ? 0 : fragment[0].length;
   for (std::size_t c = 0; c < fragment.size(); ++c) {
@@ -121,8 +122,8 @@ void Run::prepare_values(std::int64_t rows, const std::vector<std::int64_t>& til
   emitted_ = make(value_count * count * (sizeof(std::int64_t) + 1), 0);
   for (std::size_t v = 0; v < value_count; ++v) {
     std::byte* const valid = emitted_.data() + value_count * count * sizeof(std::int64_t) + v * count;
-    output_places_.push_back({.values = emitted_.as<std::int64_t>() + v * count,
-                              .valid = reinterpret_cast<std::uint8_t*>(valid)});
+    output_places_.push_back(
+        {.values = emitted_.as<std::int64_t>() + v * count, .valid = reinterpret_cast<std::uint8_t*>(valid)});
   }
   outputs_ = upload(output_places_.data(), output_places_.size() * sizeof(Output));
   work_.outputs = outputs_.as<const Output>();
@@ -151,8 +152,9 @@ bool Run::check_faults() const {
     throw UsageError("an integer or decimal computation of the query gives more than 64 bits: cast to double first");
   }
   if (happened(Fault::conversion)) {
-    throw UsageError("a cast of the query meets a value that its type does not hold, or a key lies outside the range "
-                     "that the table claims for its column");
+    throw UsageError(
+        "a cast of the query meets a value that its type does not hold, or a key lies outside the range "
+        "that the table claims for its column");
   }
   if (happened(Fault::wide_decimal)) {
     throw UsageError("a decimal column of the query holds a value of more than 64 bits, which scans do not take");

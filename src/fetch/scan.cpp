@@ -111,8 +111,7 @@ std::int64_t first_bits(const ResultColumn& column) {
   const Type integer = column.type.id == Type::dictionary ? column.type.index : column.type.id;
   const bool natural = integer >= Type::uint8 && integer <= Type::uint32;
   const auto shift = static_cast<int>(64 - 8 * std::max<std::size_t>(bytes, 1));
-  return natural || shift == 0 ? bits
-                               : static_cast<std::int64_t>(static_cast<std::uint64_t>(bits) << shift) >> shift;
+  return natural || shift == 0 ? bits : static_cast<std::int64_t>(static_cast<std::uint64_t>(bits) << shift) >> shift;
 }
 
 /// Whether a first look at a column can tell its range.

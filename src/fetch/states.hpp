@@ -36,14 +36,15 @@ HEADRACE_HD void add_to(const Group& group, T& word, T value, bool own) noexcept
 
 /// Takes one value into a group: `low` is the word of the state, `high` the second one of a wide sum.
 template <class Group>
-HEADRACE_HD void take(const Group& group, Op op, Kind kind, std::uint64_t* low, std::uint64_t* high,
-                      std::int64_t value, bool own) noexcept {
+HEADRACE_HD void take(const Group& group, Op op, Kind kind, std::uint64_t* low, std::uint64_t* high, std::int64_t value,
+                      bool own) noexcept {
   switch (op) {
     case Op::sum: add_to(group, *low, static_cast<std::uint64_t>(value), own); break;
     case Op::sum_wide:
       add_to(group, *low, static_cast<std::uint64_t>(value) & 0xFFFF'FFFF, own);
-      add_to(group, *high, kind == Kind::natural ? static_cast<std::uint64_t>(value) >> 32
-                                                 : static_cast<std::uint64_t>(value >> 32), own);
+      add_to(group, *high,
+             kind == Kind::natural ? static_cast<std::uint64_t>(value) >> 32 : static_cast<std::uint64_t>(value >> 32),
+             own);
       break;
     case Op::sum_float: add_to(group, *reinterpret_cast<double*>(low), as_double(value), own); break;
     default: {
@@ -64,7 +65,8 @@ class States {
   HEADRACE_HD States(const Group& group, const Program& program, const ScanWork& work) noexcept
       : program_(program),
         work_(work),
-        words_(reinterpret_cast<std::uint32_t*>(group.template shared<LocalStates<Group::kTeam == 1 ? kCoreWords : kBlockWords>>().bytes)),
+        words_(reinterpret_cast<std::uint32_t*>(
+            group.template shared<LocalStates<Group::kTeam == 1 ? kCoreWords : kBlockWords>>().bytes)),
         own_(Group::kTeam == 1 || program.copies >= group.size()) {
     for (std::uint32_t s = 0; s < program.state_count; ++s) {
       const State& state = program.states[s];
@@ -114,7 +116,8 @@ class States {
     if (program_.copies == 0) return;
     group.sync();
     for (std::uint32_t s = 0; s < program_.state_count; ++s) {
-      for (std::uint64_t g = group.rank(); g < program_.groups; g += group.size()) flush_group(group, program_.states[s], g);
+      for (std::uint64_t g = group.rank(); g < program_.groups; g += group.size())
+        flush_group(group, program_.states[s], g);
     }
   }
 
@@ -123,7 +126,8 @@ class States {
     return local_state_words(state.op) * static_cast<std::uint32_t>(program_.groups) * program_.copies;
   }
   /// Rows one after the other go to different copies, and so do the threads of a team.
-  [[nodiscard]] HEADRACE_HD std::uint32_t local(const Group& group, std::uint64_t index, std::uint32_t i) const noexcept {
+  [[nodiscard]] HEADRACE_HD std::uint32_t local(const Group& group, std::uint64_t index,
+                                                std::uint32_t i) const noexcept {
     const std::uint32_t copy = (group.rank() + (Group::kTeam == 1 ? i : 0)) & (program_.copies - 1);
     return static_cast<std::uint32_t>(index) * program_.copies + copy;
   }
@@ -167,7 +171,8 @@ inline constexpr std::uint64_t kNoPlace = ~std::uint64_t{0};
 inline constexpr std::uint32_t kProbesMax = 512;
 
 template <class Group>
-[[nodiscard]] HEADRACE_HD std::uint64_t place_of(const Group& group, const KeyTable& table, std::uint64_t key) noexcept {
+[[nodiscard]] HEADRACE_HD std::uint64_t place_of(const Group& group, const KeyTable& table,
+                                                 std::uint64_t key) noexcept {
   if (key == kEmptyKey) return table.mask + 1;
   std::uint64_t mixed = (key ^ (key >> 32)) * 0x9E37'79B9'7F4A'7C15;  // Fibonacci hashing: Knuth, TAOCP 3, 6.4
   mixed = (mixed ^ (mixed >> 29)) * 0x9E37'79B9'7F4A'7C15;

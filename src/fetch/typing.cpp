@@ -40,7 +40,8 @@ std::optional<ValueRange> arithmetic_range(Operation operation, const Typed& lef
   bool over_too = false;
   ValueRange range;
   if (operation == Operation::add) {
-    range = {add(left.range->least, right.range->least, over), add(left.range->greatest, right.range->greatest, over_too)};
+    range = {add(left.range->least, right.range->least, over),
+             add(left.range->greatest, right.range->greatest, over_too)};
   } else if (operation == Operation::subtract) {
     range = {subtract(left.range->least, right.range->greatest, over),
              subtract(left.range->greatest, right.range->least, over_too)};
@@ -78,7 +79,8 @@ Typed infer_arithmetic(Operation operation, const Typed& left, const Typed& righ
       }
       result.type = decimal(whole_digits(left.type) + whole_digits(right.type) + scale, scale);
     } else {
-      result.type = decimal(std::max(whole_digits(left.type), whole_digits(right.type)) + common.scale + 1, common.scale);
+      result.type =
+          decimal(std::max(whole_digits(left.type), whole_digits(right.type)) + common.scale + 1, common.scale);
     }
   } else if (operation == Operation::modulo) {
     result.nullable |= common.id == Type::int64;
@@ -173,8 +175,8 @@ DataType common_type(Operation operation, const DataType& left, const DataType& 
   }
   if (operation == Operation::divide || is_float(left.id) || is_float(right.id)) return kFloat64;
   if (left.id == Type::decimal128 || right.id == Type::decimal128) {
-    const int scale = std::max<int>(left.id == Type::decimal128 ? left.scale : 0,
-                                    right.id == Type::decimal128 ? right.scale : 0);
+    const int scale =
+        std::max<int>(left.id == Type::decimal128 ? left.scale : 0, right.id == Type::decimal128 ? right.scale : 0);
     return decimal(std::max(whole_digits(left), whole_digits(right)) + scale, scale);
   }
   const bool natural = left.id == Type::uint64 && right.id == Type::uint64 && is_comparison(operation);
@@ -201,13 +203,15 @@ std::optional<Expression> fold(const Expression& literal, const DataType& type) 
   bool over = false;
   if (exact && type.id == Type::float64) {
     const double value = static_cast<double>(bits);
-    return Expression::literal(type, as_bits(from_scale == 0 ? value : value / static_cast<double>(power_of_ten(from_scale))));
+    return Expression::literal(
+        type, as_bits(from_scale == 0 ? value : value / static_cast<double>(power_of_ten(from_scale))));
   }
   if (exact && type.id == Type::decimal128 && type.scale >= from_scale) {
     const std::int64_t scaled = multiply(bits, power_of_ten(type.scale - from_scale), over);
     return over ? std::nullopt : std::optional(Expression::literal(type, scaled));
   }
-  if (is_integer(from.id) && is_integer(type.id) && bits >= range_of(type.id).least && bits <= range_of(type.id).greatest) {
+  if (is_integer(from.id) && is_integer(type.id) && bits >= range_of(type.id).least &&
+      bits <= range_of(type.id).greatest) {
     return Expression::literal(type, bits);
   }
   if (from.id == Type::date32 && type.id == Type::timestamp) {
@@ -226,7 +230,8 @@ Typed infer(const TableView& table, const Expression& expression) {
   const Operation operation = expression.operation();
   if (operation == Operation::column) {
     if (expression.column_number() >= table.columns.size()) {
-      throw UsageError(fmt::format("there is no column {}: the table has {}", expression.column_number(), table.columns.size()));
+      throw UsageError(
+          fmt::format("there is no column {}: the table has {}", expression.column_number(), table.columns.size()));
     }
     const ColumnFacts& facts = table.columns[expression.column_number()];
     return {.type = facts.type, .nullable = facts.nullable, .range = facts.range};
@@ -257,9 +262,7 @@ Typed infer(const TableView& table, const Expression& expression) {
     case Operation::year: return infer_year(arguments[0]);
     default:
       static_cast<void>(common_type(operation, arguments[0].type, arguments[1].type));
-      return {.type = kBoolean,
-              .nullable = arguments[0].nullable || arguments[1].nullable,
-              .range = ValueRange{0, 1}};
+      return {.type = kBoolean, .nullable = arguments[0].nullable || arguments[1].nullable, .range = ValueRange{0, 1}};
   }
 }
 

@@ -91,7 +91,11 @@ struct Rides {
     const std::int64_t first = rows / 3;
     for (const auto& [from, length] : {std::pair{std::int64_t{0}, first}, {first, rows - first}}) {
       table.fragments.push_back(
-          {ColumnView{.type = small, .values = passengers.data(), .validity = validity.data(), .length = length, .offset = from},
+          {ColumnView{.type = small,
+                      .values = passengers.data(),
+                      .validity = validity.data(),
+                      .length = length,
+                      .offset = from},
            ColumnView{.type = fare, .values = fares.data(), .length = length, .offset = from, .null_count = 0}});
     }
     return table;
@@ -117,7 +121,8 @@ struct HostWork {
       states.resize((last.block + state_words(last.op)) * program.groups);
       for (std::uint32_t s = 0; s < program.state_count; ++s) {
         if (program.states[s].op == Op::least) {
-          std::fill_n(states.begin() + static_cast<std::ptrdiff_t>(program.states[s].block * program.groups), program.groups, ~0ULL);
+          std::fill_n(states.begin() + static_cast<std::ptrdiff_t>(program.states[s].block * program.groups),
+                      program.groups, ~0ULL);
         }
       }
     }
@@ -186,9 +191,9 @@ TEST_P(ScanSimtTest, ThreadsOfABlockGatherGroupsTogether) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, ScanSimtTest,
-                         ::testing::Values(CompileOptions{},                                       // a copy a thread
-                                           CompileOptions{.copies_max = 4},                        // shared copies
-                                           CompileOptions{.local_words = 8},                       // device memory
+                         ::testing::Values(CompileOptions{},                                         // a copy a thread
+                                           CompileOptions{.copies_max = 4},                          // shared copies
+                                           CompileOptions{.local_words = 8},                         // device memory
                                            CompileOptions{.places = 64, .local_words = kBlockWords}  // small tables
                                            ));
 

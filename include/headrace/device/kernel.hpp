@@ -90,9 +90,9 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// It has a CUDA entry when this call is compiled by nvcc, and a CPU entry always.
 /// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
 /// Body::kThreadsMax, where there is one, is the most threads of a block that it is launched with: a thread then has as
-/// many registers as that leaves it, or less where Body::kBlocksMin such blocks shall fit a multiprocessor. A CUDA device
-/// refuses a shape of more.
-/// Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 512 bytes together.
+/// many registers as that leaves it, or less where Body::kBlocksMin such blocks shall fit a multiprocessor. A CUDA
+/// device refuses a shape of more. Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 512
+/// bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static Kernel make_kernel() {
   static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");

@@ -39,7 +39,8 @@ struct TableView {
 enum class Aggregate : std::uint8_t {
   count_rows,  ///< Takes no value.
   count,       ///< Values that are there.
-  sum,   ///< Exact in 128 bits for integers (as decimal128(38, 0)) and decimals; float64 for floats. Missing of no value.
+  sum,      ///< Exact in 128 bits for integers (as decimal128(38, 0)) and decimals; float64 for floats. Missing of no
+            ///< value.
   average,  ///< float64.
   min,
   max,
@@ -73,7 +74,7 @@ struct ResultColumn {
 
 /// What a scan did, for explain() and for figures.
 struct ScanReport {
-  std::string groups;          ///< "none", "direct, in 12 kB a block", "direct, 1,000 groups", "hashed, 65,536 slots", …
+  std::string groups;  ///< "none", "direct, in 12 kB a block", "direct, 1,000 groups", "hashed, 65,536 slots", …
   std::uint64_t read_bytes = 0;  ///< Of the columns that the query names, once.
   double seconds = 0;            ///< From the launch until the kernel has ended.
 };
