@@ -8,6 +8,8 @@ Durations are seconds, rates are per second, sizes are bytes. A device may be gi
 Hits(hits=1, ids=[0])
 """
 
+from typing import TYPE_CHECKING
+
 from headrace._core import (
     PAGE_BYTES,
     AccessProfile,
@@ -144,7 +146,10 @@ from headrace._core import (
 from headrace._core import version as __version__
 from headrace.dtypes import RETRIEVAL_ANSWER, answer_dtype, typed_answers
 from headrace.errors import DataError, DeviceError, Errc, Error, SystemError, UsageError  # noqa: A004
-from headrace.fetch.stored import StoredTable
+
+if TYPE_CHECKING:
+    from headrace.fetch import Table, col, lit
+    from headrace.fetch.stored import StoredTable
 
 __all__ = [
     "PAGE_BYTES",
@@ -225,6 +230,7 @@ __all__ = [
     "StoredTable",
     "StrategyForecast",
     "SystemError",
+    "Table",
     "Topology",
     "TunedPlan",
     "TunerProgress",
@@ -237,6 +243,7 @@ __all__ = [
     "answer_dtype",
     "built_with_cuda",
     "built_with_fetch",
+    "col",
     "combinations",
     "find_gpu",
     "find_memory_rates",
@@ -249,6 +256,7 @@ __all__ = [
     "light",
     "link_routes",
     "link_sizes",
+    "lit",
     "load",
     "measure_batched_send",
     "measure_chase",
@@ -295,3 +303,16 @@ if built_with_fetch:  # which needs oneTBB
     from headrace._core import Levels
 
     __all__ += ["Levels"]
+
+
+def __getattr__(name: str) -> object:
+    """Tables need pyarrow, which takes longer to import than all of the rest: only who uses them waits for it."""
+    if name == "StoredTable":
+        from headrace.fetch.stored import StoredTable  # noqa: PLC0415
+
+        return StoredTable
+    if name not in {"Table", "col", "lit"}:
+        raise AttributeError(f"module 'headrace' has no attribute '{name}'")
+    from headrace import fetch  # noqa: PLC0415
+
+    return getattr(fetch, name)

@@ -3,32 +3,21 @@
 #include <cmath>
 #include <cstdint>
 
-#include "fetch/states.hpp"
+#include "fetch/operand.hpp"
 
 /// The accumulator machine: one thread's rows of a tile, instruction after instruction.
 namespace headrace::fetch {
 
-/// Results that wait. Apart from the machine, whose members are registers only where no address is computed.
-template <std::uint32_t Rows>
-struct Slots {
-  std::int64_t values[kSlots][Rows];
-  Flags<Rows> valid[kSlots];
-};
-
 template <class Group, std::uint32_t Rows>
-class Machine {
+class Machine : Operand<Group, Rows> {
  public:
   HEADRACE_HD Machine(const Group& group, const Program& program, const ScanWork& work, const States<Group>& states,
                       Slots<Rows>& slots, const ColumnView* columns, std::int64_t tile, std::int64_t tile_first,
                       std::int64_t fragment_rows) noexcept
-      : group_(group),
+      : Base(group, work, slots, columns, tile_first, fragment_rows),
         program_(program),
-        work_(work),
         states_(states),
-        slots_(slots),
-        columns_(columns),
-        tile_number_(tile),
-        tile_(group, tile_first, fragment_rows) {
+        tile_number_(tile) {
     each([&](std::uint32_t i) { index_[i] = 0; });
     acc_valid_.set_first(Rows);
   }
@@ -44,129 +33,19 @@ class Machine {
   }
 
  private:
-  static constexpr bool kFew = Flags<Rows>::kSmall;
-  struct alignas(16) WideValue {
-    std::int64_t low;
-    std::int64_t high;
-  };
+  using Base = Operand<Group, Rows>;
+  using Base::each;
+  using Base::fault;
+  using Base::fetch;
+  using Base::group_;
+  using Base::operand_;
+  using Base::operand_valid_;
+  using Base::slots_;
+  using Base::tile_;
+  using Base::work_;
 
-  template <class Body>
-  HEADRACE_HD void each(const Body& body) const noexcept {
-    tile_.each(body);
-  }
-
-  HEADRACE_HD void fault(bool happened, Fault what) const noexcept {
-    if (happened) group_.store_relaxed_on_device(work_.faults[static_cast<int>(what)], std::uint32_t{1});
-  }
   /// Whether what row `i` computes counts.
   [[nodiscard]] HEADRACE_HD bool counts(std::uint32_t i) const noexcept { return acc_valid_[i] & tile_.pass[i]; }
-
-  HEADRACE_HD void fetch(const Instruction& code) noexcept {
-    switch (code.source) {
-      case Source::none: break;
-      case Source::column: fetch_column(columns_[code.index]); break;
-      case Source::constant:
-        each([&](std::uint32_t i) { operand_[i] = code.value; });
-        operand_valid_.set_first(Rows);
-        break;
-      case Source::missing:
-        each([&](std::uint32_t i) { operand_[i] = 0; });
-        operand_valid_.set_first(0);
-        break;
-      case Source::slot:
-        each([&](std::uint32_t i) { operand_[i] = slots_.values[code.index][i]; });
-        operand_valid_ = slots_.valid[code.index];
-        break;
-    }
-  }
-
-  /// A value as a register holds it.
-  template <class T>
-  [[nodiscard]] HEADRACE_HD static std::int64_t widened(T value) noexcept {
-    if constexpr (std::is_floating_point_v<T>) {
-      return as_bits(static_cast<double>(value));
-    } else {
-      return static_cast<std::int64_t>(value);
-    }
-  }
-
-  template <class T>
-  HEADRACE_HD void fetch_values(const ColumnView& column) noexcept {
-    const T* values = static_cast<const T*>(column.values) + column.offset + tile_.first;
-    const std::uint32_t step = group_.size();
-    if constexpr (kFew) {
-      // All loads are on their way before the first of them is waited for.
-      T loaded[Rows];
-      each([&](std::uint32_t i) { loaded[i] = values[i * step]; });
-      each([&](std::uint32_t i) { operand_[i] = widened(loaded[i]); });
-    } else {
-      each([&](std::uint32_t i) { operand_[i] = widened(values[i * step]); });
-    }
-  }
-
-  HEADRACE_HD void fetch_integers(const ColumnView& column, Type type) noexcept {
-    switch (type) {
-      case Type::int8: fetch_values<std::int8_t>(column); break;
-      case Type::uint8: fetch_values<std::uint8_t>(column); break;
-      case Type::int16: fetch_values<std::int16_t>(column); break;
-      case Type::uint16: fetch_values<std::uint16_t>(column); break;
-      case Type::uint32: fetch_values<std::uint32_t>(column); break;
-      case Type::int32:
-      case Type::date32: fetch_values<std::int32_t>(column); break;
-      default: fetch_values<std::int64_t>(column); break;
-    }
-  }
-
-  /// The bits of the tile's rows, as flags.
-  HEADRACE_HD void fetch_bits(const void* bitmap, std::int64_t first, Flags<Rows>& flags) const noexcept {
-    const auto* bytes = static_cast<const std::uint8_t*>(bitmap);
-    if constexpr (Group::kTeam == 1 && !kFew) {
-      flags.set_bits(bytes, first, group_.size(), tile_.count);
-    } else {
-      std::uint8_t loaded[Rows];
-      each([&](std::uint32_t i) { loaded[i] = bytes[(first + i * group_.size()) >> 3]; });
-      each([&](std::uint32_t i) { flags.set(i, ((loaded[i] >> ((first + i * group_.size()) & 7)) & 1) != 0); });
-    }
-  }
-
-  HEADRACE_HD void fetch_column(const ColumnView& column) noexcept {
-    const std::int64_t first = column.offset + tile_.first;
-    if (column.validity == nullptr) {
-      operand_valid_.set_first(Rows);
-    } else {
-      fetch_bits(column.validity, first, operand_valid_);
-    }
-    switch (column.type.id) {
-      case Type::boolean: {
-        Flags<Rows> bits;
-        bits.set_first(0);
-        fetch_bits(column.values, first, bits);
-        each([&](std::uint32_t i) { operand_[i] = bits[i] ? 1 : 0; });
-        break;
-      }
-      case Type::float32: fetch_values<float>(column); break;
-      case Type::float64: fetch_values<double>(column); break;
-      case Type::decimal128: fetch_decimals(static_cast<const WideValue*>(column.values) + first); break;
-      case Type::dictionary: fetch_integers(column, column.type.index); break;
-      default: fetch_integers(column, column.type.id); break;
-    }
-  }
-
-  HEADRACE_HD void fetch_decimals(const WideValue* values) noexcept {
-    bool wide = false;
-    const auto take = [&](std::uint32_t i, const WideValue& value) {
-      operand_[i] = value.low;
-      wide |= (value.high != value.low >> 63) & operand_valid_[i] & tile_.pass[i];
-    };
-    if constexpr (kFew) {
-      WideValue loaded[Rows];
-      each([&](std::uint32_t i) { loaded[i] = values[i * group_.size()]; });
-      each([&](std::uint32_t i) { take(i, loaded[i]); });
-    } else {
-      each([&](std::uint32_t i) { take(i, values[i * group_.size()]); });
-    }
-    fault(wide, Fault::wide_decimal);
-  }
 
   /// acc = compute(acc, operand), missing where one of them is.
   template <class Compute>
@@ -430,19 +309,12 @@ class Machine {
     }
   }
 
-  const Group& group_;
   const Program& program_;
-  const ScanWork& work_;
   const States<Group>& states_;
-  Slots<Rows>& slots_;
-  const ColumnView* columns_;
   std::int64_t tile_number_;
-  Tile<Group, Rows> tile_;
   std::int64_t acc_[Rows];
-  std::int64_t operand_[Rows];
   std::uint64_t index_[Rows];
   Flags<Rows> acc_valid_;
-  Flags<Rows> operand_valid_;
 };
 
 struct SharedProgram {

@@ -35,25 +35,25 @@ HEADRACE_HD void add_to(const Group& group, T& word, T value, bool own) noexcept
 }
 
 /// Takes one value into a group: `low` is the word of the state, `high` the second one of a wide sum.
-template <class Group>
-HEADRACE_HD void take(const Group& group, Op op, Kind kind, std::uint64_t* low, std::uint64_t* high, std::int64_t value,
+template <Op Kept, class Group>
+HEADRACE_HD void take(const Group& group, Kind kind, std::uint64_t* low, std::uint64_t* high, std::int64_t value,
                       bool own) noexcept {
-  switch (op) {
-    case Op::sum: add_to(group, *low, static_cast<std::uint64_t>(value), own); break;
-    case Op::sum_wide:
-      add_to(group, *low, static_cast<std::uint64_t>(value) & 0xFFFF'FFFF, own);
-      add_to(group, *high,
-             kind == Kind::natural ? static_cast<std::uint64_t>(value) >> 32 : static_cast<std::uint64_t>(value >> 32),
-             own);
-      break;
-    case Op::sum_float: add_to(group, *reinterpret_cast<double*>(low), as_double(value), own); break;
-    default: {
-      const std::uint64_t word = ordered(canonical(value, kind), kind);
-      if (!own) {
-        merge_extreme(group, *low, word, op == Op::least);
-      } else if (op == Op::least ? word < *low : word > *low) {
-        *low = word;
-      }
+  if constexpr (Kept == Op::sum) {
+    add_to(group, *low, static_cast<std::uint64_t>(value), own);
+  } else if constexpr (Kept == Op::sum_wide) {
+    const std::int64_t upper =
+        kind == Kind::natural ? static_cast<std::int64_t>(static_cast<std::uint64_t>(value) >> 32) : value >> 32;
+    add_to(group, *low, static_cast<std::uint64_t>(value) & 0xFFFF'FFFF, own);
+    add_to(group, *high, static_cast<std::uint64_t>(upper), own);
+  } else if constexpr (Kept == Op::sum_float) {
+    add_to(group, *reinterpret_cast<double*>(low), as_double(value), own);
+  } else {
+    constexpr bool kLeast = Kept == Op::least;
+    const std::uint64_t word = ordered(canonical(value, kind), kind);
+    if (!own) {
+      merge_extreme(group, *low, word, kLeast);
+    } else if (kLeast ? word < *low : word > *low) {
+      *low = word;
     }
   }
 }
@@ -67,7 +67,7 @@ class States {
         work_(work),
         words_(reinterpret_cast<std::uint32_t*>(
             group.template shared<LocalStates<Group::kTeam == 1 ? kCoreWords : kBlockWords>>().bytes)),
-        own_(Group::kTeam == 1 || program.copies >= group.size()) {
+        own_(program.copies >= group.size()) {
     for (std::uint32_t s = 0; s < program.state_count; ++s) {
       const State& state = program.states[s];
       const std::uint32_t value = state.op == Op::least ? 0xFFFF'FFFF : 0;
@@ -92,23 +92,21 @@ class States {
     }
     std::uint32_t* words = words_ + state.local_word;
     tile.each([&](std::uint32_t i) {
-      if (wanted(i)) add_to(group, words[local(group, index[i], i)], 1U, own_);
+      if (wanted(i)) add_to(group, words[local(group, index[i], i)], 1U, own());
     });
   }
 
+  /// Takes the values of a tile's rows into their groups.
   template <class Tile, class Wanted>
   HEADRACE_HD void gather(const Group& group, const Tile& tile, const std::uint64_t* index, const Instruction& code,
                           const std::int64_t* values, const Wanted& wanted) const noexcept {
-    const State& state = program_.states[code.index];
-    const bool global = program_.copies == 0;
-    std::uint64_t* low = global ? work_.states + state.block * program_.groups
-                                : reinterpret_cast<std::uint64_t*>(words_ + state.local_word);
-    std::uint64_t* high = low + (global ? program_.groups : program_.groups * program_.copies);
-    tile.each([&](std::uint32_t i) {
-      if (!wanted(i)) return;
-      const std::uint64_t at = global ? index[i] : local(group, index[i], i);
-      take(group, code.op, code.kind, low + at, high + at, values[i], own_ && !global);
-    });
+    switch (code.op) {
+      case Op::sum: return gather_as<Op::sum>(group, tile, index, code, values, wanted);
+      case Op::sum_wide: return gather_as<Op::sum_wide>(group, tile, index, code, values, wanted);
+      case Op::sum_float: return gather_as<Op::sum_float>(group, tile, index, code, values, wanted);
+      case Op::least: return gather_as<Op::least>(group, tile, index, code, values, wanted);
+      default: return gather_as<Op::greatest>(group, tile, index, code, values, wanted);
+    }
   }
 
   /// Adds what the block has gathered to the device's states.
@@ -122,6 +120,30 @@ class States {
   }
 
  private:
+  template <Op Kept, class Tile, class Wanted>
+  HEADRACE_HD void gather_as(const Group& group, const Tile& tile, const std::uint64_t* index, const Instruction& code,
+                             const std::int64_t* values, const Wanted& wanted) const noexcept {
+    const State& state = program_.states[code.index];
+    const Kind kind = code.kind;
+    if (program_.copies == 0) {
+      std::uint64_t* low = work_.states + state.block * program_.groups;
+      std::uint64_t* high = low + program_.groups;
+      tile.each([&](std::uint32_t i) {
+        if (wanted(i)) take<Kept>(group, kind, low + index[i], high + index[i], values[i], false);
+      });
+      return;
+    }
+    auto* low = reinterpret_cast<std::uint64_t*>(words_ + state.local_word);
+    std::uint64_t* high = low + program_.groups * program_.copies;
+    tile.each([&](std::uint32_t i) {
+      if (!wanted(i)) return;
+      const std::uint32_t at = local(group, index[i], i);
+      take<Kept>(group, kind, low + at, high + at, values[i], own());
+    });
+  }
+
+  /// Whether a copy of the block's states is one thread's alone. On the CPU a block is one.
+  [[nodiscard]] HEADRACE_HD bool own() const noexcept { return Group::kTeam == 1 || own_; }
   [[nodiscard]] HEADRACE_HD std::uint32_t local_size(const State& state) const noexcept {
     return local_state_words(state.op) * static_cast<std::uint32_t>(program_.groups) * program_.copies;
   }
