@@ -25,5 +25,7 @@ void bind_oversubscription(nanobind::module_& module);
 void bind_advice(nanobind::module_& module);
 void bind_grid(nanobind::module_& module);
 void bind_jacobi(nanobind::module_& module);
+void bind_scan(nanobind::module_& module);
+void bind_fetch(nanobind::module_& module);
 
 }  // namespace headrace::python

@@ -8,6 +8,8 @@ Durations are seconds, rates are per second, sizes are bytes. A device may be gi
 Hits(hits=1, ids=[0])
 """
 
+from typing import TYPE_CHECKING
+
 from headrace._core import (
     PAGE_BYTES,
     AccessProfile,
@@ -88,6 +90,7 @@ from headrace._core import (
     access_strategies,
     advise,
     built_with_cuda,
+    built_with_fetch,
     combinations,
     find_gpu,
     find_memory_rates,
@@ -143,6 +146,10 @@ from headrace._core import (
 from headrace._core import version as __version__
 from headrace.dtypes import RETRIEVAL_ANSWER, answer_dtype, typed_answers
 from headrace.errors import DataError, DeviceError, Errc, Error, SystemError, UsageError  # noqa: A004
+
+if TYPE_CHECKING:
+    from headrace.fetch import Table, col, lit
+    from headrace.fetch.stored import StoredTable
 
 __all__ = [
     "PAGE_BYTES",
@@ -220,8 +227,10 @@ __all__ = [
     "SpanUse",
     "StageSample",
     "StageTimes",
+    "StoredTable",
     "StrategyForecast",
     "SystemError",
+    "Table",
     "Topology",
     "TunedPlan",
     "TunerProgress",
@@ -233,6 +242,8 @@ __all__ = [
     "advise",
     "answer_dtype",
     "built_with_cuda",
+    "built_with_fetch",
+    "col",
     "combinations",
     "find_gpu",
     "find_memory_rates",
@@ -245,6 +256,7 @@ __all__ = [
     "light",
     "link_routes",
     "link_sizes",
+    "lit",
     "load",
     "measure_batched_send",
     "measure_chase",
@@ -286,3 +298,21 @@ __all__ = [
     "typed_answers",
     "why_not",
 ]
+
+if built_with_fetch:  # which needs oneTBB
+    from headrace._core import Levels
+
+    __all__ += ["Levels"]
+
+
+def __getattr__(name: str) -> object:
+    """Tables need pyarrow, which takes longer to import than all of the rest: only who uses them waits for it."""
+    if name == "StoredTable":
+        from headrace.fetch.stored import StoredTable  # noqa: PLC0415
+
+        return StoredTable
+    if name not in {"Table", "col", "lit"}:
+        raise AttributeError(f"module 'headrace' has no attribute '{name}'")
+    from headrace import fetch  # noqa: PLC0415
+
+    return getattr(fetch, name)

@@ -13,6 +13,8 @@ version: str = ...
 
 built_with_cuda: bool = ...
 
+built_with_fetch: bool = ...
+
 class DeviceProperties:
     """What a device is and can do; None where the machine does not say."""
 
@@ -2683,3 +2685,414 @@ class JacobiCore:
 
     @property
     def moved_bytes(self) -> int: ...
+
+class TypeId(enum.Enum):
+    """The types that scans take, as in Arrow."""
+
+    boolean = 0
+
+    int8 = 1
+
+    int16 = 2
+
+    int32 = 3
+
+    int64 = 4
+
+    uint8 = 5
+
+    uint16 = 6
+
+    uint32 = 7
+
+    uint64 = 8
+
+    float32 = 9
+
+    float64 = 10
+
+    date32 = 11
+
+    timestamp = 12
+
+    decimal128 = 13
+
+    dictionary = 14
+
+class TimeUnit(enum.Enum):
+    """Of a timestamp."""
+
+    second = 0
+
+    millisecond = 1
+
+    microsecond = 2
+
+    nanosecond = 3
+
+class ColumnType:
+    """A type of columns with its parameters."""
+
+    def __init__(self, id: TypeId, unit: TimeUnit = TimeUnit.second, precision: int = ..., scale: int = ..., index: TypeId = TypeId.int32) -> None: ...
+
+    @property
+    def id(self) -> TypeId: ...
+
+    @property
+    def unit(self) -> TimeUnit: ...
+
+    @property
+    def precision(self) -> int: ...
+
+    @property
+    def scale(self) -> int: ...
+
+    @property
+    def index(self) -> TypeId: ...
+
+    def __str__(self) -> str: ...
+
+class Operation(enum.Enum):
+    """What a scan computes of a row."""
+
+    add = 2
+
+    subtract = 3
+
+    multiply = 4
+
+    divide = 5
+
+    modulo = 6
+
+    equal = 7
+
+    not_equal = 8
+
+    less = 9
+
+    less_equal = 10
+
+    greater = 11
+
+    greater_equal = 12
+
+    logical_and = 13
+
+    logical_or = 14
+
+    logical_not = 15
+
+    is_null = 16
+
+    is_in = 17
+
+    year = 19
+
+class Aggregate(enum.Enum):
+    """What a group-by gathers."""
+
+    count_rows = 0
+
+    count = 1
+
+    sum = 2
+
+    average = 3
+
+    min = 4
+
+    max = 5
+
+class ScanExpression:
+    """An expression over the columns of a ScanTable, by number."""
+
+    @staticmethod
+    def column(number: int) -> ScanExpression: ...
+
+    @staticmethod
+    def literal(type: ColumnType, bits: int) -> ScanExpression: ...
+
+    @staticmethod
+    def missing(type: ColumnType) -> ScanExpression: ...
+
+    @staticmethod
+    def call(operation: Operation, arguments: Sequence[ScanExpression]) -> ScanExpression: ...
+
+    @staticmethod
+    def cast(value: ScanExpression, type: ColumnType) -> ScanExpression: ...
+
+class ResultColumn:
+    """A column of a scan's result, in Arrow's layout."""
+
+    @property
+    def type(self) -> ColumnType: ...
+
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def null_count(self) -> int: ...
+
+    @property
+    def values(self) -> bytes: ...
+
+    @property
+    def validity(self) -> bytes | None: ...
+
+class ScanReport:
+    """What a scan did."""
+
+    @property
+    def groups(self) -> str: ...
+
+    @property
+    def read_bytes(self) -> int:
+        """Of the columns that the query names."""
+
+    @property
+    def seconds(self) -> float:
+        """From the launch until the kernel has ended."""
+
+class ScanTable:
+    """Columns on a device that can be scanned."""
+
+    def __init__(self, device: Device | str) -> None: ...
+
+    def add_column(self, name: str, type: ColumnType, pieces: Sequence[tuple[object, object, int, int, int]]) -> int:
+        """
+        Copies a column to the device. A piece is (values, validity or None, length, offset, null_count); every column has pieces of the same lengths. Returns the column's number.
+        """
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def device_bytes(self) -> int: ...
+
+    def scan(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], limit: int | None) -> tuple[list[ResultColumn], ScanReport]: ...
+
+    def explain(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], limit: int | None) -> str: ...
+
+class MappedFile:
+    """A file's bytes, mapped for reading."""
+
+    def __init__(self, path: str) -> None:
+        """Raises UsageError for a file that is not there."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def address(self) -> int:
+        """Of the first byte; valid while this, or a source made with it, lives."""
+
+class FetchSource:
+    """A table that is read chunk by chunk: a column of a fragment."""
+
+    @staticmethod
+    def of_batches(schema: Any, batches: Sequence[tuple[Any, str, int, MappedFile | None]]) -> FetchSource:
+        """
+        Record batches in memory, taken without a copy: (batch, file, number in it, mapping or None).
+        """
+
+    @staticmethod
+    def of_reader(schema: Any, fragments: list[tuple[str, int, int]], places: list[tuple[list[tuple[MappedFile, int, int]], int]], read: Callable[[int, int], Any]) -> FetchSource:
+        """
+        Chunks that `read(fragment, column)` gives as Arrow arrays, called by any thread. A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for each chunk, column by column within a fragment.
+        """
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def id(self) -> int: ...
+
+    def dictionary(self, column: int) -> list[bytes]:
+        """The strings of a column that have been seen, by index."""
+
+class LevelStatistics:
+    """What a level holds and has done."""
+
+    @property
+    def budget_bytes(self) -> int: ...
+
+    @property
+    def used_bytes(self) -> int:
+        """Charged to the budget; slabs count as a whole."""
+
+    @property
+    def most_bytes(self) -> int:
+        """The most that ever was."""
+
+    @property
+    def chunks(self) -> int: ...
+
+    @property
+    def pinned(self) -> int:
+        """Chunks in use or being made."""
+
+    @property
+    def hits(self) -> int: ...
+
+    @property
+    def misses(self) -> int: ...
+
+    @property
+    def evictions(self) -> int: ...
+
+class Levels:
+    """
+    The caches, one a level, through which chunks of any tables get to one device.
+    """
+
+    def __init__(self, device: Device | str = ..., *, disk_bytes: int = ..., cpu_bytes: int = ..., device_bytes: int = ..., host: str = ..., slab_bytes: int = ...) -> None:
+        """
+        A budget of 0 is the default: half of the machine's free memory for the page cache, a quarter for the CPU level, four fifths of the device's free memory. `host` is pinned or pageable. Takes no memory yet.
+        """
+
+    @property
+    def device(self) -> Device: ...
+
+    def statistics(self, level: str) -> LevelStatistics:
+        """Of disk, cpu or device."""
+
+    def clear(self, level: str) -> None:
+        """
+        Empties a level of what is not in use. Its memory is kept for the next chunks.
+        """
+
+    def trim(self) -> None:
+        """Gives memory that nothing lies in back to the driver."""
+
+    def forget(self, source: FetchSource) -> None:
+        """Empties every level of a table, and trims."""
+
+class LevelProgress:
+    """What came through one level."""
+
+    @property
+    def bytes(self) -> int:
+        """Disk: of the files. CPU, device: of values and validity."""
+
+    @property
+    def chunks(self) -> int:
+        """Made there."""
+
+    @property
+    def hits(self) -> int:
+        """Found there."""
+
+    @property
+    def busy(self) -> float:
+        """
+        Seconds of all threads together; of the device, while copies were on their way.
+        """
+
+class FetchProgress:
+    """How far a fetch is."""
+
+    @property
+    def disk(self) -> LevelProgress: ...
+
+    @property
+    def cpu(self) -> LevelProgress: ...
+
+    @property
+    def device(self) -> LevelProgress: ...
+
+    @property
+    def chunks_done(self) -> int: ...
+
+    @property
+    def chunks(self) -> int: ...
+
+    @property
+    def elapsed(self) -> float: ...
+
+class ChunkArray:
+    """
+    Values or validity of a chunk where they lie, not copied, read-only. Keeps the fetch alive.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def typestr(self) -> str:
+        """As NumPy writes it."""
+
+    def numpy(self) -> NDArray[Any]:
+        """
+        Where the host can read it: on the CPU level and on CPU devices. Raises UsageError elsewhere.
+        """
+
+    def __dlpack__(self, **kwargs: Any) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """On CUDA devices alone."""
+
+class FetchedChunk:
+    """A column of a fragment that has been fetched, in Arrow's layout."""
+
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def offset(self) -> int:
+        """
+        Position of the first value in `values` and, as a bit, in `validity`; below 8 on a device.
+        """
+
+    @property
+    def null_count(self) -> int:
+        """-1: not known."""
+
+    @property
+    def values(self) -> ChunkArray:
+        """
+        As they lie: bits of booleans as bytes, decimals as pairs of int64, strings as indices.
+        """
+
+    @property
+    def validity(self) -> ChunkArray | None:
+        """A bit a value, the least significant first; None: no value is missing."""
+
+    def to_host(self) -> tuple[bytes, bytes | None]:
+        """Values and validity, copied."""
+
+class Fetch:
+    """A fetch of columns, in threads of its own. Pins what it brought."""
+
+    def __init__(self, levels: Levels, source: FetchSource, columns: Sequence[int], fragments: Sequence[int] = ..., *, to: str = ..., mode: str = ..., threads: int = ..., flush_bytes: int = ...) -> None:
+        """
+        Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device, `mode` async or sync; 0 threads: by the machine, 16 at most.
+        """
+
+    def wait(self) -> None:
+        """
+        Until every chunk is there. Raises the first failure. Ctrl-C cancels it.
+        """
+
+    def cancel(self) -> None: ...
+
+    def wait_for(self, seconds: float) -> bool:
+        """Waits for so long at most. Whether wait() would return at once."""
+
+    @property
+    def progress(self) -> FetchProgress: ...
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    def chunk(self, column: int, fragment: int) -> FetchedChunk:
+        """By position in what was asked for. Waits for the fetch."""

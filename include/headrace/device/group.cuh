@@ -140,6 +140,13 @@ class CudaGroup {
     ::cuda::atomic_ref<T, ::cuda::thread_scope_device>(word).fetch_max(value, ::cuda::memory_order_relaxed);
   }
 
+  template <class T>
+  __device__ static T compare_exchange_relaxed_on_device(T& word, T expected, T value) noexcept {
+    ::cuda::atomic_ref<T, ::cuda::thread_scope_device>(word).compare_exchange_strong(expected, value,
+                                                                                     ::cuda::memory_order_relaxed);
+    return expected;
+  }
+
   /// One 128-bit store at system scope, which is single-copy atomic (PTX ISA, "Scalar data-types": .b128).
   __device__ static void store_unit(SealedUnit& to, const SealedUnit& unit) noexcept {
     const std::uint64_t low = (std::uint64_t{unit.data[1]} << 32) | unit.data[0];

@@ -69,6 +69,8 @@ struct alignas(64) BarrierCell {
 ///                            acquire and release in one, gives the value before; fetch_add_relaxed_on_device does not
 ///   fetch_max_relaxed_on_device(word, v)
 ///                            makes the word the larger of both
+///   compare_exchange_relaxed_on_device(word, expected, v)
+///                            writes `v` where the word holds `expected`, gives the value before, orders nothing
 ///   fence_device()           what this thread has seen or written comes before what it writes from now on, for the
 ///                            threads of the device; fence_system(): for the host as well
 ///   team(), team_rank(), kTeam
@@ -191,6 +193,13 @@ class CpuGroup {
     T seen = shared.load(std::memory_order_relaxed);
     while (seen < value && !shared.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
     }
+  }
+
+  HEADRACE_HOST_BODY
+  template <class T>
+  HEADRACE_HD static T compare_exchange_relaxed_on_device(T& word, T expected, T value) noexcept {
+    std::atomic_ref<T>(word).compare_exchange_strong(expected, value, std::memory_order_relaxed);
+    return expected;
   }
 
   HEADRACE_HD static void store_unit(SealedUnit& to, const SealedUnit& unit) noexcept {

@@ -46,8 +46,9 @@ struct LaunchShape {
 
 namespace detail {
 
+/// The most threads of a block that runs Body: Body::kThreadsMax, or 1,024.
 template <class Body>
-[[nodiscard]] constexpr int threads_max() {
+[[nodiscard]] consteval int threads_max() {
   if constexpr (requires { Body::kThreadsMax; }) {
     return Body::kThreadsMax;
   } else {
@@ -55,10 +56,20 @@ template <class Body>
   }
 }
 
+/// How many such blocks a multiprocessor is to hold: Body::kBlocksMin, or 1.
+template <class Body>
+[[nodiscard]] consteval int blocks_min() {
+  if constexpr (requires { Body::kBlocksMin; }) {
+    return Body::kBlocksMin;
+  } else {
+    return 1;
+  }
+}
+
 #if defined(__CUDACC__)
-/// Bounded, so that no body takes more registers than a block of so many threads has: of 1,024, that is 64 a thread.
+/// Bounded, so that no body takes more registers than a block of its threads has: 64 a thread for 1,024 threads.
 template <class Body, class... Arguments>
-__global__ void __launch_bounds__(threads_max<Body>()) cuda_entry(Arguments... arguments) {
+__global__ void __launch_bounds__(threads_max<Body>(), blocks_min<Body>()) cuda_entry(Arguments... arguments) {
   Body::run(CudaGroup{}, arguments...);
 }
 #endif
@@ -78,9 +89,10 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// The kernel whose code is `Body::run(group, arguments...)`, a HEADRACE_HD template over the group.
 /// It has a CUDA entry when this call is compiled by nvcc, and a CPU entry always.
 /// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
-/// A body that is only launched in blocks of up to N threads says so, `static constexpr int kThreadsMax = N`, and may
-/// then take more registers; a CUDA device refuses larger blocks. Requires: Body::kName; every argument trivially
-/// copyable; at most 8 arguments of 512 bytes together.
+/// Body::kThreadsMax, where there is one, is the most threads of a block that it is launched with: a thread then has as
+/// many registers as that leaves it, or less where Body::kBlocksMin such blocks shall fit a multiprocessor. A CUDA
+/// device refuses a shape of more. Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 512
+/// bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static Kernel make_kernel() {
   static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");

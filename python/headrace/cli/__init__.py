@@ -10,6 +10,7 @@ from headrace.cli import (
     devices,
     doctor,
     each,
+    fetch,
     grid,
     index,
     ladder,
@@ -21,6 +22,7 @@ from headrace.cli import (
     roof,
     run,
     soak,
+    taxi,
 )
 from headrace.cli.errors import STATUS_USAGE, guarded, report
 
@@ -37,9 +39,11 @@ app.command("advise")(advise.advise)
 app.command("oversubscribe")(oversubscribe.oversubscribe)
 app.command("soak")(soak.soak)
 app.command("link")(link.link)
+app.command("fetch")(fetch.fetch)
 app.command("doctor")(doctor.doctor)
 app.command("each", context_settings=each.CONTEXT)(each.each)
 app.add_typer(grid.app, name="grid")
+app.add_typer(taxi.app, name="taxi")
 app.add_typer(results.app, name="results")
 
 

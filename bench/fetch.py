@@ -1,0 +1,221 @@
+"""What fetching columns costs on a machine: the figures fetch.*, and a study of the ways to the device.
+
+    python bench/fetch.py --device cuda:0 --rows 20000000 --save docs/results/fetch.<machine>.json
+    python bench/fetch.py --study
+
+A table of numbers is written twice, as Arrow IPC and as Parquet with Snappy, in 256 row groups, and fetched from the
+page cache. Every fetch is verified against the values that were written. The link's roof is one large copy from pinned
+memory.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import ipc
+
+import headrace
+from headrace import results
+from headrace.fetch.fetched import FetchedTable
+from headrace.fetch.measure import rate
+from headrace.fetch.stored import StoredTable
+
+Json = dict[str, Any]
+
+FRAGMENTS = 256
+SEED = 20261122
+
+
+def make_table(rows: int) -> pa.Table:
+    """Eight columns of numbers, as a query engine has them: some compress well, some do not."""
+    rng = np.random.default_rng(SEED)
+    return pa.table(
+        {
+            "kind": pa.array(rng.integers(0, 4, rows, np.int8)),
+            "passengers": pa.array(rng.integers(0, 9, rows, np.int8)),
+            "zone": pa.array(rng.integers(0, 263, rows, np.int16)),
+            "number": pa.array(rng.integers(0, 1 << 30, rows, np.int32)),
+            "when": pa.array(np.cumsum(rng.integers(0, 10**6, rows)), pa.timestamp("us")),
+            "distance": pa.array(rng.gamma(2, 2, rows)),
+            "amount": pa.array(np.round(rng.gamma(3, 6, rows), 2)),
+            "tip": pa.array(rng.random(rows, np.float32)),
+        }
+    )
+
+
+def write(table: pa.Table, folder: Path) -> tuple[Path, Path]:
+    """The table as Arrow IPC and as Parquet."""
+    rows = max(1, -(-table.num_rows // FRAGMENTS))
+    arrow, parquet = folder / "table.arrow", folder / "table.parquet"
+    with ipc.new_file(arrow, table.schema) as writer:
+        writer.write_table(table, max_chunksize=rows)
+    pq.write_table(table, parquet, row_group_size=rows, compression="snappy")
+    return arrow, parquet
+
+
+def verified(fetched: FetchedTable, table: pa.Table) -> bool:
+    """Whether what is on the device is what was written."""
+    back = fetched.to_arrow()
+    return all(back[name].combine_chunks().equals(table[name].combine_chunks()) for name in table.column_names)
+
+
+class Bench:
+    """One table on one device."""
+
+    def __init__(self, table: pa.Table, device: str, samples: int) -> None:
+        """Takes no memory of the device yet."""
+        self._table = table
+        self._device = device
+        self._samples = samples
+        self._bytes = sum(column.nbytes for column in table.columns)
+
+    def fetch(
+        self,
+        path: Path,
+        *,
+        host: str,
+        columns: list[str] | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> tuple[list[float], bool]:
+        """Seconds of each fetch of the columns from the page cache, with the CPU and device levels empty."""
+        budget = 2 * self._bytes + (64 << 20)
+        levels = headrace.Levels(self._device, cpu_bytes=budget, device_bytes=budget, host=host)
+        seconds = []
+        right = True
+        with StoredTable.open(path) as table:
+            for sample in range(self._samples + 1):  # the first takes memory from the driver
+                levels.clear("device")
+                levels.clear("cpu")
+                fetched = table.fetch(columns, levels=levels, **options)
+                progress = fetched.progress
+                if sample > 0 and progress is not None:
+                    seconds.append(progress.elapsed)
+                if sample == self._samples:
+                    right = verified(fetched, self._table.select(fetched.column_names))
+                del fetched
+        return seconds, right
+
+    def decode(self, path: Path, threads: int) -> float:
+        """Seconds that Arrow itself takes to decode the Parquet file with so many threads: the best of the samples."""
+        pa.set_cpu_count(threads)
+        seconds = []
+        for _ in range(self._samples + 1):
+            started = time.perf_counter()
+            pq.read_table(path, use_threads=True, memory_map=True)
+            seconds.append(time.perf_counter() - started)
+        return min(seconds)
+
+    def row(self, identity: str, seconds: list[float], roof: tuple[float, str], right: bool, **conditions: Any) -> Json:  # noqa: ANN401
+        """A figure in GB/s."""
+        rates = [rate(self._bytes, one) for one in seconds]
+        return results.row(identity, rates, "GB/s", roof, {**conditions, "verified": right})
+
+    @property
+    def bytes(self) -> int:
+        """Of all columns."""
+        return self._bytes
+
+
+def link_roof(device: str) -> float:
+    """In GB/s: one large copy from pinned memory."""
+    return median(headrace.measure_copy_roofs(device).engine) / 1e9
+
+
+def headline(bench: Bench, arrow: Path, parquet: Path, device: str, threads: int, table: pa.Table) -> list[Json]:
+    """The rows of fetch.ipc, fetch.parquet and fetch.async."""
+    link = link_roof(device)
+    rows = []
+    best: tuple[list[float], bool, str] | None = None
+    for host in ("pageable", "pinned"):
+        seconds, right = bench.fetch(arrow, host=host, threads=threads)
+        if best is None or median(seconds) < median(best[0]):
+            best = (seconds, right, host)
+    assert best is not None
+    rows.append(bench.row("fetch.ipc", best[0], (link, "pinned link"), best[1], threads=threads, host=best[2]))
+    decode = rate(bench.bytes, bench.decode(parquet, threads))
+    slower = min((decode, "Arrow's own decode"), (link, "pinned link"))
+    seconds, right = bench.fetch(parquet, host="pageable", threads=threads)
+    shares = [rate(bench.bytes, one) / slower[0] for one in seconds]
+    conditions = {"threads": threads, "decode_gb_per_second": decode, "link_gb_per_second": link, "verified": right}
+    rows.append(results.row("fetch.parquet", shares, "fraction", (1.0, slower[1]), conditions))
+    gains = []
+    all_right = True
+    for name in table.column_names:
+        one, right = bench.fetch(parquet, host="pinned", columns=[name], mode="sync", threads=1)
+        many, also = bench.fetch(parquet, host="pinned", columns=[name], mode="async", threads=16)
+        gains.append(median(one) / median(many))
+        all_right = all_right and right and also
+    shared = {"fragments": FRAGMENTS, "verified": all_right, "columns": table.column_names, "gains": gains}
+    rows.append(results.row("fetch.async.best", [max(gains)], "ratio", None, shared))
+    rows.append(results.row("fetch.async.median", [median(gains)], "ratio", None, shared))
+    return rows
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def study(bench: Bench, arrow: Path, device: str, threads: int) -> list[Json]:
+    """What each way of host memory to the device costs: the first transfer with its set-up, and each one after."""
+    found: list[Json] = []
+    budget = 2 * bench.bytes + (64 << 20)
+    with StoredTable.open(arrow) as table:
+        for host in ("pinned", "pageable"):
+            levels = headrace.Levels(device, cpu_bytes=budget, device_bytes=budget, host=host)
+            first = _timed(lambda levels=levels: table.fetch(levels=levels, threads=threads))
+            again = []
+            for _ in range(3):
+                levels.clear("device")
+                again.append(_timed(lambda levels=levels: table.fetch(levels=levels, threads=threads)))
+            found.append({"way": host, "first_seconds": first, "again_seconds": median(again)})
+    for source, way in (
+        ("pageable", "one pageable copy"),
+        ("pinned", "one pinned copy"),
+        ("mapped", "one mapped copy"),
+    ):
+        runs = headrace.measure_copy_batch(device, copy_bytes=16 << 20, count=16, source=source, runs=3)
+        if runs.supported:
+            found.append(
+                {"way": way, "gb_per_second": rate(runs.bytes, median(runs.seconds)), "verified": runs.verified}
+            )
+    return found
+
+
+def main() -> None:
+    """Measures, and prints or saves."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="best")
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--threads", type=int, default=16)
+    parser.add_argument("--samples", type=int, default=5)
+    parser.add_argument("--study", action="store_true", help="what each way of host memory costs")
+    parser.add_argument("--save", type=Path)
+    chosen = parser.parse_args()
+    device = headrace.Device.parse(chosen.device)
+    table = make_table(chosen.rows)
+    with tempfile.TemporaryDirectory() as folder:
+        arrow, parquet = write(table, Path(folder))
+        with ThreadPoolExecutor(2) as pool:  # into the page cache
+            list(pool.map(lambda path: len(path.read_bytes()), (arrow, parquet)))
+        bench = Bench(table, device.name, chosen.samples)
+        rows = headline(bench, arrow, parquet, device.name, chosen.threads, table)
+        more = {"study": study(bench, arrow, device.name, chosen.threads)} if chosen.study else {}
+    content = results.document("fetch", device, rows, **more)
+    if chosen.save:
+        results.save(chosen.save, content)
+    print(json.dumps(content, indent=2))
+
+
+if __name__ == "__main__":
+    main()

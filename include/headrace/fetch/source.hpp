@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headrace/fetch/arrow_c.hpp"
+#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/dictionary.hpp"
+#include "headrace/fetch/mapped_file.hpp"
+
+namespace headrace::fetch {
+
+/// A column of a table.
+struct Column {
+  std::string name;
+  DataType type;  ///< Of a dictionary: as the source gives it. On every level its indices are int32.
+  bool nullable = true;
+  bool large_strings = false;  ///< Of a dictionary: its entries have 64-bit offsets.
+};
+
+/// Rows that every column has in one piece: a row group of a Parquet file, a record batch.
+struct Fragment {
+  std::string file = {};  ///< Where it comes from, for errors; empty for memory.
+  std::int64_t row_group = 0;
+  std::int64_t rows = 0;
+};
+
+/// One column of one fragment.
+struct Chunk {
+  std::uint32_t fragment = 0;
+  std::uint32_t column = 0;
+  friend bool operator==(const Chunk&, const Chunk&) = default;
+};
+
+/// Bytes of a file.
+struct FileRange {
+  std::shared_ptr<const MappedFile> file;
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+
+/// A table that can be read chunk by chunk. All functions are called from any thread, several at once.
+class Source {
+ public:
+  /// Throws UsageError for a table without columns, or with two of one name.
+  Source(std::vector<Column> columns, std::vector<Fragment> fragments);
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source() = default;
+
+  [[nodiscard]] const std::vector<Column>& columns() const noexcept { return columns_; }
+  [[nodiscard]] const std::vector<Fragment>& fragments() const noexcept { return fragments_; }
+  [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
+  /// Different for every source of the process.
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  [[nodiscard]] Dictionary& dictionary(std::uint32_t column) const { return *dictionaries_.at(column); }
+
+  /// The chunk as an array of its column's type and its fragment's rows. Throws an Exception that says what is wrong;
+  /// the caller adds where.
+  [[nodiscard]] virtual OwnedArray read(Chunk chunk) = 0;
+  /// The bytes of files that read() needs; empty where it needs none.
+  [[nodiscard]] virtual std::vector<FileRange> ranges(Chunk chunk) const = 0;
+  /// Memory that read() takes for its array, at most; 0 where the array lies in memory or a mapped file already.
+  [[nodiscard]] virtual std::size_t read_bytes(Chunk chunk) const = 0;
+
+  /// "data.parquet, row group 3, column 'fare'".
+  [[nodiscard]] std::string describe(Chunk chunk) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<Fragment> fragments_;
+  std::vector<std::unique_ptr<Dictionary>> dictionaries_;  ///< One a column; others than of strings stay empty.
+  std::int64_t rows_ = 0;
+  std::uint64_t id_;
+};
+
+/// Record batches that lie in memory: given by any Arrow producer, or of a mapped Arrow IPC file. Nothing is copied.
+class ArrowSource final : public Source {
+ public:
+  struct Batch {
+    OwnedArray array;  ///< A struct array: a child for each column.
+    std::string file = {};
+    std::int64_t number = 0;                        ///< In the file.
+    std::shared_ptr<const MappedFile> mapped = {};  ///< Where its buffers lie, if in a file.
+  };
+  /// Takes the batches over. Throws UsageError (columns of a type that is not known, named), DataError (batches that do
+  /// not have the schema's columns, or rows that are null as a whole).
+  ArrowSource(const ArrowSchema& schema, std::vector<Batch> batches);
+
+  [[nodiscard]] OwnedArray read(Chunk chunk) override;
+  [[nodiscard]] std::vector<FileRange> ranges(Chunk chunk) const override;
+  [[nodiscard]] std::size_t read_bytes(Chunk /*chunk*/) const override { return 0; }
+
+ private:
+  std::vector<std::shared_ptr<const Batch>> batches_;
+};
+
+/// A source whose chunks a function reads, such as one that decodes files.
+class ReaderSource final : public Source {
+ public:
+  using Read = std::function<OwnedArray(Chunk)>;
+  struct ChunkPlace {
+    std::vector<FileRange> ranges;
+    std::size_t read_bytes = 0;
+  };
+  /// @param places  of each chunk, column by column within a fragment.
+  /// Throws as Source does, and UsageError for another number of places.
+  ReaderSource(std::vector<Column> columns, std::vector<Fragment> fragments, std::vector<ChunkPlace> places, Read read);
+
+  [[nodiscard]] OwnedArray read(Chunk chunk) override { return read_(chunk); }
+  [[nodiscard]] std::vector<FileRange> ranges(Chunk chunk) const override { return place(chunk).ranges; }
+  [[nodiscard]] std::size_t read_bytes(Chunk chunk) const override { return place(chunk).read_bytes; }
+
+ private:
+  [[nodiscard]] const ChunkPlace& place(Chunk chunk) const {
+    return places_.at(chunk.fragment * columns().size() + chunk.column);
+  }
+  std::vector<ChunkPlace> places_;
+  Read read_;
+};
+
+}  // namespace headrace::fetch

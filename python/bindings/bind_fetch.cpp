@@ -1,0 +1,246 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "fetch_handle.hpp"
+#include "headrace/fetch/levels.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using fetch::Level;
+using fetch::LevelProgress;
+using fetch::LevelStatistics;
+
+void bind_sources(nb::module_& module) {
+  nb::class_<MappedHandle>(module, "MappedFile", "A file's bytes, mapped for reading.")
+      .def(
+          "__init__",
+          [](MappedHandle* self, const std::string& path) {
+            new (self) MappedHandle{std::make_shared<const fetch::MappedFile>(path)};
+          },
+          "path"_a, "Raises UsageError for a file that is not there.")
+      .def_prop_ro("path", [](const MappedHandle& mapped) { return mapped.file->path(); })
+      .def_prop_ro("bytes", [](const MappedHandle& mapped) { return mapped.file->bytes(); })
+      .def_prop_ro(
+          "address", [](const MappedHandle& mapped) { return reinterpret_cast<std::uintptr_t>(mapped.file->data()); },
+          "Of the first byte; valid while this, or a source made with it, lives.");
+  nb::class_<fetch::Source>(module, "FetchSource", "A table that is read chunk by chunk: a column of a fragment.")
+      .def_static("of_batches", &make_arrow_source, "schema"_a, "batches"_a,
+                  nb::sig("def of_batches(schema: typing.Any, batches: collections.abc.Sequence[tuple[typing.Any, str, "
+                          "int, MappedFile | "
+                          "None]]) -> FetchSource"),
+                  "Record batches in memory, taken without a copy: (batch, file, number in it, mapping or None).")
+      .def_static("of_reader", &make_reader_source, "schema"_a, "fragments"_a, "places"_a, "read"_a,
+                  nb::sig("def of_reader(schema: typing.Any, fragments: list[tuple[str, int, int]], places: "
+                          "list[tuple[list[tuple[MappedFile, int, int]], int]], read: typing.Callable[[int, int], "
+                          "typing.Any]) -> FetchSource"),
+                  "Chunks that `read(fragment, column)` gives as Arrow arrays, called by any thread. A fragment is "
+                  "(file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for each "
+                  "chunk, column by column within a fragment.")
+      .def_prop_ro("rows", &fetch::Source::rows)
+      .def_prop_ro("id", &fetch::Source::id)
+      .def(
+          "dictionary",
+          [](const fetch::Source& source, std::uint32_t column) {
+            nb::list entries;
+            for (const std::string& entry : source.dictionary(column).entries()) {
+              entries.append(nb::bytes(entry.data(), entry.size()));
+            }
+            return entries;
+          },
+          "column"_a, nb::sig("def dictionary(self, column: int) -> list[bytes]"),
+          "The strings of a column that have been seen, by index.");
+}
+
+void bind_levels(nb::module_& module) {
+  nb::class_<LevelStatistics>(module, "LevelStatistics", "What a level holds and has done.")
+      .def_ro("budget_bytes", &LevelStatistics::budget_bytes)
+      .def_ro("used_bytes", &LevelStatistics::used_bytes, "Charged to the budget; slabs count as a whole.")
+      .def_ro("most_bytes", &LevelStatistics::most_bytes, "The most that ever was.")
+      .def_ro("chunks", &LevelStatistics::chunks)
+      .def_ro("pinned", &LevelStatistics::pinned, "Chunks in use or being made.")
+      .def_ro("hits", &LevelStatistics::hits)
+      .def_ro("misses", &LevelStatistics::misses)
+      .def_ro("evictions", &LevelStatistics::evictions);
+  nb::class_<fetch::Levels>(module, "Levels",
+                            "The caches, one a level, through which chunks of any tables get to one device.")
+      .def(
+          "__init__",
+          [](fetch::Levels* self, const DeviceOrName& device, std::size_t disk_bytes, std::size_t cpu_bytes,
+             std::size_t device_bytes, const std::string& host, std::size_t slab_bytes) {
+            new (self) fetch::Levels(to_device(device), {.disk_bytes = disk_bytes,
+                                                         .cpu_bytes = cpu_bytes,
+                                                         .device_bytes = device_bytes,
+                                                         .host = fetch::parse_host_kind(host),
+                                                         .slab_bytes = slab_bytes});
+          },
+          "device"_a = "best", nb::kw_only(), "disk_bytes"_a = 0, "cpu_bytes"_a = 0, "device_bytes"_a = 0,
+          "host"_a = "pinned", "slab_bytes"_a = 64 * kMiB,
+          "A budget of 0 is the default: half of the machine's free memory for the page cache, a quarter for the CPU "
+          "level, four fifths of the device's free memory. `host` is pinned or pageable. Takes no memory yet.")
+      .def_prop_ro("device", &fetch::Levels::device)
+      .def(
+          "statistics",
+          [](const fetch::Levels& levels, const std::string& level) {
+            return levels.statistics(fetch::parse_level(level));
+          },
+          "level"_a, "Of disk, cpu or device.")
+      .def(
+          "clear",
+          [](fetch::Levels& levels, const std::string& level) {
+            const Level parsed = fetch::parse_level(level);
+            const nb::gil_scoped_release released;
+            levels.clear(parsed);
+          },
+          "level"_a, "Empties a level of what is not in use. Its memory is kept for the next chunks.")
+      .def("trim", &fetch::Levels::trim, nb::call_guard<nb::gil_scoped_release>(),
+           "Gives memory that nothing lies in back to the driver.")
+      .def(
+          "forget",
+          [](fetch::Levels& levels, const fetch::Source& source) {
+            const nb::gil_scoped_release released;
+            levels.forget(source.id());
+          },
+          "source"_a, "Empties every level of a table, and trims.");
+}
+
+void bind_progress(nb::module_& module) {
+  nb::class_<LevelProgress>(module, "LevelProgress", "What came through one level.")
+      .def_ro("bytes", &LevelProgress::bytes, "Disk: of the files. CPU, device: of values and validity.")
+      .def_ro("chunks", &LevelProgress::chunks, "Made there.")
+      .def_ro("hits", &LevelProgress::hits, "Found there.")
+      .def_prop_ro(
+          "busy", [](const LevelProgress& level) { return to_seconds(level.busy); },
+          "Seconds of all threads together; of the device, while copies were on their way.");
+  nb::class_<fetch::FetchProgress>(module, "FetchProgress", "How far a fetch is.")
+      .def_prop_ro("disk", [](const fetch::FetchProgress& progress) { return progress.levels[0]; })
+      .def_prop_ro("cpu", [](const fetch::FetchProgress& progress) { return progress.levels[1]; })
+      .def_prop_ro("device", [](const fetch::FetchProgress& progress) { return progress.levels[2]; })
+      .def_ro("chunks_done", &fetch::FetchProgress::chunks_done)
+      .def_ro("chunks", &fetch::FetchProgress::chunks)
+      .def_prop_ro("elapsed", [](const fetch::FetchProgress& progress) { return to_seconds(progress.elapsed); });
+}
+
+ChunkArray values_of(const FetchedChunk& chunk) {
+  const fetch::ColumnView& view = chunk.view;
+  const fetch::Type type = view.type.id == fetch::Type::dictionary ? view.type.index : view.type.id;
+  const auto items = static_cast<std::size_t>(view.offset + view.length);
+  switch (type) {
+    case fetch::Type::boolean: return ChunkArray{chunk.fetch, view.values, fetch::Type::uint8, (items + 7) / 8};
+    case fetch::Type::date32: return ChunkArray{chunk.fetch, view.values, fetch::Type::int32, items};
+    case fetch::Type::timestamp: return ChunkArray{chunk.fetch, view.values, fetch::Type::int64, items};
+    case fetch::Type::decimal128: return ChunkArray{chunk.fetch, view.values, fetch::Type::int64, 2 * items, true};
+    default: return ChunkArray{chunk.fetch, view.values, type, items};
+  }
+}
+
+std::optional<ChunkArray> validity_of(const FetchedChunk& chunk) {
+  const fetch::ColumnView& view = chunk.view;
+  if (view.validity == nullptr) return {};
+  return ChunkArray{chunk.fetch, view.validity, fetch::Type::uint8,
+                    static_cast<std::size_t>(view.offset + view.length + 7) / 8};
+}
+
+/// Copies bytes from where the chunk lies to the host.
+nb::bytes copy_back(const FetchedChunk& chunk, const void* from, std::size_t bytes) {
+  nb::object made = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bytes)));
+  if (!made.is_valid()) throw nb::python_error();
+  char* const to = PyBytes_AS_STRING(made.ptr());
+  if (bytes > 0) {
+    const nb::gil_scoped_release released;
+    const Stream stream(chunk.fetch->device());
+    stream.copy(to, from, bytes).or_throw("copying a chunk to the host");
+    stream.wait().or_throw("copying a chunk to the host");
+  }
+  return nb::borrow<nb::bytes>(made);
+}
+
+nb::object to_host(const FetchedChunk& chunk) {
+  const fetch::ColumnView& view = chunk.view;
+  const std::int64_t positions = view.offset + view.length;
+  const nb::object values = copy_back(chunk, view.values, static_cast<std::size_t>(values_bytes(view.type, positions)));
+  const nb::object validity =
+      view.validity == nullptr
+          ? nb::none()
+          : nb::object(copy_back(chunk, view.validity, static_cast<std::size_t>(positions + 7) / 8));
+  return nb::make_tuple(values, validity);
+}
+
+void bind_chunks(nb::module_& module) {
+  nb::class_<FetchedChunk>(module, "FetchedChunk", "A column of a fragment that has been fetched, in Arrow's layout.")
+      .def_prop_ro("length", [](const FetchedChunk& chunk) { return chunk.view.length; })
+      .def_prop_ro(
+          "offset", [](const FetchedChunk& chunk) { return chunk.view.offset; },
+          "Position of the first value in `values` and, as a bit, in `validity`; below 8 on a device.")
+      .def_prop_ro(
+          "null_count", [](const FetchedChunk& chunk) { return chunk.view.null_count; }, "-1: not known.")
+      .def_prop_ro("values", &values_of,
+                   "As they lie: bits of booleans as bytes, decimals as pairs of int64, strings as indices.")
+      .def_prop_ro("validity", &validity_of, "A bit a value, the least significant first; None: no value is missing.")
+      .def("to_host", &to_host, nb::sig("def to_host(self) -> tuple[bytes, bytes | None]"),
+           "Values and validity, copied.");
+}
+
+std::shared_ptr<FetchHandle> start(const fetch::Levels& levels, std::shared_ptr<fetch::Source> source,
+                                   std::vector<std::uint32_t> columns, std::vector<std::uint32_t> fragments,
+                                   const std::string& to, const std::string& mode, std::uint32_t threads,
+                                   std::size_t flush_bytes) {
+  return std::make_shared<FetchHandle>(levels, std::move(source),
+                                       fetch::FetchRequest{.columns = std::move(columns),
+                                                           .fragments = std::move(fragments),
+                                                           .to = fetch::parse_level(to),
+                                                           .mode = fetch::parse_fetch_mode(mode),
+                                                           .threads = threads,
+                                                           .flush_bytes = flush_bytes});
+}
+
+}  // namespace
+
+void bind_fetch(nb::module_& module) {
+  bind_sources(module);
+  bind_levels(module);
+  bind_progress(module);
+  bind_chunk_array(module);
+  bind_chunks(module);
+  nb::class_<FetchHandle>(module, "Fetch", "A fetch of columns, in threads of its own. Pins what it brought.")
+      .def(nb::new_(&start), "levels"_a, "source"_a, "columns"_a, "fragments"_a = std::vector<std::uint32_t>(),
+           nb::kw_only(), "to"_a = "device", "mode"_a = "async", "threads"_a = 0, "flush_bytes"_a = 128 * kMiB,
+           "Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device, `mode` async "
+           "or sync; 0 threads: by the machine, 16 at most.")
+      .def("wait", &FetchHandle::wait, "Until every chunk is there. Raises the first failure. Ctrl-C cancels it.")
+      .def("cancel", [](const FetchHandle& fetch) { fetch.fetch().cancel(); })
+      .def(
+          "wait_for",
+          [](const FetchHandle& fetch, double seconds) {
+            const Duration most = to_duration("seconds", seconds);
+            const nb::gil_scoped_release released;
+            return fetch.fetch().wait_for(most);
+          },
+          "seconds"_a, "Waits for so long at most. Whether wait() would return at once.")
+      .def_prop_ro("progress", [](const FetchHandle& fetch) { return fetch.fetch().progress(); })
+      .def_prop_ro("device", &FetchHandle::device)
+      .def_prop_ro("threads", [](const FetchHandle& fetch) { return fetch.fetch().request().threads; })
+      .def(
+          "chunk",
+          [](std::shared_ptr<FetchHandle> fetch, std::size_t column, std::size_t fragment) {
+            fetch->wait();
+            const fetch::ColumnView view = fetch->fetch().view(column, fragment);
+            return FetchedChunk{std::move(fetch), view};
+          },
+          "column"_a, "fragment"_a, "By position in what was asked for. Waits for the fetch.");
+}
+
+}  // namespace headrace::python

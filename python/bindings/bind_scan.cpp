@@ -1,0 +1,167 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "arrays.hpp"
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "headrace/fetch/scan.hpp"
+#include "table_handle.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+fetch::Query make_query(std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
+                        const std::vector<std::tuple<fetch::Aggregate, std::optional<fetch::Expression>>>& aggregates,
+                        std::vector<fetch::Expression> values, std::optional<std::int64_t> limit) {
+  fetch::Query query{.filter = std::move(filter), .keys = std::move(keys), .values = std::move(values)};
+  for (const auto& [function, value] : aggregates) query.aggregates.push_back({.function = function, .value = value});
+  if (limit) query.limit = *limit;
+  return query;
+}
+
+nb::bytes to_bytes(const auto& memory) { return nb::bytes(memory.data(), memory.size()); }
+
+void bind_types(nb::module_& module) {
+  nb::enum_<fetch::Type>(module, "TypeId", "The types that scans take, as in Arrow.")
+      .value("boolean", fetch::Type::boolean)
+      .value("int8", fetch::Type::int8)
+      .value("int16", fetch::Type::int16)
+      .value("int32", fetch::Type::int32)
+      .value("int64", fetch::Type::int64)
+      .value("uint8", fetch::Type::uint8)
+      .value("uint16", fetch::Type::uint16)
+      .value("uint32", fetch::Type::uint32)
+      .value("uint64", fetch::Type::uint64)
+      .value("float32", fetch::Type::float32)
+      .value("float64", fetch::Type::float64)
+      .value("date32", fetch::Type::date32)
+      .value("timestamp", fetch::Type::timestamp)
+      .value("decimal128", fetch::Type::decimal128)
+      .value("dictionary", fetch::Type::dictionary);
+  nb::enum_<fetch::TimeUnit>(module, "TimeUnit", "Of a timestamp.")
+      .value("second", fetch::TimeUnit::second)
+      .value("millisecond", fetch::TimeUnit::millisecond)
+      .value("microsecond", fetch::TimeUnit::microsecond)
+      .value("nanosecond", fetch::TimeUnit::nanosecond);
+  nb::class_<fetch::DataType>(module, "ColumnType", "A type of columns with its parameters.")
+      .def(
+          "__init__",
+          [](fetch::DataType* self, fetch::Type id, fetch::TimeUnit unit, std::uint8_t precision, std::int8_t scale,
+             fetch::Type index) {
+            new (self) fetch::DataType{.id = id, .unit = unit, .precision = precision, .scale = scale, .index = index};
+          },
+          "id"_a, "unit"_a = fetch::TimeUnit::second, "precision"_a = 0, "scale"_a = 0, "index"_a = fetch::Type::int32)
+      .def_ro("id", &fetch::DataType::id)
+      .def_ro("unit", &fetch::DataType::unit)
+      .def_ro("precision", &fetch::DataType::precision)
+      .def_ro("scale", &fetch::DataType::scale)
+      .def_ro("index", &fetch::DataType::index)
+      .def("__str__", [](const fetch::DataType& self) { return fetch::to_string(self); });
+}
+
+void bind_expressions(nb::module_& module) {
+  nb::enum_<fetch::Operation>(module, "Operation", "What a scan computes of a row.")
+      .value("add", fetch::Operation::add)
+      .value("subtract", fetch::Operation::subtract)
+      .value("multiply", fetch::Operation::multiply)
+      .value("divide", fetch::Operation::divide)
+      .value("modulo", fetch::Operation::modulo)
+      .value("equal", fetch::Operation::equal)
+      .value("not_equal", fetch::Operation::not_equal)
+      .value("less", fetch::Operation::less)
+      .value("less_equal", fetch::Operation::less_equal)
+      .value("greater", fetch::Operation::greater)
+      .value("greater_equal", fetch::Operation::greater_equal)
+      .value("logical_and", fetch::Operation::logical_and)
+      .value("logical_or", fetch::Operation::logical_or)
+      .value("logical_not", fetch::Operation::logical_not)
+      .value("is_null", fetch::Operation::is_null)
+      .value("is_in", fetch::Operation::is_in)
+      .value("year", fetch::Operation::year);
+  nb::enum_<fetch::Aggregate>(module, "Aggregate", "What a group-by gathers.")
+      .value("count_rows", fetch::Aggregate::count_rows)
+      .value("count", fetch::Aggregate::count)
+      .value("sum", fetch::Aggregate::sum)
+      .value("average", fetch::Aggregate::average)
+      .value("min", fetch::Aggregate::min)
+      .value("max", fetch::Aggregate::max);
+  nb::class_<fetch::Expression>(module, "ScanExpression", "An expression over the columns of a ScanTable, by number.")
+      .def_static("column", &fetch::Expression::column, "number"_a)
+      .def_static("literal", &fetch::Expression::literal, "type"_a, "bits"_a)
+      .def_static("missing", &fetch::Expression::missing, "type"_a)
+      .def_static("call", &fetch::Expression::call, "operation"_a, "arguments"_a)
+      .def_static("cast", &fetch::Expression::cast, "value"_a, "type"_a);
+}
+
+void bind_results(nb::module_& module) {
+  nb::class_<fetch::ResultColumn>(module, "ResultColumn", "A column of a scan's result, in Arrow's layout.")
+      .def_ro("type", &fetch::ResultColumn::type)
+      .def_ro("length", &fetch::ResultColumn::length)
+      .def_ro("null_count", &fetch::ResultColumn::null_count)
+      .def_prop_ro("values", [](const fetch::ResultColumn& self) { return to_bytes(self.values); })
+      .def_prop_ro("validity", [](const fetch::ResultColumn& self) -> std::optional<nb::bytes> {
+        if (self.validity.empty()) return {};
+        return to_bytes(self.validity);
+      });
+  nb::class_<fetch::ScanReport>(module, "ScanReport", "What a scan did.")
+      .def_ro("groups", &fetch::ScanReport::groups)
+      .def_ro("read_bytes", &fetch::ScanReport::read_bytes, "Of the columns that the query names.")
+      .def_ro("seconds", &fetch::ScanReport::seconds, "From the launch until the kernel has ended.");
+}
+
+}  // namespace
+
+void bind_scan(nb::module_& module) {
+  bind_types(module);
+  bind_expressions(module);
+  bind_results(module);
+  nb::class_<TableHandle>(module, "ScanTable", "Columns on a device that can be scanned.")
+      .def(
+          "__init__", [](TableHandle* self, const DeviceOrName& device) { new (self) TableHandle(to_device(device)); },
+          "device"_a)
+      .def("add_column", &TableHandle::add_column, "name"_a, "type"_a, "pieces"_a,
+           "Copies a column to the device. A piece is (values, validity or None, length, offset, null_count); every "
+           "column has pieces of the same lengths. Returns the column's number.")
+      .def_prop_ro("rows", [](const TableHandle& self) { return self.view().rows(); })
+      .def_prop_ro("device_bytes", &TableHandle::device_bytes)
+      .def(
+          "scan",
+          [](TableHandle& self, std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
+             const std::vector<std::tuple<fetch::Aggregate, std::optional<fetch::Expression>>>& aggregates,
+             std::vector<fetch::Expression> values, std::optional<std::int64_t> limit) {
+            const fetch::Query query =
+                make_query(std::move(filter), std::move(keys), aggregates, std::move(values), limit);
+            fetch::ScanResult result;
+            {
+              const nb::gil_scoped_release released;
+              result = self.scan(query);
+            }
+            return std::pair(std::move(result.columns), std::move(result.report));
+          },
+          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "limit"_a.none())
+      .def(
+          "explain",
+          [](const TableHandle& self, std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
+             const std::vector<std::tuple<fetch::Aggregate, std::optional<fetch::Expression>>>& aggregates,
+             std::vector<fetch::Expression> values, std::optional<std::int64_t> limit) {
+            return fetch::explain(self.view(),
+                                  make_query(std::move(filter), std::move(keys), aggregates, std::move(values), limit),
+                                  self.device());
+          },
+          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "limit"_a.none());
+}
+
+}  // namespace headrace::python

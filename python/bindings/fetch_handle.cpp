@@ -1,0 +1,153 @@
+#include "fetch_handle.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "headrace/base/error.hpp"
+#include "headrace/fetch/arrow.hpp"
+#include "headrace/fetch/expression.hpp"
+
+namespace nb = nanobind;
+
+namespace headrace::python {
+
+namespace {
+
+template <class Struct>
+Struct* in_capsule(nb::handle capsule, const char* name) {
+  auto* held = static_cast<Struct*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  if (held == nullptr) throw nb::python_error();
+  if (held->release == nullptr) throw DataError(fmt::format("an {} that has been taken already", name));
+  return held;
+}
+
+fetch::OwnedSchema take_schema(nb::handle schema) {
+  const nb::object capsule = schema.attr("__arrow_c_schema__")();
+  return fetch::OwnedSchema(*in_capsule<ArrowSchema>(capsule, "arrow_schema"));
+}
+
+/// What a Python exception is in C++: Headrace's own keep their kind and code. Called with Python's lock.
+[[noreturn]] void rethrow(const nb::python_error& error) {
+  const nb::module_ errors = nb::module_::import_("headrace.errors");
+  const std::string text = nb::str(error.value()).c_str();
+  if (error.matches(errors.attr("DataError"))) throw DataError(text);
+  if (error.matches(errors.attr("UsageError"))) throw UsageError(text);
+  throw Exception(Errc::system, fmt::format("{}: {}", nb::str(error.type().attr("__name__")).c_str(), text));
+}
+
+std::vector<fetch::FileRange> to_ranges(const nb::list& ranges) {
+  std::vector<fetch::FileRange> made;
+  for (const nb::handle range : ranges) {
+    const auto [mapped, offset, bytes] = nb::cast<std::tuple<nb::object, std::size_t, std::size_t>>(range);
+    made.push_back({.file = nb::cast<MappedHandle&>(mapped).file, .offset = offset, .bytes = bytes});
+  }
+  return made;
+}
+
+/// The columns of a schema, by the source that reads record batches.
+std::vector<fetch::Column> columns_of(nb::handle schema) {
+  const auto taken = take_schema(schema);
+  return fetch::ArrowSource(*taken, {}).columns();
+}
+
+/// A Python function that may be called, and let go of, by any thread.
+using SharedFunction = std::shared_ptr<nb::object>;
+
+SharedFunction share(nb::object function) {
+  return {new nb::object(std::move(function)), [](nb::object* held) {
+            if (!nb::is_alive()) return;  // the interpreter is gone, and the object with it
+            const nb::gil_scoped_acquire acquired;
+            delete held;
+          }};
+}
+
+fetch::OwnedArray call(const nb::object& read, fetch::Chunk chunk, const fetch::DataType& type) {
+  const nb::gil_scoped_acquire acquired;
+  try {
+    const nb::object array = read(chunk.fragment, chunk.column);
+    const nb::object both = array.attr("__arrow_c_array__")();
+    const auto given = fetch::type_of(*in_capsule<ArrowSchema>(both[0], "arrow_schema"));
+    if (given != type) {
+      throw DataError(
+          fmt::format("it is of type {} where {} is expected", given ? to_string(*given) : "unknown", to_string(type)));
+    }
+    return fetch::OwnedArray(*in_capsule<ArrowArray>(both[1], "arrow_array"));
+  } catch (const nb::python_error& error) {
+    rethrow(error);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<fetch::Source> make_arrow_source(nb::handle schema, const nb::list& batches) {
+  const auto taken = take_schema(schema);
+  std::vector<fetch::ArrowSource::Batch> made;
+  for (const nb::handle item : batches) {
+    auto [batch, file, number, mapped] = nb::cast<std::tuple<nb::object, std::string, std::int64_t, nb::object>>(item);
+    const nb::object both = batch.attr("__arrow_c_array__")();
+    made.push_back({.array = fetch::OwnedArray(*in_capsule<ArrowArray>(both[1], "arrow_array")),
+                    .file = std::move(file),
+                    .number = number,
+                    .mapped = mapped.is_none() ? nullptr : nb::cast<MappedHandle&>(mapped).file});
+  }
+  return std::make_shared<fetch::ArrowSource>(*taken, std::move(made));
+}
+
+std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::list& fragments, const nb::list& places,
+                                                  nb::object read) {
+  auto columns = columns_of(schema);
+  std::vector<fetch::Fragment> made;
+  for (const nb::handle item : fragments) {
+    auto [file, row_group, rows] = nb::cast<std::tuple<std::string, std::int64_t, std::int64_t>>(item);
+    made.push_back({.file = std::move(file), .row_group = row_group, .rows = rows});
+  }
+  std::vector<fetch::ReaderSource::ChunkPlace> where;
+  for (const nb::handle item : places) {
+    const auto [ranges, read_bytes] = nb::cast<std::tuple<nb::list, std::size_t>>(item);
+    where.push_back({.ranges = to_ranges(ranges), .read_bytes = read_bytes});
+  }
+  std::vector<fetch::DataType> types;
+  for (const auto& column : columns) types.push_back(column.type);
+  return std::make_shared<fetch::ReaderSource>(
+      std::move(columns), std::move(made), std::move(where),
+      [function = share(std::move(read)), types = std::move(types)](fetch::Chunk chunk) {
+        return call(*function, chunk, types[chunk.column]);
+      });
+}
+
+FetchHandle::FetchHandle(const fetch::Levels& levels, std::shared_ptr<fetch::Source> source,
+                         fetch::FetchRequest request)
+    : device_(levels.device()), fetch_(std::make_unique<fetch::Fetch>(levels, std::move(source), std::move(request))) {}
+
+FetchHandle::~FetchHandle() {
+  if (PyGILState_Check() == 0) {
+    fetch_.reset();
+  } else {
+    const nb::gil_scoped_release released;
+    fetch_.reset();
+  }
+}
+
+void FetchHandle::wait() const {
+  constexpr auto look = std::chrono::milliseconds(50);
+  const auto ended = [&] {
+    const nb::gil_scoped_release released;
+    return fetch_->wait_for(look);
+  };
+  while (!ended()) {
+    if (PyErr_CheckSignals() == 0) continue;
+    nb::python_error raised;
+    fetch_->cancel();
+    while (!ended()) {
+    }
+    throw raised;
+  }
+  const nb::gil_scoped_release released;
+  fetch_->wait();
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "headrace/fetch/fetch.hpp"
+#include "headrace/fetch/source.hpp"
+
+/// Sources, fetches and their chunks as Python has them.
+namespace headrace::python {
+
+/// A mapped file. What C++ keeps of it is its own: no reference to a Python object, which may have to outlive Python.
+struct MappedHandle {
+  std::shared_ptr<const fetch::MappedFile> file;
+};
+
+/// A source of record batches that lie in memory: (batch, file, number in it, mapping that its buffers lie in or None).
+/// A batch is anything with __arrow_c_array__, taken without a copy.
+[[nodiscard]] std::shared_ptr<fetch::Source> make_arrow_source(nanobind::handle schema, const nanobind::list& batches);
+
+/// A source whose chunks `read(fragment, column)` gives, as anything with __arrow_c_array__. `fragments` are (file, row
+/// group, rows), `places` ([(mapping, offset, bytes)], bytes that reading takes), column by column within a fragment.
+[[nodiscard]] std::shared_ptr<fetch::Source> make_reader_source(nanobind::handle schema,
+                                                                const nanobind::list& fragments,
+                                                                const nanobind::list& places, nanobind::object read);
+
+/// A fetch, which ends before what it reads is gone. Destroyed without Python's lock, which its threads may need.
+class FetchHandle {
+ public:
+  FetchHandle(const fetch::Levels& levels, std::shared_ptr<fetch::Source> source, fetch::FetchRequest request);
+  FetchHandle(const FetchHandle&) = delete;
+  FetchHandle& operator=(const FetchHandle&) = delete;
+  ~FetchHandle();
+
+  [[nodiscard]] fetch::Fetch& fetch() const noexcept { return *fetch_; }
+  [[nodiscard]] Device device() const noexcept { return device_; }
+  /// Waits; Ctrl-C cancels the fetch, and is raised once that has ended.
+  void wait() const;
+
+ private:
+  Device device_;
+  std::unique_ptr<fetch::Fetch> fetch_;
+};
+
+/// One chunk of a fetch, which it keeps alive.
+struct FetchedChunk {
+  std::shared_ptr<FetchHandle> fetch;
+  fetch::ColumnView view;
+};
+
+/// The values or the validity of a chunk, as an array where it lies.
+struct ChunkArray {
+  std::shared_ptr<FetchHandle> fetch;
+  const void* data = nullptr;
+  fetch::Type type = fetch::Type::uint8;  ///< Of an item.
+  std::size_t items = 0;
+  bool pairs = false;  ///< Two items a value: a decimal's low and high half.
+};
+
+/// Adds what other libraries take a chunk's arrays by: __dlpack__, __cuda_array_interface__.
+void bind_chunk_array(nanobind::module_& module);
+
+}  // namespace headrace::python

@@ -1,0 +1,173 @@
+"""Expressions over names as expressions over the columns of one table on a device."""
+
+import bisect
+import datetime
+import decimal
+import struct
+from collections.abc import Callable
+
+from headrace._core import ColumnType, Operation, ScanExpression, TimeUnit, TypeId
+from headrace.errors import UsageError
+from headrace.fetch.arrow import HostColumn, column_type
+from headrace.fetch.expressions import Alias, Call, Cast, Column, Expr, Literal, Value
+
+_INT64_MAX = (1 << 63) - 1
+_UINT64_MAX = (1 << 64) - 1
+_DECIMAL_DIGITS_MAX = 18
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MIRRORED = {
+    Operation.less: Operation.greater,
+    Operation.less_equal: Operation.greater_equal,
+    Operation.greater: Operation.less,
+    Operation.greater_equal: Operation.less_equal,
+    Operation.equal: Operation.equal,
+    Operation.not_equal: Operation.not_equal,
+}
+
+
+class Binder:
+    """Turns expressions into what the core takes."""
+
+    def __init__(self, find: Callable[[str], tuple[int, HostColumn]]) -> None:
+        """`find` gives the number and the source of a column, and raises UsageError where there is none."""
+        self._find = find
+
+    def bind(self, expression: Expr) -> ScanExpression:
+        """Raises UsageError for what cannot be."""
+        match expression:
+            case Column(column=name):
+                return ScanExpression.column(self._find(name)[0])
+            case Value(value=value):
+                return _literal(value)
+            case Alias(value=value):
+                return self.bind(value)
+            case Cast(value=value, to=to):
+                type_ = column_type(to)
+                if type_ is None:
+                    raise UsageError(f"a scan casts to no {to}")
+                return ScanExpression.cast(self.bind(value), type_)
+            case Call(operation=operation, arguments=arguments):
+                return self._call(operation, arguments)
+        raise UsageError(f"{expression} is no expression")
+
+    def text_source(self, expression: Expr) -> HostColumn | None:
+        """The column that gives an expression its strings or its zone, if one does."""
+        if isinstance(expression, Alias):
+            return self.text_source(expression.value)
+        return self._find(expression.column)[1] if isinstance(expression, Column) else None
+
+    def _call(self, operation: Operation, arguments: tuple[Expr, ...]) -> ScanExpression:
+        if any(_is_text(argument) for argument in arguments):
+            return self._text_call(operation, arguments)
+        if operation in _MIRRORED:
+            self._refuse_two_dictionaries(arguments)
+        return ScanExpression.call(operation, [self._bind_beside(argument, arguments) for argument in arguments])
+
+    def _bind_beside(self, argument: Expr, all_: tuple[Expr, ...]) -> ScanExpression:
+        """None is a missing value of the type of what it stands beside, where that is a column or a literal."""
+        if not (isinstance(argument, Value) and argument.value is None):
+            return self.bind(argument)
+        for other in all_:
+            if isinstance(other, Column):
+                return ScanExpression.missing(self._find(other.column)[1].type)
+        return self.bind(argument)
+
+    def _refuse_two_dictionaries(self, arguments: tuple[Expr, ...]) -> None:
+        sources = [self.text_source(argument) for argument in arguments]
+        left, right = (None if source is None else source.dictionary for source in sources)
+        if left is not None and right is not None and not left.equals(right):
+            raise UsageError(
+                f"{arguments[0]} and {arguments[1]} are strings with dictionaries of their own: "
+                "a scan compares a column of strings with literals, or with one of the same dictionary"
+            )
+
+    def _text_call(self, operation: Operation, arguments: tuple[Expr, ...]) -> ScanExpression:
+        """A column of strings and literals: comparisons with places in its sorted dictionary."""
+        if operation in _MIRRORED and _is_text(arguments[0]):
+            operation, arguments = _MIRRORED[operation], (arguments[1], arguments[0])
+        source = self.text_source(arguments[0])
+        if source is None or source.dictionary is None or operation not in {*_MIRRORED, Operation.is_in}:
+            raise UsageError(f"a string is compared with a column of strings, which {arguments[0]} is not")
+        column, type_ = self.bind(arguments[0]), source.type
+        strings = [_text(argument) for argument in arguments[1:]]
+        known: list[str] = source.dictionary.to_pylist()
+        if operation is Operation.is_in:
+            places = [None if text is None else _place(known, text) for text in strings]
+            literals = [
+                ScanExpression.missing(type_) if place is None else ScanExpression.literal(type_, place)
+                for place in places
+            ]
+            return ScanExpression.call(operation, [column, *literals])
+        text = strings[0]
+        if text is None:
+            return ScanExpression.call(operation, [column, ScanExpression.missing(type_)])
+        place = _place(known, text)
+        if operation in {Operation.less, Operation.greater_equal}:
+            place = bisect.bisect_left(known, text.encode(), key=str.encode)
+        elif operation in {Operation.less_equal, Operation.greater}:
+            place = bisect.bisect_right(known, text.encode(), key=str.encode) - 1
+        return ScanExpression.call(operation, [column, ScanExpression.literal(type_, place)])
+
+
+def _is_text(expression: Expr) -> bool:
+    return isinstance(expression, Value) and isinstance(expression.value, str)
+
+
+def _text(expression: Expr) -> str | None:
+    if isinstance(expression, Value) and (expression.value is None or isinstance(expression.value, str)):
+        return expression.value
+    raise UsageError(f"strings are compared with strings, and {expression} is none")
+
+
+def _place(known: list[str], text: str) -> int:
+    """Where a string is in a sorted dictionary; -1 where it is not."""
+    place = bisect.bisect_left(known, text.encode(), key=str.encode)
+    return place if place < len(known) and known[place] == text else -1
+
+
+def _bits(value: float) -> int:
+    """A double's bits as a number with a sign."""
+    return int(struct.unpack("<q", struct.pack("<d", value))[0])
+
+
+def _integer(value: int) -> ScanExpression:
+    if -_INT64_MAX - 1 <= value <= _INT64_MAX:
+        return ScanExpression.literal(ColumnType(TypeId.int64), value)
+    if 0 <= value <= _UINT64_MAX:
+        return ScanExpression.literal(ColumnType(TypeId.uint64), value - (1 << 64))
+    raise UsageError(f"{value} is beyond 64 bits")
+
+
+def _decimal(value: decimal.Decimal) -> ScanExpression:
+    parts = value.as_tuple()
+    if not isinstance(parts.exponent, int):
+        raise UsageError(f"a decimal is a number, and {value} is none")
+    scale = max(0, -parts.exponent)
+    units = int(value.scaleb(scale, decimal.Context(prec=60)))
+    if abs(units) > _INT64_MAX or scale > _DECIMAL_DIGITS_MAX:
+        raise UsageError(f"the decimal {value} has more than {_DECIMAL_DIGITS_MAX} digits")
+    return ScanExpression.literal(ColumnType(TypeId.decimal128, precision=_DECIMAL_DIGITS_MAX, scale=scale), units)
+
+
+def _literal(value: Literal) -> ScanExpression:
+    if value is None:
+        return ScanExpression.missing(ColumnType(TypeId.int64))
+    if isinstance(value, bool):
+        return ScanExpression.literal(ColumnType(TypeId.boolean), int(value))
+    if isinstance(value, int):
+        return _integer(value)
+    if isinstance(value, float):
+        return ScanExpression.literal(ColumnType(TypeId.float64), _bits(value))
+    if isinstance(value, decimal.Decimal):
+        return _decimal(value)
+    if isinstance(value, datetime.date):
+        return _time(value)
+    raise UsageError(f"the string {value!r} is compared with no column")
+
+
+def _time(value: datetime.date) -> ScanExpression:
+    if not isinstance(value, datetime.datetime):
+        return ScanExpression.literal(ColumnType(TypeId.date32), (value - _EPOCH.date()).days)
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)
+    since = (aware - _EPOCH) // datetime.timedelta(microseconds=1)
+    return ScanExpression.literal(ColumnType(TypeId.timestamp, unit=TimeUnit.microsecond), since)

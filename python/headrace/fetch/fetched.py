@@ -1,0 +1,171 @@
+"""Columns that have been fetched: where they lie, and back on the host."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import pyarrow as pa
+
+from headrace import _core
+from headrace.errors import DataError, UsageError
+from headrace.fetch import storage
+from headrace.fetch.arrow import unknown_column
+from headrace.fetch.files import FileSource
+
+Progress = Callable[["_core.FetchProgress"], None]
+
+_POLL_SECONDS = 0.1
+
+
+class FetchedTable:
+    """Columns that have been fetched, or are on their way. Keeps them where they are while it lives."""
+
+    def __init__(self, core: "_core.Fetch | None", source: FileSource, names: list[str], fragments: list[int]) -> None:
+        """Made by StoredTable.fetch() and start()."""
+        self._core = core
+        self._source = source
+        self._names = names
+        self._fragments = fragments
+
+    @property
+    def column_names(self) -> list[str]:
+        """In the order in which they were asked for."""
+        return list(self._names)
+
+    @property
+    def fragments(self) -> list[int]:
+        """By their number in the table."""
+        return list(self._fragments)
+
+    @property
+    def num_rows(self) -> int:
+        """Of its fragments."""
+        return sum(self._source.fragments[number][2] for number in self._fragments)
+
+    @property
+    def progress(self) -> "_core.FetchProgress | None":
+        """How far it is, and what came through each level; None for a fetch of no fragments."""
+        return None if self._core is None else self._core.progress
+
+    @property
+    def threads(self) -> int:
+        """That make chunks."""
+        return 0 if self._core is None else self._core.threads
+
+    def wait(self, progress: Progress | None = None) -> Self:
+        """Waits until every chunk is there. Raises as StoredTable.fetch() does. Ctrl-C ends the fetch."""
+        if self._core is None:
+            return self
+        try:
+            while progress is not None and not self._core.wait_for(_POLL_SECONDS):
+                progress(self._core.progress)
+        except BaseException:
+            self._core.cancel()
+            raise
+        self._core.wait()
+        return self
+
+    def cancel(self) -> None:
+        """Asks it to end early; wait() then raises Error with code cancelled."""
+        if self._core is not None:
+            self._core.cancel()
+
+    def column(self, name: str) -> "DeviceColumn":
+        """A column, chunk by chunk. Waits for the fetch."""
+        if name not in self._names:
+            raise unknown_column(name, self._names)
+        self._held()
+        position = self._names.index(name)
+        chunks = (
+            []
+            if self._core is None
+            else [self._core.chunk(position, fragment) for fragment in range(len(self._fragments))]
+        )
+        return DeviceColumn(name, self._source, chunks)
+
+    def __getitem__(self, name: str) -> "DeviceColumn":
+        """The same as column()."""
+        return self.column(name)
+
+    def to_arrow(self) -> pa.Table:
+        """Copies everything back to the host, in the types that the files have."""
+        return pa.table({name: self.column(name).to_arrow() for name in self._names})
+
+    def release(self) -> None:
+        """Lets go of the columns now: the caches may reuse their room once nobody holds an array of them."""
+        self._core = None
+        self._names = []
+
+    def _held(self) -> None:
+        if self._core is None and self._fragments and not self._names:
+            raise UsageError("the columns have been released")
+
+
+class DeviceColumn:
+    """A column of a fetched table: a chunk for each fragment, in Arrow's layout."""
+
+    def __init__(self, name: str, source: FileSource, chunks: "list[_core.FetchedChunk]") -> None:
+        """Made by FetchedTable.column()."""
+        self.name = name
+        self.chunks = chunks
+        self._source = source
+
+    @property
+    def type(self) -> pa.DataType:
+        """As the files have it."""
+        return self._source.schema.field(self.name).type
+
+    @property
+    def storage_type(self) -> pa.DataType:
+        """As it lies on the device."""
+        return self._source.stored.field(self.name).type
+
+    def __len__(self) -> int:
+        """Values, missing ones among them."""
+        return sum(chunk.length for chunk in self.chunks)
+
+    @property
+    def dictionary(self) -> pa.Array | None:
+        """The entries that indices of a column of strings or bytes stand for; None for other columns."""
+        if not pa.types.is_dictionary(self.storage_type):
+            return None
+        entries = pa.array(self._entries(), pa.binary())
+        try:
+            return entries.cast(self.storage_type.value_type)
+        except pa.ArrowInvalid as error:
+            raise DataError(f"column '{self.name}' has strings that are no text: {error}") from error
+
+    def to_arrow(self) -> pa.ChunkedArray:
+        """Copies the column back to the host."""
+        entries = self.dictionary
+        arrays = [
+            storage.from_storage(
+                storage.array_of(self.storage_type, chunk.length, chunk.offset, chunk.to_host(), entries), self.type
+            )
+            for chunk in self.chunks
+        ]
+        return pa.chunked_array(arrays, arrays[0].type if arrays else self.type)
+
+    def __dlpack__(self, **options: Any) -> Any:  # noqa: ANN401
+        """The values of a column of one chunk without missing values."""
+        return self._values().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where they are."""
+        return self._values().__dlpack_device__()
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The values of a column of one chunk, on CUDA devices."""
+        return self._values().__cuda_array_interface__
+
+    def _entries(self) -> list[bytes]:
+        return self._source.core.dictionary(self._source.stored.get_field_index(self.name))
+
+    def _values(self) -> "_core.ChunkArray":
+        """What is one array: one chunk, whose first value is the array's, with none missing."""
+        if len(self.chunks) != 1:
+            raise UsageError(f"column '{self.name}' has {len(self.chunks)} chunks: use column.chunks[i].values")
+        chunk = self.chunks[0]
+        if chunk.offset != 0 or chunk.validity is not None:
+            raise UsageError(f"column '{self.name}' may have missing values: use chunks[0].values and .validity")
+        return chunk.values

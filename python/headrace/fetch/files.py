@@ -1,0 +1,306 @@
+"""Parquet and Arrow IPC files as the source of a table: what is in them, and how a chunk is read."""
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import ipc
+
+from headrace import _core
+from headrace.errors import DataError, Errc, UsageError
+from headrace.fetch import storage
+
+_PARQUET = b"PAR1"
+_PARQUET_ENCRYPTED = b"PARE"
+_IPC = b"ARROW1"
+_IPC_STREAM = b"\xff\xff\xff\xff"
+_MAGIC_BYTES = 8
+_VALUE_BYTES = 8  # of a type that does not say
+
+Place = tuple[list[tuple["_core.MappedFile", int, int]], int]
+Reader = Callable[[int, int], pa.Array]
+
+
+@dataclass
+class _Opened:
+    """One file: its mapping, its schema, and the rows of each of its row groups."""
+
+    mapped: "_core.MappedFile"
+    buffer: pa.Buffer
+    schema: pa.Schema
+    rows: list[int]
+    metadata: Any = None  # of Parquet
+    idle: list[Any] = field(default_factory=list)  # readers that no thread uses
+    batches: list[pa.RecordBatch] | None = None  # of IPC that lies in the mapping as it is
+
+    @property
+    def path(self) -> str:
+        return self.mapped.path
+
+    @contextmanager
+    def reader(self, make: Callable[[], Any]) -> Iterator[Any]:
+        """A reader that no other thread uses."""
+        try:
+            one = self.idle.pop()
+        except IndexError:
+            one = make()
+        yield one
+        self.idle.append(one)
+
+
+def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """The files that a path, a pattern such as "taxi-*.parquet", a folder, or several of them stand for, in order.
+
+    Raises:
+        UsageError: for a path that is not there and a pattern that fits none.
+    """
+    names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    found: list[str] = []
+    for name in (os.fspath(one) for one in names):
+        if Path(name).is_dir():
+            some = sorted(str(file) for file in Path(name).iterdir() if file.is_file() and file.name[0] not in "._")
+        elif any(sign in name for sign in "*?[") and not Path(name).exists():
+            some = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - a pattern may be absolute
+        else:
+            some = [name]
+        if not some:
+            raise UsageError(f"no file fits {name}", Errc.not_found)
+        found += some
+    if not found:
+        raise UsageError("a table needs at least one file")
+    return found
+
+
+@contextmanager
+def _arrow_errors(where: str) -> Iterator[None]:
+    """What Arrow raises for a file that is not right, as a DataError that says where."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, EOFError, IndexError) as error:
+        text = f"{where}: {error}" if where else str(error)  # the core says where a chunk is
+        raise DataError(" ".join(text.split())) from error
+
+
+def _open(path: str) -> _Opened:
+    mapped = _core.MappedFile(path)
+    if mapped.bytes < _MAGIC_BYTES:
+        raise DataError(f"{path} is neither a Parquet nor an Arrow IPC file: it has {mapped.bytes} bytes")
+    buffer = pa.foreign_buffer(mapped.address, mapped.bytes)
+    magic = buffer.slice(0, _MAGIC_BYTES).to_pybytes()
+    if magic.startswith(_PARQUET):
+        return _open_parquet(mapped, buffer)
+    if magic.startswith(_IPC):
+        return _open_ipc(mapped, buffer)
+    if magic.startswith(_PARQUET_ENCRYPTED):
+        raise UsageError(f"{path} is an encrypted Parquet file, which is not supported")
+    if magic.startswith(_IPC_STREAM):
+        raise UsageError(f"{path} is an Arrow IPC stream; write it as an IPC file (pyarrow.ipc.new_file)")
+    raise DataError(f"{path} is neither a Parquet nor an Arrow IPC file: it begins with {magic!r}")
+
+
+def _check_names(schema: pa.Schema) -> None:
+    """Raises UnicodeDecodeError, a ValueError, for a name that is no text."""
+    for one in schema:
+        str(one)
+
+
+def _open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
+    with _arrow_errors(mapped.path):
+        file = pq.ParquetFile(pa.BufferReader(buffer))
+        metadata = file.metadata
+        _check_names(file.schema_arrow)
+        rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        return _Opened(mapped, buffer, file.schema_arrow, rows, metadata=metadata)
+
+
+def _open_ipc(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
+    with _arrow_errors(mapped.path):
+        file = ipc.open_file(pa.BufferReader(buffer))
+        _check_names(file.schema)
+        # Of compressed batches a column is read to know their rows; what lies in the mapping is only looked at.
+        as_it_lies = file.num_record_batches == 0 or _lies_in(mapped, file.get_batch(0))
+        one = ipc.IpcReadOptions(included_fields=[0] if file.schema.names else None, use_threads=False)
+        reader = file if as_it_lies else ipc.open_file(pa.BufferReader(buffer), options=one)
+    batches = []
+    rows = []
+    for number in range(file.num_record_batches):
+        with _arrow_errors(f"{mapped.path}, record batch {number}"):
+            batch = reader.get_batch(number)
+            batch.validate()
+            rows.append(batch.num_rows)
+            if as_it_lies:
+                batches.append(batch)
+                for column in batch.columns:
+                    if pa.types.is_dictionary(column.type):
+                        storage.check(column)
+    kept = batches if as_it_lies and all(_lies_in(mapped, batch) for batch in batches) else None
+    return _Opened(mapped, buffer, file.schema, rows, batches=kept)
+
+
+def _lies_in(mapped: "_core.MappedFile", batch: pa.RecordBatch) -> bool:
+    """Whether the batch's buffers are the file's own bytes: it is not compressed."""
+    end = mapped.address + mapped.bytes
+    buffers = (part for column in batch.columns for part in column.buffers() if part is not None and part.size > 0)
+    return all(mapped.address <= part.address < end for part in buffers)
+
+
+def _check_schemas(files: list[_Opened]) -> None:
+    first = files[0]
+    for other in files[1:]:
+        if other.schema.equals(first.schema):
+            continue
+        for name in dict.fromkeys([*first.schema.names, *other.schema.names]):
+            here, there = (file.schema.field(name) if name in file.schema.names else None for file in (first, other))
+            if here is None or there is None or not here.equals(there):
+                said = [
+                    "no such column" if one is None else f"{one.type}{'' if one.nullable else ' not null'}"
+                    for one in (here, there)
+                ]
+                raise DataError(f"{other.path} differs from {first.path} in column '{name}': {said[1]}, not {said[0]}")
+        raise DataError(f"{other.path} has its columns in another order than {first.path}")
+
+
+def _value_bytes(kind: pa.DataType) -> int:
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return _VALUE_BYTES
+
+
+def _parquet_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
+    for row_group in range(len(file.rows)):
+        group = file.metadata.row_group(row_group)
+        leaves = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+        for name in names:
+            leaf = leaves.get(name)
+            decoded = group.num_rows * (_value_bytes(storage.storage_schema(schema).field(name).type) + 1)
+            if leaf is None:
+                yield [], decoded
+                continue
+            starts = [at for at in (leaf.dictionary_page_offset, leaf.data_page_offset) if at]
+            first = min(starts, default=0)
+            size = min(leaf.total_compressed_size, max(0, file.mapped.bytes - first))
+            dictionary = leaf.total_uncompressed_size if storage.entry_type(schema.field(name).type) else 0
+            yield [(file.mapped, first, size)], decoded + dictionary
+
+
+def _ipc_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
+    stored = storage.storage_schema(schema)
+    for row_group, rows in enumerate(file.rows):
+        for name in names:
+            ranges = []
+            if file.batches is not None:
+                buffers = file.batches[row_group].column(name).buffers()
+                ranges = [
+                    (file.mapped, part.address - file.mapped.address, part.size)
+                    for part in buffers
+                    if part is not None and part.size > 0
+                ]
+            yield ranges, rows * (_value_bytes(stored.field(name).type) + 1)
+
+
+def _read_parquet(file: _Opened, row_group: int, name: str, text: list[str]) -> pa.Array:
+    def make() -> Any:  # noqa: ANN401
+        return pq.ParquetFile(pa.BufferReader(file.buffer), metadata=file.metadata, read_dictionary=text)
+
+    with file.reader(make) as reader:
+        column = reader.read_row_group(row_group, columns=[name], use_threads=False).column(name)
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    whole = column.unify_dictionaries().combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+
+
+def _read_ipc(file: _Opened, row_group: int, name: str) -> pa.Array:
+    if file.batches is not None:
+        return file.batches[row_group].column(name)
+    options = ipc.IpcReadOptions(included_fields=[file.schema.get_field_index(name)], use_threads=False)
+    reader = ipc.open_file(pa.BufferReader(file.buffer), options=options)
+    return reader.get_batch(row_group).column(name)
+
+
+def _reader(files: list[_Opened], names: list[str]) -> Reader:
+    """What reads a chunk: called by any thread."""
+    groups = [(file, row_group) for file in files for row_group in range(len(file.rows))]
+    text = [name for name in names if storage.entry_type(files[0].schema.field(name).type) is not None]
+
+    def read(fragment: int, column: int) -> pa.Array:
+        file, row_group = groups[fragment]
+        with _arrow_errors(""):
+            if file.metadata is not None:
+                array = _read_parquet(file, row_group, names[column], text)
+            else:
+                array = _read_ipc(file, row_group, names[column])
+            storage.check(array)
+            return storage.to_storage(array)
+
+    return read
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """Files opened as one table."""
+
+    core: "_core.FetchSource"
+    schema: pa.Schema  # of the files
+    stored: pa.Schema  # of the columns that can be fetched, by their number in core
+    files: list[str]
+    fragments: list[tuple[str, int, int]]  # file, row group, rows
+    file_bytes: int
+
+
+def open_files(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> FileSource:
+    """Opens files: their footers are read, no column is.
+
+    Raises:
+        UsageError: for a file that is not there or of a kind that is not read, or none of whose columns can be fetched.
+        DataError: for a file that is damaged, or has another schema than the first.
+    """
+    if not _core.built_with_fetch:
+        raise UsageError("this build has no fetches: install oneTBB (Debian: libtbb-dev) and build Headrace again")
+    files = [_open(path) for path in expand(paths)]
+    _check_schemas(files)
+    schema = files[0].schema
+    twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    if twice:
+        raise DataError(f"{files[0].path} has two columns called '{twice[0]}'")
+    stored = storage.storage_schema(schema)
+    if not stored.names:
+        raise UsageError(f"{files[0].path} has no column of a type that can be fetched")
+    fragments = [(file.path, number, rows) for file in files for number, rows in enumerate(file.rows)]
+    as_they_lie = all(file.batches is not None for file in files) and all(
+        storage.is_view(schema.field(name).type) for name in stored.names
+    )
+    core = _of_batches(files, stored) if as_they_lie else _of_reader(files, stored, fragments)
+    return FileSource(
+        core, schema, stored, [file.path for file in files], fragments, sum(file.mapped.bytes for file in files)
+    )
+
+
+def _of_batches(files: list[_Opened], stored: pa.Schema) -> "_core.FetchSource":
+    batches = []
+    fields = [files[0].schema.field(name) for name in stored.names]
+    # A dictionary's indices are taken as they lie: the core gives them those of the table's dictionary.
+    types = [kept.type if pa.types.is_dictionary(kept.type) else stored.field(kept.name).type for kept in fields]
+    schema = pa.schema([pa.field(kept.name, kind, kept.nullable) for kept, kind in zip(fields, types, strict=True)])
+    for file in files:
+        for number, batch in enumerate(file.batches or []):
+            columns = [batch.column(kept.name) for kept in fields]
+            views = [one if one.type == kind else one.view(kind) for one, kind in zip(columns, types, strict=True)]
+            batches.append((pa.RecordBatch.from_arrays(views, schema=schema), file.path, number, file.mapped))
+    return _core.FetchSource.of_batches(schema, batches)
+
+
+def _of_reader(files: list[_Opened], stored: pa.Schema, fragments: list[tuple[str, int, int]]) -> "_core.FetchSource":
+    places: list[Place] = []
+    for file in files:
+        of_file = _parquet_places if file.metadata is not None else _ipc_places
+        with _arrow_errors(file.path):
+            places += of_file(file, stored.names, file.schema)
+    return _core.FetchSource.of_reader(stored, fragments, places, _reader(files, stored.names))

@@ -1,0 +1,189 @@
+"""Queries that are put together first and run when their result is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace._core import Aggregate, ScanExpression, ScanReport
+from headrace.errors import UsageError
+from headrace.fetch.arrow import HostColumn, is_text, result_array
+from headrace.fetch.bind import Binder
+from headrace.fetch.expressions import Aggregation, Column, Expr, columns_of, named
+
+if TYPE_CHECKING:
+    from headrace.fetch.table import Table
+
+_ORDERS = ("ascending", "descending")
+_Bound = tuple[
+    ScanExpression | None,
+    list[ScanExpression],
+    list[tuple[Aggregate, ScanExpression | None]],
+    list[ScanExpression],
+    int | None,
+]
+
+
+class Scannable:
+    """What a table and a query have in common: the steps that make a query longer."""
+
+    def filter(self, *conditions: Expr) -> Query:
+        """Only the rows that every condition is true for."""
+        query = self._query()
+        if query.keys or query.aggregates or query.order or query.count is not None:
+            raise UsageError("a filter comes before group_by, agg, order_by and limit")
+        both = [*([] if query.condition is None else [query.condition]), *(named(one) for one in conditions)]
+        return replace(query, condition=reduce(lambda left, right: left & right, both) if both else None)
+
+    def select(self, *values: Expr | str, **names: Expr | str) -> Query:
+        """These values of each row; all columns where nothing is selected."""
+        query = self._query()
+        if query.values or query.keys or query.aggregates:
+            raise UsageError("a query selects once, and not beside group_by or agg")
+        chosen = [*map(named, values), *(named(value).alias(name) for name, value in names.items())]
+        return replace(query, values=tuple(chosen))
+
+    def group_by(self, *keys: Expr | str, **names: Expr | str) -> Query:
+        """One row for each combination of one to four keys, which are columns or expressions."""
+        query = self._query()
+        if query.values or query.keys or query.aggregates:
+            raise UsageError("a query groups once, before agg, and not beside select")
+        chosen = [*map(named, keys), *(named(value).alias(name) for name, value in names.items())]
+        if not chosen:
+            raise UsageError("a group-by has 1 to 4 keys; agg alone makes one group of all rows")
+        return replace(query, keys=tuple(chosen))
+
+    def agg(self, *aggregations: Aggregation, **names: Aggregation) -> Query:
+        """What is gathered of each group, or of all rows where there is no group_by."""
+        query = self._query()
+        if query.values or query.aggregates:
+            raise UsageError("a query aggregates once, and not beside select")
+        chosen = [*aggregations, *(value.alias(name) for name, value in names.items())]
+        return replace(query, aggregates=tuple(chosen))
+
+    def order_by(self, *columns: str | tuple[str, str]) -> Query:
+        """The result by these of its columns, each a name or (name, "ascending" or "descending").
+
+        Missing values and, among floats, NaN come last either way.
+        """
+        order = tuple((one, "ascending") if isinstance(one, str) else one for one in columns)
+        for name, direction in order:
+            if direction not in _ORDERS:
+                raise UsageError(f"'{name}' is ordered ascending or descending, not {direction}")
+        return replace(self._query(), order=order)
+
+    def limit(self, rows: int) -> Query:
+        """At most so many rows of the result."""
+        if rows < 0:
+            raise UsageError(f"a limit is 0 or more, not {rows}")
+        return replace(self._query(), count=rows)
+
+    def _query(self) -> Query:
+        return Query(self._table())
+
+    def _table(self) -> Table:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Query(Scannable):
+    """A query over a table. It runs in to_arrow(); making it costs nothing."""
+
+    table: Table
+    condition: Expr | None = None
+    values: tuple[Expr, ...] = ()
+    keys: tuple[Expr, ...] = ()
+    aggregates: tuple[Aggregation, ...] = ()
+    order: tuple[tuple[str, str], ...] = ()
+    count: int | None = None
+
+    def to_arrow(self) -> pa.Table:
+        """Runs the query on the table's device.
+
+        Raises:
+            UsageError: for what the table or the types do not allow, and for values that do not fit their type.
+        """
+        return self.run()[0]
+
+    def run(self) -> tuple[pa.Table, ScanReport]:
+        """The result, and what the scan did."""
+        bound = self._bound()
+        names = self._names()
+        columns, report = self.table.load(self.columns()).scan(*bound)
+        arrays = [result_array(column, source) for column, source in zip(columns, self._sources(), strict=True)]
+        return self._ordered(pa.table(arrays, names=names)), report
+
+    def explain(self) -> str:
+        """How the query runs: columns read, types given, how groups are found, and the program for each row."""
+        text = self.table.load(self.columns()).explain(*self._bound())
+        if self.order:
+            text += "then, on the host\n  order by " + ", ".join(f"{name} {way}" for name, way in self.order) + "\n"
+        return text if self.count is None else text + f"at most {self.count} rows\n"
+
+    def columns(self) -> list[str]:
+        """The columns that have to be on the device, in the table's order."""
+        wanted = set() if self.condition is None else columns_of(self.condition)
+        for one in (*self._outputs(), *(each.value for each in self.aggregates if each.value is not None)):
+            wanted |= columns_of(one)
+        known = self.table.schema.names
+        # Rows are counted in some column.
+        if not wanted and known:
+            wanted = {known[0]}
+        return [name for name in known if name in wanted] + sorted(wanted - set(known))
+
+    def _query(self) -> Query:
+        return self
+
+    def _table(self) -> Table:
+        return self.table
+
+    def _outputs(self) -> tuple[Expr, ...]:
+        if self.keys or self.aggregates:
+            return self.keys
+        return self.values or tuple(map(Column, self.table.schema.names))
+
+    def _names(self) -> list[str]:
+        names = [*(one.name() for one in self._outputs()), *(one.name() for one in self.aggregates)]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(f"two columns of the result are called '{twice}': give one an alias")
+        unknown = next((name for name, _ in self.order if name not in names), None)
+        if unknown is not None:
+            raise UsageError(f"the result is ordered by '{unknown}', and has {', '.join(names)}")
+        return names
+
+    def _bound(self) -> _Bound:
+        binder = Binder(self.table.find)
+        grouped = bool(self.keys or self.aggregates)
+        self.table.load(self.columns())
+        return (
+            None if self.condition is None else binder.bind(self.condition),
+            [binder.bind(key) for key in self.keys],
+            [(one.function, None if one.value is None else binder.bind(one.value)) for one in self.aggregates],
+            [] if grouped else [binder.bind(value) for value in self._outputs()],
+            None if grouped or self.order else self.count,
+        )
+
+    def _sources(self) -> list[HostColumn | None]:
+        binder = Binder(self.table.find)
+        kept = {Aggregate.min, Aggregate.max}
+        gathered = [
+            None if one.value is None or one.function not in kept else binder.text_source(one.value)
+            for one in self.aggregates
+        ]
+        return [*(binder.text_source(one) for one in self._outputs()), *gathered]
+
+    def _ordered(self, result: pa.Table) -> pa.Table:
+        if self.order:
+            keys: dict[str, Any] = {name: _sortable(result.column(name)) for name, _ in self.order}
+            result = result.take(pc.sort_indices(pa.table(keys), sort_keys=list(self.order)))
+        return result if self.count is None else result.slice(0, self.count)
+
+
+def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Dictionaries are sorted, but pyarrow sorts plain strings alone."""
+    return column.cast(pa.string()) if is_text(column.type) else column

@@ -1,0 +1,143 @@
+"""Arrow's types as those in which columns lie on the levels, and back."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.errors import UsageError
+
+_PLAIN = {
+    pa.bool_(),
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+    *(pa.float32(), pa.float64(), pa.date32()),
+}
+_DECIMAL_DIGITS = 38
+
+
+def _is_text(arrow: pa.DataType) -> bool:
+    kinds = pa.types
+    return bool(
+        kinds.is_string(arrow)
+        or kinds.is_large_string(arrow)
+        or kinds.is_string_view(arrow)
+        or kinds.is_binary(arrow)
+        or kinds.is_large_binary(arrow)
+        or kinds.is_binary_view(arrow)
+        or kinds.is_fixed_size_binary(arrow)
+    )
+
+
+def entry_type(arrow: pa.DataType) -> pa.DataType | None:
+    """Of a column that becomes indices into a dictionary: what its entries are there; None for others."""
+    if pa.types.is_dictionary(arrow):
+        arrow = arrow.value_type
+    if not _is_text(arrow):
+        return None
+    text = pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow)
+    return pa.string() if text else pa.binary()
+
+
+def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a line a kind of type
+    """The type in which a column lies on the levels; None for one that does not.
+
+    Times, durations and date64 are the integers that they consist of, decimals of other widths decimal128, strings and
+    bytes indices into a dictionary.
+    """
+    if arrow in _PLAIN or pa.types.is_timestamp(arrow) or pa.types.is_decimal128(arrow):
+        return arrow
+    entries = entry_type(arrow)
+    if entries is not None:
+        return pa.dictionary(pa.int32(), entries)
+    if pa.types.is_dictionary(arrow):
+        return storage_type(arrow.value_type)
+    if pa.types.is_time32(arrow):
+        return pa.int32()
+    if pa.types.is_time64(arrow) or pa.types.is_duration(arrow) or pa.types.is_date64(arrow):
+        return pa.int64()
+    if pa.types.is_decimal(arrow) and arrow.precision <= _DECIMAL_DIGITS:
+        return pa.decimal128(arrow.precision, arrow.scale)
+    return None
+
+
+def storage_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns that can be fetched, in their storage types."""
+    fields = ((field, storage_type(field.type)) for field in schema)
+    return pa.schema([pa.field(field.name, kind, field.nullable) for field, kind in fields if kind is not None])
+
+
+def is_view(arrow: pa.DataType) -> bool:
+    """Whether a column's buffers are those of its storage type as they are, but for a dictionary's indices."""
+    storage = storage_type(arrow)
+    if storage is None:
+        return False
+    if pa.types.is_dictionary(arrow):
+        return arrow.value_type in {pa.string(), pa.large_string(), pa.binary(), pa.large_binary()}
+    return not (pa.types.is_dictionary(storage) or _is_cast(arrow))
+
+
+def _is_cast(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(arrow) or (pa.types.is_decimal(arrow) and not pa.types.is_decimal128(arrow)))
+
+
+def check(array: pa.Array) -> None:
+    """Raises ArrowInvalid for an array whose buffers are too short for it, or whose strings are not in them.
+
+    What is said of single values is looked at where Arrow would trust it: offsets of strings, entries of a dictionary.
+    Indices of strings are checked when they are given those of the table.
+    """
+    array.validate()
+    if pa.types.is_dictionary(array.type):
+        array.dictionary.validate(full=True)
+        if entry_type(array.type) is None:
+            array.validate(full=True)
+    elif entry_type(array.type) is not None:
+        array.validate(full=True)
+
+
+def to_storage(array: pa.Array) -> pa.Array:
+    """An array in its storage type, without a copy where that can be."""
+    storage = storage_type(array.type)
+    if storage is None:
+        raise UsageError(f"type {array.type} is not supported")
+    if storage == array.type:
+        return array
+    if entry_type(array.type) is not None:
+        encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        return pa.DictionaryArray.from_arrays(
+            encoded.indices.cast(pa.int32()), encoded.dictionary.cast(storage.value_type)
+        )
+    if pa.types.is_dictionary(array.type):
+        return to_storage(array.dictionary_decode())
+    return array.cast(storage) if _is_cast(array.type) else array.view(storage)
+
+
+def from_storage(array: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """The array in the type that its column has in the files."""
+    if array.type == arrow:
+        return array
+    if pa.types.is_dictionary(array.type) and not pa.types.is_dictionary(arrow):
+        return array.dictionary_decode().cast(arrow)
+    if pa.types.is_dictionary(arrow):
+        return _as_dictionary(array, arrow)
+    return array.cast(arrow) if _is_cast(arrow) else array.view(arrow)
+
+
+def _as_dictionary(array: pa.Array, arrow: pa.DataType) -> pa.Array:
+    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    try:
+        indices = encoded.indices.cast(arrow.index_type)
+    except pa.ArrowInvalid:  # the table's dictionary has more entries than one file's
+        indices = encoded.indices
+    return pa.DictionaryArray.from_arrays(indices, encoded.dictionary.cast(arrow.value_type))
+
+
+def array_of(
+    storage: pa.DataType, length: int, offset: int, buffers: tuple[bytes, bytes | None], entries: pa.Array | None
+) -> pa.Array:
+    """An array of a chunk that has come back from a device: (values, validity), and its column's dictionary."""
+    values, validity = buffers
+    parts: list[Any] = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(values)]
+    if entries is None:
+        return pa.Array.from_buffers(storage, length, parts, offset=offset)
+    indices = pa.Array.from_buffers(pa.int32(), length, parts, offset=offset)
+    return pa.DictionaryArray.from_arrays(indices, entries)

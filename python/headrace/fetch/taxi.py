@@ -1,0 +1,253 @@
+"""The taxi benchmark: a table like New York's taxi rides, and four queries over it."""
+
+import collections
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from headrace.errors import DataError, UsageError
+from headrace.fetch.expressions import col, count
+from headrace.fetch.query import Query
+from headrace.fetch.table import Table
+
+CHUNK_ROWS = 1 << 20
+_FIRST_DAY = np.datetime64("2009-01-01", "us")
+_DAYS = 2556  # to the end of 2015
+_MICROSECONDS = 1_000_000
+# How busy each hour of a day is, from midnight on.
+_HOURS = np.array([39, 29, 22, 16, 12, 10, 21, 36, 45, 46, 45, 47, 49, 49, 51, 49, 43, 51, 61, 64, 61, 60, 58, 49])
+_PASSENGERS = (np.arange(10), [0.004, 0.693, 0.138, 0.041, 0.02, 0.06, 0.0435, 0.0002, 0.0002, 0.0001])
+_PAYMENTS = (np.arange(1, 6), [0.53, 0.46, 0.005, 0.0045, 0.0005])
+_RATES = (np.array([1, 2, 3, 4, 5, 6, 99]), [0.973, 0.02, 0.0015, 0.0005, 0.004, 0.0005, 0.0005])
+
+_MONEY = {"decimal": pa.decimal128(14, 2), "double": pa.float64()}
+
+
+def schema(money: str = "decimal") -> pa.Schema:
+    """Columns as the benchmark and the city's files name them; money is "decimal" or, as in those files, "double"."""
+    if money not in _MONEY:
+        raise UsageError(f"money is decimal or double, not {money}")
+    dollars = _MONEY[money]
+    return pa.schema(
+        [
+            ("cab_type", pa.dictionary(pa.int32(), pa.string())),
+            ("vendor_id", pa.int64()),
+            ("pickup_datetime", pa.timestamp("us")),
+            ("dropoff_datetime", pa.timestamp("us")),
+            ("passenger_count", pa.int64()),
+            ("trip_distance", pa.float64()),
+            ("rate_code_id", pa.int64()),
+            ("store_and_fwd_flag", pa.bool_()),
+            ("pickup_location_id", pa.int32()),
+            ("dropoff_location_id", pa.int32()),
+            ("payment_type", pa.int64()),
+            ("fare_amount", dollars),
+            ("extra", dollars),
+            ("mta_tax", dollars),
+            ("tip_amount", dollars),
+            ("tolls_amount", dollars),
+            ("improvement_surcharge", dollars),
+            ("total_amount", dollars),
+        ]
+    )
+
+
+def chunk(number: int, rows: int, *, seed: int = 1, money: str = "decimal") -> pa.RecordBatch:
+    """Rides of one chunk of the table: the same for the same number, seed and rows."""
+    wanted = schema(money)
+    random = np.random.default_rng([seed, number])
+    pickup = _pickups(random, rows)
+    miles = np.round(np.minimum(random.lognormal(0.55, 0.85, rows), 200), 2)
+    minutes = np.clip(miles * random.lognormal(1.35, 0.35, rows), 1, 600)
+    cents = _cents(random, miles, minutes)
+    columns: dict[str, Any] = {
+        "cab_type": pa.DictionaryArray.from_arrays(
+            random.choice(2, rows, p=[0.94, 0.06]).astype(np.int32), pa.array(["yellow", "green"])
+        ),
+        "vendor_id": random.integers(1, 3, rows),
+        "pickup_datetime": pickup,
+        "dropoff_datetime": pickup + (minutes * 60 * _MICROSECONDS).astype("timedelta64[us]"),
+        "passenger_count": pa.array(
+            random.choice(_PASSENGERS[0], rows, p=_PASSENGERS[1]), mask=random.random(rows) < 0.001
+        ),
+        "trip_distance": miles,
+        "rate_code_id": random.choice(_RATES[0], rows, p=_RATES[1]),
+        "store_and_fwd_flag": pa.array(random.random(rows) < 0.008, mask=random.random(rows) < 0.3),
+        "pickup_location_id": _locations(random, rows),
+        "dropoff_location_id": _locations(random, rows),
+        "payment_type": random.choice(_PAYMENTS[0], rows, p=_PAYMENTS[1]),
+    }
+    columns |= {name: _dollars(value, money) for name, value in cents.items()}
+    return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in wanted], schema=wanted)
+
+
+def generate(
+    rows: int,
+    out: Path,
+    *,
+    seed: int = 1,
+    money: str = "decimal",
+    threads: int | None = None,
+    on_rows: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Writes a table of `rows` rides to a .parquet or .arrow file, by several threads; the threads do not change it.
+
+    `on_rows` is told how many rows have been written since it was told before. A file that is not finished is removed.
+
+    Raises:
+        UsageError: for a number of rows, a kind of money or a kind of file that cannot be.
+    """
+    if rows < 0:
+        raise UsageError(f"a table has 0 rows or more, not {rows}")
+    wanted = schema(money)
+    sizes = [min(CHUNK_ROWS, rows - first) for first in range(0, rows, CHUNK_ROWS)]
+    count_ = threads or os.cpu_count() or 1
+    try:
+        with _writer(out, wanted) as writer, ThreadPoolExecutor(count_) as pool:
+            work = [partial(chunk, number, size, seed=seed, money=money) for number, size in enumerate(sizes)]
+            made = _in_order(pool, work, count_)
+            for batch in made:
+                writer.write_batch(batch)
+                on_rows(batch.num_rows)
+    except BaseException:
+        out.unlink(missing_ok=True)
+        raise
+
+
+def read(file: Path, columns: list[str] | None = None) -> pa.Table:
+    """A .parquet or .arrow file as a table.
+
+    Raises:
+        DataError: naming the file, for one that is not what its name says.
+        UsageError: for a file that is not there, or whose name ends otherwise.
+    """
+    kind = _kind(file)
+    if not file.exists():
+        raise UsageError(f"there is no file {file}")
+    try:
+        if kind == ".parquet":
+            return pq.read_table(file, columns=columns, read_dictionary=["cab_type"])
+        with pa.memory_map(str(file)) as memory:
+            table = pa.ipc.open_file(memory).read_all()
+            return table if columns is None else table.select(columns)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"{file}: {error}") from None
+
+
+@dataclass(frozen=True)
+class TaxiQuery:
+    """One of the four: in SQL over a table `taxi`, and as Headrace has it."""
+
+    name: str
+    sql: str
+    query: Callable[[Table], Query]
+
+
+def _by_passengers_and_year(table: Table) -> Query:
+    return table.group_by("passenger_count", year=col("pickup_datetime").year()).agg(count())
+
+
+def _by_distance(table: Table) -> Query:
+    keys = {"year": col("pickup_datetime").year(), "distance": col("trip_distance").cast("int32")}
+    grouped = table.group_by("passenger_count", **keys).agg(count())
+    return grouped.order_by(("year", "ascending"), ("count", "descending"))
+
+
+QUERIES = (
+    TaxiQuery(
+        "1",
+        "SELECT cab_type, count(*) AS count FROM taxi GROUP BY cab_type",
+        lambda table: table.group_by("cab_type").agg(count()),
+    ),
+    TaxiQuery(
+        "2",
+        "SELECT passenger_count, avg(total_amount) AS average FROM taxi GROUP BY passenger_count",
+        lambda table: table.group_by("passenger_count").agg(average=col("total_amount").avg()),
+    ),
+    TaxiQuery(
+        "3",
+        "SELECT passenger_count, year(pickup_datetime) AS year, count(*) AS count FROM taxi GROUP BY ALL",
+        _by_passengers_and_year,
+    ),
+    TaxiQuery(
+        "4",
+        "SELECT passenger_count, year(pickup_datetime) AS year, CAST(trip_distance AS INTEGER) AS distance, "
+        "count(*) AS count FROM taxi GROUP BY ALL ORDER BY year, count DESC",
+        _by_distance,
+    ),
+)
+
+
+def _pickups(random: np.random.Generator, rows: int) -> NDArray[Any]:
+    """Rides become fewer over the years; hours are as busy as they are."""
+    days = np.minimum(random.triangular(-_DAYS * 0.2, _DAYS * 0.3, _DAYS * 1.25, rows) % _DAYS, _DAYS - 1).astype(
+        np.int64
+    )
+    hours = random.choice(24, rows, p=_HOURS / _HOURS.sum())
+    seconds = days * 86_400 + hours * 3600 + random.integers(0, 3600, rows)
+    return np.asarray(_FIRST_DAY + (seconds * _MICROSECONDS).astype("timedelta64[us]"))
+
+
+def _locations(random: np.random.Generator, rows: int) -> NDArray[Any]:
+    """265 zones, some of them far busier than others."""
+    return np.asarray(1 + (random.beta(1.2, 3.0, rows) * 265).astype(np.int32) * 97 % 265, np.int32)
+
+
+def _cents(random: np.random.Generator, miles: NDArray[Any], minutes: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Amounts of money; the total is the sum of the others. A few rides are refunded."""
+    rows = len(miles)
+    fare = (250 + 50 * np.round(miles * 5 * 0.8 + minutes * 0.3)).astype(np.int64)
+    sign = np.where(random.random(rows) < 0.0005, -1, 1)
+    tip = np.where(random.random(rows) < 0.5, np.round(fare * random.uniform(0.1, 0.3, rows)), 0).astype(np.int64)
+    parts = {
+        "fare_amount": fare * sign,
+        "extra": random.choice(np.array([0, 50, 100]), rows, p=[0.55, 0.3, 0.15]) * sign,
+        "mta_tax": np.full(rows, 50) * sign,
+        "tip_amount": tip * sign,
+        "tolls_amount": np.where(random.random(rows) < 0.05, 554, 0) * sign,
+        "improvement_surcharge": np.full(rows, 30) * sign,
+    }
+    return parts | {"total_amount": np.sum(list(parts.values()), axis=0)}
+
+
+def _dollars(cents: NDArray[Any], money: str) -> pa.Array:
+    if money == "double":
+        return pa.array(cents / 100)
+    # 128 bits of cents: the number, then its sign.
+    words = np.stack([cents.astype(np.int64), cents.astype(np.int64) >> 63], axis=1)
+    return pa.Array.from_buffers(_MONEY["decimal"], len(cents), [None, pa.py_buffer(np.ascontiguousarray(words))])
+
+
+def _kind(file: Path) -> str:
+    if file.suffix not in {".parquet", ".arrow"}:
+        raise UsageError(f"{file} is to be a .parquet or an .arrow file")
+    return file.suffix
+
+
+def _writer(out: Path, wanted: pa.Schema) -> Any:  # noqa: ANN401
+    if _kind(out) == ".parquet":
+        return pq.ParquetWriter(out, wanted, compression="snappy")
+    return pa.ipc.new_file(str(out), wanted)
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, work: Sequence[Callable[[], pa.RecordBatch]], ahead: int
+) -> Iterator[pa.RecordBatch]:
+    """What the work gives, in its order, with some of it under way."""
+    waiting: collections.deque[Future[pa.RecordBatch]] = collections.deque()
+    for one in work:
+        waiting.append(pool.submit(one))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

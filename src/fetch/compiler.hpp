@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fetch/program.hpp"
+#include "fetch/typing.hpp"
+
+/// From a query to the program that the kernel runs, and back from its states to keys.
+namespace headrace::fetch {
+
+/// How a group's number was made, a step a time.
+struct KeyStep {
+  Op op = Op::key;  ///< key, wide_key or intern.
+  std::uint32_t key = 0;
+  std::uint32_t table = 0;
+  std::int64_t least = 0;    ///< Of a key.
+  std::uint64_t domain = 1;  ///< Of a key or a wide key; its last value is the missing one if `nullable`.
+  bool nullable = false;
+};
+
+/// Where the numbers of an aggregate are: states, by their place in Program::states.
+struct AggregatePlace {
+  Aggregate function = Aggregate::count_rows;
+  Typed value{};
+  DataType result{};
+  std::uint32_t count = 0;  ///< The values that are there: state 0 where none is missing.
+  std::uint32_t state = 0;
+};
+
+struct Compiled {
+  Program program;
+  std::vector<std::uint32_t> columns;  ///< Of the table, by their number in the program.
+  std::vector<Typed> keys;
+  std::vector<KeyStep> steps;
+  std::vector<AggregatePlace> aggregates;
+  std::vector<Typed> values;
+  std::uint32_t tables = 0;
+  std::uint64_t places = 0;      ///< Of each key table.
+  std::uint32_t filter_end = 0;  ///< Instructions of the filter.
+};
+
+struct CompileOptions {
+  /// How many keys a key table has room for, a power of two, where there have to be tables.
+  std::uint64_t places = std::uint64_t{1} << 16;
+  /// Most copies of its states that a block keeps: one for each thread makes adding to them free of conflicts, a few
+  /// let a core add to one group again before it is done with the last time.
+  std::uint32_t copies_max = kScanThreads;
+  std::uint32_t local_words = kBlockWords;  ///< Of a block's memory for states.
+};
+
+/// Throws UsageError for what the types do not allow, and for a query that is too long.
+[[nodiscard]] Compiled compile(const TableView& table, const Query& query, const CompileOptions& options);
+
+/// The type of an aggregate's result. Throws UsageError where the value's type has none.
+[[nodiscard]] DataType aggregate_type(Aggregate function, const DataType& value);
+[[nodiscard]] std::string to_string(const Program& program, const std::vector<std::string>& columns);
+
+/// How many copies of the states a block keeps; 0 where they do not fit it.
+[[nodiscard]] std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept;
+
+}  // namespace headrace::fetch

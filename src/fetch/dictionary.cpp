@@ -1,0 +1,79 @@
+#include "headrace/fetch/dictionary.hpp"
+
+#include <limits>
+
+#include "headrace/base/error.hpp"
+
+namespace headrace::fetch {
+
+namespace {
+
+/// Calls take(i, entry) for every entry of the array, take(i, nullptr) for those that are null.
+template <class Offset, class Take>
+void for_each_entry(const ArrowArray& array, Take take) {
+  const auto* validity = static_cast<const std::uint8_t*>(array.buffers[0]);
+  const auto* offsets = static_cast<const Offset*>(array.buffers[1]);
+  const auto* bytes = static_cast<const char*>(array.buffers[2]);
+  for (std::int64_t i = 0; i < array.length; ++i) {
+    const std::int64_t at = array.offset + i;
+    if (validity != nullptr && array.null_count != 0 && (validity[at / 8] >> (at % 8) & 1) == 0) {
+      take(i, nullptr);
+      continue;
+    }
+    const Offset begin = offsets[at];
+    const Offset end = offsets[at + 1];
+    if (begin < 0 || end < begin || (end > begin && bytes == nullptr)) {
+      throw DataError("a dictionary whose strings have no order");
+    }
+    const std::string_view entry(end > begin ? bytes + begin : "", static_cast<std::size_t>(end - begin));
+    take(i, &entry);
+  }
+}
+
+}  // namespace
+
+std::vector<std::int32_t> Dictionary::merge(const ArrowArray& entries, bool large) {
+  if (entries.n_buffers != 3 || entries.length < 0 || entries.offset < 0 || entries.buffers == nullptr ||
+      (entries.length > 0 && entries.buffers[1] == nullptr)) {
+    throw DataError("a dictionary that is no array of strings");
+  }
+  std::vector<std::int32_t> indices(static_cast<std::size_t>(entries.length), -1);
+  const auto take = [&](std::int64_t i, const std::string_view* entry) {
+    if (entry == nullptr) return;
+    auto known = index_.find(*entry);
+    if (known == index_.end()) {
+      if (entries_.size() >= std::size_t{std::numeric_limits<std::int32_t>::max()}) {
+        throw DataError("a column with more than 2^31 - 1 different strings");
+      }
+      const auto next = static_cast<std::int32_t>(entries_.size());
+      known = index_.emplace(entries_.emplace_back(*entry), next).first;
+    }
+    indices[static_cast<std::size_t>(i)] = known->second;
+  };
+  const std::lock_guard lock(mutex_);
+  if (large) {
+    for_each_entry<std::int64_t>(entries, take);
+  } else {
+    for_each_entry<std::int32_t>(entries, take);
+  }
+  return indices;
+}
+
+std::size_t Dictionary::size() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+std::vector<std::string> Dictionary::entries(std::size_t first) const {
+  const std::lock_guard lock(mutex_);
+  if (first >= entries_.size()) return {};
+  return {entries_.begin() + static_cast<std::ptrdiff_t>(first), entries_.end()};
+}
+
+std::int32_t Dictionary::find(std::string_view entry) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = index_.find(entry);
+  return known == index_.end() ? -1 : known->second;
+}
+
+}  // namespace headrace::fetch

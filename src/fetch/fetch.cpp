@@ -1,0 +1,277 @@
+#include "headrace/fetch/fetch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <stop_token>
+#include <thread>
+
+#include "fetch/arena.hpp"
+#include "fetch/materialise.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/device/topology.hpp"
+
+namespace headrace::fetch {
+
+namespace {
+
+constexpr std::uint32_t kThreadsDefault = 16;
+/// A lane's share of the flush threshold is not below what the link takes at full speed.
+constexpr std::size_t kLaneFlushLeast = 4 * kMiB;
+
+FetchRequest checked(const Source& source, FetchRequest request) {
+  if (request.columns.empty()) throw UsageError("a fetch needs at least one column");
+  for (const std::uint32_t column : request.columns) {
+    if (column >= source.columns().size()) {
+      throw UsageError(fmt::format("there is no column {} of {}", column, source.columns().size()));
+    }
+  }
+  auto columns = request.columns;
+  std::ranges::sort(columns);
+  if (std::ranges::adjacent_find(columns) != columns.end()) throw UsageError("a fetch names each column once");
+  if (request.fragments.empty()) {
+    request.fragments.resize(source.fragments().size());
+    std::iota(request.fragments.begin(), request.fragments.end(), 0U);
+  }
+  for (const std::uint32_t fragment : request.fragments) {
+    if (fragment >= source.fragments().size()) {
+      throw UsageError(fmt::format("there is no fragment {} of {}", fragment, source.fragments().size()));
+    }
+  }
+  if (request.to == Level::disk) throw UsageError("a fetch goes to the level cpu or device");
+  if (request.threads > kThreadsMost) {
+    throw UsageError(fmt::format("a fetch has at most {} threads, not {}", kThreadsMost, request.threads));
+  }
+  if (request.flush_bytes == 0) throw UsageError("a fetch's flush_bytes must be above 0");
+  if (request.threads == 0) {
+    request.threads = std::clamp(static_cast<std::uint32_t>(Topology::machine().core_count()), 1U, kThreadsDefault);
+  }
+  return request;
+}
+
+}  // namespace
+
+std::string_view to_string(FetchMode mode) noexcept { return mode == FetchMode::async ? "async" : "sync"; }
+
+FetchMode parse_fetch_mode(std::string_view text) {
+  if (text == "async") return FetchMode::async;
+  if (text == "sync") return FetchMode::sync;
+  throw UsageError(fmt::format("'{}' is not a mode of fetching: async, sync", text));
+}
+
+class Fetch::State {
+ public:
+  State(Levels levels, std::shared_ptr<Source> source, FetchRequest request)
+      : levels_(std::move(levels)),
+        source_(std::move(source)),
+        request_(checked(*source_, std::move(request))),
+        started_(SteadyClock::now()) {
+    const std::size_t count = request_.columns.size() * request_.fragments.size();
+    views_.resize(count);
+    request_.to == Level::device ? on_device_.resize(count) : on_host_.resize(count);
+    runner_ = std::jthread([this](const std::stop_token&) { run(); });
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    stop_.request_stop();
+    runner_.join();
+  }
+
+  void cancel() noexcept { stop_.request_stop(); }
+
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return phase_ == Phase::ended; });
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+  void barrier(StreamRef consumer) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return phase_ != Phase::making; });
+    if (failure_) std::rethrow_exception(failure_);
+    // Under the lock: the lanes go to other fetches once this one has ended.
+    for (const auto& lane : lanes_) lane->barrier(consumer).or_throw("waiting for columns");
+  }
+
+  [[nodiscard]] bool wait_for(Duration most) const {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, most, [&] { return phase_ == Phase::ended; });
+  }
+
+  [[nodiscard]] FetchProgress progress() const {
+    FetchProgress now;
+    for (std::size_t i = 0; i < kLevelCount; ++i) {
+      now.levels[i] = {.bytes = counters_[i].bytes.load(std::memory_order_relaxed),
+                       .chunks = counters_[i].chunks.load(std::memory_order_relaxed),
+                       .hits = counters_[i].hits.load(std::memory_order_relaxed),
+                       .busy = Duration{counters_[i].busy_ns.load(std::memory_order_relaxed)}};
+    }
+    now.chunks = views_.size();
+    now.chunks_done = done_.load(std::memory_order_relaxed);
+    const std::lock_guard lock(mutex_);
+    now.elapsed = (phase_ == Phase::ended ? ended_ : SteadyClock::now()) - started_;
+    return now;
+  }
+
+  [[nodiscard]] const FetchRequest& request() const noexcept { return request_; }
+  [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept { return source_; }
+  [[nodiscard]] const ColumnView& view(std::size_t column, std::size_t fragment) const {
+    if (column >= request_.columns.size() || fragment >= request_.fragments.size()) {
+      throw UsageError("that chunk is not part of the fetch");
+    }
+    return views_[fragment * request_.columns.size() + column];
+  }
+
+ private:
+  enum class Phase : std::uint8_t { making, submitted, ended };
+
+  [[nodiscard]] bool to_device() const noexcept { return request_.to == Level::device; }
+
+  /// Calls `work`; its failure becomes that of the fetch, unless there is one, and stops the others.
+  template <class Work>
+  void guarded(Work work) noexcept {
+    try {
+      work();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+      stop_.request_stop();
+    }
+  }
+
+  void enter(Phase phase) {
+    {
+      const std::lock_guard lock(mutex_);
+      phase_ = phase;
+      if (phase == Phase::ended) ended_ = SteadyClock::now();
+    }
+    changed_.notify_all();
+  }
+
+  void run() noexcept {
+    guarded([&] {
+      const auto threads = static_cast<std::uint32_t>(std::min<std::size_t>(request_.threads, views_.size()));
+      const std::size_t flush_bytes = std::max(kLaneFlushLeast, request_.flush_bytes / std::max(threads, 1U));
+      for (std::uint32_t i = 0; to_device() && i < threads; ++i) {
+        lanes_.push_back(levels_.state()->take_lane(std::min(flush_bytes, request_.flush_bytes)));
+      }
+      threads_ = threads;
+      // Pairs with the claims of chunks, and what a thread does at its end with the load below.
+      next_.store(0, std::memory_order_release);
+      if (threads > 0) {
+        run_in_arena(
+            threads, [](void* state, std::uint32_t thread) { static_cast<State*>(state)->work(thread); }, this);
+      }
+      static_cast<void>(left_.load(std::memory_order_acquire));
+    });
+    for (const auto& lane : lanes_) {  // after a failure
+      guarded([&] { materialiser(lane.get()).settle(); });
+    }
+    give_back();
+    enter(Phase::ended);
+  }
+
+  void work(std::uint32_t thread) noexcept {
+    static_cast<void>(next_.load(std::memory_order_acquire));
+    guarded([&] { make_chunks(thread); });
+    left_.fetch_add(1, std::memory_order_release);
+  }
+
+  /// What one thread does: takes the next chunk, fragment by fragment, until there is none.
+  void make_chunks(std::uint32_t thread) {
+    Lane* const lane = to_device() ? lanes_[thread].get() : nullptr;
+    Materialiser make = materialiser(lane);
+    while (true) {
+      const std::size_t next = next_.fetch_add(1, std::memory_order_acq_rel);
+      if (next >= views_.size()) break;
+      const Chunk chunk{.fragment = request_.fragments[next / request_.columns.size()],
+                        .column = request_.columns[next % request_.columns.size()]};
+      if (to_device()) {
+        make.to_device(chunk, on_device_[next]);
+        if (request_.mode == FetchMode::sync) make.settle();
+        views_[next] = on_device_[next]->view;
+      } else {
+        on_host_[next] = make.to_host(chunk);
+        on_host_[next].keep();
+        views_[next] = on_host_[next]->view;
+      }
+      done_.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (lane != nullptr) lane->submit().or_throw("copying columns to the device");
+    if (submitted_.fetch_add(1) + 1 == threads_ && !failed()) enter(Phase::submitted);
+    make.settle();  // here, because another thread may wait for the room that these copies take
+  }
+
+  [[nodiscard]] Materialiser materialiser(Lane* lane) noexcept {
+    return {*levels_.state(), *source_, counters_, stop_.get_token(), lane};
+  }
+
+  [[nodiscard]] bool failed() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return failure_ != nullptr;
+  }
+
+  /// The lanes go to the next fetch. After a failure they may hold copies that are never to be made, and the chunks
+  /// that did not come are abandoned.
+  void give_back() noexcept {
+    std::vector<std::unique_ptr<Lane>> lanes;
+    {
+      const std::lock_guard lock(mutex_);
+      lanes.swap(lanes_);
+    }
+    if (failed()) {
+      lanes.clear();
+      on_device_.clear();
+      on_host_.clear();
+      return;
+    }
+    guarded([&] {
+      for (auto& lane : lanes) levels_.state()->give_lane(std::move(lane));
+    });
+  }
+
+  Levels levels_;
+  std::shared_ptr<Source> source_;
+  FetchRequest request_;
+  Counters counters_;
+  std::vector<DeviceCache::Pin> on_device_;  ///< By fragment, then column, as the views.
+  std::vector<HostCache::Pin> on_host_;
+  std::vector<ColumnView> views_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  ///< One a thread; changed by the runner, under the mutex at the end.
+  std::atomic<std::size_t> next_{0};
+  std::atomic<std::uint64_t> done_{0};
+  std::uint32_t threads_ = 0;
+  std::atomic<std::uint32_t> left_{0};       ///< Threads that are done.
+  std::atomic<std::uint32_t> submitted_{0};  ///< Threads that have submitted their last copies.
+  std::stop_source stop_;
+  Time started_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  Phase phase_ = Phase::making;
+  Time ended_{};
+  std::exception_ptr failure_;
+  std::jthread runner_;
+};
+
+Fetch::Fetch(Levels levels, std::shared_ptr<Source> source, FetchRequest request)
+    : state_(std::make_unique<State>(std::move(levels), std::move(source), std::move(request))) {}
+Fetch::Fetch(Fetch&&) noexcept = default;
+Fetch& Fetch::operator=(Fetch&&) noexcept = default;
+Fetch::~Fetch() = default;
+
+void Fetch::cancel() noexcept { state_->cancel(); }
+void Fetch::wait() { state_->wait(); }
+void Fetch::barrier(StreamRef consumer) { state_->barrier(consumer); }
+bool Fetch::wait_for(Duration most) const { return state_->wait_for(most); }
+FetchProgress Fetch::progress() const { return state_->progress(); }
+const FetchRequest& Fetch::request() const noexcept { return state_->request(); }
+const std::shared_ptr<Source>& Fetch::source() const noexcept { return state_->source(); }
+const ColumnView& Fetch::view(std::size_t column, std::size_t fragment) const { return state_->view(column, fragment); }
+
+}  // namespace headrace::fetch

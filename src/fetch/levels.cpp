@@ -1,0 +1,145 @@
+#include "headrace/fetch/levels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "device/host_memory.hpp"
+#include "fetch/levels_state.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::fetch {
+
+namespace {
+
+constexpr std::array<std::string_view, kLevelCount> kLevelNames{"disk", "cpu", "device"};
+constexpr std::array<std::string_view, 2> kHostNames{"pinned", "pageable"};
+
+template <class Enum, std::size_t Count>
+Enum parse(std::string_view text, const std::array<std::string_view, Count>& names, std::string_view what) {
+  for (std::size_t i = 0; i < Count; ++i) {
+    if (names[i] == text) return static_cast<Enum>(i);
+  }
+  throw UsageError(fmt::format("'{}' is not {}: {}", text, what, fmt::join(names, ", ")));
+}
+
+LevelOptions with_defaults(Device device, LevelOptions options) {
+  if (options.slab_bytes == 0) throw UsageError("levels: slab_bytes must be above 0");
+  const std::size_t host = detail::host_memory().free_bytes;
+  if (options.disk_bytes == 0) options.disk_bytes = host / 2;
+  if (options.cpu_bytes == 0) options.cpu_bytes = host / 4;
+  if (options.device_bytes == 0) options.device_bytes = device.memory().free_bytes / 5 * 4;
+  return options;
+}
+
+template <class Cache>
+LevelStatistics statistics_of(const Cache& cache, const Budget& budget) {
+  const auto counts = cache.counts();
+  return {.budget_bytes = budget.limit(),
+          .used_bytes = budget.used(),
+          .most_bytes = budget.most(),
+          .chunks = counts.chunks,
+          .pinned = counts.pinned,
+          .hits = counts.hits,
+          .misses = counts.misses,
+          .evictions = counts.evictions};
+}
+
+}  // namespace
+
+std::string_view to_string(Level level) noexcept { return kLevelNames[static_cast<std::size_t>(level)]; }
+Level parse_level(std::string_view text) { return parse<Level>(text, kLevelNames, "a level"); }
+std::string_view to_string(HostKind kind) noexcept { return kHostNames[static_cast<std::size_t>(kind)]; }
+HostKind parse_host_kind(std::string_view text) {
+  return parse<HostKind>(text, kHostNames, "a kind of memory of the CPU level");
+}
+
+DiskChunk::DiskChunk(DiskChunk&& other) noexcept
+    : ranges(std::move(other.ranges)), budget(std::exchange(other.budget, nullptr)), charged(other.charged) {}
+
+DiskChunk& DiskChunk::operator=(DiskChunk&& other) noexcept {
+  std::swap(ranges, other.ranges);
+  std::swap(budget, other.budget);
+  std::swap(charged, other.charged);
+  return *this;
+}
+
+DiskChunk::~DiskChunk() {
+  if (budget != nullptr) budget->refund(charged);
+}
+
+void DiskChunk::evicted() const noexcept {
+  for (const FileRange& range : ranges) range.file->drop(range.offset, range.bytes);
+}
+
+Levels::State::State(Device device, const LevelOptions& options)
+    : device_(device),
+      options_(with_defaults(device, options)),
+      disk_budget(options_.disk_bytes),
+      cpu_budget(options_.cpu_bytes),
+      device_budget(options_.device_bytes),
+      host_slabs(device, MemoryKind::pinned, options_.slab_bytes, cpu_budget),
+      device_slabs(device, MemoryKind::device, options_.slab_bytes, device_budget) {}
+
+std::unique_ptr<Lane> Levels::State::take_lane(std::size_t flush_bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::ranges::find_if(lanes_, [&](const auto& lane) { return lane->flush_bytes() == flush_bytes; });
+    if (found != lanes_.end()) {
+      auto lane = std::move(*found);
+      lanes_.erase(found);
+      return lane;
+    }
+  }
+  return std::make_unique<Lane>(device_, flush_bytes);
+}
+
+void Levels::State::give_lane(std::unique_ptr<Lane> lane) {
+  constexpr std::size_t kept = 64;
+  std::unique_ptr<Lane> dropped;  // without the lock
+  const std::lock_guard lock(mutex_);
+  lanes_.push_back(std::move(lane));
+  if (lanes_.size() > kept) {
+    dropped = std::move(lanes_.front());
+    lanes_.erase(lanes_.begin());
+  }
+}
+
+Levels::Levels(Device device, const LevelOptions& options) : state_(std::make_shared<State>(device, options)) {}
+
+Device Levels::device() const noexcept { return state_->device(); }
+const LevelOptions& Levels::options() const noexcept { return state_->options(); }
+
+LevelStatistics Levels::statistics(Level level) const {
+  switch (level) {
+    case Level::disk: return statistics_of(state_->disk, state_->disk_budget);
+    case Level::cpu: return statistics_of(state_->cpu, state_->cpu_budget);
+    case Level::device: return statistics_of(state_->on_device, state_->device_budget);
+  }
+  return {};
+}
+
+void Levels::clear(Level level) {
+  switch (level) {
+    case Level::disk: return state_->disk.clear();
+    case Level::cpu: return state_->cpu.clear();
+    case Level::device: return state_->on_device.clear();
+  }
+}
+
+void Levels::trim() {
+  state_->device_slabs.trim();
+  state_->host_slabs.trim();
+}
+
+void Levels::forget(std::uint64_t table) {
+  state_->on_device.forget(table);
+  state_->cpu.forget(table);
+  state_->disk.forget(table);
+  trim();
+}
+
+}  // namespace headrace::fetch

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "fetch/budget.hpp"
+#include "fetch/chunk_cache.hpp"
+#include "fetch/host_chunk.hpp"
+#include "fetch/lane.hpp"
+#include "fetch/slabs.hpp"
+#include "headrace/fetch/levels.hpp"
+#include "headrace/fetch/source.hpp"
+
+namespace headrace::fetch {
+
+/// A chunk's bytes of a file, in the page cache.
+struct DiskChunk {
+  std::vector<FileRange> ranges;
+  Budget* budget = nullptr;
+  std::size_t charged = 0;
+
+  DiskChunk() = default;
+  DiskChunk(DiskChunk&& other) noexcept;
+  DiskChunk& operator=(DiskChunk&& other) noexcept;
+  ~DiskChunk();
+  /// Lets the page cache drop them: for room, not when the caches themselves end.
+  void evicted() const noexcept;
+};
+
+using DiskCache = ChunkCache<DiskChunk>;
+
+class Levels::State {
+ public:
+  State(Device device, const LevelOptions& options);
+
+  [[nodiscard]] Device device() const noexcept { return device_; }
+  [[nodiscard]] const LevelOptions& options() const noexcept { return options_; }
+
+  /// A lane that nobody uses, or a new one. Throws DeviceError when the device refuses.
+  [[nodiscard]] std::unique_ptr<Lane> take_lane(std::size_t flush_bytes);
+  void give_lane(std::unique_ptr<Lane> lane);
+
+ private:
+  Device device_;
+  LevelOptions options_;
+
+ public:
+  Budget disk_budget;
+  Budget cpu_budget;
+  Budget device_budget;
+  Slabs host_slabs;
+  Slabs device_slabs;
+  DiskCache disk;
+  HostCache cpu;
+  DeviceCache on_device;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+}  // namespace headrace::fetch

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <vector>
+
+#include "fetch/compiler.hpp"
+
+namespace headrace::fetch {
+
+/// Expressions to instructions.
+class Lowering {
+ public:
+  Lowering(const TableView& table, Compiled& out) : table_(table), out_(out) {}
+
+  /// Leaves the value in the accumulator.
+  Typed lower(const Expression& expression);
+  /// The same in another type.
+  void lower_as(const Expression& expression, const DataType& type);
+  Instruction& add(const Instruction& instruction);
+
+ private:
+  void convert(const DataType& from, const DataType& to);
+  void convert_to_decimal(const DataType& from, const DataType& to);
+  void convert_to_integer(const DataType& from, const DataType& to);
+  void convert_to_float(const DataType& from, const DataType& to);
+  void convert_time(const DataType& from, const DataType& to);
+  void with_constant(Op op, std::int64_t value, Kind kind = Kind::integer);
+  void lower_binary(const Expression& expression);
+  void lower_in(const Expression& expression);
+  [[nodiscard]] bool is_leaf(const Expression& expression, const DataType& type) const;
+  void set_source(Instruction& instruction, const Expression& leaf, const DataType& type);
+  [[nodiscard]] std::uint16_t column(std::uint32_t number);
+
+  const TableView& table_;
+  Compiled& out_;
+  std::uint32_t slots_ = 0;
+  std::uint32_t constants_ = 0;
+};
+
+}  // namespace headrace::fetch

@@ -1,0 +1,349 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "fetch/operand.hpp"
+
+/// The accumulator machine: one thread's rows of a tile, instruction after instruction.
+namespace headrace::fetch {
+
+template <class Group, std::uint32_t Rows>
+class Machine : Operand<Group, Rows> {
+ public:
+  HEADRACE_HD Machine(const Group& group, const Program& program, const ScanWork& work, const States<Group>& states,
+                      Slots<Rows>& slots, const ColumnView* columns, std::int64_t tile, std::int64_t tile_first,
+                      std::int64_t fragment_rows) noexcept
+      : Base(group, work, slots, columns, tile_first, fragment_rows),
+        program_(program),
+        states_(states),
+        tile_number_(tile) {
+    each([&](std::uint32_t i) { index_[i] = 0; });
+    acc_valid_.set_first(Rows);
+  }
+
+  HEADRACE_HD void run() noexcept {
+    for (std::uint32_t at = 0; at < program_.code_count; ++at) {
+      const Instruction& code = program_.code[at];
+      if (code.source != Source::none) fetch(code);
+      step(code);
+      // Threads of a CUDA block meet in later instructions; a CPU's block is alone.
+      if (Group::kTeam == 1 && code.op == Op::filter && tile_.pass.none(tile_.count) && code.flags == 0) return;
+    }
+  }
+
+ private:
+  using Base = Operand<Group, Rows>;
+  using Base::each;
+  using Base::fault;
+  using Base::fetch;
+  using Base::group_;
+  using Base::operand_;
+  using Base::operand_valid_;
+  using Base::slots_;
+  using Base::tile_;
+  using Base::work_;
+
+  /// Whether what row `i` computes counts.
+  [[nodiscard]] HEADRACE_HD bool counts(std::uint32_t i) const noexcept { return acc_valid_[i] & tile_.pass[i]; }
+
+  /// acc = compute(acc, operand), missing where one of them is.
+  template <class Compute>
+  HEADRACE_HD void combine(const Compute& compute) noexcept {
+    each([&](std::uint32_t i) {
+      acc_valid_.set(i, acc_valid_[i] & operand_valid_[i]);
+      acc_[i] = compute(acc_[i], operand_[i]);
+    });
+  }
+  /// The same for integers, with overflow.
+  template <class Compute>
+  HEADRACE_HD void combine_checked(const Compute& compute) noexcept {
+    bool any = false;
+    each([&](std::uint32_t i) {
+      bool over = false;
+      acc_valid_.set(i, acc_valid_[i] & operand_valid_[i]);
+      acc_[i] = compute(acc_[i], operand_[i], over);
+      any |= over & counts(i);
+    });
+    fault(any, Fault::overflow);
+  }
+  template <class Compute>
+  HEADRACE_HD void map(const Compute& compute) noexcept {
+    each([&](std::uint32_t i) { acc_[i] = compute(acc_[i]); });
+  }
+
+  HEADRACE_HD void arithmetic(const Instruction& code) noexcept {
+    using Word = std::int64_t;
+    if (code.kind == Kind::real) {
+      switch (code.op) {
+        case Op::add: return combine([](Word a, Word b) { return as_bits(as_double(a) + as_double(b)); });
+        case Op::subtract: return combine([](Word a, Word b) { return as_bits(as_double(a) - as_double(b)); });
+        case Op::multiply: return combine([](Word a, Word b) { return as_bits(as_double(a) * as_double(b)); });
+        case Op::divide: return combine([](Word a, Word b) { return as_bits(as_double(a) / as_double(b)); });
+        default: return combine([](Word a, Word b) { return as_bits(fmod(as_double(a), as_double(b))); });
+      }
+    }
+    switch (code.op) {
+      case Op::add: return combine_checked([](Word a, Word b, bool& over) { return fetch::add(a, b, over); });
+      case Op::subtract: return combine_checked([](Word a, Word b, bool& over) { return fetch::subtract(a, b, over); });
+      case Op::multiply: return combine_checked([](Word a, Word b, bool& over) { return fetch::multiply(a, b, over); });
+      default:
+        combine([](Word a, Word b) { return b == 0 || b == -1 ? 0 : a % b; });
+        each([&](std::uint32_t i) { acc_valid_.set(i, acc_valid_[i] && operand_[i] != 0); });
+    }
+  }
+
+  HEADRACE_HD void compare(const Instruction& code) noexcept {
+    const Kind kind = code.kind;
+    using Word = std::int64_t;
+    switch (code.op) {
+      case Op::equal: return combine([&](Word a, Word b) { return Word{same(a, b, kind)}; });
+      case Op::not_equal: return combine([&](Word a, Word b) { return Word{!same(a, b, kind)}; });
+      case Op::less: return combine([&](Word a, Word b) { return Word{less_than(a, b, kind)}; });
+      case Op::less_equal: return combine([&](Word a, Word b) { return Word{!less_than(b, a, kind)}; });
+      case Op::greater: return combine([&](Word a, Word b) { return Word{less_than(b, a, kind)}; });
+      default: return combine([&](Word a, Word b) { return Word{!less_than(a, b, kind)}; });
+    }
+  }
+
+  /// Three-valued: a side that decides does so whether or not the other is missing.
+  HEADRACE_HD void logic(bool both) noexcept {
+    each([&](std::uint32_t i) {
+      const bool decides = !both;
+      const bool left = acc_valid_[i] & ((acc_[i] != 0) == decides);
+      const bool right = operand_valid_[i] & ((operand_[i] != 0) == decides);
+      acc_valid_.set(i, left | right | (acc_valid_[i] & operand_valid_[i]));
+      acc_[i] = (left | right) == decides ? 1 : 0;
+    });
+  }
+
+  HEADRACE_HD void is_in(const Instruction& code) noexcept {
+    each([&](std::uint32_t i) {
+      bool found = false;
+      for (std::uint32_t c = 0; c < code.count; ++c) {
+        found |= same(acc_[i], program_.constants[code.index + c], code.kind);
+      }
+      acc_[i] = found ? 1 : 0;
+      acc_valid_.set(i, acc_valid_[i] & (found | (code.flags == 0)));
+    });
+  }
+
+  HEADRACE_HD void check(const Instruction& code) noexcept {
+    bool outside = false;
+    each([&](std::uint32_t i) {
+      const bool natural = code.kind == Kind::natural;
+      outside |= counts(i) & (natural ? acc_[i] < 0 : (acc_[i] < code.value) | (acc_[i] > code.second));
+    });
+    fault(outside, Fault::conversion);
+  }
+
+  HEADRACE_HD void to_integer(const Instruction& code) noexcept {
+    // The upper bound of 64 bits is no float: what is less than 2^63 fits.
+    const auto least = static_cast<double>(code.value);
+    constexpr double above = 9223372036854775808.0;
+    const auto greatest = static_cast<double>(code.second);
+    const bool open = code.second == INT64_MAX;
+    bool outside = false;
+    each([&](std::uint32_t i) {
+      const double value = rint(as_double(acc_[i]));
+      const bool fits = (value >= least) & (open ? value < above : value <= greatest);
+      outside |= counts(i) & !fits;
+      acc_[i] = static_cast<std::int64_t>(fits ? value : 0.0);
+    });
+    fault(outside, Fault::conversion);
+  }
+
+  HEADRACE_HD void convert(const Instruction& code) noexcept {
+    using Word = std::int64_t;
+    switch (code.op) {
+      case Op::to_float:
+        if (code.kind == Kind::natural) {
+          return map([](Word a) { return as_bits(static_cast<double>(static_cast<std::uint64_t>(a))); });
+        }
+        return map([](Word a) { return as_bits(static_cast<double>(a)); });
+      case Op::to_float32:
+        return map([](Word a) { return as_bits(static_cast<double>(static_cast<float>(as_double(a)))); });
+      case Op::to_integer: return to_integer(code);
+      case Op::check: return check(code);
+      case Op::divide_round: return map([&](Word a) { return round_divide(a, code.value); });
+      case Op::divide_floor: return map([&](Word a) { return floor_divide(a, code.value); });
+      case Op::year_of_days: return map([](Word a) { return year_of(a); });
+      default: return year(static_cast<TimeUnit>(code.index));
+    }
+  }
+
+  /// A divisor that the compiler knows costs a multiplication.
+  template <TimeUnit Unit>
+  HEADRACE_HD void year_in() noexcept {
+    map([](std::int64_t a) { return year_of_stamp<Unit>(a); });
+  }
+  HEADRACE_HD void year(TimeUnit unit) noexcept {
+    switch (unit) {
+      case TimeUnit::second: return year_in<TimeUnit::second>();
+      case TimeUnit::millisecond: return year_in<TimeUnit::millisecond>();
+      case TimeUnit::microsecond: return year_in<TimeUnit::microsecond>();
+      case TimeUnit::nanosecond: return year_in<TimeUnit::nanosecond>();
+    }
+  }
+
+  HEADRACE_HD void key(const Instruction& code) noexcept {
+    const auto domain = static_cast<std::uint64_t>(code.second);
+    bool outside = false;
+    each([&](std::uint32_t i) {
+      const std::uint64_t digit = static_cast<std::uint64_t>(acc_[i]) - static_cast<std::uint64_t>(code.value);
+      // A value outside the range that the table claims must not write elsewhere.
+      outside |= counts(i) & (digit >= domain);
+      index_[i] = index_[i] * domain + (acc_valid_[i] & (digit < domain) ? digit : domain - 1);
+    });
+    fault(outside, Fault::conversion);
+  }
+
+  HEADRACE_HD void wide_key(const Instruction& code) noexcept {
+    const KeyTable& table = work_.tables[code.index];
+    const std::uint64_t domain = table.mask + 3;
+    tile_.each_passing([&](std::uint32_t i) {
+      std::uint64_t place = domain - 1;
+      if (acc_valid_[i]) place = place_of(group_, table, static_cast<std::uint64_t>(canonical(acc_[i], code.kind)));
+      lose_if_full(i, place);
+      index_[i] = index_[i] * domain + place;
+    });
+  }
+  HEADRACE_HD void intern(const Instruction& code) noexcept {
+    tile_.each_passing([&](std::uint32_t i) {
+      index_[i] = place_of(group_, work_.tables[code.index], index_[i]);
+      lose_if_full(i, index_[i]);
+    });
+  }
+  HEADRACE_HD void lose_if_full(std::uint32_t i, std::uint64_t place) noexcept {
+    if (place != kNoPlace) return;
+    tile_.pass.set(i, false);
+    fault(true, Fault::table_full);
+  }
+
+  HEADRACE_HD void tally() noexcept {
+    std::uint32_t mine = 0;
+    tile_.each_passing([&](std::uint32_t) { ++mine; });
+    const std::uint32_t all = group_.sum(mine);
+    if (group_.rank() == 0) work_.tile_rows[tile_number_] = all;
+  }
+
+  /// In the table's order. All threads meet here, so every row is looked at, whether or not it passes.
+  HEADRACE_HD void place() noexcept {
+    std::int64_t base = work_.tile_rows[tile_number_];
+    const std::uint32_t rows = group_.kTeam == 1 && group_.size() == 1 ? tile_.count : Rows;
+    for (std::uint32_t i = 0; i < rows; ++i) {
+      std::uint32_t total = 0;
+      const std::uint32_t before = group_.sum_before(std::uint32_t{tile_.pass[i]}, total);
+      index_[i] = static_cast<std::uint64_t>(base) + before;
+      base += total;
+      if (index_[i] >= static_cast<std::uint64_t>(work_.limit)) tile_.pass.set(i, false);
+    }
+  }
+
+  HEADRACE_HD void emit(const Output& output) noexcept {
+    tile_.each_passing([&](std::uint32_t i) {
+      output.values[index_[i]] = acc_[i];
+      output.valid[index_[i]] = acc_valid_[i] ? 1 : 0;
+    });
+  }
+
+  HEADRACE_HD void step(const Instruction& code) noexcept {
+    switch (code.op) {
+      case Op::load:
+        each([&](std::uint32_t i) { acc_[i] = operand_[i]; });
+        acc_valid_ = operand_valid_;
+        break;
+      case Op::save:
+        each([&](std::uint32_t i) { slots_.values[code.index][i] = acc_[i]; });
+        slots_.valid[code.index] = acc_valid_;
+        break;
+      case Op::add:
+      case Op::subtract:
+      case Op::multiply:
+      case Op::divide:
+      case Op::modulo: arithmetic(code); break;
+      case Op::equal:
+      case Op::not_equal:
+      case Op::less:
+      case Op::less_equal:
+      case Op::greater:
+      case Op::greater_equal: compare(code); break;
+      case Op::both: logic(true); break;
+      case Op::either: logic(false); break;
+      case Op::negate: map([](std::int64_t a) { return std::int64_t{a == 0}; }); break;
+      case Op::is_null:
+        each([&](std::uint32_t i) { acc_[i] = acc_valid_[i] ? 0 : 1; });
+        acc_valid_.set_first(Rows);
+        break;
+      case Op::is_in: is_in(code); break;
+      case Op::to_float:
+      case Op::to_float32:
+      case Op::to_integer:
+      case Op::check:
+      case Op::divide_round:
+      case Op::divide_floor:
+      case Op::year_of_days:
+      case Op::year_of_stamp: convert(code); break;
+      case Op::filter:
+        each([&](std::uint32_t i) { tile_.pass.set(i, tile_.pass[i] & acc_valid_[i] & (acc_[i] != 0)); });
+        break;
+      case Op::key: key(code); break;
+      case Op::wide_key: wide_key(code); break;
+      case Op::intern: intern(code); break;
+      case Op::count_rows:
+        states_.count(group_, tile_, index_, code.index, [&](std::uint32_t i) { return tile_.pass[i]; });
+        break;
+      case Op::count:
+        states_.count(group_, tile_, index_, code.index, [&](std::uint32_t i) { return counts(i); });
+        break;
+      case Op::sum:
+      case Op::sum_wide:
+      case Op::sum_float:
+      case Op::least:
+      case Op::greatest:
+        states_.gather(group_, tile_, index_, code, acc_, [&](std::uint32_t i) { return counts(i); });
+        break;
+      case Op::tally: tally(); break;
+      case Op::place: place(); break;
+      case Op::emit: emit(work_.outputs[code.index]); break;
+    }
+  }
+
+  const Program& program_;
+  const States<Group>& states_;
+  std::int64_t tile_number_;
+  std::int64_t acc_[Rows];
+  std::uint64_t index_[Rows];
+  Flags<Rows> acc_valid_;
+};
+
+struct SharedProgram {
+  alignas(8) std::byte bytes[sizeof(Program)];
+};
+
+/// The kernel: tiles are dealt to the blocks in turn.
+template <std::uint32_t Rows, class Group>
+HEADRACE_HD void scan_tiles(const Group& group, const ScanWork& work) noexcept {
+  std::byte* shared = group.template shared<SharedProgram>().bytes;
+  const auto& program = *reinterpret_cast<const Program*>(shared);
+  const auto* from = reinterpret_cast<const std::uint64_t*>(work.program);
+  auto* to = reinterpret_cast<std::uint64_t*>(shared);
+  for (std::uint32_t word = group.rank(); word < sizeof(Program) / sizeof(std::uint64_t); word += group.size()) {
+    to[word] = from[word];
+  }
+  group.sync();
+  const States<Group> states(group, program, work);
+  group.sync();
+  Slots<Rows> slots;
+  std::int64_t fragment = 0;
+  for (std::int64_t tile = group.block(); tile < work.tiles; tile += group.block_count()) {
+    while (work.fragments[fragment + 1].first_tile <= tile) ++fragment;
+    const FragmentPlace& place = work.fragments[fragment];
+    const ColumnView* columns = work.columns + fragment * program.column_count;
+    const std::int64_t first = (tile - place.first_tile) * (std::int64_t{Rows} * group.size());
+    Machine<Group, Rows>(group, program, work, states, slots, columns, tile, first, place.rows).run();
+  }
+  states.flush(group);
+}
+
+}  // namespace headrace::fetch

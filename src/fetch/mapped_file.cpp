@@ -1,0 +1,98 @@
+#include "headrace/fetch/mapped_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::fetch {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+/// Of one call that brings pages in: between two a signal or a failure is seen.
+constexpr std::size_t kPopulateBytes = 64 * kMiB;
+#ifdef MADV_POPULATE_READ
+constexpr int kPopulate = MADV_POPULATE_READ;
+#else
+constexpr int kPopulate = 22;  // Linux 5.14
+#endif
+
+/// Where the system does not know MADV_POPULATE_READ: reads the range with the file's descriptor.
+void read_through(int descriptor, std::size_t offset, std::size_t bytes, const std::string& path) {
+  std::vector<std::byte> scratch(std::min(bytes, kMiB));
+  while (bytes > 0) {
+    const ssize_t got =
+        ::pread(descriptor, scratch.data(), std::min(bytes, scratch.size()), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno("reading " + path);
+    if (got == 0) throw DataError(path + " has been cut short since it was opened");
+    offset += static_cast<std::size_t>(got);
+    bytes -= static_cast<std::size_t>(got);
+  }
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string()) {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0 && errno == ENOENT) throw UsageError("there is no file " + path_, Errc::not_found);
+  if (descriptor_ < 0) throw_errno("opening " + path_);
+  try {
+    struct stat status{};
+    if (::fstat(descriptor_, &status) != 0) throw_errno("opening " + path_);
+    if (!S_ISREG(status.st_mode)) throw UsageError(path_ + " is not a file", Errc::not_found);
+    bytes_ = static_cast<std::size_t>(status.st_size);
+    if (bytes_ == 0) return;  // nothing to map
+    void* mapped = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, descriptor_, 0);
+    if (mapped == MAP_FAILED) throw_errno("mapping " + path_);
+    data_ = static_cast<std::byte*>(mapped);
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+  ::close(descriptor_);
+}
+
+void MappedFile::populate(std::size_t offset, std::size_t bytes) const {
+  if (offset > bytes_ || bytes > bytes_ - offset) {
+    throw DataError(fmt::format("{}: bytes {} to {} of {}", path_, offset, offset + bytes, bytes_));
+  }
+  std::size_t at = offset / kPage * kPage;
+  const std::size_t end = offset + bytes;
+  while (at < end) {
+    const std::size_t part = std::min(end - at, kPopulateBytes);
+    if (::madvise(data_ + at, part, kPopulate) == 0) {
+      at += part;
+    } else if (errno == EFAULT) {
+      throw DataError(path_ + " has been cut short since it was opened");
+    } else if (errno == EINVAL || errno == ENOMEM) {
+      read_through(descriptor_, at, part, path_);
+      at += part;
+    } else if (errno != EINTR && errno != EAGAIN) {
+      throw_errno("reading " + path_);
+    }
+  }
+}
+
+void MappedFile::drop(std::size_t offset, std::size_t bytes) const noexcept {
+  const std::size_t first = align_up(offset, kPage);
+  const std::size_t end = offset + bytes == bytes_ ? bytes_ : (offset + bytes) / kPage * kPage;
+  if (first >= end) return;
+  // First from the mapping: the page cache keeps what is mapped.
+  ::madvise(data_ + first, end - first, MADV_DONTNEED);
+  ::posix_fadvise(descriptor_, static_cast<off_t>(first), static_cast<off_t>(end - first), POSIX_FADV_DONTNEED);
+}
+
+}  // namespace headrace::fetch

@@ -1,0 +1,91 @@
+#include "fetch/slabs.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "headrace/base/bytes.hpp"
+
+namespace headrace::fetch {
+
+Slabs::Slabs(Device device, MemoryKind kind, std::size_t slab_bytes, Budget& budget)
+    : device_(device),
+      kind_(kind),
+      slab_bytes_(align_up(std::max(slab_bytes, kAlignment), kAlignment)),
+      budget_(budget) {}
+
+std::optional<Slabs::Block> Slabs::try_take(std::size_t bytes) {
+  bytes = align_up(std::max<std::size_t>(bytes, 1), kAlignment);
+  const std::lock_guard lock(mutex_);
+  if (auto block = take_from_slabs(bytes)) return block;
+  if (!add_slab(bytes)) return std::nullopt;
+  return take_from_slabs(bytes);
+}
+
+std::optional<Slabs::Block> Slabs::take_from_slabs(std::size_t bytes) {
+  for (std::size_t number = 0; number < slabs_.size(); ++number) {
+    auto& free = slabs_[number].free;
+    const auto fits = std::ranges::find_if(free, [&](const auto& part) { return part.second >= bytes; });
+    if (fits == free.end()) continue;
+    const auto [offset, available] = *fits;
+    if (available > bytes) free.emplace(offset + bytes, available - bytes);
+    free.erase(fits);
+    Block block;
+    block.owner_ = this;
+    block.data_ = slabs_[number].memory.data() + offset;
+    block.bytes_ = bytes;
+    block.slab_ = number;
+    return block;
+  }
+  return std::nullopt;
+}
+
+bool Slabs::add_slab(std::size_t bytes) {
+  const std::size_t left = (budget_.limit() - budget_.used()) / kAlignment * kAlignment;
+  const std::size_t slab_bytes = std::max(bytes, std::min(slab_bytes_, left));
+  if (!budget_.try_charge(slab_bytes)) return false;
+  auto memory = Buffer::allocate(device_, kind_, slab_bytes);
+  if (!memory) {
+    budget_.refund(slab_bytes);
+    return false;
+  }
+  auto place = std::ranges::find_if(slabs_, [](const Slab& slab) { return slab.memory.bytes() == 0; });
+  if (place == slabs_.end()) place = slabs_.emplace(slabs_.end());
+  place->memory = *std::move(memory);
+  place->free.emplace(0, slab_bytes);
+  return true;
+}
+
+void Slabs::give(const Block& block) noexcept {
+  const std::lock_guard lock(mutex_);
+  Slab& slab = slabs_[block.slab_];
+  std::size_t offset = static_cast<std::size_t>(block.data_ - slab.memory.data());
+  std::size_t bytes = block.bytes_;
+  const auto after = slab.free.lower_bound(offset);
+  if (after != slab.free.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == offset) {
+      offset = before->first;
+      bytes += before->second;
+      slab.free.erase(before);
+    }
+  }
+  if (after != slab.free.end() && after->first == offset + bytes) {
+    bytes += after->second;
+    slab.free.erase(after);
+  }
+  slab.free.emplace(offset, bytes);
+}
+
+void Slabs::trim() {
+  std::vector<Buffer> empty;  // given back without the lock: CUDA waits for the device there
+  const std::lock_guard lock(mutex_);
+  for (Slab& slab : slabs_) {
+    if (slab.memory.bytes() == 0 || slab.free.size() != 1 || slab.free.begin()->second != slab.memory.bytes()) continue;
+    budget_.refund(slab.memory.bytes());
+    slab.free.clear();
+    empty.push_back(std::move(slab.memory));
+    slab.memory = {};
+  }
+}
+
+}  // namespace headrace::fetch

@@ -1,0 +1,137 @@
+#include "headrace/fetch/source.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <unordered_set>
+
+#include "headrace/base/error.hpp"
+#include "headrace/fetch/arrow.hpp"
+
+namespace headrace::fetch {
+
+namespace {
+
+std::uint64_t next_id() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+std::vector<Column> columns_of(const ArrowSchema& schema) {
+  if (schema.format != std::string_view("+s")) throw DataError("a table's schema must be a struct of its columns");
+  std::vector<Column> columns;
+  for (std::int64_t i = 0; i < schema.n_children; ++i) {
+    const ArrowSchema& child = *schema.children[i];
+    const std::string name = child.name == nullptr ? "" : child.name;
+    const auto type = type_of(child);
+    if (!type) throw UsageError(fmt::format("column '{}': Arrow type '{}' is not supported", name, child.format));
+    const std::string_view entries = child.dictionary == nullptr ? "" : child.dictionary->format;
+    columns.push_back({.name = name,
+                       .type = *type,
+                       .nullable = (child.flags & ARROW_FLAG_NULLABLE) != 0,
+                       .large_strings = entries == "U" || entries == "Z"});
+  }
+  return columns;
+}
+
+std::vector<Fragment> fragments_of(const std::vector<ArrowSource::Batch>& batches, std::int64_t column_count) {
+  std::vector<Fragment> fragments;
+  for (const ArrowSource::Batch& batch : batches) {
+    const OwnedArray& array = batch.array;
+    const auto refuse = [&](std::string_view why) {
+      throw DataError(
+          fmt::format("{}record batch {}: {}", batch.file.empty() ? "" : batch.file + ", ", batch.number, why));
+    };
+    if (array.empty() || array->n_children != column_count) refuse("it does not have the schema's columns");
+    if (array->length < 0 || array->offset < 0) refuse("a negative length");
+    if (array->n_buffers > 0 && array->buffers[0] != nullptr && array->null_count != 0) refuse("rows that are null");
+    for (std::int64_t i = 0; i < column_count; ++i) {
+      if (array->children[i]->length < array->offset + array->length) refuse("a column with too few rows");
+    }
+    fragments.push_back({.file = batch.file, .row_group = batch.number, .rows = array->length});
+  }
+  return fragments;
+}
+
+/// What a borrowed column of a batch keeps alive.
+struct Borrowed {
+  std::shared_ptr<const ArrowSource::Batch> batch;
+};
+
+void release_borrowed(ArrowArray* array) {
+  delete static_cast<Borrowed*>(array->private_data);
+  array->release = nullptr;
+}
+
+std::size_t buffer_bytes(const ColumnView& view) {
+  const std::int64_t first = view.offset * value_bits(view.type) / 8;
+  return static_cast<std::size_t>(values_bytes(view.type, view.offset + view.length) - first);
+}
+
+}  // namespace
+
+Source::Source(std::vector<Column> columns, std::vector<Fragment> fragments)
+    : columns_(std::move(columns)), fragments_(std::move(fragments)), id_(next_id()) {
+  if (columns_.empty()) throw UsageError("a table has at least one column");
+  std::unordered_set<std::string_view> names;
+  for (const Column& column : columns_) {
+    if (!names.insert(column.name).second) throw UsageError(fmt::format("two columns are called '{}'", column.name));
+    dictionaries_.push_back(std::make_unique<Dictionary>());
+  }
+  for (const Fragment& fragment : fragments_) rows_ += fragment.rows;
+}
+
+std::string Source::describe(Chunk chunk) const {
+  const Fragment& fragment = fragments_.at(chunk.fragment);
+  return fmt::format("{}row group {}, column '{}'", fragment.file.empty() ? "" : fragment.file + ", ",
+                     fragment.row_group, columns_.at(chunk.column).name);
+}
+
+ArrowSource::ArrowSource(const ArrowSchema& schema, std::vector<Batch> batches)
+    : Source(columns_of(schema), fragments_of(batches, schema.n_children)) {
+  for (Batch& batch : batches) batches_.push_back(std::make_shared<const Batch>(std::move(batch)));
+}
+
+OwnedArray ArrowSource::read(Chunk chunk) {
+  const auto& batch = batches_.at(chunk.fragment);
+  ArrowArray column = *batch->array->children[chunk.column];
+  if (batch->array->offset != 0 || column.length != batch->array->length) {
+    column.offset += batch->array->offset;
+    column.length = batch->array->length;
+    if (column.null_count > 0) column.null_count = -1;
+  }
+  column.private_data = new Borrowed{batch};
+  column.release = &release_borrowed;
+  return OwnedArray(column);
+}
+
+std::vector<FileRange> ArrowSource::ranges(Chunk chunk) const {
+  const Batch& batch = *batches_.at(chunk.fragment);
+  if (batch.mapped == nullptr) return {};
+  const ColumnView view = view_of(*batch.array->children[chunk.column], columns()[chunk.column].type);
+  std::vector<FileRange> found;
+  const auto add = [&](const void* data, std::int64_t first, std::size_t bytes) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(batch.mapped->data());
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(data) + static_cast<std::uintptr_t>(first);
+    if (bytes > 0 && at >= begin && at + bytes <= begin + batch.mapped->bytes()) {
+      found.push_back({.file = batch.mapped, .offset = at - begin, .bytes = bytes});
+    }
+  };
+  add(view.values, view.offset * value_bits(view.type) / 8, buffer_bytes(view));
+  if (view.validity != nullptr) {
+    const ColumnView bits{
+        .type = {.id = Type::boolean}, .values = view.validity, .length = view.length, .offset = view.offset};
+    add(view.validity, view.offset / 8, buffer_bytes(bits));
+  }
+  return found;
+}
+
+ReaderSource::ReaderSource(std::vector<Column> columns, std::vector<Fragment> fragments, std::vector<ChunkPlace> places,
+                           Read read)
+    : Source(std::move(columns), std::move(fragments)), places_(std::move(places)), read_(std::move(read)) {
+  if (places_.size() != this->columns().size() * this->fragments().size()) {
+    throw UsageError("a reader's source has a place for every chunk");
+  }
+}
+
+}  // namespace headrace::fetch

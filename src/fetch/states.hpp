@@ -1,0 +1,214 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fetch/rows.hpp"
+
+/// Where groups are gathered: in the memory of a block, in several copies so that threads seldom meet, or in the
+/// device's. What a block gathered goes to the device's at its end.
+namespace headrace::fetch {
+
+template <std::uint32_t Words>
+struct LocalStates {
+  alignas(8) std::byte bytes[Words * sizeof(std::uint32_t)];
+};
+
+template <class Group>
+HEADRACE_HD void merge_extreme(const Group& group, std::uint64_t& word, std::uint64_t value, bool least) noexcept {
+  std::uint64_t held = group.load_relaxed(word);
+  while (least ? value < held : value > held) {
+    const std::uint64_t before = group.compare_exchange_relaxed_on_device(word, held, value);
+    if (before == held) return;
+    held = before;
+  }
+}
+
+/// Adds to a word that is this thread's alone (`own`) or shared by threads of the device.
+template <class T, class Group>
+HEADRACE_HD void add_to(const Group& group, T& word, T value, bool own) noexcept {
+  if (own) {
+    word += value;
+  } else {
+    static_cast<void>(group.fetch_add_relaxed_on_device(word, value));
+  }
+}
+
+/// Takes one value into a group: `low` is the word of the state, `high` the second one of a wide sum.
+template <Op Kept, class Group>
+HEADRACE_HD void take(const Group& group, Kind kind, std::uint64_t* low, std::uint64_t* high, std::int64_t value,
+                      bool own) noexcept {
+  if constexpr (Kept == Op::sum) {
+    add_to(group, *low, static_cast<std::uint64_t>(value), own);
+  } else if constexpr (Kept == Op::sum_wide) {
+    const std::int64_t upper =
+        kind == Kind::natural ? static_cast<std::int64_t>(static_cast<std::uint64_t>(value) >> 32) : value >> 32;
+    add_to(group, *low, static_cast<std::uint64_t>(value) & 0xFFFF'FFFF, own);
+    add_to(group, *high, static_cast<std::uint64_t>(upper), own);
+  } else if constexpr (Kept == Op::sum_float) {
+    add_to(group, *reinterpret_cast<double*>(low), as_double(value), own);
+  } else {
+    constexpr bool kLeast = Kept == Op::least;
+    const std::uint64_t word = ordered(canonical(value, kind), kind);
+    if (!own) {
+      merge_extreme(group, *low, word, kLeast);
+    } else if (kLeast ? word < *low : word > *low) {
+      *low = word;
+    }
+  }
+}
+
+template <class Group>
+class States {
+ public:
+  /// Every thread of the block must call; so with flush().
+  HEADRACE_HD States(const Group& group, const Program& program, const ScanWork& work) noexcept
+      : program_(program),
+        work_(work),
+        words_(reinterpret_cast<std::uint32_t*>(
+            group.template shared<LocalStates<Group::kTeam == 1 ? kCoreWords : kBlockWords>>().bytes)),
+        own_(program.copies >= group.size()) {
+    for (std::uint32_t s = 0; s < program.state_count; ++s) {
+      const State& state = program.states[s];
+      const std::uint32_t value = state.op == Op::least ? 0xFFFF'FFFF : 0;
+      const std::uint32_t end = state.local_word + local_size(state);
+      for (std::uint32_t word = state.local_word + group.rank(); word < end; word += group.size()) {
+        words_[word] = value;
+      }
+    }
+  }
+
+  /// Counts the rows of a tile in their groups: all that pass, or those of them that have a value.
+  template <class Tile, class Wanted>
+  HEADRACE_HD void count(const Group& group, const Tile& tile, const std::uint64_t* index, std::uint32_t number,
+                         const Wanted& wanted) const noexcept {
+    const State& state = program_.states[number];
+    if (program_.copies == 0) {
+      std::uint64_t* words = work_.states + state.block * program_.groups;
+      tile.each([&](std::uint32_t i) {
+        if (wanted(i)) add_to(group, words[index[i]], std::uint64_t{1}, false);
+      });
+      return;
+    }
+    std::uint32_t* words = words_ + state.local_word;
+    tile.each([&](std::uint32_t i) {
+      if (wanted(i)) add_to(group, words[local(group, index[i], i)], 1U, own());
+    });
+  }
+
+  /// Takes the values of a tile's rows into their groups.
+  template <class Tile, class Wanted>
+  HEADRACE_HD void gather(const Group& group, const Tile& tile, const std::uint64_t* index, const Instruction& code,
+                          const std::int64_t* values, const Wanted& wanted) const noexcept {
+    switch (code.op) {
+      case Op::sum: return gather_as<Op::sum>(group, tile, index, code, values, wanted);
+      case Op::sum_wide: return gather_as<Op::sum_wide>(group, tile, index, code, values, wanted);
+      case Op::sum_float: return gather_as<Op::sum_float>(group, tile, index, code, values, wanted);
+      case Op::least: return gather_as<Op::least>(group, tile, index, code, values, wanted);
+      default: return gather_as<Op::greatest>(group, tile, index, code, values, wanted);
+    }
+  }
+
+  /// Adds what the block has gathered to the device's states.
+  HEADRACE_HD void flush(const Group& group) const noexcept {
+    if (program_.copies == 0) return;
+    group.sync();
+    for (std::uint32_t s = 0; s < program_.state_count; ++s) {
+      for (std::uint64_t g = group.rank(); g < program_.groups; g += group.size())
+        flush_group(group, program_.states[s], g);
+    }
+  }
+
+ private:
+  template <Op Kept, class Tile, class Wanted>
+  HEADRACE_HD void gather_as(const Group& group, const Tile& tile, const std::uint64_t* index, const Instruction& code,
+                             const std::int64_t* values, const Wanted& wanted) const noexcept {
+    const State& state = program_.states[code.index];
+    const Kind kind = code.kind;
+    if (program_.copies == 0) {
+      std::uint64_t* low = work_.states + state.block * program_.groups;
+      std::uint64_t* high = low + program_.groups;
+      tile.each([&](std::uint32_t i) {
+        if (wanted(i)) take<Kept>(group, kind, low + index[i], high + index[i], values[i], false);
+      });
+      return;
+    }
+    auto* low = reinterpret_cast<std::uint64_t*>(words_ + state.local_word);
+    std::uint64_t* high = low + program_.groups * program_.copies;
+    tile.each([&](std::uint32_t i) {
+      if (!wanted(i)) return;
+      const std::uint32_t at = local(group, index[i], i);
+      take<Kept>(group, kind, low + at, high + at, values[i], own());
+    });
+  }
+
+  /// Whether a copy of the block's states is one thread's alone. On the CPU a block is one.
+  [[nodiscard]] HEADRACE_HD bool own() const noexcept { return Group::kTeam == 1 || own_; }
+  [[nodiscard]] HEADRACE_HD std::uint32_t local_size(const State& state) const noexcept {
+    return local_state_words(state.op) * static_cast<std::uint32_t>(program_.groups) * program_.copies;
+  }
+  /// Rows one after the other go to different copies, and so do the threads of a team.
+  [[nodiscard]] HEADRACE_HD std::uint32_t local(const Group& group, std::uint64_t index,
+                                                std::uint32_t i) const noexcept {
+    const std::uint32_t copy = (group.rank() + (Group::kTeam == 1 ? i : 0)) & (program_.copies - 1);
+    return static_cast<std::uint32_t>(index) * program_.copies + copy;
+  }
+
+  HEADRACE_HD void flush_group(const Group& group, const State& state, std::uint64_t g) const noexcept {
+    std::uint64_t* to = work_.states + state.block * program_.groups + g;
+    const std::uint64_t first = g * program_.copies;
+    if (local_state_words(state.op) == 1) {
+      std::uint64_t sum = 0;
+      for (std::uint32_t c = 0; c < program_.copies; ++c) sum += words_[state.local_word + first + c];
+      if (sum != 0) add_to(group, *to, sum, false);
+      return;
+    }
+    const auto* words = reinterpret_cast<const std::uint64_t*>(words_ + state.local_word);
+    if (state.op == Op::sum_float) {
+      double sum = 0;
+      for (std::uint32_t c = 0; c < program_.copies; ++c) sum += as_double(static_cast<std::int64_t>(words[first + c]));
+      if (sum != 0) add_to(group, *reinterpret_cast<double*>(to), sum, false);
+    } else if (state.op == Op::least || state.op == Op::greatest) {
+      for (std::uint32_t c = 0; c < program_.copies; ++c) {
+        merge_extreme(group, *to, words[first + c], state.op == Op::least);
+      }
+    } else {
+      for (std::uint32_t half = 0; half < state_words(state.op); ++half) {
+        std::uint64_t sum = 0;
+        const std::uint64_t from = first + half * program_.groups * program_.copies;
+        for (std::uint32_t c = 0; c < program_.copies; ++c) sum += words[from + c];
+        if (sum != 0) add_to(group, to[half * program_.groups], sum, false);
+      }
+    }
+  }
+
+  const Program& program_;
+  const ScanWork& work_;
+  std::uint32_t* words_;
+  bool own_;
+};
+
+/// The place of a key in a table, which it takes when it has none. kNoPlace when the table is too full.
+inline constexpr std::uint64_t kNoPlace = ~std::uint64_t{0};
+inline constexpr std::uint32_t kProbesMax = 512;
+
+template <class Group>
+[[nodiscard]] HEADRACE_HD std::uint64_t place_of(const Group& group, const KeyTable& table,
+                                                 std::uint64_t key) noexcept {
+  if (key == kEmptyKey) return table.mask + 1;
+  std::uint64_t mixed = (key ^ (key >> 32)) * 0x9E37'79B9'7F4A'7C15;  // Fibonacci hashing: Knuth, TAOCP 3, 6.4
+  mixed = (mixed ^ (mixed >> 29)) * 0x9E37'79B9'7F4A'7C15;
+  std::uint64_t at = (mixed >> 20) & table.mask;
+  for (std::uint32_t probe = 0; probe < kProbesMax && probe <= table.mask; ++probe) {
+    std::uint64_t held = group.load_relaxed(table.keys[at]);
+    if (held == kEmptyKey) {
+      held = group.compare_exchange_relaxed_on_device(table.keys[at], kEmptyKey, key);
+      if (held == kEmptyKey) return at;
+    }
+    if (held == key) return at;
+    at = (at + 1) & table.mask;
+  }
+  return kNoPlace;
+}
+
+}  // namespace headrace::fetch

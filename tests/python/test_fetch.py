@@ -1,0 +1,409 @@
+"""Tables in files, fetched to the CPU device: every type, every kind of file, and files that are not right."""
+
+import decimal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import ipc
+
+import headrace
+from headrace import DataError, DeviceError, Errc, Error, UsageError, _core
+from headrace.fetch.stored import StoredTable
+
+pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
+
+ROWS = 5000
+MIB = 1 << 20
+
+
+def make_table(rows: int = ROWS) -> pa.Table:
+    rng = np.random.default_rng(7)
+    numbers = np.arange(rows)
+
+    def some(values, kind=None):
+        missing = rng.random(rows) < 0.1
+        return pa.array([None if none else value for value, none in zip(values.tolist(), missing, strict=True)], kind)
+
+    return pa.table(
+        {
+            "flag": some(rng.random(rows) < 0.5),
+            "i8": some(rng.integers(-128, 127, rows), pa.int8()),
+            "u16": some(rng.integers(0, 65535, rows), pa.uint16()),
+            "i32": some(rng.integers(-1000, 1000, rows), pa.int32()),
+            "i64": some(numbers * 10**12),
+            "f32": some(rng.random(rows), pa.float32()),
+            "f64": pa.array(rng.random(rows)),
+            "day": some(numbers.astype("datetime64[D]"), pa.date32()),
+            "ms": some(numbers.astype("datetime64[D]"), pa.date64()),
+            "when": some(numbers * 10**6).cast(pa.timestamp("us", "UTC")),
+            "clock": some(numbers).cast(pa.time64("us")),
+            "short_clock": some(numbers).cast(pa.int32()).cast(pa.time32("s")),
+            "price": pa.array(
+                [None if i % 9 == 0 else decimal.Decimal(i - 100) / 100 for i in range(rows)], pa.decimal128(14, 2)
+            ),
+            "name": pa.array([None if i % 13 == 0 else f"name {i * i % 17}" for i in range(rows)]),
+            "large": pa.array([f"large {i % 5}" for i in range(rows)], pa.large_string()),
+            "kind": pa.array([f"kind {i // 700}" for i in range(rows)]).dictionary_encode(),
+            "code": pa.array([bytes([i % 3]) * 4 for i in range(rows)], pa.binary(4)),
+            "raw": pa.array([b"\x00" * (i % 4) for i in range(rows)]),
+        }
+    )
+
+
+def write(table: pa.Table, path: Path, form: str) -> Path:
+    if form.startswith("parquet"):
+        pq.write_table(
+            table,
+            path,
+            row_group_size=700,
+            compression=form.split("-")[1],
+            use_dictionary=not form.endswith("plain"),
+            data_page_version="2.0" if form.endswith("v2") else "1.0",
+        )
+        return path
+    compression = None if form == "ipc" else form.split("-")[1]
+    with ipc.new_file(path, table.schema, options=ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_table(table, max_chunksize=700)
+    return path
+
+
+@pytest.fixture
+def levels() -> "_core.Levels":
+    return headrace.Levels("cpu", disk_bytes=64 * MIB, cpu_bytes=64 * MIB, device_bytes=64 * MIB, slab_bytes=MIB)
+
+
+@pytest.fixture
+def parquet(tmp_path) -> Path:
+    return write(make_table(), tmp_path / "table.parquet", "parquet-snappy")
+
+
+def read(path: Path) -> pa.Table:
+    return pq.read_table(path) if path.suffix == ".parquet" else ipc.open_file(path).read_all()
+
+
+def same(got: pa.Table, expected: pa.Table, typed: bool = False) -> None:
+    assert got.column_names == expected.column_names
+    for name in expected.column_names:
+        assert got[name].to_pylist() == expected[name].to_pylist(), name
+        if typed and not pa.types.is_dictionary(expected[name].type):
+            assert got[name].type == expected[name].type, name
+
+
+@pytest.mark.parametrize("host", ["pinned", "pageable"])
+@pytest.mark.parametrize(
+    "form",
+    ["parquet-snappy", "parquet-zstd", "parquet-none-plain", "parquet-snappy-v2", "ipc", "ipc-lz4", "ipc-zstd"],
+)
+def test_every_type_comes_back_as_it_was(tmp_path, form, host):
+    path = write(make_table(), tmp_path / f"table.{form.split('-')[0]}", form)
+    caches = headrace.Levels("cpu", cpu_bytes=64 * MIB, device_bytes=64 * MIB, host=host, slab_bytes=MIB)
+    with StoredTable.open(path) as table:
+        fetched = table.fetch(levels=caches, threads=3)
+        same(fetched.to_arrow(), read(path), typed=True)
+        assert fetched.num_rows == ROWS
+
+
+def test_ipc_without_plain_strings_is_not_copied_before_the_cpu_level(tmp_path):
+    path = write(make_table().select(["i32", "f64", "kind", "price"]), tmp_path / "table.arrow", "ipc")
+    caches = headrace.Levels("cpu", cpu_bytes=64 * MIB, device_bytes=64 * MIB, host="pageable", slab_bytes=MIB)
+    with StoredTable.open(path) as table:
+        fetched = table.fetch(["i32", "f64", "price"], levels=caches)
+        same(fetched.to_arrow(), read(path).select(["i32", "f64", "price"]))
+        assert caches.statistics("cpu").most_bytes == 0
+
+
+def test_many_files_are_one_table(tmp_path, levels):
+    whole = make_table()
+    for number in range(4):
+        write(whole.slice(number * 1250, 1250), tmp_path / f"part-{number}.parquet", "parquet-snappy")
+    for paths in (tmp_path, tmp_path / "part-*.parquet", [tmp_path / f"part-{number}.parquet" for number in range(4)]):
+        with StoredTable.open(paths if not isinstance(paths, Path) else str(paths)) as table:
+            assert len(table.files) == 4
+            assert [fragment.row_group for fragment in table.fragments] == [0, 1] * 4
+            same(table.fetch(["i32", "name", "kind"], levels=levels).to_arrow(), whole.select(["i32", "name", "kind"]))
+
+
+def test_parquet_and_ipc_of_one_schema_are_one_table(tmp_path, levels):
+    whole = make_table().select(["i32", "name"])
+    write(whole.slice(0, 2000), tmp_path / "a.parquet", "parquet-snappy")
+    write(whole.slice(2000), tmp_path / "b.arrow", "ipc")
+    with StoredTable.open(tmp_path) as table:
+        same(table.fetch(levels=levels).to_arrow(), whole)
+
+
+def test_only_what_is_asked_for_is_read(parquet, levels):
+    with StoredTable.open(parquet) as table:
+        fetched = table.fetch(["f64", "i32"], fragments=[5, 1], levels=levels)
+        whole = make_table()
+        parts = pa.concat_tables([whole.slice(3500, 700), whole.slice(700, 700)])
+        same(fetched.to_arrow(), parts.select(["f64", "i32"]))
+        assert fetched.progress.cpu.chunks == 4
+        metadata = pq.ParquetFile(parquet).metadata
+        leaf = {metadata.row_group(0).column(i).path_in_schema: i for i in range(metadata.num_columns)}
+        size = sum(metadata.row_group(g).column(leaf[c]).total_compressed_size for g in (5, 1) for c in ("f64", "i32"))
+        assert fetched.progress.disk.bytes == size
+
+
+def test_a_second_fetch_finds_the_columns_on_the_device(parquet, levels):
+    with StoredTable.open(parquet) as table:
+        table.fetch(["i32"], levels=levels)
+        again = table.fetch(["i32"], levels=levels).progress
+        assert (again.device.hits, again.cpu.chunks, again.device.bytes) == (8, 0, 0)
+        levels.clear("device")
+        warm = table.fetch(["i32"], levels=levels).progress
+        assert (warm.device.chunks, warm.cpu.hits, warm.disk.hits) == (8, 8, 0)
+
+
+def test_sync_and_one_thread_bring_the_same(parquet, levels):
+    with StoredTable.open(parquet) as table:
+        for mode in ("async", "sync"):
+            for threads in (1, 5):
+                levels.clear("device")
+                same(table.fetch(levels=levels, mode=mode, threads=threads).to_arrow(), make_table())
+
+
+def test_a_stream_is_within_a_device_that_the_table_is_not(parquet):
+    caches = headrace.Levels("cpu", cpu_bytes=8 * MIB, device_bytes=MIB // 8, slab_bytes=MIB // 32)
+    whole = make_table()
+    names = ["i64", "f64", "price", "name"]
+    with StoredTable.open(parquet) as table:
+        with pytest.raises(DeviceError, match="stream them") as raised:
+            table.fetch(names, levels=caches)
+        assert raised.value.code == Errc.out_of_memory
+        windows = [window.to_arrow() for window in table.stream(names, levels=caches)]
+        assert len(windows) > 1
+        same(pa.concat_tables(windows), whole.select(names))
+        assert caches.statistics("device").most_bytes <= MIB // 8
+
+
+def test_budgets_hold(parquet):
+    budgets = {"disk_bytes": MIB // 8, "cpu_bytes": MIB // 8, "device_bytes": MIB // 4}
+    caches = headrace.Levels("cpu", slab_bytes=MIB // 32, **budgets)
+    with StoredTable.open(parquet) as table:
+        for name in table.schema.names:
+            same(table.fetch([name], levels=caches, threads=4).to_arrow(), make_table().select([name]))
+        for level in ("disk", "cpu", "device"):
+            statistics = caches.statistics(level)
+            assert statistics.most_bytes <= budgets[f"{level}_bytes"] * 1.05
+        assert caches.statistics("cpu").evictions > 0
+    assert [caches.statistics(level).used_bytes for level in ("disk", "cpu", "device")] == [0, 0, 0]
+
+
+def test_a_budget_too_small_for_one_chunk_is_named(parquet):
+    with StoredTable.open(parquet) as table:
+        for level in ("disk", "cpu", "device"):
+            caches = headrace.Levels("cpu", slab_bytes=256, **{f"{level}_bytes": 1000})
+            with pytest.raises(UsageError, match=rf"row group \d, column 'i64'.*the {level} level's whole budget"):
+                table.fetch(["i64"], levels=caches)
+
+
+def test_arrays_are_taken_without_a_copy(parquet, levels):
+    with StoredTable.open(parquet, columns=["f64", "i32", "price", "flag", "kind"]) as table:
+        fetched = table.fetch(levels=levels, fragments=[2])
+        whole = make_table().slice(1400, 700)
+        real = np.from_dlpack(fetched["f64"])
+        assert np.array_equal(real, whole["f64"].to_numpy())
+        assert real.ctypes.data == fetched["f64"].chunks[0].values.numpy().ctypes.data
+        chunk = fetched["i32"].chunks[0]
+        present = np.unpackbits(chunk.validity.numpy(), bitorder="little")[:700].astype(bool)
+        assert present.tolist() == whole["i32"].is_valid().to_pylist()
+        assert fetched["price"].chunks[0].values.numpy().shape == (700, 2)
+        with pytest.raises(UsageError, match="missing values"):
+            np.from_dlpack(fetched["i32"])
+        with pytest.raises(AttributeError, match="CPU device"):
+            _ = chunk.values.__cuda_array_interface__
+        entries = fetched["kind"].dictionary
+        assert [entries[i].as_py() for i in fetched["kind"].chunks[0].values.numpy()] == whole["kind"].to_pylist()
+        del fetched
+        assert np.array_equal(real, whole["f64"].to_numpy())
+
+
+def test_columns_that_are_not_there_name_the_nearest(parquet, levels):
+    with StoredTable.open(parquet) as table:
+        with pytest.raises(UsageError, match="no column 'prise'; did you mean price"):
+            table.fetch(["prise"], levels=levels)
+        with pytest.raises(UsageError, match="at least one column"):
+            table.fetch([], levels=levels)
+        with pytest.raises(UsageError, match="list of names"):
+            table.fetch("price", levels=levels)
+        with pytest.raises(UsageError, match="no fragment 8"):
+            table.fetch(["price"], fragments=[8], levels=levels)
+    with pytest.raises(UsageError, match="did you mean i32"):
+        StoredTable.open(parquet, columns=["i33"])
+
+
+def test_types_that_are_not_supported_are_named(tmp_path, levels):
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"a": [1, 2], "items": [[1], [2]]}), path)
+    with StoredTable.open(path) as table:
+        same(table.fetch(levels=levels).to_arrow(), pa.table({"a": [1, 2]}))
+        with pytest.raises(UsageError, match=r"column 'items' is of type list.* not supported"):
+            table.fetch(["items"], levels=levels)
+    pq.write_table(pa.table({"items": [[1], [2]]}), path)
+    with pytest.raises(UsageError, match="no column of a type"):
+        StoredTable.open(path)
+
+
+def test_files_that_are_none_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="there is no file"):
+        StoredTable.open(tmp_path / "none.parquet")
+    with pytest.raises(UsageError, match="no file fits"):
+        StoredTable.open(str(tmp_path / "*.parquet"))
+    with pytest.raises(UsageError, match="no file fits"):
+        StoredTable.open(tmp_path)
+    path = tmp_path / "file"
+    for content in (b"", b"PAR1", b"not a table at all", b"ARROW1\0\0" + b"x" * 100, b"PAR1" + b"x" * 100):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=str(path)):
+            StoredTable.open(path)
+    with pa.OSFile(str(path), "wb") as sink, ipc.new_stream(sink, pa.schema([("a", pa.int32())])) as writer:
+        writer.write_table(pa.table({"a": pa.array([1], pa.int32())}))
+    with pytest.raises(UsageError, match="stream"):
+        StoredTable.open(path)
+
+
+def test_schemas_that_differ_are_refused(tmp_path):
+    pq.write_table(pa.table({"a": [1], "b": [1.5]}), tmp_path / "0.parquet")
+    for other, why in (
+        ({"a": [1], "b": ["x"]}, "in column 'b': string, not double"),
+        ({"a": [1]}, "in column 'b': no such column, not double"),
+        ({"b": [1.5], "a": [1]}, "another order"),
+    ):
+        pq.write_table(pa.table(other), tmp_path / "1.parquet")
+        with pytest.raises(DataError, match=why):
+            StoredTable.open(tmp_path)
+
+
+@pytest.mark.parametrize("form", ["parquet-snappy", "ipc"])
+def test_truncated_files_are_refused(tmp_path, form):
+    path = write(make_table(), tmp_path / "table", form)
+    whole = path.read_bytes()
+    for size in (len(whole) - 1, len(whole) // 2, 12):
+        path.write_bytes(whole[:size])
+        with pytest.raises(DataError, match=str(path)):
+            StoredTable.open(path)
+
+
+def test_a_corrupt_page_names_file_row_group_and_column_and_leaves_the_rest(parquet, levels):
+    metadata = pq.ParquetFile(parquet).metadata.row_group(3)
+    leaf = next(metadata.column(i) for i in range(metadata.num_columns) if metadata.column(i).path_in_schema == "f64")
+    content = bytearray(parquet.read_bytes())
+    start = min(at for at in (leaf.dictionary_page_offset, leaf.data_page_offset) if at)
+    content[start : start + leaf.total_compressed_size] = b"\xff" * leaf.total_compressed_size
+    parquet.write_bytes(content)
+    with StoredTable.open(parquet) as table:
+        with pytest.raises(DataError, match=rf"{parquet}, row group 3, column 'f64': "):
+            table.fetch(levels=levels, threads=3)
+        assert levels.statistics("device").pinned == 0
+        others = [name for name in table.schema.names if name != "f64"]
+        same(table.fetch(others, levels=levels).to_arrow(), make_table().select(others))
+
+
+def test_bytes_that_are_changed_at_random_are_an_error_or_a_table(tmp_path, levels):
+    rng = np.random.default_rng(3)
+    for form in ("parquet-snappy", "ipc", "ipc-lz4"):
+        path = write(make_table(300), tmp_path / f"table-{form}", form)
+        whole = path.read_bytes()
+        for _ in range(30):
+            content = bytearray(whole)
+            for at in rng.integers(8, len(whole), 4):
+                content[at] = rng.integers(0, 256)
+            path.write_bytes(content)
+            try:
+                with StoredTable.open(path) as table:
+                    table.fetch(levels=levels, threads=2)
+            except Error as error:
+                assert str(path) in str(error)  # noqa: PT017 - it may be a table all the same
+            assert levels.statistics("device").pinned == 0
+
+
+def test_a_file_cut_short_after_opening_is_an_error(parquet, levels):
+    with StoredTable.open(parquet) as table:
+        content = parquet.read_bytes()
+        with parquet.open("r+b") as file:
+            file.truncate(100)
+        with pytest.raises(DataError, match="cut short"):
+            table.fetch(["i64"], fragments=[7], levels=levels)
+        parquet.write_bytes(content)
+
+
+def test_a_cancelled_fetch_ends_and_frees_everything(parquet, levels):
+    with StoredTable.open(parquet) as table:
+        fetched = table.start(levels=levels, threads=2)
+        fetched.cancel()
+        try:
+            fetched.wait()
+        except Error as error:
+            assert error.code == Errc.cancelled  # noqa: PT017 - it may have come to its end before
+        del fetched
+        assert levels.statistics("device").pinned == 0
+        same(table.fetch(levels=levels).to_arrow(), make_table())
+
+
+def test_a_callback_that_raises_ends_the_fetch(tmp_path, levels):
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"a": np.random.default_rng(1).random(1 << 20)}), path, row_group_size=4096)
+
+    def stop(_progress):
+        raise RuntimeError("enough")
+
+    with StoredTable.open(path) as table:
+        try:
+            table.fetch(levels=levels, threads=1, progress=stop)
+        except RuntimeError as error:
+            assert str(error) == "enough"  # noqa: PT017 - a fast machine is done before the first call
+        assert levels.statistics("device").pinned == 0
+
+
+def test_fetches_of_many_threads_share_the_levels(parquet, levels):
+    whole = make_table()
+    failures = []
+
+    def fetch(table, name):
+        try:
+            for _ in range(5):
+                same(table.fetch([name, "i32"], levels=levels, threads=2).to_arrow(), whole.select([name, "i32"]))
+        except Exception as error:
+            failures.append(error)
+
+    with StoredTable.open(parquet) as table:
+        threads = [threading.Thread(target=fetch, args=(table, name)) for name in ("name", "f64", "kind", "price")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not failures
+
+
+def test_a_released_table_says_so(parquet, levels):
+    with StoredTable.open(parquet) as table:
+        fetched = table.fetch(["i32"], levels=levels)
+        fetched.release()
+        with pytest.raises(UsageError):
+            fetched["i32"]
+        assert levels.statistics("device").pinned == 0
+
+
+def test_no_fragments_are_no_rows(tmp_path, levels):
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"a": pa.array([], pa.int64())}), path)
+    with StoredTable.open(path) as table:
+        assert table.fetch(levels=levels).to_arrow().num_rows == 0
+        assert table.fetch(levels=levels, fragments=[]).to_arrow().num_rows == 0
+
+
+def test_the_progress_is_polled_while_it_goes_on(parquet, levels):
+    with StoredTable.open(parquet) as table:
+        fetched = table.start(levels=levels)
+        while fetched.progress.chunks_done < fetched.progress.chunks:
+            time.sleep(0.001)
+        fetched.wait()
+        progress = fetched.progress
+        assert progress.chunks == 8 * 18
+        assert progress.device.bytes == progress.cpu.bytes > 0
+        assert progress.elapsed > 0

@@ -1,0 +1,314 @@
+"""Scans against a plain reference, and what they refuse."""
+
+import collections
+import datetime
+import math
+from decimal import Decimal
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from headrace import Device, UsageError
+from headrace.fetch import Table, col, count, lit
+
+DEVICES = [device.name for device in Device.list()]
+pytestmark = pytest.mark.parametrize("device", DEVICES)
+SETTINGS = hypothesis.settings(max_examples=60, deadline=None)
+
+INTEGERS = st.none() | st.integers(-(2**63), 2**63 - 1)
+SMALL = st.none() | st.integers(-3, 3)
+FLOATS = st.none() | st.floats()
+DECIMALS = st.none() | st.decimals(-(10**15), 10**15, places=2)
+ROWS = st.lists(
+    st.tuples(SMALL, INTEGERS, FLOATS, DECIMALS, st.none() | st.booleans(), st.none() | st.text(max_size=2))
+)
+NEW_YEARS_EVE = datetime.datetime(1969, 12, 31, 1)  # noqa: DTZ001
+SECOND = datetime.datetime(1970, 1, 2)  # noqa: DTZ001
+SCHEMA = pa.schema(
+    [
+        ("k", pa.int8()),
+        ("i", pa.int64()),
+        ("f", pa.float64()),
+        ("d", pa.decimal128(18, 2)),
+        ("b", pa.bool_()),
+        ("s", pa.string()),
+    ]
+)
+
+
+def table_of(rows, device, fragment_rows=7):
+    columns = list(zip(*rows, strict=True)) or [[]] * 6
+    source = pa.table([pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], SCHEMA)
+    return Table.from_arrow(source, device, fragment_rows=fragment_rows)
+
+
+def order(value):
+    """Floats as a scan orders them: one zero, NaN above all."""
+    return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
+
+
+def key(value):
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value + 0.0
+    return value
+
+
+def of_group(rows, place):
+    return [row[place] for row in rows if row[place] is not None]
+
+
+@SETTINGS
+@hypothesis.given(rows=ROWS)
+def test_groups_are_those_of_a_plain_reference(device, rows):
+    query = (
+        table_of(rows, device)
+        .group_by("k", "b")
+        .agg(
+            count(),
+            n=col("i").count(),
+            total=col("i").sum(),
+            exact=col("d").sum(),
+            least=col("f").min(),
+            most=col("f").max(),
+            first=col("s").min(),
+        )
+    )
+    expected = collections.defaultdict(list)
+    for row in rows:
+        expected[row[0], row[4]].append(row)
+    found = query.to_arrow().to_pylist()
+    assert len(found) == len(expected)
+    for group in found:
+        mine = expected[group["k"], group["b"]]
+        integers, decimals, floats, texts = (of_group(mine, place) for place in (1, 3, 2, 5))
+        assert group["count"] == len(mine)
+        assert group["n"] == len(integers)
+        assert group["total"] == (sum(integers) if integers else None)
+        assert group["exact"] == (sum(decimals) if decimals else None)
+        assert (group["least"] is None) == (not floats)
+        if floats:
+            assert order(group["least"]) == order(min(floats, key=order))
+            assert order(group["most"]) == order(max(floats, key=order))
+        assert group["first"] == (min(texts, key=str.encode) if texts else None)
+
+
+@SETTINGS
+@hypothesis.given(rows=ROWS)
+def test_keys_of_any_values_make_their_groups(device, rows):
+    found = table_of(rows, device).group_by("i", "f", "s", "d").agg(count()).to_arrow()
+    expected = collections.Counter((row[1], key(row[2]), row[5], row[3]) for row in rows)
+    columns = [found.column(name).to_pylist() for name in ("i", "f", "s", "d", "count")]
+    assert {(i, key(f), s, d): n for i, f, s, d, n in zip(*columns, strict=True)} == dict(expected)
+    assert found.num_rows == len(expected)
+
+
+@SETTINGS
+@hypothesis.given(rows=ROWS, bound=st.integers(-3, 3), limit=st.integers(0, 20))
+def test_filters_keep_rows_in_order(device, rows, bound, limit):
+    table = table_of(rows, device)
+    condition = (col("k") > bound) | col("b")
+    found = table.filter(condition).select("k", "s", "b").limit(limit).to_arrow().to_pylist()
+    kept = [row for row in rows if (row[0] is not None and row[0] > bound) or row[4] is True]
+    assert found == [{"k": row[0], "s": row[5], "b": row[4]} for row in kept[:limit]]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "both", "either"),
+    [
+        (True, True, True, True),
+        (True, False, False, True),
+        (True, None, None, True),
+        (False, False, False, False),
+        (False, None, False, None),
+        (None, None, None, None),
+    ],
+)
+def test_logic_is_three_valued(device, left, right, both, either):
+    source = pa.table({"l": pa.array([left, right], pa.bool_()), "r": pa.array([right, left], pa.bool_())})
+    found = Table.from_arrow(source, device).select(
+        both=col("l") & col("r"), either=col("l") | col("r"), neither=~(col("l") | col("r"))
+    )
+    result = found.to_arrow()
+    assert result.column("both").to_pylist() == [both] * 2
+    assert result.column("either").to_pylist() == [either] * 2
+    assert result.column("neither").to_pylist() == [None if either is None else not either] * 2
+
+
+NARROW = (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32())
+ARRAYS = [
+    pa.array([True, None, False, True]),
+    *(pa.array([0, None, 1, 7], type_) for type_ in NARROW),
+    pa.array([-(2**63), None, 2**63 - 1, 0], pa.int64()),
+    pa.array([0, None, 2**64 - 1, 2**63], pa.uint64()),
+    pa.array([1.5, None, -0.1, math.inf], pa.float32()),
+    pa.array([1.5, None, -0.1, math.inf], pa.float64()),
+    pa.array([datetime.date(1, 1, 1), None, datetime.date(9999, 12, 31), datetime.date(2000, 2, 29)]),
+    *(pa.array([-60, None, 4_102_444_800], pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")),
+    pa.array([datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), None], pa.timestamp("us", "UTC")),
+    pa.array([Decimal("-1.23"), None, Decimal("99999999.99")], pa.decimal128(10, 2)),
+    pa.array([Decimal("-1.23"), None, Decimal("99999999.99")], pa.decimal128(38, 2)),
+    pa.array(["b", None, "", "é", "b"]),
+    pa.array(["b", None, "a", "b"], pa.large_string()),
+    pa.array(["b", None, "a", "b"]).dictionary_encode(),
+]
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda array: str(array.type))
+def test_every_type_goes_there_and_back(device, array):
+    table = Table.from_arrow(pa.table({"x": array}), device, fragment_rows=3)
+    result = table.select("x").to_arrow().column("x")
+    assert result.to_pylist() == array.to_pylist()
+    assert result.type == array.type or pa.types.is_dictionary(array.type)
+    groups = table.group_by("x").agg(count()).to_arrow().to_pylist()
+    assert {group["x"]: group["count"] for group in groups} == collections.Counter(array.to_pylist())
+    extremes = table.agg(least=col("x").min(), most=col("x").max()).to_arrow().to_pylist()[0]
+    values = [value for value in array.to_pylist() if value is not None]
+    assert (extremes["least"], extremes["most"]) == (min(values), max(values))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1023, 1024, 1025, 5000])
+@pytest.mark.parametrize("offset", [0, 1, 13])
+def test_slices_and_sizes_around_a_tile(device, rows, offset):
+    values = np.arange(rows + offset) % 11
+    source = pa.table({"x": pa.array(values, mask=values == 4), "b": pa.array(values % 2 == 0)}).slice(offset)
+    found = Table.from_arrow(source, device).filter(col("b")).group_by("x").agg(count()).to_arrow().to_pylist()
+    expected = collections.Counter(None if x == 4 else int(x) for x in values[offset:] if x % 2 == 0)
+    assert {group["x"]: group["count"] for group in found} == expected
+
+
+def test_an_empty_table_has_no_groups_but_one_row_of_aggregates(device):
+    table = Table.from_arrow(pa.table({"x": pa.array([], pa.int64())}), device)
+    assert table.group_by("x").agg(count()).to_arrow().num_rows == 0
+    assert table.agg(count(), sum=col("x").sum()).to_arrow().to_pylist() == [{"count": 0, "sum": None}]
+    assert table.filter(col("x") > 0).select("x").to_arrow().num_rows == 0
+
+
+def test_many_groups_outgrow_their_tables(device):
+    rows = 300_000
+    values = (np.arange(rows) * 2_654_435_761) % (1 << 40)
+    found = Table.from_arrow(pa.table({"x": values.astype(float)}), device).group_by("x").agg(count()).to_arrow()
+    assert found.num_rows == rows
+    assert set(found.column("count").to_pylist()) == {1}
+
+
+def test_years_are_those_of_the_calendar(device):
+    days = np.arange(-800_000, 800_000, 97, dtype=np.int32)
+    dates = pa.array(days).cast(pa.date32())
+    stamps = dates.cast(pa.timestamp("s")).cast(pa.timestamp("us"))
+    table = Table.from_arrow(pa.table({"d": dates, "t": stamps}), device)
+    result = table.select(
+        d=col("d").year(), t=col("t").year(), before=(col("t").cast("timestamp[us]")).year()
+    ).to_arrow()
+    expected = days.astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64) + 1970
+    assert result.column("d").to_pylist() == expected.tolist()
+    assert result.column("t").to_pylist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("value", "to", "expected"),
+    [
+        (2.5, "int32", 2),
+        (-3.5, "int64", -4),
+        (Decimal("2.5"), "int32", 3),
+        (Decimal("-2.45"), pa.decimal128(5, 1), Decimal("-2.5")),
+        (7, pa.decimal128(9, 3), Decimal("7.000")),
+        (3, "bool", True),
+        (True, "double", 1.0),
+        (1.0 / 3, "float", float(np.float32(1.0 / 3))),
+        (NEW_YEARS_EVE, "date32", datetime.date(1969, 12, 31)),
+        (datetime.date(1970, 1, 2), pa.timestamp("ms"), SECOND),
+    ],
+)
+def test_casts_round_as_they_should(device, value, to, expected):
+    result = Table.from_arrow(pa.table({"x": pa.array([value, None])}), device).select(x=col("x").cast(to)).to_arrow()
+    assert result.column("x").to_pylist() == [expected, None]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (lambda t: t.select(x=col("i") * col("i")), "more than 64 bits"),
+        (lambda t: t.select(x=col("i") + 2**62), "more than 64 bits"),
+        (lambda t: t.select(x=col("i").cast("int32")), "a value that its type does not hold"),
+        (lambda t: t.select(x=(col("f") * 1e300).cast("int64")), "a value that its type does not hold"),
+        (lambda t: t.select("wide"), "more than 64 bits"),
+        (lambda t: t.select("fare_ammount"), "did you mean fare_amount"),
+        (lambda t: t.select("list"), "column 'list' is of type list"),
+        (lambda t: t.filter(col("i")).select("i"), "a filter is a boolean, not int64"),
+        (lambda t: t.filter(col("i") == col("d")).select("i"), "equal does not take int64 and date32"),
+        (lambda t: t.filter(col("s") == 1).select("i"), "equal does not take string and int64"),
+        (lambda t: t.filter(col("i") == "1").select("i"), "which i is not"),
+        (lambda t: t.filter(col("s") == col("s2")).select("i"), "dictionaries of their own"),
+        (lambda t: t.select(x=col("d") + 1), "add does not take date32 and int64"),
+        (lambda t: t.select(x=col("i").year()), "year is of a date or a timestamp, not of int64"),
+        (lambda t: t.agg(col("d").sum()), "a sum is of numbers, not of date32"),
+        (lambda t: t.agg(col("s").avg()), "an average is of numbers"),
+        (lambda t: t.group_by("i", "f", "d", "s", "s2").agg(count()), "1 to 4 keys, not 5"),
+        (lambda t: t.select("i", i=col("f")), "two columns of the result are called 'i'"),
+        (lambda t: t.select("i").order_by("f"), "ordered by 'f', and has i"),
+        (lambda t: t.select(x=col("s").cast("int64")), "string cannot be cast to int64"),
+        (lambda t: t.select(x=col("i").cast(pa.list_(pa.int8()))), "casts to no list"),
+        (lambda t: t.filter(col("i") > 2**64).select("i"), "beyond 64 bits"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_reason(device, query, words):
+    source = pa.table(
+        {
+            "i": [2**40, 2**62],
+            "f": [1.5, 1e20],
+            "d": [datetime.date(2000, 1, 1)] * 2,
+            "s": ["a", "b"],
+            "s2": ["a", "c"],
+            "fare_amount": [1.0, 2.0],
+            "list": [[1], [2]],
+            "wide": pa.array([Decimal(10) ** 30, Decimal(1)], pa.decimal128(38, 0)),
+        }
+    )
+    table = Table.from_arrow(source, device)
+    with pytest.raises(UsageError, match=words):
+        query(table).to_arrow()
+    # What failed leaves the table as it was.
+    assert table.filter(col("i") > 0).agg(count()).to_arrow().to_pylist() == [{"count": 2}]
+
+
+def test_steps_that_make_no_query_are_refused(device):
+    table = Table.from_arrow(pa.table({"x": [1]}), device)
+    for step, words in (
+        (table.group_by, "1 to 4 keys"),
+        (lambda: table.group_by("x").group_by("x"), "groups once"),
+        (lambda: table.agg(count()).filter(col("x") > 1), "before group_by"),
+        (lambda: table.select("x").agg(count()), "not beside select"),
+        (lambda: table.limit(-1), "0 or more"),
+        (lambda: table.order_by(("x", "upwards")), "ascending or descending"),
+        (lambda: bool(col("x") == 1), "neither true nor false"),
+        (lambda: lit([1]), "no literal of type list"),
+        (lambda: col("x").cast("int65"), "no type 'int65'"),
+        (lambda: Table.from_arrow(pa.table({"x": [1]}), device, fragment_rows=0), "1 row or more"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            step()
+
+
+def test_only_the_columns_that_a_query_names_go_to_the_device(device):
+    table = Table.from_arrow(pa.table({"x": np.zeros(1000), "y": np.zeros(1000)}), device)
+    assert table.device_bytes == 0
+    table.agg(col("x").sum()).to_arrow()
+    assert table.device_bytes == 8000
+
+
+def test_explain_says_what_is_read_and_how_groups_are_found(device):
+    table = Table.from_arrow(pa.table({"x": [1, 5], "y": [0.5, None], "z": [1, 2]}), device)
+    text = table.filter(col("y") > 0).group_by("x").agg(count()).order_by("x").limit(3).explain()
+    for words in (
+        "reads y, x",
+        "gives int64, int64",
+        "5 addressed directly",
+        "greater 0",
+        "order by x ascending",
+        "at most 3 rows",
+    ):
+        assert words in text
+    assert "hashed" in table.group_by("y").agg(count()).explain()

@@ -1,0 +1,124 @@
+"""The taxi benchmark: its table and its command."""
+
+import json
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from headrace import DataError, Device, UsageError
+from headrace.cli import app
+from headrace.fetch import Table, taxi
+from headrace.fetch.compare import difference
+
+ROWS = 30_000
+
+
+@pytest.fixture(scope="module", params=["decimal", "double"])
+def rides(request, tmp_path_factory):
+    file = tmp_path_factory.mktemp("taxi") / "rides.parquet"
+    taxi.generate(ROWS, file, money=request.param, threads=2)
+    return file
+
+
+def test_the_table_is_the_same_for_the_same_seed_whatever_the_threads(tmp_path, monkeypatch):
+    monkeypatch.setattr(taxi, "CHUNK_ROWS", 700)
+    files = [tmp_path / f"{name}.arrow" for name in "abc"]
+    taxi.generate(5000, files[0], threads=1)
+    taxi.generate(5000, files[1], threads=4)
+    taxi.generate(5000, files[2], threads=4, seed=2)
+    tables = [taxi.read(file) for file in files]
+    assert tables[0].equals(tables[1])
+    assert not tables[0].equals(tables[2])
+    assert tables[0].num_rows == 5000
+
+
+def test_rides_are_as_the_city_has_them(rides):
+    table = taxi.read(rides)
+    assert table.schema.names == taxi.schema().names
+    money = [name for name in table.schema.names if name.endswith(("amount", "extra", "tax", "surcharge"))]
+    connection = duckdb.connect()
+    connection.register("taxi", table)
+    facts = connection.sql(
+        "SELECT min(year(pickup_datetime)), max(year(pickup_datetime)), avg((passenger_count = 1)::INT), "
+        "count(*) - count(passenger_count), min(dropoff_datetime - pickup_datetime) > INTERVAL 0 SECOND, "
+        f"max(abs(total_amount * 2 - ({' + '.join(money)}))) FROM taxi"
+    ).fetchall()[0]
+    assert facts[:2] == (2009, 2015)
+    assert 0.65 < facts[2] < 0.75
+    assert 0 < facts[3] < ROWS * 0.01
+    assert facts[4]
+    assert facts[5] < 0.005
+
+
+@pytest.mark.parametrize("device", [device.name for device in Device.list()])
+@pytest.mark.parametrize("query", taxi.QUERIES, ids=lambda query: query.name)
+def test_the_four_queries_give_what_duckdb_gives(rides, device, query):
+    source = taxi.read(rides)
+    connection = duckdb.connect()
+    connection.register("taxi", source)
+    ours = query.query(Table.from_arrow(source, device, fragment_rows=7001)).to_arrow()
+    theirs = connection.sql(query.sql).to_arrow_table()
+    keys = [name for name in ours.column_names if name not in {"count", "average"}]
+    assert difference(ours, theirs, keys, ["year", "count"] if query.name == "4" else []) is None
+
+
+def test_the_command_makes_a_table_and_runs_it(tmp_path):
+    file = tmp_path / "rides.arrow"
+    made = CliRunner().invoke(app, ["taxi", "generate", "--rows", "5K", "--out", str(file), "--money", "double"])
+    assert made.exit_code == 0
+    assert "5,000 rows" in made.output
+    ran = CliRunner().invoke(app, ["taxi", "run", str(file), "--device", "cpu", "--runs", "1", "--json"])
+    assert ran.exit_code == 0
+    content = json.loads(ran.output)
+    assert content["rows"] == 5000
+    assert [one["query"] for one in content["queries"]] == ["1", "2", "3", "4"]
+    assert all(one["difference"] is None and one["kernel_seconds"] > 0 for one in content["queries"])
+    shown = CliRunner().invoke(app, ["taxi", "run", str(file), "--device", "cpu", "--runs", "1"])
+    assert shown.output.count("equal to DuckDB's") == 4
+
+
+def test_a_difference_is_found_and_said():
+    ours = pa.table({"k": [1, None], "a": [1.0, 2.0]})
+    assert difference(ours, ours, ["k"]) is None
+    assert difference(ours, pa.table({"k": [None, 1], "a": [2.0, 1.0 + 1e-12]}), ["k"]) is None
+    assert (
+        difference(ours, pa.table({"k": [None, 1], "a": [2.0, 1.0]}), ["k"], order=["a"])
+        == "rows are in another order of a"
+    )
+    assert "a row is (1, 1.0), not (1, 1.001)" in difference(ours, pa.table({"k": [1, None], "a": [1.001, 2.0]}), ["k"])
+    assert "2 rows, not 1" in difference(ours, ours.slice(1))
+    assert "columns are" in difference(ours, ours.select(["k"]))
+
+
+def test_bad_files_and_numbers_are_refused(tmp_path):
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1 and no more")
+    with pytest.raises(DataError, match=r"broken\.parquet"):
+        taxi.read(broken)
+    with pytest.raises(UsageError, match="there is no file"):
+        taxi.read(tmp_path / "none.parquet")
+    with pytest.raises(UsageError, match=r"\.parquet or an \.arrow file"):
+        taxi.generate(1, tmp_path / "rides.csv")
+    with pytest.raises(UsageError, match="0 rows or more"):
+        taxi.generate(-1, tmp_path / "rides.arrow")
+    with pytest.raises(UsageError, match="decimal or double"):
+        taxi.generate(1, tmp_path / "rides.arrow", money="euro")
+
+
+def test_a_table_that_is_not_finished_is_removed(tmp_path):
+    def stop(_rows):
+        raise KeyboardInterrupt
+
+    file = tmp_path / "rides.parquet"
+    with pytest.raises(KeyboardInterrupt):
+        taxi.generate(10, file, on_rows=stop)
+    assert not file.exists()
+
+
+def test_an_empty_table_can_be_made(tmp_path):
+    file = tmp_path / "none.parquet"
+    taxi.generate(0, file)
+    assert pq.read_table(file).num_rows == 0

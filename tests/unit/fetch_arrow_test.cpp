@@ -1,0 +1,162 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "fetch/host_chunk.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/fetch/arrow.hpp"
+#include "headrace/fetch/levels.hpp"
+#include "headrace/fetch/mapped_file.hpp"
+#include "tests/fetch_tables.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace headrace::fetch {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::StringArray;
+using testing::table_of;
+
+TEST(FetchArrow, KnowsTheFormatsOfItsTypes) {
+  EXPECT_EQ(parse_format("b")->id, Type::boolean);
+  EXPECT_EQ(parse_format("L")->id, Type::uint64);
+  EXPECT_EQ(parse_format("tdD")->id, Type::date32);
+  EXPECT_EQ(*parse_format("tsu:"), (DataType{.id = Type::timestamp, .unit = TimeUnit::microsecond}));
+  EXPECT_EQ(*parse_format("tsn:Europe/Paris"), (DataType{.id = Type::timestamp, .unit = TimeUnit::nanosecond}));
+  EXPECT_EQ(*parse_format("d:12,2"), (DataType{.id = Type::decimal128, .precision = 12, .scale = 2}));
+  EXPECT_EQ(*parse_format("d:38,-3,128"), (DataType{.id = Type::decimal128, .precision = 38, .scale = -3}));
+}
+
+TEST(FetchArrow, KnowsNothingOfOthers) {
+  for (const char* format : {"", "n", "e", "u", "tts", "tdm", "+l", "w:4", "ts", "tsx:", "d:", "d:12", "d:12,", "d:0,0",
+                             "d:39,2", "d:12,2,256", "d:12,2,128,1", "d:99999999999,2", "d:12;2"}) {
+    EXPECT_FALSE(parse_format(format)) << format;
+  }
+}
+
+TEST(FetchArrow, AViewIsRefusedForAnArrayThatCannotBe) {
+  const std::array<std::int32_t, 4> values{1, 2, 3, 4};
+  std::array<const void*, 2> buffers{nullptr, values.data()};
+  ArrowArray array{};
+  array.length = 4;
+  array.n_buffers = 2;
+  array.buffers = buffers.data();
+  const DataType type{.id = Type::int32};
+  EXPECT_EQ(view_of(array, type).length, 4);
+  EXPECT_EQ(view_of(array, type).null_count, 0);
+  const auto refused = [&](auto change) {
+    ArrowArray changed = array;
+    change(changed);
+    EXPECT_THROW(static_cast<void>(view_of(changed, type)), DataError);
+  };
+  refused([](ArrowArray& a) { a.length = -1; });
+  refused([](ArrowArray& a) { a.offset = -1; });
+  refused([](ArrowArray& a) { a.length = std::int64_t{1} << 60; });
+  refused([](ArrowArray& a) { a.n_buffers = 1; });
+  refused([](ArrowArray& a) { a.null_count = 2; });
+  refused([](ArrowArray& a) { a.dictionary = &a; });
+  buffers[1] = nullptr;
+  refused([](ArrowArray&) {});
+}
+
+TEST(FetchDictionary, GivesEqualStringsEqualIndices) {
+  Dictionary dictionary;
+  const StringArray first({"b", "a", "", "b"});
+  EXPECT_THAT(dictionary.merge(first.array(), false), ElementsAre(0, 1, 2, 0));
+  const StringArray second({"c", "", "a"});
+  EXPECT_THAT(dictionary.merge(second.array(), false), ElementsAre(3, 2, 1));
+  EXPECT_THAT(dictionary.entries(), ElementsAre("b", "a", "", "c"));
+  EXPECT_THAT(dictionary.entries(3), ElementsAre("c"));
+  EXPECT_EQ(dictionary.find("a"), 1);
+  EXPECT_EQ(dictionary.find("x"), -1);
+}
+
+TEST(FetchDictionary, RefusesOffsetsThatGoBack) {
+  Dictionary dictionary;
+  StringArray strings({"ab", "cd"});
+  strings.offsets()[1] = 5;
+  EXPECT_THROW(static_cast<void>(dictionary.merge(strings.array(), false)), DataError);
+  ArrowArray none{};
+  EXPECT_THROW(static_cast<void>(dictionary.merge(none, false)), DataError);
+}
+
+/// A part of a column from any row on lies in a block as in Arrow's buffers from that row's byte on.
+TEST(FetchHostChunk, PutsWhatStartsAnywhereIntoABlock) {
+  for (const std::int64_t first : {0, 1, 7, 8, 13}) {
+    const std::int64_t rows = 100 - first;
+    const auto source = table_of({.rows = 100, .fragments = 1, .first = first});
+    ASSERT_EQ(source->rows(), rows);
+    for (std::uint32_t column = 0; column < source->columns().size(); ++column) {
+      const Chunk chunk{.fragment = 0, .column = column};
+      const auto array = source->read(chunk);
+      const ColumnView given = view_of(*array, source->columns()[column].type);
+      const ChunkShape bound = shape_bound(source->columns()[column].type, rows, true);
+      std::vector<std::byte> block(bound.bytes() + 16);
+      const ColumnView put = put_in(*source, chunk, *array, block.data());
+      EXPECT_LE(shape_of(put).bytes(), bound.bytes());
+      EXPECT_EQ(put.offset, first % 8);
+      std::vector<std::int32_t> indices;
+      const ColumnView borrowed = borrow(*source, chunk, *array, indices);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const auto expected = testing::value_of(column, first + row);
+        EXPECT_EQ(testing::value_at(put, row), expected) << source->columns()[column].name << " row " << row;
+        EXPECT_EQ(testing::value_at(borrowed, row), expected);
+        if (given.type.id == Type::dictionary) continue;
+        EXPECT_EQ(testing::value_at(given, row), expected);
+      }
+    }
+  }
+}
+
+TEST(FetchSource, RefusesTablesThatAreNone) {
+  const auto column = [](const char* name) { return Column{.name = name, .type = {.id = Type::int32}}; };
+  const auto read = [](Chunk) { return OwnedArray(); };
+  EXPECT_THROW(ReaderSource({}, {}, {}, read), UsageError);
+  EXPECT_THROW(ReaderSource({column("a"), column("a")}, {}, {}, read), UsageError);
+  EXPECT_THROW(ReaderSource({column("a")}, {{.rows = 1}}, {}, read), UsageError);
+}
+
+TEST(FetchSource, NamesAChunk) {
+  const ReaderSource source({{.name = "fare", .type = {.id = Type::int32}}},
+                            {{.file = "x.parquet", .row_group = 3, .rows = 1}}, {{}},
+                            [](Chunk) { return OwnedArray(); });
+  EXPECT_EQ(source.describe({.fragment = 0, .column = 0}), "x.parquet, row group 3, column 'fare'");
+}
+
+TEST(FetchMappedFile, ReadsAndNoticesThatAFileWasCutShort) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "file";
+  std::ofstream(path) << std::string(20000, 'x');
+  const MappedFile file(path);
+  ASSERT_EQ(file.bytes(), 20000U);
+  file.populate(5000, 15000);
+  EXPECT_EQ(static_cast<char>(file.data()[19999]), 'x');
+  file.drop(0, 20000);
+  EXPECT_EQ(static_cast<char>(file.data()[12345]), 'x');
+  EXPECT_THROW(file.populate(19000, 2000), DataError);
+  std::filesystem::resize_file(path, 4096);
+  EXPECT_THROW(file.populate(8192, 100), DataError);
+}
+
+TEST(FetchMappedFile, SaysWhatIsNotThere) {
+  const testing::TemporaryFolder folder;
+  EXPECT_THROW(MappedFile(folder.path() / "none"), UsageError);
+  EXPECT_THROW(MappedFile(folder.path()), UsageError);
+  std::ofstream(folder.path() / "empty");
+  EXPECT_EQ(MappedFile(folder.path() / "empty").bytes(), 0U);
+}
+
+TEST(FetchLevels, NamesAreParsed) {
+  EXPECT_EQ(parse_level("cpu"), Level::cpu);
+  EXPECT_EQ(parse_host_kind("pageable"), HostKind::pageable);
+  EXPECT_THROW(static_cast<void>(parse_level("gpu")), UsageError);
+  EXPECT_THROW(static_cast<void>(parse_host_kind("")), UsageError);
+}
+
+}  // namespace
+}  // namespace headrace::fetch

@@ -1,0 +1,236 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "fetch/machine.hpp"
+#include "fetch/result.hpp"
+#include "thread_group.hpp"
+
+/// The scan as CUDA runs it, a few rows a thread and many threads a block, on host threads.
+namespace headrace::fetch {
+
+namespace {
+
+constexpr std::uint32_t kThreads = 32;
+constexpr std::uint32_t kRows = kTileRows / kThreads;
+
+/// ThreadGroup with what a scan needs besides. Atomics are those of a CPU.
+class BlockGroup : public test_groups::ThreadGroup {
+ public:
+  static constexpr std::uint32_t kTeam = 32;
+  struct Memory {
+    alignas(64) std::byte program[sizeof(SharedProgram)];
+    alignas(64) std::byte states[sizeof(LocalStates<kBlockWords>)];
+  };
+  BlockGroup(Block& block, Memory& memory, std::uint32_t rank, std::uint32_t number, std::uint32_t count)
+      : ThreadGroup(block, rank), memory_(&memory), number_(number), count_(count) {}
+
+  [[nodiscard]] std::uint32_t block() const { return number_; }
+  [[nodiscard]] std::uint32_t block_count() const { return count_; }
+  template <class T>
+  [[nodiscard]] T& shared() const {
+    return *reinterpret_cast<T*>(std::is_same_v<T, SharedProgram> ? memory_->program : memory_->states);
+  }
+  template <class T>
+  [[nodiscard]] T load_relaxed(const T& word) const {
+    return CpuGroup::load_relaxed(word);
+  }
+  template <class T>
+  void store_relaxed_on_device(T& word, T value) const {
+    CpuGroup::store_relaxed_on_device(word, value);
+  }
+  template <class T>
+  T fetch_add_relaxed_on_device(T& word, T value) const {
+    return CpuGroup::fetch_add_relaxed_on_device(word, value);
+  }
+  template <class T>
+  T compare_exchange_relaxed_on_device(T& word, T expected, T value) const {
+    return CpuGroup::compare_exchange_relaxed_on_device(word, expected, value);
+  }
+
+ private:
+  Memory* memory_;
+  std::uint32_t number_;
+  std::uint32_t count_;
+};
+
+/// Runs the blocks one after the other, each with threads of its own.
+void run_blocks(const ScanWork& work, std::uint32_t blocks) {
+  for (std::uint32_t number = 0; number < blocks; ++number) {
+    test_groups::ThreadGroup::Block block(kThreads);
+    const auto memory = std::make_unique<BlockGroup::Memory>();
+    std::vector<std::jthread> threads;
+    for (std::uint32_t rank = 0; rank < kThreads; ++rank) {
+      threads.emplace_back([&, rank] { scan_tiles<kRows>(BlockGroup(block, *memory, rank, number, blocks), work); });
+    }
+  }
+}
+
+struct Rides {
+  explicit Rides(std::size_t count) : passengers(count), fares(count), validity((count + 7) / 8, 0) {
+    std::mt19937_64 random(7);
+    for (std::size_t i = 0; i < count; ++i) {
+      passengers[i] = static_cast<std::int16_t>(random() % 7);
+      fares[i] = static_cast<std::int64_t>(random() % 100'000) - 500;
+      if (random() % 5 != 0) validity[i / 8] |= static_cast<std::uint8_t>(1U << (i % 8));
+    }
+  }
+  [[nodiscard]] bool has_passengers(std::size_t i) const { return ((validity[i / 8] >> (i % 8)) & 1) != 0; }
+
+  [[nodiscard]] TableView table(bool with_range) const {
+    const DataType small{.id = Type::int16};
+    const DataType fare{.id = Type::int64};
+    TableView table;
+    table.columns = {{.name = "passengers", .type = small, .nullable = true, .range = ValueRange{0, 6}},
+                     {.name = "fare", .type = fare, .nullable = false, .range = ValueRange{-500, 100'000}}};
+    if (!with_range) table.columns[0].range = table.columns[1].range = std::nullopt;
+    const auto rows = static_cast<std::int64_t>(passengers.size());
+    const std::int64_t first = rows / 3;
+    for (const auto& [from, length] : {std::pair{std::int64_t{0}, first}, {first, rows - first}}) {
+      table.fragments.push_back(
+          {ColumnView{.type = small,
+                      .values = passengers.data(),
+                      .validity = validity.data(),
+                      .length = length,
+                      .offset = from},
+           ColumnView{.type = fare, .values = fares.data(), .length = length, .offset = from, .null_count = 0}});
+    }
+    return table;
+  }
+
+  std::vector<std::int16_t> passengers;
+  std::vector<std::int64_t> fares;
+  std::vector<std::uint8_t> validity;
+};
+
+/// The arguments of a scan in host memory.
+struct HostWork {
+  HostWork(const TableView& table, const Compiled& compiled_query) : compiled(compiled_query) {
+    for (const auto& fragment : table.fragments) {
+      places.push_back({.rows = fragment[0].length, .first_tile = work.tiles});
+      work.tiles += (fragment[0].length + kTileRows - 1) / kTileRows;
+      for (const std::uint32_t column : compiled.columns) views.push_back(fragment[column]);
+    }
+    places.push_back({.rows = 0, .first_tile = work.tiles});
+    const Program& program = compiled.program;
+    if (program.state_count > 0) {
+      const State& last = program.states[program.state_count - 1];
+      states.resize((last.block + state_words(last.op)) * program.groups);
+      for (std::uint32_t s = 0; s < program.state_count; ++s) {
+        if (program.states[s].op == Op::least) {
+          std::fill_n(states.begin() + static_cast<std::ptrdiff_t>(program.states[s].block * program.groups),
+                      program.groups, ~0ULL);
+        }
+      }
+    }
+    tables.assign(compiled.tables, std::vector<std::uint64_t>(compiled.places, kEmptyKey));
+    for (std::uint32_t t = 0; t < compiled.tables; ++t) work.tables[t] = {tables[t].data(), compiled.places - 1};
+    work.program = &compiled.program;
+    work.fragments = places.data();
+    work.columns = views.data();
+    work.states = states.data();
+    work.faults = faults;
+  }
+
+  Compiled compiled;
+  ScanWork work;
+  std::vector<FragmentPlace> places;
+  std::vector<ColumnView> views;
+  std::vector<std::uint64_t> states;
+  std::vector<std::vector<std::uint64_t>> tables;
+  std::uint32_t faults[kFaults]{};
+};
+
+struct Sums {
+  std::int64_t count = 0;
+  std::int64_t sum = 0;
+  std::int64_t least = INT64_MAX;
+};
+
+Query by_passengers() {
+  const Expression fare = Expression::column(1);
+  return {.filter = Expression::call(Operation::less, {fare, Expression::literal({.id = Type::int64}, 90'000)}),
+          .keys = {Expression::column(0)},
+          .aggregates = {{.function = Aggregate::count_rows},
+                         {.function = Aggregate::sum, .value = fare},
+                         {.function = Aggregate::min, .value = fare}}};
+}
+
+class ScanSimtTest : public ::testing::TestWithParam<CompileOptions> {};
+
+TEST_P(ScanSimtTest, ThreadsOfABlockGatherGroupsTogether) {
+  for (const bool with_range : {true, false}) {
+    const Rides rides(5003);
+    const TableView table = rides.table(with_range);
+    HostWork host(table, compile(table, by_passengers(), GetParam()));
+    run_blocks(host.work, 3);
+    const std::vector<ResultColumn> found = group_columns(host.compiled, host.states, host.tables);
+
+    std::map<std::int64_t, Sums> expected;  // -1: missing
+    for (std::size_t i = 0; i < rides.fares.size(); ++i) {
+      if (rides.fares[i] >= 90'000) continue;
+      Sums& sums = expected[rides.has_passengers(i) ? rides.passengers[i] : -1];
+      ++sums.count;
+      sums.sum += rides.fares[i];
+      sums.least = std::min(sums.least, rides.fares[i]);
+    }
+    ASSERT_EQ(found[0].length, static_cast<std::int64_t>(expected.size()));
+    for (std::size_t row = 0; row < expected.size(); ++row) {
+      const bool missing = !found[0].validity.empty() && ((found[0].validity[row / 8] >> (row % 8)) & 1) == 0;
+      const std::int64_t key = missing ? -1 : reinterpret_cast<const std::int16_t*>(found[0].values.data())[row];
+      const Sums& sums = expected.at(key);
+      EXPECT_EQ(reinterpret_cast<const std::int64_t*>(found[1].values.data())[row], sums.count);
+      EXPECT_EQ(reinterpret_cast<const std::int64_t*>(found[2].values.data())[2 * row], sums.sum);
+      EXPECT_EQ(reinterpret_cast<const std::int64_t*>(found[3].values.data())[row], sums.least);
+    }
+    for (const std::uint32_t fault : host.faults) EXPECT_EQ(fault, 0U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, ScanSimtTest,
+                         ::testing::Values(CompileOptions{},                                         // a copy a thread
+                                           CompileOptions{.copies_max = 4},                          // shared copies
+                                           CompileOptions{.local_words = 8},                         // device memory
+                                           CompileOptions{.places = 64, .local_words = kBlockWords}  // small tables
+                                           ));
+
+TEST(ScanSimt, RowsAreWrittenInTheTablesOrder) {
+  const Rides rides(4100);
+  const TableView table = rides.table(true);
+  const Query query{.filter = by_passengers().filter, .values = {Expression::column(1)}};
+  HostWork host(table, compile(table, query, {}));
+  std::vector<std::int64_t> expected;
+  std::vector<std::int64_t> tile_first;
+  const auto first_rows = static_cast<std::size_t>(table.fragments[0][0].length);
+  for (std::size_t i = 0; i < rides.fares.size(); ++i) {
+    const std::size_t in_fragment = i < first_rows ? i : i - first_rows;
+    if (in_fragment % kTileRows == 0) tile_first.push_back(static_cast<std::int64_t>(expected.size()));
+    if (rides.fares[i] < 90'000) expected.push_back(rides.fares[i]);
+  }
+  std::vector<std::int64_t> values(expected.size());
+  std::vector<std::uint8_t> valid(expected.size());
+  const Output output{values.data(), valid.data()};
+  host.work.outputs = &output;
+  host.work.tile_rows = tile_first.data();
+  host.work.limit = static_cast<std::int64_t>(expected.size()) - 10;
+  run_blocks(host.work, 2);
+  std::fill_n(expected.end() - 10, 10, 0);  // beyond the limit
+  EXPECT_EQ(values, expected);
+}
+
+TEST(ScanSimt, AFullKeyTableIsAFault) {
+  const Rides rides(3000);
+  const TableView table = rides.table(false);
+  Query query = by_passengers();
+  query.keys = {Expression::column(1)};
+  HostWork host(table, compile(table, query, {.places = 16}));
+  run_blocks(host.work, 1);
+  EXPECT_NE(host.faults[static_cast<std::size_t>(Fault::table_full)], 0U);
+}
+
+}  // namespace
+
+}  // namespace headrace::fetch
