@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <thread>
+#include <memory>
 #include <type_traits>
 
 #if defined(__CUDACC__)
@@ -30,10 +31,18 @@ struct alignas(16) SealedUnit {
 namespace detail {
 
 /// One T for each host thread. A function of its own, because nvcc allows no thread_local where it may see device code.
+/// A large one is allocated by the threads that want it: all of those together would not fit the stack of a thread,
+/// which holds what every thread has.
 template <class T>
 [[nodiscard]] T& thread_storage() noexcept {
-  static thread_local T storage;
-  return storage;
+  constexpr std::size_t kLarge = 1024;
+  if constexpr (sizeof(T) < kLarge) {
+    static thread_local T storage;
+    return storage;
+  } else {
+    static thread_local const std::unique_ptr<T> storage = std::make_unique<T>();
+    return *storage;
+  }
 }
 
 }  // namespace detail
