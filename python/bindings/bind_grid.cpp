@@ -3,6 +3,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/variant.h>
@@ -38,14 +39,18 @@ using Cuts = std::array<std::size_t, 3>;
 
 void make(Fdtd* self, int dimensions, const grid::Offsets& shape, double spacing, std::optional<double> time_step,
           const std::vector<DeviceOrName>& devices, const std::optional<Cuts>& cut, int redundant,
-          const std::string& push, const std::string& mode, std::int64_t cpml, const std::string& precision) {
+          const std::string& push, const std::string& mode, std::int64_t cpml, const std::string& precision,
+          std::shared_ptr<grid::Ranks> ranks) {
   grid::FdtdOptions options;
   options.extent = {shape[0], shape[1], shape[2]};
   options.dimensions = dimensions;
   options.spacing = spacing;
   options.time_step = time_step;
   for (const DeviceOrName& device : devices) options.devices.push_back(to_device(device));
-  options.simulation = {.redundant = redundant, .push = grid::parse_push(push), .mode = grid::parse_mode(mode)};
+  options.simulation = {.redundant = redundant,
+                        .push = grid::parse_push(push),
+                        .mode = grid::parse_mode(mode),
+                        .ranks = std::move(ranks)};
   options.cpml.cells = cpml;
   options.precision = grid::parse_precision(precision);
   const nb::gil_scoped_release released;
@@ -124,8 +129,9 @@ void resume(Fdtd& self, std::uint64_t steps, const std::vector<Numbers>& traces)
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> parts(const Fdtd& self) {
   std::vector<std::pair<std::string, std::string>> made;
   const auto& boxes = self.simulation().decomposition().parts();
-  for (std::size_t i = 0; i < boxes.size(); ++i) {
-    made.emplace_back(self.options().devices[i].name(), grid::to_string(boxes[i]));
+  const std::vector<Device>& devices = self.options().devices;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    made.emplace_back(devices[i].name(), grid::to_string(boxes[self.simulation().first_part() + i]));
   }
   return made;
 }
@@ -160,7 +166,7 @@ void bind_grid(nb::module_& module) {
   auto fdtd = nb::class_<Fdtd>(
       module, "FdtdCore", "What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.");
   fdtd.def("__init__", &make, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a, "cut"_a.none(),
-           "redundant"_a, "push"_a, "mode"_a, "cpml"_a, "precision"_a)
+           "redundant"_a, "push"_a, "mode"_a, "cpml"_a, "precision"_a, "ranks"_a.none() = nb::none())
       .def("step", &step, "count"_a, "check_every"_a = 0,
            "Looks for values that are not finite every so many steps, where that is not 0.")
       .def("check_finite", &Fdtd::check_finite, nb::call_guard<nb::gil_scoped_release>())
@@ -176,7 +182,7 @@ void bind_grid(nb::module_& module) {
       .def_prop_ro("mode", [](const Fdtd& self) { return grid::to_string(self.simulation().options().mode); })
       .def_prop_ro("exchanged_bytes", [](const Fdtd& self) { return self.simulation().exchanged_bytes(); })
       .def_prop_ro("moved_bytes", [](const Fdtd& self) { return self.simulation().moved_bytes(); })
-      .def_prop_ro("parts", &parts, "The device of each part, and its cells.");
+      .def_prop_ro("parts", &parts, "The device of each part of this process, and its cells.");
   bind_points(fdtd);
 }
 

@@ -33,6 +33,7 @@ Part::Part(std::size_t number, Device device, const PartLayout& layout, const St
       border_(two_events(device)),
       pushed_(two_events(device)),
       pace_(two_events(device)),
+      staged_(device),
       compute_stream_(device),
       border_stream_(device, {.priority = Priority::high}),
       compute_(compute_stream_) {
@@ -46,13 +47,22 @@ Status Part::clear() noexcept {
   return filled ? compute_.wait() : filled;
 }
 
-void Part::meet(std::vector<Neighbour> neighbours) {
+void Part::meet(std::vector<Neighbour> neighbours, const Share& share) {
   neighbours_ = std::move(neighbours);
   std::size_t sent = 0;
   std::size_t received = 0;
+  const auto message = [&](const Link& link, const Neighbour& neighbour, int tag) {
+    const std::span<std::byte> bytes = link.message();
+    return RankMessage{share.rank_of(neighbour.part), tag, bytes.data(), bytes.size()};
+  };
   for (const Neighbour& neighbour : neighbours_) {
     if (neighbour.to != nullptr) sent += neighbour.to->piece_count();
     if (neighbour.from != nullptr) received += neighbour.from->piece_count();
+    if (neighbour.its != nullptr) continue;
+    ranks_ = share.ranks();
+    const std::size_t other = neighbour.part;
+    if (neighbour.to != nullptr) sends_.push_back(message(*neighbour.to, neighbour, share.tag_of(number_, other)));
+    if (neighbour.from != nullptr) receives_.push_back(message(*neighbour.from, neighbour, share.tag_of(other, number_)));
   }
   copies_.reserve(std::max(sent, received));
 }
@@ -135,7 +145,10 @@ Status Part::push(std::uint64_t cycle, Progress& progress) noexcept {
   if (status) status = border_stream_.record(border_[cycle % 2]);
   if (!status) return status;
   progress.tell(number_, Progress::Mark::border, cycle);
+  if (ranks_ != nullptr) status = send_to_ranks();
+  if (!status) return status;
   for (const Neighbour& neighbour : neighbours_) {
+    if (neighbour.its == nullptr) continue;
     if (!progress.await(neighbour.part, Progress::Mark::border, cycle)) return Errc::cancelled;
     status = border_stream_.wait_for(neighbour.its->border_[cycle % 2]);
     if (!status) return status;
@@ -144,6 +157,7 @@ Status Part::push(std::uint64_t cycle, Progress& progress) noexcept {
   status = copy_gathered();
   for (const Neighbour& neighbour : neighbours_) {
     if (!status) return status;
+    if (neighbour.its == nullptr) continue;
     if (neighbour.to != nullptr) status = neighbour.to->send(border_stream_, table_, table_of(*neighbour.its));
   }
   if (status) status = border_stream_.record(pushed_[cycle % 2]);
@@ -154,16 +168,40 @@ Status Part::push(std::uint64_t cycle, Progress& progress) noexcept {
 /// The next cycle on the compute stream waits for the ghosts, and for this part's own pushes, which read what it will
 /// write.
 Status Part::receive(std::uint64_t cycle, Progress& progress) noexcept {
+  Status status;
   for (const Neighbour& neighbour : neighbours_) {
+    if (neighbour.its == nullptr) continue;
     if (!progress.await(neighbour.part, Progress::Mark::pushed, cycle)) return Errc::cancelled;
-    Status status = border_stream_.wait_for(neighbour.its->pushed_[cycle % 2]);
-    if (status && neighbour.from != nullptr) status = neighbour.from->fetch(border_stream_, table_);
+    status = border_stream_.wait_for(neighbour.its->pushed_[cycle % 2]);
     if (!status) return status;
-    if (neighbour.from != nullptr) neighbour.from->append_unpacks(table_, copies_);
   }
-  Status status = copy_gathered();
+  if (ranks_ != nullptr) status = exchange_with_ranks();
+  for (const Neighbour& neighbour : neighbours_) {
+    if (neighbour.from == nullptr) continue;
+    if (status) status = neighbour.from->fetch(border_stream_, table_);
+    neighbour.from->append_unpacks(table_, copies_);
+  }
+  if (!status) return status;
+  status = copy_gathered();
   if (status) status = border_stream_.record(filled_);
   return status ? compute_.wait_for(filled_) : status;
+}
+
+/// To where messages lie, as soon as the border has been packed.
+Status Part::send_to_ranks() noexcept {
+  for (const Neighbour& neighbour : neighbours_) {
+    if (neighbour.its != nullptr || neighbour.to == nullptr) continue;
+    const Status sent = neighbour.to->send(border_stream_, table_, table_);
+    if (!sent) return sent;
+  }
+  return border_stream_.record(staged_);
+}
+
+/// This thread waits for the messages, while the device computes the interior. What was staged comes after what was
+/// fetched in the cycle before, so by then both kinds of message memory are free.
+Status Part::exchange_with_ranks() noexcept {
+  const Status staged = staged_.wait();
+  return staged ? ranks_->exchange(sends_, receives_) : staged;
 }
 
 /// Keeps the queue short: waits for what was enqueued many cycles ago, while the device has as much left to do.

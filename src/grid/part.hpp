@@ -23,7 +23,7 @@ class Part {
  public:
   struct Neighbour {
     std::size_t part;
-    const Part* its;
+    const Part* its;             ///< Null where it is on another rank.
     const Link* to = nullptr;    ///< Null where this part sends it nothing,
     const Link* from = nullptr;  ///< or receives nothing.
   };
@@ -34,7 +34,7 @@ class Part {
   /// Fills all fields with 0 and waits.
   [[nodiscard]] Status clear() noexcept;
   /// Once links are there and before the first cycle.
-  void meet(std::vector<Neighbour> neighbours);
+  void meet(std::vector<Neighbour> neighbours, const Share& share);
   void follow(std::vector<CyclePlan> plans) { plans_ = std::move(plans); }
   void take_stencil(std::span<const std::byte> bytes) { stencil_.assign(bytes.begin(), bytes.end()); }
 
@@ -63,6 +63,8 @@ class Part {
   [[nodiscard]] Status compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept;
   [[nodiscard]] Status push(std::uint64_t cycle, Progress& progress) noexcept;
   [[nodiscard]] Status receive(std::uint64_t cycle, Progress& progress) noexcept;
+  [[nodiscard]] Status send_to_ranks() noexcept;
+  [[nodiscard]] Status exchange_with_ranks() noexcept;
   [[nodiscard]] Status keep_pace(std::uint64_t cycle) noexcept;
   [[nodiscard]] Status copy_gathered() noexcept;
   /// Where the fields of a neighbour lie at the end of the cycle: it has done the same swaps.
@@ -79,6 +81,9 @@ class Part {
   std::vector<CyclePlan> plans_;
   std::vector<Neighbour> neighbours_;
   std::vector<BoxCopy> copies_;  ///< Gathered for one launch; never grows after meet().
+  Ranks* ranks_ = nullptr;       ///< Where neighbours are on other ranks,
+  std::vector<RankMessage> sends_;
+  std::vector<RankMessage> receives_;  ///< and what it exchanges with them in a cycle.
 
   // Streams after what they work on, so that they end first.
   Event body_;                   ///< On compute_: all that the border needs has been done.
@@ -86,6 +91,7 @@ class Part {
   std::array<Event, 2> border_;  ///< Of even and odd cycles: neighbours may not have asked for the last one yet.
   std::array<Event, 2> pushed_;
   std::array<Event, 2> pace_;
+  Event staged_;  ///< On border_: what goes to other ranks is where messages lie.
   Stream compute_stream_;
   Stream border_stream_;
   StreamRef compute_;

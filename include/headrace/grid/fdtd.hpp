@@ -28,8 +28,8 @@ struct FdtdOptions {
   int dimensions = 2;               ///< 2: Ez, Hx and Hy in a plane of one cell along z; 3: all six components.
   double spacing = 0;               ///< Of cells, along every axis, in metres.
   std::optional<double> time_step;  ///< In seconds; 0.99 of the largest that is stable in vacuum where none is given.
-  std::vector<Device> devices;      ///< One a part.
-  std::optional<Decomposition> decomposition;  ///< The best one for so many devices where none is given.
+  std::vector<Device> devices;      ///< One a part of this process.
+  std::optional<Decomposition> decomposition;  ///< The best one for the devices of all ranks where none is given.
   SimulationOptions simulation;
   CpmlOptions cpml;
   Precision precision = Precision::fp32;
@@ -45,7 +45,8 @@ struct FdtdMaterials {
 /// Maxwell's equations by finite differences in the time domain (Yee's scheme) over one or several devices; see
 /// docs/fdtd.md. Fields are named "ex", "ey", "ez", "hx", "hy" and "hz", in V/m and A/m; in two dimensions there are
 /// "ez", "hx" and "hy". Equal to the last bit for every cut, push and number of redundant steps, on every device. Not
-/// safe to be used by two threads at once.
+/// safe to be used by two threads at once. Over several ranks (FdtdOptions::simulation) all call the same in the same
+/// order, as of a Simulation; traces are there on all.
 class Fdtd {
  public:
   /// Vacuum without fields. Throws UsageError for what cannot be, among it a time step that is not stable (the message
