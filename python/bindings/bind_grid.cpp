@@ -98,6 +98,8 @@ nb::object copied(Fdtd& self, const std::string& field) {
   auto values = make_values<Value>(cells);
   {
     const nb::gil_scoped_release released;
+    // Of other parts only rank 0 gets what they hold.
+    if (self.options().simulation.ranks) std::fill_n(values.get(), cells, Value{0});
     self.get(field, std::span<Value>(values.get(), cells));
   }
   return nb::cast(to_numpy<Value>(std::move(values), cells));

@@ -2581,12 +2581,45 @@ def advise(profile: AccessProfile, rates: MemoryRates | None = ..., device: Devi
     Chooses strategy and placement for data that is used as `profile` says. Without `rates`, those of the table for the device; measure_memory_rates() gives better ones.
     """
 
+class Ranks:
+    """The processes that share a domain."""
+
+    @property
+    def rank(self) -> int:
+        """Of this process, from 0."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def rank_on_machine(self) -> int:
+        """Of this process among those on the same machine."""
+
+    @property
+    def takes_device_memory(self) -> bool:
+        """
+        Whether borders go from the memory of one CUDA device to another's, not through the host's.
+        """
+
+    @property
+    def failure(self) -> str | None:
+        """Which rank failed, and why; None while all is well."""
+
+    def fail(self, why: str) -> None:
+        """Tells all ranks that this one cannot go on."""
+
+    def agree(self, numbers: Sequence[int]) -> list[int]:
+        """The numbers of rank 0, on all; all call it, with as many."""
+
+    def gather(self, text: str) -> list[str]:
+        """What each rank gives, by rank, on all; of at most 255 bytes."""
+
 class FdtdCore:
     """
     What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.
     """
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, cpml: int, precision: str) -> None: ...
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, cpml: int, precision: str, ranks: Ranks | None = ...) -> None: ...
 
     def step(self, count: int, check_every: int = ...) -> None:
         """
@@ -2631,7 +2664,7 @@ class FdtdCore:
 
     @property
     def parts(self) -> list[tuple[str, str]]:
-        """The device of each part, and its cells."""
+        """The device of each part of this process, and its cells."""
 
     def set_materials(self, permittivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], conductivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Of one value, or of one a cell, x fastest."""

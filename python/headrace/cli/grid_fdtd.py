@@ -10,8 +10,10 @@ import numpy as np
 import typer
 
 from headrace import UsageError, tables
+from headrace._core import Ranks
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.grid.ranks import device_of, failing_together, joined
 from headrace.grid.solver.model import Layout, times
 from headrace.grid.solver.reading import read_scene
 from headrace.grid.solver.running import Speed
@@ -53,14 +55,21 @@ def cut_of(text: str, dimensions: int) -> str | tuple[int, ...]:
     return tuple(int(part) for part in text.split("x"))
 
 
-def _layout(scene: Scene, devices: list[str], cut: str, redundant: int, push: Push, mode: Mode) -> Layout:
-    names = tuple(options.find_device(name).name for name in devices)
-    parts = cut_of(cut, scene.dimensions)
-    if not isinstance(parts, str) and int(np.prod(parts)) != len(names):
-        raise UsageError(
-            f"--cut {cut} makes {int(np.prod(parts))} parts, and there are {len(names)} devices (--device)"
-        )
-    return Layout(names, parts, redundant, str(push), str(mode))
+def _layout(
+    scene: Scene, ranks: Ranks | None, devices: list[str], cut: str, redundant: int, push: Push, mode: Mode
+) -> Layout:
+    chosen = [device_of(ranks, devices)] if ranks else devices or ["best"]
+    names = tuple(options.find_device(name).name for name in chosen)
+    layout = Layout(names, cut_of(cut, scene.dimensions), redundant, str(push), str(mode), ranks)
+    if not isinstance(layout.cut, str) and int(np.prod(layout.cut)) != layout.count:
+        there = f"{layout.count} ranks, which have a device each" if ranks else f"{layout.count} devices (--device)"
+        raise UsageError(f"--cut {cut} makes {int(np.prod(layout.cut))} parts, and there are {there}")
+    return layout
+
+
+def _devices(layout: Layout) -> list[str]:
+    """Those of all parts, in all processes, which all ask."""
+    return layout.ranks.gather(layout.devices[0]) if layout.ranks else list(layout.devices)
 
 
 def _progress(bar: show.Bar, scene: Scene, count: int) -> Progress:
@@ -88,7 +97,7 @@ def _peaks(done: Done) -> list[dict[str, Any]]:
     return found
 
 
-def _summary(scene: Scene, layout: Layout, done: Done) -> dict[str, Any]:
+def _summary(scene: Scene, layout: Layout, devices: list[str], done: Done) -> dict[str, Any]:
     return {
         "scene": str(scene.path),
         "title": scene.title,
@@ -100,7 +109,8 @@ def _summary(scene: Scene, layout: Layout, done: Done) -> dict[str, Any]:
         "first_step": done.first_step,
         "steps_done": done.steps,
         "precision": scene.precision,
-        "devices": list(layout.devices),
+        "devices": devices,
+        "ranks": layout.ranks.count if layout.ranks else 1,
         "cut": layout.cut if isinstance(layout.cut, str) else list(layout.cut),
         "redundant": layout.redundant,
         "push": layout.push,
@@ -115,11 +125,11 @@ def _summary(scene: Scene, layout: Layout, done: Done) -> dict[str, Any]:
     }
 
 
-def _print(scene: Scene, layout: Layout, done: Done, scanned: bool) -> None:
+def _print(scene: Scene, layout: Layout, devices: list[str], done: Done, scanned: bool) -> None:
     shape = " x ".join(f"{count:,}" for count in scene.shape)
     lines = [
         f"{scene.title}: {shape} cells of {scene.spacing:g} m, {scene.steps:,} steps of {scene.dt * 1e12:.4g} ps, "
-        f"{scene.precision} precision, on {', '.join(layout.devices)}"
+        f"{scene.precision} precision, on {', '.join(devices)}{f' of {len(devices)} ranks' if layout.ranks else ''}"
     ]
     if done.interrupted:
         got = f"{len(done.positions)} whole positions" if scanned else f"step {done.steps:,}"
@@ -157,7 +167,9 @@ def fdtd(
     device: Annotated[
         list[str] | None,
         typer.Option(
-            "--device", help="cpu:0, cuda:0, ...; may be repeated: the domain is cut over all. Default: best."
+            "--device",
+            help="cpu:0, cuda:0, ...; may be repeated: the domain is cut over all. Default: best. Under mpirun each "
+            "process takes one of them in turn, or of all GPUs.",
         ),
     ] = None,
     cut: Annotated[str, typer.Option("--cut", help="best, or parts along each axis, such as 2x1.")] = "best",
@@ -189,22 +201,25 @@ def fdtd(
 
     Example: headrace grid fdtd examples/radar.toml --png radar.png --traces radar.h5
     """
-    scene = read_scene(scene_file)
-    outputs = Outputs(traces, snapshots, png, gif, field, str(plane), at, checkpoint, checkpoint_every, restart)
-    _check(scene, outputs, scan, position)
-    for line in scene.warnings:
-        show.stderr().print(f"headrace: warning: {line}", markup=False, soft_wrap=True)
-    layout = _layout(scene, device or ["best"], cut, redundant, push, mode)
-    with show.progress_bar("Setting up") as bar:
-        count = scene.scan.count if scan and scene.scan else 1
-        progress = _progress(bar, scene, count)
-        if scan:
-            done = run_scan(scene, layout, outputs, progress=progress)
-        else:
-            done = run_one(scene, layout, outputs, position=position or 0, progress=progress)
-    if as_json:
-        typer.echo(json.dumps(_summary(scene, layout, done), indent=2))
-    else:
-        _print(scene, layout, done, scan)
+    ranks = joined()
+    with failing_together(ranks):
+        scene = read_scene(scene_file)
+        outputs = Outputs(traces, snapshots, png, gif, field, str(plane), at, checkpoint, checkpoint_every, restart)
+        _check(scene, outputs, scan, position)
+        layout = _layout(scene, ranks, device or [], cut, redundant, push, mode)
+        devices = _devices(layout)
+        for line in scene.warnings if layout.first else ():
+            show.stderr().print(f"headrace: warning: {line}", markup=False, soft_wrap=True)
+        with show.progress_bar("Setting up", shown=layout.first) as bar:
+            count = scene.scan.count if scan and scene.scan else 1
+            progress = _progress(bar, scene, count)
+            if scan:
+                done = run_scan(scene, layout, outputs, progress=progress)
+            else:
+                done = run_one(scene, layout, outputs, position=position or 0, progress=progress)
+    if as_json and layout.first:
+        typer.echo(json.dumps(_summary(scene, layout, devices, done), indent=2))
+    elif layout.first:
+        _print(scene, layout, devices, done, scan)
     if done.interrupted:
         raise typer.Exit(STATUS_INTERRUPTED)

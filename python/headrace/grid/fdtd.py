@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headrace._core import Device, FdtdCore
+from headrace._core import Device, FdtdCore, Ranks
 from headrace.errors import UsageError
 from headrace.grid.domain import cuts_of, padded, shape_of
 
@@ -38,12 +38,15 @@ class Fdtd:
         mode: str = "streams",
         cpml: int = 10,
         precision: str = "single",
+        ranks: Ranks | None = None,
     ) -> None:
         """A domain of vacuum without fields.
 
         `spacing` is in metres, `dt` in seconds (0.99 of the largest that is stable where it is None). A part for each
         of `devices`; `cut` says how many along each axis, or "best". `cpml` is how many cells the absorbing layers take
         at each wall. `mode` is "streams", or "resident" for domains so small that launches dominate (docs/grid.md).
+        `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
+        one, all call the same methods in the same order, and field() and state() are whole on rank 0 only.
         Raises UsageError for what cannot be, such as a dt that is not stable.
         """
         self._shape = shape_of(shape, _DIMENSIONS)
@@ -60,6 +63,7 @@ class Fdtd:
             mode=mode,
             cpml=cpml,
             precision=precision,
+            ranks=ranks,
         )
         self._type = np.dtype(np.float32 if precision == "single" else np.float64)
 
@@ -179,7 +183,7 @@ class Fdtd:
 
     @property
     def parts(self) -> list[tuple[str, str]]:
-        """The device of each part, and its cells in words."""
+        """The device of each part of this process, and its cells in words."""
         return self._core.parts
 
     @property

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from headrace._core import Ranks
 from headrace.grid.solver.scene import VACUUM_PERMITTIVITY, Material, Scene, Source
 from headrace.grid.solver.shapes import Axes, Shape
 from headrace.grid.solver.waveforms import PERIODS, WAVEFORMS, Samples
@@ -42,6 +43,21 @@ class Layout:
     redundant: int = 1
     push: str = "automatic"
     mode: str = "streams"
+    ranks: Ranks | None = None  # the processes that share it; `devices` are those of this one
+
+    @property
+    def first(self) -> bool:
+        """Whether this process is the one that has whole fields, and writes files."""
+        return self.ranks is None or self.ranks.rank == 0
+
+    @property
+    def count(self) -> int:
+        """Parts of the domain, in all processes."""
+        return len(self.devices) * (self.ranks.count if self.ranks else 1)
+
+    def agree(self, numbers: list[int]) -> list[int]:
+        """The numbers of the first process, on all: what depends on time or on a signal, they must do alike."""
+        return self.ranks.agree(numbers) if self.ranks else numbers
 
 
 @dataclass(frozen=True)
@@ -139,6 +155,7 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         mode=layout.mode,
         cpml=scene.cpml,
         precision=scene.precision,
+        **({"ranks": layout.ranks} if layout.ranks else {}),
     )
     cells, materials = paint(scene)
     solver.set_materials(
