@@ -138,6 +138,14 @@ void resume(Fdtd& self, std::uint64_t steps, const std::vector<Numbers>& traces)
   return made;
 }
 
+using Cells = nb::ndarray<const std::int64_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
+
+void add_sources(Fdtd& self, const std::string& field, const Cells& cells, const Numbers& samples) {
+  std::vector<grid::Offsets> all;
+  for (std::size_t i = 0; i < cells.shape(0); ++i) all.push_back({cells(i, 0), cells(i, 1), cells(i, 2)});
+  self.add_sources(field, all, span_of(samples));
+}
+
 void bind_points(nb::class_<Fdtd>& fdtd) {
   fdtd.def(
           "set_materials",
@@ -152,6 +160,7 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
             self.add_source(field, cell, span_of(samples));
           },
           "field"_a, "cell"_a, "samples"_a)
+      .def("add_sources", &add_sources, "field"_a, "cells"_a, "samples"_a, "The same samples in each of these cells.")
       .def(
           "add_receiver",
           [](Fdtd& self, const std::string& field, const grid::Offsets& cell) {

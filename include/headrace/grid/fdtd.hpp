@@ -64,6 +64,8 @@ class Fdtd {
   /// UsageError for another field, a cell that is not in the domain, one where walls keep the field at 0, or a sample
   /// that is not finite.
   void add_source(std::string_view field, const Offsets& cell, std::span<const double> samples);
+  /// The same samples in each of these cells, which are kept once.
+  void add_sources(std::string_view field, std::span<const Offsets> cells, std::span<const double> samples);
   /// Records a field in one cell at the end of each step from now on; gives the receiver's number. Throws UsageError
   /// for another field or a cell that is not in the domain.
   std::size_t add_receiver(std::string_view field, const Offsets& cell);

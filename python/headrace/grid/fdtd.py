@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from headrace._core import Device, FdtdCore, Ranks
 from headrace.errors import UsageError
-from headrace.grid.domain import cuts_of, padded, shape_of
+from headrace.grid.domain import AXES, cuts_of, padded, shape_of
 
 Array = NDArray[Any]
 
@@ -87,6 +87,17 @@ class Fdtd:
         if values.ndim != 1:
             raise UsageError(f"samples must have one dimension, not {values.ndim}")
         self._core.add_source(field, self._cell(cell), values)
+
+    def add_sources(self, field: str, cells: ArrayLike, samples: ArrayLike) -> None:
+        """The same samples in each of many cells: an array of (cells, axes), such as the face of a box."""
+        given = np.asarray(cells, dtype=np.int64)
+        if given.ndim != 2 or given.shape[1] != len(self._shape):  # noqa: PLR2004 - a row a cell
+            raise UsageError(f"cells have the shape {given.shape}, and not (cells, {len(self._shape)})")
+        padding = np.zeros((len(given), AXES - given.shape[1]), dtype=np.int64)
+        values = np.ascontiguousarray(samples, dtype=np.float64)
+        if values.ndim != 1:
+            raise UsageError(f"samples must have one dimension, not {values.ndim}")
+        self._core.add_sources(field, np.ascontiguousarray(np.hstack([given, padding])), values)
 
     def add_receiver(self, field: str, cell: Sequence[int]) -> int:
         """Records a field in one cell at the end of each step from now on; gives the number that trace() takes."""

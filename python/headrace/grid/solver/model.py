@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace._core import Ranks
+from headrace.grid.solver import plane_wave
 from headrace.grid.solver.scene import VACUUM_PERMITTIVITY, Material, Scene, Source
 from headrace.grid.solver.shapes import Axes, Shape
 from headrace.grid.solver.waveforms import PERIODS, WAVEFORMS, Samples
@@ -26,6 +27,7 @@ class Solver(Protocol):
     def steps_done(self) -> int: ...  # noqa: D102
     def set_materials(self, permittivity: Any, conductivity: Any, permeability: Any) -> None: ...  # noqa: ANN401, D102
     def add_source(self, field: str, cell: tuple[int, ...], samples: Samples) -> None: ...  # noqa: D102
+    def add_sources(self, field: str, cells: NDArray[np.int64], samples: Samples) -> None: ...  # noqa: D102
     def add_receiver(self, field: str, cell: tuple[int, ...]) -> int: ...  # noqa: D102
     def step(self, count: int) -> None: ...  # noqa: D102
     def field(self, name: str) -> Array: ...  # noqa: D102
@@ -171,6 +173,9 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         sums[key] = _sum(sums[key], added) if key in sums else added
     for (field, cell), total in sums.items():
         solver.add_source(field, cell, total)
+    for wave in scene.plane_waves:
+        for face in plane_wave.faces(scene, wave, cells, materials):
+            solver.add_sources(face.field, face.cells, face.samples)
     receivers = {
         (receiver.name, field): solver.add_receiver(field, scene.cell(receiver.position))
         for receiver in scene.receivers
