@@ -118,6 +118,7 @@ def _summary(scene: Scene, layout: Layout, devices: list[str], done: Done) -> di
         "positions": done.positions,
         "seconds": done.speed.seconds,
         "cells_per_second": done.speed.cells_per_second,
+        "roof_cells_per_second": done.roof,
         "traces": _peaks(done),
         "files": [str(path) for path in done.written],
         "warnings": list(scene.warnings),
@@ -135,7 +136,9 @@ def _print(scene: Scene, layout: Layout, devices: list[str], done: Done, scanned
         got = f"{len(done.positions)} whole positions" if scanned else f"step {done.steps:,}"
         lines.append(f"Interrupted: there are {got}" if scanned else f"Interrupted at {got}")
     steps = f"{len(done.positions)} positions" if scanned else f"{done.steps - done.first_step:,} steps"
-    lines.append(f"{steps} in {done.speed.seconds:.2f} s: {tables.short_rate(done.speed.cells_per_second)}cells/s")
+    rate = done.speed.cells_per_second
+    share = f", {rate / done.roof:.0%} of what memory allows ({tables.short_rate(done.roof)}cells/s)" if done.roof else ""
+    lines.append(f"{steps} in {done.speed.seconds:.2f} s: {tables.short_rate(rate)}cells/s{share}")
     lines += [
         f"{one['receiver']}: {one['field']} reaches {one['peak']:.4g} {'V/m' if one['field'][0] == 'e' else 'A/m'} "
         f"after {one['seconds'] * 1e9:.3f} ns"
@@ -152,7 +155,7 @@ def _check(scene: Scene, outputs: Outputs, scan: bool, position: int | None) -> 
     if scan and position is not None:
         raise UsageError("--scan runs every position, --position one of them: leave one out")
     if scan:
-        for name in ("snapshots", "gif", "checkpoint", "restart"):
+        for name in ("snapshots", "gif", "mp4", "checkpoint", "restart"):
             if getattr(outputs, name):
                 raise UsageError(f"--{name} is of one run, not of a scan: use --position N instead of --scan")
     if position is not None and (scene.scan is None or position >= scene.scan.count):
@@ -182,6 +185,7 @@ def fdtd(
         Path | None, typer.Option("--png", help="A picture of the field; with --scan, the radargram.")
     ] = None,
     gif: Annotated[Path | None, typer.Option("--gif", help="The snapshots as a moving picture.")] = None,
+    mp4: Annotated[Path | None, typer.Option("--mp4", help="The same as MP4, by ffmpeg.")] = None,
     field: Annotated[str, typer.Option("--field", help="That is drawn.")] = "ez",
     plane: Annotated[PlaneName, typer.Option("--plane", help="3D: the cut, through the first source.")] = PlaneName.xy,
     at: Annotated[
@@ -195,6 +199,7 @@ def fdtd(
     restart: Annotated[Path | None, typer.Option("--restart", help="A checkpoint of this scene.")] = None,
     scan: Annotated[bool, typer.Option("--scan", help=r"All positions of \[scan], one after the other.")] = False,
     position: Annotated[int | None, typer.Option("--position", min=0, help=r"One position of \[scan], from 0.")] = None,
+    roof: Annotated[bool, typer.Option(help="Measure what memory allows, at the end of a run.")] = True,
     as_json: options.JsonOption = False,
 ) -> None:
     r"""Solve Maxwell's equations in a scene; HDF5 and pictures need pip install 'headrace\[grid]'.
@@ -204,7 +209,9 @@ def fdtd(
     ranks = joined()
     with failing_together(ranks):
         scene = read_scene(scene_file)
-        outputs = Outputs(traces, snapshots, png, gif, field, str(plane), at, checkpoint, checkpoint_every, restart)
+        moving = {"gif": gif, "mp4": mp4, "field": field, "plane": str(plane), "at": at}
+        kept = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "restart": restart}
+        outputs = Outputs(traces, snapshots, png, **moving, **kept, roof=roof)
         _check(scene, outputs, scan, position)
         layout = _layout(scene, ranks, device or [], cut, redundant, push, mode)
         devices = _devices(layout)

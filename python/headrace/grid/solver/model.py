@@ -25,6 +25,8 @@ class Solver(Protocol):
 
     @property
     def steps_done(self) -> int: ...  # noqa: D102
+    @property
+    def moved_bytes(self) -> int: ...  # noqa: D102
     def set_materials(self, permittivity: Any, conductivity: Any, permeability: Any) -> None: ...  # noqa: ANN401, D102
     def add_source(self, field: str, cell: tuple[int, ...], samples: Samples) -> None: ...  # noqa: D102
     def add_sources(self, field: str, cells: NDArray[np.int64], samples: Samples) -> None: ...  # noqa: D102

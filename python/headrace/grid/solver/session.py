@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from headrace.errors import UsageError
-from headrace.grid.solver import checkpoint, files, memory, pictures, traces, vti
+from headrace.grid.solver import checkpoint, files, film, memory, pictures, roof, traces, vti
 from headrace.grid.solver.model import Layout, Solver, build, paint
 from headrace.grid.solver.pictures import Frame, Plane
 from headrace.grid.solver.running import Speed, Stop, Watcher, run
@@ -24,12 +24,14 @@ class Outputs:
     snapshots: Path | None = None
     png: Path | None = None
     gif: Path | None = None
+    mp4: Path | None = None
     field: str = "ez"
     plane: str = "xy"
     at: float | None = None  # s, of the PNG; half way through the run if None
     checkpoint: Path | None = None
     checkpoint_every: int = 0
     restart: Path | None = None
+    roof: bool = False  # whether the speed is to be held against that of memory
 
     def check(self, scene: Scene) -> None:
         """Whether all of it can be written, before the work for it is done.
@@ -44,6 +46,8 @@ class Outputs:
         for path in (self.png, self.gif):
             if path:
                 pictures.check(path)
+        if self.mp4:
+            film.check(self.mp4)
         if self.snapshots and not self.snapshots.parent.is_dir():
             raise UsageError(f"there is no folder {self.snapshots.parent} to make {self.snapshots.name} in")
         if self.snapshots and self.snapshots.exists() and not self.snapshots.is_dir():
@@ -65,6 +69,7 @@ class Done:
     first_step: int = 0
     interrupted: bool = False
     speed: Speed = field(default_factory=Speed)
+    roof: float | None = None  # cells a second that memory allows
     traces: Traces | None = None
     written: list[Path] = field(default_factory=list)
 
@@ -100,6 +105,8 @@ def run_one(
             stop=stop,
             agree=layout.agree,
         )
+        if outputs.roof and done.speed.cells and model.solver.steps_done == moved.steps:
+            done.roof = roof.cells_per_second(moved, layout, model.solver)
         done.steps = model.solver.steps_done
         done.interrupted = done.steps < moved.steps
         done.traces = Traces(scene, done.steps)
@@ -178,7 +185,7 @@ class _Keeper:
         found = []
         if outputs.snapshots:
             found.append(Watcher(self._snapshot, every=every))
-        if outputs.gif:
+        if outputs.gif or outputs.mp4:
             found.append(Watcher(self._take_frame, every=every))
         if outputs.png:
             half = self._scene.steps // 2
@@ -214,6 +221,9 @@ class _Keeper:
         if outputs.gif and (self._frames or not interrupted):
             pictures.animate(outputs.gif, self._plane, outputs.field, self._frames)
             written.append(outputs.gif)
+        if outputs.mp4 and (self._frames or not interrupted):
+            film.write(outputs.mp4, self._plane, outputs.field, self._frames)
+            written.append(outputs.mp4)
         return [*written, *([outputs.checkpoint] if outputs.checkpoint else [])]
 
     def _seconds(self, solver: Solver) -> float:
