@@ -6,12 +6,15 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <tuple>
 #include <utility>
 
 #include "arrays.hpp"
@@ -146,6 +149,17 @@ void add_sources(Fdtd& self, const std::string& field, const Cells& cells, const
   self.add_sources(field, all, span_of(samples));
 }
 
+using Span = std::tuple<std::size_t, std::size_t, std::string_view, double, double>;
+
+[[nodiscard]] std::vector<Span> timeline(const Fdtd& self) {
+  std::vector<Span> made;
+  for (const grid::WorkSpan& span : self.simulation().timeline()) {
+    const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
+    made.emplace_back(span.part, span.cycle, grid::to_string(span.work), seconds(span.begin), seconds(span.end));
+  }
+  return made;
+}
+
 void bind_points(nb::class_<Fdtd>& fdtd) {
   fdtd.def(
           "set_materials",
@@ -185,6 +199,8 @@ void bind_grid(nb::module_& module) {
       .def("set", &set<float>, "field"_a, "values"_a)
       .def("set", &set<double>, "field"_a, "values"_a)
       .def("resume", &resume, "steps"_a, "traces"_a)
+      .def("record_timeline", &Fdtd::record_timeline, "cycles"_a)
+      .def("timeline", &timeline, "Of each piece of work its part, cycle and name, and when it began and ended, in s.")
       .def_prop_ro("steps_done", &Fdtd::steps_done)
       .def_prop_ro("time_step", &Fdtd::time_step)
       .def_prop_ro("fields", &Fdtd::fields)

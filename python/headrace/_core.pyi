@@ -2638,6 +2638,13 @@ class FdtdCore:
 
     def resume(self, steps: int, traces: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> None: ...
 
+    def record_timeline(self, cycles: int) -> None: ...
+
+    def timeline(self) -> list[tuple[int, int, str, float, float]]:
+        """
+        Of each piece of work its part, cycle and name, and when it began and ended, in s.
+        """
+
     @property
     def steps_done(self) -> int: ...
 
@@ -2670,6 +2677,9 @@ class FdtdCore:
         """Of one value, or of one a cell, x fastest."""
 
     def add_source(self, field: str, cell: Sequence[int], samples: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def add_sources(self, field: str, cells: Annotated[NDArray[numpy.int64], dict(shape=(None, 3), order='C', device='cpu', writable=False)], samples: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """The same samples in each of these cells."""
 
     def add_receiver(self, field: str, cell: Sequence[int]) -> int: ...
 

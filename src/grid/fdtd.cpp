@@ -136,6 +136,7 @@ void Fdtd::resume(std::uint64_t steps, std::span<const std::vector<double>> trac
   state_->simulation->set_steps_done(steps);
 }
 
+void Fdtd::record_timeline(std::size_t cycles) { state_->simulation->record_timeline(cycles); }
 double Fdtd::time_step() const noexcept { return state_->time_step; }
 std::uint64_t Fdtd::steps_done() const noexcept { return state_->simulation->steps_done(); }
 const FdtdOptions& Fdtd::options() const noexcept { return state_->options; }

@@ -78,6 +78,14 @@ void Part::swap_fields() noexcept {
   for (const Swap& swap : program_.swaps) std::swap(table_.slots[swap.first], table_.slots[swap.second]);
 }
 
+void Part::record(std::size_t cycles) {
+  recorder_ = cycles > 0 ? std::make_unique<Recorder>(device_, cycles) : nullptr;
+}
+
+std::vector<WorkSpan> Part::recorded() const {
+  return recorder_ ? recorder_->spans(number_) : std::vector<WorkSpan>();
+}
+
 void Part::advance(std::uint64_t steps) noexcept {
   // Swaps come round to where they began: they do so at the latest after 5,460 times, with 32 fields.
   std::array<int, kFieldsMax> start{};
@@ -106,6 +114,7 @@ Status Part::launch_all(StreamRef stream, const std::vector<PhaseLaunch>& launch
 }
 
 Status Part::run_cycle(std::uint64_t cycle, std::size_t steps, std::uint64_t steps_done, Progress& progress) noexcept {
+  if (recorder_) recorder_->next_cycle();
   Status status = compute(plans_[steps - 1], steps_done);
   if (status && !neighbours_.empty()) status = push(cycle, progress);
   if (status && !neighbours_.empty()) status = receive(cycle, progress);
@@ -114,18 +123,21 @@ Status Part::run_cycle(std::uint64_t cycle, std::size_t steps, std::uint64_t ste
 
 /// The body on the compute stream; then the border on a stream of its own, beside the interior.
 Status Part::compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept {
-  Status status;
+  Status status = mark(compute_, Recorder::begin);
   const std::size_t last = plan.body.size() - 1;
   for (std::size_t step = 0; step <= last && status; ++step) {
     status = launch_all(compute_, plan.body[step], steps_done + step);
     if (step < last) swap_fields();
   }
+  if (status) status = mark(compute_, Recorder::body_end);
   if (status && !neighbours_.empty()) {
     status = compute_.record(body_);
     if (status) status = border_stream_.wait_for(body_);
+    if (status) status = mark(border_stream_, Recorder::border_begin);
     if (status) status = launch_all(border_stream_, plan.border, steps_done + last);
   }
   if (status) status = launch_all(compute_, plan.interior, steps_done + last);
+  if (status) status = mark(compute_, Recorder::interior_end);
   swap_fields();
   return status;
 }
@@ -142,6 +154,7 @@ Status Part::push(std::uint64_t cycle, Progress& progress) noexcept {
     if (neighbour.to != nullptr) neighbour.to->append_packs(table_, copies_);
   }
   Status status = copy_gathered();
+  if (status) status = mark(border_stream_, Recorder::border_end);
   if (status) status = border_stream_.record(border_[cycle % 2]);
   if (!status) return status;
   progress.tell(number_, Progress::Mark::border, cycle);
@@ -154,12 +167,15 @@ Status Part::push(std::uint64_t cycle, Progress& progress) noexcept {
     if (!status) return status;
     if (neighbour.to != nullptr) neighbour.to->append_stores(table_, table_of(*neighbour.its), copies_);
   }
-  status = copy_gathered();
+  const bool pushes = std::ranges::any_of(neighbours_, [](const Neighbour& other) { return other.its != nullptr; });
+  if (pushes) status = mark(border_stream_, Recorder::push_begin);
+  if (status) status = copy_gathered();
   for (const Neighbour& neighbour : neighbours_) {
     if (!status) return status;
     if (neighbour.its == nullptr) continue;
     if (neighbour.to != nullptr) status = neighbour.to->send(border_stream_, table_, table_of(*neighbour.its));
   }
+  if (status && pushes) status = mark(border_stream_, Recorder::push_end);
   if (status) status = border_stream_.record(pushed_[cycle % 2]);
   if (status) progress.tell(number_, Progress::Mark::pushed, cycle);
   return status;
@@ -176,6 +192,7 @@ Status Part::receive(std::uint64_t cycle, Progress& progress) noexcept {
     if (!status) return status;
   }
   if (ranks_ != nullptr) status = exchange_with_ranks();
+  if (status) status = mark(border_stream_, Recorder::receive_begin);
   for (const Neighbour& neighbour : neighbours_) {
     if (neighbour.from == nullptr) continue;
     if (status) status = neighbour.from->fetch(border_stream_, table_);
@@ -183,6 +200,7 @@ Status Part::receive(std::uint64_t cycle, Progress& progress) noexcept {
   }
   if (!status) return status;
   status = copy_gathered();
+  if (status) status = mark(border_stream_, Recorder::receive_end);
   if (status) status = border_stream_.record(filled_);
   return status ? compute_.wait_for(filled_) : status;
 }
@@ -194,14 +212,16 @@ Status Part::send_to_ranks() noexcept {
     const Status sent = neighbour.to->send(border_stream_, table_, table_);
     if (!sent) return sent;
   }
-  return border_stream_.record(staged_);
+  const Status marked = mark(border_stream_, Recorder::messages_begin);
+  return marked ? border_stream_.record(staged_) : marked;
 }
 
 /// This thread waits for the messages, while the device computes the interior. What was staged comes after what was
 /// fetched in the cycle before, so by then both kinds of message memory are free.
 Status Part::exchange_with_ranks() noexcept {
-  const Status staged = staged_.wait();
-  return staged ? ranks_->exchange(sends_, receives_) : staged;
+  Status status = staged_.wait();
+  if (status) status = ranks_->exchange(sends_, receives_);
+  return status ? mark(border_stream_, Recorder::messages_end) : status;
 }
 
 /// Keeps the queue short: waits for what was enqueued many cycles ago, while the device has as much left to do.

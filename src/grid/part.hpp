@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "grid/link.hpp"
 #include "grid/plan.hpp"
 #include "grid/progress.hpp"
+#include "grid/recorder.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
 #include "headrace/grid/stencil.hpp"
@@ -45,6 +47,10 @@ class Part {
   /// Waits for all that has been enqueued.
   [[nodiscard]] Status wait() noexcept;
 
+  /// Notes when it does what in so many cycles from the next on; 0: no more. Throws as Event does.
+  void record(std::size_t cycles);
+  [[nodiscard]] std::vector<WorkSpan> recorded() const;
+
   /// Where a resident kernel has done so many steps: fields are then where it left them.
   void advance(std::uint64_t steps) noexcept;
 
@@ -65,6 +71,9 @@ class Part {
   [[nodiscard]] Status receive(std::uint64_t cycle, Progress& progress) noexcept;
   [[nodiscard]] Status send_to_ranks() noexcept;
   [[nodiscard]] Status exchange_with_ranks() noexcept;
+  [[nodiscard]] Status mark(StreamRef stream, Recorder::Moment moment) noexcept {
+    return recorder_ ? recorder_->mark(stream, moment) : Status();
+  }
   [[nodiscard]] Status keep_pace(std::uint64_t cycle) noexcept;
   [[nodiscard]] Status copy_gathered() noexcept;
   /// Where the fields of a neighbour lie at the end of the cycle: it has done the same swaps.
@@ -91,6 +100,7 @@ class Part {
   std::array<Event, 2> border_;  ///< Of even and odd cycles: neighbours may not have asked for the last one yet.
   std::array<Event, 2> pushed_;
   std::array<Event, 2> pace_;
+  std::unique_ptr<Recorder> recorder_;
   Event staged_;  ///< On border_: what goes to other ranks is where messages lie.
   Stream compute_stream_;
   Stream border_stream_;

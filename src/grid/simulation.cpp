@@ -294,6 +294,25 @@ void Simulation::get_bytes(int field, std::type_index value_type, void* values, 
 
 void Simulation::step(std::uint64_t count) { state_->step(count); }
 
+void Simulation::record_timeline(std::size_t cycles) {
+  constexpr std::size_t kCyclesMax = 10000;
+  if (cycles > kCyclesMax) throw UsageError(fmt::format("a timeline of {} cycles: at most {}", cycles, kCyclesMax));
+  if (state_->resident) {
+    throw UsageError("mode 'resident' has no timeline: its kernel does all steps of a call; use mode 'streams'",
+                     Errc::not_supported);
+  }
+  for (std::size_t part = state_->share.first(); part < state_->share.end(); ++part) state_->parts[part]->record(cycles);
+}
+
+std::vector<WorkSpan> Simulation::timeline() const {
+  std::vector<WorkSpan> all;
+  for (std::size_t part = state_->share.first(); part < state_->share.end(); ++part) {
+    const std::vector<WorkSpan> its = state_->parts[part]->recorded();
+    all.insert(all.end(), its.begin(), its.end());
+  }
+  return all;
+}
+
 void Simulation::restrict(int phase, std::vector<Box> boxes) {
   require_restriction(state_->program, phase, boxes, state_->decomposition.extent());
   state_->program.only[static_cast<std::size_t>(phase)] = std::move(boxes);

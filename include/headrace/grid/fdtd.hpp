@@ -100,6 +100,9 @@ class Fdtd {
   /// UsageError for others.
   void resume(std::uint64_t steps, std::span<const std::vector<double>> traces);
 
+  /// As of a Simulation.
+  void record_timeline(std::size_t cycles);
+
   [[nodiscard]] double time_step() const noexcept;
   [[nodiscard]] std::uint64_t steps_done() const noexcept;
   [[nodiscard]] const FdtdOptions& options() const noexcept;

@@ -12,6 +12,7 @@
 #include "headrace/grid/decomposition.hpp"
 #include "headrace/grid/ranks.hpp"
 #include "headrace/grid/stencil.hpp"
+#include "headrace/grid/timeline.hpp"
 
 namespace headrace::grid {
 
@@ -109,6 +110,13 @@ class Simulation {
 
   /// Does so many steps, and waits for them.
   void step(std::uint64_t count);
+
+  /// Notes when each part of this process does what in so many cycles (from one exchange to the next) of the next
+  /// steps; 0: no more. Events on the streams do it, so that nobody waits. Throws UsageError in Mode::resident, which
+  /// has no streams to note it on, and for more than 10,000.
+  void record_timeline(std::size_t cycles);
+  /// What was noted, part by part. Of cycles that have not been done yet there is nothing.
+  [[nodiscard]] std::vector<WorkSpan> timeline() const;
 
   /// Restricts a phase to boxes of the domain, from the next step on; none: to nowhere. Throws UsageError for boxes
   /// that overlap or are not within the domain, and for a phase that writes a field without declaring that it reads it:

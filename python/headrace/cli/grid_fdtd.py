@@ -55,9 +55,10 @@ def cut_of(text: str, dimensions: int) -> str | tuple[int, ...]:
     return tuple(int(part) for part in text.split("x"))
 
 
-def _layout(
+def make_layout(
     scene: Scene, ranks: Ranks | None, devices: list[str], cut: str, redundant: int, push: Push, mode: Mode
 ) -> Layout:
+    """Where a scene runs: on these devices, or on that of this rank."""
     chosen = [device_of(ranks, devices)] if ranks else devices or ["best"]
     names = tuple(options.find_device(name).name for name in chosen)
     layout = Layout(names, cut_of(cut, scene.dimensions), redundant, str(push), str(mode), ranks)
@@ -213,7 +214,7 @@ def fdtd(
         kept = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "restart": restart}
         outputs = Outputs(traces, snapshots, png, **moving, **kept, roof=roof)
         _check(scene, outputs, scan, position)
-        layout = _layout(scene, ranks, device or [], cut, redundant, push, mode)
+        layout = make_layout(scene, ranks, device or [], cut, redundant, push, mode)
         devices = _devices(layout)
         for line in scene.warnings if layout.first else ():
             show.stderr().print(f"headrace: warning: {line}", markup=False, soft_wrap=True)

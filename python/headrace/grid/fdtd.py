@@ -1,7 +1,7 @@
 """Finite differences in the time domain, with NumPy arrays."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,16 @@ Array = NDArray[Any]
 _TRACE = "trace_"
 _STEPS = "steps"
 _DIMENSIONS = (2, 3)
+
+
+class WorkSpan(NamedTuple):
+    """A part did something; seconds from where it began the first cycle that was recorded."""
+
+    part: int
+    cycle: int
+    work: str  # "body", "border", "push", "messages", "receive" or "interior"
+    begin: float
+    end: float
 
 
 class Fdtd:
@@ -111,6 +121,19 @@ class Fdtd:
         if count < 0 or check_every < 0:
             raise UsageError(f"count and check_every are 0 or more, not {count} and {check_every}")
         self._core.step(count, check_every)
+
+    def record_timeline(self, cycles: int) -> None:
+        """Notes when each part does what in so many of the next cycles, from one exchange to the next; 0: no more.
+
+        Raises UsageError in mode "resident".
+        """
+        if cycles < 0:
+            raise UsageError(f"cycles are 0 or more, not {cycles}")
+        self._core.record_timeline(cycles)
+
+    def timeline(self) -> list[WorkSpan]:
+        """What was noted of the parts of this process, each by the clock of its device."""
+        return [WorkSpan(*span) for span in self._core.timeline()]
 
     def check_finite(self) -> None:
         """Raises DataError that names the first field and cell with a value that is not finite, and the steps done."""
