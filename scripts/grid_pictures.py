@@ -5,6 +5,7 @@ Usage: .venv/bin/python scripts/grid_pictures.py [FOLDER]   (docs/pictures if no
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +19,15 @@ from headrace.report.style import FAINT, INK
 
 _GHOST, _BORDER, _INSIDE = "#e8c9a0", "#d98a3d", "#6f93c4"
 _SHAPE, _CUT = (24, 16), (2, 2)
-_STEPS = 40
+_RADAR = (2000, 1000)
 
 
 def boxes(run: Fdtd) -> list[tuple[list[int], list[int]]]:
     """The first cell of each part, and that behind its last, as the library says them."""
     found = []
     for _, words in run.parts:
-        numbers = [int(number) for number in re.findall(r"-?\d+", words)]
-        found.append((numbers[:2], numbers[len(numbers) // 2 :][:2]))
+        numbers = [int(number) for number in re.findall(r"\d+", words)]
+        found.append((numbers[0:4:2], numbers[1:4:2]))
     return found
 
 
@@ -91,7 +92,7 @@ def draw_redundant(path: Path) -> None:
 
 def draw_timeline(path: Path, redundant: int) -> None:
     """The example of a radar over two devices."""
-    scene = read_scene(Path("examples/radar.toml"))
+    scene = replace(read_scene(Path("examples/radar.toml")), shape=_RADAR, sources=(), receivers=(), objects=())
     layout = Layout(devices=("cpu:0", "cpu:1"), cut=(1, 2), redundant=redundant)
     spans = timeline.record(scene, layout, cycles=3)
     took, beside = timeline.hidden(spans)
