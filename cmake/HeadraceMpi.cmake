@@ -25,9 +25,5 @@ if(HEADRACE_MPI_ENABLED)
   add_library(headrace::mpi ALIAS headrace_mpi)
   set_target_properties(headrace_mpi PROPERTIES EXPORT_NAME mpi)
   target_include_directories(headrace_mpi PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/src)
-  target_link_libraries(
-    headrace_mpi
-    PUBLIC headrace::headrace
-    PRIVATE MPI::MPI_CXX $<BUILD_INTERFACE:headrace_options>
-  )
+  target_link_libraries(headrace_mpi PUBLIC headrace::headrace PRIVATE MPI::MPI_CXX $<BUILD_INTERFACE:headrace_options>)
 endif()

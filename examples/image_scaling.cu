@@ -76,9 +76,8 @@ struct Vectorised {
 
 /// Enough blocks that each thread has one index of a piece.
 [[nodiscard]] headrace::LaunchShape shape_for(std::uint64_t indices) {
-  return {.blocks = static_cast<std::uint32_t>((indices + kThreads - 1) / kThreads),
-          .threads = kThreads,
-          .items = kPieces};
+  return {
+      .blocks = static_cast<std::uint32_t>((indices + kThreads - 1) / kThreads), .threads = kThreads, .items = kPieces};
 }
 
 /// Bytes read and written a second, at best of some runs.
@@ -116,13 +115,13 @@ void run(const headrace::Device device) {
   stream.copy(from.data(), image.data(), kPadded).or_throw("copying the image");
   stream.wait().or_throw("copying the image");
 
-  const headrace::Kernel naive =
-      headrace::make_kernel<Naive, const std::uint8_t*, std::uint8_t*, Divided>();
+  const headrace::Kernel naive = headrace::make_kernel<Naive, const std::uint8_t*, std::uint8_t*, Divided>();
   const headrace::Kernel vectorised = headrace::make_kernel<Vectorised, const Pixels*, Pixels*, Divided>();
   const double roof = bytes_per_second(stream, [&] { return stream.copy(to.data(), from.data(), kPadded); });
   const double one = bytes_per_second(stream, [&] {
     return headrace::launch(stream, naive, shape_for(kGroupsAPiece * Pixels::kCount),
-                            static_cast<const std::uint8_t*>(from.as<std::uint8_t>()), to.as<std::uint8_t>(), Divided(kDivisor));
+                            static_cast<const std::uint8_t*>(from.as<std::uint8_t>()), to.as<std::uint8_t>(),
+                            Divided(kDivisor));
   });
   require_right(stream, to, image);
   const double sixteen = bytes_per_second(stream, [&] {

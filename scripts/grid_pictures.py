@@ -1,6 +1,8 @@
 """Draws the pictures of docs/ghosts.md: how a domain is cut, and what devices do when. What it draws, it has run.
 
-Usage: .venv/bin/python scripts/grid_pictures.py [FOLDER]   (docs/pictures if not given)
+Usage: .venv/bin/python scripts/grid_pictures.py FOLDER [DEVICE DEVICE...]
+
+Timelines are drawn where devices are named, GPUs that nothing else uses: on others they show what else there was to do.
 """
 
 import re
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -19,7 +22,7 @@ from headrace.report.style import FAINT, INK
 
 _GHOST, _BORDER, _INSIDE = "#e8c9a0", "#d98a3d", "#6f93c4"
 _SHAPE, _CUT = (24, 16), (2, 2)
-_RADAR = (2000, 1000)
+_RADAR = (8000, 8000)
 
 
 def boxes(run: Fdtd) -> list[tuple[list[int], list[int]]]:
@@ -29,6 +32,17 @@ def boxes(run: Fdtd) -> list[tuple[list[int], list[int]]]:
         numbers = [int(number) for number in re.findall(r"\d+", words)]
         found.append((numbers[0:4:2], numbers[1:4:2]))
     return found
+
+
+def colour(x: int, y: int, low: list[int], high: list[int], width: int) -> tuple[float, float, float]:
+    """That of a cell as the part from `low` to `high` sees it."""
+    if not (low[0] <= x < high[0] and low[1] <= y < high[1]):
+        return to_rgb(_GHOST)
+    near = any(
+        (low[axis] > 0 and at < low[axis] + width) or (high[axis] < _SHAPE[axis] and at >= high[axis] - width)
+        for axis, at in enumerate((x, y))
+    )
+    return to_rgb(_BORDER if near else _INSIDE)
 
 
 def draw_parts(path: Path, width: int) -> None:
@@ -43,29 +57,23 @@ def draw_parts(path: Path, width: int) -> None:
     axes = figure.add_subplot()
     for number, (low, high) in enumerate(boxes(run)):
         apart = [(number % 2) * (2 * width + 2), (number // 2) * (2 * width + 2)]
-        for x in range(low[0] - width, high[0] + width):
-            for y in range(low[1] - width, high[1] + width):
-                if not (0 <= x < _SHAPE[0] and 0 <= y < _SHAPE[1]):
-                    continue
-                owned = low[0] <= x < high[0] and low[1] <= y < high[1]
-                strength = float(np.clip(abs(field[x, y]) / limit, 0, 1))
-                near = any(
-                    (0 < low[a] and at < low[a] + width) or (high[a] < _SHAPE[a] and at >= high[a] - width)
-                    for a, at in enumerate((x, y))
-                )
-                colour = (_BORDER if near else _INSIDE) if owned else _GHOST
-                place = (x + apart[0], y + apart[1])
-                axes.add_patch(Rectangle(place, 1, 1, facecolor=colour, edgecolor="white", linewidth=0.6))
-                axes.add_patch(Rectangle(place, 1, 1, facecolor="black", alpha=0.6 * strength, linewidth=0))
+        shown = [range(max(0, low[a] - width), min(_SHAPE[a], high[a] + width)) for a in (0, 1)]
+        pixels = np.array([[colour(x, y, low, high, width) for x in shown[0]] for y in shown[1]])
+        strength = np.clip(np.abs(field[np.ix_(*shown)].T) / limit, 0, 1)
+        pixels *= 1 - 0.6 * strength[..., None]
+        sides = [apart[a] + end for a in (0, 1) for end in (shown[a].start, shown[a].stop)]
+        axes.imshow(pixels, extent=sides, origin="lower", interpolation="nearest")
         middle = [(low[a] + high[a]) / 2 + apart[a] for a in (0, 1)]
         axes.text(*middle, f"device {number}", ha="center", va="center", color="white", fontsize="large")
-    for colour, what in ((_INSIDE, "interior"), (_BORDER, "border: sent to neighbours"), (_GHOST, "ghosts: copies")):
-        axes.add_patch(Rectangle((0, 0), 0, 0, facecolor=colour, label=what))
+    for tone, what in ((_INSIDE, "interior"), (_BORDER, "border: sent to neighbours"), (_GHOST, "ghosts: copies")):
+        axes.add_patch(Rectangle((0, 0), 0, 0, facecolor=tone, label=what))
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False, fontsize="small")
-    axes.set_aspect("equal")
-    axes.autoscale_view()
+    axes.set_xlim(-1, _SHAPE[0] + 4 * width + 3)
+    axes.set_ylim(-1, _SHAPE[1] + 4 * width + 3)
     axes.set_axis_off()
-    axes.set_title(f"ghosts {width} layer{'s' if width > 1 else ''} wide; dark: a wave that crosses the cuts", color=INK)
+    axes.set_title(
+        f"ghosts {width} layer{'s' if width > 1 else ''} wide; dark: a wave that crosses the cuts", color=INK
+    )
     save(figure, path)
 
 
@@ -90,10 +98,10 @@ def draw_redundant(path: Path) -> None:
     save(figure, path)
 
 
-def draw_timeline(path: Path, redundant: int) -> None:
-    """The example of a radar over two devices."""
+def draw_timeline(path: Path, devices: tuple[str, ...], redundant: int) -> None:
+    """An empty domain with the settings of the example, cut across its slowest axis."""
     scene = replace(read_scene(Path("examples/radar.toml")), shape=_RADAR, sources=(), receivers=(), objects=())
-    layout = Layout(devices=("cpu:0", "cpu:1"), cut=(1, 2), redundant=redundant)
+    layout = Layout(devices, cut=(1, len(devices)), redundant=redundant)
     spans = timeline.record(scene, layout, cycles=3)
     took, beside = timeline.hidden(spans)
     what = f"R = {redundant}: {beside / took:.0%} of the exchange lies beside computing"
@@ -108,12 +116,14 @@ def save(figure: Figure, path: Path) -> None:
 
 def main() -> None:
     """Draws all."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/pictures")
+    if len(sys.argv) in {1, 3}:
+        sys.exit("usage: grid_pictures.py FOLDER [DEVICE DEVICE...]")
+    folder, devices = Path(sys.argv[1]), tuple(sys.argv[2:])
     folder.mkdir(exist_ok=True)
     draw_parts(folder / "ghosts.svg", 1)
     draw_redundant(folder / "redundant.svg")
-    draw_timeline(folder / "timeline-r1.svg", 1)
-    draw_timeline(folder / "timeline-r4.svg", 4)
+    for redundant in (1, 4) if devices else ():
+        draw_timeline(folder / f"timeline-r{redundant}.svg", devices, redundant)
 
 
 if __name__ == "__main__":

@@ -220,12 +220,14 @@ void Fdtd::State::share_traces(std::size_t steps) {
   std::vector<RankMessage> sends;
   std::vector<RankMessage> receives;
   const auto own = static_cast<std::size_t>(ranks->rank());
-  for (const std::size_t i : recorded[own]) values[own].insert(values[own].end(), traces[i].end() - static_cast<std::ptrdiff_t>(steps), traces[i].end());
+  for (const std::size_t i : recorded[own])
+    values[own].insert(values[own].end(), traces[i].end() - static_cast<std::ptrdiff_t>(steps), traces[i].end());
   for (std::size_t rank = 0; rank < recorded.size(); ++rank) {
     if (rank == own) continue;
     values[rank].resize(recorded[rank].size() * steps);
     const auto message = [&](std::vector<double>& of) {
-      return RankMessage{static_cast<int>(rank), 0, reinterpret_cast<std::byte*>(of.data()), of.size() * sizeof(double)};
+      return RankMessage{static_cast<int>(rank), 0, reinterpret_cast<std::byte*>(of.data()),
+                         of.size() * sizeof(double)};
     };
     if (!values[own].empty()) sends.push_back(message(values[own]));
     if (!values[rank].empty()) receives.push_back(message(values[rank]));

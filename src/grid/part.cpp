@@ -62,7 +62,8 @@ void Part::meet(std::vector<Neighbour> neighbours, const Share& share) {
     ranks_ = share.ranks();
     const std::size_t other = neighbour.part;
     if (neighbour.to != nullptr) sends_.push_back(message(*neighbour.to, neighbour, share.tag_of(number_, other)));
-    if (neighbour.from != nullptr) receives_.push_back(message(*neighbour.from, neighbour, share.tag_of(other, number_)));
+    if (neighbour.from != nullptr)
+      receives_.push_back(message(*neighbour.from, neighbour, share.tag_of(other, number_)));
   }
   copies_.reserve(std::max(sent, received));
 }
@@ -82,9 +83,7 @@ void Part::record(std::size_t cycles) {
   recorder_ = cycles > 0 ? std::make_unique<Recorder>(device_, cycles) : nullptr;
 }
 
-std::vector<WorkSpan> Part::recorded() const {
-  return recorder_ ? recorder_->spans(number_) : std::vector<WorkSpan>();
-}
+std::vector<WorkSpan> Part::recorded() const { return recorder_ ? recorder_->spans(number_) : std::vector<WorkSpan>(); }
 
 void Part::advance(std::uint64_t steps) noexcept {
   // Swaps come round to where they began: they do so at the latest after 5,460 times, with 32 fields.

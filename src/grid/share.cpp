@@ -23,7 +23,6 @@ struct Run {
   std::uint64_t redundant = 0;
 };
 
-
 }  // namespace
 
 std::size_t count_devices(Ranks* ranks, std::size_t own) {
@@ -41,8 +40,8 @@ Share::Share(const Decomposition& decomposition, std::vector<Device> devices, co
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const Run& its = all[rank];
     if (!(its.extent == own.extent) || its.along != own.along || its.redundant != own.redundant) {
-      throw UsageError(fmt::format("rank {} has another domain, cut or number of redundant steps: all run the same",
-                                   rank));
+      throw UsageError(
+          fmt::format("rank {} has another domain, cut or number of redundant steps: all run the same", rank));
     }
     if (ranks_ && (its.own_parts < 1 || its.own_parts > kPartsOfRankMax)) {
       throw UsageError(fmt::format("rank {} has {} devices: 1 to {}", rank, its.own_parts, kPartsOfRankMax));
@@ -71,8 +70,8 @@ void Share::require(std::size_t part) const {
     throw UsageError(fmt::format("there are parts 0 to {}, not {}", rank_of_.size() - 1, part));
   }
   if (!has(part)) {
-    throw UsageError(fmt::format("part {} is on rank {}; this one has {} to {}", part, rank_of_[part], first_,
-                                 end() - 1));
+    throw UsageError(
+        fmt::format("part {} is on rank {}; this one has {} to {}", part, rank_of_[part], first_, end() - 1));
   }
 }
 

@@ -243,7 +243,8 @@ Norms Simulation::State::norms(int field, int other) {
     bits[part] = *found;
     return {};
   });
-  const auto maximum = std::bit_cast<double>(std::ranges::max(of_all_ranks(share.ranks(), kDoing, std::ranges::max(bits))));
+  const auto maximum =
+      std::bit_cast<double>(std::ranges::max(of_all_ranks(share.ranks(), kDoing, std::ranges::max(bits))));
   if (maximum == 0 || !std::isfinite(maximum)) return {.maximum = maximum, .two = maximum};
   int exponent = 0;
   static_cast<void>(std::frexp(maximum, &exponent));
@@ -263,8 +264,8 @@ Norms Simulation::State::norms(int field, int other) {
 }
 
 Simulation::Simulation(const Decomposition& decomposition, std::vector<Device> devices, StencilProgram program,
-                       SimulationOptions options)
-try : state_(std::make_unique<State>(decomposition, std::move(devices), std::move(program), options)) {
+                       SimulationOptions options) try
+    : state_(std::make_unique<State>(decomposition, std::move(devices), std::move(program), options)) {
 } catch (const DeviceError& error) {
   // What cannot be fails on all ranks; a device may fail on this one alone, while others go on and wait for it.
   if (options.ranks) options.ranks->fail(error.what());
@@ -301,7 +302,8 @@ void Simulation::record_timeline(std::size_t cycles) {
     throw UsageError("mode 'resident' has no timeline: its kernel does all steps of a call; use mode 'streams'",
                      Errc::not_supported);
   }
-  for (std::size_t part = state_->share.first(); part < state_->share.end(); ++part) state_->parts[part]->record(cycles);
+  for (std::size_t part = state_->share.first(); part < state_->share.end(); ++part)
+    state_->parts[part]->record(cycles);
 }
 
 std::vector<WorkSpan> Simulation::timeline() const {

@@ -89,8 +89,12 @@ def test_it_is_the_analytic_wave_inside_and_nothing_outside(direction: str, fiel
 def test_the_error_falls_with_the_square_of_the_spacing():
     errors = []
     for refined in (1, 2):
-        text = SCENE.format(direction="+x", field="ez", size="[0.7, 0.6]", precision="double", steps=60 * refined, more="")
-        text = text.replace("spacing = 0.01", f"spacing = {0.01 / refined}").replace("cpml = 8", f"cpml = {8 * refined}")
+        text = SCENE.format(
+            direction="+x", field="ez", size="[0.7, 0.6]", precision="double", steps=60 * refined, more=""
+        )
+        text = text.replace("spacing = 0.01", f"spacing = {0.01 / refined}").replace(
+            "cpml = 8", f"cpml = {8 * refined}"
+        )
         text += "low = [0.1, 0.1]\nhigh = [0.6, 0.5]\n"
         given = parse_scene(text, PATH)
         solver = stepped(given)
@@ -121,9 +125,7 @@ def test_it_travels_in_the_material_that_it_comes_through():
         ),
         PATH,
     )
-    peak = [
-        int(np.argmax(stepped(one).field("ez")[:, 30])) - one.plane_waves[0].low[0] for one in (given, dense)
-    ]
+    peak = [int(np.argmax(stepped(one).field("ez")[:, 30])) - one.plane_waves[0].low[0] for one in (given, dense)]
     delay = 1e-9 * LIGHT / 0.01  # cells: until the pulse is at its peak where it comes in
     travelled = 110 * given.dt * LIGHT / 0.01 - delay
     assert peak[1] == pytest.approx(travelled / 2, abs=2)
@@ -133,9 +135,9 @@ def test_it_travels_in_the_material_that_it_comes_through():
     ("direction", "more", "says"),
     [
         ("+q", "", "there is no '+q'"),
-        ("+x", 'low = [0.0, 0.1]\nhigh = [0.5, 0.5]', "its box goes from cell 0 to 50 along x"),
-        ("+x", 'low = [0.5, 0.1]\nhigh = [0.4, 0.5]', "its box goes from cell 50 to 40 along x"),
-        ("+x", 'ampltude = 1.0', "there is no key 'ampltude'"),
+        ("+x", "low = [0.0, 0.1]\nhigh = [0.5, 0.5]", "its box goes from cell 0 to 50 along x"),
+        ("+x", "low = [0.5, 0.1]\nhigh = [0.4, 0.5]", "its box goes from cell 50 to 40 along x"),
+        ("+x", "ampltude = 1.0", "there is no key 'ampltude'"),
     ],
 )
 def test_what_cannot_be_is_refused(direction: str, more: str, says: str):

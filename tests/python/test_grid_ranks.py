@@ -18,7 +18,18 @@ from grid_scenes import changed
 from headrace import UsageError
 from headrace.grid import ranks as grid_ranks
 
-OUTPUTS = ["--traces", "t.h5", "--snapshots", "s", "--png", "p.png", "--checkpoint", "c.npz", "--checkpoint-every", "40"]
+OUTPUTS = [
+    "--traces",
+    "t.h5",
+    "--snapshots",
+    "s",
+    "--png",
+    "p.png",
+    "--checkpoint",
+    "c.npz",
+    "--checkpoint-every",
+    "40",
+]
 SPACE = (
     ("size = [0.4, 0.3]", "size = [0.16, 0.14, 0.12]"),
     ("cpml = 0", "cpml = 3"),

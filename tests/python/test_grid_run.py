@@ -13,8 +13,7 @@ from grid_reference import NumpyFdtd
 from grid_scenes import flat
 
 from headrace import DataError, DeviceError, UsageError
-from headrace.grid.solver import Done, Layout, Outputs, Scene, model, run_one, run_scan, traces
-from headrace.grid.solver import memory
+from headrace.grid.solver import Done, Layout, Outputs, Scene, memory, model, run_one, run_scan, traces
 from headrace.grid.solver.memory import device_bytes
 from headrace.grid.solver.running import Speed, Stop, Watcher, run
 from headrace.grid.solver.waveforms import ricker
@@ -404,7 +403,9 @@ def test_memory_that_does_not_fit_says_how_many_gpus_would_do(monkeypatch: pytes
     monkeypatch.setattr(memory, "Device", Gpu)
     scene = flat(("[0.4, 0.3]", "[1000.0, 1200.0]"))  # 12e9 cells of 24 bytes: 268 GiB
     memory.check(scene, Layout(("cuda:0", "cuda:1", "cuda:2", "cuda:3")))
-    with pytest.raises(DeviceError, match=r"need 268 GiB, and cuda:0, cuda:1 have 160 GiB free; 4 such devices would do"):
+    with pytest.raises(
+        DeviceError, match=r"need 268 GiB, and cuda:0, cuda:1 have 160 GiB free; 4 such devices would do"
+    ):
         memory.check(scene, Layout(("cuda:0", "cuda:1")))
 
 

@@ -83,10 +83,10 @@ struct Norms {
 /// SystemError that names it on all others.
 class Simulation {
  public:
-  /// All fields are 0. `devices`: one a part of this process, of one kind; a device may have several parts. Throws UsageError for what
-  /// cannot be: another number of devices than parts, or of stencils than 1 or parts; a part thinner than the ghosts of
-  /// its neighbour; a stencil without CUDA kernels on a CUDA device; a push or mode that these devices cannot do.
-  /// Throws DeviceError when a device has no memory or refuses.
+  /// All fields are 0. `devices`: one a part of this process, of one kind; a device may have several parts. Throws
+  /// UsageError for what cannot be: another number of devices than parts, or of stencils than 1 or parts; a part
+  /// thinner than the ghosts of its neighbour; a stencil without CUDA kernels on a CUDA device; a push or mode that
+  /// these devices cannot do. Throws DeviceError when a device has no memory or refuses.
   Simulation(const Decomposition& decomposition, std::vector<Device> devices, StencilProgram program,
              SimulationOptions options = {});
   Simulation(Simulation&&) noexcept;

@@ -138,7 +138,9 @@ def _print(scene: Scene, layout: Layout, devices: list[str], done: Done, scanned
         lines.append(f"Interrupted: there are {got}" if scanned else f"Interrupted at {got}")
     steps = f"{len(done.positions)} positions" if scanned else f"{done.steps - done.first_step:,} steps"
     rate = done.speed.cells_per_second
-    share = f", {rate / done.roof:.0%} of what memory allows ({tables.short_rate(done.roof)}cells/s)" if done.roof else ""
+    share = (
+        f", {rate / done.roof:.0%} of what memory allows ({tables.short_rate(done.roof)}cells/s)" if done.roof else ""
+    )
     lines.append(f"{steps} in {done.speed.seconds:.2f} s: {tables.short_rate(rate)}cells/s{share}")
     lines += [
         f"{one['receiver']}: {one['field']} reaches {one['peak']:.4g} {'V/m' if one['field'][0] == 'e' else 'A/m'} "

@@ -51,5 +51,7 @@ def timeline(
         }
         typer.echo(json.dumps(found, indent=2))
         return
-    said = f"{took * 1e6:.0f} us of exchange on all parts, {share:.0%} of it beside computing" if took else "no exchange"
+    said = (
+        f"{took * 1e6:.0f} us of exchange on all parts, {share:.0%} of it beside computing" if took else "no exchange"
+    )
     show.stdout().print(f"{cycles} cycles: {said}\nWrote {output}", markup=False, soft_wrap=True)

@@ -66,8 +66,7 @@ class MpiRanks final : public Ranks {
     const Time began = SteadyClock::now();
     while (!watch_.failed()) {
       int done = 0;
-      const int code =
-          MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+      const int code = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
       if (code != MPI_SUCCESS || done != 0) return code;
       if (SteadyClock::now() - began < kPollOnly) {
         std::this_thread::yield();
