@@ -110,7 +110,7 @@ def test_resonance_of_a_closed_box():
 
 
 def energy_of(run: Fdtd, permittivity: np.ndarray, permeability: np.ndarray) -> float:
-    """E^n E^n + H^(n-1/2) H^(n+1/2), weighted, is what Yee's scheme keeps exactly where nothing conducts. Steps once."""
+    """E^n E^n + H^(n-1/2) H^(n+1/2), weighted, is what Yee's scheme keeps where nothing conducts. Steps once."""
     electric = {name: run.field(name).astype(float) for name in run.fields if name.startswith("e")}
     magnetic = {name: run.field(name).astype(float) for name in run.fields if name.startswith("h")}
     run.step(1)

@@ -208,5 +208,5 @@ def test_without_mpi_several_processes_are_refused(monkeypatch: pytest.MonkeyPat
     assert grid_ranks.joined() is None
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
     monkeypatch.setitem(sys.modules, "headrace._mpi", None)
-    with pytest.raises(UsageError, match="started as one of several .* but Headrace has no MPI here"):
+    with pytest.raises(UsageError, match=r"started as one of several .* but Headrace has no MPI here"):
         grid_ranks.joined()

@@ -212,9 +212,20 @@ def fdtd(
     ranks = joined()
     with failing_together(ranks):
         scene = read_scene(scene_file)
-        moving = {"gif": gif, "mp4": mp4, "field": field, "plane": str(plane), "at": at}
-        kept = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "restart": restart}
-        outputs = Outputs(traces, snapshots, png, **moving, **kept, roof=roof)
+        outputs = Outputs(
+            traces=traces,
+            snapshots=snapshots,
+            png=png,
+            gif=gif,
+            mp4=mp4,
+            field=field,
+            plane=str(plane),
+            at=at,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            restart=restart,
+            roof=roof,
+        )
         _check(scene, outputs, scan, position)
         layout = make_layout(scene, ranks, device or [], cut, redundant, push, mode)
         devices = _devices(layout)

@@ -47,7 +47,7 @@ class _Wave:
         length = nodes + scene.steps // 2 + 2
         electric, magnetic = np.zeros(length), np.zeros(length)
         kept = np.zeros((scene.steps, nodes)), np.zeros((scene.steps, nodes))
-        moments = np.arange(scene.steps + 1) * scene.dt - wave.delay
+        moments: Samples = np.asarray(np.arange(scene.steps) * scene.dt - wave.delay, dtype=np.float64)
         driven = np.where(moments >= 0, wave.amplitude * WAVEFORMS[wave.waveform](moments, wave.frequency), 0.0)
         for step in range(scene.steps):
             electric[0] = driven[step]
@@ -62,7 +62,7 @@ def faces(scene: Scene, wave: PlaneWave, materials: NDArray[np.uint16], palette:
     """What has to be added on the faces of its box (total field and scattered field, Taflove and Hagness, chapter 5).
 
     Raises:
-        UsageError: when the wave would enter or leave the box through different materials, or through one that conducts.
+        UsageError: when the box ends in different materials, or in one that conducts.
     """
     material = _around(scene, wave, materials, palette)
     p, k = _LETTERS.index(wave.field[1]), wave.axis
@@ -121,8 +121,8 @@ def _around(scene: Scene, wave: PlaneWave, cells: NDArray[np.uint16], palette: l
     if len(found) > 1:
         names = ", ".join(sorted(palette[number].name for number in found))
         raise UsageError(
-            f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in several materials ({names}): a plane wave comes "
-            "through one; make the box smaller or larger"
+            f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in several materials ({names}): a plane "
+            "wave comes through one; make the box smaller or larger"
         )
     material = palette[found.pop()]
     if material.conductivity > 0:

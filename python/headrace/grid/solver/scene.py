@@ -84,7 +84,7 @@ class Snapshots:
 
 @dataclass(frozen=True)
 class Scan:
-    """A B-scan: every source and receiver, but no plane wave, is moved by `step` metres from one position to the next."""
+    """A B-scan: sources and receivers, but no plane waves, move by `step` metres from one position to the next."""
 
     step: Point
     count: int
