@@ -67,7 +67,8 @@ Tuned tune(const Decomposition& decomposition, const std::vector<Device>& device
     tuned.best = options;
   }
   if (shortest == Duration::max()) {
-    const Simulation refused(decomposition, devices, program, choices(1, modes).front());  // says why, if it still cannot
+    const Simulation refused(decomposition, devices, program,
+                             choices(1, modes).front());  // says why, if it still cannot
   }
   return tuned;
 }
