@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import product
 from statistics import median
 
 import headrace
@@ -16,6 +17,9 @@ _RESIDENT = {"light": 512, "retrieval": 512, "reference": 64}  # kernels, of one
 
 _LINK_BOUND = {"light"}  # whose blocks wait for the link, not for their arithmetic
 _SLOTS = 512  # so many queries of 1 KiB lie in a core's own cache
+# Blocks of a query and threads of a block worth trying beside the operator's own (0, 0), on a GPU.
+_SHAPES = {"reference": [(1, 1024), (2, 1024)], "retrieval": [(0, 256), (0, 512)], "light": [(0, 64)]}
+_SAMPLE_EVERY = 1024  # queries of which one leaves stage times
 
 
 class NoFigureError(Exception):
@@ -57,11 +61,11 @@ class Bench:
     _ceilings: dict[tuple[int, int, int], float] = field(default_factory=dict)
 
     def generator_counts(self) -> list[int]:
-        """Numbers of generator threads worth trying: from half of the cores to three quarters."""
+        """Numbers of generator threads worth trying: half of the cores, and all but one or two."""
         if self.generators:
             return self.generators
         cores = len(os.sched_getaffinity(0))
-        return sorted({max(1, cores * share // 8) for share in (4, 6, 7)})
+        return sorted({max(1, count) for count in (cores // 2, cores - 2, cores - 1)})
 
     def pool_sizes(self, operator: Operator) -> list[int]:
         """Resident blocks worth trying: as many as fit, or no more than keep the link busy where that is the limit.
@@ -93,12 +97,17 @@ class Bench:
 
     def _dispatched(self, operator: Operator, of_rung: Plan, *, one_thread: bool) -> list[Candidate]:
         found = []
-        for workers in self.pool_sizes(operator):
+        for workers, (blocks, threads) in product(self.pool_sizes(operator), self.shapes(operator)):
             plan = of_rung.copy()
-            plan.workers = workers
-            plan.slots = _SLOTS
+            plan.workers, plan.blocks, plan.block_threads = workers, blocks, threads
+            plan.slots, plan.sample_stages_every = _SLOTS, _SAMPLE_EVERY
             found += [Candidate(plan, count) for count in ([1] if one_thread else self.generator_counts())]
         return found
+
+    def shapes(self, operator: Operator) -> list[tuple[int, int]]:
+        """Blocks of a query and threads of a block worth trying; 0 is the operator's own."""
+        own = [(0, 0)]
+        return own if self.device.kind.name == "cpu" else own + _SHAPES.get(operator.name, [])
 
     def search(self, operator: Operator, candidates: Iterable[Candidate], bound: float) -> PlanSearch:
         """The best candidate's rate: all are searched roughly, and the best is then confirmed.

@@ -13,6 +13,11 @@ failed=0
 ctest --test-dir build/test --output-on-failure --no-tests=error --parallel "$(nproc)" --progress \
   --output-junit "$PWD/build/results/cpp.xml" || failed=1
 say "Python tests"
-.venv/bin/python -m pytest tests/python --quiet --junitxml=build/results/python.xml || failed=1
+# Files run beside each other, but not those that need the whole machine, nor where all would share a GPU.
+workers=$(($(nproc) < 8 ? $(nproc) : 8))
+[[ ! -e /dev/nvidia0 ]] || workers=0
+.venv/bin/python -m pytest tests/python --quiet -m "not whole_machine" -n "$workers" --dist loadfile \
+  --junitxml=build/results/python.xml || failed=1
+.venv/bin/python -m pytest tests/python --quiet -m whole_machine --junitxml=build/results/python-measuring.xml || failed=1
 .venv/bin/python scripts/count_tests.py build/results || failed=1
 exit "$failed"

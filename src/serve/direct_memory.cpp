@@ -43,7 +43,7 @@ DirectMemory::DirectMemory(Device device, const Plan& plan, const Operator& op)
   view_.query_stride = static_cast<std::uint32_t>(align_up(op.query_bytes, kSlotAlignment));
   view_.answer_stride = answer_stride(op);
   view_.blocks = plan.shape(op.shape).blocks;
-  view_.sample_every = answers_itself_ ? 0 : plan.sample_stages_every;
+  view_.sample_every = answers_itself_ || plan.sample_stages_every == 0 ? 0 : std::bit_ceil(plan.sample_stages_every);
   queries_ = zeroed(device, plan.host_memory, slots * view_.query_stride);
   answers_ = zeroed(device, plan.host_memory, slots * view_.answer_stride);
   const std::size_t words = control_words(plan) + (sealed(op) ? 0 : slots);

@@ -1,16 +1,24 @@
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "headrace/base/bytes.hpp"
 #include "headrace/measure/generator.hpp"
 #include "headrace/serve/engine.hpp"
 
 namespace headrace::serve::detail {
 
-/// Different queries that a load asks, over and over.
-inline constexpr std::size_t kLoadQueries = 512;
+/// Different queries that a load asks, over and over: so many that their cost is that of the operator's queries on
+/// average, and so few that they lie in a core's own cache, as those do that a client has just made.
+[[nodiscard]] constexpr std::size_t load_queries(std::size_t query_bytes) noexcept {
+  constexpr std::size_t kBytes = 64 * kKiB;
+  constexpr std::size_t kLeast = 64;
+  constexpr std::size_t kMost = 512;
+  return std::clamp(kBytes / query_bytes, kLeast, kMost);
+}
 
 /// Queries of an operator with the answers that the host gives to them.
 class QuerySet {

@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::size_t kQueries = 256;
 constexpr Duration kComputeTime = std::chrono::milliseconds(100);
+/// Threads of a block that answers a query alone: tried beside the operator's own shape, because few large blocks can
+/// answer more than many small ones.
+constexpr std::array<std::uint32_t, 3> kBlockThreads = {256, 512, 1024};
 
 /// Queries per second when every thread of the machine answers in place.
 double compute_on_cpu(const Operator& op, const detail::QuerySet& queries) {
@@ -38,8 +41,9 @@ double compute_on_cpu(const Operator& op, const detail::QuerySet& queries) {
   return static_cast<double>(total.load(std::memory_order_relaxed)) / seconds;
 }
 
-/// Queries per second when launches of thousands of queries that lie on the device follow each other.
-double compute_on_device(Device device, const Operator& op, const detail::QuerySet& queries) {
+/// Queries per second when launches of thousands of queries that lie on the device follow each other, each answered in
+/// the operator's shape.
+double compute_in_shape(Device device, const Operator& op, const detail::QuerySet& queries) {
   constexpr std::size_t kBytesMost = 256 * kMiB;
   constexpr std::size_t kItemsMost = 16384;
   const std::size_t items = std::clamp<std::size_t>(kBytesMost / (op.query_bytes + op.answer_bytes), 1, kItemsMost);
@@ -69,6 +73,17 @@ double compute_on_device(Device device, const Operator& op, const detail::QueryS
   }
   const double seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
   return static_cast<double>(launches * items) / seconds;
+}
+
+/// The most that any shape gives.
+double compute_on_device(Device device, Operator op, const detail::QuerySet& queries) {
+  double most = compute_in_shape(device, op, queries);
+  for (const std::uint32_t threads : kBlockThreads) {
+    op.shape = {.blocks = 1, .threads = threads};
+    if (device.resident_blocks_max(op.kernel, threads) == 0) continue;
+    most = std::max(most, compute_in_shape(device, op, queries));
+  }
+  return most;
 }
 
 /// Arrivals per second of one generator thread that is always late, against an engine that does nothing.

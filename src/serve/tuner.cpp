@@ -46,7 +46,7 @@ detail::CandidateLimits limits_of(Device device, const Operator& op, const Tuner
 class Bench {
  public:
   Bench(Device device, const Operator& op, const TunerOptions& options)
-      : device_(device), op_(op), queries_(op, options.seed, detail::kLoadQueries) {
+      : device_(device), op_(op), queries_(op, options.seed, detail::load_queries(op.query_bytes)) {
     trial_.bound = options.bound;
     trial_.arrivals = options.arrivals;
     trial_.seed = options.seed;

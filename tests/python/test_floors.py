@@ -10,6 +10,8 @@ import pytest
 
 import headrace
 
+pytestmark = pytest.mark.whole_machine
+
 BENCH = Path(__file__).parents[2] / "bench"
 # Bounds and windows so wide, and rates so low, that a busy machine keeps up.
 TINY = (

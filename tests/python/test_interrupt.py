@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.whole_machine
+
 
 def interrupted(*arguments: str, when: str, by: signal.Signals = signal.SIGINT) -> subprocess.CompletedProcess[str]:
     """Runs the command line on a terminal, and sends `by`, as Ctrl-C does, once `when` is to be seen there."""

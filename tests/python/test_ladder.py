@@ -7,6 +7,8 @@ import pytest
 import headrace
 from headrace import Device, LoadSession, Plan, UsageError, climbing
 
+pytestmark = pytest.mark.whole_machine
+
 WIDE = 10.0
 
 

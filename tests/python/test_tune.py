@@ -9,6 +9,8 @@ from conftest import Run
 import headrace
 from headrace import DataError, Plan, UsageError
 
+pytestmark = pytest.mark.whole_machine
+
 # One engine thread and short looks: what is found does not matter here.
 QUICK = {
     "bound": 10.0,

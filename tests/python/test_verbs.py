@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
+pytestmark = pytest.mark.whole_machine
+
 # Wide enough for a busy machine.
 QUICK = ("--bound", "10s", "--window", "20ms", "--tolerance", "0.01")
 

@@ -9,6 +9,7 @@
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/clock.hpp"
+#include "headrace/base/line_copy.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/serve/dispatch.hpp"
 
@@ -51,7 +52,8 @@ class DirectLane {
   /// Puts a query of the operator's size into the next slot, which must be free, and tells the device.
   void submit(const std::byte* query, std::uint64_t tag, Time deadline) noexcept {
     const std::uint64_t slot = next_ & mask_;
-    std::memcpy(memory_.queries + slot * memory_.query_stride, query, query_bytes_);
+    copy_lines(slot_at(next_), query, query_bytes_);
+    prefetch_to_write(slot_at(next_ + kWriteAhead), query_bytes_, kWriteAheadBytes);
     Note& note = notes_[slot];
     note.tag = tag;
     note.deadline = deadline;
@@ -122,7 +124,7 @@ class DirectLane {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
   [[nodiscard]] bool sampled(std::uint64_t position) const noexcept {
-    return sample_every_ != 0 && position % sample_every_ == 0;
+    return sample_every_ != 0 && (position & (sample_every_ - 1)) == 0;
   }
 
   [[nodiscard]] static std::uint32_t acquire(const std::uint32_t& word) noexcept {
@@ -131,6 +133,15 @@ class DirectLane {
   [[nodiscard]] const SealedUnit* units(std::uint64_t position) const noexcept {
     return reinterpret_cast<const SealedUnit*>(memory_.answers + (position & mask_) * memory_.answer_stride);
   }
+
+  [[nodiscard]] std::byte* slot_at(std::uint64_t position) const noexcept {
+    return memory_.queries + (position & mask_) * memory_.query_stride;
+  }
+
+  /// The device has read a slot since the client wrote it last, so that its lines are the core's own again only after
+  /// some 100 ns: those of the slot after the next are asked for in time.
+  static constexpr std::uint64_t kWriteAhead = 2;
+  static constexpr std::size_t kWriteAheadBytes = 1024;
 
   /// Answers come from the device, so that each is a miss: several are fetched at once.
   static constexpr std::uint64_t kPrefetchAhead = 4;

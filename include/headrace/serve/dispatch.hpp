@@ -65,11 +65,11 @@ struct DispatchView {
   std::uint32_t query_bytes = 0;
   std::uint32_t answer_bytes = 0;
   std::uint32_t blocks = 1;        ///< That answer one query.
-  std::uint32_t sample_every = 0;  ///< Positions that leave stamps are multiples of this; 0: none.
+  std::uint32_t sample_every = 0;  ///< Positions that leave stamps are multiples of this, a power of two; 0: none.
 
   /// Whether the query at `position` of a lane leaves stamps.
   [[nodiscard]] HEADRACE_HD bool sampled(std::uint32_t position) const {
-    return sample_every != 0 && position % sample_every == 0;
+    return sample_every != 0 && (position & (sample_every - 1)) == 0;
   }
   [[nodiscard]] HEADRACE_HD std::uint32_t slot(std::uint32_t lane, std::uint32_t position) const {
     return lane * slots + (position & (slots - 1));

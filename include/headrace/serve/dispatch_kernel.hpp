@@ -76,9 +76,6 @@ class Dispatcher {
     std::uint32_t before;  ///< Tickets of this round that other lanes have.
   };
   static constexpr std::uint32_t kReadsPerHeartbeat = 64;
-  static constexpr std::uint32_t kBusy =
-      8;  ///< So many queries in one read are enough to leave the link alone a while.
-  static constexpr std::uint32_t kBusyPauseNs = 500;
   static constexpr std::uint32_t kIdleReads = 1024;  ///< Reads that find nothing, more than 1 ms, before it rests.
   static constexpr std::uint32_t kIdlePauseNs = 500;
 
@@ -108,7 +105,6 @@ class Dispatcher {
     if (!make_room(published_ + total)) return false;
     for (std::uint32_t left = group_.team_ballot(count != 0); left != 0; left &= left - 1) publish_of(mine, left);
     published_ += total;
-    if (total >= kBusy) group_.pause_ns(kBusyPauseNs);
     return true;
   }
 

@@ -17,7 +17,7 @@ namespace headrace::serve {
 struct Roofs {
   double link_in = 0;    ///< Queries copied to the device at the bandwidth of a large copy.
   double link_out = 0;   ///< Answers copied back likewise.
-  double compute = 0;    ///< Queries that lie on the device, answered in one saturating launch after the other.
+  double compute = 0;    ///< Queries that lie on the device, answered in one saturating launch after the other, in the best shape.
   double generator = 0;  ///< Arrivals that one generator thread makes against an engine that does nothing.
   std::uint32_t generators = 1;
 
