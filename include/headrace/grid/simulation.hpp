@@ -79,8 +79,9 @@ struct Norms {
 /// used by two threads at once. From two parts on each has a host thread.
 ///
 /// Over several ranks every one makes the same simulation, with devices for its own parts, and calls the same functions
-/// in the same order: those that set, get, step, or give a norm, wait for all. When a rank fails, they throw
-/// SystemError that names it on all others.
+/// in the same order: those that set, get, step, or give a norm, wait for all. When the device of a rank fails, they
+/// throw SystemError that names it on all others; when anything else keeps a rank from going on, it tells them so by
+/// Ranks::fail().
 class Simulation {
  public:
   /// All fields are 0. `devices`: one a part of this process, of one kind; a device may have several parts. Throws
