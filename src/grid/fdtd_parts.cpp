@@ -14,7 +14,7 @@ namespace {
 }
 
 /// Boxes that follow each other along an axis, and are alike along the others, as one. They come in order of cells.
-[[nodiscard]] std::vector<Box> stack(std::vector<Box> boxes, std::size_t axis) {
+[[nodiscard]] std::vector<Box> stack(const std::vector<Box>& boxes, std::size_t axis) {
   std::map<std::pair<Offsets, Offsets>, std::size_t> open;  // by what the next must be like, and where it must begin
   std::vector<Box> stacked;
   for (const Box& box : boxes) {
@@ -55,7 +55,7 @@ std::vector<Box> boxes_of_cells(const Extent& extent, std::vector<Offsets> cells
       boxes.push_back(Box::cell(cell));
     }
   }
-  return stack(stack(std::move(boxes), 1), 2);
+  return stack(stack(boxes, 1), 2);
 }
 
 template <class Value>

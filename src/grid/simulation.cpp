@@ -264,7 +264,7 @@ Norms Simulation::State::norms(int field, int other) {
 }
 
 Simulation::Simulation(const Decomposition& decomposition, std::vector<Device> devices, StencilProgram program,
-                       SimulationOptions options) try
+                       const SimulationOptions& options) try
     : state_(std::make_unique<State>(decomposition, std::move(devices), std::move(program), options)) {
 } catch (const DeviceError& error) {
   // What cannot be fails on all ranks; a device may fail on this one alone, while others go on and wait for it.

@@ -89,7 +89,7 @@ class Simulation {
   /// thinner than the ghosts of its neighbour; a stencil without CUDA kernels on a CUDA device; a push or mode that
   /// these devices cannot do. Throws DeviceError when a device has no memory or refuses.
   Simulation(const Decomposition& decomposition, std::vector<Device> devices, StencilProgram program,
-             SimulationOptions options = {});
+             const SimulationOptions& options = {});
   Simulation(Simulation&&) noexcept;
   Simulation& operator=(Simulation&&) noexcept;
   ~Simulation();

@@ -15,9 +15,10 @@ namespace headrace::serve {
 
 /// The limits that the hardware sets for one operator, each measured alone on the same machine, in queries per second.
 struct Roofs {
-  double link_in = 0;    ///< Queries copied to the device at the bandwidth of a large copy.
-  double link_out = 0;   ///< Answers copied back likewise.
-  double compute = 0;    ///< Queries that lie on the device, answered in one saturating launch after the other, in the best shape.
+  double link_in = 0;   ///< Queries copied to the device at the bandwidth of a large copy.
+  double link_out = 0;  ///< Answers copied back likewise.
+  double compute =
+      0;  ///< Queries that lie on the device, answered in one saturating launch after the other, in the best shape.
   double generator = 0;  ///< Arrivals that one generator thread makes against an engine that does nothing.
   std::uint32_t generators = 1;
 

@@ -73,7 +73,8 @@ struct Plan {
   std::uint32_t clients_max = 8;                  ///< Lanes that exist.
   std::uint32_t slots = 1024;                     ///< Queries that a client may have in flight; a power of two.
   Duration spin = std::chrono::microseconds(50);  ///< How long an idle thread polls before it sleeps.
-  std::uint32_t sample_stages_every = 64;         ///< Stage times are taken of one query in so many (dispatched: the next power of two); 0 takes none.
+  std::uint32_t sample_stages_every =
+      64;  ///< Stage times are taken of one query in so many (dispatched: the next power of two); 0 takes none.
 
   /// The plan that sustains the highest rate of `op` on `device` with p99 within `bound`, found by tune() or taken from
   /// the cache of what it found before; up to a minute. Throws Exception when no plan keeps the bound.
