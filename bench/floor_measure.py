@@ -8,7 +8,7 @@ from statistics import median
 
 import headrace
 from headrace import Device, Error, LoadResult, Operator, Plan, PlanSearch, results
-from headrace.profiles import Json
+from headrace.profiles import STAGES, Json
 
 CEILING_OVER_CLAIM = 1.2
 _UNREACHABLE = 1e9
@@ -195,17 +195,17 @@ class Bench:
 
     def steady(
         self, operator: Operator, candidates: Iterable[Candidate], rate: float
-    ) -> tuple[Candidate, list[LoadResult]]:
-        """Several loads of one rate on the candidate whose p99 is the lowest.
+    ) -> tuple[Candidate, list[LoadResult], Json]:
+        """Several loads of one rate on the candidate whose p99 is the lowest, and what each stage takes of them.
 
         Raises:
             NoFigureError: when no candidate keeps up.
         """
-        best: tuple[float, Candidate, list[LoadResult]] | None = None
+        best: tuple[float, Candidate, list[LoadResult], Json] | None = None
         reasons = []
         for candidate in candidates:
             try:
-                loads = self._loads(operator, candidate, rate)
+                loads, stages = self._loads(operator, candidate, rate)
             except Error as error:
                 reasons.append(f"{candidate.plan.name}: {error}")
                 continue
@@ -215,16 +215,18 @@ class Bench:
                 continue
             p99 = median(load.latency.p99 for load in loads)
             if best is None or p99 < best[0]:
-                best = (p99, candidate, loads)
+                best = (p99, candidate, loads, stages)
         if best is None:
             raise NoFigureError("; ".join(dict.fromkeys(reasons)))
-        return best[1], best[2]
+        return best[1:]
 
-    def _loads(self, operator: Operator, candidate: Candidate, rate: float) -> list[LoadResult]:
+    def _loads(self, operator: Operator, candidate: Candidate, rate: float) -> tuple[list[LoadResult], Json]:
         samples = headrace.samples_needed(0.99, self.scale.tolerance)
         window = max(self.scale.window, 1.05 * samples / (3 * rate))
         session = headrace.LoadSession(self.device, operator, candidate.plan, generators=candidate.generators)
-        return [
+        loads = [
             session.run(rate=rate, seed=1 + number, window=window, windows_max=6, samples=samples)
             for number in range(self.scale.confirmations)
         ]
+        stages = session.statistics().stages
+        return loads, {stage: round(getattr(stages, stage) * 1e6, 2) for stage in STAGES}

@@ -59,8 +59,8 @@ def _light(bench: Bench, identity: str, *, query_bytes: int = 1024, one_thread: 
 
 def _idle(bench: Bench) -> list[Json]:
     operator = headrace.light()
-    chosen, loads = bench.steady(operator, bench.candidates(operator, one_thread=True), bench.scale.idle_rate)
-    about = bench.conditions(chosen.plan, loads, chosen.generators, {})
+    chosen, loads, stages = bench.steady(operator, bench.candidates(operator, one_thread=True), bench.scale.idle_rate)
+    about = bench.conditions(chosen.plan, loads, chosen.generators, {"stages_us": stages})
     return [
         results.row("ladder.light.idle.p50", [load.latency.p50 * 1e6 for load in loads], "us", None, about),
         results.row("ladder.light.idle.p99", [load.latency.p99 * 1e6 for load in loads], "us", None, about),
@@ -69,8 +69,8 @@ def _idle(bench: Bench) -> list[Json]:
 
 def _at_high_rate(bench: Bench) -> list[Json]:
     operator = headrace.light()
-    chosen, loads = bench.steady(operator, bench.candidates(operator), bench.scale.high_rate)
-    about = bench.conditions(chosen.plan, loads, chosen.generators, {})
+    chosen, loads, stages = bench.steady(operator, bench.candidates(operator), bench.scale.high_rate)
+    about = bench.conditions(chosen.plan, loads, chosen.generators, {"stages_us": stages})
     return [results.row("ladder.light.at25m.p99", [load.latency.p99 * 1e6 for load in loads], "us", None, about)]
 
 

@@ -33,6 +33,9 @@ class Scale:
     # In a large grid an exchange is hidden, and computing twice is not.
     redundants: tuple[int, ...] = (1,)
     small_redundants: tuple[int, ...] = (1, 2, 4, 8)
+    # As many steps are done in a pass over memory.
+    blocked_redundants: tuple[int, ...] = (2, 4)
+    jacobi_redundants: tuple[int, ...] = (1, 2, 4)
     pushes: tuple[str, ...] = ("store", "copy")
 
     @staticmethod
@@ -45,10 +48,11 @@ class Scale:
         return Scale((1000, 1000), splits, (2000, 1000), (96, 96, 96), (1000, 1000), steps=20)
 
     def but(self, **given: object) -> "Scale":
-        """With what was given; None is as it was. Redundant layers that are given are for small grids, too."""
+        """With what was given; None is as it was. Redundant layers that are given are for all figures."""
         chosen = {name: value for name, value in given.items() if value is not None}
         if "redundants" in chosen:
-            chosen["small_redundants"] = chosen["redundants"]
+            for name in ("small_redundants", "blocked_redundants", "jacobi_redundants"):
+                chosen[name] = chosen["redundants"]
         return replace(self, **chosen)  # type: ignore[arg-type]
 
 
@@ -66,7 +70,7 @@ class Bench:
         scale = self.scale
         made: list[tuple[str, Make]] = [
             ("grid.fdtd2d.cells", partial(self._cells, "grid.fdtd2d.cells", "fdtd", scale.plane)),
-            ("grid.fdtd2d.blocked.cells", _no_blocked),
+            ("grid.fdtd2d.blocked.cells", self._blocked),
         ]
         for shape in scale.splits:
             identity = f"grid.fdtd2d.efficiency.{'x'.join(map(str, shape))}"
@@ -76,8 +80,8 @@ class Bench:
             ("grid.small.seconds1", partial(self._small, 1)),
             ("grid.small.seconds2", partial(self._small, _PAIR)),
             ("grid.fdtd3d.cells", partial(self._cells, "grid.fdtd3d.cells", "fdtd", scale.space)),
-            ("grid.jacobi.cells", partial(self._cells, "grid.jacobi.cells", "jacobi", scale.jacobi)),
-            ("grid.jacobi.efficiency", partial(self._efficiency, "grid.jacobi.efficiency", "jacobi", scale.jacobi)),
+            ("grid.jacobi.cells", self._jacobi),
+            ("grid.jacobi.efficiency", self._jacobi_efficiency),
             ("grid.cpu.cells", self._cpu),
         ]
 
@@ -115,9 +119,34 @@ class Bench:
             self._of_one[key] = self._timed(kind, shape, self._on(1), steps)
         return self._of_one[key]
 
-    def _several(self, kind: str, shape: Shape, steps: int, redundants: tuple[int, ...]) -> Timed:
+    def _chosen(self, kind: str, shape: Shape, steps: int, redundants: tuple[int, ...], settings: Settings) -> Timed:
+        """With as many steps from one exchange to the next, and in a pass over memory, as are quickest."""
         make = self._make(kind, shape)
-        return self._timed(kind, shape, choose(make, self._on(_PAIR), redundants, self.scale.pushes, self.say), steps)
+        return self._timed(kind, shape, choose(make, settings, redundants, self.scale.pushes, self.say), steps)
+
+    def _several(self, kind: str, shape: Shape, steps: int, redundants: tuple[int, ...]) -> Timed:
+        return self._chosen(kind, shape, steps, redundants, self._on(_PAIR))
+
+    def _blocked(self) -> Json:
+        settings = replace(self._on(1), passes="always")
+        scale = self.scale
+        found = self._chosen("fdtd", scale.plane, scale.steps, scale.blocked_redundants, settings)
+        return _rate_row("grid.fdtd2d.blocked.cells", found)
+
+    def _jacobi_on(self, count: int) -> Timed:
+        scale = self.scale
+        key = ("jacobi", scale.jacobi, count)
+        if key not in self._of_one:
+            settings = self._on(count)
+            self._of_one[key] = self._chosen("jacobi", scale.jacobi, scale.steps, scale.jacobi_redundants, settings)
+        return self._of_one[key]
+
+    def _jacobi(self) -> Json:
+        return _rate_row("grid.jacobi.cells", self._jacobi_on(1))
+
+    def _jacobi_efficiency(self) -> Json:
+        self._on(_PAIR)
+        return _efficiency_row("grid.jacobi.efficiency", self._jacobi_on(1), self._jacobi_on(_PAIR))
 
     def _cells(self, identity: str, kind: str, shape: Shape) -> Json:
         return _rate_row(identity, self._one(kind, shape, self.scale.steps))
@@ -126,23 +155,11 @@ class Bench:
         self._on(_PAIR)
         steps = self.scale.steps
         one, two = self._one(kind, shape, steps), self._several(kind, shape, steps, self.scale.redundants)
-        alone = median(one.seconds)
-        about = two.about | {
-            "one_seconds": alone,
-            "two_seconds": median(two.seconds),
-            "cells_per_second": median(two.rates),
-            "verified": one.about["verified"] and two.about["verified"],
-        }
-        shares = [alone / (_PAIR * seconds) for seconds in two.seconds]
-        return results.row(identity, shares, "fraction", (1.0, "two devices, each as fast as one alone"), about)
+        return _efficiency_row(identity, one, two)
 
     def _small(self, count: int) -> Json:
         shape, steps = self.scale.small, self.scale.small_steps
-        found = (
-            self._one("fdtd", shape, steps)
-            if count == 1
-            else self._several("fdtd", shape, steps, self.scale.small_redundants)
-        )
+        found = self._chosen("fdtd", shape, steps, self.scale.small_redundants, self._on(count))
         # A roof is a rate; this one's is among the conditions.
         about = found.about | {"cells_per_second": median(found.rates), "roof_cells_per_second": found.roof}
         return results.row(f"grid.small.seconds{count}", found.seconds, "s", None, about)
@@ -152,9 +169,9 @@ class Bench:
         if devices[0].kind.name != "cpu":
             raise NoFigureError("it is of CPU devices: name them, with --device cpu:0 --device cpu:1")
         shape, steps = self.scale.small, self.scale.steps
-        if len(devices) == 1:
-            return _rate_row("grid.cpu.cells", self._one("fdtd", shape, steps))
-        return _rate_row("grid.cpu.cells", self._several("fdtd", shape, steps, self.scale.small_redundants))
+        count = min(len(devices), _PAIR)
+        found = self._chosen("fdtd", shape, steps, self.scale.small_redundants, self._on(count))
+        return _rate_row("grid.cpu.cells", found)
 
 
 def _rate_row(identity: str, found: Timed) -> Json:
@@ -162,5 +179,13 @@ def _rate_row(identity: str, found: Timed) -> Json:
     return results.row(identity, found.rates, "cells/s", roof, found.about)
 
 
-def _no_blocked() -> Json:
-    raise NoFigureError("there is no kernel yet that does several steps in a pass over memory")
+def _efficiency_row(identity: str, one: Timed, two: Timed) -> Json:
+    alone = median(one.seconds)
+    about = two.about | {
+        "one_seconds": alone,
+        "two_seconds": median(two.seconds),
+        "cells_per_second": median(two.rates),
+        "verified": one.about["verified"] and two.about["verified"],
+    }
+    shares = [alone / (_PAIR * seconds) for seconds in two.seconds]
+    return results.row(identity, shares, "fraction", (1.0, "two devices, each as fast as one alone"), about)

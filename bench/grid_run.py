@@ -36,6 +36,7 @@ class Settings:
     cut: str | tuple[int, ...] = "best"
     redundant: int = 1
     push: str = "automatic"
+    passes: str = "automatic"
     precision: str = "single"
 
     def _options(self) -> dict[str, Any]:
@@ -44,6 +45,7 @@ class Settings:
             "cut": self.cut,
             "redundant": self.redundant,
             "push": self.push,
+            "passes": self.passes,
             "precision": self.precision,
         }
 
@@ -85,12 +87,11 @@ def jacobi_work(settings: Settings, shape: Shape) -> Work:
     run.set_source(settings.random(shape))
 
     def advance(count: int) -> None:
-        for _ in range(count):
-            run.step(1)
-            run.residual()
+        run.step_with_residuals(count)
 
     cut = settings.cut if isinstance(settings.cut, str) else "x".join(map(str, settings.cut))
-    return Work(advance, run.moved_bytes + run.residual_bytes, {"cut": cut, "push": run.push, "norm_every": 1})
+    step_bytes = run.moved_bytes if run.passes else run.moved_bytes + run.residual_bytes
+    return Work(advance, step_bytes, {"cut": cut, "push": run.push, "norm_every": 1})
 
 
 @dataclass
@@ -140,6 +141,7 @@ def timed(make: Callable[[Settings], Work], settings: Settings, shape: Shape, st
         "devices": len(settings.devices),
         "precision": settings.precision,
         "redundant": settings.redundant,
+        "passes": settings.passes,
         **work.about,
         "bytes_per_cell": round(work.step_bytes / cells, 3),
         "memory_gb_per_s": median(memory) / 1e9,
@@ -154,14 +156,13 @@ def choose(
     pushes: Sequence[str],
     say: Callable[[str], None],
 ) -> Settings:
-    """The settings with the shortest step among so many redundant layers and ways to push. One device has no choice.
+    """The settings with the shortest step among so many redundant layers and ways to push; one device has no pushes.
 
     Raises:
         NoFigureError: none of them can be.
     """
-    tried = [replace(settings, redundant=count, push=push) for count in redundants for push in pushes]
-    if len(settings.devices) == 1:
-        return replace(settings, redundant=1, push="automatic")
+    ways = pushes if len(settings.devices) > 1 else ("automatic",)
+    tried = [replace(settings, redundant=count, push=push) for count in redundants for push in ways]
     if len(tried) == 1:
         return tried[0]
     found: list[tuple[float, int]] = []

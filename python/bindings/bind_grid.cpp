@@ -42,8 +42,8 @@ using Cuts = std::array<std::size_t, 3>;
 
 void make(Fdtd* self, int dimensions, const grid::Offsets& shape, double spacing, std::optional<double> time_step,
           const std::vector<DeviceOrName>& devices, const std::optional<Cuts>& cut, int redundant,
-          const std::string& push, const std::string& mode, std::int64_t cpml, const std::string& precision,
-          std::shared_ptr<grid::Ranks> ranks) {
+          const std::string& push, const std::string& mode, const std::string& passes, std::int64_t cpml,
+          const std::string& precision, std::shared_ptr<grid::Ranks> ranks) {
   grid::FdtdOptions options;
   options.extent = {shape[0], shape[1], shape[2]};
   options.dimensions = dimensions;
@@ -53,6 +53,7 @@ void make(Fdtd* self, int dimensions, const grid::Offsets& shape, double spacing
   options.simulation = {.redundant = redundant,
                         .push = grid::parse_push(push),
                         .mode = grid::parse_mode(mode),
+                        .passes = grid::parse_passes(passes),
                         .ranks = std::move(ranks)};
   options.cpml.cells = cpml;
   options.precision = grid::parse_precision(precision);
@@ -191,7 +192,7 @@ void bind_grid(nb::module_& module) {
   auto fdtd = nb::class_<Fdtd>(
       module, "FdtdCore", "What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.");
   fdtd.def("__init__", &make, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a, "cut"_a.none(),
-           "redundant"_a, "push"_a, "mode"_a, "cpml"_a, "precision"_a, "ranks"_a.none() = nb::none())
+           "redundant"_a, "push"_a, "mode"_a, "passes"_a, "cpml"_a, "precision"_a, "ranks"_a.none() = nb::none())
       .def("step", &step, "count"_a, "check_every"_a = 0,
            "Looks for values that are not finite every so many steps, where that is not 0.")
       .def("check_finite", &Fdtd::check_finite, nb::call_guard<nb::gil_scoped_release>())

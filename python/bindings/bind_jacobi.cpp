@@ -37,12 +37,14 @@ struct JacobiCore {
 };
 
 void make(JacobiCore* self, const grid::Offsets& shape, const std::vector<DeviceOrName>& names,
-          const std::optional<Cuts>& cut, int redundant, const std::string& push, const std::string& precision) {
+          const std::optional<Cuts>& cut, int redundant, const std::string& push, const std::string& passes,
+          const std::string& precision) {
   const grid::Extent extent{shape[0], shape[1], shape[2]};
   std::vector<Device> devices;
   for (const DeviceOrName& name : names) devices.push_back(to_device(name));
   const grid::Precision parsed = grid::parse_precision(precision);
-  const grid::SimulationOptions options{.redundant = redundant, .push = grid::parse_push(push)};
+  const grid::SimulationOptions options{
+      .redundant = redundant, .push = grid::parse_push(push), .passes = grid::parse_passes(passes)};
   const nb::gil_scoped_release released;
   const auto decomposition =
       cut ? grid::Decomposition::blocks(extent, *cut) : grid::Decomposition::best(extent, devices.size());
@@ -73,10 +75,21 @@ void set(JacobiCore& self, const Values<Value>& values) {
 
 void bind_jacobi(nb::module_& module) {
   nb::class_<JacobiCore>(module, "JacobiCore", "What headrace.grid.Jacobi runs on: arrays are flat, x fastest.")
-      .def("__init__", &make, "shape"_a, "devices"_a, "cut"_a.none(), "redundant"_a, "push"_a, "precision"_a)
+      .def("__init__", &make, "shape"_a, "devices"_a, "cut"_a.none(), "redundant"_a, "push"_a, "passes"_a,
+           "precision"_a)
       .def(
           "step", [](JacobiCore& self, std::uint64_t count) { self.simulation.step(count); }, "count"_a,
           nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "step_with_residuals",
+          [](JacobiCore& self, std::uint64_t count) {
+            std::vector<std::pair<double, double>> residuals;
+            for (const grid::Norms& norms : grid::jacobi_step_with_residuals(self.simulation, count)) {
+              residuals.emplace_back(norms.maximum, norms.two);
+            }
+            return residuals;
+          },
+          "count"_a, nb::call_guard<nb::gil_scoped_release>(), "Of each step, as residual() gives it.")
       .def(
           "residual",
           [](JacobiCore& self) {
@@ -97,6 +110,7 @@ void bind_jacobi(nb::module_& module) {
       .def("set_source", &set<double, grid::kJacobiSource>, "values"_a)
       .def_prop_ro("steps_done", [](const JacobiCore& self) { return self.simulation.steps_done(); })
       .def_prop_ro("push", [](const JacobiCore& self) { return grid::to_string(self.simulation.options().push); })
+      .def_prop_ro("passes", [](const JacobiCore& self) { return self.simulation.passes_alone(); })
       .def_prop_ro("moved_bytes", [](const JacobiCore& self) { return self.simulation.moved_bytes(); });
 }
 

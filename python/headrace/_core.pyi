@@ -2619,7 +2619,7 @@ class FdtdCore:
     What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.
     """
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, cpml: int, precision: str, ranks: Ranks | None = ...) -> None: ...
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, cpml: int, precision: str, ranks: Ranks | None = ...) -> None: ...
 
     def step(self, count: int, check_every: int = ...) -> None:
         """
@@ -2691,9 +2691,12 @@ class FdtdCore:
 class JacobiCore:
     """What headrace.grid.Jacobi runs on: arrays are flat, x fastest."""
 
-    def __init__(self, shape: Sequence[int], devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, precision: str) -> None: ...
+    def __init__(self, shape: Sequence[int], devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, passes: str, precision: str) -> None: ...
 
     def step(self, count: int) -> None: ...
+
+    def step_with_residuals(self, count: int) -> list[tuple[float, float]]:
+        """Of each step, as residual() gives it."""
 
     def residual(self) -> tuple[float, float]:
         """Of the largest absolute value, and the root of the sum of squares."""
@@ -2717,6 +2720,9 @@ class JacobiCore:
 
     @property
     def push(self) -> str: ...
+
+    @property
+    def passes(self) -> bool: ...
 
     @property
     def moved_bytes(self) -> int: ...

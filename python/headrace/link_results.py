@@ -6,8 +6,6 @@ from headrace._core import Device
 from headrace._core import version as _version
 from headrace.profiles import Json
 
-_PINNED_BYTES = 64 << 20
-
 
 def _ident(text: str) -> str:
     return text.replace(" ", "_").replace(":", "")
@@ -58,9 +56,6 @@ def _curve_rows(curves: list[Json]) -> list[Json]:
             continue
         best = max(curve["points"], key=lambda point: point["rate"])
         rows.append(_point_row(_curve_id(curve, devices), curve, best))
-        if (curve["path"], curve["memory"], curve["means"]) == ("to device", "pinned", "engine"):
-            large = [point for point in curve["points"] if point["bytes"] == _PINNED_BYTES]
-            rows += [_point_row("link.pinned", curve, point) for point in large]
     return rows
 
 

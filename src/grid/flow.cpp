@@ -32,7 +32,9 @@ using Needs = std::array<Layers, kFieldsMax>;
   needs = {};
   Cycle cycle;
   cycle.beyond.assign(static_cast<std::size_t>(steps), std::vector<Layers>(program.phases.size()));
+  cycle.kept.resize(static_cast<std::size_t>(steps));
   for (std::size_t step = cycle.beyond.size(); step-- > 0;) {
+    for (const Layers& need : needs) cycle.kept[step] = wider(cycle.kept[step], need);
     for (std::size_t s = program.swaps.size(); s-- > 0;) {
       std::swap(needs[static_cast<std::size_t>(program.swaps[s].first)],
                 needs[static_cast<std::size_t>(program.swaps[s].second)]);

@@ -13,6 +13,7 @@ namespace headrace::grid {
 /// part owns is right.
 struct Cycle {
   std::vector<std::vector<Layers>> beyond;  ///< Of a step, of a phase of it.
+  std::vector<Layers> kept;                 ///< After a step, how far beyond it anything is still needed.
 };
 
 struct Flow {

@@ -20,4 +20,20 @@ Mode parse_mode(std::string_view text) {
   throw UsageError(fmt::format("a mode is streams or resident, not '{}'", text));
 }
 
+std::string_view to_string(Passes passes) noexcept {
+  switch (passes) {
+    case Passes::automatic: return "automatic";
+    case Passes::never: return "never";
+    case Passes::always: return "always";
+  }
+  return "?";
+}
+
+Passes parse_passes(std::string_view text) {
+  for (const Passes passes : {Passes::automatic, Passes::never, Passes::always}) {
+    if (text == to_string(passes)) return passes;
+  }
+  throw UsageError(fmt::format("passes over memory are automatic, never or always, not '{}'", text));
+}
+
 }  // namespace headrace::grid

@@ -22,6 +22,7 @@ struct NormWork {
   std::int64_t plane;
   std::int32_t size[3];
   std::int32_t exponent;
+  std::int32_t bits;
   std::uint64_t* partials;  ///< One or two a block, for the host.
 };
 
@@ -78,7 +79,7 @@ struct SumSquares {
     std::uint64_t low = 0;
     for_each_value<Value>(group, work, [&](double value) {
       const double scaled = ldexp(value, -work.exponent);
-      const auto whole = static_cast<std::uint64_t>(rint(ldexp(scaled * scaled, kSquareBits)));
+      const auto whole = static_cast<std::uint64_t>(rint(ldexp(scaled * scaled, work.bits)));
       high += whole >> 32;
       low += whole & 0xFFFFFFFF;
     });
@@ -92,7 +93,7 @@ struct SumSquares {
 
 /// Runs a kernel over a part and gives what its blocks have left.
 template <class Take>
-[[nodiscard]] Status reduce(const Part& part, int field, int other, int exponent, const Kernel& kernel,
+[[nodiscard]] Status reduce(const Part& part, int field, int other, int exponent, int bits, const Kernel& kernel,
                             std::uint32_t words, const Take& take) noexcept {
   const PartLayout& layout = part.layout();
   const auto rows = static_cast<std::uint64_t>(layout.own.size(1) * layout.own.size(2));
@@ -108,6 +109,7 @@ template <class Take>
                 .plane = layout.plane,
                 .size = {},
                 .exponent = exponent,
+                .bits = bits,
                 .partials = partials->as<std::uint64_t>()};
   for (std::size_t axis = 0; axis < 3; ++axis) work.size[axis] = static_cast<std::int32_t>(layout.own.size(axis));
   Status status = launch(part.stream(), kernel, shape, work);
@@ -123,18 +125,23 @@ Result<std::uint64_t> largest_bits(const Part& part, int field, int other) noexc
   static const Kernel floats = make_kernel<Largest<float>, NormWork>();
   static const Kernel doubles = make_kernel<Largest<double>, NormWork>();
   std::uint64_t most = 0;
-  const Status done = reduce(part, field, other, 0, part.layout().value_bytes == sizeof(float) ? floats : doubles, 1,
+  const Status done = reduce(part, field, other, 0, 0, part.layout().value_bytes == sizeof(float) ? floats : doubles, 1,
                              [&](const std::uint64_t* one) { most = std::max(most, *one); });
   if (!done) return done.error();
   return most;
 }
 
-Result<WholeSum> sum_squares(const Part& part, int field, int other, int exponent) noexcept {
+double root_of(const WholeSum& sum, int exponent, int bits) noexcept {
+  const double units = std::ldexp(static_cast<double>(sum.high), 32) + static_cast<double>(sum.low);
+  return std::ldexp(std::sqrt(std::ldexp(units, -bits)), exponent);
+}
+
+Result<WholeSum> sum_squares(const Part& part, int field, int other, int exponent, int bits) noexcept {
   static const Kernel floats = make_kernel<SumSquares<float>, NormWork>();
   static const Kernel doubles = make_kernel<SumSquares<double>, NormWork>();
   WholeSum sum;
   const Status done =
-      reduce(part, field, other, exponent, part.layout().value_bytes == sizeof(float) ? floats : doubles, 2,
+      reduce(part, field, other, exponent, bits, part.layout().value_bytes == sizeof(float) ? floats : doubles, 2,
              [&](const std::uint64_t* two) { sum.add({.high = two[0], .low = two[1]}); });
   if (!done) return done.error();
   return sum;

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "grid/part.hpp"
+#include "grid/whole_sum.hpp"
 
 /// Norms that do not depend on the cut: a maximum does not, and a sum of whole numbers does not either. So squares are
 /// first made whole numbers, in units that the maximum over all parts sets.
@@ -12,20 +13,13 @@ namespace headrace::grid {
 /// a double, which order as the values do; NaN is above all.
 [[nodiscard]] Result<std::uint64_t> largest_bits(const Part& part, int field, int other) noexcept;
 
-/// A sum of whole numbers, high * 2^32 + low with low < 2^32.
-struct WholeSum {
-  std::uint64_t high = 0;
-  std::uint64_t low = 0;
-  void add(const WholeSum& more) noexcept {
-    low += more.low;
-    high += more.high + (low >> 32);
-    low &= 0xFFFFFFFF;
-  }
-};
+/// The root of a sum in units of 2^(2 * exponent - bits).
+[[nodiscard]] double root_of(const WholeSum& sum, int exponent, int bits) noexcept;
 
-/// Each square, of values below 2^exponent, in units of 2^(2 * exponent - kSquareBits), rounded to the nearest. Sums of
-/// up to 2^40 cells fit.
+/// Each square, of values below 2^exponent, in units of 2^(2 * exponent - bits), rounded to the nearest. Sums of up to
+/// 2^40 cells fit with kSquareBits.
 inline constexpr int kSquareBits = 56;
-[[nodiscard]] Result<WholeSum> sum_squares(const Part& part, int field, int other, int exponent) noexcept;
+[[nodiscard]] Result<WholeSum> sum_squares(const Part& part, int field, int other, int exponent,
+                                           int bits = kSquareBits) noexcept;
 
 }  // namespace headrace::grid

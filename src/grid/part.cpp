@@ -1,6 +1,7 @@
 #include "grid/part.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -27,7 +28,7 @@ Part::Part(std::size_t number, Device device, const PartLayout& layout, const St
       device_(device),
       layout_(layout),
       program_(program),
-      memory_(device, MemoryKind::device, memory_bytes(layout, program.field_count)),
+      memory_(device, MemoryKind::device, memory_bytes(layout, program.field_count + program.spare_fields)),
       body_(device),
       filled_(device),
       border_(two_events(device)),
@@ -39,7 +40,9 @@ Part::Part(std::size_t number, Device device, const PartLayout& layout, const St
       compute_(compute_stream_) {
   table_.base = memory_.data() + layout.front_bytes + layout.origin * static_cast<std::int64_t>(layout.value_bytes);
   table_.stride_bytes = layout.field_bytes + kSkewBytes;
-  for (int field = 0; field < program.field_count; ++field) table_.slots[field] = static_cast<std::uint8_t>(field);
+  for (int field = 0; field < program.field_count + program.spare_fields; ++field) {
+    table_.slots[field] = static_cast<std::uint8_t>(field);
+  }
 }
 
 Status Part::clear() noexcept {
@@ -75,10 +78,6 @@ FieldTable Part::table_of(const Part& other) const noexcept {
   return table;
 }
 
-void Part::swap_fields() noexcept {
-  for (const Swap& swap : program_.swaps) std::swap(table_.slots[swap.first], table_.slots[swap.second]);
-}
-
 void Part::record(std::size_t cycles) {
   recorder_ = cycles > 0 ? std::make_unique<Recorder>(device_, cycles) : nullptr;
 }
@@ -97,14 +96,45 @@ void Part::advance(std::uint64_t steps) noexcept {
     }
     ++period;
   } while (fields != start);
-  for (std::uint64_t step = 0; step < steps % period; ++step) swap_fields();
+  for (std::uint64_t step = 0; step < steps % period; ++step) table_ = table_after({});
 }
 
-Status Part::launch_all(StreamRef stream, const std::vector<PhaseLaunch>& launches, std::uint64_t step) noexcept {
-  for (const PhaseLaunch& launch : launches) {
+FieldTable Part::table_after(const Leg& leg) const noexcept {
+  FieldTable table = table_;
+  const auto swap = [&](const Swap& its) { std::swap(table.slots[its.first], table.slots[its.second]); };
+  for (std::size_t step = 0; step < leg.steps; ++step) std::ranges::for_each(program_.swaps, swap);
+  if (leg.sweep != nullptr) std::ranges::for_each(leg.sweep->redirects, swap);
+  return table;
+}
+
+/// As the phases of its last step see it, before they are swapped.
+FieldTable Part::table_within(const Leg& leg) const noexcept {
+  if (leg.sweep == nullptr) return table_;
+  FieldTable table = table_after(leg);
+  std::for_each(program_.swaps.rbegin(), program_.swaps.rend(),
+                [&](const Swap& its) { std::swap(table.slots[its.first], table.slots[its.second]); });
+  return table;
+}
+
+Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launches, std::uint64_t step) noexcept {
+  const FieldTable after = table_after(leg);
+  const FieldTable within = table_within(leg);
+  for (const SweepLaunch& launch : launches.sweeps) {
+    SweepRegion region = launch.region;
+    region.step = step + 1 - leg.steps;
+    SweepPlaces places{.from = table_, .to = {}};
+    std::ranges::copy(after.slots, places.to);
+    SweepWatch watch = watch_;
+    if (watch.sums != nullptr) watch.sums += (region.step - watched_from_) * ChangeSums::kSlots;
+    void* arguments[] = {stencil_.data(), &places, &region, &watch, nullptr};
+    const Kernel& kernel = watch.sums != nullptr ? leg.sweep->watched : leg.sweep->kernel;
+    const Status launched = stream.launch(kernel, launch.shape, arguments);
+    if (!launched) return launched;
+  }
+  for (const PhaseLaunch& launch : launches.phases) {
     Region region = launch.region;
     region.step = step;
-    FieldTable table = table_;
+    FieldTable table = within;
     void* arguments[] = {stencil_.data(), &table, &region, nullptr};
     const Status launched = stream.launch(program_.kernels[launch.phase], launch.shape, arguments);
     if (!launched) return launched;
@@ -112,9 +142,34 @@ Status Part::launch_all(StreamRef stream, const std::vector<PhaseLaunch>& launch
   return {};
 }
 
-Status Part::run_cycle(std::uint64_t cycle, std::size_t steps, std::uint64_t steps_done, Progress& progress) noexcept {
+Status Part::begin_watch(std::uint64_t steps_done, std::uint64_t steps, int exponent) noexcept {
+  const std::size_t bytes = steps * ChangeSums::kSlots * sizeof(ChangeSums);
+  if (changes_.bytes() < bytes) {
+    auto more = Buffer::allocate(device_, MemoryKind::device, bytes);
+    if (!more) return more.error();
+    changes_ = *std::move(more);
+  }
+  watch_ = {.sums = changes_.as<ChangeSums>(), .scale = std::ldexp(1.0, -exponent)};
+  watched_from_ = steps_done;
+  return compute_.fill(changes_.data(), 0, changes_.bytes());
+}
+
+Status Part::end_watch(std::vector<StepChange>& to) noexcept {
+  watch_ = {};
+  std::vector<ChangeSums> sums(changes_.bytes() / sizeof(ChangeSums));
+  Status status = compute_.copy(sums.data(), changes_.data(), changes_.bytes());
+  if (status) status = compute_.wait();
+  to.assign(sums.size() / ChangeSums::kSlots, {});
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    to[i / ChangeSums::kSlots].add({.largest = sums[i].largest, .squares = {sums[i].high, sums[i].low}});
+  }
+  return status;
+}
+
+Status Part::run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t steps_done,
+                       Progress& progress) noexcept {
   if (recorder_) recorder_->next_cycle();
-  Status status = compute(plans_[steps - 1], steps_done);
+  Status status = compute(plan, steps_done);
   if (status && !neighbours_.empty()) status = push(cycle, progress);
   if (status && !neighbours_.empty()) status = receive(cycle, progress);
   return status ? keep_pace(cycle) : status;
@@ -123,21 +178,24 @@ Status Part::run_cycle(std::uint64_t cycle, std::size_t steps, std::uint64_t ste
 /// The body on the compute stream; then the border on a stream of its own, beside the interior.
 Status Part::compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept {
   Status status = mark(compute_, Recorder::begin);
-  const std::size_t last = plan.body.size() - 1;
-  for (std::size_t step = 0; step <= last && status; ++step) {
-    status = launch_all(compute_, plan.body[step], steps_done + step);
-    if (step < last) swap_fields();
+  const Leg& last = plan.body.back();
+  std::uint64_t step = steps_done;
+  for (const Leg& leg : plan.body) {
+    step += leg.steps;
+    if (status) status = launch_all(compute_, leg, leg.launches, step - 1);
+    if (!status) return status;
+    if (&leg != &last) table_ = table_after(leg);
   }
-  if (status) status = mark(compute_, Recorder::body_end);
+  status = mark(compute_, Recorder::body_end);
   if (status && !neighbours_.empty()) {
     status = compute_.record(body_);
     if (status) status = border_stream_.wait_for(body_);
     if (status) status = mark(border_stream_, Recorder::border_begin);
-    if (status) status = launch_all(border_stream_, plan.border, steps_done + last);
+    if (status) status = launch_all(border_stream_, last, plan.border, step - 1);
   }
-  if (status) status = launch_all(compute_, plan.interior, steps_done + last);
+  if (status) status = launch_all(compute_, last, plan.interior, step - 1);
   if (status) status = mark(compute_, Recorder::interior_end);
-  swap_fields();
+  table_ = table_after(last);
   return status;
 }
 

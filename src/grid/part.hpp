@@ -13,6 +13,7 @@
 #include "grid/plan.hpp"
 #include "grid/progress.hpp"
 #include "grid/recorder.hpp"
+#include "grid/whole_sum.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
 #include "headrace/grid/stencil.hpp"
@@ -30,20 +31,25 @@ class Part {
     const Link* from = nullptr;  ///< or receives nothing.
   };
 
-  /// Throws as Buffer, Stream and Event do.
+  /// Throws as Buffer, Stream and Event do. `program` outlives it.
   Part(std::size_t number, Device device, const PartLayout& layout, const StencilProgram& program);
 
   /// Fills all fields with 0 and waits.
   [[nodiscard]] Status clear() noexcept;
   /// Once links are there and before the first cycle.
   void meet(std::vector<Neighbour> neighbours, const Share& share);
-  void follow(std::vector<CyclePlan> plans) { plans_ = std::move(plans); }
+  void follow(PartPlans plans) { plans_ = std::move(plans); }
   void take_stencil(std::span<const std::byte> bytes) { stencil_.assign(bytes.begin(), bytes.end()); }
 
-  /// Enqueues a cycle of `steps` steps, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where
-  /// another part has failed.
-  [[nodiscard]] Status run_cycle(std::uint64_t cycle, std::size_t steps, std::uint64_t steps_done,
+  /// Enqueues a cycle, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where another part has
+  /// failed.
+  [[nodiscard]] Status run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t steps_done,
                                  Progress& progress) noexcept;
+  /// From here on until end_watch(), for up to `steps` steps after `steps_done` that are all done in passes: adds up
+  /// what each changes, in units as ChangeSums has them.
+  [[nodiscard]] Status begin_watch(std::uint64_t steps_done, std::uint64_t steps, int exponent) noexcept;
+  /// Waits, and gives what each changed.
+  [[nodiscard]] Status end_watch(std::vector<StepChange>& to) noexcept;
   /// Waits for all that has been enqueued.
   [[nodiscard]] Status wait() noexcept;
 
@@ -56,7 +62,7 @@ class Part {
 
   [[nodiscard]] std::size_t number() const noexcept { return number_; }
   [[nodiscard]] const std::vector<Neighbour>& neighbours() const noexcept { return neighbours_; }
-  [[nodiscard]] const std::vector<CyclePlan>& plans() const noexcept { return plans_; }
+  [[nodiscard]] const PartPlans& plans() const noexcept { return plans_; }
   [[nodiscard]] std::byte* stencil() noexcept { return stencil_.data(); }
   [[nodiscard]] Device device() const noexcept { return device_; }
   [[nodiscard]] const PartLayout& layout() const noexcept { return layout_; }
@@ -64,8 +70,12 @@ class Part {
   [[nodiscard]] StreamRef stream() const noexcept { return compute_; }
 
  private:
-  [[nodiscard]] Status launch_all(StreamRef stream, const std::vector<PhaseLaunch>& launches,
+  /// The launches of a leg, whose last step comes after so many.
+  [[nodiscard]] Status launch_all(StreamRef stream, const Leg& leg, const Launches& launches,
                                   std::uint64_t step) noexcept;
+  /// Where fields are once a leg is done, and where phases that come after its pass find them.
+  [[nodiscard]] FieldTable table_after(const Leg& leg) const noexcept;
+  [[nodiscard]] FieldTable table_within(const Leg& leg) const noexcept;
   [[nodiscard]] Status compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept;
   [[nodiscard]] Status push(std::uint64_t cycle, Progress& progress) noexcept;
   [[nodiscard]] Status receive(std::uint64_t cycle, Progress& progress) noexcept;
@@ -78,7 +88,6 @@ class Part {
   [[nodiscard]] Status copy_gathered() noexcept;
   /// Where the fields of a neighbour lie at the end of the cycle: it has done the same swaps.
   [[nodiscard]] FieldTable table_of(const Part& other) const noexcept;
-  void swap_fields() noexcept;
 
   const std::size_t number_;
   const Device device_;
@@ -87,12 +96,16 @@ class Part {
   Buffer memory_;
   FieldTable table_;
   std::vector<std::byte> stencil_;  ///< Aligned as `new` aligns.
-  std::vector<CyclePlan> plans_;
+  PartPlans plans_;
   std::vector<Neighbour> neighbours_;
   std::vector<BoxCopy> copies_;  ///< Gathered for one launch; never grows after meet().
   Ranks* ranks_ = nullptr;       ///< Where neighbours are on other ranks,
   std::vector<RankMessage> sends_;
   std::vector<RankMessage> receives_;  ///< and what it exchanges with them in a cycle.
+
+  Buffer changes_;  ///< ChangeSums of the steps that are watched.
+  SweepWatch watch_;
+  std::uint64_t watched_from_ = 0;
 
   // Streams after what they work on, so that they end first.
   Event body_;                   ///< On compute_: all that the border needs has been done.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "headrace/base/error.hpp"
 
@@ -13,6 +15,14 @@ namespace {
 constexpr std::uint32_t kThreads = 256;
 constexpr std::uint32_t kLanesMaxLog2 = 6;
 constexpr std::uint64_t kBlocksMax = 1 << 20;
+// Of a pass: rows that a team goes along, which cost as many more as its steps reach beyond them, but no more rows than
+// leave so many teams for a GPU; cells of a row that a team has there; teams of a block.
+constexpr std::int64_t kSweepRowsMin = 8;
+constexpr std::int64_t kSweepRowsMax = 128;
+constexpr std::int64_t kSweepTeamsWanted = 2048;
+constexpr std::int64_t kSweepCells = 48;
+constexpr std::uint32_t kSweepTeams = 4;
+constexpr std::uint32_t kTeamThreads = 32;
 
 /// What of an own box is within `width` of a side with a neighbour, in boxes that do not overlap, and what is not.
 struct Split {
@@ -39,11 +49,41 @@ struct Split {
   return made;
 }
 
+[[nodiscard]] bool is_swept(const StencilProgram& program, std::size_t phase) {
+  return std::ranges::find(program.swept, static_cast<int>(phase)) != program.swept.end();
+}
+
+/// The most steps that a pass can do: as many as one likes where all other phases are restricted to nowhere, and one
+/// where some are not that come after those that are swept.
+[[nodiscard]] std::size_t most_swept(const StencilProgram& program) {
+  if (program.sweeps.empty()) return 0;
+  auto most = static_cast<std::size_t>(program.sweeps.back().steps);
+  for (std::size_t phase = 0; phase < program.phases.size(); ++phase) {
+    if (is_swept(program, phase)) {
+      if (program.only[phase]) return 0;
+    } else if (!program.only[phase] || !program.only[phase]->empty()) {
+      if (phase < static_cast<std::size_t>(program.swept.back())) return 0;
+      most = 1;
+    }
+  }
+  return most;
+}
+
+/// The longest pass that does no more steps than these; 0 where there is none.
+[[nodiscard]] std::size_t longest_pass(const StencilProgram& program, std::size_t steps) {
+  std::size_t longest = 0;
+  for (const SweepProgram& sweep : program.sweeps) {
+    const auto its = static_cast<std::size_t>(sweep.steps);
+    if (its <= steps) longest = std::max(longest, its);
+  }
+  return longest;
+}
+
 class Planner {
  public:
   Planner(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-          const Restrictions& only)
-      : flow_(flow), layout_(layout), only_(only), extent_(decomposition.extent()) {
+          const StencilProgram& program, DeviceKind kind)
+      : flow_(flow), layout_(layout), program_(program), kind_(kind), extent_(decomposition.extent()) {
     neighbours_ = decomposition.neighbours(part);
     // What a neighbour has as ghosts on its high side is at this part's low side. And what is not border must not
     // reach ghosts, for they are written while it is computed.
@@ -51,46 +91,76 @@ class Planner {
     split_ = split(layout.own, neighbours_, wider(sent, flow.tail_reach));
   }
 
-  [[nodiscard]] CyclePlan plan(const Cycle& cycle) const {
+  [[nodiscard]] CyclePlan plan(const Cycle& cycle, bool last_of_call) const {
     CyclePlan made;
-    const std::size_t last = cycle.beyond.size() - 1;
-    made.body.resize(cycle.beyond.size());
-    for (std::size_t step = 0; step <= last; ++step) {
-      for (std::size_t phase = 0; phase < only_.size(); ++phase) {
-        if (step == last && phase >= flow_.tail) {
-          add(made.border, phase, split_.border);
-          add(made.interior, phase, {split_.interior});
-        } else {
-          add(made.body[step], phase, {reached(cycle.beyond[step][phase])});
-        }
-      }
+    const std::size_t steps = cycle.beyond.size();
+    std::size_t done = 0;
+    for (const std::size_t swept : legs_of(program_, steps, last_of_call)) {
+      Leg& leg = made.body.emplace_back();
+      leg.steps = std::max<std::size_t>(swept, 1);
+      if (swept > 0) leg.sweep = &*std::ranges::find(program_.sweeps, static_cast<int>(swept), &SweepProgram::steps);
+      done += leg.steps;
+      add_leg(made, leg, cycle, done - 1);
     }
     return made;
   }
 
  private:
+  /// A leg whose last step is the `step`th of the cycle.
+  void add_leg(CyclePlan& made, Leg& leg, const Cycle& cycle, std::size_t step) const {
+    const bool last = step + 1 == cycle.beyond.size();
+    if (leg.sweep != nullptr && last) {
+      add_sweep(made.border, split_.border);
+      add_sweep(made.interior, {split_.interior});
+    } else if (leg.sweep != nullptr) {
+      add_sweep(leg.launches, {reached(cycle.kept[step])});
+    }
+    // A pass reads nothing that it writes, so all of it is tail.
+    const std::size_t tail = leg.sweep == nullptr ? flow_.tail : 0;
+    for (std::size_t phase = 0; phase < program_.phases.size(); ++phase) {
+      if (leg.sweep != nullptr && is_swept(program_, phase)) continue;
+      if (last && phase >= tail) {
+        add(made.border, phase, split_.border);
+        add(made.interior, phase, {split_.interior});
+      } else {
+        add(leg.launches, phase, {reached(cycle.beyond[step][phase])});
+      }
+    }
+  }
+
   [[nodiscard]] Box reached(const Layers& beyond) const {
     return layout_.own.grow(beyond).intersect(Box::whole(extent_));
   }
 
-  void add(std::vector<PhaseLaunch>& to, std::size_t phase, const std::vector<Box>& boxes) const {
+  void add(Launches& to, std::size_t phase, const std::vector<Box>& boxes) const {
+    const auto& only = program_.only[phase];
     std::vector<Box> kept;
     for (const Box& box : boxes) {
-      if (!only_[phase]) kept.push_back(box);
-      if (only_[phase]) {
-        for (const Box& allowed : *only_[phase]) kept.push_back(box.intersect(allowed));
+      if (!only) kept.push_back(box);
+      if (only) {
+        for (const Box& allowed : *only) kept.push_back(box.intersect(allowed));
       }
     }
-    std::erase_if(kept, [](const Box& box) { return box.empty(); });
-    for (std::size_t first = 0; first < kept.size(); first += Region::kBoxesMax) {
-      const std::size_t count = std::min<std::size_t>(Region::kBoxesMax, kept.size() - first);
-      to.push_back(launch_of(phase, {kept.begin() + static_cast<std::ptrdiff_t>(first),
-                                     kept.begin() + static_cast<std::ptrdiff_t>(first + count)}));
+    in_groups(std::move(kept), Region::kBoxesMax,
+              [&](std::span<const Box> some) { to.phases.push_back(launch_of(phase, some)); });
+  }
+
+  void add_sweep(Launches& to, std::vector<Box> boxes) const {
+    in_groups(std::move(boxes), SweepRegion::kBoxesMax,
+              [&](std::span<const Box> some) { to.sweeps.push_back(sweep_of(some)); });
+  }
+
+  /// So many at a time of those that have cells.
+  template <class Take>
+  static void in_groups(std::vector<Box> boxes, std::size_t most, const Take& take) {
+    std::erase_if(boxes, [](const Box& box) { return box.empty(); });
+    for (std::size_t first = 0; first < boxes.size(); first += most) {
+      take(std::span(boxes).subspan(first, std::min(most, boxes.size() - first)));
     }
   }
 
   /// As many neighbouring threads in a row as fit the widest box; a block for each so many cells of the largest.
-  [[nodiscard]] PhaseLaunch launch_of(std::size_t phase, const std::vector<Box>& boxes) const {
+  [[nodiscard]] PhaseLaunch launch_of(std::size_t phase, std::span<const Box> boxes) const {
     PhaseLaunch made{.phase = phase, .region = layout_.region(extent_), .shape = {}};
     std::uint32_t lanes_log2 = 0;
     for (std::size_t b = 0; b < boxes.size(); ++b) {
@@ -111,9 +181,42 @@ class Planner {
     return made;
   }
 
+  /// A team of threads for each so many cells of the largest box.
+  [[nodiscard]] SweepLaunch sweep_of(std::span<const Box> boxes) const {
+    SweepLaunch made;
+    const Region like = layout_.region(extent_);
+    SweepRegion& region = made.region;
+    std::ranges::copy(like.own_low, region.own_low);
+    std::ranges::copy(like.own_size, region.own_size);
+    std::ranges::copy(like.extent, region.extent);
+    region.pitch = like.pitch;
+    region.plane = like.plane;
+    const std::int64_t rows = sweep_rows(boxes);
+    region.rows = static_cast<std::int32_t>(rows);
+    region.held = layout_.local(reached(layout_.pads));
+    std::uint64_t teams = 1;
+    for (std::size_t b = 0; b < boxes.size(); ++b) {
+      region.boxes[b] = layout_.local(boxes[b]);
+      const std::int64_t runs = (boxes[b].size(1) + rows - 1) / rows * boxes[b].size(2);
+      teams = std::max(teams, static_cast<std::uint64_t>(runs * (boxes[b].size(0) / kSweepCells + 1)));
+    }
+    made.shape = {.blocks = static_cast<std::uint32_t>(std::min((teams + kSweepTeams - 1) / kSweepTeams, kBlocksMax)),
+                  .threads = kSweepTeams * kTeamThreads,
+                  .items = static_cast<std::uint32_t>(boxes.size())};
+    return made;
+  }
+
+  [[nodiscard]] std::int64_t sweep_rows(std::span<const Box> boxes) const {
+    if (kind_ == DeviceKind::cpu) return kSweepRowsMax;
+    std::int64_t rows = 0;  // of one team's width
+    for (const Box& box : boxes) rows += box.size(1) * box.size(2) * (box.size(0) / (2 * kSweepCells) + 1);
+    return std::clamp(rows / kSweepTeamsWanted, kSweepRowsMin, kSweepRowsMax);
+  }
+
   const Flow& flow_;
   const PartLayout& layout_;
-  const Restrictions& only_;
+  const StencilProgram& program_;
+  DeviceKind kind_;
   Extent extent_;
   Layers neighbours_;
   Split split_;
@@ -121,11 +224,26 @@ class Planner {
 
 }  // namespace
 
-std::vector<CyclePlan> plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow,
-                                 const PartLayout& layout, const Restrictions& only) {
-  const Planner planner(decomposition, part, flow, layout, only);
-  std::vector<CyclePlan> plans;
-  for (const Cycle& cycle : flow.cycles) plans.push_back(planner.plan(cycle));
+std::vector<std::size_t> legs_of(const StencilProgram& program, std::size_t steps, bool last_of_call) {
+  const std::size_t most = most_swept(program);
+  std::vector<std::size_t> legs;
+  // A pass of several steps leaves in a field that it overwrites what the field had before.
+  const std::size_t alone = last_of_call && most > 1 && !program.overwritten.empty() ? 1 : 0;
+  for (std::size_t left = steps - alone; left > 0; left -= std::max<std::size_t>(legs.back(), 1)) {
+    legs.push_back(longest_pass(program, std::min(left, most)));
+  }
+  if (alone > 0) legs.push_back(longest_pass(program, 1));
+  return legs;
+}
+
+PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
+                    const StencilProgram& program, DeviceKind kind) {
+  const Planner planner(decomposition, part, flow, layout, program, kind);
+  PartPlans plans;
+  for (const Cycle& cycle : flow.cycles) {
+    plans.amid.push_back(planner.plan(cycle, false));
+    plans.last.push_back(planner.plan(cycle, true));
+  }
   return plans;
 }
 

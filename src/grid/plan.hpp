@@ -6,6 +6,7 @@
 
 #include "grid/flow.hpp"
 #include "grid/layout.hpp"
+#include "headrace/device/device.hpp"
 #include "headrace/device/kernel.hpp"
 #include "headrace/grid/decomposition.hpp"
 
@@ -18,18 +19,46 @@ struct PhaseLaunch {
   LaunchShape shape;
 };
 
+/// Many steps of the swept phases over some boxes of a part.
+struct SweepLaunch {
+  SweepRegion region;
+  LaunchShape shape;
+};
+
+/// What is launched together: a pass over memory, and phases after it, which find what it has left.
+struct Launches {
+  std::vector<SweepLaunch> sweeps;
+  std::vector<PhaseLaunch> phases;
+};
+
+/// One step, or several that are done in a pass.
+struct Leg {
+  std::size_t steps = 1;
+  const SweepProgram* sweep = nullptr;  ///< Null where phases do it alone.
+  Launches launches;                    ///< Of the last leg only what is not in its tail.
+};
+
 /// All that a part launches between two exchanges.
 struct CyclePlan {
-  std::vector<std::vector<PhaseLaunch>> body;  ///< Of each step; of the last only what is not in its tail.
-  std::vector<PhaseLaunch> border;             ///< The tail of the last step, where neighbours need it,
-  std::vector<PhaseLaunch> interior;           ///< and elsewhere.
+  std::vector<Leg> body;
+  Launches border;    ///< The tail of the last leg, where neighbours need it,
+  Launches interior;  ///< and elsewhere.
+};
+
+/// The plans of one part for cycles of 1, 2, ... steps.
+struct PartPlans {
+  std::vector<CyclePlan> amid;  ///< More cycles come in the same call,
+  std::vector<CyclePlan> last;  ///< or none: then every field is left as phases alone leave it.
 };
 
 using Restrictions = std::vector<std::optional<std::vector<Box>>>;
 
-/// The plans of one part for cycles of 1, 2, ... steps.
-[[nodiscard]] std::vector<CyclePlan> plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow,
-                                               const PartLayout& layout, const Restrictions& only);
+/// The passes of a cycle: how many steps each does, 0 for a step that phases do alone. They depend on the program
+/// alone, so that parts agree where their fields are.
+[[nodiscard]] std::vector<std::size_t> legs_of(const StencilProgram& program, std::size_t steps, bool last_of_call);
+
+[[nodiscard]] PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow,
+                                  const PartLayout& layout, const StencilProgram& program, DeviceKind kind);
 
 /// Throws UsageError unless these boxes can restrict a phase.
 void require_restriction(const StencilProgram& program, int phase, const std::vector<Box>& boxes, const Extent& extent);

@@ -28,7 +28,8 @@ constexpr std::uint32_t kThreads = 256;
 }
 
 /// Adds launches of one step of a cycle. Those of one phase need not wait for each other.
-void append(std::vector<ResidentStage>& stages, const std::vector<PhaseLaunch>& launches, std::size_t step) {
+void append(std::vector<ResidentStage>& stages, const Launches& made, std::size_t step) {
+  const std::vector<PhaseLaunch>& launches = made.phases;
   for (std::size_t l = 0; l < launches.size(); ++l) {
     const PhaseLaunch& launch = launches[l];
     ResidentStage& stage = stages.emplace_back();
@@ -45,7 +46,7 @@ void append(std::vector<ResidentStage>& stages, const std::vector<PhaseLaunch>& 
   ResidentCycle cycle;
   cycle.steps = static_cast<std::uint32_t>(plan.body.size());
   cycle.body = here();
-  for (std::size_t step = 0; step < plan.body.size(); ++step) append(stages, plan.body[step], step);
+  for (std::size_t step = 0; step < plan.body.size(); ++step) append(stages, plan.body[step].launches, step);
   cycle.border = here();
   append(stages, plan.border, plan.body.size() - 1);
   cycle.interior = here();
@@ -57,11 +58,11 @@ void append(std::vector<ResidentStage>& stages, const std::vector<PhaseLaunch>& 
 /// As many blocks as the largest stage has use for.
 [[nodiscard]] std::uint32_t useful_blocks(const std::vector<CyclePlan>& plans) {
   std::uint32_t most = 1;
-  const auto look = [&](const std::vector<PhaseLaunch>& launches) {
-    for (const PhaseLaunch& launch : launches) most = std::max(most, launch.shape.blocks * launch.shape.items);
+  const auto look = [&](const Launches& launches) {
+    for (const PhaseLaunch& launch : launches.phases) most = std::max(most, launch.shape.blocks * launch.shape.items);
   };
   for (const CyclePlan& plan : plans) {
-    for (const auto& step : plan.body) look(step);
+    for (const Leg& leg : plan.body) look(leg.launches);
     look(plan.border);
     look(plan.interior);
   }
@@ -126,11 +127,11 @@ void ResidentPart::meet(const std::vector<std::unique_ptr<ResidentPart>>& all) {
 void ResidentPart::take_plans() {
   std::vector<ResidentStage> stages;
   std::vector<ResidentCycle> cycles;
-  for (const CyclePlan& plan : part_.plans()) cycles.push_back(append_cycle(stages, plan));
+  for (const CyclePlan& plan : part_.plans().amid) cycles.push_back(append_cycle(stages, plan));
   stages_ = upload(stages);
   cycles_ = std::move(cycles);
   const bool on_cuda = part_.device().kind() == DeviceKind::cuda;
-  blocks_ = on_cuda ? std::min(blocks_max_, useful_blocks(part_.plans())) : blocks_max_;
+  blocks_ = on_cuda ? std::min(blocks_max_, useful_blocks(part_.plans().amid)) : blocks_max_;
 }
 
 template <class Item>

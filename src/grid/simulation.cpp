@@ -1,20 +1,13 @@
-#include "headrace/grid/simulation.hpp"
+#include "grid/simulation_state.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <functional>
 #include <utility>
 
 #include "grid/field_io.hpp"
 #include "grid/gather.hpp"
-#include "grid/norms.hpp"
-#include "grid/part.hpp"
-#include "grid/resident.hpp"
-#include "grid/share.hpp"
-#include "grid/team.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -52,6 +45,17 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
   }
 }
 
+/// Leaves the passes that are to be used.
+void choose_passes(StencilProgram& program, const SimulationOptions& options, DeviceKind kind) {
+  constexpr int kLeastOnCpu = 4;  // below that, copying rows into windows and out costs more than it saves
+  const bool never = options.passes == Passes::never || options.mode == Mode::resident;
+  const bool few = options.passes == Passes::automatic && kind == DeviceKind::cpu;
+  std::erase_if(program.sweeps, [&](const SweepProgram& sweep) {
+    return never || sweep.steps > options.redundant || (few && sweep.steps < kLeastOnCpu);
+  });
+  if (program.sweeps.empty()) program.spare_fields = 0;
+}
+
 [[nodiscard]] std::vector<PartLayout> lay_out_parts(const Decomposition& decomposition, const Flow& flow,
                                                     std::size_t value_bytes) {
   decomposition.require_room_for(flow.ghosts);
@@ -65,42 +69,6 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
 
 }  // namespace
 
-/// Members in the order in which they are needed: threads end before parts, and parts before what they share.
-class Simulation::State {
- public:
-  State(const Decomposition& its_decomposition, std::vector<Device> its_devices, StencilProgram its_program,
-        const SimulationOptions& its_options);
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State();
-
-  void step(std::uint64_t count);
-  void replan();
-  /// Runs `job(part)` in the thread of each part; the first failure, also of a step before, is thrown.
-  void on_every_part(const char* doing, const std::function<Status(std::size_t)>& job);
-  void require_field(int field) const;
-  void require_array(int field, std::type_index value_type, std::size_t count) const;
-  void throw_failure(const char* doing) const;
-  [[nodiscard]] Norms norms(int field, int other);
-
-  const Decomposition decomposition;
-  const Share share;
-  StencilProgram program;
-  SimulationOptions options;
-  Flow flow;
-  std::vector<std::unique_ptr<Part>> parts;  ///< Null where they are on another rank.
-  Links links;
-  std::unique_ptr<ResidentGrid> resident;  ///< Where that is the mode.
-  Progress progress;
-  std::uint64_t steps_done = 0;
-  std::uint64_t cycles_done = 0;
-  std::unique_ptr<Team> team;
-
- private:
-  void introduce();
-  [[nodiscard]] Status run_part(std::size_t part, std::uint64_t count) noexcept;
-};
-
 Simulation::State::State(const Decomposition& its_decomposition, std::vector<Device> its_devices,
                          StencilProgram its_program, const SimulationOptions& its_options)
     : decomposition(its_decomposition),
@@ -109,6 +77,7 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
       options(its_options),
       progress(decomposition.parts().size()) {
   require_fitting(share, program, options);
+  choose_passes(program, options, share.devices().front().kind());
   for (std::size_t phase = 0; phase < program.only.size(); ++phase) {
     if (!program.only[phase]) continue;
     require_restriction(program, static_cast<int>(phase), *program.only[phase], decomposition.extent());
@@ -157,7 +126,8 @@ void Simulation::State::introduce() {
 
 void Simulation::State::replan() {
   for (std::size_t part = share.first(); part < share.end(); ++part) {
-    parts[part]->follow(plan_part(decomposition, part, flow, parts[part]->layout(), program.only));
+    const PartLayout& layout = parts[part]->layout();
+    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part).kind()));
   }
   if (resident) resident->take_plans();
 }
@@ -188,7 +158,7 @@ void Simulation::State::on_every_part(const char* doing, const std::function<Sta
   throw_failure(doing);
 }
 
-Status Simulation::State::run_part(std::size_t part, std::uint64_t count) noexcept {
+Status Simulation::State::run_part(std::size_t part, std::uint64_t count, bool last_of_call) noexcept {
   const auto longest = static_cast<std::uint64_t>(options.redundant);
   if (resident) {
     return resident->run(part,
@@ -198,14 +168,20 @@ Status Simulation::State::run_part(std::size_t part, std::uint64_t count) noexce
   Status status;
   for (std::uint64_t done = 0; done < count && status; done += longest) {
     const auto steps = static_cast<std::size_t>(std::min(longest, count - done));
-    status = parts[part]->run_cycle(++cycle, steps, steps_done + done, progress);
+    const PartPlans& plans = parts[part]->plans();
+    const CyclePlan& plan = (last_of_call && count - done <= longest ? plans.last : plans.amid)[steps - 1];
+    status = parts[part]->run_cycle(++cycle, plan, steps_done + done, progress);
   }
   const Status waited = parts[part]->wait();
   return status ? waited : status;
 }
 
 void Simulation::State::step(std::uint64_t count) {
-  on_every_part("a step of a grid", [&](std::size_t part) { return run_part(part, count); });
+  on_every_part("a step of a grid", [&](std::size_t part) { return run_part(part, count, true); });
+  advance(count);
+}
+
+void Simulation::State::advance(std::uint64_t count) noexcept {
   const auto longest = static_cast<std::uint64_t>(options.redundant);
   cycles_done += (count + longest - 1) / longest;
   steps_done += count;
@@ -227,40 +203,6 @@ void Simulation::State::require_array(int field, std::type_index value_type, std
     throw UsageError(fmt::format("an array of {} values for a domain of {}: it must have all {}", count,
                                  to_string(decomposition.extent()), cells));
   }
-}
-
-Norms Simulation::State::norms(int field, int other) {
-  constexpr const char* kDoing = "a norm of a grid's field";
-  require_field(field);
-  if (program.value_type != typeid(float) && program.value_type != typeid(double)) {
-    throw UsageError(
-        fmt::format("norms are of float or double values, which those of stencil {} are not", program.name));
-  }
-  std::vector<std::uint64_t> bits(parts.size());
-  on_every_part(kDoing, [&](std::size_t part) -> Status {
-    const auto found = largest_bits(*parts[part], field, other);
-    if (!found) return found.error();
-    bits[part] = *found;
-    return {};
-  });
-  const auto maximum =
-      std::bit_cast<double>(std::ranges::max(of_all_ranks(share.ranks(), kDoing, std::ranges::max(bits))));
-  if (maximum == 0 || !std::isfinite(maximum)) return {.maximum = maximum, .two = maximum};
-  int exponent = 0;
-  static_cast<void>(std::frexp(maximum, &exponent));
-  std::vector<WholeSum> sums(parts.size());
-  on_every_part(kDoing, [&](std::size_t part) -> Status {
-    const auto found = sum_squares(*parts[part], field, other, exponent);
-    if (!found) return found.error();
-    sums[part] = *found;
-    return {};
-  });
-  WholeSum own;
-  for (const WholeSum& sum : sums) own.add(sum);
-  WholeSum all;
-  for (const WholeSum& sum : of_all_ranks(share.ranks(), kDoing, own)) all.add(sum);
-  const double units = std::ldexp(static_cast<double>(all.high), 32) + static_cast<double>(all.low);
-  return {.maximum = maximum, .two = std::ldexp(std::sqrt(std::ldexp(units, -kSquareBits)), exponent)};
 }
 
 Simulation::Simulation(const Decomposition& decomposition, std::vector<Device> devices, StencilProgram program,
@@ -294,6 +236,7 @@ void Simulation::get_bytes(int field, std::type_index value_type, void* values, 
 }
 
 void Simulation::step(std::uint64_t count) { state_->step(count); }
+std::vector<Norms> Simulation::step_with_changes(std::uint64_t count) { return state_->step_with_changes(count); }
 
 void Simulation::record_timeline(std::size_t cycles) {
   constexpr std::size_t kCyclesMax = 10000;
@@ -354,20 +297,32 @@ std::uint64_t Simulation::exchanged_bytes() const noexcept {
   return bytes;
 }
 
+bool Simulation::passes_alone() const {
+  return state_->passes_alone(static_cast<std::uint64_t>(state_->options.redundant), false);
+}
+
 std::uint64_t Simulation::moved_bytes() const noexcept {
   const StencilProgram& program = state_->program;
+  const auto steps = static_cast<std::uint64_t>(state_->options.redundant);
+  const auto whole = static_cast<std::uint64_t>(state_->decomposition.extent().cells());
   std::uint64_t values = 0;
-  for (std::size_t phase = 0; phase < program.phases.size(); ++phase) {
-    const Phase& its = program.phases[phase];
-    const int fields = std::popcount((its.reads | its.neighbours).mask) + std::popcount(its.writes.mask);
-    std::int64_t cells = state_->decomposition.extent().cells();
-    if (program.only[phase]) {
-      cells = 0;
-      for (const Box& box : *program.only[phase]) cells += box.cells();
+  for (const std::size_t leg : legs_of(program, static_cast<std::size_t>(steps), false)) {
+    const auto sweep = std::ranges::find(program.sweeps, static_cast<int>(leg), &SweepProgram::steps);
+    if (leg > 0)
+      values +=
+          whole * static_cast<std::uint64_t>(std::popcount(sweep->loaded.mask) + std::popcount(sweep->stored.mask));
+    for (std::size_t phase = 0; phase < program.phases.size(); ++phase) {
+      if (leg > 0 && std::ranges::find(program.swept, static_cast<int>(phase)) != program.swept.end()) continue;
+      const Phase& its = program.phases[phase];
+      std::uint64_t cells = program.only[phase] ? 0 : whole;
+      for (const Box& box : program.only[phase].value_or(std::vector<Box>{})) {
+        cells += static_cast<std::uint64_t>(box.cells());
+      }
+      values += cells * static_cast<std::uint64_t>(std::popcount((its.reads | its.neighbours).mask) +
+                                                   std::popcount(its.writes.mask));
     }
-    values += static_cast<std::uint64_t>(fields) * static_cast<std::uint64_t>(cells);
   }
-  return values * program.value_bytes;
+  return values * program.value_bytes / steps;
 }
 
 FieldView Simulation::view(std::size_t part, int field) const {

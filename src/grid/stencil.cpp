@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid::detail {
@@ -50,6 +52,15 @@ StencilProgram make_program(const StencilFacts& facts) {
   program.only.resize(facts.phases.size());
   program.kernels.assign(facts.kernels.begin(), facts.kernels.end());
   program.resident = facts.resident;
+  program.swept = facts.swept;
+  program.sweeps = facts.sweeps;
+  program.overwritten = facts.overwritten;
+  program.watched = facts.watched;
+  for (const SweepProgram& sweep : program.sweeps) {
+    for (const Swap& swap : sweep.redirects) {
+      program.spare_fields = std::max(program.spare_fields, swap.second + 1 - program.field_count);
+    }
+  }
   program.stencil_type = facts.stencil_type;
   for (std::size_t at = 0; at < facts.stencils.size(); at += facts.stencil_bytes) {
     const auto one = facts.stencils.subspan(at, facts.stencil_bytes);

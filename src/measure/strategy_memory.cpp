@@ -64,7 +64,9 @@ StrategyMemory::StrategyMemory(StreamRef stream, const StrategyPlan& plan) : str
       const auto placement = plan.strategy == Strategy::by_budget && !plan.heat.empty()
                                  ? Placement::budget(device, plan.budget_bytes, plan.heat)
                                  : Placement::budget(device, plan.budget_bytes);
-      const auto& span = memory_.emplace<Span>(device, bytes, placement);
+      std::vector<Place> pages = placement.pages(plan.page_count);
+      if (plan.backwards) std::ranges::reverse(pages);
+      const auto& span = memory_.emplace<Span>(device, bytes, Placement::map(std::move(pages)));
       on_host_ = on_host(span.places());
       data_ = span.data();
       break;

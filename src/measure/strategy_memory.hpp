@@ -21,6 +21,7 @@ struct StrategyPlan {
   std::size_t budget_bytes = 0;          ///< Of the device, whole pages.
   std::size_t piece_bytes = kPageBytes;  ///< Of prefetched, what is split.
   std::vector<std::uint64_t> heat{};     ///< Of by_budget, one a page.
+  bool backwards = false;                ///< Of interleaved: dealt from the last page to the first.
 };
 
 /// Bytes touched in each place.

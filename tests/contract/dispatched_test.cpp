@@ -107,7 +107,7 @@ TEST_P(Dispatched, AFullLaneRefuses) {
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(client.submit(query_of(op, 1)));
   EXPECT_EQ(client.submit(query_of(op, 1)).error().code, Errc::full);
   EXPECT_EQ(client.submit(std::vector<std::byte>(3)).error().code, Errc::invalid_argument);
-  ASSERT_TRUE(*client.wait(3));
+  for (Ticket ticket = 0; ticket < 4; ++ticket) ASSERT_TRUE(*client.wait(ticket));  // blocks may overtake each other
   EXPECT_EQ(client.poll([](const Completion& done) { EXPECT_TRUE(done.status); }), 4U);
   EXPECT_EQ(engine.statistics().refused, 1U);
 }

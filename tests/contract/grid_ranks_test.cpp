@@ -1,7 +1,9 @@
 #include <limits>
+#include <utility>
 
 #include "headrace/base/error.hpp"
 #include "headrace/grid/fdtd.hpp"
+#include "headrace/grid/stencils/jacobi.hpp"
 #include "tests/contract/faulty_device.hpp"
 #include "tests/contract/grid_stencils.hpp"
 #include "tests/contract/grid_support.hpp"
@@ -103,6 +105,89 @@ TEST_P(GridRanksTest, FdtdHasFieldsOnTheFirstRankAndTracesOnAll) {
     }
     fdtd.check_finite();
   });
+}
+
+/// All fields after calls of several lengths, and the norms of what some steps changed.
+[[nodiscard]] std::pair<std::vector<std::vector<float>>, std::vector<grid::Norms>> in_passes(Simulation& simulation) {
+  constexpr int kFields = 2;
+  for (int field = 0; field < kFields; ++field) {
+    const auto seed = 3 + static_cast<std::uint64_t>(field);
+    simulation.set<float>(field, scattered<float>(simulation.decomposition().extent(), seed).values);
+  }
+  std::vector<std::vector<float>> fields;
+  for (const std::uint64_t count : {1U, 9U, 4U, 2U}) {
+    simulation.step(count);
+    for (int field = 0; field < kFields; ++field) fields.push_back(field_of<float>(simulation, field));
+  }
+  return {fields, simulation.step_with_changes(23)};
+}
+
+/// Passes do the steps from one exchange of messages to the next.
+void expect_passes_equal_on_ranks(const Decomposition& cut, const std::vector<std::size_t>& parts, int redundant) {
+  const auto whole = Decomposition::slabs(cut.extent(), 1, 0);
+  Simulation alone(whole, GridTest::devices(1), grid::jacobi<float>(2), {.passes = grid::Passes::never});
+  const auto right = in_passes(alone);
+  on_ranks(static_cast<int>(parts.size()), [&](const std::shared_ptr<Ranks>& ranks) {
+    // One rank without passes: it then sends as often as the others all the same.
+    for (const bool all : {true, false}) {
+      const bool with = all || ranks->rank() != 1;
+      const std::size_t own = parts[static_cast<std::size_t>(ranks->rank())];
+      Simulation simulation(
+          cut, GridTest::devices(own), grid::jacobi<float>(2),
+          {.redundant = redundant, .passes = with ? grid::Passes::always : grid::Passes::never, .ranks = ranks});
+      EXPECT_EQ(simulation.passes_alone(), with);
+      const auto got = in_passes(simulation);
+      if (ranks->rank() == 0) {
+        EXPECT_EQ(got.first, right.first);
+      }
+      ASSERT_EQ(got.second.size(), right.second.size());
+      for (std::size_t step = 0; step < got.second.size(); ++step) {
+        EXPECT_EQ(got.second[step].maximum, right.second[step].maximum) << "rank " << ranks->rank() << " step " << step;
+        EXPECT_EQ(got.second[step].two, right.second[step].two) << "rank " << ranks->rank() << " step " << step;
+      }
+    }
+  });
+}
+
+TEST_P(GridRanksTest, PassesDoTheStepsBetweenMessages) {
+  for (const int redundant : {2, 4}) {
+    expect_passes_equal_on_ranks(Decomposition::slabs({45, 40}, 2, 1), {1, 1}, redundant);
+    expect_passes_equal_on_ranks(Decomposition::slabs({45, 40}, 3, 0), {1, 2}, redundant);
+    expect_passes_equal_on_ranks(Decomposition::blocks({46, 38}, {2, 2, 1}), {1, 1, 1, 1}, redundant);
+  }
+}
+
+TEST_P(GridRanksTest, FdtdInPassesIsEqualToOneDevice) {
+  const auto make = [](std::size_t own, const SimulationOptions& options) {
+    grid::FdtdOptions made;
+    made.extent = {70, 52};
+    made.spacing = 0.01;
+    made.devices = GridTest::devices(own);
+    made.simulation = options;
+    made.cpml.cells = 0;
+    Fdtd fdtd(std::move(made));
+    fdtd.set<float>("hx", scattered<float>(fdtd.options().extent, 9).values);
+    return fdtd;
+  };
+  const auto fields_after = [](Fdtd& fdtd) {
+    std::vector<std::vector<float>> found;
+    fdtd.step(5);
+    fdtd.step(18);
+    for (const char* name : {"ez", "hx", "hy"}) fdtd.get<float>(name, found.emplace_back(70 * 52));
+    return found;
+  };
+  Fdtd alone = make(1, {.passes = grid::Passes::never});
+  const auto right = fields_after(alone);
+  for (const int redundant : {2, 4}) {
+    on_ranks(3, [&](const std::shared_ptr<Ranks>& ranks) {
+      Fdtd fdtd =
+          make(ranks->rank() == 1 ? 2 : 1, {.redundant = redundant, .passes = grid::Passes::always, .ranks = ranks});
+      const auto got = fields_after(fdtd);
+      if (ranks->rank() == 0) {
+        EXPECT_EQ(got, right) << redundant << " redundant";
+      }
+    });
+  }
 }
 
 TEST_P(GridRanksTest, AValueThatIsNotFiniteIsNamedOnAllRanks) {

@@ -134,31 +134,12 @@ TEST_P(GridResidentTest, SeveralPhasesRestrictedOnesAndConstantFields) {
   }
 }
 
-/// Three fields that change places: they come round only after three steps.
-struct Rotating {
-  static constexpr const char* kName = "rotating";
-  using Value = float;
-  enum Fields : int { oldest, older, now };
-  static constexpr int kFields = 3;
-  static constexpr std::array kPhases{grid::Phase{.writes = grid::fields(oldest),
-                                                  .reads = grid::fields(oldest, older, now),
-                                                  .neighbours = grid::fields(now),
-                                                  .reach = grid::layers(1, 2)}};
-  static constexpr std::array kSwaps{grid::Swap{oldest, older}, grid::Swap{older, now}};
-
-  template <int PhaseNumber, class Cell>
-  HEADRACE_HD void update(Cell cell) const {
-    const float about = cell.get(now, -1, 0, 0) - cell.get(now, 1, 0, 0) + cell.get(now, 0, 1, 0);
-    cell.set(oldest, 0.5F * cell.get(oldest) - 0.25F * cell.get(older) + 0.3F * cell.get(now) + 0.2F * about);
-  }
-};
-
 TEST(GridResidentCpuTest, FieldsThatChangePlaces) {
   const auto cut = Decomposition::slabs({19, 14}, 2, 1);
   for (const int redundant : {1, 3}) {
     std::vector<std::vector<float>> found;
     for (const Mode mode : {Mode::streams, Mode::resident}) {
-      Simulation simulation(cut, {Device::parse("cpu:0"), Device::parse("cpu:1")}, grid::make_stencil(Rotating{}),
+      Simulation simulation(cut, {Device::parse("cpu:0"), Device::parse("cpu:1")}, rotating(),
                             {.redundant = redundant, .mode = mode});
       for (const int field : {0, 1, 2}) {
         simulation.set<float>(field, scattered<float>(cut.extent(), static_cast<std::uint64_t>(field)).values);

@@ -82,8 +82,97 @@ struct Driven {
   }
 };
 
+/// As Skewed in a plane, and done in passes.
+template <class T>
+struct Leaning {
+  static constexpr const char* kName = "leaning";
+  using Value = T;
+  enum Fields : int { now, next };
+  static constexpr int kFields = 2;
+  static constexpr std::array kPhases{grid::Phase{.writes = grid::fields(next),
+                                                  .reads = grid::fields(now),
+                                                  .neighbours = grid::fields(now),
+                                                  .reach = {.low = {2, 1, 0}, .high = {1, 2, 0}}}};
+  static constexpr std::array kSwaps{grid::Swap{now, next}};
+  static constexpr std::array kSwept{0};
+  static constexpr int kWatched = now;
+
+  T share;
+
+  template <int PhaseNumber, class Cell>
+  HEADRACE_HD void update(Cell cell) const {
+    const T about =
+        cell.get(now, -2, 0, 0) - cell.get(now, 1, -1, 0) + cell.get(now, -1, 2, 0) - cell.get(now, 1, 2, 0);
+    const auto place = static_cast<T>(cell.x() + 2 * cell.y() + 3 * cell.z() + cell.extent(0));
+    const T when = static_cast<T>(cell.step() % 7);
+    cell.set(next, cell.get(now) * share + about * share + place * T(0.001) + when);
+  }
+};
+
+/// Three fields in place of which two drive each other, each reaching to its own side, in passes; between passes of one
+/// step a restricted phase adds to one of them.
+template <class T>
+struct Coupled {
+  static constexpr const char* kName = "coupled";
+  using Value = T;
+  enum Fields : int { u, v, stiffness, untouched };
+  static constexpr int kFields = 4;
+  static constexpr std::array kPhases{
+      grid::Phase{.writes = grid::fields(v),
+                  .reads = grid::fields(v, stiffness),
+                  .neighbours = grid::fields(u),
+                  .reach = {.low = {0, 1, 0}, .high = {2, 1, 0}}},
+      grid::Phase{.writes = grid::fields(u),
+                  .reads = grid::fields(u, stiffness),
+                  .neighbours = grid::fields(v),
+                  .reach = {.low = {1, 2, 0}, .high = {0, 0, 0}}},
+      grid::Phase{.writes = grid::fields(u), .reads = grid::fields(u), .neighbours = {}, .reach = {}},
+  };
+  static constexpr std::array kSwept{0, 1};
+
+  T share;
+
+  template <int PhaseNumber, class Cell>
+  HEADRACE_HD void update(Cell cell) const {
+    if constexpr (PhaseNumber == 0) {
+      const T slope = cell.get(u, 2, 0, 0) - cell.get(u, 0, 1, 0) + cell.get(u, 1, -1, 0);
+      cell.set(v, cell.get(v) * T(0.5) + cell.get(stiffness) * slope);
+    } else if constexpr (PhaseNumber == 1) {
+      const T slope = cell.get(v, -1, -1, 0) - cell.get(v, 0, -2, 0);
+      cell.set(u, (cell.get(u) - cell.get(stiffness) * slope) * share);
+    } else {
+      cell.set(u, cell.get(u) + static_cast<T>(cell.step() % 5) - T(2));
+    }
+  }
+};
+
+/// Three fields that change places: they come round only after three steps.
+struct Rotating {
+  static constexpr const char* kName = "rotating";
+  using Value = float;
+  enum Fields : int { oldest, older, now };
+  static constexpr int kFields = 3;
+  static constexpr std::array kPhases{grid::Phase{.writes = grid::fields(oldest),
+                                                  .reads = grid::fields(oldest, older, now),
+                                                  .neighbours = grid::fields(now),
+                                                  .reach = grid::layers(1, 2)}};
+  static constexpr std::array kSwaps{grid::Swap{oldest, older}, grid::Swap{older, now}};
+  static constexpr std::array kSwept{0};
+
+  template <int PhaseNumber, class Cell>
+  HEADRACE_HD void update(Cell cell) const {
+    const float about = cell.get(now, -1, 0, 0) - cell.get(now, 1, 0, 0) + cell.get(now, 0, 1, 0);
+    cell.set(oldest, 0.5F * cell.get(oldest) - 0.25F * cell.get(older) + 0.3F * cell.get(now) + 0.2F * about);
+  }
+};
+
 template <class T>
 [[nodiscard]] grid::StencilProgram skewed(T share);
+template <class T>
+[[nodiscard]] grid::StencilProgram leaning(T share);
+template <class T>
+[[nodiscard]] grid::StencilProgram coupled(T share);
+[[nodiscard]] grid::StencilProgram rotating();
 /// One a part.
 template <class T>
 [[nodiscard]] grid::StencilProgram driven(const std::vector<Driven<T>>& parts);

@@ -41,12 +41,18 @@ void expect_sound(const OversubscriptionResult& result) {
   }
   EXPECT_EQ(result.note, "");
   EXPECT_TRUE(result.verified);
-  EXPECT_EQ(result.times.size(), 1U);
+  const bool again_if_slow =
+      (cell.strategy == Strategy::interleaved || cell.strategy == Strategy::by_budget) &&
+      (cell.pattern == AccessPattern::grid_stride || cell.pattern == AccessPattern::block_stride);
+  if (result.times.size() != 1) {
+    EXPECT_TRUE(again_if_slow);
+    EXPECT_EQ(result.times.size(), 3U) << "one run, and two more of what fell short";
+  }
   EXPECT_GT(result.bytes_per_second, 0);
   EXPECT_GT(result.roof, 0);
   EXPECT_EQ(result.data_bytes, static_cast<std::size_t>(cell.factor * kBudget));
-  const std::uint64_t again = cell.pattern == AccessPattern::hot_tenth ? 10 * kPageBytes : 0;
-  EXPECT_EQ(result.touched_bytes, result.data_bytes + again);
+  const std::uint64_t more = cell.pattern == AccessPattern::hot_tenth ? 10 * kPageBytes : 0;
+  EXPECT_EQ(result.touched_bytes, result.data_bytes + more);
   if (cell.strategy == Strategy::zero_copy) {
     EXPECT_EQ(result.device_bytes, 0U);
   }
@@ -105,6 +111,9 @@ TEST_P(OversubscriptionTest, TheHotPartIsOnTheDeviceByBudgetAndHalfOfItWhenInter
     SCOPED_TRACE(::testing::Message() << to_string(by_budget.cell.pattern) << to_string(by_budget.cell.rows));
     EXPECT_LT(by_budget.host_bytes, interleaved.host_bytes);
     EXPECT_EQ(by_budget.touched_bytes, interleaved.touched_bytes);
+    if (interleaved.cell.pattern == AccessPattern::zipf_rows) {
+      EXPECT_EQ(interleaved.host_bytes, interleaved.touched_bytes / 2) << "whichever pages the popular rows fall on";
+    }
   }
   EXPECT_EQ(report.cells[1].host_bytes, 2 * kPageBytes) << "each cold page once";
 }

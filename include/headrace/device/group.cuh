@@ -135,6 +135,11 @@ class CudaGroup {
     return ::cuda::atomic_ref<T, ::cuda::thread_scope_device>(word).fetch_add(value, ::cuda::memory_order_relaxed);
   }
 
+  template <class T>
+  __device__ static void fetch_max_relaxed_on_device(T& word, T value) noexcept {
+    ::cuda::atomic_ref<T, ::cuda::thread_scope_device>(word).fetch_max(value, ::cuda::memory_order_relaxed);
+  }
+
   /// One 128-bit store at system scope, which is single-copy atomic (PTX ISA, "Scalar data-types": .b128).
   __device__ static void store_unit(SealedUnit& to, const SealedUnit& unit) noexcept {
     const std::uint64_t low = (std::uint64_t{unit.data[1]} << 32) | unit.data[0];

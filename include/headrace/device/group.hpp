@@ -67,6 +67,8 @@ struct alignas(64) BarrierCell {
 ///                            acquire and release among the threads of the device; store_relaxed_on_device does not
 ///   fetch_add_on_device(word, v)
 ///                            acquire and release in one, gives the value before; fetch_add_relaxed_on_device does not
+///   fetch_max_relaxed_on_device(word, v)
+///                            makes the word the larger of both
 ///   fence_device()           what this thread has seen or written comes before what it writes from now on, for the
 ///                            threads of the device; fence_system(): for the host as well
 ///   team(), team_rank(), kTeam
@@ -180,6 +182,15 @@ class CpuGroup {
   template <class T>
   HEADRACE_HD static T fetch_add_relaxed_on_device(T& word, T value) noexcept {
     return fetch_add_on_device(word, value);
+  }
+
+  HEADRACE_HOST_BODY
+  template <class T>
+  HEADRACE_HD static void fetch_max_relaxed_on_device(T& word, T value) noexcept {
+    const std::atomic_ref<T> shared(word);
+    T seen = shared.load(std::memory_order_relaxed);
+    while (seen < value && !shared.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+    }
   }
 
   HEADRACE_HD static void store_unit(SealedUnit& to, const SealedUnit& unit) noexcept {

@@ -46,10 +46,19 @@ struct LaunchShape {
 
 namespace detail {
 
+template <class Body>
+[[nodiscard]] constexpr int threads_max() {
+  if constexpr (requires { Body::kThreadsMax; }) {
+    return Body::kThreadsMax;
+  } else {
+    return 1024;
+  }
+}
+
 #if defined(__CUDACC__)
-/// Bounded, so that no body takes more registers than a block of 1,024 threads has: 64 a thread.
+/// Bounded, so that no body takes more registers than a block of so many threads has: of 1,024, that is 64 a thread.
 template <class Body, class... Arguments>
-__global__ void __launch_bounds__(1024) cuda_entry(Arguments... arguments) {
+__global__ void __launch_bounds__(threads_max<Body>()) cuda_entry(Arguments... arguments) {
   Body::run(CudaGroup{}, arguments...);
 }
 #endif
@@ -69,7 +78,9 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// The kernel whose code is `Body::run(group, arguments...)`, a HEADRACE_HD template over the group.
 /// It has a CUDA entry when this call is compiled by nvcc, and a CPU entry always.
 /// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
-/// Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 512 bytes together.
+/// A body that is only launched in blocks of up to N threads says so, `static constexpr int kThreadsMax = N`, and may
+/// then take more registers; a CUDA device refuses larger blocks. Requires: Body::kName; every argument trivially
+/// copyable; at most 8 arguments of 512 bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static Kernel make_kernel() {
   static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");

@@ -27,6 +27,30 @@ struct Row {
   }
 };
 
+/// What a phase declares, for accesses to be held against.
+template <class Stencil, int PhaseNumber>
+struct PhaseAccess {
+  [[nodiscard]] HEADRACE_HD static constexpr bool writes(int field) noexcept {
+    constexpr Phase kDeclared = Stencil::kPhases[PhaseNumber];
+    return kDeclared.writes.contains(field);
+  }
+  [[nodiscard]] HEADRACE_HD static constexpr bool here(int field) noexcept {
+    constexpr Phase kDeclared = Stencil::kPhases[PhaseNumber];
+    return (kDeclared.reads | kDeclared.writes).contains(field);
+  }
+  [[nodiscard]] HEADRACE_HD static constexpr bool at_neighbour(int field, int dx, int dy, int dz) noexcept {
+    constexpr Phase kDeclared = Stencil::kPhases[PhaseNumber];
+    constexpr Layers kReach = kDeclared.reach;
+    return kDeclared.neighbours.contains(field) && reaches(kReach.low[0], kReach.high[0], dx) &&
+           reaches(kReach.low[1], kReach.high[1], dy) && reaches(kReach.low[2], kReach.high[2], dz);
+  }
+
+ private:
+  [[nodiscard]] HEADRACE_HD static constexpr bool reaches(std::int64_t low, std::int64_t high, int offset) noexcept {
+    return -low <= offset && offset <= high;
+  }
+};
+
 /// What a stencil's update sees: the cell that it is to update, and those about it. Fields are the stencil's own
 /// enumerators. In a build with assertions a field or neighbour that its phase does not declare ends the program.
 template <class Stencil, int PhaseNumber>
@@ -39,16 +63,16 @@ class Cell {
 
   /// A field here.
   [[nodiscard]] HEADRACE_HD Value get(int field) const noexcept {
-    assert(here(field));
+    assert(Declared::here(field));
     return row_.at[field][x_];
   }
   /// A field at a neighbour; 0 outside the domain.
   [[nodiscard]] HEADRACE_HD Value get(int field, int dx, int dy, int dz) const noexcept {
-    assert(declares(field, dx, dy, dz));
+    assert(Declared::at_neighbour(field, dx, dy, dz));
     return row_.at[field][x_ + dx + dy * row_.pitch + dz * row_.plane];
   }
   HEADRACE_HD void set(int field, Value value) const noexcept {
-    assert(writes(field));
+    assert(Declared::writes(field));
     row_.at[field][x_] = value;
   }
 
@@ -68,23 +92,7 @@ class Cell {
   }
 
  private:
-  [[nodiscard]] HEADRACE_HD static constexpr bool writes(int field) noexcept {
-    constexpr Phase kDeclared = Stencil::kPhases[PhaseNumber];
-    return kDeclared.writes.contains(field);
-  }
-  [[nodiscard]] HEADRACE_HD static constexpr bool here(int field) noexcept {
-    constexpr Phase kDeclared = Stencil::kPhases[PhaseNumber];
-    return (kDeclared.reads | kDeclared.writes).contains(field);
-  }
-  [[nodiscard]] HEADRACE_HD static constexpr bool reaches(std::int64_t low, std::int64_t high, int offset) noexcept {
-    return -low <= offset && offset <= high;
-  }
-  [[nodiscard]] HEADRACE_HD static constexpr bool declares(int field, int dx, int dy, int dz) noexcept {
-    constexpr Phase kDeclared = Stencil::kPhases[PhaseNumber];
-    constexpr Layers kReach = kDeclared.reach;
-    return kDeclared.neighbours.contains(field) && reaches(kReach.low[0], kReach.high[0], dx) &&
-           reaches(kReach.low[1], kReach.high[1], dy) && reaches(kReach.low[2], kReach.high[2], dz);
-  }
+  using Declared = PhaseAccess<Stencil, PhaseNumber>;
 
   const CellRow& row_;
   std::int32_t x_;

@@ -113,7 +113,7 @@ struct ResidentWait {
           go = false;
           break;
         }
-        group.relax();
+        group.relax_briefly();  // what is waited for is on its way, and a nap is as long as a phase of a small grid
       }
     }
     return group.broadcast(go);
@@ -139,6 +139,7 @@ struct ResidentWait {
 template <class Stencil>
 struct ResidentKernel {
   static constexpr const char* kName = Stencil::kName;
+  static constexpr int kThreadsMax = 256;
 
   template <class Group>
   HEADRACE_HD static void run(const Group& group, const Stencil& stencil, const ResidentView& view) {

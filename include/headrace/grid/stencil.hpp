@@ -16,8 +16,20 @@
 #include "headrace/grid/phase_kernel.hpp"
 #include "headrace/grid/region.hpp"
 #include "headrace/grid/resident_kernel.hpp"
+#include "headrace/grid/sweep.hpp"
+#include "headrace/grid/sweep_kernel.hpp"
 
 namespace headrace::grid {
+
+/// A pass of several steps over memory; see sweep.hpp.
+struct SweepProgram {
+  int steps = 1;
+  Kernel kernel;   ///< Arguments: the stencil, SweepPlaces, a SweepRegion.
+  Kernel watched;  ///< The same, with a SweepWatch; only where the stencil has a watched field.
+  std::vector<Swap> redirects;
+  FieldSet loaded;
+  FieldSet stored;
+};
 
 /// A stencil with its type erased: what a Simulation runs. Made by make_stencil().
 struct StencilProgram {
@@ -30,8 +42,13 @@ struct StencilProgram {
   /// For each phase the boxes of the domain that it is restricted to, as Simulation::restrict() has it; without a
   /// value: everywhere.
   std::vector<std::optional<std::vector<Box>>> only;
-  std::vector<Kernel> kernels;  ///< One a phase; arguments: the stencil, a FieldTable, a Region.
-  Kernel resident;              ///< Many steps of a part; arguments: the stencil, a ResidentView.
+  std::vector<Kernel> kernels;       ///< One a phase; arguments: the stencil, a FieldTable, a Region.
+  Kernel resident;                   ///< Many steps of a part; arguments: the stencil, a ResidentView.
+  std::vector<int> swept;            ///< The phases that passes do; none where there are no passes.
+  std::vector<SweepProgram> sweeps;  ///< Of 1, 2, ... steps.
+  FieldSet overwritten;              ///< Fields that passes leave with what they had at some step before.
+  int spare_fields = 0;              ///< Memory that passes need, in fields.
+  std::optional<Swap> watched;       ///< The watched field, and where it was before a step.
   std::type_index stencil_type = typeid(void);
   /// The bytes of the stencil: one for all parts, or one for each part.
   std::vector<std::vector<std::byte>> stencils;
@@ -62,6 +79,10 @@ struct StencilFacts {
   std::span<const Swap> swaps;
   std::span<const Kernel> kernels;
   Kernel resident;
+  std::vector<int> swept;
+  std::vector<SweepProgram> sweeps;
+  FieldSet overwritten;
+  std::optional<Swap> watched;
   std::type_index stencil_type;
   std::span<const std::byte> stencils;
   std::size_t stencil_bytes;
@@ -83,6 +104,44 @@ template <class Stencil, int... PhaseNumber>
 [[nodiscard]] static std::array<Kernel, sizeof...(PhaseNumber)> phase_kernels(
     std::integer_sequence<int, PhaseNumber...>) {
   return {make_kernel<PhaseKernel<Stencil, PhaseNumber>, Stencil, FieldTable, Region>()...};
+}
+
+template <class Stencil, int Steps>
+[[nodiscard]] static SweepProgram sweep_of() {
+  using Plan = Sweep<Stencil, Steps>;
+  constexpr auto kRedirects = Plan::redirects();
+  SweepProgram made{.steps = Steps,
+                    .kernel = make_kernel<SweepKernel<Stencil, Steps>, Stencil, SweepPlaces, SweepRegion>(),
+                    .watched = {},
+                    .redirects = {},
+                    .loaded = Plan::loaded(),
+                    .stored = Plan::stored()};
+  if constexpr (requires { Stencil::kWatched; }) {
+    made.watched = make_kernel<SweepKernel<Stencil, Steps, true>, Stencil, SweepPlaces, SweepRegion, SweepWatch>();
+  }
+  made.redirects.assign(kRedirects.swaps.begin(), kRedirects.swaps.begin() + kRedirects.count);
+  return made;
+}
+
+template <class Stencil>
+[[nodiscard]] constexpr std::optional<Swap> watched_of() {
+  if constexpr (requires { Stencil::kWatched; }) {
+    for (const Swap& swap : Stencil::kSwaps) {
+      if (swap.first == Stencil::kWatched) return swap;
+      if (swap.second == Stencil::kWatched) return Swap{swap.second, swap.first};
+    }
+  }
+  return std::nullopt;
+}
+
+/// More steps than four take more registers than a thread has.
+template <class Stencil>
+static void add_sweeps(StencilFacts& facts) {
+  if constexpr (sweepable<Stencil>()) {
+    facts.swept.assign(Stencil::kSwept.begin(), Stencil::kSwept.end());
+    facts.sweeps = {sweep_of<Stencil, 1>(), sweep_of<Stencil, 2>(), sweep_of<Stencil, 4>()};
+    facts.overwritten = Sweep<Stencil, 1>::overwritten();
+  }
 }
 
 }  // namespace detail
@@ -112,7 +171,7 @@ template <class Stencil>
                 "a phase reads at neighbours what it writes: make it two phases, or two fields that are swapped");
   const auto kernels =
       detail::phase_kernels<Stencil>(std::make_integer_sequence<int, static_cast<int>(Stencil::kPhases.size())>{});
-  return detail::make_program({
+  detail::StencilFacts facts{
       .name = Stencil::kName,
       .value_type = typeid(typename Stencil::Value),
       .value_bytes = sizeof(typename Stencil::Value),
@@ -121,10 +180,16 @@ template <class Stencil>
       .swaps = detail::swaps_of<Stencil>(),
       .kernels = kernels,
       .resident = make_kernel<ResidentKernel<Stencil>, Stencil, ResidentView>(),
+      .swept = {},
+      .sweeps = {},
+      .overwritten = {},
+      .watched = detail::watched_of<Stencil>(),
       .stencil_type = typeid(Stencil),
       .stencils = std::as_bytes(one_or_one_a_part),
       .stencil_bytes = sizeof(Stencil),
-  });
+  };
+  detail::add_sweeps<Stencil>(facts);
+  return detail::make_program(facts);
 }
 
 template <class Stencil>

@@ -15,7 +15,8 @@ struct MemoryRoofs {
   double on_device = 0;    ///< Within the device; bytes read plus bytes written.
 };
 
-/// Takes some tenths of a second. Throws DeviceError when the device has no room for two buffers of 64 MiB.
+/// Takes some tenths of a second. Throws DeviceError when the device has no room: two buffers of 64 MiB, of a GPU two
+/// more of 512 MiB.
 [[nodiscard]] MemoryRoofs measure_memory_roofs(Device device);
 
 /// Bytes read plus bytes written per second, of all devices together, by copies of `bytes` within the memory of each,

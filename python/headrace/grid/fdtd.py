@@ -46,6 +46,7 @@ class Fdtd:
         redundant: int = 1,
         push: str = "automatic",
         mode: str = "streams",
+        passes: str = "automatic",
         cpml: int = 10,
         precision: str = "single",
         ranks: Ranks | None = None,
@@ -55,6 +56,8 @@ class Fdtd:
         `spacing` is in metres, `dt` in seconds (0.99 of the largest that is stable where it is None). A part for each
         of `devices`; `cut` says how many along each axis, or "best". `cpml` is how many cells the absorbing layers take
         at each wall. `mode` is "streams", or "resident" for domains so small that launches dominate (docs/grid.md).
+        `passes` is "never" where there is no memory for passes over it that do up to `redundant` steps, "always" where
+        they are wanted on a CPU device for fewer than four, too.
         `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
         one, all call the same methods in the same order, and field() and state() are whole on rank 0 only.
         Raises UsageError for what cannot be, such as a dt that is not stable.
@@ -71,6 +74,7 @@ class Fdtd:
             redundant=redundant,
             push=push,
             mode=mode,
+            passes=passes,
             cpml=cpml,
             precision=precision,
             ranks=ranks,

@@ -28,9 +28,12 @@ class Jacobi:
         cut: str | Sequence[int] = "best",
         redundant: int = 1,
         push: str = "automatic",
+        passes: str = "automatic",
         precision: str = "single",
     ) -> None:
         """A domain of zeros in one to three dimensions; a part for each of `devices`, cut as in Fdtd.
+
+        On a GPU up to `redundant` iterations are done in one pass over memory, unless `passes` is "never".
 
         Raises UsageError for what cannot be.
         """
@@ -41,6 +44,7 @@ class Jacobi:
             cut=cuts_of(cut, len(self._shape)),
             redundant=redundant,
             push=push,
+            passes=passes,
             precision=precision,
         )
         self._type = np.dtype(np.float32 if precision == "single" else np.float64)
@@ -62,6 +66,17 @@ class Jacobi:
         if count < 0:
             raise UsageError(f"count is 0 or more, not {count}")
         self._core.step(count)
+
+    def step_with_residuals(self, count: int) -> list[tuple[float, float]]:
+        """Does so many iterations, and gives for each the residual before it, as residual() does.
+
+        Residuals are added up while cells are computed, at no cost in memory traffic where passes do the iterations.
+
+        Raises DataError where they grow eightfold within 16 iterations, which those of Jacobi's do not.
+        """
+        if count < 0:
+            raise UsageError(f"count is 0 or more, not {count}")
+        return self._core.step_with_residuals(count)
 
     def residual(self) -> tuple[float, float]:
         """The residual before the last iteration: its largest absolute value, and the root of its sum of squares.
@@ -89,6 +104,11 @@ class Jacobi:
     def push(self) -> str:
         """How border cells get to neighbours: what "automatic" came to."""
         return self._core.push
+
+    @property
+    def passes(self) -> bool:
+        """Whether all iterations are done in passes, which add up residuals as they go."""
+        return self._core.passes
 
     @property
     def moved_bytes(self) -> int:

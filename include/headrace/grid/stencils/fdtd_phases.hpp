@@ -61,6 +61,17 @@ template <std::size_t Count>
   return phases;
 }
 
+/// The numbers that these phases have in an order.
+template <FdtdPhase... Wanted, std::size_t Count>
+[[nodiscard]] constexpr std::array<int, sizeof...(Wanted)> phases_that_are(const std::array<FdtdPhase, Count>& order) {
+  std::array<int, sizeof...(Wanted)> numbers{};
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < Count; ++i) {
+    if (((order[i] == Wanted) || ...)) numbers[found++] = static_cast<int>(i);
+  }
+  return numbers;
+}
+
 /// One layer above, which H reads of E, or below, which E reads of H, along one axis.
 [[nodiscard]] constexpr Layers layer_above(std::size_t axis) noexcept {
   Layers made;

@@ -17,6 +17,8 @@ struct Heat {
   static constexpr std::array kPhases{
       Phase{.writes = fields(next), .reads = fields(now), .neighbours = fields(now), .reach = layers(1, Dimensions)}};
   static constexpr std::array kSwaps{Swap{now, next}};
+  static constexpr std::array kSwept{0};
+  static constexpr int kWatched = now;
 
   T factor;  ///< Diffusivity * time step / spacing^2.
 

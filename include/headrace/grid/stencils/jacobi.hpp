@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <vector>
 
 #include "headrace/grid/simulation.hpp"
 #include "headrace/grid/stencil.hpp"
@@ -19,6 +21,8 @@ struct Jacobi {
   static constexpr std::array kPhases{Phase{
       .writes = fields(next), .reads = fields(source), .neighbours = fields(now), .reach = layers(1, Dimensions)}};
   static constexpr std::array kSwaps{Swap{now, next}};
+  static constexpr std::array kSwept{0};
+  static constexpr int kWatched = now;
 
   T weight = T{1} / T{2 * Dimensions};
 
@@ -42,5 +46,9 @@ template <class T>
 /// The norms of the residual, source - (2 * dimensions * u - neighbours), of the solution before the last step: the
 /// step changed it by so much over 2 * dimensions. For a simulation of jacobi() that has done a step since it was set.
 [[nodiscard]] Norms jacobi_residual(Simulation& simulation);
+
+/// Does so many steps, and gives for each the norms of the residual before it, added up while they are done; see
+/// Simulation::step_with_changes().
+[[nodiscard]] std::vector<Norms> jacobi_step_with_residuals(Simulation& simulation, std::uint64_t count);
 
 }  // namespace headrace::grid

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "grid/part.hpp"
+#include "grid/resident.hpp"
+#include "grid/share.hpp"
+#include "grid/team.hpp"
+#include "headrace/grid/simulation.hpp"
+
+namespace headrace::grid {
+
+/// What a Simulation holds. Members in the order in which they are needed: threads end before parts, and parts before
+/// what they share.
+class Simulation::State {
+ public:
+  State(const Decomposition& its_decomposition, std::vector<Device> its_devices, StencilProgram its_program,
+        const SimulationOptions& its_options);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State();
+
+  void step(std::uint64_t count);
+  void replan();
+  /// Runs `job(part)` in the thread of each part; the first failure, also of a step before, is thrown.
+  void on_every_part(const char* doing, const std::function<Status(std::size_t)>& job);
+  void require_field(int field) const;
+  void require_array(int field, std::type_index value_type, std::size_t count) const;
+  void require_summable() const;
+  void throw_failure(const char* doing) const;
+  [[nodiscard]] Norms norms(int field, int other);
+  [[nodiscard]] std::vector<Norms> step_with_changes(std::uint64_t count);
+  /// Whether these steps, from the start of a cycle on, are all done in passes.
+  [[nodiscard]] bool passes_alone(std::uint64_t count, bool last_of_call) const;
+
+  const Decomposition decomposition;
+  const Share share;
+  StencilProgram program;
+  SimulationOptions options;
+  Flow flow;
+  std::vector<std::unique_ptr<Part>> parts;  ///< Null where they are on another rank.
+  Links links;
+  std::unique_ptr<ResidentGrid> resident;  ///< Where that is the mode.
+  Progress progress;
+  std::uint64_t steps_done = 0;
+  std::uint64_t cycles_done = 0;
+  std::unique_ptr<Team> team;
+
+ private:
+  void introduce();
+  [[nodiscard]] Status run_part(std::size_t part, std::uint64_t count, bool last_of_call) noexcept;
+  void advance(std::uint64_t count) noexcept;
+  void add_changes(std::vector<Norms>& to, std::uint64_t count, bool last_of_call);
+  /// What each step changes in the parts of this process.
+  [[nodiscard]] std::vector<StepChange> watched_steps(std::uint64_t count, int exponent, bool last_of_call);
+  [[nodiscard]] StepChange plain_step(int exponent);
+};
+
+}  // namespace headrace::grid
