@@ -98,6 +98,41 @@ def test_files_are_those_of_one_process(
             assert (several["receivers/near"][field][:] == right).all()
 
 
+FIELD = """
+import sys
+import numpy as np
+from headrace.grid import Fdtd
+from headrace.grid.ranks import joined
+ranks = joined()
+passes, redundant, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+fdtd = Fdtd((48, 60), 0.01, devices=["cpu:0"], redundant=redundant, passes=passes, cpml=0, ranks=ranks)
+fdtd.set_field("hx", np.random.default_rng(5).normal(size=(48, 60)).astype(np.float32))
+fdtd.step(5)
+fdtd.step(18)
+field = fdtd.field("ez")
+if ranks is None or ranks.rank == 0:
+    np.save(path, field)
+"""
+
+
+@pytest.mark.parametrize("redundant", [2, 4])
+def test_passes_between_messages_leave_the_same_bits(tmp_path: Path, redundant: int):
+    script, one, several = tmp_path / "field.py", tmp_path / "one.npy", tmp_path / "several.npy"
+    script.write_text(FIELD, encoding="utf-8")
+    for start, words in (
+        ([], ("never", 1, one)),
+        ([*launcher(), "-n", "3"], ("always", redundant, several)),
+    ):
+        command = [*start, sys.executable, script, *words]
+        done = subprocess.run(
+            list(map(str, command)), capture_output=True, text=True, check=False, timeout=300, env=environment()
+        )
+        assert done.returncode == 0, done.stderr
+    right = np.load(one)
+    assert np.abs(right).max() > 0
+    assert (np.load(several) == right).all()
+
+
 def test_restart_and_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     h5py = pytest.importorskip("h5py")
     monkeypatch.chdir(tmp_path)

@@ -148,6 +148,7 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         from headrace.grid import Fdtd  # noqa: PLC0415 - loads the extension
 
         maker = Fdtd
+    shared: dict[str, Any] = {"ranks": layout.ranks} if layout.ranks else {}
     solver = maker(
         shape=scene.shape,
         spacing=scene.spacing,
@@ -159,7 +160,7 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         mode=layout.mode,
         cpml=scene.cpml,
         precision=scene.precision,
-        **({"ranks": layout.ranks} if layout.ranks else {}),
+        **shared,
     )
     cells, materials = paint(scene)
     solver.set_materials(
