@@ -120,6 +120,7 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
   const FieldTable after = table_after(leg);
   const FieldTable within = table_within(leg);
   for (const SweepLaunch& launch : launches.sweeps) {
+    if (leg.sweep == nullptr) break;  // a leg without a pass has none of these
     SweepRegion region = launch.region;
     region.step = step + 1 - leg.steps;
     SweepPlaces places{.from = table_, .to = {}};
