@@ -6,6 +6,9 @@ include(CMakePackageConfigHelpers)
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/headrace)
 
 install(TARGETS headrace EXPORT headraceTargets COMPONENT development)
+if(HEADRACE_MPI_ENABLED)
+  install(TARGETS headrace_mpi EXPORT headraceTargets COMPONENT development)
+endif()
 install(
   DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/include/headrace
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

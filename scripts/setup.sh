@@ -11,11 +11,11 @@ requirements=(requirements/run.txt)
 case $purpose in
   run) packages+=(wordnet-base) ;;
   test)
-    packages+=(wordnet-base libgtest-dev libgmock-dev)
+    packages+=(wordnet-base libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin)
     requirements+=(requirements/test.txt)
     ;;
   lint)
-    packages+=(libgtest-dev libgmock-dev shellcheck)
+    packages+=(libgtest-dev libgmock-dev libopenmpi-dev shellcheck)
     requirements+=(requirements/lint.txt requirements/test.txt)
     ;;
   fuzz) packages+=(clang libclang-rt-dev) ;;

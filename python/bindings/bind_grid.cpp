@@ -3,14 +3,18 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <tuple>
 #include <utility>
 
 #include "arrays.hpp"
@@ -39,7 +43,7 @@ using Cuts = std::array<std::size_t, 3>;
 void make(Fdtd* self, int dimensions, const grid::Offsets& shape, double spacing, std::optional<double> time_step,
           const std::vector<DeviceOrName>& devices, const std::optional<Cuts>& cut, int redundant,
           const std::string& push, const std::string& mode, const std::string& passes, std::int64_t cpml,
-          const std::string& precision) {
+          const std::string& precision, std::shared_ptr<grid::Ranks> ranks) {
   grid::FdtdOptions options;
   options.extent = {shape[0], shape[1], shape[2]};
   options.dimensions = dimensions;
@@ -49,7 +53,8 @@ void make(Fdtd* self, int dimensions, const grid::Offsets& shape, double spacing
   options.simulation = {.redundant = redundant,
                         .push = grid::parse_push(push),
                         .mode = grid::parse_mode(mode),
-                        .passes = grid::parse_passes(passes)};
+                        .passes = grid::parse_passes(passes),
+                        .ranks = std::move(ranks)};
   options.cpml.cells = cpml;
   options.precision = grid::parse_precision(precision);
   const nb::gil_scoped_release released;
@@ -97,6 +102,8 @@ nb::object copied(Fdtd& self, const std::string& field) {
   auto values = make_values<Value>(cells);
   {
     const nb::gil_scoped_release released;
+    // Of other parts only rank 0 gets what they hold.
+    if (self.options().simulation.ranks) std::fill_n(values.get(), cells, Value{0});
     self.get(field, std::span<Value>(values.get(), cells));
   }
   return nb::cast(to_numpy<Value>(std::move(values), cells));
@@ -128,8 +135,28 @@ void resume(Fdtd& self, std::uint64_t steps, const std::vector<Numbers>& traces)
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> parts(const Fdtd& self) {
   std::vector<std::pair<std::string, std::string>> made;
   const auto& boxes = self.simulation().decomposition().parts();
-  for (std::size_t i = 0; i < boxes.size(); ++i) {
-    made.emplace_back(self.options().devices[i].name(), grid::to_string(boxes[i]));
+  const std::vector<Device>& devices = self.options().devices;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    made.emplace_back(devices[i].name(), grid::to_string(boxes[self.simulation().first_part() + i]));
+  }
+  return made;
+}
+
+using Cells = nb::ndarray<const std::int64_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
+
+void add_sources(Fdtd& self, const std::string& field, const Cells& cells, const Numbers& samples) {
+  std::vector<grid::Offsets> all;
+  for (std::size_t i = 0; i < cells.shape(0); ++i) all.push_back({cells(i, 0), cells(i, 1), cells(i, 2)});
+  self.add_sources(field, all, span_of(samples));
+}
+
+using Span = std::tuple<std::size_t, std::size_t, std::string_view, double, double>;
+
+[[nodiscard]] std::vector<Span> timeline(const Fdtd& self) {
+  std::vector<Span> made;
+  for (const grid::WorkSpan& span : self.simulation().timeline()) {
+    const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
+    made.emplace_back(span.part, span.cycle, grid::to_string(span.work), seconds(span.begin), seconds(span.end));
   }
   return made;
 }
@@ -148,6 +175,7 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
             self.add_source(field, cell, span_of(samples));
           },
           "field"_a, "cell"_a, "samples"_a)
+      .def("add_sources", &add_sources, "field"_a, "cells"_a, "samples"_a, "The same samples in each of these cells.")
       .def(
           "add_receiver",
           [](Fdtd& self, const std::string& field, const grid::Offsets& cell) {
@@ -164,7 +192,7 @@ void bind_grid(nb::module_& module) {
   auto fdtd = nb::class_<Fdtd>(
       module, "FdtdCore", "What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.");
   fdtd.def("__init__", &make, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a, "cut"_a.none(),
-           "redundant"_a, "push"_a, "mode"_a, "passes"_a, "cpml"_a, "precision"_a)
+           "redundant"_a, "push"_a, "mode"_a, "passes"_a, "cpml"_a, "precision"_a, "ranks"_a.none() = nb::none())
       .def("step", &step, "count"_a, "check_every"_a = 0,
            "Looks for values that are not finite every so many steps, where that is not 0.")
       .def("check_finite", &Fdtd::check_finite, nb::call_guard<nb::gil_scoped_release>())
@@ -172,6 +200,8 @@ void bind_grid(nb::module_& module) {
       .def("set", &set<float>, "field"_a, "values"_a)
       .def("set", &set<double>, "field"_a, "values"_a)
       .def("resume", &resume, "steps"_a, "traces"_a)
+      .def("record_timeline", &Fdtd::record_timeline, "cycles"_a)
+      .def("timeline", &timeline, "Of each piece of work its part, cycle and name, and when it began and ended, in s.")
       .def_prop_ro("steps_done", &Fdtd::steps_done)
       .def_prop_ro("time_step", &Fdtd::time_step)
       .def_prop_ro("fields", &Fdtd::fields)
@@ -180,7 +210,7 @@ void bind_grid(nb::module_& module) {
       .def_prop_ro("mode", [](const Fdtd& self) { return grid::to_string(self.simulation().options().mode); })
       .def_prop_ro("exchanged_bytes", [](const Fdtd& self) { return self.simulation().exchanged_bytes(); })
       .def_prop_ro("moved_bytes", [](const Fdtd& self) { return self.simulation().moved_bytes(); })
-      .def_prop_ro("parts", &parts, "The device of each part, and its cells.");
+      .def_prop_ro("parts", &parts, "The device of each part of this process, and its cells.");
   bind_points(fdtd);
 }
 

@@ -2583,12 +2583,45 @@ def advise(profile: AccessProfile, rates: MemoryRates | None = ..., device: Devi
     Chooses strategy and placement for data that is used as `profile` says. Without `rates`, those of the table for the device; measure_memory_rates() gives better ones.
     """
 
+class Ranks:
+    """The processes that share a domain."""
+
+    @property
+    def rank(self) -> int:
+        """Of this process, from 0."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def rank_on_machine(self) -> int:
+        """Of this process among those on the same machine."""
+
+    @property
+    def takes_device_memory(self) -> bool:
+        """
+        Whether borders go from the memory of one CUDA device to another's, not through the host's.
+        """
+
+    @property
+    def failure(self) -> str | None:
+        """Which rank failed, and why; None while all is well."""
+
+    def fail(self, why: str) -> None:
+        """Tells all ranks that this one cannot go on."""
+
+    def agree(self, numbers: Sequence[int]) -> list[int]:
+        """The numbers of rank 0, on all; all call it, with as many."""
+
+    def gather(self, text: str) -> list[str]:
+        """What each rank gives, by rank, on all; of at most 255 bytes."""
+
 class FdtdCore:
     """
     What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.
     """
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, cpml: int, precision: str) -> None: ...
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, cpml: int, precision: str, ranks: Ranks | None = ...) -> None: ...
 
     def step(self, count: int, check_every: int = ...) -> None:
         """
@@ -2606,6 +2639,13 @@ class FdtdCore:
     def set(self, field: str, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
     def resume(self, steps: int, traces: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> None: ...
+
+    def record_timeline(self, cycles: int) -> None: ...
+
+    def timeline(self) -> list[tuple[int, int, str, float, float]]:
+        """
+        Of each piece of work its part, cycle and name, and when it began and ended, in s.
+        """
 
     @property
     def steps_done(self) -> int: ...
@@ -2633,12 +2673,15 @@ class FdtdCore:
 
     @property
     def parts(self) -> list[tuple[str, str]]:
-        """The device of each part, and its cells."""
+        """The device of each part of this process, and its cells."""
 
     def set_materials(self, permittivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], conductivity: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], permeability: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Of one value, or of one a cell, x fastest."""
 
     def add_source(self, field: str, cell: Sequence[int], samples: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def add_sources(self, field: str, cells: Annotated[NDArray[numpy.int64], dict(shape=(None, 3), order='C', device='cpu', writable=False)], samples: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """The same samples in each of these cells."""
 
     def add_receiver(self, field: str, cell: Sequence[int]) -> int: ...
 

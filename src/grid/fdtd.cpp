@@ -50,10 +50,15 @@ void Fdtd::set_materials(const FdtdMaterials& materials) {
 }
 
 void Fdtd::add_source(std::string_view field, const Offsets& cell, std::span<const double> samples) {
+  add_sources(field, std::span(&cell, 1), samples);
+}
+
+void Fdtd::add_sources(std::string_view field, std::span<const Offsets> cells, std::span<const double> samples) {
   const FdtdOptions& options = state_->options;
   const int index = state_->component(field);
-  state_->check_cell(cell, "a source");
-  if (on_wall(field, cell, options.dimensions)) {
+  for (const Offsets& cell : cells) {
+    state_->check_cell(cell, "a source");
+    if (!on_wall(field, cell, options.dimensions)) continue;
     throw UsageError(
         fmt::format("a source of {} in cell {} lies on a wall, which keeps that field at 0: move it inside", field,
                     cell_text(cell, options.dimensions)));
@@ -62,7 +67,8 @@ void Fdtd::add_source(std::string_view field, const Offsets& cell, std::span<con
     if (std::isfinite(samples[i])) continue;
     throw UsageError(fmt::format("sample {} of a source is {}: samples must be finite", i, samples[i]));
   }
-  state_->sources.push_back({cell, index, is_magnetic(field), {samples.begin(), samples.end()}});
+  const auto shared = std::make_shared<const std::vector<double>>(samples.begin(), samples.end());
+  for (const Offsets& cell : cells) state_->sources.push_back({cell, index, is_magnetic(field), shared});
   state_->points_changed = true;
 }
 
@@ -130,6 +136,7 @@ void Fdtd::resume(std::uint64_t steps, std::span<const std::vector<double>> trac
   state_->simulation->set_steps_done(steps);
 }
 
+void Fdtd::record_timeline(std::size_t cycles) { state_->simulation->record_timeline(cycles); }
 double Fdtd::time_step() const noexcept { return state_->time_step; }
 std::uint64_t Fdtd::steps_done() const noexcept { return state_->simulation->steps_done(); }
 const FdtdOptions& Fdtd::options() const noexcept { return state_->options; }

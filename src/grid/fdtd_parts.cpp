@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <utility>
 
 namespace headrace::grid {
 
@@ -9,6 +11,27 @@ namespace {
 
 [[nodiscard]] std::int64_t number_of(const Extent& extent, const Offsets& cell) noexcept {
   return (cell[2] * extent.ny + cell[1]) * extent.nx + cell[0];
+}
+
+/// Boxes that follow each other along an axis, and are alike along the others, as one. They come in order of cells.
+[[nodiscard]] std::vector<Box> stack(const std::vector<Box>& boxes, std::size_t axis) {
+  std::map<std::pair<Offsets, Offsets>, std::size_t> open;  // by what the next must be like, and where it must begin
+  std::vector<Box> stacked;
+  for (const Box& box : boxes) {
+    auto key = std::pair{box.low, box.high};
+    key.second[axis] = 0;
+    const auto found = open.find(key);
+    const std::size_t at = found == open.end() ? stacked.size() : found->second;
+    if (found == open.end()) {
+      stacked.push_back(box);
+    } else {
+      stacked[at].high[axis] = box.high[axis];
+      open.erase(found);
+    }
+    key.first[axis] = box.high[axis];
+    open.emplace(key, at);
+  }
+  return stacked;
 }
 
 template <class Point>
@@ -32,7 +55,7 @@ std::vector<Box> boxes_of_cells(const Extent& extent, std::vector<Offsets> cells
       boxes.push_back(Box::cell(cell));
     }
   }
-  return boxes;
+  return stack(stack(boxes, 1), 2);
 }
 
 template <class Value>
@@ -71,13 +94,16 @@ template <class Value>
 void FdtdPart<Value>::set_sources(std::span<const FdtdSourceAt> sources) {
   std::vector<FdtdSourcePoint> points;
   std::vector<Value> samples;
+  std::map<const std::vector<double>*, std::int64_t> places;
   for (const FdtdSourceAt& source : sources) {
+    const auto [place, is_new] = places.try_emplace(source.samples.get(), static_cast<std::int64_t>(samples.size()));
     points.push_back({.cell = number_of(extent_, source.cell),
-                      .first = static_cast<std::int64_t>(samples.size()),
-                      .count = static_cast<std::int64_t>(source.samples.size()),
+                      .first = place->second,
+                      .count = static_cast<std::int64_t>(source.samples->size()),
                       .field = source.field,
                       .magnetic = source.magnetic ? 1 : 0});
-    for (const double sample : source.samples) samples.push_back(static_cast<Value>(sample));
+    if (!is_new) continue;
+    for (const double sample : *source.samples) samples.push_back(static_cast<Value>(sample));
   }
   sort_by_cell(points);
   source_points_ = upload(points);

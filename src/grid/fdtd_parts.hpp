@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,14 +20,15 @@ struct FdtdSourceAt {
   Offsets cell;
   int field = 0;
   bool magnetic = false;
-  std::vector<double> samples;
+  std::shared_ptr<const std::vector<double>> samples;  ///< Many sources may have the same.
 };
 struct FdtdReceiverAt {
   Offsets cell;
   int field = 0;
 };
 
-/// The cells of points as boxes that do not overlap: rows of neighbours along x are one box.
+/// The cells of points as boxes that do not overlap: rows of neighbours along x are one box, and rows that are alike
+/// another, so that a face is one.
 [[nodiscard]] std::vector<Box> boxes_of_cells(const Extent& extent, std::vector<Offsets> cells);
 
 /// The tables of one part, in the memory of its device.

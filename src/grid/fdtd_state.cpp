@@ -11,6 +11,7 @@
 #include "grid/fdtd_materials.hpp"
 #include "grid/fdtd_names.hpp"
 #include "grid/fdtd_program.hpp"
+#include "grid/share.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/grid/stencils/fdtd_phases.hpp"
 
@@ -59,7 +60,10 @@ Fdtd::State::State(FdtdOptions given) : options(std::move(given)) {
   check_time_step(time_step, options, 1, 1);
   trace_steps_ = std::max<std::int64_t>(kTraceSteps / std::max(options.simulation.redundant, 1), 1) *
                  std::max(options.simulation.redundant, 1);
-  if (!options.decomposition) options.decomposition = Decomposition::best(options.extent, options.devices.size());
+  if (!options.decomposition) {
+    const std::size_t parts = count_devices(options.simulation.ranks.get(), options.devices.size());
+    options.decomposition = Decomposition::best(options.extent, parts);
+  }
   if (!(options.decomposition->extent() == options.extent)) {
     throw UsageError(fmt::format("a decomposition of {} cells for a domain of {}",
                                  to_string(options.decomposition->extent()), to_string(options.extent)));
@@ -80,15 +84,16 @@ void Fdtd::State::build(const Decomposition& decomposition) {
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(options.dimensions); ++axis) {
     axes.push_back(cpml_axis(along[axis], options.spacing, time_step, options.cpml));
   }
-  const std::vector<Box>& boxes = decomposition.parts();
-  if (boxes.size() != options.devices.size()) {
+  const std::size_t devices = count_devices(options.simulation.ranks.get(), options.devices.size());
+  if (decomposition.parts().size() != devices) {
     throw UsageError(fmt::format("{} devices for {} parts: name one device for each part, a device may be named twice",
-                                 options.devices.size(), boxes.size()));
+                                 devices, decomposition.parts().size()));
   }
+  const Share share(decomposition, options.devices, options.simulation);
   Parts<Value> parts;
   std::vector<FdtdTables<Value>> tables;
-  for (std::size_t part = 0; part < boxes.size(); ++part) {
-    parts.emplace_back(options.devices[part], boxes[part], options.extent, axes);
+  for (std::size_t part = share.first(); part < share.end(); ++part) {
+    parts.emplace_back(share.device(part), decomposition.parts()[part], options.extent, axes);
     tables.push_back(parts.back().tables());
   }
   const bool absorbing = options.cpml.cells > 0;
@@ -193,23 +198,69 @@ template <class Value>
 void Fdtd::State::step_some(Parts<Value>& parts, std::uint64_t count) {
   for (std::size_t part = 0; part < parts.size(); ++part) {
     parts[part].begin_traces(static_cast<std::int64_t>(simulation->steps_done()));
-    simulation->set_stencil_bytes(part, stencil_type_, bytes_of(parts[part].tables()));
+    simulation->set_stencil_bytes(simulation->first_part() + part, stencil_type_, bytes_of(parts[part].tables()));
   }
   simulation->step(count);
   for (FdtdPart<Value>& part : parts) part.collect_traces(static_cast<std::int64_t>(count), traces);
+  share_traces(static_cast<std::size_t>(count));
+}
+
+/// Every rank has recorded what lies in its parts, and tells the others.
+void Fdtd::State::share_traces(std::size_t steps) {
+  Ranks* const ranks = options.simulation.ranks.get();
+  if (ranks == nullptr || receivers.empty()) return;
+  const auto& boxes = simulation->decomposition().parts();
+  std::vector<std::vector<std::size_t>> recorded(static_cast<std::size_t>(ranks->count()));
+  for (std::size_t i = 0; i < receivers.size(); ++i) {
+    const auto has = [&](const Box& box) { return box.contains(Box::cell(receivers[i].cell)); };
+    const auto part = static_cast<std::size_t>(std::ranges::find_if(boxes, has) - boxes.begin());
+    recorded[static_cast<std::size_t>(simulation->rank_of(part))].push_back(i);
+  }
+  std::vector<std::vector<double>> values(recorded.size());
+  std::vector<RankMessage> sends;
+  std::vector<RankMessage> receives;
+  const auto own = static_cast<std::size_t>(ranks->rank());
+  for (const std::size_t i : recorded[own])
+    values[own].insert(values[own].end(), traces[i].end() - static_cast<std::ptrdiff_t>(steps), traces[i].end());
+  for (std::size_t rank = 0; rank < recorded.size(); ++rank) {
+    if (rank == own) continue;
+    values[rank].resize(recorded[rank].size() * steps);
+    const auto message = [&](std::vector<double>& of) {
+      return RankMessage{static_cast<int>(rank), 0, reinterpret_cast<std::byte*>(of.data()),
+                         of.size() * sizeof(double)};
+    };
+    if (!values[own].empty()) sends.push_back(message(values[own]));
+    if (!values[rank].empty()) receives.push_back(message(values[rank]));
+  }
+  const Status exchanged = ranks->exchange(sends, receives);
+  throw_rank_failure(ranks, "a step of a grid");
+  exchanged.or_throw("a step of a grid");
+  for (std::size_t rank = 0; rank < recorded.size(); ++rank) {
+    if (rank == own) continue;
+    const double* from = values[rank].data();
+    for (const std::size_t i : recorded[rank]) {
+      traces[i].insert(traces[i].end(), from, from + steps);
+      from += steps;
+    }
+  }
 }
 
 std::optional<Fdtd::State::NotFinite> Fdtd::State::first_not_finite(std::string_view name) {
+  const Extent& extent = options.extent;
   const auto search = [&]<class Value>(std::vector<Value> values) -> std::optional<NotFinite> {
     simulation->get(find(name), std::span<Value>(values));
-    const auto found = std::find_if(values.begin(), values.end(), [](Value value) { return !std::isfinite(value); });
-    if (found == values.end()) return std::nullopt;
-    const std::int64_t number = found - values.begin();
-    const Extent& extent = options.extent;
-    return NotFinite{{number % extent.nx, number / extent.nx % extent.ny, number / extent.nx / extent.ny},
-                     static_cast<double>(*found)};
+    const auto found = std::ranges::find_if(values, [](Value value) { return !std::isfinite(value); });
+    // Rank 0 has the whole array; what it finds holds for all.
+    struct Found {
+      std::int64_t number;
+      double value;
+    } own{.number = found - values.begin(), .value = found == values.end() ? 0 : static_cast<double>(*found)};
+    own = of_all_ranks(options.simulation.ranks.get(), "looking at a field of a grid", own).front();
+    if (own.number == extent.cells()) return std::nullopt;
+    return NotFinite{{own.number % extent.nx, own.number / extent.nx % extent.ny, own.number / extent.nx / extent.ny},
+                     own.value};
   };
-  const auto cells = static_cast<std::size_t>(options.extent.cells());
+  const auto cells = static_cast<std::size_t>(extent.cells());
   if (options.precision == Precision::fp64) return search(std::vector<double>(cells));
   return search(std::vector<float>(cells));
 }

@@ -52,6 +52,7 @@ class Fdtd::State {
   void restrict_points();
   template <class Value>
   void step_some(Parts<Value>& parts, std::uint64_t count);
+  void share_traces(std::size_t steps);
   [[nodiscard]] int find(std::string_view name) const noexcept;
 
   std::variant<Parts<float>, Parts<double>> parts_;

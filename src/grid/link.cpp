@@ -49,18 +49,40 @@ void write_to(BoxCopy& copy, const FieldTable& table, const Link::Piece& piece, 
 
 Link::Link(const End& from, const End& to, std::vector<Piece> pieces, Contiguous contiguous, Push push)
     : from_(from.layout), to_(to.layout), pieces_(std::move(pieces)), contiguous_(contiguous), push_(push) {
-  for (Piece& piece : pieces_) {
-    const auto bytes = static_cast<std::size_t>(piece.box.cells()) * from_.value_bytes;
-    bytes_ += bytes;
-    piece.offset = buffer_bytes_;
-    buffer_bytes_ += packs() || push_ == Push::store ? (bytes + 255) / 256 * 256 : run_bytes(from_, piece);
-  }
+  place_pieces();
   if (push_ == Push::store && from.device != to.device) access_.emplace(from.device, to.device);
   if (packs()) {
     packed_ = Buffer(from.device, MemoryKind::device, buffer_bytes_);
     received_ = Buffer(to.device, MemoryKind::device, buffer_bytes_);
   }
   if (push_ == Push::host) pinned_ = Buffer(from.device, MemoryKind::pinned, buffer_bytes_);
+}
+
+Link::Link(const End& from, const End& to, std::vector<Piece> pieces, Side side, bool device_message)
+    : from_(from.layout),
+      to_(to.layout),
+      pieces_(std::move(pieces)),
+      contiguous_(Contiguous::nothing),
+      push_(Push::host),
+      side_(side) {
+  place_pieces();
+  const Device device = side == Side::sender ? from.device : to.device;
+  (side == Side::sender ? packed_ : received_) = Buffer(device, MemoryKind::device, buffer_bytes_);
+  if (!device_message) pinned_ = Buffer(device, MemoryKind::pinned, buffer_bytes_);
+}
+
+void Link::place_pieces() {
+  for (Piece& piece : pieces_) {
+    const auto bytes = static_cast<std::size_t>(piece.box.cells()) * from_.value_bytes;
+    bytes_ += bytes;
+    piece.offset = buffer_bytes_;
+    buffer_bytes_ += packs() || push_ == Push::store ? (bytes + 255) / 256 * 256 : run_bytes(from_, piece);
+  }
+}
+
+std::span<std::byte> Link::message() const noexcept {
+  if (pinned_.bytes() > 0) return {pinned_.data(), buffer_bytes_};
+  return {side_ == Side::sender ? packed_.data() : received_.data(), buffer_bytes_};
 }
 
 std::size_t Link::run_bytes(const PartLayout& layout, const Piece& piece) const noexcept {
@@ -96,7 +118,7 @@ void Link::append_stores(const FieldTable& from, const FieldTable& to, std::vect
 }
 
 Status Link::send(StreamRef stream, const FieldTable& from, const FieldTable& to) const noexcept {
-  if (push_ == Push::store) return {};
+  if (push_ == Push::store || (push_ == Push::host && pinned_.bytes() == 0)) return {};
   if (packs()) {
     return stream.copy(push_ == Push::host ? pinned_.data() : received_.data(), packed_.data(), buffer_bytes_);
   }
@@ -110,7 +132,7 @@ Status Link::send(StreamRef stream, const FieldTable& from, const FieldTable& to
 }
 
 Status Link::fetch(StreamRef stream, const FieldTable& to) const noexcept {
-  if (push_ != Push::host) return {};
+  if (push_ != Push::host || pinned_.bytes() == 0) return {};
   if (packs()) return stream.copy(received_.data(), pinned_.data(), buffer_bytes_);
   for (const Piece& piece : pieces_) {
     const Run run = run_of(to, to_, piece);
@@ -129,10 +151,13 @@ void Link::append_unpacks(const FieldTable& to, std::vector<BoxCopy>& copies) co
   }
 }
 
-Links make_links(const Decomposition& decomposition, const std::vector<Device>& devices, const Flow& flow,
+Links make_links(const Decomposition& decomposition, const Share& share, const Flow& flow,
                  const std::vector<PartLayout>& layouts, Push push) {
   Links made;
   for (const Exchange& exchange : decomposition.exchanges(flow.ghosts)) {
+    const bool sends = share.has(exchange.from);
+    const bool receives = share.has(exchange.to);
+    if (!sends && !receives) continue;
     std::vector<Link::Piece> pieces;
     for (int field = 0; field < kFieldsMax; ++field) {
       if (!flow.exchanged.contains(field)) continue;
@@ -142,18 +167,25 @@ Links make_links(const Decomposition& decomposition, const std::vector<Device>& 
     }
     if (pieces.empty()) continue;
     made.exchanges.push_back(exchange);
-    made.links.emplace_back(Link::End{devices[exchange.from], layouts[exchange.from]},
-                            Link::End{devices[exchange.to], layouts[exchange.to]}, std::move(pieces),
-                            contiguous_in(decomposition), push);
+    // Of a part elsewhere only the cells matter; any device will do.
+    const Link::End from{share.device(sends ? exchange.from : exchange.to), layouts[exchange.from]};
+    const Link::End to{share.device(receives ? exchange.to : exchange.from), layouts[exchange.to]};
+    if (sends && receives) {
+      made.links.emplace_back(from, to, std::move(pieces), contiguous_in(decomposition), push);
+    } else {
+      const bool on_device = share.ranks()->takes_device_memory() && from.device.kind() == DeviceKind::cuda;
+      made.links.emplace_back(from, to, std::move(pieces), sends ? Side::sender : Side::receiver, on_device);
+    }
   }
   return made;
 }
 
-Push choose_push(Push asked, const Decomposition& decomposition, const std::vector<Device>& devices, const Flow& flow) {
+Push choose_push(Push asked, const Decomposition& decomposition, const Share& share, const Flow& flow) {
   if (asked != Push::automatic && asked != Push::store) return asked;
   for (const Exchange& exchange : decomposition.exchanges(flow.ghosts)) {
-    const Device from = devices[exchange.from];
-    const Device to = devices[exchange.to];
+    if (!share.has(exchange.from) || !share.has(exchange.to)) continue;
+    const Device from = share.device(exchange.from);
+    const Device to = share.device(exchange.to);
     if (from == to || peer_connection(from, to).access) continue;
     if (asked == Push::automatic) return Push::host;
     throw UsageError(

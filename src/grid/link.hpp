@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "grid/copy_boxes.hpp"
 #include "grid/flow.hpp"
 #include "grid/layout.hpp"
+#include "grid/share.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/peer.hpp"
 #include "headrace/grid/decomposition.hpp"
@@ -18,7 +20,10 @@ namespace headrace::grid {
 /// What of a field parts send each other in one piece of memory.
 enum class Contiguous : std::uint8_t { nothing, rows, planes };
 
-/// The way of one part's border cells into the ghosts of one neighbour.
+/// Which ends of a link this process has: of one to a part of another rank only the near one.
+enum class Side : std::uint8_t { both, sender, receiver };
+
+/// The way of one part's border cells into the ghosts of one neighbour. To or from another rank it ends in a message.
 class Link {
  public:
   /// Cells of one field.
@@ -34,6 +39,9 @@ class Link {
 
   /// Gets the buffers that `push` needs, and access where it stores. Throws as Buffer and PeerAccess do.
   Link(const End& from, const End& to, std::vector<Piece> pieces, Contiguous contiguous, Push push);
+  /// The end of a link that is `side`, on its device. The message lies in the memory of that device where
+  /// `device_message`, otherwise in page-locked host memory.
+  Link(const End& from, const End& to, std::vector<Piece> pieces, Side side, bool device_message);
 
   // In this order; each does nothing where this link has no such stage. Tables say where the fields of either part lie.
   /// Sender, after its border: copies by a kernel to where send() takes them from.
@@ -50,6 +58,9 @@ class Link {
   [[nodiscard]] const std::vector<Piece>& pieces() const noexcept { return pieces_; }
   [[nodiscard]] std::size_t piece_count() const noexcept { return pieces_.size(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] Side side() const noexcept { return side_; }
+  /// What goes to another rank once it is sent, and is there before it is fetched. Only where a side is missing.
+  [[nodiscard]] std::span<std::byte> message() const noexcept;
 
  private:
   /// Contiguous cells of a field, with the zeros about the domain between them.
@@ -57,6 +68,7 @@ class Link {
     std::byte* data;
     std::size_t bytes;
   };
+  void place_pieces();
   [[nodiscard]] bool packs() const noexcept { return push_ != Push::store && contiguous_ == Contiguous::nothing; }
   [[nodiscard]] Run run_of(const FieldTable& table, const PartLayout& layout, const Piece& piece) const noexcept;
   [[nodiscard]] std::size_t run_bytes(const PartLayout& layout, const Piece& piece) const noexcept;
@@ -68,24 +80,24 @@ class Link {
   std::size_t buffer_bytes_ = 0;  ///< and as they lie in buffers.
   Contiguous contiguous_;
   Push push_;
+  Side side_ = Side::both;
   std::optional<PeerAccess> access_;
   Buffer packed_;    ///< On the sender, where it packs.
-  Buffer pinned_;    ///< On the host, where it goes that way.
+  Buffer pinned_;    ///< On the host, where it goes that way; of a message in the memory of a device there is none.
   Buffer received_;  ///< On the receiver, where it unpacks.
 };
 
-/// Every link of a decomposition. Link l is from exchanges[l].from to exchanges[l].to.
+/// Every link of the parts that this process has. Link l is from exchanges[l].from to exchanges[l].to.
 struct Links {
   std::vector<Exchange> exchanges;
   std::vector<Link> links;
 };
 
-[[nodiscard]] Links make_links(const Decomposition& decomposition, const std::vector<Device>& devices, const Flow& flow,
+[[nodiscard]] Links make_links(const Decomposition& decomposition, const Share& share, const Flow& flow,
                                const std::vector<PartLayout>& layouts, Push push);
 
-/// The push that `automatic` comes to. Throws UsageError where `store` is asked for and a device does not reach its
-/// neighbour's memory.
-[[nodiscard]] Push choose_push(Push asked, const Decomposition& decomposition, const std::vector<Device>& devices,
-                               const Flow& flow);
+/// The push that `automatic` comes to between parts of this process. Throws UsageError where `store` is asked for and a
+/// device does not reach its neighbour's memory.
+[[nodiscard]] Push choose_push(Push asked, const Decomposition& decomposition, const Share& share, const Flow& flow);
 
 }  // namespace headrace::grid

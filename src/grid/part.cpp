@@ -34,6 +34,7 @@ Part::Part(std::size_t number, Device device, const PartLayout& layout, const St
       border_(two_events(device)),
       pushed_(two_events(device)),
       pace_(two_events(device)),
+      staged_(device),
       compute_stream_(device),
       border_stream_(device, {.priority = Priority::high}),
       compute_(compute_stream_) {
@@ -49,13 +50,23 @@ Status Part::clear() noexcept {
   return filled ? compute_.wait() : filled;
 }
 
-void Part::meet(std::vector<Neighbour> neighbours) {
+void Part::meet(std::vector<Neighbour> neighbours, const Share& share) {
   neighbours_ = std::move(neighbours);
   std::size_t sent = 0;
   std::size_t received = 0;
+  const auto message = [&](const Link& link, const Neighbour& neighbour, int tag) {
+    const std::span<std::byte> bytes = link.message();
+    return RankMessage{share.rank_of(neighbour.part), tag, bytes.data(), bytes.size()};
+  };
   for (const Neighbour& neighbour : neighbours_) {
     if (neighbour.to != nullptr) sent += neighbour.to->piece_count();
     if (neighbour.from != nullptr) received += neighbour.from->piece_count();
+    if (neighbour.its != nullptr) continue;
+    ranks_ = share.ranks();
+    const std::size_t other = neighbour.part;
+    if (neighbour.to != nullptr) sends_.push_back(message(*neighbour.to, neighbour, share.tag_of(number_, other)));
+    if (neighbour.from != nullptr)
+      receives_.push_back(message(*neighbour.from, neighbour, share.tag_of(other, number_)));
   }
   copies_.reserve(std::max(sent, received));
 }
@@ -66,6 +77,12 @@ FieldTable Part::table_of(const Part& other) const noexcept {
   table.stride_bytes = other.table_.stride_bytes;
   return table;
 }
+
+void Part::record(std::size_t cycles) {
+  recorder_ = cycles > 0 ? std::make_unique<Recorder>(device_, cycles) : nullptr;
+}
+
+std::vector<WorkSpan> Part::recorded() const { return recorder_ ? recorder_->spans(number_) : std::vector<WorkSpan>(); }
 
 void Part::advance(std::uint64_t steps) noexcept {
   // Swaps come round to where they began: they do so at the latest after 5,460 times, with 32 fields.
@@ -103,6 +120,7 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
   const FieldTable after = table_after(leg);
   const FieldTable within = table_within(leg);
   for (const SweepLaunch& launch : launches.sweeps) {
+    if (leg.sweep == nullptr) break;  // a leg without a pass has none of these
     SweepRegion region = launch.region;
     region.step = step + 1 - leg.steps;
     SweepPlaces places{.from = table_, .to = {}};
@@ -151,6 +169,7 @@ Status Part::end_watch(std::vector<StepChange>& to) noexcept {
 
 Status Part::run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t steps_done,
                        Progress& progress) noexcept {
+  if (recorder_) recorder_->next_cycle();
   Status status = compute(plan, steps_done);
   if (status && !neighbours_.empty()) status = push(cycle, progress);
   if (status && !neighbours_.empty()) status = receive(cycle, progress);
@@ -159,21 +178,24 @@ Status Part::run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t
 
 /// The body on the compute stream; then the border on a stream of its own, beside the interior.
 Status Part::compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept {
-  Status status;
+  Status status = mark(compute_, Recorder::begin);
   const Leg& last = plan.body.back();
   std::uint64_t step = steps_done;
   for (const Leg& leg : plan.body) {
     step += leg.steps;
-    status = launch_all(compute_, leg, leg.launches, step - 1);
+    if (status) status = launch_all(compute_, leg, leg.launches, step - 1);
     if (!status) return status;
     if (&leg != &last) table_ = table_after(leg);
   }
-  if (!neighbours_.empty()) {
+  status = mark(compute_, Recorder::body_end);
+  if (status && !neighbours_.empty()) {
     status = compute_.record(body_);
     if (status) status = border_stream_.wait_for(body_);
+    if (status) status = mark(border_stream_, Recorder::border_begin);
     if (status) status = launch_all(border_stream_, last, plan.border, step - 1);
   }
   if (status) status = launch_all(compute_, last, plan.interior, step - 1);
+  if (status) status = mark(compute_, Recorder::interior_end);
   table_ = table_after(last);
   return status;
 }
@@ -190,20 +212,28 @@ Status Part::push(std::uint64_t cycle, Progress& progress) noexcept {
     if (neighbour.to != nullptr) neighbour.to->append_packs(table_, copies_);
   }
   Status status = copy_gathered();
+  if (status) status = mark(border_stream_, Recorder::border_end);
   if (status) status = border_stream_.record(border_[cycle % 2]);
   if (!status) return status;
   progress.tell(number_, Progress::Mark::border, cycle);
+  if (ranks_ != nullptr) status = send_to_ranks();
+  if (!status) return status;
   for (const Neighbour& neighbour : neighbours_) {
+    if (neighbour.its == nullptr) continue;
     if (!progress.await(neighbour.part, Progress::Mark::border, cycle)) return Errc::cancelled;
     status = border_stream_.wait_for(neighbour.its->border_[cycle % 2]);
     if (!status) return status;
     if (neighbour.to != nullptr) neighbour.to->append_stores(table_, table_of(*neighbour.its), copies_);
   }
-  status = copy_gathered();
+  const bool pushes = std::ranges::any_of(neighbours_, [](const Neighbour& other) { return other.its != nullptr; });
+  if (pushes) status = mark(border_stream_, Recorder::push_begin);
+  if (status) status = copy_gathered();
   for (const Neighbour& neighbour : neighbours_) {
     if (!status) return status;
+    if (neighbour.its == nullptr) continue;
     if (neighbour.to != nullptr) status = neighbour.to->send(border_stream_, table_, table_of(*neighbour.its));
   }
+  if (status && pushes) status = mark(border_stream_, Recorder::push_end);
   if (status) status = border_stream_.record(pushed_[cycle % 2]);
   if (status) progress.tell(number_, Progress::Mark::pushed, cycle);
   return status;
@@ -212,16 +242,44 @@ Status Part::push(std::uint64_t cycle, Progress& progress) noexcept {
 /// The next cycle on the compute stream waits for the ghosts, and for this part's own pushes, which read what it will
 /// write.
 Status Part::receive(std::uint64_t cycle, Progress& progress) noexcept {
+  Status status;
   for (const Neighbour& neighbour : neighbours_) {
+    if (neighbour.its == nullptr) continue;
     if (!progress.await(neighbour.part, Progress::Mark::pushed, cycle)) return Errc::cancelled;
-    Status status = border_stream_.wait_for(neighbour.its->pushed_[cycle % 2]);
-    if (status && neighbour.from != nullptr) status = neighbour.from->fetch(border_stream_, table_);
+    status = border_stream_.wait_for(neighbour.its->pushed_[cycle % 2]);
     if (!status) return status;
-    if (neighbour.from != nullptr) neighbour.from->append_unpacks(table_, copies_);
   }
-  Status status = copy_gathered();
+  if (ranks_ != nullptr) status = exchange_with_ranks();
+  if (status) status = mark(border_stream_, Recorder::receive_begin);
+  for (const Neighbour& neighbour : neighbours_) {
+    if (neighbour.from == nullptr) continue;
+    if (status) status = neighbour.from->fetch(border_stream_, table_);
+    neighbour.from->append_unpacks(table_, copies_);
+  }
+  if (!status) return status;
+  status = copy_gathered();
+  if (status) status = mark(border_stream_, Recorder::receive_end);
   if (status) status = border_stream_.record(filled_);
   return status ? compute_.wait_for(filled_) : status;
+}
+
+/// To where messages lie, as soon as the border has been packed.
+Status Part::send_to_ranks() noexcept {
+  for (const Neighbour& neighbour : neighbours_) {
+    if (neighbour.its != nullptr || neighbour.to == nullptr) continue;
+    const Status sent = neighbour.to->send(border_stream_, table_, table_);
+    if (!sent) return sent;
+  }
+  const Status marked = mark(border_stream_, Recorder::messages_begin);
+  return marked ? border_stream_.record(staged_) : marked;
+}
+
+/// This thread waits for the messages, while the device computes the interior. What was staged comes after what was
+/// fetched in the cycle before, so by then both kinds of message memory are free.
+Status Part::exchange_with_ranks() noexcept {
+  Status status = staged_.wait();
+  if (status) status = ranks_->exchange(sends_, receives_);
+  return status ? mark(border_stream_, Recorder::messages_end) : status;
 }
 
 /// Keeps the queue short: waits for what was enqueued many cycles ago, while the device has as much left to do.

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "grid/link.hpp"
 #include "grid/plan.hpp"
 #include "grid/progress.hpp"
+#include "grid/recorder.hpp"
 #include "grid/whole_sum.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
@@ -24,7 +26,7 @@ class Part {
  public:
   struct Neighbour {
     std::size_t part;
-    const Part* its;
+    const Part* its;             ///< Null where it is on another rank.
     const Link* to = nullptr;    ///< Null where this part sends it nothing,
     const Link* from = nullptr;  ///< or receives nothing.
   };
@@ -35,7 +37,7 @@ class Part {
   /// Fills all fields with 0 and waits.
   [[nodiscard]] Status clear() noexcept;
   /// Once links are there and before the first cycle.
-  void meet(std::vector<Neighbour> neighbours);
+  void meet(std::vector<Neighbour> neighbours, const Share& share);
   void follow(PartPlans plans) { plans_ = std::move(plans); }
   void take_stencil(std::span<const std::byte> bytes) { stencil_.assign(bytes.begin(), bytes.end()); }
 
@@ -50,6 +52,10 @@ class Part {
   [[nodiscard]] Status end_watch(std::vector<StepChange>& to) noexcept;
   /// Waits for all that has been enqueued.
   [[nodiscard]] Status wait() noexcept;
+
+  /// Notes when it does what in so many cycles from the next on; 0: no more. Throws as Event does.
+  void record(std::size_t cycles);
+  [[nodiscard]] std::vector<WorkSpan> recorded() const;
 
   /// Where a resident kernel has done so many steps: fields are then where it left them.
   void advance(std::uint64_t steps) noexcept;
@@ -73,6 +79,11 @@ class Part {
   [[nodiscard]] Status compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept;
   [[nodiscard]] Status push(std::uint64_t cycle, Progress& progress) noexcept;
   [[nodiscard]] Status receive(std::uint64_t cycle, Progress& progress) noexcept;
+  [[nodiscard]] Status send_to_ranks() noexcept;
+  [[nodiscard]] Status exchange_with_ranks() noexcept;
+  [[nodiscard]] Status mark(StreamRef stream, Recorder::Moment moment) noexcept {
+    return recorder_ ? recorder_->mark(stream, moment) : Status();
+  }
   [[nodiscard]] Status keep_pace(std::uint64_t cycle) noexcept;
   [[nodiscard]] Status copy_gathered() noexcept;
   /// Where the fields of a neighbour lie at the end of the cycle: it has done the same swaps.
@@ -88,6 +99,9 @@ class Part {
   PartPlans plans_;
   std::vector<Neighbour> neighbours_;
   std::vector<BoxCopy> copies_;  ///< Gathered for one launch; never grows after meet().
+  Ranks* ranks_ = nullptr;       ///< Where neighbours are on other ranks,
+  std::vector<RankMessage> sends_;
+  std::vector<RankMessage> receives_;  ///< and what it exchanges with them in a cycle.
 
   Buffer changes_;  ///< ChangeSums of the steps that are watched.
   SweepWatch watch_;
@@ -99,6 +113,8 @@ class Part {
   std::array<Event, 2> border_;  ///< Of even and odd cycles: neighbours may not have asked for the last one yet.
   std::array<Event, 2> pushed_;
   std::array<Event, 2> pace_;
+  std::unique_ptr<Recorder> recorder_;
+  Event staged_;  ///< On border_: what goes to other ranks is where messages lie.
   Stream compute_stream_;
   Stream border_stream_;
   StreamRef compute_;

@@ -190,8 +190,11 @@ Status ResidentGrid::run(std::size_t part, const ResidentSteps& steps) noexcept 
   return status;
 }
 
-void require_resident(const Decomposition& decomposition, const std::vector<Device>& devices, const Flow& flow,
-                      Push push) {
+void require_resident(const Decomposition& decomposition, const Share& share, const Flow& flow, Push push) {
+  if (share.ranks() != nullptr) {
+    throw UsageError("mode 'resident' is of one process: over several ranks use mode 'streams'", Errc::not_supported);
+  }
+  const std::vector<Device>& devices = share.devices();
   if (push == Push::copy || push == Push::host) {
     throw UsageError(
         fmt::format("mode 'resident' stores borders from its kernel, which push '{}' does not: use push "

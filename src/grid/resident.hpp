@@ -78,7 +78,6 @@ class ResidentGrid {
 };
 
 /// Throws UsageError, with the mode to use, unless resident kernels can exchange what these parts must.
-void require_resident(const Decomposition& decomposition, const std::vector<Device>& devices, const Flow& flow,
-                      Push push);
+void require_resident(const Decomposition& decomposition, const Share& share, const Flow& flow, Push push);
 
 }  // namespace headrace::grid

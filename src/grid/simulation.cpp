@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "grid/field_io.hpp"
+#include "grid/gather.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -14,13 +15,10 @@ namespace headrace::grid {
 namespace {
 
 constexpr int kRedundantMax = 64;
-void require_fitting(const Decomposition& decomposition, const std::vector<Device>& devices,
-                     const StencilProgram& program, const SimulationOptions& options) {
-  const std::size_t parts = decomposition.parts().size();
-  if (devices.size() != parts) {
-    throw UsageError(fmt::format("{} parts need {} devices, one for each part (a device may be named again), not {}",
-                                 parts, parts, devices.size()));
-  }
+
+void require_fitting(const Share& share, const StencilProgram& program, const SimulationOptions& options) {
+  const std::vector<Device>& devices = share.devices();
+  const std::size_t parts = devices.size();
   for (const Device device : devices) {
     if (device.kind() != devices.front().kind()) {
       throw UsageError(fmt::format("a simulation runs on devices of one kind, not on {} and {}", devices.front().name(),
@@ -74,41 +72,42 @@ void choose_passes(StencilProgram& program, const SimulationOptions& options, De
 Simulation::State::State(const Decomposition& its_decomposition, std::vector<Device> its_devices,
                          StencilProgram its_program, const SimulationOptions& its_options)
     : decomposition(its_decomposition),
-      devices(std::move(its_devices)),
+      share(its_decomposition, std::move(its_devices), its_options),
       program(std::move(its_program)),
       options(its_options),
       progress(decomposition.parts().size()) {
-  require_fitting(decomposition, devices, program, options);
-  choose_passes(program, options, devices.front().kind());
+  require_fitting(share, program, options);
+  choose_passes(program, options, share.devices().front().kind());
   for (std::size_t phase = 0; phase < program.only.size(); ++phase) {
     if (!program.only[phase]) continue;
     require_restriction(program, static_cast<int>(phase), *program.only[phase], decomposition.extent());
   }
   flow = flow_of(program, options.redundant);
   const std::vector<PartLayout> layouts = lay_out_parts(decomposition, flow, program.value_bytes);
-  if (options.mode == Mode::resident) require_resident(decomposition, devices, flow, options.push);
-  options.push = choose_push(options.push, decomposition, devices, flow);
-  for (std::size_t part = 0; part < layouts.size(); ++part) {
-    parts.push_back(std::make_unique<Part>(part, devices[part], layouts[part], program));
-    parts.back()->take_stencil(program.stencils[program.stencils.size() == 1 ? 0 : part]);
+  if (options.mode == Mode::resident) require_resident(decomposition, share, flow, options.push);
+  options.push = choose_push(options.push, decomposition, share, flow);
+  parts.resize(layouts.size());
+  for (std::size_t part = share.first(); part < share.end(); ++part) {
+    parts[part] = std::make_unique<Part>(part, share.device(part), layouts[part], program);
+    parts[part]->take_stencil(program.stencils[program.stencils.size() == 1 ? 0 : part - share.first()]);
   }
-  links = make_links(decomposition, devices, flow, layouts, options.push);
+  links = make_links(decomposition, share, flow, layouts, options.push);
   introduce();
   if (options.mode == Mode::resident) resident = std::make_unique<ResidentGrid>(parts, program);
   replan();
-  team = std::make_unique<Team>(devices);
+  team = std::make_unique<Team>(share.devices());
   on_every_part("clearing the fields", [this](std::size_t part) { return parts[part]->clear(); });
 }
 
 Simulation::State::~State() {
   team.reset();
   // Pushes of one part write to memory of another, so all must be done before any goes.
-  for (const auto& part : parts) static_cast<void>(part->wait());
+  for (std::size_t part = share.first(); part < share.end(); ++part) static_cast<void>(parts[part]->wait());
 }
 
 /// Tells each part of those that it sends to or receives from; who only sends waits for its receiver all the same.
 void Simulation::State::introduce() {
-  for (std::size_t part = 0; part < parts.size(); ++part) {
+  for (std::size_t part = share.first(); part < share.end(); ++part) {
     std::vector<Part::Neighbour> neighbours(parts.size());
     for (std::size_t l = 0; l < links.links.size(); ++l) {
       const Exchange& exchange = links.exchanges[l];
@@ -121,36 +120,40 @@ void Simulation::State::introduce() {
       met.push_back(
           {.part = other, .its = parts[other].get(), .to = neighbours[other].to, .from = neighbours[other].from});
     }
-    parts[part]->meet(std::move(met));
+    parts[part]->meet(std::move(met), share);
   }
 }
 
 void Simulation::State::replan() {
-  for (std::size_t part = 0; part < parts.size(); ++part) {
+  for (std::size_t part = share.first(); part < share.end(); ++part) {
     const PartLayout& layout = parts[part]->layout();
-    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, devices[part].kind()));
+    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part).kind()));
   }
   if (resident) resident->take_plans();
 }
 
 void Simulation::State::throw_failure(const char* doing) const {
   const auto failure = progress.failure();
-  if (!failure) return;
+  if (!failure) return throw_rank_failure(share.ranks(), doing);
   const Error error = failure->error;
   throw DeviceError(
       error.code,
       fmt::format("{}: {}, which has part {} of {}, failed: {} (native code {}); the fields are lost, make "
                   "a new simulation",
-                  doing, devices[failure->part].name(), failure->part, parts.size(), to_string(error.code),
+                  doing, share.device(failure->part).name(), failure->part, parts.size(), to_string(error.code),
                   error.native),
       error.native);
 }
 
 void Simulation::State::on_every_part(const char* doing, const std::function<Status(std::size_t)>& job) {
   throw_failure(doing);
-  team->run([&](std::size_t part) {
+  team->run([&](std::size_t thread) {
+    const std::size_t part = share.first() + thread;
     const Status done = job(part);
-    if (!done && done.error().code != Errc::cancelled) progress.fail(part, done.error());
+    if (done || done.error().code == Errc::cancelled) return;
+    progress.fail(part, done.error());
+    // Threads of this process may be waiting for other ranks, too.
+    if (share.ranks() != nullptr) share.ranks()->fail(fmt::format("{} failed", share.device(part).name()));
   });
   throw_failure(doing);
 }
@@ -203,8 +206,12 @@ void Simulation::State::require_array(int field, std::type_index value_type, std
 }
 
 Simulation::Simulation(const Decomposition& decomposition, std::vector<Device> devices, StencilProgram program,
-                       SimulationOptions options)
-    : state_(std::make_unique<State>(decomposition, std::move(devices), std::move(program), options)) {}
+                       const SimulationOptions& options) try
+    : state_(std::make_unique<State>(decomposition, std::move(devices), std::move(program), options)) {
+} catch (const DeviceError& error) {
+  // What cannot be fails on all ranks; a device may fail on this one alone, while others go on and wait for it.
+  if (options.ranks) options.ranks->fail(error.what());
+}
 Simulation::Simulation(Simulation&&) noexcept = default;
 Simulation& Simulation::operator=(Simulation&&) noexcept = default;
 Simulation::~Simulation() = default;
@@ -222,10 +229,34 @@ void Simulation::get_bytes(int field, std::type_index value_type, void* values, 
   state_->on_every_part("getting a field of a grid", [&](std::size_t part) {
     return download_field(*state_->parts[part], field, state_->decomposition.extent(), static_cast<std::byte*>(values));
   });
+  const Status gathered = gather_on_first(state_->share, state_->decomposition, state_->program.value_bytes,
+                                          static_cast<std::byte*>(values));
+  throw_rank_failure(state_->share.ranks(), "getting a field of a grid");
+  gathered.or_throw("getting a field of a grid");
 }
 
 void Simulation::step(std::uint64_t count) { state_->step(count); }
 std::vector<Norms> Simulation::step_with_changes(std::uint64_t count) { return state_->step_with_changes(count); }
+
+void Simulation::record_timeline(std::size_t cycles) {
+  constexpr std::size_t kCyclesMax = 10000;
+  if (cycles > kCyclesMax) throw UsageError(fmt::format("a timeline of {} cycles: at most {}", cycles, kCyclesMax));
+  if (state_->resident) {
+    throw UsageError("mode 'resident' has no timeline: its kernel does all steps of a call; use mode 'streams'",
+                     Errc::not_supported);
+  }
+  for (std::size_t part = state_->share.first(); part < state_->share.end(); ++part)
+    state_->parts[part]->record(cycles);
+}
+
+std::vector<WorkSpan> Simulation::timeline() const {
+  std::vector<WorkSpan> all;
+  for (std::size_t part = state_->share.first(); part < state_->share.end(); ++part) {
+    const std::vector<WorkSpan> its = state_->parts[part]->recorded();
+    all.insert(all.end(), its.begin(), its.end());
+  }
+  return all;
+}
 
 void Simulation::restrict(int phase, std::vector<Box> boxes) {
   require_restriction(state_->program, phase, boxes, state_->decomposition.extent());
@@ -234,9 +265,7 @@ void Simulation::restrict(int phase, std::vector<Box> boxes) {
 }
 
 void Simulation::set_stencil_bytes(std::size_t part, std::type_index stencil_type, std::span<const std::byte> bytes) {
-  if (part >= state_->parts.size()) {
-    throw UsageError(fmt::format("there are parts 0 to {}, not {}", state_->parts.size() - 1, part));
-  }
+  state_->share.require(part);
   if (stencil_type != state_->program.stencil_type) {
     throw UsageError(fmt::format("the simulation was made of another type of stencil, {}", state_->program.name));
   }
@@ -252,14 +281,19 @@ Norms Simulation::norms_of_difference(int field, int other) {
 
 std::uint64_t Simulation::steps_done() const noexcept { return state_->steps_done; }
 const Decomposition& Simulation::decomposition() const noexcept { return state_->decomposition; }
-const std::vector<Device>& Simulation::devices() const noexcept { return state_->devices; }
+const std::vector<Device>& Simulation::devices() const noexcept { return state_->share.devices(); }
+std::size_t Simulation::first_part() const noexcept { return state_->share.first(); }
+int Simulation::rank_of(std::size_t part) const {
+  if (part < state_->parts.size()) return state_->share.rank_of(part);
+  throw UsageError(fmt::format("there are parts 0 to {}, not {}", state_->parts.size() - 1, part));
+}
 const SimulationOptions& Simulation::options() const noexcept { return state_->options; }
 const Layers& Simulation::ghosts() const noexcept { return state_->flow.ghosts; }
 FieldSet Simulation::exchanged() const noexcept { return state_->flow.exchanged; }
 
 std::uint64_t Simulation::exchanged_bytes() const noexcept {
   std::uint64_t bytes = 0;
-  for (const Link& link : state_->links.links) bytes += link.bytes();
+  for (const Link& link : state_->links.links) bytes += link.side() == Side::sender ? 0 : link.bytes();
   return bytes;
 }
 
@@ -293,9 +327,7 @@ std::uint64_t Simulation::moved_bytes() const noexcept {
 
 FieldView Simulation::view(std::size_t part, int field) const {
   state_->require_field(field);
-  if (part >= state_->parts.size()) {
-    throw UsageError(fmt::format("there are parts 0 to {}, not {}", state_->parts.size() - 1, part));
-  }
+  state_->share.require(part);
   const Part& its = *state_->parts[part];
   const Layers sides = state_->decomposition.neighbours(part);
   Layers ghosts;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -43,7 +44,8 @@ Norms Simulation::State::norms(int field, int other) {
     bits[part] = *found;
     return {};
   });
-  const auto maximum = std::bit_cast<double>(*std::ranges::max_element(bits));
+  const auto maximum =
+      std::bit_cast<double>(std::ranges::max(of_all_ranks(share.ranks(), kDoing, std::ranges::max(bits))));
   if (maximum == 0 || !std::isfinite(maximum)) return {.maximum = maximum, .two = maximum};
   const int exponent = exponent_of(maximum);
   std::vector<WholeSum> sums(parts.size());
@@ -53,8 +55,10 @@ Norms Simulation::State::norms(int field, int other) {
     sums[part] = *found;
     return {};
   });
+  WholeSum own;
+  for (const WholeSum& sum : sums) own.add(sum);
   WholeSum all;
-  for (const WholeSum& sum : sums) all.add(sum);
+  for (const WholeSum& sum : of_all_ranks(share.ranks(), kDoing, own)) all.add(sum);
   return {.maximum = maximum, .two = root_of(all, exponent, kSquareBits)};
 }
 
@@ -78,11 +82,11 @@ std::vector<StepChange> Simulation::State::watched_steps(std::uint64_t count, in
     return status ? ended : status;
   });
   advance(count);
-  std::vector<StepChange> all(count);
-  for (const auto& its : changes) {
-    for (std::size_t step = 0; step < count; ++step) all[step].add(its[step]);
+  std::vector<StepChange> own(count);
+  for (std::size_t part = share.first(); part < share.end(); ++part) {
+    for (std::size_t step = 0; step < count; ++step) own[step].add(changes[part][step]);
   }
-  return all;
+  return own;
 }
 
 StepChange Simulation::State::plain_step(int exponent) {
@@ -97,19 +101,29 @@ StepChange Simulation::State::plain_step(int exponent) {
     changes[part] = {.largest = *largest, .squares = *squares};
     return {};
   });
-  StepChange all;
-  for (const StepChange& change : changes) all.add(change);
-  return all;
+  StepChange own;
+  for (const StepChange& change : changes) own.add(change);
+  return own;
 }
 
 /// Squares are rounded in units that the last step before these sets: they may grow eightfold.
 void Simulation::State::add_changes(std::vector<Norms>& to, std::uint64_t count, bool last_of_call) {
+  constexpr const char* kDoing = "the norms of what steps of a grid change";
   const int exponent = exponent_of(to.back().maximum) + 2;
-  std::vector<StepChange> changes;
-  if (passes_alone(count, last_of_call)) {
-    changes = watched_steps(count, exponent, last_of_call);
+  // With passes there are fewer exchanges, so that all ranks must do the same.
+  const auto can = static_cast<std::uint8_t>(passes_alone(count, last_of_call));
+  const bool in_passes = std::ranges::min(of_all_ranks(share.ranks(), kDoing, can)) != 0;
+  std::vector<StepChange> own;
+  if (in_passes) {
+    own = watched_steps(count, exponent, last_of_call);
   } else {
-    for (std::uint64_t step = 0; step < count; ++step) changes.push_back(plain_step(exponent));
+    for (std::uint64_t step = 0; step < count; ++step) own.push_back(plain_step(exponent));
+  }
+  std::array<StepChange, kStepsWatched> of_rank{};
+  std::ranges::copy(own, of_rank.begin());
+  std::vector<StepChange> changes(count);
+  for (const auto& its : of_all_ranks(share.ranks(), kDoing, of_rank)) {
+    for (std::size_t step = 0; step < count; ++step) changes[step].add(its[step]);
   }
   for (const StepChange& change : changes) {
     const auto maximum = std::bit_cast<double>(change.largest);

@@ -8,6 +8,7 @@
 
 #include "grid/part.hpp"
 #include "grid/resident.hpp"
+#include "grid/share.hpp"
 #include "grid/team.hpp"
 #include "headrace/grid/simulation.hpp"
 
@@ -37,11 +38,11 @@ class Simulation::State {
   [[nodiscard]] bool passes_alone(std::uint64_t count, bool last_of_call) const;
 
   const Decomposition decomposition;
-  const std::vector<Device> devices;
+  const Share share;
   StencilProgram program;
   SimulationOptions options;
   Flow flow;
-  std::vector<std::unique_ptr<Part>> parts;
+  std::vector<std::unique_ptr<Part>> parts;  ///< Null where they are on another rank.
   Links links;
   std::unique_ptr<ResidentGrid> resident;  ///< Where that is the mode.
   Progress progress;
@@ -54,6 +55,7 @@ class Simulation::State {
   [[nodiscard]] Status run_part(std::size_t part, std::uint64_t count, bool last_of_call) noexcept;
   void advance(std::uint64_t count) noexcept;
   void add_changes(std::vector<Norms>& to, std::uint64_t count, bool last_of_call);
+  /// What each step changes in the parts of this process.
   [[nodiscard]] std::vector<StepChange> watched_steps(std::uint64_t count, int exponent, bool last_of_call);
   [[nodiscard]] StepChange plain_step(int exponent);
 };

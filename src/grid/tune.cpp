@@ -26,35 +26,49 @@ constexpr int kRuns = 3;
   return trial;
 }
 
+/// All that one could choose.
+[[nodiscard]] std::vector<SimulationOptions> choices(std::size_t parts, const std::vector<Mode>& modes) {
+  std::vector<SimulationOptions> all;
+  for (const Mode mode : modes) {
+    if (parts == 1) {
+      all.push_back({.mode = mode});
+      continue;
+    }
+    for (const int redundant : {1, 2, 4, 8}) {
+      for (const Push push : {Push::store, Push::copy, Push::host}) {
+        if (mode == Mode::streams || push == Push::store) {
+          all.push_back({.redundant = redundant, .push = push, .mode = mode});
+        }
+      }
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 Tuned tune(const Decomposition& decomposition, const std::vector<Device>& devices, const StencilProgram& program,
-           std::uint64_t steps) {
+           std::uint64_t steps, const std::vector<Mode>& modes) {
   if (steps == 0) throw UsageError("a trial needs at least one step");
-  if (decomposition.parts().size() == 1) {
-    Tuned only{.best = {}, .trials = {try_options(decomposition, devices, program, steps, {})}};
-    return only;
-  }
+  if (modes.empty()) throw UsageError("there is no mode to try");
   Tuned tuned;
   Duration shortest = Duration::max();
-  for (const int redundant : {1, 2, 4, 8}) {
-    for (const Push push : {Push::store, Push::copy, Push::host}) {
-      const SimulationOptions options{.redundant = redundant, .push = push};
-      try {
-        tuned.trials.push_back(try_options(decomposition, devices, program, steps, options));
-      } catch (const Exception& error) {
-        // What has been lost to a fault is lost to every trial after it, too.
-        if (error.code() == Errc::device_fault) throw;
-        tuned.trials.push_back({.options = options, .per_step = Duration::max(), .why_not = error.what()});
-        continue;
-      }
-      if (tuned.trials.back().per_step >= shortest) continue;
-      shortest = tuned.trials.back().per_step;
-      tuned.best = options;
+  for (const SimulationOptions& options : choices(decomposition.parts().size(), modes)) {
+    try {
+      tuned.trials.push_back(try_options(decomposition, devices, program, steps, options));
+    } catch (const Exception& error) {
+      // What has been lost to a fault is lost to every trial after it, too.
+      if (error.code() == Errc::device_fault) throw;
+      tuned.trials.push_back({.options = options, .per_step = Duration::max(), .why_not = error.what()});
+      continue;
     }
+    if (tuned.trials.back().per_step >= shortest) continue;
+    shortest = tuned.trials.back().per_step;
+    tuned.best = options;
   }
   if (shortest == Duration::max()) {
-    const Simulation refused(decomposition, devices, program);  // says why, if it still cannot be
+    const Simulation refused(decomposition, devices, program,
+                             choices(1, modes).front());  // says why, if it still cannot
   }
   return tuned;
 }

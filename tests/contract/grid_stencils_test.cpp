@@ -161,6 +161,23 @@ TEST_P(GridStencilsTest, TuneTriesWhatCanBeAndSaysWhyTheRestCannot) {
   EXPECT_EQ(grid::tune(Decomposition::slabs({9}, 1, 0), devices(1), grid::heat<float>(1, 0.1F)).trials.size(), 1U);
   EXPECT_THROW(static_cast<void>(grid::tune(cut, devices(3), grid::heat<float>(2, 0.1F), 0)), UsageError);
   EXPECT_THROW(static_cast<void>(grid::tune(cut, devices(2), grid::heat<float>(2, 0.1F))), UsageError);
+  EXPECT_THROW(static_cast<void>(grid::tune(cut, devices(3), grid::heat<float>(2, 0.1F), 3, {})), UsageError);
+}
+
+TEST_P(GridStencilsTest, TuneTriesTheModesThatItIsGiven) {
+  const std::vector<grid::Mode> both{grid::Mode::streams, grid::Mode::resident};
+  const auto cut = Decomposition::slabs({16, 12}, 2, 1);
+  const grid::Tuned tuned = grid::tune(cut, devices(2), grid::heat<float>(2, 0.1F), 3, both);
+  ASSERT_EQ(tuned.trials.size(), 16U);
+  for (std::size_t i = 12; i < 16; ++i) {
+    EXPECT_EQ(tuned.trials[i].options.mode, grid::Mode::resident);
+    EXPECT_EQ(tuned.trials[i].options.push, grid::Push::store);
+    if (on_cpu() && tuned.trials[i].options.redundant < 8) {
+      EXPECT_EQ(tuned.trials[i].why_not, "");
+    }
+  }
+  const auto one = Decomposition::slabs({16, 12}, 1, 1);
+  EXPECT_EQ(grid::tune(one, devices(1), grid::heat<float>(2, 0.1F), 3, both).trials.size(), 2U);
 }
 
 TEST_P(GridStencilsTest, StencilsThatCannotBe) {

@@ -52,6 +52,10 @@ class NumpyFdtd:
         terms = [(sign, other, axis) for sign, other, axis in CURLS[name] if other in self.fields]
         return sum(sign * difference(self.fields[other], axis, forward) for sign, other, axis in terms)
 
+    @property
+    def moved_bytes(self):
+        return 12 * int(np.prod(self.shape)) * np.dtype(self.type).itemsize
+
     def step(self, count):
         for _ in range(count):
             for name in (name for name in self.fields if name[0] == "h"):

@@ -109,31 +109,45 @@ def test_resonance_of_a_closed_box():
     assert found == pytest.approx(lowest, rel=1e-3)
 
 
-@pytest.mark.parametrize("shape", [(24, 19), (11, 9, 10)])
-def test_energy_of_a_closed_box_stays(shape: tuple[int, ...]):
-    """E^n E^n + H^(n-1/2) H^(n+1/2), weighted, is what Yee's scheme keeps exactly where nothing conducts."""
-    run = Fdtd(shape, 1e-3, cpml=0, precision="double", devices=["cpu:0", "cpu:1"])
+def energy_of(run: Fdtd, permittivity: np.ndarray, permeability: np.ndarray) -> float:
+    """E^n E^n + H^(n-1/2) H^(n+1/2), weighted, is what Yee's scheme keeps where nothing conducts. Steps once."""
+    electric = {name: run.field(name).astype(float) for name in run.fields if name.startswith("e")}
+    magnetic = {name: run.field(name).astype(float) for name in run.fields if name.startswith("h")}
+    run.step(1)
+    stored = sum(np.sum(PERMITTIVITY * permittivity * values**2) for values in electric.values())
+    crossed = sum(np.sum(PERMEABILITY * permeability * values * run.field(name)) for name, values in magnetic.items())
+    return float(stored + crossed)
+
+
+def box_with_energy(shape: tuple[int, ...], **options: object) -> tuple[Fdtd, np.ndarray, np.ndarray]:
+    run = Fdtd(shape, 1e-3, cpml=0, **options)
     random = np.random.default_rng(3)
     permittivity, permeability = 1 + random.random(shape), 1 + random.random(shape)
     run.set_materials(permittivity, 0, permeability)
     run.add_source("ez", [count // 2 for count in shape], random.standard_normal(20))
     run.step(20)
+    return run, permittivity, permeability
 
-    def energy() -> float:
-        electric = {name: run.field(name) for name in run.fields if name.startswith("e")}
-        magnetic = {name: run.field(name) for name in run.fields if name.startswith("h")}
-        run.step(1)
-        stored = sum(np.sum(PERMITTIVITY * permittivity * values**2) for values in electric.values())
-        crossed = sum(
-            np.sum(PERMEABILITY * permeability * values * run.field(name)) for name, values in magnetic.items()
-        )
-        return float(stored + crossed)
 
-    start = energy()
+@pytest.mark.parametrize("shape", [(24, 19), (11, 9, 10)])
+def test_energy_of_a_closed_box_stays(shape: tuple[int, ...]):
+    box = box_with_energy(shape, precision="double", devices=["cpu:0", "cpu:1"])
+    start = energy_of(*box)
     assert start > 0
     for _ in range(5):
-        run.step(200)
-        assert energy() == pytest.approx(start, rel=1e-11)
+        box[0].step(200)
+        assert energy_of(*box) == pytest.approx(start, rel=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(24, 19), (11, 9, 10)])
+@pytest.mark.parametrize(("precision", "share"), [("double", 1e-9), ("single", 0.02)])
+def test_energy_is_bounded_for_100_000_steps(shape: tuple[int, ...], precision: str, share: float):
+    box = box_with_energy(shape, precision=precision)
+    start = energy_of(*box)
+    for _ in range(10):
+        box[0].step(10_000)
+        assert energy_of(*box) == pytest.approx(start, rel=share)
+    assert box[0].steps_done > 100_000
 
 
 def reflection(dimensions: int, *, inner: int, layer: int, beyond: int, steps: int, width: float) -> float:

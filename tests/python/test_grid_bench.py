@@ -36,7 +36,13 @@ def test_every_figure_of_two_devices_is_verified_and_beside_its_roof():
     done = bench(*TWO, "--redundant", 1, "--redundant", 2, "--json")
     assert done.returncode == 0, done.stderr
     rows = {row["id"]: row for row in json.loads(done.stdout)["rows"]}
-    cells = {"grid.fdtd2d.cells", "grid.fdtd2d.blocked.cells", "grid.fdtd3d.cells", "grid.jacobi.cells", "grid.cpu.cells"}
+    cells = {
+        "grid.fdtd2d.cells",
+        "grid.fdtd2d.blocked.cells",
+        "grid.fdtd3d.cells",
+        "grid.jacobi.cells",
+        "grid.cpu.cells",
+    }
     assert rows.keys() == cells | {"grid.small.seconds1", *OF_TWO}
     for identity, row in rows.items():
         about = row["conditions"]

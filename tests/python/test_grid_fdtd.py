@@ -5,6 +5,7 @@ import pytest
 from grid_reference import NumpyFdtd
 from grid_scenes import flat
 
+from headrace import UsageError
 from headrace.grid.solver import Done, Layout, Outputs, Scene, run_one
 
 DEEP = (
@@ -65,3 +66,18 @@ def test_absorbing_layers_absorb():
     )
     free, found = ran(large)["ez"], ran(small)["ez"]
     assert np.abs(found - free).max() < 1e-2 * np.abs(free).max()
+
+
+@pytest.mark.parametrize(
+    ("layout", "says"),
+    [
+        (Layout(devices=("cpu:0",) * 41, cut=(41, 1)), "41 parts along x, where a domain of 40 x 30 x 1 has 40 cells"),
+        (
+            Layout(devices=("cpu:0",) * 8, cut=(1, 8), redundant=8),
+            "is thinner than the 8 ghost layers of its neighbour",
+        ),
+    ],
+)
+def test_a_domain_smaller_than_its_devices_or_ghosts_is_refused(layout: Layout, says: str):
+    with pytest.raises(UsageError, match=says):
+        run_one(flat(), layout, Outputs())

@@ -5,6 +5,7 @@ import signal
 import struct
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from grid_reference import NumpyFdtd
 from grid_scenes import flat
 
 from headrace import DataError, DeviceError, UsageError
-from headrace.grid.solver import Done, Layout, Outputs, Scene, model, run_one, run_scan, traces
+from headrace.grid.solver import Done, Layout, Outputs, Scene, memory, model, run_one, run_scan, traces
 from headrace.grid.solver.memory import device_bytes
 from headrace.grid.solver.running import Speed, Stop, Watcher, run
 from headrace.grid.solver.waveforms import ricker
@@ -383,6 +384,29 @@ def test_what_cannot_be_written_is_refused_before_the_run(outputs: Outputs, says
 
     with pytest.raises(UsageError, match=says):
         run_one(flat(), Layout(), outputs, maker=never)
+
+
+def test_memory_that_does_not_fit_says_how_many_gpus_would_do(monkeypatch: pytest.MonkeyPatch):
+    class Gpu:
+        kind = SimpleNamespace(name="cuda")
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        @classmethod
+        def parse(cls, name: str) -> "Gpu":
+            return cls(name)
+
+        def memory(self) -> SimpleNamespace:
+            return SimpleNamespace(free_bytes=80 << 30)
+
+    monkeypatch.setattr(memory, "Device", Gpu)
+    scene = flat(("[0.4, 0.3]", "[1000.0, 1200.0]"))  # 12e9 cells of 24 bytes: 268 GiB
+    memory.check(scene, Layout(("cuda:0", "cuda:1", "cuda:2", "cuda:3")))
+    with pytest.raises(
+        DeviceError, match=r"need 268 GiB, and cuda:0, cuda:1 have 160 GiB free; 4 such devices would do"
+    ):
+        memory.check(scene, Layout(("cuda:0", "cuda:1")))
 
 
 def test_memory_that_does_not_fit_says_how_much():

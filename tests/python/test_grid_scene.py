@@ -194,7 +194,10 @@ WRONG = [
         ('waveform = "ricker"', 'waveform = "riker"'),
         "[[sources]] 1 waveform: there is no 'riker'; did you mean 'ricker'?",
     ),
-    (('waveform = "ricker"', 'type = "plane_wave"'), "[[sources]] 1 type: plane waves are not there yet"),
+    (
+        ('waveform = "ricker"', 'type = "plane_wave"'),
+        "[[sources]] 1 type: a source is a current in one cell; plane waves are [[plane_waves]]",
+    ),
     (("frequency = 0.5e9", 'frequency = 1e9\nfield = "hx"'), "[[sources]] 1 field: there is no 'hx'"),
     (('fields = ["ez", "hx"]', 'fields = ["ez", "hz"]'), "'near' fields: there is no 'hz'"),
     (('fields = ["ez", "hx"]', 'fields = ["ez", "ez"]'), "has a word twice"),

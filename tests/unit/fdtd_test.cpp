@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -105,6 +106,35 @@ TEST(FdtdPoints, CellsOfARowAreOneBox) {
       {{3, 1, 0}, {6, 2, 1}}, Box::cell({9, 1, 0}), Box::cell({0, 2, 0}), Box::cell({5, 1, 1})};
   EXPECT_EQ(boxes, wanted);
   EXPECT_TRUE(boxes_of_cells({10, 10, 1}, {}).empty());
+}
+
+TEST(FdtdPoints, AFaceIsOneBox) {
+  const auto cells_of = [](const std::vector<Box>& boxes) {
+    std::vector<Offsets> cells;
+    for (const Box& box : boxes) {
+      for (std::int64_t z = box.low[2]; z < box.high[2]; ++z) {
+        for (std::int64_t y = box.low[1]; y < box.high[1]; ++y) {
+          for (std::int64_t x = box.low[0]; x < box.high[0]; ++x) cells.push_back({x, y, z});
+        }
+      }
+    }
+    return cells;
+  };
+  const Extent extent{10, 10, 10};
+  for (const Box& face : {Box{{3, 2, 1}, {4, 8, 7}}, Box{{1, 5, 2}, {9, 6, 6}}, Box{{1, 2, 4}, {8, 9, 5}}}) {
+    EXPECT_EQ(boxes_of_cells(extent, cells_of({face})), std::vector<Box>{face});
+  }
+  const std::vector<Box> apart{{{1, 1, 0}, {2, 9, 1}}, {{7, 1, 0}, {8, 9, 1}}};
+  EXPECT_EQ(boxes_of_cells(extent, cells_of(apart)), apart);
+  // What is no rectangle is some boxes that do not overlap, and all cells are there.
+  const auto ring =
+      cells_of({{{2, 2, 0}, {8, 3, 1}}, {{2, 3, 0}, {3, 7, 1}}, {{7, 3, 0}, {8, 7, 1}}, {{2, 7, 0}, {8, 8, 1}}});
+  auto covered = cells_of(boxes_of_cells(extent, ring));
+  auto wanted = ring;
+  std::ranges::sort(covered);
+  std::ranges::sort(wanted);
+  EXPECT_EQ(covered, wanted);
+  EXPECT_EQ(boxes_of_cells(extent, ring).size(), 4U);
 }
 
 TEST(FdtdNames, WallsHoldTheFieldsAlongThem) {

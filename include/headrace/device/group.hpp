@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <thread>
 #include <memory>
+#include <thread>
 #include <type_traits>
 
 #if defined(__CUDACC__)

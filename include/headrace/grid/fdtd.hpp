@@ -28,8 +28,8 @@ struct FdtdOptions {
   int dimensions = 2;               ///< 2: Ez, Hx and Hy in a plane of one cell along z; 3: all six components.
   double spacing = 0;               ///< Of cells, along every axis, in metres.
   std::optional<double> time_step;  ///< In seconds; 0.99 of the largest that is stable in vacuum where none is given.
-  std::vector<Device> devices;      ///< One a part.
-  std::optional<Decomposition> decomposition;  ///< The best one for so many devices where none is given.
+  std::vector<Device> devices;      ///< One a part of this process.
+  std::optional<Decomposition> decomposition;  ///< The best one for the devices of all ranks where none is given.
   SimulationOptions simulation;
   CpmlOptions cpml;
   Precision precision = Precision::fp32;
@@ -45,7 +45,8 @@ struct FdtdMaterials {
 /// Maxwell's equations by finite differences in the time domain (Yee's scheme) over one or several devices; see
 /// docs/fdtd.md. Fields are named "ex", "ey", "ez", "hx", "hy" and "hz", in V/m and A/m; in two dimensions there are
 /// "ez", "hx" and "hy". Equal to the last bit for every cut, push and number of redundant steps, on every device. Not
-/// safe to be used by two threads at once.
+/// safe to be used by two threads at once. Over several ranks (FdtdOptions::simulation) all call the same in the same
+/// order, as of a Simulation; traces are there on all.
 class Fdtd {
  public:
   /// Vacuum without fields. Throws UsageError for what cannot be, among it a time step that is not stable (the message
@@ -63,6 +64,8 @@ class Fdtd {
   /// UsageError for another field, a cell that is not in the domain, one where walls keep the field at 0, or a sample
   /// that is not finite.
   void add_source(std::string_view field, const Offsets& cell, std::span<const double> samples);
+  /// The same samples in each of these cells, which are kept once.
+  void add_sources(std::string_view field, std::span<const Offsets> cells, std::span<const double> samples);
   /// Records a field in one cell at the end of each step from now on; gives the receiver's number. Throws UsageError
   /// for another field or a cell that is not in the domain.
   std::size_t add_receiver(std::string_view field, const Offsets& cell);
@@ -96,6 +99,9 @@ class Fdtd {
   /// Goes on as if `steps` had been done, with these traces so far, one a receiver with a value for each step. Throws
   /// UsageError for others.
   void resume(std::uint64_t steps, std::span<const std::vector<double>> traces);
+
+  /// As of a Simulation.
+  void record_timeline(std::size_t cycles);
 
   [[nodiscard]] double time_step() const noexcept;
   [[nodiscard]] std::uint64_t steps_done() const noexcept;

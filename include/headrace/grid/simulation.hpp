@@ -10,7 +10,9 @@
 
 #include "headrace/device/device.hpp"
 #include "headrace/grid/decomposition.hpp"
+#include "headrace/grid/ranks.hpp"
 #include "headrace/grid/stencil.hpp"
+#include "headrace/grid/timeline.hpp"
 
 namespace headrace::grid {
 
@@ -59,6 +61,9 @@ struct SimulationOptions {
   /// Mode::resident needs peer access between neighbours (push is then store), and one part a CUDA device.
   Mode mode = Mode::streams;
   Passes passes = Passes::automatic;
+  /// The processes that share the domain, where it is not this one alone. Borders go to other ranks in messages,
+  /// whatever the push.
+  std::shared_ptr<Ranks> ranks = nullptr;
 };
 
 /// A field of one part, in the memory of its device. Cell (x, y, z) of the domain, in what the part owns or has as
@@ -87,21 +92,27 @@ struct Norms {
 /// Whatever the cut, the redundant layers, the push and the mode, every cell is computed by the same operations from
 /// the same values, so results are equal to the last bit. Cells outside the domain are 0 and stay so. Not safe to be
 /// used by two threads at once. From two parts on each has a host thread.
+///
+/// Over several ranks every one makes the same simulation, with devices for its own parts, and calls the same functions
+/// in the same order: those that set, get, step, or give a norm, wait for all. When the device of a rank fails, they
+/// throw SystemError that names it on all others; when anything else keeps a rank from going on, it tells them so by
+/// Ranks::fail().
 class Simulation {
  public:
-  /// All fields are 0. `devices`: one a part, of one kind; a device may have several parts. Throws UsageError for what
-  /// cannot be: another number of devices than parts, or of stencils than 1 or parts; a part thinner than the ghosts of
-  /// its neighbour; a stencil without CUDA kernels on a CUDA device; a push or mode that these devices cannot do.
-  /// Throws DeviceError when a device has no memory or refuses.
+  /// All fields are 0. `devices`: one a part of this process, of one kind; a device may have several parts. Throws
+  /// UsageError for what cannot be: another number of devices than parts, or of stencils than 1 or parts; a part
+  /// thinner than the ghosts of its neighbour; a stencil without CUDA kernels on a CUDA device; a push or mode that
+  /// these devices cannot do. Throws DeviceError when a device has no memory or refuses.
   Simulation(const Decomposition& decomposition, std::vector<Device> devices, StencilProgram program,
-             SimulationOptions options = {});
+             const SimulationOptions& options = {});
   Simulation(Simulation&&) noexcept;
   Simulation& operator=(Simulation&&) noexcept;
   ~Simulation();
 
   /// Copies a field from or to a whole array of the domain, x fastest. Throws UsageError for another field, size or
-  /// type of value. These and what follows throw DeviceError that names the device once one has failed, and always from
-  /// then on.
+  /// type of value. Over several ranks all set the same array; only rank 0 gets the whole one, and others what their
+  /// parts have of it: the rest is left as it was. These and what follows throw DeviceError that names the device once
+  /// one has failed, and always from then on.
   template <class Value>
   void set(int field, std::span<const Value> values) {
     set_bytes(field, typeid(Value), values.data(), values.size());
@@ -123,6 +134,13 @@ class Simulation {
   /// UsageError for a stencil without such a field, and DataError where a change grows eightfold within 16 steps.
   [[nodiscard]] std::vector<Norms> step_with_changes(std::uint64_t count);
 
+  /// Notes when each part of this process does what in so many cycles (from one exchange to the next) of the next
+  /// steps; 0: no more. Events on the streams do it, so that nobody waits. Throws UsageError in Mode::resident, which
+  /// has no streams to note it on, and for more than 10,000.
+  void record_timeline(std::size_t cycles);
+  /// What was noted, part by part. Of cycles that have not been done yet there is nothing.
+  [[nodiscard]] std::vector<WorkSpan> timeline() const;
+
   /// Restricts a phase to boxes of the domain, from the next step on; none: to nowhere. Throws UsageError for boxes
   /// that overlap or are not within the domain, and for a phase that writes a field without declaring that it reads it:
   /// what it leaves as it was is needed then.
@@ -143,13 +161,17 @@ class Simulation {
 
   [[nodiscard]] std::uint64_t steps_done() const noexcept;
   [[nodiscard]] const Decomposition& decomposition() const noexcept;
+  /// Of the parts of this process, from first_part() on.
   [[nodiscard]] const std::vector<Device>& devices() const noexcept;
+  [[nodiscard]] std::size_t first_part() const noexcept;
+  /// Which rank has a part; 0 where there is this process alone. Throws UsageError for a part that is not there.
+  [[nodiscard]] int rank_of(std::size_t part) const;
   /// As given, but with the push that `automatic` came to.
   [[nodiscard]] const SimulationOptions& options() const noexcept;
   /// How wide ghosts are, and which fields are exchanged.
   [[nodiscard]] const Layers& ghosts() const noexcept;
   [[nodiscard]] FieldSet exchanged() const noexcept;
-  /// Bytes that all parts together receive in an exchange.
+  /// Bytes that all parts of this process together receive in an exchange.
   [[nodiscard]] std::uint64_t exchanged_bytes() const noexcept;
   /// Whether whole cycles, of as many steps as are redundant, are done in passes, now that phases are restricted so.
   [[nodiscard]] bool passes_alone() const;

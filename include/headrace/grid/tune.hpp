@@ -24,9 +24,12 @@ struct Tuned {
 /// Tries 1, 2, 4 and 8 redundant layers with every push on the real domain and devices, on fields of zeros, and gives
 /// the options with the shortest step. Each trial has a simulation of its own, so there must be memory for one more,
 /// and runs `steps` steps (rounded up to whole cycles) three times, after as many that are not timed. A stencil that
-/// writes to memory of its own does so in trials too. With one part there is nothing to choose: one trial. Throws
-/// UsageError for 0 steps, and what Simulation throws where no trial can be.
+/// writes to memory of its own does so in trials too. With one part a mode has one trial, for there is nothing to
+/// exchange. Mode::resident is tried where `modes` has it, which has one push; give it many steps then, for it gains by
+/// launching once for all steps of a call. All of this process alone. Throws UsageError for 0 steps or no mode, and
+/// what Simulation throws where no trial can be.
 [[nodiscard]] Tuned tune(const Decomposition& decomposition, const std::vector<Device>& devices,
-                         const StencilProgram& program, std::uint64_t steps = 16);
+                         const StencilProgram& program, std::uint64_t steps = 16,
+                         const std::vector<Mode>& modes = {Mode::streams});
 
 }  // namespace headrace::grid

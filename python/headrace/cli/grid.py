@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from headrace import UsageError
-from headrace.cli import grid_fdtd, show
+from headrace.cli import grid_fdtd, grid_timeline, show
 from headrace.grid.solver import gprmax, pictures, session, traces
 from headrace.grid.solver.reading import read_scene
 from headrace.results import write_whole
@@ -20,6 +20,7 @@ def group() -> None:
 
 
 app.command("fdtd")(grid_fdtd.fdtd)
+app.command("timeline")(grid_timeline.timeline)
 
 
 @app.command("convert")

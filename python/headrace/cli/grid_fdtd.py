@@ -10,8 +10,10 @@ import numpy as np
 import typer
 
 from headrace import UsageError, tables
+from headrace._core import Ranks
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.grid.ranks import device_of, failing_together, joined
 from headrace.grid.solver.model import Layout, times
 from headrace.grid.solver.reading import read_scene
 from headrace.grid.solver.running import Speed
@@ -53,14 +55,22 @@ def cut_of(text: str, dimensions: int) -> str | tuple[int, ...]:
     return tuple(int(part) for part in text.split("x"))
 
 
-def _layout(scene: Scene, devices: list[str], cut: str, redundant: int, push: Push, mode: Mode) -> Layout:
-    names = tuple(options.find_device(name).name for name in devices)
-    parts = cut_of(cut, scene.dimensions)
-    if not isinstance(parts, str) and int(np.prod(parts)) != len(names):
-        raise UsageError(
-            f"--cut {cut} makes {int(np.prod(parts))} parts, and there are {len(names)} devices (--device)"
-        )
-    return Layout(names, parts, redundant, str(push), str(mode))
+def make_layout(
+    scene: Scene, ranks: Ranks | None, devices: list[str], cut: str, redundant: int, push: Push, mode: Mode
+) -> Layout:
+    """Where a scene runs: on these devices, or on that of this rank."""
+    chosen = [device_of(ranks, devices)] if ranks else devices or ["best"]
+    names = tuple(options.find_device(name).name for name in chosen)
+    layout = Layout(names, cut_of(cut, scene.dimensions), redundant, str(push), str(mode), ranks)
+    if not isinstance(layout.cut, str) and int(np.prod(layout.cut)) != layout.count:
+        there = f"{layout.count} ranks, which have a device each" if ranks else f"{layout.count} devices (--device)"
+        raise UsageError(f"--cut {cut} makes {int(np.prod(layout.cut))} parts, and there are {there}")
+    return layout
+
+
+def _devices(layout: Layout) -> list[str]:
+    """Those of all parts, in all processes, which all ask."""
+    return layout.ranks.gather(layout.devices[0]) if layout.ranks else list(layout.devices)
 
 
 def _progress(bar: show.Bar, scene: Scene, count: int) -> Progress:
@@ -88,7 +98,7 @@ def _peaks(done: Done) -> list[dict[str, Any]]:
     return found
 
 
-def _summary(scene: Scene, layout: Layout, done: Done) -> dict[str, Any]:
+def _summary(scene: Scene, layout: Layout, devices: list[str], done: Done) -> dict[str, Any]:
     return {
         "scene": str(scene.path),
         "title": scene.title,
@@ -100,7 +110,8 @@ def _summary(scene: Scene, layout: Layout, done: Done) -> dict[str, Any]:
         "first_step": done.first_step,
         "steps_done": done.steps,
         "precision": scene.precision,
-        "devices": list(layout.devices),
+        "devices": devices,
+        "ranks": layout.ranks.count if layout.ranks else 1,
         "cut": layout.cut if isinstance(layout.cut, str) else list(layout.cut),
         "redundant": layout.redundant,
         "push": layout.push,
@@ -108,6 +119,7 @@ def _summary(scene: Scene, layout: Layout, done: Done) -> dict[str, Any]:
         "positions": done.positions,
         "seconds": done.speed.seconds,
         "cells_per_second": done.speed.cells_per_second,
+        "roof_cells_per_second": done.roof,
         "traces": _peaks(done),
         "files": [str(path) for path in done.written],
         "warnings": list(scene.warnings),
@@ -115,17 +127,21 @@ def _summary(scene: Scene, layout: Layout, done: Done) -> dict[str, Any]:
     }
 
 
-def _print(scene: Scene, layout: Layout, done: Done, scanned: bool) -> None:
+def _print(scene: Scene, layout: Layout, devices: list[str], done: Done, scanned: bool) -> None:
     shape = " x ".join(f"{count:,}" for count in scene.shape)
     lines = [
         f"{scene.title}: {shape} cells of {scene.spacing:g} m, {scene.steps:,} steps of {scene.dt * 1e12:.4g} ps, "
-        f"{scene.precision} precision, on {', '.join(layout.devices)}"
+        f"{scene.precision} precision, on {', '.join(devices)}{f' of {len(devices)} ranks' if layout.ranks else ''}"
     ]
     if done.interrupted:
         got = f"{len(done.positions)} whole positions" if scanned else f"step {done.steps:,}"
         lines.append(f"Interrupted: there are {got}" if scanned else f"Interrupted at {got}")
     steps = f"{len(done.positions)} positions" if scanned else f"{done.steps - done.first_step:,} steps"
-    lines.append(f"{steps} in {done.speed.seconds:.2f} s: {tables.short_rate(done.speed.cells_per_second)}cells/s")
+    rate = done.speed.cells_per_second
+    share = (
+        f", {rate / done.roof:.0%} of what memory allows ({tables.short_rate(done.roof)}cells/s)" if done.roof else ""
+    )
+    lines.append(f"{steps} in {done.speed.seconds:.2f} s: {tables.short_rate(rate)}cells/s{share}")
     lines += [
         f"{one['receiver']}: {one['field']} reaches {one['peak']:.4g} {'V/m' if one['field'][0] == 'e' else 'A/m'} "
         f"after {one['seconds'] * 1e9:.3f} ns"
@@ -142,7 +158,7 @@ def _check(scene: Scene, outputs: Outputs, scan: bool, position: int | None) -> 
     if scan and position is not None:
         raise UsageError("--scan runs every position, --position one of them: leave one out")
     if scan:
-        for name in ("snapshots", "gif", "checkpoint", "restart"):
+        for name in ("snapshots", "gif", "mp4", "checkpoint", "restart"):
             if getattr(outputs, name):
                 raise UsageError(f"--{name} is of one run, not of a scan: use --position N instead of --scan")
     if position is not None and (scene.scan is None or position >= scene.scan.count):
@@ -157,7 +173,9 @@ def fdtd(
     device: Annotated[
         list[str] | None,
         typer.Option(
-            "--device", help="cpu:0, cuda:0, ...; may be repeated: the domain is cut over all. Default: best."
+            "--device",
+            help="cpu:0, cuda:0, ...; may be repeated: the domain is cut over all. Default: best. Under mpirun each "
+            "process takes one of them in turn, or of all GPUs.",
         ),
     ] = None,
     cut: Annotated[str, typer.Option("--cut", help="best, or parts along each axis, such as 2x1.")] = "best",
@@ -170,6 +188,7 @@ def fdtd(
         Path | None, typer.Option("--png", help="A picture of the field; with --scan, the radargram.")
     ] = None,
     gif: Annotated[Path | None, typer.Option("--gif", help="The snapshots as a moving picture.")] = None,
+    mp4: Annotated[Path | None, typer.Option("--mp4", help="The same as MP4, by ffmpeg.")] = None,
     field: Annotated[str, typer.Option("--field", help="That is drawn.")] = "ez",
     plane: Annotated[PlaneName, typer.Option("--plane", help="3D: the cut, through the first source.")] = PlaneName.xy,
     at: Annotated[
@@ -183,28 +202,45 @@ def fdtd(
     restart: Annotated[Path | None, typer.Option("--restart", help="A checkpoint of this scene.")] = None,
     scan: Annotated[bool, typer.Option("--scan", help=r"All positions of \[scan], one after the other.")] = False,
     position: Annotated[int | None, typer.Option("--position", min=0, help=r"One position of \[scan], from 0.")] = None,
+    roof: Annotated[bool, typer.Option(help="Measure what memory allows, at the end of a run.")] = True,
     as_json: options.JsonOption = False,
 ) -> None:
     r"""Solve Maxwell's equations in a scene; HDF5 and pictures need pip install 'headrace\[grid]'.
 
     Example: headrace grid fdtd examples/radar.toml --png radar.png --traces radar.h5
     """
-    scene = read_scene(scene_file)
-    outputs = Outputs(traces, snapshots, png, gif, field, str(plane), at, checkpoint, checkpoint_every, restart)
-    _check(scene, outputs, scan, position)
-    for line in scene.warnings:
-        show.stderr().print(f"headrace: warning: {line}", markup=False, soft_wrap=True)
-    layout = _layout(scene, device or ["best"], cut, redundant, push, mode)
-    with show.progress_bar("Setting up") as bar:
-        count = scene.scan.count if scan and scene.scan else 1
-        progress = _progress(bar, scene, count)
-        if scan:
-            done = run_scan(scene, layout, outputs, progress=progress)
-        else:
-            done = run_one(scene, layout, outputs, position=position or 0, progress=progress)
-    if as_json:
-        typer.echo(json.dumps(_summary(scene, layout, done), indent=2))
-    else:
-        _print(scene, layout, done, scan)
+    ranks = joined()
+    with failing_together(ranks):
+        scene = read_scene(scene_file)
+        outputs = Outputs(
+            traces=traces,
+            snapshots=snapshots,
+            png=png,
+            gif=gif,
+            mp4=mp4,
+            field=field,
+            plane=str(plane),
+            at=at,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            restart=restart,
+            roof=roof,
+        )
+        _check(scene, outputs, scan, position)
+        layout = make_layout(scene, ranks, device or [], cut, redundant, push, mode)
+        devices = _devices(layout)
+        for line in scene.warnings if layout.first else ():
+            show.stderr().print(f"headrace: warning: {line}", markup=False, soft_wrap=True)
+        with show.progress_bar("Setting up", shown=layout.first) as bar:
+            count = scene.scan.count if scan and scene.scan else 1
+            progress = _progress(bar, scene, count)
+            if scan:
+                done = run_scan(scene, layout, outputs, progress=progress)
+            else:
+                done = run_one(scene, layout, outputs, position=position or 0, progress=progress)
+    if as_json and layout.first:
+        typer.echo(json.dumps(_summary(scene, layout, devices, done), indent=2))
+    elif layout.first:
+        _print(scene, layout, devices, done, scan)
     if done.interrupted:
         raise typer.Exit(STATUS_INTERRUPTED)

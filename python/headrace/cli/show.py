@@ -196,7 +196,7 @@ def live_ladder() -> Iterator[LiveLadder]:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator["Bar"]:
+def progress_bar(what: str, *, shown: bool = True) -> Iterator["Bar"]:
     """A bar on the terminal, cleared at the end."""
     columns = (
         TextColumn("{task.description}"),
@@ -204,7 +204,7 @@ def progress_bar(what: str) -> Iterator["Bar"]:
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=stderr(), transient=True, disable=not stderr().is_terminal) as progress:
+    with Progress(*columns, console=stderr(), transient=True, disable=not (shown and stderr().is_terminal)) as progress:
         yield Bar(progress, what)
 
 

@@ -1,20 +1,30 @@
 """Finite differences in the time domain, with NumPy arrays."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headrace._core import Device, FdtdCore
+from headrace._core import Device, FdtdCore, Ranks
 from headrace.errors import UsageError
-from headrace.grid.domain import cuts_of, padded, shape_of
+from headrace.grid.domain import AXES, cuts_of, padded, shape_of
 
 Array = NDArray[Any]
 
 _TRACE = "trace_"
 _STEPS = "steps"
 _DIMENSIONS = (2, 3)
+
+
+class WorkSpan(NamedTuple):
+    """A part did something; seconds from where it began the first cycle that was recorded."""
+
+    part: int
+    cycle: int
+    work: str  # "body", "border", "push", "messages", "receive" or "interior"
+    begin: float
+    end: float
 
 
 class Fdtd:
@@ -39,6 +49,7 @@ class Fdtd:
         passes: str = "automatic",
         cpml: int = 10,
         precision: str = "single",
+        ranks: Ranks | None = None,
     ) -> None:
         """A domain of vacuum without fields.
 
@@ -47,6 +58,8 @@ class Fdtd:
         at each wall. `mode` is "streams", or "resident" for domains so small that launches dominate (docs/grid.md).
         `passes` is "never" where there is no memory for passes over it that do up to `redundant` steps, "always" where
         they are wanted on a CPU device for fewer than four, too.
+        `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
+        one, all call the same methods in the same order, and field() and state() are whole on rank 0 only.
         Raises UsageError for what cannot be, such as a dt that is not stable.
         """
         self._shape = shape_of(shape, _DIMENSIONS)
@@ -64,6 +77,7 @@ class Fdtd:
             passes=passes,
             cpml=cpml,
             precision=precision,
+            ranks=ranks,
         )
         self._type = np.dtype(np.float32 if precision == "single" else np.float64)
 
@@ -88,6 +102,17 @@ class Fdtd:
             raise UsageError(f"samples must have one dimension, not {values.ndim}")
         self._core.add_source(field, self._cell(cell), values)
 
+    def add_sources(self, field: str, cells: ArrayLike, samples: ArrayLike) -> None:
+        """The same samples in each of many cells: an array of (cells, axes), such as the face of a box."""
+        given = np.asarray(cells, dtype=np.int64)
+        if given.ndim != 2 or given.shape[1] != len(self._shape):  # noqa: PLR2004 - a row a cell
+            raise UsageError(f"cells have the shape {given.shape}, and not (cells, {len(self._shape)})")
+        padding = np.zeros((len(given), AXES - given.shape[1]), dtype=np.int64)
+        values = np.ascontiguousarray(samples, dtype=np.float64)
+        if values.ndim != 1:
+            raise UsageError(f"samples must have one dimension, not {values.ndim}")
+        self._core.add_sources(field, np.ascontiguousarray(np.hstack([given, padding])), values)
+
     def add_receiver(self, field: str, cell: Sequence[int]) -> int:
         """Records a field in one cell at the end of each step from now on; gives the number that trace() takes."""
         return self._core.add_receiver(field, self._cell(cell))
@@ -100,6 +125,19 @@ class Fdtd:
         if count < 0 or check_every < 0:
             raise UsageError(f"count and check_every are 0 or more, not {count} and {check_every}")
         self._core.step(count, check_every)
+
+    def record_timeline(self, cycles: int) -> None:
+        """Notes when each part does what in so many of the next cycles, from one exchange to the next; 0: no more.
+
+        Raises UsageError in mode "resident".
+        """
+        if cycles < 0:
+            raise UsageError(f"cycles are 0 or more, not {cycles}")
+        self._core.record_timeline(cycles)
+
+    def timeline(self) -> list[WorkSpan]:
+        """What was noted of the parts of this process, each by the clock of its device."""
+        return [WorkSpan(*span) for span in self._core.timeline()]
 
     def check_finite(self) -> None:
         """Raises DataError that names the first field and cell with a value that is not finite, and the steps done."""
@@ -183,7 +221,7 @@ class Fdtd:
 
     @property
     def parts(self) -> list[tuple[str, str]]:
-        """The device of each part, and its cells in words."""
+        """The device of each part of this process, and its cells in words."""
         return self._core.parts
 
     @property

@@ -27,10 +27,10 @@ class Checkpoint:
     state: dict[str, Array]
 
 
-def save(path: Path, scene: Scene, solver: Solver) -> None:
-    """Writes the state, whole or not at all. Each array has a checksum, that of the zip format."""
-    arrays: dict[str, Any] = {_STATE + name: np.asarray(value) for name, value in solver.state().items()}
-    arrays |= {_HEAD: _FORMAT, "scene": scene.digest(), "steps": solver.steps_done}
+def save(path: Path, scene: Scene, steps: int, state: dict[str, Array]) -> None:
+    """Writes the state after so many steps, whole or not at all. Each array has a checksum, that of the zip format."""
+    arrays: dict[str, Any] = {_STATE + name: np.asarray(value) for name, value in state.items()}
+    arrays |= {_HEAD: _FORMAT, "scene": scene.digest(), "steps": steps}
     with replacing(path) as written, written.open("wb") as file:
         # A file object, because savez() adds .npz to a name that lacks it.
         np.savez(file, **arrays)

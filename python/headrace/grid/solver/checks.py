@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from headrace.errors import UsageError
-from headrace.grid.solver.scene import LIGHT, Material, Receiver, Scene, Source
+from headrace.grid.solver.scene import LIGHT, Material, PlaneWave, Receiver, Scene, Source
 from headrace.grid.solver.waveforms import BAND
 
 _CELLS_A_WAVELENGTH = 10  # fewer, and waves of the grid are noticeably slower than those of the medium
@@ -68,14 +68,15 @@ def _listed(numbers: Iterable[float]) -> str:
 
 def check_resolution(scene: Scene) -> Scene:
     """The scene, with a warning where its cells are too large for its shortest wave."""
-    if not scene.sources:
+    radiating: list[Source | PlaneWave] = [*scene.sources, *scene.plane_waves]
+    if not radiating:
         return scene
     used = {scene.background, *(one.material for one in scene.objects)}
     slow = [scene.materials[name] for name in used if scene.materials[name].conductivity < _GOOD_CONDUCTOR]
     if not slow:
         return scene
     slowest = max(slow, key=lambda material: material.permittivity * material.permeability)
-    frequency = BAND * max(source.frequency for source in scene.sources)
+    frequency = BAND * max(source.frequency for source in radiating)
     wavelength = LIGHT / (slowest.permittivity * slowest.permeability) ** 0.5 / frequency
     cells = wavelength / scene.spacing
     if cells >= _CELLS_A_WAVELENGTH:

@@ -26,7 +26,7 @@ def check(scene: Scene, layout: Layout) -> None:
     Raises:
         DeviceError: saying how much is needed, how much there is, and how many such devices would do.
     """
-    needed = device_bytes(scene)
+    needed = device_bytes(scene) * len(layout.devices) // layout.count
     # CPU devices share one memory.
     devices = [Device.parse(name) for name in layout.devices]
     unlike = {("cpu" if device.kind.name == "cpu" else device.name): device for device in devices}

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from headrace._core import Ranks
+from headrace.grid.solver import plane_wave
 from headrace.grid.solver.scene import VACUUM_PERMITTIVITY, Material, Scene, Source
 from headrace.grid.solver.shapes import Axes, Shape
 from headrace.grid.solver.waveforms import PERIODS, WAVEFORMS, Samples
@@ -23,8 +25,11 @@ class Solver(Protocol):
 
     @property
     def steps_done(self) -> int: ...  # noqa: D102
+    @property
+    def moved_bytes(self) -> int: ...  # noqa: D102
     def set_materials(self, permittivity: Any, conductivity: Any, permeability: Any) -> None: ...  # noqa: ANN401, D102
     def add_source(self, field: str, cell: tuple[int, ...], samples: Samples) -> None: ...  # noqa: D102
+    def add_sources(self, field: str, cells: NDArray[np.int64], samples: Samples) -> None: ...  # noqa: D102
     def add_receiver(self, field: str, cell: tuple[int, ...]) -> int: ...  # noqa: D102
     def step(self, count: int) -> None: ...  # noqa: D102
     def field(self, name: str) -> Array: ...  # noqa: D102
@@ -42,6 +47,21 @@ class Layout:
     redundant: int = 1
     push: str = "automatic"
     mode: str = "streams"
+    ranks: Ranks | None = None  # the processes that share it; `devices` are those of this one
+
+    @property
+    def first(self) -> bool:
+        """Whether this process is the one that has whole fields, and writes files."""
+        return self.ranks is None or self.ranks.rank == 0
+
+    @property
+    def count(self) -> int:
+        """Parts of the domain, in all processes."""
+        return len(self.devices) * (self.ranks.count if self.ranks else 1)
+
+    def agree(self, numbers: list[int]) -> list[int]:
+        """The numbers of the first process, on all: what depends on time or on a signal, they must do alike."""
+        return self.ranks.agree(numbers) if self.ranks else numbers
 
 
 @dataclass(frozen=True)
@@ -128,6 +148,7 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         from headrace.grid import Fdtd  # noqa: PLC0415 - loads the extension
 
         maker = Fdtd
+    shared: dict[str, Any] = {"ranks": layout.ranks} if layout.ranks else {}
     solver = maker(
         shape=scene.shape,
         spacing=scene.spacing,
@@ -139,6 +160,7 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         mode=layout.mode,
         cpml=scene.cpml,
         precision=scene.precision,
+        **shared,
     )
     cells, materials = paint(scene)
     solver.set_materials(
@@ -154,6 +176,9 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         sums[key] = _sum(sums[key], added) if key in sums else added
     for (field, cell), total in sums.items():
         solver.add_source(field, cell, total)
+    for wave in scene.plane_waves:
+        for face in plane_wave.faces(scene, wave, cells, materials):
+            solver.add_sources(face.field, face.cells, face.samples)
     receivers = {
         (receiver.name, field): solver.add_receiver(field, scene.cell(receiver.position))
         for receiver in scene.receivers

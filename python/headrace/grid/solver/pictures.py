@@ -1,7 +1,7 @@
 """Pictures of a field, moving ones, and radargrams, drawn by matplotlib."""
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ _GOOD_CONDUCTOR = 1e3  # S/m; drawn as metal
 _MOST_PIXELS = 1600
 _FRAME_PIXELS = 640
 _DPI = 120
-_FRAMES_PER_SECOND = 15
+FRAMES_PER_SECOND = 15
 _SHOWN = 99.0  # percentile of the field's strength that has the full colour: what is near a source has far more
 _SOURCE, _RECEIVER = "#b3541e", "#1d7a4c"
 
@@ -174,25 +174,33 @@ def animate(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> No
     """
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib
 
-    if not frames:
-        raise UsageError(f"no snapshots were taken, so there is nothing to make {path} of")
-    canvas = _Canvas(plane, field, frames[0], _limit(frames), 7.0)
-    canvas.settle()
-    pictures = []
-    for frame in frames:
-        canvas.show(frame)
-        agg: Any = canvas.figure.canvas
-        agg.draw()
-        pictures.append(Image.fromarray(np.asarray(agg.buffer_rgba())[..., :3]).quantize(64))
+    pictures = [Image.fromarray(pixels).quantize(64) for pixels in drawn(path, plane, field, frames)]
     with replacing(path) as written:
         pictures[0].save(
             written,
             format="GIF",
             save_all=True,
             append_images=pictures[1:],
-            duration=1000 // _FRAMES_PER_SECOND,
+            duration=1000 // FRAMES_PER_SECOND,
             loop=0,
         )
+
+
+def drawn(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> Iterator[Array]:
+    """Moments as pixels, rows from the top, all in the same colours.
+
+    Raises:
+        UsageError: when there are none to make the file of.
+    """
+    if not frames:
+        raise UsageError(f"no snapshots were taken, so there is nothing to make {path} of")
+    canvas = _Canvas(plane, field, frames[0], _limit(frames), 7.0)
+    canvas.settle()
+    for frame in frames:
+        canvas.show(frame)
+        agg: Any = canvas.figure.canvas
+        agg.draw()
+        yield np.ascontiguousarray(np.asarray(agg.buffer_rgba())[..., :3])
 
 
 def draw_radargram(path: Path, traces: Traces, key: tuple[str, str]) -> None:

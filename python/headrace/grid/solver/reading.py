@@ -15,11 +15,13 @@ from headrace.grid.solver.scene import (
     Cell,
     Material,
     Painted,
+    PlaneWave,
     Receiver,
     Scan,
     Scene,
     Snapshots,
     Source,
+    cell_of,
     fields_of,
 )
 from headrace.grid.solver.shapes import AXES, read_shape
@@ -65,6 +67,7 @@ def _scene(top: Keys, path: Path) -> Scene:
     _known_material(domain, "background", background, materials)
     domain.done()
     dt, steps = _time(top.table("time", required=True), spacing, dimensions, materials)
+    sources = _sources(top.tables("sources"), dimensions)
     scene = Scene(
         path,
         title,
@@ -77,10 +80,11 @@ def _scene(top: Keys, path: Path) -> Scene:
         steps,
         materials,
         objects=_objects(top.tables("objects"), dimensions, materials),
-        sources=_sources(top.tables("sources"), dimensions),
+        sources=sources,
         receivers=_receivers(top.tables("receivers"), dimensions),
         snapshots=_snapshots(top.table("snapshots"), dimensions, dt, steps),
         scan=_scan(top.table("scan"), dimensions, given="scan" in top),
+        plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, cpml, sources),
     )
     top.done()
     return check_resolution(check_places(scene))
@@ -185,7 +189,7 @@ def _sources(tables: list[Keys], dimensions: int) -> tuple[Source, ...]:
     electric = tuple(name for name in fields_of(dimensions) if name.startswith("e"))
     for number, keys in enumerate(tables, 1):
         if "waveform" not in keys and "type" in keys and keys.text("type") in _PLANE:
-            raise keys.error("plane waves are not there yet: a source is a current in one cell", "type")
+            raise keys.error("a source is a current in one cell; plane waves are [[plane_waves]]", "type")
         found.append(
             Source(
                 keys.text("id", f"source{number}"),
@@ -199,6 +203,49 @@ def _sources(tables: list[Keys], dimensions: int) -> tuple[Source, ...]:
         )
         keys.done()
     _unique(zip(tables, (one.name for one in found), strict=True))
+    return tuple(found)
+
+
+def _plane_waves(
+    tables: list[Keys], shape: Cell, spacing: float, cpml: int, sources: tuple[Source, ...]
+) -> tuple[PlaneWave, ...]:
+    found = []
+    dimensions = len(shape)
+    directions = [sign + letter for letter in AXES[:dimensions] for sign in "+-"]
+    margin = max(cpml, 1) + 2  # between the box and the layers, or the walls
+    for number, keys in enumerate(tables, 1):
+        direction = keys.choice("direction", directions)
+        axis = AXES.index(direction[1])
+        field = keys.choice("field", [name for name in fields_of(dimensions) if name[0] == "e"], "ez")
+        if AXES.index(field[1]) == axis:
+            raise keys.error(f"a wave along {AXES[axis]} has no {field}: its field lies across", "field")
+        default = [margin * spacing] * dimensions, [(count - margin) * spacing for count in shape]
+        low, high = (
+            cell_of(keys.point(key, [dimensions]) if key in keys else tuple(corner), spacing)
+            for key, corner in zip(("low", "high"), default, strict=True)
+        )
+        for letter, first, last, count in zip(AXES, low, high, shape, strict=False):
+            if not margin - 1 <= first < last <= count - margin + 1:
+                raise keys.error(
+                    f"its box goes from cell {first} to {last} along {letter}: it must lie within {margin - 1} to "
+                    f"{count - margin + 1}, clear of the absorbing layers and walls"
+                )
+        found.append(
+            PlaneWave(
+                keys.text("id", f"plane_wave{number}"),
+                field,
+                axis,
+                direction[0] == "+",
+                low,
+                high,
+                keys.choice("waveform", list(WAVEFORMS)),
+                keys.number("frequency", above=0),
+                keys.number("amplitude", 1.0),
+                keys.number("delay", 0.0),
+            )
+        )
+        keys.done()
+    _unique(zip(tables, (one.name for one in found), strict=True), (one.name for one in sources))
     return tuple(found)
 
 

@@ -84,15 +84,17 @@ class FiniteCheck:
         self._good = solver.steps_done
         self._next = 0.0
 
-    def __call__(self, *, now: bool = False) -> None:
-        """Looks when it is time to, or now.
+    def due(self) -> bool:
+        """Whether it is time to look."""
+        return time.monotonic() >= self._next
+
+    def look(self) -> None:
+        """Looks.
 
         Raises:
             DataError: naming step and cell when the field is not finite.
         """
         began = time.monotonic()
-        if not now and began < self._next:
-            return
         # One component will do: through the curls the others follow within a step.
         values = self._solver.field("ez")
         if not np.isfinite(values).all():
@@ -119,8 +121,11 @@ def run(
     *,
     progress: Callable[[int, Speed], None] = lambda _step, _speed: None,
     stop: Stop | None = None,
+    agree: Callable[[list[int]], list[int]] = list,
 ) -> Speed:
     """Steps the solver to the scene's end, or to where `stop` was asked for.
+
+    Where several processes step it together, `agree` gives all of them the numbers of one.
 
     Raises:
         DataError: naming step and cell when the field is not finite any more.
@@ -128,7 +133,10 @@ def run(
     speed = Speed()
     check = FiniteCheck(scene, solver)
     chunk = 1
-    while solver.steps_done < scene.steps and not (stop and stop.asked):
+    while solver.steps_done < scene.steps:
+        chunk, due, asked = agree([chunk, int(check.due()), int(stop is not None and stop.asked)])
+        if asked:
+            break
         step = solver.steps_done
         wanted = [found for watcher in watchers if (found := watcher.next(step)) is not None]
         count = min(chunk, min([*wanted, scene.steps]) - step)
@@ -138,7 +146,8 @@ def run(
         speed.cells += count * scene.cells
         speed.seconds += seconds
         chunk = max(1, min(2 * chunk, int(count * _CHUNK_SECONDS / max(seconds, 1e-9))))
-        check(now=solver.steps_done == scene.steps)
+        if due or solver.steps_done == scene.steps:
+            check.look()
         for watcher in watchers:
             if watcher.next(step) == solver.steps_done:
                 watcher.act(solver)

@@ -50,6 +50,22 @@ class Source:
 
 
 @dataclass(frozen=True)
+class PlaneWave:
+    """A wave along an axis, in a box of nodes `low` to `high`; outside there is only what is scattered."""
+
+    name: str
+    field: str
+    axis: int
+    forward: bool
+    low: Cell
+    high: Cell
+    waveform: str
+    frequency: float
+    amplitude: float  # V/m
+    delay: float  # s
+
+
+@dataclass(frozen=True)
 class Receiver:
     """Where fields are recorded every step."""
 
@@ -68,7 +84,7 @@ class Snapshots:
 
 @dataclass(frozen=True)
 class Scan:
-    """A B-scan: every source and receiver is moved by `step` metres from one position to the next."""
+    """A B-scan: sources and receivers, but no plane waves, move by `step` metres from one position to the next."""
 
     step: Point
     count: int
@@ -93,6 +109,7 @@ class Scene:
     receivers: tuple[Receiver, ...]
     snapshots: Snapshots
     scan: Scan | None = None
+    plane_waves: tuple[PlaneWave, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -138,6 +155,7 @@ class Scene:
         parts = (
             *(self.shape, self.spacing, self.cpml, self.precision, self.background, self.dt),
             *(sorted(self.materials.items()), self.objects, self.sources, self.receivers),
+            *self.plane_waves,
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 

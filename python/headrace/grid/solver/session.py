@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from headrace.errors import UsageError
-from headrace.grid.solver import checkpoint, files, memory, pictures, traces, vti
+from headrace.grid.solver import checkpoint, files, film, memory, pictures, roof, traces, vti
 from headrace.grid.solver.model import Layout, Solver, build, paint
 from headrace.grid.solver.pictures import Frame, Plane
 from headrace.grid.solver.running import Speed, Stop, Watcher, run
@@ -24,12 +24,14 @@ class Outputs:
     snapshots: Path | None = None
     png: Path | None = None
     gif: Path | None = None
+    mp4: Path | None = None
     field: str = "ez"
     plane: str = "xy"
     at: float | None = None  # s, of the PNG; half way through the run if None
     checkpoint: Path | None = None
     checkpoint_every: int = 0
     restart: Path | None = None
+    roof: bool = False  # whether the speed is to be held against that of memory
 
     def check(self, scene: Scene) -> None:
         """Whether all of it can be written, before the work for it is done.
@@ -44,6 +46,8 @@ class Outputs:
         for path in (self.png, self.gif):
             if path:
                 pictures.check(path)
+        if self.mp4:
+            film.check(self.mp4)
         if self.snapshots and not self.snapshots.parent.is_dir():
             raise UsageError(f"there is no folder {self.snapshots.parent} to make {self.snapshots.name} in")
         if self.snapshots and self.snapshots.exists() and not self.snapshots.is_dir():
@@ -65,6 +69,7 @@ class Done:
     first_step: int = 0
     interrupted: bool = False
     speed: Speed = field(default_factory=Speed)
+    roof: float | None = None  # cells a second that memory allows
     traces: Traces | None = None
     written: list[Path] = field(default_factory=list)
 
@@ -89,7 +94,7 @@ def run_one(
     model = build(moved, layout, maker)
     if outputs.restart:
         checkpoint.restore(outputs.restart, moved, model.solver)
-    keeper = _Keeper(moved, outputs, model.solver)
+    keeper = _Keeper(moved, outputs, model.solver, writes=layout.first)
     done = Done([position], first_step=model.solver.steps_done)
     with Stop() as stop:
         done.speed = run(
@@ -98,7 +103,10 @@ def run_one(
             keeper.watchers(),
             progress=partial(progress, position),
             stop=stop,
+            agree=layout.agree,
         )
+        if outputs.roof and done.speed.cells and model.solver.steps_done == moved.steps:
+            done.roof = roof.cells_per_second(moved, layout, model.solver)
         done.steps = model.solver.steps_done
         done.interrupted = done.steps < moved.steps
         done.traces = Traces(scene, done.steps)
@@ -128,7 +136,7 @@ def run_scan(
         for number in range(scene.scan.count):
             moved = scene.moved(number)
             model = build(moved, layout, maker)
-            speed = run(moved, model.solver, progress=partial(progress, number), stop=stop)
+            speed = run(moved, model.solver, progress=partial(progress, number), stop=stop, agree=layout.agree)
             done.speed.cells += speed.cells
             done.speed.seconds += speed.seconds
             if model.solver.steps_done < moved.steps:
@@ -136,7 +144,7 @@ def run_scan(
                 break
             done.traces.take(number, model)
         done.positions = done.traces.positions
-        if done.positions:
+        if done.positions and layout.first:
             done.written = write_traces(outputs, done.traces)
     return done
 
@@ -154,18 +162,19 @@ def write_traces(outputs: Outputs, found: Traces) -> list[Path]:
 
 
 class _Keeper:
-    """Keeps what is wanted of a run on its way, and writes it."""
+    """Keeps what is wanted of a run on its way, and writes it; where it does not write, it only takes part in that."""
 
-    def __init__(self, scene: Scene, outputs: Outputs, solver: Solver) -> None:
+    def __init__(self, scene: Scene, outputs: Outputs, solver: Solver, *, writes: bool = True) -> None:
         self._scene = scene
         self._outputs = outputs
         self._start = solver.steps_done
         self._solver = solver
+        self._writes = writes
         self._plane = Plane.of(scene, outputs.plane)
         self._frames: list[Frame] = []
         self._picture: Frame | None = None
         self._series: list[tuple[float, str]] = []
-        if outputs.snapshots:
+        if outputs.snapshots and writes:
             outputs.snapshots.mkdir(exist_ok=True)
             cells, _ = paint(scene)
             vti.write(outputs.snapshots / "materials.vti", {"material": cells}, scene.spacing)
@@ -176,7 +185,7 @@ class _Keeper:
         found = []
         if outputs.snapshots:
             found.append(Watcher(self._snapshot, every=every))
-        if outputs.gif:
+        if outputs.gif or outputs.mp4:
             found.append(Watcher(self._take_frame, every=every))
         if outputs.png:
             half = self._scene.steps // 2
@@ -188,6 +197,15 @@ class _Keeper:
 
     def finish(self, found: Traces, *, interrupted: bool) -> list[Path]:
         """Writes what is written at the end, or where the run was interrupted, and names all the files."""
+        outputs = self._outputs
+        # Interrupted, or restarted, on the other side of the moment that was to be drawn: the last one there is.
+        if outputs.png and self._picture is None:
+            self._take_picture(self._solver)
+        if outputs.checkpoint:
+            self._checkpoint(self._solver)
+        return self._write(found, interrupted=interrupted) if self._writes else []
+
+    def _write(self, found: Traces, *, interrupted: bool) -> list[Path]:
         outputs, written = self._outputs, []
         if outputs.traces:
             traces.write(outputs.traces, found)
@@ -197,19 +215,16 @@ class _Keeper:
             vti.write_series(series, self._series)
             written.append(series)
         if outputs.png:
-            # Interrupted, or restarted, on the other side of the moment that was to be drawn: the last one there is.
-            if self._picture is None:
-                self._take_picture(self._solver)
             assert self._picture is not None
             pictures.draw(outputs.png, self._plane, outputs.field, self._picture)
             written.append(outputs.png)
         if outputs.gif and (self._frames or not interrupted):
             pictures.animate(outputs.gif, self._plane, outputs.field, self._frames)
             written.append(outputs.gif)
-        if outputs.checkpoint:
-            self._checkpoint(self._solver)
-            written.append(outputs.checkpoint)
-        return written
+        if outputs.mp4 and (self._frames or not interrupted):
+            film.write(outputs.mp4, self._plane, outputs.field, self._frames)
+            written.append(outputs.mp4)
+        return [*written, *([outputs.checkpoint] if outputs.checkpoint else [])]
 
     def _seconds(self, solver: Solver) -> float:
         return solver.steps_done * self._scene.dt
@@ -218,7 +233,8 @@ class _Keeper:
         assert self._outputs.snapshots is not None
         name = f"step-{solver.steps_done:08d}.vti"
         values = {name: solver.field(name) for name in self._scene.snapshots.fields}
-        vti.write(self._outputs.snapshots / name, values, self._scene.spacing, self._seconds(solver))
+        if self._writes:
+            vti.write(self._outputs.snapshots / name, values, self._scene.spacing, self._seconds(solver))
         self._series.append((self._seconds(solver), name))
 
     def _take_frame(self, solver: Solver) -> None:
@@ -230,4 +246,6 @@ class _Keeper:
 
     def _checkpoint(self, solver: Solver) -> None:
         assert self._outputs.checkpoint is not None
-        checkpoint.save(self._outputs.checkpoint, self._scene, solver)
+        state = solver.state()
+        if self._writes:
+            checkpoint.save(self._outputs.checkpoint, self._scene, solver.steps_done, state)

@@ -1,0 +1,57 @@
+"""`headrace grid timeline`: whether the exchange between devices hides behind computing."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace.cli import grid_fdtd, options, show
+from headrace.cli.grid_fdtd import Mode, Push
+from headrace.grid.ranks import failing_together, joined
+from headrace.grid.solver import timeline as lines
+from headrace.grid.solver.reading import read_scene
+
+
+def timeline(
+    scene_file: Annotated[Path, typer.Argument(metavar="SCENE.toml", help="See docs/scenes.md.", show_default=False)],
+    device: Annotated[list[str] | None, typer.Option("--device", help="As of headrace grid fdtd.")] = None,
+    cut: Annotated[str, typer.Option("--cut", help="best, or parts along each axis, such as 2x1.")] = "best",
+    redundant: Annotated[int, typer.Option("--redundant", min=1, help="Steps between two exchanges of borders.")] = 1,
+    push: Annotated[Push, typer.Option("--push", help="How borders reach the neighbour.")] = Push.automatic,
+    cycles: Annotated[int, typer.Option("--cycles", min=1, max=1000, help="From one exchange to the next.")] = 6,
+    output: Annotated[Path, typer.Option("--output", "-o", help="FILE.svg or FILE.png.")] = Path("timeline.svg"),
+    as_json: options.JsonOption = False,
+) -> None:
+    """Draw what each device does when, over some steps of a scene: borders, exchanges, interiors.
+
+    Example: headrace grid timeline examples/radar.toml --device cuda:0 --device cuda:1 -o timeline.svg
+    """
+    ranks = joined()
+    with failing_together(ranks):
+        scene = read_scene(scene_file)
+        lines.check(output)
+        layout = grid_fdtd.make_layout(scene, ranks, device or [], cut, redundant, push, Mode.streams)
+        spans = lines.record(scene, layout, cycles)
+        if not layout.first:
+            return
+        took, beside = lines.hidden(spans)
+        share = beside / took if took else None
+        shape = " x ".join(f"{count:,}" for count in scene.shape)
+        whose = f", rank 0 of {ranks.count}" if ranks else ""
+        how = f", {share:.0%} of the exchange beside computing" if share is not None else ""
+        lines.draw(output, f"{shape} cells on {layout.count} devices{whose}{how}", spans, layout.devices)
+    if as_json:
+        found = {
+            "exchange_seconds": took,
+            "hidden_seconds": beside,
+            "hidden_share": share,
+            "file": str(output),
+            "spans": [span._asdict() for span in spans],
+        }
+        typer.echo(json.dumps(found, indent=2))
+        return
+    said = (
+        f"{took * 1e6:.0f} us of exchange on all parts, {share:.0%} of it beside computing" if took else "no exchange"
+    )
+    show.stdout().print(f"{cycles} cycles: {said}\nWrote {output}", markup=False, soft_wrap=True)

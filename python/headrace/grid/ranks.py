@@ -1,0 +1,54 @@
+"""The processes that a launcher such as mpirun started together to share a domain."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from headrace._core import Device, Ranks
+from headrace.errors import UsageError
+
+# What launchers tell each process: Open MPI, MPICH and its kin, and Slurm through PMIx.
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+_LAUNCHED = "PMIX_RANK"
+
+
+def launched() -> bool:
+    """Whether a launcher started this process as one of several."""
+    sizes = [os.environ[name] for name in _SIZES if name in os.environ]
+    return any(size != "1" for size in sizes) if sizes else _LAUNCHED in os.environ
+
+
+def joined() -> Ranks | None:
+    """The ranks of this run; None where this process is alone. All of them call it.
+
+    Raises:
+        UsageError: when there are others, and this build has no MPI to reach them.
+    """
+    if not launched():
+        return None
+    try:
+        from headrace._mpi import join  # noqa: PLC0415 - there only where it was built
+    except ImportError as error:
+        raise UsageError(
+            "this process was started as one of several (mpirun or the like), but Headrace has no MPI here "
+            f"({error}): install libopenmpi-dev and build it again, or start one process"
+        ) from None
+    ranks = join()
+    return ranks if ranks.count > 1 else None
+
+
+@contextmanager
+def failing_together(ranks: Ranks | None) -> Iterator[None]:
+    """Where an exception leaves it, the other ranks are told, and end rather than wait for this one."""
+    try:
+        yield
+    except BaseException as error:
+        if ranks:
+            ranks.fail(str(error) or type(error).__name__)
+        raise
+
+
+def device_of(ranks: Ranks, names: list[str]) -> str:
+    """The device of this rank: that of its number on its machine, of those given, or of all GPUs; cpu:0 without any."""
+    names = names or [device.name for device in Device.list() if device.kind.name == "cuda"] or ["cpu:0"]
+    return names[ranks.rank_on_machine % len(names)]

@@ -1,0 +1,69 @@
+"""Moving pictures as MP4, which ffmpeg encodes."""
+
+import importlib.util
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from headrace.errors import SystemError, UsageError  # noqa: A004
+from headrace.grid.solver import pictures
+from headrace.grid.solver.files import replacing
+from headrace.grid.solver.pictures import Frame, Plane
+
+
+def encoder() -> str:
+    """The ffmpeg of the machine, or the one that imageio-ffmpeg brings.
+
+    Raises:
+        UsageError: when there is neither.
+    """
+    found = shutil.which("ffmpeg")
+    if found:
+        return found
+    if importlib.util.find_spec("imageio_ffmpeg") is None:
+        raise UsageError("MP4 needs ffmpeg: pip install 'headrace[video]', or install ffmpeg; --gif needs neither")
+    import imageio_ffmpeg  # noqa: PLC0415 - optional
+
+    return str(imageio_ffmpeg.get_ffmpeg_exe())
+
+
+def check(path: Path) -> None:
+    """Whether a film can be written there, before the work for it is done.
+
+    Raises:
+        UsageError: when matplotlib or ffmpeg are not there, or the folder does not exist.
+    """
+    pictures.check(path)
+    encoder()
+
+
+def write(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> None:
+    """Writes moments as MP4 (H.264, which browsers play), all in the same colours.
+
+    Raises:
+        UsageError: when there are none.
+        SystemError: with what ffmpeg said, when it fails.
+    """
+    images = pictures.drawn(path, plane, field, frames)
+    first = next(images)
+    rows, columns, _ = first.shape
+    # Two pixels share a colour along each axis, so that there must be an even number of them.
+    even = "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white"
+    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{columns}x{rows}", "-r", str(pictures.FRAMES_PER_SECOND)]
+    target = ["-vf", even, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4"]
+    with replacing(path) as written, tempfile.TemporaryFile() as said:
+        command = [encoder(), "-loglevel", "error", "-y", *source, "-i", "-", *target, str(written)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said) as process:
+            assert process.stdin is not None
+            try:
+                for image in (first, *images):
+                    process.stdin.write(image.tobytes())
+                process.stdin.close()
+            except BrokenPipeError:
+                pass  # what it said tells why
+        if process.returncode != 0:
+            said.seek(0)
+            reason = said.read().decode(errors="replace").strip() or f"status {process.returncode}"
+            raise SystemError(f"{path}: ffmpeg could not encode it: {reason}")

@@ -1,0 +1,133 @@
+"""Plane waves: a box with the wave in it and only what is scattered outside, by sources on its faces."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.errors import UsageError
+from headrace.grid.solver.scene import LIGHT, Material, PlaneWave, Scene
+from headrace.grid.solver.waveforms import WAVEFORMS, Samples
+
+_LETTERS = "xyz"
+# Those of the solver, so that the wave on the faces is to the last digits the one inside: CODATA 2022, H/m and F/m.
+_PERMEABILITY = 1.25663706127e-6
+_PERMITTIVITY = 1 / (_PERMEABILITY * LIGHT**2)
+
+Cells = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Face:
+    """Samples that are added to a field in some cells."""
+
+    field: str
+    cells: Cells
+    samples: Samples
+
+
+@dataclass(frozen=True)
+class _Wave:
+    """The wave on its way through the box, as the scheme in one dimension carries it, sample by sample.
+
+    In one dimension a step and a cell are those of the domain, so that the wave has just the speed that it has there
+    along an axis: what the faces let in at one end they take out at the other, to rounding.
+    """
+
+    electric: NDArray[np.float64]  # (steps, nodes): before the electric update of a step
+    magnetic: NDArray[np.float64]  # after its magnetic update, half a cell on; with the sign of the electric field
+
+    @classmethod
+    def of(cls, scene: Scene, wave: PlaneWave, material: Material, nodes: int) -> "_Wave":
+        permittivity = material.permittivity * _PERMITTIVITY
+        to_electric = scene.dt / permittivity / scene.spacing
+        to_magnetic = scene.dt / (material.permeability * _PERMEABILITY) / scene.spacing
+        # So long that nothing comes back from its end: news travels a cell a step at most.
+        length = nodes + scene.steps // 2 + 2
+        electric, magnetic = np.zeros(length), np.zeros(length)
+        kept = np.zeros((scene.steps, nodes)), np.zeros((scene.steps, nodes))
+        moments: Samples = np.asarray(np.arange(scene.steps) * scene.dt - wave.delay, dtype=np.float64)
+        driven = np.where(moments >= 0, wave.amplitude * WAVEFORMS[wave.waveform](moments, wave.frequency), 0.0)
+        for step in range(scene.steps):
+            electric[0] = driven[step]
+            kept[0][step] = electric[:nodes]
+            magnetic[:-1] += to_magnetic * np.diff(electric)
+            kept[1][step] = magnetic[:nodes]
+            electric[1:] += to_electric * np.diff(magnetic)
+        return cls(*kept)
+
+
+def faces(scene: Scene, wave: PlaneWave, materials: NDArray[np.uint16], palette: list[Material]) -> Iterator[Face]:
+    """What has to be added on the faces of its box (total field and scattered field, Taflove and Hagness, chapter 5).
+
+    Raises:
+        UsageError: when the box ends in different materials, or in one that conducts.
+    """
+    material = _around(scene, wave, materials, palette)
+    p, k = _LETTERS.index(wave.field[1]), wave.axis
+    q = 3 - p - k
+    low, high = wave.low, wave.high
+    nodes = high[k] - low[k] + 3
+    inside = _Wave.of(scene, wave, material, nodes)
+    to_electric = scene.dt / (material.permittivity * _PERMITTIVITY) / scene.spacing
+    to_magnetic = scene.dt / (material.permeability * _PERMEABILITY) / scene.spacing
+    turn = 1 if (p, k, q) in {(0, 1, 2), (1, 2, 0), (2, 0, 1)} else -1
+
+    def electric(at: int) -> Samples:
+        return inside.electric[:, at - low[k] + 1 if wave.forward else high[k] + 1 - at]
+
+    def magnetic(at: int) -> Samples:
+        """Half a cell above a node, with its sign."""
+        if wave.forward:
+            return turn * inside.magnetic[:, at - low[k] + 1]
+        return -turn * inside.magnetic[:, high[k] - at]
+
+    def cells(half: set[int], fixed: dict[int, int]) -> Cells:
+        """Those of a component: it lies half a cell on along some axes, and on a face along others."""
+        ranges = [
+            np.array([fixed[axis]]) if axis in fixed else np.arange(low[axis], high[axis] + (axis not in half))
+            for axis in range(scene.dimensions)
+        ]
+        return np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, scene.dimensions).astype(np.int64)
+
+    e_p, h_q, half_p = wave.field, "h" + _LETTERS[q], {p}
+    yield Face(e_p, cells(half_p, {k: low[k]}), -turn * to_electric * magnetic(low[k] - 1))
+    yield Face(e_p, cells(half_p, {k: high[k]}), turn * to_electric * magnetic(high[k]))
+    yield Face(h_q, cells(half_p, {k: low[k] - 1}), -turn * to_magnetic * electric(low[k]))
+    yield Face(h_q, cells(half_p, {k: high[k]}), turn * to_magnetic * electric(high[k]))
+    for at in range(low[k], high[k] + 1):
+        for side, sign in ((low[q] - 1, 1), (high[q], -1)):
+            here = cells(half_p, {k: at, q: side})
+            yield Face("h" + _LETTERS[k], here, sign * turn * to_magnetic * electric(at))
+    if p >= scene.dimensions:
+        return  # in two dimensions there are no faces across z
+    for at in range(low[k], high[k]):
+        for side, sign in ((low[p], 1), (high[p], -1)):
+            here = cells({k}, {k: at, p: side})
+            yield Face("e" + _LETTERS[k], here, sign * turn * to_electric * magnetic(at))
+
+
+def _around(scene: Scene, wave: PlaneWave, cells: NDArray[np.uint16], palette: list[Material]) -> Material:
+    """The one material on the faces of the box, and next to them."""
+    found: set[int] = set()
+    for axis in range(scene.dimensions):
+        for at in (wave.low[axis], wave.high[axis]):
+            shell = tuple(
+                slice(at - 1, at + 1) if other == axis else slice(wave.low[other] - 1, wave.high[other] + 1)
+                for other in range(scene.dimensions)
+            )
+            found |= set(np.unique(cells[shell]).tolist())
+    if len(found) > 1:
+        names = ", ".join(sorted(palette[number].name for number in found))
+        raise UsageError(
+            f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in several materials ({names}): a plane "
+            "wave comes through one; make the box smaller or larger"
+        )
+    material = palette[found.pop()]
+    if material.conductivity > 0:
+        raise UsageError(
+            f"{scene.path}: [[plane_waves]] {wave.name}: its box ends in {material.name}, which conducts: a plane wave "
+            "comes through a material that does not"
+        )
+    return material

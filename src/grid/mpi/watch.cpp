@@ -1,0 +1,137 @@
+#include "grid/mpi/watch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <vector>
+
+#include "headrace/base/error.hpp"
+
+namespace headrace::grid {
+
+namespace {
+
+constexpr Duration kBeat = std::chrono::milliseconds(250);
+/// What tells of a failure is short, so that MPI takes it at once; it gets this long to go out.
+constexpr Duration kTellMax = std::chrono::milliseconds(500);
+constexpr std::size_t kTextMax = 1000;
+
+}  // namespace
+
+Watch::Watch(Duration silence_max)
+    : ranks_(MPI_COMM_WORLD),
+      rank_(ranks_.rank()),
+      count_(ranks_.count()),
+      next_((rank_ + 1) % count_),
+      before_((rank_ + count_ - 1) % count_),
+      silence_max_(silence_max) {
+  if (count_ == 1) return;
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error& error) {
+    throw SystemError(Errc::system, "starting a thread that watches ranks: " + error.code().message(),
+                      error.code().value());
+  }
+}
+
+Watch::~Watch() { leave(); }
+
+void Watch::leave() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::optional<std::string> Watch::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+bool Watch::note(const std::string& failure) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (failure_) return false;
+  failure_ = failure;
+  failed_.store(true, std::memory_order_release);
+  return true;
+}
+
+void Watch::fail(std::string_view why) noexcept {
+  const std::string text = fmt::format("rank {} of {} failed: {}", rank_, count_, why);
+  if (note(text)) tell_all(text);
+}
+
+void Watch::tell_all(const std::string& failure) noexcept {
+  std::string text = failure.substr(0, kTextMax);
+  std::vector<MPI_Request> told;
+  for (int rank = 0; rank < count_; ++rank) {
+    if (rank == rank_) continue;
+    MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, rank, Tag::failing, ranks_.get(),
+              &told.emplace_back(MPI_REQUEST_NULL));
+  }
+  const Time until = SteadyClock::now() + kTellMax;
+  int done = 0;
+  while (done == 0 && SteadyClock::now() < until) {
+    if (MPI_Testall(static_cast<int>(told.size()), told.data(), &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) return;
+    if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+void Watch::work() noexcept {
+  Time last = SteadyClock::now();
+  bool said_that_it_leaves = false;
+  while (!failed() && !(said_that_it_leaves && before_left_)) {
+    if (!said_that_it_leaves) say_that_it_lives();
+    read_messages();
+    const Time now = SteadyClock::now();
+    listen(now - last);
+    last = now;
+    std::unique_lock lock(mutex_);
+    const bool leaves = changed_.wait_for(lock, said_that_it_leaves ? std::chrono::milliseconds(1) : kBeat,
+                                          [this] { return leaving_; });
+    if (!leaves || said_that_it_leaves) continue;
+    lock.unlock();
+    MPI_Wait(&said_, MPI_STATUS_IGNORE);
+    MPI_Send(nullptr, 0, MPI_CHAR, next_, Tag::leaving, ranks_.get());
+    said_that_it_leaves = true;
+  }
+}
+
+void Watch::say_that_it_lives() noexcept {
+  int done = 1;
+  MPI_Test(&said_, &done, MPI_STATUS_IGNORE);
+  if (done != 0) MPI_Isend(nullptr, 0, MPI_CHAR, next_, Tag::beat, ranks_.get(), &said_);
+}
+
+void Watch::read_messages() noexcept {
+  for (;;) {
+    int there = 0;
+    MPI_Status status;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, ranks_.get(), &there, &status) != MPI_SUCCESS || there == 0) return;
+    std::string text(kTextMax, '\0');
+    int length = 0;
+    MPI_Get_count(&status, MPI_CHAR, &length);
+    MPI_Recv(text.data(), static_cast<int>(text.size()), MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG, ranks_.get(),
+             MPI_STATUS_IGNORE);
+    if (status.MPI_TAG == Tag::failing) static_cast<void>(note(text.substr(0, static_cast<std::size_t>(length))));
+    if (status.MPI_SOURCE == before_) silent_ = Duration::zero();
+    if (status.MPI_TAG == Tag::leaving) before_left_ = true;
+  }
+}
+
+void Watch::listen(Duration since) noexcept {
+  if (before_left_ || failed()) return;
+  // No more than twice what a turn takes: a process that was itself held up has heard nothing in that time.
+  silent_ += std::min(since, 2 * kBeat);
+  if (silent_ <= silence_max_) return;
+  const std::string text =
+      fmt::format("rank {} of {} has not been heard of for {} s: it has died, hangs, or cannot be reached", before_,
+                  count_, std::chrono::duration_cast<std::chrono::seconds>(silence_max_).count());
+  if (note(text)) tell_all(text);
+}
+
+}  // namespace headrace::grid

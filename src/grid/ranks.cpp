@@ -1,0 +1,44 @@
+#include "headrace/grid/ranks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headrace/base/error.hpp"
+
+namespace headrace::grid {
+
+namespace {
+
+constexpr int kTag = 0;  // links between parts have those from 1 on
+
+}  // namespace
+
+Result<std::vector<std::byte>> gather_on_all(Ranks& ranks, std::span<const std::byte> own) noexcept {
+  const auto count = static_cast<std::size_t>(ranks.count());
+  std::vector<std::byte> sent(own.begin(), own.end());
+  std::vector<std::byte> all(count * own.size());
+  std::vector<RankMessage> sends;
+  std::vector<RankMessage> receives;
+  for (std::size_t rank = 0; rank < count; ++rank) {
+    std::byte* place = all.data() + rank * own.size();
+    if (rank == static_cast<std::size_t>(ranks.rank())) {
+      std::ranges::copy(own, place);
+      continue;
+    }
+    const int other = static_cast<int>(rank);
+    sends.push_back({.rank = other, .tag = kTag, .data = sent.data(), .bytes = sent.size()});
+    receives.push_back({.rank = other, .tag = kTag, .data = place, .bytes = own.size()});
+  }
+  const Status exchanged = ranks.exchange(sends, receives);
+  if (!exchanged) return exchanged.error();
+  return all;
+}
+
+void throw_rank_failure(const Ranks* ranks, std::string_view doing) {
+  if (ranks == nullptr) return;
+  const auto failure = ranks->failure();
+  if (failure) throw SystemError(Errc::stopped, fmt::format("{}: {}", doing, *failure));
+}
+
+}  // namespace headrace::grid

@@ -1,0 +1,78 @@
+#include "grid/share.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <numeric>
+#include <utility>
+
+#include "headrace/base/error.hpp"
+
+namespace headrace::grid {
+
+namespace {
+
+constexpr const char* kDoing = "asking the ranks of a grid what they run";
+constexpr std::size_t kPartsOfRankMax = 128;  // pairs of parts have a tag each
+
+/// What must be alike on every rank, but for the number of its parts.
+struct Run {
+  std::uint64_t own_parts = 0;
+  Extent extent;
+  std::array<std::size_t, 3> along{};
+  std::uint64_t redundant = 0;
+};
+
+}  // namespace
+
+std::size_t count_devices(Ranks* ranks, std::size_t own) {
+  const auto all = of_all_ranks(ranks, kDoing, own);
+  return std::accumulate(all.begin(), all.end(), std::size_t{0});
+}
+
+Share::Share(const Decomposition& decomposition, std::vector<Device> devices, const SimulationOptions& options)
+    : ranks_(options.ranks), devices_(std::move(devices)) {
+  const Run own{.own_parts = devices_.size(),
+                .extent = decomposition.extent(),
+                .along = decomposition.along(),
+                .redundant = static_cast<std::uint64_t>(options.redundant)};
+  const std::vector<Run> all = of_all_ranks(ranks_.get(), kDoing, own);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const Run& its = all[rank];
+    if (!(its.extent == own.extent) || its.along != own.along || its.redundant != own.redundant) {
+      throw UsageError(
+          fmt::format("rank {} has another domain, cut or number of redundant steps: all run the same", rank));
+    }
+    if (ranks_ && (its.own_parts < 1 || its.own_parts > kPartsOfRankMax)) {
+      throw UsageError(fmt::format("rank {} has {} devices: 1 to {}", rank, its.own_parts, kPartsOfRankMax));
+    }
+    if (ranks_ && rank == static_cast<std::size_t>(ranks_->rank())) first_ = rank_of_.size();
+    rank_parts_.push_back(its.own_parts);
+    for (std::size_t part = 0; part < its.own_parts; ++part) {
+      rank_of_.push_back(static_cast<int>(rank));
+      in_rank_.push_back(part);
+    }
+  }
+  const std::size_t parts = decomposition.parts().size();
+  if (rank_of_.size() == parts) return;
+  throw UsageError(fmt::format("{} parts need {} devices, one for each part (a device may be named again), not {}",
+                               parts, parts, rank_of_.size()) +
+                   (ranks_ ? fmt::format(" on {} ranks together", ranks_->count()) : ""));
+}
+
+int Share::tag_of(std::size_t from, std::size_t to) const noexcept {
+  const auto sending = static_cast<std::size_t>(rank_of_[from]);
+  return static_cast<int>(1 + in_rank_[to] * rank_parts_[sending] + in_rank_[from]);
+}
+
+void Share::require(std::size_t part) const {
+  if (part >= rank_of_.size()) {
+    throw UsageError(fmt::format("there are parts 0 to {}, not {}", rank_of_.size() - 1, part));
+  }
+  if (!has(part)) {
+    throw UsageError(
+        fmt::format("part {} is on rank {}; this one has {} to {}", part, rank_of_[part], first_, end() - 1));
+  }
+}
+
+}  // namespace headrace::grid

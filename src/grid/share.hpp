@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "headrace/device/device.hpp"
+#include "headrace/grid/decomposition.hpp"
+#include "headrace/grid/ranks.hpp"
+#include "headrace/grid/simulation.hpp"
+
+namespace headrace::grid {
+
+/// Devices of all ranks together, where each has so many. Asks all ranks.
+[[nodiscard]] std::size_t count_devices(Ranks* ranks, std::size_t own);
+
+/// Which parts of a domain this process has, on which devices, and where the others are: those of rank 0 come first.
+class Share {
+ public:
+  /// `devices`: one a part of this process. Asks all ranks. Throws UsageError where these are not as many as the
+  /// decomposition has parts, or where ranks do not agree on what they run.
+  Share(const Decomposition& decomposition, std::vector<Device> devices, const SimulationOptions& options);
+
+  [[nodiscard]] Ranks* ranks() const noexcept { return ranks_.get(); }
+  [[nodiscard]] const std::vector<Device>& devices() const noexcept { return devices_; }
+  [[nodiscard]] std::size_t first() const noexcept { return first_; }
+  [[nodiscard]] std::size_t end() const noexcept { return first_ + devices_.size(); }
+  [[nodiscard]] bool has(std::size_t part) const noexcept { return part >= first_ && part < end(); }
+  /// Of a part that is here.
+  [[nodiscard]] Device device(std::size_t part) const noexcept { return devices_[part - first_]; }
+  [[nodiscard]] int rank_of(std::size_t part) const noexcept { return rank_of_[part]; }
+  /// Of messages from a part to another. They are told apart where their ranks are the same two.
+  [[nodiscard]] int tag_of(std::size_t from, std::size_t to) const noexcept;
+  /// Throws UsageError that says which parts are here.
+  void require(std::size_t part) const;
+
+ private:
+  std::shared_ptr<Ranks> ranks_;
+  std::vector<Device> devices_;
+  std::size_t first_ = 0;
+  std::vector<int> rank_of_;             ///< Of every part,
+  std::vector<std::size_t> in_rank_;     ///< its number among those of its rank,
+  std::vector<std::size_t> rank_parts_;  ///< and how many there are in each.
+};
+
+}  // namespace headrace::grid

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "headrace/grid/ranks.hpp"
+
+/// Ranks that are threads of one process, so that what runs over several processes is tested without any.
+namespace headrace::testing {
+
+class ThreadRanks final : public grid::Ranks {
+ public:
+  struct Post {
+    using Key = std::tuple<int, int, int>;  ///< From, to, tag.
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<Key, std::deque<std::vector<std::byte>>> messages;
+    std::optional<std::string> failure;
+  };
+
+  ThreadRanks(std::shared_ptr<Post> post, int rank, int count) : post_(std::move(post)), rank_(rank), count_(count) {}
+
+  [[nodiscard]] int rank() const noexcept override { return rank_; }
+  [[nodiscard]] int count() const noexcept override { return count_; }
+  [[nodiscard]] int rank_on_machine() const noexcept override { return rank_; }
+  [[nodiscard]] bool takes_device_memory() const noexcept override { return false; }
+
+  [[nodiscard]] Status exchange(std::span<const grid::RankMessage> sends,
+                                std::span<const grid::RankMessage> receives) noexcept override {
+    std::unique_lock lock(post_->mutex);
+    for (const grid::RankMessage& sent : sends) {
+      post_->messages[{rank_, sent.rank, sent.tag}].emplace_back(sent.data, sent.data + sent.bytes);
+    }
+    post_->changed.notify_all();
+    for (const grid::RankMessage& received : receives) {
+      auto& queue = post_->messages[{received.rank, rank_, received.tag}];
+      post_->changed.wait(lock, [&] { return !queue.empty() || post_->failure; });
+      if (queue.empty()) return Errc::cancelled;
+      if (queue.front().size() != received.bytes) return Errc::invalid_argument;
+      std::ranges::copy(queue.front(), received.data);
+      queue.pop_front();
+    }
+    return {};
+  }
+
+  void fail(std::string_view why) noexcept override {
+    const std::lock_guard lock(post_->mutex);
+    if (!post_->failure) post_->failure = "rank " + std::to_string(rank_) + ": " + std::string(why);
+    post_->changed.notify_all();
+  }
+
+  [[nodiscard]] std::optional<std::string> failure() const override {
+    const std::lock_guard lock(post_->mutex);
+    return post_->failure;
+  }
+
+ private:
+  std::shared_ptr<Post> post_;
+  const int rank_;
+  const int count_;
+};
+
+/// Runs `job(ranks)` in a thread of each of `count` ranks; rethrows what the first of them threw.
+inline void on_ranks(int count, const std::function<void(const std::shared_ptr<grid::Ranks>&)>& job) {
+  const auto post = std::make_shared<ThreadRanks::Post>();
+  std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(count));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < count; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto ranks = std::make_shared<ThreadRanks>(post, rank, count);
+      try {
+        job(ranks);
+      } catch (const std::exception& error) {
+        thrown[static_cast<std::size_t>(rank)] = std::current_exception();
+        ranks->fail(error.what());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& one : thrown) {
+    if (one) std::rethrow_exception(one);
+  }
+}
+
+}  // namespace headrace::testing
