@@ -216,6 +216,7 @@ DataType aggregate_type(Aggregate function, const DataType& value) {
 std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept {
   std::uint64_t words = 0;
   for (std::uint32_t s = 0; s < program.state_count; ++s) words += local_state_words(program.states[s].op);
+  if (words == 0) return options.copies_max;
   if (program.groups > options.local_words / words) return 0;
   const std::uint64_t fitting = options.local_words / (words * program.groups);
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_floor(fitting), options.copies_max));
@@ -242,7 +243,7 @@ std::string to_string(const Program& program, const std::vector<std::string>& co
     }
     if (code.op == Op::save) text += fmt::format(" slot {}", code.index);
     if (code.op == Op::key) text += fmt::format(" from {}, {} values", code.value, code.second);
-    text += "\n";
+    text += '\n';
   }
   return text;
 }

@@ -190,7 +190,7 @@ void Lowering::convert(const DataType& from, const DataType& to) {
   if (to.id == Type::date32 || to.id == Type::timestamp) return convert_time(from, to);
   const bool ordinary = is_number(from.id) || from.id == Type::boolean;
   if (from.id == Type::dictionary && to.id == Type::dictionary) return;
-  if (!ordinary || !(is_number(to.id) || to.id == Type::boolean)) {
+  if (!ordinary || (!is_number(to.id) && to.id != Type::boolean)) {
     throw UsageError(fmt::format("{} cannot be cast to {}", to_string(from), to_string(to)));
   }
   if (to.id == Type::boolean) return with_constant(Op::not_equal, 0, kind_of(from));

@@ -66,7 +66,7 @@ StrategyMemory::StrategyMemory(StreamRef stream, const StrategyPlan& plan) : str
                                  : Placement::budget(device, plan.budget_bytes);
       std::vector<Place> pages = placement.pages(plan.page_count);
       if (plan.backwards) std::ranges::reverse(pages);
-      const auto& span = memory_.emplace<Span>(device, bytes, Placement::map(std::move(pages)));
+      const auto& span = memory_.emplace<Span>(device, bytes, Placement::map(pages));
       on_host_ = on_host(span.places());
       data_ = span.data();
       break;
