@@ -10,7 +10,7 @@
 #   sanitizer.log  memcheck and racecheck of a part of the tests, and of every schedule, where they are installed
 #   ladder-OPERATOR.MACHINE.json   the ladders (three)
 #   floors.MACHINE.json            the special figures
-#   link.MACHINE.json, links.MACHINE.json, span.MACHINE.json, advice.MACHINE.json, spmv.MACHINE.json   memory and links
+#   link.MACHINE.json, move.MACHINE.json, links.MACHINE.json, span.MACHINE.json, advice.MACHINE.json, spmv.MACHINE.json   memory and links
 #   grid.MACHINE.json              grids, over one GPU and over two
 #   report.html    the ladders and figures as a page of plots, where matplotlib is installed
 #   summary.json   the outcome of every step
@@ -21,7 +21,7 @@
 #   HEADRACE_INDEX     the index that retrieval serves, and ladder.retrieval.wordnet; without it both are left out
 #   HEADRACE_ZIPF      the index of ladder.retrieval.zipf10m, likewise
 #   HEADRACE_FLOORS    1: the special figures too (0); HEADRACE_FLOORS_ONLY, such as ladder.light, only ids that start so
-#   HEADRACE_MEMORY    what of memory and links is measured: some of "copies links spans spmv" (none)
+#   HEADRACE_MEMORY    what of memory and links is measured: some of "copies moves links spans spmv" (none)
 #   HEADRACE_GRID      1: the figures of grids too (0); HEADRACE_GRID_ONLY, such as grid.fdtd2d, only ids that start so
 #   HEADRACE_BUDGET    what stands in for the GPU's memory in spans (1GiB); HEADRACE_OPERATIONS (all)
 #   HEADRACE_REPORT    1: the page of plots too (0)
@@ -182,6 +182,7 @@ memory() {
   local limit=${HEADRACE_STEP_LIMIT:-500} cells=$build/cells.json
   case $1 in
     copies) step copies "$limit" suite.log python3 bench/copy_batch.py --save "$out/link.$machine.json" || true ;;
+    moves) step moves "$limit" suite.log python3 bench/span_move.py --save "$out/move.$machine.json" || true ;;
     links) step links "$limit" suite.log python3 -m headrace link --save "$out/links.$machine.json" || true ;;
     spmv) step spmv "$limit" suite.log python3 bench/spmv.py --save "$out/spmv.$machine.json" || true ;;
     spans)
@@ -192,7 +193,7 @@ memory() {
         step advice 120 suite.log python3 bench/advice_grid.py "$cells" --save "$out/advice.$machine.json" || true
       fi
       ;;
-    *) die "HEADRACE_MEMORY: $1 is none of copies, links, spans, spmv" ;;
+    *) die "HEADRACE_MEMORY: $1 is none of copies, moves, links, spans, spmv" ;;
   esac
 }
 
