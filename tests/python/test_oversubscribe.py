@@ -144,7 +144,12 @@ def test_results_file_and_plot(run: Run, tmp_path: Path):
     }
     run_cells = [cell for cell in content["cells"] if "gb_per_s" in cell]
     assert len(run_cells) == 6 * 5 * 2 - 6
-    assert all(cell["verified"] and len(cell["runs_gb_per_s"]) == 2 for cell in run_cells)
+    # Two runs; and of what could reach its roof and did not, twice as many more.
+    sequential = {"grid-stride", "block-stride"}
+    for cell in run_cells:
+        again = cell["pattern"] in sequential and cell["strategy"] in {"interleaved", "by-budget"}
+        assert cell["verified"]
+        assert len(cell["runs_gb_per_s"]) in ({2, 6} if again else {2})
     root = ElementTree.parse(plot).getroot()
     words = "".join(root.itertext())
     for word in ("zipf-rows, scattered", "hot-tenth", "by-budget", "on-demand", "its roof"):

@@ -9,12 +9,9 @@ namespace headrace {
 namespace {
 
 TEST(Config, VersionIsThatOfTheVersionFile) {
-  // The path is that of this file, so that the test runs in any folder.
-  std::string path = __FILE__;
-  path.resize(path.rfind("tests/unit/"));
-  std::ifstream file(path + "VERSION");
+  std::ifstream file(HEADRACE_VERSION_FILE);
   std::string version;
-  ASSERT_TRUE(file >> version) << "cannot read " << path << "VERSION";
+  ASSERT_TRUE(file >> version) << "cannot read " HEADRACE_VERSION_FILE;
   EXPECT_EQ(version, kVersion);
 }
 
