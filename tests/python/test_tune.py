@@ -20,7 +20,7 @@ QUICK = {
     "window": 0.1,
     "rank_tolerance": 0.01,
 }
-QUICK_WORDS = ("--bound", "10s", "--budget", "200ms", "--schedule", "blocking", "--threads-max", "1")
+QUICK_WORDS = ("--bound", "10s", "--budget", "2s", "--schedule", "blocking", "--threads-max", "1")
 QUICK_WORDS += ("--window", "50ms", "--tolerance", "0.01", "--steps", "8", "--device", "cpu")
 
 
