@@ -48,7 +48,8 @@ class Flags {
       for (; row < count && ((first + row) & 7) != 0; ++row) bits_[row] = bit(first + row);
       for (; row + 8 <= count; row += 8) {
         // Bit k of the byte alone in byte k, then made 1.
-        const std::uint64_t apart = (bits[(first + row) >> 3] * 0x0101'0101'0101'0101) & 0x8040'2010'0804'0201;
+        const std::uint64_t apart =
+            (std::uint64_t{bits[(first + row) >> 3]} * 0x0101'0101'0101'0101) & 0x8040'2010'0804'0201;
         const std::uint64_t ones = ((apart + 0x7F7F'7F7F'7F7F'7F7F) >> 7) & 0x0101'0101'0101'0101;
         std::memcpy(bits_ + row, &ones, sizeof(ones));
       }
