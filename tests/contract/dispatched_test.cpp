@@ -143,34 +143,6 @@ TEST_P(Dispatched, CancelledAndLateQueriesComeBackAsSuch) {
   EXPECT_EQ(statistics.answered, 1U);
 }
 
-TEST_P(Dispatched, StopsWithinATenthOfASecondAndLosesNothing) {
-  const Operator op = operators::light();
-  for (const bool busy : {false, true}) {
-    SCOPED_TRACE(busy);
-    Duration best = Duration::max();
-    for (int attempt = 0; attempt < 5 && best > milliseconds(100); ++attempt) {  // on a busy machine
-      Engine engine(device(), op, dispatched(1024));
-      Client client = engine.connect();
-      ASSERT_NO_FATAL_FAILURE(exchange(client, op, 1, 10));
-      std::size_t sent = 0;
-      while (busy && client.submit(query_of(op, sent))) ++sent;
-      const Time began = SteadyClock::now();
-      engine.stop();
-      best = std::min(best, SteadyClock::now() - began);
-      EXPECT_EQ(client.submit(query_of(op, 1)).error().code, Errc::stopped);
-      std::size_t back = 0;
-      client.poll(
-          [&](const Completion& done) {
-            EXPECT_TRUE(done.status.ok() || done.status.error().code == Errc::stopped);
-            ++back;
-          },
-          sent + 1);
-      EXPECT_EQ(back, sent);
-    }
-    EXPECT_LE(best, milliseconds(100));
-  }
-}
-
 TEST_P(Dispatched, RefusesWhatCannotWork) {
   const Operator op = operators::light();
   Plan plan = dispatched(8);
