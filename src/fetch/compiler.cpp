@@ -149,6 +149,7 @@ class QueryCompiler {
       lowering_.add({.op = Op::count, .index = static_cast<std::uint16_t>(place.count)});
     }
     if (call.function != Aggregate::count) {
+      place.order = lowering_.rank(*call.value);
       const Op op = op_of(call.function, place.value);
       place.state = add_state(op);
       lowering_.add({.op = op, .kind = kind_of(place.value.type), .index = static_cast<std::uint16_t>(place.state)});
@@ -188,11 +189,11 @@ class QueryCompiler {
   Lowering lowering_;
 };
 
-constexpr std::array<std::string_view, 40> kNames{
+constexpr std::array<std::string_view, 41> kNames{
     "load",     "save",         "add",          "subtract",     "multiply",      "divide",        "modulo",
     "equal",    "not_equal",    "less",         "less_equal",   "greater",       "greater_equal", "and",
     "or",       "not",          "is_null",      "is_in",        "to_float",      "to_float32",    "to_integer",
-    "check",    "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "filter",        "key",
+    "check",    "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "rank", "filter",        "key",
     "wide_key", "intern",       "count_rows",   "count",        "sum",           "sum_wide",      "sum_float",
     "least",    "greatest",     "tally",        "place",        "emit"};
 static_assert(kNames.size() == static_cast<std::size_t>(Op::emit) + 1);

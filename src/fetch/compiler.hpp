@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +29,10 @@ struct AggregatePlace {
   DataType result{};
   std::uint32_t count = 0;  ///< The values that are there: state 0 where none is missing.
   std::uint32_t state = 0;
+  std::shared_ptr<const DictionaryOrder> order{};  ///< Of an extreme of strings, whose state is a place in this.
 };
+
+using Ranks = std::shared_ptr<const std::vector<std::int32_t>>;
 
 struct Compiled {
   Program program;
@@ -37,6 +41,7 @@ struct Compiled {
   std::vector<KeyStep> steps;
   std::vector<AggregatePlace> aggregates;
   std::vector<Typed> values;
+  std::vector<Ranks> ranks;  ///< By their number in the program.
   std::uint32_t tables = 0;
   std::uint64_t places = 0;      ///< Of each key table.
   std::uint32_t filter_end = 0;  ///< Instructions of the filter.

@@ -168,8 +168,17 @@ class Machine : Operand<Group, Rows> {
       case Op::divide_round: return map([&](Word a) { return round_divide(a, code.value); });
       case Op::divide_floor: return map([&](Word a) { return floor_divide(a, code.value); });
       case Op::year_of_days: return map([](Word a) { return year_of(a); });
+      case Op::rank: return rank(code);
       default: return year(static_cast<TimeUnit>(code.index));
     }
+  }
+
+  HEADRACE_HD void rank(const Instruction& code) noexcept {
+    const std::int32_t* const ranks = work_.ranks[code.index];
+    // What lies where there is no value may be any index.
+    map([&](std::int64_t a) {
+      return static_cast<std::uint64_t>(a) < static_cast<std::uint64_t>(code.value) ? std::int64_t{ranks[a]} : 0;
+    });
   }
 
   /// A divisor that the compiler knows costs a multiplication.
@@ -283,7 +292,8 @@ class Machine : Operand<Group, Rows> {
       case Op::divide_round:
       case Op::divide_floor:
       case Op::year_of_days:
-      case Op::year_of_stamp: convert(code); break;
+      case Op::year_of_stamp:
+      case Op::rank: convert(code); break;
       case Op::filter:
         each([&](std::uint32_t i) { tile_.pass.set(i, tile_.pass[i] & acc_valid_[i] & (acc_[i] != 0)); });
         break;

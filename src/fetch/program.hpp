@@ -39,6 +39,7 @@ enum class Op : std::uint8_t {
   divide_floor,  ///< By `value`.
   year_of_days,
   year_of_stamp,  ///< `index`: a TimeUnit.
+  rank,           ///< The place of a dictionary's entry in order: table `index` of ranks, which has `value` of them.
   // What becomes of rows.
   filter,
   key,       ///< index = index * second + (acc - value); a missing value is second - 1.
@@ -79,6 +80,7 @@ inline constexpr std::uint32_t kSlots = 6;
 inline constexpr std::uint32_t kStatesMax = 32;
 inline constexpr std::uint32_t kTablesMax = 8;
 inline constexpr std::uint32_t kOutputsMax = 64;
+inline constexpr std::uint32_t kRanksMax = 8;
 
 /// One number of each group: 32-bit counts where blocks gather them, 64 bits elsewhere.
 struct State {
@@ -132,6 +134,7 @@ struct ScanWork {
   std::uint32_t* faults = nullptr;
   KeyTable tables[kTablesMax];
   const Output* outputs = nullptr;
+  const std::int32_t* ranks[kRanksMax] = {};
 };
 
 inline constexpr std::int64_t kTileRows = 1024;
