@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 #include <string_view>
 
 #include "fetch/lower.hpp"
@@ -129,6 +130,16 @@ class QueryCompiler {
     return program.state_count++;
   }
 
+  /// Counts the values that are in the accumulator: once for each column, whatever is gathered of it.
+  std::uint32_t count_state(const Expression& value) {
+    const bool is_column = value.operation() == Operation::column;
+    if (is_column && counted_.contains(value.column_number())) return counted_[value.column_number()];
+    const std::uint32_t state = add_state(Op::count);
+    lowering_.add({.op = Op::count, .index = static_cast<std::uint16_t>(state)});
+    if (is_column) counted_[value.column_number()] = state;
+    return state;
+  }
+
   void compile_aggregate(const AggregateCall& call) {
     AggregatePlace place{.function = call.function};
     if (call.function == Aggregate::count_rows) {
@@ -144,10 +155,7 @@ class QueryCompiler {
       return;
     }
     static_cast<void>(lowering_.lower(*call.value));
-    if (place.value.nullable) {
-      place.count = add_state(Op::count);
-      lowering_.add({.op = Op::count, .index = static_cast<std::uint16_t>(place.count)});
-    }
+    if (place.value.nullable) place.count = count_state(*call.value);
     if (call.function != Aggregate::count) {
       place.order = lowering_.rank(*call.value);
       const Op op = op_of(call.function, place.value);
@@ -187,6 +195,7 @@ class QueryCompiler {
   const CompileOptions& options_;
   Compiled out_{};
   Lowering lowering_;
+  std::map<std::uint32_t, std::uint32_t> counted_;  ///< The state that counts the values of a column.
 };
 
 constexpr std::array<std::string_view, 41> kNames{
