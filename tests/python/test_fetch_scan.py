@@ -295,10 +295,10 @@ def test_steps_that_make_no_query_are_refused(device):
 
 
 def test_only_the_columns_that_a_query_names_go_to_the_device(device):
-    table = Table.from_arrow(pa.table({"x": np.zeros(1000), "y": np.zeros(1000)}), device)
+    table = Table.from_arrow(pa.table({"x": np.zeros(1024), "y": np.zeros(1024)}), device)
     assert table.levels.statistics("device").chunks == 0
     _, report = table.agg(col("x").sum()).run()
-    assert report.device.bytes == report.read_bytes == 8000
+    assert report.device.bytes == report.read_bytes == 8192
     assert table.levels.statistics("device").chunks == 1
     _, report = table.agg(col("x").max()).run()
     assert (report.device.bytes, report.device.hits) == (0, 1)
