@@ -18,6 +18,8 @@ namespace {
 /// Groups that are addressed directly in the device's memory: beyond, most would be empty.
 constexpr std::uint64_t kDirectMax = std::uint64_t{1} << 21;
 constexpr std::uint64_t kNumbersMax = std::uint64_t{1} << 62;
+/// Numbers of groups that are computed in 32 bits.
+constexpr std::uint64_t kNarrowMax = std::uint64_t{1} << 31;
 
 class QueryCompiler {
  public:
@@ -75,6 +77,7 @@ class QueryCompiler {
     lowering_.add({.op = Op::count_rows, .index = 0});
     for (const AggregateCall& call : query_.aggregates) compile_aggregate(call);
     out_.program.copies = local_copies(out_.program, options_);
+    out_.program.held = held_groups(out_.program, options_);
     lay_out();
   }
 
@@ -110,7 +113,11 @@ class QueryCompiler {
     static_cast<void>(lowering_.lower(query_.keys[number]));
     if (step.op == Op::key) {
       step.least = key.range->least;
-      lowering_.add({.op = Op::key, .value = step.least, .second = static_cast<std::int64_t>(step.domain)});
+      const bool narrow = groups * step.domain <= kNarrowMax;
+      lowering_.add({.op = Op::key,
+                     .flags = static_cast<std::uint8_t>(narrow ? 1 : 0),
+                     .value = step.least,
+                     .second = static_cast<std::int64_t>(step.domain)});
     } else {
       step.table = add_table();
       lowering_.add({.op = Op::wide_key, .kind = kind_of(key.type), .index = static_cast<std::uint16_t>(step.table)});
@@ -178,8 +185,9 @@ class QueryCompiler {
   /// The states of a block, words of 64 bits first.
   void lay_out() {
     Program& program = out_.program;
-    if (program.copies == 0) return;
-    const auto each = static_cast<std::uint32_t>(program.groups) * program.copies;
+    if (program.copies == 0 && program.held == 0) return;
+    const std::uint32_t each = local_groups(program);
+    program.local_words = program.held;  // the numbers of the groups that are held come first
     for (const bool wide : {true, false}) {
       for (std::uint32_t s = 0; s < program.state_count; ++s) {
         const std::uint32_t words = local_state_words(program.states[s].op);
@@ -221,6 +229,15 @@ DataType aggregate_type(Aggregate function, const DataType& value) {
   if (function == Aggregate::average || is_float(value.id)) return float64;
   return {
       .id = Type::decimal128, .precision = 38, .scale = value.id == Type::decimal128 ? value.scale : std::int8_t{0}};
+}
+
+std::uint32_t held_groups(const Program& program, const CompileOptions& options) noexcept {
+  if (!options.holds_groups || program.copies > 0 || program.groups >= kNarrowMax) return 0;
+  std::uint32_t words = 1;  // its number
+  for (std::uint32_t s = 0; s < program.state_count; ++s) words += local_state_words(program.states[s].op);
+  // An even number, so that what follows starts at 64 bits.
+  const std::uint32_t fitting = std::bit_floor(options.local_words / words);
+  return fitting < 2 ? 0 : fitting;
 }
 
 std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept {

@@ -22,7 +22,7 @@ constexpr std::uint32_t kCoreCopies = 4;
 
 CompileOptions options_for(const Device& device) {
   if (device.kind() != DeviceKind::cpu) return {};
-  return {.copies_max = kCoreCopies, .local_words = kCoreWords};
+  return {.copies_max = kCoreCopies, .local_words = kCoreWords, .holds_groups = false};
 }
 
 std::string describe_groups(const Compiled& compiled) {
@@ -31,7 +31,10 @@ std::string describe_groups(const Compiled& compiled) {
   const bool hashed = std::ranges::any_of(compiled.steps, [](const KeyStep& step) { return step.op != Op::key; });
   std::string text = hashed ? fmt::format("hashed into {} places, ", compiled.places) : std::string();
   text += fmt::format("{} addressed directly", program.groups);
-  if (program.copies == 0) return text + " in device memory";
+  if (program.copies == 0) {
+    text += " in device memory";
+    return program.held == 0 ? text : text + fmt::format(", {} of them in a block's", program.held);
+  }
   return text + fmt::format(" in a block's memory, {} {}", program.copies, program.copies == 1 ? "copy" : "copies");
 }
 
