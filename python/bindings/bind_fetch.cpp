@@ -215,7 +215,8 @@ void bind_options(nb::module_& module) {
                 FetchOptions{.mode = fetch::parse_fetch_mode(mode), .threads = threads, .flush_bytes = flush_bytes};
           },
           nb::kw_only(), "mode"_a = "async", "threads"_a = 0, "flush_bytes"_a = 128 * kMiB,
-          "`mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one a "
+          "`mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one "
+          "a "
           "core, 16 at most. Copies are submitted once `flush_bytes` are gathered.")
       .def_prop_ro("mode", [](const FetchOptions& options) { return fetch::to_string(options.mode); })
       .def_ro("threads", &FetchOptions::threads)

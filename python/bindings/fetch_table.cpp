@@ -23,7 +23,8 @@ namespace {
 using Aggregates = std::vector<std::tuple<fetch::Aggregate, std::optional<fetch::Expression>>>;
 
 fetch::Query make_query(std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
-                        const Aggregates& aggregates, std::vector<fetch::Expression> values, std::optional<std::int64_t> limit) {
+                        const Aggregates& aggregates, std::vector<fetch::Expression> values,
+                        std::optional<std::int64_t> limit) {
   fetch::Query query{.filter = std::move(filter), .keys = std::move(keys), .values = std::move(values)};
   for (const auto& [function, value] : aggregates) query.aggregates.push_back({.function = function, .value = value});
   if (limit) query.limit = *limit;

@@ -54,8 +54,8 @@ struct CompileOptions {
   /// let a core add to one group again before it is done with the last time.
   std::uint32_t copies_max = kScanThreads;
   std::uint32_t local_words = kBlockWords;  ///< Of a block's memory for states.
-  /// Whether a block gathers the groups that it meets first where there is no room for all. Some groups are met far more
-  /// often than others, and threads that add to one word in the device's memory wait for each other.
+  /// Whether a block gathers the groups that it meets first where there is no room for all. Some groups are met far
+  /// more often than others, and threads that add to one word in the device's memory wait for each other.
   bool holds_groups = true;
 };
 

@@ -85,9 +85,8 @@ std::shared_ptr<const DictionaryOrder> Dictionary::order() const {
   made->codes.resize(entries_.size());
   std::iota(made->codes.begin(), made->codes.end(), 0);
   // string_view compares bytes without a sign, as std::char_traits<char> does.
-  std::ranges::sort(made->codes, {}, [&](std::int32_t code) -> std::string_view {
-    return entries_[static_cast<std::size_t>(code)];
-  });
+  std::ranges::sort(made->codes, {},
+                    [&](std::int32_t code) -> std::string_view { return entries_[static_cast<std::size_t>(code)]; });
   made->entries.reserve(entries_.size());
   made->ranks.resize(entries_.size());
   for (const std::int32_t code : made->codes) {

@@ -19,10 +19,11 @@ struct OperationRow {
 constexpr std::size_t kMany = 257;
 
 constexpr std::array<OperationRow, 21> kOperations{{
-    {"column", 0, 0},      {"literal", 0, 0}, {"text", 0, 0}, {"add", 2, 2},           {"subtract", 2, 2},    {"multiply", 2, 2},
-    {"divide", 2, 2},      {"modulo", 2, 2},  {"equal", 2, 2},         {"not_equal", 2, 2},   {"less", 2, 2},
-    {"less_equal", 2, 2},  {"greater", 2, 2}, {"greater_equal", 2, 2}, {"logical_and", 2, 2}, {"logical_or", 2, 2},
-    {"logical_not", 1, 1}, {"is_null", 1, 1}, {"is_in", 1, kMany},     {"cast", 1, 1},        {"year", 1, 1},
+    {"column", 0, 0},     {"literal", 0, 0},     {"text", 0, 0},    {"add", 2, 2},           {"subtract", 2, 2},
+    {"multiply", 2, 2},   {"divide", 2, 2},      {"modulo", 2, 2},  {"equal", 2, 2},         {"not_equal", 2, 2},
+    {"less", 2, 2},       {"less_equal", 2, 2},  {"greater", 2, 2}, {"greater_equal", 2, 2}, {"logical_and", 2, 2},
+    {"logical_or", 2, 2}, {"logical_not", 1, 1}, {"is_null", 1, 1}, {"is_in", 1, kMany},     {"cast", 1, 1},
+    {"year", 1, 1},
 }};
 
 constexpr std::array<std::string_view, 4> kUnits{"s", "ms", "us", "ns"};
@@ -63,9 +64,7 @@ Expression Expression::literal(const DataType& type, std::int64_t bits) {
 }
 
 Expression Expression::text(std::string value) {
-  return Expression(Node{.operation = Operation::text,
-                         .type = {.id = Type::dictionary},
-                         .string = std::move(value)});
+  return Expression(Node{.operation = Operation::text, .type = {.id = Type::dictionary}, .string = std::move(value)});
 }
 
 Expression Expression::missing(const DataType& type) {

@@ -49,7 +49,8 @@ FetchRequest checked(const Source& source, FetchRequest request) {
   }
   if (request.options.flush_bytes == 0) throw UsageError("a fetch's flush_bytes must be above 0");
   if (request.options.threads == 0) {
-    request.options.threads = std::clamp(static_cast<std::uint32_t>(Topology::machine().core_count()), 1U, kThreadsDefault);
+    request.options.threads =
+        std::clamp(static_cast<std::uint32_t>(Topology::machine().core_count()), 1U, kThreadsDefault);
   }
   return request;
 }

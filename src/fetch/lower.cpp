@@ -101,7 +101,8 @@ Typed Lowering::lower(const Expression& expression) {
   switch (expression.operation()) {
     case Operation::column:
     case Operation::literal: lower_as(expression, result.type); break;
-    case Operation::text: throw UsageError(fmt::format("the string '{}' is compared with no column", expression.string()));
+    case Operation::text:
+      throw UsageError(fmt::format("the string '{}' is compared with no column", expression.string()));
     case Operation::logical_not:
       lower(expression.arguments()[0]);
       add({.op = Op::negate});

@@ -54,7 +54,8 @@ std::pair<Ranks, Ranks> common_ranks(const DictionaryOrder& left, const Dictiona
 /// What the ranks of a column are compared with, so that `operation` holds where it does of the strings.
 std::int64_t place_of(const DictionaryOrder& order, Operation operation, const std::string& text) {
   const bool after = operation == Operation::less_equal || operation == Operation::greater;
-  const auto bound = after ? std::ranges::upper_bound(order.entries, text) : std::ranges::lower_bound(order.entries, text);
+  const auto bound =
+      after ? std::ranges::upper_bound(order.entries, text) : std::ranges::lower_bound(order.entries, text);
   return (bound - order.entries.begin()) - (after ? 1 : 0);
 }
 

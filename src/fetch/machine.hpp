@@ -359,7 +359,8 @@ HEADRACE_HD void prefetch_tile(const Group& group, const TilePlace& place, std::
     const std::int64_t bits = value_bits(column.type);
     const std::int64_t end = (column.offset + place.first + rows) * bits / 8;
     std::int64_t at = (column.offset + place.first) * bits / 8 + group.rank() % Group::kTeam * kLine;
-    for (; at < end; at += kLine * Group::kTeam) BlockMemory<Group>::prefetch(static_cast<const std::byte*>(column.values) + at);
+    for (; at < end; at += kLine * Group::kTeam)
+      BlockMemory<Group>::prefetch(static_cast<const std::byte*>(column.values) + at);
   }
 }
 

@@ -65,7 +65,8 @@ void PartialGroups::merge(Cell& into, const ResultColumn& column, std::int64_t r
   into.valid = true;
   const Kind kind = kind_of(column.type);
   if (role == Role::sum && kind == Kind::real) {
-    const double sum = as_double(bits_at(column, row)) + (first ? 0.0 : as_double(static_cast<std::int64_t>(into.value)));
+    const double sum =
+        as_double(bits_at(column, row)) + (first ? 0.0 : as_double(static_cast<std::int64_t>(into.value)));
     into.value = as_bits(sum);
     return;
   }

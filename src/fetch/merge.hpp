@@ -37,14 +37,13 @@ class PartialGroups {
   };
 
   [[nodiscard]] std::size_t group_of(const std::vector<ResultColumn>& part, std::int64_t row);
-  void merge(Cell& into, const ResultColumn& column, std::int64_t row, Role role,
-             const DictionaryOrder* order) const;
+  void merge(Cell& into, const ResultColumn& column, std::int64_t row, Role role, const DictionaryOrder* order) const;
 
   std::size_t keys_;
   Query partial_;
   std::vector<Role> roles_;  ///< Of the columns of a part's result that are no keys.
   std::vector<Place> places_;
-  std::vector<DataType> types_;  ///< Of the columns of a part's result.
+  std::vector<DataType> types_;                          ///< Of the columns of a part's result.
   std::unordered_map<std::string, std::size_t> groups_;  ///< By the bytes of their keys.
   std::vector<Cell> cells_;                              ///< Of a group, and within it as the columns.
 };

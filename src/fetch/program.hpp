@@ -104,7 +104,8 @@ struct Program {
   std::uint32_t column_count = 0;
   /// Copies of the states in a block's memory, a power of two; 0: none, states are those of the device.
   std::uint32_t copies = 0;
-  /// Where there are no copies: how many groups a block has room for, those that it meets first, a power of two; 0: none.
+  /// Where there are no copies: how many groups a block has room for, those that it meets first, a power of two; 0:
+  /// none.
   std::uint32_t held = 0;
   std::uint64_t groups = 0;
   std::uint32_t local_words = 0;

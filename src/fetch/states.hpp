@@ -7,8 +7,8 @@
 #include "fetch/block_memory.hpp"
 #include "fetch/rows.hpp"
 
-/// Where groups are gathered: in the memory of a block, in several copies so that threads seldom meet; or, where they do
-/// not fit, those that the block meets first there and the others in the device's. What a block gathered goes to the
+/// Where groups are gathered: in the memory of a block, in several copies so that threads seldom meet; or, where they
+/// do not fit, those that the block meets first there and the others in the device's. What a block gathered goes to the
 /// device's at its end.
 namespace headrace::fetch {
 
@@ -180,8 +180,8 @@ class States {
   [[nodiscard]] HEADRACE_HD std::uint32_t local_size(const State& state) const noexcept {
     return local_state_words(state.op) * local_groups(program_);
   }
-  /// Where the block holds a group, which takes its place when that is free; kNoGroup where another has it. A place once
-  /// taken is never given up.
+  /// Where the block holds a group, which takes its place when that is free; kNoGroup where another has it. A place
+  /// once taken is never given up.
   [[nodiscard]] HEADRACE_HD std::uint32_t place_in_block(const Group& group, std::uint64_t index) const noexcept {
     if (Group::kTeam == 1 || program_.held == 0) return kNoGroup;
     const auto name = static_cast<std::uint32_t>(index);

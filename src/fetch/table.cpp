@@ -198,8 +198,7 @@ class Table::State {
 
   [[nodiscard]] std::unique_ptr<Fetch> start(const Need& need) const {
     return std::make_unique<Fetch>(
-        levels_, source_,
-        FetchRequest{.columns = need.columns, .fragments = need.fragments, .options = options_});
+        levels_, source_, FetchRequest{.columns = need.columns, .fragments = need.fragments, .options = options_});
   }
 
   /// The columns that a query needs, of the fragments that have been fetched; of none where `fetch` is null.

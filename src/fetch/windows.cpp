@@ -65,8 +65,8 @@ WindowStream::WindowStream(Levels levels, std::shared_ptr<Source> source, std::v
       most_(std::numeric_limits<std::size_t>::max()) {}
 
 std::unique_ptr<Fetch> WindowStream::start(const Fragments& fragments) const {
-  return std::make_unique<Fetch>(
-      levels_, source_, FetchRequest{.columns = columns_, .fragments = fragments, .options = options_});
+  return std::make_unique<Fetch>(levels_, source_,
+                                 FetchRequest{.columns = columns_, .fragments = fragments, .options = options_});
 }
 
 Fragments WindowStream::take() {

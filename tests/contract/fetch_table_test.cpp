@@ -168,13 +168,15 @@ TEST_P(Tables, TheFirstRowsComeFromTheFirstFragments) {
 }
 
 TEST_P(Tables, StringsCompareByTheirBytesWhateverTheirIndices) {
-  // Every second fragment has its strings in another order, and the first begins with neither the least nor the greatest.
+  // Every second fragment has its strings in another order, and the first begins with neither the least nor the
+  // greatest.
   const auto source = table_of({.rows = 1000, .fragments = 4, .first = 3});
   Table table(levels(), source);
   const auto count = [&](Operation operation, const char* text, bool mirrored = false) {
     std::vector<Expression> sides{column(kName), Expression::text(text)};
     if (mirrored) std::swap(sides[0], sides[1]);
-    return value<std::int64_t>(table.scan({.filter = Expression::call(operation, sides), .aggregates = {{}}}).columns[0]);
+    return value<std::int64_t>(
+        table.scan({.filter = Expression::call(operation, sides), .aggregates = {{}}}).columns[0]);
   };
   std::map<std::string, std::int64_t> rows;
   for (std::int64_t row = 3; row < 1000; ++row) {

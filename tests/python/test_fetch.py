@@ -369,7 +369,9 @@ def test_fetches_of_many_threads_share_the_levels(parquet, levels):
     def fetch(table, name):
         try:
             for _ in range(5):
-                same(table.fetch([name, "i32"], options=FetchOptions(threads=2)).to_arrow(), whole.select([name, "i32"]))
+                same(
+                    table.fetch([name, "i32"], options=FetchOptions(threads=2)).to_arrow(), whole.select([name, "i32"])
+                )
         except Exception as error:
             failures.append(error)
 

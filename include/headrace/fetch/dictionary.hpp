@@ -36,7 +36,8 @@ class Dictionary {
   [[nodiscard]] std::vector<std::string> entries(std::size_t first = 0) const;
   /// The index of an entry, -1 where there is none (yet).
   [[nodiscard]] std::int32_t find(std::string_view entry) const;
-  /// The entries that there are now, in order. Made when it is first asked for, and again after the dictionary has grown.
+  /// The entries that there are now, in order. Made when it is first asked for, and again after the dictionary has
+  /// grown.
   [[nodiscard]] std::shared_ptr<const DictionaryOrder> order() const;
 
  private:

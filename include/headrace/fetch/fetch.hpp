@@ -59,8 +59,8 @@ struct FetchProgress {
 /// A fetch of columns, in threads of its own from construction on. What it brought is pinned while it lives.
 class Fetch {
  public:
-  /// Throws UsageError for columns or fragments that the source has not, or options out of range. Where every chunk lies
-  /// on the device already it has ended when it returns, and there are no threads.
+  /// Throws UsageError for columns or fragments that the source has not, or options out of range. Where every chunk
+  /// lies on the device already it has ended when it returns, and there are no threads.
   Fetch(Levels levels, std::shared_ptr<Source> source, FetchRequest request);
   Fetch(Fetch&&) noexcept;
   Fetch& operator=(Fetch&&) noexcept;

@@ -20,8 +20,8 @@ struct TableReport {
   std::uint64_t windows = 1;  ///< In how many pieces the columns went through the device.
   std::string streamed;       ///< Why there were windows; empty where the columns lay on the device together.
   std::array<LevelProgress, kLevelCount> levels{};  ///< What came through each level, by Level.
-  Duration fetching{};  ///< Of the fetches, the time that scans hid among it.
-  Duration waited{};    ///< For columns.
+  Duration fetching{};                              ///< Of the fetches, the time that scans hid among it.
+  Duration waited{};                                ///< For columns.
 };
 
 struct TableResult {
@@ -48,8 +48,8 @@ class Table {
   [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept;
   [[nodiscard]] const FetchOptions& options() const noexcept;
 
-  /// Runs a query, and waits for it. Throws as scan() and Fetch::wait() do; DeviceError (Errc::out_of_memory) only where
-  /// not even one fragment's columns fit the device.
+  /// Runs a query, and waits for it. Throws as scan() and Fetch::wait() do; DeviceError (Errc::out_of_memory) only
+  /// where not even one fragment's columns fit the device.
   [[nodiscard]] TableResult scan(const Query& query, const Watch& watch = {});
   /// What is fetched for a query and how it runs, as lines of text. Columns that fit the device are brought there: how
   /// groups are found depends on their values.

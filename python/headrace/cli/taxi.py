@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -58,14 +58,14 @@ def run(
     fragments: Annotated[
         str, typer.Option("--fragments", metavar="COUNTS", help="Such as 4,256: the table is written so, to be read.")
     ] = "",
-    threads: Annotated[
-        str, typer.Option("--threads", metavar="COUNTS", help="Of fetches.")
-    ] = "1,8,16,24",
+    threads: Annotated[str, typer.Option("--threads", metavar="COUNTS", help="Of fetches.")] = "1,8,16,24",
     modes: Annotated[str, typer.Option("--modes", metavar="NAMES", help="Of fetches.")] = "sync,async",
     levels: Annotated[
         str,
         typer.Option(
-            "--levels", metavar="NAMES", help="Where columns lie before: cold (files), warm (host memory), hot (device)."
+            "--levels",
+            metavar="NAMES",
+            help="Where columns lie before: cold (files), warm (host memory), hot (device).",
         ),
     ] = "cold,warm,hot",
     runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="Of each cell; the median counts.")] = 5,

@@ -30,8 +30,8 @@ class Fragment:
 class Table(Scannable):
     """A table whose columns are fetched to a device when a query names them, and scanned there.
 
-    They stay in the caches of its levels, on each level while there is room. Queries of several threads take turns. Close
-    it, or use it in a with statement, to give back what its columns take.
+    They stay in the caches of its levels, on each level while there is room. Queries of several threads take turns.
+    Close it, or use it in a with statement, to give back what its columns take.
     """
 
     def __init__(
@@ -229,9 +229,7 @@ class Table(Scannable):
         number = self._source.number(name)
         type_ = column_type(self._source.stored.field(number).type)
         assert type_ is not None  # whatever can be fetched can be scanned
-        return ScanColumn(
-            number, type_, self._source.schema.field(name).type, lambda: self._source.dictionary(name)
-        )
+        return ScanColumn(number, type_, self._source.schema.field(name).type, lambda: self._source.dictionary(name))
 
     def close(self) -> None:
         """Gives back what the table's chunks take, on every level. What was fetched and is still held stays."""

@@ -107,9 +107,7 @@ class Duck:
 
         def of(name: str) -> list[float]:
             sql = query.sql.replace("taxi", name)
-            return [
-                _timed(lambda: self._connection.sql(sql).to_arrow_table()) for _ in range(runs + 1)
-            ][1:]
+            return [_timed(lambda: self._connection.sql(sql).to_arrow_table()) for _ in range(runs + 1)][1:]
 
         return DuckTimes(of("stored"), of("held"))
 
@@ -240,9 +238,7 @@ def _duckdb_rows(found: Measured, device: "_core.Device") -> list[Json]:
     if not found.duckdb or not warm:
         return []
     ways = sorted({(cell.fragments, cell.mode, cell.threads) for cell in warm})
-    by_way = {
-        way: [cell for cell in warm if (cell.fragments, cell.mode, cell.threads) == way] for way in ways
-    }
+    by_way = {way: [cell for cell in warm if (cell.fragments, cell.mode, cell.threads) == way] for way in ways}
     best = min(ways, key=lambda way: _mean([cell.seconds for cell in by_way[way]]))
     cells = by_way[best]
 
