@@ -41,7 +41,7 @@ class ScanColumn:
     @property
     def is_text(self) -> bool:
         """Whether its values are strings."""
-        return storage.entry_type(self.arrow) == pa.string()
+        return bool(storage.entry_type(self.arrow) == pa.string())
 
 
 def column_type(arrow: pa.DataType) -> ColumnType | None:
