@@ -45,8 +45,7 @@ std::vector<std::uint32_t> columns_of(const Query& query, const std::vector<Colu
   std::vector<std::uint32_t> named;
   each_expression(query, [&](const Expression& one) { one.columns(named); });
   std::ranges::sort(named);
-  const auto twice = std::ranges::unique(named);
-  named.erase(twice.begin(), twice.end());
+  named.erase(std::unique(named.begin(), named.end()), named.end());
   if (!named.empty() && named.back() >= columns.size()) {
     throw UsageError(fmt::format("there is no column {}: the table has {}", named.back(), columns.size()));
   }
