@@ -149,7 +149,6 @@ from headrace.errors import DataError, DeviceError, Errc, Error, SystemError, Us
 
 if TYPE_CHECKING:
     from headrace.fetch import Table, col, lit
-    from headrace.fetch.stored import StoredTable
 
 __all__ = [
     "PAGE_BYTES",
@@ -227,7 +226,6 @@ __all__ = [
     "SpanUse",
     "StageSample",
     "StageTimes",
-    "StoredTable",
     "StrategyForecast",
     "SystemError",
     "Table",
@@ -300,17 +298,13 @@ __all__ = [
 ]
 
 if built_with_fetch:  # which needs oneTBB
-    from headrace._core import Levels
+    from headrace._core import FetchOptions, Levels
 
-    __all__ += ["Levels"]
+    __all__ += ["FetchOptions", "Levels"]
 
 
 def __getattr__(name: str) -> object:
     """Tables need pyarrow, which takes longer to import than all of the rest: only who uses them waits for it."""
-    if name == "StoredTable":
-        from headrace.fetch.stored import StoredTable  # noqa: PLC0415
-
-        return StoredTable
     if name not in {"Table", "col", "lit"}:
         raise AttributeError(f"module 'headrace' has no attribute '{name}'")
     from headrace import fetch  # noqa: PLC0415
