@@ -79,6 +79,7 @@ void Builder::State::attach(std::uint32_t stream, FrameRing& frames) {
     throw UsageError(fmt::format("stream {} is attached already, or above {}", stream, kStreamsMax - 1));
   }
   const Conversion conversion = frames.options().conversion;
+  target_ = {};
   if (std::find(conversions_.begin(), conversions_.end(), conversion) == conversions_.end()) {
     for (Burst& burst : bursts_) burst.lists.emplace_back(device_, options.way, options.list_parts, conversion);
     conversions_.push_back(conversion);
@@ -99,7 +100,11 @@ void Builder::State::detach(std::uint32_t stream) {
 
 Status Builder::State::place(std::span<const Piece> pieces, std::uint64_t ring_end) noexcept {
   for (const Piece& piece : pieces) {
-    if (const Status placed = place_one(piece); !placed) return placed;
+    if (!place_in_target(piece)) {
+      if (const Status placed = place_one(piece); !placed) return placed;
+    }
+    ++counters.pieces;
+    counters.bytes += piece.length;
     if (gathered_bytes_ >= options.flush_bytes) {
       if (const Status submitted = submit(ring_end_); !submitted) return submitted;
     }
@@ -136,9 +141,35 @@ Status Builder::State::place_one(const Piece& piece) noexcept {
     left.stream_offset += now.length;
     left.length -= now.length;
   }
-  ++counters.pieces;
-  counters.bytes += piece.length;
   return {};
+}
+
+/// What nearly every piece comes to: it lies within the frame of the piece before it, which it does not fill, and its
+/// list has room. False: it has to be looked at more closely.
+bool Builder::State::place_in_target(const Piece& piece) noexcept {
+  const Target& target = target_;
+  const std::uint64_t offset = piece.stream_offset - target.start;
+  if (target.frames == nullptr || piece.stream != target.stream || piece.length == 0 ||
+      target.place->placed + piece.length >= target.place->length || offset >= target.place->length ||
+      piece.length > target.place->length - offset || piece.ring_offset > ring_bytes_ ||
+      piece.length > ring_bytes_ - piece.ring_offset || target.list->room() < piece.length / (kPartBytes - kLineBytes) + 2 ||
+      target.frames->options().conversion != Conversion::none) {
+    return false;
+  }
+  push(piece, offset);
+  return true;
+}
+
+/// A piece that is not converted, to the target's list.
+void Builder::State::push(const Piece& piece, std::size_t offset) noexcept {
+  PartList& list = *target_.list;
+  const std::uint32_t before = list.count();
+  for_each_part(target_.data + offset, ring_ + piece.ring_offset, piece.length, list.part_bytes(),
+                [&](const Part& part) { list.push(part); });
+  counters.parts += list.count() - before;
+  gathered_bytes_ += piece.length;
+  target_.place->placed += piece.length;
+  if (mirror_) mirror_->add(piece);
 }
 
 /// A piece within one frame.
@@ -149,20 +180,19 @@ Status Builder::State::gather(FrameRing& frames, FrameRing::Place& place, const 
   const auto list = list_for(of.conversion, kOddPartsMax + piece.length / (kPartBytes / 2));
   if (!list) return list.error();
   if (const Status noted = note_seam(frames, place, offset); !noted) return noted;
-  if (mirror_) mirror_->add(piece);
-  const std::uint32_t before = (*list)->count();
-  const auto push = [&](const Part& part) { (*list)->push(part); };
-  std::byte* const frame = frames.data_of(number);
-  const std::byte* const from = ring_ + piece.ring_offset;
-  if (of.conversion == Conversion::none) {
-    for_each_part(frame + offset, from, piece.length, (*list)->part_bytes(), push);
-  } else {
-    for_each_converted_part(of.conversion, frame, offset, from, piece.length, kPartBytes, push);
-  }
-  counters.parts += (*list)->count() - before;
-  gathered_bytes_ += piece.length;
-  place.placed += piece.length;
+  target_ = {&frames, &place, *list, frames.data_of(number), number * of.frame_bytes, piece.stream};
   place.state.store(FrameState::filling, std::memory_order_release);
+  if (of.conversion == Conversion::none) {
+    push(piece, offset);
+  } else {
+    const std::uint32_t before = (*list)->count();
+    for_each_converted_part(of.conversion, target_.data, offset, ring_ + piece.ring_offset, piece.length, kPartBytes,
+                            [&](const Part& part) { (*list)->push(part); });
+    counters.parts += (*list)->count() - before;
+    gathered_bytes_ += piece.length;
+    place.placed += piece.length;
+    if (mirror_) mirror_->add(piece);
+  }
   return note_if_full(frames, place);
 }
 
@@ -199,6 +229,7 @@ Status Builder::State::flush() noexcept { return submit(ring_end_); }
 
 Status Builder::State::submit(std::uint64_t ring_end) noexcept {
   Burst& burst = bursts_[current_ % bursts_.size()];
+  target_ = {};
   burst.ring_end = ring_end;
   const bool any = gathered_bytes_ != 0;
   if (any) {
@@ -283,6 +314,7 @@ Status Builder::State::finish(std::uint32_t stream, std::uint64_t end) noexcept 
     if (place == nullptr || place->placed > end % frame_bytes || place->length != frame_bytes) {
       return Errc::invalid_argument;
     }
+    target_ = {};
     place->length = end % frame_bytes;
     if (const Status noted = note_if_full(*frames, *place); !noted) return noted;
   }

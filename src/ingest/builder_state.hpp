@@ -14,7 +14,6 @@
 
 namespace headrace::ingest {
 
-
 /// Items of frames whose bytes came in different pieces, on their way to being converted.
 struct Seams {
   static constexpr std::uint32_t kCapacity = 4096;
@@ -55,14 +54,25 @@ class Builder::State {
     Event arrived;  ///< What it copies is in the mirror.
     std::uint64_t ring_end = 0;
   };
+  /// The frame and the list that the last piece went to: the next one most likely goes there, too.
+  struct Target {
+    FrameRing* frames = nullptr;  ///< Null: none.
+    FrameRing::Place* place = nullptr;
+    PartList* list = nullptr;
+    std::byte* data = nullptr;
+    std::uint64_t start = 0;  ///< Of the frame in the stream.
+    std::uint32_t stream = 0;
+  };
   /// A frame of which every byte has been gathered.
   struct Full {
     FrameRing* frames;
     FrameRing::Place* place;
   };
 
+  [[nodiscard]] bool place_in_target(const Piece& piece) noexcept;
   [[nodiscard]] Status place_one(const Piece& piece) noexcept;
   [[nodiscard]] Status gather(FrameRing& frames, FrameRing::Place& place, const Piece& piece) noexcept;
+  void push(const Piece& piece, std::size_t offset) noexcept;
   [[nodiscard]] Result<PartList*> list_for(Conversion conversion, std::size_t parts) noexcept;
   [[nodiscard]] Status note_seam(FrameRing& frames, FrameRing::Place& place, std::uint64_t offset) noexcept;
   [[nodiscard]] Status note_if_full(FrameRing& frames, FrameRing::Place& place) noexcept;
@@ -86,6 +96,7 @@ class Builder::State {
   std::uint64_t current_ = 0;
   std::vector<Conversion> conversions_;  ///< Of which there are lists in each burst.
   std::vector<FrameRing*> streams_;
+  Target target_;
   std::vector<Full> full_;
   std::optional<Seams> seams_;
   std::size_t gathered_bytes_ = 0;

@@ -30,12 +30,13 @@ void Mirror::add(const Piece& piece) noexcept {
 bool Mirror::extend_row(std::size_t begin, std::size_t bytes) noexcept {
   if (pending_.empty()) return false;
   Rows& last = pending_.back();
-  if (bytes != last.bytes || begin < last.begin + (last.count - 1) * last.pitch + last.bytes) return false;
-  const std::size_t pitch = (begin - last.begin) / last.count;
-  if (begin != last.begin + last.count * pitch || pitch > kGapMax || (last.count > 1 && pitch != last.pitch)) {
+  if (bytes != last.bytes || begin < last.begin + last.bytes) return false;
+  if (last.count == 1) {
+    if (begin - last.begin > kGapMax) return false;
+    last.pitch = begin - last.begin;
+  } else if (begin != last.begin + last.count * last.pitch) {
     return false;
   }
-  last.pitch = pitch;
   ++last.count;
   return true;
 }

@@ -30,18 +30,6 @@ detail::ListedWay listed_way(CopyWay way) noexcept {
   return way == CopyWay::cub ? detail::ListedWay::batched_memcpy : detail::ListedWay::device_runtime;
 }
 
-/// The entries of a list as CUDA reads them.
-struct Listed {
-  void** to;
-  const void** from;
-  std::uint32_t* bytes;
-
-  Listed(std::byte* memory, std::size_t capacity) noexcept
-      : to(reinterpret_cast<void**>(memory)),
-        from(reinterpret_cast<const void**>(memory + capacity * sizeof(void*))),
-        bytes(reinterpret_cast<std::uint32_t*>(memory + 2 * capacity * sizeof(void*))) {}
-};
-
 }  // namespace
 
 bool has_copy_way(Device device, CopyWay way) noexcept {
@@ -94,24 +82,11 @@ PartList::PartList(Device device, CopyWay way, std::uint32_t capacity, Conversio
   }
 }
 
-void PartList::push(const Part& part) noexcept {
-  if (reader_ == Reader::cuda) {
-    const Listed list(host_.data(), capacity_);
-    list.to[count_] = part.to();
-    list.from[count_] = part.from();
-    list.bytes[count_] = part.bytes();
-  } else {
-    host_.as<Part>()[count_] = part;
-  }
-  ++count_;
-  bytes_ += part.bytes();
-}
-
 Status PartList::upload(StreamRef stream) noexcept {
   if (reader_ == Reader::host || count_ == 0) return {};
   if (reader_ == Reader::kernel) return stream.copy(device_.data(), host_.data(), count_ * sizeof(Part));
-  const Listed to(device_.data(), capacity_);
-  const Listed from(host_.data(), capacity_);
+  const ListedEntries to(device_.data(), capacity_);
+  const ListedEntries from(host_.data(), capacity_);
   Status copied = stream.copy(to.to, from.to, count_ * sizeof(void*));
   if (copied) copied = stream.copy(to.from, from.from, count_ * sizeof(void*));
   if (copied) copied = stream.copy(to.bytes, from.bytes, count_ * sizeof(std::uint32_t));
@@ -138,7 +113,7 @@ Status PartList::launch_kernel(StreamRef stream) const noexcept {
 }
 
 Status PartList::copy_listed(StreamRef stream) const noexcept {
-  const Listed list(device_.data(), capacity_);
+  const ListedEntries list(device_.data(), capacity_);
   return stream.backend().copy_listed({.to = list.to,
                                        .from = list.from,
                                        .bytes = list.bytes,

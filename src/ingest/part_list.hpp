@@ -16,6 +16,18 @@ namespace headrace::ingest {
 /// Whether the device has this way at all.
 [[nodiscard]] bool has_copy_way(Device device, CopyWay way) noexcept;
 
+/// The entries of a list as CUDA reads them.
+struct ListedEntries {
+  void** to;
+  const void** from;
+  std::uint32_t* bytes;
+
+  ListedEntries(std::byte* memory, std::size_t capacity) noexcept
+      : to(reinterpret_cast<void**>(memory)),
+        from(reinterpret_cast<const void**>(memory + capacity * sizeof(void*))),
+        bytes(reinterpret_cast<std::uint32_t*>(memory + 2 * capacity * sizeof(void*))) {}
+};
+
 /// Copies gathered by the host and made by the device in one of the ways. Recycled: nothing is allocated after its
 /// construction. The caller sees to it that a list is not cleared while the device reads it.
 class PartList {
@@ -30,7 +42,18 @@ class PartList {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint32_t room() const noexcept { return capacity_ - count_; }
   /// There is room(), and the part is not empty and not too long.
-  void push(const Part& part) noexcept;
+  void push(const Part& part) noexcept {
+    if (reader_ == Reader::cuda) {
+      const ListedEntries list(host_.data(), capacity_);
+      list.to[count_] = part.to();
+      list.from[count_] = part.from();
+      list.bytes[count_] = part.bytes();
+    } else {
+      host_.as<Part>()[count_] = part;
+    }
+    ++count_;
+    bytes_ += part.bytes();
+  }
   void clear() noexcept { count_ = 0, bytes_ = 0; }
 
   /// Brings the list to where the device reads it.

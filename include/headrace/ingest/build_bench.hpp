@@ -50,7 +50,7 @@ struct RingCase {
   std::size_t frame_bytes = 64 * kMiB;
   std::uint32_t frame_count = 4;
   std::size_t flush_bytes = 8 * kMiB;
-  std::uint32_t burst = 256;  ///< Packets of one place().
+  std::uint32_t burst = 1024;  ///< Packets of one place().
 };
 
 /// A ring in pinned host memory, gone round by a Builder while a consumer on a stream takes every frame: the whole path
