@@ -12,4 +12,11 @@ target_include_directories(
 )
 target_link_libraries(headrace_device_runtime PRIVATE headrace_options)
 target_sources(headrace PRIVATE $<TARGET_OBJECTS:headrace_device_runtime>)
+if(NOT TARGET CUDA::cudadevrt) # FindCUDAToolkit has none; as in headraceConfig.cmake.in
+  find_library(HEADRACE_CUDADEVRT cudadevrt HINTS ${CUDAToolkit_LIBRARY_DIR} REQUIRED)
+  mark_as_advanced(HEADRACE_CUDADEVRT)
+  add_library(CUDA::cudadevrt STATIC IMPORTED)
+  set_target_properties(CUDA::cudadevrt PROPERTIES IMPORTED_LOCATION ${HEADRACE_CUDADEVRT})
+endif()
+target_link_libraries(headrace PRIVATE CUDA::cudadevrt)
 set_target_properties(headrace PROPERTIES CUDA_RESOLVE_DEVICE_SYMBOLS ON)

@@ -86,7 +86,7 @@ HEADRACE_HD void gather_team(const Group& group, const Part* parts, std::uint32_
   std::uint32_t begun = 0;  // parts whose first line lies before the window of lines that is looked at
   for (std::uint32_t base = 0; base < total; base += InFlight * Group::kTeam) {
     LineCopy copies[InFlight];
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
     for (std::uint32_t k = 0; k < InFlight; ++k) {
@@ -102,7 +102,7 @@ HEADRACE_HD void gather_team(const Group& group, const Part* parts, std::uint32_
       const std::uint32_t line = window + lane;
       if (line < total) copies[k].load(part, line - first, LoadGlobal{});
     }
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
     for (std::uint32_t k = 0; k < InFlight; ++k) copies[k].store();

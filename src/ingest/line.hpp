@@ -54,11 +54,11 @@ HEADRACE_HD inline void store_line(std::byte* to, const Line& line) noexcept {
                             high.words[0], high.words[1], high.words[2], high.words[3]};
   const bool by_two = (offset & 8) != 0;
   const bool by_one = (offset & 4) != 0;
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
   for (std::uint32_t i = 0; i < 6; ++i) words[i] = by_two ? words[i + 2] : words[i];
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
   for (std::uint32_t i = 0; i < 5; ++i) words[i] = by_one ? words[i + 1] : words[i];
@@ -72,7 +72,7 @@ HEADRACE_HD inline void store_some(std::byte* to, const Line& line, std::uint32_
 #if defined(__CUDA_ARCH__)
   __builtin_assume(__isGlobal(to));
 #endif
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
   for (std::uint32_t w = 0; w < 4; ++w) {
@@ -83,7 +83,7 @@ HEADRACE_HD inline void store_some(std::byte* to, const Line& line, std::uint32_
       std::memcpy(to + std::size_t{4} * w, &line.words[w], 4);
 #endif
     } else {
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
       for (std::uint32_t b = 4 * w; b < 4 * w + 4; ++b) {
