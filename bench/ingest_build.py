@@ -5,8 +5,9 @@
 ingest.device.* are packets that lie in device memory, and so does their list: the roof is a copy of as many bytes
 within the device. ingest.pinned.* is a ring in pinned host memory that a builder goes round while a stream takes every
 frame: the roof is the link. An id alone is what the builder does by itself; with a name behind it, that way or
-transport. Every byte is compared with a plain copy's. Takes less than a minute on a GPU. What a device cannot do is left
-out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 2 for wrong use.
+transport. Every byte is compared with a plain copy's. Takes less than a minute on a GPU. What a device cannot do is
+left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 2 for
+wrong use.
 """
 
 import argparse
@@ -171,7 +172,9 @@ class Bench:
         """Every row that is wanted and that the device can make."""
         only = self.given.only
         cases = [(f"ingest.device.{packets.name}", packets, way) for packets in _DEVICE for way in self.given.ways]
-        cases += [(f"ingest.pinned.{packets.name}", packets, way) for packets in _PINNED for way in self.given.transports]
+        cases += [
+            (f"ingest.pinned.{packets.name}", packets, way) for packets in _PINNED for way in self.given.transports
+        ]
         for name, packets, how in cases:
             identity = name + ("" if how == "automatic" else f".{how}")
             if only and not any(identity.startswith(word) for word in only):

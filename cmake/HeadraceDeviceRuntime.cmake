@@ -2,10 +2,7 @@
 # The library is linked for devices here, once, so that who uses it need not.
 
 add_library(headrace_device_runtime OBJECT src/device/cuda/device_runtime_copies.cu)
-set_target_properties(
-  headrace_device_runtime
-  PROPERTIES CUDA_SEPARABLE_COMPILATION ON POSITION_INDEPENDENT_CODE ON
-)
+set_target_properties(headrace_device_runtime PROPERTIES CUDA_SEPARABLE_COMPILATION ON POSITION_INDEPENDENT_CODE ON)
 target_include_directories(
   headrace_device_runtime
   PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include ${PROJECT_SOURCE_DIR}/src

@@ -127,9 +127,10 @@ void bind_frame(nb::module_& module) {
       .def(
           "release", [](FrameHandle& handle) { handle.held.reset(); },
           "Lets go of it now; arrays over it stay valid, and keep the buffer.")
-      .def("numpy", &numpy_of, nb::sig("def numpy(self) -> NDArray[typing.Any]"),
-           "The frame as an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError "
-           "for frames that are not on a CPU device.")
+      .def(
+          "numpy", &numpy_of, nb::sig("def numpy(self) -> NDArray[typing.Any]"),
+          "The frame as an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError "
+          "for frames that are not on a CPU device.")
       .def("__dlpack__", &dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
       .def("__dlpack_device__", &dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def_prop_ro("__cuda_array_interface__", &cuda_array_interface,
@@ -187,12 +188,12 @@ void bind_builder(nb::module_& module) {
           [](FrameBuilder* self, const DeviceOrName& device, std::size_t frame_bytes, std::uint32_t frame_count,
              std::size_t ring_bytes, const std::string& way, const std::string& transport,
              const std::string& conversion) {
-            new (self) FrameBuilder(to_device(device), ring_bytes,
-                                    {.frame_bytes = frame_bytes,
-                                     .frame_count = frame_count,
-                                     .conversion = ingest::parse_conversion(conversion)},
-                                    {.way = ingest::parse_copy_way(way),
-                                     .transport = ingest::parse_transport(transport)});
+            new (self)
+                FrameBuilder(to_device(device), ring_bytes,
+                             {.frame_bytes = frame_bytes,
+                              .frame_count = frame_count,
+                              .conversion = ingest::parse_conversion(conversion)},
+                             {.way = ingest::parse_copy_way(way), .transport = ingest::parse_transport(transport)});
           },
           "device"_a = "best", nb::kw_only(), "frame_bytes"_a = 64 * kMiB, "frame_count"_a = 4,
           "ring_bytes"_a = 64 * kMiB, "way"_a = "automatic", "transport"_a = "automatic", "conversion"_a = "none",
@@ -210,8 +211,7 @@ void bind_builder(nb::module_& module) {
           "reserved_end", [](FrameBuilder& self) { return self.frames().reserved_end(); },
           "There is space for bytes of the stream below this offset; grows as frames go back.")
       .def_prop_ro(
-          "copied",
-          [](FrameBuilder& self) { return self.builder().copied().or_throw("asking what has been copied"); },
+          "copied", [](FrameBuilder& self) { return self.builder().copied().or_throw("asking what has been copied"); },
           "The greatest ring_end up to which the ring may be written anew.")
       .def("place", &place, "pieces"_a, "ring_end"_a = 0,
            "Places (ring offset, stream offset, length) for each piece, in any order. Raises UsageError for one that "
@@ -225,7 +225,8 @@ void bind_builder(nb::module_& module) {
             self.builder().close(0, frame, presence).or_throw("closing a frame");
           },
           "frame"_a, "presence"_a = std::vector<std::uint64_t>{}, "No more bytes will come to this frame.")
-      .def("__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> FrameBuilder"))
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> FrameBuilder"))
       .def(
           "__next__",
           [](FrameBuilder& self) {

@@ -130,9 +130,7 @@ def fit_device(
     Cycles are of the clock given, else the device's highest; of a device that tells none they are nanoseconds.
     """
     clock = clock_mhz or device.properties.clock_mhz or 1000.0
-    seconds = measure_build_iterations(
-        device, way=way, payload_bytes=payload_bytes, packets=list(packets), runs=runs
-    )
+    seconds = measure_build_iterations(device, way=way, payload_bytes=payload_bytes, packets=list(packets), runs=runs)
     return fit(packets, seconds, clock, payload_bytes)
 
 

@@ -25,8 +25,8 @@ struct Slots {
 Slots slots_of(const BuildCase& of, std::size_t bytes) {
   const std::uint32_t longest = std::max(of.payload_bytes, of.payload_max);
   if (of.payload_bytes == 0 || longest > Part::kBytesMax || of.header_bytes > Part::kBytesMax) {
-    throw UsageError(fmt::format("payloads have 1 to {} bytes, not {}", Part::kBytesMax,
-                                 of.payload_bytes == 0 ? 0 : longest));
+    throw UsageError(
+        fmt::format("payloads have 1 to {} bytes, not {}", Part::kBytesMax, of.payload_bytes == 0 ? 0 : longest));
   }
   const auto least = static_cast<std::uint32_t>(align_up(of.header_bytes + longest, kLineBytes));
   Slots slots;
@@ -153,8 +153,7 @@ class RingRun {
         lengths_(lengths_of(of.packets, slots_.count)),
         ring_(device, MemoryKind::pinned, slots_.bytes()),
         frames_(device, {.frame_bytes = of.frame_bytes, .frame_count = of.frame_count}),
-        builder_(device, ring_,
-                 {.way = of.packets.way, .transport = of.transport, .flush_bytes = of.flush_bytes}),
+        builder_(device, ring_, {.way = of.packets.way, .transport = of.transport, .flush_bytes = of.flush_bytes}),
         consumer_(device),
         kept_(device, MemoryKind::pinned, of.frame_bytes * of.frame_count) {
     fill_randomly(ring_.data(), ring_.bytes(), of.packets.seed);
@@ -300,8 +299,7 @@ BuildRuns measure_ring_build(Device device, const RingCase& of, std::size_t runs
   Timer timer(device);
   for (std::size_t run = 0; run <= runs && !stop.stop_requested(); ++run) {
     const Duration took = ring.run(run == 0, stop);  // the first one warms up, and is looked at
-    const Duration plain =
-        timer.time(ring.stream(), [&] { ring.copy_plainly(target.data(), ring.run_bytes()); });
+    const Duration plain = timer.time(ring.stream(), [&] { ring.copy_plainly(target.data(), ring.run_bytes()); });
     if (run == 0) continue;
     found.payload_bytes = ring.run_bytes();
     found.times.push_back(took);

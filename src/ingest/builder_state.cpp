@@ -38,8 +38,8 @@ BuilderOptions checked(Device device, const Buffer& ring, BuilderOptions options
                                  to_string(options.transport), options.flush_bytes));
   }
   if (ring.bytes() == 0 || ring.bytes() % kLineBytes != 0) {
-    throw UsageError(fmt::format("a ring of {} bytes is no whole number of lines of {} bytes", ring.bytes(),
-                                 kLineBytes));
+    throw UsageError(
+        fmt::format("a ring of {} bytes is no whole number of lines of {} bytes", ring.bytes(), kLineBytes));
   }
   if (ring.kind() == MemoryKind::pageable && device.kind() == DeviceKind::cuda) {
     throw UsageError("a ring in pageable memory is out of the device's reach: let it be pinned");
@@ -135,7 +135,8 @@ Status Builder::State::place_one(const Piece& piece) noexcept {
   for (Piece left = piece; left.length > 0;) {
     const std::uint64_t start = left.stream_offset / frame_bytes * frame_bytes;
     Piece now = left;
-    now.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(left.length, start + frame_bytes - left.stream_offset));
+    now.length =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(left.length, start + frame_bytes - left.stream_offset));
     if (const Status gathered = gather(*frames, frames->place_of(start / frame_bytes), now); !gathered) return gathered;
     left.ring_offset += now.length;
     left.stream_offset += now.length;
@@ -152,7 +153,8 @@ bool Builder::State::place_in_target(const Piece& piece) noexcept {
   if (target.frames == nullptr || piece.stream != target.stream || piece.length == 0 ||
       target.place->placed + piece.length >= target.place->length || offset >= target.place->length ||
       piece.length > target.place->length - offset || piece.ring_offset > ring_bytes_ ||
-      piece.length > ring_bytes_ - piece.ring_offset || target.list->room() < piece.length / (kPartBytes - kLineBytes) + 2 ||
+      piece.length > ring_bytes_ - piece.ring_offset ||
+      target.list->room() < piece.length / (kPartBytes - kLineBytes) + 2 ||
       target.frames->options().conversion != Conversion::none) {
     return false;
   }
@@ -198,8 +200,8 @@ Status Builder::State::gather(FrameRing& frames, FrameRing::Place& place, const 
 
 /// The list of the burst that gathers, with room for so many parts.
 Result<PartList*> Builder::State::list_for(Conversion conversion, std::size_t parts) noexcept {
-  const auto which = static_cast<std::size_t>(std::find(conversions_.begin(), conversions_.end(), conversion) -
-                                              conversions_.begin());
+  const auto which =
+      static_cast<std::size_t>(std::find(conversions_.begin(), conversions_.end(), conversion) - conversions_.begin());
   if (parts > options.list_parts) return Errc::invalid_argument;
   if (bursts_[current_ % bursts_.size()].lists[which].room() < parts) {
     if (const Status submitted = submit(ring_end_); !submitted) return submitted.error();

@@ -28,9 +28,7 @@ namespace headrace::ingest {
 }
 
 /// The reference: what every way must come to.
-HEADRACE_HD inline void copy_plainly(const Part& part) noexcept {
-  memcpy(part.to(), part.from(), part.bytes());
-}
+HEADRACE_HD inline void copy_plainly(const Part& part) noexcept { memcpy(part.to(), part.from(), part.bytes()); }
 
 struct LoadGlobal {
   [[nodiscard]] HEADRACE_HD Line operator()(const std::byte* from) const noexcept { return load_line(from); }

@@ -13,9 +13,9 @@ namespace headrace::ingest {
 namespace {
 
 // Names in the order of the values.
-constexpr std::array<std::string_view, 11> kWays{
-    "automatic",      "gather",    "bulk",        "block",       "cub", "device-copy", "device-copy-2",
-    "device-copy-32", "host-copy", "host-copy-2", "host-copy-32"};
+constexpr std::array<std::string_view, 11> kWays{"automatic", "gather",      "bulk",          "block",
+                                                 "cub",       "device-copy", "device-copy-2", "device-copy-32",
+                                                 "host-copy", "host-copy-2", "host-copy-32"};
 constexpr std::array<std::string_view, 7> kConversions{
     "none", "swap2", "swap4", "swap8", "int8-to-float", "int16-to-float", "int16-big-endian-to-float"};
 constexpr std::array<std::string_view, 4> kTransports{"automatic", "direct", "slots", "payloads"};

@@ -15,8 +15,8 @@ class IngestBuilder : public DeviceTest {
   /// Builds the whole stream in frames that all fit, and compares.
   static void expect_whole(Traffic& traffic, const BuilderOptions& options, std::size_t frame_bytes) {
     const std::size_t total = traffic.stream.size();
-    FrameRing frames(device(), {.frame_bytes = frame_bytes,
-                                .frame_count = static_cast<std::uint32_t>(total / frame_bytes + 2)});
+    FrameRing frames(device(),
+                     {.frame_bytes = frame_bytes, .frame_count = static_cast<std::uint32_t>(total / frame_bytes + 2)});
     Builder builder(device(), traffic.ring, options);
     builder.attach(0, frames);
     ASSERT_OK(builder.place(traffic.pieces, 7));

@@ -28,8 +28,8 @@ std::vector<std::byte> converted(Conversion conversion, const std::vector<std::b
       value = static_cast<std::int8_t>(bytes[0]);
     } else {
       if (conversion == Conversion::int16_big_endian_to_float) std::swap(bytes[0], bytes[1]);
-      value = static_cast<std::int16_t>(static_cast<std::uint16_t>(
-          std::to_integer<std::uint32_t>(bytes[0]) | std::to_integer<std::uint32_t>(bytes[1]) << 8));
+      value = static_cast<std::int16_t>(static_cast<std::uint16_t>(std::to_integer<std::uint32_t>(bytes[0]) |
+                                                                   std::to_integer<std::uint32_t>(bytes[1]) << 8));
     }
     std::byte raw[sizeof(float)];
     std::memcpy(raw, &value, sizeof(float));
@@ -174,8 +174,8 @@ TEST_P(IngestFrames, ConvertWhateverTheCuts) {
     auto lengths = random_lengths(200, 37, 21);
     lengths.insert(lengths.end(), 40, 1);
     lengths.push_back(9001);
-    lengths.push_back(static_cast<std::uint32_t>(
-        8 - std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}) % 8 + 8));
+    lengths.push_back(
+        static_cast<std::uint32_t>(8 - std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}) % 8 + 8));
     auto traffic = make_traffic(device(), MemoryKind::device, lengths, 9216, 3);
     std::shuffle(traffic.pieces.begin(), traffic.pieces.end(), std::mt19937(2));
     FrameRing frames(device(), {.frame_bytes = 2000, .frame_count = 16, .conversion = conversion});

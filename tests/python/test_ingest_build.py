@@ -1,4 +1,4 @@
-"""Frames in Python, built from a ring that Python writes, and the benchmark of the builder, small, on the CPU device."""
+"""Frames in Python, built from a ring that Python writes; the benchmark of the builder, small, on the CPU device."""
 
 import gc
 import json

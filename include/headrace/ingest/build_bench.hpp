@@ -33,9 +33,9 @@ struct BuildRuns {
   std::vector<Duration> plain{};    ///< Of copies within the device of as many bytes, in turns with the runs.
   std::uint64_t payload_bytes = 0;  ///< Of a run.
   std::uint64_t packets = 0;
-  std::uint64_t parts = 0;          ///< Copies that they were cut into.
-  bool supported = true;            ///< False: the device has no such way, and nothing was measured.
-  bool verified = false;            ///< Every byte of the last run was where a plain copy puts it.
+  std::uint64_t parts = 0;  ///< Copies that they were cut into.
+  bool supported = true;    ///< False: the device has no such way, and nothing was measured.
+  bool verified = false;    ///< Every byte of the last run was where a plain copy puts it.
 };
 
 /// Packets that lie in device memory, and their list too: what the copies themselves cost. A run places all packets
@@ -54,8 +54,8 @@ struct RingCase {
 };
 
 /// A ring in pinned host memory, gone round by a Builder while a consumer on a stream takes every frame: the whole path
-/// but for source and sequencer. `plain` are copies of as many payload bytes by the copy engine, from host memory to the
-/// device. Throws as measure_device_build().
+/// but for source and sequencer. `plain` are copies of as many payload bytes by the copy engine, from host memory to
+/// the device. Throws as measure_device_build().
 [[nodiscard]] BuildRuns measure_ring_build(Device device, const RingCase& of, std::size_t runs,
                                            const std::stop_token& stop = {});
 

@@ -31,9 +31,10 @@ enum class Transport : std::uint8_t {
 struct BuilderOptions {
   CopyWay way = CopyWay::automatic;
   Transport transport = Transport::automatic;
-  std::uint32_t list_count = 4;       ///< Bursts under way at once; the builder waits for the oldest beyond that.
-  std::uint32_t list_parts = 65536;   ///< Copies of a burst.
-  std::size_t flush_bytes = 4 * kMiB; ///< Submit once so much of the ring is to be copied; 256 KiB at least for mirrors.
+  std::uint32_t list_count = 4;      ///< Bursts under way at once; the builder waits for the oldest beyond that.
+  std::uint32_t list_parts = 65536;  ///< Copies of a burst.
+  std::size_t flush_bytes =
+      4 * kMiB;  ///< Submit once so much of the ring is to be copied; 256 KiB at least for mirrors.
 };
 
 struct BuilderCounters {
@@ -78,7 +79,8 @@ class Builder {
   [[nodiscard]] Status finish(std::uint32_t stream, std::uint64_t end) noexcept;
   /// No more bytes will come to this frame: it completes as it is. `presence` says what is there, and is copied.
   /// Errc::invalid_argument where the frame has no space yet, or is complete.
-  [[nodiscard]] Status close(std::uint32_t stream, std::uint64_t frame, std::span<const std::uint64_t> presence) noexcept;
+  [[nodiscard]] Status close(std::uint32_t stream, std::uint64_t frame,
+                             std::span<const std::uint64_t> presence) noexcept;
 
   /// The greatest `ring_end` up to which everything has been copied: those slots may be reused.
   [[nodiscard]] Result<std::uint64_t> copied() noexcept;

@@ -8,8 +8,8 @@ namespace headrace::ingest {
 
 /// What becomes of the items of a stream on their way into a frame.
 enum class Conversion : std::uint8_t {
-  none,            ///< Bytes stay as they are.
-  swap2,           ///< Items of 2, 4 or 8 bytes with their bytes in the other order.
+  none,   ///< Bytes stay as they are.
+  swap2,  ///< Items of 2, 4 or 8 bytes with their bytes in the other order.
   swap4,
   swap8,
   int8_to_float,   ///< Each item becomes a float of the same value.

@@ -48,9 +48,9 @@ struct Frame {
 
 /// What a frame ring has seen.
 struct FrameCounters {
-  std::uint64_t frames = 0;       ///< Completed.
-  std::uint64_t with_gaps = 0;    ///< Of those, frames that lack bytes.
-  std::uint64_t bytes = 0;        ///< Given to the builder.
+  std::uint64_t frames = 0;     ///< Completed.
+  std::uint64_t with_gaps = 0;  ///< Of those, frames that lack bytes.
+  std::uint64_t bytes = 0;      ///< Given to the builder.
   std::uint64_t missing_bytes = 0;
   friend bool operator==(const FrameCounters&, const FrameCounters&) = default;
 };
@@ -137,9 +137,9 @@ class FrameRing {
   Buffer memory_;
   std::deque<Place> places_;  ///< Which do not move.
   std::atomic<std::uint64_t> reserved_end_;
-  mutable std::mutex mutex_;  ///< Taken a few times a frame, never for a packet's bytes.
-  std::uint64_t taken_ = 0;   ///< Frames that the consumer has had.
-  std::uint64_t freed_ = 0;   ///< Frames before this are free.
+  mutable std::mutex mutex_;    ///< Taken a few times a frame, never for a packet's bytes.
+  std::uint64_t taken_ = 0;     ///< Frames that the consumer has had.
+  std::uint64_t freed_ = 0;     ///< Frames before this are free.
   std::uint64_t end_ = kNoEnd;  ///< Of the stream.
   FrameCounters counters_;
 };

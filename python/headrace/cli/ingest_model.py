@@ -13,6 +13,7 @@ from headrace import UsageError, ingest_model
 from headrace.cli import options, show
 from headrace.ingest_model import Fit, Model
 from headrace.profiles import Json
+from headrace.tables import figure
 
 _RATE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
@@ -35,7 +36,7 @@ def _numbers(text: str, what: str) -> list[int]:
 def _gigabits(bits_per_second: float | None) -> str:
     if bits_per_second is None or bits_per_second == float("inf"):
         return "no limit"
-    return f"{bits_per_second / 1e9:,.4g}"
+    return figure(bits_per_second / 1e9)
 
 
 def _targets(model: Model, merges: list[int], target: float) -> list[Json]:
@@ -58,9 +59,7 @@ def _fit_lines(found: Fit) -> list[str]:
     lines = ["packets   measured us   model us   error"]
     for packets, seconds in zip(found.packets, found.seconds, strict=True):
         modelled = found.model.seconds(packets)
-        lines.append(
-            f"{packets:7,}   {seconds * 1e6:11,.1f}   {modelled * 1e6:8,.1f}   {modelled / seconds - 1:+6.1%}"
-        )
+        lines.append(f"{packets:7,}   {seconds * 1e6:11,.1f}   {modelled * 1e6:8,.1f}   {modelled / seconds - 1:+6.1%}")
     lines.append(f"error: median {found.error_median:.1%}, worst {found.error_worst:.1%}")
     return lines
 
@@ -79,28 +78,20 @@ def _print(content: Json, found: Fit | None, model: Model) -> None:
     for row in content["table"]:
         cells = ("no limit" if cell is None else f"{cell:,}" for cell in row["gbps"])
         lines.append(f"{row['clock_mhz']:9,}" + "".join(f"{cell:>14}" for cell in cells))
-    lines += ["", f"Packets of an iteration that carries {_gigabits(content['target_bits_per_second'])} Gb/s"]
-    for row in content["targets"]:
-        packets = row["packets"]
-        need = (
-            f"{packets:,.0f} ({headrace_bytes(row['buffer_bytes'])} of payload)"
-            if packets is not None
-            else f"out of reach: {_gigabits(row['limit_bits_per_second'])} Gb/s at most"
-        )
-        lines.append(f"{row['merge']:3} a copy: {need}")
-    lines += ["", "GPU            Gb/s: " + "".join(f"{f'{merge} a copy':>12}" for merge in merges) + "      gather        link  enough"]
+    heads = (*(f"{merge} a copy" for merge in merges), "gather", "link")
+    lines += ["", "Which GPU is enough, Gb/s", f"{'':14}" + "".join(f"{head:>12}" for head in heads) + "  enough"]
     for row in content["gpus"]:
-        copies = "".join(f"{_gigabits(row['copies'][str(merge)]):>12}" for merge in merges)
+        ceilings = (*(row["copies"][str(merge)] for merge in merges), row["gather"], row["link"])
         verdict = ", ".join(row["enough"]) or ("no" if row["link_is_enough"] else "no: its link")
         direct = "" if row["peer_dma"] else " (no GPUDirect)"
         lines.append(
-            f"{row['gpu']:<14}       {copies}{_gigabits(row['gather']):>12}{_gigabits(row['link']):>12}  {verdict}{direct}"
+            f"{row['gpu']:<14}" + "".join(f"{_gigabits(ceiling):>12}" for ceiling in ceilings) + f"  {verdict}{direct}"
         )
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def headrace_bytes(count: float) -> str:
+def _bytes_text(count: float) -> str:
     """Bytes for people."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= size:
@@ -114,9 +105,9 @@ def model(
         float, typer.Option("--target", parser=bit_rate, metavar="RATE", help="In bits/s, such as 100G.")
     ] = "100G",  # type: ignore[assignment]
     merge: Annotated[str, typer.Option("--merge", help="Packets that one copy takes.")] = "1,2,32",
-    clocks: Annotated[
-        str, typer.Option("--clocks", metavar="MHZ,MHZ", help="Of the table.")
-    ] = ",".join(str(clock) for clock in ingest_model.DOCUMENT_CLOCKS_MHZ),
+    clocks: Annotated[str, typer.Option("--clocks", metavar="MHZ,MHZ", help="Of the table.")] = ",".join(
+        map(str, ingest_model.DOCUMENT_CLOCKS_MHZ)
+    ),
     measured: Annotated[
         bool, typer.Option("--measure/--document", help="Fit the costs to --device, or take the document's.")
     ] = False,
