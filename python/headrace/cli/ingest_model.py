@@ -78,6 +78,15 @@ def _print(content: Json, found: Fit | None, model: Model) -> None:
     for row in content["table"]:
         cells = ("no limit" if cell is None else f"{cell:,}" for cell in row["gbps"])
         lines.append(f"{row['clock_mhz']:9,}" + "".join(f"{cell:>14}" for cell in cells))
+    lines += ["", f"Packets of an iteration that carries {_gigabits(content['target_bits_per_second'])} Gb/s"]
+    for row in content["targets"]:
+        packets = row["packets"]
+        need = (
+            f"{packets:,.0f} ({_bytes_text(row['buffer_bytes'])} of payload)"
+            if packets is not None
+            else f"out of reach: {_gigabits(row['limit_bits_per_second'])} Gb/s at most"
+        )
+        lines.append(f"{row['merge']:3} a copy: {need}")
     heads = (*(f"{merge} a copy" for merge in merges), "gather", "link")
     lines += ["", "Which GPU is enough, Gb/s", f"{'':14}" + "".join(f"{head:>12}" for head in heads) + "  enough"]
     for row in content["gpus"]:
