@@ -165,6 +165,39 @@ TEST_P(IngestFrames, CloseWithTheirGapsMarked) {
   EXPECT_TRUE(failed_with(builder.close(0, 1, {}), Errc::invalid_argument));
 }
 
+TEST_P(IngestFrames, BuilderAndConsumerRunBesideEachOther) {
+  constexpr std::size_t kLaps = 40;
+  auto traffic = make_traffic(device(), MemoryKind::device, random_lengths(100, 900, 17), 1024, 54);
+  FrameRing frames(device(), {.frame_bytes = 3000, .frame_count = 3});
+  Builder builder(device(), traffic.ring);
+  builder.attach(0, frames);
+  std::vector<std::byte> seen;
+  std::jthread consumer([&](const std::stop_token& stop) {
+    while (!frames.drained() && !stop.stop_requested()) {
+      const auto some = drained(frames);
+      seen.insert(seen.end(), some.begin(), some.end());
+      std::this_thread::yield();
+    }
+  });
+  for (std::size_t lap = 0; lap < kLaps; ++lap) {
+    for (Piece piece : traffic.pieces) {
+      piece.stream_offset += lap * traffic.stream.size();
+      while (piece.stream_offset + piece.length > frames.reserved_end()) {
+        ASSERT_OK(builder.flush());
+        std::this_thread::yield();
+      }
+      ASSERT_OK(builder.place({&piece, 1}, 1));
+    }
+  }
+  ASSERT_OK(builder.finish(0, kLaps * traffic.stream.size()));
+  consumer.join();
+  ASSERT_EQ(seen.size(), kLaps * traffic.stream.size());
+  for (std::size_t lap = 0; lap < kLaps; ++lap) {
+    const auto begin = seen.begin() + static_cast<std::ptrdiff_t>(lap * traffic.stream.size());
+    EXPECT_TRUE(std::equal(traffic.stream.begin(), traffic.stream.end(), begin));
+  }
+}
+
 TEST_P(IngestFrames, ConvertWhateverTheCuts) {
   for (const Conversion conversion :
        {Conversion::swap2, Conversion::swap4, Conversion::swap8, Conversion::int8_to_float, Conversion::int16_to_float,
