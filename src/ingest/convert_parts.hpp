@@ -25,13 +25,8 @@ template <class Emit>
 void for_each_converted_part(Conversion conversion, std::byte* frame, std::size_t offset, const std::byte* from,
                              std::size_t bytes, std::uint32_t most, Emit emit) {
   const std::size_t item = item_bytes(conversion);
-  const auto emit_byte = [&] {
-    emit(Part(frame + place_of_byte(conversion, offset), from, 1));
-    ++offset;
-    ++from;
-    --bytes;
-  };
-  while (bytes > 0 && offset % item != 0) emit_byte();
+  const auto emit_byte = [&] { emit(Part(frame + place_of_byte(conversion, offset), from, 1)); };
+  for (; bytes > 0 && offset % item != 0; ++offset, ++from, --bytes) emit_byte();
   while (bytes >= item) {
     const std::size_t now = std::min<std::size_t>(bytes / item * item, most / item * item);
     emit(Part(frame + converted_bytes(conversion, offset), from, static_cast<std::uint32_t>(now)));
@@ -39,7 +34,7 @@ void for_each_converted_part(Conversion conversion, std::byte* frame, std::size_
     from += now;
     bytes -= now;
   }
-  while (bytes > 0) emit_byte();
+  for (; bytes > 0; ++offset, ++from, --bytes) emit_byte();
 }
 
 }  // namespace headrace::ingest

@@ -87,9 +87,12 @@ Status PartList::upload(StreamRef stream) noexcept {
   if (reader_ == Reader::kernel) return stream.copy(device_.data(), host_.data(), count_ * sizeof(Part));
   const ListedEntries to(device_.data(), capacity_);
   const ListedEntries from(host_.data(), capacity_);
-  Status copied = stream.copy(to.to, from.to, count_ * sizeof(void*));
-  if (copied) copied = stream.copy(to.from, from.from, count_ * sizeof(void*));
-  if (copied) copied = stream.copy(to.bytes, from.bytes, count_ * sizeof(std::uint32_t));
+  const auto copy = [&](auto* target, const auto* source) {
+    return stream.copy(static_cast<void*>(target), static_cast<const void*>(source), count_ * sizeof(*source));
+  };
+  Status copied = copy(to.to, from.to);
+  if (copied) copied = copy(to.from, from.from);
+  if (copied) copied = copy(to.bytes, from.bytes);
   return copied;
 }
 

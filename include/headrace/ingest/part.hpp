@@ -20,10 +20,12 @@ class alignas(16) Part {
       : to_((reinterpret_cast<std::uintptr_t>(to) & kAddressMask) | std::uint64_t{bytes & 0xff} << kAddressBits),
         from_((reinterpret_cast<std::uintptr_t>(from) & kAddressMask) | std::uint64_t{bytes >> 8} << kAddressBits) {}
 
+  // NOLINTBEGIN(performance-no-int-to-ptr): lengths are kept in the bits that addresses leave
   [[nodiscard]] HEADRACE_HD std::byte* to() const noexcept { return reinterpret_cast<std::byte*>(to_ & kAddressMask); }
   [[nodiscard]] HEADRACE_HD const std::byte* from() const noexcept {
     return reinterpret_cast<const std::byte*>(from_ & kAddressMask);
   }
+  // NOLINTEND(performance-no-int-to-ptr)
   [[nodiscard]] HEADRACE_HD std::uint32_t bytes() const noexcept {
     return static_cast<std::uint32_t>(to_ >> kAddressBits | from_ >> kAddressBits << 8);
   }
