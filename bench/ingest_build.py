@@ -5,9 +5,9 @@
 ingest.device.* are packets that lie in device memory, and so does their list: the roof is a copy of as many bytes
 within the device. ingest.pinned.* is a ring in pinned host memory that a builder goes round while a stream takes every
 frame: the roof is the link. An id alone is what the builder does by itself; with a name behind it, that way or
-transport. Every byte is compared with a plain copy's. Takes less than a minute on a GPU. What a device cannot do is
-left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 2 for
-wrong use.
+access to the ring. Every byte is compared with a plain copy's. Takes less than a minute on a GPU. What a device cannot
+do is left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 2
+for wrong use.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from headrace.tables import figure
 
 MIB = 1 << 20
 WAYS = tuple(headrace.copy_ways())
-TRANSPORTS = ("automatic", "direct", "slots", "payloads")
+RING_ACCESSES = ("automatic", "direct", "slots", "payloads")
 # A call a packet or two: so many packets are enough to know what one costs.
 _BY_CALLS = ("device-copy", "device-copy-2", "device-copy-32", "host-copy", "host-copy-2", "host-copy-32")
 _BY_CALLS_PACKETS = 8192
@@ -75,10 +75,10 @@ def _parse() -> argparse.Namespace:
         "--ways", type=lambda text: _names(text, WAYS, "way"), default=list(WAYS), metavar="W,W", help="on the device"
     )
     parser.add_argument(
-        "--transports",
-        type=lambda text: _names(text, TRANSPORTS, "transport"),
-        default=list(TRANSPORTS),
-        metavar="T,T",
+        "--ring-access",
+        type=lambda text: _names(text, RING_ACCESSES, "way to read the ring"),
+        default=list(RING_ACCESSES),
+        metavar="A,A",
         help="over the link",
     )
     parser.add_argument("--total", type=int, default=1024, metavar="MIB", help="of slots that a run goes through")
@@ -141,11 +141,11 @@ class Bench:
         about = packets.conditions() | {"way": way, "parts": found.parts}
         return self._row(identity, found, self.roofs[name], "device copy of as many bytes", about)
 
-    def from_host(self, packets: Packets, transport: str) -> Json | None:
+    def from_host(self, packets: Packets, ring_access: str) -> Json | None:
         """A ring in pinned memory."""
         found = headrace.measure_ring_build(
             self.device,
-            transport=transport,
+            ring_access=ring_access,
             payload_bytes=packets.payload_bytes,
             payload_max=packets.payload_max,
             header_bytes=packets.header_bytes,
@@ -158,9 +158,9 @@ class Bench:
         )
         if not found.supported or not found.seconds:
             return None
-        identity = f"ingest.pinned.{packets.name}" + ("" if transport == "automatic" else f".{transport}")
+        identity = f"ingest.pinned.{packets.name}" + ("" if ring_access == "automatic" else f".{ring_access}")
         about = packets.conditions() | {
-            "transport": transport,
+            "ring_access": ring_access,
             "ring_mib": self.given.ring,
             "frame_mib": self.given.frame,
             "flush_kib": self.given.flush,
@@ -173,7 +173,7 @@ class Bench:
         only = self.given.only
         cases = [(f"ingest.device.{packets.name}", packets, way) for packets in _DEVICE for way in self.given.ways]
         cases += [
-            (f"ingest.pinned.{packets.name}", packets, way) for packets in _PINNED for way in self.given.transports
+            (f"ingest.pinned.{packets.name}", packets, way) for packets in _PINNED for way in self.given.ring_access
         ]
         for name, packets, how in cases:
             identity = name + ("" if how == "automatic" else f".{how}")

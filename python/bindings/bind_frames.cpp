@@ -186,18 +186,18 @@ void bind_builder(nb::module_& module) {
       .def(
           "__init__",
           [](FrameBuilder* self, const DeviceOrName& device, std::size_t frame_bytes, std::uint32_t frame_count,
-             std::size_t ring_bytes, const std::string& way, const std::string& transport,
+             std::size_t ring_bytes, const std::string& way, const std::string& ring_access,
              const std::string& conversion) {
-            new (self)
-                FrameBuilder(to_device(device), ring_bytes,
-                             {.frame_bytes = frame_bytes,
-                              .frame_count = frame_count,
-                              .conversion = ingest::parse_conversion(conversion)},
-                             {.way = ingest::parse_copy_way(way), .transport = ingest::parse_transport(transport)});
+            new (self) FrameBuilder(
+                to_device(device), ring_bytes,
+                {.frame_bytes = frame_bytes,
+                 .frame_count = frame_count,
+                 .conversion = ingest::parse_conversion(conversion)},
+                {.way = ingest::parse_copy_way(way), .ring_access = ingest::parse_ring_access(ring_access)});
           },
           "device"_a = "best", nb::kw_only(), "frame_bytes"_a = 64 * kMiB, "frame_count"_a = 4,
-          "ring_bytes"_a = 64 * kMiB, "way"_a = "automatic", "transport"_a = "automatic", "conversion"_a = "none",
-          "`way` is one of copy_ways(); `transport` automatic, direct, slots or payloads; `conversion` none, swap2, "
+          "ring_bytes"_a = 64 * kMiB, "way"_a = "automatic", "ring_access"_a = "automatic", "conversion"_a = "none",
+          "`way` is one of copy_ways(); `ring_access` automatic, direct, slots or payloads; `conversion` none, swap2, "
           "swap4, swap8, int8-to-float, int16-to-float or int16-big-endian-to-float.")
       .def_prop_ro(
           "ring",

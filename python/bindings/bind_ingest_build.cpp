@@ -68,14 +68,14 @@ BuildRuns measure_device(const DeviceOrName& device, const std::string& way, std
   return interruptible.run([&] { return measure_device_build(parsed, of, runs, interruptible.token()); });
 }
 
-BuildRuns measure_ring(const DeviceOrName& device, const std::string& way, const std::string& transport,
+BuildRuns measure_ring(const DeviceOrName& device, const std::string& way, const std::string& ring_access,
                        std::uint32_t payload_bytes, std::uint32_t payload_max, std::uint32_t header_bytes,
                        std::uint32_t slot_bytes, std::size_t total_bytes, std::size_t ring_bytes,
                        std::size_t frame_bytes, std::uint32_t frame_count, std::size_t flush_bytes, std::uint32_t burst,
                        std::size_t runs) {
   const Device parsed = to_device(device);
   const RingCase of{.packets = to_case(way, payload_bytes, payload_max, header_bytes, slot_bytes, total_bytes),
-                    .transport = ingest::parse_transport(transport),
+                    .ring_access = ingest::parse_ring_access(ring_access),
                     .ring_bytes = ring_bytes,
                     .frame_bytes = frame_bytes,
                     .frame_count = frame_count,
@@ -97,11 +97,11 @@ void bind_ingest_build(nb::module_& module) {
              "Payloads have `payload_bytes`, or anything up to `payload_max`, after `header_bytes` in slots of "
              "`slot_bytes` (0: just enough); `total_bytes` of slots. Times are the device's. Ctrl-C ends it early.");
   module.def("measure_ring_build", &measure_ring, "device"_a = "best", nb::kw_only(), "way"_a = "automatic",
-             "transport"_a = "automatic", "payload_bytes"_a = 8000, "payload_max"_a = 0, "header_bytes"_a = 54,
+             "ring_access"_a = "automatic", "payload_bytes"_a = 8000, "payload_max"_a = 0, "header_bytes"_a = 54,
              "slot_bytes"_a = 0, "total_bytes"_a = kGiB, "ring_bytes"_a = 128 * kMiB, "frame_bytes"_a = 64 * kMiB,
              "frame_count"_a = 4, "flush_bytes"_a = 8 * kMiB, "burst"_a = 1024, "runs"_a = 5,
              "The same from a ring in pinned host memory, gone round until `total_bytes` of slots have passed, while a "
-             "stream takes every frame. `transport` is automatic, direct, slots or payloads. Host time.");
+             "stream takes every frame. `ring_access` is automatic, direct, slots or payloads. Host time.");
   module.def(
       "measure_build_iterations",
       [](const DeviceOrName& device, const std::string& way, std::uint32_t payload_bytes,

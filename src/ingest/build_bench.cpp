@@ -153,7 +153,7 @@ class RingRun {
         lengths_(lengths_of(of.packets, slots_.count)),
         ring_(device, MemoryKind::pinned, slots_.bytes()),
         frames_(device, {.frame_bytes = of.frame_bytes, .frame_count = of.frame_count}),
-        builder_(device, ring_, {.way = of.packets.way, .transport = of.transport, .flush_bytes = of.flush_bytes}),
+        builder_(device, ring_, {.way = of.packets.way, .ring_access = of.ring_access, .flush_bytes = of.flush_bytes}),
         consumer_(device),
         kept_(device, MemoryKind::pinned, of.frame_bytes * of.frame_count) {
     fill_randomly(ring_.data(), ring_.bytes(), of.packets.seed);

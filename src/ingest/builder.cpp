@@ -23,6 +23,6 @@ Result<std::uint64_t> Builder::copied() noexcept { return state_->copied(); }
 Status Builder::wait() noexcept { return state_->wait(); }
 const BuilderCounters& Builder::counters() const noexcept { return state_->counters; }
 CopyWay Builder::way() const noexcept { return state_->options.way; }
-Transport Builder::transport() const noexcept { return state_->options.transport; }
+RingAccess Builder::ring_access() const noexcept { return state_->options.ring_access; }
 
 }  // namespace headrace::ingest

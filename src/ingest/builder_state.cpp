@@ -20,22 +20,22 @@ constexpr std::size_t kOddPartsMax = 2 * 8 + 2;
 constexpr std::uint32_t kListPartsMin = 64;
 constexpr std::uint32_t kStreamsMax = 1U << 20;
 
-Transport resolved(Device device, const Buffer& ring, Transport transport) {
-  if (transport != Transport::automatic) return transport;
-  return device.kind() == DeviceKind::cuda && host_accessible(ring.kind()) ? Transport::slots : Transport::direct;
+RingAccess resolved(Device device, const Buffer& ring, RingAccess ring_access) {
+  if (ring_access != RingAccess::automatic) return ring_access;
+  return device.kind() == DeviceKind::cuda && host_accessible(ring.kind()) ? RingAccess::slots : RingAccess::direct;
 }
 
 BuilderOptions checked(Device device, const Buffer& ring, BuilderOptions options) {
-  options.transport = resolved(device, ring, options.transport);
+  options.ring_access = resolved(device, ring, options.ring_access);
   if (options.way == CopyWay::automatic) options.way = CopyWay::gather;
   if (options.list_count < 2 || options.list_parts < kListPartsMin) {
     throw UsageError(fmt::format("a builder needs 2 lists of {} parts at least, not {} of {}", kListPartsMin,
                                  options.list_count, options.list_parts));
   }
-  const std::size_t least = options.transport == Transport::direct ? 1 : kMirrorFlushMin;
+  const std::size_t least = options.ring_access == RingAccess::direct ? 1 : kMirrorFlushMin;
   if (options.flush_bytes < least) {
-    throw UsageError(fmt::format("a builder flushes after {} bytes at least by transport '{}', not {}", least,
-                                 to_string(options.transport), options.flush_bytes));
+    throw UsageError(fmt::format("a builder flushes after {} bytes at least by ring access '{}', not {}", least,
+                                 to_string(options.ring_access), options.flush_bytes));
   }
   if (ring.bytes() == 0 || ring.bytes() % kLineBytes != 0) {
     throw UsageError(
@@ -55,8 +55,8 @@ Builder::State::State(Device device, const Buffer& ring, BuilderOptions given)
       ring_(ring.data()),
       ring_bytes_(ring.bytes()),
       stream_(device) {
-  if (options.transport != Transport::direct) {
-    mirror_.emplace(device, ring, options.transport == Transport::payloads, options.list_parts);
+  if (options.ring_access != RingAccess::direct) {
+    mirror_.emplace(device, ring, options.ring_access == RingAccess::payloads, options.list_parts);
     ring_ = mirror_->data();
     for (std::size_t i = 0; i < kLinkStreams; ++i) links_.emplace_back(device);
   }

@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 11> kWays{"automatic", "gather",      "bu
                                                  "host-copy", "host-copy-2", "host-copy-32"};
 constexpr std::array<std::string_view, 7> kConversions{
     "none", "swap2", "swap4", "swap8", "int8-to-float", "int16-to-float", "int16-big-endian-to-float"};
-constexpr std::array<std::string_view, 4> kTransports{"automatic", "direct", "slots", "payloads"};
+constexpr std::array<std::string_view, 4> kRingAccesses{"automatic", "direct", "slots", "payloads"};
 
 template <class Value, class All>
 [[nodiscard]] std::string_view name_of(const All& names, Value value) noexcept {
@@ -49,9 +49,9 @@ std::string_view to_string(CopyWay way) noexcept { return name_of(kWays, way); }
 CopyWay parse_copy_way(std::string_view text) { return value_of<CopyWay>(kWays, text, "a way to copy packets"); }
 std::string_view to_string(Conversion conversion) noexcept { return name_of(kConversions, conversion); }
 Conversion parse_conversion(std::string_view text) { return value_of<Conversion>(kConversions, text, "a conversion"); }
-std::string_view to_string(Transport transport) noexcept { return name_of(kTransports, transport); }
-Transport parse_transport(std::string_view text) {
-  return value_of<Transport>(kTransports, text, "a way over the link");
+std::string_view to_string(RingAccess ring_access) noexcept { return name_of(kRingAccesses, ring_access); }
+RingAccess parse_ring_access(std::string_view text) {
+  return value_of<RingAccess>(kRingAccesses, text, "a way to read the ring");
 }
 
 std::uint32_t merge_count(CopyWay way) noexcept {

@@ -1,5 +1,5 @@
+#include "frame_support.hpp"
 #include "headrace/base/error.hpp"
-#include "ingest_support.hpp"
 
 namespace headrace::testing {
 
@@ -8,7 +8,7 @@ using ingest::BuilderOptions;
 using ingest::CopyWay;
 using ingest::FrameRing;
 using ingest::Piece;
-using ingest::Transport;
+using ingest::RingAccess;
 
 class IngestBuilder : public DeviceTest {
  protected:
@@ -68,10 +68,10 @@ TEST_P(IngestBuilder, EveryWayPutsEveryByteInItsPlace) {
   }
 }
 
-TEST_P(IngestBuilder, EveryTransportBringsTheRing) {
-  for (const Transport transport : {Transport::direct, Transport::slots, Transport::payloads}) {
-    SCOPED_TRACE(to_string(transport));
-    const BuilderOptions options{.transport = transport, .flush_bytes = 256 * kKiB};
+TEST_P(IngestBuilder, EveryAccessBringsTheRing) {
+  for (const RingAccess ring_access : {RingAccess::direct, RingAccess::slots, RingAccess::payloads}) {
+    SCOPED_TRACE(to_string(ring_access));
+    const BuilderOptions options{.ring_access = ring_access, .flush_bytes = 256 * kKiB};
     auto equal = make_traffic(device(), MemoryKind::mapped, std::vector<std::uint32_t>(400, 8000), 8064, 54);
     expect_whole(equal, options, kMiB);
     auto mixed = make_traffic(device(), MemoryKind::mapped, random_lengths(300, 3000, 5), 3072, 33);
@@ -191,7 +191,7 @@ TEST_P(IngestBuilder, RefusesOptionsThatCannotBe) {
   const Buffer ring(device(), MemoryKind::device, 256);
   EXPECT_THROW(Builder(device(), ring, {.list_count = 1}), UsageError);
   EXPECT_THROW(Builder(device(), ring, {.list_parts = 1}), UsageError);
-  EXPECT_THROW(Builder(device(), ring, {.transport = Transport::slots, .flush_bytes = 1000}), UsageError);
+  EXPECT_THROW(Builder(device(), ring, {.ring_access = RingAccess::slots, .flush_bytes = 1000}), UsageError);
   EXPECT_THROW(Builder(device(), ring, {.flush_bytes = 0}), UsageError);
   EXPECT_THROW(Builder(device(), Buffer(device(), MemoryKind::device, 100), {}), UsageError);
   EXPECT_THROW(Builder(device(), Buffer(), {}), UsageError);
@@ -206,10 +206,10 @@ TEST_P(IngestBuilder, SlotsWithoutPayloadComeBackToo) {
 
 TEST(IngestNames, RoundTrip) {
   for (const CopyWay way : ingest::all_copy_ways()) EXPECT_EQ(ingest::parse_copy_way(to_string(way)), way);
-  EXPECT_EQ(ingest::parse_transport("payloads"), Transport::payloads);
+  EXPECT_EQ(ingest::parse_ring_access("payloads"), RingAccess::payloads);
   EXPECT_EQ(ingest::parse_conversion("int16-to-float"), ingest::Conversion::int16_to_float);
   EXPECT_THROW((void)ingest::parse_copy_way("magic"), UsageError);
-  EXPECT_THROW((void)ingest::parse_transport("magic"), UsageError);
+  EXPECT_THROW((void)ingest::parse_ring_access("magic"), UsageError);
   EXPECT_THROW((void)ingest::parse_conversion("magic"), UsageError);
 }
 

@@ -1,5 +1,5 @@
+#include "frame_support.hpp"
 #include "headrace/base/error.hpp"
-#include "ingest_support.hpp"
 
 namespace headrace::testing {
 

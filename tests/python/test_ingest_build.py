@@ -163,7 +163,7 @@ def test_the_results_file_is_written_and_rows_can_be_chosen(tmp_path: Path):
     [
         (("--device", "gpu:9"), 1, "gpu:9"),
         (("--ways", "sideways"), 2, "'sideways' is not a way"),
-        (("--transports", "post"), 2, "'post' is not a transport"),
+        (("--ring-access", "post"), 2, "'post' is not a way to read the ring"),
         (("--runs", "0"), 2, "--runs must be 1 or more"),
         (("--only", "nothing"), 1, "no figure could be measured"),
         (("--save", "wrong.json"), 1, "results of this machine go to"),

@@ -45,7 +45,7 @@ struct BuildRuns {
 
 struct RingCase {
   BuildCase packets{};  ///< total_bytes is what a run brings; the ring is gone round as often as that takes.
-  Transport transport = Transport::automatic;
+  RingAccess ring_access = RingAccess::automatic;
   std::size_t ring_bytes = 128 * kMiB;
   std::size_t frame_bytes = 64 * kMiB;
   std::uint32_t frame_count = 4;

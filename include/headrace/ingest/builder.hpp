@@ -17,20 +17,20 @@
 namespace headrace::ingest {
 
 /// How payloads in host memory come to a CUDA device.
-enum class Transport : std::uint8_t {
+enum class RingAccess : std::uint8_t {
   automatic,  ///< `slots` where the ring lies in host memory that the device does not share, else `direct`.
   direct,     ///< The copies read the ring where it lies: in host memory, over the link.
   slots,      ///< Runs of slots go to a mirror of the ring on the device, whole; the copies read that.
   payloads    ///< The same as rows without the headers where packets are alike, which saves what headers take.
 };
 
-[[nodiscard]] std::string_view to_string(Transport transport) noexcept;
+[[nodiscard]] std::string_view to_string(RingAccess ring_access) noexcept;
 /// Throws UsageError that lists them.
-[[nodiscard]] Transport parse_transport(std::string_view text);
+[[nodiscard]] RingAccess parse_ring_access(std::string_view text);
 
 struct BuilderOptions {
   CopyWay way = CopyWay::automatic;
-  Transport transport = Transport::automatic;
+  RingAccess ring_access = RingAccess::automatic;
   std::uint32_t list_count = 4;      ///< Bursts under way at once; the builder waits for the oldest beyond that.
   std::uint32_t list_parts = 65536;  ///< Copies of a burst.
   std::size_t flush_bytes =
@@ -88,9 +88,9 @@ class Builder {
   [[nodiscard]] Status wait() noexcept;
 
   [[nodiscard]] const BuilderCounters& counters() const noexcept;
-  /// The way and the transport that automatic ones have become.
+  /// The way and the ring access that automatic ones have become.
   [[nodiscard]] CopyWay way() const noexcept;
-  [[nodiscard]] Transport transport() const noexcept;
+  [[nodiscard]] RingAccess ring_access() const noexcept;
 
  private:
   class State;
