@@ -4,7 +4,7 @@ import typer
 
 from headrace.cli import ingest_model
 
-app = typer.Typer(help="Packets to frames.", no_args_is_help=False)
+app = typer.Typer(help="Packets from the network.", no_args_is_help=False)
 
 
 @app.callback()
