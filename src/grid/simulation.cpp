@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <utility>
 
 #include "grid/field_io.hpp"
@@ -15,6 +16,7 @@ namespace headrace::grid {
 namespace {
 
 constexpr int kRedundantMax = 64;
+constexpr Duration kWaitLimitMax = std::chrono::hours(24);
 
 void require_fitting(const Share& share, const StencilProgram& program, const SimulationOptions& options) {
   const std::vector<Device>& devices = share.devices();
@@ -32,6 +34,10 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
   if (options.redundant < 1 || options.redundant > kRedundantMax) {
     throw UsageError(fmt::format("redundant layers: 1 to {} steps from one exchange to the next, not {}", kRedundantMax,
                                  options.redundant));
+  }
+  if (options.wait_limit <= Duration(0) || options.wait_limit > kWaitLimitMax) {
+    throw UsageError(fmt::format("a limit of {} s for waits: above 0 and at most a day",
+                                 std::chrono::duration<double>(options.wait_limit).count()));
   }
   std::vector<Kernel> kernels = program.kernels;
   if (options.mode == Mode::resident) kernels.push_back(program.resident);
@@ -93,7 +99,7 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
   }
   links = make_links(decomposition, share, flow, layouts, options.push);
   introduce();
-  if (options.mode == Mode::resident) resident = std::make_unique<ResidentGrid>(parts, program);
+  if (options.mode == Mode::resident) resident = std::make_unique<ResidentGrid>(parts, program, options.wait_limit);
   replan();
   team = std::make_unique<Team>(share.devices());
   on_every_part("clearing the fields", [this](std::size_t part) { return parts[part]->clear(); });
@@ -136,6 +142,10 @@ void Simulation::State::throw_failure(const char* doing) const {
   const auto failure = progress.failure();
   if (!failure) return throw_rank_failure(share.ranks(), doing);
   const Error error = failure->error;
+  if (resident && error.code == Errc::hung) {
+    throw DeviceError(error.code, fmt::format("{}: {}; the fields are lost, make a new simulation", doing,
+                                              resident->why_hung(failure->part)));
+  }
   throw DeviceError(
       error.code,
       fmt::format("{}: {}, which has part {} of {}, failed: {} (native code {}); the fields are lost, make "
