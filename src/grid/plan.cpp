@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint32_t kThreads = 256;
 constexpr std::uint32_t kLanesMaxLog2 = 6;
 constexpr std::uint64_t kBlocksMax = 1 << 20;
+constexpr std::int64_t kVectorBytes = 16;
+constexpr std::int64_t kVectorCellsMin = 32;  // of a row: narrower ones would leave threads without work
 // Of a pass: rows that a team goes along, which cost as many more as its steps reach beyond them, but no more rows than
 // leave so many teams for a GPU; cells of a row that a team has there; teams of a block.
 constexpr std::int64_t kSweepRowsMin = 8;
@@ -49,8 +51,12 @@ struct Split {
   return made;
 }
 
+[[nodiscard]] bool is_in(const std::vector<int>& phases, std::size_t phase) {
+  return std::ranges::find(phases, static_cast<int>(phase)) != phases.end();
+}
+
 [[nodiscard]] bool is_swept(const StencilProgram& program, std::size_t phase) {
-  return std::ranges::find(program.swept, static_cast<int>(phase)) != program.swept.end();
+  return is_in(program.swept, phase);
 }
 
 /// The most steps that a pass can do: as many as one likes where all other phases are restricted to nowhere, and one
@@ -159,18 +165,26 @@ class Planner {
     }
   }
 
-  /// As many neighbouring threads in a row as fit the widest box; a block for each so many cells of the largest.
+  /// As many neighbouring threads in a row as fit the widest box; a block for each so many of them that the largest
+  /// needs.
   [[nodiscard]] PhaseLaunch launch_of(std::size_t phase, std::span<const Box> boxes) const {
     PhaseLaunch made{.phase = phase, .region = layout_.region(extent_), .shape = {}};
-    std::uint32_t lanes_log2 = 0;
+    std::int64_t widest = 0;
     for (std::size_t b = 0; b < boxes.size(); ++b) {
       made.region.boxes[b] = layout_.local(boxes[b]);
-      while (lanes_log2 < kLanesMaxLog2 && std::int64_t{1} << lanes_log2 < boxes[b].size(0)) ++lanes_log2;
+      widest = std::max(widest, boxes[b].size(0));
     }
+    const bool vectors = widest >= kVectorCellsMin && is_in(program_.vectored, phase);
+    made.region.vectors = vectors ? 1 : 0;
+    const auto unit = vectors ? kVectorBytes / static_cast<std::int64_t>(program_.value_bytes) : 1;
+    // At most: where a box begins within a vector it has one more.
+    const auto units = [unit](std::int64_t cells) { return (cells + 2 * (unit - 1)) / unit; };
+    std::uint32_t lanes_log2 = 0;
+    while (lanes_log2 < kLanesMaxLog2 && std::int64_t{1} << lanes_log2 < units(widest)) ++lanes_log2;
     made.region.lanes_log2 = static_cast<std::int32_t>(lanes_log2);
     std::uint64_t blocks = 1;
     for (const Box& box : boxes) {
-      const auto across = (static_cast<std::uint64_t>(box.size(0)) + (1U << lanes_log2) - 1) >> lanes_log2;
+      const auto across = (static_cast<std::uint64_t>(units(box.size(0))) + (1U << lanes_log2) - 1) >> lanes_log2;
       const auto rows = static_cast<std::uint64_t>(box.size(1) * box.size(2));
       const std::uint64_t rows_at_once = kThreads >> lanes_log2;
       blocks = std::max(blocks, across * ((rows + rows_at_once - 1) / rows_at_once));

@@ -51,8 +51,8 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
   }
 }
 
-/// Leaves the passes that are to be used.
-void choose_passes(StencilProgram& program, const SimulationOptions& options, DeviceKind kind) {
+/// Leaves the passes and vectors that are to be used.
+void choose_kernels(StencilProgram& program, const SimulationOptions& options, DeviceKind kind) {
   constexpr int kLeastOnCpu = 4;  // below that, copying rows into windows and out costs more than it saves
   const bool never = options.passes == Passes::never || options.mode == Mode::resident;
   const bool few = options.passes == Passes::automatic && kind == DeviceKind::cpu;
@@ -60,6 +60,8 @@ void choose_passes(StencilProgram& program, const SimulationOptions& options, De
     return never || sweep.steps > options.redundant || (few && sweep.steps < kLeastOnCpu);
   });
   if (program.sweeps.empty()) program.spare_fields = 0;
+  // Of a small grid a resident kernel has a cell for each thread, if that.
+  if (kind == DeviceKind::cpu || options.mode == Mode::resident) program.vectored.clear();
 }
 
 [[nodiscard]] std::vector<PartLayout> lay_out_parts(const Decomposition& decomposition, const Flow& flow,
@@ -83,7 +85,7 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
       options(its_options),
       progress(decomposition.parts().size()) {
   require_fitting(share, program, options);
-  choose_passes(program, options, share.devices().front().kind());
+  choose_kernels(program, options, share.devices().front().kind());
   for (std::size_t phase = 0; phase < program.only.size(); ++phase) {
     if (!program.only[phase]) continue;
     require_restriction(program, static_cast<int>(phase), *program.only[phase], decomposition.extent());

@@ -136,7 +136,9 @@ struct ResidentKernel {
   template <int PhaseNumber, class Group>
   HEADRACE_HD static void run_if(const Group& group, const Stencil& stencil, const FieldTable& table,
                                  const ResidentStage& stage) {
-    if (stage.phase == PhaseNumber) PhaseKernel<Stencil, PhaseNumber>::run(group, stencil, table, stage.region);
+    if (stage.phase == PhaseNumber) {
+      PhaseKernel<Stencil, PhaseNumber>::run_cells(group, stencil, table, stage.region);
+    }
   }
 
   HEADRACE_HD static void swap_fields(FieldTable& table) noexcept {

@@ -58,7 +58,7 @@ struct ResidentCounters {
   alignas(128) std::uint64_t pushed;   ///< Blocks that have pushed, of all cycles.
 };
 
-/// What a kernel and its host tell each other, in host memory. The host sets all to 0 before a launch, but `stop`.
+/// What a kernel and its host tell each other, in host memory. All 0 at first; `beat` again before each launch.
 struct ResidentWords {
   static constexpr std::uint32_t kOwnBlocks = 1;  ///< Of waits_for: the blocks of the kernel itself;
   static constexpr std::uint32_t kNeighbour = 2;  ///< this and more: its neighbours, in their order.

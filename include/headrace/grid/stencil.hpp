@@ -44,6 +44,7 @@ struct StencilProgram {
   std::vector<std::optional<std::vector<Box>>> only;
   std::vector<Kernel> kernels;       ///< One a phase; arguments: the stencil, a FieldTable, a Region.
   Kernel resident;                   ///< Many steps of a part; arguments: the stencil, a ResidentView.
+  std::vector<int> vectored;         ///< The phases whose kernels take Region::vectors.
   std::vector<int> swept;            ///< The phases that passes do; none where there are no passes.
   std::vector<SweepProgram> sweeps;  ///< Of 1, 2, ... steps.
   FieldSet overwritten;              ///< Fields that passes leave with what they had at some step before.
@@ -79,6 +80,7 @@ struct StencilFacts {
   std::span<const Swap> swaps;
   std::span<const Kernel> kernels;
   Kernel resident;
+  std::vector<int> vectored;
   std::vector<int> swept;
   std::vector<SweepProgram> sweeps;
   FieldSet overwritten;
@@ -104,6 +106,15 @@ template <class Stencil, int... PhaseNumber>
 [[nodiscard]] static std::array<Kernel, sizeof...(PhaseNumber)> phase_kernels(
     std::integer_sequence<int, PhaseNumber...>) {
   return {make_kernel<PhaseKernel<Stencil, PhaseNumber>, Stencil, FieldTable, Region>()...};
+}
+
+template <class Stencil>
+[[nodiscard]] std::vector<int> vectored_phases() {
+  std::vector<int> found;
+  for (int phase = 0; phase < static_cast<int>(Stencil::kPhases.size()); ++phase) {
+    if (is_vectored<Stencil>(phase)) found.push_back(phase);
+  }
+  return found;
 }
 
 template <class Stencil, int Steps>
@@ -180,6 +191,7 @@ template <class Stencil>
       .swaps = detail::swaps_of<Stencil>(),
       .kernels = kernels,
       .resident = make_kernel<ResidentKernel<Stencil>, Stencil, ResidentView>(),
+      .vectored = detail::vectored_phases<Stencil>(),
       .swept = {},
       .sweeps = {},
       .overwritten = {},
