@@ -55,9 +55,7 @@ struct Split {
   return std::ranges::find(phases, static_cast<int>(phase)) != phases.end();
 }
 
-[[nodiscard]] bool is_swept(const StencilProgram& program, std::size_t phase) {
-  return is_in(program.swept, phase);
-}
+[[nodiscard]] bool is_swept(const StencilProgram& program, std::size_t phase) { return is_in(program.swept, phase); }
 
 /// The most steps that a pass can do: as many as one likes where all other phases are restricted to nowhere, and one
 /// where some are not that come after those that are swept.

@@ -205,8 +205,7 @@ Status ResidentPart::wait_for_kernel() noexcept {
 
 std::optional<std::size_t> ResidentPart::waits_for() const noexcept {
   // Pairs with the store of ResidentWait::until().
-  const std::uint32_t writer =
-      std::atomic_ref(words_.as<ResidentWords>()->waits_for).load(std::memory_order_acquire);
+  const std::uint32_t writer = std::atomic_ref(words_.as<ResidentWords>()->waits_for).load(std::memory_order_acquire);
   if (writer == 0) return std::nullopt;
   if (writer == ResidentWords::kOwnBlocks) return part_.number();
   return part_.neighbours()[writer - ResidentWords::kNeighbour].part;
@@ -251,7 +250,7 @@ std::string ResidentGrid::why_hung(std::size_t part) const {
   const auto idle = std::ranges::find_if(parts_, [](const auto& its) { return !its->has_begun(); });
   if (idle != parts_.end()) silent = static_cast<std::size_t>(idle - parts_.begin());
   const ResidentPart& its = *parts_[silent];
-  const char* how = !its.has_begun() ? "its kernel has not begun: is another resident kernel on the device?"
+  const char* how = !its.has_begun()  ? "its kernel has not begun: is another resident kernel on the device?"
                     : its.waits_for() ? "its blocks did not meet"
                                       : "its kernel does not get on";
   return fmt::format("{}, which has part {} of {}, did not answer within {} s: {}", its.part().device().name(), silent,

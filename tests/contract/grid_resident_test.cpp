@@ -249,7 +249,8 @@ TEST(GridResidentCpuTest, APartThatDoesNotAnswerIsNamed) {
                           {devices[0].device(), devices[1].device(), devices[2].device()}, grid::heat<float>(3, 0.1F),
                           {.mode = Mode::resident, .wait_limit = std::chrono::milliseconds(300)});
     devices[silent].hold();
-    const auto says = fmt::format("which has part {} of 3, did not answer within 0.3 s: its kernel has not begun", silent);
+    const auto says =
+        fmt::format("which has part {} of 3, did not answer within 0.3 s: its kernel has not begun", silent);
     EXPECT_THAT([&] { simulation.step(20); }, ThrowsMessage<DeviceError>(HasSubstr(says)));
     EXPECT_THAT([&] { simulation.step(1); }, ThrowsMessage<DeviceError>(HasSubstr(says)));
     devices[silent].release();  // what it still has to do leaves at once

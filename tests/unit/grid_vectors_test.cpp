@@ -98,10 +98,8 @@ void expect_as_rows(const Stencil& stencil, const Extent& extent, const std::vec
 }
 
 /// Whole vectors, parts of them at either end, less than one, and rows of several panels.
-const std::vector<Box> kBoxes3d{{{0, 0, 0}, {75, 9, 3}},
-                                {{3, 9, 0}, {30, 80, 5}},
-                                {{41, 9, 1}, {43, 40, 4}},
-                                {{50, 41, 2}, {75, 75, 5}}};
+const std::vector<Box> kBoxes3d{
+    {{0, 0, 0}, {75, 9, 3}}, {{3, 9, 0}, {30, 80, 5}}, {{41, 9, 1}, {43, 40, 4}}, {{50, 41, 2}, {75, 75, 5}}};
 const std::vector<Box> kBoxes2d{{{0, 0, 0}, {75, 9, 1}}, {{3, 9, 0}, {30, 80, 1}}, {{41, 9, 0}, {43, 40, 1}}};
 constexpr Extent kSpace{75, 80, 5};
 constexpr Extent kPlane{75, 80, 1};

@@ -21,8 +21,8 @@
 namespace headrace::grid {
 
 /// One phase of a stencil over the boxes of a region, an item a box. A thread of a CPU device goes along rows; on CUDA
-/// 2^lanes_log2 neighbouring threads take neighbouring cells of a row, or vectors of them, and the rest of the block the
-/// rows after it.
+/// 2^lanes_log2 neighbouring threads take neighbouring cells of a row, or vectors of them, and the rest of the block
+/// the rows after it.
 template <class Stencil, int PhaseNumber>
 struct PhaseKernel {
   using Value = typename Stencil::Value;

@@ -174,7 +174,8 @@ struct ResidentKernel {
                                              std::uint64_t number) {
     for (std::uint32_t n = 0; n < pass.view.neighbour_count; ++n) {
       const std::uint64_t& cycle = (pass.view.neighbours[n].heard->*mark).cycle;
-      if (!ResidentWait::until<false>(pass.group, pass.view, cycle, number, ResidentWords::kNeighbour + n)) return false;
+      if (!ResidentWait::until<false>(pass.group, pass.view, cycle, number, ResidentWords::kNeighbour + n))
+        return false;
     }
     return true;
   }

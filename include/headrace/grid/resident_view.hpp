@@ -79,10 +79,10 @@ struct ResidentView {
   const ResidentNeighbour* neighbours = nullptr;
   ResidentCounters* counters = nullptr;
   ResidentWords* words = nullptr;
-  std::uint64_t limit_ns = 0;           ///< How long a block waits for anything.
-  std::uint64_t cycles = 0;             ///< To do,
-  std::uint64_t cycles_done = 0;        ///< done before by every part,
-  std::uint64_t steps_done = 0;         ///< and steps.
+  std::uint64_t limit_ns = 0;     ///< How long a block waits for anything.
+  std::uint64_t cycles = 0;       ///< To do,
+  std::uint64_t cycles_done = 0;  ///< done before by every part,
+  std::uint64_t steps_done = 0;   ///< and steps.
   std::uint32_t piece_count = 0;
   std::uint32_t neighbour_count = 0;
 };

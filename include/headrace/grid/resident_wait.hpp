@@ -26,7 +26,8 @@ struct ResidentWait {
         }
         group.relax_briefly();  // what is waited for is on its way, and a nap is as long as a phase of a small grid
       }
-      if (!go && group.block() == 0) group.store(view.words->waits_for, writer);  // the host reads it once all have left
+      if (!go && group.block() == 0)
+        group.store(view.words->waits_for, writer);  // the host reads it once all have left
     }
     return group.broadcast(go);
   }
