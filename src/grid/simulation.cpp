@@ -9,6 +9,8 @@
 
 #include "grid/field_io.hpp"
 #include "grid/gather.hpp"
+#include "grid/legs.hpp"
+#include "grid/patches.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -133,6 +135,7 @@ void Simulation::State::introduce() {
 }
 
 void Simulation::State::replan() {
+  for (SweepProgram& sweep : program.sweeps) sweep.patches = patches_of(program, sweep, decomposition.extent());
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     const PartLayout& layout = parts[part]->layout();
     parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part).kind()));
@@ -330,8 +333,9 @@ std::uint64_t Simulation::moved_bytes() const noexcept {
       for (const Box& box : program.only[phase].value_or(std::vector<Box>{})) {
         cells += static_cast<std::uint64_t>(box.cells());
       }
-      values += cells * static_cast<std::uint64_t>(std::popcount((its.reads | its.neighbours).mask) +
-                                                   std::popcount(its.writes.mask));
+      values +=
+          std::max<std::uint64_t>(leg, 1) * cells *
+          static_cast<std::uint64_t>(std::popcount((its.reads | its.neighbours).mask) + std::popcount(its.writes.mask));
     }
   }
   return values * program.value_bytes / steps;

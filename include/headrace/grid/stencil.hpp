@@ -29,6 +29,10 @@ struct SweepProgram {
   std::vector<Swap> redirects;
   FieldSet loaded;
   FieldSet stored;
+  Layers halo;  ///< How far beyond what it stores it reads.
+  /// The boxes of the domain that it leaves to phases, for others than the swept ones have cells there, or so near that
+  /// it matters; without a value: it cannot. A Simulation fills it in.
+  std::optional<std::vector<Box>> patches;
 };
 
 /// A stencil with its type erased: what a Simulation runs. Made by make_stencil().
@@ -126,7 +130,9 @@ template <class Stencil, int Steps>
                     .watched = {},
                     .redirects = {},
                     .loaded = Plan::loaded(),
-                    .stored = Plan::stored()};
+                    .stored = Plan::stored(),
+                    .halo = Plan::halo(),
+                    .patches = {}};
   if constexpr (requires { Stencil::kWatched; }) {
     made.watched = make_kernel<SweepKernel<Stencil, Steps, true>, Stencil, SweepPlaces, SweepRegion, SweepWatch>();
   }

@@ -1,4 +1,4 @@
-"""How a grid goes faster with devices: cells a second beside the ideal and the roof, and the efficiency of each shape."""
+"""How a grid goes faster with devices: cells a second beside ideal and roof, and the efficiency of each shape."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
