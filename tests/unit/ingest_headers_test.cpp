@@ -25,8 +25,12 @@ Bytes ethernet(std::vector<std::uint32_t> tags, std::uint32_t type, const Bytes&
 }
 
 Segment some_segment() {
-  return {.sequence = 0xFFFFFFF0, .acknowledgement = 77, .flags = kAck | tcp_flag::kPsh, .window = 513,
-          .payload = pattern(0, 101), .options = syn_options(1400, 9, true) + timestamps(5, 6)};
+  return {.sequence = 0xFFFFFFF0,
+          .acknowledgement = 77,
+          .flags = kAck | tcp_flag::kPsh,
+          .window = 513,
+          .payload = pattern(0, 101),
+          .options = syn_options(1400, 9, true) + timestamps(5, 6)};
 }
 
 TEST(IngestHeaders, TcpOverBothVersions) {
@@ -167,12 +171,12 @@ TEST(IngestHeaders, LengthsThatContradictAreRefused) {
     return packet;
   };
   Headers headers;
-  EXPECT_EQ(parse(changed(0, 0x44), headers, Layer::ip, verified), ParseResult::malformed);     // IPv4 header of 16
-  EXPECT_EQ(parse(changed(0, 0x55), headers, Layer::ip, verified), ParseResult::unsupported);   // IPv5
-  EXPECT_EQ(parse(changed(3, 19), headers, Layer::ip, verified), ParseResult::malformed);       // total length
-  EXPECT_EQ(parse(changed(2, 0x40), headers, Layer::ip, verified), ParseResult::truncated);     // total length
-  EXPECT_EQ(parse(changed(32, 0x40), headers, Layer::ip, verified), ParseResult::malformed);    // TCP header of 16
-  EXPECT_EQ(parse(changed(9, 1), headers, Layer::ip, verified), ParseResult::unsupported);      // ICMP
+  EXPECT_EQ(parse(changed(0, 0x44), headers, Layer::ip, verified), ParseResult::malformed);    // IPv4 header of 16
+  EXPECT_EQ(parse(changed(0, 0x55), headers, Layer::ip, verified), ParseResult::unsupported);  // IPv5
+  EXPECT_EQ(parse(changed(3, 19), headers, Layer::ip, verified), ParseResult::malformed);      // total length
+  EXPECT_EQ(parse(changed(2, 0x40), headers, Layer::ip, verified), ParseResult::truncated);    // total length
+  EXPECT_EQ(parse(changed(32, 0x40), headers, Layer::ip, verified), ParseResult::malformed);   // TCP header of 16
+  EXPECT_EQ(parse(changed(9, 1), headers, Layer::ip, verified), ParseResult::unsupported);     // ICMP
   Bytes udp = udp_packet({}, pattern(0, 10));
   store_be16(udp.data() + 24, 7);
   EXPECT_EQ(parse(udp, headers, Layer::ip, verified), ParseResult::malformed);

@@ -119,7 +119,7 @@ class TcpAnswers {
     if (edge < known + worth_offering(connection, edge) && known > next) edge = known;
     edge = greater(edge, known);
     std::uint64_t units = (edge - next) >> connection.scale;
-    if (units == 0 && edge > next) units = 1;
+    if (units == 0 && connection.edge() > next) units = 1;
     if (units > 0xFFFF) units = 0xFFFF;
     connection.offered = greater(connection.offered, next + (units << connection.scale));
     if (units == 0) ++shared_.counters.zero_windows;
