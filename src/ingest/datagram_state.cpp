@@ -68,8 +68,8 @@ DatagramView datagram_view(void* memory, const DatagramConfig& config, std::uint
 
 DatagramView make_datagram_state(void* memory, const DatagramConfig& config, std::uint32_t presence_frames) {
   check(config);
-  require(presence_frames >= config.window_frames && presence_frames <= 2 * kFramesMax, "datagrams", "presence_frames",
-          presence_frames, "window_frames to 2,097,152");
+  require(presence_frames > config.window_frames && presence_frames <= 2 * kFramesMax, "datagrams", "presence_frames",
+          presence_frames, "more than window_frames, at most 2,097,152");
   const DatagramView view = datagram_view(memory, config, presence_frames);
   std::construct_at(view.shared)->config = config;
   for (std::uint32_t i = 0; i < config.window_frames; ++i) std::construct_at(view.frames + i);

@@ -148,11 +148,12 @@ class DatagramSequencer {
       ++counters.late;
       return;
     }
+    const bool open_window = close_to(window_of(frame));
     if (frame >= shared_.frame_limit) {
       ++counters.no_space;
       return;
     }
-    if (output_.piece_count == output_.pieces_max || !has_room() || !open_window(frame)) {
+    if (output_.piece_count == output_.pieces_max || !has_room() || !open_window) {
       ++counters.no_room;
       return;
     }
@@ -218,10 +219,10 @@ class DatagramSequencer {
     return true;
   }
 
-  /// Closes frames until `frame` is in the window.
-  [[nodiscard]] HEADRACE_HD bool open_window(std::uint64_t frame) {
+  /// Where the window begins that ends with `frame`. Frames without space are not left behind: they keep their turn.
+  [[nodiscard]] HEADRACE_HD std::uint64_t window_of(std::uint64_t frame) const {
     const std::uint64_t window = shared_.config.window_frames;
-    return frame < shared_.base + window || close_to(frame - window + 1);
+    return frame < window ? 0 : lesser(frame - window + 1, shared_.frame_limit);
   }
 
   [[nodiscard]] HEADRACE_HD bool close_to(std::uint64_t end) {

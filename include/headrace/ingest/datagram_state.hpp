@@ -75,7 +75,7 @@ struct DatagramView {
   std::uint32_t presence_frames = 0;
 
   /// A bit for each datagram of the frame, the first in bit 0 of word 0. What it says of a closed frame stays until
-  /// frame + presence_frames is opened.
+  /// frame + presence_frames has space.
   [[nodiscard]] HEADRACE_HD std::uint64_t* presence_of(std::uint64_t frame) const {
     return presence + frame % presence_frames * presence_words;
   }
@@ -96,7 +96,7 @@ struct ClosedFrame {
 [[nodiscard]] DatagramView datagram_view(void* memory, const DatagramConfig& config, std::uint32_t presence_frames);
 
 /// Makes `memory`, which the host can write, the state before the first datagram. Throws UsageError where check(config)
-/// does, or presence_frames is less than window_frames.
+/// does, or presence_frames is not more than window_frames: the sequencer could not catch up.
 DatagramView make_datagram_state(void* memory, const DatagramConfig& config, std::uint32_t presence_frames);
 
 }  // namespace headrace::ingest
