@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "headrace/ingest/tcp_sequencer.hpp"
+#include "tests/ingest_steps.hpp"
 
 /// A peer of the sequencer for its tests: writes packets, runs steps, and reads what is answered.
 namespace headrace::ingest::testing {
@@ -161,27 +162,6 @@ inline Answer read_answer(const Reply& reply, Layer layer = Layer::ip) {
   return answer;
 }
 
-/// One call of a sequencer, so that calls can be made again elsewhere.
-struct Step {
-  enum class Kind : std::uint32_t { packet, flush, tick, limit, close, abort } kind = Kind::packet;
-  std::uint32_t connection = 0;
-  std::uint32_t stream = 0;
-  std::uint64_t now = 0;
-  std::uint64_t value = 0;
-  Packet packet = {};
-};
-
-/// Makes the call. Every step is a sequencer of its own: state that it does not keep is lost between them.
-HEADRACE_HD inline void run_step(const TcpView& view, const std::byte* ring, Output& output, const Step& step) {
-  TcpSequencer sequencer(view, ring, output, step.now);
-  if (step.kind == Step::Kind::packet) sequencer.receive(step.packet, Layer::ip);
-  if (step.kind == Step::Kind::tick) sequencer.tick();
-  if (step.kind == Step::Kind::limit) sequencer.set_limit(step.connection, step.stream, step.value);
-  if (step.kind == Step::Kind::close) sequencer.close(step.connection, step.stream);
-  if (step.kind == Step::Kind::abort) (void)sequencer.abort(step.connection, step.stream);
-  sequencer.flush();
-}
-
 /// A sequencer with its memory, a ring that never overwrites, and the bytes of every stream as its pieces say.
 class Receiver {
  public:
@@ -212,6 +192,8 @@ class Receiver {
 
   void run(Step step) {
     step.now = now;
+    step.pieces_max = pieces_max;
+    step.replies_max = replies_max;
     steps.push_back(step);
     Output output{.pieces = pieces_.data(),
                   .replies = replies_.data(),

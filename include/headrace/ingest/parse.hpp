@@ -195,8 +195,8 @@ HEADRACE_HD inline void parse_tcp_options(const std::byte* bytes, std::uint32_t 
 /// Reads the headers of the packet that begins at `bytes`, of which there are packet.length. Reads nothing beyond them,
 /// whatever they hold. Checksums are verified unless the source has; that of UDP over IPv4 may be absent (0).
 /// Requires: layer is not Layer::payload.
-[[nodiscard]] HEADRACE_HD inline ParseResult parse_headers(const std::byte* bytes, const Packet& packet, Layer layer,
-                                                           Headers& headers) {
+[[nodiscard, gnu::noinline]] HEADRACE_HD inline ParseResult parse_headers(const std::byte* bytes, const Packet& packet,
+                                                                          Layer layer, Headers& headers) {
   headers = Headers{};
   if (packet.truncated) return ParseResult::truncated;
   detail::Rest rest{bytes, 0, packet.length, packet.segment_bytes != 0, !packet.checksum_verified};

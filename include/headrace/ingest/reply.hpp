@@ -74,7 +74,8 @@ HEADRACE_HD inline std::uint32_t write_ip(std::byte* to, const Flow& flow, std::
 }  // namespace detail
 
 /// Writes `segment` to the remote end of `flow`, with its checksums.
-HEADRACE_HD inline void write_reply(Reply& reply, const LinkHeader& link, const Flow& flow, const TcpReply& segment) {
+[[gnu::noinline]] HEADRACE_HD inline void write_reply(Reply& reply, const LinkHeader& link, const Flow& flow,
+                                                      const TcpReply& segment) {
   constexpr std::uint32_t kHeader = 20;
   const std::uint32_t length = kHeader + segment.options_length;
   copy_octets(reply.bytes, link.bytes, link.length);

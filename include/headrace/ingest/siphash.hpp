@@ -13,8 +13,8 @@ struct HashKey {
 
 /// SipHash-2-4 (Aumasson and Bernstein, 2012) of whole 64-bit words: a peer that does not know the key can neither
 /// guess the value nor make many inputs collide.
-[[nodiscard]] HEADRACE_HD inline std::uint64_t siphash(const HashKey& key, const std::uint64_t* words,
-                                                       std::uint32_t count) {
+[[nodiscard, gnu::noinline]] HEADRACE_HD inline std::uint64_t siphash(const HashKey& key, const std::uint64_t* words,
+                                                                      std::uint32_t count) {
   std::uint64_t v0 = key.words[0] ^ 0x736f6d6570736575;
   std::uint64_t v1 = key.words[1] ^ 0x646f72616e646f6d;
   std::uint64_t v2 = key.words[0] ^ 0x6c7967656e657261;

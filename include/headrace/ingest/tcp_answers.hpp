@@ -15,7 +15,7 @@ class TcpAnswers {
       : shared_(*view.shared), output_(output), now_(now) {}
 
   /// SYN+ACK, with the options that the peer offered (RFC 9293 3.7.1, 7323 2.2 and 3.2, 2018 2).
-  HEADRACE_HD void accept(TcpConnection& connection) {
+  [[gnu::noinline]] HEADRACE_HD void accept(TcpConnection& connection) {
     Reply* const reply = output_.add_reply();
     if (reply == nullptr) return;  // the timer sends it again
     const std::uint64_t window = lesser(connection.edge() - connection.intervals.next(), 0xFFFF);  // not scaled
@@ -36,7 +36,7 @@ class TcpAnswers {
 
   /// An acknowledgement of all that is accepted, with the blocks beyond it; `duplicate` is what came once too often, if
   /// anything. Without room for it, it is sent by the next tick().
-  HEADRACE_HD void acknowledge(TcpConnection& connection, const Interval& duplicate) {
+  [[gnu::noinline]] HEADRACE_HD void acknowledge(TcpConnection& connection, const Interval& duplicate) {
     Reply* const reply = output_.add_reply();
     if (reply == nullptr) {
       connection.acknowledge_at = now_;
@@ -46,13 +46,13 @@ class TcpAnswers {
   }
 
   /// FIN, which acknowledges as well. Without room for it, the timer sends it.
-  HEADRACE_HD void finish(TcpConnection& connection) {
+  [[gnu::noinline]] HEADRACE_HD void finish(TcpConnection& connection) {
     Reply* const reply = output_.add_reply();
     if (reply != nullptr) send(*reply, connection, tcp_flag::kFin | tcp_flag::kAck, {0, 0});
   }
 
   /// An acknowledgement that shows who is in their right mind (RFC 5961), unless there were too many of them.
-  HEADRACE_HD void challenge(TcpConnection& connection, const Interval& duplicate) {
+  [[gnu::noinline]] HEADRACE_HD void challenge(TcpConnection& connection, const Interval& duplicate) {
     if (connection.challenges.allows(now_, shared_.config.challenges_per_second)) {
       ++shared_.counters.challenges;
       acknowledge(connection, duplicate);
@@ -61,7 +61,7 @@ class TcpAnswers {
     }
   }
 
-  HEADRACE_HD void reset(const TcpConnection& connection) {
+  [[gnu::noinline]] HEADRACE_HD void reset(const TcpConnection& connection) {
     TcpReply segment;
     segment.sequence = connection.send_next();
     segment.acknowledgement = connection.next_sequence();
@@ -70,7 +70,7 @@ class TcpAnswers {
   }
 
   /// To a segment that belongs to no connection, or acknowledges what was never sent (RFC 9293 3.5.2).
-  HEADRACE_HD void reset(const Headers& headers, const LinkHeader& link) {
+  [[gnu::noinline]] HEADRACE_HD void reset(const Headers& headers, const LinkHeader& link) {
     if (!shared_.resets.allows(now_, shared_.config.resets_per_second)) {
       ++shared_.counters.limited;
       return;
@@ -126,7 +126,8 @@ class TcpAnswers {
     return static_cast<std::uint16_t>(units);
   }
 
-  HEADRACE_HD void send(Reply& reply, TcpConnection& connection, std::uint8_t flags, const Interval& duplicate) {
+  [[gnu::noinline]] HEADRACE_HD void send(Reply& reply, TcpConnection& connection, std::uint8_t flags,
+                                          const Interval& duplicate) {
     connection.last_acknowledgement = connection.next_sequence();
     connection.waiting_segments = 0;
     connection.acknowledge_at = kNever;

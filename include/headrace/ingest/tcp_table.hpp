@@ -30,7 +30,7 @@ class TcpTable {
   /// An unused connection for `flow`, in the list of half-open ones. Where none is unused, the oldest that waits for
   /// its time to end makes place, else the oldest half-open one; kNoConnection when all are established. One half-open
   /// too many makes the oldest of them give way.
-  [[nodiscard]] HEADRACE_HD std::uint32_t add(const Flow& flow) {
+  [[nodiscard, gnu::noinline]] HEADRACE_HD std::uint32_t add(const Flow& flow) {
     TcpShared& shared = *view_.shared;
     if (shared.half_open.count >= shared.config.half_open_max) give_up_half_open();
     if (shared.unused.count == 0 && shared.time_wait.count > 0) remove(shared.time_wait.first);
@@ -48,7 +48,7 @@ class TcpTable {
     return i;
   }
 
-  HEADRACE_HD void remove(std::uint32_t i) {
+  [[gnu::noinline]] HEADRACE_HD void remove(std::uint32_t i) {
     TcpConnection& connection = view_.connections[i];
     std::uint32_t* link = &bucket(connection.flow);
     while (*link != i) link = &view_.connections[*link].bucket_next;
@@ -60,7 +60,7 @@ class TcpTable {
   }
 
   /// Changes the state, and the list with it.
-  HEADRACE_HD void move(std::uint32_t i, TcpState state) {
+  [[gnu::noinline]] HEADRACE_HD void move(std::uint32_t i, TcpState state) {
     TcpConnection& connection = view_.connections[i];
     TcpList& from = list_of(connection.state);
     TcpList& to = list_of(state);
