@@ -210,6 +210,15 @@ TEST_F(TcpClose, ASynInAConnectionIsChallenged) {
   expect_event(StreamEvent::reset, 0);
 }
 
+TEST(TcpTimestamps, APeerThatHasForgottenThemIsChallenged) {
+  Receiver receiver(test_config());
+  Client client(receiver, {}, {.timestamp = 5000});
+  client.open();
+  receiver.arrive(tcp_packet(client.peer(), {.sequence = 77, .flags = kSyn}));
+  ASSERT_EQ(receiver.answers.size(), 1U);
+  EXPECT_TRUE(receiver.answers[0].is(kAck));
+}
+
 // RFC 5961 5.2.
 TEST_F(TcpClose, AcknowledgementsOfWhatWasNeverSentAreChallenged) {
   const std::uint32_t right = client.acknowledgement;

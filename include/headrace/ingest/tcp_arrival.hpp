@@ -4,56 +4,11 @@
 
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/output.hpp"
-#include "headrace/ingest/tcp_answers.hpp"
+#include "headrace/ingest/tcp_payload.hpp"
 #include "headrace/ingest/tcp_state.hpp"
-#include "headrace/ingest/tcp_table.hpp"
+#include "headrace/ingest/tcp_work.hpp"
 
 namespace headrace::ingest::detail {
-
-/// What both halves of a TcpSequencer work with.
-struct TcpWork {
-  HEADRACE_HD TcpWork(const TcpView& all, Output& to, std::uint64_t time)
-      : view(all), shared(*all.shared), output(to), now(time), table(all), answers(all, to, time) {}
-
-  /// The end of a connection, told to the caller.
-  HEADRACE_HD void end(std::uint32_t i, StreamEvent why) {
-    tell(i, why);
-    table.remove(i);
-  }
-
-  HEADRACE_HD void tell(std::uint32_t i, StreamEvent what) {
-    const TcpConnection& connection = view.connections[i];
-    (void)output.add(Event{connection.intervals.next(), connection.stream, i, what});  // there is room: has_room()
-    TcpCounters& counters = shared.counters;
-    if (what == StreamEvent::opened) ++counters.opened;
-    if (what == StreamEvent::finished) ++counters.finished;
-    if (what == StreamEvent::reset) ++counters.reset;
-    if (what == StreamEvent::timed_out) ++counters.timed_out;
-  }
-
-  HEADRACE_HD void wait_for_time(std::uint32_t i) {
-    TcpConnection& connection = view.connections[i];
-    table.move(i, TcpState::time_wait);
-    connection.act_at = now + shared.config.time_wait;
-  }
-
-  /// Sends FIN, and goes to `state`.
-  HEADRACE_HD void finish(std::uint32_t i, TcpState state) {
-    TcpConnection& connection = view.connections[i];
-    connection.fin_sent = true;
-    table.move(i, state);
-    connection.retransmits = 0;
-    connection.act_at = now + shared.config.retransmit_first;
-    answers.finish(connection);
-  }
-
-  TcpView view;
-  TcpShared& shared;
-  Output& output;
-  std::uint64_t now;
-  TcpTable table;
-  TcpAnswers answers;
-};
 
 /// A segment that arrives at a connection (RFC 9293 3.10.7.4).
 class TcpArrival {
@@ -88,8 +43,10 @@ class TcpArrival {
     }
     if (!take_acknowledgement()) return false;
     note_timestamps();
-    note_link();
-    return take_payload();
+    if (headers_.link_length != 0) connection_.link.answer_to(packet_, headers_.link_length);  // it may have moved
+    if (!connection_.receives()) return false;
+    if (connection_.state == TcpState::fin_wait_2) connection_.act_at = work_.now + work_.shared.config.time_wait;
+    return TcpPayload(work_, i_, headers_, packet_offset_ + headers_.payload_offset, begin_, segments_).take();
   }
 
  private:
@@ -104,10 +61,11 @@ class TcpArrival {
            headers_.sequence == connection_.initial_remote;
   }
 
-  /// RFC 7323 5.3, R1, and 3.2.
+  /// RFC 7323 5.3, R1, and 3.2. A SYN may come from a peer that has forgotten what was agreed.
   [[nodiscard]] HEADRACE_HD bool timestamp_is_good() {
     if (!connection_.timestamps || has(tcp_flag::kRst)) return true;
     if (!headers_.options.has_timestamps) {
+      if (has(tcp_flag::kSyn)) return true;
       ++counters_.missing_timestamps;
       return false;
     }
@@ -255,131 +213,6 @@ class TcpArrival {
     }
   }
 
-  /// The peer may have moved to another interface.
-  HEADRACE_HD void note_link() {
-    if (headers_.link_length != 0) connection_.link.answer_to(packet_, headers_.link_length);
-  }
-
-  [[nodiscard]] HEADRACE_HD bool take_payload() {
-    if (!connection_.receives()) return false;
-    if (connection_.state == TcpState::fin_wait_2) {
-      connection_.act_at = work_.now + work_.shared.config.time_wait;
-    }
-    const std::uint64_t next = connection_.intervals.next();
-    const std::uint64_t edge = connection_.edge();
-    const std::uint64_t end =
-        static_cast<std::uint64_t>(static_cast<std::int64_t>(next) + begin_) + headers_.payload_length;
-    const std::uint32_t gaps = connection_.intervals.count();
-    const Interval duplicate = headers_.payload_length > 0 ? accept_bytes() : Interval{0, 0};
-    if (has(tcp_flag::kFin)) note_finish(end, edge);
-    if (connection_.finish_known && connection_.intervals.next() == connection_.finish_offset) {
-      finish();
-      return false;
-    }
-    if (headers_.payload_length == 0 && !has(tcp_flag::kFin)) return false;
-    const bool simple = all_accepted_ && connection_.intervals.next() != next && gaps == 0 &&
-                        connection_.intervals.count() == 0 && !has(tcp_flag::kFin);
-    if (!simple) {
-      work_.answers.acknowledge(connection_, duplicate);  // at once: RFC 5681 3.2, 4.2
-      return false;
-    }
-    connection_.waiting_segments += segments_;
-    if (connection_.waiting_segments >= work_.shared.config.segments_per_acknowledgement) return true;
-    const std::uint64_t latest = work_.now + work_.shared.config.acknowledgement_delay;
-    connection_.acknowledge_at = lesser(connection_.acknowledge_at, latest);
-    return false;
-  }
-
-  /// Accepts what is new and has space, and counts what kind of segment it was. Returns the bytes that had come before,
-  /// where the segment begins with such.
-  [[nodiscard]] HEADRACE_HD Interval accept_bytes() {
-    Intervals& intervals = connection_.intervals;
-    const auto next = static_cast<std::int64_t>(intervals.next());
-    const std::int64_t first = next + begin_;
-    const std::int64_t last = first + headers_.payload_length;
-    std::uint64_t edge = connection_.edge();
-    if (connection_.finish_known) edge = lesser(edge, connection_.finish_offset);
-    const auto from = static_cast<std::uint64_t>(first < next ? next : first);
-    const std::uint64_t to = lesser(static_cast<std::uint64_t>(last), edge);
-    const std::uint64_t highest = intervals.highest();
-    const std::uint32_t gaps = intervals.count();
-    const Interval before = duplicate_of(first, last);
-    const std::uint64_t ring = packet_offset_ + headers_.payload_offset;
-    Intervals::Accepted accepted{0, lesser(from, static_cast<std::uint64_t>(last))};
-    if (from < to) {
-      accepted = intervals.accept(from, to, [&](std::uint64_t begin, std::uint64_t end) {
-        const std::int64_t skipped = static_cast<std::int64_t>(begin) - first;
-        return work_.output.add(Piece{ring + static_cast<std::uint64_t>(skipped), begin,
-                                      static_cast<std::uint32_t>(end - begin), connection_.stream});
-      });
-    }
-    count_bytes(accepted, static_cast<std::uint64_t>(last) - lesser(accepted.end, static_cast<std::uint64_t>(last)));
-    if (accepted.bytes > 0 && from < highest) ++counters_.late;
-    if (accepted.bytes > 0 && from > static_cast<std::uint64_t>(next)) {
-      ++counters_.out_of_order;
-      if (intervals.count() > gaps) ++counters_.gaps;
-    }
-    if (from > static_cast<std::uint64_t>(next)) note_recent(from);
-    return before;
-  }
-
-  HEADRACE_HD void count_bytes(const Intervals::Accepted& accepted, std::uint64_t beyond) {
-    const std::uint64_t repeated = headers_.payload_length - accepted.bytes - beyond;
-    all_accepted_ = accepted.bytes == headers_.payload_length;
-    counters_.bytes += accepted.bytes;
-    counters_.duplicate_bytes += repeated;
-    counters_.unaccepted_bytes += beyond;
-    if (accepted.bytes == 0 && repeated > 0) ++counters_.duplicates;
-    if (beyond == headers_.payload_length && begin_ == 0) ++counters_.probes;
-  }
-
-  /// The first bytes of a segment, as far as they had come before.
-  [[nodiscard]] HEADRACE_HD Interval duplicate_of(std::int64_t first, std::int64_t last) const {
-    const Intervals& intervals = connection_.intervals;
-    const auto end = static_cast<std::uint64_t>(last);
-    const auto begin = static_cast<std::uint64_t>(first < 0 ? 0 : first);
-    if (begin < intervals.next()) return {begin, lesser(end, intervals.next())};
-    const std::uint32_t i = intervals.find(begin);
-    return i == Intervals::kMax ? Interval{0, 0} : Interval{begin, lesser(end, intervals[i].end)};
-  }
-
-  /// Puts the interval of `offset` before the others that changed lately.
-  HEADRACE_HD void note_recent(std::uint64_t offset) {
-    const std::uint32_t changed = connection_.intervals.find(offset);
-    if (changed == Intervals::kMax) return;  // it was an interval too many
-    std::uint64_t kept[TcpConnection::kRecentMax];
-    std::uint32_t count = 0;
-    kept[count++] = offset;
-    for (std::uint32_t r = 0; r < connection_.recent_count && count < TcpConnection::kRecentMax; ++r) {
-      const std::uint32_t i = connection_.intervals.find(connection_.recent[r]);
-      if (i != Intervals::kMax && i != changed) kept[count++] = connection_.recent[r];
-    }
-    for (std::uint32_t r = 0; r < count; ++r) connection_.recent[r] = kept[r];
-    connection_.recent_count = static_cast<std::uint8_t>(count);
-  }
-
-  /// A FIN ends the stream where it stands, unless bytes beyond are accepted or another FIN was first. It needs no
-  /// space, but all that is before it does.
-  HEADRACE_HD void note_finish(std::uint64_t end, std::uint64_t edge) {
-    if (connection_.finish_known || end > edge || end < connection_.intervals.highest()) return;
-    connection_.finish_known = true;
-    connection_.finish_offset = end;
-  }
-
-  /// All bytes are accepted, and FIN with them.
-  HEADRACE_HD void finish() {
-    connection_.finished = true;
-    work_.tell(i_, StreamEvent::finished);
-    if (connection_.state == TcpState::established && work_.shared.config.close_when_finished) {
-      work_.finish(i_, TcpState::last_ack);
-      return;
-    }
-    if (connection_.state == TcpState::established) work_.table.move(i_, TcpState::close_wait);
-    if (connection_.state == TcpState::fin_wait_1) work_.table.move(i_, TcpState::closing);
-    if (connection_.state == TcpState::fin_wait_2) work_.wait_for_time(i_);
-    work_.answers.acknowledge(connection_, {0, 0});
-  }
-
   TcpWork& work_;
   TcpCounters& counters_;
   std::uint32_t i_;
@@ -390,7 +223,6 @@ class TcpArrival {
   std::uint32_t segments_;
   std::int64_t begin_ = 0;  ///< Of the segment's sequence numbers, from RCV.NXT.
   std::int64_t end_ = 0;
-  bool all_accepted_ = false;
 };
 
 }  // namespace headrace::ingest::detail
