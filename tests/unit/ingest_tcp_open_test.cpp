@@ -218,6 +218,47 @@ TEST(IngestTcpOpen, PacketsThatAreNotUnderstoodAreCounted) {
   EXPECT_TRUE(receiver.all_replies.empty());
 }
 
+// Answers go back by the link that the packet came by, also those of the timer and those to strangers.
+TEST(IngestTcpOpen, AnswersOverEthernet) {
+  std::vector<std::uint64_t> memory(tcp_state_bytes(2) / 8 + 8);
+  TcpConfig config = test_config();
+  const TcpView view = make_tcp_state(memory.data(), 2, config);
+  std::uint64_t now = kSecond;
+  Reply replies[4];
+  Event events[4];
+  Piece pieces[4];
+  const auto arrive = [&](std::uint64_t from, const Segment& segment) {
+    Bytes frame;
+    put(frame, 0x0200000000AA, 6);
+    put(frame, from, 6);
+    put(frame, 0x8100002A, 4);
+    put(frame, 0x0800, 2);
+    frame = frame + tcp_packet({}, segment);
+    Output output{pieces, replies, events, 4, 4, 4};
+    TcpSequencer sequencer(view, frame.data(), output, now);
+    sequencer.receive({.length = static_cast<std::uint32_t>(frame.size())}, Layer::ethernet);
+    sequencer.tick();
+    sequencer.flush();
+    return output.reply_count;
+  };
+  const auto expect_to = [&](std::uint64_t to, std::uint8_t flags) {
+    EXPECT_EQ(load_number(replies[0].bytes, 6, true), to);
+    EXPECT_EQ(load_number(replies[0].bytes + 6, 6, true), 0x0200000000AAU);
+    EXPECT_EQ(load_be32(replies[0].bytes + 12), 0x8100002AU);
+    EXPECT_EQ(read_answer(replies[0], Layer::ethernet).headers.flags, flags);
+  };
+  ASSERT_EQ(arrive(1, {.acknowledgement = 5, .flags = kAck}), 1U);
+  expect_to(1, kRst);
+  ASSERT_EQ(arrive(2, {.sequence = 10, .flags = kSyn}), 1U);
+  expect_to(2, kSyn | kAck);
+  const std::uint32_t ack = read_answer(replies[0], Layer::ethernet).sequence() + 1;
+  ASSERT_EQ(arrive(2, {.sequence = 11, .acknowledgement = ack, .flags = kAck}), 0U);
+  ASSERT_EQ(arrive(3, {.sequence = 11, .acknowledgement = ack, .flags = kAck, .payload = pattern(0, 10)}), 0U);
+  now += config.acknowledgement_delay;
+  ASSERT_EQ(arrive(4, {.flags = kRst}), 1U);  // says nothing; the timer answers to where the peer was last
+  expect_to(3, kAck);
+}
+
 TEST(IngestTcpOpen, RoundTripOfTheHandshake) {
   Receiver receiver(test_config());
   Client client(receiver);

@@ -186,9 +186,12 @@ class DatagramSequencer {
     shared_.origin = number - number % shared_.config.frame_packets;
   }
 
+  /// Of 64 bits, those that a number does not have.
+  [[nodiscard]] HEADRACE_HD std::uint32_t unused_bits() const { return (8 - shared_.config.number_width) % 8 * 8; }
+
   /// How far a number is from the highest: the shorter way round.
   [[nodiscard]] HEADRACE_HD std::int64_t distance_of(std::uint64_t number) const {
-    const std::uint32_t unused = 64 - 8 * shared_.config.number_width;
+    const std::uint32_t unused = unused_bits();
     return static_cast<std::int64_t>((number - shared_.highest) << unused) >> unused;
   }
 
@@ -201,7 +204,7 @@ class DatagramSequencer {
   [[nodiscard]] HEADRACE_HD bool confirms_jump(std::uint64_t number) {
     const bool confirmed = shared_.suspects && shared_.suspected == number;
     if (!confirmed) ++shared_.counters.far;
-    const std::uint32_t unused = 64 - 8 * shared_.config.number_width;
+    const std::uint32_t unused = unused_bits();
     shared_.suspected = (number + 1) << unused >> unused;
     shared_.suspects = true;
     return confirmed;
