@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/ingest_support.hpp"
+#include "tests/ingest_peer.hpp"
 
 namespace headrace::ingest::testing {
 

@@ -3,7 +3,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/datagram_sequencer.hpp"
-#include "tests/ingest_support.hpp"
+#include "tests/ingest_peer.hpp"
 
 namespace headrace::ingest::testing {
 namespace {

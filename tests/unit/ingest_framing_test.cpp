@@ -3,7 +3,7 @@
 #include <random>
 
 #include "headrace/base/error.hpp"
-#include "tests/ingest_support.hpp"
+#include "tests/ingest_peer.hpp"
 
 namespace headrace::ingest::testing {
 namespace {

@@ -1,7 +1,7 @@
 #include "headrace/ingest/headers.hpp"
 
 #include "headrace/ingest/siphash.hpp"
-#include "tests/ingest_support.hpp"
+#include "tests/ingest_peer.hpp"
 
 namespace headrace::ingest::testing {
 namespace {

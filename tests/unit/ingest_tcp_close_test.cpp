@@ -1,4 +1,4 @@
-#include "tests/ingest_support.hpp"
+#include "tests/ingest_peer.hpp"
 
 /// How connections end, and what must not end them.
 namespace headrace::ingest::testing {

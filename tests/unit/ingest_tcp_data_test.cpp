@@ -1,4 +1,4 @@
-#include "tests/ingest_support.hpp"
+#include "tests/ingest_peer.hpp"
 
 /// How bytes are accepted and acknowledged.
 namespace headrace::ingest::testing {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <random>
 
-#include "tests/ingest_support.hpp"
+#include "tests/ingest_peer.hpp"
 
 /// Many connections, and floods of them.
 namespace headrace::ingest::testing {

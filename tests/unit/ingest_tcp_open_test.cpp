@@ -1,5 +1,5 @@
 #include "headrace/base/error.hpp"
-#include "tests/ingest_support.hpp"
+#include "tests/ingest_peer.hpp"
 
 /// How connections begin, and what becomes of segments that belong to none.
 namespace headrace::ingest::testing {
