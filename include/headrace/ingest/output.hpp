@@ -36,7 +36,7 @@ struct Output {
   std::uint32_t reply_count = 0;
   std::uint32_t event_count = 0;
 
-  static constexpr std::uint32_t kRepliesOfPacket = 2;
+  static constexpr std::uint32_t kRepliesOfPacket = 2;  ///< At most; arrays for fewer take no packet at all.
   static constexpr std::uint32_t kEventsOfPacket = 4;
 
   /// Whether a packet can be taken. It may still have more pieces than fit; the rest of it is then not accepted.
