@@ -43,6 +43,36 @@ TEST(TcpMany, StreamsDoNotMix) {
   }
 }
 
+// An acknowledgement that waits for the end of the burst is not lost to another connection's.
+TEST(TcpMany, ABurstOfSeveralIsAcknowledgedToEach) {
+  Receiver receiver(test_config());
+  std::vector<Client> clients;
+  Bytes ring;
+  std::vector<Packet> packets;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    clients.emplace_back(receiver, peer_of(i));
+    clients.back().open();
+    for (std::int64_t at = 0; at < 400; at += 100) {
+      const Bytes bytes = tcp_packet(clients[i].peer(), clients[i].segment(at, pattern(at, 100)));
+      packets.push_back({.ring_offset = ring.size(), .length = static_cast<std::uint32_t>(bytes.size())});
+      ring = ring + bytes;
+    }
+  }
+  Piece pieces[16];
+  Reply replies[16];
+  Event events[16];
+  Output output{pieces, replies, events, 16, 16, 16};
+  TcpSequencer sequencer(receiver.view(), ring.data(), output, receiver.now);
+  for (const Packet& packet : packets) sequencer.receive(packet, Layer::ip);
+  sequencer.flush();
+  ASSERT_EQ(output.reply_count, 3U);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const Answer answer = read_answer(replies[i]);
+    EXPECT_EQ(answer.headers.flow.local_port, clients[i].peer().port);
+    EXPECT_EQ(clients[i].offset(answer.acknowledgement()), 400);
+  }
+}
+
 TEST(TcpMany, AFloodOfSynsHarmsNoEstablishedConnection) {
   TcpConfig config = test_config();
   config.half_open_max = 5;

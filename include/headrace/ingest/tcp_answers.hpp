@@ -111,16 +111,14 @@ class TcpAnswers {
 
   /// The window as the header says it. Its end never moves back (RFC 9293 3.8.6), and forward in steps that are worth
   /// it, unless the window would be closed. Less than one unit of the scale is said as one: what comes beyond the space
-  /// is not accepted.
+  /// is not accepted. It fits its 16 bits: no window is larger than window_max.
   [[nodiscard]] HEADRACE_HD std::uint16_t offer(TcpConnection& connection) {
     const std::uint64_t next = connection.intervals.next();
     const std::uint64_t known = greater(connection.offered, next);
     std::uint64_t edge = connection.edge();
     if (edge < known + worth_offering(connection, edge) && known > next) edge = known;
-    edge = greater(edge, known);
     std::uint64_t units = (edge - next) >> connection.scale;
     if (units == 0 && connection.edge() > next) units = 1;
-    if (units > 0xFFFF) units = 0xFFFF;
     connection.offered = greater(connection.offered, next + (units << connection.scale));
     if (units == 0) ++shared_.counters.zero_windows;
     return static_cast<std::uint16_t>(units);
