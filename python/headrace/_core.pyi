@@ -2886,6 +2886,143 @@ class ResultColumn:
     @property
     def validity(self) -> bytes | None: ...
 
+class BuildRuns:
+    """What placing packets into frames took, run by run."""
+
+    @property
+    def seconds(self) -> list[float]:
+        """Of each run."""
+
+    @property
+    def plain_seconds(self) -> list[float]:
+        """Of a plain copy of as many bytes, in turns with the runs."""
+
+    @property
+    def payload_bytes(self) -> int:
+        """That each run places."""
+
+    @property
+    def packets(self) -> int:
+        """Of each run."""
+
+    @property
+    def parts(self) -> int:
+        """Copies that packets were cut into."""
+
+    @property
+    def supported(self) -> bool:
+        """False: the device has no such way."""
+
+    @property
+    def verified(self) -> bool:
+        """Every byte was where a plain copy puts it."""
+
+    def __repr__(self) -> str: ...
+
+def copy_ways() -> list[str]:
+    """The ways to copy payloads into frames."""
+
+def measure_device_build(device: Device | str = ..., *, way: str = ..., payload_bytes: int = ..., payload_max: int = ..., header_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., runs: int = ...) -> BuildRuns:
+    """
+    Places packets that lie in device memory into frames, several times, by one of copy_ways().
+
+    Payloads have `payload_bytes`, or anything up to `payload_max`, after `header_bytes` in slots of `slot_bytes` (0: just enough); `total_bytes` of slots. Times are the device's. Ctrl-C ends it early.
+    """
+
+def measure_ring_build(device: Device | str = ..., *, way: str = ..., ring_access: str = ..., payload_bytes: int = ..., payload_max: int = ..., header_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., flush_bytes: int = ..., burst: int = ..., runs: int = ...) -> BuildRuns:
+    """
+    The same from a ring in pinned host memory, gone round until `total_bytes` of slots have passed, while a stream takes every frame. `ring_access` is automatic, direct, slots or payloads. Host time.
+    """
+
+def measure_build_iterations(device: Device | str = ..., *, way: str = ..., payload_bytes: int = ..., packets: Sequence[int] = ..., runs: int = ...) -> list[float]:
+    """
+    Seconds of one iteration of a builder's loop, for each number of packets in it: medians.
+    """
+
+class Frame:
+    """
+    A cut of a stream, on a device. Its buffer is filled anew once it and every array over it are gone: work of a GPU on it must be done by then.
+    """
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def stream_offset(self) -> int:
+        """Of its first byte."""
+
+    @property
+    def bytes(self) -> int:
+        """In the frame, converted where the stream is."""
+
+    @property
+    def missing_bytes(self) -> int:
+        """Of the stream, that never came."""
+
+    @property
+    def presence(self) -> list[int]:
+        """
+        Words with a bit for each packet that came, where some are missing and the protocol says which.
+        """
+
+    def __len__(self) -> int: ...
+
+    def release(self) -> None:
+        """Lets go of it now; arrays over it stay valid, and keep the buffer."""
+
+    def numpy(self) -> NDArray[Any]:
+        """
+        The frame as an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError for frames that are not on a CPU device.
+        """
+
+    def __dlpack__(self, **kwargs: Any) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """On CUDA devices alone."""
+
+class FrameBuilder:
+    """
+    Builds frames on a device from pieces of a ring in host memory: for packets that Python code has received by itself. Iterating gives the frames that are READY, in order.
+    """
+
+    def __init__(self, device: Device | str = ..., *, frame_bytes: int = ..., frame_count: int = ..., ring_bytes: int = ..., way: str = ..., ring_access: str = ..., conversion: str = ...) -> None:
+        """
+        `way` is one of copy_ways(); `ring_access` automatic, direct, slots or payloads; `conversion` none, swap2, swap4, swap8, int8-to-float, int16-to-float or int16-big-endian-to-float.
+        """
+
+    @property
+    def ring(self) -> NDArray[numpy.uint8]:
+        """Where packets are written, not copied."""
+
+    @property
+    def reserved_end(self) -> int:
+        """
+        There is space for bytes of the stream below this offset; grows as frames go back.
+        """
+
+    @property
+    def copied(self) -> int:
+        """The greatest ring_end up to which the ring may be written anew."""
+
+    def place(self, pieces: Sequence[tuple[int, int, int]], ring_end: int = ...) -> None:
+        """
+        Places (ring offset, stream offset, length) for each piece, in any order. Raises UsageError for one that has no place; those before it are placed.
+        """
+
+    def finish(self, end: int) -> None:
+        """The stream has so many bytes; its last frame is cut there."""
+
+    def close(self, frame: int, presence: Sequence[int] = ...) -> None:
+        """No more bytes will come to this frame."""
+
+    def __iter__(self) -> FrameBuilder: ...
+
+    def __next__(self) -> Frame:
+        """Waits for the copies under way; ends when no frame is complete."""
+
 class MappedFile:
     """A file's bytes, mapped for reading."""
 
