@@ -23,11 +23,14 @@ namespace headrace::python {
 
 namespace {
 
+using Orders = std::vector<std::pair<std::uint32_t, bool>>;
+
 fetch::Query make_query(std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
                         const std::vector<std::tuple<fetch::Aggregate, std::optional<fetch::Expression>>>& aggregates,
-                        std::vector<fetch::Expression> values, std::optional<std::int64_t> limit) {
+                        std::vector<fetch::Expression> values, const Orders& order, std::optional<std::int64_t> limit) {
   fetch::Query query{.filter = std::move(filter), .keys = std::move(keys), .values = std::move(values)};
   for (const auto& [function, value] : aggregates) query.aggregates.push_back({.function = function, .value = value});
+  for (const auto& [value, descending] : order) query.order.push_back({.value = value, .descending = descending});
   if (limit) query.limit = *limit;
   return query;
 }
@@ -119,7 +122,14 @@ void bind_results(nb::module_& module) {
   nb::class_<fetch::ScanReport>(module, "ScanReport", "What a scan did.")
       .def_ro("groups", &fetch::ScanReport::groups)
       .def_ro("read_bytes", &fetch::ScanReport::read_bytes, "Of the columns that the query names.")
-      .def_ro("seconds", &fetch::ScanReport::seconds, "From the launch until the kernel has ended.");
+      .def_ro("seconds", &fetch::ScanReport::seconds, "From the launch until the kernel has ended.")
+      .def_ro("order_seconds", &fetch::ScanReport::order_seconds, "Of ordering its rows on the device.")
+      .def_prop_ro(
+          "began", [](const fetch::ScanReport& report) { return to_seconds(report.began); },
+          "When the first kernel was started, by time.monotonic().")
+      .def_prop_ro(
+          "ended", [](const fetch::ScanReport& report) { return to_seconds(report.ended); },
+          "When the last kernel had ended.");
 }
 
 }  // namespace
@@ -141,9 +151,9 @@ void bind_scan(nb::module_& module) {
           "scan",
           [](TableHandle& self, std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
              const std::vector<std::tuple<fetch::Aggregate, std::optional<fetch::Expression>>>& aggregates,
-             std::vector<fetch::Expression> values, std::optional<std::int64_t> limit) {
+             std::vector<fetch::Expression> values, const Orders& order, std::optional<std::int64_t> limit) {
             const fetch::Query query =
-                make_query(std::move(filter), std::move(keys), aggregates, std::move(values), limit);
+                make_query(std::move(filter), std::move(keys), aggregates, std::move(values), order, limit);
             fetch::ScanResult result;
             {
               const nb::gil_scoped_release released;
@@ -151,17 +161,19 @@ void bind_scan(nb::module_& module) {
             }
             return std::pair(std::move(result.columns), std::move(result.report));
           },
-          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "limit"_a.none())
+          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "order"_a, "limit"_a.none(),
+          "Runs a query: `order` is (number of a value, whether descending), of `values` alone.")
       .def(
           "explain",
           [](const TableHandle& self, std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
              const std::vector<std::tuple<fetch::Aggregate, std::optional<fetch::Expression>>>& aggregates,
-             std::vector<fetch::Expression> values, std::optional<std::int64_t> limit) {
-            return fetch::explain(self.view(),
-                                  make_query(std::move(filter), std::move(keys), aggregates, std::move(values), limit),
-                                  self.device());
+             std::vector<fetch::Expression> values, const Orders& order, std::optional<std::int64_t> limit) {
+            return fetch::explain(
+                self.view(),
+                make_query(std::move(filter), std::move(keys), aggregates, std::move(values), order, limit),
+                self.device());
           },
-          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "limit"_a.none());
+          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "order"_a, "limit"_a.none());
 }
 
 }  // namespace headrace::python

@@ -44,7 +44,7 @@ ScanResult scan_groups(StreamRef stream, const TableView& table, const Query& qu
     const Compiled compiled = compile(table, query, options);
     Run run(stream, table, compiled);
     run.prepare_groups();
-    if (!run.execute(run.tiles(), result.report.seconds)) continue;
+    if (!run.execute(run.tiles(), result.report)) continue;
     result.report.groups = describe_groups(compiled);
     result.report.read_bytes = run.read_bytes();
     result.columns = group_columns(compiled, run.states(), run.tables());
@@ -73,8 +73,17 @@ std::vector<std::int64_t> all_tile_rows(const TableView& table) {
   return rows;
 }
 
-ScanResult scan_values(StreamRef stream, const TableView& table, const Query& query) {
+void check_order(const Query& query) {
   if (query.limit < 0) throw UsageError(fmt::format("a limit is 0 or more, not {}", query.limit));
+  for (const Order& by : query.order) {
+    if (by.value >= query.values.size()) {
+      throw UsageError(fmt::format("rows are ordered by value {} of {}", by.value, query.values.size()));
+    }
+  }
+}
+
+ScanResult scan_values(StreamRef stream, const TableView& table, const Query& query) {
+  check_order(query);
   const Compiled compiled = compile(table, query, options_for(stream.device()));
   Run run(stream, table, compiled);
   ScanResult result{.columns = {}, .report = {.groups = "none", .read_bytes = run.read_bytes()}};
@@ -83,19 +92,22 @@ ScanResult scan_values(StreamRef stream, const TableView& table, const Query& qu
     const Compiled counting = only_filter(compiled);
     Run count(stream, table, counting);
     count.prepare_values(0, std::vector<std::int64_t>(static_cast<std::size_t>(count.tiles())));
-    static_cast<void>(count.execute(count.tiles(), result.report.seconds));
+    static_cast<void>(count.execute(count.tiles(), result.report));
     tile_rows = count.tile_rows();
   } else {
     tile_rows = all_tile_rows(table);
   }
+  // An order decides only after all rows which are the first.
+  const std::int64_t wanted = query.order.empty() ? query.limit : std::numeric_limits<std::int64_t>::max();
   std::int64_t rows = 0;
   std::int64_t tiles = 0;
   for (std::int64_t& of_tile : tile_rows) {
-    if (rows < query.limit) ++tiles;
+    if (rows < wanted) ++tiles;
     rows += std::exchange(of_tile, rows);
   }
-  run.prepare_values(std::min(rows, query.limit), tile_rows);
-  static_cast<void>(run.execute(tiles, result.report.seconds));
+  run.prepare_values(std::min(rows, wanted), tile_rows);
+  static_cast<void>(run.execute(tiles, result.report));
+  if (!query.order.empty()) run.order(query.order, query.limit, result.report);
   for (std::size_t v = 0; v < compiled.values.size(); ++v) result.columns.push_back(run.output(v));
   return result;
 }
@@ -134,6 +146,7 @@ void learn(ColumnFacts& facts, const ResultColumn& least, const ResultColumn& gr
 }  // namespace
 
 ScanResult scan(StreamRef stream, const TableView& table, const Query& query) {
+  if (groups_rows(query) && !query.order.empty()) throw UsageError("a scan orders rows, not groups");
   return groups_rows(query) ? scan_groups(stream, table, query) : scan_values(stream, table, query);
 }
 
@@ -157,8 +170,10 @@ std::string explain(const TableView& table, const Query& query, const Device& de
                      describe_groups(compiled), to_string(compiled.program, names));
 }
 
-void look(StreamRef stream, TableView& table) {
-  constexpr std::size_t kAtOnce = 8;
+ScanReport look(StreamRef stream, TableView& table) {
+  // A count of its values with each of three aggregates, the count of rows once.
+  constexpr std::size_t kAtOnce = (kStatesMax - 1) / 5;
+  ScanReport report;
   std::vector<std::uint32_t> unknown;
   for (std::uint32_t c = 0; c < table.columns.size(); ++c) {
     if (!table.columns[c].range && has_range(table.columns[c].type)) unknown.push_back(c);
@@ -172,12 +187,18 @@ void look(StreamRef stream, TableView& table) {
       }
     }
     const ScanResult result = scan(stream, table, query);
+    report.groups = result.report.groups;
+    report.read_bytes += result.report.read_bytes;
+    report.seconds += result.report.seconds;
+    if (from == 0) report.began = result.report.began;
+    report.ended = result.report.ended;
     for (std::size_t i = 0; i < count; ++i) {
       ColumnFacts& facts = table.columns[unknown[from + i]];
       facts.nullable = first_bits(result.columns[3 * i]) < table.rows();
       learn(facts, result.columns[3 * i + 1], result.columns[3 * i + 2]);
     }
   }
+  return report;
 }
 
 }  // namespace headrace::fetch
