@@ -194,17 +194,30 @@ void bind_chunks(nb::module_& module) {
            "Values and validity, copied.");
 }
 
+using Span = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::string, double, double>;
+
+std::pair<std::vector<Span>, std::size_t> timeline_of(const FetchHandle& fetch) {
+  const fetch::FetchTimeline timeline = fetch.fetch().timeline();
+  std::vector<Span> spans;
+  for (const fetch::StepSpan& span : timeline.spans) {
+    spans.emplace_back(span.chunk.fragment, span.chunk.column, span.thread, std::string(to_string(span.step)),
+                       to_seconds(span.begin), to_seconds(span.end));
+  }
+  return {std::move(spans), timeline.dropped};
+}
+
 std::shared_ptr<FetchHandle> start(const fetch::Levels& levels, std::shared_ptr<fetch::Source> source,
                                    std::vector<std::uint32_t> columns, std::vector<std::uint32_t> fragments,
                                    const std::string& to, const std::string& mode, std::uint32_t threads,
-                                   std::size_t flush_bytes) {
+                                   std::size_t flush_bytes, std::size_t timeline_spans) {
   return std::make_shared<FetchHandle>(levels, std::move(source),
                                        fetch::FetchRequest{.columns = std::move(columns),
                                                            .fragments = std::move(fragments),
                                                            .to = fetch::parse_level(to),
                                                            .mode = fetch::parse_fetch_mode(mode),
                                                            .threads = threads,
-                                                           .flush_bytes = flush_bytes});
+                                                           .flush_bytes = flush_bytes,
+                                                           .timeline_spans = timeline_spans});
 }
 
 }  // namespace
@@ -218,8 +231,9 @@ void bind_fetch(nb::module_& module) {
   nb::class_<FetchHandle>(module, "Fetch", "A fetch of columns, in threads of its own. Pins what it brought.")
       .def(nb::new_(&start), "levels"_a, "source"_a, "columns"_a, "fragments"_a = std::vector<std::uint32_t>(),
            nb::kw_only(), "to"_a = "device", "mode"_a = "async", "threads"_a = 0, "flush_bytes"_a = 128 * kMiB,
+           "timeline_spans"_a = 0,
            "Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device, `mode` async "
-           "or sync; 0 threads: by the machine, 16 at most.")
+           "or sync; 0 threads: by the machine, 16 at most. So many spans of its timeline are kept.")
       .def("wait", &FetchHandle::wait, "Until every chunk is there. Raises the first failure. Ctrl-C cancels it.")
       .def("cancel", [](const FetchHandle& fetch) { fetch.fetch().cancel(); })
       .def(
@@ -231,6 +245,13 @@ void bind_fetch(nb::module_& module) {
           },
           "seconds"_a, "Waits for so long at most. Whether wait() would return at once.")
       .def_prop_ro("progress", [](const FetchHandle& fetch) { return fetch.fetch().progress(); })
+      .def("timeline", &timeline_of, nb::call_guard<nb::gil_scoped_release>(),
+           "Waits for its end. What each thread did when, (fragment, column, thread, step, begin, end) with the "
+           "source's "
+           "numbers and seconds of time.monotonic(), and how many spans more there were than are kept.")
+      .def("look", &FetchHandle::look,
+           "Runs a kernel over all that has come, as a query of one pass does: the least and the greatest of each "
+           "column. Waits for both.")
       .def_prop_ro("device", &FetchHandle::device)
       .def_prop_ro("threads", [](const FetchHandle& fetch) { return fetch.fetch().request().threads; })
       .def(

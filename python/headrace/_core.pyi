@@ -2897,6 +2897,18 @@ class ScanReport:
     def seconds(self) -> float:
         """From the launch until the kernel has ended."""
 
+    @property
+    def order_seconds(self) -> float:
+        """Of ordering its rows on the device."""
+
+    @property
+    def began(self) -> float:
+        """When the first kernel was started, by time.monotonic()."""
+
+    @property
+    def ended(self) -> float:
+        """When the last kernel had ended."""
+
 class ScanTable:
     """Columns on a device that can be scanned."""
 
@@ -2913,9 +2925,12 @@ class ScanTable:
     @property
     def device_bytes(self) -> int: ...
 
-    def scan(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], limit: int | None) -> tuple[list[ResultColumn], ScanReport]: ...
+    def scan(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], order: Sequence[tuple[int, bool]], limit: int | None) -> tuple[list[ResultColumn], ScanReport]:
+        """
+        Runs a query: `order` is (number of a value, whether descending), of `values` alone.
+        """
 
-    def explain(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], limit: int | None) -> str: ...
+    def explain(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], order: Sequence[tuple[int, bool]], limit: int | None) -> str: ...
 
 class MappedFile:
     """A file's bytes, mapped for reading."""
@@ -3113,9 +3128,9 @@ class FetchedChunk:
 class Fetch:
     """A fetch of columns, in threads of its own. Pins what it brought."""
 
-    def __init__(self, levels: Levels, source: FetchSource, columns: Sequence[int], fragments: Sequence[int] = ..., *, to: str = ..., mode: str = ..., threads: int = ..., flush_bytes: int = ...) -> None:
+    def __init__(self, levels: Levels, source: FetchSource, columns: Sequence[int], fragments: Sequence[int] = ..., *, to: str = ..., mode: str = ..., threads: int = ..., flush_bytes: int = ..., timeline_spans: int = ...) -> None:
         """
-        Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device, `mode` async or sync; 0 threads: by the machine, 16 at most.
+        Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device, `mode` async or sync; 0 threads: by the machine, 16 at most. So many spans of its timeline are kept.
         """
 
     def wait(self) -> None:
@@ -3130,6 +3145,16 @@ class Fetch:
 
     @property
     def progress(self) -> FetchProgress: ...
+
+    def timeline(self) -> tuple[list[tuple[int, int, int, str, float, float]], int]:
+        """
+        Waits for its end. What each thread did when, (fragment, column, thread, step, begin, end) with the source's numbers and seconds of time.monotonic(), and how many spans more there were than are kept.
+        """
+
+    def look(self) -> ScanReport:
+        """
+        Runs a kernel over all that has come, as a query of one pass does: the least and the greatest of each column. Waits for both.
+        """
 
     @property
     def device(self) -> Device: ...

@@ -4,9 +4,8 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 from rich import box
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -14,8 +13,12 @@ from rich.table import Table as TextTable
 
 from headrace import UsageError
 from headrace.cli import options, show
-from headrace.fetch import Table, taxi
-from headrace.fetch.compare import difference
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from headrace.fetch import Table
+    from headrace.fetch.taxi import TaxiQuery
 
 app = typer.Typer(help="The taxi benchmark: make its table, run its queries.", no_args_is_help=True)
 
@@ -34,6 +37,8 @@ def generate(
 
     Example: headrace taxi generate --rows 10M --out rides.parquet
     """
+    from headrace.fetch import taxi  # noqa: PLC0415 - with pyarrow, which is slow to import
+
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=show.stderr(), transient=True) as progress:
         task = progress.add_task("rows", total=rows)
@@ -64,6 +69,8 @@ def run(
 
     Example: headrace taxi run rides.parquet --device cuda:0
     """
+    from headrace.fetch import Table, taxi  # noqa: PLC0415
+
     source = taxi.read(file, ["cab_type", "passenger_count", "pickup_datetime", "total_amount", "trip_distance"])
     table = Table.from_arrow(source, device, fragment_rows=max(1, -(-source.num_rows // fragments)))
     duck = _Duck(source, threads) if check else None
@@ -88,7 +95,7 @@ def run(
 class _Duck:
     """DuckDB with the table in its memory."""
 
-    def __init__(self, source: pa.Table, threads: int) -> None:
+    def __init__(self, source: "pa.Table", threads: int) -> None:
         try:
             import duckdb  # noqa: PLC0415
         except ImportError:
@@ -98,11 +105,13 @@ class _Duck:
         self._connection.register("given", source)
         self._connection.execute("CREATE TABLE taxi AS SELECT * FROM given")
 
-    def run(self, sql: str) -> pa.Table:
+    def run(self, sql: str) -> "pa.Table":
         return self._connection.sql(sql).to_arrow_table()
 
 
-def _measure(query: taxi.TaxiQuery, table: Table, runs: int, duck: _Duck | None) -> dict[str, Any]:
+def _measure(query: "TaxiQuery", table: "Table", runs: int, duck: _Duck | None) -> dict[str, Any]:
+    from headrace.fetch.compare import difference  # noqa: PLC0415
+
     ours = query.query(table)
     result, report = ours.run()  # brings the columns to the device
     seconds, kernels = [], []

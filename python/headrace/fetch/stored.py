@@ -95,8 +95,12 @@ class StoredTable:
         mode: str = "async",
         threads: int = 0,
         flush_bytes: int = 128 << 20,
+        timeline_spans: int = 0,
     ) -> "FetchedTable":
-        """Starts to fetch columns and returns at once; see fetch()."""
+        """Starts to fetch columns and returns at once; see fetch().
+
+        Of what it does when, so many spans are kept for FetchedTable.timeline().
+        """
         names = self._checked(columns, self._columns) if columns is not None else self._fetchable()
         chosen = range(len(self._source.fragments)) if fragments is None else fragments
         numbers = [self._number(name) for name in names]
@@ -114,6 +118,7 @@ class StoredTable:
                 mode=mode,
                 threads=threads,
                 flush_bytes=flush_bytes,
+                timeline_spans=timeline_spans,
             )
             if chosen
             else None
@@ -183,7 +188,7 @@ class StoredTable:
             window: fragments in one; by default as many as fill two fifths of the device's budget.
             device: as for fetch().
             levels: as for fetch().
-            options: those of fetch() that are left.
+            options: those of start() that are left.
         """
         caches = levels if levels is not None else self.levels(device)
         names = self._checked(columns, self._columns) if columns is not None else self._fetchable()
