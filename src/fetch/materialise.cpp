@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 #include <optional>
 
@@ -9,6 +10,13 @@
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {
+
+namespace {
+
+/// Read at once: a disk that is slow does not keep a fetch that is to end waiting for a second.
+constexpr std::size_t kPopulateBytes = 16 * kMiB;
+
+}  // namespace
 
 void rethrow_at(const std::string& where) {
   const auto text = [&](const std::exception& error) { return where + ": " + error.what(); };
@@ -80,6 +88,13 @@ typename Cache::Pin Materialiser::find_or_make(Cache& cache, Level level, Chunk 
   }
 }
 
+void Materialiser::populate(const FileRange& range) const {
+  for (std::size_t done = 0; done < range.bytes; done += kPopulateBytes) {
+    check_stop();
+    range.file->populate(range.offset + done, std::min(range.bytes - done, kPopulateBytes));
+  }
+}
+
 DiskCache::Pin Materialiser::to_page_cache(Chunk chunk) {
   auto ranges = source_.ranges(chunk);
   if (ranges.empty()) return {};
@@ -96,7 +111,7 @@ DiskCache::Pin Materialiser::to_page_cache(Chunk chunk) {
     pin->budget = &levels_.disk_budget;
     pin->charged = bytes;
     const Time started = SteadyClock::now();
-    for (const FileRange& range : ranges) range.file->populate(range.offset, range.bytes);
+    for (const FileRange& range : ranges) populate(range);
     pin->ranges = std::move(ranges);
     made(Level::disk, chunk, bytes, Step::read, started);
     pin.publish();

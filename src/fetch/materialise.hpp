@@ -58,6 +58,7 @@ class Materialiser {
   template <class Cache, class Make>
   [[nodiscard]] typename Cache::Pin find_or_make(Cache& cache, Level level, Chunk chunk, Make make);
   [[nodiscard]] DiskCache::Pin to_page_cache(Chunk chunk);
+  void populate(const FileRange& range) const;
   void make_host(Chunk chunk, HostChunk& host);
   void copy_to_device(Chunk chunk, DeviceCache::Pin& pin);
   [[noreturn]] void no_room(Level level, std::size_t bytes, const Budget& budget) const;

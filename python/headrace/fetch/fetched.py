@@ -71,6 +71,8 @@ class FetchedTable:
                 progress(self._core.progress)
         except BaseException:
             self._core.cancel()
+            while not self._core.wait_for(_POLL_SECONDS):
+                pass  # whoever clears the levels next finds them without its pins
             raise
         self._core.wait()
         return self
@@ -82,6 +84,8 @@ class FetchedTable:
         """
         if self._core is None:
             return [], 0
+        while not self._core.wait_for(_POLL_SECONDS):
+            pass  # Ctrl-C is seen here
         spans, dropped = self._core.timeline()
         names = self._source.stored.names
         return [StepSpan(span[0], names[span[1]], *span[2:]) for span in spans], dropped
