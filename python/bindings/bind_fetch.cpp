@@ -11,7 +11,9 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "fetch_handle.hpp"
+#include "headrace/base/error.hpp"
 #include "headrace/fetch/levels.hpp"
+#include "headrace/fetch/parquet_footer.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -24,6 +26,24 @@ using fetch::Level;
 using fetch::LevelProgress;
 using fetch::LevelStatistics;
 
+using ParquetChunk = std::tuple<std::string, std::size_t, std::size_t, std::size_t>;
+
+std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> parquet_row_groups(const MappedHandle& mapped) {
+  std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> made;
+  const fetch::MappedFile& file = *mapped.file;
+  try {
+    for (auto& group : fetch::read_parquet_footer({file.data(), file.bytes()})) {
+      auto& chunks = made.emplace_back(group.rows, std::vector<ParquetChunk>()).second;
+      for (auto& chunk : group.chunks) {
+        chunks.emplace_back(std::move(chunk.path), chunk.offset, chunk.bytes, chunk.decoded_bytes);
+      }
+    }
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", file.path(), error.what()));
+  }
+  return made;
+}
+
 void bind_sources(nb::module_& module) {
   nb::class_<MappedHandle>(module, "MappedFile", "A file's bytes, mapped for reading.")
       .def(
@@ -32,6 +52,9 @@ void bind_sources(nb::module_& module) {
             new (self) MappedHandle{std::make_shared<const fetch::MappedFile>(path)};
           },
           "path"_a, "Raises UsageError for a file that is not there.")
+      .def("parquet_row_groups", &parquet_row_groups,
+           "By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, "
+           "offset, bytes, bytes without compression). Raises DataError that names the file.")
       .def_prop_ro("path", [](const MappedHandle& mapped) { return mapped.file->path(); })
       .def_prop_ro("bytes", [](const MappedHandle& mapped) { return mapped.file->bytes(); })
       .def_prop_ro(

@@ -2938,6 +2938,11 @@ class MappedFile:
     def __init__(self, path: str) -> None:
         """Raises UsageError for a file that is not there."""
 
+    def parquet_row_groups(self) -> list[tuple[int, list[tuple[str, int, int, int]]]]:
+        """
+        By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, offset, bytes, bytes without compression). Raises DataError that names the file.
+        """
+
     @property
     def path(self) -> str: ...
 

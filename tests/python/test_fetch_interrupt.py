@@ -103,6 +103,8 @@ print(pinned, used, reads - before, before > 0, seconds < {SOON})
 )
 def test_a_fetch_of_python_ends_and_frees_everything(act: str):
     started = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", code_of(act)], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", code_of(act)], capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.stdout == "[0, 0, 0] [0, 0, 0] 0 True True\n", done.stdout + done.stderr
     assert time.monotonic() - started < 2 * SOON
