@@ -288,6 +288,39 @@ class CopyRuns:
 
     def __repr__(self) -> str: ...
 
+class HostWayCost:
+    """What a way of host memory to a device costs, in seconds."""
+
+    @property
+    def way(self) -> str: ...
+
+    @property
+    def supported(self) -> bool:
+        """False: this device or system cannot do it."""
+
+    @property
+    def bytes(self) -> int:
+        """Of each pass."""
+
+    @property
+    def once(self) -> float:
+        """Before the first pass."""
+
+    @property
+    def back(self) -> float:
+        """After the last."""
+
+    @property
+    def fill(self) -> list[float]:
+        """Of one thread of the host, each pass."""
+
+    @property
+    def transfer(self) -> list[float]:
+        """Each pass."""
+
+    @property
+    def verified(self) -> bool: ...
+
 class CopyRoofs:
     """What the link gives at best, in bytes per second, one figure a run."""
 
@@ -308,6 +341,11 @@ def measure_copy_batch(device: Device | str = ..., *, copy_bytes: int = ..., cou
 
 def measure_copy_roofs(device: Device | str = ..., bytes: int = ..., runs: int = ...) -> CopyRoofs:
     """The roofs beside which copies are shown."""
+
+def measure_host_ways(device: Device | str = ..., bytes: int = ..., passes: int = ...) -> list[HostWayCost]:
+    """
+    What each way from ordinary memory of the host to the device costs: pageable, staged, pool, registered, read.
+    """
 
 class Index:
     """
