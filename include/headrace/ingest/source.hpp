@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "headrace/base/clock.hpp"
+#include "headrace/base/result.hpp"
+#include "headrace/device/ring.hpp"
+#include "headrace/ingest/packet.hpp"
+
+namespace headrace::ingest {
+
+/// What a source has seen since it was made.
+struct SourceCounters {
+  std::uint64_t packets = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t dropped = 0;    ///< That the source knows to have been lost: no free slot, or the kernel's own count.
+  std::uint64_t truncated = 0;  ///< That did not fit a slot.
+  std::uint64_t sent = 0;
+  std::uint64_t sent_bytes = 0;
+};
+
+/// Where packets come from. It fills slots of a Ring in order, one packet a slot, and owns the producer's side of the
+/// ring: receive() reserves and publishes. Whoever has copied what it needs gives slots back with Ring::release(), in
+/// ring order. Used by one thread at a time.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  [[nodiscard]] virtual Layer layer() const noexcept = 0;
+  /// A burst: at most packets.size() packets, in the order of arrival. Waits for the first one until `timeout`; 0 when
+  /// none came, no slot is free, or the source has ended.
+  [[nodiscard]] virtual Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept = 0;
+  /// True once nothing can come any more (the end of a capture).
+  [[nodiscard]] virtual bool ended() const noexcept = 0;
+  /// Sends one packet of this layer; Errc::not_supported where the source has no way out.
+  [[nodiscard]] virtual Status send(std::span<const std::byte> packet) noexcept = 0;
+  [[nodiscard]] virtual SourceCounters counters() const noexcept = 0;
+};
+
+}  // namespace headrace::ingest
