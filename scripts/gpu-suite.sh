@@ -218,14 +218,13 @@ taxi() {
     step taxi-generate "${HEADRACE_STEP_LIMIT:-500}" suite.log \
       python3 -m headrace taxi generate --rows "$HEADRACE_TAXI" --out "$table" || return 0
   fi
-  # shellcheck disable=SC2016  # the inner shell expands them
-  step taxi "${HEADRACE_STEP_LIMIT:-500}" suite.log bash -c \
-    'python3 -m headrace taxi run "$1" --device cuda:0 --json >"$2"' taxi "$table" "$out/taxi.$machine.json" || true
+  step taxi "${HEADRACE_STEP_LIMIT:-500}" suite.log \
+    python3 -m headrace taxi run "$table" --device cuda:0 --save "$out/taxi.$machine.json" || true
 }
 
 report() {
   local files=()
-  mapfile -t files < <(find "$out" -maxdepth 1 -name '*.json' ! -name summary.json ! -name 'taxi.*' | sort)
+  mapfile -t files < <(find "$out" -maxdepth 1 -name '*.json' ! -name summary.json | sort)
   if ((${#files[@]} == 0)); then
     note report nothing-to-show 0
   elif ! python3 -c 'import matplotlib' 2>/dev/null; then

@@ -2836,39 +2836,39 @@ class ColumnType:
 class Operation(enum.Enum):
     """What a scan computes of a row."""
 
-    add = 2
+    add = 3
 
-    subtract = 3
+    subtract = 4
 
-    multiply = 4
+    multiply = 5
 
-    divide = 5
+    divide = 6
 
-    modulo = 6
+    modulo = 7
 
-    equal = 7
+    equal = 8
 
-    not_equal = 8
+    not_equal = 9
 
-    less = 9
+    less = 10
 
-    less_equal = 10
+    less_equal = 11
 
-    greater = 11
+    greater = 12
 
-    greater_equal = 12
+    greater_equal = 13
 
-    logical_and = 13
+    logical_and = 14
 
-    logical_or = 14
+    logical_or = 15
 
-    logical_not = 15
+    logical_not = 16
 
-    is_null = 16
+    is_null = 17
 
-    is_in = 17
+    is_in = 18
 
-    year = 19
+    year = 20
 
 class Aggregate(enum.Enum):
     """What a group-by gathers."""
@@ -2886,13 +2886,16 @@ class Aggregate(enum.Enum):
     max = 5
 
 class ScanExpression:
-    """An expression over the columns of a ScanTable, by number."""
+    """An expression over the columns of a table, by number."""
 
     @staticmethod
     def column(number: int) -> ScanExpression: ...
 
     @staticmethod
     def literal(type: ColumnType, bits: int) -> ScanExpression: ...
+
+    @staticmethod
+    def text(value: str) -> ScanExpression: ...
 
     @staticmethod
     def missing(type: ColumnType) -> ScanExpression: ...
@@ -2921,54 +2924,142 @@ class ResultColumn:
     @property
     def validity(self) -> bytes | None: ...
 
-class ScanReport:
-    """What a scan did."""
+class BuildRuns:
+    """What placing packets into frames took, run by run."""
 
     @property
-    def groups(self) -> str: ...
+    def seconds(self) -> list[float]:
+        """Of each run."""
 
     @property
-    def read_bytes(self) -> int:
-        """Of the columns that the query names."""
+    def plain_seconds(self) -> list[float]:
+        """Of a plain copy of as many bytes, in turns with the runs."""
 
     @property
-    def seconds(self) -> float:
-        """From the launch until the kernel has ended."""
+    def payload_bytes(self) -> int:
+        """That each run places."""
 
     @property
-    def order_seconds(self) -> float:
-        """Of ordering its rows on the device."""
+    def packets(self) -> int:
+        """Of each run."""
 
     @property
-    def began(self) -> float:
-        """When the first kernel was started, by time.monotonic()."""
+    def parts(self) -> int:
+        """Copies that packets were cut into."""
 
     @property
-    def ended(self) -> float:
-        """When the last kernel had ended."""
+    def supported(self) -> bool:
+        """False: the device has no such way."""
 
-class ScanTable:
-    """Columns on a device that can be scanned."""
+    @property
+    def verified(self) -> bool:
+        """Every byte was where a plain copy puts it."""
 
-    def __init__(self, device: Device | str) -> None: ...
+    def __repr__(self) -> str: ...
 
-    def add_column(self, name: str, type: ColumnType, pieces: Sequence[tuple[object, object, int, int, int]]) -> int:
+def copy_ways() -> list[str]:
+    """The ways to copy payloads into frames."""
+
+def measure_device_build(device: Device | str = ..., *, way: str = ..., payload_bytes: int = ..., payload_max: int = ..., header_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., runs: int = ...) -> BuildRuns:
+    """
+    Places packets that lie in device memory into frames, several times, by one of copy_ways().
+
+    Payloads have `payload_bytes`, or anything up to `payload_max`, after `header_bytes` in slots of `slot_bytes` (0: just enough); `total_bytes` of slots. Times are the device's. Ctrl-C ends it early.
+    """
+
+def measure_ring_build(device: Device | str = ..., *, way: str = ..., ring_access: str = ..., payload_bytes: int = ..., payload_max: int = ..., header_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., flush_bytes: int = ..., burst: int = ..., runs: int = ...) -> BuildRuns:
+    """
+    The same from a ring in pinned host memory, gone round until `total_bytes` of slots have passed, while a stream takes every frame. `ring_access` is automatic, direct, slots or payloads. Host time.
+    """
+
+def measure_build_iterations(device: Device | str = ..., *, way: str = ..., payload_bytes: int = ..., packets: Sequence[int] = ..., runs: int = ...) -> list[float]:
+    """
+    Seconds of one iteration of a builder's loop, for each number of packets in it: medians.
+    """
+
+class Frame:
+    """
+    A cut of a stream, on a device. Its buffer is filled anew once it and every array over it are gone: work of a GPU on it must be done by then.
+    """
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def stream_offset(self) -> int:
+        """Of its first byte."""
+
+    @property
+    def bytes(self) -> int:
+        """In the frame, converted where the stream is."""
+
+    @property
+    def missing_bytes(self) -> int:
+        """Of the stream, that never came."""
+
+    @property
+    def presence(self) -> list[int]:
         """
-        Copies a column to the device. A piece is (values, validity or None, length, offset, null_count); every column has pieces of the same lengths. Returns the column's number.
+        Words with a bit for each packet that came, where some are missing and the protocol says which.
+        """
+
+    def __len__(self) -> int: ...
+
+    def release(self) -> None:
+        """Lets go of it now; arrays over it stay valid, and keep the buffer."""
+
+    def numpy(self) -> NDArray[Any]:
+        """
+        The frame as an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError for frames that are not on a CPU device.
+        """
+
+    def __dlpack__(self, **kwargs: Any) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """On CUDA devices alone."""
+
+class FrameBuilder:
+    """
+    Builds frames on a device from pieces of a ring in host memory: for packets that Python code has received by itself. Iterating gives the frames that are READY, in order.
+    """
+
+    def __init__(self, device: Device | str = ..., *, frame_bytes: int = ..., frame_count: int = ..., ring_bytes: int = ..., way: str = ..., ring_access: str = ..., conversion: str = ...) -> None:
+        """
+        `way` is one of copy_ways(); `ring_access` automatic, direct, slots or payloads; `conversion` none, swap2, swap4, swap8, int8-to-float, int16-to-float or int16-big-endian-to-float.
         """
 
     @property
-    def rows(self) -> int: ...
+    def ring(self) -> NDArray[numpy.uint8]:
+        """Where packets are written, not copied."""
 
     @property
-    def device_bytes(self) -> int: ...
-
-    def scan(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], order: Sequence[tuple[int, bool]], limit: int | None) -> tuple[list[ResultColumn], ScanReport]:
+    def reserved_end(self) -> int:
         """
-        Runs a query: `order` is (number of a value, whether descending), of `values` alone.
+        There is space for bytes of the stream below this offset; grows as frames go back.
         """
 
-    def explain(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], order: Sequence[tuple[int, bool]], limit: int | None) -> str: ...
+    @property
+    def copied(self) -> int:
+        """The greatest ring_end up to which the ring may be written anew."""
+
+    def place(self, pieces: Sequence[tuple[int, int, int]], ring_end: int = ...) -> None:
+        """
+        Places (ring offset, stream offset, length) for each piece, in any order. Raises UsageError for one that has no place; those before it are placed.
+        """
+
+    def finish(self, end: int) -> None:
+        """The stream has so many bytes; its last frame is cut there."""
+
+    def close(self, frame: int, presence: Sequence[int] = ...) -> None:
+        """No more bytes will come to this frame."""
+
+    def __iter__(self) -> FrameBuilder: ...
+
+    def __next__(self) -> Frame:
+        """Waits for the copies under way; ends when no frame is complete."""
 
 class MappedFile:
     """A file's bytes, mapped for reading."""
@@ -3012,8 +3103,10 @@ class FetchSource:
     @property
     def id(self) -> int: ...
 
-    def dictionary(self, column: int) -> list[bytes]:
-        """The strings of a column that have been seen, by index."""
+    def dictionary(self, column: int, first: int = 0) -> list[bytes]:
+        """
+        The strings of a column that have been seen, by index, from index `first` on.
+        """
 
 class LevelStatistics:
     """What a level holds and has done."""
@@ -3168,12 +3261,125 @@ class FetchedChunk:
     def to_host(self) -> tuple[bytes, bytes | None]:
         """Values and validity, copied."""
 
+class FetchOptions:
+    """How columns are fetched."""
+
+    def __init__(self, *, mode: str = ..., threads: int = ..., flush_bytes: int = ..., timeline_spans: int = ...) -> None:
+        """
+        `mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one a core, 16 at most. Copies are submitted once `flush_bytes` are gathered. So many spans of a fetch's timeline are kept.
+        """
+
+    @property
+    def mode(self) -> str: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    @property
+    def flush_bytes(self) -> int: ...
+
+    @property
+    def timeline_spans(self) -> int: ...
+
+class ScanReport:
+    """What a scan did."""
+
+    @property
+    def groups(self) -> str: ...
+
+    @property
+    def read_bytes(self) -> int:
+        """Of the columns that it read."""
+
+    @property
+    def seconds(self) -> float:
+        """Of the kernels, each from its launch until it has ended."""
+
+    @property
+    def began(self) -> float:
+        """When the first kernel was started, by time.monotonic()."""
+
+    @property
+    def ended(self) -> float:
+        """When the last kernel had ended."""
+
+class TableReport:
+    """How a table answered a query."""
+
+    @property
+    def groups(self) -> str: ...
+
+    @property
+    def read_bytes(self) -> int:
+        """Of the columns that the query names."""
+
+    @property
+    def seconds(self) -> float:
+        """Of the kernels, each from its launch until it has ended."""
+
+    @property
+    def order_seconds(self) -> float:
+        """Of ordering rows: on the device, and of merging windows."""
+
+    @property
+    def windows(self) -> int:
+        """In how many pieces the columns went through the device."""
+
+    @property
+    def streamed(self) -> str:
+        """
+        Why there were windows; empty where the columns lay on the device together.
+        """
+
+    @property
+    def disk(self) -> LevelProgress: ...
+
+    @property
+    def cpu(self) -> LevelProgress: ...
+
+    @property
+    def device(self) -> LevelProgress: ...
+
+    @property
+    def fetch_seconds(self) -> float:
+        """Of the fetches; what scans hid of them is part of it."""
+
+    @property
+    def waited_seconds(self) -> float:
+        """For columns."""
+
+class FetchTable:
+    """A table that is scanned on the device of its levels."""
+
+    def __init__(self, levels: Levels, source: FetchSource, options: FetchOptions = ...) -> None: ...
+
+    @property
+    def levels(self) -> Levels: ...
+
+    @property
+    def options(self) -> FetchOptions: ...
+
+    def scan(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], order: Sequence[tuple[int, bool]], limit: int | None, watch: Callable[[FetchProgress], None] | None = None) -> tuple[list[ResultColumn], TableReport]:
+        """
+        Fetches what the query names, and runs it: `order` is (number of a value, whether descending), of `values` alone. `watch` is told how far a fetch is. Ctrl-C ends it.
+        """
+
+    def explain(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], order: Sequence[tuple[int, bool]], limit: int | None) -> str:
+        """
+        What is fetched for a query and how it runs. Columns that fit the device are brought there.
+        """
+
+    def windows(self, columns: Sequence[int]) -> list[list[int]]:
+        """
+        The fragments of the windows in which columns would go through the device.
+        """
+
 class Fetch:
     """A fetch of columns, in threads of its own. Pins what it brought."""
 
-    def __init__(self, levels: Levels, source: FetchSource, columns: Sequence[int], fragments: Sequence[int] = ..., *, to: str = ..., mode: str = ..., threads: int = ..., flush_bytes: int = ..., timeline_spans: int = ...) -> None:
+    def __init__(self, levels: Levels, source: FetchSource, columns: Sequence[int], fragments: Sequence[int] = ..., *, to: str = ..., options: FetchOptions = ...) -> None:
         """
-        Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device, `mode` async or sync; 0 threads: by the machine, 16 at most. So many spans of its timeline are kept.
+        Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device.
         """
 
     def wait(self) -> None:

@@ -1,6 +1,8 @@
 #include "fetch/order.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/pair_sorter.hpp"
@@ -12,19 +14,28 @@ namespace {
 constexpr const char* kDoing = "ordering the rows of a scan";
 constexpr std::uint32_t kNarrowBits = 32;
 
-OrderKey key_of(const Output& output, const DataType& type, bool descending) {
-  OrderKey key{.output = output, .kind = kind_of(type), .descending = descending};
-  const std::uint32_t bits = value_bits(type);
-  if (key.kind != Kind::integer || bits > kNarrowBits) return key;
-  key.narrow = true;
-  key.bits = static_cast<std::uint8_t>(bits);
-  const Type integer = type.id == Type::dictionary ? type.index : type.id;
-  const bool natural = integer == Type::boolean || (integer >= Type::uint8 && integer <= Type::uint32);
-  key.least = natural ? 0 : -(std::int64_t{1} << (bits - 1));
+}  // namespace
+
+OrderKey make_order_key(const Typed& type, const Order& by, const std::int32_t* ranks, std::int64_t rank_count) {
+  OrderKey key{.value = by.value,
+               .kind = kind_of(type.type),
+               .descending = by.descending,
+               .nullable = type.nullable,
+               .ranks = ranks,
+               .rank_count = rank_count};
+  const std::uint32_t bits = value_bits(type.type);
+  if (ranks != nullptr) {
+    key.narrow = true;
+    key.bits = static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(rank_count)));
+  } else if (key.kind == Kind::integer && bits <= kNarrowBits) {
+    key.narrow = true;
+    key.bits = static_cast<std::uint8_t>(bits);
+    const Type integer = type.type.id == Type::dictionary ? type.type.index : type.type.id;
+    const bool natural = integer == Type::boolean || (integer >= Type::uint8 && integer <= Type::uint32);
+    key.least = natural ? 0 : -(std::int64_t{1} << (bits - 1));
+  }
   return key;
 }
-
-}  // namespace
 
 Emitted::Emitted(StreamRef stream, std::size_t output_count, std::int64_t row_count) : rows(row_count) {
   const auto count = static_cast<std::size_t>(row_count);
@@ -40,8 +51,7 @@ Emitted::Emitted(StreamRef stream, std::size_t output_count, std::int64_t row_co
   stream.wait().or_throw(kDoing);
 }
 
-Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const Typed> types, std::span<const Order> order,
-                     std::int64_t limit) {
+Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const OrderKey> keys, std::int64_t limit) {
   const std::int64_t count = std::min(rows.rows, limit);
   Emitted ordered(stream, rows.outputs.size(), count);
   if (count == 0) return ordered;
@@ -49,6 +59,7 @@ Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const Type
   bool first = true;
   const auto pass = [&](const OrderKey& key, bool missing_only, std::uint32_t bits) {
     const OrderWords words{.key = key,
+                           .output = rows.outputs[key.value],
                            .missing_only = missing_only,
                            .count = rows.rows,
                            .first = std::exchange(first, false),
@@ -58,11 +69,9 @@ Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const Type
     sorter.sort(bits).or_throw(kDoing);
   };
   // Sorts are stable: by what counts least first.
-  for (auto by = order.rbegin(); by != order.rend(); ++by) {
-    const Typed& type = types[by->value];
-    const OrderKey key = key_of(rows.outputs[by->value], type.type, by->descending);
-    pass(key, false, key.narrow ? key.bits + 1U : key.bits);
-    if (type.nullable && !key.narrow && key.kind != Kind::real) pass(key, true, 1);
+  for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
+    pass(*key, false, key->narrow ? key->bits + 1U : key->bits);
+    if (key->nullable && !key->narrow && key->kind != Kind::real) pass(*key, true, 1);
   }
   enqueue_order_move(stream, {.from = rows.on_device.as<const Output>(),
                               .to = ordered.on_device.as<const Output>(),

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fetch/rows.hpp"
+#include "fetch/order_word.hpp"
 #include "headrace/device/kernel.hpp"
 
 namespace headrace::fetch {
@@ -12,22 +12,6 @@ namespace {
 constexpr std::uint32_t kThreads = 256;
 constexpr std::int64_t kRowsPerBlock = 4096;
 constexpr std::int64_t kBlocksMax = 4096;
-
-/// A missing value's number is above all others in either direction, and NaN's above those of all other floats: of 64
-/// bits, floats leave some over, and integers do not, whose missing values are told apart by a pass of their own.
-[[nodiscard]] HEADRACE_HD std::uint64_t word_of(const OrderKey& key, std::int64_t bits, bool valid) noexcept {
-  constexpr std::uint64_t kNan = 0xFFF8'0000'0000'0000;
-  if (key.narrow) {
-    const std::uint64_t missing = std::uint64_t{1} << key.bits;
-    if (!valid) return missing;
-    const auto word = static_cast<std::uint64_t>(bits - key.least);
-    return key.descending ? missing - 1 - word : word;
-  }
-  if (!valid) return ~std::uint64_t{0};
-  if (key.kind == Kind::real && as_double(bits) != as_double(bits)) return kNan;
-  const std::uint64_t word = ordered(canonical(bits, key.kind), key.kind);
-  return key.descending ? ~word : word;
-}
 
 /// Calls body(i) for each of `count` numbers, each by one thread of all blocks.
 template <class Group, class Body>
@@ -44,8 +28,8 @@ struct Words {
   HEADRACE_HD static void run(const Group& group, const OrderWords& work) {
     for_each_number(group, work.count, [&](std::int64_t i) {
       const std::uint32_t row = work.first ? static_cast<std::uint32_t>(i) : work.rows[i];
-      const bool valid = work.key.output.valid[row] != 0;
-      work.words[i] = work.missing_only ? (valid ? 0 : 1) : word_of(work.key, work.key.output.values[row], valid);
+      const bool valid = work.output.valid[row] != 0;
+      work.words[i] = work.missing_only ? (valid ? 0 : 1) : word_of(work.key, work.output.values[row], valid);
       if (work.first) work.rows[i] = row;
     });
   }

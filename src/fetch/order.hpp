@@ -25,20 +25,29 @@ struct Emitted {
   Emitted(StreamRef stream, std::size_t outputs, std::int64_t rows);
 };
 
-/// An output as numbers without a sign that order as its values do.
+/// A value of each row as numbers without a sign that order as the values do.
 struct OrderKey {
-  Output output;
+  std::uint32_t value = 0;  ///< Its output.
   Kind kind = Kind::integer;
   bool descending = false;
+  bool nullable = true;
   /// Of a type of 32 bits or less: the number of a missing value follows on those of all others.
   bool narrow = false;
   std::uint8_t bits = 64;  ///< Of the numbers of values.
   std::int64_t least = 0;  ///< The value whose number is 0, of a narrow type.
+  /// Of strings that have a dictionary: the place in order of each entry, which is then the number.
+  const std::int32_t* ranks = nullptr;
+  std::int64_t rank_count = 0;
 };
+
+/// `ranks` may be null, and lie where the key is used.
+[[nodiscard]] OrderKey make_order_key(const Typed& type, const Order& by, const std::int32_t* ranks,
+                                      std::int64_t rank_count);
 
 /// The numbers of rows, for a sort.
 struct OrderWords {
   OrderKey key;
+  Output output;
   bool missing_only = false;  ///< 1 for a missing value, else 0.
   std::int64_t count = 0;
   bool first = false;             ///< Rows are in the table's order, and `rows` is to be written.
@@ -58,9 +67,9 @@ struct OrderMove {
 [[nodiscard]] Status enqueue_order_words(StreamRef stream, const OrderWords& work) noexcept;
 [[nodiscard]] Status enqueue_order_move(StreamRef stream, const OrderMove& work) noexcept;
 
-/// The first `limit` rows in the order of `order`, those that are equal in it as they were. `types` are the outputs'.
-/// Throws DeviceError when the device fails or lacks memory.
-[[nodiscard]] Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const Typed> types,
-                                   std::span<const Order> order, std::int64_t limit);
+/// The first `limit` rows in the order of `keys`, those that are equal in it as they were. Throws DeviceError when the
+/// device fails or lacks memory.
+[[nodiscard]] Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const OrderKey> keys,
+                                   std::int64_t limit);
 
 }  // namespace headrace::fetch

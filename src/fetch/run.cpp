@@ -67,6 +67,10 @@ Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled) : s
   program_ = upload(&compiled.program, sizeof(Program));
   fragments_ = upload(places.data(), places.size() * sizeof(FragmentPlace));
   columns_ = upload(views.data(), views.size() * sizeof(ColumnView));
+  for (std::size_t r = 0; r < compiled.ranks.size(); ++r) {
+    ranks_.push_back(upload(compiled.ranks[r]->data(), compiled.ranks[r]->size() * sizeof(std::int32_t)));
+    work_.ranks[r] = ranks_.back().as<const std::int32_t>();
+  }
   faults_ = make(kFaults * sizeof(std::uint32_t), 0);
   work_.program = program_.as<const Program>();
   work_.fragments = fragments_.as<const FragmentPlace>();
@@ -140,7 +144,17 @@ bool Run::execute(std::int64_t tiles, ScanReport& report) {
 
 void Run::order(std::span<const Order> order, std::int64_t limit, ScanReport& report) {
   const Time started = SteadyClock::now();
-  emitted_ = ordered_rows(stream_, emitted_, compiled_.values, order, limit);
+  std::vector<Buffer> ranks;
+  std::vector<OrderKey> keys;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Ranks& places = compiled_.order_ranks[i];
+    const std::size_t count = places == nullptr ? 0 : places->size();
+    if (count > 0) ranks.push_back(upload(places->data(), count * sizeof(std::int32_t)));
+    keys.push_back(make_order_key(compiled_.values[order[i].value], order[i],
+                                  count == 0 ? nullptr : ranks.back().as<const std::int32_t>(),
+                                  static_cast<std::int64_t>(count)));
+  }
+  emitted_ = ordered_rows(stream_, emitted_, keys, limit);
   report.order_seconds = std::chrono::duration<double>(SteadyClock::now() - started).count();
 }
 

@@ -53,6 +53,7 @@ class Run {
   Buffer tile_rows_;
   Emitted emitted_;
   std::vector<Buffer> tables_;
+  std::vector<Buffer> ranks_;
 };
 
 }  // namespace headrace::fetch

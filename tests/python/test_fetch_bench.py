@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from headrace import _core
-from headrace.fetch.stored import StoredTable
+from headrace.fetch.table import Table
 
 pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
 
@@ -43,6 +43,6 @@ def test_the_levels_of_a_table_are_measured(bench, tmp_path):
     found = bench.levels_of(bench.Bench(table, "cpu:0", 1), arrow, "cpu:0", 2)
     assert [one["cpu_level"] for one in found] == ["pinned", "pageable"]
     assert all(one["first_seconds"] > 0 and one["again_seconds"] > 0 for one in found)
-    with StoredTable.open(arrow) as stored:
+    with Table.open(arrow, device="cpu") as stored:
         assert isinstance(stored.schema, pa.Schema)
         assert len(stored.fragments) <= bench.FRAGMENTS

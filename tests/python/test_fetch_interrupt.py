@@ -68,6 +68,7 @@ count = 1 << 20
 schema = pa.schema([pa.field("a", pa.int64(), False)])
 source = _core.FetchSource.of_reader(schema, [("", i, 1000) for i in range(count)], [([], 8000)] * count, read)
 levels = headrace.Levels("cpu", cpu_bytes=64 << 20, device_bytes=64 << 20, slab_bytes=1 << 20)
+how = headrace.FetchOptions(threads=3)
 
 def press():
     first.wait()
@@ -94,11 +95,11 @@ print(pinned, used, reads - before, before > 0, seconds < {SOON})
 @pytest.mark.parametrize(
     "act",
     [
-        "    _core.Fetch(levels, source, [0], threads=3).wait()",
-        "    _core.Fetch(levels, source, [0], threads=3, to='cpu').wait()",
-        "    _core.Fetch(levels, source, [0], threads=3, timeline_spans=100).wait()",
-        "    FetchedTable(_core.Fetch(levels, source, [0], threads=3), None, ['a'], [0]).wait(lambda progress: None)",
-        "    fetched = _core.Fetch(levels, source, [0], threads=3)\n    fetched.chunk(0, 0)",
+        "    _core.Fetch(levels, source, [0], options=how).wait()",
+        "    _core.Fetch(levels, source, [0], to='cpu', options=how).wait()",
+        "    _core.Fetch(levels, source, [0], options=_core.FetchOptions(threads=3, timeline_spans=100)).wait()",
+        "    FetchedTable(_core.Fetch(levels, source, [0], options=how), None, ['a'], [0]).wait(lambda progress: None)",
+        "    fetched = _core.Fetch(levels, source, [0], options=how)\n    fetched.chunk(0, 0)",
     ],
 )
 def test_a_fetch_of_python_ends_and_frees_everything(act: str):

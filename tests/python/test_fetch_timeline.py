@@ -9,10 +9,10 @@ import pytest
 from test_cli import assert_one_error_line, run
 
 import headrace
-from headrace import UsageError, _core
+from headrace import FetchOptions, UsageError, _core
 from headrace.fetch import timeline
 from headrace.fetch.fetched import StepSpan
-from headrace.fetch.stored import StoredTable
+from headrace.fetch.table import Table
 from headrace.report.timeline import length, shared, union
 
 pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
@@ -29,8 +29,8 @@ def path(tmp_path) -> str:
 
 def test_every_chunk_is_read_decoded_and_transferred(path):
     levels = headrace.Levels("cpu", cpu_bytes=64 << 20, device_bytes=64 << 20)
-    with StoredTable.open(path) as table:
-        one = timeline.record(table, ["b", "c"], levels, 3, {"threads": 2})
+    with Table.open(path, levels=levels, options=FetchOptions(threads=2)) as table:
+        one = timeline.record(table, ["b", "c"], 3)
         assert one.columns == ["b", "c"]
         assert [kernel.fragments for kernel in one.kernels] == [[*range(i, min(i + 3, 16))] for i in range(0, 16, 3)]
         for step in ("read", "decode", "transfer"):
@@ -46,9 +46,9 @@ def test_every_chunk_is_read_decoded_and_transferred(path):
 
 
 def test_a_fetch_that_is_not_asked_keeps_nothing(path):
-    with StoredTable.open(path) as table:
-        assert table.fetch(["a"], device="cpu").timeline() == ([], 0)
-        spans, dropped = table.start(["b"], device="cpu", timeline_spans=5).timeline()
+    with Table.open(path, device="cpu") as table:
+        assert table.fetch(["a"]).timeline() == ([], 0)
+        spans, dropped = table.start(["b"], options=FetchOptions(timeline_spans=5)).timeline()
         assert (len(spans), dropped) == (5, 3 * 16 - 5)
 
 
@@ -116,5 +116,5 @@ def test_what_cannot_be_drawn_is_refused(path, options, says):
 
 
 def test_columns_on_the_host_are_looked_at_by_no_kernel(path):
-    with StoredTable.open(path) as table, pytest.raises(UsageError, match="no kernel"):
-        table.fetch(["a"], device="cpu", to="cpu").look()
+    with Table.open(path, device="cpu") as table, pytest.raises(UsageError, match="no kernel"):
+        table.fetch(["a"], to="cpu").look()

@@ -16,9 +16,8 @@ from headrace.cli import options, show
 
 # pyarrow takes as long to import as all of Headrace: not for other verbs.
 if TYPE_CHECKING:
-    from headrace import _core
     from headrace.fetch.measure import Run
-    from headrace.fetch.stored import StoredTable
+    from headrace.fetch.table import Table
 
 Json = dict[str, Any]
 
@@ -91,47 +90,39 @@ def _print(console: Console, content: Json, run: "Run") -> None:
 
 
 def _measured(
-    stored: "StoredTable", names: list[str] | None, levels: "_core.Levels", runs: int, cleared: list[str], choices: Json
+    stored: "Table", names: list[str] | None, to: str, runs: int, cleared: list[str]
 ) -> "tuple[list[Run], bool]":
     """So many runs, and whether they were passes of a stream because the columns do not fit the device."""
     from headrace.fetch import measure  # noqa: PLC0415
-    from headrace.fetch.stored import is_out_of_device_memory  # noqa: PLC0415
+    from headrace.fetch.table import is_out_of_device_memory  # noqa: PLC0415
 
     measured: list[Run] = []
     streamed = False
     for number in range(runs):
         for level in cleared:
-            levels.clear(level)
+            stored.levels.clear(level)
         with _bar(f"Run {number + 1} of {runs}" if runs > 1 else "Fetching") as bar:
             try:
                 if not streamed:
                     # Not kept: what it holds could not be cleared.
-                    measured.append(measure.of(stored.fetch(names, levels=levels, progress=bar, **choices)))
+                    measured.append(measure.of(stored.fetch(names, to=to, progress=bar)))
                     continue
             except Error as error:
                 if not is_out_of_device_memory(error):
                     raise
                 show.stderr().print(f"{error}: streaming through it instead", markup=False, soft_wrap=True)
                 streamed = True
-            measured.append(measure.of_stream(stored, names, levels, choices))
+            measured.append(measure.of_stream(stored, names))
     return measured, streamed
 
 
-def _draw(
-    path: Path,
-    stored: "StoredTable",
-    names: list[str] | None,
-    levels: "_core.Levels",
-    window: int | None,
-    cleared: list[str],
-    choices: Json,
-) -> Json:
+def _draw(path: Path, stored: "Table", names: list[str] | None, window: int | None, cleared: list[str]) -> Json:
     """One more pass with a kernel, and its timeline."""
     from headrace.fetch import timeline  # noqa: PLC0415
 
     for level in dict.fromkeys([*cleared, "cpu", "device"]):
-        levels.clear(level)
-    one = timeline.record(stored, names, levels, window, choices)
+        stored.levels.clear(level)
+    one = timeline.record(stored, names, window)
     timeline.write(path, one)
     return {"file": str(path), "windows": one.windows, "dropped": one.dropped, **one.overlap()}
 
@@ -170,7 +161,7 @@ def fetch(
     """
     from headrace.fetch import measure  # noqa: PLC0415
     from headrace.fetch import timeline as lines  # noqa: PLC0415
-    from headrace.fetch.stored import StoredTable  # noqa: PLC0415
+    from headrace.fetch.table import Table  # noqa: PLC0415
 
     cleared = _levels(clear)
     device = "best" if to == "host" else options.find_device(to).name
@@ -180,19 +171,18 @@ def fetch(
         if to == "host":
             raise UsageError("--timeline is of columns on a device, not on the host")
         lines.check(timeline)
-    with StoredTable.open(table) as stored:
+    levels = headrace.Levels(
+        device,
+        disk_bytes=_bytes(disk_budget),
+        cpu_bytes=_bytes(cpu_budget),
+        device_bytes=_bytes(device_budget),
+        host=host,
+    )
+    how = headrace.FetchOptions(mode=mode, threads=threads, flush_bytes=headrace.parse_bytes(flush))
+    level = "cpu" if to == "host" else "device"
+    with Table.open(table, levels=levels, options=how) as stored:
         names = _names(columns)
-        levels = headrace.Levels(
-            device,
-            disk_bytes=_bytes(disk_budget),
-            cpu_bytes=_bytes(cpu_budget),
-            device_bytes=_bytes(device_budget),
-            host=host,
-        )
-        choices: Json = {"mode": mode, "threads": threads, "flush_bytes": headrace.parse_bytes(flush)}
-        if to == "host":
-            choices["to"] = "cpu"
-        measured, streamed = _measured(stored, names, levels, runs, cleared, choices)
+        measured, streamed = _measured(stored, names, level, runs, cleared)
         middle = median(run.seconds for run in measured)
         shown = min(measured, key=lambda run: abs(run.seconds - middle))
         content: Json = {
@@ -202,7 +192,7 @@ def fetch(
             "fragments": len(stored.fragments),
             "columns": shown.columns,
             "device": levels.device.name,
-            "to": "cpu" if to == "host" else "device",
+            "to": level,
             "host_memory": host,
             "mode": mode,
             "threads": shown.threads,
@@ -214,7 +204,7 @@ def fetch(
             "runs": [run.seconds for run in measured],
         }
         if timeline is not None:
-            content["timeline"] = _draw(timeline, stored, names, levels, window, cleared, choices)
+            content["timeline"] = _draw(timeline, stored, names, window, cleared)
     if as_json:
         typer.echo(json.dumps(content, indent=2))
     else:

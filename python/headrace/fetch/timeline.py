@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace._core import FetchOptions
 from headrace.errors import UsageError
 from headrace.report import timeline
 from headrace.report.timeline import Bar
 from headrace.results import write_whole
 
 if TYPE_CHECKING:
-    from headrace import _core
     from headrace.fetch.fetched import StepSpan
-    from headrace.fetch.stored import StoredTable
+    from headrace.fetch.table import Table
 
 SPANS_MAX = 100_000
 WINDOWS = 8
@@ -74,17 +74,13 @@ def check(path: Path) -> None:
         raise UsageError(f"there is no folder {path.parent} to write {path.name} to")
 
 
-def record(
-    table: "StoredTable", columns: list[str] | None, levels: "_core.Levels", window: int | None, choices: dict[str, Any]
-) -> Pass:
+def record(table: "Table", columns: list[str] | None, window: int | None) -> Pass:
     """Goes over a table once in windows, with a kernel over each while the next is on its way.
 
     Args:
         table: which.
-        columns: as of StoredTable.fetch().
-        levels: caches to go through.
+        columns: as of Table.fetch().
         window: fragments of each; by default so many that there are eight windows.
-        choices: other options of StoredTable.fetch().
     """
     count = max(1, len(table.fragments))
     size = window if window is not None else -(-count // WINDOWS)
@@ -92,8 +88,10 @@ def record(
     kernels = []
     names: list[str] = []
     dropped = threads = 0
+    how = table.core.options
+    options = FetchOptions(mode=how.mode, threads=how.threads, flush_bytes=how.flush_bytes, timeline_spans=SPANS_MAX)
     began = time.monotonic()
-    for part in table.stream(columns, window=size, levels=levels, timeline_spans=SPANS_MAX, **choices):
+    for part in table.stream(columns, window=size, options=options):
         names, threads = part.column_names, max(threads, part.threads)
         report = part.look()
         kernels.append(KernelSpan(part.fragments, report.began, report.ended))
@@ -101,7 +99,7 @@ def record(
         spans += done
         dropped += more
     ended = time.monotonic()
-    return Pass(names, levels.device.name, threads, len(kernels), began, ended, spans, kernels, dropped)
+    return Pass(names, table.device.name, threads, len(kernels), began, ended, spans, kernels, dropped)
 
 
 def content(one: Pass) -> dict[str, Any]:
