@@ -288,6 +288,39 @@ class CopyRuns:
 
     def __repr__(self) -> str: ...
 
+class HostWayCost:
+    """What a way of host memory to a device costs, in seconds."""
+
+    @property
+    def way(self) -> str: ...
+
+    @property
+    def supported(self) -> bool:
+        """False: this device or system cannot do it."""
+
+    @property
+    def bytes(self) -> int:
+        """Of each pass."""
+
+    @property
+    def once(self) -> float:
+        """Before the first pass."""
+
+    @property
+    def back(self) -> float:
+        """After the last."""
+
+    @property
+    def fill(self) -> list[float]:
+        """Of one thread of the host, each pass."""
+
+    @property
+    def transfer(self) -> list[float]:
+        """Each pass."""
+
+    @property
+    def verified(self) -> bool: ...
+
 class CopyRoofs:
     """What the link gives at best, in bytes per second, one figure a run."""
 
@@ -308,6 +341,11 @@ def measure_copy_batch(device: Device | str = ..., *, copy_bytes: int = ..., cou
 
 def measure_copy_roofs(device: Device | str = ..., bytes: int = ..., runs: int = ...) -> CopyRoofs:
     """The roofs beside which copies are shown."""
+
+def measure_host_ways(device: Device | str = ..., bytes: int = ..., passes: int = ...) -> list[HostWayCost]:
+    """
+    What each way from ordinary memory of the host to the device costs: pageable, staged, pool, registered, read.
+    """
 
 class Index:
     """
@@ -3029,6 +3067,11 @@ class MappedFile:
     def __init__(self, path: str) -> None:
         """Raises UsageError for a file that is not there."""
 
+    def parquet_row_groups(self) -> list[tuple[int, list[tuple[str, int, int, int]]]]:
+        """
+        By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, offset, bytes, bytes without compression). Raises DataError that names the file.
+        """
+
     @property
     def path(self) -> str: ...
 
@@ -3221,9 +3264,9 @@ class FetchedChunk:
 class FetchOptions:
     """How columns are fetched."""
 
-    def __init__(self, *, mode: str = ..., threads: int = ..., flush_bytes: int = ...) -> None:
+    def __init__(self, *, mode: str = ..., threads: int = ..., flush_bytes: int = ..., timeline_spans: int = ...) -> None:
         """
-        `mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one a core, 16 at most. Copies are submitted once `flush_bytes` are gathered.
+        `mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one a core, 16 at most. Copies are submitted once `flush_bytes` are gathered. So many spans of a fetch's timeline are kept.
         """
 
     @property
@@ -3234,6 +3277,31 @@ class FetchOptions:
 
     @property
     def flush_bytes(self) -> int: ...
+
+    @property
+    def timeline_spans(self) -> int: ...
+
+class ScanReport:
+    """What a scan did."""
+
+    @property
+    def groups(self) -> str: ...
+
+    @property
+    def read_bytes(self) -> int:
+        """Of the columns that it read."""
+
+    @property
+    def seconds(self) -> float:
+        """Of the kernels, each from its launch until it has ended."""
+
+    @property
+    def began(self) -> float:
+        """When the first kernel was started, by time.monotonic()."""
+
+    @property
+    def ended(self) -> float:
+        """When the last kernel had ended."""
 
 class TableReport:
     """How a table answered a query."""
@@ -3248,6 +3316,10 @@ class TableReport:
     @property
     def seconds(self) -> float:
         """Of the kernels, each from its launch until it has ended."""
+
+    @property
+    def order_seconds(self) -> float:
+        """Of ordering rows: on the device, and of merging windows."""
 
     @property
     def windows(self) -> int:
@@ -3287,12 +3359,12 @@ class FetchTable:
     @property
     def options(self) -> FetchOptions: ...
 
-    def scan(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], limit: int | None, watch: Callable[[FetchProgress], None] | None = None) -> tuple[list[ResultColumn], TableReport]:
+    def scan(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], order: Sequence[tuple[int, bool]], limit: int | None, watch: Callable[[FetchProgress], None] | None = None) -> tuple[list[ResultColumn], TableReport]:
         """
-        Fetches what the query names, and runs it. `watch` is told how far a fetch is. Ctrl-C ends it.
+        Fetches what the query names, and runs it: `order` is (number of a value, whether descending), of `values` alone. `watch` is told how far a fetch is. Ctrl-C ends it.
         """
 
-    def explain(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], limit: int | None) -> str:
+    def explain(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], order: Sequence[tuple[int, bool]], limit: int | None) -> str:
         """
         What is fetched for a query and how it runs. Columns that fit the device are brought there.
         """
@@ -3322,6 +3394,16 @@ class Fetch:
 
     @property
     def progress(self) -> FetchProgress: ...
+
+    def timeline(self) -> tuple[list[tuple[int, int, int, str, float, float]], int]:
+        """
+        Waits for its end. What each thread did when, (fragment, column, thread, step, begin, end) with the source's numbers and seconds of time.monotonic(), and how many spans more there were than are kept.
+        """
+
+    def look(self) -> ScanReport:
+        """
+        Runs a kernel over all that has come, as a query of one pass does: the least and the greatest of each column. Waits for both.
+        """
 
     @property
     def device(self) -> Device: ...
