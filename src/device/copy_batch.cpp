@@ -18,8 +18,8 @@ constexpr std::size_t kHalves = 2;
 constexpr std::size_t kFirstCapacity = 4096;
 /// The first submission after a pause: the link waits for it.
 constexpr std::size_t kFirstBytes = kMiB;
-/// Then each is larger than the last by a quarter: the link is to be busy until it comes. Gathering 1 KiB takes the host
-/// 13 to 18 ns, moving it the link 19 to 21 (measured on an H100 with its 16 virtual processors).
+/// Then each is larger than the last by a quarter: the link is to be busy until it comes. Gathering 1 KiB takes the
+/// host 13 to 18 ns, moving it the link 19 to 21 (measured on an H100 with its 16 virtual processors).
 constexpr std::size_t grown(std::size_t bytes) noexcept { return bytes + bytes / 4; }
 /// Of so many copies that do not merge, a submission is not worth delaying further: its own cost is some 2% of theirs.
 constexpr std::size_t kCopiesMax = 4096;

@@ -116,10 +116,10 @@ class CopyBatch {
   std::vector<Copy> pageable_;  ///< Known to be so.
   std::vector<Copy> detected_;  ///< Copies of copies_ that a submission found to be so.
   std::size_t gathered_bytes_ = 0;
-  std::size_t gathered_count_ = 0;  ///< Entries of copies_ and pageable_.
-  std::size_t target_runs_ = 0;     ///< Of copies_; see CopyShape.
-  std::size_t copies_bytes_ = 0;    ///< Of copies_.
-  std::size_t threshold_bytes_ = 0; ///< Of copies_; see above.
+  std::size_t gathered_count_ = 0;   ///< Entries of copies_ and pageable_.
+  std::size_t target_runs_ = 0;      ///< Of copies_; see CopyShape.
+  std::size_t copies_bytes_ = 0;     ///< Of copies_.
+  std::size_t threshold_bytes_ = 0;  ///< Of copies_; see above.
   Time oldest_{};
   Buffer staging_;
   std::vector<Half> halves_;
