@@ -14,15 +14,15 @@
 namespace headrace::ingest {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Property;
-using ::testing::Throws;
 using testing::Bytes;
 using testing::CaptureWriter;
 using testing::cpu_ring;
+using ::testing::HasSubstr;
+using ::testing::Property;
 using testing::take;
 using testing::take_all;
 using testing::Taken;
+using ::testing::Throws;
 
 constexpr std::uint32_t kEthernet = 1;
 constexpr std::uint32_t kRawIp = 101;
@@ -300,8 +300,8 @@ TEST_F(Capture, SaysWhereAPcapFileIsDamaged) {
 
 TEST_F(Capture, SaysWhereAPcapngFileIsDamaged) {
   CaptureWriter writer(false);
-  writer.section();               // bytes 0 to 27
-  writer.interface(kEthernet);    // 28 to 51
+  writer.section();                  // bytes 0 to 27
+  writer.interface(kEthernet);       // 28 to 51
   writer.enhanced(0, 1, frame(60));  // 52 to 143
   const Bytes whole = writer.bytes();
   ASSERT_EQ(whole.size(), 144U);

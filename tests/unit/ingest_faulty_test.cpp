@@ -21,9 +21,7 @@ using testing::Taken;
 
 constexpr std::uint64_t kPackets = 20'000;
 
-SyntheticTraffic traffic() {
-  return {.layer = Layer::payload, .payloads = {{64, 1}}, .packets = kPackets};
-}
+SyntheticTraffic traffic() { return {.layer = Layer::payload, .payloads = {{64, 1}}, .packets = kPackets}; }
 
 struct Outcome {
   std::vector<std::uint64_t> numbers;
@@ -76,7 +74,8 @@ TEST(Faulty, ReorderedOnesAllComeAndNotTooLate) {
     Outcome outcome = run({.reordering = 0.05, .reorder_distance = 5}, burst);
     EXPECT_GT(outcome.faults.reordered, 0U);
     std::uint64_t late = 0;
-    for (std::size_t i = 1; i < outcome.numbers.size(); ++i) late += outcome.numbers[i] < outcome.numbers[i - 1] ? 1 : 0;
+    for (std::size_t i = 1; i < outcome.numbers.size(); ++i)
+      late += outcome.numbers[i] < outcome.numbers[i - 1] ? 1 : 0;
     EXPECT_GT(late, 0U);
     for (std::size_t i = 0; i < outcome.numbers.size(); ++i) {
       EXPECT_LE(i < outcome.numbers[i] ? outcome.numbers[i] - i : i - outcome.numbers[i], 16U) << i;

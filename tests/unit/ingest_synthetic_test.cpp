@@ -28,7 +28,8 @@ Bytes stream(std::uint64_t seed, std::uint64_t offset, std::size_t count) {
 TEST(StreamBytes, AnyPartIsThatOfTheWhole) {
   constexpr std::size_t kBytes = 200'000;
   const Bytes whole = stream(7, 0, kBytes);
-  for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{32765}, std::size_t{65536}}) {
+  for (const std::size_t offset :
+       {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{32765}, std::size_t{65536}}) {
     for (const std::size_t count : {std::size_t{1}, std::size_t{7}, std::size_t{9}, std::size_t{40000}}) {
       const Bytes part = stream(7, offset, count);
       EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset)))
@@ -53,7 +54,8 @@ TEST(Checksum, IsThatOfTheStandardsExample) {
 TEST(Synthetic, PayloadsAreTheStreamInOrder) {
   Ring ring = cpu_ring();
   const auto source = make_synthetic_source(
-      ring, {.layer = Layer::payload, .payloads = {{100, 1}, {1400, 2}}, .sequence_offset = 4, .packets = 500, .seed = 3});
+      ring,
+      {.layer = Layer::payload, .payloads = {{100, 1}, {1400, 2}}, .sequence_offset = 4, .packets = 500, .seed = 3});
   const std::vector<Taken> all = take_all(*source, ring);
   ASSERT_EQ(all.size(), 500U);
   std::uint64_t offset = 0;
@@ -87,8 +89,8 @@ TEST(Synthetic, HeadersAreValid) {
     EXPECT_EQ(internet_checksum(ip.first(20)), 0U);
     EXPECT_EQ(load_big(ip, 2, 2), ip.size());
     EXPECT_EQ(load_big(ip, 22, 2), 4791U);
-    const std::uint64_t pseudo = load_big(ip, 12, 2) + load_big(ip, 14, 2) + load_big(ip, 16, 2) + load_big(ip, 18, 2) +
-                                 17 + (ip.size() - 20);
+    const std::uint64_t pseudo =
+        load_big(ip, 12, 2) + load_big(ip, 14, 2) + load_big(ip, 16, 2) + load_big(ip, 18, 2) + 17 + (ip.size() - 20);
     EXPECT_EQ(internet_checksum(ip.subspan(20), pseudo), 0U);
   }
 }

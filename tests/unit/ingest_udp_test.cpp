@@ -132,8 +132,8 @@ TEST(UdpSource, CountsTheKernelsDrops) {
 
 TEST(UdpSource, ReceivesAGroup) {
   Ring ring = cpu_ring();
-  const auto source = open_udp(
-      ring, {.address = "239.255.77.1", .multicast_group = "239.255.77.1", .interface = "lo", .merge = false});
+  const auto source =
+      open_udp(ring, {.address = "239.255.77.1", .multicast_group = "239.255.77.1", .interface = "lo", .merge = false});
   const SocketAddress group = parse_address("239.255.77.1", source->port());
   const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM, 0));
   in_addr loopback{.s_addr = htonl(INADDR_LOOPBACK)};

@@ -86,8 +86,8 @@ std::optional<CaptureReader::Block> CaptureReader::next_block() {
     fail(block.offset + 4, fmt::format("a block of type {} cannot have {} bytes", block.type, block.bytes));
   }
   if (block.bytes > kBlockMost && (is_packet(block.type) || block.type == kInterface)) {
-    fail(block.offset + 4, fmt::format("a block of type {} and {} bytes; at most {} are read", block.type, block.bytes,
-                                       kBlockMost));
+    fail(block.offset + 4,
+         fmt::format("a block of type {} and {} bytes; at most {} are read", block.type, block.bytes, kBlockMost));
   }
   return block;
 }

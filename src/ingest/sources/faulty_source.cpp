@@ -137,8 +137,8 @@ class Faulty final : public FaultySource {
   }
 
   void hold(const Packet& packet) noexcept {
-    held_.push_back({packet, std::move(spare_.back()),
-                     1 + static_cast<std::uint32_t>(random_.below(plan_.reorder_distance))});
+    held_.push_back(
+        {packet, std::move(spare_.back()), 1 + static_cast<std::uint32_t>(random_.below(plan_.reorder_distance))});
     spare_.pop_back();
     std::memcpy(held_.back().bytes.data(), bytes_of(packet).data(), packet.length);
     ++faults_.reordered;

@@ -53,9 +53,9 @@ LinkFraming framing_of(std::uint32_t link_type, const std::string& where) {
   for (const Named& other : kOthers) {
     if (other.link_type == link_type) name = other.name;
   }
-  throw DataError(fmt::format(
-      "{}: link type {} ({}) is not supported; Ethernet, raw IP, Linux cooked and BSD loopback are", where, link_type,
-      name));
+  throw DataError(
+      fmt::format("{}: link type {} ({}) is not supported; Ethernet, raw IP, Linux cooked and BSD loopback are", where,
+                  link_type, name));
 }
 
 }  // namespace headrace::ingest
