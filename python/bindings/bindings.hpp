@@ -28,5 +28,6 @@ void bind_grid(nanobind::module_& module);
 void bind_jacobi(nanobind::module_& module);
 void bind_scan(nanobind::module_& module);
 void bind_fetch(nanobind::module_& module);
+void bind_ingest(nanobind::module_& module);
 
 }  // namespace headrace::python

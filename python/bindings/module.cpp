@@ -5,6 +5,7 @@ NB_MODULE(_core, module) {
   module.attr("version") = headrace::kVersion;
   module.attr("built_with_cuda") = headrace::kBuiltWithCuda;
   module.attr("built_with_fetch") = headrace::kBuiltWithFetch;
+  module.attr("built_with_xdp") = headrace::kBuiltWithXdp;
   headrace::python::bind_errors(module);
   headrace::python::bind_device(module);
   headrace::python::bind_measure(module);
@@ -27,5 +28,6 @@ NB_MODULE(_core, module) {
   headrace::python::bind_grid(module);
   headrace::python::bind_jacobi(module);
   headrace::python::bind_scan(module);
+  headrace::python::bind_ingest(module);
   if constexpr (headrace::kBuiltWithFetch) headrace::python::bind_fetch(module);
 }

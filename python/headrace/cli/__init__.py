@@ -13,6 +13,7 @@ from headrace.cli import (
     fetch,
     grid,
     index,
+    ingest,
     ladder,
     link,
     load,
@@ -43,6 +44,7 @@ app.command("fetch")(fetch.fetch)
 app.command("doctor")(doctor.doctor)
 app.command("each", context_settings=each.CONTEXT)(each.each)
 app.add_typer(grid.app, name="grid")
+app.add_typer(ingest.app, name="ingest")
 app.add_typer(taxi.app, name="taxi")
 app.add_typer(results.app, name="results")
 

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstring>
 #include <ctime>
 
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/stream_bytes.hpp"
 #include "ingest/random.hpp"
+#include "ingest/sequence.hpp"
 #include "ingest/sources/headers.hpp"
 #include "ingest/sources/slot_source.hpp"
 #include "ingest/sources/wait.hpp"
@@ -32,25 +32,21 @@ std::size_t header_bytes(Layer layer) {
   return 0;
 }
 
+SequenceField sequence_of(const SyntheticTraffic& traffic) noexcept {
+  return {.offset = traffic.sequence_offset, .bytes = traffic.sequence_bytes};
+}
+
 void check(const SyntheticTraffic& traffic, std::size_t slot_bytes) {
   if (traffic.payloads.empty()) throw UsageError("synthetic packets need a payload size");
   const double rate = traffic.packets_per_second;
   if (rate != 0 && !(rate >= kRateLeast && rate <= kRateMost)) {
     throw UsageError(fmt::format("{} packets/s is neither 0 nor from {} to {}", rate, kRateLeast, kRateMost));
   }
-  if (traffic.sequence_bytes != 4 && traffic.sequence_bytes != 8) {
-    throw UsageError(fmt::format("sequence numbers have 4 or 8 bytes, not {}", traffic.sequence_bytes));
-  }
-  const std::size_t before =
-      traffic.sequence_offset ? std::size_t{*traffic.sequence_offset} + traffic.sequence_bytes : 0;
   double shares = 0;
   for (const PayloadShare& payload : traffic.payloads) {
     if (!(payload.share >= 0) || !std::isfinite(payload.share)) throw UsageError("a payload's share is 0 or more");
     shares += payload.share;
-    if (payload.bytes == 0 || payload.bytes < before) {
-      throw UsageError(fmt::format("a payload of {} bytes has no room for its sequence number, which ends at byte {}",
-                                   payload.bytes, before));
-    }
+    check_sequence(sequence_of(traffic), payload.bytes);
     const std::size_t whole = header_bytes(traffic.layer) + payload.bytes;
     if (whole > slot_bytes) {
       throw UsageError(fmt::format("a payload of {} bytes makes a packet of {}, larger than the ring's slots of {}",
@@ -73,7 +69,7 @@ class SyntheticSource final : public SlotSource<> {
       : SlotSource(ring, "a synthetic source"),
         traffic_(std::move(traffic)),
         header_bytes_(header_bytes(traffic_.layer)),
-        before_(traffic_.sequence_offset ? *traffic_.sequence_offset + traffic_.sequence_bytes : 0),
+        sequence_(sequence_of(traffic_)),
         bytes_(traffic_.seed),
         sizes_(traffic_.seed) {
     check(traffic_, slots_.slot_bytes());
@@ -135,19 +131,9 @@ class SyntheticSource final : public SlotSource<> {
     const auto slot = slots_.slot(index);
     const auto payload = slot.subspan(header_bytes_, payload_bytes);
     if (!traffic_.payloads_once || slots_.position(index) < slots_.slot_count()) {
-      std::memset(payload.data(), 0, before_);
-      bytes_.fill(stream_offset_, payload.subspan(before_));
-      stream_offset_ += payload_bytes - before_;
+      stream_offset_ += write_payload(sequence_, bytes_, stream_offset_, payload);
     }
-    if (traffic_.sequence_offset) {
-      const std::uint64_t number = traffic_.first_sequence + made_;
-      std::byte* at = payload.data() + *traffic_.sequence_offset;
-      if (traffic_.sequence_bytes == 8) {
-        store32(at, static_cast<std::uint32_t>(number >> 32));
-        at += 4;
-      }
-      store32(at, static_cast<std::uint32_t>(number));
-    }
+    write_sequence(sequence_, traffic_.first_sequence + made_, payload);
     if (traffic_.layer != Layer::payload) write_headers(slot.first(header_bytes_ + payload_bytes));
     Packet packet;
     packet.ring_offset = slots_.ring_offset(index);
@@ -170,7 +156,7 @@ class SyntheticSource final : public SlotSource<> {
 
   SyntheticTraffic traffic_;
   std::size_t header_bytes_;
-  std::uint32_t before_;  ///< Bytes of a payload up to the end of its sequence number.
+  SequenceField sequence_;
   StreamBytes bytes_;
   Random sizes_;
   std::vector<double> upper_;  ///< Cumulative shares.

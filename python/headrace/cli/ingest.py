@@ -1,0 +1,15 @@
+"""`headrace ingest`: packets from the network to frames on a device."""
+
+import typer
+
+from headrace.cli import ingest_send
+
+app = typer.Typer(help="Packets from the network.", no_args_is_help=False)
+
+
+@app.callback()
+def group() -> None:
+    """Packets from the network to frames on a device."""
+
+
+app.command("send")(ingest_send.send)
