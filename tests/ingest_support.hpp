@@ -56,8 +56,7 @@ inline void take_until(Source& source, Ring& ring, std::vector<Taken>& to,
 
 [[nodiscard]] inline std::vector<Taken> take_all(Source& source, Ring& ring, std::size_t burst = 16) {
   std::vector<Taken> all;
-  take_until(
-      source, ring, all, [](const auto&) { return false; }, burst);
+  take_until(source, ring, all, [](const auto&) { return false; }, burst);
   return all;
 }
 

@@ -169,8 +169,8 @@ def test_datagrams_keep_to_a_rate():
 def test_the_verb_over_tcp(run: Run):
     receiver = Receiver()
     done = run(
-        "ingest", "send", "--tcp", f"localhost:{receiver.port}", "--bytes", "3MiB", "--chunk", "64KiB,1MiB", "--seed", 9,
-        "--sha256", "--json",
+        "ingest", "send", "--tcp", f"localhost:{receiver.port}", "--bytes", "3MiB", "--chunk", "64KiB,1MiB",
+        "--seed", 9, "--sha256", "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

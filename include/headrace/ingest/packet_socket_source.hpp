@@ -18,7 +18,7 @@ enum class Fanout : std::uint8_t {
 };
 
 struct PacketSocketOptions {
-  std::string interface {};
+  std::string interface{};
   /// Only UDP datagrams to this port, over IPv4 or IPv6 without extension headers; 0: everything that comes in.
   std::uint16_t udp_port = 0;
   bool promiscuous = false;              ///< What is sent to other addresses as well.

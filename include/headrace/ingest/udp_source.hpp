@@ -13,7 +13,7 @@ struct UdpOptions {
   std::string address = "0.0.0.0";  ///< To bind to: IPv4 or IPv6, as a number.
   std::uint16_t port = 0;           ///< 0: any that is free; port() says which.
   std::string multicast_group{};    ///< Empty: none.
-  std::string interface {};         ///< To join the group on; empty: the system chooses.
+  std::string interface{};          ///< To join the group on; empty: the system chooses.
   /// Asked of the kernel for packets that wait; it gives no more than net.core.rmem_max to who lacks CAP_NET_ADMIN.
   std::size_t kernel_buffer_bytes = std::size_t{8} << 20;
   /// Lets the kernel merge datagrams of one sender and size into one slot (UDP_GRO), which must hold 65,535 bytes.

@@ -17,7 +17,7 @@ enum class XdpHook : std::uint8_t {
 };
 
 struct XdpOptions {
-  std::string interface {};
+  std::string interface{};
   std::uint32_t first_queue = 0;
   std::uint32_t queue_count = 0;  ///< 0: all from the first on. Packets of other queues stay with the kernel.
   /// Only IPv4 packets to this address ("10.0.0.2") or only UDP to this port over IPv4, or both; empty and 0: all,

@@ -20,7 +20,9 @@ _GIGABIT = 1e9 / 8
 def send(
     tcp: Annotated[str | None, typer.Option("--tcp", metavar="HOST:PORT", help="Over a connection.")] = None,
     udp: Annotated[str | None, typer.Option("--udp", metavar="HOST:PORT", help="As numbered datagrams.")] = None,
-    size: Annotated[str, typer.Option("--bytes", metavar="SIZE", help="Of the stream; with --chunk, for each.")] = "1GiB",
+    size: Annotated[
+        str, typer.Option("--bytes", metavar="SIZE", help="Of the stream; with --chunk, for each.")
+    ] = "1GiB",
     chunk: Annotated[
         str, typer.Option("--chunk", metavar="SIZES", help="tcp: sent between two waits; 2MiB,16MiB tries several.")
     ] = "1MiB",
@@ -50,7 +52,9 @@ def send(
     interrupted = False
     try:
         if tcp is not None:
-            _send_tcp(rows, ingest.TcpSender(*ingest.resolve(tcp), seed=seed, segment_bytes=mss), count, chunk, wait=wait)
+            _send_tcp(
+                rows, ingest.TcpSender(*ingest.resolve(tcp), seed=seed, segment_bytes=mss), count, chunk, wait=wait
+            )
         elif udp is not None:
             if payload <= sequence_offset + sequence_bytes:
                 raise UsageError(f"a payload of {payload} bytes has no room behind its number")
@@ -142,10 +146,10 @@ def _print(content: Json) -> None:
     table = show.plain_table()
     rows = content["rows"]
     if content["protocol"] == "tcp":
-        headings = ("chunk", "bytes", "seconds", "Gb/s", "round trip, mean", "p99", "retransmitted")
+        headings = ["chunk", "bytes", "seconds", "Gb/s", "round trip, mean", "p99", "retransmitted"]
         cells = [_tcp_cells(row) for row in rows]
     else:
-        headings = ("payload", "bytes", "seconds", "Gb/s", "datagrams/s", "refused")
+        headings = ["payload", "bytes", "seconds", "Gb/s", "datagrams/s", "refused"]
         cells = [_udp_cells(row) for row in rows]
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)

@@ -10,6 +10,7 @@ from headrace.errors import SystemError, UsageError  # noqa: A004
 
 Progress = Callable[[SendReport], None]
 
+_PORT_MOST = 65535
 _STEP_SECONDS = 0.1
 _PIECE_BYTES = 4 << 20
 
@@ -22,7 +23,7 @@ def resolve(target: str) -> tuple[str, int]:
         SystemError: for a name that has no address.
     """
     match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+)):(\d+)", target.strip())
-    if match is None or not 0 < int(match[3]) <= 0xFFFF:
+    if match is None or not 0 < int(match[3]) <= _PORT_MOST:
         raise UsageError(f"'{target}' is not an address with a port, such as 10.0.0.2:9000 or [::1]:9000")
     host = match[1] or match[2]
     try:
