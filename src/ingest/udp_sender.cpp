@@ -34,7 +34,8 @@ void check(const UdpSendOptions& options) {
     throw UsageError(
         fmt::format("a datagram's payload has at most {} bytes, not {}", kPayloadMost, options.payload_bytes));
   }
-  if (rate != 0 && !(rate >= kRateLeast && rate <= kRateMost)) {
+  const bool usable = rate == 0 || (rate >= kRateLeast && rate <= kRateMost);
+  if (!usable) {
     throw UsageError(fmt::format("{} packets/s is neither 0 nor from {} to {}", rate, kRateLeast, kRateMost));
   }
   check_sequence({.offset = options.sequence_offset, .bytes = options.sequence_bytes}, options.payload_bytes);

@@ -25,6 +25,7 @@ namespace {
 using headrace::testing::command;
 using headrace::testing::in_namespace;
 using headrace::testing::make_veth;
+using headrace::testing::without_rights;
 using testing::Bytes;
 using testing::cpu_ring;
 using ::testing::HasSubstr;
@@ -394,6 +395,24 @@ TEST(XdpSource, SaysWhatIsWrong) {
     EXPECT_THAT(opening({.interface = "right", .queue_count = 1}), Throws<SystemError>(says("another socket has it")));
     EXPECT_THAT(opening({.interface = "right", .first_queue = 1}), Throws<SystemError>(says("another XDP program")));
   });
+}
+
+TEST(PacketSocketSource, WithoutRightsItNamesTheCapability) {
+  const bool ran = without_rights([] {
+    Ring ring = cpu_ring();
+    EXPECT_THAT([&] { (void)open_packet_socket(ring, {.interface = "lo"}); }, Throws<SystemError>(says("CAP_NET_RAW")));
+  });
+  if (!ran) GTEST_SKIP() << "is not root, from whom rights could be taken";
+}
+
+TEST(XdpSource, WithoutRightsItNamesTheCapabilities) {
+  if (!kBuiltWithXdp) GTEST_SKIP() << "built without AF_XDP";
+  const bool ran = without_rights([] {
+    Ring ring = cpu_ring();
+    EXPECT_THAT([&] { (void)open_xdp(ring, {.interface = "lo"}); },
+                Throws<SystemError>(says("CAP_NET_ADMIN, and CAP_BPF")));
+  });
+  if (!ran) GTEST_SKIP() << "is not root, from whom rights could be taken";
 }
 
 }  // namespace

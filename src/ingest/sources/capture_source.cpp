@@ -48,7 +48,8 @@ class CaptureSource final : public SlotSource<> {
  public:
   CaptureSource(Ring& ring, const std::string& path, CaptureOptions options)
       : SlotSource(ring, "a capture's source"), reader_(CaptureInput(path), path), path_(path), speed_(options.speed) {
-    if (speed_ != 0 && !(speed_ >= kSpeedLeast && speed_ <= kSpeedMost)) {
+    const bool usable = speed_ == 0 || (speed_ >= kSpeedLeast && speed_ <= kSpeedMost);
+    if (!usable) {
       throw UsageError(fmt::format("a speed of {} is neither 0 nor from {} to {}", speed_, kSpeedLeast, kSpeedMost));
     }
     link_type_ = reader_.first_link_type();

@@ -23,7 +23,8 @@ constexpr std::size_t kBurst = 64;
 void check(const Faults& faults, const Slots& to, const Ring& from) {
   for (const double probability :
        {faults.loss, faults.duplication, faults.corruption, faults.reordering, faults.loss_sent}) {
-    if (!(probability >= 0 && probability <= 1)) {
+    const bool is_one = probability >= 0 && probability <= 1;
+    if (!is_one) {
       throw UsageError(fmt::format("the probability of a fault is from 0 to 1, not {}", probability));
     }
   }

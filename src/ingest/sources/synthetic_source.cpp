@@ -39,7 +39,8 @@ SequenceField sequence_of(const SyntheticTraffic& traffic) noexcept {
 void check(const SyntheticTraffic& traffic, std::size_t slot_bytes) {
   if (traffic.payloads.empty()) throw UsageError("synthetic packets need a payload size");
   const double rate = traffic.packets_per_second;
-  if (rate != 0 && !(rate >= kRateLeast && rate <= kRateMost)) {
+  const bool usable = rate == 0 || (rate >= kRateLeast && rate <= kRateMost);
+  if (!usable) {
     throw UsageError(fmt::format("{} packets/s is neither 0 nor from {} to {}", rate, kRateLeast, kRateMost));
   }
   double shares = 0;

@@ -32,8 +32,8 @@ HostPair choose_hosts(const TunOptions& options) {
   return hosts;
 }
 
-/// Options that have been looked at.
-const TunOptions& checked(const TunOptions& options, const Slots& slots) {
+/// The MTU, if options and slots go together.
+std::uint32_t checked_mtu(const TunOptions& options, const Slots& slots) {
   if (options.mtu < kMtuLeast || options.mtu > kPacketMost) {
     throw UsageError(fmt::format("an MTU is from {} to {}, not {}", kMtuLeast, kPacketMost, options.mtu));
   }
@@ -42,14 +42,14 @@ const TunOptions& checked(const TunOptions& options, const Slots& slots) {
     throw UsageError(fmt::format("packets of a TUN device {} have up to {} bytes, the ring's slots {}",
                                  options.offloads ? "with offloads" : "of this MTU", most, slots.slot_bytes()));
   }
-  return options;
+  return options.mtu;
 }
 
 class Tun final : public SlotSource<TunSource> {
  public:
   Tun(Ring& ring, const TunOptions& options)
       : SlotSource<TunSource>(ring, "a TUN source"),
-        mtu_(checked(options, slots_).mtu),
+        mtu_(checked_mtu(options, slots_)),
         hosts_(choose_hosts(options)),
         device_(make_tun(options.name, options.offloads)) {
     start_tun(device_, hosts_, mtu_);
