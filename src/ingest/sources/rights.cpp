@@ -8,8 +8,7 @@
 
 namespace headrace::ingest {
 
-void throw_rights(std::string_view doing, std::string_view capability) {
-  const int error_number = errno;
+void throw_rights(std::string_view doing, std::string_view capability, int error_number) {
   if (error_number != EPERM && error_number != EACCES) throw_errno(doing, error_number);
   throw SystemError(Errc::no_permission,
                     fmt::format("{}: no permission; it needs the capability {}: run as root, give the program the "

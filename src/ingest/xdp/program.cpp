@@ -22,28 +22,31 @@ namespace {
 constexpr const char* kRights = "CAP_NET_ADMIN, and CAP_BPF";
 constexpr std::uint32_t kWithFragments = 1U << 5;  ///< BPF_F_XDP_HAS_FRAGS of Linux 5.18.
 
+/// An operation's code: its class, what it does, and what with.
+constexpr int operation(int kind, int what, int with) { return kind | what | with; }
+
 /// A program, instruction by instruction. Small enough to be written here: a compiler for BPF, and a file beside the
 /// library, would be needed otherwise.
 class Assembler {
  public:
   void load(int size, std::uint8_t to, std::uint8_t from, std::int16_t offset) {
-    add(static_cast<std::uint8_t>(BPF_LDX | BPF_MEM | size), to, from, offset, 0);
+    add(operation(BPF_LDX, BPF_MEM, size), to, from, offset, 0);
   }
-  void move(std::uint8_t to, std::uint8_t from) { add(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0); }
-  void set(std::uint8_t to, std::int32_t value) { add(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value); }
-  void increase(std::uint8_t to, std::int32_t by) { add(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, by); }
-  void mask(std::uint8_t to, std::int32_t bits) { add(BPF_ALU64 | BPF_AND | BPF_K, to, 0, 0, bits); }
+  void move(std::uint8_t to, std::uint8_t from) { add(operation(BPF_ALU64, BPF_MOV, BPF_X), to, from, 0, 0); }
+  void set(std::uint8_t to, std::int32_t value) { add(operation(BPF_ALU64, BPF_MOV, BPF_K), to, 0, 0, value); }
+  void increase(std::uint8_t to, std::int32_t by) { add(operation(BPF_ALU64, BPF_ADD, BPF_K), to, 0, 0, by); }
+  void mask(std::uint8_t to, std::int32_t bits) { add(operation(BPF_ALU64, BPF_AND, BPF_K), to, 0, 0, bits); }
   /// A table's descriptor, which takes two instructions.
   void load_table(std::uint8_t to, int descriptor) {
-    add(BPF_LD | BPF_DW | BPF_IMM, to, BPF_PSEUDO_MAP_FD, 0, descriptor);
+    add(operation(BPF_LD, BPF_DW, BPF_IMM), to, BPF_PSEUDO_MAP_FD, 0, descriptor);
     add(0, 0, 0, 0, 0);
   }
   void call(int function) { add(BPF_JMP | BPF_CALL, 0, 0, 0, function); }
   void leave() { add(BPF_JMP | BPF_EXIT, 0, 0, 0, 0); }
   /// Leaves the packet to the kernel when `to` is above `from`, or is not `value` (32 bits).
-  void pass_if_above(std::uint8_t to, std::uint8_t from) { jump(BPF_JMP | BPF_JGT | BPF_X, to, from, 0); }
+  void pass_if_above(std::uint8_t to, std::uint8_t from) { jump(operation(BPF_JMP, BPF_JGT, BPF_X), to, from, 0); }
   void pass_unless(std::uint8_t to, std::uint32_t value) {
-    jump(BPF_JMP32 | BPF_JNE | BPF_K, to, 0, static_cast<std::int32_t>(value));
+    jump(operation(BPF_JMP32, BPF_JNE, BPF_K), to, 0, static_cast<std::int32_t>(value));
   }
 
   /// Ends the program with what jumps lead to; the kernel refuses instructions that nothing leads to.
@@ -122,18 +125,19 @@ std::vector<bpf_insn> assemble(const XdpFilter& filter, int sockets) {
 
 XdpProgram::XdpProgram(const XdpFilter& filter, std::uint32_t queue_end)
     : sockets_(bpf_map_create(BPF_MAP_TYPE_XSKMAP, "headrace_queues", sizeof(int), sizeof(int), queue_end, nullptr)) {
-  if (!sockets_.valid()) throw_rights("making the table of an XDP program", kRights);
+  if (!sockets_.valid()) throw_rights("making the table of an XDP program", kRights, errno);
   const std::vector<bpf_insn> code = assemble(filter, sockets_.get());
   LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_XDP, .prog_flags = kWithFragments);
   const auto load = [&] {
-    return FileDescriptor(bpf_prog_load(BPF_PROG_TYPE_XDP, "headrace", "GPL", code.data(), code.size(), &options));
+    return bpf_prog_load(BPF_PROG_TYPE_XDP, "headrace", "GPL", code.data(), code.size(), &options);
   };
-  program_ = load();
-  if (!program_.valid() && errno == EINVAL) {  // a kernel that has no packets in parts
+  int loaded = load();
+  if (loaded == -EINVAL) {  // a kernel that has no packets in parts
     options.prog_flags = 0;
-    program_ = load();
+    loaded = load();
   }
-  if (!program_.valid()) throw_rights("loading an XDP program", kRights);
+  if (loaded < 0) throw_rights("loading an XDP program", kRights, -loaded);
+  program_ = FileDescriptor(loaded);
 }
 
 void XdpProgram::set_socket(std::uint32_t queue, int socket) const {
@@ -141,22 +145,22 @@ void XdpProgram::set_socket(std::uint32_t queue, int socket) const {
 }
 
 void XdpProgram::attach(unsigned interface, const XdpOptions& options) {
-  const auto attach_as = [&](std::uint32_t flags) {
+  const auto attach_at = [&](std::uint32_t flags) {
     LIBBPF_OPTS(bpf_link_create_opts, link, .flags = flags);
-    link_ = FileDescriptor(bpf_link_create(program_.get(), static_cast<int>(interface), BPF_XDP, &link));
-    return link_.valid();
+    return bpf_link_create(program_.get(), static_cast<int>(interface), BPF_XDP, &link);
   };
-  if (options.hook != XdpHook::generic && attach_as(XDP_FLAGS_DRV_MODE)) return;
-  const bool refused = options.hook == XdpHook::automatic && (errno == EBUSY || errno == EPERM);
-  if (options.hook != XdpHook::driver && !refused && attach_as(XDP_FLAGS_SKB_MODE)) return;
-  if (errno == EBUSY || errno == EEXIST) {
-    throw SystemError(Errc::system, options.interface + " has another XDP program already", errno);
+  int attached = attach_at(options.hook == XdpHook::generic ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
+  const bool other_way = options.hook == XdpHook::automatic && attached != -EBUSY && attached != -EPERM;
+  if (attached < 0 && other_way) attached = attach_at(XDP_FLAGS_SKB_MODE);
+  if (attached == -EBUSY || attached == -EEXIST) {
+    throw SystemError(Errc::system, options.interface + " has another XDP program already", -attached);
   }
-  if (errno == EOPNOTSUPP) {
+  if (attached == -EOPNOTSUPP) {
     throw SystemError(Errc::not_supported, "the driver of " + options.interface + " has no XDP of its own: use generic",
-                      errno);
+                      -attached);
   }
-  throw_rights("attaching an XDP program to " + options.interface, kRights);
+  if (attached < 0) throw_rights("attaching an XDP program to " + options.interface, kRights, -attached);
+  link_ = FileDescriptor(attached);
 }
 
 }  // namespace headrace::ingest

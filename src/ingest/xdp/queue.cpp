@@ -41,8 +41,7 @@ XdpQueue::XdpQueue(const XdpOptions& options, std::uint32_t queue, bool sends) {
   const int result = xsk_umem__create(&memory_, frames_.data(), bytes, &fill_, &completion_, &config);
   if (result == -EAFNOSUPPORT) throw SystemError(Errc::not_supported, "this kernel has no AF_XDP", EAFNOSUPPORT);
   if (result != 0) {
-    errno = result == -ENOBUFS ? EPERM : -result;  // beyond the limit of locked memory
-    throw_rights("making an AF_XDP socket", kRights);
+    throw_rights("making an AF_XDP socket", kRights, result == -ENOBUFS ? EPERM : -result);  // locked memory
   }
   try {
     open_socket(options, queue, sends);
@@ -82,8 +81,7 @@ void XdpQueue::open_socket(const XdpOptions& options, std::uint32_t queue, bool 
   if (result == 0) return;
   const auto doing = fmt::format("binding an AF_XDP socket to queue {} of {}", queue, options.interface);
   if (result == -EBUSY) throw SystemError(Errc::system, doing + ": another socket has it", EBUSY);
-  errno = -result;
-  throw_rights(doing, kRights);
+  throw_rights(doing, kRights, -result);
 }
 
 void XdpQueue::fill(std::uint64_t frame) noexcept {
