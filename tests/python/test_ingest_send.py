@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -206,6 +209,34 @@ def test_the_verb_over_udp(run: Run):
         assert (row["units"], row["bytes"], row["payload_bytes"]) == (10, 10_000, 1008)
         data = b"".join(receiver.recv(65535)[8:] for _ in range(10))
         assert content["sha256"] == hashlib.sha256(data).hexdigest()
+
+
+def test_ctrl_c_prints_what_was_sent():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(GUARD_SECONDS)
+        port = listener.getsockname()[1]
+        command = [
+            sys.executable,
+            "-m",
+            "headrace",
+            "ingest",
+            "send",
+            "--tcp",
+            f"127.0.0.1:{port}",
+            "--json",
+            "--sha256",
+        ]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.recv(1) != b""  # and no more: its window closes
+            process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=GUARD_SECONDS)
+    assert process.returncode == 130
+    content = json.loads(output)
+    assert content["interrupted"] is True
+    assert 0 < content["rows"][0]["bytes"] < 1 << 30
+    assert "sha256" not in content
 
 
 def test_the_verb_refuses(run: Run):
