@@ -123,6 +123,10 @@ class Bench:
         if case.latency:
             values = [seconds * 1e6 for seconds in found.seconds]
             about["p99_us"] = sorted(values)[int(0.99 * (len(values) - 1))]
+            # What one call costs here, enqueued and waited for, that moves as much in one piece.
+            alone = headrace.measure_copy_roofs(self.device, found.bytes, self.latency_runs)
+            about["one_kernel_us"] = found.bytes / median(alone.kernel) * 1e6
+            about["one_engine_copy_us"] = found.bytes / median(alone.engine) * 1e6
             return [results.row(identity, values, "us", None, about) for identity in case.ids]
         rates = [found.bytes / seconds / 1e9 for seconds in found.seconds]
         return [results.row(identity, rates, "GB/s", self._roof(case), about) for identity in case.ids]

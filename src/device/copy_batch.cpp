@@ -15,8 +15,13 @@ namespace {
 constexpr std::size_t kHalves = 2;
 /// Room for this many copies from the start; longer lists grow once.
 constexpr std::size_t kFirstCapacity = 4096;
-/// The first submission after a pause: 75 us of the link's time, in which the next can be gathered.
-constexpr std::size_t kFirstBytes = 4 * kMiB;
+/// The first submission after a pause: the link waits for it.
+constexpr std::size_t kFirstBytes = kMiB;
+/// Then each is larger than the last by a quarter: the link is to be busy until it comes. Gathering 1 KiB takes the host
+/// 13 to 18 ns, moving it the link 19 to 21 (measured on an H100 with its 16 virtual processors).
+constexpr std::size_t grown(std::size_t bytes) noexcept { return bytes + bytes / 4; }
+/// Of so many copies that do not merge, a submission is not worth delaying further: its own cost is some 2% of theirs.
+constexpr std::size_t kCopiesMax = 4096;
 
 CopyBatchOptions checked(const CopyBatchOptions& options) {
   if (options.flush_bytes == 0) throw UsageError("copy batch: flush_bytes must be above 0");
@@ -70,7 +75,7 @@ bool host_reads_all(const detail::DeviceBackend& device, const std::vector<Copy>
 CopyBatch::CopyBatch(StreamRef stream, CopyBatchOptions options)
     : stream_(stream),
       options_(checked(options)),
-      threshold_bytes_(std::min(options.flush_bytes, kFirstBytes)),
+      threshold_bytes_(kFirstBytes),
       staging_(stream.device(), MemoryKind::pinned, options.staging_bytes),
       stager_(std::make_unique<detail::StagedCopier>(stream, options.staging)),
       done_(stream.device()) {
@@ -131,13 +136,15 @@ Status CopyBatch::add(void* to, const void* from, std::size_t bytes, CopySource 
   }
   gathered_bytes_ += bytes;
   statistics_.bytes += bytes;
-  if (gathered_bytes_ >= threshold_bytes_ || gathered_count_ >= options_.flush_count) return flush_full();
+  if (gathered_bytes_ >= options_.flush_bytes || gathered_count_ >= options_.flush_count) return flush();
+  // A flush returns once it has staged pageable memory: there is nothing to be gained by an early one.
+  if (apart) return timed ? poll() : Status{};
+  copies_bytes_ += bytes;
+  if (copies_bytes_ >= threshold_bytes_ || copies_.size() >= kCopiesMax) {
+    threshold_bytes_ = grown(threshold_bytes_);
+    return flush();
+  }
   return timed ? poll() : Status{};
-}
-
-Status CopyBatch::flush_full() noexcept {
-  threshold_bytes_ = std::min(options_.flush_bytes, 2 * threshold_bytes_);
-  return flush();
 }
 
 Status CopyBatch::poll() noexcept {
@@ -187,6 +194,7 @@ Status CopyBatch::submit() noexcept {
   pageable_.clear();
   gathered_bytes_ = 0;
   gathered_count_ = 0;
+  copies_bytes_ = 0;
   target_runs_ = 0;
   return {};
 }
@@ -215,7 +223,7 @@ Status CopyBatch::wait() noexcept {
   } else if (const Status waited = done_.wait(); !waited) {
     return waited;
   }
-  threshold_bytes_ = std::min(options_.flush_bytes, kFirstBytes);
+  threshold_bytes_ = kFirstBytes;
   for (Half& half : halves_) half.used = 0;
   return {};
 }

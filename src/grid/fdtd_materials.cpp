@@ -69,7 +69,8 @@ FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOpt
   const PerCell conductivity(materials.conductivity, "conductivity", true, options);
   const PerCell permeability(materials.permeability, "permeability", false, options);
   check_time_step(time_step, options, permittivity.least(), permeability.least());
-  const auto cells = static_cast<std::size_t>(options.extent.cells());
+  const auto cells =
+      std::max({materials.permittivity.size(), materials.conductivity.size(), materials.permeability.size()});
   FdtdMaterialFields made{std::vector<double>(cells), std::vector<double>(cells), std::vector<double>(cells)};
   for (std::size_t i = 0; i < cells; ++i) {
     const FdtdCoefficients of =

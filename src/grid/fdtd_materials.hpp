@@ -6,7 +6,7 @@
 
 namespace headrace::grid {
 
-/// A field of coefficients, one value a cell.
+/// Fields of coefficients: one value a cell, or one for all where that of every material is.
 struct FdtdMaterialFields {
   std::vector<double> ca;
   std::vector<double> cb;

@@ -21,13 +21,19 @@ class Rows {
     at_once_ = std::clamp<std::int64_t>(kStagingBytes / row_bytes_, 1, count_);
   }
 
-  [[nodiscard]] Status upload(const std::byte* from) noexcept {
+  [[nodiscard]] Status upload(const std::byte* from, bool one_for_all) noexcept {
     const Box held = layout_.own.grow(layout_.pads).intersect(Box::whole(extent_));
     return through_staging([&](std::int64_t first, std::int64_t rows, std::byte* staging) -> Status {
       std::memset(staging, 0, static_cast<std::size_t>(rows * row_bytes_));
       for (std::int64_t row = 0; row < rows; ++row) {
         const Cells cells = cells_of(first + row, held);
-        if (cells.bytes > 0) std::memcpy(staging + row * row_bytes_ + cells.in_row, from + cells.in_array, cells.bytes);
+        if (cells.bytes == 0) continue;
+        std::byte* const to = staging + row * row_bytes_ + cells.in_row;
+        if (one_for_all) {
+          repeat(to, from, cells.bytes);
+        } else {
+          std::memcpy(to, from + cells.in_array, cells.bytes);
+        }
       }
       return copy(data_ + first * row_bytes_, staging, rows);
     });
@@ -46,6 +52,11 @@ class Rows {
   }
 
  private:
+  void repeat(std::byte* to, const std::byte* value, std::size_t bytes) const noexcept {
+    const std::size_t each = layout_.value_bytes;
+    for (std::size_t at = 0; at < bytes; at += each) std::memcpy(to + at, value, each);
+  }
+
   /// Cells of a row, in bytes from where it begins and from where the array does.
   struct Cells {
     std::int64_t in_row = 0;
@@ -94,8 +105,9 @@ class Rows {
 
 }  // namespace
 
-Status upload_field(const Part& part, int field, const Extent& extent, const std::byte* from) noexcept {
-  return Rows(part, field, extent).upload(from);
+Status upload_field(const Part& part, int field, const Extent& extent, const std::byte* from,
+                    bool one_for_all) noexcept {
+  return Rows(part, field, extent).upload(from, one_for_all);
 }
 
 Status download_field(const Part& part, int field, const Extent& extent, std::byte* to) noexcept {

@@ -217,10 +217,12 @@ Simulation& Simulation::operator=(Simulation&&) noexcept = default;
 Simulation::~Simulation() = default;
 
 void Simulation::set_bytes(int field, std::type_index value_type, const void* values, std::size_t count) {
-  state_->require_array(field, value_type, count);
+  const bool one_for_all = count == 1;
+  const auto cells = static_cast<std::size_t>(state_->decomposition.extent().cells());
+  state_->require_array(field, value_type, one_for_all ? cells : count);
   state_->on_every_part("setting a field of a grid", [&](std::size_t part) {
     return upload_field(*state_->parts[part], field, state_->decomposition.extent(),
-                        static_cast<const std::byte*>(values));
+                        static_cast<const std::byte*>(values), one_for_all);
   });
 }
 

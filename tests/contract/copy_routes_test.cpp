@@ -256,25 +256,52 @@ TEST_P(CopyRoutesTest, DescendingNeighboursBecomeOne) {
 
 TEST_P(CopyRoutesTest, TheFirstSubmissionsAreEarly) {
   Stream stream(device());
-  const Buffer source(device(), MemoryKind::pinned, 32 * kMiB);
-  const Buffer target(device(), MemoryKind::device, 32 * kMiB);
-  CopyBatch batch(stream, {.flush_bytes = 16 * kMiB});
-  const auto add = [&](std::size_t mib) {
-    EXPECT_OK(batch.add(target.data(), source.data(), mib * kMiB));
+  const Buffer source(device(), MemoryKind::pinned, 4 * kMiB);
+  const Buffer target(device(), MemoryKind::device, 4 * kMiB);
+  CopyBatch batch(stream, {.flush_bytes = 1536 * kKiB});
+  const auto add = [&](std::size_t kib) {
+    EXPECT_OK(batch.add(target.data(), source.data(), kib * kKiB));
     return batch.statistics().submissions;
   };
   for (int round = 0; round < 2; ++round) {
     const std::uint64_t before = batch.statistics().submissions;
-    EXPECT_EQ(add(3), before);
-    EXPECT_EQ(add(1), before + 1) << "4 MiB";
-    EXPECT_EQ(add(7), before + 1);
-    EXPECT_EQ(add(1), before + 2) << "8 MiB";
-    EXPECT_EQ(add(15), before + 2);
-    EXPECT_EQ(add(1), before + 3) << "16 MiB";
-    EXPECT_EQ(add(15), before + 3);
+    EXPECT_EQ(add(1023), before);
+    EXPECT_EQ(add(1), before + 1) << "1 MiB";
+    EXPECT_EQ(add(1279), before + 1);
+    EXPECT_EQ(add(1), before + 2) << "a quarter more";
+    EXPECT_EQ(add(1535), before + 2);
+    EXPECT_EQ(add(1), before + 3) << "no more than flush_bytes";
+    EXPECT_EQ(add(1535), before + 3);
     EXPECT_EQ(add(1), before + 4) << "no more than flush_bytes";
     ASSERT_OK(batch.wait());
   }
+}
+
+TEST_P(CopyRoutesTest, ManySmallCopiesAreSubmittedEarly) {
+  constexpr std::size_t kCopies = 4096;
+  Stream stream(device());
+  const Buffer source(device(), MemoryKind::pinned, 4 * kCopies);
+  const Buffer target(device(), MemoryKind::device, 4 * kCopies);
+  CopyBatch batch(stream);
+  for (std::size_t i = 0; i < kCopies; ++i) {
+    EXPECT_EQ(batch.statistics().submissions, 0U);
+    ASSERT_OK(batch.add(target.data() + 4 * i, source.data() + 4 * (kCopies - 1 - i), 4));
+  }
+  EXPECT_EQ(batch.statistics().submissions, 1U);
+  ASSERT_OK(batch.wait());
+}
+
+TEST_P(CopyRoutesTest, PageableCopiesAreGatheredUntilAThreshold) {
+  Stream stream(device());
+  const std::vector<std::byte> source(4 * kMiB);
+  const Buffer target(device(), MemoryKind::device, source.size());
+  CopyBatch batch(stream, {.flush_bytes = source.size()});
+  for (std::size_t i = 0; i < source.size(); i += kMiB) {
+    EXPECT_EQ(batch.statistics().submissions, 0U);
+    ASSERT_OK(batch.add(target.data() + i, source.data() + i, kMiB, CopySource::pageable));
+  }
+  EXPECT_EQ(batch.statistics().submissions, 1U);
+  ASSERT_OK(batch.wait());
 }
 
 TEST_P(CopyRoutesTest, WrongStagingIsRefused) {

@@ -52,7 +52,7 @@ TEST_P(CudaErrorsOn, AKernelWithoutACudaEntryIsRefused) {
 
 TEST_P(CudaErrorsOn, MoreItemsThanAGridHoldsAreRefused) {
   const Stream stream(GetParam());
-  const Kernel kernel{.name = "gather", .cuda = detail::cuda::gather_inline_kernel()};
+  const Kernel kernel{.name = "gather", .cuda = detail::cuda::gather_inline_kernel(1)};
   void* none = nullptr;
   const auto status = stream.launch(kernel, {.blocks = 1, .threads = 32, .items = 65536}, &none);
   EXPECT_EQ(status.error(), (Error{Errc::invalid_argument, cudaErrorInvalidConfiguration}));

@@ -253,6 +253,21 @@ TEST_P(GridSimulationTest, GoesOnWhereAnotherStopped) {
   EXPECT_EQ(field_of<double>(second, 0), skewed_by_hand<double>(start, 0.2, 11));
 }
 
+TEST_P(GridSimulationTest, OneValueIsForAllCells) {
+  const auto cut = Decomposition::slabs({19, 7, 5}, 2, 0);
+  const std::vector<double> array(static_cast<std::size_t>(cut.extent().cells()), 0.375);
+  const double value[] = {0.375};
+  const auto after = [&](std::span<const double> values) {
+    Simulation simulation(cut, devices(2), skewed<double>(0.2));
+    simulation.set<double>(0, values);
+    simulation.step(3);
+    return field_of<double>(simulation, 0);
+  };
+  EXPECT_EQ(after(value), after(array));
+  Simulation simulation(cut, devices(2), skewed<double>(0.2));
+  EXPECT_THROW(simulation.set<double>(0, std::span(array).first(2)), UsageError);
+}
+
 TEST_P(GridSimulationTest, AnotherStencilFromTheNextStepOn) {
   const auto cut = Decomposition::slabs({16, 16}, 2, 1);
   const auto start = scattered<float>(cut.extent(), 5);

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import headrace
+from headrace import results
 
 pytestmark = pytest.mark.whole_machine
 
@@ -54,7 +55,7 @@ def test_a_rate_is_claimed_beside_its_roof_and_its_generator():
 
 
 def test_idle_latency_and_the_results_file(tmp_path: Path):
-    machine = headrace.results.machine(headrace.Device.parse("cpu"))["name"]
+    machine = results.machine(headrace.Device.parse("cpu"))["name"]
     path = tmp_path / f"floors.{machine}.json"
     done = bench("ladder_floor.py", *TINY, "--only", "ladder.light.idle", "--save", path)
     assert done.returncode == 0, done.stderr

@@ -67,8 +67,9 @@ struct CopyBatchStatistics {
 /// after the first flush of a given size nothing is allocated. Copies of one batch must not overlap: they run in any
 /// order.
 ///
-/// The first thresholds after construction or wait() are lower than flush_bytes, 4 MiB and then twice as much each
-/// time: the device starts while the rest is gathered.
+/// Copies of memory that the device can read are submitted earlier than the thresholds say, so that the device works
+/// while the rest is gathered: 1 MiB after construction or wait(), then a quarter more each time, and 4096 copies that
+/// do not merge at most.
 class CopyBatch {
  public:
   /// Throws UsageError for options out of range, DeviceError when the staging cannot be had.
@@ -100,8 +101,6 @@ class CopyBatch {
 
   [[nodiscard]] Result<std::byte*> stage(const void* from, std::size_t bytes) noexcept;
   [[nodiscard]] bool empty() const noexcept { return copies_.empty() && pageable_.empty(); }
-  /// A threshold is reached.
-  [[nodiscard]] Status flush_full() noexcept;
   /// Gives everything gathered to the stream; marks nothing.
   [[nodiscard]] Status submit() noexcept;
   [[nodiscard]] CopyRoute route() const noexcept;
@@ -115,7 +114,8 @@ class CopyBatch {
   std::size_t gathered_bytes_ = 0;
   std::size_t gathered_count_ = 0;  ///< Entries of copies_ and pageable_.
   std::size_t target_runs_ = 0;     ///< Of copies_; see CopyShape.
-  std::size_t threshold_bytes_ = 0;
+  std::size_t copies_bytes_ = 0;    ///< Of copies_.
+  std::size_t threshold_bytes_ = 0; ///< Of copies_; see above.
   Time oldest_{};
   Buffer staging_;
   std::vector<Half> halves_;

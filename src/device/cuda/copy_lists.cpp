@@ -221,11 +221,11 @@ Status CopyLists::launch(Gathering& gathering) noexcept {
 }
 
 Status CopyLists::launch_inline(Gathering& gathering) noexcept {
-  gathering.inline_list.count = std::exchange(gathering.count, 0);
-  const auto blocks = inline_blocks(static_cast<std::uint32_t>(gathering.inline_list.count));
+  const std::uint32_t count = std::exchange(gathering.count, 0);
+  gathering.inline_list.count = count;
   std::array<void*, 1> arguments{&gathering.inline_list};
-  return to_status(
-      cudaLaunchKernel(gather_inline_kernel(), dim3(blocks), dim3(kGatherThreads), arguments.data(), 0, stream_));
+  return to_status(cudaLaunchKernel(gather_inline_kernel(count), dim3(inline_blocks(count)), dim3(kGatherThreads),
+                                    arguments.data(), 0, stream_));
 }
 
 Status CopyLists::launch_list(Gathering& gathering) noexcept {

@@ -145,8 +145,8 @@ __device__ void copy_piece(const Piece& piece, std::uint32_t lane) {
   copy_piece(piece.to(), piece.from(), piece.bytes(), lane);
 }
 
-__global__ void __launch_bounds__(kGatherThreads, kGatherBlocks)
-    gather_inline(const __grid_constant__ InlineList list) {
+template <class List>
+__global__ void __launch_bounds__(kGatherThreads, kGatherBlocks) gather_inline(const __grid_constant__ List list) {
   const std::uint32_t i = blockIdx.x * kGatherWarps + threadIdx.x / kWarp;
   if (i < list.count) copy_piece(list.pieces[i], threadIdx.x % kWarp);
 }
@@ -183,7 +183,10 @@ __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks) gather_rows(con
 
 }  // namespace
 
-const void* gather_inline_kernel() noexcept { return reinterpret_cast<const void*>(&gather_inline); }
+const void* gather_inline_kernel(std::uint32_t count) noexcept {
+  return count <= ShortInlineList::kCapacity ? reinterpret_cast<const void*>(&gather_inline<ShortInlineList>)
+                                             : reinterpret_cast<const void*>(&gather_inline<InlineList>);
+}
 const void* gather_list_kernel() noexcept { return reinterpret_cast<const void*>(&gather_list); }
 const void* gather_rows_kernel() noexcept { return reinterpret_cast<const void*>(&gather_rows); }
 

@@ -70,11 +70,15 @@ inline constexpr std::uint32_t kGatherThreads = 256;  ///< Of a block, in every 
 inline constexpr std::uint32_t kGatherWarps = kGatherThreads / 32;
 
 /// A short list, passed as a kernel argument (of at most 4 KiB): nothing to upload, nothing to recycle.
-struct InlineList {
-  static constexpr std::uint32_t kCapacity = 254;
+template <std::uint32_t Capacity>
+struct ListArgument {
+  static constexpr std::uint32_t kCapacity = Capacity;
   std::uint64_t count;
   Piece pieces[kCapacity];
 };
+using InlineList = ListArgument<254>;
+/// Starts like an InlineList: an InlineList of few pieces is passed as one, so that a launch carries 1 KiB and not 4.
+using ShortInlineList = ListArgument<64>;
 static_assert(sizeof(InlineList) <= 4096);
 
 /// Blocks that an inline list of `count` pieces needs: a warp a piece.
@@ -123,8 +127,9 @@ inline constexpr std::uint32_t kAlignedRowShift = 4;
   return (list.count + list.per_block - 1) / list.per_block;
 }
 
-/// Address of `gather_inline(InlineList list)`; launch inline_blocks(list.count) blocks of kGatherThreads.
-[[nodiscard]] const void* gather_inline_kernel() noexcept;
+/// Address of `gather_inline(InlineList list)`, or of the same for a ShortInlineList where `count` pieces fit one; launch
+/// inline_blocks(count) blocks of kGatherThreads.
+[[nodiscard]] const void* gather_inline_kernel(std::uint32_t count) noexcept;
 /// Address of `gather_list(const Piece* pieces, uint32_t count, uint32_t per_block)`; launch ceil(count / per_block)
 /// blocks of kGatherThreads. `pieces` may lie in mapped host memory; per_block is at most kPiecesPerBlockMax.
 [[nodiscard]] const void* gather_list_kernel() noexcept;
