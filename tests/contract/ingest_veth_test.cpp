@@ -108,18 +108,26 @@ void expect_numbers(const std::vector<Taken>& all, std::uint32_t count, std::siz
   for (const auto& [number, times] : seen) EXPECT_EQ(times, 1) << number;
 }
 
+/// A packet socket's block is closed when its time is up, however little is in it: who does not look while a slow
+/// machine sends runs out of blocks.
+void take_what_is_there(Source& source, Ring& ring, std::vector<Taken>& to) {
+  const auto got = testing::take(source, ring, to, Duration{});
+  ASSERT_TRUE(got.ok()) << got.error().native;
+}
+
 TEST(PacketSocketSource, GivesFramesAsTheyWereSent) {
   with_veth([] {
     Ring ring = cpu_ring();
-    const auto source = open_packet_socket(ring, {.interface = "right", .udp_port = 9000, .block_count = 4});
+    const auto source = open_packet_socket(ring, {.interface = "right", .udp_port = 9000});
     EXPECT_EQ(source->layer(), Layer::ethernet);
     const Left sender(9000);
     const Left other(9001);
+    std::vector<Taken> taken;
     for (std::uint32_t i = 0; i < 300; ++i) {
       sender.send(i, 1000);
       other.send(i, 1000);
+      take_what_is_there(*source, ring, taken);
     }
-    std::vector<Taken> taken;
     take_until(*source, ring, taken, [](const auto& all) { return all.size() >= 300; });
     expect_numbers(taken, 300, 1000);
     EXPECT_TRUE(taken[0].packet.checksum_verified) << "it has not left this machine";
@@ -180,8 +188,11 @@ TEST(PacketSocketSource, AGroupSharesWhatComes) {
     EXPECT_THAT([&] { (void)open_packet_socket(rings[0], {.interface = "left", .group = 7, .fanout = Fanout::hash}); },
                 Throws<UsageError>(says("group 7 exists")));
     const Left sender(9000);
-    for (std::uint32_t i = 0; i < 200; ++i) sender.send(i, 500);
     std::vector<Taken> all;
+    for (std::uint32_t i = 0; i < 200; ++i) {
+      sender.send(i, 500);
+      for (std::size_t one = 0; one < 2; ++one) take_what_is_there(*sources[one], rings[one], all);
+    }
     const auto give_up = std::chrono::steady_clock::now() + testing::kGuard;
     while (all.size() < 200 && std::chrono::steady_clock::now() < give_up) {
       for (std::size_t i = 0; i < 2; ++i) ASSERT_TRUE(testing::take(*sources[i], rings[i], all).ok());
@@ -347,12 +358,9 @@ TEST_P(XdpSourceAt, SendsFrames) {
     std::size_t sent = 0;
     while (sent < kCount && std::chrono::steady_clock::now() < give_up) {
       const Status status = source->send(frame);
-      if (status) {
-        ++sent;
-      } else {
-        ASSERT_EQ(status.error().code, Errc::full);
-        (void)testing::take(*left, left_ring, taken, Duration{});
-      }
+      if (status) ++sent;
+      ASSERT_TRUE(status.ok() || status.error().code == Errc::full);
+      take_what_is_there(*left, left_ring, taken);
     }
     take_until(*left, left_ring, taken, [](const auto& all) { return all.size() >= kCount; });
     for (const Taken& one : taken) ASSERT_EQ(one.bytes, frame);
