@@ -166,7 +166,8 @@ TEST(PacketSocketSource, SendsFramesAndDoesNotSeeItsOwn) {
     write_udp(std::span(frame).subspan(kEthernetBytes),
               {.source = 0x0A4D0002, .destination = 0x0A4D0001, .source_port = 5, .destination_port = 6});
     write_ethernet(frame.data(), kEthertypeIpv4);
-    ASSERT_TRUE(right->send(frame).ok());
+    const Status sent = right->send(frame);
+    ASSERT_TRUE(sent.ok()) << to_string(sent.error().code) << " " << sent.error().native;
     std::vector<Taken> taken;
     take_until(*left, left_ring, taken, datagrams(6, 1));
     EXPECT_EQ(udp_to(taken, 6)[0].bytes, frame);
