@@ -27,7 +27,7 @@ import headrace
 from headrace import results
 from headrace.fetch.fetched import FetchedTable
 from headrace.fetch.measure import rate
-from headrace.fetch.stored import StoredTable
+from headrace.fetch.table import Table
 
 Json = dict[str, Any]
 
@@ -84,18 +84,20 @@ class Bench:
         *,
         host: str,
         columns: list[str] | None = None,
-        **options: Any,  # noqa: ANN401
+        threads: int,
+        mode: str = "async",
     ) -> tuple[list[float], bool]:
         """Seconds of each fetch of the columns from the page cache, with the CPU and device levels empty."""
         budget = 2 * self._bytes + (64 << 20)
         levels = headrace.Levels(self._device, cpu_bytes=budget, device_bytes=budget, host=host)
         seconds = []
         right = True
-        with StoredTable.open(path) as table:
+        options = headrace.FetchOptions(mode=mode, threads=threads)
+        with Table.open(path, levels=levels, options=options) as table:
             for sample in range(self._samples + 1):  # the first takes memory from the driver
                 levels.clear("device")
                 levels.clear("cpu")
-                fetched = table.fetch(columns, levels=levels, **options)
+                fetched = table.fetch(columns)
                 progress = fetched.progress
                 if sample > 0 and progress is not None:
                     seconds.append(progress.elapsed)
@@ -170,15 +172,15 @@ def study(bench: Bench, arrow: Path, device: str, threads: int) -> list[Json]:
     """What each way of host memory to the device costs: the first transfer with its set-up, and each one after."""
     found: list[Json] = []
     budget = 2 * bench.bytes + (64 << 20)
-    with StoredTable.open(arrow) as table:
-        for host in ("pinned", "pageable"):
-            levels = headrace.Levels(device, cpu_bytes=budget, device_bytes=budget, host=host)
-            first = _timed(lambda levels=levels: table.fetch(levels=levels, threads=threads))
+    for host in ("pinned", "pageable"):
+        levels = headrace.Levels(device, cpu_bytes=budget, device_bytes=budget, host=host)
+        with Table.open(arrow, levels=levels, options=headrace.FetchOptions(threads=threads)) as table:
+            first = _timed(table.fetch)
             again = []
             for _ in range(3):
                 levels.clear("device")
-                again.append(_timed(lambda levels=levels: table.fetch(levels=levels, threads=threads)))
-            found.append({"way": host, "first_seconds": first, "again_seconds": median(again)})
+                again.append(_timed(table.fetch))
+        found.append({"way": host, "first_seconds": first, "again_seconds": median(again)})
     for source, way in (
         ("pageable", "one pageable copy"),
         ("pinned", "one pinned copy"),

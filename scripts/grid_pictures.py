@@ -1,4 +1,6 @@
-"""Draws the pictures of docs/ghosts.md: how a domain is cut, and what devices do when. What it draws, it has run.
+"""Draws the pictures of docs/ghosts.md and docs/grid.md: how a domain is cut, and what devices do when.
+
+What it draws, it has run; how much faster several devices are is from docs/results.
 
 Usage: .venv/bin/python scripts/grid_pictures.py FOLDER [DEVICE DEVICE...]
 
@@ -18,7 +20,9 @@ from matplotlib.patches import Rectangle
 
 from headrace.grid import Fdtd
 from headrace.grid.solver import Layout, read_scene, timeline
+from headrace.report import grid_plots, read, svg
 from headrace.report.style import FAINT, INK
+from headrace.results import write_whole
 
 _GHOST, _BORDER, _INSIDE = "#e8c9a0", "#d98a3d", "#6f93c4"
 _SHAPE, _CUT = (24, 16), (2, 2)
@@ -108,6 +112,16 @@ def draw_timeline(path: Path, devices: tuple[str, ...], redundant: int) -> None:
     timeline.draw(path, what, spans, layout.devices)
 
 
+def draw_scaling(path: Path) -> None:
+    """Every grid of the results that was measured on one device and on several; later files count."""
+    rows = [row for file in sorted(Path("docs/results").glob("grid.*.json")) for row in read(file)["rows"]]
+    found = grid_plots.scalings(rows)
+    if not found:
+        return
+    with svg.styled():
+        write_whole(path, svg.standalone(grid_plots.scaling(found)))
+
+
 def save(figure: Figure, path: Path) -> None:
     """Writes it as SVG."""
     FigureCanvasSVG(figure)
@@ -122,6 +136,7 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     draw_parts(folder / "ghosts.svg", 1)
     draw_redundant(folder / "redundant.svg")
+    draw_scaling(folder / "scaling.svg")
     for redundant in (1, 4) if devices else ():
         draw_timeline(folder / f"timeline-r{redundant}.svg", devices, redundant)
 

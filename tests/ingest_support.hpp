@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headrace/base/bytes.hpp"
+#include "headrace/ingest/checksum.hpp"
 #include "headrace/ingest/source.hpp"
 
 namespace headrace::ingest::testing {
@@ -58,6 +59,13 @@ inline void take_until(Source& source, Ring& ring, std::vector<Taken>& to,
   std::vector<Taken> all;
   take_until(source, ring, all, [](const auto&) { return false; }, burst);
   return all;
+}
+
+/// The checksum to store, of bytes and what belongs to them besides, as a sum of 16-bit numbers.
+[[nodiscard]] inline std::uint16_t internet_checksum(std::span<const std::byte> bytes, std::uint64_t besides = 0) {
+  while (besides >> 16 != 0) besides = (besides & 0xFFFF) + (besides >> 16);
+  const ChecksumSum sum = checksum_add(0, static_cast<std::uint32_t>(besides));
+  return checksum_of(checksum_add(sum, bytes.data(), static_cast<std::uint32_t>(bytes.size())));
 }
 
 [[nodiscard]] inline std::uint64_t load_big(std::span<const std::byte> bytes, std::size_t at, std::size_t count) {

@@ -2,6 +2,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
@@ -54,15 +55,15 @@ void bind_sources(nb::module_& module) {
       .def_prop_ro("id", &fetch::Source::id)
       .def(
           "dictionary",
-          [](const fetch::Source& source, std::uint32_t column) {
+          [](const fetch::Source& source, std::uint32_t column, std::size_t first) {
             nb::list entries;
-            for (const std::string& entry : source.dictionary(column).entries()) {
+            for (const std::string& entry : source.dictionary(column).entries(first)) {
               entries.append(nb::bytes(entry.data(), entry.size()));
             }
             return entries;
           },
-          "column"_a, nb::sig("def dictionary(self, column: int) -> list[bytes]"),
-          "The strings of a column that have been seen, by index.");
+          "column"_a, "first"_a = 0, nb::sig("def dictionary(self, column: int, first: int = 0) -> list[bytes]"),
+          "The strings of a column that have been seen, by index, from index `first` on.");
 }
 
 void bind_levels(nb::module_& module) {
@@ -196,15 +197,30 @@ void bind_chunks(nb::module_& module) {
 
 std::shared_ptr<FetchHandle> start(const fetch::Levels& levels, std::shared_ptr<fetch::Source> source,
                                    std::vector<std::uint32_t> columns, std::vector<std::uint32_t> fragments,
-                                   const std::string& to, const std::string& mode, std::uint32_t threads,
-                                   std::size_t flush_bytes) {
+                                   const std::string& to, const fetch::FetchOptions& options) {
   return std::make_shared<FetchHandle>(levels, std::move(source),
                                        fetch::FetchRequest{.columns = std::move(columns),
                                                            .fragments = std::move(fragments),
                                                            .to = fetch::parse_level(to),
-                                                           .mode = fetch::parse_fetch_mode(mode),
-                                                           .threads = threads,
-                                                           .flush_bytes = flush_bytes});
+                                                           .options = options});
+}
+
+void bind_options(nb::module_& module) {
+  using fetch::FetchOptions;
+  nb::class_<FetchOptions>(module, "FetchOptions", "How columns are fetched.")
+      .def(
+          "__init__",
+          [](FetchOptions* self, const std::string& mode, std::uint32_t threads, std::size_t flush_bytes) {
+            new (self)
+                FetchOptions{.mode = fetch::parse_fetch_mode(mode), .threads = threads, .flush_bytes = flush_bytes};
+          },
+          nb::kw_only(), "mode"_a = "async", "threads"_a = 0, "flush_bytes"_a = 128 * kMiB,
+          "`mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one "
+          "a "
+          "core, 16 at most. Copies are submitted once `flush_bytes` are gathered.")
+      .def_prop_ro("mode", [](const FetchOptions& options) { return fetch::to_string(options.mode); })
+      .def_ro("threads", &FetchOptions::threads)
+      .def_ro("flush_bytes", &FetchOptions::flush_bytes);
 }
 
 }  // namespace
@@ -215,11 +231,12 @@ void bind_fetch(nb::module_& module) {
   bind_progress(module);
   bind_chunk_array(module);
   bind_chunks(module);
+  bind_options(module);
+  bind_fetch_table(module);
   nb::class_<FetchHandle>(module, "Fetch", "A fetch of columns, in threads of its own. Pins what it brought.")
       .def(nb::new_(&start), "levels"_a, "source"_a, "columns"_a, "fragments"_a = std::vector<std::uint32_t>(),
-           nb::kw_only(), "to"_a = "device", "mode"_a = "async", "threads"_a = 0, "flush_bytes"_a = 128 * kMiB,
-           "Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device, `mode` async "
-           "or sync; 0 threads: by the machine, 16 at most.")
+           nb::kw_only(), "to"_a = "device", "options"_a = fetch::FetchOptions{},
+           "Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device.")
       .def("wait", &FetchHandle::wait, "Until every chunk is there. Raises the first failure. Ctrl-C cancels it.")
       .def("cancel", [](const FetchHandle& fetch) { fetch.fetch().cancel(); })
       .def(
@@ -232,7 +249,7 @@ void bind_fetch(nb::module_& module) {
           "seconds"_a, "Waits for so long at most. Whether wait() would return at once.")
       .def_prop_ro("progress", [](const FetchHandle& fetch) { return fetch.fetch().progress(); })
       .def_prop_ro("device", &FetchHandle::device)
-      .def_prop_ro("threads", [](const FetchHandle& fetch) { return fetch.fetch().request().threads; })
+      .def_prop_ro("threads", [](const FetchHandle& fetch) { return fetch.fetch().request().options.threads; })
       .def(
           "chunk",
           [](std::shared_ptr<FetchHandle> fetch, std::size_t column, std::size_t fragment) {

@@ -1,20 +1,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
-#include <tuple>
-#include <utility>
 
-#include "arrays.hpp"
 #include "bindings.hpp"
-#include "convert.hpp"
 #include "headrace/fetch/scan.hpp"
-#include "table_handle.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -22,15 +14,6 @@ using namespace nb::literals;
 namespace headrace::python {
 
 namespace {
-
-fetch::Query make_query(std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
-                        const std::vector<std::tuple<fetch::Aggregate, std::optional<fetch::Expression>>>& aggregates,
-                        std::vector<fetch::Expression> values, std::optional<std::int64_t> limit) {
-  fetch::Query query{.filter = std::move(filter), .keys = std::move(keys), .values = std::move(values)};
-  for (const auto& [function, value] : aggregates) query.aggregates.push_back({.function = function, .value = value});
-  if (limit) query.limit = *limit;
-  return query;
-}
 
 nb::bytes to_bytes(const auto& memory) { return nb::bytes(memory.data(), memory.size()); }
 
@@ -98,9 +81,10 @@ void bind_expressions(nb::module_& module) {
       .value("average", fetch::Aggregate::average)
       .value("min", fetch::Aggregate::min)
       .value("max", fetch::Aggregate::max);
-  nb::class_<fetch::Expression>(module, "ScanExpression", "An expression over the columns of a ScanTable, by number.")
+  nb::class_<fetch::Expression>(module, "ScanExpression", "An expression over the columns of a table, by number.")
       .def_static("column", &fetch::Expression::column, "number"_a)
       .def_static("literal", &fetch::Expression::literal, "type"_a, "bits"_a)
+      .def_static("text", &fetch::Expression::text, "value"_a)
       .def_static("missing", &fetch::Expression::missing, "type"_a)
       .def_static("call", &fetch::Expression::call, "operation"_a, "arguments"_a)
       .def_static("cast", &fetch::Expression::cast, "value"_a, "type"_a);
@@ -116,10 +100,6 @@ void bind_results(nb::module_& module) {
         if (self.validity.empty()) return {};
         return to_bytes(self.validity);
       });
-  nb::class_<fetch::ScanReport>(module, "ScanReport", "What a scan did.")
-      .def_ro("groups", &fetch::ScanReport::groups)
-      .def_ro("read_bytes", &fetch::ScanReport::read_bytes, "Of the columns that the query names.")
-      .def_ro("seconds", &fetch::ScanReport::seconds, "From the launch until the kernel has ended.");
 }
 
 }  // namespace
@@ -128,40 +108,6 @@ void bind_scan(nb::module_& module) {
   bind_types(module);
   bind_expressions(module);
   bind_results(module);
-  nb::class_<TableHandle>(module, "ScanTable", "Columns on a device that can be scanned.")
-      .def(
-          "__init__", [](TableHandle* self, const DeviceOrName& device) { new (self) TableHandle(to_device(device)); },
-          "device"_a)
-      .def("add_column", &TableHandle::add_column, "name"_a, "type"_a, "pieces"_a,
-           "Copies a column to the device. A piece is (values, validity or None, length, offset, null_count); every "
-           "column has pieces of the same lengths. Returns the column's number.")
-      .def_prop_ro("rows", [](const TableHandle& self) { return self.view().rows(); })
-      .def_prop_ro("device_bytes", &TableHandle::device_bytes)
-      .def(
-          "scan",
-          [](TableHandle& self, std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
-             const std::vector<std::tuple<fetch::Aggregate, std::optional<fetch::Expression>>>& aggregates,
-             std::vector<fetch::Expression> values, std::optional<std::int64_t> limit) {
-            const fetch::Query query =
-                make_query(std::move(filter), std::move(keys), aggregates, std::move(values), limit);
-            fetch::ScanResult result;
-            {
-              const nb::gil_scoped_release released;
-              result = self.scan(query);
-            }
-            return std::pair(std::move(result.columns), std::move(result.report));
-          },
-          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "limit"_a.none())
-      .def(
-          "explain",
-          [](const TableHandle& self, std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
-             const std::vector<std::tuple<fetch::Aggregate, std::optional<fetch::Expression>>>& aggregates,
-             std::vector<fetch::Expression> values, std::optional<std::int64_t> limit) {
-            return fetch::explain(self.view(),
-                                  make_query(std::move(filter), std::move(keys), aggregates, std::move(values), limit),
-                                  self.device());
-          },
-          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "limit"_a.none());
 }
 
 }  // namespace headrace::python

@@ -29,5 +29,7 @@ void bind_jacobi(nanobind::module_& module);
 void bind_scan(nanobind::module_& module);
 void bind_fetch(nanobind::module_& module);
 void bind_ingest(nanobind::module_& module);
+void bind_ingest_build(nanobind::module_& module);
+void bind_frames(nanobind::module_& module);
 
 }  // namespace headrace::python

@@ -63,6 +63,9 @@ struct ChunkArray {
   bool pairs = false;  ///< Two items a value: a decimal's low and high half.
 };
 
+/// Adds tables that are scanned, and what they report.
+void bind_fetch_table(nanobind::module_& module);
+
 /// Adds what other libraries take a chunk's arrays by: __dlpack__, __cuda_array_interface__.
 void bind_chunk_array(nanobind::module_& module);
 

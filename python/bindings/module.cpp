@@ -29,5 +29,7 @@ NB_MODULE(_core, module) {
   headrace::python::bind_jacobi(module);
   headrace::python::bind_scan(module);
   headrace::python::bind_ingest(module);
+  headrace::python::bind_ingest_build(module);
+  headrace::python::bind_frames(module);
   if constexpr (headrace::kBuiltWithFetch) headrace::python::bind_fetch(module);
 }

@@ -19,6 +19,7 @@ from headrace._core import (
     AtomicsResult,
     BatchedSend,
     BruteForce,
+    BuildRuns,
     Capacity,
     ChaseResult,
     Client,
@@ -36,6 +37,8 @@ from headrace._core import (
     Engine,
     EngineStatistics,
     FaultRates,
+    Frame,
+    FrameBuilder,
     GpuLimits,
     HidingCurve,
     HidingPoint,
@@ -92,6 +95,7 @@ from headrace._core import (
     built_with_cuda,
     built_with_fetch,
     combinations,
+    copy_ways,
     find_gpu,
     find_memory_rates,
     find_rung,
@@ -105,11 +109,13 @@ from headrace._core import (
     link_sizes,
     load,
     measure_batched_send,
+    measure_build_iterations,
     measure_chase,
     measure_copy_batch,
     measure_copy_roofs,
     measure_core_round_trips,
     measure_counters,
+    measure_device_build,
     measure_gather,
     measure_hiding,
     measure_host_atomics,
@@ -120,6 +126,7 @@ from headrace._core import (
     measure_owner_cache,
     measure_peer_atomics,
     measure_peer_costs,
+    measure_ring_build,
     measure_roofs,
     memory_rates_of,
     occupancy,
@@ -149,7 +156,6 @@ from headrace.errors import DataError, DeviceError, Errc, Error, SystemError, Us
 
 if TYPE_CHECKING:
     from headrace.fetch import Table, col, lit
-    from headrace.fetch.stored import StoredTable
 
 __all__ = [
     "PAGE_BYTES",
@@ -161,6 +167,7 @@ __all__ = [
     "AtomicsResult",
     "BatchedSend",
     "BruteForce",
+    "BuildRuns",
     "Capacity",
     "ChaseResult",
     "Client",
@@ -182,6 +189,8 @@ __all__ = [
     "Errc",
     "Error",
     "FaultRates",
+    "Frame",
+    "FrameBuilder",
     "GpuLimits",
     "HidingCurve",
     "HidingPoint",
@@ -227,7 +236,6 @@ __all__ = [
     "SpanUse",
     "StageSample",
     "StageTimes",
-    "StoredTable",
     "StrategyForecast",
     "SystemError",
     "Table",
@@ -245,6 +253,7 @@ __all__ = [
     "built_with_fetch",
     "col",
     "combinations",
+    "copy_ways",
     "find_gpu",
     "find_memory_rates",
     "find_rung",
@@ -259,11 +268,13 @@ __all__ = [
     "lit",
     "load",
     "measure_batched_send",
+    "measure_build_iterations",
     "measure_chase",
     "measure_copy_batch",
     "measure_copy_roofs",
     "measure_core_round_trips",
     "measure_counters",
+    "measure_device_build",
     "measure_gather",
     "measure_hiding",
     "measure_host_atomics",
@@ -274,6 +285,7 @@ __all__ = [
     "measure_owner_cache",
     "measure_peer_atomics",
     "measure_peer_costs",
+    "measure_ring_build",
     "measure_roofs",
     "memory_rates_of",
     "occupancy",
@@ -300,17 +312,13 @@ __all__ = [
 ]
 
 if built_with_fetch:  # which needs oneTBB
-    from headrace._core import Levels
+    from headrace._core import FetchOptions, Levels
 
-    __all__ += ["Levels"]
+    __all__ += ["FetchOptions", "Levels"]
 
 
 def __getattr__(name: str) -> object:
     """Tables need pyarrow, which takes longer to import than all of the rest: only who uses them waits for it."""
-    if name == "StoredTable":
-        from headrace.fetch.stored import StoredTable  # noqa: PLC0415
-
-        return StoredTable
     if name not in {"Table", "col", "lit"}:
         raise AttributeError(f"module 'headrace' has no attribute '{name}'")
     from headrace import fetch  # noqa: PLC0415

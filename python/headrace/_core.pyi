@@ -2800,39 +2800,39 @@ class ColumnType:
 class Operation(enum.Enum):
     """What a scan computes of a row."""
 
-    add = 2
+    add = 3
 
-    subtract = 3
+    subtract = 4
 
-    multiply = 4
+    multiply = 5
 
-    divide = 5
+    divide = 6
 
-    modulo = 6
+    modulo = 7
 
-    equal = 7
+    equal = 8
 
-    not_equal = 8
+    not_equal = 9
 
-    less = 9
+    less = 10
 
-    less_equal = 10
+    less_equal = 11
 
-    greater = 11
+    greater = 12
 
-    greater_equal = 12
+    greater_equal = 13
 
-    logical_and = 13
+    logical_and = 14
 
-    logical_or = 14
+    logical_or = 15
 
-    logical_not = 15
+    logical_not = 16
 
-    is_null = 16
+    is_null = 17
 
-    is_in = 17
+    is_in = 18
 
-    year = 19
+    year = 20
 
 class Aggregate(enum.Enum):
     """What a group-by gathers."""
@@ -2850,13 +2850,16 @@ class Aggregate(enum.Enum):
     max = 5
 
 class ScanExpression:
-    """An expression over the columns of a ScanTable, by number."""
+    """An expression over the columns of a table, by number."""
 
     @staticmethod
     def column(number: int) -> ScanExpression: ...
 
     @staticmethod
     def literal(type: ColumnType, bits: int) -> ScanExpression: ...
+
+    @staticmethod
+    def text(value: str) -> ScanExpression: ...
 
     @staticmethod
     def missing(type: ColumnType) -> ScanExpression: ...
@@ -2884,119 +2887,6 @@ class ResultColumn:
 
     @property
     def validity(self) -> bytes | None: ...
-
-class ScanReport:
-    """What a scan did."""
-
-    @property
-    def groups(self) -> str: ...
-
-    @property
-    def read_bytes(self) -> int:
-        """Of the columns that the query names."""
-
-    @property
-    def seconds(self) -> float:
-        """From the launch until the kernel has ended."""
-
-class ScanTable:
-    """Columns on a device that can be scanned."""
-
-    def __init__(self, device: Device | str) -> None: ...
-
-    def add_column(self, name: str, type: ColumnType, pieces: Sequence[tuple[object, object, int, int, int]]) -> int:
-        """
-        Copies a column to the device. A piece is (values, validity or None, length, offset, null_count); every column has pieces of the same lengths. Returns the column's number.
-        """
-
-    @property
-    def rows(self) -> int: ...
-
-    @property
-    def device_bytes(self) -> int: ...
-
-    def scan(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], limit: int | None) -> tuple[list[ResultColumn], ScanReport]: ...
-
-    def explain(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], limit: int | None) -> str: ...
-
-def stream_bytes(seed: int, offset: int, count: int) -> bytes:
-    """
-    Part of the endless stream that follows from a seed: what senders send.
-    """
-
-class SendReport:
-    """What has been sent."""
-
-    @property
-    def bytes(self) -> int:
-        """Of the stream."""
-
-    @property
-    def units(self) -> int:
-        """Chunks whose wait is over (TCP), datagrams (UDP)."""
-
-    @property
-    def seconds(self) -> float:
-        """From the first byte to the end, over TCP to the last acknowledgement."""
-
-    @property
-    def round_trips(self) -> LatencySummary:
-        """
-        TCP, where each chunk is waited for: from its first byte to the acknowledgement of its last.
-        """
-
-    @property
-    def retransmitted(self) -> int:
-        """TCP segments."""
-
-    @property
-    def kernel_round_trip(self) -> float:
-        """TCP: the kernel's own estimate, in seconds."""
-
-    @property
-    def refused(self) -> int:
-        """UDP: that the receiver's machine said nobody takes."""
-
-    def __repr__(self) -> str: ...
-
-class TcpSender:
-    """
-    Sends stream_bytes(seed) over a TCP connection of the kernel's, in parts and chunks.
-    """
-
-    def __init__(self, address: str, port: int, *, seed: int = ..., segment_bytes: int = ..., kernel_buffer_bytes: int = ..., connect_timeout: float = ...) -> None:
-        """
-        Connects to an IPv4 or IPv6 address, given as a number. `segment_bytes`: most payload in a segment; `kernel_buffer_bytes`: for what is not acknowledged yet; 0 leaves both to the kernel.
-        """
-
-    def begin(self, bytes: int, chunk_bytes: int, wait: bool = ...) -> None:
-        """
-        The next part of the stream. With `wait`, a chunk is sent when the one before has been acknowledged.
-        """
-
-    def run(self, seconds: float) -> bool:
-        """Sends for about so long; True when the part is done and acknowledged."""
-
-    def report(self) -> SendReport:
-        """Of the current part, or the last."""
-
-    def finish(self) -> None:
-        """Says that nothing follows."""
-
-class UdpSender:
-    """
-    Sends numbered datagrams of the kernel's, with stream_bytes(seed) after their numbers.
-    """
-
-    def __init__(self, address: str, port: int, packets: int, *, seed: int = ..., payload_bytes: int = ..., packets_per_second: float = ..., sequence_offset: int | None = ..., sequence_bytes: int = ..., first_sequence: int = ...) -> None:
-        """
-        `packets_per_second` 0: as fast as the kernel takes them. The number, big-endian and of 4 or 8 bytes, lies at `sequence_offset` of the payload; None: there is none.
-        """
-
-    def run(self, seconds: float) -> bool:
-        """Sends for about so long; True when all datagrams are sent."""
-
-    def report(self) -> SendReport: ...
 
 class MappedFile:
     """A file's bytes, mapped for reading."""
@@ -3035,8 +2925,10 @@ class FetchSource:
     @property
     def id(self) -> int: ...
 
-    def dictionary(self, column: int) -> list[bytes]:
-        """The strings of a column that have been seen, by index."""
+    def dictionary(self, column: int, first: int = 0) -> list[bytes]:
+        """
+        The strings of a column that have been seen, by index, from index `first` on.
+        """
 
 class LevelStatistics:
     """What a level holds and has done."""
@@ -3191,12 +3083,96 @@ class FetchedChunk:
     def to_host(self) -> tuple[bytes, bytes | None]:
         """Values and validity, copied."""
 
+class FetchOptions:
+    """How columns are fetched."""
+
+    def __init__(self, *, mode: str = ..., threads: int = ..., flush_bytes: int = ...) -> None:
+        """
+        `mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one a core, 16 at most. Copies are submitted once `flush_bytes` are gathered.
+        """
+
+    @property
+    def mode(self) -> str: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    @property
+    def flush_bytes(self) -> int: ...
+
+class TableReport:
+    """How a table answered a query."""
+
+    @property
+    def groups(self) -> str: ...
+
+    @property
+    def read_bytes(self) -> int:
+        """Of the columns that the query names."""
+
+    @property
+    def seconds(self) -> float:
+        """Of the kernels, each from its launch until it has ended."""
+
+    @property
+    def windows(self) -> int:
+        """In how many pieces the columns went through the device."""
+
+    @property
+    def streamed(self) -> str:
+        """
+        Why there were windows; empty where the columns lay on the device together.
+        """
+
+    @property
+    def disk(self) -> LevelProgress: ...
+
+    @property
+    def cpu(self) -> LevelProgress: ...
+
+    @property
+    def device(self) -> LevelProgress: ...
+
+    @property
+    def fetch_seconds(self) -> float:
+        """Of the fetches; what scans hid of them is part of it."""
+
+    @property
+    def waited_seconds(self) -> float:
+        """For columns."""
+
+class FetchTable:
+    """A table that is scanned on the device of its levels."""
+
+    def __init__(self, levels: Levels, source: FetchSource, options: FetchOptions = ...) -> None: ...
+
+    @property
+    def levels(self) -> Levels: ...
+
+    @property
+    def options(self) -> FetchOptions: ...
+
+    def scan(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], limit: int | None, watch: Callable[[FetchProgress], None] | None = None) -> tuple[list[ResultColumn], TableReport]:
+        """
+        Fetches what the query names, and runs it. `watch` is told how far a fetch is. Ctrl-C ends it.
+        """
+
+    def explain(self, filter: ScanExpression | None, keys: Sequence[ScanExpression], aggregates: Sequence[tuple[Aggregate, ScanExpression | None]], values: Sequence[ScanExpression], limit: int | None) -> str:
+        """
+        What is fetched for a query and how it runs. Columns that fit the device are brought there.
+        """
+
+    def windows(self, columns: Sequence[int]) -> list[list[int]]:
+        """
+        The fragments of the windows in which columns would go through the device.
+        """
+
 class Fetch:
     """A fetch of columns, in threads of its own. Pins what it brought."""
 
-    def __init__(self, levels: Levels, source: FetchSource, columns: Sequence[int], fragments: Sequence[int] = ..., *, to: str = ..., mode: str = ..., threads: int = ..., flush_bytes: int = ...) -> None:
+    def __init__(self, levels: Levels, source: FetchSource, columns: Sequence[int], fragments: Sequence[int] = ..., *, to: str = ..., options: FetchOptions = ...) -> None:
         """
-        Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device, `mode` async or sync; 0 threads: by the machine, 16 at most.
+        Starts it. Columns and fragments by number, no fragments: all of them. `to` is cpu or device.
         """
 
     def wait(self) -> None:

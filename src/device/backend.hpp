@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "device/known_range.hpp"
+#include "device/listed_copies.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/copy_route.hpp"
@@ -40,6 +41,23 @@ class StreamBackend {
   [[nodiscard]] virtual Status copy(void* to, const void* from, std::size_t bytes) noexcept = 0;
   /// The sink is given copies by the automatic route only.
   [[nodiscard]] virtual Status copy_many(std::span<const Copy> copies, CopyRoute route, PageableSink sink) noexcept = 0;
+  /// Pitches are at least row_bytes, which is not 0.
+  [[nodiscard]] virtual Status copy_rows(const RowCopies& rows) noexcept {
+    for (std::size_t i = 0; i < rows.count; ++i) {
+      const Status copied = copy(static_cast<std::byte*>(rows.to) + i * rows.to_pitch,
+                                 static_cast<const std::byte*>(rows.from) + i * rows.from_pitch, rows.row_bytes);
+      if (!copied) return copied;
+    }
+    return {};
+  }
+  /// Copies whose list lies in memory of the device, by what CUDA itself has for that.
+  [[nodiscard]] virtual Status copy_listed(const ListedCopies& /*copies*/, ListedWay /*way*/) noexcept {
+    return Errc::not_supported;
+  }
+  /// Bytes of memory of the device that copy_listed() needs for so many copies.
+  [[nodiscard]] virtual Result<std::size_t> listed_scratch_bytes(std::uint32_t /*count*/, ListedWay /*way*/) noexcept {
+    return Errc::not_supported;
+  }
   [[nodiscard]] virtual Status fill(void* to, unsigned char value, std::size_t bytes) noexcept = 0;
   /// Moves managed memory; `to` is null for the host, else of this kind of device.
   [[nodiscard]] virtual Status prefetch(void* data, std::size_t bytes, const DeviceBackend* to) noexcept = 0;

@@ -15,6 +15,11 @@ Status StreamRef::copy(void* to, const void* from, std::size_t bytes) const noex
 Status StreamRef::copy_many(std::span<const Copy> copies, CopyRoute route) const noexcept {
   return copies.empty() ? Status{} : backend_->copy_many(copies, route, {});
 }
+Status StreamRef::copy_rows(const RowCopies& rows) const noexcept {
+  if (rows.row_bytes == 0 || rows.count == 0) return {};
+  if (rows.to_pitch < rows.row_bytes || rows.from_pitch < rows.row_bytes) return Errc::invalid_argument;
+  return backend_->copy_rows(rows);
+}
 Status StreamRef::fill(void* to, unsigned char value, std::size_t bytes) const noexcept {
   return bytes == 0 ? Status{} : backend_->fill(to, value, bytes);
 }

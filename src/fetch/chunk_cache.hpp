@@ -95,6 +95,14 @@ class ChunkCache {
   ChunkCache& operator=(const ChunkCache&) = delete;
   ~ChunkCache() = default;
 
+  /// Pins a chunk that is there; empty where it is not, which makes nobody its maker.
+  [[nodiscard]] Pin find_ready(const ChunkId& id) {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(id);
+    if (found == entries_.end() || !found->second->ready) return Pin();
+    return pin(*found->second);
+  }
+
   /// Looks for a chunk, and pins it or makes the caller its maker.
   [[nodiscard]] Look look(const ChunkId& id) {
     const std::lock_guard lock(mutex_);
@@ -109,10 +117,7 @@ class ChunkCache {
       return {Found::absent, Pin(this, entry.get())};
     }
     if (!entry->ready) return {Found::being_made, Pin()};
-    if (entry->pins++ == 0) entry->node.splice(entry->node.end(), unpinned_, entry->place);
-    ++hits_;
-    ++passing_;
-    return {Found::ready, Pin(this, entry.get())};
+    return {Found::ready, pin(*entry)};
   }
 
   /// Waits until nobody makes the chunk any more, or `stop` is requested.
@@ -189,6 +194,13 @@ class ChunkCache {
   }
 
  private:
+  /// Of a chunk that is there. Called with the lock.
+  [[nodiscard]] Pin pin(Entry& entry) {
+    if (entry.pins++ == 0) entry.node.splice(entry.node.end(), unpinned_, entry.place);
+    ++hits_;
+    ++passing_;
+    return Pin(this, &entry);
+  }
   std::unique_ptr<Entry> take_out(Entry& entry) {
     entry.node.splice(entry.node.end(), unpinned_, entry.place);
     const auto place = entries_.find(entry.id);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 #include <string_view>
 
 #include "fetch/lower.hpp"
@@ -17,6 +18,8 @@ namespace {
 /// Groups that are addressed directly in the device's memory: beyond, most would be empty.
 constexpr std::uint64_t kDirectMax = std::uint64_t{1} << 21;
 constexpr std::uint64_t kNumbersMax = std::uint64_t{1} << 62;
+/// Numbers of groups that are computed in 32 bits.
+constexpr std::uint64_t kNarrowMax = std::uint64_t{1} << 31;
 
 class QueryCompiler {
  public:
@@ -74,6 +77,7 @@ class QueryCompiler {
     lowering_.add({.op = Op::count_rows, .index = 0});
     for (const AggregateCall& call : query_.aggregates) compile_aggregate(call);
     out_.program.copies = local_copies(out_.program, options_);
+    out_.program.held = held_groups(out_.program, options_);
     lay_out();
   }
 
@@ -109,7 +113,11 @@ class QueryCompiler {
     static_cast<void>(lowering_.lower(query_.keys[number]));
     if (step.op == Op::key) {
       step.least = key.range->least;
-      lowering_.add({.op = Op::key, .value = step.least, .second = static_cast<std::int64_t>(step.domain)});
+      const bool narrow = groups * step.domain <= kNarrowMax;
+      lowering_.add({.op = Op::key,
+                     .flags = static_cast<std::uint8_t>(narrow ? 1 : 0),
+                     .value = step.least,
+                     .second = static_cast<std::int64_t>(step.domain)});
     } else {
       step.table = add_table();
       lowering_.add({.op = Op::wide_key, .kind = kind_of(key.type), .index = static_cast<std::uint16_t>(step.table)});
@@ -129,6 +137,16 @@ class QueryCompiler {
     return program.state_count++;
   }
 
+  /// Counts the values that are in the accumulator: once for each column, whatever is gathered of it.
+  std::uint32_t count_state(const Expression& value) {
+    const bool is_column = value.operation() == Operation::column;
+    if (is_column && counted_.contains(value.column_number())) return counted_[value.column_number()];
+    const std::uint32_t state = add_state(Op::count);
+    lowering_.add({.op = Op::count, .index = static_cast<std::uint16_t>(state)});
+    if (is_column) counted_[value.column_number()] = state;
+    return state;
+  }
+
   void compile_aggregate(const AggregateCall& call) {
     AggregatePlace place{.function = call.function};
     if (call.function == Aggregate::count_rows) {
@@ -144,11 +162,9 @@ class QueryCompiler {
       return;
     }
     static_cast<void>(lowering_.lower(*call.value));
-    if (place.value.nullable) {
-      place.count = add_state(Op::count);
-      lowering_.add({.op = Op::count, .index = static_cast<std::uint16_t>(place.count)});
-    }
+    if (place.value.nullable) place.count = count_state(*call.value);
     if (call.function != Aggregate::count) {
+      place.order = lowering_.rank(*call.value);
       const Op op = op_of(call.function, place.value);
       place.state = add_state(op);
       lowering_.add({.op = op, .kind = kind_of(place.value.type), .index = static_cast<std::uint16_t>(place.state)});
@@ -169,8 +185,9 @@ class QueryCompiler {
   /// The states of a block, words of 64 bits first.
   void lay_out() {
     Program& program = out_.program;
-    if (program.copies == 0) return;
-    const auto each = static_cast<std::uint32_t>(program.groups) * program.copies;
+    if (program.copies == 0 && program.held == 0) return;
+    const std::uint32_t each = local_groups(program);
+    program.local_words = program.held;  // the numbers of the groups that are held come first
     for (const bool wide : {true, false}) {
       for (std::uint32_t s = 0; s < program.state_count; ++s) {
         const std::uint32_t words = local_state_words(program.states[s].op);
@@ -186,15 +203,16 @@ class QueryCompiler {
   const CompileOptions& options_;
   Compiled out_{};
   Lowering lowering_;
+  std::map<std::uint32_t, std::uint32_t> counted_;  ///< The state that counts the values of a column.
 };
 
-constexpr std::array<std::string_view, 40> kNames{
-    "load",     "save",         "add",          "subtract",     "multiply",      "divide",        "modulo",
-    "equal",    "not_equal",    "less",         "less_equal",   "greater",       "greater_equal", "and",
-    "or",       "not",          "is_null",      "is_in",        "to_float",      "to_float32",    "to_integer",
-    "check",    "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "filter",        "key",
-    "wide_key", "intern",       "count_rows",   "count",        "sum",           "sum_wide",      "sum_float",
-    "least",    "greatest",     "tally",        "place",        "emit"};
+constexpr std::array<std::string_view, 41> kNames{
+    "load",      "save",         "add",          "subtract",     "multiply",      "divide",        "modulo",
+    "equal",     "not_equal",    "less",         "less_equal",   "greater",       "greater_equal", "and",
+    "or",        "not",          "is_null",      "is_in",        "to_float",      "to_float32",    "to_integer",
+    "check",     "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "rank",          "filter",
+    "key",       "wide_key",     "intern",       "count_rows",   "count",         "sum",           "sum_wide",
+    "sum_float", "least",        "greatest",     "tally",        "place",         "emit"};
 static_assert(kNames.size() == static_cast<std::size_t>(Op::emit) + 1);
 
 }  // namespace
@@ -211,6 +229,15 @@ DataType aggregate_type(Aggregate function, const DataType& value) {
   if (function == Aggregate::average || is_float(value.id)) return float64;
   return {
       .id = Type::decimal128, .precision = 38, .scale = value.id == Type::decimal128 ? value.scale : std::int8_t{0}};
+}
+
+std::uint32_t held_groups(const Program& program, const CompileOptions& options) noexcept {
+  if (!options.holds_groups || program.copies > 0 || program.groups >= kNarrowMax) return 0;
+  std::uint32_t words = 1;  // its number
+  for (std::uint32_t s = 0; s < program.state_count; ++s) words += local_state_words(program.states[s].op);
+  // An even number, so that what follows starts at 64 bits.
+  const std::uint32_t fitting = std::bit_floor(options.local_words / words);
+  return fitting < 2 ? 0 : fitting;
 }
 
 std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +29,10 @@ struct AggregatePlace {
   DataType result{};
   std::uint32_t count = 0;  ///< The values that are there: state 0 where none is missing.
   std::uint32_t state = 0;
+  std::shared_ptr<const DictionaryOrder> order{};  ///< Of an extreme of strings, whose state is a place in this.
 };
+
+using Ranks = std::shared_ptr<const std::vector<std::int32_t>>;
 
 struct Compiled {
   Program program;
@@ -37,6 +41,7 @@ struct Compiled {
   std::vector<KeyStep> steps;
   std::vector<AggregatePlace> aggregates;
   std::vector<Typed> values;
+  std::vector<Ranks> ranks;  ///< By their number in the program.
   std::uint32_t tables = 0;
   std::uint64_t places = 0;      ///< Of each key table.
   std::uint32_t filter_end = 0;  ///< Instructions of the filter.
@@ -49,6 +54,9 @@ struct CompileOptions {
   /// let a core add to one group again before it is done with the last time.
   std::uint32_t copies_max = kScanThreads;
   std::uint32_t local_words = kBlockWords;  ///< Of a block's memory for states.
+  /// Whether a block gathers the groups that it meets first where there is no room for all. Some groups are met far
+  /// more often than others, and threads that add to one word in the device's memory wait for each other.
+  bool holds_groups = true;
 };
 
 /// Throws UsageError for what the types do not allow, and for a query that is too long.
@@ -58,6 +66,8 @@ struct CompileOptions {
 [[nodiscard]] DataType aggregate_type(Aggregate function, const DataType& value);
 [[nodiscard]] std::string to_string(const Program& program, const std::vector<std::string>& columns);
 
+/// Of how many groups a block can hold the states, each under its number; 0 where that is not wanted or cannot be.
+[[nodiscard]] std::uint32_t held_groups(const Program& program, const CompileOptions& options) noexcept;
 /// How many copies of the states a block keeps; 0 where they do not fit it.
 [[nodiscard]] std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept;
 

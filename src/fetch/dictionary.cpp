@@ -1,6 +1,8 @@
 #include "headrace/fetch/dictionary.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "headrace/base/error.hpp"
 
@@ -74,6 +76,24 @@ std::int32_t Dictionary::find(std::string_view entry) const {
   const std::lock_guard lock(mutex_);
   const auto known = index_.find(entry);
   return known == index_.end() ? -1 : known->second;
+}
+
+std::shared_ptr<const DictionaryOrder> Dictionary::order() const {
+  const std::lock_guard lock(mutex_);
+  if (order_ != nullptr && order_->codes.size() == entries_.size()) return order_;
+  auto made = std::make_shared<DictionaryOrder>();
+  made->codes.resize(entries_.size());
+  std::iota(made->codes.begin(), made->codes.end(), 0);
+  // string_view compares bytes without a sign, as std::char_traits<char> does.
+  std::ranges::sort(made->codes, {},
+                    [&](std::int32_t code) -> std::string_view { return entries_[static_cast<std::size_t>(code)]; });
+  made->entries.reserve(entries_.size());
+  made->ranks.resize(entries_.size());
+  for (const std::int32_t code : made->codes) {
+    made->ranks[static_cast<std::size_t>(code)] = static_cast<std::int32_t>(made->entries.size());
+    made->entries.emplace_back(entries_[static_cast<std::size_t>(code)]);
+  }
+  return order_ = std::move(made);
 }
 
 }  // namespace headrace::fetch

@@ -18,11 +18,12 @@ struct OperationRow {
 
 constexpr std::size_t kMany = 257;
 
-constexpr std::array<OperationRow, 20> kOperations{{
-    {"column", 0, 0},      {"literal", 0, 0}, {"add", 2, 2},           {"subtract", 2, 2},    {"multiply", 2, 2},
-    {"divide", 2, 2},      {"modulo", 2, 2},  {"equal", 2, 2},         {"not_equal", 2, 2},   {"less", 2, 2},
-    {"less_equal", 2, 2},  {"greater", 2, 2}, {"greater_equal", 2, 2}, {"logical_and", 2, 2}, {"logical_or", 2, 2},
-    {"logical_not", 1, 1}, {"is_null", 1, 1}, {"is_in", 1, kMany},     {"cast", 1, 1},        {"year", 1, 1},
+constexpr std::array<OperationRow, 21> kOperations{{
+    {"column", 0, 0},     {"literal", 0, 0},     {"text", 0, 0},    {"add", 2, 2},           {"subtract", 2, 2},
+    {"multiply", 2, 2},   {"divide", 2, 2},      {"modulo", 2, 2},  {"equal", 2, 2},         {"not_equal", 2, 2},
+    {"less", 2, 2},       {"less_equal", 2, 2},  {"greater", 2, 2}, {"greater_equal", 2, 2}, {"logical_and", 2, 2},
+    {"logical_or", 2, 2}, {"logical_not", 1, 1}, {"is_null", 1, 1}, {"is_in", 1, kMany},     {"cast", 1, 1},
+    {"year", 1, 1},
 }};
 
 constexpr std::array<std::string_view, 4> kUnits{"s", "ms", "us", "ns"};
@@ -62,6 +63,10 @@ Expression Expression::literal(const DataType& type, std::int64_t bits) {
   return Expression(Node{.operation = Operation::literal, .type = type, .bits = bits});
 }
 
+Expression Expression::text(std::string value) {
+  return Expression(Node{.operation = Operation::text, .type = {.id = Type::dictionary}, .string = std::move(value)});
+}
+
 Expression Expression::missing(const DataType& type) {
   return Expression(Node{.operation = Operation::literal, .type = type, .missing = true});
 }
@@ -80,6 +85,18 @@ Expression Expression::call(Operation operation, std::vector<Expression> argumen
 
 Expression Expression::cast(Expression value, const DataType& type) {
   return Expression(Node{.operation = Operation::cast, .arguments = {std::move(value)}, .type = type});
+}
+
+void Expression::columns(std::vector<std::uint32_t>& to) const {
+  if (operation() == Operation::column) to.push_back(column_number());
+  for (const Expression& argument : arguments()) argument.columns(to);
+}
+
+Expression Expression::renumbered(const std::vector<std::uint32_t>& numbers) const {
+  if (operation() == Operation::column) return column(numbers.at(column_number()));
+  Node node = *node_;
+  for (Expression& argument : node.arguments) argument = argument.renumbered(numbers);
+  return Expression(std::move(node));
 }
 
 }  // namespace headrace::fetch

@@ -44,12 +44,13 @@ FetchRequest checked(const Source& source, FetchRequest request) {
     }
   }
   if (request.to == Level::disk) throw UsageError("a fetch goes to the level cpu or device");
-  if (request.threads > kThreadsMost) {
-    throw UsageError(fmt::format("a fetch has at most {} threads, not {}", kThreadsMost, request.threads));
+  if (request.options.threads > kThreadsMost) {
+    throw UsageError(fmt::format("a fetch has at most {} threads, not {}", kThreadsMost, request.options.threads));
   }
-  if (request.flush_bytes == 0) throw UsageError("a fetch's flush_bytes must be above 0");
-  if (request.threads == 0) {
-    request.threads = std::clamp(static_cast<std::uint32_t>(Topology::machine().core_count()), 1U, kThreadsDefault);
+  if (request.options.flush_bytes == 0) throw UsageError("a fetch's flush_bytes must be above 0");
+  if (request.options.threads == 0) {
+    request.options.threads =
+        std::clamp(static_cast<std::uint32_t>(Topology::machine().core_count()), 1U, kThreadsDefault);
   }
   return request;
 }
@@ -74,13 +75,17 @@ class Fetch::State {
     const std::size_t count = request_.columns.size() * request_.fragments.size();
     views_.resize(count);
     request_.to == Level::device ? on_device_.resize(count) : on_host_.resize(count);
-    runner_ = std::jthread([this](const std::stop_token&) { run(); });
+    if (const std::size_t found = take_what_is_there(); found < count || count == 0) {
+      runner_ = std::jthread([this, missing = count - found](const std::stop_token&) { run(missing); });
+    } else {
+      enter(Phase::ended);
+    }
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
     stop_.request_stop();
-    runner_.join();
+    if (runner_.joinable()) runner_.join();
   }
 
   void cancel() noexcept { stop_.request_stop(); }
@@ -154,12 +159,34 @@ class Fetch::State {
     changed_.notify_all();
   }
 
-  void run() noexcept {
+  [[nodiscard]] Chunk chunk(std::size_t number) const noexcept {
+    return {.fragment = request_.fragments[number / request_.columns.size()],
+            .column = request_.columns[number % request_.columns.size()]};
+  }
+
+  /// Pins the chunks that lie on the device; gives how many these are. A query over columns that are there all the time
+  /// is not to wait for threads.
+  std::size_t take_what_is_there() {
+    std::size_t found = 0;
+    for (std::size_t number = 0; number < on_device_.size(); ++number) {
+      on_device_[number] = levels_.state()->on_device.find_ready({.table = source_->id(), .chunk = chunk(number)});
+      if (on_device_[number].empty()) continue;
+      on_device_[number].keep();
+      views_[number] = on_device_[number]->view;
+      ++found;
+    }
+    counters_[static_cast<std::size_t>(Level::device)].hits.fetch_add(found, std::memory_order_relaxed);
+    done_.fetch_add(found, std::memory_order_relaxed);
+    return found;
+  }
+
+  /// `missing`: chunks that are not there yet.
+  void run(std::size_t missing) noexcept {
     guarded([&] {
-      const auto threads = static_cast<std::uint32_t>(std::min<std::size_t>(request_.threads, views_.size()));
-      const std::size_t flush_bytes = std::max(kLaneFlushLeast, request_.flush_bytes / std::max(threads, 1U));
+      const auto threads = static_cast<std::uint32_t>(std::min<std::size_t>(request_.options.threads, missing));
+      const std::size_t flush_bytes = std::max(kLaneFlushLeast, request_.options.flush_bytes / std::max(threads, 1U));
       for (std::uint32_t i = 0; to_device() && i < threads; ++i) {
-        lanes_.push_back(levels_.state()->take_lane(std::min(flush_bytes, request_.flush_bytes)));
+        lanes_.push_back(levels_.state()->take_lane(std::min(flush_bytes, request_.options.flush_bytes)));
       }
       threads_ = threads;
       // Pairs with the claims of chunks, and what a thread does at its end with the load below.
@@ -190,14 +217,13 @@ class Fetch::State {
     while (true) {
       const std::size_t next = next_.fetch_add(1, std::memory_order_acq_rel);
       if (next >= views_.size()) break;
-      const Chunk chunk{.fragment = request_.fragments[next / request_.columns.size()],
-                        .column = request_.columns[next % request_.columns.size()]};
       if (to_device()) {
-        make.to_device(chunk, on_device_[next]);
-        if (request_.mode == FetchMode::sync) make.settle();
+        if (!on_device_[next].empty()) continue;
+        make.to_device(chunk(next), on_device_[next]);
+        if (request_.options.mode == FetchMode::sync) make.settle();
         views_[next] = on_device_[next]->view;
       } else {
-        on_host_[next] = make.to_host(chunk);
+        on_host_[next] = make.to_host(chunk(next));
         on_host_[next].keep();
         views_[next] = on_host_[next]->view;
       }

@@ -13,7 +13,18 @@ namespace {
 
 constexpr int kDigitsMax = 18;
 
-Op op_of(Operation operation) {
+bool is_logic(Operation operation) { return operation == Operation::logical_and || operation == Operation::logical_or; }
+
+/// A literal that a column of uint64 can be compared with.
+Expression as_natural(const Expression& literal, const DataType& other) {
+  const bool natural = other.id == Type::uint64 && literal.operation() == Operation::literal &&
+                       literal.type().id == Type::int64 && !literal.is_missing() && literal.bits() >= 0;
+  return natural ? Expression::literal(other, literal.bits()) : literal;
+}
+
+}  // namespace
+
+Op op_of(Operation operation) noexcept {
   switch (operation) {
     case Operation::add: return Op::add;
     case Operation::subtract: return Op::subtract;
@@ -31,17 +42,6 @@ Op op_of(Operation operation) {
     default: return Op::load;
   }
 }
-
-bool is_logic(Operation operation) { return operation == Operation::logical_and || operation == Operation::logical_or; }
-
-/// A literal that a column of uint64 can be compared with.
-Expression as_natural(const Expression& literal, const DataType& other) {
-  const bool natural = other.id == Type::uint64 && literal.operation() == Operation::literal &&
-                       literal.type().id == Type::int64 && !literal.is_missing() && literal.bits() >= 0;
-  return natural ? Expression::literal(other, literal.bits()) : literal;
-}
-
-}  // namespace
 
 Instruction& Lowering::add(const Instruction& instruction) {
   Program& program = out_.program;
@@ -101,6 +101,8 @@ Typed Lowering::lower(const Expression& expression) {
   switch (expression.operation()) {
     case Operation::column:
     case Operation::literal: lower_as(expression, result.type); break;
+    case Operation::text:
+      throw UsageError(fmt::format("the string '{}' is compared with no column", expression.string()));
     case Operation::logical_not:
       lower(expression.arguments()[0]);
       add({.op = Op::negate});
@@ -128,6 +130,7 @@ void Lowering::lower_binary(const Expression& expression) {
   Expression right = expression.arguments()[1];
   const DataType left_type = infer(table_, left).type;
   const DataType right_type = infer(table_, right).type;
+  if (left_type.id == Type::dictionary) return lower_strings(operation, std::move(left), std::move(right));
   left = as_natural(left, right_type);
   right = as_natural(right, left_type);
   DataType left_as = infer(table_, left).type;
@@ -147,15 +150,19 @@ void Lowering::lower_binary(const Expression& expression) {
     add(instruction);
     return;
   }
-  if (slots_ == kSlots) throw UsageError("an expression is too deep: give its parts simpler operands on the right");
+  const std::uint16_t slot = take_slot();
   lower_as(right, right_as);
-  const auto slot = static_cast<std::uint16_t>(slots_++);
   add({.op = Op::save, .index = slot});
   lower_as(left, left_as);
   instruction.source = Source::slot;
   instruction.index = slot;
   add(instruction);
   --slots_;
+}
+
+std::uint16_t Lowering::take_slot() {
+  if (slots_ == kSlots) throw UsageError("an expression is too deep: give its parts simpler operands on the right");
+  return static_cast<std::uint16_t>(slots_++);
 }
 
 void Lowering::lower_in(const Expression& expression) {
@@ -166,7 +173,10 @@ void Lowering::lower_in(const Expression& expression) {
   }
   Instruction in{.op = Op::is_in, .kind = kind_of(common), .index = static_cast<std::uint16_t>(constants_)};
   for (std::size_t i = 1; i < expression.arguments().size(); ++i) {
-    const auto literal = fold(as_natural(expression.arguments()[i], common), common);
+    const Expression& given = expression.arguments()[i];
+    const auto literal = given.operation() == Operation::text
+                             ? Expression::literal(common, code_of(given, expression.arguments()[0]))
+                             : fold(as_natural(given, common), common);
     if (!literal) {
       throw UsageError(fmt::format("a {} does not become a {} without loss, as is_in needs",
                                    to_string(expression.arguments()[i].type()), to_string(common)));

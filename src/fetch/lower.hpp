@@ -6,6 +6,9 @@
 
 namespace headrace::fetch {
 
+/// The instruction for an operation of two operands.
+[[nodiscard]] Op op_of(Operation operation) noexcept;
+
 /// Expressions to instructions.
 class Lowering {
  public:
@@ -16,6 +19,9 @@ class Lowering {
   /// The same in another type.
   void lower_as(const Expression& expression, const DataType& type);
   Instruction& add(const Instruction& instruction);
+  /// Where a column of strings has a dictionary: puts the place in order of what is in the accumulator there instead,
+  /// and gives that order. Nothing happens, and null is given, for any other expression.
+  std::shared_ptr<const DictionaryOrder> rank(const Expression& expression);
 
  private:
   void convert(const DataType& from, const DataType& to);
@@ -26,6 +32,13 @@ class Lowering {
   void with_constant(Op op, std::int64_t value, Kind kind = Kind::integer);
   void lower_binary(const Expression& expression);
   void lower_in(const Expression& expression);
+  void lower_strings(Operation operation, Expression left, Expression right);
+  void lower_columns_of_strings(Operation operation, const Expression& left, const Expression& right);
+  void add_rank(const Ranks& ranks);
+  [[nodiscard]] std::uint16_t take_slot();
+  /// The index of a string, or a literal's, in the dictionary of a column; -1 where it has none.
+  [[nodiscard]] std::int64_t code_of(const Expression& literal, const Expression& column) const;
+  [[nodiscard]] const Dictionary* dictionary_of(const Expression& column) const;
   [[nodiscard]] bool is_leaf(const Expression& expression, const DataType& type) const;
   void set_source(Instruction& instruction, const Expression& leaf, const DataType& type);
   [[nodiscard]] std::uint16_t column(std::uint32_t number);

@@ -168,8 +168,17 @@ class Machine : Operand<Group, Rows> {
       case Op::divide_round: return map([&](Word a) { return round_divide(a, code.value); });
       case Op::divide_floor: return map([&](Word a) { return floor_divide(a, code.value); });
       case Op::year_of_days: return map([](Word a) { return year_of(a); });
+      case Op::rank: return rank(code);
       default: return year(static_cast<TimeUnit>(code.index));
     }
+  }
+
+  HEADRACE_HD void rank(const Instruction& code) noexcept {
+    const std::int32_t* const ranks = work_.ranks[code.index];
+    // What lies where there is no value may be any index.
+    map([&](std::int64_t a) {
+      return static_cast<std::uint64_t>(a) < static_cast<std::uint64_t>(code.value) ? std::int64_t{ranks[a]} : 0;
+    });
   }
 
   /// A divisor that the compiler knows costs a multiplication.
@@ -189,12 +198,22 @@ class Machine : Operand<Group, Rows> {
   HEADRACE_HD void key(const Instruction& code) noexcept {
     const auto domain = static_cast<std::uint64_t>(code.second);
     bool outside = false;
-    each([&](std::uint32_t i) {
-      const std::uint64_t digit = static_cast<std::uint64_t>(acc_[i]) - static_cast<std::uint64_t>(code.value);
-      // A value outside the range that the table claims must not write elsewhere.
-      outside |= counts(i) & (digit >= domain);
-      index_[i] = index_[i] * domain + (acc_valid_[i] & (digit < domain) ? digit : domain - 1);
-    });
+    const auto add = [&](const auto& append) {
+      each([&](std::uint32_t i) {
+        const std::uint64_t digit = static_cast<std::uint64_t>(acc_[i]) - static_cast<std::uint64_t>(code.value);
+        // A value outside the range that the table claims must not write elsewhere.
+        outside |= counts(i) & (digit >= domain);
+        index_[i] = append(index_[i], acc_valid_[i] & (digit < domain) ? digit : domain - 1);
+      });
+    };
+    if (code.flags != 0) {
+      const auto narrow = static_cast<std::uint32_t>(domain);
+      add([&](std::uint64_t index, std::uint64_t digit) -> std::uint64_t {
+        return static_cast<std::uint32_t>(index) * narrow + static_cast<std::uint32_t>(digit);
+      });
+    } else {
+      add([&](std::uint64_t index, std::uint64_t digit) { return index * domain + digit; });
+    }
     fault(outside, Fault::conversion);
   }
 
@@ -283,7 +302,8 @@ class Machine : Operand<Group, Rows> {
       case Op::divide_round:
       case Op::divide_floor:
       case Op::year_of_days:
-      case Op::year_of_stamp: convert(code); break;
+      case Op::year_of_stamp:
+      case Op::rank: convert(code); break;
       case Op::filter:
         each([&](std::uint32_t i) { tile_.pass.set(i, tile_.pass[i] & acc_valid_[i] & (acc_[i] != 0)); });
         break;
@@ -321,6 +341,29 @@ struct SharedProgram {
   alignas(8) std::byte bytes[sizeof(Program)];
 };
 
+/// Where a tile lies.
+struct TilePlace {
+  const ColumnView* columns = nullptr;
+  std::int64_t first = 0;  ///< Row of the fragment.
+  std::int64_t rows = 0;   ///< Of the fragment.
+};
+
+/// Asks for the columns of a tile, a column a team: they are on their way while the tile before is worked on.
+template <class Group>
+HEADRACE_HD void prefetch_tile(const Group& group, const TilePlace& place, std::uint32_t columns) noexcept {
+  constexpr std::int64_t kLine = 128;
+  const std::int64_t left = place.rows - place.first;
+  const std::int64_t rows = left < kTileRows ? left : kTileRows;
+  for (std::uint32_t c = group.rank() / Group::kTeam; c < columns; c += group.size() / Group::kTeam) {
+    const ColumnView& column = place.columns[c];
+    const std::int64_t bits = value_bits(column.type);
+    const std::int64_t end = (column.offset + place.first + rows) * bits / 8;
+    std::int64_t at = (column.offset + place.first) * bits / 8 + group.rank() % Group::kTeam * kLine;
+    for (; at < end; at += kLine * Group::kTeam)
+      BlockMemory<Group>::prefetch(static_cast<const std::byte*>(column.values) + at);
+  }
+}
+
 /// The kernel: tiles are dealt to the blocks in turn.
 template <std::uint32_t Rows, class Group>
 HEADRACE_HD void scan_tiles(const Group& group, const ScanWork& work) noexcept {
@@ -336,12 +379,22 @@ HEADRACE_HD void scan_tiles(const Group& group, const ScanWork& work) noexcept {
   group.sync();
   Slots<Rows> slots;
   std::int64_t fragment = 0;
-  for (std::int64_t tile = group.block(); tile < work.tiles; tile += group.block_count()) {
+  const auto find = [&](std::int64_t tile) {
     while (work.fragments[fragment + 1].first_tile <= tile) ++fragment;
     const FragmentPlace& place = work.fragments[fragment];
-    const ColumnView* columns = work.columns + fragment * program.column_count;
-    const std::int64_t first = (tile - place.first_tile) * (std::int64_t{Rows} * group.size());
-    Machine<Group, Rows>(group, program, work, states, slots, columns, tile, first, place.rows).run();
+    return TilePlace{.columns = work.columns + fragment * program.column_count,
+                     .first = (tile - place.first_tile) * (std::int64_t{Rows} * group.size()),
+                     .rows = place.rows};
+  };
+  TilePlace next{};
+  if (group.block() < work.tiles) next = find(group.block());
+  for (std::int64_t tile = group.block(); tile < work.tiles; tile += group.block_count()) {
+    const TilePlace here = next;
+    if (tile + group.block_count() < work.tiles) {
+      next = find(tile + group.block_count());
+      if constexpr (Group::kTeam > 1) prefetch_tile(group, next, program.column_count);
+    }
+    Machine<Group, Rows>(group, program, work, states, slots, here.columns, tile, here.first, here.rows).run();
   }
   states.flush(group);
 }

@@ -39,9 +39,10 @@ enum class Op : std::uint8_t {
   divide_floor,  ///< By `value`.
   year_of_days,
   year_of_stamp,  ///< `index`: a TimeUnit.
+  rank,           ///< The place of a dictionary's entry in order: table `index` of ranks, which has `value` of them.
   // What becomes of rows.
   filter,
-  key,       ///< index = index * second + (acc - value); a missing value is second - 1.
+  key,       ///< index = index * second + (acc - value); a missing value is second - 1. `flags` 1: within 32 bits.
   wide_key,  ///< The same with the place of acc in table `index`.
   intern,    ///< index = its place in table `index`.
   count_rows,
@@ -79,6 +80,7 @@ inline constexpr std::uint32_t kSlots = 6;
 inline constexpr std::uint32_t kStatesMax = 32;
 inline constexpr std::uint32_t kTablesMax = 8;
 inline constexpr std::uint32_t kOutputsMax = 64;
+inline constexpr std::uint32_t kRanksMax = 8;
 
 /// One number of each group: 32-bit counts where blocks gather them, 64 bits elsewhere.
 struct State {
@@ -102,6 +104,9 @@ struct Program {
   std::uint32_t column_count = 0;
   /// Copies of the states in a block's memory, a power of two; 0: none, states are those of the device.
   std::uint32_t copies = 0;
+  /// Where there are no copies: how many groups a block has room for, those that it meets first, a power of two; 0:
+  /// none.
+  std::uint32_t held = 0;
   std::uint64_t groups = 0;
   std::uint32_t local_words = 0;
 };
@@ -132,6 +137,7 @@ struct ScanWork {
   std::uint32_t* faults = nullptr;
   KeyTable tables[kTablesMax];
   const Output* outputs = nullptr;
+  const std::int32_t* ranks[kRanksMax] = {};
 };
 
 inline constexpr std::int64_t kTileRows = 1024;
@@ -147,6 +153,11 @@ inline constexpr std::uint64_t kEmptyKey = 0xA5A5'A5A5'A5A5'A5A5;
 [[nodiscard]] HEADRACE_HD constexpr std::uint32_t state_words(Op op) noexcept { return op == Op::sum_wide ? 2 : 1; }
 [[nodiscard]] HEADRACE_HD constexpr std::uint32_t local_state_words(Op op) noexcept {
   return op == Op::count_rows || op == Op::count ? 1 : 2 * state_words(op);
+}
+
+/// For how many groups a block has memory, copies counted.
+[[nodiscard]] HEADRACE_HD constexpr std::uint32_t local_groups(const Program& program) noexcept {
+  return program.copies == 0 ? program.held : static_cast<std::uint32_t>(program.groups) * program.copies;
 }
 
 /// Floats in an order that integers without a sign have, and back. NaN is above all, and -0 is 0.

@@ -1,5 +1,6 @@
 #include "fetch/result.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -40,20 +41,22 @@ void append_aggregate(ColumnBuilder& to, const AggregatePlace& place, const Grou
     case Aggregate::count_rows:
     case Aggregate::count: return to.append(count, true);
     case Aggregate::min:
-    case Aggregate::max: return to.append(count == 0 ? 0 : unordered(group.word(place.state), kind), count > 0);
+    case Aggregate::max: {
+      std::int64_t value = count == 0 ? 0 : unordered(group.word(place.state), kind);
+      if (place.order != nullptr && count > 0) value = place.order->codes.at(static_cast<std::size_t>(value));
+      return to.append(value, count > 0);
+    }
     case Aggregate::sum:
       if (kind == Kind::real) return to.append(static_cast<std::int64_t>(group.word(place.state)), count > 0);
       return to.append_wide(group.sum(place.state, kind), count > 0);
     case Aggregate::average: break;
   }
-  long double sum = 0;
-  if (kind == Kind::real) {
-    sum = as_double(static_cast<std::int64_t>(group.word(place.state)));
-  } else {
-    sum = static_cast<long double>(group.sum(place.state, kind));
-    if (place.value.type.id == Type::decimal128) sum /= static_cast<long double>(power_of_ten(place.value.type.scale));
+  double average = 0;
+  if (count > 0 && kind == Kind::real) {
+    average = as_double(static_cast<std::int64_t>(group.word(place.state))) / static_cast<double>(count);
+  } else if (count > 0) {
+    average = average_of(group.sum(place.state, kind), place.value.type.scale, count);
   }
-  const auto average = count == 0 ? 0.0 : static_cast<double>(sum / static_cast<long double>(count));
   to.append(as_bits(average), count > 0);
 }
 
@@ -140,6 +143,39 @@ std::vector<ResultColumn> group_columns(const Compiled& compiled, std::span<cons
   std::vector<ResultColumn> columns;
   for (ColumnBuilder& builder : builders) columns.push_back(builder.finish());
   return columns;
+}
+
+bool has_value(const ResultColumn& column, std::int64_t row) noexcept {
+  const auto at = static_cast<std::size_t>(row);
+  return column.validity.empty() || ((column.validity[at / 8] >> (at % 8)) & 1) != 0;
+}
+
+std::int64_t bits_at(const ResultColumn& column, std::int64_t row) noexcept {
+  const auto at = static_cast<std::size_t>(row);
+  if (column.type.id == Type::boolean) return std::to_integer<std::int64_t>(column.values[at / 8] >> (at % 8)) & 1;
+  const std::size_t width = value_bits(column.type) / 8;
+  const std::size_t bytes = std::min<std::size_t>(width, sizeof(std::int64_t));
+  std::int64_t bits = 0;
+  std::memcpy(&bits, column.values.data() + at * width, bytes);
+  if (column.type.id == Type::float32) {
+    return as_bits(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits))));
+  }
+  const Type integer = column.type.id == Type::dictionary ? column.type.index : column.type.id;
+  const bool natural = integer >= Type::uint8 && integer <= Type::uint32;
+  const auto shift = static_cast<int>(64 - 8 * bytes);
+  return natural || shift == 0 ? bits : static_cast<std::int64_t>(static_cast<std::uint64_t>(bits) << shift) >> shift;
+}
+
+__int128 wide_at(const ResultColumn& column, std::int64_t row) noexcept {
+  __int128 value = 0;
+  std::memcpy(&value, column.values.data() + static_cast<std::size_t>(row) * sizeof(value), sizeof(value));
+  return value;
+}
+
+double average_of(__int128 sum, int scale, std::int64_t count) {
+  auto value = static_cast<long double>(sum);
+  if (scale != 0) value /= static_cast<long double>(power_of_ten(scale));
+  return static_cast<double>(value / static_cast<long double>(count));
 }
 
 }  // namespace headrace::fetch

@@ -32,4 +32,14 @@ class ColumnBuilder {
 [[nodiscard]] std::vector<ResultColumn> group_columns(const Compiled& compiled, std::span<const std::uint64_t> states,
                                                       std::span<const std::vector<std::uint64_t>> tables);
 
+/// Whether row `row` of a result has a value.
+[[nodiscard]] bool has_value(const ResultColumn& column, std::int64_t row) noexcept;
+/// That value as a literal has it: an integer, a float's bits as a double, the low half of a decimal.
+[[nodiscard]] std::int64_t bits_at(const ResultColumn& column, std::int64_t row) noexcept;
+/// The same of a sum in 128 bits.
+[[nodiscard]] __int128 wide_at(const ResultColumn& column, std::int64_t row) noexcept;
+
+/// sum / 10^scale / count, rounded once.
+[[nodiscard]] double average_of(__int128 sum, int scale, std::int64_t count);
+
 }  // namespace headrace::fetch

@@ -67,6 +67,10 @@ Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled) : s
   program_ = upload(&compiled.program, sizeof(Program));
   fragments_ = upload(places.data(), places.size() * sizeof(FragmentPlace));
   columns_ = upload(views.data(), views.size() * sizeof(ColumnView));
+  for (std::size_t r = 0; r < compiled.ranks.size(); ++r) {
+    ranks_.push_back(upload(compiled.ranks[r]->data(), compiled.ranks[r]->size() * sizeof(std::int32_t)));
+    work_.ranks[r] = ranks_.back().as<const std::int32_t>();
+  }
   faults_ = make(kFaults * sizeof(std::uint32_t), 0);
   work_.program = program_.as<const Program>();
   work_.fragments = fragments_.as<const FragmentPlace>();

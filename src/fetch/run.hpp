@@ -53,6 +53,7 @@ class Run {
   Buffer emitted_;
   std::vector<Output> output_places_;
   std::vector<Buffer> tables_;
+  std::vector<Buffer> ranks_;
 };
 
 }  // namespace headrace::fetch

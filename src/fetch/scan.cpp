@@ -22,7 +22,7 @@ constexpr std::uint32_t kCoreCopies = 4;
 
 CompileOptions options_for(const Device& device) {
   if (device.kind() != DeviceKind::cpu) return {};
-  return {.copies_max = kCoreCopies, .local_words = kCoreWords};
+  return {.copies_max = kCoreCopies, .local_words = kCoreWords, .holds_groups = false};
 }
 
 std::string describe_groups(const Compiled& compiled) {
@@ -31,7 +31,10 @@ std::string describe_groups(const Compiled& compiled) {
   const bool hashed = std::ranges::any_of(compiled.steps, [](const KeyStep& step) { return step.op != Op::key; });
   std::string text = hashed ? fmt::format("hashed into {} places, ", compiled.places) : std::string();
   text += fmt::format("{} addressed directly", program.groups);
-  if (program.copies == 0) return text + " in device memory";
+  if (program.copies == 0) {
+    text += " in device memory";
+    return program.held == 0 ? text : text + fmt::format(", {} of them in a block's", program.held);
+  }
   return text + fmt::format(" in a block's memory, {} {}", program.copies, program.copies == 1 ? "copy" : "copies");
 }
 
@@ -100,20 +103,6 @@ ScanResult scan_values(StreamRef stream, const TableView& table, const Query& qu
   return result;
 }
 
-/// The bits of value 0 of a column, as a literal has them.
-std::int64_t first_bits(const ResultColumn& column) {
-  std::int64_t bits = 0;
-  const std::size_t bytes = std::min<std::size_t>(value_bits(column.type) / 8, sizeof(bits));
-  std::memcpy(&bits, column.values.data(), std::max<std::size_t>(bytes, 1));
-  if (column.type.id == Type::float32) {
-    return as_bits(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits))));
-  }
-  const Type integer = column.type.id == Type::dictionary ? column.type.index : column.type.id;
-  const bool natural = integer >= Type::uint8 && integer <= Type::uint32;
-  const auto shift = static_cast<int>(64 - 8 * std::max<std::size_t>(bytes, 1));
-  return natural || shift == 0 ? bits : static_cast<std::int64_t>(static_cast<std::uint64_t>(bits) << shift) >> shift;
-}
-
 /// Whether a first look at a column can tell its range.
 bool has_range(const DataType& type) {
   if (type.id == Type::boolean) return false;
@@ -125,10 +114,20 @@ void learn(ColumnFacts& facts, const ResultColumn& least, const ResultColumn& gr
     facts.range = ValueRange{0, 0};  // of no value
     return;
   }
-  const ValueRange range{first_bits(least), first_bits(greatest)};
+  const ValueRange range{bits_at(least, 0), bits_at(greatest, 0)};
   if (is_float(facts.type.id) && (std::isnan(as_double(range.least)) || std::isnan(as_double(range.greatest)))) return;
   if (facts.type.id == Type::uint64 && (range.least < 0 || range.greatest < 0)) return;
   facts.range = range;
+}
+
+/// Indices into a dictionary are those that it has given out.
+void learn_indices(TableView& table, std::uint32_t column) {
+  ColumnFacts& facts = table.columns[column];
+  const auto size = static_cast<std::int64_t>(facts.dictionary->size());
+  facts.range = ValueRange{0, std::max<std::int64_t>(size, 1) - 1};
+  facts.nullable = std::ranges::any_of(table.fragments, [&](const std::vector<ColumnView>& fragment) {
+    return fragment[column].validity != nullptr && fragment[column].null_count != 0;
+  });
 }
 
 }  // namespace
@@ -161,7 +160,11 @@ void look(StreamRef stream, TableView& table) {
   constexpr std::size_t kAtOnce = 8;
   std::vector<std::uint32_t> unknown;
   for (std::uint32_t c = 0; c < table.columns.size(); ++c) {
-    if (!table.columns[c].range && has_range(table.columns[c].type)) unknown.push_back(c);
+    if (table.columns[c].dictionary != nullptr) {
+      learn_indices(table, c);
+    } else if (!table.columns[c].range && has_range(table.columns[c].type)) {
+      unknown.push_back(c);
+    }
   }
   for (std::size_t from = 0; from < unknown.size(); from += kAtOnce) {
     const std::size_t count = std::min(kAtOnce, unknown.size() - from);
@@ -174,7 +177,7 @@ void look(StreamRef stream, TableView& table) {
     const ScanResult result = scan(stream, table, query);
     for (std::size_t i = 0; i < count; ++i) {
       ColumnFacts& facts = table.columns[unknown[from + i]];
-      facts.nullable = first_bits(result.columns[3 * i]) < table.rows();
+      facts.nullable = bits_at(result.columns[3 * i], 0) < table.rows();
       learn(facts, result.columns[3 * i + 1], result.columns[3 * i + 2]);
     }
   }

@@ -1,6 +1,9 @@
 #include <algorithm>
 
 #include "fetch/kernel.hpp"
+#if defined(__CUDACC__)
+#include "fetch/block_memory.cuh"
+#endif
 #include "fetch/machine.hpp"
 #include "headrace/device/kernel.hpp"
 

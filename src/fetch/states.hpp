@@ -2,11 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
+#include "fetch/block_memory.hpp"
 #include "fetch/rows.hpp"
 
-/// Where groups are gathered: in the memory of a block, in several copies so that threads seldom meet, or in the
-/// device's. What a block gathered goes to the device's at its end.
+/// Where groups are gathered: in the memory of a block, in several copies so that threads seldom meet; or, where they
+/// do not fit, those that the block meets first there and the others in the device's. What a block gathered goes to the
+/// device's at its end.
 namespace headrace::fetch {
 
 template <std::uint32_t Words>
@@ -24,33 +27,52 @@ HEADRACE_HD void merge_extreme(const Group& group, std::uint64_t& word, std::uin
   }
 }
 
-/// Adds to a word that is this thread's alone (`own`) or shared by threads of the device.
+template <class Group>
+HEADRACE_HD void add_in_block(const Group& group, std::uint32_t& word, std::uint32_t value) noexcept {
+  static_cast<void>(BlockMemory<Group>::add(group, word, value));
+}
+/// By halves, since a block's memory has no addition of 64 bits: each time the low one wraps, its thread carries.
+template <class Group>
+HEADRACE_HD void add_in_block(const Group& group, std::uint64_t& word, std::uint64_t value) noexcept {
+  auto* const halves = reinterpret_cast<std::uint32_t*>(&word);
+  const auto low = static_cast<std::uint32_t>(value);
+  const std::uint32_t before = BlockMemory<Group>::add(group, halves[0], low);
+  const std::uint32_t high = static_cast<std::uint32_t>(value >> 32) + (before + low < low ? 1 : 0);
+  if (high != 0) static_cast<void>(BlockMemory<Group>::add(group, halves[1], high));
+}
+
+/// Whose a word is: this thread's alone, one of the block's memory, or one of the device's.
+enum class Shared : std::uint8_t { no, block, device };
+
 template <class T, class Group>
-HEADRACE_HD void add_to(const Group& group, T& word, T value, bool own) noexcept {
-  if (own) {
+HEADRACE_HD void add_to(const Group& group, T& word, T value, Shared shared) noexcept {
+  if (shared == Shared::no) {
     word += value;
-  } else {
-    static_cast<void>(group.fetch_add_relaxed_on_device(word, value));
+    return;
   }
+  if constexpr (std::is_integral_v<T> && Group::kTeam > 1) {
+    if (shared == Shared::block) return add_in_block(group, word, value);
+  }
+  static_cast<void>(group.fetch_add_relaxed_on_device(word, value));
 }
 
 /// Takes one value into a group: `low` is the word of the state, `high` the second one of a wide sum.
 template <Op Kept, class Group>
 HEADRACE_HD void take(const Group& group, Kind kind, std::uint64_t* low, std::uint64_t* high, std::int64_t value,
-                      bool own) noexcept {
+                      Shared shared) noexcept {
   if constexpr (Kept == Op::sum) {
-    add_to(group, *low, static_cast<std::uint64_t>(value), own);
+    add_to(group, *low, static_cast<std::uint64_t>(value), shared);
   } else if constexpr (Kept == Op::sum_wide) {
     const std::int64_t upper =
         kind == Kind::natural ? static_cast<std::int64_t>(static_cast<std::uint64_t>(value) >> 32) : value >> 32;
-    add_to(group, *low, static_cast<std::uint64_t>(value) & 0xFFFF'FFFF, own);
-    add_to(group, *high, static_cast<std::uint64_t>(upper), own);
+    add_to(group, *low, static_cast<std::uint64_t>(value) & 0xFFFF'FFFF, shared);
+    add_to(group, *high, static_cast<std::uint64_t>(upper), shared);
   } else if constexpr (Kept == Op::sum_float) {
-    add_to(group, *reinterpret_cast<double*>(low), as_double(value), own);
+    add_to(group, *reinterpret_cast<double*>(low), as_double(value), shared);
   } else {
     constexpr bool kLeast = Kept == Op::least;
     const std::uint64_t word = ordered(canonical(value, kind), kind);
-    if (!own) {
+    if (shared != Shared::no) {
       merge_extreme(group, *low, word, kLeast);
     } else if (kLeast ? word < *low : word > *low) {
       *low = word;
@@ -68,6 +90,7 @@ class States {
         words_(reinterpret_cast<std::uint32_t*>(
             group.template shared<LocalStates<Group::kTeam == 1 ? kCoreWords : kBlockWords>>().bytes)),
         own_(program.copies >= group.size()) {
+    for (std::uint32_t word = group.rank(); word < program.held; word += group.size()) words_[word] = kNoGroup;
     for (std::uint32_t s = 0; s < program.state_count; ++s) {
       const State& state = program.states[s];
       const std::uint32_t value = state.op == Op::least ? 0xFFFF'FFFF : 0;
@@ -83,16 +106,19 @@ class States {
   HEADRACE_HD void count(const Group& group, const Tile& tile, const std::uint64_t* index, std::uint32_t number,
                          const Wanted& wanted) const noexcept {
     const State& state = program_.states[number];
+    std::uint32_t* const here = words_ + state.local_word;
     if (program_.copies == 0) {
-      std::uint64_t* words = work_.states + state.block * program_.groups;
+      std::uint64_t* const words = work_.states + state.block * program_.groups;
       tile.each([&](std::uint32_t i) {
-        if (wanted(i)) add_to(group, words[index[i]], std::uint64_t{1}, false);
+        if (!wanted(i)) return;
+        const std::uint32_t place = place_in_block(group, index[i]);
+        if (place != kNoGroup) return add_to(group, here[place], 1U, Shared::block);
+        add_to(group, words[index[i]], std::uint64_t{1}, Shared::device);
       });
       return;
     }
-    std::uint32_t* words = words_ + state.local_word;
     tile.each([&](std::uint32_t i) {
-      if (wanted(i)) add_to(group, words[local(group, index[i], i)], 1U, own());
+      if (wanted(i)) add_to(group, here[local(group, index[i], i)], 1U, shared());
     });
   }
 
@@ -111,11 +137,13 @@ class States {
 
   /// Adds what the block has gathered to the device's states.
   HEADRACE_HD void flush(const Group& group) const noexcept {
-    if (program_.copies == 0) return;
+    if (local_groups(program_) == 0) return;
     group.sync();
-    for (std::uint32_t s = 0; s < program_.state_count; ++s) {
-      for (std::uint64_t g = group.rank(); g < program_.groups; g += group.size())
-        flush_group(group, program_.states[s], g);
+    const std::uint64_t count = program_.copies == 0 ? program_.held : program_.groups;
+    for (std::uint64_t g = group.rank(); g < count; g += group.size()) {
+      const std::uint64_t name = program_.copies == 0 ? words_[g] : g;
+      if (program_.copies == 0 && name == kNoGroup) continue;
+      for (std::uint32_t s = 0; s < program_.state_count; ++s) flush_group(group, program_.states[s], g, name);
     }
   }
 
@@ -125,27 +153,45 @@ class States {
                              const std::int64_t* values, const Wanted& wanted) const noexcept {
     const State& state = program_.states[code.index];
     const Kind kind = code.kind;
+    auto* const low = reinterpret_cast<std::uint64_t*>(words_ + state.local_word);
+    std::uint64_t* const high = low + local_groups(program_);
     if (program_.copies == 0) {
-      std::uint64_t* low = work_.states + state.block * program_.groups;
-      std::uint64_t* high = low + program_.groups;
+      std::uint64_t* const far_low = work_.states + state.block * program_.groups;
+      std::uint64_t* const far_high = far_low + program_.groups;
       tile.each([&](std::uint32_t i) {
-        if (wanted(i)) take<Kept>(group, kind, low + index[i], high + index[i], values[i], false);
+        if (!wanted(i)) return;
+        const std::uint32_t place = place_in_block(group, index[i]);
+        if (place != kNoGroup) return take<Kept>(group, kind, low + place, high + place, values[i], Shared::block);
+        take<Kept>(group, kind, far_low + index[i], far_high + index[i], values[i], Shared::device);
       });
       return;
     }
-    auto* low = reinterpret_cast<std::uint64_t*>(words_ + state.local_word);
-    std::uint64_t* high = low + program_.groups * program_.copies;
     tile.each([&](std::uint32_t i) {
       if (!wanted(i)) return;
       const std::uint32_t at = local(group, index[i], i);
-      take<Kept>(group, kind, low + at, high + at, values[i], own());
+      take<Kept>(group, kind, low + at, high + at, values[i], shared());
     });
   }
 
   /// Whether a copy of the block's states is one thread's alone. On the CPU a block is one.
-  [[nodiscard]] HEADRACE_HD bool own() const noexcept { return Group::kTeam == 1 || own_; }
+  [[nodiscard]] HEADRACE_HD Shared shared() const noexcept {
+    return Group::kTeam == 1 || own_ ? Shared::no : Shared::block;
+  }
   [[nodiscard]] HEADRACE_HD std::uint32_t local_size(const State& state) const noexcept {
-    return local_state_words(state.op) * static_cast<std::uint32_t>(program_.groups) * program_.copies;
+    return local_state_words(state.op) * local_groups(program_);
+  }
+  /// Where the block holds a group, which takes its place when that is free; kNoGroup where another has it. A place
+  /// once taken is never given up.
+  [[nodiscard]] HEADRACE_HD std::uint32_t place_in_block(const Group& group, std::uint64_t index) const noexcept {
+    if (Group::kTeam == 1 || program_.held == 0) return kNoGroup;
+    const auto name = static_cast<std::uint32_t>(index);
+    const std::uint32_t place = name & (program_.held - 1);
+    std::uint32_t holds = BlockMemory<Group>::load(group, words_[place]);
+    if (holds == kNoGroup) {
+      holds = BlockMemory<Group>::exchange(group, words_[place], kNoGroup, name);
+      if (holds == kNoGroup) return place;
+    }
+    return holds == name ? place : kNoGroup;
   }
   /// Rows one after the other go to different copies, and so do the threads of a team.
   [[nodiscard]] HEADRACE_HD std::uint32_t local(const Group& group, std::uint64_t index,
@@ -154,36 +200,41 @@ class States {
     return static_cast<std::uint32_t>(index) * program_.copies + copy;
   }
 
-  HEADRACE_HD void flush_group(const Group& group, const State& state, std::uint64_t g) const noexcept {
-    std::uint64_t* to = work_.states + state.block * program_.groups + g;
-    const std::uint64_t first = g * program_.copies;
+  /// Adds what the block has for its group `g`, which is called `name`, to the device's.
+  HEADRACE_HD void flush_group(const Group& group, const State& state, std::uint64_t g,
+                               std::uint64_t name) const noexcept {
+    std::uint64_t* to = work_.states + state.block * program_.groups + name;
+    const std::uint32_t copies = program_.copies == 0 ? 1 : program_.copies;
+    const std::uint64_t first = g * copies;
     if (local_state_words(state.op) == 1) {
       std::uint64_t sum = 0;
-      for (std::uint32_t c = 0; c < program_.copies; ++c) sum += words_[state.local_word + first + c];
-      if (sum != 0) add_to(group, *to, sum, false);
+      for (std::uint32_t c = 0; c < copies; ++c) sum += words_[state.local_word + first + c];
+      if (sum != 0) add_to(group, *to, sum, Shared::device);
       return;
     }
     const auto* words = reinterpret_cast<const std::uint64_t*>(words_ + state.local_word);
     if (state.op == Op::sum_float) {
       double sum = 0;
-      for (std::uint32_t c = 0; c < program_.copies; ++c) sum += as_double(static_cast<std::int64_t>(words[first + c]));
-      if (sum != 0) add_to(group, *reinterpret_cast<double*>(to), sum, false);
+      for (std::uint32_t c = 0; c < copies; ++c) sum += as_double(static_cast<std::int64_t>(words[first + c]));
+      if (sum != 0) add_to(group, *reinterpret_cast<double*>(to), sum, Shared::device);
     } else if (state.op == Op::least || state.op == Op::greatest) {
-      for (std::uint32_t c = 0; c < program_.copies; ++c) {
+      for (std::uint32_t c = 0; c < copies; ++c) {
         merge_extreme(group, *to, words[first + c], state.op == Op::least);
       }
     } else {
       for (std::uint32_t half = 0; half < state_words(state.op); ++half) {
         std::uint64_t sum = 0;
-        const std::uint64_t from = first + half * program_.groups * program_.copies;
-        for (std::uint32_t c = 0; c < program_.copies; ++c) sum += words[from + c];
-        if (sum != 0) add_to(group, to[half * program_.groups], sum, false);
+        const std::uint64_t from = first + half * local_groups(program_);
+        for (std::uint32_t c = 0; c < copies; ++c) sum += words[from + c];
+        if (sum != 0) add_to(group, to[half * program_.groups], sum, Shared::device);
       }
     }
   }
 
   const Program& program_;
   const ScanWork& work_;
+  static constexpr std::uint32_t kNoGroup = 0xFFFF'FFFF;
+
   std::uint32_t* words_;
   bool own_;
 };

@@ -93,7 +93,9 @@ Typed infer_in(const TableView& table, const Expression& expression, const Typed
   Typed result{.type = kBoolean, .nullable = value.nullable, .range = ValueRange{0, 1}};
   for (std::size_t i = 1; i < expression.arguments().size(); ++i) {
     const Expression& one = expression.arguments()[i];
-    if (one.operation() != Operation::literal) throw UsageError("is_in takes literals after its first argument");
+    if (one.operation() != Operation::literal && one.operation() != Operation::text) {
+      throw UsageError("is_in takes literals after its first argument");
+    }
     static_cast<void>(common_type(Operation::equal, value.type, infer(table, one).type));
     result.nullable |= one.is_missing();
   }
@@ -236,6 +238,7 @@ Typed infer(const TableView& table, const Expression& expression) {
     const ColumnFacts& facts = table.columns[expression.column_number()];
     return {.type = facts.type, .nullable = facts.nullable, .range = facts.range};
   }
+  if (operation == Operation::text) return {.type = expression.type(), .nullable = false};
   if (operation == Operation::literal) {
     if (expression.is_missing()) return {.type = expression.type()};
     return {.type = expression.type(), .nullable = false, .range = ValueRange{expression.bits(), expression.bits()}};

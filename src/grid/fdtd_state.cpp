@@ -97,10 +97,13 @@ void Fdtd::State::build(const Decomposition& decomposition) {
     tables.push_back(parts.back().tables());
   }
   const bool absorbing = options.cpml.cells > 0;
+  // A pass of one step saves less than the phases that layers take beside it cost.
+  SimulationOptions its = options.simulation;
+  if (absorbing && its.redundant == 1 && its.passes == Passes::automatic) its.passes = Passes::never;
   StencilProgram program =
       options.dimensions == 2 ? fdtd2d_program<Value>(tables, absorbing) : fdtd3d_program<Value>(tables, absorbing);
   stencil_type_ = program.stencil_type;
-  simulation.emplace(decomposition, options.devices, std::move(program), options.simulation);
+  simulation.emplace(decomposition, options.devices, std::move(program), its);
   parts_ = std::move(parts);
 }
 

@@ -71,6 +71,17 @@ void Part::meet(std::vector<Neighbour> neighbours, const Share& share) {
   copies_.reserve(std::max(sent, received));
 }
 
+void Part::follow(PartPlans plans) {
+  plans_ = std::move(plans);
+  std::size_t most = 0;
+  for (const auto* cycles : {&plans_.amid, &plans_.last}) {
+    for (const CyclePlan& cycle : *cycles) {
+      for (const Leg& leg : cycle.body) most = std::max(most, leg.copied.size());
+    }
+  }
+  copies_.reserve(most * static_cast<std::size_t>(program_.field_count));
+}
+
 FieldTable Part::table_of(const Part& other) const noexcept {
   FieldTable table = table_;
   table.base = other.table_.base;  // which, as stride_bytes, no thread changes
@@ -97,50 +108,6 @@ void Part::advance(std::uint64_t steps) noexcept {
     ++period;
   } while (fields != start);
   for (std::uint64_t step = 0; step < steps % period; ++step) table_ = table_after({});
-}
-
-FieldTable Part::table_after(const Leg& leg) const noexcept {
-  FieldTable table = table_;
-  const auto swap = [&](const Swap& its) { std::swap(table.slots[its.first], table.slots[its.second]); };
-  for (std::size_t step = 0; step < leg.steps; ++step) std::ranges::for_each(program_.swaps, swap);
-  if (leg.sweep != nullptr) std::ranges::for_each(leg.sweep->redirects, swap);
-  return table;
-}
-
-/// As the phases of its last step see it, before they are swapped.
-FieldTable Part::table_within(const Leg& leg) const noexcept {
-  if (leg.sweep == nullptr) return table_;
-  FieldTable table = table_after(leg);
-  std::for_each(program_.swaps.rbegin(), program_.swaps.rend(),
-                [&](const Swap& its) { std::swap(table.slots[its.first], table.slots[its.second]); });
-  return table;
-}
-
-Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launches, std::uint64_t step) noexcept {
-  const FieldTable after = table_after(leg);
-  const FieldTable within = table_within(leg);
-  for (const SweepLaunch& launch : launches.sweeps) {
-    if (leg.sweep == nullptr) break;  // a leg without a pass has none of these
-    SweepRegion region = launch.region;
-    region.step = step + 1 - leg.steps;
-    SweepPlaces places{.from = table_, .to = {}};
-    std::ranges::copy(after.slots, places.to);
-    SweepWatch watch = watch_;
-    if (watch.sums != nullptr) watch.sums += (region.step - watched_from_) * ChangeSums::kSlots;
-    void* arguments[] = {stencil_.data(), &places, &region, &watch, nullptr};
-    const Kernel& kernel = watch.sums != nullptr ? leg.sweep->watched : leg.sweep->kernel;
-    const Status launched = stream.launch(kernel, launch.shape, arguments);
-    if (!launched) return launched;
-  }
-  for (const PhaseLaunch& launch : launches.phases) {
-    Region region = launch.region;
-    region.step = step;
-    FieldTable table = within;
-    void* arguments[] = {stencil_.data(), &table, &region, nullptr};
-    const Status launched = stream.launch(program_.kernels[launch.phase], launch.shape, arguments);
-    if (!launched) return launched;
-  }
-  return {};
 }
 
 Status Part::begin_watch(std::uint64_t steps_done, std::uint64_t steps, int exponent) noexcept {
@@ -182,6 +149,7 @@ Status Part::compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept {
   const Leg& last = plan.body.back();
   std::uint64_t step = steps_done;
   for (const Leg& leg : plan.body) {
+    if (status && !leg.patches.empty()) status = patch(leg, step);
     step += leg.steps;
     if (status) status = launch_all(compute_, leg, leg.launches, step - 1);
     if (!status) return status;

@@ -38,7 +38,7 @@ class Part {
   [[nodiscard]] Status clear() noexcept;
   /// Once links are there and before the first cycle.
   void meet(std::vector<Neighbour> neighbours, const Share& share);
-  void follow(PartPlans plans) { plans_ = std::move(plans); }
+  void follow(PartPlans plans);
   void take_stencil(std::span<const std::byte> bytes) { stencil_.assign(bytes.begin(), bytes.end()); }
 
   /// Enqueues a cycle, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where another part has
@@ -73,6 +73,10 @@ class Part {
   /// The launches of a leg, whose last step comes after so many.
   [[nodiscard]] Status launch_all(StreamRef stream, const Leg& leg, const Launches& launches,
                                   std::uint64_t step) noexcept;
+  [[nodiscard]] Status launch_phases(StreamRef stream, const Launches& launches, FieldTable table,
+                                     std::uint64_t step) noexcept;
+  /// What a pass leaves to phases, for a leg whose first step comes after so many.
+  [[nodiscard]] Status patch(const Leg& leg, std::uint64_t step) noexcept;
   /// Where fields are once a leg is done, and where phases that come after its pass find them.
   [[nodiscard]] FieldTable table_after(const Leg& leg) const noexcept;
   [[nodiscard]] FieldTable table_within(const Leg& leg) const noexcept;
@@ -98,7 +102,7 @@ class Part {
   std::vector<std::byte> stencil_;  ///< Aligned as `new` aligns.
   PartPlans plans_;
   std::vector<Neighbour> neighbours_;
-  std::vector<BoxCopy> copies_;  ///< Gathered for one launch; never grows after meet().
+  std::vector<BoxCopy> copies_;  ///< Gathered for one launch; never grows while steps are done.
   Ranks* ranks_ = nullptr;       ///< Where neighbours are on other ranks,
   std::vector<RankMessage> sends_;
   std::vector<RankMessage> receives_;  ///< and what it exchanges with them in a cycle.

@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "grid/legs.hpp"
+#include "grid/patches.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -15,6 +17,8 @@ namespace {
 constexpr std::uint32_t kThreads = 256;
 constexpr std::uint32_t kLanesMaxLog2 = 6;
 constexpr std::uint64_t kBlocksMax = 1 << 20;
+constexpr std::int64_t kVectorBytes = 16;
+constexpr std::int64_t kVectorCellsMin = 32;  // of a row: narrower ones would leave threads without work
 // Of a pass: rows that a team goes along, which cost as many more as its steps reach beyond them, but no more rows than
 // leave so many teams for a GPU; cells of a row that a team has there; teams of a block.
 constexpr std::int64_t kSweepRowsMin = 8;
@@ -49,34 +53,8 @@ struct Split {
   return made;
 }
 
-[[nodiscard]] bool is_swept(const StencilProgram& program, std::size_t phase) {
-  return std::ranges::find(program.swept, static_cast<int>(phase)) != program.swept.end();
-}
-
-/// The most steps that a pass can do: as many as one likes where all other phases are restricted to nowhere, and one
-/// where some are not that come after those that are swept.
-[[nodiscard]] std::size_t most_swept(const StencilProgram& program) {
-  if (program.sweeps.empty()) return 0;
-  auto most = static_cast<std::size_t>(program.sweeps.back().steps);
-  for (std::size_t phase = 0; phase < program.phases.size(); ++phase) {
-    if (is_swept(program, phase)) {
-      if (program.only[phase]) return 0;
-    } else if (!program.only[phase] || !program.only[phase]->empty()) {
-      if (phase < static_cast<std::size_t>(program.swept.back())) return 0;
-      most = 1;
-    }
-  }
-  return most;
-}
-
-/// The longest pass that does no more steps than these; 0 where there is none.
-[[nodiscard]] std::size_t longest_pass(const StencilProgram& program, std::size_t steps) {
-  std::size_t longest = 0;
-  for (const SweepProgram& sweep : program.sweeps) {
-    const auto its = static_cast<std::size_t>(sweep.steps);
-    if (its <= steps) longest = std::max(longest, its);
-  }
-  return longest;
+[[nodiscard]] bool is_in(const std::vector<int>& phases, std::size_t phase) {
+  return std::ranges::find(phases, static_cast<int>(phase)) != phases.end();
 }
 
 class Planner {
@@ -109,21 +87,46 @@ class Planner {
   /// A leg whose last step is the `step`th of the cycle.
   void add_leg(CyclePlan& made, Leg& leg, const Cycle& cycle, std::size_t step) const {
     const bool last = step + 1 == cycle.beyond.size();
+    const bool patched = leg.sweep != nullptr && !others_follow(program_, *leg.sweep);
+    const std::vector<Box> patches = patched ? *leg.sweep->patches : std::vector<Box>();
+    if (patched) add_patches(leg, patches, cycle, step);
     if (leg.sweep != nullptr && last) {
-      add_sweep(made.border, split_.border);
-      add_sweep(made.interior, {split_.interior});
+      add_sweep(made.border, outside(split_.border, patches));
+      add_sweep(made.interior, outside(std::span(&split_.interior, 1), patches));
     } else if (leg.sweep != nullptr) {
-      add_sweep(leg.launches, {reached(cycle.kept[step])});
+      const Box all = reached(cycle.kept[step]);
+      add_sweep(leg.launches, outside(std::span(&all, 1), patches));
     }
     // A pass reads nothing that it writes, so all of it is tail.
     const std::size_t tail = leg.sweep == nullptr ? flow_.tail : 0;
     for (std::size_t phase = 0; phase < program_.phases.size(); ++phase) {
-      if (leg.sweep != nullptr && is_swept(program_, phase)) continue;
+      if (patched || (leg.sweep != nullptr && is_swept(program_, phase))) continue;
       if (last && phase >= tail) {
         add(made.border, phase, split_.border);
         add(made.interior, phase, {split_.interior});
       } else {
         add(leg.launches, phase, {reached(cycle.beyond[step][phase])});
+      }
+    }
+  }
+
+  /// The steps of a leg that ends with the `step`th of the cycle, in all patches and as far beyond as they read.
+  void add_patches(Leg& leg, std::span<const Box> patches, const Cycle& cycle, std::size_t step) const {
+    const Flow flow = flow_of(program_, static_cast<int>(leg.steps));
+    const auto grown = [&](const Layers& by, const Box& within) {
+      std::vector<Box> boxes;
+      for (const Box& patch : patches) {
+        const Box kept = patch.intersect(reached(cycle.kept[step]));
+        if (!kept.empty()) boxes.push_back(kept.grow(by).intersect(within));
+      }
+      return disjoint(boxes);
+    };
+    leg.copied = grown(flow.ghosts, reached(layout_.pads));
+    leg.patches.resize(leg.steps);
+    for (std::size_t s = 0; s < leg.steps; ++s) {
+      const auto& beyond = cycle.beyond[step + 1 - leg.steps + s];
+      for (std::size_t phase = 0; phase < program_.phases.size(); ++phase) {
+        add(leg.patches[s], phase, grown(flow.cycles.back().beyond[s][phase], reached(beyond[phase])));
       }
     }
   }
@@ -159,18 +162,26 @@ class Planner {
     }
   }
 
-  /// As many neighbouring threads in a row as fit the widest box; a block for each so many cells of the largest.
+  /// As many neighbouring threads in a row as fit the widest box; a block for each so many of them that the largest
+  /// needs.
   [[nodiscard]] PhaseLaunch launch_of(std::size_t phase, std::span<const Box> boxes) const {
     PhaseLaunch made{.phase = phase, .region = layout_.region(extent_), .shape = {}};
-    std::uint32_t lanes_log2 = 0;
+    std::int64_t widest = 0;
     for (std::size_t b = 0; b < boxes.size(); ++b) {
       made.region.boxes[b] = layout_.local(boxes[b]);
-      while (lanes_log2 < kLanesMaxLog2 && std::int64_t{1} << lanes_log2 < boxes[b].size(0)) ++lanes_log2;
+      widest = std::max(widest, boxes[b].size(0));
     }
+    const bool vectors = widest >= kVectorCellsMin && is_in(program_.vectored, phase);
+    made.region.vectors = vectors ? 1 : 0;
+    const auto unit = vectors ? kVectorBytes / static_cast<std::int64_t>(program_.value_bytes) : 1;
+    // At most: where a box begins within a vector it has one more.
+    const auto units = [unit](std::int64_t cells) { return (cells + 2 * (unit - 1)) / unit; };
+    std::uint32_t lanes_log2 = 0;
+    while (lanes_log2 < kLanesMaxLog2 && std::int64_t{1} << lanes_log2 < units(widest)) ++lanes_log2;
     made.region.lanes_log2 = static_cast<std::int32_t>(lanes_log2);
     std::uint64_t blocks = 1;
     for (const Box& box : boxes) {
-      const auto across = (static_cast<std::uint64_t>(box.size(0)) + (1U << lanes_log2) - 1) >> lanes_log2;
+      const auto across = (static_cast<std::uint64_t>(units(box.size(0))) + (1U << lanes_log2) - 1) >> lanes_log2;
       const auto rows = static_cast<std::uint64_t>(box.size(1) * box.size(2));
       const std::uint64_t rows_at_once = kThreads >> lanes_log2;
       blocks = std::max(blocks, across * ((rows + rows_at_once - 1) / rows_at_once));
@@ -223,18 +234,6 @@ class Planner {
 };
 
 }  // namespace
-
-std::vector<std::size_t> legs_of(const StencilProgram& program, std::size_t steps, bool last_of_call) {
-  const std::size_t most = most_swept(program);
-  std::vector<std::size_t> legs;
-  // A pass of several steps leaves in a field that it overwrites what the field had before.
-  const std::size_t alone = last_of_call && most > 1 && !program.overwritten.empty() ? 1 : 0;
-  for (std::size_t left = steps - alone; left > 0; left -= std::max<std::size_t>(legs.back(), 1)) {
-    legs.push_back(longest_pass(program, std::min(left, most)));
-  }
-  if (alone > 0) legs.push_back(longest_pass(program, 1));
-  return legs;
-}
 
 PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
                     const StencilProgram& program, DeviceKind kind) {

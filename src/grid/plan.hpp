@@ -35,7 +35,10 @@ struct Launches {
 struct Leg {
   std::size_t steps = 1;
   const SweepProgram* sweep = nullptr;  ///< Null where phases do it alone.
-  Launches launches;                    ///< Of the last leg only what is not in its tail.
+  /// What a pass leaves to phases, which do it before it, where it will store: they work on copies of these boxes, and
+  std::vector<Box> copied;
+  std::vector<Launches> patches;  ///< each step's are launched one after the other.
+  Launches launches;              ///< Of the last leg only what is not in its tail.
 };
 
 /// All that a part launches between two exchanges.
@@ -52,10 +55,6 @@ struct PartPlans {
 };
 
 using Restrictions = std::vector<std::optional<std::vector<Box>>>;
-
-/// The passes of a cycle: how many steps each does, 0 for a step that phases do alone. They depend on the program
-/// alone, so that parts agree where their fields are.
-[[nodiscard]] std::vector<std::size_t> legs_of(const StencilProgram& program, std::size_t steps, bool last_of_call);
 
 [[nodiscard]] PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow,
                                   const PartLayout& layout, const StencilProgram& program, DeviceKind kind);

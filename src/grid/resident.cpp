@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "headrace/base/error.hpp"
@@ -13,6 +15,7 @@ namespace headrace::grid {
 namespace {
 
 constexpr std::uint32_t kThreads = 256;
+constexpr Duration kNapMost = std::chrono::milliseconds(1);
 
 /// Blocks of a CPU device are threads that spin while they wait: few, and at least two, so that they do meet.
 [[nodiscard]] std::uint32_t most_blocks(const Part& part, const StencilProgram& program, std::size_t part_count) {
@@ -83,14 +86,15 @@ void wait_or_throw(const Part& part, const Status& enqueued) {
 
 }  // namespace
 
-ResidentPart::ResidentPart(Part& part, const StencilProgram& program, std::size_t part_count)
+ResidentPart::ResidentPart(Part& part, const StencilProgram& program, std::size_t part_count, Duration wait_limit)
     : part_(part),
       program_(program),
+      wait_limit_(wait_limit),
       blocks_max_(most_blocks(part, program, part_count)),
-      stop_(part.device(), MemoryKind::mapped, sizeof(std::uint32_t)),
+      words_(part.device(), MemoryKind::mapped, sizeof(ResidentWords)),
       counters_(part.device(), MemoryKind::device, sizeof(ResidentCounters)),
       marks_(part.device(), MemoryKind::device, part.neighbours().size() * sizeof(ResidentMarks)) {
-  *stop_.as<std::uint32_t>() = 0;
+  *words_.as<ResidentWords>() = {};
   if (marks_.bytes() == 0) return;
   wait_or_throw(part, part.stream().fill(marks_.data(), 0, marks_.bytes()));
 }
@@ -153,27 +157,75 @@ Status ResidentPart::run(const ResidentSteps& steps) noexcept {
   view.pieces = pieces_.as<ResidentPiece>();
   view.neighbours = neighbours_.as<ResidentNeighbour>();
   view.counters = counters_.as<ResidentCounters>();
-  view.stop = stop_.as<std::uint32_t>();
+  view.words = words_.as<ResidentWords>();
+  view.limit_ns = static_cast<std::uint64_t>(wait_limit_.count());
   view.cycles_done = steps.cycles_done;
   view.steps_done = steps.steps_done;
   view.piece_count = piece_count_;
   view.neighbour_count = static_cast<std::uint32_t>(part_.neighbours().size());
   void* arguments[] = {part_.stencil(), &view, nullptr};
+  auto& words = *words_.as<ResidentWords>();
+  std::atomic_ref(words.beat).store(0, std::memory_order_relaxed);
   const StreamRef stream = part_.stream();
   Status status = stream.fill(counters_.data(), 0, counters_.bytes());
   if (status) status = stream.launch_resident(program_.resident, {.blocks = blocks_, .threads = kThreads}, arguments);
-  if (status) status = stream.wait();
+  if (status) status = wait_for_kernel();
+  // Pairs with the store of ResidentWait::must_leave().
+  if (status && std::atomic_ref(words.gave_up).load(std::memory_order_acquire) != 0) status = Errc::hung;
   if (status) part_.advance(steps.count);
   return status;
 }
 
-void ResidentPart::stop() noexcept {
-  // Pairs with the load of ResidentWait::until().
-  std::atomic_ref(*stop_.as<std::uint32_t>()).store(1, std::memory_order_release);
+/// The device alone cannot end a kernel that never begins or never leaves, so this does not wait in the stream.
+Status ResidentPart::wait_for_kernel() noexcept {
+  const StreamRef stream = part_.stream();
+  constexpr int kPolls = 256;  // small grids are quick: poll first, and then sleep
+  const auto& beat = words_.as<ResidentWords>()->beat;
+  std::uint64_t seen = 0;
+  const Time began = SteadyClock::now();
+  Time changed = began;
+  for (int poll = 0;; ++poll) {
+    const Result<bool> ready = stream.ready();
+    if (!ready) return ready.error();
+    if (*ready) return stream.wait();
+    if (poll < kPolls) {
+      std::this_thread::yield();
+      continue;
+    }
+    const Time now = SteadyClock::now();
+    // Pairs with the store of ResidentKernel::beat().
+    const std::uint64_t now_at = std::atomic_ref(const_cast<std::uint64_t&>(beat)).load(std::memory_order_relaxed);
+    if (now_at != seen) changed = now;
+    seen = now_at;
+    // A kernel that waits gives up by itself, and then knows for whom.
+    if (now - changed > 2 * wait_limit_) return Errc::hung;
+    std::this_thread::sleep_for(std::clamp<Duration>((now - began) / 64, std::chrono::microseconds(20), kNapMost));
+  }
 }
 
-ResidentGrid::ResidentGrid(const std::vector<std::unique_ptr<Part>>& parts, const StencilProgram& program) {
-  for (const auto& part : parts) parts_.push_back(std::make_unique<ResidentPart>(*part, program, parts.size()));
+std::optional<std::size_t> ResidentPart::waits_for() const noexcept {
+  // Pairs with the store of ResidentWait::until().
+  const std::uint32_t writer = std::atomic_ref(words_.as<ResidentWords>()->waits_for).load(std::memory_order_acquire);
+  if (writer == 0) return std::nullopt;
+  if (writer == ResidentWords::kOwnBlocks) return part_.number();
+  return part_.neighbours()[writer - ResidentWords::kNeighbour].part;
+}
+
+bool ResidentPart::has_begun() const noexcept {
+  return std::atomic_ref(words_.as<ResidentWords>()->beat).load(std::memory_order_relaxed) != 0;
+}
+
+void ResidentPart::stop() noexcept {
+  // Pairs with the load of ResidentWait::must_leave().
+  std::atomic_ref(words_.as<ResidentWords>()->stop).store(1, std::memory_order_release);
+}
+
+ResidentGrid::ResidentGrid(const std::vector<std::unique_ptr<Part>>& parts, const StencilProgram& program,
+                           Duration wait_limit)
+    : wait_limit_(wait_limit) {
+  for (const auto& part : parts) {
+    parts_.push_back(std::make_unique<ResidentPart>(*part, program, parts.size(), wait_limit));
+  }
   for (const auto& part : parts_) part->meet(parts_);
 }
 
@@ -186,8 +238,23 @@ Status ResidentGrid::run(std::size_t part, const ResidentSteps& steps) noexcept 
   if (status) return stopped_.load(std::memory_order_acquire) ? Status(Errc::cancelled) : Status();
   stopped_.store(true, std::memory_order_release);
   for (const auto& other : parts_) other->stop();
-  static_cast<void>(parts_[part]->part().wait());  // for a kernel that was started before something failed
+  // For a kernel that was started before something failed; who hung may never end.
+  if (status.error().code != Errc::hung) static_cast<void>(parts_[part]->part().wait());
   return status;
+}
+
+std::string ResidentGrid::why_hung(std::size_t part) const {
+  // Who was missed may itself have missed another; and who did not begin has kept all waiting.
+  std::size_t silent = part;
+  for (std::size_t hop = 0; hop < parts_.size(); ++hop) silent = parts_[silent]->waits_for().value_or(silent);
+  const auto idle = std::ranges::find_if(parts_, [](const auto& its) { return !its->has_begun(); });
+  if (idle != parts_.end()) silent = static_cast<std::size_t>(idle - parts_.begin());
+  const ResidentPart& its = *parts_[silent];
+  const char* how = !its.has_begun()  ? "its kernel has not begun: is another resident kernel on the device?"
+                    : its.waits_for() ? "its blocks did not meet"
+                                      : "its kernel does not get on";
+  return fmt::format("{}, which has part {} of {}, did not answer within {} s: {}", its.part().device().name(), silent,
+                     parts_.size(), std::chrono::duration<double>(wait_limit_).count(), how);
 }
 
 void require_resident(const Decomposition& decomposition, const Share& share, const Flow& flow, Push push) {

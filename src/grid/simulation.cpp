@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <utility>
 
 #include "grid/field_io.hpp"
 #include "grid/gather.hpp"
+#include "grid/legs.hpp"
+#include "grid/patches.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -15,6 +18,7 @@ namespace headrace::grid {
 namespace {
 
 constexpr int kRedundantMax = 64;
+constexpr Duration kWaitLimitMax = std::chrono::hours(24);
 
 void require_fitting(const Share& share, const StencilProgram& program, const SimulationOptions& options) {
   const std::vector<Device>& devices = share.devices();
@@ -33,6 +37,10 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
     throw UsageError(fmt::format("redundant layers: 1 to {} steps from one exchange to the next, not {}", kRedundantMax,
                                  options.redundant));
   }
+  if (options.wait_limit <= Duration(0) || options.wait_limit > kWaitLimitMax) {
+    throw UsageError(fmt::format("a limit of {} s for waits: above 0 and at most a day",
+                                 std::chrono::duration<double>(options.wait_limit).count()));
+  }
   std::vector<Kernel> kernels = program.kernels;
   if (options.mode == Mode::resident) kernels.push_back(program.resident);
   for (const Kernel& kernel : kernels) {
@@ -45,8 +53,8 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
   }
 }
 
-/// Leaves the passes that are to be used.
-void choose_passes(StencilProgram& program, const SimulationOptions& options, DeviceKind kind) {
+/// Leaves the passes and vectors that are to be used.
+void choose_kernels(StencilProgram& program, const SimulationOptions& options, DeviceKind kind) {
   constexpr int kLeastOnCpu = 4;  // below that, copying rows into windows and out costs more than it saves
   const bool never = options.passes == Passes::never || options.mode == Mode::resident;
   const bool few = options.passes == Passes::automatic && kind == DeviceKind::cpu;
@@ -54,6 +62,8 @@ void choose_passes(StencilProgram& program, const SimulationOptions& options, De
     return never || sweep.steps > options.redundant || (few && sweep.steps < kLeastOnCpu);
   });
   if (program.sweeps.empty()) program.spare_fields = 0;
+  // Of a small grid a resident kernel has a cell for each thread, if that.
+  if (kind == DeviceKind::cpu || options.mode == Mode::resident) program.vectored.clear();
 }
 
 [[nodiscard]] std::vector<PartLayout> lay_out_parts(const Decomposition& decomposition, const Flow& flow,
@@ -77,7 +87,7 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
       options(its_options),
       progress(decomposition.parts().size()) {
   require_fitting(share, program, options);
-  choose_passes(program, options, share.devices().front().kind());
+  choose_kernels(program, options, share.devices().front().kind());
   for (std::size_t phase = 0; phase < program.only.size(); ++phase) {
     if (!program.only[phase]) continue;
     require_restriction(program, static_cast<int>(phase), *program.only[phase], decomposition.extent());
@@ -93,7 +103,7 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
   }
   links = make_links(decomposition, share, flow, layouts, options.push);
   introduce();
-  if (options.mode == Mode::resident) resident = std::make_unique<ResidentGrid>(parts, program);
+  if (options.mode == Mode::resident) resident = std::make_unique<ResidentGrid>(parts, program, options.wait_limit);
   replan();
   team = std::make_unique<Team>(share.devices());
   on_every_part("clearing the fields", [this](std::size_t part) { return parts[part]->clear(); });
@@ -125,6 +135,7 @@ void Simulation::State::introduce() {
 }
 
 void Simulation::State::replan() {
+  for (SweepProgram& sweep : program.sweeps) sweep.patches = patches_of(program, sweep, decomposition.extent());
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     const PartLayout& layout = parts[part]->layout();
     parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part).kind()));
@@ -136,6 +147,10 @@ void Simulation::State::throw_failure(const char* doing) const {
   const auto failure = progress.failure();
   if (!failure) return throw_rank_failure(share.ranks(), doing);
   const Error error = failure->error;
+  if (resident && error.code == Errc::hung) {
+    throw DeviceError(error.code, fmt::format("{}: {}; the fields are lost, make a new simulation", doing,
+                                              resident->why_hung(failure->part)));
+  }
   throw DeviceError(
       error.code,
       fmt::format("{}: {}, which has part {} of {}, failed: {} (native code {}); the fields are lost, make "
@@ -320,8 +335,9 @@ std::uint64_t Simulation::moved_bytes() const noexcept {
       for (const Box& box : program.only[phase].value_or(std::vector<Box>{})) {
         cells += static_cast<std::uint64_t>(box.cells());
       }
-      values += cells * static_cast<std::uint64_t>(std::popcount((its.reads | its.neighbours).mask) +
-                                                   std::popcount(its.writes.mask));
+      values +=
+          std::max<std::uint64_t>(leg, 1) * cells *
+          static_cast<std::uint64_t>(std::popcount((its.reads | its.neighbours).mask) + std::popcount(its.writes.mask));
     }
   }
   return values * program.value_bytes / steps;

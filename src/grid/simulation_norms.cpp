@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "grid/legs.hpp"
 #include "grid/norms.hpp"
 #include "grid/simulation_state.hpp"
 #include "headrace/base/error.hpp"

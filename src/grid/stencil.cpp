@@ -52,6 +52,7 @@ StencilProgram make_program(const StencilFacts& facts) {
   program.only.resize(facts.phases.size());
   program.kernels.assign(facts.kernels.begin(), facts.kernels.end());
   program.resident = facts.resident;
+  program.vectored = facts.vectored;
   program.swept = facts.swept;
   program.sweeps = facts.sweeps;
   program.overwritten = facts.overwritten;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "headrace/base/error.hpp"
-#include "ingest/sources/headers.hpp"
+#include "headrace/ingest/wire.hpp"
 
 namespace headrace::ingest {
 
@@ -24,10 +24,10 @@ void write_sequence(const SequenceField& field, std::uint64_t number, std::span<
   if (!field.offset) return;
   std::byte* at = payload.data() + *field.offset;
   if (field.bytes == 8) {
-    store32(at, static_cast<std::uint32_t>(number >> 32));
+    store_be32(at, static_cast<std::uint32_t>(number >> 32));
     at += 4;
   }
-  store32(at, static_cast<std::uint32_t>(number));
+  store_be32(at, static_cast<std::uint32_t>(number));
 }
 
 std::uint64_t write_payload(const SequenceField& field, const StreamBytes& stream, std::uint64_t offset,

@@ -16,6 +16,8 @@ struct FaultSwitch {
   mutable std::atomic<bool> thrown{false};
   /// Calls until the switch is thrown; below 0: it is thrown by hand.
   mutable std::atomic<int> calls_left{-1};
+  /// Resident kernels that are launched meanwhile do not begin.
+  mutable std::atomic<bool> held{false};
 
   /// `result`, or the fault.
   template <class R>
@@ -64,6 +66,11 @@ class FaultyStream final : public detail::StreamBackend {
     return fault_.or_fault(inner_->launch(kernel, shape, arguments));
   }
   Status launch_resident(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept override {
+    if (fault_.held.load()) {
+      const auto until_released = [](void* held) { static_cast<std::atomic<bool>*>(held)->wait(true); };
+      const Status called = inner_->call(until_released, &fault_.held);
+      if (!called) return called;
+    }
     return fault_.or_fault(inner_->launch_resident(kernel, shape, arguments));
   }
   Status call(void (*function)(void*), void* argument) noexcept override {
@@ -113,6 +120,12 @@ class FaultyDevice final : public detail::DeviceBackend {
   void forbid_peers() noexcept { reaches_peers_ = false; }
   /// Fails after so many more calls to it, its streams and events.
   void fail_after(int calls) noexcept { fault_.calls_left.store(calls); }
+  /// From now on resident kernels that are launched do not begin, until they are released.
+  void hold() noexcept { fault_.held.store(true); }
+  void release() noexcept {
+    fault_.held.store(false);
+    fault_.held.notify_all();
+  }
   [[nodiscard]] Device device() noexcept { return Device(*this); }
 
   DeviceKind kind() const noexcept override { return inner_.kind(); }

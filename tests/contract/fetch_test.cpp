@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr std::array<std::uint32_t, kTableColumns> kAll{0, 1, 2, 3, 4};
 
-FetchRequest all_columns() { return {.columns = {kAll.begin(), kAll.end()}, .threads = 4}; }
+FetchRequest all_columns() { return {.columns = {kAll.begin(), kAll.end()}, .options = {.threads = 4}}; }
 
 /// A source over another, whose reads can be held, counted and made to fail.
 class Watched final : public Source {
@@ -94,8 +94,8 @@ TEST_P(Fetching, BringsEveryValue) {
     for (const FetchMode mode : {FetchMode::async, FetchMode::sync}) {
       for (const std::uint32_t threads : {1U, 4U}) {
         FetchRequest request = all_columns();
-        request.mode = mode;
-        request.threads = threads;
+        request.options.mode = mode;
+        request.options.threads = threads;
         Fetch fetch(levels({.host = host}), table_of({.rows = 777, .fragments = 9}), request);
         fetch.wait();
         expect_all(fetch);
@@ -370,8 +370,8 @@ TEST_P(Fetching, RequestsThatCannotBeAreRefused) {
   refused({.columns = {0, 0}});
   refused({.columns = {0}, .fragments = {4}});
   refused({.columns = {0}, .to = Level::disk});
-  refused({.columns = {0}, .threads = 1000});
-  refused({.columns = {0}, .flush_bytes = 0});
+  refused({.columns = {0}, .options = {.threads = 1000}});
+  refused({.columns = {0}, .options = {.flush_bytes = 0}});
 }
 
 TEST_P(Fetching, AnArrayThatIsNotAsItsSourceSaidIsRefused) {

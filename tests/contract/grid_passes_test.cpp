@@ -107,13 +107,13 @@ TEST_P(GridPassesTest, AnotherPhaseNowAndThen) {
 }
 
 template <class T>
-std::vector<std::vector<T>> maxwell(const Options& options, std::size_t parts, bool with_source) {
+std::vector<std::vector<T>> maxwell(const Options& options, std::size_t parts, bool with_source, int layers = 0) {
   grid::FdtdOptions made;
   made.extent = {70, 52};
   made.spacing = 0.01;
   made.devices = GridTest::devices(parts);
   made.simulation = options;
-  made.cpml.cells = 0;
+  made.cpml.cells = layers;
   made.precision = sizeof(T) == 4 ? grid::Precision::fp32 : grid::Precision::fp64;
   grid::Fdtd fdtd(made);
   std::vector<double> permittivity(70 * 52);
@@ -128,7 +128,10 @@ std::vector<std::vector<T>> maxwell(const Options& options, std::size_t parts, b
   if (with_source) fdtd.add_source("hy", {33, 40, 0}, std::vector<double>(12, 0.25));
   fdtd.step(18);
   std::vector<std::vector<T>> found;
-  for (const char* name : {"ez", "hx", "hy"}) fdtd.get<T>(name, found.emplace_back(70 * 52));
+  for (const std::string& name : fdtd.state_fields()) fdtd.get<T>(name, found.emplace_back(70 * 52));
+  if (options.passes == Passes::always) {
+    EXPECT_TRUE(fdtd.simulation().passes_alone());
+  }
   if (with_source) {
     for (const double value : fdtd.trace(0)) found.back().push_back(static_cast<T>(value));
   }
@@ -145,6 +148,22 @@ TEST_P(GridPassesTest, MaxwellsEquations) {
                   maxwell<float>({.passes = Passes::never}, 1, with_source));
         EXPECT_EQ(maxwell<double>(passes, parts, with_source),
                   maxwell<double>({.passes = Passes::never}, 1, with_source));
+      }
+    }
+  }
+}
+
+/// What layers and points add is done by phases about them, and the rest in passes.
+TEST_P(GridPassesTest, MaxwellsEquationsWithLayers) {
+  for (const bool with_source : {false, true}) {
+    const auto wanted = maxwell<float>({.passes = Passes::never}, 1, with_source, 3);
+    const auto wanted_double = maxwell<double>({.passes = Passes::never}, 1, with_source, 3);
+    for (const std::size_t parts : {1U, 2U, 4U}) {
+      for (const int redundant : {1, 2, 4, 6}) {
+        SCOPED_TRACE(fmt::format("{} parts, {} redundant, source {}", parts, redundant, with_source));
+        const Options passes{.redundant = redundant, .passes = Passes::always};
+        EXPECT_EQ(maxwell<float>(passes, parts, with_source, 3), wanted);
+        EXPECT_EQ(maxwell<double>(passes, parts, with_source, 3), wanted_double);
       }
     }
   }

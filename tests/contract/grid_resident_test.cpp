@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/kernel.hpp"
@@ -177,35 +179,97 @@ TEST_P(GridResidentTest, MaxwellsEquations) {
   EXPECT_EQ(found[0], found[1]);
 }
 
-/// A kernel whose neighbour never says anything.
+/// A kernel of three blocks whose neighbour never says anything.
+class LoneKernel {
+ public:
+  LoneKernel(Device device, Duration limit)
+      : words_(device, MemoryKind::mapped, 4096),
+        counters_(device, MemoryKind::device, sizeof(grid::ResidentCounters)),
+        stream_(device) {
+    std::ranges::fill(words_.host(), std::byte{0});
+    neighbour() = {.tell = &told(), .heard = &told() + 1};
+    std::vector<std::byte> stencil = program_.stencils.front();
+    grid::ResidentView view;
+    view.last.steps = 1;
+    view.neighbours = &neighbour();
+    view.counters = counters_.as<grid::ResidentCounters>();
+    view.words = &words();
+    view.limit_ns = static_cast<std::uint64_t>(limit.count());
+    view.cycles = 1;
+    view.neighbour_count = 1;
+    void* arguments[] = {stencil.data(), &view, nullptr};
+    stream_.fill(counters_.data(), 0, counters_.bytes()).or_throw("a test");
+    stream_.launch_resident(program_.resident, {.blocks = 3, .threads = 64}, arguments).or_throw("a test");
+  }
+
+  /// What it tells its neighbour.
+  [[nodiscard]] grid::ResidentMarks& told() { return *words_.as<grid::ResidentMarks>(); }
+  [[nodiscard]] grid::ResidentWords& words() { return *reinterpret_cast<grid::ResidentWords*>(words_.data() + 2048); }
+  [[nodiscard]] Stream& stream() { return stream_; }
+
+ private:
+  [[nodiscard]] grid::ResidentNeighbour& neighbour() {
+    return *reinterpret_cast<grid::ResidentNeighbour*>(words_.data() + 1024);
+  }
+
+  grid::StencilProgram program_ = skewed<float>(0.1F);
+  Buffer words_;
+  Buffer counters_;
+  Stream stream_;
+};
+
 TEST_P(GridResidentTest, AKernelThatWaitsLeavesWhenItIsTold) {
-  const grid::StencilProgram program = skewed<float>(0.1F);
-  std::vector<std::byte> stencil = program.stencils.front();
-  const Buffer words(device(), MemoryKind::mapped, 4096);
-  std::ranges::fill(words.host(), std::byte{0});
-  auto* told = words.as<grid::ResidentMarks>();
-  auto* neighbour = reinterpret_cast<grid::ResidentNeighbour*>(words.data() + 1024);
-  auto* stop = reinterpret_cast<std::uint32_t*>(words.data() + 2048);
-  *neighbour = {.tell = told, .heard = told + 1};
-  Stream stream(device());
-  const Buffer counters(device(), MemoryKind::device, sizeof(grid::ResidentCounters));
-  ASSERT_OK(stream.fill(counters.data(), 0, counters.bytes()));
-  grid::ResidentView view;
-  view.last.steps = 1;
-  view.neighbours = neighbour;
-  view.counters = counters.as<grid::ResidentCounters>();
-  view.stop = stop;
-  view.cycles = 1;
-  view.neighbour_count = 1;
-  void* arguments[] = {stencil.data(), &view, nullptr};
-  ASSERT_OK(stream.launch_resident(program.resident, {.blocks = 3, .threads = 64}, arguments));
-  EXPECT_TRUE(eventually([&] { return std::atomic_ref(told->border.cycle).load() == 1; }));
-  const auto ready = stream.ready();
+  LoneKernel kernel(device(), std::chrono::hours(1));
+  EXPECT_TRUE(eventually([&] { return std::atomic_ref(kernel.told().border.cycle).load() == 1; }));
+  const auto ready = kernel.stream().ready();
   ASSERT_OK(ready);
   EXPECT_FALSE(*ready) << "it has not heard from its neighbour";
-  std::atomic_ref(*stop).store(1);
-  EXPECT_OK(stream.wait());
-  EXPECT_EQ(told->pushed.cycle, 0U) << "it must not write ghosts that may still be read";
+  std::atomic_ref(kernel.words().stop).store(1);
+  EXPECT_OK(kernel.stream().wait());
+  EXPECT_EQ(kernel.told().pushed.cycle, 0U) << "it must not write ghosts that may still be read";
+  EXPECT_EQ(kernel.words().beat, 1U);
+  EXPECT_EQ(kernel.words().waits_for, grid::ResidentWords::kNeighbour);
+  EXPECT_EQ(kernel.words().gave_up, 0U);
+}
+
+TEST_P(GridResidentTest, AKernelThatWaitsForTooLongLeavesByItself) {
+  LoneKernel kernel(device(), std::chrono::milliseconds(20));
+  EXPECT_OK(kernel.stream().wait());
+  EXPECT_EQ(kernel.told().border.cycle, 1U);
+  EXPECT_EQ(kernel.told().pushed.cycle, 0U) << "it must not write ghosts that may still be read";
+  EXPECT_EQ(kernel.words().waits_for, grid::ResidentWords::kNeighbour);
+  EXPECT_EQ(kernel.words().gave_up, 1U);
+}
+
+/// Three parts, of which one gets no kernel started: its neighbours, and theirs, give up, and say whom they missed.
+TEST(GridResidentCpuTest, APartThatDoesNotAnswerIsNamed) {
+  for (const std::size_t silent : {0U, 1U, 2U}) {
+    std::array<FaultyDevice, 3> devices;
+    Simulation simulation(Decomposition::slabs({12, 12, 12}, 3, 2),
+                          {devices[0].device(), devices[1].device(), devices[2].device()}, grid::heat<float>(3, 0.1F),
+                          {.mode = Mode::resident, .wait_limit = std::chrono::milliseconds(300)});
+    devices[silent].hold();
+    const auto says =
+        fmt::format("which has part {} of 3, did not answer within 0.3 s: its kernel has not begun", silent);
+    EXPECT_THAT([&] { simulation.step(20); }, ThrowsMessage<DeviceError>(HasSubstr(says)));
+    EXPECT_THAT([&] { simulation.step(1); }, ThrowsMessage<DeviceError>(HasSubstr(says)));
+    devices[silent].release();  // what it still has to do leaves at once
+  }
+}
+
+TEST(GridResidentCpuTest, AKernelThatNeverBeginsIsNamed) {
+  FaultyDevice busy;
+  Simulation simulation(Decomposition::slabs({12, 12}, 1, 0), {busy.device()}, grid::heat<float>(2, 0.1F),
+                        {.mode = Mode::resident, .wait_limit = std::chrono::milliseconds(50)});
+  busy.hold();
+  try {
+    simulation.step(1);
+    ADD_FAILURE() << "the kernel has not begun";
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.code(), Errc::hung);
+    EXPECT_THAT(error.what(), HasSubstr("is another resident kernel on the device?"));
+  }
+  busy.release();
 }
 
 /// Three parts, of which the middle one fails in one of its calls: the kernels of the others wait for it until they are
@@ -260,6 +324,13 @@ TEST_P(GridResidentTest, WhatCannotBeIsRefused) {
   EXPECT_THAT([] { static_cast<void>(grid::parse_mode("eternal")); },
               ThrowsMessage<UsageError>("a mode is streams or resident, not 'eternal'"));
   EXPECT_EQ(grid::parse_mode("resident"), Mode::resident);
+  for (const Duration limit : {Duration(0), Duration(-1), Duration(std::chrono::hours(25))}) {
+    EXPECT_THAT(([&] {
+                  const Simulation refused(Decomposition::slabs({8, 8}, 1, 0), devices(1), grid::heat<float>(2, 0.1F),
+                                           {.mode = Mode::resident, .wait_limit = limit});
+                }),
+                ThrowsMessage<UsageError>(HasSubstr("s for waits: above 0 and at most a day")));
+  }
 }
 
 TEST(GridResidentCpuTest, NeighboursWithoutPeerAccessAreRefused) {

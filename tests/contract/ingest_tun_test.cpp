@@ -12,6 +12,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/stream_bytes.hpp"
 #include "headrace/ingest/tun_source.hpp"
+#include "headrace/ingest/wire.hpp"
 #include "ingest/address.hpp"
 #include "ingest/sources/file_descriptor.hpp"
 #include "ingest/sources/headers.hpp"
@@ -28,6 +29,7 @@ using headrace::testing::without_rights;
 using testing::Bytes;
 using testing::cpu_ring;
 using ::testing::HasSubstr;
+using testing::internet_checksum;
 using testing::load_big;
 using ::testing::Property;
 using testing::take_until;
@@ -59,12 +61,12 @@ void with_tun(const std::function<void()>& body) {
 Bytes ipv4(std::uint8_t protocol, std::uint32_t source, std::uint32_t destination, std::span<const std::byte> inner) {
   Bytes packet(kIpv4Bytes + inner.size());
   packet[0] = std::byte{0x45};
-  store16(packet.data() + 2, static_cast<std::uint16_t>(packet.size()));
+  store_be16(packet.data() + 2, static_cast<std::uint16_t>(packet.size()));
   packet[8] = std::byte{64};
   packet[9] = std::byte{protocol};
-  store32(packet.data() + 12, source);
-  store32(packet.data() + 16, destination);
-  store16(packet.data() + 10, internet_checksum(std::span(packet).first(kIpv4Bytes)));
+  store_be32(packet.data() + 12, source);
+  store_be32(packet.data() + 16, destination);
+  store_be16(packet.data() + 10, internet_checksum(std::span(packet).first(kIpv4Bytes)));
   std::copy(inner.begin(), inner.end(), packet.begin() + kIpv4Bytes);
   return packet;
 }
@@ -103,8 +105,8 @@ TEST(TunSource, TheKernelAnswersAPing) {
     Bytes echo(64);
     StreamBytes(1).fill(0, std::span(echo).subspan(8));
     echo[0] = std::byte{8};  // request
-    store16(echo.data() + 4, 77);
-    store16(echo.data() + 2, internet_checksum(echo));
+    store_be16(echo.data() + 4, 77);
+    store_be16(echo.data() + 2, internet_checksum(echo));
     ASSERT_TRUE(source->send(ipv4(kIcmp, source->address(), source->peer_address(), echo)).ok());
     std::vector<Taken> taken;
     take_until(*source, ring, taken, any_of(kIcmp));
@@ -138,17 +140,17 @@ TEST(TunSource, AConnectionBeginsWithASyn) {
 /// What a receiver says to a SYN: a window, and nothing else.
 Bytes syn_ack(const TunSource& source, const Bytes& syn) {
   Bytes tcp(24);
-  store16(tcp.data(), static_cast<std::uint16_t>(load_big(syn, 22, 2)));
-  store16(tcp.data() + 2, static_cast<std::uint16_t>(load_big(syn, 20, 2)));
-  store32(tcp.data() + 4, 1000);
-  store32(tcp.data() + 8, static_cast<std::uint32_t>(load_big(syn, 24, 4)) + 1);
-  store16(tcp.data() + 12, 0x6012);
-  store16(tcp.data() + 14, 65535);
-  store32(tcp.data() + 20, 0x020405B4);  // an MSS of 1460
+  store_be16(tcp.data(), static_cast<std::uint16_t>(load_big(syn, 22, 2)));
+  store_be16(tcp.data() + 2, static_cast<std::uint16_t>(load_big(syn, 20, 2)));
+  store_be32(tcp.data() + 4, 1000);
+  store_be32(tcp.data() + 8, static_cast<std::uint32_t>(load_big(syn, 24, 4)) + 1);
+  store_be16(tcp.data() + 12, 0x6012);
+  store_be16(tcp.data() + 14, 65535);
+  store_be32(tcp.data() + 20, 0x020405B4);  // an MSS of 1460
   const std::uint32_t own = source.address();
   const std::uint32_t peer = source.peer_address();
   const std::uint64_t pseudo = (own >> 16) + (own & 0xFFFF) + (peer >> 16) + (peer & 0xFFFF) + kTcp + tcp.size();
-  store16(tcp.data() + 16, internet_checksum(tcp, pseudo));
+  store_be16(tcp.data() + 16, internet_checksum(tcp, pseudo));
   return ipv4(kTcp, own, peer, tcp);
 }
 

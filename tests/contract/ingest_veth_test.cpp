@@ -12,6 +12,7 @@
 #include "headrace/config.hpp"
 #include "headrace/ingest/packet_socket_source.hpp"
 #include "headrace/ingest/stream_bytes.hpp"
+#include "headrace/ingest/wire.hpp"
 #include "headrace/ingest/xdp_source.hpp"
 #include "ingest/address.hpp"
 #include "ingest/sources/file_descriptor.hpp"
@@ -67,7 +68,7 @@ class Left {
   void send(std::uint32_t number, std::size_t bytes) const {
     Bytes payload(bytes);
     StreamBytes(number).fill(0, payload);
-    store32(payload.data(), number);
+    store_be32(payload.data(), number);
     send(payload);
   }
 

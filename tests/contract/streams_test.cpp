@@ -172,5 +172,24 @@ TEST_P(StreamTest, FillAndCopyMany) {
   EXPECT_EQ(content(back), expected);
 }
 
+TEST_P(StreamTest, RowsGoAsOne) {
+  const auto bytes = random_bytes(64 * 100, 4);
+  const Stream stream(device());
+  const Buffer source = pinned(device(), bytes);
+  const Buffer middle(device(), MemoryKind::device, bytes.size());
+  const Buffer back(device(), MemoryKind::pinned, bytes.size());
+  ASSERT_OK(stream.fill(middle.data(), 0xAB, middle.bytes()));
+  const RowCopies rows{middle.data() + 3, source.data() + 1, 50, 64, 33, 90};
+  ASSERT_OK(stream.copy_rows(rows));
+  ASSERT_OK(stream.copy_rows({middle.data(), source.data(), 0, 0, 0, 5}));  // nothing
+  ASSERT_OK(stream.copy(back.data(), middle.data(), back.bytes()));
+  ASSERT_OK(stream.wait());
+  std::vector<std::byte> expected(bytes.size(), std::byte{0xAB});
+  for (std::size_t i = 0; i < rows.count; ++i) std::memcpy(&expected[3 + i * 50], &bytes[1 + i * 64], 33);
+  EXPECT_EQ(content(back), expected);
+  EXPECT_TRUE(failed_with(stream.copy_rows({middle.data(), source.data(), 32, 64, 33, 2}), Errc::invalid_argument));
+  EXPECT_TRUE(failed_with(stream.copy_rows({middle.data(), source.data(), 64, 32, 33, 2}), Errc::invalid_argument));
+}
+
 }  // namespace
 }  // namespace headrace::testing

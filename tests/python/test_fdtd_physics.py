@@ -93,20 +93,24 @@ def test_dipole_in_free_space_and_second_order():
     assert 3.5 < coarse / fine < 5
 
 
-def test_resonance_of_a_closed_box():
-    run = Fdtd((80, 60), 1e-3, cpml=0)
-    run.add_source("ez", (23, 17), gaussian_1(np.arange(400) * 1.0, 20))
-    receiver = run.add_receiver("ez", (51, 38))
+@pytest.mark.parametrize(
+    ("shape", "mode"), [((80, 60), (1, 1)), ((80, 60), (2, 1)), ((80, 60), (1, 2)), ((40, 30, 12), (1, 1))]
+)
+def test_resonances_of_a_closed_box(shape: tuple[int, ...], mode: tuple[int, int]):
+    run = Fdtd(shape, 1e-3, cpml=0)
+    at = [tuple(int(share * count) for count in shape) for share in (0.28, 0.64)]
+    run.add_source("ez", at[0], gaussian_1(np.arange(400) * 1.0, 20))
+    receiver = run.add_receiver("ez", at[1])
     steps = 8192
     run.step(steps)
     trace = run.trace(receiver)[400:]
     bins = np.abs(np.fft.rfft(trace * np.hanning(len(trace))))
-    lowest = LIGHT / 2 * np.hypot(1 / 0.080, 1 / 0.060)
-    near = round(lowest * len(trace) * run.dt)
+    wanted = LIGHT / 2 * np.hypot(*(count / (cells * 1e-3) for count, cells in zip(mode, shape, strict=False)))
+    near = round(wanted * len(trace) * run.dt)
     peak = near - 3 + int(np.argmax(bins[near - 3 : near + 4]))
     left, top, right = np.log(bins[peak - 1 : peak + 2])
     found = (peak + (left - right) / (2 * (left - 2 * top + right))) / (len(trace) * run.dt)
-    assert found == pytest.approx(lowest, rel=1e-3)
+    assert found == pytest.approx(wanted, rel=1e-3)
 
 
 def energy_of(run: Fdtd, permittivity: np.ndarray, permeability: np.ndarray) -> float:

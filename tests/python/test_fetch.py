@@ -12,8 +12,8 @@ import pytest
 from pyarrow import ipc
 
 import headrace
-from headrace import DataError, DeviceError, Errc, Error, UsageError, _core
-from headrace.fetch.stored import StoredTable
+from headrace import DataError, DeviceError, Errc, Error, FetchOptions, UsageError, _core
+from headrace.fetch import Table
 
 pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
 
@@ -102,8 +102,8 @@ def same(got: pa.Table, expected: pa.Table, typed: bool = False) -> None:
 def test_every_type_comes_back_as_it_was(tmp_path, form, host):
     path = write(make_table(), tmp_path / f"table.{form.split('-')[0]}", form)
     caches = headrace.Levels("cpu", cpu_bytes=64 * MIB, device_bytes=64 * MIB, host=host, slab_bytes=MIB)
-    with StoredTable.open(path) as table:
-        fetched = table.fetch(levels=caches, threads=3)
+    with Table.open(path, levels=caches) as table:
+        fetched = table.fetch(options=FetchOptions(threads=3))
         same(fetched.to_arrow(), read(path), typed=True)
         assert fetched.num_rows == ROWS
 
@@ -111,8 +111,8 @@ def test_every_type_comes_back_as_it_was(tmp_path, form, host):
 def test_ipc_without_plain_strings_is_not_copied_before_the_cpu_level(tmp_path):
     path = write(make_table().select(["i32", "f64", "kind", "price"]), tmp_path / "table.arrow", "ipc")
     caches = headrace.Levels("cpu", cpu_bytes=64 * MIB, device_bytes=64 * MIB, host="pageable", slab_bytes=MIB)
-    with StoredTable.open(path) as table:
-        fetched = table.fetch(["i32", "f64", "price"], levels=caches)
+    with Table.open(path, levels=caches) as table:
+        fetched = table.fetch(["i32", "f64", "price"])
         same(fetched.to_arrow(), read(path).select(["i32", "f64", "price"]))
         assert caches.statistics("cpu").most_bytes == 0
 
@@ -122,23 +122,23 @@ def test_many_files_are_one_table(tmp_path, levels):
     for number in range(4):
         write(whole.slice(number * 1250, 1250), tmp_path / f"part-{number}.parquet", "parquet-snappy")
     for paths in (tmp_path, tmp_path / "part-*.parquet", [tmp_path / f"part-{number}.parquet" for number in range(4)]):
-        with StoredTable.open(paths if not isinstance(paths, Path) else str(paths)) as table:
+        with Table.open(paths if not isinstance(paths, Path) else str(paths), levels=levels) as table:
             assert len(table.files) == 4
             assert [fragment.row_group for fragment in table.fragments] == [0, 1] * 4
-            same(table.fetch(["i32", "name", "kind"], levels=levels).to_arrow(), whole.select(["i32", "name", "kind"]))
+            same(table.fetch(["i32", "name", "kind"]).to_arrow(), whole.select(["i32", "name", "kind"]))
 
 
 def test_parquet_and_ipc_of_one_schema_are_one_table(tmp_path, levels):
     whole = make_table().select(["i32", "name"])
     write(whole.slice(0, 2000), tmp_path / "a.parquet", "parquet-snappy")
     write(whole.slice(2000), tmp_path / "b.arrow", "ipc")
-    with StoredTable.open(tmp_path) as table:
-        same(table.fetch(levels=levels).to_arrow(), whole)
+    with Table.open(tmp_path, levels=levels) as table:
+        same(table.fetch().to_arrow(), whole)
 
 
 def test_only_what_is_asked_for_is_read(parquet, levels):
-    with StoredTable.open(parquet) as table:
-        fetched = table.fetch(["f64", "i32"], fragments=[5, 1], levels=levels)
+    with Table.open(parquet, levels=levels) as table:
+        fetched = table.fetch(["f64", "i32"], fragments=[5, 1])
         whole = make_table()
         parts = pa.concat_tables([whole.slice(3500, 700), whole.slice(700, 700)])
         same(fetched.to_arrow(), parts.select(["f64", "i32"]))
@@ -150,32 +150,32 @@ def test_only_what_is_asked_for_is_read(parquet, levels):
 
 
 def test_a_second_fetch_finds_the_columns_on_the_device(parquet, levels):
-    with StoredTable.open(parquet) as table:
-        table.fetch(["i32"], levels=levels)
-        again = table.fetch(["i32"], levels=levels).progress
+    with Table.open(parquet, levels=levels) as table:
+        table.fetch(["i32"])
+        again = table.fetch(["i32"]).progress
         assert (again.device.hits, again.cpu.chunks, again.device.bytes) == (8, 0, 0)
         levels.clear("device")
-        warm = table.fetch(["i32"], levels=levels).progress
+        warm = table.fetch(["i32"]).progress
         assert (warm.device.chunks, warm.cpu.hits, warm.disk.hits) == (8, 8, 0)
 
 
 def test_sync_and_one_thread_bring_the_same(parquet, levels):
-    with StoredTable.open(parquet) as table:
+    with Table.open(parquet, levels=levels) as table:
         for mode in ("async", "sync"):
             for threads in (1, 5):
                 levels.clear("device")
-                same(table.fetch(levels=levels, mode=mode, threads=threads).to_arrow(), make_table())
+                same(table.fetch(options=FetchOptions(mode=mode, threads=threads)).to_arrow(), make_table())
 
 
 def test_a_stream_is_within_a_device_that_the_table_is_not(parquet):
     caches = headrace.Levels("cpu", cpu_bytes=8 * MIB, device_bytes=MIB // 8, slab_bytes=MIB // 32)
     whole = make_table()
     names = ["i64", "f64", "price", "name"]
-    with StoredTable.open(parquet) as table:
+    with Table.open(parquet, levels=caches) as table:
         with pytest.raises(DeviceError, match="stream them") as raised:
-            table.fetch(names, levels=caches)
+            table.fetch(names)
         assert raised.value.code == Errc.out_of_memory
-        windows = [window.to_arrow() for window in table.stream(names, levels=caches)]
+        windows = [window.to_arrow() for window in table.stream(names)]
         assert len(windows) > 1
         same(pa.concat_tables(windows), whole.select(names))
         assert caches.statistics("device").most_bytes <= MIB // 8
@@ -184,9 +184,9 @@ def test_a_stream_is_within_a_device_that_the_table_is_not(parquet):
 def test_budgets_hold(parquet):
     budgets = {"disk_bytes": MIB // 8, "cpu_bytes": MIB // 8, "device_bytes": MIB // 4}
     caches = headrace.Levels("cpu", slab_bytes=MIB // 32, **budgets)
-    with StoredTable.open(parquet) as table:
+    with Table.open(parquet, levels=caches) as table:
         for name in table.schema.names:
-            same(table.fetch([name], levels=caches, threads=4).to_arrow(), make_table().select([name]))
+            same(table.fetch([name], options=FetchOptions(threads=4)).to_arrow(), make_table().select([name]))
         for level in ("disk", "cpu", "device"):
             statistics = caches.statistics(level)
             assert statistics.most_bytes <= budgets[f"{level}_bytes"] * 1.05
@@ -195,16 +195,18 @@ def test_budgets_hold(parquet):
 
 
 def test_a_budget_too_small_for_one_chunk_is_named(parquet):
-    with StoredTable.open(parquet) as table:
-        for level in ("disk", "cpu", "device"):
-            caches = headrace.Levels("cpu", slab_bytes=256, **{f"{level}_bytes": 1000})
-            with pytest.raises(UsageError, match=rf"row group \d, column 'i64'.*the {level} level's whole budget"):
-                table.fetch(["i64"], levels=caches)
+    for level in ("disk", "cpu", "device"):
+        caches = headrace.Levels("cpu", slab_bytes=256, **{f"{level}_bytes": 1000})
+        with (
+            Table.open(parquet, levels=caches) as table,
+            pytest.raises(UsageError, match=rf"row group \d, column 'i64'.*the {level} level's whole budget"),
+        ):
+            table.fetch(["i64"])
 
 
 def test_arrays_are_taken_without_a_copy(parquet, levels):
-    with StoredTable.open(parquet, columns=["f64", "i32", "price", "flag", "kind"]) as table:
-        fetched = table.fetch(levels=levels, fragments=[2])
+    with Table.open(parquet, columns=["f64", "i32", "price", "flag", "kind"], levels=levels) as table:
+        fetched = table.fetch(fragments=[2])
         whole = make_table().slice(1400, 700)
         real = np.from_dlpack(fetched["f64"])
         assert np.array_equal(real, whole["f64"].to_numpy())
@@ -224,47 +226,47 @@ def test_arrays_are_taken_without_a_copy(parquet, levels):
 
 
 def test_columns_that_are_not_there_name_the_nearest(parquet, levels):
-    with StoredTable.open(parquet) as table:
+    with Table.open(parquet, levels=levels) as table:
         with pytest.raises(UsageError, match="no column 'prise'; did you mean price"):
-            table.fetch(["prise"], levels=levels)
+            table.fetch(["prise"])
         with pytest.raises(UsageError, match="at least one column"):
-            table.fetch([], levels=levels)
+            table.fetch([])
         with pytest.raises(UsageError, match="list of names"):
-            table.fetch("price", levels=levels)
+            table.fetch("price")
         with pytest.raises(UsageError, match="no fragment 8"):
-            table.fetch(["price"], fragments=[8], levels=levels)
+            table.fetch(["price"], fragments=[8])
     with pytest.raises(UsageError, match="did you mean i32"):
-        StoredTable.open(parquet, columns=["i33"])
+        Table.open(parquet, columns=["i33"], levels=levels)
 
 
 def test_types_that_are_not_supported_are_named(tmp_path, levels):
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"a": [1, 2], "items": [[1], [2]]}), path)
-    with StoredTable.open(path) as table:
-        same(table.fetch(levels=levels).to_arrow(), pa.table({"a": [1, 2]}))
+    with Table.open(path, levels=levels) as table:
+        same(table.fetch().to_arrow(), pa.table({"a": [1, 2]}))
         with pytest.raises(UsageError, match=r"column 'items' is of type list.* not supported"):
-            table.fetch(["items"], levels=levels)
+            table.fetch(["items"])
     pq.write_table(pa.table({"items": [[1], [2]]}), path)
     with pytest.raises(UsageError, match="no column of a type"):
-        StoredTable.open(path)
+        Table.open(path, levels=levels)
 
 
 def test_files_that_are_none_are_refused(tmp_path):
     with pytest.raises(UsageError, match="there is no file"):
-        StoredTable.open(tmp_path / "none.parquet")
+        Table.open(tmp_path / "none.parquet")
     with pytest.raises(UsageError, match="no file fits"):
-        StoredTable.open(str(tmp_path / "*.parquet"))
+        Table.open(str(tmp_path / "*.parquet"))
     with pytest.raises(UsageError, match="no file fits"):
-        StoredTable.open(tmp_path)
+        Table.open(tmp_path)
     path = tmp_path / "file"
     for content in (b"", b"PAR1", b"not a table at all", b"ARROW1\0\0" + b"x" * 100, b"PAR1" + b"x" * 100):
         path.write_bytes(content)
         with pytest.raises(DataError, match=str(path)):
-            StoredTable.open(path)
+            Table.open(path)
     with pa.OSFile(str(path), "wb") as sink, ipc.new_stream(sink, pa.schema([("a", pa.int32())])) as writer:
         writer.write_table(pa.table({"a": pa.array([1], pa.int32())}))
     with pytest.raises(UsageError, match="stream"):
-        StoredTable.open(path)
+        Table.open(path)
 
 
 def test_schemas_that_differ_are_refused(tmp_path):
@@ -276,7 +278,7 @@ def test_schemas_that_differ_are_refused(tmp_path):
     ):
         pq.write_table(pa.table(other), tmp_path / "1.parquet")
         with pytest.raises(DataError, match=why):
-            StoredTable.open(tmp_path)
+            Table.open(tmp_path)
 
 
 @pytest.mark.parametrize("form", ["parquet-snappy", "ipc"])
@@ -286,7 +288,7 @@ def test_truncated_files_are_refused(tmp_path, form):
     for size in (len(whole) - 1, len(whole) // 2, 12):
         path.write_bytes(whole[:size])
         with pytest.raises(DataError, match=str(path)):
-            StoredTable.open(path)
+            Table.open(path)
 
 
 def test_a_corrupt_page_names_file_row_group_and_column_and_leaves_the_rest(parquet, levels):
@@ -296,12 +298,12 @@ def test_a_corrupt_page_names_file_row_group_and_column_and_leaves_the_rest(parq
     start = min(at for at in (leaf.dictionary_page_offset, leaf.data_page_offset) if at)
     content[start : start + leaf.total_compressed_size] = b"\xff" * leaf.total_compressed_size
     parquet.write_bytes(content)
-    with StoredTable.open(parquet) as table:
+    with Table.open(parquet, levels=levels) as table:
         with pytest.raises(DataError, match=rf"{parquet}, row group 3, column 'f64': "):
-            table.fetch(levels=levels, threads=3)
+            table.fetch(options=FetchOptions(threads=3))
         assert levels.statistics("device").pinned == 0
         others = [name for name in table.schema.names if name != "f64"]
-        same(table.fetch(others, levels=levels).to_arrow(), make_table().select(others))
+        same(table.fetch(others).to_arrow(), make_table().select(others))
 
 
 def test_bytes_that_are_changed_at_random_are_an_error_or_a_table(tmp_path, levels):
@@ -315,26 +317,26 @@ def test_bytes_that_are_changed_at_random_are_an_error_or_a_table(tmp_path, leve
                 content[at] = rng.integers(0, 256)
             path.write_bytes(content)
             try:
-                with StoredTable.open(path) as table:
-                    table.fetch(levels=levels, threads=2)
+                with Table.open(path, levels=levels) as table:
+                    table.fetch(options=FetchOptions(threads=2))
             except Error as error:
                 assert str(path) in str(error)  # noqa: PT017 - it may be a table all the same
             assert levels.statistics("device").pinned == 0
 
 
 def test_a_file_cut_short_after_opening_is_an_error(parquet, levels):
-    with StoredTable.open(parquet) as table:
+    with Table.open(parquet, levels=levels) as table:
         content = parquet.read_bytes()
         with parquet.open("r+b") as file:
             file.truncate(100)
         with pytest.raises(DataError, match="cut short"):
-            table.fetch(["i64"], fragments=[7], levels=levels)
+            table.fetch(["i64"], fragments=[7])
         parquet.write_bytes(content)
 
 
 def test_a_cancelled_fetch_ends_and_frees_everything(parquet, levels):
-    with StoredTable.open(parquet) as table:
-        fetched = table.start(levels=levels, threads=2)
+    with Table.open(parquet, levels=levels) as table:
+        fetched = table.start(options=FetchOptions(threads=2))
         fetched.cancel()
         try:
             fetched.wait()
@@ -342,7 +344,7 @@ def test_a_cancelled_fetch_ends_and_frees_everything(parquet, levels):
             assert error.code == Errc.cancelled  # noqa: PT017 - it may have come to its end before
         del fetched
         assert levels.statistics("device").pinned == 0
-        same(table.fetch(levels=levels).to_arrow(), make_table())
+        same(table.fetch().to_arrow(), make_table())
 
 
 def test_a_callback_that_raises_ends_the_fetch(tmp_path, levels):
@@ -352,9 +354,9 @@ def test_a_callback_that_raises_ends_the_fetch(tmp_path, levels):
     def stop(_progress):
         raise RuntimeError("enough")
 
-    with StoredTable.open(path) as table:
+    with Table.open(path, levels=levels) as table:
         try:
-            table.fetch(levels=levels, threads=1, progress=stop)
+            table.fetch(progress=stop, options=FetchOptions(threads=1))
         except RuntimeError as error:
             assert str(error) == "enough"  # noqa: PT017 - a fast machine is done before the first call
         assert levels.statistics("device").pinned == 0
@@ -367,11 +369,13 @@ def test_fetches_of_many_threads_share_the_levels(parquet, levels):
     def fetch(table, name):
         try:
             for _ in range(5):
-                same(table.fetch([name, "i32"], levels=levels, threads=2).to_arrow(), whole.select([name, "i32"]))
+                same(
+                    table.fetch([name, "i32"], options=FetchOptions(threads=2)).to_arrow(), whole.select([name, "i32"])
+                )
         except Exception as error:
             failures.append(error)
 
-    with StoredTable.open(parquet) as table:
+    with Table.open(parquet, levels=levels) as table:
         threads = [threading.Thread(target=fetch, args=(table, name)) for name in ("name", "f64", "kind", "price")]
         for thread in threads:
             thread.start()
@@ -381,8 +385,8 @@ def test_fetches_of_many_threads_share_the_levels(parquet, levels):
 
 
 def test_a_released_table_says_so(parquet, levels):
-    with StoredTable.open(parquet) as table:
-        fetched = table.fetch(["i32"], levels=levels)
+    with Table.open(parquet, levels=levels) as table:
+        fetched = table.fetch(["i32"])
         fetched.release()
         with pytest.raises(UsageError):
             fetched["i32"]
@@ -392,14 +396,14 @@ def test_a_released_table_says_so(parquet, levels):
 def test_no_fragments_are_no_rows(tmp_path, levels):
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"a": pa.array([], pa.int64())}), path)
-    with StoredTable.open(path) as table:
-        assert table.fetch(levels=levels).to_arrow().num_rows == 0
-        assert table.fetch(levels=levels, fragments=[]).to_arrow().num_rows == 0
+    with Table.open(path, levels=levels) as table:
+        assert table.fetch().to_arrow().num_rows == 0
+        assert table.fetch(fragments=[]).to_arrow().num_rows == 0
 
 
 def test_the_progress_is_polled_while_it_goes_on(parquet, levels):
-    with StoredTable.open(parquet) as table:
-        fetched = table.start(levels=levels)
+    with Table.open(parquet, levels=levels) as table:
+        fetched = table.start()
         while fetched.progress.chunks_done < fetched.progress.chunks:
             time.sleep(0.001)
         fetched.wait()

@@ -11,12 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headrace import Device
+from headrace import Device, _core
 from headrace.fetch import Table, col, count
 from headrace.fetch.compare import difference
 
 DEVICES = [device.name for device in Device.list()]
+WAYS = ["memory", "stored", "streamed"]
 QUERIES = 40
+
+pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
 
 # Each as SQL and as an expression.
 PREDICATES = [
@@ -110,19 +113,27 @@ def written(request, flights, tmp_path_factory):
     file = tmp_path_factory.mktemp("flights") / "flights.parquet"
     connection = duckdb.connect(config={"threads": 2})
     if request.param == "pyarrow":
-        pq.write_table(flights, file, row_group_size=100_000)
+        pq.write_table(flights, file, row_group_size=30_000)
     else:
         connection.register("given", flights)
-        connection.execute(f"COPY given TO '{file}' (FORMAT parquet, ROW_GROUP_SIZE 50000)")
+        connection.execute(f"COPY given TO '{file}' (FORMAT parquet, ROW_GROUP_SIZE 20480)")
         connection.unregister("given")
     connection.execute(f"CREATE TABLE flights AS SELECT * FROM '{file}'")
     assert len(flights) == 336_776
-    return pq.read_table(file), connection
+    return file, connection
 
 
-@pytest.fixture(scope="module", params=DEVICES)
+@pytest.fixture(scope="module", params=[(device, way) for device in DEVICES for way in WAYS], ids="-".join)
 def table(request, written):
-    return Table.from_arrow(written[0], request.param, fragment_rows=70_001), written[1]
+    """The flights on a device: given in memory, fetched from the file, or streamed through a small budget."""
+    device, way = request.param
+    file, connection = written
+    if way == "memory":
+        yield Table.from_arrow(pq.read_table(file), device, fragment_rows=70_001), connection
+        return
+    budget = {} if way == "stored" else {"device_bytes": 6 << 20, "slab_bytes": 1 << 18}
+    with Table.open(file, levels=_core.Levels(device, **budget)) as opened:
+        yield opened, connection
 
 
 def grouped(draw, table):
@@ -165,7 +176,9 @@ def generated(number, table):
 def test_generated_queries_give_what_duckdb_gives(table, number):
     scanned, connection = table
     sql, query, keys = generated(number, scanned)
-    assert difference(query.to_arrow(), connection.sql(sql).to_arrow_table(), keys) is None, sql
+    result, report = query.run()
+    assert report.streamed or report.windows == 1
+    assert difference(result, connection.sql(sql).to_arrow_table(), keys) is None, sql
 
 
 @pytest.mark.parametrize(("sql", "condition"), PREDICATES, ids=[sql for sql, _ in PREDICATES])
@@ -175,3 +188,15 @@ def test_each_predicate_lets_through_what_duckdb_does(table, sql, condition):
     theirs = connection.sql(f"SELECT count(*) AS count, sum(distance) AS sum FROM flights WHERE {sql}").to_arrow_table()
     assert difference(ours, theirs) is None
     assert 0 < ours.column("count")[0].as_py() < 336_776 or sql == "carrier NOT IN ('DL', NULL)"
+
+
+def test_some_queries_are_streamed_where_the_device_is_small(written):
+    file, _ = written
+    with Table.open(file, levels=_core.Levels("cpu", device_bytes=6 << 20, slab_bytes=1 << 18)) as table:
+        query = table.group_by("carrier", "dest").agg(col("fare").avg(), col("arr_delay").max())
+        assert "streams them through the device in" in query.explain()
+        _, report = query.run()
+        assert report.windows > 1
+        assert "the device level's budget is" in report.streamed
+        _, small = table.agg(col("distance").sum()).run()
+        assert small.windows == 1

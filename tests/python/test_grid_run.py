@@ -14,7 +14,6 @@ from grid_scenes import flat
 
 from headrace import DataError, DeviceError, UsageError
 from headrace.grid.solver import Done, Layout, Outputs, Scene, memory, model, run_one, run_scan, traces
-from headrace.grid.solver.memory import device_bytes
 from headrace.grid.solver.running import Speed, Stop, Watcher, run
 from headrace.grid.solver.waveforms import ricker
 
@@ -401,16 +400,25 @@ def test_memory_that_does_not_fit_says_how_many_gpus_would_do(monkeypatch: pytes
             return SimpleNamespace(free_bytes=80 << 30)
 
     monkeypatch.setattr(memory, "Device", Gpu)
-    scene = flat(("[0.4, 0.3]", "[1000.0, 1200.0]"))  # 12e9 cells of 24 bytes: 268 GiB
-    memory.check(scene, Layout(("cuda:0", "cuda:1", "cuda:2", "cuda:3")))
+    scene = flat(("[0.4, 0.3]", "[1000.0, 1200.0]"))  # 12e9 cells of 24 bytes: 268 GiB; with passes of 36
+    memory.check(scene, Layout(("cuda:0", "cuda:1", "cuda:2", "cuda:3"), mode="resident"))
     with pytest.raises(
         DeviceError, match=r"need 268 GiB, and cuda:0, cuda:1 have 160 GiB free; 4 such devices would do"
     ):
-        memory.check(scene, Layout(("cuda:0", "cuda:1")))
+        memory.check(scene, Layout(("cuda:0", "cuda:1"), mode="resident"))
+    memory.check(scene, Layout(tuple(f"cuda:{number}" for number in range(6))))
+    with pytest.raises(DeviceError, match=r"need 402 GiB, and .* have 320 GiB free; 6 such devices would do"):
+        memory.check(scene, Layout(tuple(f"cuda:{number}" for number in range(4))))
+
+
+def test_passes_take_the_components_once_more():
+    scene = flat(("[0.4, 0.3]", "[4.0, 3.0]"))
+    assert [memory.spare_of(scene, Layout(redundant=count)) for count in (1, 3, 4)] == [0, 0, 3]
+    assert memory.spare_of(scene, Layout(redundant=4, mode="resident")) == 0
 
 
 def test_memory_that_does_not_fit_says_how_much():
     scene = flat(("[0.4, 0.3]", "[40000.0, 30000.0]"))
-    assert device_bytes(scene) == 4_000_000 * 3_000_000 * 6 * 4
+    assert memory.device_bytes(scene, Layout()) == 4_000_000 * 3_000_000 * 6 * 4
     with pytest.raises(DeviceError, match=r"12,000,000,000,000 cells in single precision need .* GiB, and cpu:0 has"):
         run_one(scene, Layout(), Outputs(), maker=NumpyFdtd)

@@ -13,6 +13,8 @@ from headrace import DataError, UsageError, report
 
 pytest.importorskip("matplotlib")
 
+from headrace.report import grid_plots
+
 _VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
@@ -126,6 +128,49 @@ def test_figures_without_a_ladder_are_a_table(tmp_path: Path):
     assert "c1-figures" in page.ids
     assert "ladder.light.qps" in text
     assert "not.verified" not in text
+
+
+def grid_content(**changed: object) -> dict:
+    """Two shapes on one device and on two, and a small grid."""
+    about = {"devices": 2, "shape": "4000x500", "steps": 50, "one_seconds": 0.1, "cells_per_second": 1.9e9}
+    about |= {"memory_gb_per_s": 120.0, "bytes_per_cell": 48.0, "verified": True, **changed}
+    shapes = [about, about | {"shape": "500x4000"}]
+    rows = [
+        {"id": f"grid.fdtd2d.efficiency.{one['shape']}", "value": 0.95, "unit": "fraction", "conditions": one}
+        for one in shapes
+    ]
+    for count, rate in ((1, 2e9), (2, 3e9)):
+        small = {"devices": count, "shape": "20x10", "cells_per_second": rate, "roof_cells_per_second": count * 4e9}
+        rows.append({"id": f"grid.small.seconds{count}", "value": 1.0, "unit": "s", "conditions": small})
+    where = content()["machine"]
+    return {"topic": "grid", "machine": where, "commit": None, "date": "today", "command": "grid.py", "rows": rows}
+
+
+def test_grids_on_one_device_and_on_several_are_a_plot(tmp_path: Path):
+    found = grid_plots.scalings(grid_content()["rows"])
+    assert [one.name for one in found] == ["FDTD, 2D, 4000x500", "FDTD, 2D, 500x4000", "FDTD, 2D, 20x10"]
+    assert found[0].rates == {1: pytest.approx(1e9), 2: 1.9e9}
+    assert found[0].roofs == {1: pytest.approx(1.25e9), 2: pytest.approx(2.5e9)}
+    assert found[0].efficiency == {2: pytest.approx(0.95)}
+    assert found[2].roofs == {1: 4e9, 2: 8e9}
+    assert found[2].efficiency == {2: pytest.approx(0.75)}
+    path = tmp_path / "report.html"
+    report.write([grid_content()], path)
+    text, page = parsed(path)
+    assert "c1-scaling" in page.ids
+    assert "svg" in page.tags
+    assert "75.0%" in text
+
+
+def test_grids_without_a_pair_of_counts_have_no_plot(tmp_path: Path):
+    only_one = [row for row in grid_content()["rows"] if row["id"] == "grid.small.seconds1"]
+    assert grid_plots.scalings(only_one) == []
+    assert grid_plots.scalings(grid_content(verified=False)["rows"][:2]) == []
+    path = tmp_path / "report.html"
+    report.write([grid_content() | {"rows": only_one}], path)
+    text, page = parsed(path)
+    assert "c1-scaling" not in page.ids
+    assert "grid.small.seconds1" in text
 
 
 def test_a_file_of_an_older_version_is_a_table(tmp_path: Path):

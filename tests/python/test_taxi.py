@@ -1,6 +1,7 @@
 """The taxi benchmark: its table and its command."""
 
 import json
+import sys
 
 import duckdb
 import pyarrow as pa
@@ -8,10 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from headrace import DataError, Device, UsageError
+from headrace import DataError, Device, UsageError, _core, results
 from headrace.cli import app
-from headrace.fetch import Table, taxi
+from headrace.fetch import Table, taxi, taxi_bench
 from headrace.fetch.compare import difference
+
+pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
 
 ROWS = 30_000
 
@@ -19,7 +22,7 @@ ROWS = 30_000
 @pytest.fixture(scope="module", params=["decimal", "double"])
 def rides(request, tmp_path_factory):
     file = tmp_path_factory.mktemp("taxi") / "rides.parquet"
-    taxi.generate(ROWS, file, money=request.param, threads=2)
+    taxi.generate(ROWS, file, money=request.param, threads=2, fragments=8)
     return file
 
 
@@ -55,14 +58,23 @@ def test_rides_are_as_the_city_has_them(rides):
 
 @pytest.mark.parametrize("device", [device.name for device in Device.list()])
 @pytest.mark.parametrize("query", taxi.QUERIES, ids=lambda query: query.name)
-def test_the_four_queries_give_what_duckdb_gives(rides, device, query):
+@pytest.mark.parametrize("made", ["in memory", "stored", "streamed"])
+def test_the_four_queries_give_what_duckdb_gives(rides, device, query, made):
     source = taxi.read(rides)
     connection = duckdb.connect()
     connection.register("taxi", source)
-    ours = query.query(Table.from_arrow(source, device, fragment_rows=7001)).to_arrow()
+    if made == "in memory":
+        table = Table.from_arrow(source, device, fragment_rows=7001)
+    else:
+        # The first query's column fits, the columns of the others only for a fragment or two.
+        budget = 64 << 20 if made == "stored" else 1 << 18
+        table = Table.open(rides, levels=_core.Levels(device, device_bytes=budget, slab_bytes=1 << 14))
+    with table:
+        ours, report = query.query(table).run()
     theirs = connection.sql(query.sql).to_arrow_table()
     keys = [name for name in ours.column_names if name not in {"count", "average"}]
     assert difference(ours, theirs, keys, ["year", "count"] if query.name == "4" else []) is None
+    assert (report.windows > 1) == (made == "streamed" and query.name != "1")
 
 
 def test_the_command_makes_a_table_and_runs_it(tmp_path):
@@ -70,14 +82,57 @@ def test_the_command_makes_a_table_and_runs_it(tmp_path):
     made = CliRunner().invoke(app, ["taxi", "generate", "--rows", "5K", "--out", str(file), "--money", "double"])
     assert made.exit_code == 0
     assert "5,000 rows" in made.output
-    ran = CliRunner().invoke(app, ["taxi", "run", str(file), "--device", "cpu", "--runs", "1", "--json"])
+    few = ["--device", "cpu", "--runs", "2", "--threads", "1,2", "--fragments", "1,3"]
+    saved = tmp_path / f"taxi.{results.machine(Device.parse('cpu'))['name']}.json"
+    ran = CliRunner().invoke(app, ["taxi", "run", str(file), *few, "--json", "--save", str(saved)])
     assert ran.exit_code == 0
     content = json.loads(ran.output)
-    assert content["rows"] == 5000
-    assert [one["query"] for one in content["queries"]] == ["1", "2", "3", "4"]
-    assert all(one["difference"] is None and one["kernel_seconds"] > 0 for one in content["queries"])
-    shown = CliRunner().invoke(app, ["taxi", "run", str(file), "--device", "cpu", "--runs", "1"])
-    assert shown.output.count("equal to DuckDB's") == 4
+    assert json.loads(saved.read_text()) == content
+    # Each query, in each number of fragments: cold and warm in four ways, hot in one.
+    assert len(content["cells"]) == 4 * 2 * (2 * 4 + 1)
+    assert {cell["fragments"] for cell in content["cells"]} == {1, 3}
+    assert all(cell["difference"] is None and len(cell["end_to_end"]) == 2 for cell in content["cells"])
+    assert all(cell["fetching"][0] <= cell["end_to_end"][0] for cell in content["cells"])
+    found = {row["id"]: row for row in content["rows"]}
+    expected = {f"taxi.hot.q{number}" for number in "1234"} | {"taxi.hot.q2.share", "taxi.hot.q3.share"}
+    expected |= {"taxi.cpu.vs_duckdb"} | {f"taxi.fetch.q{number}.threads02.gain" for number in "1234"}
+    assert expected <= set(found)
+    assert all(row["conditions"]["verified"] and row["value"] > 0 for row in found.values())
+    shown = CliRunner().invoke(app, ["taxi", "run", str(file), "--device", "cpu", "--runs", "1", "--threads", "2"])
+    assert shown.output.count("equal to DuckDB's") == 4 * 5
+    assert "DuckDB, " in shown.output
+
+
+def test_without_duckdb_its_figures_are_absent_and_that_is_said(tmp_path, monkeypatch):
+    file = tmp_path / "rides.parquet"
+    taxi.generate(2000, file)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    few = ["--device", "cpu", "--runs", "1", "--threads", "1", "--modes", "async", "--json"]
+    ran = CliRunner().invoke(app, ["taxi", "run", str(file), *few])
+    assert ran.exit_code == 0
+    assert "DuckDB is not installed" in ran.stderr
+    content = json.loads(ran.stdout)
+    assert content["duckdb"] == {}
+    assert {row["id"] for row in content["rows"]} == {f"taxi.hot.q{n}{s}" for n in "23" for s in ("", ".share")} | {
+        "taxi.hot.q1",
+        "taxi.hot.q4",
+    }
+    assert not any(row["conditions"]["verified"] for row in content["rows"])
+
+
+@pytest.mark.parametrize("fragments", [1, 7, 256])
+def test_a_table_is_made_in_so_many_fragments(tmp_path, monkeypatch, fragments):
+    monkeypatch.setattr(taxi, "CHUNK_ROWS", 700)
+    whole, again = tmp_path / "rides.parquet", tmp_path / "again.parquet"
+    taxi.generate(5120, whole, fragments=fragments, threads=2)
+    assert pq.ParquetFile(whole).num_row_groups == fragments
+    taxi.refragment(whole, 5, again)
+    assert pq.ParquetFile(again).num_row_groups == 5
+    columns = list(taxi.QUERY_COLUMNS)
+    plain = tmp_path / "plain.parquet"
+    taxi.generate(5120, plain)
+    rows = [pq.read_table(file, columns=columns).to_pylist() for file in (whole, again, plain)]
+    assert rows[0] == rows[1] == rows[2]
 
 
 def test_a_difference_is_found_and_said():
@@ -104,6 +159,12 @@ def test_bad_files_and_numbers_are_refused(tmp_path):
         taxi.generate(1, tmp_path / "rides.csv")
     with pytest.raises(UsageError, match="0 rows or more"):
         taxi.generate(-1, tmp_path / "rides.arrow")
+    with pytest.raises(UsageError, match="1 fragment or more"):
+        taxi.generate(1, tmp_path / "rides.arrow", fragments=0)
+    with pytest.raises(UsageError, match="is no level to start from: cold, warm, hot"):
+        taxi_bench.Settings("cpu", levels=["tepid"])
+    with pytest.raises(UsageError, match="1 thread or more"):
+        taxi_bench.Settings("cpu", threads=[0])
     with pytest.raises(UsageError, match="decimal or double"):
         taxi.generate(1, tmp_path / "rides.arrow", money="euro")
 

@@ -15,6 +15,7 @@ namespace {
 
 using testing::Bytes;
 using testing::cpu_ring;
+using testing::internet_checksum;
 using testing::load_big;
 using testing::take_all;
 using testing::Taken;

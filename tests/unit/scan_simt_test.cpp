@@ -191,9 +191,11 @@ TEST_P(ScanSimtTest, ThreadsOfABlockGatherGroupsTogether) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, ScanSimtTest,
-                         ::testing::Values(CompileOptions{},                                         // a copy a thread
-                                           CompileOptions{.copies_max = 4},                          // shared copies
-                                           CompileOptions{.local_words = 8},                         // device memory
+                         ::testing::Values(CompileOptions{},                   // a copy a thread
+                                           CompileOptions{.copies_max = 4},    // shared copies
+                                           CompileOptions{.local_words = 8},   // device memory
+                                           CompileOptions{.local_words = 32},  // some groups in a block's
+                                           CompileOptions{.local_words = 32, .holds_groups = false},
                                            CompileOptions{.places = 64, .local_words = kBlockWords}  // small tables
                                            ));
 

@@ -179,6 +179,9 @@ class CudaGroup {
   [[nodiscard]] __device__ static std::uint32_t team_ballot(bool value) noexcept {
     return __ballot_sync(kWholeTeam, value);
   }
+  [[nodiscard]] __device__ static std::uint32_t team_or(std::uint32_t value) noexcept {
+    return __reduce_or_sync(kWholeTeam, value);
+  }
   /// `value` as the thread of that rank has it; T is made of 32-bit words.
   template <class T>
   [[nodiscard]] __device__ static T team_from(const T& value, std::uint32_t rank) noexcept {

@@ -84,7 +84,7 @@ struct alignas(64) BarrierCell {
 ///                            threads of the device; fence_system(): for the host as well
 ///   team(), team_rank(), kTeam
 ///                            threads of the block that run together, kTeam of them (a warp on CUDA, one on the CPU)
-///   team_sum_before(v, total), team_any(p), team_ballot(p), team_from(v, rank)
+///   team_sum_before(v, total), team_any(p), team_ballot(p), team_or(v), team_from(v, rank)
 ///                            over the team; every thread of it must call
 ///   lowest_bit(mask)         the rank of the first thread in a ballot
 ///   arrive(cell), passed(cell, token)
@@ -229,6 +229,7 @@ class CpuGroup {
   }
   [[nodiscard]] static constexpr bool team_any(bool value) noexcept { return value; }
   [[nodiscard]] static constexpr std::uint32_t team_ballot(bool value) noexcept { return value ? 1 : 0; }
+  [[nodiscard]] static constexpr std::uint32_t team_or(std::uint32_t value) noexcept { return value; }
   template <class T>
   [[nodiscard]] static constexpr T team_from(T value, std::uint32_t /*rank*/) noexcept {
     return value;

@@ -28,6 +28,16 @@ struct Copy {
   std::size_t bytes;
 };
 
+/// A copy of rows that lie at even distances on both sides; see StreamRef::copy_rows.
+struct RowCopies {
+  void* to;
+  const void* from;
+  std::size_t to_pitch;    ///< From one row to the next; at least row_bytes.
+  std::size_t from_pitch;  ///< The same.
+  std::size_t row_bytes;
+  std::size_t count;
+};
+
 enum class Priority : std::uint8_t { normal, high };
 
 struct StreamOptions {
@@ -55,6 +65,9 @@ class StreamRef {
   /// CopyBatch; `gather` memory that kernels reach on both sides, and no resident kernel on the device; `batch_call` a
   /// CUDA device.
   [[nodiscard]] Status copy_many(std::span<const Copy> copies, CopyRoute route = CopyRoute::automatic) const noexcept;
+  /// Copies rows as one: cudaMemcpy2DAsync on a CUDA device. As copy() otherwise. Errc::invalid_argument where rows of
+  /// one side overlap.
+  [[nodiscard]] Status copy_rows(const RowCopies& rows) const noexcept;
   /// Sets every byte of device-reachable memory.
   [[nodiscard]] Status fill(void* to, unsigned char value, std::size_t bytes) const noexcept;
   /// Enqueues a kernel; see launch() in kernel.hpp for the typed form.

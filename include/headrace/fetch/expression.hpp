@@ -15,6 +15,7 @@ namespace headrace::fetch {
 enum class Operation : std::uint8_t {
   column,
   literal,
+  text,  ///< A string, beside a column of strings.
   add,
   subtract,
   multiply,
@@ -49,6 +50,8 @@ class Expression {
   [[nodiscard]] static Expression column(std::uint32_t number);
   /// A value of `type`, as a register holds it: an integer, a decimal's units, a dictionary index, or a float's bits.
   [[nodiscard]] static Expression literal(const DataType& type, std::int64_t bits);
+  /// A string, to be compared with a column of strings: by its bytes, whatever indices the column's dictionary gives.
+  [[nodiscard]] static Expression text(std::string value);
   /// A value of `type` that is missing.
   [[nodiscard]] static Expression missing(const DataType& type);
   /// Throws UsageError when there are not as many arguments as the operation takes.
@@ -63,6 +66,11 @@ class Expression {
   [[nodiscard]] const DataType& type() const noexcept { return node_->type; }
   [[nodiscard]] std::int64_t bits() const noexcept { return node_->bits; }
   [[nodiscard]] bool is_missing() const noexcept { return node_->missing; }
+  [[nodiscard]] const std::string& string() const noexcept { return node_->string; }  ///< Of a text.
+  /// Every column that the expression names, into `to`; some may be named twice.
+  void columns(std::vector<std::uint32_t>& to) const;
+  /// The same over the columns of another table: column c becomes `numbers[c]`.
+  [[nodiscard]] Expression renumbered(const std::vector<std::uint32_t>& numbers) const;
 
  private:
   struct Node {
@@ -72,6 +80,7 @@ class Expression {
     DataType type{};
     std::int64_t bits = 0;
     bool missing = false;
+    std::string string{};
   };
   explicit Expression(Node node) : node_(std::make_shared<const Node>(std::move(node))) {}
   std::shared_ptr<const Node> node_;

@@ -24,15 +24,21 @@ enum class FetchMode : std::uint8_t {
 /// Throws UsageError that lists the modes.
 [[nodiscard]] FetchMode parse_fetch_mode(std::string_view text);
 
-struct FetchRequest {
-  std::vector<std::uint32_t> columns;         ///< Of the source; at least one.
-  std::vector<std::uint32_t> fragments = {};  ///< Empty: all.
-  Level to = Level::device;                   ///< device or cpu.
+/// How columns are fetched.
+struct FetchOptions {
   FetchMode mode = FetchMode::async;
   /// 0: by the machine, a thread a core, 16 at most (document 003 found no benefit beyond).
   std::uint32_t threads = 0;
   /// Copies are submitted once this much is gathered, shared out over the threads.
   std::size_t flush_bytes = 128 * kMiB;
+};
+
+/// What is fetched.
+struct FetchRequest {
+  std::vector<std::uint32_t> columns;         ///< Of the source; at least one.
+  std::vector<std::uint32_t> fragments = {};  ///< Empty: all.
+  Level to = Level::device;                   ///< device or cpu.
+  FetchOptions options = {};
 };
 
 /// What came through one level.
@@ -53,7 +59,8 @@ struct FetchProgress {
 /// A fetch of columns, in threads of its own from construction on. What it brought is pinned while it lives.
 class Fetch {
  public:
-  /// Throws UsageError for columns or fragments that the source has not, or options out of range.
+  /// Throws UsageError for columns or fragments that the source has not, or options out of range. Where every chunk
+  /// lies on the device already it has ended when it returns, and there are no threads.
   Fetch(Levels levels, std::shared_ptr<Source> source, FetchRequest request);
   Fetch(Fetch&&) noexcept;
   Fetch& operator=(Fetch&&) noexcept;

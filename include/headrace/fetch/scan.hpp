@@ -9,6 +9,7 @@
 
 #include "headrace/device/stream.hpp"
 #include "headrace/fetch/column.hpp"
+#include "headrace/fetch/dictionary.hpp"
 #include "headrace/fetch/expression.hpp"
 
 /// Filter, projection and group-by over columns that lie on a device.
@@ -26,6 +27,8 @@ struct ColumnFacts {
   DataType type;
   bool nullable = true;
   std::optional<ValueRange> range;  ///< Lets a group-by address its groups directly.
+  /// Of a column of strings: what its indices stand for, in any order. Without one, indices order as the strings do.
+  const Dictionary* dictionary = nullptr;
 };
 
 /// A table on a device, borrowed: `fragments[f][c]` is fragment f of column c, and all columns of a fragment are of one

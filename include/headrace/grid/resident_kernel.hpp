@@ -9,78 +9,13 @@
 #include "headrace/grid/phase.hpp"
 #include "headrace/grid/phase_kernel.hpp"
 #include "headrace/grid/region.hpp"
+#include "headrace/grid/resident_view.hpp"
+#include "headrace/grid/resident_wait.hpp"
 
 /// One kernel that does many steps of a part, for grids so small that launches would take most of the time. Its blocks
 /// meet at a barrier where streams would order launches, and it and the kernels of neighbours tell each other how far
-/// they are. Everything below lies in memory of the part's device unless it says otherwise.
+/// they are.
 namespace headrace::grid {
-
-/// A launch of the streams mode: a phase over up to Region::kBoxesMax boxes.
-struct ResidentStage {
-  Region region;  ///< Its `step` counts from the first of the cycle.
-  std::uint32_t phase = 0;
-  std::uint32_t boxes = 0;
-  std::uint32_t meet = 0;  ///< 1: what comes next reads what this wrote, so all blocks meet after it.
-  std::uint32_t unused = 0;
-};
-
-/// Where the stages of a cycle are in the list: the body first, from `body` on, then the border, then the interior.
-struct ResidentCycle {
-  std::uint32_t body = 0;
-  std::uint32_t border = 0;
-  std::uint32_t interior = 0;
-  std::uint32_t end = 0;
-  std::uint32_t steps = 0;
-};
-
-/// Border cells of a field that a neighbour has as ghosts. Which memory a field is in changes with swaps, and alike in
-/// all parts: `copy` holds addresses of the first field in memory, and strides lead from there to the one in question.
-struct ResidentPiece {
-  BoxCopy copy;
-  std::int64_t from_stride_bytes = 0;
-  std::int64_t to_stride_bytes = 0;
-  std::int32_t field = 0;
-  std::int32_t unused = 0;
-};
-
-/// How far a part is: numbers of cycles, which only its kernel writes, a copy for each neighbour in the neighbour's
-/// memory. Each in a line of its own, for they are polled.
-struct alignas(128) ResidentMark {
-  std::uint64_t cycle;
-};
-struct ResidentMarks {
-  ResidentMark border;  ///< Its border is done: nothing reads the ghosts of this cycle any more.
-  ResidentMark pushed;  ///< It has written the reader's ghosts.
-};
-
-struct ResidentNeighbour {
-  ResidentMarks* tell = nullptr;         ///< In its memory: written here, read there.
-  const ResidentMarks* heard = nullptr;  ///< Here: written by its kernel.
-};
-
-/// Counters of the blocks of one launch, 0 at its start.
-struct ResidentCounters {
-  alignas(128) std::uint64_t arrived;  ///< At barriers.
-  alignas(128) std::uint64_t pushed;   ///< Blocks that have pushed, of all cycles.
-};
-
-struct ResidentView {
-  FieldTable table;
-  ResidentCycle longest;  ///< All cycles but the last are such.
-  ResidentCycle last;
-  const ResidentStage* stages = nullptr;
-  const ResidentPiece* pieces = nullptr;
-  const ResidentNeighbour* neighbours = nullptr;
-  ResidentCounters* counters = nullptr;
-  const std::uint32_t* stop = nullptr;  ///< In host memory: the host writes 1 once any part has failed.
-  std::uint64_t cycles = 0;             ///< To do,
-  std::uint64_t cycles_done = 0;        ///< done before by every part,
-  std::uint64_t steps_done = 0;         ///< and steps.
-  std::uint32_t piece_count = 0;
-  std::uint32_t neighbour_count = 0;
-};
-static_assert(sizeof(ResidentView) <= sizeof(FieldTable) + sizeof(Region),
-              "a stencil that fits the kernels of its phases fits this one as well");
 
 /// All blocks of a group on one of several items. Each item begins with another block, so that small ones are not all
 /// left to the first.
@@ -99,43 +34,6 @@ class ItemGroup : public Group {
   std::uint32_t block_;
 };
 
-/// What the blocks of a resident kernel wait for. Every thread of a block calls, and learns whether to go on: false
-/// once the host has said to stop. A block that leaves is missed by no other for long, for those look too.
-struct ResidentWait {
-  /// Until `word` is `least` or more. What its writer wrote before is then visible to the whole block.
-  template <bool OnDevice, class Group>
-  [[nodiscard]] HEADRACE_HD static bool until(const Group& group, const ResidentView& view, const std::uint64_t& word,
-                                              std::uint64_t least) noexcept {
-    bool go = true;
-    if (group.rank() == 0) {
-      for (std::uint32_t poll = 1; (OnDevice ? group.load_on_device(word) : group.load(word)) < least; ++poll) {
-        if (poll % kPollsPerLook == 0 && group.load(*view.stop) != 0) {
-          go = false;
-          break;
-        }
-        group.relax_briefly();  // what is waited for is on its way, and a nap is as long as a phase of a small grid
-      }
-    }
-    return group.broadcast(go);
-  }
-
-  /// Until all blocks have called. What any of them wrote before is then visible to all.
-  template <class Group>
-  [[nodiscard]] HEADRACE_HD static bool meet(const Group& group, const ResidentView& view) noexcept {
-    group.sync();
-    std::uint64_t all = 0;
-    if (group.rank() == 0) {
-      const std::uint64_t blocks = group.block_count();
-      all = (group.fetch_add_on_device(view.counters->arrived, std::uint64_t{1}) / blocks + 1) * blocks;
-    }
-    return until<true>(group, view, view.counters->arrived, all);
-  }
-
- private:
-  /// The stop word is across the link to the host, and what is waited for is nearly always there before.
-  static constexpr std::uint32_t kPollsPerLook = 64;
-};
-
 template <class Stencil>
 struct ResidentKernel {
   static constexpr const char* kName = Stencil::kName;
@@ -147,6 +45,7 @@ struct ResidentKernel {
     std::uint64_t step = view.steps_done;
     for (std::uint64_t number = 1; number <= view.cycles; ++number) {
       const ResidentCycle& cycle = number < view.cycles ? view.longest : view.last;
+      beat(group, view, number);
       Pass<Group> pass{group, stencil, view, table, step, 0};
       if (!run_cycle(pass, cycle, view.cycles_done + number)) return;
       step += cycle.steps;
@@ -166,6 +65,14 @@ struct ResidentKernel {
     std::uint64_t first_step;     ///< Of the cycle.
     std::uint64_t swapped_steps;  ///< Of the cycle, whose swaps are in the table.
   };
+
+  /// Seldom on CUDA, where a word of the host holds up the release that comes after it.
+  template <class Group>
+  HEADRACE_HD static void beat(const Group& group, const ResidentView& view, std::uint64_t number) {
+    constexpr std::uint64_t kCycles = Group::kLanes > 1 ? 1 : 16;
+    if (group.block() != 0 || group.rank() != 0 || (number - 1) % kCycles != 0) return;
+    group.store_relaxed(view.words->beat, number);  // the host looks whether it changes
+  }
 
   /// As Part::run_cycle() in streams: the border, then its push beside the interior, then the neighbours' pushes.
   template <class Group>
@@ -229,7 +136,9 @@ struct ResidentKernel {
   template <int PhaseNumber, class Group>
   HEADRACE_HD static void run_if(const Group& group, const Stencil& stencil, const FieldTable& table,
                                  const ResidentStage& stage) {
-    if (stage.phase == PhaseNumber) PhaseKernel<Stencil, PhaseNumber>::run(group, stencil, table, stage.region);
+    if (stage.phase == PhaseNumber) {
+      PhaseKernel<Stencil, PhaseNumber>::run_cells(group, stencil, table, stage.region);
+    }
   }
 
   HEADRACE_HD static void swap_fields(FieldTable& table) noexcept {
@@ -265,7 +174,8 @@ struct ResidentKernel {
                                              std::uint64_t number) {
     for (std::uint32_t n = 0; n < pass.view.neighbour_count; ++n) {
       const std::uint64_t& cycle = (pass.view.neighbours[n].heard->*mark).cycle;
-      if (!ResidentWait::until<false>(pass.group, pass.view, cycle, number)) return false;
+      if (!ResidentWait::until<false>(pass.group, pass.view, cycle, number, ResidentWords::kNeighbour + n))
+        return false;
     }
     return true;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <typeindex>
 #include <vector>
 
+#include "headrace/base/clock.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/grid/decomposition.hpp"
 #include "headrace/grid/ranks.hpp"
@@ -61,6 +63,9 @@ struct SimulationOptions {
   /// Mode::resident needs peer access between neighbours (push is then store), and one part a CUDA device.
   Mode mode = Mode::streams;
   Passes passes = Passes::automatic;
+  /// In Mode::resident, how long a kernel waits for its own blocks or for a neighbour before the run fails; the host
+  /// waits twice as long for a kernel to begin or to get on. Above 0, at most a day.
+  Duration wait_limit = std::chrono::seconds(30);
   /// The processes that share the domain, where it is not this one alone. Borders go to other ranks in messages,
   /// whatever the push.
   std::shared_ptr<Ranks> ranks = nullptr;
@@ -124,7 +129,8 @@ class Simulation {
   void set_bytes(int field, std::type_index value_type, const void* values, std::size_t count);
   void get_bytes(int field, std::type_index value_type, void* values, std::size_t count);
 
-  /// Does so many steps, and waits for them.
+  /// Does so many steps, and waits for them. In Mode::resident throws DeviceError (Errc::hung) that names the part
+  /// which others, or the host, have waited for longer than SimulationOptions::wait_limit.
   void step(std::uint64_t count);
 
   /// Does so many steps, and gives of each the norms of what it changed in the stencil's watched field (kWatched),

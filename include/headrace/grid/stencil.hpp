@@ -29,6 +29,10 @@ struct SweepProgram {
   std::vector<Swap> redirects;
   FieldSet loaded;
   FieldSet stored;
+  Layers halo;  ///< How far beyond what it stores it reads.
+  /// The boxes of the domain that it leaves to phases, for others than the swept ones have cells there, or so near that
+  /// it matters; without a value: it cannot. A Simulation fills it in.
+  std::optional<std::vector<Box>> patches;
 };
 
 /// A stencil with its type erased: what a Simulation runs. Made by make_stencil().
@@ -44,6 +48,7 @@ struct StencilProgram {
   std::vector<std::optional<std::vector<Box>>> only;
   std::vector<Kernel> kernels;       ///< One a phase; arguments: the stencil, a FieldTable, a Region.
   Kernel resident;                   ///< Many steps of a part; arguments: the stencil, a ResidentView.
+  std::vector<int> vectored;         ///< The phases whose kernels take Region::vectors.
   std::vector<int> swept;            ///< The phases that passes do; none where there are no passes.
   std::vector<SweepProgram> sweeps;  ///< Of 1, 2, ... steps.
   FieldSet overwritten;              ///< Fields that passes leave with what they had at some step before.
@@ -79,6 +84,7 @@ struct StencilFacts {
   std::span<const Swap> swaps;
   std::span<const Kernel> kernels;
   Kernel resident;
+  std::vector<int> vectored;
   std::vector<int> swept;
   std::vector<SweepProgram> sweeps;
   FieldSet overwritten;
@@ -106,6 +112,15 @@ template <class Stencil, int... PhaseNumber>
   return {make_kernel<PhaseKernel<Stencil, PhaseNumber>, Stencil, FieldTable, Region>()...};
 }
 
+template <class Stencil>
+[[nodiscard]] std::vector<int> vectored_phases() {
+  std::vector<int> found;
+  for (int phase = 0; phase < static_cast<int>(Stencil::kPhases.size()); ++phase) {
+    if (is_vectored<Stencil>(phase)) found.push_back(phase);
+  }
+  return found;
+}
+
 template <class Stencil, int Steps>
 [[nodiscard]] static SweepProgram sweep_of() {
   using Plan = Sweep<Stencil, Steps>;
@@ -115,7 +130,9 @@ template <class Stencil, int Steps>
                     .watched = {},
                     .redirects = {},
                     .loaded = Plan::loaded(),
-                    .stored = Plan::stored()};
+                    .stored = Plan::stored(),
+                    .halo = Plan::halo(),
+                    .patches = {}};
   if constexpr (requires { Stencil::kWatched; }) {
     made.watched = make_kernel<SweepKernel<Stencil, Steps, true>, Stencil, SweepPlaces, SweepRegion, SweepWatch>();
   }
@@ -180,6 +197,7 @@ template <class Stencil>
       .swaps = detail::swaps_of<Stencil>(),
       .kernels = kernels,
       .resident = make_kernel<ResidentKernel<Stencil>, Stencil, ResidentView>(),
+      .vectored = detail::vectored_phases<Stencil>(),
       .swept = {},
       .sweeps = {},
       .overwritten = {},

@@ -15,7 +15,7 @@ from headrace import Error, UsageError
 from headrace.cli import options, show
 from headrace.fetch import measure
 from headrace.fetch.measure import LEVELS, Run
-from headrace.fetch.stored import StoredTable, is_out_of_device_memory
+from headrace.fetch.table import Table, is_out_of_device_memory
 
 Json = dict[str, Any]
 
@@ -100,35 +100,34 @@ def fetch(
     """
     cleared = _levels(clear)
     device = "best" if to == "host" else options.find_device(to).name
-    with StoredTable.open(table) as stored:
+    levels = headrace.Levels(
+        device,
+        disk_bytes=_bytes(disk_budget),
+        cpu_bytes=_bytes(cpu_budget),
+        device_bytes=_bytes(device_budget),
+        host=host,
+    )
+    how = headrace.FetchOptions(mode=mode, threads=threads, flush_bytes=headrace.parse_bytes(flush))
+    level = "cpu" if to == "host" else "device"
+    with Table.open(table, levels=levels, options=how) as stored:
         names = _names(columns)
-        levels = headrace.Levels(
-            device,
-            disk_bytes=_bytes(disk_budget),
-            cpu_bytes=_bytes(cpu_budget),
-            device_bytes=_bytes(device_budget),
-            host=host,
-        )
-        choices: Json = {"mode": mode, "threads": threads, "flush_bytes": headrace.parse_bytes(flush)}
-        if to == "host":
-            choices["to"] = "cpu"
         measured: list[Run] = []
         streamed = False
         for number in range(runs):
-            for level in cleared:
-                levels.clear(level)
+            for name in cleared:
+                levels.clear(name)
             with _bar(f"Run {number + 1} of {runs}" if runs > 1 else "Fetching") as bar:
                 try:
                     if not streamed:
                         # Not kept: what it holds could not be cleared.
-                        measured.append(measure.of(stored.fetch(names, levels=levels, progress=bar, **choices)))
+                        measured.append(measure.of(stored.fetch(names, to=level, progress=bar)))
                         continue
                 except Error as error:
                     if not is_out_of_device_memory(error):
                         raise
                     show.stderr().print(f"{error}: streaming through it instead", markup=False, soft_wrap=True)
                     streamed = True
-                measured.append(measure.of_stream(stored, names, levels, choices))
+                measured.append(measure.of_stream(stored, names))
         middle = median(run.seconds for run in measured)
         shown = min(measured, key=lambda run: abs(run.seconds - middle))
         content: Json = {
@@ -138,7 +137,7 @@ def fetch(
             "fragments": len(stored.fragments),
             "columns": shown.columns,
             "device": levels.device.name,
-            "to": "cpu" if to == "host" else "device",
+            "to": level,
             "host_memory": host,
             "mode": mode,
             "threads": shown.threads,

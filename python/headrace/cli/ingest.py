@@ -2,7 +2,7 @@
 
 import typer
 
-from headrace.cli import ingest_send
+from headrace.cli import ingest_model, ingest_send
 
 app = typer.Typer(help="Packets from the network.", no_args_is_help=False)
 
@@ -13,3 +13,4 @@ def group() -> None:
 
 
 app.command("send")(ingest_send.send)
+app.command("model")(ingest_model.model)

@@ -1,21 +1,20 @@
 """`headrace taxi`: the taxi benchmark, over a generated table or the city's own."""
 
-import json
-import os
-import time
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from statistics import median
+from typing import Annotated
 
-import pyarrow as pa
 import typer
-from rich import box
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table as TextTable
 
-from headrace import UsageError
+from headrace import UsageError, results
 from headrace.cli import options, show
-from headrace.fetch import Table, taxi
-from headrace.fetch.compare import difference
+from headrace.fetch import taxi, taxi_bench
+from headrace.fetch.table import Table
+from headrace.fetch.taxi_bench import Duck, Measured, Settings
 
 app = typer.Typer(help="The taxi benchmark: make its table, run its queries.", no_args_is_help=True)
 
@@ -29,6 +28,9 @@ def generate(
     ] = "decimal",
     seed: options.SeedOption = 1,
     threads: Annotated[int, typer.Option("--threads", min=0, help="0: one a core.")] = 0,
+    fragments: Annotated[
+        int, typer.Option("--fragments", min=0, help="Row groups, or record batches; 0: of 1,048,576 rows each.")
+    ] = 0,
 ) -> None:
     """Write a table of taxi rides, the same for the same seed.
 
@@ -43,6 +45,7 @@ def generate(
             seed=seed,
             money=money,
             threads=threads or None,
+            fragments=fragments or None,
             on_rows=lambda done: progress.advance(task, done),
         )
     typer.echo(f"{out}: {rows:,} rows, {out.stat().st_size:,} bytes")
@@ -52,106 +55,135 @@ def generate(
 def run(
     file: Annotated[Path, typer.Argument(help="A .parquet or .arrow file: from taxi generate, or the city's own.")],
     device: options.DeviceOption = "best",
-    fragments: Annotated[int, typer.Option("--fragments", min=1, help="Pieces that each column is cut into.")] = 4,
-    runs: Annotated[
-        int, typer.Option("--runs", min=1, help="Times that each query runs, data on the device; the best counts.")
-    ] = 5,
-    threads: Annotated[int, typer.Option("--threads", min=0, help="Of DuckDB; 0: one a core.")] = 0,
+    fragments: Annotated[
+        str, typer.Option("--fragments", metavar="COUNTS", help="Such as 4,256: the table is written so, to be read.")
+    ] = "",
+    threads: Annotated[str, typer.Option("--threads", metavar="COUNTS", help="Of fetches.")] = "1,8,16,24",
+    modes: Annotated[str, typer.Option("--modes", metavar="NAMES", help="Of fetches.")] = "sync,async",
+    levels: Annotated[
+        str,
+        typer.Option(
+            "--levels",
+            metavar="NAMES",
+            help="Where columns lie before: cold (files), warm (host memory), hot (device).",
+        ),
+    ] = "cold,warm,hot",
+    runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="Of each cell; the median counts.")] = 5,
+    host: Annotated[str, typer.Option("--host-memory", help="The CPU level is pinned or pageable memory.")] = "pinned",
+    page_cache: Annotated[bool, typer.Option(help="Cold runs find the files' bytes in the page cache.")] = True,
+    duckdb_threads: Annotated[int, typer.Option("--duckdb-threads", min=0, help="0: one a core.")] = 0,
     check: Annotated[bool, typer.Option(help="Compare every result with DuckDB's, and time it as well.")] = True,
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="For the tables of --fragments; default: a temporary one.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", help="Write the results file docs/results/<topic>.<machine>.json.")
+    ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Run the four queries, and check each result against DuckDB's.
+    """Run the four queries over a stored table: fetching and end to end, from each level, beside DuckDB.
 
-    Example: headrace taxi run rides.parquet --device cuda:0
+    Where DuckDB is not installed, its figures are absent and results are not checked.
+
+    Example: headrace taxi run rides.parquet --device cuda:0 --fragments 4,256
     """
-    source = taxi.read(file, ["cab_type", "passenger_count", "pickup_datetime", "total_amount", "trip_distance"])
-    table = Table.from_arrow(source, device, fragment_rows=max(1, -(-source.num_rows // fragments)))
-    duck = _Duck(source, threads) if check else None
-    results = [_measure(query, table, runs, duck) for query in taxi.QUERIES]
-    content = {
-        "file": str(file),
-        "rows": source.num_rows,
-        "device": options.find_device(device).name,
-        "fragments": fragments,
-    }
-    if duck is not None:
-        content["duckdb_threads"] = duck.threads
+    chosen = options.find_device(device)
+    settings = Settings(
+        chosen.name,
+        threads=_numbers(threads, "--threads"),
+        modes=_words(modes),
+        levels=_words(levels),
+        runs=runs,
+        host=host,
+        empty_page_cache=not page_cache,
+    )
+    topic = results.topic_of(save, chosen) if save else "taxi"
+    with _tables(file, _numbers(fragments, "--fragments"), folder) as files:
+        duck = _duck(file, duckdb_threads) if check else None
+        with show.progress_bar("Taxi") as bar:
+
+            def move(share: float, what: str) -> None:
+                bar(share)
+                bar.describe(what)
+
+            found = taxi_bench.measure(files, settings, duck, move)
+    content = results.document(
+        topic,
+        chosen,
+        taxi_bench.rows_of(found, chosen),
+        cells=found.as_json(),
+        duckdb={name: {"file": times.file, "table": times.table} for name, times in found.duckdb.items()},
+        memory_bytes_per_second=found.roof,
+    )
     if as_json:
-        typer.echo(json.dumps(content | {"queries": results}, indent=2))
+        typer.echo(results.dumps(content), nl=False)
     else:
-        _print(content, results)
-    wrong = [one for one in results if one.get("difference")]
-    if wrong:
+        _print(file, found)
+    if save:
+        results.save(save, content)
+    if found.wrong:
         raise typer.Exit(1)
 
 
-class _Duck:
-    """DuckDB with the table in its memory."""
-
-    def __init__(self, source: pa.Table, threads: int) -> None:
-        try:
-            import duckdb  # noqa: PLC0415
-        except ImportError:
-            raise UsageError("results are checked against DuckDB: pip install duckdb, or give --no-check") from None
-        self.threads = threads or os.cpu_count() or 1
-        self._connection = duckdb.connect(config={"threads": self.threads})
-        self._connection.register("given", source)
-        self._connection.execute("CREATE TABLE taxi AS SELECT * FROM given")
-
-    def run(self, sql: str) -> pa.Table:
-        return self._connection.sql(sql).to_arrow_table()
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _measure(query: taxi.TaxiQuery, table: Table, runs: int, duck: _Duck | None) -> dict[str, Any]:
-    ours = query.query(table)
-    result, report = ours.run()  # brings the columns to the device
-    seconds, kernels = [], []
-    for _ in range(runs):
-        start = time.perf_counter()
-        result, report = ours.run()
-        seconds.append(time.perf_counter() - start)
-        kernels.append(report.seconds)
-    measured: dict[str, Any] = {
-        "query": query.name,
-        "groups": result.num_rows,
-        "grouping": report.groups,
-        "read_bytes": report.read_bytes,
-        "seconds": min(seconds),
-        "kernel_seconds": min(kernels),
-    }
-    if duck is not None:
-        theirs = duck.run(query.sql)
-        times = []
-        for _ in range(runs):
-            start = time.perf_counter()
-            theirs = duck.run(query.sql)
-            times.append(time.perf_counter() - start)
-        measured["duckdb_seconds"] = min(times)
-        keys = [name for name in result.column_names if name not in {"count", "average"}]
-        order = ["year", "count"] if ours.order else []
-        measured["difference"] = difference(result, theirs, keys, order)
-    return measured
+def _numbers(text: str, name: str) -> list[int]:
+    try:
+        return [int(word) for word in _words(text)]
+    except ValueError:
+        raise UsageError(f"{name} takes whole numbers, such as 4,256, not {text}") from None
 
 
-def _print(content: dict[str, Any], results: list[dict[str, Any]]) -> None:
+def _duck(file: Path, threads: int) -> Duck | None:
+    try:
+        return Duck(file, threads)
+    except UsageError as error:
+        show.stderr().print(f"{error}. Its figures are absent, and nothing is checked", markup=False, soft_wrap=True)
+        return None
+
+
+@contextmanager
+def _tables(file: Path, fragments: Sequence[int], folder: Path | None) -> Iterator[list[Path]]:
+    """The file itself, or its table in each number of fragments."""
+    with Table.open(file, taxi.QUERY_COLUMNS) as table:  # what is wrong with it is said before anything is made
+        own = len(table.fragments)
+    if not fragments:
+        yield [file]
+        return
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        files = []
+        for count in fragments:
+            files.append(file if count == own else Path(made) / f"{file.stem}-{count}{file.suffix}")
+            if count != own:
+                taxi.refragment(file, count, files[-1])
+        yield files
+
+
+def _print(file: Path, found: Measured) -> None:
     console = show.stdout()
-    console.print(
-        f"{content['file']}: {content['rows']:,} rows in {content['fragments']} fragments on {content['device']}"
-    )
-    text = TextTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for heading in ("query", "groups", "end to end", "kernel", "read", "DuckDB", "result"):
-        text.add_column(heading, justify="left" if heading in {"query", "result"} else "right")
-    for one in results:
-        rate = one["read_bytes"] / one["kernel_seconds"] / 1e9 if one["kernel_seconds"] > 0 else 0.0
-        duck = f"{one['duckdb_seconds'] * 1e3:.2f} ms" if "duckdb_seconds" in one else "-"
-        verdict = "not checked" if "difference" not in one else one["difference"] or "equal to DuckDB's"
-        text.add_row(
-            one["query"],
-            f"{one['groups']:,}",
-            f"{one['seconds'] * 1e3:.2f} ms",
-            f"{one['kernel_seconds'] * 1e3:.2f} ms",
-            f"{rate:,.1f} GB/s",
-            duck,
-            verdict,
+    console.print(f"{file}: {found.rows:,} rows", markup=False, soft_wrap=True)
+    table = show.plain_table()
+    left = {"query", "level", "mode", "result"}
+    for heading in ("query", "level", "fragments", "mode", "threads", "fetching", "end to end", "kernel", "result"):
+        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=True)
+    for cell in found.cells:
+        verdict = "not checked" if not found.duckdb else cell.difference or "equal to DuckDB's"
+        table.add_row(
+            cell.query,
+            cell.level,
+            str(cell.fragments),
+            cell.mode,
+            str(cell.threads),
+            *(f"{median(seconds) * 1e3:.2f} ms" for seconds in (cell.fetching, cell.end_to_end, cell.kernel)),
+            verdict + (f", in {cell.windows} windows" if cell.streamed else ""),
         )
-    console.print(text)
+    console.print(table)
+    for name, times in found.duckdb.items():
+        console.print(
+            f"query {name}, DuckDB, {found.duckdb_threads} threads: {median(times.file) * 1e3:.2f} ms over the file, "
+            f"{median(times.table) * 1e3:.2f} ms over a table of its own",
+            markup=False,
+            soft_wrap=True,
+        )

@@ -1,6 +1,5 @@
 """Expressions over names as expressions over the columns of one table on a device."""
 
-import bisect
 import datetime
 import decimal
 import struct
@@ -8,59 +7,57 @@ from collections.abc import Callable
 
 from headrace._core import ColumnType, Operation, ScanExpression, TimeUnit, TypeId
 from headrace.errors import UsageError
-from headrace.fetch.arrow import HostColumn, column_type
+from headrace.fetch.arrow import ScanColumn, column_type
 from headrace.fetch.expressions import Alias, Call, Cast, Column, Expr, Literal, Value
 
 _INT64_MAX = (1 << 63) - 1
 _UINT64_MAX = (1 << 64) - 1
 _DECIMAL_DIGITS_MAX = 18
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MIRRORED = {
-    Operation.less: Operation.greater,
-    Operation.less_equal: Operation.greater_equal,
-    Operation.greater: Operation.less,
-    Operation.greater_equal: Operation.less_equal,
-    Operation.equal: Operation.equal,
-    Operation.not_equal: Operation.not_equal,
+_COMPARISONS = {
+    Operation.less,
+    Operation.less_equal,
+    Operation.greater,
+    Operation.greater_equal,
+    Operation.equal,
+    Operation.not_equal,
 }
 
 
 class Binder:
     """Turns expressions into what the core takes."""
 
-    def __init__(self, find: Callable[[str], tuple[int, HostColumn]]) -> None:
-        """`find` gives the number and the source of a column, and raises UsageError where there is none."""
+    def __init__(self, find: Callable[[str], ScanColumn]) -> None:
+        """`find` gives a column, and raises UsageError where there is none."""
         self._find = find
 
     def bind(self, expression: Expr) -> ScanExpression:
         """Raises UsageError for what cannot be."""
         match expression:
             case Column(column=name):
-                return ScanExpression.column(self._find(name)[0])
+                return ScanExpression.column(self._find(name).number)
             case Value(value=value):
                 return _literal(value)
             case Alias(value=value):
                 return self.bind(value)
             case Cast(value=value, to=to):
                 type_ = column_type(to)
-                if type_ is None:
+                if type_ is None or type_.id == TypeId.dictionary:
                     raise UsageError(f"a scan casts to no {to}")
                 return ScanExpression.cast(self.bind(value), type_)
             case Call(operation=operation, arguments=arguments):
                 return self._call(operation, arguments)
         raise UsageError(f"{expression} is no expression")
 
-    def text_source(self, expression: Expr) -> HostColumn | None:
-        """The column that gives an expression its strings or its zone, if one does."""
+    def source(self, expression: Expr) -> ScanColumn | None:
+        """The column that an expression is, if it is one."""
         if isinstance(expression, Alias):
-            return self.text_source(expression.value)
-        return self._find(expression.column)[1] if isinstance(expression, Column) else None
+            return self.source(expression.value)
+        return self._find(expression.column) if isinstance(expression, Column) else None
 
     def _call(self, operation: Operation, arguments: tuple[Expr, ...]) -> ScanExpression:
         if any(_is_text(argument) for argument in arguments):
             return self._text_call(operation, arguments)
-        if operation in _MIRRORED:
-            self._refuse_two_dictionaries(arguments)
         return ScanExpression.call(operation, [self._bind_beside(argument, arguments) for argument in arguments])
 
     def _bind_beside(self, argument: Expr, all_: tuple[Expr, ...]) -> ScanExpression:
@@ -69,60 +66,30 @@ class Binder:
             return self.bind(argument)
         for other in all_:
             if isinstance(other, Column):
-                return ScanExpression.missing(self._find(other.column)[1].type)
+                return ScanExpression.missing(self._find(other.column).type)
         return self.bind(argument)
 
-    def _refuse_two_dictionaries(self, arguments: tuple[Expr, ...]) -> None:
-        sources = [self.text_source(argument) for argument in arguments]
-        left, right = (None if source is None else source.dictionary for source in sources)
-        if left is not None and right is not None and not left.equals(right):
-            raise UsageError(
-                f"{arguments[0]} and {arguments[1]} are strings with dictionaries of their own: "
-                "a scan compares a column of strings with literals, or with one of the same dictionary"
-            )
-
     def _text_call(self, operation: Operation, arguments: tuple[Expr, ...]) -> ScanExpression:
-        """A column of strings and literals: comparisons with places in its sorted dictionary."""
-        if operation in _MIRRORED and _is_text(arguments[0]):
-            operation, arguments = _MIRRORED[operation], (arguments[1], arguments[0])
-        source = self.text_source(arguments[0])
-        if source is None or source.dictionary is None or operation not in {*_MIRRORED, Operation.is_in}:
-            raise UsageError(f"a string is compared with a column of strings, which {arguments[0]} is not")
-        column, type_ = self.bind(arguments[0]), source.type
-        strings = [_text(argument) for argument in arguments[1:]]
-        known: list[str] = source.dictionary.to_pylist()
-        if operation is Operation.is_in:
-            places = [None if text is None else _place(known, text) for text in strings]
-            literals = [
-                ScanExpression.missing(type_) if place is None else ScanExpression.literal(type_, place)
-                for place in places
-            ]
-            return ScanExpression.call(operation, [column, *literals])
-        text = strings[0]
-        if text is None:
-            return ScanExpression.call(operation, [column, ScanExpression.missing(type_)])
-        place = _place(known, text)
-        if operation in {Operation.less, Operation.greater_equal}:
-            place = bisect.bisect_left(known, text.encode(), key=str.encode)
-        elif operation in {Operation.less_equal, Operation.greater}:
-            place = bisect.bisect_right(known, text.encode(), key=str.encode) - 1
-        return ScanExpression.call(operation, [column, ScanExpression.literal(type_, place)])
+        """A column of strings and literals. What a string's index is, the core knows once chunks have been read."""
+        beside = arguments[1] if operation in _COMPARISONS and _is_text(arguments[0]) else arguments[0]
+        source = self.source(beside)
+        if source is None or not source.is_text or operation not in {*_COMPARISONS, Operation.is_in}:
+            raise UsageError(f"a string is compared with a column of strings, which {beside} is not")
+        bound = [self.bind(one) if one is beside else _text(one, source.type) for one in arguments]
+        return ScanExpression.call(operation, bound)
 
 
 def _is_text(expression: Expr) -> bool:
     return isinstance(expression, Value) and isinstance(expression.value, str)
 
 
-def _text(expression: Expr) -> str | None:
-    if isinstance(expression, Value) and (expression.value is None or isinstance(expression.value, str)):
-        return expression.value
+def _text(expression: Expr, type_: ColumnType) -> ScanExpression:
+    """A string, or None of a column's type."""
+    if isinstance(expression, Value) and expression.value is None:
+        return ScanExpression.missing(type_)
+    if isinstance(expression, Value) and isinstance(expression.value, str):
+        return ScanExpression.text(expression.value)
     raise UsageError(f"strings are compared with strings, and {expression} is none")
-
-
-def _place(known: list[str], text: str) -> int:
-    """Where a string is in a sorted dictionary; -1 where it is not."""
-    place = bisect.bisect_left(known, text.encode(), key=str.encode)
-    return place if place < len(known) and known[place] == text else -1
 
 
 def _bits(value: float) -> int:

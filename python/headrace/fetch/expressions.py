@@ -287,12 +287,5 @@ def named(expression: Expr | str) -> Expr:
     return col(expression) if isinstance(expression, str) else lit(expression)
 
 
-def columns_of(expression: Expr) -> set[str]:
-    """The columns that an expression names."""
-    if isinstance(expression, Column):
-        return {expression.column}
-    return set().union(*(columns_of(child) for child in expression.children()))
-
-
 def _call(operation: Operation, *arguments: Any) -> Expr:
     return Call(operation, tuple(lit(argument) for argument in arguments))

@@ -6,10 +6,10 @@ from typing import Any, Self
 import pyarrow as pa
 
 from headrace import _core
-from headrace.errors import DataError, UsageError
+from headrace.errors import UsageError
 from headrace.fetch import storage
 from headrace.fetch.arrow import unknown_column
-from headrace.fetch.files import FileSource
+from headrace.fetch.source import TableSource
 
 Progress = Callable[["_core.FetchProgress"], None]
 
@@ -19,8 +19,8 @@ _POLL_SECONDS = 0.1
 class FetchedTable:
     """Columns that have been fetched, or are on their way. Keeps them where they are while it lives."""
 
-    def __init__(self, core: "_core.Fetch | None", source: FileSource, names: list[str], fragments: list[int]) -> None:
-        """Made by StoredTable.fetch() and start()."""
+    def __init__(self, core: "_core.Fetch | None", source: TableSource, names: list[str], fragments: list[int]) -> None:
+        """Made by Table.fetch() and start()."""
         self._core = core
         self._source = source
         self._names = names
@@ -52,7 +52,7 @@ class FetchedTable:
         return 0 if self._core is None else self._core.threads
 
     def wait(self, progress: Progress | None = None) -> Self:
-        """Waits until every chunk is there. Raises as StoredTable.fetch() does. Ctrl-C ends the fetch."""
+        """Waits until every chunk is there. Raises as Table.fetch() does. Ctrl-C ends the fetch."""
         if self._core is None:
             return self
         try:
@@ -103,7 +103,7 @@ class FetchedTable:
 class DeviceColumn:
     """A column of a fetched table: a chunk for each fragment, in Arrow's layout."""
 
-    def __init__(self, name: str, source: FileSource, chunks: "list[_core.FetchedChunk]") -> None:
+    def __init__(self, name: str, source: TableSource, chunks: "list[_core.FetchedChunk]") -> None:
         """Made by FetchedTable.column()."""
         self.name = name
         self.chunks = chunks
@@ -126,13 +126,7 @@ class DeviceColumn:
     @property
     def dictionary(self) -> pa.Array | None:
         """The entries that indices of a column of strings or bytes stand for; None for other columns."""
-        if not pa.types.is_dictionary(self.storage_type):
-            return None
-        entries = pa.array(self._entries(), pa.binary())
-        try:
-            return entries.cast(self.storage_type.value_type)
-        except pa.ArrowInvalid as error:
-            raise DataError(f"column '{self.name}' has strings that are no text: {error}") from error
+        return self._source.dictionary(self.name)
 
     def to_arrow(self) -> pa.ChunkedArray:
         """Copies the column back to the host."""
@@ -157,9 +151,6 @@ class DeviceColumn:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The values of a column of one chunk, on CUDA devices."""
         return self._values().__cuda_array_interface__
-
-    def _entries(self) -> list[bytes]:
-        return self._source.core.dictionary(self._source.stored.get_field_index(self.name))
 
     def _values(self) -> "_core.ChunkArray":
         """What is one array: one chunk, whose first value is the array's, with none missing."""

@@ -15,13 +15,13 @@ from pyarrow import ipc
 from headrace import _core
 from headrace.errors import DataError, Errc, UsageError
 from headrace.fetch import storage
+from headrace.fetch.source import TableSource, require_fetch, value_bytes
 
 _PARQUET = b"PAR1"
 _PARQUET_ENCRYPTED = b"PARE"
 _IPC = b"ARROW1"
 _IPC_STREAM = b"\xff\xff\xff\xff"
 _MAGIC_BYTES = 8
-_VALUE_BYTES = 8  # of a type that does not say
 
 Place = tuple[list[tuple["_core.MappedFile", int, int]], int]
 Reader = Callable[[int, int], pa.Array]
@@ -166,20 +166,13 @@ def _check_schemas(files: list[_Opened]) -> None:
         raise DataError(f"{other.path} has its columns in another order than {first.path}")
 
 
-def _value_bytes(kind: pa.DataType) -> int:
-    try:
-        return max(1, int(kind.bit_width) // 8)
-    except ValueError:
-        return _VALUE_BYTES
-
-
 def _parquet_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
     for row_group in range(len(file.rows)):
         group = file.metadata.row_group(row_group)
         leaves = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
         for name in names:
             leaf = leaves.get(name)
-            decoded = group.num_rows * (_value_bytes(storage.storage_schema(schema).field(name).type) + 1)
+            decoded = group.num_rows * (value_bytes(storage.storage_schema(schema).field(name).type) + 1)
             if leaf is None:
                 yield [], decoded
                 continue
@@ -202,7 +195,7 @@ def _ipc_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[
                     for part in buffers
                     if part is not None and part.size > 0
                 ]
-            yield ranges, rows * (_value_bytes(stored.field(name).type) + 1)
+            yield ranges, rows * (value_bytes(stored.field(name).type) + 1)
 
 
 def _read_parquet(file: _Opened, row_group: int, name: str, text: list[str]) -> pa.Array:
@@ -243,27 +236,14 @@ def _reader(files: list[_Opened], names: list[str]) -> Reader:
     return read
 
 
-@dataclass(frozen=True)
-class FileSource:
-    """Files opened as one table."""
-
-    core: "_core.FetchSource"
-    schema: pa.Schema  # of the files
-    stored: pa.Schema  # of the columns that can be fetched, by their number in core
-    files: list[str]
-    fragments: list[tuple[str, int, int]]  # file, row group, rows
-    file_bytes: int
-
-
-def open_files(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> FileSource:
+def open_files(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> TableSource:
     """Opens files: their footers are read, no column is.
 
     Raises:
         UsageError: for a file that is not there or of a kind that is not read, or none of whose columns can be fetched.
         DataError: for a file that is damaged, or has another schema than the first.
     """
-    if not _core.built_with_fetch:
-        raise UsageError("this build has no fetches: install oneTBB (Debian: libtbb-dev) and build Headrace again")
+    require_fetch()
     files = [_open(path) for path in expand(paths)]
     _check_schemas(files)
     schema = files[0].schema
@@ -278,9 +258,8 @@ def open_files(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]])
         storage.is_view(schema.field(name).type) for name in stored.names
     )
     core = _of_batches(files, stored) if as_they_lie else _of_reader(files, stored, fragments)
-    return FileSource(
-        core, schema, stored, [file.path for file in files], fragments, sum(file.mapped.bytes for file in files)
-    )
+    file_bytes = sum(file.mapped.bytes for file in files)
+    return TableSource(core, schema, stored, fragments, [file.path for file in files], file_bytes)
 
 
 def _of_batches(files: list[_Opened], stored: pa.Schema) -> "_core.FetchSource":

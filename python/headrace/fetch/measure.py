@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace import _core
 from headrace.fetch.fetched import FetchedTable
-from headrace.fetch.stored import StoredTable
+from headrace.fetch.table import Table
 
 Json = dict[str, Any]
 
@@ -51,13 +51,13 @@ def of(fetched: FetchedTable) -> Run:
     return Run(seconds, _levels(parts, seconds), fetched.column_names, fetched.threads)
 
 
-def of_stream(table: StoredTable, columns: list[str] | None, levels: "_core.Levels", choices: Json) -> Run:
+def of_stream(table: Table, columns: list[str] | None) -> Run:
     """The figures of a pass over a table in windows."""
     parts = []
     names: list[str] = []
     threads = 0
     started = time.perf_counter()
-    for window in table.stream(columns, levels=levels, **choices):
+    for window in table.stream(columns):
         names, threads = window.column_names, window.threads
         if window.progress is not None:
             parts.append(window.progress)

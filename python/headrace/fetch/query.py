@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace._core import Aggregate, ScanExpression, ScanReport
+from headrace._core import Aggregate, ScanExpression
 from headrace.errors import UsageError
-from headrace.fetch.arrow import HostColumn, is_text, result_array
+from headrace.fetch import storage
+from headrace.fetch.arrow import ScanColumn, result_array
 from headrace.fetch.bind import Binder
-from headrace.fetch.expressions import Aggregation, Column, Expr, columns_of, named
+from headrace.fetch.expressions import Aggregation, Column, Expr, named
 
 if TYPE_CHECKING:
+    from headrace._core import TableReport
+    from headrace.fetch.fetched import Progress
     from headrace.fetch.table import Table
 
 _ORDERS = ("ascending", "descending")
@@ -109,31 +112,24 @@ class Query(Scannable):
         """
         return self.run()[0]
 
-    def run(self) -> tuple[pa.Table, ScanReport]:
-        """The result, and what the scan did."""
+    def run(self, progress: Progress | None = None) -> tuple[pa.Table, TableReport]:
+        """The result, and how the table gave it. `progress` is called now and then while columns are fetched."""
         bound = self._bound()
         names = self._names()
-        columns, report = self.table.load(self.columns()).scan(*bound)
+        columns, report = self.table.core.scan(*bound, progress)
         arrays = [result_array(column, source) for column, source in zip(columns, self._sources(), strict=True)]
         return self._ordered(pa.table(arrays, names=names)), report
 
     def explain(self) -> str:
-        """How the query runs: columns read, types given, how groups are found, and the program for each row."""
-        text = self.table.load(self.columns()).explain(*self._bound())
+        """How the query runs: columns fetched, types given, how groups are found, and the program for each row.
+
+        Columns that fit the device are brought there: how groups are found depends on their values.
+        """
+        self._names()
+        text = self.table.core.explain(*self._bound())
         if self.order:
             text += "then, on the host\n  order by " + ", ".join(f"{name} {way}" for name, way in self.order) + "\n"
         return text if self.count is None else text + f"at most {self.count} rows\n"
-
-    def columns(self) -> list[str]:
-        """The columns that have to be on the device, in the table's order."""
-        wanted = set() if self.condition is None else columns_of(self.condition)
-        for one in (*self._outputs(), *(each.value for each in self.aggregates if each.value is not None)):
-            wanted |= columns_of(one)
-        known = self.table.schema.names
-        # Rows are counted in some column.
-        if not wanted and known:
-            wanted = {known[0]}
-        return [name for name in known if name in wanted] + sorted(wanted - set(known))
 
     def _query(self) -> Query:
         return self
@@ -159,7 +155,6 @@ class Query(Scannable):
     def _bound(self) -> _Bound:
         binder = Binder(self.table.find)
         grouped = bool(self.keys or self.aggregates)
-        self.table.load(self.columns())
         return (
             None if self.condition is None else binder.bind(self.condition),
             [binder.bind(key) for key in self.keys],
@@ -168,14 +163,14 @@ class Query(Scannable):
             None if grouped or self.order else self.count,
         )
 
-    def _sources(self) -> list[HostColumn | None]:
+    def _sources(self) -> list[ScanColumn | None]:
         binder = Binder(self.table.find)
         kept = {Aggregate.min, Aggregate.max}
         gathered = [
-            None if one.value is None or one.function not in kept else binder.text_source(one.value)
+            None if one.value is None or one.function not in kept else binder.source(one.value)
             for one in self.aggregates
         ]
-        return [*(binder.text_source(one) for one in self._outputs()), *gathered]
+        return [*(binder.source(one) for one in self._outputs()), *gathered]
 
     def _ordered(self, result: pa.Table) -> pa.Table:
         if self.order:
@@ -185,5 +180,6 @@ class Query(Scannable):
 
 
 def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Dictionaries are sorted, but pyarrow sorts plain strings alone."""
-    return column.cast(pa.string()) if is_text(column.type) else column
+    """Pyarrow sorts plain strings alone."""
+    entries = storage.entry_type(column.type)
+    return column if entries is None else column.cast(entries)

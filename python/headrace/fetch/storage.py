@@ -40,8 +40,8 @@ def entry_type(arrow: pa.DataType) -> pa.DataType | None:
 def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a line a kind of type
     """The type in which a column lies on the levels; None for one that does not.
 
-    Times, durations and date64 are the integers that they consist of, decimals of other widths decimal128, strings and
-    bytes indices into a dictionary.
+    Times and durations are the integers that they consist of, date64 the timestamps, decimals of other widths
+    decimal128, strings and bytes indices into a dictionary.
     """
     if arrow in _PLAIN or pa.types.is_timestamp(arrow) or pa.types.is_decimal128(arrow):
         return arrow
@@ -52,7 +52,9 @@ def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a
         return storage_type(arrow.value_type)
     if pa.types.is_time32(arrow):
         return pa.int32()
-    if pa.types.is_time64(arrow) or pa.types.is_duration(arrow) or pa.types.is_date64(arrow):
+    if pa.types.is_date64(arrow):
+        return pa.timestamp("ms")
+    if pa.types.is_time64(arrow) or pa.types.is_duration(arrow):
         return pa.int64()
     if pa.types.is_decimal(arrow) and arrow.precision <= _DECIMAL_DIGITS:
         return pa.decimal128(arrow.precision, arrow.scale)

@@ -1,37 +1,97 @@
-"""Tables whose columns are scanned on a device."""
+"""Tables, in files or in memory, that are fetched to a device and scanned there."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 
-from headrace._core import Device, ScanTable
-from headrace.errors import UsageError
-from headrace.fetch.arrow import HostColumn, host_column, unknown_column
+from headrace import _core
+from headrace.errors import DeviceError, Errc, UsageError
+from headrace.fetch.arrow import ScanColumn, column_type, unknown_column
+from headrace.fetch.fetched import FetchedTable, Progress
+from headrace.fetch.files import open_files
 from headrace.fetch.query import Scannable
+from headrace.fetch.source import TableSource, memory_source, require_fetch
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Rows that every column has in one piece: a row group of a Parquet file, a record batch."""
+
+    file: str
+    row_group: int
+    rows: int
 
 
 class Table(Scannable):
-    """Columns in fragments. A column goes to the device when a query first names it, and stays there.
+    """A table whose columns are fetched to a device when a query names them, and scanned there.
 
-    Queries of several threads on one table take turns.
+    They stay in the caches of its levels, on each level while there is room. Queries of several threads take turns.
+    Close it, or use it in a with statement, to give back what its columns take.
     """
 
-    def __init__(self, source: pa.Table, device: str | Device) -> None:
-        """Use from_arrow()."""
-        # Fragments are cut alike in all columns.
-        self._source = pa.Table.from_batches(source.to_batches(), source.schema)
-        self._core = ScanTable(device)
-        self._columns: dict[str, tuple[int, HostColumn]] = {}
+    def __init__(
+        self,
+        source: TableSource,
+        columns: Sequence[str] | None,
+        levels: "_core.Levels",
+        options: "_core.FetchOptions | None",
+    ) -> None:
+        """Use open() or from_arrow()."""
+        self._source = source
+        self._columns = source.schema.names if columns is None else self._checked(columns, source.schema.names)
+        self.core = _core.FetchTable(levels, source.core, options or _core.FetchOptions())
+
+    @classmethod
+    def open(
+        cls,
+        paths: Paths,
+        columns: Sequence[str] | None = None,
+        *,
+        device: "str | _core.Device" = "best",
+        levels: "_core.Levels | None" = None,
+        options: "_core.FetchOptions | None" = None,
+    ) -> Self:
+        """Opens a file, a pattern such as "taxi-*.parquet", a folder, or several of them.
+
+        What the files say of themselves is read, and no column. They may be Parquet and Arrow IPC mixed, of one schema.
+
+        Args:
+            paths: the files.
+            columns: those that the table has then; by default all.
+            device: where columns go, through levels of the table's own.
+            levels: caches to go through instead, which tables may share; `device` is then theirs.
+            options: how columns are fetched.
+
+        Raises:
+            UsageError: for what is not there (a column with the nearest names) or not supported.
+            DataError: for a file that is damaged or has another schema than the first.
+        """
+        source = open_files(paths)
+        return cls(source, columns, levels if levels is not None else _core.Levels(device), options)
 
     @classmethod
     def from_arrow(
-        cls, source: pa.Table | pa.RecordBatch, device: str | Device = "best", *, fragment_rows: int | None = None
-    ) -> "Table":
-        """A table of pyarrow's, to be scanned on `device`, in its own fragments or in some of `fragment_rows` rows.
+        cls,
+        source: pa.Table | pa.RecordBatch,
+        device: "str | _core.Device" = "best",
+        *,
+        fragment_rows: int | None = None,
+        levels: "_core.Levels | None" = None,
+        options: "_core.FetchOptions | None" = None,
+    ) -> Self:
+        """A table of pyarrow's, in its own fragments or in some of `fragment_rows` rows; the rest as for open().
+
+        Its columns are taken to the device from where they lie, without another copy on the host.
 
         Raises:
             UsageError: for two columns of one name, and fragments of no rows.
         """
+        require_fetch()
         if isinstance(source, pa.RecordBatch):
             source = pa.Table.from_batches([source])
         if len(set(source.column_names)) < source.num_columns:
@@ -41,43 +101,170 @@ class Table(Scannable):
                 raise UsageError(f"a fragment has 1 row or more, not {fragment_rows}")
             batches = source.combine_chunks().to_batches(max_chunksize=fragment_rows)
             source = pa.Table.from_batches(batches, source.schema)
-        return cls(source, device)
+        caches = levels if levels is not None else _core.Levels(device, host="pageable")
+        return cls(memory_source(source), None, caches, options)
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns."""
-        return self._source.schema
+        """Names and types of the columns, as they are stored."""
+        return pa.schema([self._source.schema.field(name) for name in self._columns])
 
     @property
     def num_rows(self) -> int:
         """Of all fragments."""
-        return int(self._source.num_rows)
+        return self._source.core.rows
 
     @property
-    def device_bytes(self) -> int:
-        """What the columns that have gone to the device take there."""
-        return self._core.device_bytes
+    def files(self) -> list[str]:
+        """The files, in order; none for a table in memory."""
+        return list(self._source.files)
 
-    def load(self, columns: Iterable[str]) -> ScanTable:
-        """Brings columns to the device that are not there yet.
+    @property
+    def file_bytes(self) -> int:
+        """What the files take on the disk."""
+        return self._source.file_bytes
+
+    @property
+    def fragments(self) -> list[Fragment]:
+        """The row groups, in order."""
+        return [Fragment(*one) for one in self._source.fragments]
+
+    @property
+    def levels(self) -> "_core.Levels":
+        """The caches that columns come through."""
+        return self.core.levels
+
+    @property
+    def device(self) -> "_core.Device":
+        """Where columns go."""
+        return self.levels.device
+
+    def start(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        fragments: Sequence[int] | None = None,
+        to: str = "device",
+        options: "_core.FetchOptions | None" = None,
+    ) -> FetchedTable:
+        """Starts to fetch columns and returns at once; see fetch()."""
+        names = self._checked(columns, self._columns) if columns is not None else self._fetchable()
+        numbers = [self._source.number(name) for name in names]
+        chosen = list(range(len(self._source.fragments)) if fragments is None else fragments)
+        how = options if options is not None else self.core.options
+        # An empty list would be all fragments.
+        core = _core.Fetch(self.levels, self._source.core, numbers, chosen, to=to, options=how) if chosen else None
+        return FetchedTable(core, self._source, names, chosen)
+
+    def fetch(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        fragments: Sequence[int] | None = None,
+        to: str = "device",
+        options: "_core.FetchOptions | None" = None,
+        progress: Progress | None = None,
+    ) -> FetchedTable:
+        """Brings columns to the device and waits until they are there: for kernels of one's own.
+
+        Args:
+            columns: by default all of a type that can be fetched.
+            fragments: by number; by default all.
+            to: "device", or "cpu" to stop at the host's memory.
+            options: how; by default the table's.
+            progress: is called now and then with how far it is.
 
         Raises:
-            UsageError: for a column that is not there, with the nearest names, or of a type that scans do not take.
+            UsageError: for a column or fragment that is not there, a type that is not supported, or a chunk that is
+                larger than a budget.
+            DataError: for a damaged chunk, with its file, row group and column.
+            DeviceError: when the columns do not fit the device together (code out of memory); stream() them then.
         """
-        for name in columns:
-            self.find(name)
-        return self._core
+        return self.start(columns, fragments=fragments, to=to, options=options).wait(progress)
 
-    def find(self, name: str) -> tuple[int, HostColumn]:
-        """A column's number on the device, and where it is from."""
+    def stream(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        window: int | None = None,
+        options: "_core.FetchOptions | None" = None,
+    ) -> Iterator[FetchedTable]:
+        """Brings columns to the device window by window: for one pass over a table that is larger than the device.
+
+        While the caller has one window, the next is on its way: two windows have to fit. What is taken from a window
+        must not be used once the next is asked for. Queries do so by themselves.
+
+        Args:
+            columns: as for fetch().
+            window: fragments in one; by default as many as fill two fifths of the device's budget.
+            options: as for fetch().
+        """
+        names = self._checked(columns, self._columns) if columns is not None else self._fetchable()
+        if window is not None and window < 1:
+            raise UsageError(f"a window has 1 fragment or more, not {window}")
+        count = len(self._source.fragments)
+        windows: Sequence[Sequence[int]]
+        if window is None:
+            windows = self.core.windows([self._source.number(name) for name in names])
+        else:
+            windows = [range(first, min(first + window, count)) for first in range(0, count, window)]
+        ahead: FetchedTable | None = None
+        for position, fragments in enumerate(windows):
+            here = ahead if ahead is not None else self.start(names, fragments=fragments, options=options)
+            here.wait()
+            ahead = None
+            if position + 1 < len(windows):
+                ahead = self.start(names, fragments=windows[position + 1], options=options)
+            yield here
+            here.release()
+
+    def find(self, name: str) -> ScanColumn:
+        """A column as a scan has it.
+
+        Raises:
+            UsageError: for a column that is not there, with the nearest names, or of a type that is not supported.
+        """
         if name not in self._columns:
-            if name not in self._source.column_names:
-                raise unknown_column(name, self._source.column_names)
-            source = host_column(name, self._source.column(name))
-            number = self._core.add_column(name, source.type, source.pieces)
-            # What has been copied need not be kept here as well.
-            self._columns[name] = (number, HostColumn(source.type, source.arrow, [], source.dictionary))
-        return self._columns[name]
+            raise unknown_column(name, self._columns)
+        number = self._source.number(name)
+        type_ = column_type(self._source.stored.field(number).type)
+        assert type_ is not None  # whatever can be fetched can be scanned
+        return ScanColumn(number, type_, self._source.schema.field(name).type, lambda: self._source.dictionary(name))
+
+    def close(self) -> None:
+        """Gives back what the table's chunks take, on every level. What was fetched and is still held stays."""
+        self.levels.forget(self._source.core)
+
+    def __enter__(self) -> Self:
+        """The table itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes it."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """How large it is."""
+        return f"Table({len(self.files)} files, {len(self.fragments)} fragments, {self.num_rows} rows)"
 
     def _table(self) -> "Table":
         return self
+
+    @staticmethod
+    def _checked(names: Sequence[str], known: list[str]) -> list[str]:
+        if isinstance(names, str):
+            raise UsageError(f"columns are a list of names, such as ['{names}']")
+        for name in names:
+            if name not in known:
+                raise unknown_column(name, known)
+        if not names:
+            raise UsageError("name at least one column")
+        return list(dict.fromkeys(names))
+
+    def _fetchable(self) -> list[str]:
+        return [name for name in self._columns if name in self._source.stored.names]
+
+
+def is_out_of_device_memory(error: BaseException) -> bool:
+    """Whether columns did not fit the device, so that they can only be streamed."""
+    return isinstance(error, DeviceError) and error.code == Errc.out_of_memory

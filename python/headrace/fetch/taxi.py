@@ -30,6 +30,9 @@ _PASSENGERS = (np.arange(10), [0.004, 0.693, 0.138, 0.041, 0.02, 0.06, 0.0435, 0
 _PAYMENTS = (np.arange(1, 6), [0.53, 0.46, 0.005, 0.0045, 0.0005])
 _RATES = (np.array([1, 2, 3, 4, 5, 6, 99]), [0.973, 0.02, 0.0015, 0.0005, 0.004, 0.0005, 0.0005])
 
+# Of the columns, those that the queries read.
+QUERY_COLUMNS = ("cab_type", "passenger_count", "pickup_datetime", "total_amount", "trip_distance")
+
 _MONEY = {"decimal": pa.decimal128(14, 2), "double": pa.float64()}
 
 
@@ -98,17 +101,21 @@ def generate(
     seed: int = 1,
     money: str = "decimal",
     threads: int | None = None,
+    fragments: int | None = None,
     on_rows: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Writes a table of `rows` rides to a .parquet or .arrow file, by several threads; the threads do not change it.
 
-    `on_rows` is told how many rows have been written since it was told before. A file that is not finished is removed.
+    Row groups, or record batches, are of CHUNK_ROWS rows, or such that there are so many `fragments`. `on_rows` is told
+    how many rows have been written since it was told before. A file that is not finished is removed.
 
     Raises:
-        UsageError: for a number of rows, a kind of money or a kind of file that cannot be.
+        UsageError: for a number of rows or fragments, a kind of money or a kind of file that cannot be.
     """
     if rows < 0:
         raise UsageError(f"a table has 0 rows or more, not {rows}")
+    if fragments is not None and fragments < 1:
+        raise UsageError(f"a table has 1 fragment or more, not {fragments}")
     wanted = schema(money)
     sizes = [min(CHUNK_ROWS, rows - first) for first in range(0, rows, CHUNK_ROWS)]
     count_ = threads or os.cpu_count() or 1
@@ -116,12 +123,26 @@ def generate(
         with _writer(out, wanted) as writer, ThreadPoolExecutor(count_) as pool:
             work = [partial(chunk, number, size, seed=seed, money=money) for number, size in enumerate(sizes)]
             made = _in_order(pool, work, count_)
-            for batch in made:
-                writer.write_batch(batch)
-                on_rows(batch.num_rows)
+            each = CHUNK_ROWS if fragments is None else max(1, -(-rows // fragments))
+            for table in _cut(made, wanted, each):
+                writer.write_table(table, each)
+                on_rows(table.num_rows)
     except BaseException:
         out.unlink(missing_ok=True)
         raise
+
+
+def refragment(file: Path, fragments: int, out: Path) -> None:
+    """Writes what the queries read of a file again, in so many fragments.
+
+    Raises:
+        UsageError: for a number of fragments that cannot be; and as read() does.
+    """
+    if fragments < 1:
+        raise UsageError(f"a table has 1 fragment or more, not {fragments}")
+    table = read(file, list(QUERY_COLUMNS))
+    with _writer(out, table.schema) as writer:
+        writer.write_table(table.combine_chunks(), max(1, -(-table.num_rows // fragments)))
 
 
 def read(file: Path, columns: list[str] | None = None) -> pa.Table:
@@ -238,6 +259,22 @@ def _writer(out: Path, wanted: pa.Schema) -> Any:  # noqa: ANN401
     if _kind(out) == ".parquet":
         return pq.ParquetWriter(out, wanted, compression="snappy")
     return pa.ipc.new_file(str(out), wanted)
+
+
+def _cut(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, rows: int) -> Iterator[pa.Table]:
+    """Tables of so many rows; the last may have fewer."""
+    held: list[pa.RecordBatch] = []
+    count_ = 0
+    for batch in batches:
+        held.append(batch)
+        count_ += batch.num_rows
+        while count_ >= rows:
+            table = pa.Table.from_batches(held, wanted).combine_chunks()
+            yield table.slice(0, rows)
+            held = table.slice(rows).to_batches()
+            count_ -= rows
+    if count_ > 0:
+        yield pa.Table.from_batches(held, wanted).combine_chunks()
 
 
 def _in_order(

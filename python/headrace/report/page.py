@@ -5,7 +5,7 @@ from html import escape
 
 from headrace import tables
 from headrace.profiles import STAGES, Json
-from headrace.report import plots, stage_plots, style, svg
+from headrace.report import grid_plots, plots, stage_plots, style, svg
 from headrace.report.curves import curves
 from headrace.results import describe
 
@@ -42,6 +42,25 @@ footer { max-width: 1120px; margin: 0 auto; padding: 8px 20px 40px; }
 
 _ABOUT = "conditions"  # the one column of words
 _TEXT = ' class="text"'
+
+
+# Of a page: its title, what it is about, and how it was measured.
+_LADDER = (
+    "ladder",
+    "How many queries per second each technique carries while p99 latency stays within a bound, beside what the "
+    "hardware allows.",
+    "Latency runs from the scheduled arrival. Every answer was compared with the host's. Roofs were measured alone, "
+    "in the same run.",
+)
+_FIGURES = (
+    "figures",
+    "What was reached, beside what the hardware allows.",
+    "Results were verified, and roofs were measured in the same run.",
+)
+
+
+def _has_ladder(content: Json) -> bool:
+    return bool(content.get("setup") or content.get("profile") or content.get("single"))
 
 
 def _css() -> str:
@@ -205,6 +224,15 @@ def _time_sections(content: Json, identity: str, entries: list[Json]) -> list[st
     return made
 
 
+def _scaling_section(content: Json, identity: str) -> list[str]:
+    found = grid_plots.scalings(content["rows"])
+    if not found:
+        return []
+    words = "Cells a second over the number of devices, and the share that each grid keeps of as many times one device."
+    drawn = svg.inline(grid_plots.scaling(found), "scaling over devices")
+    return [_section(f"{identity}-scaling", "Several devices", words, _plot(drawn))]
+
+
 def _chapter(content: Json, identity: str) -> str:
     entries = [entry for entry in content.get("profile", []) if "load" in entry]  # older files have none
     single = content.get("single", {}).get("profile", [])
@@ -215,6 +243,7 @@ def _chapter(content: Json, identity: str) -> str:
         parts += _load_sections(content, identity, shown, single)
         parts += _time_sections(content, identity, shown)
     else:
+        parts += _scaling_section(content, identity)
         parts.append(
             _section(f"{identity}-figures", "Figures", "Each beside its roof.", _figures_table(content["rows"]))
         )
@@ -232,14 +261,13 @@ def page(contents: Sequence[Json]) -> str:
     with svg.styled():
         chapters = [_chapter(content, identity) for content, (identity, _) in zip(contents, names, strict=True)]
     machines = ", ".join(sorted({content["machine"]["name"] for content in contents}))
+    title, words, foot = _LADDER if any(_has_ladder(content) for content in contents) else _FIGURES
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Headrace ladder, {escape(machines)}</title><style>{_css()}</style></head><body>"
-        f"<header><h1>Headrace: the ladder on {escape(machines)}</h1>"
-        '<p class="faint">How many queries per second each technique carries while p99 latency stays within a bound, '
-        f"beside what the hardware allows.</p>{f'<nav>{links}</nav>' if len(contents) > 1 else ''}</header>"
+        f"<title>Headrace {title}, {escape(machines)}</title><style>{_css()}</style></head><body>"
+        f"<header><h1>Headrace: the {title} on {escape(machines)}</h1>"
+        f'<p class="faint">{words}</p>{f"<nav>{links}</nav>" if len(contents) > 1 else ""}</header>'
         f"<main>{''.join(chapters)}</main>"
-        '<footer class="faint">Latency runs from the scheduled arrival. Every answer was compared with the host\'s. '
-        "Roofs were measured alone, in the same run.</footer></body></html>\n"
+        f'<footer class="faint">{foot}</footer></body></html>\n'
     )

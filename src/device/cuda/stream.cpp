@@ -7,6 +7,7 @@
 #include "device/cuda/device.hpp"
 #include "device/cuda/error.hpp"
 #include "device/cuda/event.hpp"
+#include "device/cuda/listed_copies.hpp"
 #include "device/cuda/memory.hpp"
 
 namespace headrace::detail::cuda {
@@ -62,6 +63,27 @@ Status CudaStream::copy(void* to, const void* from, std::size_t bytes) noexcept 
 Status CudaStream::copy_many(std::span<const Copy> copies, CopyRoute route, PageableSink sink) noexcept {
   const CurrentDevice scope(device_.ordinal());
   return lists_.enqueue(copies, route, {.kernel_can_start = device_.kernel_can_start(), .sink = sink});
+}
+
+Status CudaStream::copy_rows(const RowCopies& rows) noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return to_status(cudaMemcpy2DAsync(rows.to, rows.to_pitch, rows.from, rows.from_pitch, rows.row_bytes, rows.count,
+                                     cudaMemcpyDefault, stream_));
+}
+
+Status CudaStream::copy_listed(const ListedCopies& copies, ListedWay way) noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return way == ListedWay::batched_memcpy ? to_status(batched_memcpy(copies, stream_))
+                                          : to_status(device_runtime_copies(copies, stream_));
+}
+
+Result<std::size_t> CudaStream::listed_scratch_bytes(std::uint32_t count, ListedWay way) noexcept {
+  if (way != ListedWay::batched_memcpy) return std::size_t{0};
+  const CurrentDevice scope(device_.ordinal());
+  std::size_t bytes = 0;
+  const cudaError_t status = batched_memcpy_scratch(count, bytes);
+  if (status != cudaSuccess) return to_error(status);
+  return bytes;
 }
 
 Status CudaStream::fill(void* to, unsigned char value, std::size_t bytes) noexcept {

@@ -27,6 +27,9 @@ class CudaStream final : public StreamBackend {
   [[nodiscard]] DeviceBackend& device() noexcept override;
   [[nodiscard]] Status copy(void* to, const void* from, std::size_t bytes) noexcept override;
   [[nodiscard]] Status copy_many(std::span<const Copy> copies, CopyRoute route, PageableSink sink) noexcept override;
+  [[nodiscard]] Status copy_rows(const RowCopies& rows) noexcept override;
+  [[nodiscard]] Status copy_listed(const ListedCopies& copies, ListedWay way) noexcept override;
+  [[nodiscard]] Result<std::size_t> listed_scratch_bytes(std::uint32_t count, ListedWay way) noexcept override;
   [[nodiscard]] Status fill(void* to, unsigned char value, std::size_t bytes) noexcept override;
   [[nodiscard]] Status prefetch(void* data, std::size_t bytes, const DeviceBackend* to) noexcept override;
   [[nodiscard]] Status launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept override;

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "headrace/base/error.hpp"
+#include "headrace/ingest/wire.hpp"
 #include "ingest/sources/capture_reader.hpp"
 #include "ingest/sources/headers.hpp"
 #include "ingest/sources/link_type.hpp"
@@ -36,7 +37,7 @@ constexpr double kSpeedMost = 1e9;
   constexpr std::size_t kTag = 4;
   std::size_t at = kEthernetBytes;
   while (frame.size() >= at) {
-    const std::uint16_t type = load16(frame.data() + at - 2);
+    const std::uint16_t type = load_be16(frame.data() + at - 2);
     if (type == kEthertypeIpv4 || type == kEthertypeIpv6) return frame.subspan(at);
     if (type != kVlan && type != kServiceVlan) break;
     at += kTag;

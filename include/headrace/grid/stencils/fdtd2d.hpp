@@ -45,10 +45,7 @@ struct Fdtd2d {
   static constexpr int kFields = Absorbing ? fdtd2d::field_count : fdtd2d::psi_hyx;
   static constexpr auto kOrder = fdtd_order<2, Absorbing>();
   static constexpr auto kPhases = describe_phases(kOrder, fdtd2d::describe);
-  static constexpr auto kSwept = [] {
-    if constexpr (Absorbing) return std::array<int, 0>{};
-    if constexpr (!Absorbing) return phases_that_are<FdtdPhase::update_h, FdtdPhase::update_e>(kOrder);
-  }();
+  static constexpr auto kSwept = phases_that_are<FdtdPhase::update_h, FdtdPhase::update_e>(kOrder);
 
   FdtdTables<V> tables;
 

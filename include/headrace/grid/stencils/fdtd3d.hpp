@@ -96,6 +96,7 @@ struct Fdtd3d {
   static constexpr int kFields = Absorbing ? fdtd3d::field_count : fdtd3d::psi_hyx;
   static constexpr auto kOrder = fdtd_order<3, Absorbing>();
   static constexpr auto kPhases = describe_phases(kOrder, fdtd3d::describe);
+  static constexpr auto kVectored = phases_that_are<FdtdPhase::update_h, FdtdPhase::update_e>(kOrder);
 
   FdtdTables<V> tables;
 

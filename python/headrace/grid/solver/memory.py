@@ -7,6 +7,8 @@ from headrace.grid.solver.scene import Scene
 from headrace.tables import figure
 
 _GIB = 1 << 30
+_PLANE = 2
+_LEAST_ON_CPU = 4  # steps a pass, below which CPU devices have none
 
 
 def arrays_of(scene: Scene) -> int:
@@ -15,9 +17,18 @@ def arrays_of(scene: Scene) -> int:
     return len(scene.fields) + 3 + remembered
 
 
-def device_bytes(scene: Scene) -> int:
+def spare_of(scene: Scene, layout: Layout) -> int:
+    """Arrays that passes over memory store into: components once more."""
+    kinds = {Device.parse(name).kind.name for name in layout.devices}
+    least = _LEAST_ON_CPU if "cpu" in kinds else 2 if scene.cpml else 1
+    passes = scene.dimensions == _PLANE and layout.mode == "streams" and layout.redundant >= least
+    return len(scene.fields) if passes else 0
+
+
+def device_bytes(scene: Scene, layout: Layout) -> int:
     """What the fields need on all devices together, without ghost cells."""
-    return scene.cells * arrays_of(scene) * (4 if scene.precision == "single" else 8)
+    arrays = arrays_of(scene) + spare_of(scene, layout)
+    return scene.cells * arrays * (4 if scene.precision == "single" else 8)
 
 
 def check(scene: Scene, layout: Layout) -> None:
@@ -26,7 +37,7 @@ def check(scene: Scene, layout: Layout) -> None:
     Raises:
         DeviceError: saying how much is needed, how much there is, and how many such devices would do.
     """
-    needed = device_bytes(scene) * len(layout.devices) // layout.count
+    needed = device_bytes(scene, layout) * len(layout.devices) // layout.count
     # CPU devices share one memory.
     devices = [Device.parse(name) for name in layout.devices]
     unlike = {("cpu" if device.kind.name == "cpu" else device.name): device for device in devices}

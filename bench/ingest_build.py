@@ -1,0 +1,227 @@
+"""Payloads from a receive ring into frames: every way to copy them, beside the roofs of the same run.
+
+    python bench/ingest_build.py [--device cuda:0] [--only ingest.device.8000] [--ways gather,bulk] [--save F]
+
+ingest.device.* are packets that lie in device memory, and so does their list: the roof is a copy of as many bytes
+within the device. ingest.pinned.* is a ring in pinned host memory that a builder goes round while a stream takes every
+frame: the roof is the link. An id alone is what the builder does by itself; with a name behind it, that way or
+access to the ring. Every byte is compared with a plain copy's. Takes less than a minute on a GPU. What a device cannot
+do is left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 2
+for wrong use.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import headrace
+from headrace import BuildRuns, Device, Error, results
+from headrace.profiles import Json
+from headrace.tables import figure
+
+MIB = 1 << 20
+WAYS = tuple(headrace.copy_ways())
+RING_ACCESSES = ("automatic", "direct", "slots", "payloads")
+# A call a packet or two: so many packets are enough to know what one costs.
+_BY_CALLS = ("device-copy", "device-copy-2", "device-copy-32", "host-copy", "host-copy-2", "host-copy-32")
+_BY_CALLS_PACKETS = 8192
+_HEADER = 54  # Ethernet, IPv4 and TCP without options
+
+
+@dataclass(frozen=True)
+class Packets:
+    """What packets look like."""
+
+    name: str
+    payload_bytes: int
+    payload_max: int = 0
+    header_bytes: int = _HEADER
+
+    @property
+    def slot_bytes(self) -> int:
+        """The least multiple of 16 that holds the longest."""
+        return -(-(self.header_bytes + max(self.payload_bytes, self.payload_max)) // 16) * 16
+
+    def conditions(self) -> Json:
+        """Of a row."""
+        payload: Json = {"payload_bytes": self.payload_bytes}
+        if self.payload_max:
+            payload = {"payload_bytes": [self.payload_bytes, self.payload_max]}
+        return payload | {"header_bytes": self.header_bytes, "slot_bytes": self.slot_bytes}
+
+
+_DEVICE = (Packets("8000", 8000), Packets("1460", 1460), Packets("64", 64), Packets("mixed", 64, 9000, 55))
+_PINNED = _DEVICE[:2]
+
+
+def _names(text: str, known: tuple[str, ...], what: str) -> list[str]:
+    names = [word for word in text.split(",") if word]
+    for name in names:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"'{name}' is not a {what}: {', '.join(known)}")
+    return names
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
+    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
+    parser.add_argument(
+        "--ways", type=lambda text: _names(text, WAYS, "way"), default=list(WAYS), metavar="W,W", help="on the device"
+    )
+    parser.add_argument(
+        "--ring-access",
+        type=lambda text: _names(text, RING_ACCESSES, "way to read the ring"),
+        default=list(RING_ACCESSES),
+        metavar="A,A",
+        help="over the link",
+    )
+    parser.add_argument("--total", type=int, default=1024, metavar="MIB", help="of slots that a run goes through")
+    parser.add_argument("--ring", type=int, default=128, metavar="MIB", help="of the ring in pinned memory")
+    parser.add_argument("--frame", type=int, default=64, metavar="MIB", help="of a frame that it is built into")
+    parser.add_argument("--flush", type=int, default=8192, metavar="KIB", help="that the builder submits at once")
+    parser.add_argument("--runs", type=int, default=9, help="of a case")
+    parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
+    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    given = parser.parse_args()
+    for name, least in (("total", 1), ("ring", 1), ("frame", 1), ("flush", 256), ("runs", 1)):
+        if getattr(given, name) < least:
+            parser.error(f"--{name} must be {least} or more")
+    return given
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+class Bench:
+    """What all cases share."""
+
+    def __init__(self, device: Device, given: argparse.Namespace) -> None:
+        self.device = device
+        self.given = given
+        self.roofs: dict[str, float] = {}
+
+    def _row(self, identity: str, found: BuildRuns, roof: float, roof_is: str, about: Json) -> Json:
+        bits = 8 * found.payload_bytes
+        rates = [bits / seconds for seconds in found.seconds]
+        about |= {
+            "packets": found.packets,
+            "packets_per_second": found.packets / median(found.seconds),
+            "verified": found.verified,
+        }
+        return results.row(identity, rates, "bit/s", (roof, roof_is), about)
+
+    def on_device(self, packets: Packets, way: str) -> Json | None:
+        """Packets that lie on the device; None where it has no such way."""
+        name = f"device.{packets.name}"
+        total = self.given.total * MIB
+        if way in _BY_CALLS:
+            total = min(total, _BY_CALLS_PACKETS * packets.slot_bytes)
+        found = headrace.measure_device_build(
+            self.device,
+            way=way,
+            payload_bytes=packets.payload_bytes,
+            payload_max=packets.payload_max,
+            header_bytes=packets.header_bytes,
+            slot_bytes=packets.slot_bytes,
+            total_bytes=max(total, packets.slot_bytes),
+            runs=self.given.runs,
+        )
+        if not found.supported or not found.seconds:
+            return None
+        if way not in _BY_CALLS or name not in self.roofs:  # what fits in a cache is no roof for what does not
+            self.roofs[name] = 8 * found.payload_bytes / median(found.plain_seconds)
+        identity = f"ingest.{name}" + ("" if way == "automatic" else f".{way}")
+        about = packets.conditions() | {"way": way, "parts": found.parts}
+        return self._row(identity, found, self.roofs[name], "device copy of as many bytes", about)
+
+    def from_host(self, packets: Packets, ring_access: str) -> Json | None:
+        """A ring in pinned memory."""
+        found = headrace.measure_ring_build(
+            self.device,
+            ring_access=ring_access,
+            payload_bytes=packets.payload_bytes,
+            payload_max=packets.payload_max,
+            header_bytes=packets.header_bytes,
+            slot_bytes=packets.slot_bytes,
+            total_bytes=4 * self.given.total * MIB,
+            ring_bytes=self.given.ring * MIB,
+            frame_bytes=self.given.frame * MIB,
+            flush_bytes=self.given.flush * 1024,
+            runs=self.given.runs,
+        )
+        if not found.supported or not found.seconds:
+            return None
+        identity = f"ingest.pinned.{packets.name}" + ("" if ring_access == "automatic" else f".{ring_access}")
+        about = packets.conditions() | {
+            "ring_access": ring_access,
+            "ring_mib": self.given.ring,
+            "frame_mib": self.given.frame,
+            "flush_kib": self.given.flush,
+        }
+        roof = 8 * found.payload_bytes / median(found.plain_seconds)
+        return self._row(identity, found, roof, "pinned link, host to device", about)
+
+    def rows(self) -> Iterator[Json]:
+        """Every row that is wanted and that the device can make."""
+        only = self.given.only
+        cases = [(f"ingest.device.{packets.name}", packets, way) for packets in _DEVICE for way in self.given.ways]
+        cases += [
+            (f"ingest.pinned.{packets.name}", packets, way) for packets in _PINNED for way in self.given.ring_access
+        ]
+        for name, packets, how in cases:
+            identity = name + ("" if how == "automatic" else f".{how}")
+            if only and not any(identity.startswith(word) for word in only):
+                continue
+            began = time.monotonic()
+            made = self.on_device(packets, how) if ".device." in name else self.from_host(packets, how)
+            _say(f"{identity}: " + (f"{time.monotonic() - began:.1f} s" if made else "left out: this device cannot"))
+            if made:
+                yield made
+
+
+def _print_table(rows: list[Json]) -> None:
+    width = max(len(row["id"]) for row in rows)
+    for row in rows:
+        low, high = row["spread"]
+        wrong = "" if row["conditions"]["verified"] else "  NOT VERIFIED"
+        print(
+            f"{row['id']:<{width}}  {figure(row['value'])} {row['unit']} ({figure(low)} to {figure(high)})  "
+            f"{row['value'] / row['roof']:.1%} of {figure(row['roof'])} ({row['roof_is']}){wrong}"
+        )
+
+
+def main() -> int:
+    """Runs the program."""
+    given = _parse()
+    began = time.monotonic()
+    try:
+        device = Device.parse(given.device)
+        topic = results.topic_of(given.save, device) if given.save else "ingest"
+        rows = list(Bench(device, given).rows())
+        if not rows:
+            print("ingest_build.py: no figure could be measured", file=sys.stderr)
+            return 1
+        command = f"{Path(sys.argv[0]).name} {' '.join(Path(word).name for word in sys.argv[1:])}".strip()
+        seconds = round(time.monotonic() - began, 1)
+        content = results.document(topic, device, rows, command=command, seconds=seconds)
+        if given.save:
+            results.save(given.save, content)
+    except (Error, ValueError) as error:
+        print(f"ingest_build.py: error: {error}", file=sys.stderr)
+        return 1
+    if given.json:
+        print(json.dumps(content))
+    else:
+        _print_table(rows)
+    return 0 if all(row["conditions"]["verified"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,280 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "headrace/device/group.hpp"
+#include "headrace/grid/phase_kernel.hpp"
+#include "headrace/grid/sweep.hpp"
+#include "headrace/grid/sweep_region.hpp"
+#include "headrace/grid/sweep_window.hpp"
+
+// Before a loop over the cells of a thread: unrolled on CUDA, where they are registers; elsewhere vectorised.
+#if defined(__CUDA_ARCH__)
+#define HEADRACE_EACH_CELL _Pragma("unroll")
+#else
+#define HEADRACE_EACH_CELL HEADRACE_INDEPENDENT
+#endif
+
+namespace headrace::grid {
+
+/// What a thread does of a strip: all of a pass, row by row. Set up by SweepKernel.
+template <class Stencil, int Steps, bool Watched, class Group>
+struct SweepStrip {
+  using Value = typename Stencil::Value;
+  using Plan = Sweep<Stencil, Steps>;
+  static constexpr bool kWide = Group::kLanes > 1;
+  using Window = SweepWindow<Stencil, Steps, kWide>;
+  static constexpr int kCells = Window::kCells;
+  static constexpr int kBeside = Window::kBeside;
+  static constexpr int kLag = Plan::lag();
+
+  const Group& group;
+  const Stencil& stencil;
+  const SweepPlaces& places;
+  const SweepRegion& region;
+  double scale = 1;
+  ChangeSums changes[Watched ? Steps : 1] = {};  ///< Of this thread.
+  std::int32_t low[2] = {};                      ///< What is stored, along x and y,
+  std::int32_t high[2] = {};
+  std::int32_t z = 0;
+  std::int32_t x = 0;    ///< The first cell of this thread,
+  std::int32_t end = 0;  ///< and the end of those that the team needs.
+  std::int32_t held_low = 0;
+  std::int32_t held_high = 0;
+
+  HEADRACE_HD void go() {
+    // In cells of this thread.
+    held_low = region.held.low[0] - x;
+    held_high = region.held.low[0] + region.held.size[0] - x;
+    if constexpr (kWide) {
+      held_low = larger(held_low, 0);
+      held_high = smaller(held_high, end - x);
+      Window& window = group.template shared<Window>();
+      for (auto& rows : window.at) {
+        for (auto& row : rows) std::memset(row, 0, sizeof(Value) * static_cast<std::size_t>(end - x + 2 * kBeside));
+      }
+      go_along(window);
+    } else {
+      Window window{};
+      go_along(window);
+    }
+  }
+
+  HEADRACE_HD void go_along(Window& window) {
+    constexpr Layers kHalo = Plan::halo();
+    const std::int32_t last = high[1] + kLag;
+    for (std::int32_t row = low[1] - static_cast<std::int32_t>(kHalo.low[1]); row < last; row += Window::kDepth) {
+      positions(window, row, last, std::make_integer_sequence<int, Window::kDepth>{});
+    }
+  }
+
+  template <int... Position>
+  HEADRACE_HD void positions(Window& window, std::int32_t row, std::int32_t last,
+                             std::integer_sequence<int, Position...> /*all*/) {
+    (position<Position>(window, row + Position, last), ...);
+  }
+
+  /// Loads a row, does each phase so far behind it, and stores the row that is then done.
+  template <int Position>
+  HEADRACE_HD void position(Window& window, std::int32_t row, std::int32_t last) {
+    if (row >= last) return;
+    const bool is_held = row >= region.held.low[1] && row < region.held.low[1] + region.held.size[1];
+    load<Position>(window, row, is_held, std::make_integer_sequence<int, Stencil::kFields>{});
+    do_all<Position>(window, row, std::make_integer_sequence<int, Plan::kOps>{});
+    if (row - kLag < low[1] || row - kLag >= high[1]) return;
+    store<Position>(window, row - kLag, std::make_integer_sequence<int, Stencil::kFields>{});
+  }
+
+  [[nodiscard]] HEADRACE_HD std::int64_t offset(std::int32_t row) const noexcept {
+    return x + row * region.pitch + z * region.plane;
+  }
+
+  template <int Position, int... WindowNumber>
+  HEADRACE_HD void load(Window& window, std::int32_t row, bool is_held,
+                        std::integer_sequence<int, WindowNumber...> /*all*/) const {
+    (load_one<Position, WindowNumber>(window, row, is_held), ...);
+  }
+
+  template <int Position, int WindowNumber>
+  HEADRACE_HD void load_one(Window& window, std::int32_t row, bool is_held) const {
+    Value* to = window.at[WindowNumber][Window::ring(Position)] + kBeside;
+    if constexpr (!Plan::loaded().contains(WindowNumber)) {
+      if (is_held) return;  // a phase sets all of it
+      const std::int32_t past = kWide ? end - x : kCells;
+      HEADRACE_EACH_CELL
+      for (std::int32_t i = 0; i < past; ++i) to[i] = Value{0};
+    } else if constexpr (kWide) {
+      if (!is_held) {
+        std::memset(to, 0, sizeof(Value) * static_cast<std::size_t>(end - x));
+      } else if (held_low < held_high) {
+        const Value* from = places.from.origin<Value>(WindowNumber) + offset(row);
+        std::memcpy(to + held_low, from + held_low, sizeof(Value) * static_cast<std::size_t>(held_high - held_low));
+      }
+    } else {
+      const Value* from = places.from.origin<Value>(WindowNumber) + offset(row);
+      if (is_held && held_low <= 0 && held_high >= kCells) {
+        const Unit unit = *reinterpret_cast<const Unit*>(from);
+        HEADRACE_EACH_CELL
+        for (int i = 0; i < kCells; ++i) to[i] = unit.of[i];
+      } else {
+        HEADRACE_EACH_CELL
+        for (int i = 0; i < kCells; ++i) to[i] = is_held && i >= held_low && i < held_high ? from[i] : Value{0};
+      }
+    }
+  }
+
+  template <int Position, int... OpNumber>
+  HEADRACE_HD void do_all(Window& window, std::int32_t row, std::integer_sequence<int, OpNumber...> /*all*/) {
+    (do_one<Position, OpNumber>(window, row), ...);
+  }
+
+  template <int Position, int OpNumber>
+  HEADRACE_HD void do_one(Window& window, std::int32_t loaded_row) {
+    constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
+    const std::int32_t row = loaded_row - kOp.lag;
+    if (row < region.held.low[1] || row >= region.held.low[1] + region.held.size[1]) return;
+    if constexpr (!kWide) {
+      look_beside<Position, OpNumber>(window, std::make_integer_sequence<int, Stencil::kFields>{});
+    }
+    const std::int32_t first = kWide ? held_low : 0;
+    const std::int32_t past = kWide ? held_high : kCells;
+    HEADRACE_EACH_CELL
+    for (std::int32_t i = first; i < past; ++i) {
+      stencil.template update<kOp.phase>(SweepCell<Stencil, Steps, OpNumber, Position, kWide>(
+          window, region, i, x + i, row, z, i >= held_low && i < held_high));
+    }
+    if constexpr (Watched && OpNumber % Plan::kPhases == Plan::kPhases - 1) watch_row<Position, OpNumber>(window, row);
+  }
+
+  /// What a step has changed in a row, where the part owns it and this strip stores it.
+  template <int Position, int OpNumber>
+  HEADRACE_HD void watch_row(const Window& window, std::int32_t row) {
+    constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
+    constexpr int kBefore = Plan::windows(kOp.step)[Stencil::kWatched];
+    constexpr int kAfter = Plan::windows(kOp.step + 1)[Stencil::kWatched];
+    static_assert(kBefore != kAfter, "a watched field is one that each step swaps with another");
+    if (row < larger(low[1], 0) || row >= smaller(high[1], region.own_size[1])) return;
+    if (z < 0 || z >= region.own_size[2]) return;
+    const Value* before = window.at[kBefore][Window::ring(Position - kOp.lag)] + kBeside;
+    const Value* after = window.at[kAfter][Window::ring(Position - kOp.lag)] + kBeside;
+    const std::int32_t first = larger(low[0], 0) - x;
+    const std::int32_t past = smaller(high[0], region.own_size[0]) - x;
+    ChangeSums& sums = changes[kOp.step];
+    const auto add = [&](int i) {
+      const double change = fabs(static_cast<double>(after[i]) - static_cast<double>(before[i]));
+      const auto bits = std::bit_cast<std::uint64_t>(change);
+      if (bits > sums.largest) sums.largest = bits;
+      const double scaled = change * scale;
+      const std::uint64_t whole =
+          whole_of(scaled * scaled * static_cast<double>(std::uint64_t{1} << ChangeSums::kBits));
+      sums.high += whole >> 32;
+      sums.low += whole & 0xFFFFFFFF;
+    };
+    if constexpr (kWide) {
+      for (std::int32_t i = first; i < past; ++i) add(i);
+    } else {
+      HEADRACE_EACH_CELL
+      for (int i = 0; i < kCells; ++i) {
+        if (i >= first && i < past) add(i);
+      }
+    }
+  }
+
+  /// Of all threads of the team, into a slot of each step.
+  HEADRACE_HD void add_up(ChangeSums* to, std::uint32_t slot) const {
+    for (int step = 0; step < Steps; ++step) {
+      ChangeSums& sums = to[static_cast<std::uint32_t>(step) * ChangeSums::kSlots + slot];
+      std::uint64_t high_sum = 0;
+      std::uint64_t low_sum = 0;
+      static_cast<void>(group.team_sum_before(changes[step].high, high_sum));
+      static_cast<void>(group.team_sum_before(changes[step].low, low_sum));
+      group.fetch_max_relaxed_on_device(sums.largest, changes[step].largest);
+      if (group.team_rank() != 0) continue;
+      static_cast<void>(group.fetch_add_relaxed_on_device(sums.high, high_sum));
+      static_cast<void>(group.fetch_add_relaxed_on_device(sums.low, low_sum));
+    }
+  }
+
+  template <int Position, int OpNumber, int... WindowNumber>
+  HEADRACE_HD void look_beside(Window& window, std::integer_sequence<int, WindowNumber...> /*all*/) const {
+    (look_beside_one<Position, OpNumber, WindowNumber>(window), ...);
+  }
+
+  /// Brings what a phase reads of the threads beside.
+  template <int Position, int OpNumber, int WindowNumber>
+  HEADRACE_HD void look_beside_one(Window& window) const {
+    constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
+    if constexpr (kOp.neighbours.contains(WindowNumber)) {
+      constexpr int kDown = static_cast<int>(kOp.reach.low[1]);
+      constexpr int kUp = static_cast<int>(kOp.reach.high[1]);
+      constexpr int kBefore = static_cast<int>(kOp.reach.low[0]);
+      constexpr int kAfter = static_cast<int>(kOp.reach.high[0]);
+      static_assert(kBefore <= kCells && kAfter <= kCells, "a phase reads further along x than a thread has cells");
+      HEADRACE_EACH_CELL
+      for (int dy = -kDown; dy <= kUp; ++dy) {
+        Value* cells = window.at[WindowNumber][Window::ring(Position - kOp.lag + dy)] + kBeside;
+        HEADRACE_EACH_CELL
+        for (int i = 0; i < kBefore; ++i) {
+          cells[-1 - i] = group.team_from(cells[kCells - 1 - i], group.team_rank() - 1);
+        }
+        HEADRACE_EACH_CELL
+        for (int i = 0; i < kAfter; ++i) cells[kCells + i] = group.team_from(cells[i], group.team_rank() + 1);
+      }
+    }
+  }
+
+  template <int Position, int... Field>
+  HEADRACE_HD void store(const Window& window, std::int32_t row, std::integer_sequence<int, Field...> /*all*/) const {
+    (store_one<Position, Field>(window, row), ...);
+  }
+
+  template <int Position, int Field>
+  HEADRACE_HD void store_one(const Window& window, std::int32_t row) const {
+    if constexpr (Plan::stored().contains(Field)) {
+      constexpr int kWindow = Plan::windows(Steps)[Field];
+      const Value* from = window.at[kWindow][Window::ring(Position - kLag)] + kBeside;
+      Value* to =
+          reinterpret_cast<Value*>(places.from.base + places.to[Field] * places.from.stride_bytes) + offset(row);
+      const std::int32_t first = low[0] - x;
+      const std::int32_t past = high[0] - x;
+      if constexpr (kWide) {
+        std::memcpy(to + first, from + first, sizeof(Value) * static_cast<std::size_t>(past - first));
+      } else if (first <= 0 && past >= kCells) {
+        Unit unit;
+        HEADRACE_EACH_CELL
+        for (int i = 0; i < kCells; ++i) unit.of[i] = from[i];
+        *reinterpret_cast<Unit*>(to) = unit;
+      } else {
+        HEADRACE_EACH_CELL
+        for (int i = 0; i < kCells; ++i) {
+          if (i >= first && i < past) to[i] = from[i];
+        }
+      }
+    }
+  }
+
+  struct alignas(16) Unit {
+    Value of[Window::kUnit];
+  };
+
+ private:
+  [[nodiscard]] HEADRACE_HD static constexpr std::int32_t smaller(std::int32_t a, std::int32_t b) noexcept {
+    return a < b ? a : b;
+  }
+  [[nodiscard]] HEADRACE_HD static constexpr std::int32_t larger(std::int32_t a, std::int32_t b) noexcept {
+    return a > b ? a : b;
+  }
+
+  /// Rounded to the nearest; what does not fit, and NaN, to anything: the largest change tells.
+  [[nodiscard]] HEADRACE_HD static std::uint64_t whole_of(double value) noexcept {
+    constexpr double kPast = 18446744073709551616.0;  // 2^64
+    return value < kPast ? static_cast<std::uint64_t>(rint(value)) : 0;
+  }
+};
+
+}  // namespace headrace::grid

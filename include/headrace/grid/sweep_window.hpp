@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+#include "headrace/grid/cell.hpp"
+#include "headrace/grid/sweep.hpp"
+#include "headrace/grid/sweep_region.hpp"
+
+namespace headrace::grid {
+
+/// Some rows of all fields, of the cells of one thread and as many beside them as a phase reads: a ring, whose places
+/// are constants in all code that uses it, so that on CUDA it is registers.
+template <class Stencil, int Steps, bool Wide>
+struct SweepWindow {
+  using Value = typename Stencil::Value;
+  static constexpr int kLineCells = 64 / static_cast<int>(sizeof(Value));
+  static constexpr int kUnit = 16 / static_cast<int>(sizeof(Value));  ///< What is loaded and stored at once.
+  static constexpr int kCells = Wide ? 128 * kLineCells : kUnit;
+  static constexpr int kDepth = Sweep<Stencil, Steps>::depth();
+  static constexpr int kBeside = Wide ? kLineCells : kUnit;
+
+  alignas(64) Value at[Stencil::kFields][kDepth][kBeside + kCells + kBeside];
+
+  [[nodiscard]] HEADRACE_HD static constexpr int ring(int row) noexcept { return (row % kDepth + kDepth) % kDepth; }
+};
+
+/// A Cell that lies in a window.
+template <class Stencil, int Steps, int OpNumber, int Position, bool Wide>
+class SweepCell {
+ public:
+  using Value = typename Stencil::Value;
+  using Window = SweepWindow<Stencil, Steps, Wide>;
+
+  HEADRACE_HD SweepCell(Window& window, const SweepRegion& region, std::int32_t place, std::int32_t x, std::int32_t y,
+                        std::int32_t z, bool held) noexcept
+      : window_(window), region_(region), place_(Window::kBeside + place), x_(x), y_(y), z_(z), held_(held) {}
+
+  [[nodiscard]] HEADRACE_HD Value get(int field) const noexcept {
+    assert(Declared::here(field));
+    return window_.at[window_of(field)][row(0)][place_];
+  }
+  [[nodiscard]] HEADRACE_HD Value get(int field, int dx, int dy, int dz) const noexcept {
+    assert(Declared::at_neighbour(field, dx, dy, dz));
+    static_cast<void>(dz);
+    return window_.at[window_of(field)][row(dy)][place_ + dx];
+  }
+  /// Cells outside the domain stay 0.
+  HEADRACE_HD void set(int field, Value value) const noexcept {
+    assert(Declared::writes(field));
+    window_.at[window_of(field)][row(0)][place_] = Wide || held_ ? value : Value{0};
+  }
+
+  [[nodiscard]] HEADRACE_HD std::int32_t x() const noexcept { return region_.own_low[0] + x_; }
+  [[nodiscard]] HEADRACE_HD std::int32_t y() const noexcept { return region_.own_low[1] + y_; }
+  [[nodiscard]] HEADRACE_HD std::int32_t z() const noexcept { return region_.own_low[2] + z_; }
+  [[nodiscard]] HEADRACE_HD std::int32_t extent(int axis) const noexcept { return region_.extent[axis]; }
+  [[nodiscard]] HEADRACE_HD std::uint64_t step() const noexcept {
+    return region_.step + static_cast<std::uint64_t>(kOp.step);
+  }
+
+ private:
+  using Plan = Sweep<Stencil, Steps>;
+  static constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
+  using Declared = PhaseAccess<Stencil, kOp.phase>;
+
+  [[nodiscard]] HEADRACE_HD static constexpr int window_of(int field) noexcept {
+    constexpr typename Plan::Windows kIts = Plan::windows(Plan::ops()[OpNumber].step);
+    return kIts[static_cast<std::size_t>(field)];
+  }
+  [[nodiscard]] HEADRACE_HD static constexpr int row(int dy) noexcept {
+    constexpr int kRow = Position - Plan::ops()[OpNumber].lag;
+    return Window::ring(kRow + dy);
+  }
+
+  Window& window_;
+  const SweepRegion& region_;
+  std::int32_t place_;
+  std::int32_t x_;
+  std::int32_t y_;
+  std::int32_t z_;
+  bool held_;
+};
+
+}  // namespace headrace::grid

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/result.hpp"
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/device.hpp"
+#include "headrace/ingest/copy_way.hpp"
+#include "headrace/ingest/frames.hpp"
+#include "headrace/ingest/piece.hpp"
+
+namespace headrace::ingest {
+
+/// How payloads in host memory come to a CUDA device.
+enum class RingAccess : std::uint8_t {
+  automatic,  ///< `slots` where the ring lies in host memory that the device does not share, else `direct`.
+  direct,     ///< The copies read the ring where it lies: in host memory, over the link.
+  slots,      ///< Runs of slots go to a mirror of the ring on the device, whole; the copies read that.
+  payloads    ///< The same as rows without the headers where packets are alike, which saves what headers take.
+};
+
+[[nodiscard]] std::string_view to_string(RingAccess ring_access) noexcept;
+/// Throws UsageError that lists them.
+[[nodiscard]] RingAccess parse_ring_access(std::string_view text);
+
+struct BuilderOptions {
+  CopyWay way = CopyWay::automatic;
+  RingAccess ring_access = RingAccess::automatic;
+  std::uint32_t list_count = 4;      ///< Bursts under way at once; the builder waits for the oldest beyond that.
+  std::uint32_t list_parts = 65536;  ///< Copies of a burst.
+  std::size_t flush_bytes =
+      4 * kMiB;  ///< Submit once so much of the ring is to be copied; 256 KiB at least for mirrors.
+};
+
+struct BuilderCounters {
+  std::uint64_t pieces = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t parts = 0;        ///< Copies that pieces were cut into.
+  std::uint64_t submissions = 0;  ///< Bursts given to the device.
+  std::uint64_t link_copies = 0;  ///< Of runs of slots, to the mirror.
+  std::uint64_t link_bytes = 0;
+};
+
+/// Places pieces of a receive ring into the frames of one stream or several, on the device that owns the frames. Used
+/// by one thread at a time, which is never held up by the device unless it is list_count bursts ahead. After its
+/// construction, and once frames of the same kind have come round, it allocates nothing.
+class Builder {
+ public:
+  /// @param ring  what pieces' ring offsets count in: of the device, or pinned or mapped host memory. A whole number of
+  ///              16-byte lines, and it outlives the builder. Bytes around a piece, up to the next multiples of 16, may
+  ///              be read and are not used.
+  /// Throws UsageError for options that cannot be, DeviceError where there is no room.
+  Builder(Device device, const Buffer& ring, BuilderOptions options = {});
+  Builder(Builder&&) noexcept;
+  /// Waits for what has been submitted.
+  ~Builder();
+
+  /// Pieces that name `stream` go into `frames`, of the same device, which outlive the builder or are detached.
+  /// Throws UsageError for frames of another device or a stream that is attached.
+  void attach(std::uint32_t stream, FrameRing& frames);
+  /// Forgets a stream; waits for its copies.
+  void detach(std::uint32_t stream);
+
+  /// Gathers the copies of pieces, and submits them when there are enough. Frames complete when their last byte has
+  /// been submitted. `ring_end` is the position of the ring up to which slots hold nothing but these pieces and earlier
+  /// ones; copied() gives it back.
+  ///
+  /// Errc::invalid_argument, and nothing of the piece is copied: it lies outside of the ring, names no stream, has no
+  /// space (FrameRing::reserved_end()), or its frame is complete already. Pieces before it have been gathered.
+  [[nodiscard]] Status place(std::span<const Piece> pieces, std::uint64_t ring_end) noexcept;
+  /// Submits everything gathered; to be called when no packet is waiting.
+  [[nodiscard]] Status flush() noexcept;
+  /// The end of a stream: its last frame is cut there and completes once its bytes have come.
+  [[nodiscard]] Status finish(std::uint32_t stream, std::uint64_t end) noexcept;
+  /// No more bytes will come to this frame: it completes as it is. `presence` says what is there, and is copied.
+  /// Errc::invalid_argument where the frame has no space yet, or is complete.
+  [[nodiscard]] Status close(std::uint32_t stream, std::uint64_t frame,
+                             std::span<const std::uint64_t> presence) noexcept;
+
+  /// The greatest `ring_end` up to which everything has been copied: those slots may be reused.
+  [[nodiscard]] Result<std::uint64_t> copied() noexcept;
+  /// Flushes and waits for all copies.
+  [[nodiscard]] Status wait() noexcept;
+
+  [[nodiscard]] const BuilderCounters& counters() const noexcept;
+  /// The way and the ring access that automatic ones have become.
+  [[nodiscard]] CopyWay way() const noexcept;
+  [[nodiscard]] RingAccess ring_access() const noexcept;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headrace::ingest

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "headrace/device/group.hpp"
+#include "headrace/ingest/wire.hpp"
+
+/// The Internet checksum (RFC 1071): the one's complement of the one's complement sum of 16-bit words.
+namespace headrace::ingest {
+
+static_assert(std::endian::native == std::endian::little, "sums are taken of words as they lie in memory");
+
+/// A sum that is being taken, of words as they lie in memory; no order of additions changes what is folded from it.
+using ChecksumSum = std::uint64_t;
+
+/// Adds `length` bytes, less than 2^32. Where several ranges are added, all but the last are of even length.
+[[nodiscard]] HEADRACE_HD inline ChecksumSum checksum_add(ChecksumSum sum, const std::byte* bytes,
+                                                          std::uint32_t length) {
+  std::uint32_t at = 0;
+  for (; at + 4 <= length; at += 4) {
+    std::uint32_t word;
+    memcpy(&word, bytes + at, sizeof(word));
+    sum += word;
+  }
+  for (; at + 2 <= length; at += 2) sum += load_8(bytes + at) + (std::uint32_t{load_8(bytes + at + 1)} << 8);
+  if (at < length) sum += load_8(bytes + at);
+  return sum;
+}
+
+/// Adds a number of 16 bits.
+[[nodiscard]] HEADRACE_HD inline ChecksumSum checksum_add(ChecksumSum sum, std::uint32_t number) {
+  return sum + ((number & 0xFF) << 8) + (number >> 8 & 0xFF);
+}
+
+/// The checksum to store with store_be16(); 0 for a range that holds a right checksum.
+[[nodiscard]] HEADRACE_HD inline std::uint16_t checksum_of(ChecksumSum sum) {
+  for (int fold = 0; fold < 4; ++fold) sum = (sum & 0xFFFF) + (sum >> 16);
+  const std::uint32_t folded = ~static_cast<std::uint32_t>(sum) & 0xFFFF;
+  return static_cast<std::uint16_t>((folded << 8 | folded >> 8) & 0xFFFF);
+}
+
+}  // namespace headrace::ingest

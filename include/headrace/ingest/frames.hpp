@@ -1,0 +1,147 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "headrace/base/result.hpp"
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/stream.hpp"
+#include "headrace/ingest/conversion.hpp"
+
+namespace headrace::ingest {
+
+struct FrameOptions {
+  /// Bytes of the stream that make a frame; a multiple of the conversion's items.
+  std::size_t frame_bytes = std::size_t{64} << 20;
+  std::uint32_t frame_count = 4;  ///< In the ring: being filled, waiting for the consumer, and with it. 2 at least.
+  MemoryKind kind = MemoryKind::device;
+  Conversion conversion = Conversion::none;
+};
+
+/// Where a frame is on its way round the ring.
+enum class FrameState : std::uint8_t {
+  free,      ///< Nobody's: bytes may come.
+  filling,   ///< Some bytes have been given to the builder.
+  complete,  ///< All have, or no more will come; the copies may still run.
+  in_use     ///< With the consumer. READY for it, or for the stream that waits for it.
+};
+
+/// A frame that the consumer has. `data` stays as it is until the frame is released.
+struct Frame {
+  std::uint64_t number = 0;         ///< Frames of a stream count from 0.
+  std::uint64_t stream_offset = 0;  ///< Of its first byte.
+  std::byte* data = nullptr;        ///< On the device.
+  std::size_t bytes = 0;            ///< At `data`, converted; fewer than others have for the last frame of a stream.
+  std::size_t missing_bytes = 0;    ///< Of the stream, that never came.
+  /// Which parts of a frame with gaps are there, as its sequencer says (a bit a packet); empty where nothing is missing
+  /// or it said nothing. Valid until the frame is released.
+  std::span<const std::uint64_t> presence;
+};
+
+/// What a frame ring has seen.
+struct FrameCounters {
+  std::uint64_t frames = 0;     ///< Completed.
+  std::uint64_t with_gaps = 0;  ///< Of those, frames that lack bytes.
+  std::uint64_t bytes = 0;      ///< Given to the builder.
+  std::uint64_t missing_bytes = 0;
+  friend bool operator==(const FrameCounters&, const FrameCounters&) = default;
+};
+
+/// The frames of one stream: fixed-size cuts of it, in a ring of buffers on a device. Three parties, a thread each at
+/// most: the sequencer asks reserved_end(), the Builder fills, the consumer takes and releases. Frames are handed over
+/// in order; they may be released in any.
+class FrameRing {
+ public:
+  /// Throws UsageError for options out of range, DeviceError when there is no room.
+  FrameRing(Device device, FrameOptions options);
+  FrameRing(const FrameRing&) = delete;
+  FrameRing& operator=(const FrameRing&) = delete;
+  ~FrameRing() = default;
+
+  [[nodiscard]] const FrameOptions& options() const noexcept { return options_; }
+  [[nodiscard]] Device device() const noexcept { return device_; }
+  [[nodiscard]] FrameCounters counters() const;
+  /// Of the frame with that number; `free` for those that have not begun or have been released.
+  [[nodiscard]] FrameState state(std::uint64_t number) const;
+
+  /// Sequencer: there is space for every byte of the stream below this offset, and for none above it. Grows as frames
+  /// are released: bytes accepted below it are kept.
+  [[nodiscard]] std::uint64_t reserved_end() const noexcept { return reserved_end_.load(std::memory_order_acquire); }
+
+  /// Consumer: the next frame if it is READY: every byte that it will have is in its memory.
+  [[nodiscard]] Result<std::optional<Frame>> try_take() noexcept;
+  /// Consumer: the next frame once it is complete, though copies may still run: work enqueued on `consumer` from now on
+  /// finds it READY. No host thread waits.
+  [[nodiscard]] Result<std::optional<Frame>> try_take(StreamRef consumer) noexcept;
+  /// Calls `consumer(frame)` for each frame that is READY and releases it afterwards; how many there were.
+  [[nodiscard]] Result<std::size_t> drain(const std::function<void(const Frame&)>& consumer);
+  /// Consumer: the frame's buffer may be filled anew. Errc::invalid_argument for a frame that it has not taken.
+  [[nodiscard]] Status release(std::uint64_t number) noexcept;
+  /// The same once the work enqueued on `consumer` so far is done. Space appears when somebody calls poll(),
+  /// try_take() or release() after that.
+  [[nodiscard]] Status release(std::uint64_t number, StreamRef consumer) noexcept;
+  /// Looks whether frames released on a stream have become free.
+  [[nodiscard]] Status poll() noexcept;
+  /// True once the stream has ended and its last frame has been taken.
+  [[nodiscard]] bool drained() const;
+
+ private:
+  friend class Builder;
+
+  /// A frame's place in the ring. What has no comment is the builder's while the frame is free or filling, and guarded
+  /// by the mutex otherwise; it changes hands at complete() and at reserved_end_.
+  struct Place {
+    explicit Place(Device device) : filled(device), released(device) {}
+    std::atomic<FrameState> state{FrameState::free};  ///< Anybody may look.
+    std::atomic<std::uint64_t> number{0};             ///< Of the frame that is here, or comes next.
+    std::size_t placed = 0;                           ///< Bytes of the stream given to the builder.
+    std::size_t length = 0;                           ///< Bytes of the stream that the frame is cut to.
+    std::vector<std::uint64_t> presence;
+    std::vector<std::uint32_t> seams;  ///< Items that two pieces share, where they must be whole to be converted.
+    Event filled;                      ///< The last copy into it.
+    Event released;                    ///< The consumer's stream is done with it.
+    bool releasing = false;
+  };
+
+  static constexpr std::uint64_t kNoEnd = std::numeric_limits<std::uint64_t>::max();
+
+  [[nodiscard]] Place& place_of(std::uint64_t number) noexcept { return places_[number % places_.size()]; }
+  [[nodiscard]] const Place& place_of(std::uint64_t number) const noexcept { return places_[number % places_.size()]; }
+  [[nodiscard]] std::byte* data_of(std::uint64_t number) const noexcept {
+    return memory_.data() + number % places_.size() * stride_;
+  }
+  [[nodiscard]] Result<std::optional<Frame>> take(const StreamRef* consumer) noexcept;
+  [[nodiscard]] Result<Place*> taken_place(std::uint64_t number) noexcept;
+  [[nodiscard]] Status poll_locked() noexcept;
+  void free_front() noexcept;
+  [[nodiscard]] std::uint64_t space() const noexcept { return options_.frame_bytes * places_.size(); }
+
+  /// Builder: the place of a frame that bytes may still come to; null where there is none.
+  [[nodiscard]] Place* fillable(std::uint64_t number) noexcept;
+  /// Builder: no byte will come to the frame any more, and the last copy into it has been enqueued on `stream`.
+  [[nodiscard]] Status complete(Place& place, StreamRef stream) noexcept;
+  /// Builder: the stream ends here.
+  void end_at(std::uint64_t offset) noexcept;
+
+  Device device_;
+  FrameOptions options_;
+  std::size_t stride_;
+  Buffer memory_;
+  std::deque<Place> places_;  ///< Which do not move.
+  std::atomic<std::uint64_t> reserved_end_;
+  mutable std::mutex mutex_;    ///< Taken a few times a frame, never for a packet's bytes.
+  std::uint64_t taken_ = 0;     ///< Frames that the consumer has had.
+  std::uint64_t freed_ = 0;     ///< Frames before this are free.
+  std::uint64_t end_ = kNoEnd;  ///< Of the stream.
+  FrameCounters counters_;
+};
+
+}  // namespace headrace::ingest

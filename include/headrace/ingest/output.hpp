@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+#include "headrace/ingest/piece.hpp"
+#include "headrace/ingest/reply.hpp"
+
+namespace headrace::ingest {
+
+/// What has become of a stream.
+enum class StreamEvent : std::uint8_t {
+  opened,     ///< The first bytes may come.
+  finished,   ///< The sender has said that `offset` bytes are all, and all of them are accepted.
+  closed,     ///< Both sides have finished. Not told where the connection gave way to a newer one before.
+  reset,      ///< By the peer, or by abort(); `offset` bytes had come in order.
+  timed_out,  ///< Nothing was heard for too long; `offset` as for reset.
+};
+
+struct Event {
+  std::uint64_t offset = 0;
+  std::uint32_t stream = 0;
+  std::uint32_t connection = 0;  ///< What set_limit() and close() are told.
+  StreamEvent kind = StreamEvent::opened;
+};
+
+/// Where a sequencer puts what it has to say: arrays of the caller, who empties them by setting the counts to 0.
+struct Output {
+  Piece* pieces = nullptr;
+  Reply* replies = nullptr;
+  Event* events = nullptr;
+  std::uint32_t pieces_max = 0;
+  std::uint32_t replies_max = 0;
+  std::uint32_t events_max = 0;
+  std::uint32_t piece_count = 0;
+  std::uint32_t reply_count = 0;
+  std::uint32_t event_count = 0;
+
+  static constexpr std::uint32_t kRepliesOfPacket = 2;  ///< At most; arrays for fewer take no packet at all.
+  static constexpr std::uint32_t kEventsOfPacket = 4;
+
+  /// Whether a packet can be taken. It may still have more pieces than fit; the rest of it is then not accepted.
+  [[nodiscard]] HEADRACE_HD bool has_room() const {
+    return piece_count < pieces_max && reply_count + kRepliesOfPacket <= replies_max &&
+           event_count + kEventsOfPacket <= events_max;
+  }
+  [[nodiscard]] HEADRACE_HD bool add(const Piece& piece) {
+    if (piece_count == pieces_max) return false;
+    pieces[piece_count++] = piece;
+    return true;
+  }
+  [[nodiscard]] HEADRACE_HD bool add(const Event& event) {
+    if (event_count == events_max) return false;
+    events[event_count++] = event;
+    return true;
+  }
+  /// The next reply, to be written; null where there is no room.
+  [[nodiscard]] HEADRACE_HD Reply* add_reply() {
+    return reply_count == replies_max ? nullptr : &replies[reply_count++];
+  }
+  HEADRACE_HD void clear() { piece_count = reply_count = event_count = 0; }
+};
+
+}  // namespace headrace::ingest

@@ -1,0 +1,185 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/ingest/output.hpp"
+#include "headrace/ingest/tcp_state.hpp"
+#include "headrace/ingest/wire.hpp"
+
+namespace headrace::ingest {
+
+/// Writes what a TcpSequencer sends.
+class TcpAnswers {
+ public:
+  HEADRACE_HD TcpAnswers(const TcpView& view, Output& output, std::uint64_t now)
+      : shared_(*view.shared), output_(output), now_(now) {}
+
+  /// SYN+ACK, with the options that the peer offered (RFC 9293 3.7.1, 7323 2.2 and 3.2, 2018 2).
+  [[gnu::noinline]] HEADRACE_HD void accept(TcpConnection& connection) {
+    Reply* const reply = output_.add_reply();
+    if (reply == nullptr) return;  // the timer sends it again
+    const std::uint64_t window = lesser(connection.edge() - connection.intervals.next(), 0xFFFF);  // not scaled
+    connection.offered = greater(connection.offered, connection.intervals.next() + window);
+    connection.last_acknowledgement = connection.next_sequence();
+    TcpReply segment;
+    segment.sequence = connection.initial_local;
+    segment.acknowledgement = connection.last_acknowledgement;
+    segment.flags = tcp_flag::kSyn | tcp_flag::kAck;
+    segment.window = static_cast<std::uint16_t>(window);
+    store_be32(segment.options, 2U << 24 | 4U << 16 | connection.mss);
+    segment.options_length = 4;
+    if (connection.timestamps) add_timestamps(segment, connection);
+    if (connection.sack) add_word(segment, kNops | 4U << 8 | 2U);
+    if (connection.scales) add_word(segment, 1U << 24 | 3U << 16 | 3U << 8 | connection.scale);
+    write_reply(*reply, connection.link, connection.flow, segment);
+  }
+
+  /// An acknowledgement of all that is accepted, with the blocks beyond it; `duplicate` is what came once too often, if
+  /// anything. Without room for it, it is sent by the next tick().
+  [[gnu::noinline]] HEADRACE_HD void acknowledge(TcpConnection& connection, const Interval& duplicate) {
+    Reply* const reply = output_.add_reply();
+    if (reply == nullptr) {
+      connection.acknowledge_at = now_;
+      return;
+    }
+    send(*reply, connection, tcp_flag::kAck, duplicate);
+  }
+
+  /// FIN, which acknowledges as well. Without room for it, the timer sends it.
+  [[gnu::noinline]] HEADRACE_HD void finish(TcpConnection& connection) {
+    Reply* const reply = output_.add_reply();
+    if (reply != nullptr) send(*reply, connection, tcp_flag::kFin | tcp_flag::kAck, {0, 0});
+  }
+
+  /// An acknowledgement that shows who is in their right mind (RFC 5961), unless there were too many of them.
+  [[gnu::noinline]] HEADRACE_HD void challenge(TcpConnection& connection, const Interval& duplicate) {
+    if (connection.challenges.allows(now_, shared_.config.challenges_per_second)) {
+      ++shared_.counters.challenges;
+      acknowledge(connection, duplicate);
+    } else {
+      ++shared_.counters.limited;
+    }
+  }
+
+  [[gnu::noinline]] HEADRACE_HD void reset(const TcpConnection& connection) {
+    TcpReply segment;
+    segment.sequence = connection.send_next();
+    segment.acknowledgement = connection.next_sequence();
+    segment.flags = tcp_flag::kRst | tcp_flag::kAck;
+    send_reset(connection.link, connection.flow, segment);
+  }
+
+  /// To a segment that belongs to no connection, or acknowledges what was never sent (RFC 9293 3.5.2).
+  [[gnu::noinline]] HEADRACE_HD void reset(const Headers& headers, const LinkHeader& link) {
+    if (!shared_.resets.allows(now_, shared_.config.resets_per_second)) {
+      ++shared_.counters.limited;
+      return;
+    }
+    TcpReply segment;
+    segment.flags = tcp_flag::kRst;
+    if ((headers.flags & tcp_flag::kAck) != 0) {
+      segment.sequence = headers.acknowledgement;
+    } else {
+      segment.flags |= tcp_flag::kAck;
+      segment.acknowledgement = headers.sequence + headers.payload_length +
+                                ((headers.flags & tcp_flag::kSyn) != 0 ? 1U : 0U) +
+                                ((headers.flags & tcp_flag::kFin) != 0 ? 1U : 0U);
+    }
+    send_reset(link, headers.flow, segment);
+  }
+
+  /// Whether the window has grown so much that the peer is to be told (RFC 9293 3.8.6.2.2): by a segment or half of all
+  /// space, and to twice of what it knows at least.
+  [[nodiscard]] HEADRACE_HD bool window_has_grown(TcpConnection& connection) const {
+    const std::uint64_t edge = connection.edge();
+    const std::uint64_t known = greater(connection.offered, connection.intervals.next());
+    if (edge <= known) return false;
+    return edge - known >= worth_offering(connection, edge) && edge - known >= known - connection.intervals.next();
+  }
+
+  [[nodiscard]] HEADRACE_HD std::uint32_t timestamp(const TcpConnection& connection) const {
+    return static_cast<std::uint32_t>(now_ / shared_.config.timestamp_tick) + connection.timestamp_offset;
+  }
+
+ private:
+  static constexpr std::uint32_t kNops = 0x01010000;
+
+  [[nodiscard]] HEADRACE_HD static std::uint64_t worth_offering(TcpConnection& connection, std::uint64_t edge) {
+    connection.space_max = greater(connection.space_max, edge - connection.intervals.next());
+    return lesser(connection.mss, greater(connection.space_max / 2, 1));
+  }
+
+  /// The window as the header says it. Its end never moves back (RFC 9293 3.8.6), and forward in steps that are worth
+  /// it, unless the window would be closed. Less than one unit of the scale is said as one: what comes beyond the space
+  /// is not accepted. It fits its 16 bits: no window is larger than window_max.
+  [[nodiscard]] HEADRACE_HD std::uint16_t offer(TcpConnection& connection) {
+    const std::uint64_t next = connection.intervals.next();
+    const std::uint64_t known = greater(connection.offered, next);
+    std::uint64_t edge = connection.edge();
+    if (edge < known + worth_offering(connection, edge) && known > next) edge = known;
+    std::uint64_t units = (edge - next) >> connection.scale;
+    if (units == 0 && connection.edge() > next) units = 1;
+    connection.offered = greater(connection.offered, next + (units << connection.scale));
+    if (units == 0) ++shared_.counters.zero_windows;
+    return static_cast<std::uint16_t>(units);
+  }
+
+  [[gnu::noinline]] HEADRACE_HD void send(Reply& reply, TcpConnection& connection, std::uint8_t flags,
+                                          const Interval& duplicate) {
+    connection.last_acknowledgement = connection.next_sequence();
+    connection.waiting_segments = 0;
+    connection.acknowledge_at = kNever;
+    TcpReply segment;
+    segment.flags = flags;
+    segment.sequence = connection.send_next() - ((flags & tcp_flag::kFin) != 0 ? 1U : 0U);
+    segment.acknowledgement = connection.last_acknowledgement;
+    segment.window = offer(connection);
+    if (connection.timestamps) add_timestamps(segment, connection);
+    if (connection.sack) add_blocks(segment, connection, duplicate);
+    ++shared_.counters.acknowledgements;
+    write_reply(reply, connection.link, connection.flow, segment);
+  }
+
+  HEADRACE_HD void send_reset(const LinkHeader& link, const Flow& flow, const TcpReply& segment) {
+    Reply* const reply = output_.add_reply();
+    if (reply == nullptr) return;
+    write_reply(*reply, link, flow, segment);
+    ++shared_.counters.resets_sent;
+  }
+
+  HEADRACE_HD static void add_word(TcpReply& segment, std::uint32_t word) {
+    store_be32(segment.options + segment.options_length, word);
+    segment.options_length = static_cast<std::uint8_t>(segment.options_length + 4);
+  }
+
+  HEADRACE_HD void add_timestamps(TcpReply& segment, const TcpConnection& connection) const {
+    add_word(segment, kNops | 8U << 8 | 10U);
+    add_word(segment, timestamp(connection));
+    add_word(segment, connection.timestamp_recent);
+  }
+
+  /// The duplicate first (RFC 2883), then what came last (RFC 2018 4).
+  HEADRACE_HD static void add_blocks(TcpReply& segment, const TcpConnection& connection, const Interval& duplicate) {
+    const std::uint32_t blocks_max = connection.timestamps ? 3 : 4;
+    Interval blocks[4];
+    std::uint32_t count = 0;
+    if (duplicate.begin != duplicate.end) blocks[count++] = duplicate;
+    for (std::uint32_t r = 0; r < connection.recent_count && count < blocks_max; ++r) {
+      const std::uint32_t i = connection.intervals.find(connection.recent[r]);
+      if (i == Intervals::kMax) continue;
+      blocks[count++] = connection.intervals[i];
+    }
+    if (count == 0) return;
+    add_word(segment, kNops | 5U << 8 | (2 + 8 * count));
+    for (std::uint32_t i = 0; i < count; ++i) {
+      add_word(segment, connection.sequence_of(blocks[i].begin));
+      add_word(segment, connection.sequence_of(blocks[i].end));
+    }
+  }
+
+  TcpShared& shared_;
+  Output& output_;
+  std::uint64_t now_;
+};
+
+}  // namespace headrace::ingest

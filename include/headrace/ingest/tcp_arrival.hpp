@@ -1,0 +1,228 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/ingest/headers.hpp"
+#include "headrace/ingest/output.hpp"
+#include "headrace/ingest/tcp_payload.hpp"
+#include "headrace/ingest/tcp_state.hpp"
+#include "headrace/ingest/tcp_work.hpp"
+
+namespace headrace::ingest::detail {
+
+/// A segment that arrives at a connection (RFC 9293 3.10.7.4).
+class TcpArrival {
+ public:
+  HEADRACE_HD TcpArrival(TcpWork& work, std::uint32_t i, const Headers& headers, const std::byte* packet,
+                         std::uint64_t packet_offset, std::uint32_t segments)
+      : work_(work),
+        counters_(work.shared.counters),
+        i_(i),
+        connection_(work.view.connections[i]),
+        headers_(headers),
+        packet_(packet),
+        packet_offset_(packet_offset),
+        segments_(segments) {}
+
+  /// True where an acknowledgement is due that may wait for the rest of the burst.
+  [[nodiscard]] HEADRACE_HD bool arrive() {
+    begin_ = static_cast<std::int64_t>(serial_distance(headers_.sequence, connection_.next_sequence()));
+    end_ = begin_ + headers_.payload_length + (has(tcp_flag::kSyn) ? 1 : 0) + (has(tcp_flag::kFin) ? 1 : 0);
+    if (is_repeated_syn()) {
+      work_.answers.accept(connection_);
+      return false;
+    }
+    if (!timestamp_is_good() || !is_in_window()) return false;
+    if (has(tcp_flag::kRst)) {
+      take_reset();
+      return false;
+    }
+    if (has(tcp_flag::kSyn)) {
+      work_.answers.challenge(connection_, {0, 0});  // RFC 5961 4.2
+      return false;
+    }
+    if (!take_acknowledgement()) return false;
+    note_timestamps();
+    if (headers_.link_length != 0) connection_.link.answer_to(packet_, headers_.link_length);  // it may have moved
+    if (!connection_.receives()) return false;
+    if (connection_.state == TcpState::fin_wait_2) connection_.act_at = work_.now + work_.shared.config.time_wait;
+    return TcpPayload(work_, i_, headers_, packet_offset_ + headers_.payload_offset, begin_, segments_).take();
+  }
+
+ private:
+  static constexpr std::uint64_t kTimestampsForget = 24ULL * 24 * 3600 * TcpConfig::kSecond;  ///< RFC 7323 5.5
+
+  [[nodiscard]] HEADRACE_HD bool has(std::uint8_t flag) const { return (headers_.flags & flag) != 0; }
+
+  /// The SYN that began this connection: SYN+ACK was lost.
+  [[nodiscard]] HEADRACE_HD bool is_repeated_syn() const {
+    constexpr std::uint8_t kWhich = tcp_flag::kSyn | tcp_flag::kAck | tcp_flag::kRst;
+    return connection_.state == TcpState::syn_received && (headers_.flags & kWhich) == tcp_flag::kSyn &&
+           headers_.sequence == connection_.initial_remote;
+  }
+
+  /// RFC 7323 5.3, R1, and 3.2. A SYN may come from a peer that has forgotten what was agreed.
+  [[nodiscard]] HEADRACE_HD bool timestamp_is_good() {
+    if (!connection_.timestamps || has(tcp_flag::kRst)) return true;
+    if (!headers_.options.has_timestamps) {
+      if (has(tcp_flag::kSyn)) return true;
+      ++counters_.missing_timestamps;
+      return false;
+    }
+    if (!serial_before(headers_.options.timestamp, connection_.timestamp_recent)) return true;
+    if (work_.now - connection_.timestamp_recent_at > kTimestampsForget) return true;
+    ++counters_.old_timestamps;
+    work_.answers.challenge(connection_, {0, 0});
+    return false;
+  }
+
+  /// Whether any of it lies in the window. Behind the last byte is in it: who has filled it speaks from there. What is
+  /// not is acknowledged, which also answers probes; bytes always, empty segments only so often, or two ends with
+  /// different ideas would answer each other for ever.
+  [[nodiscard]] HEADRACE_HD bool is_in_window() {
+    const auto window = static_cast<std::int64_t>(connection_.finished ? 0 : connection_.edge()) -
+                        static_cast<std::int64_t>(connection_.finished ? 0 : connection_.intervals.next());
+    const bool empty = begin_ == end_;
+    if (begin_ <= window && (empty ? begin_ >= 0 : end_ > 0)) return true;
+    if (has(tcp_flag::kRst)) {
+      ++counters_.out_of_window;
+      return false;
+    }
+    const Interval duplicate = bytes_before_next();
+    if (begin_ == -1 && end_ <= 0 && headers_.payload_length <= 1) {
+      ++counters_.probes;
+    } else if (duplicate.begin != duplicate.end) {
+      ++counters_.duplicates;
+      counters_.duplicate_bytes += duplicate.end - duplicate.begin;
+    } else {
+      ++counters_.out_of_window;
+      counters_.unaccepted_bytes += headers_.payload_length;
+    }
+    if (connection_.state == TcpState::time_wait && has(tcp_flag::kFin)) work_.wait_for_time(i_);
+    if (headers_.payload_length > 0 && connection_.state != TcpState::syn_received) {
+      work_.answers.acknowledge(connection_, duplicate);
+    } else {
+      work_.answers.challenge(connection_, {0, 0});
+    }
+    return false;
+  }
+
+  /// The payload of a segment that ends at or before the next byte: what came once too often.
+  [[nodiscard]] HEADRACE_HD Interval bytes_before_next() const {
+    const auto next = static_cast<std::int64_t>(connection_.intervals.next()) + (connection_.finished ? 1 : 0);
+    const std::int64_t from = next + begin_ + (has(tcp_flag::kSyn) ? 1 : 0);
+    const std::int64_t to = from + headers_.payload_length;
+    if (from < 0 || to > static_cast<std::int64_t>(connection_.intervals.next())) return {0, 0};
+    return {static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(to)};
+  }
+
+  /// RFC 5961 3.2: only the very next sequence number resets.
+  HEADRACE_HD void take_reset() {
+    if (begin_ != 0) {
+      work_.answers.challenge(connection_, {0, 0});
+    } else if (connection_.state == TcpState::syn_received) {
+      ++counters_.half_open_lost;
+      work_.table.remove(i_);
+    } else if (is_over()) {
+      work_.end(i_, StreamEvent::closed);
+    } else {
+      work_.end(i_, StreamEvent::reset);
+    }
+  }
+
+  /// The stream was finished before; what is left is only to take leave.
+  [[nodiscard]] HEADRACE_HD bool is_over() const {
+    return connection_.state == TcpState::time_wait || connection_.state == TcpState::last_ack ||
+           connection_.state == TcpState::closing;
+  }
+
+  /// False where the segment counts no further.
+  [[nodiscard]] HEADRACE_HD bool take_acknowledgement() {
+    if (!has(tcp_flag::kAck)) {
+      ++counters_.bad_acknowledgements;
+      return false;
+    }
+    const std::uint32_t next = connection_.send_next();
+    const std::int32_t further = serial_distance(headers_.acknowledgement, connection_.acknowledged);
+    if (connection_.state == TcpState::syn_received) {
+      if (headers_.acknowledgement != next) {
+        ++counters_.bad_acknowledgements;
+        LinkHeader link;
+        link.answer_to(packet_, headers_.link_length);
+        work_.answers.reset(headers_, link);
+        return false;
+      }
+      open();
+    } else if (serial_distance(headers_.acknowledgement, next) > 0 ||
+               further < -static_cast<std::int64_t>(connection_.peer_window_max)) {  // RFC 5961 5.2
+      ++counters_.bad_acknowledgements;
+      work_.answers.challenge(connection_, {0, 0});
+      return false;
+    }
+    if (serial_distance(headers_.acknowledgement, connection_.acknowledged) > 0) {
+      connection_.acknowledged = headers_.acknowledgement;
+    }
+    const std::uint32_t window = std::uint32_t{headers_.window} << connection_.peer_scale;
+    if (window > connection_.peer_window_max) connection_.peer_window_max = window;
+    return !connection_.fin_sent || connection_.acknowledged != next || take_acknowledged_finish();
+  }
+
+  HEADRACE_HD void open() {
+    connection_.stream = work_.shared.streams++;
+    connection_.act_at = kNever;
+    if (connection_.retransmits == 0) note_round_trip(work_.now - connection_.opened_at);
+    work_.table.move(i_, TcpState::established);
+    work_.tell(i_, StreamEvent::opened);
+  }
+
+  /// Our FIN has arrived. False where the connection is no more.
+  [[nodiscard]] HEADRACE_HD bool take_acknowledged_finish() {
+    if (connection_.state == TcpState::last_ack) {
+      work_.end(i_, StreamEvent::closed);
+      return false;
+    }
+    if (connection_.state == TcpState::closing) work_.wait_for_time(i_);
+    if (connection_.state == TcpState::fin_wait_1) work_.table.move(i_, TcpState::fin_wait_2);
+    if (connection_.state == TcpState::fin_wait_2) connection_.act_at = work_.now + work_.shared.config.time_wait;
+    return true;
+  }
+
+  /// RFC 7323 4.3, and the round trip of the first segment that brings one of ours back.
+  HEADRACE_HD void note_timestamps() {
+    if (!connection_.timestamps) return;
+    const TcpOptions& options = headers_.options;
+    if (!serial_before(options.timestamp, connection_.timestamp_recent) &&
+        serial_distance(headers_.sequence, connection_.last_acknowledgement) <= 0) {
+      connection_.timestamp_recent = options.timestamp;
+      connection_.timestamp_recent_at = work_.now;
+    }
+    if (options.timestamp_echo == connection_.timestamp_echoed) return;
+    connection_.timestamp_echoed = options.timestamp_echo;
+    const std::int32_t ticks = serial_distance(work_.answers.timestamp(connection_), options.timestamp_echo);
+    const std::uint64_t tick = work_.shared.config.timestamp_tick;
+    if (ticks > 0) note_round_trip(static_cast<std::uint64_t>(ticks) * tick);
+    if (ticks == 0 && connection_.round_trip_ns > tick) note_round_trip(tick);  // less than can be told
+  }
+
+  HEADRACE_HD void note_round_trip(std::uint64_t round_trip) {
+    const std::uint64_t before = connection_.round_trip_ns;
+    connection_.round_trip_ns = before == 0 ? round_trip : before - before / 8 + round_trip / 8;  // RFC 6298 2.3
+    counters_.round_trip_ns = connection_.round_trip_ns;
+    if (counters_.round_trip_least_ns == 0 || round_trip < counters_.round_trip_least_ns) {
+      counters_.round_trip_least_ns = round_trip;
+    }
+  }
+
+  TcpWork& work_;
+  TcpCounters& counters_;
+  std::uint32_t i_;
+  TcpConnection& connection_;
+  const Headers& headers_;
+  const std::byte* packet_;
+  std::uint64_t packet_offset_;
+  std::uint32_t segments_;
+  std::int64_t begin_ = 0;  ///< Of the segment's sequence numbers, from RCV.NXT.
+  std::int64_t end_ = 0;
+};
+
+}  // namespace headrace::ingest::detail

@@ -1,0 +1,186 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/ingest/headers.hpp"
+#include "headrace/ingest/intervals.hpp"
+#include "headrace/ingest/reply.hpp"
+#include "headrace/ingest/tcp_config.hpp"
+
+/// What a TcpSequencer keeps. All of it lies in one block of memory that holds no pointer: it may be copied between
+/// host and device.
+namespace headrace::ingest {
+
+inline constexpr std::uint32_t kNoConnection = 0xFFFFFFFF;
+inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+/// RFC 9293 3.3.2, as far as a passive open leads to them.
+enum class TcpState : std::uint8_t {
+  unused,
+  syn_received,
+  established,
+  close_wait,
+  last_ack,
+  fin_wait_1,
+  fin_wait_2,
+  closing,
+  time_wait
+};
+
+/// At most so many in a second.
+struct RateLimit {
+  std::uint64_t since = 0;
+  std::uint32_t used = 0;
+  [[nodiscard]] HEADRACE_HD bool allows(std::uint64_t now, std::uint32_t per_second) {
+    if (now - since >= TcpConfig::kSecond) {
+      since = now;
+      used = 0;
+    }
+    if (used >= per_second) return false;
+    ++used;
+    return true;
+  }
+};
+
+/// One connection. Stream offsets count from the byte after the peer's SYN and do not wrap; sequence numbers do.
+struct TcpConnection {
+  static constexpr std::uint32_t kRecentMax = 4;
+
+  Flow flow;
+  LinkHeader link;
+  TcpState state = TcpState::unused;
+  std::uint8_t scale = 0;       ///< Of windows that this side offers.
+  std::uint8_t peer_scale = 0;  ///< Of those that the peer offers.
+  bool timestamps = false;      ///< These three: both sides agreed to it.
+  bool sack = false;
+  bool scales = false;
+  bool finish_known = false;  ///< A FIN came: finish_offset is the end of the stream.
+  bool finished = false;      ///< It is accepted; sequence numbers are one further than the stream.
+  bool fin_sent = false;
+  std::uint8_t retransmits = 0;
+  std::uint8_t recent_count = 0;
+  std::uint16_t mss = 0;  ///< The largest segment that the peer was told.
+  std::uint32_t stream = 0;
+  std::uint32_t initial_local = 0;   ///< Our initial sequence number.
+  std::uint32_t initial_remote = 0;  ///< The peer's.
+  std::uint32_t acknowledged = 0;    ///< By the peer: SND.UNA.
+  std::uint32_t window_max = 0;      ///< The largest to offer, in bytes.
+  std::uint32_t peer_window_max = 0;
+  std::uint32_t last_acknowledgement = 0;  ///< That was sent: Last.ACK.sent of RFC 7323.
+  std::uint32_t timestamp_recent = 0;      ///< TS.Recent.
+  std::uint32_t timestamp_offset = 0;
+  std::uint32_t timestamp_echoed = 0;  ///< The last of ours that came back.
+  std::uint32_t waiting_segments = 0;  ///< Accepted since the last acknowledgement.
+  std::uint32_t bucket_next = kNoConnection;
+  std::uint32_t list_next = kNoConnection;
+  std::uint32_t list_previous = kNoConnection;
+  RateLimit challenges;
+  std::uint64_t limit = 0;          ///< There is space for the stream up to here.
+  std::uint64_t offered = 0;        ///< The end of the window that the peer was told.
+  std::uint64_t space_max = 0;      ///< The most space that there ever was.
+  std::uint64_t finish_offset = 0;  ///< Where finish_known.
+  std::uint64_t timestamp_recent_at = 0;
+  std::uint64_t acknowledge_at = kNever;  ///< A delayed acknowledgement is due.
+  std::uint64_t act_at = kNever;          ///< To retransmit, or to end the time to wait.
+  std::uint64_t heard_at = 0;
+  std::uint64_t opened_at = 0;  ///< SYN+ACK was sent.
+  std::uint64_t round_trip_ns = 0;
+  std::uint64_t recent[kRecentMax] = {};  ///< In the intervals that changed last, the latest first.
+  Intervals intervals;
+
+  /// RCV.NXT.
+  [[nodiscard]] HEADRACE_HD std::uint32_t next_sequence() const {
+    return initial_remote + 1 + static_cast<std::uint32_t>(intervals.next()) + (finished ? 1U : 0U);
+  }
+  /// SND.NXT: nothing but SYN and FIN is ever sent.
+  [[nodiscard]] HEADRACE_HD std::uint32_t send_next() const {
+    return initial_local + (state == TcpState::unused ? 0U : 1U) + (fin_sent ? 1U : 0U);
+  }
+  [[nodiscard]] HEADRACE_HD std::uint32_t sequence_of(std::uint64_t offset) const {
+    return initial_remote + 1 + static_cast<std::uint32_t>(offset);
+  }
+  [[nodiscard]] HEADRACE_HD bool receives() const {
+    return state == TcpState::established || state == TcpState::fin_wait_1 || state == TcpState::fin_wait_2;
+  }
+  /// Bytes below are acceptable: there is space, and a window can say so.
+  [[nodiscard]] HEADRACE_HD std::uint64_t edge() const { return lesser(limit, intervals.next() + window_max); }
+};
+
+/// What a sequencer has seen.
+struct TcpCounters {
+  std::uint64_t packets = 0;
+  std::uint64_t unparsed[kParseResults] = {};  ///< By ParseResult.
+  std::uint64_t not_tcp = 0;
+  std::uint64_t no_room = 0;  ///< Dropped because the output was full.
+  std::uint64_t segments = 0;
+  std::uint64_t bytes = 0;                 ///< Accepted.
+  std::uint64_t duplicate_bytes = 0;       ///< That were accepted before.
+  std::uint64_t unaccepted_bytes = 0;      ///< Beyond the space, or in an interval too many.
+  std::uint64_t out_of_order = 0;          ///< Segments that left a gap before them.
+  std::uint64_t gaps = 0;                  ///< That were opened.
+  std::uint64_t late = 0;                  ///< Segments with new bytes below others: sent again, or overtaken.
+  std::uint64_t duplicates = 0;            ///< Segments of which nothing was new.
+  std::uint64_t out_of_window = 0;         ///< Segments that were not acceptable.
+  std::uint64_t old_timestamps = 0;        ///< Dropped by PAWS.
+  std::uint64_t missing_timestamps = 0;    ///< Dropped for having none.
+  std::uint64_t bad_acknowledgements = 0;  ///< Of what was never sent, or none at all.
+  std::uint64_t probes = 0;                ///< Of a closed window, or to keep alive.
+  std::uint64_t challenges = 0;            ///< Acknowledgements sent for it (RFC 5961).
+  std::uint64_t limited = 0;               ///< Answers left out because there were too many.
+  std::uint64_t acknowledgements = 0;      ///< Sent.
+  std::uint64_t window_updates = 0;
+  std::uint64_t zero_windows = 0;  ///< Acknowledgements that closed the window.
+  std::uint64_t resets_sent = 0;
+  std::uint64_t retransmits = 0;  ///< Of SYN or FIN.
+  std::uint64_t opened = 0;
+  std::uint64_t finished = 0;
+  std::uint64_t reset = 0;
+  std::uint64_t timed_out = 0;
+  std::uint64_t refused = 0;         ///< SYNs for another port, or without place.
+  std::uint64_t half_open_lost = 0;  ///< Replaced by newer ones, or given up.
+  std::uint64_t unknown = 0;         ///< Segments of no connection.
+  std::uint64_t round_trip_ns = 0;   ///< The latest of any connection; 0: none known.
+  std::uint64_t round_trip_least_ns = 0;
+};
+
+/// A list of connections, the oldest first.
+struct TcpList {
+  std::uint32_t first = kNoConnection;
+  std::uint32_t last = kNoConnection;
+  std::uint32_t count = 0;
+};
+
+struct TcpShared {
+  TcpConfig config;
+  TcpCounters counters;
+  TcpList unused;
+  TcpList half_open;
+  TcpList time_wait;
+  TcpList established;  ///< And all others that are in use.
+  RateLimit resets;
+  std::uint64_t next_deadline = kNever;  ///< Nothing is due before.
+  std::uint32_t connection_count = 0;
+  std::uint32_t bucket_mask = 0;
+  std::uint32_t streams = 0;  ///< Opened so far: the number of the next.
+};
+
+/// Where the state lies. Valid on the side whose memory it is.
+struct TcpView {
+  TcpShared* shared = nullptr;
+  TcpConnection* connections = nullptr;
+  std::uint64_t* deadlines = nullptr;  ///< One a connection: nothing is due before.
+  std::uint32_t* buckets = nullptr;    ///< The first connection of each hash value.
+};
+
+/// The bytes that the state of at most `connections` (1 to 65,536) takes.
+[[nodiscard]] std::size_t tcp_state_bytes(std::uint32_t connections);
+
+/// The state in `memory` of tcp_state_bytes(connections), aligned to 64. Touches nothing.
+[[nodiscard]] TcpView tcp_view(void* memory, std::uint32_t connections);
+
+/// Makes `memory`, which the host can write, the state of no connection. Throws UsageError where check(config) does, or
+/// the number of connections is out of range.
+TcpView make_tcp_state(void* memory, std::uint32_t connections, const TcpConfig& config);
+
+}  // namespace headrace::ingest

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/ingest/output.hpp"
+#include "headrace/ingest/tcp_answers.hpp"
+#include "headrace/ingest/tcp_state.hpp"
+#include "headrace/ingest/tcp_table.hpp"
+
+namespace headrace::ingest::detail {
+
+/// What all parts of a TcpSequencer work with.
+struct TcpWork {
+  HEADRACE_HD TcpWork(const TcpView& all, Output& to, std::uint64_t time)
+      : view(all), shared(*all.shared), output(to), now(time), table(all), answers(all, to, time) {}
+
+  /// The end of a connection, told to the caller.
+  HEADRACE_HD void end(std::uint32_t i, StreamEvent why) {
+    tell(i, why);
+    table.remove(i);
+  }
+
+  HEADRACE_HD void tell(std::uint32_t i, StreamEvent what) {
+    const TcpConnection& connection = view.connections[i];
+    (void)output.add(Event{connection.intervals.next(), connection.stream, i, what});  // there is room: has_room()
+    TcpCounters& counters = shared.counters;
+    if (what == StreamEvent::opened) ++counters.opened;
+    if (what == StreamEvent::finished) ++counters.finished;
+    if (what == StreamEvent::reset) ++counters.reset;
+    if (what == StreamEvent::timed_out) ++counters.timed_out;
+  }
+
+  HEADRACE_HD void wait_for_time(std::uint32_t i) {
+    TcpConnection& connection = view.connections[i];
+    table.move(i, TcpState::time_wait);
+    connection.act_at = now + shared.config.time_wait;
+  }
+
+  /// Sends FIN, and goes to `state`.
+  HEADRACE_HD void finish(std::uint32_t i, TcpState state) {
+    TcpConnection& connection = view.connections[i];
+    connection.fin_sent = true;
+    table.move(i, state);
+    connection.retransmits = 0;
+    connection.act_at = now + shared.config.retransmit_first;
+    answers.finish(connection);
+  }
+
+  TcpView view;
+  TcpShared& shared;
+  Output& output;
+  std::uint64_t now;
+  TcpTable table;
+  TcpAnswers answers;
+};
+
+}  // namespace headrace::ingest::detail

@@ -1,0 +1,247 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include <tuple>
+
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "frame_handle.hpp"
+#include "headrace/base/bytes.hpp"
+#include "headrace/ingest/builder.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+const HeldFrame& held_by(const FrameHandle& handle) {
+  if (!handle.held) throw UsageError("the frame has been released");
+  return *handle.held;
+}
+
+bool on_host(const HeldFrame& held) { return held.ring().device().kind() == DeviceKind::cpu; }
+
+template <class Framework>
+nb::object as_array(const FrameHandle& handle, int device, int ordinal) {
+  const HeldFrame& held = held_by(handle);
+  auto kept = std::make_unique<std::shared_ptr<HeldFrame>>(handle.held);
+  const nb::capsule owner(kept.get(),
+                          [](void* memory) noexcept { delete static_cast<std::shared_ptr<HeldFrame>*>(memory); });
+  [[maybe_unused]] const auto* const given = kept.release();  // the capsule's now
+  const std::size_t shape[1] = {held.item_count()};
+  const nb::ndarray<Framework> made(held.frame().data, 1, shape, owner, nullptr,
+                                    held.is_float() ? nb::dtype<float>() : nb::dtype<std::uint8_t>(), device, ordinal);
+  return nb::cast(made);
+}
+
+nb::object numpy_of(const FrameHandle& handle) {
+  if (!on_host(held_by(handle))) throw UsageError("the frame is on the device: use __dlpack__, or copy it");
+  return as_array<nb::numpy>(handle, nb::device::cpu::value, 0);
+}
+
+nb::tuple dlpack_device(const FrameHandle& handle) {
+  const HeldFrame& held = held_by(handle);
+  if (on_host(held)) return nb::make_tuple(int{nb::device::cpu::value}, 0);
+  return nb::make_tuple(int{nb::device::cuda::value}, held.ring().device().ordinal());
+}
+
+nb::object dlpack(const FrameHandle& handle, const nb::kwargs& options) {
+  const HeldFrame& held = held_by(handle);
+  const int device = on_host(held) ? nb::device::cpu::value : nb::device::cuda::value;
+  const int ordinal = on_host(held) ? 0 : held.ring().device().ordinal();
+  return as_array<nb::array_api>(handle, device, ordinal).attr("__dlpack__")(**options);
+}
+
+nb::dict cuda_array_interface(const FrameHandle& handle) {
+  const HeldFrame& held = held_by(handle);
+  if (on_host(held)) throw nb::attribute_error("a frame of a CPU device has no __cuda_array_interface__");
+  nb::dict array;
+  array["shape"] = nb::make_tuple(held.item_count());
+  array["typestr"] = held.is_float() ? "<f4" : "|u1";
+  array["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(held.frame().data), false);
+  array["strides"] = nb::none();
+  array["stream"] = nb::none();
+  array["version"] = 3;
+  return array;
+}
+
+/// The view keeps the frame as its arrays do: by a reference of its own, in `internal`.
+int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+  view->obj = nullptr;
+  try {
+    const auto& handle = nb::cast<FrameHandle&>(nb::handle(self));
+    const HeldFrame& held = held_by(handle);
+    if (!on_host(held)) throw UsageError("the frame is on the device: use __dlpack__, or copy it");
+    auto kept = std::make_unique<std::shared_ptr<HeldFrame>>(handle.held);
+    if (PyBuffer_FillInfo(view, self, held.frame().data, static_cast<Py_ssize_t>(held.frame().bytes), 0, flags) != 0) {
+      return -1;
+    }
+    view->internal = kept.release();
+    return 0;
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_BufferError, error.what());
+    return -1;
+  }
+}
+
+void release_buffer(PyObject* /*self*/, Py_buffer* view) noexcept {
+  delete static_cast<std::shared_ptr<HeldFrame>*>(view->internal);
+}
+
+PyType_Slot* buffer_slots() noexcept {
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
+                                {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)},
+                                {0, nullptr}};
+  return slots;
+}
+
+std::vector<std::uint64_t> presence_of(const FrameHandle& handle) {
+  const auto presence = held_by(handle).frame().presence;
+  return {presence.begin(), presence.end()};
+}
+
+void bind_frame(nb::module_& module) {
+  nb::class_<FrameHandle>(module, "Frame", nb::type_slots(buffer_slots()),
+                          "A cut of a stream, on a device. Its buffer is filled anew once it and every array over it "
+                          "are gone: work of a GPU on it must be done by then.")
+      .def_prop_ro("number", [](const FrameHandle& handle) { return held_by(handle).frame().number; })
+      .def_prop_ro(
+          "stream_offset", [](const FrameHandle& handle) { return held_by(handle).frame().stream_offset; },
+          "Of its first byte.")
+      .def_prop_ro(
+          "bytes", [](const FrameHandle& handle) { return held_by(handle).frame().bytes; },
+          "In the frame, converted where the stream is.")
+      .def_prop_ro(
+          "missing_bytes", [](const FrameHandle& handle) { return held_by(handle).frame().missing_bytes; },
+          "Of the stream, that never came.")
+      .def_prop_ro("presence", &presence_of,
+                   "Words with a bit for each packet that came, where some are missing and the protocol says which.")
+      .def("__len__", [](const FrameHandle& handle) { return held_by(handle).item_count(); })
+      .def(
+          "release", [](FrameHandle& handle) { handle.held.reset(); },
+          "Lets go of it now; arrays over it stay valid, and keep the buffer.")
+      .def(
+          "numpy", &numpy_of, nb::sig("def numpy(self) -> NDArray[typing.Any]"),
+          "The frame as an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError "
+          "for frames that are not on a CPU device.")
+      .def("__dlpack__", &dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
+      .def("__dlpack_device__", &dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def_prop_ro("__cuda_array_interface__", &cuda_array_interface,
+                   nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "On CUDA devices alone.");
+}
+
+/// A ring in host memory, a builder, and the frames of one stream.
+class FrameBuilder {
+ public:
+  FrameBuilder(Device device, std::size_t ring_bytes, const ingest::FrameOptions& frames,
+               const ingest::BuilderOptions& options)
+      : ring_(device, MemoryKind::mapped, align_up(ring_bytes, std::size_t{256})),
+        frames_(std::make_shared<ingest::FrameRing>(device, frames)),
+        builder_(device, ring_, options) {
+    builder_.attach(0, *frames_);
+  }
+
+  [[nodiscard]] const Buffer& ring() const noexcept { return ring_; }
+  [[nodiscard]] ingest::FrameRing& frames() noexcept { return *frames_; }
+  [[nodiscard]] ingest::Builder& builder() noexcept { return builder_; }
+  [[nodiscard]] std::optional<FrameHandle> next() {
+    builder_.wait().or_throw("building frames");
+    const auto frame = frames_->try_take().or_throw("taking a frame");
+    if (!frame) return {};
+    return FrameHandle{std::make_shared<HeldFrame>(frames_, *frame)};
+  }
+
+ private:
+  Buffer ring_;
+  std::shared_ptr<ingest::FrameRing> frames_;
+  ingest::Builder builder_;
+};
+
+using PieceTuple = std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>;
+
+void place(FrameBuilder& self, const std::vector<PieceTuple>& pieces, std::uint64_t ring_end) {
+  std::vector<ingest::Piece> converted;
+  converted.reserve(pieces.size());
+  for (const auto& [ring_offset, stream_offset, length] : pieces) {
+    converted.push_back({.ring_offset = ring_offset, .stream_offset = stream_offset, .length = length});
+  }
+  const Status placed = self.builder().place(converted, ring_end);
+  if (!placed && placed.error().code == Errc::invalid_argument) {
+    throw UsageError("a piece lies outside of the ring, or there is no space for it: see reserved_end");
+  }
+  placed.or_throw("placing pieces");
+}
+
+void bind_builder(nb::module_& module) {
+  nb::class_<FrameBuilder>(module, "FrameBuilder",
+                           "Builds frames on a device from pieces of a ring in host memory: for packets that Python "
+                           "code has received by itself. Iterating gives the frames that are READY, in order.")
+      .def(
+          "__init__",
+          [](FrameBuilder* self, const DeviceOrName& device, std::size_t frame_bytes, std::uint32_t frame_count,
+             std::size_t ring_bytes, const std::string& way, const std::string& ring_access,
+             const std::string& conversion) {
+            new (self) FrameBuilder(
+                to_device(device), ring_bytes,
+                {.frame_bytes = frame_bytes,
+                 .frame_count = frame_count,
+                 .conversion = ingest::parse_conversion(conversion)},
+                {.way = ingest::parse_copy_way(way), .ring_access = ingest::parse_ring_access(ring_access)});
+          },
+          "device"_a = "best", nb::kw_only(), "frame_bytes"_a = 64 * kMiB, "frame_count"_a = 4,
+          "ring_bytes"_a = 64 * kMiB, "way"_a = "automatic", "ring_access"_a = "automatic", "conversion"_a = "none",
+          "`way` is one of copy_ways(); `ring_access` automatic, direct, slots or payloads; `conversion` none, swap2, "
+          "swap4, swap8, int8-to-float, int16-to-float or int16-big-endian-to-float.")
+      .def_prop_ro(
+          "ring",
+          [](nb::handle_t<FrameBuilder> self) {
+            const Buffer& ring = nb::cast<FrameBuilder&>(self).ring();
+            return nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(
+                reinterpret_cast<std::uint8_t*>(ring.data()), {ring.bytes()}, self));
+          },
+          nb::sig("def ring(self) -> NDArray[numpy.uint8]"), "Where packets are written, not copied.")
+      .def_prop_ro(
+          "reserved_end", [](FrameBuilder& self) { return self.frames().reserved_end(); },
+          "There is space for bytes of the stream below this offset; grows as frames go back.")
+      .def_prop_ro(
+          "copied", [](FrameBuilder& self) { return self.builder().copied().or_throw("asking what has been copied"); },
+          "The greatest ring_end up to which the ring may be written anew.")
+      .def("place", &place, "pieces"_a, "ring_end"_a = 0,
+           "Places (ring offset, stream offset, length) for each piece, in any order. Raises UsageError for one that "
+           "has no place; those before it are placed.")
+      .def(
+          "finish", [](FrameBuilder& self, std::uint64_t end) { self.builder().finish(0, end).or_throw("finishing"); },
+          "end"_a, "The stream has so many bytes; its last frame is cut there.")
+      .def(
+          "close",
+          [](FrameBuilder& self, std::uint64_t frame, const std::vector<std::uint64_t>& presence) {
+            self.builder().close(0, frame, presence).or_throw("closing a frame");
+          },
+          "frame"_a, "presence"_a = std::vector<std::uint64_t>{}, "No more bytes will come to this frame.")
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> FrameBuilder"))
+      .def(
+          "__next__",
+          [](FrameBuilder& self) {
+            auto frame = self.next();
+            if (!frame) throw nb::stop_iteration();
+            return *std::move(frame);
+          },
+          "Waits for the copies under way; ends when no frame is complete.");
+}
+
+}  // namespace
+
+void bind_frames(nb::module_& module) {
+  bind_frame(module);
+  bind_builder(module);
+}
+
+}  // namespace headrace::python

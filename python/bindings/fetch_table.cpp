@@ -1,0 +1,110 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "convert.hpp"
+#include "fetch_handle.hpp"
+#include "headrace/fetch/table.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using Aggregates = std::vector<std::tuple<fetch::Aggregate, std::optional<fetch::Expression>>>;
+
+fetch::Query make_query(std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
+                        const Aggregates& aggregates, std::vector<fetch::Expression> values,
+                        std::optional<std::int64_t> limit) {
+  fetch::Query query{.filter = std::move(filter), .keys = std::move(keys), .values = std::move(values)};
+  for (const auto& [function, value] : aggregates) query.aggregates.push_back({.function = function, .value = value});
+  if (limit) query.limit = *limit;
+  return query;
+}
+
+/// Looks for Ctrl-C and tells a Python function, if there is one. Called without Python's lock.
+fetch::Watch make_watch(const nb::object& watch) {
+  return [&watch](const fetch::FetchProgress& progress) {
+    const nb::gil_scoped_acquire acquired;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!watch.is_none()) watch(progress);
+  };
+}
+
+void bind_report(nb::module_& module) {
+  using fetch::TableReport;
+  nb::class_<TableReport>(module, "TableReport", "How a table answered a query.")
+      .def_prop_ro("groups", [](const TableReport& report) { return report.scan.groups; })
+      .def_prop_ro(
+          "read_bytes", [](const TableReport& report) { return report.scan.read_bytes; },
+          "Of the columns that the query names.")
+      .def_prop_ro(
+          "seconds", [](const TableReport& report) { return report.scan.seconds; },
+          "Of the kernels, each from its launch until it has ended.")
+      .def_ro("windows", &TableReport::windows, "In how many pieces the columns went through the device.")
+      .def_ro("streamed", &TableReport::streamed,
+              "Why there were windows; empty where the columns lay on the device together.")
+      .def_prop_ro("disk", [](const TableReport& report) { return report.levels[0]; })
+      .def_prop_ro("cpu", [](const TableReport& report) { return report.levels[1]; })
+      .def_prop_ro("device", [](const TableReport& report) { return report.levels[2]; })
+      .def_prop_ro(
+          "fetch_seconds", [](const TableReport& report) { return to_seconds(report.fetching); },
+          "Of the fetches; what scans hid of them is part of it.")
+      .def_prop_ro(
+          "waited_seconds", [](const TableReport& report) { return to_seconds(report.waited); }, "For columns.");
+}
+
+}  // namespace
+
+void bind_fetch_table(nb::module_& module) {
+  bind_report(module);
+  nb::class_<fetch::Table>(module, "FetchTable", "A table that is scanned on the device of its levels.")
+      .def(nb::init<fetch::Levels, std::shared_ptr<fetch::Source>, fetch::FetchOptions>(), "levels"_a, "source"_a,
+           "options"_a = fetch::FetchOptions{})
+      .def_prop_ro("levels", &fetch::Table::levels)
+      .def_prop_ro("options", &fetch::Table::options)
+      .def(
+          "scan",
+          [](fetch::Table& self, std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
+             const Aggregates& aggregates, std::vector<fetch::Expression> values, std::optional<std::int64_t> limit,
+             const nb::object& watch) {
+            const fetch::Query query =
+                make_query(std::move(filter), std::move(keys), aggregates, std::move(values), limit);
+            fetch::TableResult result;
+            {
+              const nb::gil_scoped_release released;
+              result = self.scan(query, make_watch(watch));
+            }
+            return std::pair(std::move(result.columns), std::move(result.report));
+          },
+          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "limit"_a.none(), "watch"_a = nb::none(),
+          nb::sig("def scan(self, filter: ScanExpression | None, keys: collections.abc.Sequence[ScanExpression], "
+                  "aggregates: collections.abc.Sequence[tuple[Aggregate, ScanExpression | None]], values: "
+                  "collections.abc.Sequence[ScanExpression], limit: int | None, watch: "
+                  "typing.Callable[[FetchProgress], None] | None = None) -> tuple[list[ResultColumn], TableReport]"),
+          "Fetches what the query names, and runs it. `watch` is told how far a fetch is. Ctrl-C ends it.")
+      .def(
+          "explain",
+          [](fetch::Table& self, std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
+             const Aggregates& aggregates, std::vector<fetch::Expression> values, std::optional<std::int64_t> limit) {
+            const fetch::Query query =
+                make_query(std::move(filter), std::move(keys), aggregates, std::move(values), limit);
+            const nb::gil_scoped_release released;
+            return self.explain(query, make_watch(nb::none()));
+          },
+          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "limit"_a.none(),
+          "What is fetched for a query and how it runs. Columns that fit the device are brought there.")
+      .def("windows", &fetch::Table::windows, "columns"_a,
+           "The fragments of the windows in which columns would go through the device.");
+}
+
+}  // namespace headrace::python

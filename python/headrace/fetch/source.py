@@ -1,0 +1,92 @@
+"""What a table is made of: its columns as they are stored and as they lie on a device, and where chunks come from."""
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from headrace import _core
+from headrace.errors import DataError, UsageError
+from headrace.fetch import storage
+
+_VALUE_BYTES = 8  # of a type that does not say
+
+
+def require_fetch() -> None:
+    """Raises UsageError where the build has no fetches, and with them no tables."""
+    if not _core.built_with_fetch:
+        raise UsageError("this build has no fetches: install oneTBB (Debian: libtbb-dev) and build Headrace again")
+
+
+def value_bytes(kind: pa.DataType) -> int:
+    """Of a value of that type, at least 1."""
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return _VALUE_BYTES
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """Files opened as one table, or one that lies in memory."""
+
+    core: "_core.FetchSource"
+    schema: pa.Schema  # as it is stored
+    stored: pa.Schema  # of the columns that can be fetched, by their number in core
+    fragments: list[tuple[str, int, int]]  # file, row group, rows
+    files: list[str] = field(default_factory=list)
+    file_bytes: int = 0
+    _entries: dict[int, pa.Array] = field(default_factory=dict)  # of dictionaries, as far as they have been asked for
+
+    def number(self, name: str) -> int:
+        """A column's number in core.
+
+        Raises:
+            UsageError: for one of a type that is not supported.
+        """
+        number = int(self.stored.get_field_index(name))
+        if number < 0:
+            raise UsageError(f"column '{name}' is of type {self.schema.field(name).type}, which is not supported")
+        return number
+
+    def dictionary(self, name: str) -> pa.Array | None:
+        """The entries that indices of a column of strings or bytes stand for, so far; None for other columns."""
+        kind = self.stored.field(name).type
+        if not pa.types.is_dictionary(kind):
+            return None
+        number = self.number(name)
+        known = self._entries.get(number, pa.array([], kind.value_type))
+        more = self.core.dictionary(number, len(known))
+        if not more:
+            return known
+        try:
+            entries = pa.concat_arrays([known, pa.array(more, pa.binary()).cast(kind.value_type)])
+        except pa.ArrowInvalid as error:
+            raise DataError(f"column '{name}' has strings that are no text: {error}") from error
+        self._entries[number] = entries
+        return entries
+
+
+def memory_source(table: pa.Table) -> TableSource:
+    """A table of pyarrow's as a source: its columns are taken as they lie, but for strings, which become indices.
+
+    Raises:
+        UsageError: for a table none of whose columns can be fetched.
+    """
+    require_fetch()
+    batches = table.to_batches()  # cut alike in all columns
+    stored = storage.storage_schema(table.schema)
+    if not stored.names:
+        raise UsageError("the table has no column of a type that can be fetched")
+    taken = {name: storage.is_view(table.schema.field(name).type) for name in stored.names}
+    places: list[tuple[list[tuple[_core.MappedFile, int, int]], int]] = [
+        ([], 0 if taken[one.name] else batch.num_rows * (value_bytes(one.type) + 1))
+        for batch in batches
+        for one in stored
+    ]
+
+    def read(fragment: int, column: int) -> pa.Array:
+        return storage.to_storage(batches[fragment].column(stored.names[column]))
+
+    fragments = [("", number, batch.num_rows) for number, batch in enumerate(batches)]
+    core = _core.FetchSource.of_reader(stored, fragments, places, read)
+    return TableSource(core, table.schema, stored, fragments)

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cuda/atomic>
+
+#include "fetch/block_memory.hpp"
+#include "headrace/device/group.cuh"
+
+namespace headrace::fetch {
+
+/// By built-in functions: of those the compiler sees that a word is in shared memory, and makes one instruction of it;
+/// cuda::atomic_ref gives generic addresses, whose space the hardware has to ask for.
+template <>
+struct BlockMemory<CudaGroup> {
+  [[nodiscard]] __device__ static std::uint32_t load(const CudaGroup& /*group*/, const std::uint32_t& word) noexcept {
+    return ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_block>(const_cast<std::uint32_t&>(word))
+        .load(::cuda::memory_order_relaxed);
+  }
+  __device__ static std::uint32_t add(const CudaGroup& /*group*/, std::uint32_t& word, std::uint32_t value) noexcept {
+    return atomicAdd(&word, value);
+  }
+  __device__ static std::uint32_t exchange(const CudaGroup& /*group*/, std::uint32_t& word, std::uint32_t expected,
+                                           std::uint32_t value) noexcept {
+    return atomicCAS(&word, expected, value);
+  }
+  /// Into the second-level cache: a hint, which may be ignored.
+  __device__ static void prefetch(const void* address) noexcept {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
+  }
+};
+
+}  // namespace headrace::fetch

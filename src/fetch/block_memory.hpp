@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+
+namespace headrace::fetch {
+
+/// What a scan does with 32-bit words of its block's memory, among the threads of the block, and how it asks for memory
+/// of the device that it will read. None of it orders anything. For CUDA see block_memory.cuh.
+template <class Group>
+struct BlockMemory {
+  [[nodiscard]] HEADRACE_HD static std::uint32_t load(const Group& group, const std::uint32_t& word) noexcept {
+    return group.load_relaxed(word);
+  }
+  /// Gives the value before; so does exchange(), which writes where the word holds `expected`.
+  HEADRACE_HD static std::uint32_t add(const Group& group, std::uint32_t& word, std::uint32_t value) noexcept {
+    return group.fetch_add_relaxed_on_device(word, value);
+  }
+  HEADRACE_HD static std::uint32_t exchange(const Group& group, std::uint32_t& word, std::uint32_t expected,
+                                            std::uint32_t value) noexcept {
+    return group.compare_exchange_relaxed_on_device(word, expected, value);
+  }
+  /// Nothing to do: a core sees by itself what is read in order.
+  HEADRACE_HD static void prefetch(const void* /*address*/) noexcept {}
+};
+
+}  // namespace headrace::fetch

@@ -1,0 +1,325 @@
+#include "headrace/fetch/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "fetch/host_chunk.hpp"
+#include "fetch/merge.hpp"
+#include "fetch/windows.hpp"
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::fetch {
+
+namespace {
+
+constexpr std::int64_t kScanRowsMax = std::int64_t{1} << 31;
+
+/// What of a table a query needs.
+struct Need {
+  std::vector<std::uint32_t> columns;  ///< Of the source.
+  Fragments fragments;
+  Query query;            ///< Over these columns.
+  std::size_t bytes = 0;  ///< That they take on the device, at most.
+  std::int64_t rows = 0;
+};
+
+template <class Body>
+void each_expression(const Query& query, const Body& body) {
+  if (query.filter) body(*query.filter);
+  for (const Expression& one : query.keys) body(one);
+  for (const AggregateCall& one : query.aggregates) {
+    if (one.value) body(*one.value);
+  }
+  for (const Expression& one : query.values) body(one);
+}
+
+/// The columns that a query names, in the table's order. One that names none counts rows, in the narrowest column.
+std::vector<std::uint32_t> columns_of(const Query& query, const std::vector<Column>& columns) {
+  std::vector<std::uint32_t> named;
+  each_expression(query, [&](const Expression& one) { one.columns(named); });
+  std::ranges::sort(named);
+  named.erase(std::unique(named.begin(), named.end()), named.end());
+  if (!named.empty() && named.back() >= columns.size()) {
+    throw UsageError(fmt::format("there is no column {}: the table has {}", named.back(), columns.size()));
+  }
+  if (named.empty()) {
+    const auto narrowest =
+        std::ranges::min_element(columns, {}, [](const Column& one) { return value_bits(level_type(one.type)); });
+    named.push_back(static_cast<std::uint32_t>(narrowest - columns.begin()));
+  }
+  return named;
+}
+
+Query renumbered(Query query, const std::vector<std::uint32_t>& columns, std::size_t all) {
+  std::vector<std::uint32_t> numbers(all);
+  for (std::size_t i = 0; i < columns.size(); ++i) numbers[columns[i]] = static_cast<std::uint32_t>(i);
+  if (query.filter) query.filter = query.filter->renumbered(numbers);
+  for (Expression& one : query.keys) one = one.renumbered(numbers);
+  for (AggregateCall& one : query.aggregates) {
+    if (one.value) one.value = one.value->renumbered(numbers);
+  }
+  for (Expression& one : query.values) one = one.renumbered(numbers);
+  return query;
+}
+
+bool gathers_groups(const Query& query) { return !query.keys.empty() || !query.aggregates.empty(); }
+
+/// The fragments that a query needs: the first rows alone where it takes so many as they come.
+Fragments fragments_of(const Query& query, const std::vector<Fragment>& fragments) {
+  std::size_t count = fragments.size();
+  if (!query.filter && !gathers_groups(query)) {
+    std::int64_t rows = 0;
+    for (count = 0; count < fragments.size() && (count == 0 || rows < query.limit); ++count) {
+      rows += fragments[count].rows;
+    }
+  }
+  Fragments needed(count);
+  std::iota(needed.begin(), needed.end(), 0U);
+  return needed;
+}
+
+Need need_of(const Query& query, const Source& source) {
+  Need need{.columns = columns_of(query, source.columns()),
+            .fragments = fragments_of(query, source.fragments()),
+            .query = {}};
+  need.query = renumbered(query, need.columns, source.columns().size());
+  for (const std::uint32_t fragment : need.fragments) {
+    need.bytes += fragment_bytes(source, need.columns, fragment);
+    need.rows += source.fragments()[fragment].rows;
+  }
+  return need;
+}
+
+void add(TableReport& report, const FetchProgress& progress) {
+  for (std::size_t level = 0; level < kLevelCount; ++level) {
+    report.levels[level].bytes += progress.levels[level].bytes;
+    report.levels[level].chunks += progress.levels[level].chunks;
+    report.levels[level].hits += progress.levels[level].hits;
+    report.levels[level].busy += progress.levels[level].busy;
+  }
+  report.fetching += progress.elapsed;
+}
+
+void add(ScanReport& report, ScanReport&& part) {
+  report.groups = std::move(part.groups);
+  report.read_bytes += part.read_bytes;
+  report.seconds += part.seconds;
+}
+
+}  // namespace
+
+class Table::State {
+ public:
+  State(Levels levels, std::shared_ptr<Source> source, const FetchOptions& options)
+      : levels_(std::move(levels)),
+        source_(std::move(source)),
+        options_(options),
+        stream_(levels_.device()),
+        known_(source_->columns().size()) {}
+
+  [[nodiscard]] const Levels& levels() const noexcept { return levels_; }
+  [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept { return source_; }
+  [[nodiscard]] const FetchOptions& options() const noexcept { return options_; }
+
+  [[nodiscard]] TableResult scan(const Query& query, const Watch& watch) {
+    const std::lock_guard lock(mutex_);
+    const Need need = need_of(query, *source_);
+    std::string why = too_much(need);
+    if (why.empty()) {
+      try {
+        return scan_at_once(need, watch);
+      } catch (...) {
+        rethrow_unless_out_of_device_memory();
+        why = "the device had no memory for all of its columns together";
+      }
+    }
+    return scan_in_windows(need, std::move(why), watch);
+  }
+
+  [[nodiscard]] std::string explain(const Query& query, const Watch& watch) {
+    const std::lock_guard lock(mutex_);
+    const Need need = need_of(query, *source_);
+    std::vector<std::string> names;
+    for (const std::uint32_t column : need.columns) names.push_back(source_->columns()[column].name);
+    std::string text = fmt::format("fetches {}: {} of {} columns, {} of {} fragments, {} at most\n",
+                                   fmt::join(names, ", "), names.size(), source_->columns().size(),
+                                   need.fragments.size(), source_->fragments().size(), format_bytes(need.bytes));
+    std::string why = too_much(need);
+    TableView view = view_of(need, nullptr);
+    std::unique_ptr<Fetch> fetch;
+    if (why.empty()) {
+      try {
+        fetch = start(need);
+        wait_for(*fetch, watch);
+        view = view_of(need, fetch.get());
+        learn(need, view);
+      } catch (...) {
+        rethrow_unless_out_of_device_memory();
+        why = "the device has no memory for all of its columns together";
+      }
+    }
+    if (!why.empty()) {
+      text += fmt::format("streams them through the device in {} windows: {}\n", windows_of(need).size(), why);
+    }
+    return text + fetch::explain(view, need.query, levels_.device());
+  }
+
+  [[nodiscard]] std::deque<Fragments> windows_of(const Need& need) const {
+    // Two fit with room to spare, since memory comes in slabs.
+    const std::size_t share = levels_.statistics(Level::device).budget_bytes / 5 * 2;
+    return cut_windows(*source_, need.columns, need.fragments, share, kScanRowsMax);
+  }
+
+ private:
+  /// What is known of a column's values once all of them have been looked at.
+  struct Known {
+    bool nullable = true;
+    std::optional<ValueRange> range;
+  };
+
+  /// Why the columns are not fetched together; empty where they are.
+  [[nodiscard]] std::string too_much(const Need& need) const {
+    const std::size_t budget = levels_.statistics(Level::device).budget_bytes;
+    if (need.bytes > budget) {
+      return fmt::format("the columns take up to {}, and the device level's budget is {}", format_bytes(need.bytes),
+                         format_bytes(budget));
+    }
+    if (need.rows > kScanRowsMax) return fmt::format("a scan takes {} rows at most", kScanRowsMax);
+    return {};
+  }
+
+  [[nodiscard]] std::unique_ptr<Fetch> start(const Need& need) const {
+    return std::make_unique<Fetch>(
+        levels_, source_, FetchRequest{.columns = need.columns, .fragments = need.fragments, .options = options_});
+  }
+
+  /// The columns that a query needs, of the fragments that have been fetched; of none where `fetch` is null.
+  [[nodiscard]] TableView view_of(const Need& need, const Fetch* fetch) const {
+    TableView view;
+    for (const std::uint32_t number : need.columns) {
+      const Column& column = source_->columns()[number];
+      ColumnFacts facts{.name = column.name, .type = level_type(column.type), .nullable = column.nullable, .range = {}};
+      if (const auto& known = known_[number]) {
+        facts.nullable = known->nullable;
+        facts.range = known->range;
+      }
+      if (facts.type.id == Type::dictionary) facts.dictionary = &source_->dictionary(number);
+      view.columns.push_back(std::move(facts));
+    }
+    for (std::size_t f = 0; fetch != nullptr && f < fetch->request().fragments.size(); ++f) {
+      auto& fragment = view.fragments.emplace_back();
+      for (std::size_t c = 0; c < need.columns.size(); ++c) fragment.push_back(fetch->view(c, f));
+    }
+    return view;
+  }
+
+  /// Looks at the columns of which nothing is known. Those of strings are looked at each time: dictionaries grow.
+  void learn(const Need& need, TableView& view) {
+    std::vector<std::size_t> unknown;
+    for (std::size_t c = 0; c < need.columns.size(); ++c) {
+      if (view.columns[c].dictionary != nullptr || !known_[need.columns[c]]) unknown.push_back(c);
+    }
+    TableView part;
+    for (const std::size_t c : unknown) part.columns.push_back(view.columns[c]);
+    for (const auto& fragment : view.fragments) {
+      auto& of_part = part.fragments.emplace_back();
+      for (const std::size_t c : unknown) of_part.push_back(fragment[c]);
+    }
+    look(stream_, part);
+    for (std::size_t i = 0; i < unknown.size(); ++i) view.columns[unknown[i]] = part.columns[i];
+    if (need.fragments.size() == view.fragments.size()) keep(need, view);
+  }
+
+  /// What holds for every fragment of the table is known from now on.
+  void keep(const Need& need, const TableView& view) {
+    if (need.fragments.size() != source_->fragments().size()) return;
+    for (std::size_t c = 0; c < need.columns.size(); ++c) {
+      known_[need.columns[c]] = Known{.nullable = view.columns[c].nullable, .range = view.columns[c].range};
+    }
+  }
+
+  TableResult scan_at_once(const Need& need, const Watch& watch) {
+    TableResult result;
+    const Time started = SteadyClock::now();
+    const auto fetch = start(need);
+    wait_for(*fetch, watch);
+    result.report.waited = SteadyClock::now() - started;
+    add(result.report, fetch->progress());
+    TableView view = view_of(need, fetch.get());
+    learn(need, view);
+    ScanResult scanned = fetch::scan(stream_, view, need.query);
+    result.columns = std::move(scanned.columns);
+    result.report.scan = std::move(scanned.report);
+    return result;
+  }
+
+  TableResult scan_in_windows(const Need& need, std::string why, const Watch& watch) {
+    TableResult result;
+    result.report.windows = 0;
+    result.report.streamed = std::move(why);
+    std::optional<PartialGroups> groups;
+    if (gathers_groups(need.query)) groups.emplace(need.query);
+    std::vector<std::vector<ResultColumn>> parts;
+    Query query = groups ? groups->query() : need.query;
+    WindowStream windows(levels_, source_, need.columns, options_, windows_of(need));
+    while (const Fetch* const fetch = windows.next(watch)) {
+      add(result.report, fetch->progress());
+      TableView view = view_of(need, fetch);
+      learn(need, view);
+      ScanResult scanned = fetch::scan(stream_, view, query);
+      ++result.report.windows;
+      add(result.report.scan, std::move(scanned.report));
+      if (groups) {
+        groups->add(view, scanned.columns);
+        continue;
+      }
+      query.limit -= scanned.columns.front().length;
+      parts.push_back(std::move(scanned.columns));
+      if (query.limit <= 0) break;
+    }
+    result.report.waited = windows.waited();
+    result.columns = groups ? groups->finish() : concatenate(parts);
+    return result;
+  }
+
+  Levels levels_;
+  std::shared_ptr<Source> source_;
+  FetchOptions options_;
+  Stream stream_;
+  std::mutex mutex_;
+  std::vector<std::optional<Known>> known_;  ///< By column of the source.
+};
+
+Table::Table(Levels levels, std::shared_ptr<Source> source, FetchOptions options)
+    : state_(std::make_unique<State>(std::move(levels), std::move(source), options)) {}
+Table::Table(Table&&) noexcept = default;
+Table& Table::operator=(Table&&) noexcept = default;
+Table::~Table() = default;
+
+const Levels& Table::levels() const noexcept { return state_->levels(); }
+const std::shared_ptr<Source>& Table::source() const noexcept { return state_->source(); }
+const FetchOptions& Table::options() const noexcept { return state_->options(); }
+TableResult Table::scan(const Query& query, const Watch& watch) { return state_->scan(query, watch); }
+std::string Table::explain(const Query& query, const Watch& watch) { return state_->explain(query, watch); }
+
+std::vector<std::vector<std::uint32_t>> Table::windows(const std::vector<std::uint32_t>& columns) const {
+  const Source& source = *state_->source();
+  for (const std::uint32_t column : columns) {
+    if (column >= source.columns().size()) {
+      throw UsageError(fmt::format("there is no column {} of {}", column, source.columns().size()));
+    }
+  }
+  Need need{.columns = columns, .fragments = Fragments(source.fragments().size()), .query = {}};
+  std::iota(need.fragments.begin(), need.fragments.end(), 0U);
+  const auto windows = state_->windows_of(need);
+  return {windows.begin(), windows.end()};
+}
+
+}  // namespace headrace::fetch

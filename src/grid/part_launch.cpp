@@ -1,0 +1,76 @@
+#include <algorithm>
+
+#include "grid/part.hpp"
+
+/// What a part launches for a leg, and where that finds and leaves the fields.
+namespace headrace::grid {
+
+FieldTable Part::table_after(const Leg& leg) const noexcept {
+  FieldTable table = table_;
+  const auto swap = [&](const Swap& its) { std::swap(table.slots[its.first], table.slots[its.second]); };
+  for (std::size_t step = 0; step < leg.steps; ++step) std::ranges::for_each(program_.swaps, swap);
+  if (leg.sweep != nullptr) std::ranges::for_each(leg.sweep->redirects, swap);
+  return table;
+}
+
+/// As the phases of its last step see it, before they are swapped.
+FieldTable Part::table_within(const Leg& leg) const noexcept {
+  if (leg.sweep == nullptr) return table_;
+  FieldTable table = table_after(leg);
+  std::for_each(program_.swaps.rbegin(), program_.swaps.rend(),
+                [&](const Swap& its) { std::swap(table.slots[its.first], table.slots[its.second]); });
+  return table;
+}
+
+Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launches, std::uint64_t step) noexcept {
+  const FieldTable after = table_after(leg);
+  const FieldTable within = table_within(leg);
+  for (const SweepLaunch& launch : launches.sweeps) {
+    if (leg.sweep == nullptr) break;  // a leg without a pass has none of these
+    SweepRegion region = launch.region;
+    region.step = step + 1 - leg.steps;
+    SweepPlaces places{.from = table_, .to = {}};
+    std::ranges::copy(after.slots, places.to);
+    SweepWatch watch = watch_;
+    if (watch.sums != nullptr) watch.sums += (region.step - watched_from_) * ChangeSums::kSlots;
+    void* arguments[] = {stencil_.data(), &places, &region, &watch, nullptr};
+    const Kernel& kernel = watch.sums != nullptr ? leg.sweep->watched : leg.sweep->kernel;
+    const Status launched = stream.launch(kernel, launch.shape, arguments);
+    if (!launched) return launched;
+  }
+  return launch_phases(stream, launches, within, step);
+}
+
+Status Part::launch_phases(StreamRef stream, const Launches& launches, FieldTable table, std::uint64_t step) noexcept {
+  for (const PhaseLaunch& launch : launches.phases) {
+    Region region = launch.region;
+    region.step = step;
+    void* arguments[] = {stencil_.data(), &table, &region, nullptr};
+    const Status launched = stream.launch(program_.kernels[launch.phase], launch.shape, arguments);
+    if (!launched) return launched;
+  }
+  return {};
+}
+
+Status Part::patch(const Leg& leg, std::uint64_t step) noexcept {
+  const FieldTable within = table_within(leg);
+  for (const Box& box : leg.copied) {
+    const std::int64_t first = layout_.at(box.low) * static_cast<std::int64_t>(layout_.value_bytes);
+    for (const Swap& redirect : leg.sweep->redirects) {
+      BoxCopy& copy = copies_.emplace_back();
+      copy.from = table_.origin<std::byte>(redirect.first) + first;
+      copy.to = within.origin<std::byte>(redirect.first) + first;
+      copy.from_pitch = copy.to_pitch = static_cast<std::int32_t>(layout_.pitch);
+      copy.from_plane = copy.to_plane = layout_.plane;
+      for (std::size_t axis = 0; axis < 3; ++axis) copy.size[axis] = static_cast<std::int32_t>(box.size(axis));
+    }
+  }
+  Status status = copy_boxes(compute_, copies_, layout_.value_bytes);
+  copies_.clear();
+  for (const Launches& launches : leg.patches) {
+    if (status) status = launch_phases(compute_, launches, within, step++);
+  }
+  return status;
+}
+
+}  // namespace headrace::grid

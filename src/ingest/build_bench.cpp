@@ -1,0 +1,333 @@
+#include "headrace/ingest/build_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "headrace/base/error.hpp"
+#include "ingest/part_list.hpp"
+
+namespace headrace::ingest {
+
+namespace {
+
+constexpr const char* kDoing = "measuring a builder";
+constexpr std::size_t kPacketsMax = std::size_t{1} << 28;
+
+struct Slots {
+  std::uint32_t stride = 0;
+  std::size_t count = 0;
+  [[nodiscard]] std::size_t bytes() const noexcept { return stride * count; }
+};
+
+Slots slots_of(const BuildCase& of, std::size_t bytes) {
+  const std::uint32_t longest = std::max(of.payload_bytes, of.payload_max);
+  if (of.payload_bytes == 0 || longest > Part::kBytesMax || of.header_bytes > Part::kBytesMax) {
+    throw UsageError(
+        fmt::format("payloads have 1 to {} bytes, not {}", Part::kBytesMax, of.payload_bytes == 0 ? 0 : longest));
+  }
+  const auto least = static_cast<std::uint32_t>(align_up(of.header_bytes + longest, kLineBytes));
+  Slots slots;
+  slots.stride = of.slot_bytes == 0 ? least : of.slot_bytes;
+  if (slots.stride < of.header_bytes + longest || slots.stride % kLineBytes != 0) {
+    throw UsageError(fmt::format("slots of {} bytes: packets need {}, and slots are multiples of {}", slots.stride,
+                                 of.header_bytes + longest, kLineBytes));
+  }
+  slots.count = bytes / slots.stride;
+  if (slots.count == 0 || slots.count > kPacketsMax) {
+    throw UsageError(fmt::format("{} bytes hold {} packets; 1 to {} can be measured", bytes, slots.count, kPacketsMax));
+  }
+  return slots;
+}
+
+std::vector<std::uint32_t> lengths_of(const BuildCase& of, std::size_t count) {
+  std::vector<std::uint32_t> lengths(count, of.payload_bytes);
+  if (of.payload_max > of.payload_bytes) {
+    std::mt19937_64 random(of.seed);
+    std::uniform_int_distribution<std::uint32_t> any(of.payload_bytes, of.payload_max);
+    for (std::uint32_t& length : lengths) length = any(random);
+  }
+  return lengths;
+}
+
+void fill_randomly(std::byte* to, std::size_t bytes, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::size_t at = 0;
+  for (; at + sizeof(std::uint64_t) <= bytes; at += sizeof(std::uint64_t)) {
+    const std::uint64_t word = random();
+    std::memcpy(to + at, &word, sizeof(word));
+  }
+  for (; at < bytes; ++at) to[at] = static_cast<std::byte>(random());
+}
+
+/// A run of one kind of copies, timed by the device where that is possible.
+class Timer {
+ public:
+  explicit Timer(Device device) : start_(device, EventTiming::on), end_(device, EventTiming::on) {}
+  template <class Enqueue>
+  [[nodiscard]] Duration time(StreamRef stream, Enqueue enqueue) {
+    stream.record(start_).or_throw(kDoing);
+    enqueue();
+    stream.record(end_).or_throw(kDoing);
+    stream.wait().or_throw(kDoing);
+    return end_.since(start_).or_throw(kDoing);
+  }
+
+ private:
+  Event start_;
+  Event end_;
+};
+
+/// Packets on the device, their list, and where their payloads go.
+class DevicePackets {
+ public:
+  DevicePackets(Device device, const BuildCase& of)
+      : of_(of),
+        slots_(slots_of(of, of.total_bytes)),
+        lengths_(lengths_of(of, slots_.count)),
+        stream_(device),
+        host_(device, MemoryKind::pinned, slots_.bytes()),
+        ring_(device, MemoryKind::device, slots_.bytes()),
+        frames_(device, MemoryKind::device, slots_.bytes()),
+        list_(device, of.way, parts()) {
+    fill_randomly(host_.data(), host_.bytes(), of.seed);
+    stream_.copy(ring_.data(), host_.data(), ring_.bytes()).or_throw(kDoing);
+    std::byte* to = frames_.data();
+    for (std::size_t i = 0; i < slots_.count; ++i) {
+      for_each_part(to, ring_.data() + i * slots_.stride + of.header_bytes, lengths_[i], list_.part_bytes(),
+                    [&](const Part& part) { list_.push(part); });
+      to += lengths_[i];
+    }
+    list_.upload(stream_).or_throw(kDoing);
+    stream_.wait().or_throw(kDoing);
+  }
+
+  [[nodiscard]] StreamRef stream() const noexcept { return stream_; }
+  [[nodiscard]] std::size_t packets() const noexcept { return slots_.count; }
+  [[nodiscard]] std::uint64_t payload_bytes() const noexcept { return list_.bytes(); }
+  [[nodiscard]] std::uint32_t part_count() const noexcept { return list_.count(); }
+  void clear() { stream_.fill(frames_.data(), 0, list_.bytes()).or_throw(kDoing); }
+  void copy() { list_.copy(stream_).or_throw(fmt::format("copying by way '{}'", to_string(of_.way))); }
+  void copy_plainly() { stream_.copy(frames_.data(), ring_.data(), list_.bytes()).or_throw(kDoing); }
+
+  /// Every byte is where a plain copy puts it.
+  [[nodiscard]] bool right() {
+    const Buffer found(stream_.device(), MemoryKind::pinned, list_.bytes());
+    stream_.copy(found.data(), frames_.data(), found.bytes()).or_throw(kDoing);
+    stream_.wait().or_throw(kDoing);
+    const std::byte* at = found.data();
+    for (std::size_t i = 0; i < slots_.count; ++i) {
+      if (std::memcmp(at, host_.data() + i * slots_.stride + of_.header_bytes, lengths_[i]) != 0) return false;
+      at += lengths_[i];
+    }
+    return true;
+  }
+
+ private:
+  /// At most: each packet is cut at aligned targets, which adds one.
+  [[nodiscard]] std::uint32_t parts() const {
+    constexpr std::uint32_t kCut = 4096;
+    std::size_t count = 0;
+    for (const std::uint32_t length : lengths_) count += length / (kCut - kLineBytes) + 2;
+    return static_cast<std::uint32_t>(count);
+  }
+
+  BuildCase of_;
+  Slots slots_;
+  std::vector<std::uint32_t> lengths_;
+  Stream stream_;
+  Buffer host_;
+  Buffer ring_;
+  Buffer frames_;
+  PartList list_;
+};
+
+/// A ring in pinned memory that a Builder goes round, and a consumer that takes every frame.
+class RingRun {
+ public:
+  RingRun(Device device, const RingCase& of)
+      : of_(of),
+        slots_(slots_of(of.packets, of.ring_bytes)),
+        lengths_(lengths_of(of.packets, slots_.count)),
+        ring_(device, MemoryKind::pinned, slots_.bytes()),
+        frames_(device, {.frame_bytes = of.frame_bytes, .frame_count = of.frame_count}),
+        builder_(device, ring_, {.way = of.packets.way, .ring_access = of.ring_access, .flush_bytes = of.flush_bytes}),
+        consumer_(device),
+        kept_(device, MemoryKind::pinned, of.frame_bytes * of.frame_count) {
+    fill_randomly(ring_.data(), ring_.bytes(), of.packets.seed);
+    builder_.attach(0, frames_);
+    packets_ = std::max<std::uint64_t>(of.packets.total_bytes / slots_.stride, 1);
+    pieces_.reserve(of.burst);
+  }
+
+  /// Goes on where the last run ended: the stream has no end. `keep` copies the first frames of the run to the host.
+  [[nodiscard]] Duration run(bool keep, const std::stop_token& stop) {
+    first_ = stream_offset_;
+    const std::uint64_t last = position_ + packets_;
+    const Time start = SteadyClock::now();
+    while (position_ < last && !stop.stop_requested()) {
+      gather_burst(last);
+      if (pieces_.empty()) {
+        consume(keep);
+        builder_.flush().or_throw(kDoing);
+        continue;
+      }
+      builder_.place(pieces_, position_).or_throw(kDoing);
+      consume(keep);
+    }
+    builder_.wait().or_throw(kDoing);
+    consume(keep);
+    consumer_.wait().or_throw(kDoing);
+    return SteadyClock::now() - start;
+  }
+
+  [[nodiscard]] std::uint64_t run_bytes() const noexcept { return stream_offset_ - first_; }
+  [[nodiscard]] std::uint64_t packets() const noexcept { return packets_; }
+  [[nodiscard]] const Builder& builder() const noexcept { return builder_; }
+  [[nodiscard]] StreamRef stream() const noexcept { return consumer_; }
+  /// A plain copy over the link; the frames that it goes to are the consumer's by then.
+  void copy_plainly(std::byte* to, std::size_t bytes) {
+    for (std::size_t done = 0; done < bytes; done += ring_.bytes()) {
+      consumer_.copy(to, ring_.data(), std::min(ring_.bytes(), bytes - done)).or_throw(kDoing);
+    }
+  }
+  [[nodiscard]] std::size_t ring_size() const noexcept { return ring_.bytes(); }
+
+  /// The frames that were kept hold the payloads of the packets that they are made of.
+  [[nodiscard]] bool right() const {
+    if (kept_frames_.empty()) return false;
+    for (std::size_t k = 0; k < kept_frames_.size(); ++k) {
+      if (!right(kept_.data() + k * of_.frame_bytes, kept_frames_[k] * of_.frame_bytes)) return false;
+    }
+    return true;
+  }
+
+ private:
+  /// Pieces of the next packets that the ring and the frames have room for.
+  void gather_burst(std::uint64_t last) {
+    pieces_.clear();
+    const std::uint64_t copied = builder_.copied().or_throw(kDoing);
+    const std::uint64_t space = frames_.reserved_end();
+    while (pieces_.size() < of_.burst && position_ < last && position_ - copied < slots_.count) {
+      const std::size_t slot = slot_;
+      if (stream_offset_ + lengths_[slot] > space) break;
+      pieces_.push_back({.ring_offset = slot * slots_.stride + of_.packets.header_bytes,
+                         .stream_offset = stream_offset_,
+                         .length = lengths_[slot]});
+      stream_offset_ += lengths_[slot];
+      ++position_;
+      if (++slot_ == slots_.count) slot_ = 0;
+    }
+  }
+
+  void consume(bool keep) {
+    while (true) {
+      const auto frame = frames_.try_take(consumer_).or_throw(kDoing);
+      if (!frame) break;
+      if (keep && kept_frames_.size() < of_.frame_count) {
+        std::byte* const to = kept_.data() + kept_frames_.size() * of_.frame_bytes;
+        consumer_.copy(to, frame->data, frame->bytes).or_throw(kDoing);
+        kept_frames_.push_back(frame->number);
+      }
+      frames_.release(frame->number, consumer_).or_throw(kDoing);
+    }
+    frames_.poll().or_throw(kDoing);
+  }
+
+  [[nodiscard]] bool right(const std::byte* frame, std::uint64_t offset) const {
+    std::uint64_t lap = 0;
+    for (const std::uint32_t length : lengths_) lap += length;
+    std::uint64_t at = offset / lap * lap;  // of the packet in `slot`
+    for (std::size_t slot = 0; at < offset + of_.frame_bytes; at += lengths_[slot], slot = (slot + 1) % slots_.count) {
+      const std::uint64_t begin = std::max(at, offset);
+      const std::uint64_t end = std::min(at + lengths_[slot], offset + of_.frame_bytes);
+      if (begin >= end) continue;
+      const std::byte* const payload = ring_.data() + slot * slots_.stride + of_.packets.header_bytes;
+      if (std::memcmp(frame + (begin - offset), payload + (begin - at), end - begin) != 0) return false;
+    }
+    return true;
+  }
+
+  RingCase of_;
+  Slots slots_;
+  std::vector<std::uint32_t> lengths_;
+  Buffer ring_;
+  FrameRing frames_;
+  Builder builder_;
+  Stream consumer_;
+  Buffer kept_;
+  std::vector<std::uint64_t> kept_frames_;
+  std::vector<Piece> pieces_;
+  std::uint64_t packets_ = 0;
+  std::uint64_t position_ = 0;
+  std::size_t slot_ = 0;  ///< Of the ring: position_ modulo its slots.
+  std::uint64_t stream_offset_ = 0;
+  std::uint64_t first_ = 0;
+};
+
+}  // namespace
+
+BuildRuns measure_device_build(Device device, const BuildCase& of, std::size_t runs, const std::stop_token& stop) {
+  if (!has_copy_way(device, of.way)) return {.supported = false};
+  DevicePackets packets(device, of);
+  BuildRuns found;
+  found.payload_bytes = packets.payload_bytes();
+  found.packets = packets.packets();
+  found.parts = packets.part_count();
+  Timer timer(device);
+  for (std::size_t run = 0; run <= runs && !stop.stop_requested(); ++run) {
+    const Duration plain = timer.time(packets.stream(), [&] { packets.copy_plainly(); });
+    packets.clear();
+    const Duration took = timer.time(packets.stream(), [&] { packets.copy(); });
+    if (run == 0) continue;  // warms up
+    found.plain.push_back(plain);
+    found.times.push_back(took);
+  }
+  found.verified = !found.times.empty() && packets.right();
+  return found;
+}
+
+BuildRuns measure_ring_build(Device device, const RingCase& of, std::size_t runs, const std::stop_token& stop) {
+  if (!has_copy_way(device, of.packets.way)) return {.supported = false};
+  if (of.burst == 0) throw UsageError("a burst has 1 packet at least");
+  RingRun ring(device, of);
+  const Buffer target(device, MemoryKind::device, ring.ring_size());
+  BuildRuns found;
+  found.packets = ring.packets();
+  Timer timer(device);
+  for (std::size_t run = 0; run <= runs && !stop.stop_requested(); ++run) {
+    const Duration took = ring.run(run == 0, stop);  // the first one warms up, and is looked at
+    const Duration plain = timer.time(ring.stream(), [&] { ring.copy_plainly(target.data(), ring.run_bytes()); });
+    if (run == 0) continue;
+    found.payload_bytes = ring.run_bytes();
+    found.times.push_back(took);
+    found.plain.push_back(plain);
+  }
+  found.parts = ring.builder().counters().parts;
+  found.verified = !found.times.empty() && ring.right();
+  return found;
+}
+
+std::vector<Duration> measure_iterations(Device device, CopyWay way, std::uint32_t payload_bytes,
+                                         const std::vector<std::uint32_t>& packets, std::size_t runs) {
+  std::vector<Duration> found;
+  for (const std::uint32_t count : packets) {
+    BuildCase of{.way = way, .payload_bytes = payload_bytes};
+    of.total_bytes = std::size_t{slots_of(of, kGiB).stride} * count;
+    DevicePackets burst(device, of);
+    std::vector<Duration> times;
+    for (std::size_t run = 0; run <= runs; ++run) {
+      const Time start = SteadyClock::now();
+      burst.copy();
+      burst.stream().wait().or_throw(kDoing);
+      if (run > 0) times.push_back(SteadyClock::now() - start);
+    }
+    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+    found.push_back(times[times.size() / 2]);
+  }
+  return found;
+}
+
+}  // namespace headrace::ingest

@@ -1,0 +1,197 @@
+#include "headrace/ingest/frames.hpp"
+
+#include <fmt/format.h>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::ingest {
+
+namespace {
+
+constexpr std::size_t kFrameAlignment = 256;
+constexpr std::uint32_t kFramesMin = 2;
+constexpr std::uint32_t kFramesMax = 1U << 16;
+
+FrameOptions checked(const FrameOptions& options) {
+  const std::size_t item = item_bytes(options.conversion);
+  if (options.frame_bytes == 0 || options.frame_bytes % item != 0) {
+    throw UsageError(fmt::format("a frame of {} bytes: it must be a multiple of {} above 0, the bytes of an item",
+                                 options.frame_bytes, item));
+  }
+  if (options.frame_count < kFramesMin || options.frame_count > kFramesMax) {
+    throw UsageError(fmt::format("a ring has {} to {} frames, not {}", kFramesMin, kFramesMax, options.frame_count));
+  }
+  if (!device_accessible(options.kind) || options.kind == MemoryKind::stream_ordered) {
+    throw UsageError(fmt::format("frames cannot lie in {} memory: kernels write them", to_string(options.kind)));
+  }
+  if (options.frame_bytes > (std::size_t{1} << 47) / options.frame_count) {
+    throw UsageError(fmt::format("{} frames of {} bytes are more than an address reaches", options.frame_count,
+                                 options.frame_bytes));
+  }
+  return options;
+}
+
+}  // namespace
+
+FrameRing::FrameRing(Device device, FrameOptions options)
+    : device_(device),
+      options_(checked(options)),
+      stride_(align_up(converted_bytes(options_.conversion, options_.frame_bytes), kFrameAlignment)),
+      memory_(device, options_.kind, stride_ * options_.frame_count) {
+  for (std::uint32_t i = 0; i < options_.frame_count; ++i) {
+    Place& place = places_.emplace_back(device);
+    place.number.store(i, std::memory_order_relaxed);
+    place.length = options_.frame_bytes;
+  }
+  reserved_end_.store(space(), std::memory_order_release);
+}
+
+FrameCounters FrameRing::counters() const {
+  const std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+FrameState FrameRing::state(std::uint64_t number) const {
+  const Place& place = place_of(number);
+  const FrameState state = place.state.load(std::memory_order_acquire);
+  return place.number.load(std::memory_order_acquire) == number ? state : FrameState::free;
+}
+
+Result<std::optional<Frame>> FrameRing::try_take() noexcept { return take(nullptr); }
+Result<std::optional<Frame>> FrameRing::try_take(StreamRef consumer) noexcept { return take(&consumer); }
+
+Result<std::optional<Frame>> FrameRing::take(const StreamRef* consumer) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (const Status polled = poll_locked(); !polled) return polled.error();
+  Place& place = place_of(taken_);
+  if (place.number.load(std::memory_order_relaxed) != taken_ ||
+      place.state.load(std::memory_order_acquire) != FrameState::complete) {
+    return std::optional<Frame>{};
+  }
+  if (consumer != nullptr) {
+    if (const Status ordered = consumer->wait_for(place.filled); !ordered) return ordered.error();
+  } else {
+    const auto ready = place.filled.ready();
+    if (!ready) return ready.error();
+    if (!*ready) return std::optional<Frame>{};
+  }
+  place.state.store(FrameState::in_use, std::memory_order_release);
+  Frame frame;
+  frame.number = taken_;
+  frame.stream_offset = taken_ * options_.frame_bytes;
+  frame.data = data_of(taken_);
+  frame.bytes = converted_bytes(options_.conversion, place.length);
+  frame.missing_bytes = place.length - place.placed;
+  frame.presence = place.presence;
+  ++taken_;
+  return std::optional(frame);
+}
+
+Result<std::size_t> FrameRing::drain(const std::function<void(const Frame&)>& consumer) {
+  std::size_t count = 0;
+  while (true) {
+    const auto frame = try_take();
+    if (!frame) return frame.error();
+    if (!frame->has_value()) return count;
+    consumer(**frame);
+    if (const Status released = release((*frame)->number); !released) return released.error();
+    ++count;
+  }
+}
+
+Result<FrameRing::Place*> FrameRing::taken_place(std::uint64_t number) noexcept {
+  Place& place = place_of(number);
+  const bool taken = place.number.load(std::memory_order_relaxed) == number && !place.releasing &&
+                     place.state.load(std::memory_order_relaxed) == FrameState::in_use;
+  if (!taken) return Errc::invalid_argument;
+  return &place;
+}
+
+Status FrameRing::release(std::uint64_t number) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto place = taken_place(number);
+  if (!place) return place.error();
+  (*place)->state.store(FrameState::free, std::memory_order_release);
+  free_front();
+  return {};
+}
+
+Status FrameRing::release(std::uint64_t number, StreamRef consumer) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto place = taken_place(number);
+  if (!place) return place.error();
+  if (const Status recorded = consumer.record((*place)->released); !recorded) return recorded;
+  (*place)->releasing = true;
+  return poll_locked();
+}
+
+Status FrameRing::poll() noexcept {
+  const std::lock_guard lock(mutex_);
+  return poll_locked();
+}
+
+Status FrameRing::poll_locked() noexcept {
+  for (std::uint64_t number = freed_; number < taken_; ++number) {
+    Place& place = place_of(number);
+    if (!place.releasing) continue;
+    const auto ready = place.released.ready();
+    if (!ready) return ready.error();
+    if (!*ready) continue;
+    place.releasing = false;
+    place.state.store(FrameState::free, std::memory_order_release);
+  }
+  free_front();
+  return {};
+}
+
+/// Gives the places of released frames, from the oldest on, to the frames that come after.
+void FrameRing::free_front() noexcept {
+  const std::uint64_t before = freed_;
+  while (freed_ < taken_) {
+    Place& place = place_of(freed_);
+    if (place.state.load(std::memory_order_relaxed) != FrameState::free) break;
+    place.placed = 0;
+    place.length = options_.frame_bytes;
+    place.presence.clear();
+    place.seams.clear();
+    place.number.store(freed_ + places_.size(), std::memory_order_release);
+    ++freed_;
+  }
+  // Pairs with reserved_end() and fillable(): who sees the space finds the place made ready.
+  if (freed_ != before) {
+    reserved_end_.store(freed_ * options_.frame_bytes + space(), std::memory_order_release);
+  }
+}
+
+bool FrameRing::drained() const {
+  const std::lock_guard lock(mutex_);
+  return end_ != kNoEnd && taken_ >= (end_ + options_.frame_bytes - 1) / options_.frame_bytes;
+}
+
+FrameRing::Place* FrameRing::fillable(std::uint64_t number) noexcept {
+  if (number >= reserved_end() / options_.frame_bytes) return nullptr;
+  Place& place = place_of(number);
+  if (place.number.load(std::memory_order_relaxed) != number) return nullptr;  // an older frame's
+  const FrameState state = place.state.load(std::memory_order_relaxed);
+  return state == FrameState::free || state == FrameState::filling ? &place : nullptr;
+}
+
+Status FrameRing::complete(Place& place, StreamRef stream) noexcept {
+  if (const Status recorded = stream.record(place.filled); !recorded) return recorded;
+  const std::lock_guard lock(mutex_);
+  const std::size_t missing = place.length - place.placed;
+  ++counters_.frames;
+  counters_.bytes += place.placed;
+  counters_.missing_bytes += missing;
+  if (missing != 0) ++counters_.with_gaps;
+  place.state.store(FrameState::complete, std::memory_order_release);
+  return {};
+}
+
+void FrameRing::end_at(std::uint64_t offset) noexcept {
+  const std::lock_guard lock(mutex_);
+  end_ = offset;
+}
+
+}  // namespace headrace::ingest

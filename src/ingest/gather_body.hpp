@@ -1,0 +1,110 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "headrace/device/group.hpp"
+#include "headrace/ingest/part.hpp"
+#include "ingest/line.hpp"
+
+/// Headrace's own gather: what a team of threads does with a few parts. Lines of the targets are dealt to the threads,
+/// so that a team copies one part of 4 KiB or thirty of 64 bytes in the same few rounds.
+namespace headrace::ingest {
+
+[[nodiscard]] HEADRACE_HD inline std::uint32_t count_bits(std::uint32_t mask) noexcept {
+#if defined(__CUDA_ARCH__)
+  return static_cast<std::uint32_t>(__popc(mask));
+#else
+  return static_cast<std::uint32_t>(std::popcount(mask));
+#endif
+}
+
+/// Lines of `part`'s target, whole or not.
+[[nodiscard]] HEADRACE_HD inline std::uint32_t line_count(const Part& part) noexcept {
+  const auto begin = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(part.to()) % kLineBytes);
+  return part.bytes() == 0 ? 0 : (begin + part.bytes() + kLineBytes - 1) / kLineBytes;
+}
+
+/// The reference: what every way must come to.
+HEADRACE_HD inline void copy_plainly(const Part& part) noexcept { memcpy(part.to(), part.from(), part.bytes()); }
+
+struct LoadGlobal {
+  [[nodiscard]] HEADRACE_HD Line operator()(const std::byte* from) const noexcept { return load_line(from); }
+};
+
+/// One line of a part's target on its way: what has been loaded for it, and what of it is stored where.
+struct LineCopy {
+  std::byte* to = nullptr;  ///< Aligned.
+  Line low{};
+  Line high{};
+  /// In a byte each, lowest first: where in low and high the line's first byte is, the first of its bytes that is
+  /// stored, and the one after the last. One register: those of a thread decide how many threads load at once.
+  std::uint32_t shape = 0;
+
+  /// Loads what the bytes of line `index` lie in, and nothing that holds none of them. `load_from(address)` gives the
+  /// line at an aligned address.
+  template <class LoadFrom>
+  HEADRACE_HD void load(const Part& part, std::uint32_t index, LoadFrom load_from) {
+    const auto skew = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(part.to()) % kLineBytes);
+    const std::uint32_t first = index * kLineBytes;  // of the line, from the first byte of the first one
+    to = part.to() + first - skew;
+    const std::uint32_t begin = index == 0 ? skew : 0;
+    const std::uint32_t left = skew + part.bytes() - first;
+    const std::uint32_t end = left < kLineBytes ? left : kLineBytes;
+    const std::byte* const from = part.from() + first - skew;
+    const auto offset = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) % kLineBytes);
+    const std::byte* const line = from - offset;
+    if (begin + offset < kLineBytes) low = load_from(line);
+    if (end + offset > kLineBytes) high = load_from(line + kLineBytes);
+    shape = offset | begin << 8 | end << 16;
+  }
+
+  HEADRACE_HD void store() const noexcept {
+    constexpr std::uint32_t kWhole = kLineBytes << 16;
+    const Line line = cut_line(low, high, shape & 0xff);
+    if ((shape & ~0xffU) == kWhole) {
+      store_line(to, line);
+    } else {
+      store_some(to, line, shape >> 8 & 0xff, shape >> 16);
+    }
+  }
+};
+
+/// A team copies `count` parts, none of them empty, at most as many as it has threads. Every thread of the team calls.
+/// Each has InFlight lines under way before it stores the first.
+template <std::uint32_t InFlight, class Group>
+HEADRACE_HD void gather_team(const Group& group, const Part* parts, std::uint32_t count) {
+  const std::uint32_t lane = group.team_rank();
+  const Part mine = lane < count ? parts[lane] : Part{};
+  const std::uint32_t lines = line_count(mine);
+  std::uint32_t total = 0;
+  const std::uint32_t before = group.team_sum_before(lines, total);
+  std::uint32_t begun = 0;  // parts whose first line lies before the window of lines that is looked at
+  for (std::uint32_t base = 0; base < total; base += InFlight * Group::kTeam) {
+    LineCopy copies[InFlight];
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+    for (std::uint32_t k = 0; k < InFlight; ++k) {
+      const std::uint32_t window = base + k * Group::kTeam;
+      // Each part says where in the window it begins; a thread then counts those up to its own line.
+      const std::uint32_t at = before - window;
+      const std::uint32_t starts = group.team_or(lines != 0 && at < Group::kTeam ? 1U << at : 0U);
+      const std::uint32_t here = count_bits(starts & ((2U << lane) - 1));
+      const std::uint32_t owner = begun + here - 1;
+      begun += count_bits(starts);
+      const Part part = group.team_from(mine, owner);
+      const std::uint32_t first = group.team_from(before, owner);
+      const std::uint32_t line = window + lane;
+      if (line < total) copies[k].load(part, line - first, LoadGlobal{});
+    }
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+    for (std::uint32_t k = 0; k < InFlight; ++k) copies[k].store();
+  }
+}
+
+}  // namespace headrace::ingest

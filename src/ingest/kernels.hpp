@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/device/kernel.hpp"
+#include "headrace/ingest/conversion.hpp"
+#include "headrace/ingest/part.hpp"
+
+/// The kernels that copy lists of parts. Each takes (const Part* parts, uint32_t count, uint32_t per_team): `parts` is
+/// memory that the kernel reaches; none is empty.
+namespace headrace::ingest {
+
+/// The longest part that a team of `gather` or a stage of `bulk` takes: enough teams even for few packets.
+inline constexpr std::uint32_t kPartBytes = 4096;
+
+/// The longest list that one launch takes.
+inline constexpr std::uint32_t kPartsMax = 1U << 30;
+
+/// Parts of one length, on the average, that a team should take: several rounds of loads, so that reading the list
+/// costs little beside them.
+[[nodiscard]] std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept;
+
+[[nodiscard]] Kernel gather_kernel();
+/// Where lists are gathered on a CPU device, several items share the parts.
+[[nodiscard]] LaunchShape gather_shape(Device device, std::uint32_t count, std::uint32_t per_team);
+
+[[nodiscard]] Kernel block_kernel();
+[[nodiscard]] LaunchShape block_shape(Device device, std::uint32_t count);
+
+/// For a CUDA device alone, of compute capability 9.0 or later. `per_team` is not looked at.
+[[nodiscard]] Kernel bulk_kernel();
+[[nodiscard]] LaunchShape bulk_shape(Device device, std::uint32_t count);
+
+/// Converts. A part is whole items, or one byte of an item that begins or ends in another part (see
+/// for_each_converted_part()), which goes as it is.
+[[nodiscard]] Kernel convert_kernel(Conversion conversion);
+/// (byte* items, const uint32_t* which, uint32_t count): the items whose two bytes came in different parts, where they
+/// lie as they came. Only for conversions of items of several bytes to floats.
+[[nodiscard]] Kernel seam_kernel(Conversion conversion);
+[[nodiscard]] LaunchShape seam_shape(Device device, std::uint32_t count);
+
+}  // namespace headrace::ingest

@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+
+#include "headrace/base/error.hpp"
+#include "headrace/ingest/builder.hpp"
+#include "headrace/ingest/conversion.hpp"
+#include "headrace/ingest/copy_way.hpp"
+
+namespace headrace::ingest {
+
+namespace {
+
+// Names in the order of the values.
+constexpr std::array<std::string_view, 11> kWays{"automatic", "gather",      "bulk",          "block",
+                                                 "cub",       "device-copy", "device-copy-2", "device-copy-32",
+                                                 "host-copy", "host-copy-2", "host-copy-32"};
+constexpr std::array<std::string_view, 7> kConversions{
+    "none", "swap2", "swap4", "swap8", "int8-to-float", "int16-to-float", "int16-big-endian-to-float"};
+constexpr std::array<std::string_view, 4> kRingAccesses{"automatic", "direct", "slots", "payloads"};
+
+template <class Value, class All>
+[[nodiscard]] std::string_view name_of(const All& names, Value value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+template <class Value, class All>
+[[nodiscard]] Value value_of(const All& names, std::string_view text, std::string_view what) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == text) return static_cast<Value>(i);
+  }
+  throw UsageError(fmt::format("'{}' is not {}: {}", text, what, fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+std::span<const CopyWay> all_copy_ways() noexcept {
+  static constexpr auto kAll = [] {
+    std::array<CopyWay, kWays.size()> all{};
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<CopyWay>(i);
+    return all;
+  }();
+  return kAll;
+}
+
+std::string_view to_string(CopyWay way) noexcept { return name_of(kWays, way); }
+CopyWay parse_copy_way(std::string_view text) { return value_of<CopyWay>(kWays, text, "a way to copy packets"); }
+std::string_view to_string(Conversion conversion) noexcept { return name_of(kConversions, conversion); }
+Conversion parse_conversion(std::string_view text) { return value_of<Conversion>(kConversions, text, "a conversion"); }
+std::string_view to_string(RingAccess ring_access) noexcept { return name_of(kRingAccesses, ring_access); }
+RingAccess parse_ring_access(std::string_view text) {
+  return value_of<RingAccess>(kRingAccesses, text, "a way to read the ring");
+}
+
+std::uint32_t merge_count(CopyWay way) noexcept {
+  switch (way) {
+    case CopyWay::device_copy_2:
+    case CopyWay::host_copy_2: return 2;
+    case CopyWay::device_copy_32:
+    case CopyWay::host_copy_32: return 32;
+    default: return 1;
+  }
+}
+
+}  // namespace headrace::ingest

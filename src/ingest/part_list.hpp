@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/base/result.hpp"
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/kernel.hpp"
+#include "headrace/device/stream.hpp"
+#include "headrace/ingest/conversion.hpp"
+#include "headrace/ingest/copy_way.hpp"
+#include "headrace/ingest/part.hpp"
+
+namespace headrace::ingest {
+
+/// Whether the device has this way at all.
+[[nodiscard]] bool has_copy_way(Device device, CopyWay way) noexcept;
+
+/// The entries of a list as CUDA reads them.
+struct ListedEntries {
+  void** to;
+  const void** from;
+  std::uint32_t* bytes;
+
+  ListedEntries(std::byte* memory, std::size_t capacity) noexcept
+      : to(reinterpret_cast<void**>(memory)),
+        from(reinterpret_cast<const void**>(memory + capacity * sizeof(void*))),
+        bytes(reinterpret_cast<std::uint32_t*>(memory + 2 * capacity * sizeof(void*))) {}
+};
+
+/// Copies gathered by the host and made by the device in one of the ways. Recycled: nothing is allocated after its
+/// construction. The caller sees to it that a list is not cleared while the device reads it.
+class PartList {
+ public:
+  /// @param conversion  other than none: made while copying, by a kernel of its own, whatever the way.
+  /// Throws UsageError where the device has no such way, DeviceError where there is no room.
+  PartList(Device device, CopyWay way, std::uint32_t capacity, Conversion conversion = Conversion::none);
+
+  /// The longest part that it takes.
+  [[nodiscard]] std::uint32_t part_bytes() const noexcept { return part_bytes_; }
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint32_t room() const noexcept { return capacity_ - count_; }
+  /// There is room(), and the part is not empty and not too long.
+  void push(const Part& part) noexcept {
+    if (reader_ == Reader::cuda) {
+      const ListedEntries list(host_.data(), capacity_);
+      list.to[count_] = part.to();
+      list.from[count_] = part.from();
+      list.bytes[count_] = part.bytes();
+    } else {
+      host_.as<Part>()[count_] = part;
+    }
+    ++count_;
+    bytes_ += part.bytes();
+  }
+  void clear() noexcept { count_ = 0, bytes_ = 0; }
+
+  /// Brings the list to where the device reads it.
+  [[nodiscard]] Status upload(StreamRef stream) noexcept;
+  /// Enqueues the copies of an uploaded list; may be called again and again.
+  [[nodiscard]] Status copy(StreamRef stream) const noexcept;
+
+ private:
+  /// Who reads the list, and in which form.
+  enum class Reader : std::uint8_t {
+    kernel,  ///< Parts.
+    cuda,    ///< Addresses, and lengths behind them; see detail::ListedCopies.
+    host     ///< Parts, never uploaded.
+  };
+  [[nodiscard]] static Reader reader_of(CopyWay way) noexcept;
+  [[nodiscard]] Status launch_kernel(StreamRef stream) const noexcept;
+  [[nodiscard]] Status copy_listed(StreamRef stream) const noexcept;
+  [[nodiscard]] Status copy_one_by_one(StreamRef stream) const noexcept;
+
+  CopyWay way_;
+  Reader reader_;
+  Kernel kernel_{};
+  std::uint32_t capacity_;
+  std::uint32_t part_bytes_;
+  std::uint32_t count_ = 0;
+  std::uint64_t bytes_ = 0;
+  Buffer host_;
+  Buffer device_;
+  Buffer scratch_;
+};
+
+}  // namespace headrace::ingest

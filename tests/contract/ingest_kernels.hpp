@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/device/kernel.hpp"
+#include "headrace/ingest/datagram_sequencer.hpp"
+#include "tests/ingest_steps.hpp"
+
+/// Sequencers that run on a device.
+namespace headrace::ingest::testing {
+
+/// What one step brought: how far each array of the output was filled after it.
+struct Filled {
+  std::uint32_t pieces;
+  std::uint32_t replies;
+  std::uint32_t events;
+};
+
+/// (TcpView, const std::byte* ring, const Step*, uint32_t step_count, Output* all, Filled* after): takes every step in
+/// turn, each into the rest of the output's arrays, with as much room as the step says.
+[[nodiscard]] Kernel tcp_steps_kernel();
+
+/// (DatagramView, const std::byte* ring, const Packet*, uint32_t count, DatagramOutput*): takes every packet, each 1 us
+/// after the one before, with a tick before each, and closes what is left.
+[[nodiscard]] Kernel datagrams_kernel();
+
+/// (LengthPrefix, const std::byte* stream, uint64_t length, uint32_t part, Message*, uint32_t* count): cuts the stream,
+/// given in parts of that size.
+[[nodiscard]] Kernel messages_kernel();
+
+}  // namespace headrace::ingest::testing

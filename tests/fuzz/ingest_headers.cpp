@@ -1,0 +1,58 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "headrace/ingest/framing.hpp"
+#include "headrace/ingest/parse.hpp"
+#include "headrace/ingest/reply.hpp"
+
+namespace {
+
+using namespace headrace::ingest;
+
+void require(bool right) {
+  if (!right) __builtin_trap();
+}
+
+void parse(const std::byte* bytes, std::uint32_t length) {
+  for (const Layer layer : {Layer::ethernet, Layer::ip}) {
+    for (const bool verified : {false, true}) {
+      for (const std::uint16_t segment_bytes : {std::uint16_t{0}, std::uint16_t{1448}}) {
+        Headers headers;
+        const Packet packet{.length = length, .segment_bytes = segment_bytes, .checksum_verified = verified};
+        if (parse_headers(bytes, packet, layer, headers) != ParseResult::ok) continue;
+        require(headers.payload_offset <= length && headers.payload_length <= length - headers.payload_offset);
+        require(headers.link_length <= LinkHeader::kBytesMax && headers.options.window_scale <= 14);
+      }
+    }
+  }
+}
+
+/// Messages follow each other without a gap, whatever the bytes, and in parts as in one.
+void cut(const std::byte* bytes, std::uint64_t length) {
+  const LengthPrefix prefix{.offset = 1, .width = 2, .header_bytes = 4, .counts_header = true, .body_max = 1000};
+  MessageFraming whole(prefix);
+  MessageFraming parts(prefix);
+  Message one;
+  Message other;
+  std::uint64_t end = 0;
+  std::uint64_t at = 0;
+  while (whole.next(bytes, 0, length, one)) {
+    require(one.begin == end && one.body == one.begin + 4 && one.body_bytes <= 1000);
+    end = one.body + one.body_bytes;
+    while (!parts.next(bytes + at, at, 1, other)) require(++at < length);
+    require(other.begin == one.begin && other.body_bytes == one.body_bytes);
+  }
+}
+
+}  // namespace
+
+/// Any bytes are headers that lie within them, or are refused.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::unique_ptr<std::byte[]> exact(new std::byte[size]);  // a read behind its end is seen
+  if (size != 0) std::memcpy(exact.get(), data, size);
+  parse(exact.get(), static_cast<std::uint32_t>(size));
+  cut(exact.get(), size);
+  return 0;
+}

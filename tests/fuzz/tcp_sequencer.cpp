@@ -1,0 +1,170 @@
+#include "headrace/ingest/tcp_sequencer.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "tests/ingest_steps.hpp"
+
+namespace {
+
+using namespace headrace::ingest;
+using testing::Step;
+
+constexpr std::uint32_t kConnections = 4;
+constexpr std::uint32_t kStreams = 256;
+constexpr std::uint64_t kSpan = 1 << 16;
+
+void require(bool right) {
+  if (!right) __builtin_trap();
+}
+
+/// Bytes that a step may name, the rest zeros.
+struct Input {
+  const std::uint8_t* data;
+  std::size_t left;
+  std::uint64_t number(std::size_t bytes) {
+    std::uint64_t value = 0;
+    const std::size_t count = std::min(bytes, left);
+    std::memcpy(&value, data, count);
+    data += count;
+    left -= count;
+    return value;
+  }
+};
+
+/// Which bytes of every stream were given out, and what space they had.
+struct Known {
+  std::vector<std::vector<bool>> accepted{kStreams};
+  std::uint64_t limits[kStreams] = {};
+  std::uint32_t streams = 0;
+  std::uint32_t connection_of[kStreams] = {};
+};
+
+/// Every piece lies in its packet, in its space, and is new; every answer can be read.
+void check(const Output& output, const Packet& packet, std::uint64_t initial_limit, Known& known) {
+  for (std::uint32_t i = 0; i < output.event_count; ++i) {
+    const Event& event = output.events[i];
+    require(event.connection < kConnections);
+    if (event.kind != StreamEvent::opened) continue;
+    require(event.stream == known.streams);
+    ++known.streams;
+    known.limits[event.stream % kStreams] = initial_limit;
+    known.accepted[event.stream % kStreams].assign(kSpan, false);
+    known.connection_of[event.stream % kStreams] = event.connection;
+  }
+  for (std::uint32_t i = 0; i < output.piece_count; ++i) {
+    const Piece& piece = output.pieces[i];
+    require(piece.length > 0 && piece.ring_offset >= packet.ring_offset &&
+            piece.ring_offset + piece.length <= packet.ring_offset + packet.length);
+    require(piece.stream < known.streams &&
+            piece.stream_offset + piece.length <= known.limits[piece.stream % kStreams]);
+    std::vector<bool>& accepted = known.accepted[piece.stream % kStreams];
+    for (std::uint64_t at = piece.stream_offset; at < piece.stream_offset + piece.length && at < kSpan; ++at) {
+      require(!accepted[at]);
+      accepted[at] = true;
+    }
+  }
+  for (std::uint32_t i = 0; i < output.reply_count; ++i) {
+    Headers headers;
+    const Packet reply{.length = output.replies[i].length};
+    require(reply.length <= Reply::kBytesMax);
+    require(parse_headers(output.replies[i].bytes, reply, Layer::ip, headers) == ParseResult::ok);
+  }
+}
+
+/// What every connection acknowledges was given out.
+void check(const TcpView& view, const Known& known) {
+  for (std::uint32_t i = 0; i < kConnections; ++i) {
+    const TcpConnection& connection = view.connections[i];
+    if (connection.state == TcpState::unused || connection.state == TcpState::syn_received) continue;
+    const std::vector<bool>& accepted = known.accepted[connection.stream % kStreams];
+    require(connection.intervals.highest() <= connection.limit);
+    for (std::uint64_t at = 0; at < std::min(kSpan, connection.intervals.next()); ++at) require(accepted[at]);
+  }
+}
+
+/// Packets, written so that they reach far: the input chooses flags, numbers near those that are expected, and options.
+std::vector<std::byte> make_packet(Input& input, const TcpView& view) {
+  const std::uint64_t choice = input.number(1);
+  std::vector<std::byte> bytes(20 + 20 + 12 + input.number(1) % 64);
+  for (std::size_t i = 40; i < 52; ++i) bytes[i] = static_cast<std::byte>(input.number(1));
+  const auto ip = bytes.data();
+  store_be16(ip, 0x4500);
+  store_be16(ip + 2, static_cast<std::uint32_t>(bytes.size()));
+  store_be16(ip + 8, 0x4006);
+  store_be32(ip + 12, 0x0A000001);
+  store_be32(ip + 16, 0x0A000002);
+  const auto tcp = ip + 20;
+  store_be16(tcp, 1000 + static_cast<std::uint32_t>(choice % 6));
+  store_be16(tcp + 2, 9000);
+  const TcpConnection& near = view.connections[choice / 6 % kConnections];
+  const auto off = static_cast<std::uint32_t>(static_cast<std::int16_t>(input.number(2)));
+  store_be32(tcp + 4, near.next_sequence() + (choice % 2 == 0 ? off % 64 : off));
+  store_be32(tcp + 8, near.send_next() + static_cast<std::uint32_t>(static_cast<std::int8_t>(input.number(1)) / 32));
+  store_8(tcp + 12, choice % 3 == 0 ? 0x80 : 0x50);
+  store_8(tcp + 13, static_cast<std::uint32_t>(input.number(1)));
+  store_be16(tcp + 14, static_cast<std::uint32_t>(input.number(2)));
+  return bytes;
+}
+
+}  // namespace
+
+/// Arbitrary packets, near right and plain garbage, between arbitrary calls and times: nothing outside a packet or its
+/// space is given out, nothing twice, and nothing is acknowledged that was not given out.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input{data, std::min<std::size_t>(size, 4096)};
+  TcpConfig config;
+  const std::uint64_t choices = input.number(2);
+  config.initial_limit = input.number(2);
+  config.close_when_finished = (choices & 1) != 0;
+  config.idle_max = (choices & 2) != 0 ? TcpConfig::kSecond : 0;
+  config.half_open_max = 1 + (choices >> 2 & 3);
+  std::vector<std::uint64_t> memory(tcp_state_bytes(kConnections) / sizeof(std::uint64_t));
+  const TcpView view = make_tcp_state(memory.data(), kConnections, config);
+  std::vector<Piece> pieces(Intervals::kMax + 1);
+  std::vector<Reply> replies(16);
+  std::vector<Event> events(16);
+  Known known;
+  std::uint64_t now = TcpConfig::kSecond;
+  while (input.left > 0) {
+    Output output{.pieces = pieces.data(),
+                  .replies = replies.data(),
+                  .events = events.data(),
+                  .pieces_max = 1 + static_cast<std::uint32_t>(input.number(1) % pieces.size()),
+                  .replies_max = 16,
+                  .events_max = 16};
+    Step step{.now = now};
+    std::vector<std::byte> bytes;
+    const std::uint64_t kind = input.number(1);
+    step.stream = known.streams - 1 - static_cast<std::uint32_t>(kind >> 6);
+    step.connection = known.connection_of[step.stream % kStreams];
+    if (kind % 16 < 12) {
+      bytes = make_packet(input, view);
+      step.packet.checksum_verified = true;
+    } else if (kind % 16 == 12) {
+      bytes.resize(input.number(1));
+      for (std::byte& byte : bytes) byte = static_cast<std::byte>(input.number(1));
+      step.packet.segment_bytes = static_cast<std::uint16_t>(input.number(1));
+      step.packet.checksum_verified = kind >= 128;
+    } else if (kind % 16 == 13) {
+      now += input.number(5);
+      step.kind = Step::Kind::tick;
+    } else if (kind % 16 == 14) {
+      step.kind = Step::Kind::limit;
+      step.value = input.number(2);
+      std::uint64_t& limit = known.limits[step.stream % kStreams];
+      if (known.streams > 0) limit = std::max(limit, step.value);
+    } else {
+      step.kind = kind < 128 ? Step::Kind::close : Step::Kind::abort;
+    }
+    step.now = now;
+    step.packet.length = static_cast<std::uint32_t>(bytes.size());
+    run_step(view, bytes.data(), output, step);
+    check(output, step.packet, config.initial_limit, known);
+    check(view, known);
+  }
+  return 0;
+}

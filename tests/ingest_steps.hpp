@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/ingest/tcp_sequencer.hpp"
+
+namespace headrace::ingest::testing {
+
+/// One call of a sequencer, so that calls can be made again elsewhere.
+struct Step {
+  enum class Kind : std::uint32_t { packet, tick, limit, close, abort } kind = Kind::packet;
+  std::uint32_t connection = 0;
+  std::uint32_t stream = 0;
+  std::uint64_t now = 0;
+  std::uint64_t value = 0;
+  std::uint32_t pieces_max = 512;  ///< The room for what comes of it.
+  std::uint32_t replies_max = 64;
+  Packet packet = {};
+};
+
+/// Makes the call. Every step is a sequencer of its own: what it does not keep in its state is lost between them.
+HEADRACE_HD inline void run_step(const TcpView& view, const std::byte* ring, Output& output, const Step& step) {
+  TcpSequencer sequencer(view, ring, output, step.now);
+  if (step.kind == Step::Kind::packet) sequencer.receive(step.packet, Layer::ip);
+  if (step.kind == Step::Kind::tick) sequencer.tick();
+  if (step.kind == Step::Kind::limit) sequencer.set_limit(step.connection, step.stream, step.value);
+  if (step.kind == Step::Kind::close) sequencer.close(step.connection, step.stream);
+  if (step.kind == Step::Kind::abort) (void)sequencer.abort(step.connection, step.stream);
+  sequencer.flush();
+}
+
+}  // namespace headrace::ingest::testing

@@ -1,0 +1,137 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "grid/layout.hpp"
+#include "headrace/grid/phase_kernel.hpp"
+#include "headrace/grid/stencils/fdtd2d.hpp"
+#include "headrace/grid/stencils/fdtd3d.hpp"
+#include "headrace/grid/stencils/heat.hpp"
+#include "headrace/grid/stencils/jacobi.hpp"
+
+/// Phases by vectors, as CUDA threads do them, against rows of a CPU device: here threads come one after the other.
+namespace headrace::grid {
+namespace {
+
+/// A thread of a block on CUDA, for kernels that need nothing of the others.
+class OneThread {
+ public:
+  static constexpr std::uint32_t kLanes = 1;
+  OneThread(std::uint32_t rank, std::uint32_t size, std::uint32_t block, std::uint32_t blocks, std::uint32_t item)
+      : rank_(rank), size_(size), block_(block), blocks_(blocks), item_(item) {}
+  [[nodiscard]] std::uint32_t rank() const { return rank_; }
+  [[nodiscard]] std::uint32_t size() const { return size_; }
+  [[nodiscard]] std::uint32_t block() const { return block_; }
+  [[nodiscard]] std::uint32_t block_count() const { return blocks_; }
+  [[nodiscard]] std::uint32_t item() const { return item_; }
+
+ private:
+  std::uint32_t rank_;
+  std::uint32_t size_;
+  std::uint32_t block_;
+  std::uint32_t blocks_;
+  std::uint32_t item_;
+};
+
+/// The fields of a part in memory of the host.
+template <class Stencil>
+class Fields {
+ public:
+  using Value = typename Stencil::Value;
+
+  explicit Fields(const PartLayout& layout) {
+    const auto bytes = static_cast<std::size_t>(layout.field_bytes);
+    lines_.resize(Stencil::kFields * bytes / sizeof(Line) + 2);
+    std::mt19937_64 random(5);
+    for (Line& line : lines_) {
+      for (Value& value : line.values) value = static_cast<Value>(static_cast<double>(random() % 2001) / 1000 - 1);
+    }
+    table_.base = reinterpret_cast<std::byte*>(lines_.data()) + layout.front_bytes +
+                  layout.origin * static_cast<std::int64_t>(sizeof(Value));
+    table_.stride_bytes = layout.field_bytes;
+    for (int field = 0; field < Stencil::kFields; ++field) table_.slots[field] = static_cast<std::uint8_t>(field);
+  }
+
+  [[nodiscard]] const FieldTable& table() const { return table_; }
+  friend bool operator==(const Fields& a, const Fields& b) { return a.lines_ == b.lines_; }
+
+ private:
+  struct alignas(128) Line {
+    Value values[128 / sizeof(Value)];
+    friend bool operator==(const Line&, const Line&) = default;
+  };
+  std::vector<Line> lines_;
+  FieldTable table_;
+};
+
+template <int PhaseNumber, class Stencil>
+void expect_as_rows(const Stencil& stencil, const Extent& extent, const std::vector<Box>& boxes) {
+  const Box own{{0, 0, 0}, extent.cells_along()};
+  const PartLayout layout = lay_out(own, {}, {}, layers(1), sizeof(typename Stencil::Value));
+  Region region = layout.region(extent);
+  for (std::size_t b = 0; b < boxes.size(); ++b) region.boxes[b] = layout.local(boxes[b]);
+  const Fields<Stencil> before(layout);
+  Fields<Stencil> wanted(layout);
+  using Kernel = PhaseKernel<Stencil, PhaseNumber>;
+  for (std::uint32_t item = 0; item < boxes.size(); ++item) {
+    Kernel::run(CpuGroup(0, 1, item, static_cast<std::uint32_t>(boxes.size())), stencil, wanted.table(), region);
+  }
+  ASSERT_FALSE(wanted == before) << "the phase changes nothing";
+  for (const std::int32_t vectors : {0, 1}) {
+    for (const std::int32_t lanes_log2 : {0, 3, 5}) {
+      Fields<Stencil> found(layout);
+      region.vectors = vectors;
+      region.lanes_log2 = lanes_log2;
+      constexpr std::uint32_t kThreads = 64;
+      constexpr std::uint32_t kBlocks = 3;
+      for (std::uint32_t thread = 0; thread < kThreads * kBlocks * boxes.size(); ++thread) {
+        const std::uint32_t block = thread / kThreads % kBlocks;
+        const OneThread group(thread % kThreads, kThreads, block, kBlocks, thread / kThreads / kBlocks);
+        Kernel::run(group, stencil, found.table(), region);
+      }
+      EXPECT_TRUE(found == wanted) << "vectors " << vectors << ", lanes 2^" << lanes_log2;
+    }
+  }
+}
+
+/// Whole vectors, parts of them at either end, less than one, and rows of several panels.
+const std::vector<Box> kBoxes3d{
+    {{0, 0, 0}, {75, 9, 3}}, {{3, 9, 0}, {30, 80, 5}}, {{41, 9, 1}, {43, 40, 4}}, {{50, 41, 2}, {75, 75, 5}}};
+const std::vector<Box> kBoxes2d{{{0, 0, 0}, {75, 9, 1}}, {{3, 9, 0}, {30, 80, 1}}, {{41, 9, 0}, {43, 40, 1}}};
+constexpr Extent kSpace{75, 80, 5};
+constexpr Extent kPlane{75, 80, 1};
+
+TEST(GridVectors, MaxwellsEquationsInSpace) {
+  constexpr int kE = 5;
+  static_assert(fdtd_order<3, true>()[kE] == FdtdPhase::update_e);
+  expect_as_rows<0>(Fdtd3d<float, true>{}, kSpace, kBoxes3d);
+  expect_as_rows<kE>(Fdtd3d<float, true>{}, kSpace, kBoxes3d);
+  expect_as_rows<0>(Fdtd3d<double, false>{}, kSpace, kBoxes3d);
+  expect_as_rows<2>(Fdtd3d<double, false>{}, kSpace, kBoxes3d);
+}
+
+TEST(GridVectors, MaxwellsEquationsInAPlane) {
+  constexpr int kE = 4;
+  static_assert(fdtd_order<2, true>()[kE] == FdtdPhase::update_e);
+  expect_as_rows<0>(Fdtd2d<float, true>{}, kPlane, kBoxes2d);
+  expect_as_rows<kE>(Fdtd2d<float, true>{}, kPlane, kBoxes2d);
+  expect_as_rows<0>(Fdtd2d<double, false>{}, kPlane, kBoxes2d);
+}
+
+TEST(GridVectors, FieldsThatAreOnlyWritten) {
+  expect_as_rows<0>(Heat<float, 3>{0.1F}, kSpace, kBoxes3d);
+  expect_as_rows<0>(Heat<double, 2>{0.1}, kPlane, kBoxes2d);
+  expect_as_rows<0>(Jacobi<float, 3>{}, kSpace, kBoxes3d);
+}
+
+TEST(GridVectors, StencilsSayWhichPhases) {
+  EXPECT_TRUE((is_vectored<Heat<float, 2>>(0))) << "those of passes are";
+  EXPECT_TRUE((is_vectored<Fdtd3d<float, true>>(0)));
+  EXPECT_FALSE((is_vectored<Fdtd3d<float, true>>(1)));
+}
+
+}  // namespace
+}  // namespace headrace::grid

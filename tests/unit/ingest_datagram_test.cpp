@@ -1,0 +1,406 @@
+#include <algorithm>
+#include <random>
+
+#include "headrace/base/error.hpp"
+#include "headrace/ingest/datagram_sequencer.hpp"
+#include "tests/ingest_peer.hpp"
+
+namespace headrace::ingest::testing {
+namespace {
+
+constexpr std::uint32_t kPayload = 16;
+
+DatagramConfig small_frames() {
+  DatagramConfig config;
+  config.payload_bytes = kPayload;
+  config.frame_packets = 4;
+  config.window_frames = 3;
+  config.timeout = 10 * kMs;
+  config.jump_packets = 100;
+  return config;
+}
+
+/// A sequencer with its memory, and what it has given out.
+class Frames {
+ public:
+  explicit Frames(const DatagramConfig& config = small_frames(), std::uint32_t presence_frames = 8)
+      : config_(config),
+        memory_(datagram_state_bytes(config, presence_frames) / 8 + 1),
+        view_(make_datagram_state(memory_.data(), config, presence_frames)) {
+    set_limit(1 << 20);
+  }
+
+  void set_limit(std::uint64_t frame) {
+    DatagramOutput output;
+    DatagramSequencer(view_, nullptr, output, now).set_limit(frame);
+  }
+  /// A datagram of `number`, in UDP where a layer is named.
+  void arrive(std::uint64_t number, std::uint32_t payload = kPayload, Layer layer = Layer::payload) {
+    const Bytes made = datagram(number, payload);
+    arrive(layer == Layer::payload ? made : udp_packet({}, made), layer);
+  }
+  [[nodiscard]] Bytes datagram(std::uint64_t number, std::uint32_t payload = kPayload) const {
+    Bytes bytes(config_.header_bytes, std::byte{0xEE});
+    for (std::uint32_t b = 0; b < config_.number_width; ++b) {
+      const std::uint32_t at = config_.big_endian ? config_.number_width - 1 - b : b;
+      bytes[config_.number_offset + at] = static_cast<std::byte>(number >> (8 * b));
+    }
+    return bytes + pattern(number * kPayload, payload);
+  }
+  void arrive(const Bytes& bytes, Layer layer = Layer::payload, Packet packet = {}) {
+    packet.ring_offset = ring_.size();
+    packet.length = static_cast<std::uint32_t>(bytes.size());
+    ring_ = ring_ + bytes;
+    DatagramOutput output = fresh();
+    DatagramSequencer(view_, ring_.data(), output, now).receive(packet, layer);
+    collect(output);
+  }
+  void tick() {
+    DatagramOutput output = fresh();
+    DatagramSequencer sequencer(view_, ring_.data(), output, now);
+    sequencer.tick();
+    deadline = sequencer.next_deadline();
+    collect(output);
+  }
+  bool finish() {
+    DatagramOutput output = fresh();
+    const bool all = DatagramSequencer(view_, ring_.data(), output, now).finish();
+    collect(output);
+    return all;
+  }
+  [[nodiscard]] const DatagramCounters& counters() const { return view_.shared->counters; }
+  [[nodiscard]] Bytes payload(const Piece& piece) const {
+    const auto begin = ring_.begin() + static_cast<std::ptrdiff_t>(piece.ring_offset);
+    return {begin, begin + piece.length};
+  }
+
+  struct Closed {
+    ClosedFrame frame;
+    std::uint64_t presence;
+  };
+  std::uint64_t now = kSecond;
+  std::uint64_t deadline = 0;
+  std::vector<Piece> pieces;   ///< Of the last call.
+  std::vector<Closed> closed;  ///< Of all.
+  std::uint32_t frames_max = 64;
+
+ private:
+  DatagramOutput fresh() { return {pieces_, frames_, 64, frames_max}; }
+  void collect(const DatagramOutput& output) {
+    pieces.assign(pieces_, pieces_ + output.piece_count);
+    for (std::uint32_t i = 0; i < output.frame_count; ++i) {
+      EXPECT_EQ(frames_[i].frame, closed.size());  // in order, none left out
+      closed.push_back({frames_[i], *view_.presence_of(frames_[i].frame)});
+    }
+  }
+
+  DatagramConfig config_;
+  std::vector<std::uint64_t> memory_;
+  DatagramView view_;
+  Bytes ring_;
+  Piece pieces_[64];
+  ClosedFrame frames_[64];
+};
+
+TEST(IngestDatagram, PlacesByNumber) {
+  Frames frames;
+  for (const std::uint64_t number : {400U, 402U, 401U, 403U}) {
+    frames.arrive(number);
+    ASSERT_EQ(frames.pieces.size(), 1U);
+    EXPECT_EQ(frames.pieces[0].stream_offset, (number - 400) * kPayload);
+    EXPECT_EQ(frames.payload(frames.pieces[0]), pattern(number * kPayload, kPayload));
+  }
+  ASSERT_EQ(frames.closed.size(), 1U);
+  EXPECT_TRUE(frames.closed[0].frame.complete);
+  EXPECT_EQ(frames.closed[0].presence, 0xFU);
+  EXPECT_EQ(frames.counters().reordered, 1U);
+  EXPECT_EQ(frames.counters().missing, 0U);
+}
+
+TEST(IngestDatagram, TheFirstFrameBeginsAtAMultiple) {
+  Frames frames;
+  frames.arrive(402);
+  EXPECT_EQ(frames.pieces.at(0).stream_offset, 2 * kPayload);
+  frames.arrive(401);
+  EXPECT_EQ(frames.pieces.at(0).stream_offset, kPayload);
+  frames.arrive(399);
+  EXPECT_TRUE(frames.pieces.empty());
+  EXPECT_EQ(frames.counters().late, 1U);
+}
+
+TEST(IngestDatagram, TheTimeoutClosesWithGaps) {
+  Frames frames;
+  frames.arrive(0);
+  frames.arrive(2);
+  frames.now += kMs;
+  for (const std::uint64_t number : {4U, 5U, 6U, 7U}) frames.arrive(number);
+  EXPECT_TRUE(frames.closed.empty());  // in order
+  frames.now += 9 * kMs - 1;
+  frames.tick();
+  EXPECT_TRUE(frames.closed.empty());
+  EXPECT_EQ(frames.deadline, frames.now + 1);
+  frames.now += 1;
+  frames.tick();
+  ASSERT_EQ(frames.closed.size(), 2U);
+  EXPECT_FALSE(frames.closed[0].frame.complete);
+  EXPECT_EQ(frames.closed[0].frame.present, 2U);
+  EXPECT_EQ(frames.closed[0].presence, 0x5U);
+  EXPECT_TRUE(frames.closed[1].frame.complete);
+  EXPECT_EQ(frames.counters().missing, 2U);
+  EXPECT_EQ(frames.counters().timeouts, 1U);
+  frames.arrive(1);
+  EXPECT_EQ(frames.counters().late, 1U);
+  EXPECT_TRUE(frames.pieces.empty());
+}
+
+TEST(IngestDatagram, AFrameOfWhichNothingCameIsClosedWithTheNext) {
+  Frames frames;
+  for (const std::uint64_t number : {0U, 1U, 2U, 3U, 8U}) frames.arrive(number);
+  frames.now += 10 * kMs;
+  frames.tick();
+  ASSERT_EQ(frames.closed.size(), 3U);
+  EXPECT_EQ(frames.closed[1].frame.present, 0U);
+  EXPECT_EQ(frames.closed[1].presence, 0U);
+  EXPECT_EQ(frames.closed[2].presence, 1U);
+  frames.now += 10 * kMs;
+  frames.tick();
+  EXPECT_EQ(frames.closed.size(), 3U);
+}
+
+TEST(IngestDatagram, WhatIsBeyondTheWindowClosesTheOldest) {
+  Frames frames;
+  frames.arrive(0);
+  frames.arrive(11);
+  EXPECT_TRUE(frames.closed.empty());
+  frames.arrive(17);
+  ASSERT_EQ(frames.closed.size(), 2U);
+  EXPECT_EQ(frames.closed[0].presence, 1U);
+  EXPECT_EQ(frames.closed[1].presence, 0U);
+  frames.arrive(8);
+  EXPECT_EQ(frames.pieces.size(), 1U);
+}
+
+TEST(IngestDatagram, DuplicatesAreDropped) {
+  Frames frames;
+  frames.arrive(0);
+  frames.arrive(0);
+  EXPECT_TRUE(frames.pieces.empty());
+  EXPECT_EQ(frames.counters().duplicates, 1U);
+  EXPECT_EQ(frames.counters().accepted, 1U);
+}
+
+TEST(IngestDatagram, NumbersWrap) {
+  for (const std::uint32_t width : {1U, 2U, 4U, 8U}) {
+    DatagramConfig config = small_frames();
+    config.number_width = width;
+    config.header_bytes = 11;
+    config.number_offset = 3;
+    config.big_endian = width != 2;
+    Frames frames(config);
+    const std::uint64_t first = 0 - std::uint64_t{8};
+    for (std::uint64_t i = 0; i < 600; ++i) frames.arrive(first + (i ^ 1));
+    EXPECT_EQ(frames.counters().accepted, 600U) << width;
+    EXPECT_EQ(frames.counters().frames_complete, 150U);
+    EXPECT_EQ(frames.counters().reordered, 300U);
+    EXPECT_EQ(frames.counters().late + frames.counters().far, 0U);
+  }
+}
+
+TEST(IngestDatagram, WithoutSpaceNothingIsAccepted) {
+  DatagramConfig config = small_frames();
+  std::vector<std::uint64_t> memory(datagram_state_bytes(config, 4) / 8);
+  const DatagramView view = make_datagram_state(memory.data(), config, 4);
+  Piece pieces[8];
+  ClosedFrame closed[8];
+  DatagramOutput output{pieces, closed, 8, 8};
+  const Bytes ring(4 + kPayload);  // number 0
+  DatagramSequencer sequencer(view, ring.data(), output, 1);
+  const Packet packet{.length = 4 + kPayload};
+  sequencer.receive(packet, Layer::payload);
+  EXPECT_EQ(output.piece_count, 0U);
+  EXPECT_EQ(view.shared->counters.no_space, 1U);
+  sequencer.set_limit(1);
+  sequencer.receive(packet, Layer::payload);
+  EXPECT_EQ(output.piece_count, 1U);
+}
+
+TEST(IngestDatagram, WithoutRoomNothingIsLostButThePacket) {
+  Frames frames;
+  for (const std::uint64_t number : {0U, 1U, 2U}) frames.arrive(number);
+  frames.frames_max = 0;
+  frames.arrive(3);
+  EXPECT_EQ(frames.counters().no_room, 1U);
+  frames.now += kSecond;
+  frames.tick();
+  EXPECT_FALSE(frames.finish());
+  EXPECT_TRUE(frames.closed.empty());
+  frames.frames_max = 64;
+  frames.tick();
+  ASSERT_EQ(frames.closed.size(), 1U);
+  EXPECT_EQ(frames.closed[0].presence, 0x7U);
+}
+
+// RFC 3550 A.1: one number far away is a mistake, two in a row are a new beginning.
+TEST(IngestDatagram, ASenderMayBeginAnew) {
+  Frames frames;
+  for (std::uint64_t number = 1'000'000; number < 1'000'005; ++number) frames.arrive(number);
+  frames.arrive(5);
+  frames.arrive(77'000);
+  EXPECT_EQ(frames.counters().far, 2U);
+  EXPECT_TRUE(frames.pieces.empty());
+  frames.arrive(1'000'005);
+  EXPECT_EQ(frames.pieces.size(), 1U);
+  frames.arrive(0);
+  frames.arrive(1);
+  EXPECT_EQ(frames.counters().restarts, 1U);
+  ASSERT_EQ(frames.closed.size(), 2U);
+  EXPECT_EQ(frames.closed[1].presence, 0x3U);
+  EXPECT_EQ(frames.pieces.at(0).stream_offset, (2 * 4 + 1) * kPayload);  // in the next frame
+  for (const std::uint64_t number : {2U, 3U, 4U}) frames.arrive(number);
+  EXPECT_EQ(frames.pieces.at(0).stream_offset, 3 * 4 * kPayload);
+}
+
+TEST(IngestDatagram, HeadersOfEveryLayer) {
+  DatagramConfig config = small_frames();
+  config.port = 9000;
+  Frames frames(config);
+  frames.arrive(0, kPayload, Layer::ip);
+  EXPECT_EQ(frames.payload(frames.pieces.at(0)), pattern(0, kPayload));
+  frames.arrive(udp_packet({.to_port = 9001}, frames.datagram(1)), Layer::ip);
+  frames.arrive(tcp_packet({}, {.flags = kAck, .payload = frames.datagram(1)}), Layer::ip);
+  Bytes broken = udp_packet({}, frames.datagram(1));
+  broken.back() ^= std::byte{1};
+  frames.arrive(broken, Layer::ip);
+  frames.arrive(frames.datagram(1), Layer::payload, {.truncated = true});
+  EXPECT_EQ(frames.counters().unparsed, 4U);
+  frames.arrive(frames.datagram(1));
+  EXPECT_EQ(frames.counters().accepted, 2U);
+}
+
+TEST(IngestDatagram, RawPacketsBeginWhereTold) {
+  DatagramConfig config = small_frames();
+  config.raw = true;
+  config.raw_offset = 14;
+  Frames frames(config);
+  frames.arrive(Bytes(14) + frames.datagram(6), Layer::ethernet);
+  ASSERT_EQ(frames.pieces.size(), 1U);
+  EXPECT_EQ(frames.payload(frames.pieces[0]), pattern(6 * kPayload, kPayload));
+  frames.arrive(Bytes(13), Layer::ethernet);
+  EXPECT_EQ(frames.counters().unparsed, 1U);
+  frames.arrive(Bytes(14 + 3), Layer::ethernet);
+  EXPECT_EQ(frames.counters().malformed, 1U);
+}
+
+TEST(IngestDatagram, MergedDatagramsAreTakenApart) {
+  Frames frames;
+  const Bytes merged = frames.datagram(0) + frames.datagram(1) + frames.datagram(2, 5);
+  frames.arrive(udp_packet({}, merged), Layer::ip, {.segment_bytes = 4 + kPayload});
+  ASSERT_EQ(frames.pieces.size(), 3U);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(frames.pieces[i].stream_offset, i * kPayload);
+    EXPECT_EQ(frames.payload(frames.pieces[i]), pattern(i * kPayload, i == 2 ? 5 : kPayload));
+  }
+  EXPECT_EQ(frames.counters().short_payloads, 1U);
+}
+
+TEST(IngestDatagram, DatagramsThatDoNotFitAreCounted) {
+  Frames frames;
+  frames.arrive(0, kPayload + 1);
+  frames.arrive(Bytes(3));
+  frames.arrive(Bytes{});
+  EXPECT_EQ(frames.counters().malformed, 3U);
+  frames.arrive(1, 0);
+  EXPECT_EQ(frames.counters().accepted, 1U);
+}
+
+// Any order, against a plain map of what came.
+TEST(IngestDatagram, ArbitraryOrdersEqualAPlainMap) {
+  for (std::uint32_t seed = 0; seed < 50; ++seed) {
+    std::mt19937 random(seed);
+    DatagramConfig config = small_frames();
+    config.frame_packets = 1 + seed % 70;
+    config.window_frames = 1 + seed % 5;
+    config.jump_packets = 1 << 20;
+    const std::uint32_t held = config.window_frames + 1 + seed % 3;
+    std::vector<std::uint64_t> memory(datagram_state_bytes(config, held) / 8);
+    const DatagramView view = make_datagram_state(memory.data(), config, held);
+    std::vector<std::uint64_t> numbers;
+    for (std::uint64_t i = 0; i < 2000; ++i) {
+      if (random() % 10 != 0) numbers.push_back(i);
+      if (random() % 10 == 0) numbers.push_back(i);
+    }
+    const std::size_t reach = 1 + random() % 60;
+    for (std::size_t i = 1; i < numbers.size(); ++i) std::swap(numbers[i], numbers[i - std::min(i, random() % reach)]);
+    numbers.insert(numbers.begin(), 0);
+    std::vector<bool> there(2000 + 70);
+    std::uint64_t frames_closed = 0;
+    std::uint64_t pieces_seen = 0;
+    Piece pieces[4];
+    ClosedFrame closed[64];
+    std::uint64_t now = 1;
+    const auto look = [&](const DatagramOutput& output) {
+      for (std::uint32_t p = 0; p < output.piece_count; ++p, ++pieces_seen) {
+        const std::uint64_t number = pieces[p].stream_offset / kPayload;
+        ASSERT_FALSE(there[number]);
+        there[number] = true;
+      }
+      for (std::uint32_t f = 0; f < output.frame_count; ++f, ++frames_closed) {
+        ASSERT_EQ(closed[f].frame, frames_closed);
+        const std::uint64_t begin = closed[f].frame * config.frame_packets;
+        const auto first = there.begin() + static_cast<std::ptrdiff_t>(begin);
+        ASSERT_EQ(closed[f].present, std::count(first, first + config.frame_packets, true));
+        for (std::uint32_t s = 0; s < config.frame_packets; ++s) {
+          ASSERT_EQ((view.presence_of(closed[f].frame)[s / 64] >> (s % 64) & 1) != 0, there[begin + s]);
+        }
+      }
+    };
+    for (const std::uint64_t number : numbers) {
+      Bytes ring;
+      put(ring, number, 4);
+      ring.resize(4 + kPayload);
+      DatagramOutput output{pieces, closed, 4, 64};
+      DatagramSequencer sequencer(view, ring.data(), output, now);
+      sequencer.set_limit(frames_closed + held);
+      if (random() % 50 == 0) {
+        now += random() % (20 * kMs);
+        sequencer.tick();
+        look(output);
+        output = {pieces, closed, 4, 64};
+      }
+      sequencer.receive({.length = 4 + kPayload}, Layer::payload);
+      look(output);
+      if (HasFatalFailure()) return;
+    }
+    DatagramOutput output{pieces, closed, 4, 64};
+    ASSERT_TRUE(DatagramSequencer(view, nullptr, output, now).finish());
+    look(output);
+    const DatagramCounters& counters = view.shared->counters;
+    EXPECT_EQ(counters.accepted, pieces_seen);
+    EXPECT_EQ(counters.accepted + counters.duplicates + counters.late + counters.no_space, numbers.size());
+    EXPECT_GE(counters.accepted, config.window_frames * config.frame_packets > 60 ? 1000U : 200U);
+    EXPECT_EQ(counters.missing + counters.accepted, frames_closed * config.frame_packets);
+  }
+}
+
+TEST(IngestDatagram, ConfigurationsOutOfRangeAreRefused) {
+  const auto refused = [](auto change) {
+    DatagramConfig config = small_frames();
+    change(config);
+    EXPECT_THROW(check(config), UsageError);
+  };
+  EXPECT_NO_THROW(check(small_frames()));
+  refused([](DatagramConfig& c) { c.number_width = 0; });
+  refused([](DatagramConfig& c) { c.number_width = 9; });
+  refused([](DatagramConfig& c) { c.header_bytes = 3; });
+  refused([](DatagramConfig& c) { c.number_offset = 0xFFFFFFFF; });
+  refused([](DatagramConfig& c) { c.payload_bytes = 0; });
+  refused([](DatagramConfig& c) { c.frame_packets = 0; });
+  refused([](DatagramConfig& c) { c.window_frames = 0; });
+  refused([](DatagramConfig& c) { c.jump_packets = 0; });
+  refused([](DatagramConfig& c) { c.number_width = 1, c.frame_packets = 65; });
+  std::vector<std::uint64_t> memory(datagram_state_bytes(small_frames(), 8) / 8);
+  EXPECT_THROW(make_datagram_state(memory.data(), small_frames(), 3), UsageError);
+}
+
+}  // namespace
+}  // namespace headrace::ingest::testing
