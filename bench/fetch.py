@@ -168,8 +168,33 @@ def _timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def study(bench: Bench, arrow: Path, device: str, threads: int) -> list[Json]:
-    """What each way of host memory to the device costs: the first transfer with its set-up, and each one after."""
+def ways(device: str, count: int, passes: int) -> list[Json]:
+    """What each way from ordinary memory of the host to the device costs once, and what each pass."""
+    found: list[Json] = []
+    gib = count / 2**30
+    costs = [cost for cost in headrace.measure_host_ways(device, bytes=count, passes=passes) if cost.supported]
+    plain = next(median(cost.transfer) for cost in costs if cost.way == "pageable")
+    for cost in costs:
+        each = median(cost.transfer) + (median(cost.fill) if cost.fill else 0.0)
+        once = cost.once + cost.back
+        found.append(
+            {
+                "way": cost.way,
+                "once_ms_per_gib": cost.once * 1e3 / gib,
+                "back_ms_per_gib": cost.back * 1e3 / gib,
+                "fill_gb_per_second": rate(cost.bytes, median(cost.fill)) if cost.fill else None,
+                "transfer_gb_per_second": rate(cost.bytes, median(cost.transfer)),
+                "pass_gb_per_second": rate(cost.bytes, each),
+                # Passes after which it has cost less than pageable copies; none where it never does.
+                "pays_after_passes": once / (plain - each) if plain > each else None,
+                "verified": cost.verified,
+            }
+        )
+    return found
+
+
+def levels_of(bench: Bench, arrow: Path, device: str, threads: int) -> list[Json]:
+    """The same for a whole table by what its CPU level is made of: the first fetch, and each after evictions."""
     found: list[Json] = []
     budget = 2 * bench.bytes + (64 << 20)
     for host in ("pinned", "pageable"):
@@ -180,18 +205,23 @@ def study(bench: Bench, arrow: Path, device: str, threads: int) -> list[Json]:
             for _ in range(3):
                 levels.clear("device")
                 again.append(_timed(table.fetch))
-        found.append({"way": host, "first_seconds": first, "again_seconds": median(again)})
-    for source, way in (
-        ("pageable", "one pageable copy"),
-        ("pinned", "one pinned copy"),
-        ("mapped", "one mapped copy"),
-    ):
-        runs = headrace.measure_copy_batch(device, copy_bytes=16 << 20, count=16, source=source, runs=3)
-        if runs.supported:
-            found.append(
-                {"way": way, "gb_per_second": rate(runs.bytes, median(runs.seconds)), "verified": runs.verified}
-            )
+        found.append({"cpu_level": host, "first_seconds": first, "again_seconds": median(again)})
     return found
+
+
+def print_ways(found: list[Json]) -> None:
+    """The table of docs/fetch.md."""
+
+    def text(value: float | None, digits: int) -> str:
+        return "-" if value is None else f"{value:,.{digits}f}"
+
+    print("| way | once, ms a GiB | back, ms a GiB | filling, GB/s | transfer, GB/s | a pass, GB/s | pays after |")
+    print("|---|---|---|---|---|---|---|")
+    for one in found:
+        numbers = [text(one[f"{what}_ms_per_gib"], 1) for what in ("once", "back")]
+        numbers += [text(one[f"{what}_gb_per_second"], 1) for what in ("fill", "transfer", "pass")]
+        pays = "never" if one["pays_after_passes"] is None else f"{one['pays_after_passes']:,.1f} passes"
+        print(f"| {one['way']} | {' | '.join(numbers)} | {pays} |")
 
 
 def main() -> None:
@@ -202,6 +232,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--study", action="store_true", help="what each way of host memory costs")
+    parser.add_argument("--study-bytes", type=headrace.parse_bytes, default=1 << 30, help="of each way (1GiB)")
     parser.add_argument("--save", type=Path)
     chosen = parser.parse_args()
     device = headrace.Device.parse(chosen.device)
@@ -212,11 +243,16 @@ def main() -> None:
             list(pool.map(lambda path: len(path.read_bytes()), (arrow, parquet)))
         bench = Bench(table, device.name, chosen.samples)
         rows = headline(bench, arrow, parquet, device.name, chosen.threads, table)
-        more = {"study": study(bench, arrow, device.name, chosen.threads)} if chosen.study else {}
+        more: Json = {}
+        if chosen.study:
+            more["ways"] = ways(device.name, chosen.study_bytes, chosen.samples)
+            more["cpu_levels"] = levels_of(bench, arrow, device.name, chosen.threads)
     content = results.document("fetch", device, rows, **more)
     if chosen.save:
         results.save(chosen.save, content)
     print(json.dumps(content, indent=2))
+    if chosen.study:
+        print_ways(more["ways"])
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #   floors.MACHINE.json            the special figures
 #   link.MACHINE.json, move.MACHINE.json, links.MACHINE.json, span.MACHINE.json, advice.MACHINE.json, spmv.MACHINE.json   memory and links
 #   grid.MACHINE.json              grids, over one GPU and over two
+#   fetch.MACHINE.json, taxi.MACHINE.json   columns from files, the ways of host memory; the taxi benchmark
 #   report.html    the ladders and figures as a page of plots, where matplotlib is installed
 #   summary.json   the outcome of every step
 # What is done, by the environment:
@@ -23,6 +24,8 @@
 #   HEADRACE_FLOORS    1: the special figures too (0); HEADRACE_FLOORS_ONLY, such as ladder.light, only ids that start so
 #   HEADRACE_MEMORY    what of memory and links is measured: some of "copies moves links spans spmv" (none)
 #   HEADRACE_GRID      1: the figures of grids too (0); HEADRACE_GRID_ONLY, such as grid.fdtd2d, only ids that start so
+#   HEADRACE_FETCH     1: the figures of fetches too (0); HEADRACE_FETCH_ROWS of their table (20000000). Needs oneTBB
+#   HEADRACE_TAXI      rows of the taxi benchmark, such as 100M (none)
 #   HEADRACE_BUDGET    what stands in for the GPU's memory in spans (1GiB); HEADRACE_OPERATIONS (all)
 #   HEADRACE_REPORT    1: the page of plots too (0)
 #   HEADRACE_CHECKS    0 leaves out the tests and the sanitizers (1)
@@ -54,7 +57,7 @@ contract=$build/tests/headrace_contract
 load=$build/tests/headrace_load
 # What the sanitizers run: copies, memory and kernels. Resident kernels are left out, because the sanitizers slow what
 # they poll by a hundred times, and so are tests whose point is that CUDA refuses a call.
-checked='*Cop*:*Span*:*Heat*:*Access*:*Oversub*:*Link*:*Spmv*:*Memory*:*Buffer*:*Native*:*Kernel*:*Launch*:*Group*:*Operator*:*Retrieval*:*Serve.Every*:*Serve.TheRef*:-*Resident*:*resident*:*Mailbox*:*Refused*'
+checked='*PairSorter*:*Scan*:*Fetching*:*HostWays*:*Cop*:*Span*:*Heat*:*Access*:*Oversub*:*Link*:*Spmv*:*Memory*:*Buffer*:*Native*:*Kernel*:*Launch*:*Group*:*Operator*:*Retrieval*:*Serve.Every*:*Serve.TheRef*:-*Resident*:*resident*:*Mailbox*:*Refused*'
 # Every schedule, by the names of their tests: slowed too, but with few queries and limits of their own.
 schedules='*Schedule*:*Persistent*:*Dispatched*'
 # The contract tests by part: what maps memory, what measures it, and all others.
@@ -203,6 +206,22 @@ grids() {
   step grid "${HEADRACE_STEP_LIMIT:-500}" suite.log python3 bench/grid.py "${arguments[@]}" || true
 }
 
+fetches() {
+  step fetch "${HEADRACE_STEP_LIMIT:-500}" suite.log python3 bench/fetch.py --device cuda:0 \
+    --rows "${HEADRACE_FETCH_ROWS:-20000000}" --study --save "$out/fetch.$machine.json" || true
+}
+
+# Generates the table where the build is, which is kept.
+taxi() {
+  local table=$build/rides.$HEADRACE_TAXI.parquet
+  if [[ ! -f $table ]]; then
+    step taxi-generate "${HEADRACE_STEP_LIMIT:-500}" suite.log \
+      python3 -m headrace taxi generate --rows "$HEADRACE_TAXI" --out "$table" || return 0
+  fi
+  step taxi "${HEADRACE_STEP_LIMIT:-500}" suite.log \
+    python3 -m headrace taxi run "$table" --device cuda:0 --save "$out/taxi.$machine.json" || true
+}
+
 report() {
   local files=()
   mapfile -t files < <(find "$out" -maxdepth 1 -name '*.json' ! -name summary.json | sort)
@@ -227,6 +246,8 @@ benchmarks() {
   if [[ ${HEADRACE_FLOORS:-0} == 1 ]]; then floors; fi
   for part in ${HEADRACE_MEMORY:-}; do memory "$part"; done
   if [[ ${HEADRACE_GRID:-0} == 1 ]]; then grids; fi
+  if [[ ${HEADRACE_FETCH:-0} == 1 ]]; then fetches; fi
+  if [[ -n ${HEADRACE_TAXI:-} ]]; then taxi; fi
   if [[ ${HEADRACE_REPORT:-0} == 1 ]]; then report; fi
   tail -n "+$from" "$out/suite.log"
 }

@@ -146,30 +146,44 @@ struct TableOf {
   std::int64_t first = 0;  ///< Rows of each fragment that are left out at its start, as a slice does.
 };
 
+/// The schema of those tables.
+class TableSchema {
+ public:
+  TableSchema() {
+    constexpr std::array<const char*, kTableColumns> names{"number", "real", "flag", "price", "name"};
+    constexpr std::array<const char*, kTableColumns> formats{"i", "g", "b", "d:20,2", "c"};
+    strings_.format = "u";
+    for (std::size_t i = 0; i < kTableColumns; ++i) {
+      columns_[i].format = formats[i];
+      columns_[i].name = names[i];
+      columns_[i].flags = i == 1 ? 0 : ARROW_FLAG_NULLABLE;
+      children_[i] = &columns_[i];
+    }
+    columns_[kTableColumns - 1].dictionary = &strings_;
+    schema_.format = "+s";
+    schema_.n_children = kTableColumns;
+    schema_.children = children_.data();
+  }
+  TableSchema(const TableSchema&) = delete;
+  TableSchema& operator=(const TableSchema&) = delete;
+  ~TableSchema() = default;
+  [[nodiscard]] const ArrowSchema& operator*() const noexcept { return schema_; }
+
+ private:
+  std::array<ArrowSchema, kTableColumns> columns_{};
+  std::array<ArrowSchema*, kTableColumns> children_{};
+  ArrowSchema strings_{};
+  ArrowSchema schema_{};
+};
+
 /// A table in memory. Every second fragment has its strings in another order.
 [[nodiscard]] inline std::shared_ptr<fetch::ArrowSource> table_of(const TableOf& of) {
-  constexpr std::array<const char*, kTableColumns> names{"number", "real", "flag", "price", "name"};
-  constexpr std::array<const char*, kTableColumns> formats{"i", "g", "b", "d:20,2", "c"};
-  std::array<ArrowSchema, kTableColumns> columns{};
-  std::array<ArrowSchema*, kTableColumns> children{};
-  ArrowSchema strings{};
-  strings.format = "u";
-  for (std::size_t i = 0; i < kTableColumns; ++i) {
-    columns[i].format = formats[i];
-    columns[i].name = names[i];
-    columns[i].flags = i == 1 ? 0 : ARROW_FLAG_NULLABLE;
-    children[i] = &columns[i];
-  }
-  columns[kTableColumns - 1].dictionary = &strings;
-  ArrowSchema schema{};
-  schema.format = "+s";
-  schema.n_children = kTableColumns;
-  schema.children = children.data();
+  const TableSchema schema;
   std::vector<fetch::ArrowSource::Batch> batches;
   for (std::uint32_t i = 0; i < of.fragments; ++i) {
     batches.push_back({.array = detail::make_batch(of.rows, of.first, i % 2 == 1), .number = i});
   }
-  return std::make_shared<fetch::ArrowSource>(schema, std::move(batches));
+  return std::make_shared<fetch::ArrowSource>(*schema, std::move(batches));
 }
 
 /// A value of a chunk that the host can read, as value_of() has it; a string as its index in the table's dictionary.

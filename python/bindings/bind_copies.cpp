@@ -6,6 +6,7 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "headrace/measure/copies.hpp"
+#include "headrace/measure/host_ways.hpp"
 #include "interrupt.hpp"
 
 namespace nb = nanobind;
@@ -18,12 +19,15 @@ namespace {
 using measure::CopyCase;
 using measure::CopyRoofs;
 using measure::CopyRuns;
+using measure::HostWayCost;
 
-std::vector<double> seconds_of(const CopyRuns& runs) {
+std::vector<double> all_seconds(const std::vector<Duration>& times) {
   std::vector<double> seconds;
-  for (const Duration time : runs.times) seconds.push_back(to_seconds(time));
+  for (const Duration time : times) seconds.push_back(to_seconds(time));
   return seconds;
 }
+
+std::vector<double> seconds_of(const CopyRuns& runs) { return all_seconds(runs.times); }
 
 void bind_results(nb::module_& module) {
   nb::class_<CopyRuns>(module, "CopyRuns", "What a case of copies took, run by run.")
@@ -35,6 +39,20 @@ void bind_results(nb::module_& module) {
         return fmt::format("CopyRuns(runs={}, bytes={}, verified={})", runs.times.size(), runs.bytes,
                            runs.verified ? "True" : "False");
       });
+  nb::class_<HostWayCost>(module, "HostWayCost", "What a way of host memory to a device costs, in seconds.")
+      .def_prop_ro("way", [](const HostWayCost& cost) { return std::string(to_string(cost.way)); })
+      .def_ro("supported", &HostWayCost::supported, "False: this device or system cannot do it.")
+      .def_ro("bytes", &HostWayCost::bytes, "Of each pass.")
+      .def_prop_ro(
+          "once", [](const HostWayCost& cost) { return to_seconds(cost.once); }, "Before the first pass.")
+      .def_prop_ro(
+          "back", [](const HostWayCost& cost) { return to_seconds(cost.back); }, "After the last.")
+      .def_prop_ro(
+          "fill", [](const HostWayCost& cost) { return all_seconds(cost.fill); },
+          "Of one thread of the host, each pass.")
+      .def_prop_ro(
+          "transfer", [](const HostWayCost& cost) { return all_seconds(cost.transfer); }, "Each pass.")
+      .def_ro("verified", &HostWayCost::verified);
   nb::class_<CopyRoofs>(module, "CopyRoofs", "What the link gives at best, in bytes per second, one figure a run.")
       .def_ro("engine", &CopyRoofs::engine, "One large copy from pinned memory.")
       .def_ro("kernel", &CopyRoofs::kernel, "A kernel that streams through pinned memory.");
@@ -77,6 +95,15 @@ void bind_copies(nb::module_& module) {
         return measure::measure_copy_roofs(parsed, bytes, runs);
       },
       "device"_a = "best", "bytes"_a = 256 * kMiB, "runs"_a = 5, "The roofs beside which copies are shown.");
+  module.def(
+      "measure_host_ways",
+      [](const DeviceOrName& device, std::size_t bytes, std::size_t passes) {
+        const Device parsed = to_device(device);
+        const nb::gil_scoped_release released;
+        return measure::measure_host_ways(parsed, bytes, passes);
+      },
+      "device"_a = "best", "bytes"_a = 256 * kMiB, "passes"_a = 5,
+      "What each way from ordinary memory of the host to the device costs: pageable, staged, pool, registered, read.");
 }
 
 }  // namespace headrace::python

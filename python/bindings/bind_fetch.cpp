@@ -12,7 +12,9 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "fetch_handle.hpp"
+#include "headrace/base/error.hpp"
 #include "headrace/fetch/levels.hpp"
+#include "headrace/fetch/parquet_footer.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,6 +27,24 @@ using fetch::Level;
 using fetch::LevelProgress;
 using fetch::LevelStatistics;
 
+using ParquetChunk = std::tuple<std::string, std::size_t, std::size_t, std::size_t>;
+
+std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> parquet_row_groups(const MappedHandle& mapped) {
+  std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> made;
+  const fetch::MappedFile& file = *mapped.file;
+  try {
+    for (auto& group : fetch::read_parquet_footer({file.data(), file.bytes()})) {
+      auto& chunks = made.emplace_back(group.rows, std::vector<ParquetChunk>()).second;
+      for (auto& chunk : group.chunks) {
+        chunks.emplace_back(std::move(chunk.path), chunk.offset, chunk.bytes, chunk.decoded_bytes);
+      }
+    }
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", file.path(), error.what()));
+  }
+  return made;
+}
+
 void bind_sources(nb::module_& module) {
   nb::class_<MappedHandle>(module, "MappedFile", "A file's bytes, mapped for reading.")
       .def(
@@ -33,6 +53,9 @@ void bind_sources(nb::module_& module) {
             new (self) MappedHandle{std::make_shared<const fetch::MappedFile>(path)};
           },
           "path"_a, "Raises UsageError for a file that is not there.")
+      .def("parquet_row_groups", &parquet_row_groups,
+           "By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, "
+           "offset, bytes, bytes without compression). Raises DataError that names the file.")
       .def_prop_ro("path", [](const MappedHandle& mapped) { return mapped.file->path(); })
       .def_prop_ro("bytes", [](const MappedHandle& mapped) { return mapped.file->bytes(); })
       .def_prop_ro(
@@ -195,6 +218,18 @@ void bind_chunks(nb::module_& module) {
            "Values and validity, copied.");
 }
 
+using Span = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::string, double, double>;
+
+std::pair<std::vector<Span>, std::size_t> timeline_of(const FetchHandle& fetch) {
+  const fetch::FetchTimeline timeline = fetch.fetch().timeline();
+  std::vector<Span> spans;
+  for (const fetch::StepSpan& span : timeline.spans) {
+    spans.emplace_back(span.chunk.fragment, span.chunk.column, span.thread, std::string(to_string(span.step)),
+                       to_seconds(span.begin), to_seconds(span.end));
+  }
+  return {std::move(spans), timeline.dropped};
+}
+
 std::shared_ptr<FetchHandle> start(const fetch::Levels& levels, std::shared_ptr<fetch::Source> source,
                                    std::vector<std::uint32_t> columns, std::vector<std::uint32_t> fragments,
                                    const std::string& to, const fetch::FetchOptions& options) {
@@ -205,22 +240,40 @@ std::shared_ptr<FetchHandle> start(const fetch::Levels& levels, std::shared_ptr<
                                                            .options = options});
 }
 
+void bind_scan_report(nb::module_& module) {
+  using fetch::ScanReport;
+  nb::class_<ScanReport>(module, "ScanReport", "What a scan did.")
+      .def_ro("groups", &ScanReport::groups)
+      .def_ro("read_bytes", &ScanReport::read_bytes, "Of the columns that it read.")
+      .def_ro("seconds", &ScanReport::seconds, "Of the kernels, each from its launch until it has ended.")
+      .def_prop_ro(
+          "began", [](const ScanReport& report) { return to_seconds(report.began); },
+          "When the first kernel was started, by time.monotonic().")
+      .def_prop_ro(
+          "ended", [](const ScanReport& report) { return to_seconds(report.ended); },
+          "When the last kernel had ended.");
+}
+
 void bind_options(nb::module_& module) {
   using fetch::FetchOptions;
   nb::class_<FetchOptions>(module, "FetchOptions", "How columns are fetched.")
       .def(
           "__init__",
-          [](FetchOptions* self, const std::string& mode, std::uint32_t threads, std::size_t flush_bytes) {
-            new (self)
-                FetchOptions{.mode = fetch::parse_fetch_mode(mode), .threads = threads, .flush_bytes = flush_bytes};
+          [](FetchOptions* self, const std::string& mode, std::uint32_t threads, std::size_t flush_bytes,
+             std::size_t timeline_spans) {
+            new (self) FetchOptions{.mode = fetch::parse_fetch_mode(mode),
+                                    .threads = threads,
+                                    .flush_bytes = flush_bytes,
+                                    .timeline_spans = timeline_spans};
           },
-          nb::kw_only(), "mode"_a = "async", "threads"_a = 0, "flush_bytes"_a = 128 * kMiB,
+          nb::kw_only(), "mode"_a = "async", "threads"_a = 0, "flush_bytes"_a = 128 * kMiB, "timeline_spans"_a = 0,
           "`mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one "
-          "a "
-          "core, 16 at most. Copies are submitted once `flush_bytes` are gathered.")
+          "a core, 16 at most. Copies are submitted once `flush_bytes` are gathered. So many spans of a fetch's "
+          "timeline are kept.")
       .def_prop_ro("mode", [](const FetchOptions& options) { return fetch::to_string(options.mode); })
       .def_ro("threads", &FetchOptions::threads)
-      .def_ro("flush_bytes", &FetchOptions::flush_bytes);
+      .def_ro("flush_bytes", &FetchOptions::flush_bytes)
+      .def_ro("timeline_spans", &FetchOptions::timeline_spans);
 }
 
 }  // namespace
@@ -232,6 +285,7 @@ void bind_fetch(nb::module_& module) {
   bind_chunk_array(module);
   bind_chunks(module);
   bind_options(module);
+  bind_scan_report(module);
   bind_fetch_table(module);
   nb::class_<FetchHandle>(module, "Fetch", "A fetch of columns, in threads of its own. Pins what it brought.")
       .def(nb::new_(&start), "levels"_a, "source"_a, "columns"_a, "fragments"_a = std::vector<std::uint32_t>(),
@@ -248,6 +302,13 @@ void bind_fetch(nb::module_& module) {
           },
           "seconds"_a, "Waits for so long at most. Whether wait() would return at once.")
       .def_prop_ro("progress", [](const FetchHandle& fetch) { return fetch.fetch().progress(); })
+      .def("timeline", &timeline_of, nb::call_guard<nb::gil_scoped_release>(),
+           "Waits for its end. What each thread did when, (fragment, column, thread, step, begin, end) with the "
+           "source's "
+           "numbers and seconds of time.monotonic(), and how many spans more there were than are kept.")
+      .def("look", &FetchHandle::look,
+           "Runs a kernel over all that has come, as a query of one pass does: the least and the greatest of each "
+           "column. Waits for both.")
       .def_prop_ro("device", &FetchHandle::device)
       .def_prop_ro("threads", [](const FetchHandle& fetch) { return fetch.fetch().request().options.threads; })
       .def(

@@ -150,4 +150,25 @@ void FetchHandle::wait() const {
   fetch_->wait();
 }
 
+fetch::ScanReport FetchHandle::look() const {
+  wait();
+  const nb::gil_scoped_release released;
+  const fetch::FetchRequest& request = fetch_->request();
+  if (request.to != fetch::Level::device) throw UsageError("columns in host memory are looked at by no kernel");
+  fetch::TableView table;
+  for (const std::uint32_t number : request.columns) {
+    const fetch::Column& column = fetch_->source()->columns()[number];
+    table.columns.push_back({.name = column.name, .type = {}, .nullable = column.nullable, .range = {}});
+  }
+  for (std::size_t f = 0; f < request.fragments.size(); ++f) {
+    auto& fragment = table.fragments.emplace_back();
+    for (std::size_t c = 0; c < request.columns.size(); ++c) {
+      fragment.push_back(fetch_->view(c, f));
+      table.columns[c].type = fragment[c].type;
+    }
+  }
+  const Stream stream(device_);
+  return fetch::look(stream, table);
+}
+
 }  // namespace headrace::python

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "headrace/fetch/fetch.hpp"
+#include "headrace/fetch/scan.hpp"
 #include "headrace/fetch/source.hpp"
 
 /// Sources, fetches and their chunks as Python has them.
@@ -40,6 +41,9 @@ class FetchHandle {
 
   [[nodiscard]] fetch::Fetch& fetch() const noexcept { return *fetch_; }
   [[nodiscard]] Device device() const noexcept { return device_; }
+  /// Runs a kernel over all that has come, as a query of one pass does: a first look at each column. Waits for both.
+  /// Throws UsageError for columns that are not on a device.
+  [[nodiscard]] fetch::ScanReport look() const;
   /// Waits; Ctrl-C cancels the fetch, and is raised once that has ended.
   void wait() const;
 

@@ -21,12 +21,14 @@ namespace headrace::python {
 namespace {
 
 using Aggregates = std::vector<std::tuple<fetch::Aggregate, std::optional<fetch::Expression>>>;
+using Orders = std::vector<std::pair<std::uint32_t, bool>>;
 
 fetch::Query make_query(std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
-                        const Aggregates& aggregates, std::vector<fetch::Expression> values,
+                        const Aggregates& aggregates, std::vector<fetch::Expression> values, const Orders& order,
                         std::optional<std::int64_t> limit) {
   fetch::Query query{.filter = std::move(filter), .keys = std::move(keys), .values = std::move(values)};
   for (const auto& [function, value] : aggregates) query.aggregates.push_back({.function = function, .value = value});
+  for (const auto& [value, descending] : order) query.order.push_back({.value = value, .descending = descending});
   if (limit) query.limit = *limit;
   return query;
 }
@@ -50,6 +52,9 @@ void bind_report(nb::module_& module) {
       .def_prop_ro(
           "seconds", [](const TableReport& report) { return report.scan.seconds; },
           "Of the kernels, each from its launch until it has ended.")
+      .def_prop_ro(
+          "order_seconds", [](const TableReport& report) { return report.scan.order_seconds; },
+          "Of ordering rows: on the device, and of merging windows.")
       .def_ro("windows", &TableReport::windows, "In how many pieces the columns went through the device.")
       .def_ro("streamed", &TableReport::streamed,
               "Why there were windows; empty where the columns lay on the device together.")
@@ -75,10 +80,10 @@ void bind_fetch_table(nb::module_& module) {
       .def(
           "scan",
           [](fetch::Table& self, std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
-             const Aggregates& aggregates, std::vector<fetch::Expression> values, std::optional<std::int64_t> limit,
-             const nb::object& watch) {
+             const Aggregates& aggregates, std::vector<fetch::Expression> values, const Orders& order,
+             std::optional<std::int64_t> limit, const nb::object& watch) {
             const fetch::Query query =
-                make_query(std::move(filter), std::move(keys), aggregates, std::move(values), limit);
+                make_query(std::move(filter), std::move(keys), aggregates, std::move(values), order, limit);
             fetch::TableResult result;
             {
               const nb::gil_scoped_release released;
@@ -86,22 +91,26 @@ void bind_fetch_table(nb::module_& module) {
             }
             return std::pair(std::move(result.columns), std::move(result.report));
           },
-          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "limit"_a.none(), "watch"_a = nb::none(),
+          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "order"_a, "limit"_a.none(), "watch"_a = nb::none(),
           nb::sig("def scan(self, filter: ScanExpression | None, keys: collections.abc.Sequence[ScanExpression], "
                   "aggregates: collections.abc.Sequence[tuple[Aggregate, ScanExpression | None]], values: "
-                  "collections.abc.Sequence[ScanExpression], limit: int | None, watch: "
-                  "typing.Callable[[FetchProgress], None] | None = None) -> tuple[list[ResultColumn], TableReport]"),
-          "Fetches what the query names, and runs it. `watch` is told how far a fetch is. Ctrl-C ends it.")
+                  "collections.abc.Sequence[ScanExpression], order: collections.abc.Sequence[tuple[int, bool]], limit: "
+                  "int | "
+                  "None, watch: typing.Callable[[FetchProgress], None] | None = None) -> tuple[list[ResultColumn], "
+                  "TableReport]"),
+          "Fetches what the query names, and runs it: `order` is (number of a value, whether descending), of `values` "
+          "alone. `watch` is told how far a fetch is. Ctrl-C ends it.")
       .def(
           "explain",
           [](fetch::Table& self, std::optional<fetch::Expression> filter, std::vector<fetch::Expression> keys,
-             const Aggregates& aggregates, std::vector<fetch::Expression> values, std::optional<std::int64_t> limit) {
+             const Aggregates& aggregates, std::vector<fetch::Expression> values, const Orders& order,
+             std::optional<std::int64_t> limit) {
             const fetch::Query query =
-                make_query(std::move(filter), std::move(keys), aggregates, std::move(values), limit);
+                make_query(std::move(filter), std::move(keys), aggregates, std::move(values), order, limit);
             const nb::gil_scoped_release released;
             return self.explain(query, make_watch(nb::none()));
           },
-          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "limit"_a.none(),
+          "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "order"_a, "limit"_a.none(),
           "What is fetched for a query and how it runs. Columns that fit the device are brought there.")
       .def("windows", &fetch::Table::windows, "columns"_a,
            "The fragments of the windows in which columns would go through the device.");

@@ -34,6 +34,18 @@ struct PageableSink {
   Status (*take)(void* self, const Copy& copy) noexcept = nullptr;  ///< Null: they are copied as the driver does it.
 };
 
+/// Pairs to be sorted by the lowest `key_bits` bits of their keys; there are two or more.
+struct PairLists {
+  std::uint64_t* keys;
+  std::uint64_t* other_keys;  ///< As many, as are other_values: a pass reads one and writes the other.
+  std::uint32_t* values;
+  std::uint32_t* other_values;
+  std::size_t count;
+  std::uint32_t key_bits;
+  void* scratch;
+  std::size_t scratch_bytes;
+};
+
 class StreamBackend {
  public:
   virtual ~StreamBackend() = default;
@@ -64,6 +76,10 @@ class StreamBackend {
   [[nodiscard]] virtual Status launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept = 0;
   [[nodiscard]] virtual Status launch_resident(const Kernel& kernel, LaunchShape shape,
                                                void* const* arguments) noexcept = 0;
+  /// What sort_pairs() needs as scratch for so many.
+  [[nodiscard]] virtual Result<std::size_t> pair_scratch_bytes(std::size_t count) noexcept = 0;
+  /// A stable sort; whether the result is in the other lists.
+  [[nodiscard]] virtual Result<bool> sort_pairs(const PairLists& pairs) noexcept = 0;
   [[nodiscard]] virtual Status call(void (*function)(void*), void* argument) noexcept = 0;
   [[nodiscard]] virtual Status record(EventBackend& event) noexcept = 0;
   [[nodiscard]] virtual Status wait_for(EventBackend& event) noexcept = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "device/backend.hpp"
 #include "device/staged_copier.hpp"
@@ -175,7 +176,13 @@ Status CopyBatch::submit_merged() noexcept {
   return {};
 }
 
+Status CopyBatch::mark() noexcept {
+  if (mark_ == nullptr) return {};
+  return stream_.record(EventRef(*std::exchange(mark_, nullptr)));
+}
+
 Status CopyBatch::submit() noexcept {
+  if (const Status marked = mark(); !marked) return marked;
   detected_.clear();
   if (!copies_.empty()) {
     const CopyRoute chosen = route();
@@ -200,7 +207,7 @@ Status CopyBatch::submit() noexcept {
 }
 
 Status CopyBatch::flush() noexcept {
-  if (empty()) return {};
+  if (empty()) return mark();
   const Status submitted = submit();
   // Part of a batch that fails may be on its way all the same, and its memory must stay as long.
   const Status recorded = stream_.record(done_);

@@ -94,7 +94,7 @@ void Helpers::end() noexcept {
 
 void Helpers::run(std::uint32_t number, std::optional<int> numa_node) noexcept {
   settle_near(numa_node, number);
-  pthread_setname_np(pthread_self(), "headrace-stager");
+  pthread_setname_np(pthread_self(), "headrace-helper");
   std::uint64_t seen = 0;
   std::unique_lock lock(mutex_);
   while (true) {

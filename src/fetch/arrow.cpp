@@ -72,8 +72,10 @@ std::optional<DataType> parse_format(std::string_view format) noexcept {
 }
 
 std::optional<DataType> type_of(const ArrowSchema& schema) noexcept {
+  if (schema.format == nullptr) return std::nullopt;
   const auto type = parse_format(schema.format);
   if (schema.dictionary == nullptr) return type;
+  if (schema.dictionary->format == nullptr) return std::nullopt;
   const std::string_view values = schema.dictionary->format;
   const bool known = values == "u" || values == "U" || values == "z" || values == "Z";
   if (!type || !is_integer(type->id) || !known) return std::nullopt;
@@ -81,8 +83,7 @@ std::optional<DataType> type_of(const ArrowSchema& schema) noexcept {
 }
 
 ColumnView view_of(const ArrowArray& array, const DataType& type) {
-  constexpr std::int64_t longest = std::int64_t{1} << 56;  // so that its bits are counted in 64 bits
-  if (array.length < 0 || array.offset < 0 || array.length > longest || array.offset > longest) {
+  if (array.length < 0 || array.offset < 0 || array.length > kTableRowsMax || array.offset > kTableRowsMax) {
     throw DataError(fmt::format("an array of {} values from {} on", array.length, array.offset));
   }
   if (array.n_buffers != 2 || array.buffers == nullptr) {
@@ -95,6 +96,10 @@ ColumnView view_of(const ArrowArray& array, const DataType& type) {
   }
   const bool has_nulls = array.null_count != 0 && array.buffers[0] != nullptr;
   if (array.null_count > 0 && array.buffers[0] == nullptr) throw DataError("an array with nulls and no validity");
+  if (array.null_count < -1 || array.null_count > array.length) {
+    throw DataError(fmt::format("an array of {} values, {} of them null", array.length, array.null_count));
+  }
+  if (array.buffers[1] == nullptr) return {.type = type, .null_count = 0};  // of no values, wherever it starts
   return {.type = type,
           .values = array.buffers[1],
           .validity = has_nulls ? static_cast<const std::uint8_t*>(array.buffers[0]) : nullptr,

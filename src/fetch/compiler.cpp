@@ -61,10 +61,17 @@ class QueryCompiler {
       out_.values.push_back(lowering_.lower(query_.values[i]));
       lowering_.add({.op = Op::emit, .index = static_cast<std::uint16_t>(i)});
     }
+    for (const Order& by : query_.order) {
+      if (by.value >= query_.values.size()) {
+        throw UsageError(fmt::format("rows are ordered by value {} of {}", by.value, query_.values.size()));
+      }
+      out_.order_ranks.push_back(ranks_of(table_, query_.values[by.value]));
+    }
   }
 
   void compile_groups() {
     if (!query_.values.empty()) throw UsageError("a query has either values or groups");
+    if (!query_.order.empty()) throw UsageError("a scan orders rows, not groups");
     if (query_.keys.size() > kKeysMax) {
       throw UsageError(fmt::format("a group-by takes 1 to {} keys, not {}", kKeysMax, query_.keys.size()));
     }

@@ -41,7 +41,8 @@ struct Compiled {
   std::vector<KeyStep> steps;
   std::vector<AggregatePlace> aggregates;
   std::vector<Typed> values;
-  std::vector<Ranks> ranks;  ///< By their number in the program.
+  std::vector<Ranks> ranks;        ///< By their number in the program.
+  std::vector<Ranks> order_ranks;  ///< Of each column of the order: of strings that have a dictionary, else null.
   std::uint32_t tables = 0;
   std::uint64_t places = 0;      ///< Of each key table.
   std::uint32_t filter_end = 0;  ///< Instructions of the filter.

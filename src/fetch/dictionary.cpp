@@ -1,30 +1,42 @@
 #include "headrace/fetch/dictionary.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
 #include "headrace/base/error.hpp"
+#include "headrace/fetch/column.hpp"
 
 namespace headrace::fetch {
 
 namespace {
 
+/// An item of a buffer that may start anywhere, as those of a foreign file do.
+template <class T>
+T item_at(const void* buffer, std::int64_t i) noexcept {
+  T item;
+  std::memcpy(&item, static_cast<const std::byte*>(buffer) + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
+  return item;
+}
+
 /// Calls take(i, entry) for every entry of the array, take(i, nullptr) for those that are null.
 template <class Offset, class Take>
 void for_each_entry(const ArrowArray& array, Take take) {
   const auto* validity = static_cast<const std::uint8_t*>(array.buffers[0]);
-  const auto* offsets = static_cast<const Offset*>(array.buffers[1]);
+  const void* const offsets = array.buffers[1];
   const auto* bytes = static_cast<const char*>(array.buffers[2]);
+  // Of how many bytes there are, the last offset alone tells.
+  const Offset all = array.length == 0 ? Offset{0} : item_at<Offset>(offsets, array.offset + array.length);
   for (std::int64_t i = 0; i < array.length; ++i) {
     const std::int64_t at = array.offset + i;
     if (validity != nullptr && array.null_count != 0 && (validity[at / 8] >> (at % 8) & 1) == 0) {
       take(i, nullptr);
       continue;
     }
-    const Offset begin = offsets[at];
-    const Offset end = offsets[at + 1];
-    if (begin < 0 || end < begin || (end > begin && bytes == nullptr)) {
+    const auto begin = item_at<Offset>(offsets, at);
+    const auto end = item_at<Offset>(offsets, at + 1);
+    if (begin < 0 || end < begin || end > all || (end > begin && bytes == nullptr)) {
       throw DataError("a dictionary whose strings have no order");
     }
     const std::string_view entry(end > begin ? bytes + begin : "", static_cast<std::size_t>(end - begin));
@@ -35,7 +47,9 @@ void for_each_entry(const ArrowArray& array, Take take) {
 }  // namespace
 
 std::vector<std::int32_t> Dictionary::merge(const ArrowArray& entries, bool large) {
-  if (entries.n_buffers != 3 || entries.length < 0 || entries.offset < 0 || entries.buffers == nullptr ||
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (entries.n_buffers != 3 || entries.length < 0 || entries.offset < 0 || entries.length > most ||
+      entries.offset > kTableRowsMax || entries.buffers == nullptr ||
       (entries.length > 0 && entries.buffers[1] == nullptr)) {
     throw DataError("a dictionary that is no array of strings");
   }

@@ -13,6 +13,7 @@
 
 #include "fetch/arena.hpp"
 #include "fetch/materialise.hpp"
+#include "fetch/recorder.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/topology.hpp"
 
@@ -59,6 +60,15 @@ FetchRequest checked(const Source& source, FetchRequest request) {
 
 std::string_view to_string(FetchMode mode) noexcept { return mode == FetchMode::async ? "async" : "sync"; }
 
+std::string_view to_string(Step step) noexcept {
+  switch (step) {
+    case Step::read: return "read";
+    case Step::decode: return "decode";
+    case Step::transfer: return "transfer";
+  }
+  return "?";
+}
+
 FetchMode parse_fetch_mode(std::string_view text) {
   if (text == "async") return FetchMode::async;
   if (text == "sync") return FetchMode::sync;
@@ -71,6 +81,7 @@ class Fetch::State {
       : levels_(std::move(levels)),
         source_(std::move(source)),
         request_(checked(*source_, std::move(request))),
+        recorder_(request_.options.timeline_spans),
         started_(SteadyClock::now()) {
     const std::size_t count = request_.columns.size() * request_.fragments.size();
     views_.resize(count);
@@ -122,6 +133,12 @@ class Fetch::State {
     const std::lock_guard lock(mutex_);
     now.elapsed = (phase_ == Phase::ended ? ended_ : SteadyClock::now()) - started_;
     return now;
+  }
+
+  [[nodiscard]] FetchTimeline timeline() const {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return phase_ == Phase::ended; });
+    return recorder_.timeline();
   }
 
   [[nodiscard]] const FetchRequest& request() const noexcept { return request_; }
@@ -187,6 +204,7 @@ class Fetch::State {
       const std::size_t flush_bytes = std::max(kLaneFlushLeast, request_.options.flush_bytes / std::max(threads, 1U));
       for (std::uint32_t i = 0; to_device() && i < threads; ++i) {
         lanes_.push_back(levels_.state()->take_lane(std::min(flush_bytes, request_.options.flush_bytes)));
+        lanes_.back()->take_notes(notes(i));
       }
       threads_ = threads;
       // Pairs with the claims of chunks, and what a thread does at its end with the load below.
@@ -198,7 +216,7 @@ class Fetch::State {
       static_cast<void>(left_.load(std::memory_order_acquire));
     });
     for (const auto& lane : lanes_) {  // after a failure
-      guarded([&] { materialiser(lane.get()).settle(); });
+      guarded([&] { materialiser(lane.get(), 0).settle(); });
     }
     give_back();
     enter(Phase::ended);
@@ -213,7 +231,7 @@ class Fetch::State {
   /// What one thread does: takes the next chunk, fragment by fragment, until there is none.
   void make_chunks(std::uint32_t thread) {
     Lane* const lane = to_device() ? lanes_[thread].get() : nullptr;
-    Materialiser make = materialiser(lane);
+    Materialiser make = materialiser(lane, thread);
     while (true) {
       const std::size_t next = next_.fetch_add(1, std::memory_order_acq_rel);
       if (next >= views_.size()) break;
@@ -234,8 +252,11 @@ class Fetch::State {
     make.settle();  // here, because another thread may wait for the room that these copies take
   }
 
-  [[nodiscard]] Materialiser materialiser(Lane* lane) noexcept {
-    return {*levels_.state(), *source_, counters_, stop_.get_token(), lane};
+  [[nodiscard]] Notes notes(std::uint32_t thread) noexcept {
+    return {.recorder = request_.options.timeline_spans > 0 ? &recorder_ : nullptr, .thread = thread};
+  }
+  [[nodiscard]] Materialiser materialiser(Lane* lane, std::uint32_t thread) noexcept {
+    return {*levels_.state(), *source_, counters_, stop_.get_token(), lane, notes(thread)};
   }
 
   [[nodiscard]] bool failed() const noexcept {
@@ -258,13 +279,17 @@ class Fetch::State {
       return;
     }
     guarded([&] {
-      for (auto& lane : lanes) levels_.state()->give_lane(std::move(lane));
+      for (auto& lane : lanes) {
+        lane->take_notes({});
+        levels_.state()->give_lane(std::move(lane));
+      }
     });
   }
 
   Levels levels_;
   std::shared_ptr<Source> source_;
   FetchRequest request_;
+  Recorder recorder_;
   Counters counters_;
   std::vector<DeviceCache::Pin> on_device_;  ///< By fragment, then column, as the views.
   std::vector<HostCache::Pin> on_host_;
@@ -296,6 +321,7 @@ void Fetch::wait() { state_->wait(); }
 void Fetch::barrier(StreamRef consumer) { state_->barrier(consumer); }
 bool Fetch::wait_for(Duration most) const { return state_->wait_for(most); }
 FetchProgress Fetch::progress() const { return state_->progress(); }
+FetchTimeline Fetch::timeline() const { return state_->timeline(); }
 const FetchRequest& Fetch::request() const noexcept { return state_->request(); }
 const std::shared_ptr<Source>& Fetch::source() const noexcept { return state_->source(); }
 const ColumnView& Fetch::view(std::size_t column, std::size_t fragment) const { return state_->view(column, fragment); }

@@ -33,13 +33,14 @@ bool has_value(const ColumnView& view, std::int64_t i) noexcept {
 /// is itself null makes its values missing, which Arrow allows and no writer of files does: it is refused.
 template <class Index>
 void write_indices(const ColumnView& view, const std::vector<std::int32_t>& map, std::int32_t* to) {
-  const auto* from = static_cast<const Index*>(view.values) + view.offset;
+  const auto* from = static_cast<const std::byte*>(view.values) + static_cast<std::size_t>(view.offset) * sizeof(Index);
   for (std::int64_t i = 0; i < view.length; ++i) {
     if (!has_value(view, i)) {
       to[i] = 0;
       continue;
     }
-    const Index index = from[i];
+    Index index;  // a foreign file's may lie at any address
+    std::memcpy(&index, from + static_cast<std::size_t>(i) * sizeof(Index), sizeof(Index));
     if (index < Index{0} || static_cast<std::uint64_t>(index) >= map.size()) {
       throw DataError(fmt::format("row {} has index {} of a dictionary of {}", i, index, map.size()));
     }
@@ -91,10 +92,12 @@ ChunkShape shape_bound(const DataType& type, std::int64_t rows, bool nullable) n
 }
 
 const std::byte* values_from(const ColumnView& view) noexcept {
+  if (view.values == nullptr) return nullptr;
   return static_cast<const std::byte*>(view.values) + view.offset / kBits * value_bits(view.type);
 }
 
 const std::byte* validity_from(const ColumnView& view) noexcept {
+  if (view.validity == nullptr) return nullptr;
   return reinterpret_cast<const std::byte*>(view.validity) + view.offset / kBits;
 }
 

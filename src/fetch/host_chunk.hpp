@@ -27,7 +27,7 @@ struct ChunkShape {
 /// The largest that a chunk of so many rows can have.
 [[nodiscard]] ChunkShape shape_bound(const DataType& type, std::int64_t rows, bool nullable) noexcept;
 
-/// The first byte of a view's values and validity that its shape takes in.
+/// The first byte of a view's values and validity that its shape takes in; null where it has none.
 [[nodiscard]] const std::byte* values_from(const ColumnView& view) noexcept;
 [[nodiscard]] const std::byte* validity_from(const ColumnView& view) noexcept;
 /// The view's chunk as it is in a block.

@@ -18,15 +18,37 @@ CopyBatchOptions batch_options(std::size_t flush_bytes) {
 Lane::Lane(Device device, std::size_t flush_bytes)
     : flush_bytes_(flush_bytes), stream_(device), batch_(stream_, batch_options(flush_bytes)), last_(device) {}
 
-Status Lane::add(HostCache::Pin from, DeviceCache::Pin& to) {
+void Lane::take_notes(Notes notes) {
+  notes_ = notes;
+  base_.reset();
+  if (notes_.recorder == nullptr) return;
+  base_.emplace(stream_.device(), EventTiming::on);
+  stream_.record(*base_).or_throw("timing the transfers of a fetch");
+  base_->wait().or_throw("timing the transfers of a fetch");
+  base_time_ = SteadyClock::now();
+}
+
+Status Lane::open_group() {
+  started_ = SteadyClock::now();
+  if (notes_.recorder == nullptr) return {};
+  auto event = Event::create(stream_.device(), EventTiming::on);
+  if (!event) return event.error();
+  begun_ = *std::move(event);
+  batch_.mark_next(*begun_);
+  return {};
+}
+
+Status Lane::add(Chunk chunk, HostCache::Pin from, DeviceCache::Pin& to) {
   const ColumnView view = from->view;
   const ChunkShape shape = shape_of(view);
   std::byte* const block = to->block.data();
   to->view = view_in(view, shape, block);
   const auto source = from->pinned ? CopySource::stable : CopySource::pageable;
   const bool one_piece = from->pinned;
-  if (gathered_.empty()) started_ = SteadyClock::now();
-  gathered_.push_back({std::move(from), &to});
+  if (gathered_.empty()) {
+    if (const Status opened = open_group(); !opened) return opened;
+  }
+  gathered_.push_back({chunk, std::move(from), &to});
   if (one_piece) {
     const std::size_t bytes = shape.validity_bytes > 0 ? shape.bytes() : shape.values_bytes;
     if (const Status added = batch_.add(block, values_from(view), bytes, source); !added) return added;
@@ -51,6 +73,7 @@ Status Lane::add(HostCache::Pin from, DeviceCache::Pin& to) {
 }
 
 Result<Event> Lane::take_event() noexcept {
+  if (notes_.recorder != nullptr) return Event::create(stream_.device(), EventTiming::on);
   if (events_.empty()) return Event::create(stream_.device());
   Event event = std::move(events_.back());
   events_.pop_back();
@@ -63,7 +86,10 @@ Status Lane::close_group() {
   auto event = take_event();
   if (!event) return event.error();
   if (const Status recorded = stream_.record(*event); !recorded) return recorded;
-  groups_.push_back({.done = *std::move(event), .started = started_, .chunks = std::move(gathered_)});
+  groups_.push_back({.done = *std::move(event),
+                     .begun = std::exchange(begun_, std::nullopt),
+                     .started = started_,
+                     .chunks = std::move(gathered_)});
   gathered_.clear();
   return {};
 }
@@ -72,11 +98,26 @@ void Lane::arrive(Group& group) {
   const Time now = SteadyClock::now();
   busy_ += now - std::max(seen_, group.started);
   seen_ = now;
+  note(group);
   for (OnItsWay& chunk : group.chunks) {
     chunk.to->publish();
     chunk.from.reset();
   }
-  events_.push_back(std::move(group.done));
+  if (!group.begun) events_.push_back(std::move(group.done));
+}
+
+void Lane::note(const Group& group) noexcept {
+  if (!group.begun || !base_ || !group.done.wait()) return;
+  const auto begin = group.begun->since(*base_);
+  const auto end = group.done.since(*base_);
+  if (!begin || !end) return;
+  for (const OnItsWay& one : group.chunks) {
+    notes_.recorder->note({.chunk = one.chunk,
+                           .thread = notes_.thread,
+                           .step = Step::transfer,
+                           .begin = base_time_ + *begin,
+                           .end = base_time_ + *end});
+  }
 }
 
 Status Lane::submit() noexcept {

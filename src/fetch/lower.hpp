@@ -9,6 +9,14 @@ namespace headrace::fetch {
 /// The instruction for an operation of two operands.
 [[nodiscard]] Op op_of(Operation operation) noexcept;
 
+/// The dictionary of a column of strings; null where it has none. Throws UsageError for what is no column.
+[[nodiscard]] const Dictionary* dictionary_of(const TableView& table, const Expression& column);
+/// The order of the entries that an expression's values are indices of; null where it gives no strings, a constant, or
+/// those of a column that has no dictionary.
+[[nodiscard]] std::shared_ptr<const DictionaryOrder> order_of(const TableView& table, const Expression& expression);
+/// The ranks in it.
+[[nodiscard]] Ranks ranks_of(const TableView& table, const Expression& expression);
+
 /// Expressions to instructions.
 class Lowering {
  public:
@@ -38,7 +46,9 @@ class Lowering {
   [[nodiscard]] std::uint16_t take_slot();
   /// The index of a string, or a literal's, in the dictionary of a column; -1 where it has none.
   [[nodiscard]] std::int64_t code_of(const Expression& literal, const Expression& column) const;
-  [[nodiscard]] const Dictionary* dictionary_of(const Expression& column) const;
+  [[nodiscard]] const Dictionary* dictionary_of(const Expression& column) const {
+    return fetch::dictionary_of(table_, column);
+  }
   [[nodiscard]] bool is_leaf(const Expression& expression, const DataType& type) const;
   void set_source(Instruction& instruction, const Expression& leaf, const DataType& type);
   [[nodiscard]] std::uint16_t column(std::uint32_t number);

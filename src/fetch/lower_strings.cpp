@@ -61,13 +61,21 @@ std::int64_t place_of(const DictionaryOrder& order, Operation operation, const s
 
 }  // namespace
 
-const Dictionary* Lowering::dictionary_of(const Expression& column) const {
-  if (column.operation() == Operation::cast) return dictionary_of(column.arguments()[0]);
+const Dictionary* dictionary_of(const TableView& table, const Expression& column) {
+  if (column.operation() == Operation::cast) return dictionary_of(table, column.arguments()[0]);
   if (column.operation() != Operation::column) {
     throw UsageError("a string is compared with a column of strings, not with another string");
   }
-  return table_.columns.at(column.column_number()).dictionary;
+  return table.columns.at(column.column_number()).dictionary;
 }
+
+std::shared_ptr<const DictionaryOrder> order_of(const TableView& table, const Expression& expression) {
+  if (infer(table, expression).type.id != Type::dictionary || is_constant(expression)) return nullptr;
+  const Dictionary* const dictionary = dictionary_of(table, expression);
+  return dictionary == nullptr ? nullptr : dictionary->order();
+}
+
+Ranks ranks_of(const TableView& table, const Expression& expression) { return ranks_of(order_of(table, expression)); }
 
 std::int64_t Lowering::code_of(const Expression& literal, const Expression& column) const {
   if (literal.operation() != Operation::text) return literal.bits();
@@ -92,10 +100,7 @@ void Lowering::add_rank(const Ranks& ranks) {
 }
 
 std::shared_ptr<const DictionaryOrder> Lowering::rank(const Expression& expression) {
-  if (infer(table_, expression).type.id != Type::dictionary || is_constant(expression)) return nullptr;
-  const Dictionary* const dictionary = dictionary_of(expression);
-  if (dictionary == nullptr) return nullptr;
-  auto order = dictionary->order();
+  auto order = order_of(table_, expression);
   add_rank(ranks_of(order));
   return order;
 }

@@ -87,6 +87,7 @@ void MappedFile::populate(std::size_t offset, std::size_t bytes) const {
 }
 
 void MappedFile::drop(std::size_t offset, std::size_t bytes) const noexcept {
+  if (offset > bytes_ || bytes > bytes_ - offset) return;  // beyond the mapping lies memory of others
   const std::size_t first = align_up(offset, kPage);
   const std::size_t end = offset + bytes == bytes_ ? bytes_ : (offset + bytes) / kPage * kPage;
   if (first >= end) return;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 #include <optional>
 
@@ -9,6 +10,13 @@
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {
+
+namespace {
+
+/// Read at once: a disk that is slow does not keep a fetch that is to end waiting for a second.
+constexpr std::size_t kPopulateBytes = 16 * kMiB;
+
+}  // namespace
 
 void rethrow_at(const std::string& where) {
   const auto text = [&](const std::exception& error) { return where + ": " + error.what(); };
@@ -31,6 +39,13 @@ void rethrow_at(const std::string& where) {
 
 void Materialiser::check_stop() const {
   if (stop_.stop_requested()) throw Exception(Errc::cancelled, "the fetch was cancelled");
+}
+
+void Materialiser::made(Level level, Chunk chunk, std::size_t bytes, Step step, Time started) const noexcept {
+  const Time ended = SteadyClock::now();
+  counters(level).made(bytes, ended - started);
+  if (notes_.recorder == nullptr) return;
+  notes_.recorder->note({.chunk = chunk, .thread = notes_.thread, .step = step, .begin = started, .end = ended});
 }
 
 void Materialiser::settle() {
@@ -73,6 +88,13 @@ typename Cache::Pin Materialiser::find_or_make(Cache& cache, Level level, Chunk 
   }
 }
 
+void Materialiser::populate(const FileRange& range) const {
+  for (std::size_t done = 0; done < range.bytes; done += kPopulateBytes) {
+    check_stop();
+    range.file->populate(range.offset + done, std::min(range.bytes - done, kPopulateBytes));
+  }
+}
+
 DiskCache::Pin Materialiser::to_page_cache(Chunk chunk) {
   auto ranges = source_.ranges(chunk);
   if (ranges.empty()) return {};
@@ -89,14 +111,14 @@ DiskCache::Pin Materialiser::to_page_cache(Chunk chunk) {
     pin->budget = &levels_.disk_budget;
     pin->charged = bytes;
     const Time started = SteadyClock::now();
-    for (const FileRange& range : ranges) range.file->populate(range.offset, range.bytes);
+    for (const FileRange& range : ranges) populate(range);
     pin->ranges = std::move(ranges);
-    counters(Level::disk).made(bytes, SteadyClock::now() - started);
+    made(Level::disk, chunk, bytes, Step::read, started);
     pin.publish();
   });
 }
 
-void Materialiser::make_host(Chunk chunk, HostChunk& made) {
+void Materialiser::make_host(Chunk chunk, HostChunk& host) {
   const auto in_page_cache = to_page_cache(chunk);
   const Column& column = source_.columns()[chunk.column];
   const bool copies = levels_.options().host == HostKind::pinned;
@@ -123,20 +145,20 @@ void Materialiser::make_host(Chunk chunk, HostChunk& made) {
       if (!levels_.cpu.make_room(take, stop_)) no_room(Level::cpu, needed, budget);
     }
   }
-  made.budget = &budget;
-  made.charged = charged;
+  host.budget = &budget;
+  host.charged = charged;
   const Time started = SteadyClock::now();
-  made.array = source_.read(chunk);
+  host.array = source_.read(chunk);
   if (copies) {
-    made.view = put_in(source_, chunk, *made.array, block->data());
-    made.block = *std::move(block);
-    made.pinned = true;
-    made.array.reset();
-    budget.refund(std::exchange(made.charged, 0));
+    host.view = put_in(source_, chunk, *host.array, block->data());
+    host.block = *std::move(block);
+    host.pinned = true;
+    host.array.reset();
+    budget.refund(std::exchange(host.charged, 0));
   } else {
-    made.view = borrow(source_, chunk, *made.array, made.indices);
+    host.view = borrow(source_, chunk, *host.array, host.indices);
   }
-  counters(Level::cpu).made(shape_of(made.view).bytes(), SteadyClock::now() - started);
+  made(Level::cpu, chunk, shape_of(host.view).bytes(), Step::decode, started);
 }
 
 HostCache::Pin Materialiser::to_host(Chunk chunk) {
@@ -171,7 +193,7 @@ void Materialiser::copy_to_device(Chunk chunk, DeviceCache::Pin& pin) {
     }
   }
   pin->block = *std::move(block);
-  lane_->add(std::move(from), pin).or_throw("copying " + source_.describe(chunk));
+  lane_->add(chunk, std::move(from), pin).or_throw("copying " + source_.describe(chunk));
   LevelCounters& count = counters(Level::device);
   count.made(bytes, lane_->take_busy());
 }

@@ -7,6 +7,7 @@
 
 #include "fetch/lane.hpp"
 #include "fetch/levels_state.hpp"
+#include "fetch/recorder.hpp"
 #include "headrace/base/clock.hpp"
 #include "headrace/fetch/fetch.hpp"
 #include "headrace/fetch/source.hpp"
@@ -33,8 +34,9 @@ using Counters = std::array<LevelCounters, kLevelCount>;
 class Materialiser {
  public:
   /// @param lane  null where nothing goes to the device.
-  Materialiser(Levels::State& levels, Source& source, Counters& counters, std::stop_token stop, Lane* lane) noexcept
-      : levels_(levels), source_(source), counters_(counters), stop_(std::move(stop)), lane_(lane) {}
+  Materialiser(Levels::State& levels, Source& source, Counters& counters, std::stop_token stop, Lane* lane,
+               Notes notes) noexcept
+      : levels_(levels), source_(source), counters_(counters), stop_(std::move(stop)), lane_(lane), notes_(notes) {}
 
   /// The chunk on the CPU level, made there if need be. Throws what says file, row group and column.
   [[nodiscard]] HostCache::Pin to_host(Chunk chunk);
@@ -50,11 +52,14 @@ class Materialiser {
     return counters_[static_cast<std::size_t>(level)];
   }
   void check_stop() const;
+  /// Counts what has been made from `started` until now, and notes when.
+  void made(Level level, Chunk chunk, std::size_t bytes, Step step, Time started) const noexcept;
   /// What `look` finds in a cache, as a pin; where it has to be made, make(pin) does.
   template <class Cache, class Make>
   [[nodiscard]] typename Cache::Pin find_or_make(Cache& cache, Level level, Chunk chunk, Make make);
   [[nodiscard]] DiskCache::Pin to_page_cache(Chunk chunk);
-  void make_host(Chunk chunk, HostChunk& made);
+  void populate(const FileRange& range) const;
+  void make_host(Chunk chunk, HostChunk& host);
   void copy_to_device(Chunk chunk, DeviceCache::Pin& pin);
   [[noreturn]] void no_room(Level level, std::size_t bytes, const Budget& budget) const;
 
@@ -63,6 +68,7 @@ class Materialiser {
   Counters& counters_;
   std::stop_token stop_;
   Lane* lane_;
+  Notes notes_;
 };
 
 /// Throws the exception being handled again, with "<where>: " before its text.

@@ -1,7 +1,14 @@
 #include "fetch/merge.hpp"
 
+#include <algorithm>
+#include <compare>
+#include <functional>
 #include <memory>
+#include <queue>
+#include <utility>
 
+#include "fetch/lower.hpp"
+#include "fetch/order_word.hpp"
 #include "fetch/result.hpp"
 #include "fetch/rows.hpp"
 #include "fetch/typing.hpp"
@@ -10,11 +17,14 @@ namespace headrace::fetch {
 
 namespace {
 
-/// The dictionary of a column of strings; null for any other expression, and where it has none.
-const Dictionary* dictionary_of(const TableView& table, const AggregateCall& call) {
-  if (!call.value || call.value->operation() != Operation::column) return nullptr;
-  return table.columns.at(call.value->column_number()).dictionary;
-}
+/// The row of a part that is its next, by the numbers of its values in the order.
+struct Head {
+  std::vector<std::pair<bool, std::uint64_t>> words;  ///< Whether it is missing first.
+  std::size_t part = 0;
+  std::int64_t row = 0;
+
+  [[nodiscard]] auto operator<=>(const Head&) const = default;
+};
 
 }  // namespace
 
@@ -89,8 +99,7 @@ void PartialGroups::add(const TableView& table, const std::vector<ResultColumn>&
   std::vector<std::shared_ptr<const DictionaryOrder>> orders;
   for (std::size_t c = 0; c < roles_.size(); ++c) {
     const bool extreme = roles_[c] == Role::least || roles_[c] == Role::greatest;
-    const Dictionary* const dictionary = extreme ? dictionary_of(table, partial_.aggregates[c]) : nullptr;
-    orders.push_back(dictionary == nullptr ? nullptr : dictionary->order());
+    orders.push_back(extreme ? order_of(table, *partial_.aggregates[c].value) : nullptr);
   }
   const std::size_t width = keys_ + roles_.size();
   const std::int64_t rows = part.empty() ? 0 : part[0].length;
@@ -150,6 +159,51 @@ std::vector<ResultColumn> concatenate(const std::vector<std::vector<ResultColumn
     }
     columns.push_back(builder.finish());
   }
+  return columns;
+}
+
+std::vector<ResultColumn> merge_ordered(const std::vector<std::vector<ResultColumn>>& parts, const TableView& table,
+                                        const Query& query) {
+  std::vector<Ranks> ranks;
+  std::vector<OrderKey> keys;
+  for (const Order& by : query.order) {
+    const Ranks& places = ranks.emplace_back(ranks_of(table, query.values[by.value]));
+    keys.push_back(make_order_key({.type = parts.front()[by.value].type}, by,
+                                  places == nullptr ? nullptr : places->data(),
+                                  places == nullptr ? 0 : static_cast<std::int64_t>(places->size())));
+  }
+  std::priority_queue<Head, std::vector<Head>, std::greater<>> heads;
+  std::int64_t rows = 0;
+  const auto push = [&](Head head) {
+    const std::vector<ResultColumn>& part = parts[head.part];
+    if (head.row == part.front().length) return;
+    head.words.clear();
+    for (const OrderKey& key : keys) {
+      const bool valid = has_value(part[key.value], head.row);
+      head.words.emplace_back(!valid, word_of(key, valid ? bits_at(part[key.value], head.row) : 0, valid));
+    }
+    heads.push(std::move(head));
+  };
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    rows += parts[part].front().length;
+    push({.words = {}, .part = part, .row = 0});
+  }
+  rows = std::min(rows, query.limit);
+  std::vector<ColumnBuilder> builders;
+  for (const ResultColumn& column : parts.front()) builders.emplace_back(column.type, rows);
+  for (std::int64_t taken = 0; taken < rows; ++taken) {
+    Head head = heads.top();
+    heads.pop();
+    const std::vector<ResultColumn>& part = parts[head.part];
+    for (std::size_t c = 0; c < builders.size(); ++c) {
+      const bool valid = has_value(part[c], head.row);
+      builders[c].append(valid ? bits_at(part[c], head.row) : 0, valid);
+    }
+    ++head.row;
+    push(std::move(head));
+  }
+  std::vector<ResultColumn> columns;
+  for (ColumnBuilder& builder : builders) columns.push_back(builder.finish());
   return columns;
 }
 

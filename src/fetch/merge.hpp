@@ -50,5 +50,9 @@ class PartialGroups {
 
 /// The rows of several results, one after the other. Types are those of the first, of which there is one.
 [[nodiscard]] std::vector<ResultColumn> concatenate(const std::vector<std::vector<ResultColumn>>& parts);
+/// The first rows of several results, each of which is in the order of the query, in that order; rows that are equal in
+/// it by part. `table` has the dictionaries of the query's columns.
+[[nodiscard]] std::vector<ResultColumn> merge_ordered(const std::vector<std::vector<ResultColumn>>& parts,
+                                                      const TableView& table, const Query& query);
 
 }  // namespace headrace::fetch

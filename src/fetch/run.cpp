@@ -118,23 +118,13 @@ void Run::prepare_groups() {
 
 void Run::prepare_values(std::int64_t rows, const std::vector<std::int64_t>& tile_first) {
   work_.limit = rows;
-  out_rows_ = rows;
   tile_rows_ = upload(tile_first.data(), tile_first.size() * sizeof(std::int64_t));
   work_.tile_rows = tile_rows_.as<std::int64_t>();
-  const auto count = static_cast<std::size_t>(rows);
-  const std::size_t value_count = compiled_.values.size();
-  emitted_ = make(value_count * count * (sizeof(std::int64_t) + 1), 0);
-  for (std::size_t v = 0; v < value_count; ++v) {
-    std::byte* const valid = emitted_.data() + value_count * count * sizeof(std::int64_t) + v * count;
-    output_places_.push_back(
-        {.values = emitted_.as<std::int64_t>() + v * count, .valid = reinterpret_cast<std::uint8_t*>(valid)});
-  }
-  outputs_ = upload(output_places_.data(), output_places_.size() * sizeof(Output));
-  work_.outputs = outputs_.as<const Output>();
-  stream_.wait().or_throw(kDoing);
+  emitted_ = Emitted(stream_, compiled_.values.size(), rows);
+  work_.outputs = emitted_.on_device.as<const Output>();
 }
 
-bool Run::execute(std::int64_t tiles, double& seconds) {
+bool Run::execute(std::int64_t tiles, ScanReport& report) {
   ScanWork work = work_;
   work.tiles = tiles;
   if (tiles > 0) {
@@ -144,9 +134,28 @@ bool Run::execute(std::int64_t tiles, double& seconds) {
     enqueue_scan(stream_, work).or_throw(kDoing);
     stream_.record(end).or_throw(kDoing);
     end.wait().or_throw(kDoing);
-    seconds += std::chrono::duration<double>(end.since(start).or_throw(kDoing)).count();
+    const Duration took = end.since(start).or_throw(kDoing);
+    report.ended = SteadyClock::now();
+    if (report.began == Time{}) report.began = report.ended - took;
+    report.seconds += std::chrono::duration<double>(took).count();
   }
   return check_faults();
+}
+
+void Run::order(std::span<const Order> order, std::int64_t limit, ScanReport& report) {
+  const Time started = SteadyClock::now();
+  std::vector<Buffer> ranks;
+  std::vector<OrderKey> keys;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Ranks& places = compiled_.order_ranks[i];
+    const std::size_t count = places == nullptr ? 0 : places->size();
+    if (count > 0) ranks.push_back(upload(places->data(), count * sizeof(std::int32_t)));
+    keys.push_back(make_order_key(compiled_.values[order[i].value], order[i],
+                                  count == 0 ? nullptr : ranks.back().as<const std::int32_t>(),
+                                  static_cast<std::int64_t>(count)));
+  }
+  emitted_ = ordered_rows(stream_, emitted_, keys, limit);
+  report.order_seconds = std::chrono::duration<double>(SteadyClock::now() - started).count();
 }
 
 bool Run::check_faults() const {
@@ -181,9 +190,9 @@ std::vector<std::int64_t> Run::tile_rows() const {
 }
 
 ResultColumn Run::output(std::size_t number) const {
-  const auto count = static_cast<std::size_t>(out_rows_);
-  const auto values = download<std::int64_t>(output_places_[number].values, count);
-  const auto valid = download<std::uint8_t>(output_places_[number].valid, count);
+  const auto count = static_cast<std::size_t>(emitted_.rows);
+  const auto values = download<std::int64_t>(emitted_.outputs[number].values, count);
+  const auto valid = download<std::uint8_t>(emitted_.outputs[number].valid, count);
   return emitted_column(compiled_.values[number].type, values, valid);
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fetch/compiler.hpp"
+#include "fetch/order.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
 
@@ -19,9 +20,11 @@ class Run {
   /// Memory of values of `rows` rows; those of tile t go to `tile_first[t]` and on. Without outputs, the rows of each
   /// tile are counted instead.
   void prepare_values(std::int64_t rows, const std::vector<std::int64_t>& tile_first);
-  /// Runs the first `tiles` tiles and waits; gives the seconds that it took. Throws UsageError for values that do not
+  /// Runs the first `tiles` tiles and waits; adds what it took to the report. Throws UsageError for values that do not
   /// fit; false when a key table was too small.
-  [[nodiscard]] bool execute(std::int64_t tiles, double& seconds);
+  [[nodiscard]] bool execute(std::int64_t tiles, ScanReport& report);
+  /// Puts the values that have been written in order, and keeps the first `limit` rows.
+  void order(std::span<const Order> order, std::int64_t limit, ScanReport& report);
 
   [[nodiscard]] std::int64_t tiles() const noexcept { return work_.tiles; }
   [[nodiscard]] std::vector<std::uint64_t> states() const;
@@ -42,16 +45,13 @@ class Run {
   const Compiled& compiled_;
   ScanWork work_;
   std::uint64_t read_bytes_ = 0;
-  std::int64_t out_rows_ = 0;
   Buffer program_;
   Buffer fragments_;
   Buffer columns_;
   Buffer faults_;
   Buffer states_;
   Buffer tile_rows_;
-  Buffer outputs_;
-  Buffer emitted_;
-  std::vector<Output> output_places_;
+  Emitted emitted_;
   std::vector<Buffer> tables_;
   std::vector<Buffer> ranks_;
 };

@@ -47,7 +47,7 @@ ScanResult scan_groups(StreamRef stream, const TableView& table, const Query& qu
     const Compiled compiled = compile(table, query, options);
     Run run(stream, table, compiled);
     run.prepare_groups();
-    if (!run.execute(run.tiles(), result.report.seconds)) continue;
+    if (!run.execute(run.tiles(), result.report)) continue;
     result.report.groups = describe_groups(compiled);
     result.report.read_bytes = run.read_bytes();
     result.columns = group_columns(compiled, run.states(), run.tables());
@@ -86,19 +86,22 @@ ScanResult scan_values(StreamRef stream, const TableView& table, const Query& qu
     const Compiled counting = only_filter(compiled);
     Run count(stream, table, counting);
     count.prepare_values(0, std::vector<std::int64_t>(static_cast<std::size_t>(count.tiles())));
-    static_cast<void>(count.execute(count.tiles(), result.report.seconds));
+    static_cast<void>(count.execute(count.tiles(), result.report));
     tile_rows = count.tile_rows();
   } else {
     tile_rows = all_tile_rows(table);
   }
+  // An order decides only after all rows which are the first.
+  const std::int64_t wanted = query.order.empty() ? query.limit : std::numeric_limits<std::int64_t>::max();
   std::int64_t rows = 0;
   std::int64_t tiles = 0;
   for (std::int64_t& of_tile : tile_rows) {
-    if (rows < query.limit) ++tiles;
+    if (rows < wanted) ++tiles;
     rows += std::exchange(of_tile, rows);
   }
-  run.prepare_values(std::min(rows, query.limit), tile_rows);
-  static_cast<void>(run.execute(tiles, result.report.seconds));
+  run.prepare_values(std::min(rows, wanted), tile_rows);
+  static_cast<void>(run.execute(tiles, result.report));
+  if (!query.order.empty()) run.order(query.order, query.limit, result.report);
   for (std::size_t v = 0; v < compiled.values.size(); ++v) result.columns.push_back(run.output(v));
   return result;
 }
@@ -156,8 +159,10 @@ std::string explain(const TableView& table, const Query& query, const Device& de
                      describe_groups(compiled), to_string(compiled.program, names));
 }
 
-void look(StreamRef stream, TableView& table) {
-  constexpr std::size_t kAtOnce = 8;
+ScanReport look(StreamRef stream, TableView& table) {
+  // A count of its values with each of three aggregates, the count of rows once.
+  constexpr std::size_t kAtOnce = (kStatesMax - 1) / 5;
+  ScanReport report;
   std::vector<std::uint32_t> unknown;
   for (std::uint32_t c = 0; c < table.columns.size(); ++c) {
     if (table.columns[c].dictionary != nullptr) {
@@ -175,12 +180,18 @@ void look(StreamRef stream, TableView& table) {
       }
     }
     const ScanResult result = scan(stream, table, query);
+    report.groups = result.report.groups;
+    report.read_bytes += result.report.read_bytes;
+    report.seconds += result.report.seconds;
+    if (from == 0) report.began = result.report.began;
+    report.ended = result.report.ended;
     for (std::size_t i = 0; i < count; ++i) {
       ColumnFacts& facts = table.columns[unknown[from + i]];
       facts.nullable = bits_at(result.columns[3 * i], 0) < table.rows();
       learn(facts, result.columns[3 * i + 1], result.columns[3 * i + 2]);
     }
   }
+  return report;
 }
 
 }  // namespace headrace::fetch

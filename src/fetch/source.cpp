@@ -18,13 +18,20 @@ std::uint64_t next_id() noexcept {
 }
 
 std::vector<Column> columns_of(const ArrowSchema& schema) {
-  if (schema.format != std::string_view("+s")) throw DataError("a table's schema must be a struct of its columns");
+  if (schema.format == nullptr || schema.format != std::string_view("+s")) {
+    throw DataError("a table's schema must be a struct of its columns");
+  }
+  if (schema.n_children > 0 && schema.children == nullptr) throw DataError("a schema without its columns");
   std::vector<Column> columns;
   for (std::int64_t i = 0; i < schema.n_children; ++i) {
+    if (schema.children[i] == nullptr) throw DataError(fmt::format("a schema without its column {}", i));
     const ArrowSchema& child = *schema.children[i];
     const std::string name = child.name == nullptr ? "" : child.name;
     const auto type = type_of(child);
-    if (!type) throw UsageError(fmt::format("column '{}': Arrow type '{}' is not supported", name, child.format));
+    if (!type) {
+      throw UsageError(fmt::format("column '{}': Arrow type '{}' is not supported", name,
+                                   child.format == nullptr ? "" : child.format));
+    }
     const std::string_view entries = child.dictionary == nullptr ? "" : child.dictionary->format;
     columns.push_back({.name = name,
                        .type = *type,
@@ -44,9 +51,15 @@ std::vector<Fragment> fragments_of(const std::vector<ArrowSource::Batch>& batche
     };
     if (array.empty() || array->n_children != column_count) refuse("it does not have the schema's columns");
     if (array->length < 0 || array->offset < 0) refuse("a negative length");
-    if (array->n_buffers > 0 && array->buffers[0] != nullptr && array->null_count != 0) refuse("rows that are null");
+    if (array->length > kTableRowsMax || array->offset > kTableRowsMax) refuse("more rows than there can be");
+    if (column_count > 0 && array->children == nullptr) refuse("it does not have the schema's columns");
+    const bool may_be_null = array->n_buffers > 0 && array->buffers != nullptr && array->buffers[0] != nullptr;
+    if (may_be_null && array->null_count != 0) refuse("rows that are null");
     for (std::int64_t i = 0; i < column_count; ++i) {
-      if (array->children[i]->length < array->offset + array->length) refuse("a column with too few rows");
+      const ArrowArray* const column = array->children[i];
+      if (column == nullptr) refuse("it does not have the schema's columns");
+      if (column->length < array->offset + array->length) refuse("a column with too few rows");
+      if (column->offset < 0 || column->offset > kTableRowsMax) refuse("a column that starts nowhere");
     }
     fragments.push_back({.file = batch.file, .row_group = batch.number, .rows = array->length});
   }
@@ -78,7 +91,14 @@ Source::Source(std::vector<Column> columns, std::vector<Fragment> fragments)
     if (!names.insert(column.name).second) throw UsageError(fmt::format("two columns are called '{}'", column.name));
     dictionaries_.push_back(std::make_unique<Dictionary>());
   }
-  for (const Fragment& fragment : fragments_) rows_ += fragment.rows;
+  for (const Fragment& fragment : fragments_) {
+    if (fragment.rows < 0 || fragment.rows > kTableRowsMax - rows_) {
+      throw DataError(fmt::format("{}row group {} of {} rows: a table has at most {}",
+                                  fragment.file.empty() ? "" : fragment.file + ", ", fragment.row_group, fragment.rows,
+                                  kTableRowsMax));
+    }
+    rows_ += fragment.rows;
+  }
 }
 
 std::string Source::describe(Chunk chunk) const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <mutex>
 #include <numeric>
@@ -71,10 +72,10 @@ Query renumbered(Query query, const std::vector<std::uint32_t>& columns, std::si
 
 bool gathers_groups(const Query& query) { return !query.keys.empty() || !query.aggregates.empty(); }
 
-/// The fragments that a query needs: the first rows alone where it takes so many as they come.
+/// The fragments that a query needs: the first rows alone where it takes so many as they come, in no order.
 Fragments fragments_of(const Query& query, const std::vector<Fragment>& fragments) {
   std::size_t count = fragments.size();
-  if (!query.filter && !gathers_groups(query)) {
+  if (!query.filter && !gathers_groups(query) && query.order.empty()) {
     std::int64_t rows = 0;
     for (count = 0; count < fragments.size() && (count == 0 || rows < query.limit); ++count) {
       rows += fragments[count].rows;
@@ -111,6 +112,9 @@ void add(ScanReport& report, ScanReport&& part) {
   report.groups = std::move(part.groups);
   report.read_bytes += part.read_bytes;
   report.seconds += part.seconds;
+  report.order_seconds += part.order_seconds;
+  if (report.began == Time{}) report.began = part.began;
+  report.ended = std::max(report.ended, part.ended);
 }
 
 }  // namespace
@@ -280,12 +284,22 @@ class Table::State {
         groups->add(view, scanned.columns);
         continue;
       }
-      query.limit -= scanned.columns.front().length;
+      const std::int64_t rows = scanned.columns.front().length;
       parts.push_back(std::move(scanned.columns));
+      if (!query.order.empty()) continue;  // any row may be among the first
+      query.limit -= rows;
       if (query.limit <= 0) break;
     }
     result.report.waited = windows.waited();
-    result.columns = groups ? groups->finish() : concatenate(parts);
+    if (groups) {
+      result.columns = groups->finish();
+    } else if (query.order.empty()) {
+      result.columns = concatenate(parts);
+    } else {
+      const Time started = SteadyClock::now();
+      result.columns = merge_ordered(parts, view_of(need, nullptr), query);
+      result.report.scan.order_seconds += std::chrono::duration<double>(SteadyClock::now() - started).count();
+    }
     return result;
   }
 

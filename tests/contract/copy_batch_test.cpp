@@ -164,6 +164,35 @@ TEST_P(CopyBatchTest, BarrierHoldsBackTheConsumer) {
   EXPECT_TRUE(content(back) == bytes);
 }
 
+TEST_P(CopyBatchTest, AMarkIsRecordedBeforeTheNextSubmissionAlone) {
+  const Buffer source = pinned(device(), random_bytes(1000, 24));
+  Buffer target(device(), MemoryKind::device, source.bytes());
+  Stream stream(device());
+  CopyBatch batch(stream);
+  Event before(device(), EventTiming::on);
+  Event mark(device(), EventTiming::on);
+  Event after(device(), EventTiming::on);
+  ASSERT_OK(stream.record(before));
+  batch.mark_next(mark);
+  ASSERT_OK(batch.add(target.data(), source.data(), source.bytes()));
+  EXPECT_EQ(mark.since(before).error().code, Errc::invalid_argument);  // not recorded yet
+  ASSERT_OK(batch.flush());
+  ASSERT_OK(stream.record(after));
+  ASSERT_OK(stream.wait());
+  EXPECT_GE(*mark.since(before), Duration::zero());
+  const Duration first = *after.since(mark);
+  EXPECT_GE(first, Duration::zero());
+  // The second submission has none.
+  ASSERT_OK(batch.add(target.data(), source.data(), source.bytes()));
+  ASSERT_OK(batch.wait());
+  EXPECT_EQ(*after.since(mark), first);
+  // One of nothing has one all the same.
+  batch.mark_next(mark);
+  ASSERT_OK(batch.flush());
+  ASSERT_OK(stream.wait());
+  EXPECT_GE(*mark.since(after), Duration::zero());
+}
+
 TEST_P(CopyBatchTest, StagingWaitsForTheHalfThatIsInUse) {
   constexpr std::size_t kHalf = 1024;
   constexpr std::size_t kHalves = 7;

@@ -73,6 +73,12 @@ class FaultyStream final : public detail::StreamBackend {
     }
     return fault_.or_fault(inner_->launch_resident(kernel, shape, arguments));
   }
+  Result<std::size_t> pair_scratch_bytes(std::size_t count) noexcept override {
+    return fault_.or_fault(inner_->pair_scratch_bytes(count));
+  }
+  Result<bool> sort_pairs(const detail::PairLists& pairs) noexcept override {
+    return fault_.or_fault(inner_->sort_pairs(pairs));
+  }
   Status call(void (*function)(void*), void* argument) noexcept override {
     return fault_.or_fault(inner_->call(function, argument));
   }

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "devices.hpp"
 #include "headrace/base/error.hpp"
@@ -131,6 +133,43 @@ TEST_P(Tables, RowsOfWindowsKeepTheirOrder) {
   ASSERT_EQ(result.columns[1].length, 12'000);
   for (std::int64_t row = 0; row < 12'000; ++row) {
     ASSERT_EQ(value<std::int64_t>(result.columns[1], row), value_of(kReal, row % 2000)) << row;
+  }
+}
+
+TEST_P(Tables, OrderedRowsOfWindowsAreInOneOrder) {
+  constexpr std::int64_t kRows = 2000;
+  constexpr std::int64_t kFragments = 6;
+  const auto source = table_of({.rows = kRows, .fragments = kFragments});
+  // The second fragment comes first, whose strings are reversed: indices are in the order that the strings are not.
+  Fetch(levels(), source, {.columns = {kName}, .fragments = {1}}).wait();
+  ASSERT_THAT(source->dictionary(kName).entries(0), ::testing::ElementsAre("s4", "s3", "s2", "s1", "s0"));
+  for (const bool descending : {false, true}) {
+    std::vector<std::int64_t> expected;
+    for (std::int64_t i = 0; i < kRows * kFragments; ++i) expected.push_back(i % kRows);
+    std::ranges::stable_sort(expected, {}, [&](std::int64_t row) {
+      const auto name = value_of(kName, row);
+      const auto price = value_of(kPrice, row);
+      return std::tuple(!name, name.value_or(0) * (descending ? -1 : 1), !price, price.value_or(0));
+    });
+    Query query{.values = {column(kReal), column(kName), column(kPrice)},
+                .order = {{.value = 1, .descending = descending}, {.value = 2}}};
+    for (const std::int64_t limit : {kRows * kFragments, std::int64_t{700}, std::int64_t{0}}) {
+      query.limit = limit;
+      for (const std::size_t budget : {64 * kMiB, 128 * kKiB}) {
+        SCOPED_TRACE(::testing::Message() << descending << ", " << limit << ", " << budget);
+        Table table(levels(budget), source);
+        const TableResult result = table.scan(query);
+        EXPECT_EQ(result.report.windows > 1, budget < kMiB);
+        ASSERT_EQ(result.columns[0].length, limit);
+        for (std::int64_t i = 0; i < limit; ++i) {
+          const std::int64_t row = expected[static_cast<std::size_t>(i)];
+          ASSERT_EQ(value<std::int64_t>(result.columns[0], i), value_of(kReal, row)) << i;
+          if (const auto name = value_of(kName, row)) {
+            ASSERT_EQ(text(table, result.columns[1], i), fmt::format("s{}", *name)) << i;
+          }
+        }
+      }
+    }
   }
 }
 

@@ -362,6 +362,59 @@ TEST_P(Fetching, CountsWhatCameThroughEachLevel) {
   EXPECT_EQ(progress.elapsed, fetch.progress().elapsed);
 }
 
+TEST_P(Fetching, ItsTimelineHasEveryStepOfEveryChunk) {
+  const auto source = table_of({.rows = 20'000, .fragments = 6});
+  for (const HostKind host : {HostKind::pinned, HostKind::pageable}) {
+    FetchRequest request = all_columns();
+    request.options.timeline_spans = 1000;
+    const Levels caches = levels({.host = host});
+    const Time before = SteadyClock::now();
+    Fetch fetch(caches, source, request);
+    fetch.wait();
+    const FetchTimeline timeline = fetch.timeline();
+    const Time after = SteadyClock::now();
+    EXPECT_EQ(timeline.dropped, 0);
+    ASSERT_EQ(timeline.spans.size(), 6 * kTableColumns * 2);  // nothing comes from a file
+    EXPECT_TRUE(std::ranges::is_sorted(timeline.spans, {}, &StepSpan::begin));
+    // The device's clock is set by the host's once, and runs apart from it by as long as that took.
+    constexpr Duration apart = std::chrono::seconds(10);
+    for (std::uint32_t fragment = 0; fragment < 6; ++fragment) {
+      for (const std::uint32_t column : kAll) {
+        const auto of = [&](Step step) {
+          return std::ranges::find_if(timeline.spans, [&](const StepSpan& span) {
+            return span.step == step && span.chunk == Chunk{.fragment = fragment, .column = column};
+          });
+        };
+        const auto decode = of(Step::decode);
+        const auto transfer = of(Step::transfer);
+        ASSERT_TRUE(decode != timeline.spans.end() && transfer != timeline.spans.end());
+        EXPECT_LE(before, decode->begin);
+        EXPECT_LE(decode->begin, decode->end);
+        EXPECT_LE(decode->end, transfer->end + apart);
+        EXPECT_LE(transfer->begin, transfer->end);
+        EXPECT_LE(transfer->end, after + apart);
+        EXPECT_LT(decode->thread, 4);
+        EXPECT_EQ(decode->thread, transfer->thread);
+      }
+    }
+  }
+}
+
+TEST_P(Fetching, ATimelineIsBoundedAndOffUnlessAskedFor) {
+  const auto source = table_of({.rows = 100, .fragments = 4});
+  FetchRequest request = all_columns();
+  request.options.timeline_spans = 7;
+  const Levels caches = levels();
+  Fetch recorded(caches, source, request);
+  recorded.wait();
+  EXPECT_EQ(recorded.timeline().spans.size(), 7);
+  EXPECT_EQ(recorded.timeline().dropped, 4 * kTableColumns * 2 - 7);
+  Fetch again(caches, table_of({.rows = 100, .fragments = 4}), all_columns());
+  again.wait();
+  EXPECT_TRUE(again.timeline().spans.empty());
+  EXPECT_EQ(again.timeline().dropped, 0);
+}
+
 TEST_P(Fetching, RequestsThatCannotBeAreRefused) {
   const auto source = table_of({});
   const auto refused = [&](const FetchRequest& request) { EXPECT_THROW(Fetch(levels(), source, request), UsageError); };

@@ -39,7 +39,7 @@ struct Traffic {
                                                                std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<std::uint32_t> lengths(count);
-  for (std::uint32_t& length : lengths) length = 1 + random() % most;
+  for (std::uint32_t& length : lengths) length = 1 + static_cast<std::uint32_t>(random()) % most;
   return lengths;
 }
 

@@ -1,6 +1,9 @@
 #include "headrace/fetch/scan.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include "devices.hpp"
@@ -162,6 +165,76 @@ TEST_P(ScanTest, RowsKeepTheirOrderAndLimit) {
   }
 }
 
+/// Row numbers in the order of a query's result, whose last value they are.
+std::vector<std::int64_t> rows_of(const ScanResult& result) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 0; row < result.columns.back().length; ++row) {
+    rows.push_back(value_of<std::int64_t>(result.columns.back(), row));
+  }
+  return rows;
+}
+
+TEST_P(ScanTest, RowsAreOrderedOnTheDeviceMissingOnesLast) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  DeviceTable table(device());
+  std::vector<std::int64_t> wide(kRows);
+  std::vector<std::int32_t> narrow(kRows);
+  std::vector<float> real(kRows);
+  std::vector<std::int64_t> number(kRows);
+  for (std::size_t i = 0; i < kRows; ++i) {
+    wide[i] = i % 31 == 3 ? 7 : static_cast<std::int64_t>(i * 0x9E37'79B9'7F4A'7C15 >> 3 << 3) - (i % 5 == 0 ? 1 : 0);
+    narrow[i] = i % 23 == 5 ? kNone : static_cast<std::int32_t>(i % 17) * (i % 2 == 0 ? 100'000'000 : -100'000'000);
+    real[i] = i % 19 == 4   ? kNan
+              : i % 29 == 1 ? kInfinity
+              : i % 37 == 2 ? 0.5F
+                            : static_cast<float>(i % 101) * (i % 3 == 0 ? -1.0F : 1.0F);
+    number[i] = static_cast<std::int64_t>(i);
+  }
+  table.add("wide", kInt64, wide, std::int64_t{7});
+  table.add("narrow", kInt32, narrow, kNone);
+  table.add("real", {.id = Type::float32}, real, 0.5F);
+  table.add("number", kInt64, number, std::int64_t{-1});
+  const std::vector<Expression> values{Expression::column(0), Expression::column(1), Expression::column(2),
+                                       Expression::column(3)};
+  // What comes before among numbers, then NaN, then what is missing.
+  const auto place = [](double value, bool missing, bool descending) {
+    const int last = missing ? 2 : std::isnan(value) ? 1 : 0;
+    return std::pair(last, last != 0 ? 0.0 : (descending ? -value : value) + 0.0);
+  };
+  for (const bool descending : {false, true}) {
+    std::vector<std::int64_t> expected = number;
+    std::ranges::stable_sort(expected, {}, [&](std::int64_t row) {
+      const auto i = static_cast<std::size_t>(row);
+      return std::pair(place(narrow[i], narrow[i] == kNone, !descending), place(real[i], real[i] == 0.5F, descending));
+    });
+    Query query{.values = values,
+                .order = {{.value = 1, .descending = !descending}, {.value = 2, .descending = descending}}};
+    EXPECT_EQ(rows_of(table.scan(query)), expected) << descending;
+    query.limit = 1000;
+    expected.resize(1000);
+    EXPECT_EQ(rows_of(table.scan(query)), expected) << descending;
+    query.limit = 0;
+    EXPECT_EQ(table.scan(query).columns[0].length, 0);
+    // Integers that take all of 64 bits.
+    std::vector<std::int64_t> by_wide = number;
+    std::ranges::stable_sort(by_wide, [&](std::int64_t a, std::int64_t b) {
+      const std::int64_t x = wide[static_cast<std::size_t>(a)];
+      const std::int64_t y = wide[static_cast<std::size_t>(b)];
+      if (x == 7 || y == 7) return x != 7 && y == 7;
+      return descending ? x > y : x < y;
+    });
+    EXPECT_EQ(rows_of(table.scan({.values = values, .order = {{.value = 0, .descending = descending}}})), by_wide);
+  }
+}
+
+TEST_P(ScanTest, WhatCannotBeOrderedIsRefused) {
+  DeviceTable table = numbers(device());
+  const Expression key = Expression::column(0);
+  EXPECT_THROW(static_cast<void>(table.scan({.values = {key}, .order = {{.value = 1}}})), UsageError);
+  EXPECT_THROW(static_cast<void>(table.scan({.keys = {key}, .order = {{.value = 0}}})), UsageError);
+}
+
 TEST_P(ScanTest, AnEmptyTableHasNoGroupsAndOneRowOfAggregates) {
   DeviceTable table(device());
   table.add("x", kFloat64, std::vector<double>{}, 0.0);
@@ -187,6 +260,25 @@ TEST_P(ScanTest, ARangeThatIsNotTrueIsAnErrorNotAWriteElsewhere) {
   DeviceTable table = numbers(device());
   table.table().columns[0].range = fetch::ValueRange{0, 3};
   EXPECT_THROW(static_cast<void>(table.scan({.keys = {Expression::column(0)}})), UsageError);
+}
+
+TEST_P(ScanTest, AFirstLookTakesAnyNumberOfColumns) {
+  DeviceTable table(device());
+  constexpr std::int32_t kColumns = 15;
+  for (std::int32_t c = 0; c < kColumns; ++c) {
+    table.add("x", kInt32, std::vector<std::int32_t>{c, -1, 10 * c, c == 7 ? -1 : 3 * c}, -1);
+  }
+  const fetch::ScanReport report = fetch::look(table.stream(), table.table());
+  for (std::int32_t c = 0; c < kColumns; ++c) {
+    const fetch::ColumnFacts& facts = table.table().columns[static_cast<std::size_t>(c)];
+    ASSERT_TRUE(facts.range);
+    EXPECT_EQ(facts.range->least, c);
+    EXPECT_EQ(facts.range->greatest, 10 * c);
+    EXPECT_TRUE(facts.nullable);
+  }
+  EXPECT_EQ(report.read_bytes, kColumns * (4 * sizeof(std::int32_t) + 1));
+  EXPECT_GT(report.began, Time{});
+  EXPECT_GE(std::chrono::duration<double>(report.ended - report.began).count(), report.seconds * 0.999);
 }
 
 TEST_P(ScanTest, FragmentsThatDoNotFitTheTableAreRefused) {

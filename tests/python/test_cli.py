@@ -34,6 +34,13 @@ def test_version():
     assert result.stdout == f"headrace {version('headrace')}\n"
 
 
+def test_verbs_start_without_what_is_slow_to_import():
+    slow = ["duckdb", "h5py", "headrace.fetch", "matplotlib", "mpi4py", "pandas", "PIL", "pyarrow"]
+    code = f"import sys, headrace.cli; print([name for name in {slow} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
 def test_devices_table():
     result = run("devices")
     assert result.returncode == 0, result.stderr

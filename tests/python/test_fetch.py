@@ -1,6 +1,7 @@
 """Tables in files, fetched to the CPU device: every type, every kind of file, and files that are not right."""
 
 import decimal
+import re
 import threading
 import time
 from pathlib import Path
@@ -167,6 +168,22 @@ def test_sync_and_one_thread_bring_the_same(parquet, levels):
                 same(table.fetch(options=FetchOptions(mode=mode, threads=threads)).to_arrow(), make_table())
 
 
+@pytest.mark.parametrize("limit", [None, 50])
+def test_an_order_over_windows_keeps_equal_rows_as_they_were(tmp_path, limit):
+    names = [None if i % 13 == 0 else f"name {i * i % 17}" for i in range(20_000)]
+    source = pa.table({"name": names, "number": range(20_000)})
+    pq.write_table(source, tmp_path / "table.parquet", row_group_size=1000)
+    levels = headrace.Levels("cpu", device_bytes=64 << 10, slab_bytes=4 << 10)
+    with Table.open(tmp_path / "table.parquet", levels=levels) as table:
+        query = table.select("name", "number").order_by(("name", "descending"))
+        found, report = (query if limit is None else query.limit(limit)).run()
+    assert report.windows > 1
+    assert report.order_seconds > 0
+    rows = source.to_pylist()
+    there = sorted((row for row in rows if row["name"] is not None), key=lambda row: row["name"], reverse=True)
+    assert found.to_pylist() == (there + [row for row in rows if row["name"] is None])[:limit]
+
+
 def test_a_stream_is_within_a_device_that_the_table_is_not(parquet):
     caches = headrace.Levels("cpu", cpu_bytes=8 * MIB, device_bytes=MIB // 8, slab_bytes=MIB // 32)
     whole = make_table()
@@ -277,7 +294,7 @@ def test_schemas_that_differ_are_refused(tmp_path):
         ({"b": [1.5], "a": [1]}, "another order"),
     ):
         pq.write_table(pa.table(other), tmp_path / "1.parquet")
-        with pytest.raises(DataError, match=why):
+        with pytest.raises(DataError, match=rf"{tmp_path}/1.parquet .*{why}"):
             Table.open(tmp_path)
 
 
@@ -304,6 +321,64 @@ def test_a_corrupt_page_names_file_row_group_and_column_and_leaves_the_rest(parq
         assert levels.statistics("device").pinned == 0
         others = [name for name in table.schema.names if name != "f64"]
         same(table.fetch(others).to_arrow(), make_table().select(others))
+
+
+def test_an_encoding_that_is_not_known_names_file_row_group_and_column(tmp_path, levels):
+    path = tmp_path / "table.parquet"
+    table = pa.table({"a": range(3000), "b": range(3000)})
+    pq.write_table(table, path, row_group_size=1000, use_dictionary=False, compression="none")
+    metadata = pq.ParquetFile(path).metadata
+    place = metadata.row_group(2).column(1).data_page_offset
+    content = bytearray(path.read_bytes())
+    # A page's header in Thrift's compact protocol: field 5 is a struct of the number of values, and of their encoding.
+    header = re.compile(rb"\x2c\x15[\x80-\xff]*[\x00-\x7f]\x15(\x00)").search(content, place)
+    assert header is not None
+    content[header.start(1)] = 2 * 33  # no such encoding
+    path.write_bytes(content)
+    with Table.open(path, levels=levels) as stored:
+        with pytest.raises(DataError, match=rf"{path}, row group 2, column 'b': .*encoding"):
+            stored.fetch()
+        same(stored.fetch(["a"]).to_arrow(), table.select(["a"]))
+        same(stored.fetch(["b"], fragments=[0, 1]).to_arrow(), table.select(["b"]).slice(0, 2000))
+
+
+@pytest.mark.parametrize("form", ["ipc-lz4", "ipc-zstd"])
+def test_a_corrupt_buffer_of_an_ipc_file_names_file_batch_and_column(tmp_path, levels, form):
+    path = tmp_path / "table.arrow"
+    table = pa.table({"a": np.arange(2100), "b": np.arange(2100) % 7})
+    write(table, path, form)
+    content = path.read_bytes()
+    codec = b"\x04\x22\x4d\x18" if form == "ipc-lz4" else b"\x28\xb5\x2f\xfd"  # how a compressed buffer begins
+    frames = [found.start() for found in re.finditer(re.escape(codec), content)]
+    assert len(frames) == 6
+    damaged = [content[: at + 4] + b"\xff" * 24 + content[at + 28 :] for at in frames]
+    path.write_bytes(damaged[3])
+    with Table.open(path, levels=levels) as stored:
+        with pytest.raises(DataError, match=rf"{path}, row group 1, column 'b': "):
+            stored.fetch()
+        same(stored.fetch(["a"]).to_arrow(), table.select(["a"]))
+    path.write_bytes(damaged[4])  # of the column whose rows are counted
+    with pytest.raises(DataError, match=rf"{path}, row group 2, column 'a': "):
+        Table.open(path)
+
+
+@pytest.mark.parametrize("form", ["parquet-snappy", "parquet-none-plain", "ipc", "ipc-lz4"])
+def test_footers_that_are_changed_at_random_are_an_error_or_a_table(tmp_path, levels, form):
+    rng = np.random.default_rng(11)
+    path = write(make_table(150).select(["i32", "f64", "name", "price", "kind"]), tmp_path / "table", form)
+    whole = path.read_bytes()
+    footer = len(whole) - int.from_bytes(whole[-8:-4] if form.startswith("parquet") else whole[-10:-6], "little") - 8
+    for _ in range(100):
+        content = bytearray(whole)
+        for at in rng.integers(footer, len(whole), rng.integers(1, 4)):
+            content[at] = rng.integers(0, 256) if rng.random() < 0.5 else content[at] ^ (1 << rng.integers(0, 8))
+        path.write_bytes(content)
+        try:
+            with Table.open(path, levels=levels, options=FetchOptions(threads=2)) as table:
+                table.fetch().to_arrow()
+        except Error as error:
+            assert str(path) in str(error)  # noqa: PT017 - it may be a table all the same
+        assert levels.statistics("device").pinned == 0
 
 
 def test_bytes_that_are_changed_at_random_are_an_error_or_a_table(tmp_path, levels):

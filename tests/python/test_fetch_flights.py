@@ -190,6 +190,21 @@ def test_each_predicate_lets_through_what_duckdb_does(table, sql, condition):
     assert 0 < ours.column("count")[0].as_py() < 336_776 or sql == "carrier NOT IN ('DL', NULL)"
 
 
+@pytest.mark.parametrize("limit", [None, 5000])
+def test_rows_are_in_duckdbs_order(table, limit):
+    scanned, connection = table
+    names = ["carrier", "tailnum", "dep_delay", "fare", "flight"]
+    ways = ["descending", "ascending", "descending", "ascending", "descending"]
+    query = scanned.select(*names).order_by(*zip(names, ways, strict=True))
+    order = ", ".join(f"{name} {'DESC' if way == 'descending' else 'ASC'} NULLS LAST" for name, way in query.order)
+    sql = f"SELECT {', '.join(names)} FROM flights ORDER BY {order}"
+    if limit is not None:
+        query, sql = query.limit(limit), f"{sql} LIMIT {limit}"
+    ours, theirs = query.to_arrow(), connection.sql(sql).to_arrow_table()
+    for name in names:
+        assert ours.column(name).to_pylist() == theirs.column(name).to_pylist(), name
+
+
 def test_some_queries_are_streamed_where_the_device_is_small(written):
     file, _ = written
     with Table.open(file, levels=_core.Levels("cpu", device_bytes=6 << 20, slab_bytes=1 << 18)) as table:

@@ -118,6 +118,33 @@ def test_filters_keep_rows_in_order(device, rows, bound, limit):
     assert found == [{"k": row[0], "s": row[5], "b": row[4]} for row in kept[:limit]]
 
 
+@SETTINGS
+@hypothesis.given(rows=ROWS, limit=st.integers(0, 40), down=st.tuples(*[st.booleans()] * 3))
+def test_rows_are_ordered_missing_ones_last_equal_ones_as_they_were(device, rows, limit, down):
+    for names in (("k", "f", "s"), ("b", "i", "d")):
+        by = [(name, "descending" if descending else "ascending") for name, descending in zip(names, down, strict=True)]
+        found = table_of(rows, device).order_by(*by).limit(limit).to_arrow().to_pylist()
+        expected = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
+        for name, way in reversed(by):  # Python's sort is stable, reversed or not
+            there = [row for row in expected if row[name] is not None and order(row[name]) != (1, 0.0)]
+            nan = [row for row in expected if row[name] is not None and order(row[name]) == (1, 0.0)]
+            missing = [row for row in expected if row[name] is None]
+            there.sort(key=lambda row: row[name].encode() if name == "s" else row[name], reverse=way == "descending")
+            expected = there + nan + missing
+        assert [str(row) for row in found] == [str(row) for row in expected[:limit]]
+
+
+def test_rows_are_ordered_by_what_is_computed_of_them(device):
+    table = Table.from_arrow(
+        pa.table({"x": pa.array(range(10_000)), "y": [i * 7919 % 10_007 for i in range(10_000)]}), device
+    )
+    query = table.filter(col("x") % 2 == 0).select("x", z=col("y") * -1).order_by("z")
+    assert "then, on the device\n  order by z ascending" in query.explain()
+    found, report = query.run()
+    assert found.column("z").to_pylist() == sorted(-(i * 7919 % 10_007) for i in range(0, 10_000, 2))
+    assert report.order_seconds > 0
+
+
 @pytest.mark.parametrize(
     ("left", "right", "both", "either"),
     [

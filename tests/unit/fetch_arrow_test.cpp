@@ -1,10 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "fetch/host_chunk.hpp"
 #include "headrace/base/error.hpp"
@@ -57,11 +59,81 @@ TEST(FetchArrow, AViewIsRefusedForAnArrayThatCannotBe) {
   refused([](ArrowArray& a) { a.length = -1; });
   refused([](ArrowArray& a) { a.offset = -1; });
   refused([](ArrowArray& a) { a.length = std::int64_t{1} << 60; });
+  refused([](ArrowArray& a) { a.offset = kTableRowsMax + 1; });
+  refused([](ArrowArray& a) { a.buffers = nullptr; });
+  refused([](ArrowArray& a) { a.null_count = -2; });
   refused([](ArrowArray& a) { a.n_buffers = 1; });
   refused([](ArrowArray& a) { a.null_count = 2; });
   refused([](ArrowArray& a) { a.dictionary = &a; });
-  buffers[1] = nullptr;
+  const std::uint8_t validity = 0;
+  buffers[0] = &validity;
+  refused([](ArrowArray& a) { a.null_count = 5; });
+  buffers = {nullptr, nullptr};
   refused([](ArrowArray&) {});
+  // Without values there may be none, wherever it starts.
+  array.length = 0;
+  array.offset = 11;
+  EXPECT_EQ(shape_of(view_of(array, type)).bytes(), 0U);
+}
+
+TEST(FetchArrow, ASchemaThatIsNotWholeIsRefused) {
+  ArrowSchema column{};
+  column.format = "i";
+  column.name = "a";
+  std::array<ArrowSchema*, 2> children{&column, nullptr};
+  ArrowSchema schema{};
+  schema.format = "+s";
+  schema.n_children = 1;
+  schema.children = children.data();
+  EXPECT_EQ(ArrowSource(schema, {}).columns().size(), 1U);
+  const auto refused = [&](auto change) {
+    ArrowSchema changed = schema;
+    change(changed);
+    EXPECT_THROW(ArrowSource(changed, {}), DataError);
+  };
+  refused([](ArrowSchema& s) { s.format = nullptr; });
+  refused([](ArrowSchema& s) { s.format = "i"; });
+  refused([](ArrowSchema& s) { s.children = nullptr; });
+  refused([](ArrowSchema& s) { s.n_children = 2; });
+  schema.n_children = -1;
+  EXPECT_THROW(ArrowSource(schema, {}), UsageError);  // no columns
+  schema.n_children = 1;
+  ArrowSchema entries{};
+  column.dictionary = &entries;
+  EXPECT_FALSE(type_of(column));
+  column.format = nullptr;
+  EXPECT_FALSE(type_of(column));
+  EXPECT_THROW(ArrowSource(schema, {}), UsageError);
+}
+
+TEST(FetchArrow, BatchesThatAreNotWholeAreRefused) {
+  const auto refused = [](auto change) {
+    auto batch = testing::detail::make_batch(10, 0, false);
+    ArrowArray changed = *batch;
+    std::array<ArrowArray*, testing::kTableColumns> columns{};
+    std::copy_n(changed.children, columns.size(), columns.begin());
+    changed.children = columns.data();
+    changed.release = [](ArrowArray* array) { array->release = nullptr; };
+    ArrowArray first = *columns[0];
+    columns[0] = &first;
+    change(changed, first);
+    std::vector<ArrowSource::Batch> batches(1);
+    batches[0] = {.array = OwnedArray(changed), .file = "x.arrow", .number = 4};
+    try {
+      const ArrowSource source(*testing::TableSchema(), std::move(batches));
+      ADD_FAILURE() << "it was taken";
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("x.arrow, "));
+    }
+  };
+  refused([](ArrowArray& batch, ArrowArray&) { batch.n_children = 3; });
+  refused([](ArrowArray& batch, ArrowArray&) { batch.children = nullptr; });
+  refused([](ArrowArray& batch, ArrowArray&) { batch.children[2] = nullptr; });
+  refused([](ArrowArray& batch, ArrowArray&) { batch.length = -1; });
+  refused([](ArrowArray& batch, ArrowArray&) { batch.offset = std::numeric_limits<std::int64_t>::max(); });
+  refused([](ArrowArray&, ArrowArray& column) { column.length = 9; });
+  refused([](ArrowArray&, ArrowArray& column) { column.offset = -1; });
+  refused([](ArrowArray&, ArrowArray& column) { column.offset = std::numeric_limits<std::int64_t>::max(); });
 }
 
 TEST(FetchDictionary, GivesEqualStringsEqualIndices) {
@@ -81,6 +153,11 @@ TEST(FetchDictionary, RefusesOffsetsThatGoBack) {
   StringArray strings({"ab", "cd"});
   strings.offsets()[1] = 5;
   EXPECT_THROW(static_cast<void>(dictionary.merge(strings.array(), false)), DataError);
+  // The last offset says how many bytes there are.
+  StringArray beyond({"ab", "cd", "ef"});
+  beyond.offsets()[1] = 7;
+  beyond.offsets()[2] = 8;
+  EXPECT_THROW(static_cast<void>(dictionary.merge(beyond.array(), false)), DataError);
   ArrowArray none{};
   EXPECT_THROW(static_cast<void>(dictionary.merge(none, false)), DataError);
 }
@@ -119,6 +196,8 @@ TEST(FetchSource, RefusesTablesThatAreNone) {
   EXPECT_THROW(ReaderSource({}, {}, {}, read), UsageError);
   EXPECT_THROW(ReaderSource({column("a"), column("a")}, {}, {}, read), UsageError);
   EXPECT_THROW(ReaderSource({column("a")}, {{.rows = 1}}, {}, read), UsageError);
+  EXPECT_THROW(ReaderSource({column("a")}, {{.rows = -1}}, {{}}, read), DataError);
+  EXPECT_THROW(ReaderSource({column("a")}, {{.rows = kTableRowsMax}, {.rows = 1}}, {{}, {}}, read), DataError);
 }
 
 TEST(FetchSource, NamesAChunk) {
@@ -139,6 +218,10 @@ TEST(FetchMappedFile, ReadsAndNoticesThatAFileWasCutShort) {
   file.drop(0, 20000);
   EXPECT_EQ(static_cast<char>(file.data()[12345]), 'x');
   EXPECT_THROW(file.populate(19000, 2000), DataError);
+  EXPECT_THROW(file.populate(~std::size_t{0}, 2), DataError);
+  file.drop(19000, 2000);
+  file.drop(4096, ~std::size_t{0});
+  EXPECT_EQ(static_cast<char>(file.data()[12345]), 'x');
   std::filesystem::resize_file(path, 4096);
   EXPECT_THROW(file.populate(8192, 100), DataError);
 }

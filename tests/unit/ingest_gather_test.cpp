@@ -87,7 +87,7 @@ class Memory {
   void fill(std::uint64_t seed) {
     std::mt19937 random(static_cast<std::uint32_t>(seed));
     for (Line& line : lines_) {
-      for (std::uint32_t& word : line.words) word = random();
+      for (std::uint32_t& word : line.words) word = static_cast<std::uint32_t>(random());
     }
   }
   friend bool operator==(const Memory& a, const Memory& b) {

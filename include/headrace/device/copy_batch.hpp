@@ -81,6 +81,9 @@ class CopyBatch {
   /// Gathers a copy of `bytes` bytes; 0 is allowed and nothing. Flushes when a threshold is reached.
   [[nodiscard]] Status add(void* to, const void* from, std::size_t bytes,
                            CopySource source = CopySource::stable) noexcept;
+  /// Records `event` on the stream right before the copies of the next submission, or at the next flush() of nothing.
+  /// It must stay until then.
+  void mark_next(EventRef event) noexcept { mark_ = &event.backend(); }
   /// Submits everything gathered if the oldest has waited flush_after.
   [[nodiscard]] Status poll() noexcept;
   /// Submits everything gathered. Returns once what has to be staged has been staged. When a copy fails, the rest is
@@ -101,7 +104,8 @@ class CopyBatch {
 
   [[nodiscard]] Result<std::byte*> stage(const void* from, std::size_t bytes) noexcept;
   [[nodiscard]] bool empty() const noexcept { return copies_.empty() && pageable_.empty(); }
-  /// Gives everything gathered to the stream; marks nothing.
+  [[nodiscard]] Status mark() noexcept;
+  /// Gives everything gathered to the stream; does not record done_.
   [[nodiscard]] Status submit() noexcept;
   [[nodiscard]] CopyRoute route() const noexcept;
   [[nodiscard]] Status submit_merged() noexcept;
@@ -122,6 +126,7 @@ class CopyBatch {
   std::size_t half_ = 0;
   std::unique_ptr<detail::StagedCopier> stager_;
   Event done_;
+  detail::EventBackend* mark_ = nullptr;
   CopyBatchStatistics statistics_;
 };
 

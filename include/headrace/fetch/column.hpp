@@ -71,6 +71,10 @@ struct DataType {
   return (length * value_bits(type) + 7) / 8;
 }
 
+/// Most rows of a table, and where in its buffers a column of it may start: bits of twice as many values are counted in
+/// 64 bits.
+inline constexpr std::int64_t kTableRowsMax = std::int64_t{1} << 48;
+
 /// A fragment of a column, borrowed. Value i is at position offset + i of both buffers. On a device, buffers start at
 /// 16-byte boundaries and may be read up to the next one after their last byte; Headrace's Buffer allows both.
 struct ColumnView {

@@ -12,6 +12,7 @@
 #include "headrace/fetch/column.hpp"
 #include "headrace/fetch/levels.hpp"
 #include "headrace/fetch/source.hpp"
+#include "headrace/fetch/timeline.hpp"
 
 namespace headrace::fetch {
 
@@ -31,6 +32,8 @@ struct FetchOptions {
   std::uint32_t threads = 0;
   /// Copies are submitted once this much is gathered, shared out over the threads.
   std::size_t flush_bytes = 128 * kMiB;
+  /// Spans of its timeline that are kept; 0: nothing is recorded, which costs nothing.
+  std::size_t timeline_spans = 0;
 };
 
 /// What is fetched.
@@ -79,6 +82,8 @@ class Fetch {
   /// Waits for so long at most. Whether wait() would return at once.
   [[nodiscard]] bool wait_for(Duration most) const;
   [[nodiscard]] FetchProgress progress() const;
+  /// What it did when: waits for its end, be that a failure. Empty unless spans were asked for.
+  [[nodiscard]] FetchTimeline timeline() const;
 
   [[nodiscard]] const FetchRequest& request() const noexcept;  ///< With the fragments and threads that stand for none.
   [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/base/clock.hpp"
 #include "headrace/device/stream.hpp"
 #include "headrace/fetch/column.hpp"
 #include "headrace/fetch/dictionary.hpp"
@@ -54,14 +55,22 @@ struct AggregateCall {
   std::optional<Expression> value{};
 };
 
+/// By the value of that number. Missing values come last either way, and among floats NaN before them.
+struct Order {
+  std::uint32_t value = 0;
+  bool descending = false;
+};
+
 /// A scan: the rows that `filter` is true for, then either grouped (where there are keys or aggregates; the result has
-/// the keys first and then the aggregates, in no particular order) or as `values` of each row, in the table's order.
+/// the keys first and then the aggregates, in no particular order) or as `values` of each row: in the table's order, or
+/// in `order`, where rows that are equal keep that of the table.
 struct Query {
   std::optional<Expression> filter{};
   std::vector<Expression> keys{};  ///< At most kKeysMax.
   std::vector<AggregateCall> aggregates{};
   std::vector<Expression> values{};
-  std::int64_t limit = std::numeric_limits<std::int64_t>::max();  ///< Most rows of `values`.
+  std::vector<Order> order{};  ///< Of `values` alone: groups are few, and ordered by whoever reads them.
+  std::int64_t limit = std::numeric_limits<std::int64_t>::max();  ///< Most rows of `values`, the first ones.
 };
 
 inline constexpr std::size_t kKeysMax = 4;
@@ -80,6 +89,9 @@ struct ScanReport {
   std::string groups;  ///< "none", "direct, in 12 kB a block", "direct, 1,000 groups", "hashed, 65,536 slots", …
   std::uint64_t read_bytes = 0;  ///< Of the columns that the query names, once.
   double seconds = 0;            ///< From the launch until the kernel has ended.
+  double order_seconds = 0;      ///< Of ordering its rows on the device.
+  Time began{};                  ///< When the first kernel was started, by SteadyClock,
+  Time ended{};                  ///< and when the last had ended.
 };
 
 struct ScanResult {
@@ -98,7 +110,8 @@ struct ScanResult {
 /// The types of the columns that scan() would give.
 [[nodiscard]] std::vector<DataType> result_types(const TableView& table, const Query& query);
 
-/// A first look at a table: fills `range` and `nullable` of columns that have no range and a type that has one.
-void look(StreamRef stream, TableView& table);
+/// A first look at a table: fills `range` and `nullable` of columns that have no range and a type that has one. What it
+/// took, of all scans together.
+ScanReport look(StreamRef stream, TableView& table);
 
 }  // namespace headrace::fetch

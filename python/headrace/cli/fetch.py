@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,9 +13,11 @@ from rich.console import Console
 import headrace
 from headrace import Error, UsageError
 from headrace.cli import options, show
-from headrace.fetch import measure
-from headrace.fetch.measure import LEVELS, Run
-from headrace.fetch.table import Table, is_out_of_device_memory
+
+# pyarrow takes as long to import as all of Headrace: not for other verbs.
+if TYPE_CHECKING:
+    from headrace.fetch.measure import Run
+    from headrace.fetch.table import Table
 
 Json = dict[str, Any]
 
@@ -25,6 +27,8 @@ def _names(text: str | None) -> list[str] | None:
 
 
 def _levels(text: str) -> list[str]:
+    from headrace.fetch.measure import LEVELS  # noqa: PLC0415
+
     chosen = _names(text) or []
     wrong = [name for name in chosen if name not in LEVELS]
     if wrong:
@@ -39,17 +43,21 @@ def _bytes(text: str | None) -> int:
 @contextmanager
 def _bar(what: str) -> Iterator[Any]:
     """A bar that says beside itself how fast columns come through each level."""
+    from headrace.fetch import measure  # noqa: PLC0415
+
     with show.progress_bar(what) as bar:
 
         def move(progress: Any) -> None:  # noqa: ANN401
             bar(progress.chunks_done / max(1, progress.chunks))
-            rates = (f"{name} {measure.rate(getattr(progress, name).bytes, progress.elapsed):.2f}" for name in LEVELS)
+            rates = (
+                f"{name} {measure.rate(getattr(progress, name).bytes, progress.elapsed):.2f}" for name in measure.LEVELS
+            )
             bar.describe(f"{what}: GB/s {', '.join(rates)}")
 
         yield move
 
 
-def _print(console: Console, content: Json, run: Run) -> None:
+def _print(console: Console, content: Json, run: "Run") -> None:
     console.print(
         f"{content['rows']:,} rows, {len(content['columns'])} columns, {content['fragments']} fragments, "
         f"{content['threads']} threads, {content['mode']}: {run.seconds:.3f} s",
@@ -59,8 +67,7 @@ def _print(console: Console, content: Json, run: Run) -> None:
     table = show.plain_table()
     for heading in ("level", "bytes", "GB/s", "made", "found", "in use, of its budget"):
         table.add_column(heading, justify="left" if heading == "level" else "right", no_wrap=True)
-    for name in LEVELS:
-        level = run.levels[name]
+    for name, level in run.levels.items():
         memory = content["memory"][name]
         table.add_row(
             name,
@@ -71,6 +78,53 @@ def _print(console: Console, content: Json, run: Run) -> None:
             f"{memory['used_bytes'] / (1 << 20):,.0f} of {memory['budget_bytes'] / (1 << 20):,.0f} MiB",
         )
     console.print(table)
+    if "timeline" in content:
+        drawn = content["timeline"]
+        share = drawn["transfer_beside_materialise_seconds"] / max(drawn["transfer_seconds"], 1e-9)
+        console.print(
+            f"{drawn['windows']} windows in {drawn['seconds']:.3f} s, {share:.0%} of the transfers beside decoding\n"
+            f"Wrote {drawn['file']}",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _measured(
+    stored: "Table", names: list[str] | None, to: str, runs: int, cleared: list[str]
+) -> "tuple[list[Run], bool]":
+    """So many runs, and whether they were passes of a stream because the columns do not fit the device."""
+    from headrace.fetch import measure  # noqa: PLC0415
+    from headrace.fetch.table import is_out_of_device_memory  # noqa: PLC0415
+
+    measured: list[Run] = []
+    streamed = False
+    for number in range(runs):
+        for level in cleared:
+            stored.levels.clear(level)
+        with _bar(f"Run {number + 1} of {runs}" if runs > 1 else "Fetching") as bar:
+            try:
+                if not streamed:
+                    # Not kept: what it holds could not be cleared.
+                    measured.append(measure.of(stored.fetch(names, to=to, progress=bar)))
+                    continue
+            except Error as error:
+                if not is_out_of_device_memory(error):
+                    raise
+                show.stderr().print(f"{error}: streaming through it instead", markup=False, soft_wrap=True)
+                streamed = True
+            measured.append(measure.of_stream(stored, names))
+    return measured, streamed
+
+
+def _draw(path: Path, stored: "Table", names: list[str] | None, window: int | None, cleared: list[str]) -> Json:
+    """One more pass with a kernel, and its timeline."""
+    from headrace.fetch import timeline  # noqa: PLC0415
+
+    for level in dict.fromkeys([*cleared, "cpu", "device"]):
+        stored.levels.clear(level)
+    one = timeline.record(stored, names, window)
+    timeline.write(path, one)
+    return {"file": str(path), "windows": one.windows, "dropped": one.dropped, **one.overlap()}
 
 
 def fetch(
@@ -90,6 +144,13 @@ def fetch(
     clear: Annotated[
         str, typer.Option("--clear", metavar="LEVELS", help="Emptied before each run: of disk, cpu, device.")
     ] = "cpu,device",
+    timeline: Annotated[
+        Path | None,
+        typer.Option("--timeline", metavar="FILE", help="Then a pass with a kernel, drawn as .png, .svg or .json."),
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option("--window", min=1, help="With --timeline: row groups at once; by default an eighth.")
+    ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Fetch columns of Parquet or Arrow IPC files to a device, and show the rate at each level.
@@ -98,8 +159,18 @@ def fetch(
 
     Example: headrace fetch 'taxi-*.parquet' --columns cab_type,total_amount --to cuda:0
     """
+    from headrace.fetch import measure  # noqa: PLC0415
+    from headrace.fetch import timeline as lines  # noqa: PLC0415
+    from headrace.fetch.table import Table  # noqa: PLC0415
+
     cleared = _levels(clear)
     device = "best" if to == "host" else options.find_device(to).name
+    if timeline is None and window is not None:
+        raise UsageError("--window is for --timeline")
+    if timeline is not None:
+        if to == "host":
+            raise UsageError("--timeline is of columns on a device, not on the host")
+        lines.check(timeline)
     levels = headrace.Levels(
         device,
         disk_bytes=_bytes(disk_budget),
@@ -111,23 +182,7 @@ def fetch(
     level = "cpu" if to == "host" else "device"
     with Table.open(table, levels=levels, options=how) as stored:
         names = _names(columns)
-        measured: list[Run] = []
-        streamed = False
-        for number in range(runs):
-            for name in cleared:
-                levels.clear(name)
-            with _bar(f"Run {number + 1} of {runs}" if runs > 1 else "Fetching") as bar:
-                try:
-                    if not streamed:
-                        # Not kept: what it holds could not be cleared.
-                        measured.append(measure.of(stored.fetch(names, to=level, progress=bar)))
-                        continue
-                except Error as error:
-                    if not is_out_of_device_memory(error):
-                        raise
-                    show.stderr().print(f"{error}: streaming through it instead", markup=False, soft_wrap=True)
-                    streamed = True
-                measured.append(measure.of_stream(stored, names))
+        measured, streamed = _measured(stored, names, level, runs, cleared)
         middle = median(run.seconds for run in measured)
         shown = min(measured, key=lambda run: abs(run.seconds - middle))
         content: Json = {
@@ -148,6 +203,8 @@ def fetch(
             "memory": measure.memory_of(levels),
             "runs": [run.seconds for run in measured],
         }
+        if timeline is not None:
+            content["timeline"] = _draw(timeline, stored, names, window, cleared)
     if as_json:
         typer.echo(json.dumps(content, indent=2))
     else:

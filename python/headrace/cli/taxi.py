@@ -5,16 +5,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from headrace import UsageError, results
 from headrace.cli import options, show
-from headrace.fetch import taxi, taxi_bench
-from headrace.fetch.table import Table
-from headrace.fetch.taxi_bench import Duck, Measured, Settings
+
+# pyarrow takes as long to import as all of Headrace: not for other verbs.
+if TYPE_CHECKING:
+    from headrace.fetch.taxi_bench import Duck, Measured
 
 app = typer.Typer(help="The taxi benchmark: make its table, run its queries.", no_args_is_help=True)
 
@@ -36,6 +37,8 @@ def generate(
 
     Example: headrace taxi generate --rows 10M --out rides.parquet
     """
+    from headrace.fetch import taxi  # noqa: PLC0415 - with pyarrow, which is slow to import
+
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=show.stderr(), transient=True) as progress:
         task = progress.add_task("rows", total=rows)
@@ -87,8 +90,10 @@ def run(
 
     Example: headrace taxi run rides.parquet --device cuda:0 --fragments 4,256
     """
+    from headrace.fetch import taxi_bench  # noqa: PLC0415
+
     chosen = options.find_device(device)
-    settings = Settings(
+    settings = taxi_bench.Settings(
         chosen.name,
         threads=_numbers(threads, "--threads"),
         modes=_words(modes),
@@ -136,7 +141,9 @@ def _numbers(text: str, name: str) -> list[int]:
         raise UsageError(f"{name} takes whole numbers, such as 4,256, not {text}") from None
 
 
-def _duck(file: Path, threads: int) -> Duck | None:
+def _duck(file: Path, threads: int) -> "Duck | None":
+    from headrace.fetch.taxi_bench import Duck  # noqa: PLC0415
+
     try:
         return Duck(file, threads)
     except UsageError as error:
@@ -147,6 +154,8 @@ def _duck(file: Path, threads: int) -> Duck | None:
 @contextmanager
 def _tables(file: Path, fragments: Sequence[int], folder: Path | None) -> Iterator[list[Path]]:
     """The file itself, or its table in each number of fragments."""
+    from headrace.fetch import Table, taxi  # noqa: PLC0415
+
     with Table.open(file, taxi.QUERY_COLUMNS) as table:  # what is wrong with it is said before anything is made
         own = len(table.fragments)
     if not fragments:
@@ -161,7 +170,7 @@ def _tables(file: Path, fragments: Sequence[int], folder: Path | None) -> Iterat
         yield files
 
 
-def _print(file: Path, found: Measured) -> None:
+def _print(file: Path, found: "Measured") -> None:
     console = show.stdout()
     console.print(f"{file}: {found.rows:,} rows", markup=False, soft_wrap=True)
     table = show.plain_table()

@@ -1,7 +1,7 @@
 """Columns that have been fetched: where they lie, and back on the host."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -14,6 +14,17 @@ from headrace.fetch.source import TableSource
 Progress = Callable[["_core.FetchProgress"], None]
 
 _POLL_SECONDS = 0.1
+
+
+class StepSpan(NamedTuple):
+    """When a thread of a fetch did something for a chunk, by time.monotonic()."""
+
+    fragment: int
+    column: str
+    thread: int
+    step: str  # read (into the page cache), decode (to host memory), transfer (to the device)
+    begin: float
+    end: float
 
 
 class FetchedTable:
@@ -60,9 +71,34 @@ class FetchedTable:
                 progress(self._core.progress)
         except BaseException:
             self._core.cancel()
+            while not self._core.wait_for(_POLL_SECONDS):
+                pass  # whoever clears the levels next finds them without its pins
             raise
         self._core.wait()
         return self
+
+    def timeline(self) -> tuple[list[StepSpan], int]:
+        """Waits for its end: what it did when, and how many spans more there were than start() was asked to keep.
+
+        A transfer is that of all chunks that went together.
+        """
+        if self._core is None:
+            return [], 0
+        while not self._core.wait_for(_POLL_SECONDS):
+            pass  # Ctrl-C is seen here
+        spans, dropped = self._core.timeline()
+        names = self._source.stored.names
+        return [StepSpan(span[0], names[span[1]], *span[2:]) for span in spans], dropped
+
+    def look(self) -> "_core.ScanReport":
+        """Runs a kernel over all that has come, as a query of one pass does: the least and greatest of each column.
+
+        Raises:
+            UsageError: for columns that are not on a device.
+        """
+        if self._core is None:
+            raise UsageError("there is nothing to look at")
+        return self._core.look()
 
     def cancel(self) -> None:
         """Asks it to end early; wait() then raises Error with code cancelled."""

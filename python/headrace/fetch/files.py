@@ -25,6 +25,7 @@ _MAGIC_BYTES = 8
 
 Place = tuple[list[tuple["_core.MappedFile", int, int]], int]
 Reader = Callable[[int, int], pa.Array]
+_Chunk = tuple[int, int, int]  # offset, bytes, bytes without compression
 
 
 @dataclass
@@ -36,6 +37,7 @@ class _Opened:
     schema: pa.Schema
     rows: list[int]
     metadata: Any = None  # of Parquet
+    chunks: list[dict[str, _Chunk]] = field(default_factory=list)  # of Parquet: by row group and path
     idle: list[Any] = field(default_factory=list)  # readers that no thread uses
     batches: list[pa.RecordBatch] | None = None  # of IPC that lies in the mapping as it is
 
@@ -115,8 +117,12 @@ def _open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
         file = pq.ParquetFile(pa.BufferReader(buffer))
         metadata = file.metadata
         _check_names(file.schema_arrow)
-        rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-        return _Opened(mapped, buffer, file.schema_arrow, rows, metadata=metadata)
+        # pyarrow ends the process where it is asked about a row group whose metadata is damaged.
+        groups = mapped.parquet_row_groups()
+        if len(groups) != metadata.num_row_groups:
+            raise DataError(f"{mapped.path}: {len(groups)} row groups, and {metadata.num_row_groups} by Arrow")
+        chunks = [{path: (offset, size, pages) for path, offset, size, pages in group} for _, group in groups]
+        return _Opened(mapped, buffer, file.schema_arrow, [rows for rows, _ in groups], metadata, chunks)
 
 
 def _open_ipc(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
@@ -130,7 +136,8 @@ def _open_ipc(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
     batches = []
     rows = []
     for number in range(file.num_record_batches):
-        with _arrow_errors(f"{mapped.path}, record batch {number}"):
+        read = "" if as_it_lies or not file.schema.names else f", column '{file.schema.names[0]}'"
+        with _arrow_errors(f"{mapped.path}, row group {number}{read}"):
             batch = reader.get_batch(number)
             batch.validate()
             rows.append(batch.num_rows)
@@ -167,20 +174,16 @@ def _check_schemas(files: list[_Opened]) -> None:
 
 
 def _parquet_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
-    for row_group in range(len(file.rows)):
-        group = file.metadata.row_group(row_group)
-        leaves = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+    stored = storage.storage_schema(schema)
+    for rows, chunks in zip(file.rows, file.chunks, strict=True):
         for name in names:
-            leaf = leaves.get(name)
-            decoded = group.num_rows * (value_bytes(storage.storage_schema(schema).field(name).type) + 1)
-            if leaf is None:
+            decoded = rows * (value_bytes(stored.field(name).type) + 1)
+            if name not in chunks:
                 yield [], decoded
                 continue
-            starts = [at for at in (leaf.dictionary_page_offset, leaf.data_page_offset) if at]
-            first = min(starts, default=0)
-            size = min(leaf.total_compressed_size, max(0, file.mapped.bytes - first))
-            dictionary = leaf.total_uncompressed_size if storage.entry_type(schema.field(name).type) else 0
-            yield [(file.mapped, first, size)], decoded + dictionary
+            offset, size, pages = chunks[name]
+            dictionary = pages if storage.entry_type(schema.field(name).type) else 0
+            yield [(file.mapped, offset, size)], decoded + dictionary
 
 
 def _ipc_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
@@ -257,7 +260,10 @@ def open_files(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]])
     as_they_lie = all(file.batches is not None for file in files) and all(
         storage.is_view(schema.field(name).type) for name in stored.names
     )
-    core = _of_batches(files, stored) if as_they_lie else _of_reader(files, stored, fragments)
+    try:
+        core = _of_batches(files, stored) if as_they_lie else _of_reader(files, stored, fragments)
+    except UsageError as error:  # of a type that Arrow knows, and the core does not
+        raise UsageError(f"{files[0].path}: {error}", error.code) from None
     file_bytes = sum(file.mapped.bytes for file in files)
     return TableSource(core, schema, stored, fragments, [file.path for file in files], file_bytes)
 

@@ -27,6 +27,7 @@ _Bound = tuple[
     list[ScanExpression],
     list[tuple[Aggregate, ScanExpression | None]],
     list[ScanExpression],
+    list[tuple[int, bool]],
     int | None,
 ]
 
@@ -118,17 +119,18 @@ class Query(Scannable):
         names = self._names()
         columns, report = self.table.core.scan(*bound, progress)
         arrays = [result_array(column, source) for column, source in zip(columns, self._sources(), strict=True)]
-        return self._ordered(pa.table(arrays, names=names)), report
+        result = pa.table(arrays, names=names)
+        return self._ordered(result) if self._grouped() else result, report
 
     def explain(self) -> str:
         """How the query runs: columns fetched, types given, how groups are found, and the program for each row.
 
         Columns that fit the device are brought there: how groups are found depends on their values.
         """
-        self._names()
         text = self.table.core.explain(*self._bound())
         if self.order:
-            text += "then, on the host\n  order by " + ", ".join(f"{name} {way}" for name, way in self.order) + "\n"
+            where = "on the host" if self._grouped() else "on the device"
+            text += f"then, {where}\n  order by " + ", ".join(f"{name} {way}" for name, way in self.order) + "\n"
         return text if self.count is None else text + f"at most {self.count} rows\n"
 
     def _query(self) -> Query:
@@ -137,8 +139,11 @@ class Query(Scannable):
     def _table(self) -> Table:
         return self.table
 
+    def _grouped(self) -> bool:
+        return bool(self.keys or self.aggregates)
+
     def _outputs(self) -> tuple[Expr, ...]:
-        if self.keys or self.aggregates:
+        if self._grouped():
             return self.keys
         return self.values or tuple(map(Column, self.table.schema.names))
 
@@ -154,13 +159,15 @@ class Query(Scannable):
 
     def _bound(self) -> _Bound:
         binder = Binder(self.table.find)
-        grouped = bool(self.keys or self.aggregates)
+        grouped = self._grouped()
+        names = self._names()
         return (
             None if self.condition is None else binder.bind(self.condition),
             [binder.bind(key) for key in self.keys],
             [(one.function, None if one.value is None else binder.bind(one.value)) for one in self.aggregates],
             [] if grouped else [binder.bind(value) for value in self._outputs()],
-            None if grouped or self.order else self.count,
+            [] if grouped else [(names.index(name), way == "descending") for name, way in self.order],
+            None if grouped else self.count,
         )
 
     def _sources(self) -> list[ScanColumn | None]:
@@ -173,6 +180,7 @@ class Query(Scannable):
         return [*(binder.source(one) for one in self._outputs()), *gathered]
 
     def _ordered(self, result: pa.Table) -> pa.Table:
+        """Groups, which are few, and whose averages and strings pyarrow orders as it does everywhere."""
         if self.order:
             keys: dict[str, Any] = {name: _sortable(result.column(name)) for name, _ in self.order}
             result = result.take(pc.sort_indices(pa.table(keys), sort_keys=list(self.order)))

@@ -6,6 +6,7 @@
 
 #include "device/cpu/device.hpp"
 #include "device/cpu/event.hpp"
+#include "device/cpu/radix_sort.hpp"
 #include "device/cpu/testing.hpp"
 
 namespace headrace::detail {
@@ -94,6 +95,11 @@ Status CpuStream::launch_resident(const Kernel& kernel, LaunchShape shape, void*
       strand_->enqueue<ResidentTask>(TaskKind::resident, [&](ResidentTask& task) { task.launch = started; });
   if (!enqueued) resident_.pop_back();
   return enqueued;
+}
+
+Result<bool> CpuStream::sort_pairs(const PairLists& pairs) noexcept {
+  if (const Status waited = wait(); !waited) return waited.error();
+  return radix_sort(pairs, static_cast<std::uint32_t>(device_.properties().multiprocessor_count));
 }
 
 Status CpuStream::call(void (*function)(void*), void* argument) noexcept {

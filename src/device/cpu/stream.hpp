@@ -32,6 +32,9 @@ class CpuStream final : public StreamBackend {
   [[nodiscard]] Status launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept override;
   [[nodiscard]] Status launch_resident(const Kernel& kernel, LaunchShape shape,
                                        void* const* arguments) noexcept override;
+  [[nodiscard]] Result<std::size_t> pair_scratch_bytes(std::size_t /*count*/) noexcept override { return 0; }
+  /// Waits for the stream, and sorts with threads of its own, one a core.
+  [[nodiscard]] Result<bool> sort_pairs(const PairLists& pairs) noexcept override;
   [[nodiscard]] Status call(void (*function)(void*), void* argument) noexcept override;
   [[nodiscard]] Status record(EventBackend& event) noexcept override;
   [[nodiscard]] Status wait_for(EventBackend& event) noexcept override;

@@ -9,6 +9,7 @@
 #include "device/cuda/event.hpp"
 #include "device/cuda/listed_copies.hpp"
 #include "device/cuda/memory.hpp"
+#include "device/cuda/pair_sort.hpp"
 
 namespace headrace::detail::cuda {
 
@@ -116,6 +117,16 @@ Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void
     return status;
   }
   return call([](void* device) { static_cast<CudaDevice*>(device)->resident_kernel_ends(); }, &device_);
+}
+
+Result<std::size_t> CudaStream::pair_scratch_bytes(std::size_t count) noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return cuda::pair_scratch_bytes(count);
+}
+
+Result<bool> CudaStream::sort_pairs(const PairLists& pairs) noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return cuda::sort_pairs(pairs, stream_);
 }
 
 Status CudaStream::call(void (*function)(void*), void* argument) noexcept {

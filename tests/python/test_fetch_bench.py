@@ -1,0 +1,48 @@
+"""bench/fetch.py: what it says of the ways of host memory, on the CPU device."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headrace import _core
+from headrace.fetch.table import Table
+
+pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
+
+
+@pytest.fixture(scope="module")
+def bench():
+    path = Path(__file__).parents[2] / "bench" / "fetch.py"
+    specification = importlib.util.spec_from_file_location("fetch_bench", path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["fetch_bench"] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_each_way_is_measured_and_verified(bench, capsys):
+    found = bench.ways("cpu:0", 1 << 22, 3)
+    assert [one["way"] for one in found] == ["pageable", "staged", "pool", "registered", "read"]
+    assert all(one["verified"] and one["transfer_gb_per_second"] > 0 for one in found)
+    assert [one["way"] for one in found if one["fill_gb_per_second"] is not None] == ["pool"]
+    assert found[0]["once_ms_per_gib"] == 0
+    bench.print_ways(found)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 5
+    assert all(line.count("|") == 8 for line in lines)
+
+
+def test_the_levels_of_a_table_are_measured(bench, tmp_path):
+    table = bench.make_table(5000)
+    arrow, _ = bench.write(table, tmp_path)
+    found = bench.levels_of(bench.Bench(table, "cpu:0", 1), arrow, "cpu:0", 2)
+    assert [one["cpu_level"] for one in found] == ["pinned", "pageable"]
+    assert all(one["first_seconds"] > 0 and one["again_seconds"] > 0 for one in found)
+    with Table.open(arrow, device="cpu") as stored:
+        assert isinstance(stored.schema, pa.Schema)
+        assert len(stored.fragments) <= bench.FRAGMENTS
