@@ -13,6 +13,8 @@ set(HEADRACE_CUDA AUTO CACHE STRING "Build for CUDA: AUTO (where nvcc and a GPU 
 set_property(CACHE HEADRACE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(HEADRACE_FETCH AUTO CACHE STRING "Build fetches of columns: AUTO (where oneTBB is found), ON or OFF")
 set_property(CACHE HEADRACE_FETCH PROPERTY STRINGS AUTO ON OFF)
+set(HEADRACE_XDP AUTO CACHE STRING "Build the AF_XDP source: AUTO (where libxdp is found), ON or OFF")
+set_property(CACHE HEADRACE_XDP PROPERTY STRINGS AUTO ON OFF)
 set(HEADRACE_MPI AUTO CACHE STRING "Build for MPI: AUTO (where it is found), ON or OFF")
 set_property(CACHE HEADRACE_MPI PROPERTY STRINGS AUTO ON OFF)
 set(HEADRACE_CPU native CACHE STRING "Processor to build for (-march); x86-64-v3 for a build that travels")

@@ -6,12 +6,12 @@
 source "$(dirname "$0")/common.sh"
 
 purpose=${1:-run}
-packages=(g++ cmake ninja-build ccache pkg-config python3 python3-venv python3-dev libhwloc-dev libfmt-dev libxxhash-dev libtbb-dev)
+packages=(g++ cmake ninja-build ccache pkg-config python3 python3-venv python3-dev libhwloc-dev libfmt-dev libxxhash-dev libtbb-dev libxdp-dev libbpf-dev)
 requirements=(requirements/run.txt)
 case $purpose in
   run) packages+=(wordnet-base) ;;
   test)
-    packages+=(wordnet-base libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin)
+    packages+=(wordnet-base libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin iproute2)
     requirements+=(requirements/test.txt)
     ;;
   lint)

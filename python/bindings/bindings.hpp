@@ -28,6 +28,7 @@ void bind_grid(nanobind::module_& module);
 void bind_jacobi(nanobind::module_& module);
 void bind_scan(nanobind::module_& module);
 void bind_fetch(nanobind::module_& module);
+void bind_ingest(nanobind::module_& module);
 void bind_ingest_build(nanobind::module_& module);
 void bind_frames(nanobind::module_& module);
 

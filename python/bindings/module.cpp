@@ -5,6 +5,7 @@ NB_MODULE(_core, module) {
   module.attr("version") = headrace::kVersion;
   module.attr("built_with_cuda") = headrace::kBuiltWithCuda;
   module.attr("built_with_fetch") = headrace::kBuiltWithFetch;
+  module.attr("built_with_xdp") = headrace::kBuiltWithXdp;
   headrace::python::bind_errors(module);
   headrace::python::bind_device(module);
   headrace::python::bind_measure(module);
@@ -27,6 +28,7 @@ NB_MODULE(_core, module) {
   headrace::python::bind_grid(module);
   headrace::python::bind_jacobi(module);
   headrace::python::bind_scan(module);
+  headrace::python::bind_ingest(module);
   headrace::python::bind_ingest_build(module);
   headrace::python::bind_frames(module);
   if constexpr (headrace::kBuiltWithFetch) headrace::python::bind_fetch(module);

@@ -15,6 +15,8 @@ built_with_cuda: bool = ...
 
 built_with_fetch: bool = ...
 
+built_with_xdp: bool = ...
+
 class DeviceProperties:
     """What a device is and can do; None where the machine does not say."""
 
@@ -2923,6 +2925,85 @@ class ResultColumn:
 
     @property
     def validity(self) -> bytes | None: ...
+
+def stream_bytes(seed: int, offset: int, count: int) -> bytes:
+    """
+    Part of the endless stream that follows from a seed: what senders send.
+    """
+
+class SendReport:
+    """What has been sent."""
+
+    @property
+    def bytes(self) -> int:
+        """Of the stream."""
+
+    @property
+    def units(self) -> int:
+        """Chunks whose wait is over (TCP), datagrams (UDP)."""
+
+    @property
+    def seconds(self) -> float:
+        """From the first byte to the end, over TCP to the last acknowledgement."""
+
+    @property
+    def round_trips(self) -> LatencySummary:
+        """
+        TCP, where each chunk is waited for: from its first byte to the acknowledgement of its last.
+        """
+
+    @property
+    def retransmitted(self) -> int:
+        """TCP segments."""
+
+    @property
+    def kernel_round_trip(self) -> float:
+        """TCP: the kernel's own estimate, in seconds."""
+
+    @property
+    def refused(self) -> int:
+        """UDP: that the receiver's machine said nobody takes."""
+
+    def __repr__(self) -> str: ...
+
+class TcpSender:
+    """
+    Sends stream_bytes(seed) over a TCP connection of the kernel's, in parts and chunks.
+    """
+
+    def __init__(self, address: str, port: int, *, seed: int = ..., segment_bytes: int = ..., kernel_buffer_bytes: int = ..., connect_timeout: float = ...) -> None:
+        """
+        Connects to an IPv4 or IPv6 address, given as a number. `segment_bytes`: most payload in a segment; `kernel_buffer_bytes`: for what is not acknowledged yet; 0 leaves both to the kernel.
+        """
+
+    def begin(self, bytes: int, chunk_bytes: int, wait: bool = ...) -> None:
+        """
+        The next part of the stream. With `wait`, a chunk is sent when the one before has been acknowledged.
+        """
+
+    def run(self, seconds: float) -> bool:
+        """Sends for about so long; True when the part is done and acknowledged."""
+
+    def report(self) -> SendReport:
+        """Of the current part, or the last."""
+
+    def finish(self) -> None:
+        """Says that nothing follows."""
+
+class UdpSender:
+    """
+    Sends numbered datagrams of the kernel's, with stream_bytes(seed) after their numbers.
+    """
+
+    def __init__(self, address: str, port: int, packets: int, *, seed: int = ..., payload_bytes: int = ..., packets_per_second: float = ..., sequence_offset: int | None = ..., sequence_bytes: int = ..., first_sequence: int = ...) -> None:
+        """
+        `packets_per_second` 0: as fast as the kernel takes them. The number, big-endian and of 4 or 8 bytes, lies at `sequence_offset` of the payload; None: there is none.
+        """
+
+    def run(self, seconds: float) -> bool:
+        """Sends for about so long; True when all datagrams are sent."""
+
+    def report(self) -> SendReport: ...
 
 class BuildRuns:
     """What placing packets into frames took, run by run."""

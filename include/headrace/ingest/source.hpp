@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "headrace/base/clock.hpp"
 #include "headrace/base/result.hpp"
@@ -37,6 +38,8 @@ class Source {
   /// Sends one packet of this layer; Errc::not_supported where the source has no way out.
   [[nodiscard]] virtual Status send(std::span<const std::byte> packet) noexcept = 0;
   [[nodiscard]] virtual SourceCounters counters() const noexcept = 0;
+  /// After receive() gave an error: what is wrong and where, for people. Empty where the error says all there is.
+  [[nodiscard]] virtual std::string failure() const { return {}; }
 };
 
 }  // namespace headrace::ingest

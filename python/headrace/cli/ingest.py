@@ -2,7 +2,7 @@
 
 import typer
 
-from headrace.cli import ingest_model
+from headrace.cli import ingest_model, ingest_send
 
 app = typer.Typer(help="Packets from the network.", no_args_is_help=False)
 
@@ -12,4 +12,5 @@ def group() -> None:
     """Packets from the network to frames on a device."""
 
 
+app.command("send")(ingest_send.send)
 app.command("model")(ingest_model.model)

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "headrace/ingest/source.hpp"
+
+namespace headrace::ingest {
+
+/// How a capture is replayed.
+struct CaptureOptions {
+  /// 0: as fast as slots become free, and packets keep the capture's times. 1: with the gaps of the capture, 2: in half
+  /// the time, ...; packets are then stamped with when they were due, by the monotonic clock.
+  double speed = 0;
+};
+
+/// The packets of a pcap or pcapng file: microseconds or nanoseconds, either byte order, several sections and
+/// interfaces. Link types: Ethernet, raw IP, Linux cooked (v1, v2), BSD loopback. The first interface says the layer:
+/// packets of others are brought to it (link header taken off, or an Ethernet header put before), and what is not IP
+/// has no place there and is left out. A packet that the capture holds only the start of is truncated.
+///
+/// Throws UsageError when there is no such file, DataError "<path>: byte <offset>: ..." when it is no capture or of
+/// another link type. Damage further on is an error of receive(), after everything before it, in the same words in
+/// failure().
+[[nodiscard]] std::unique_ptr<Source> open_capture(Ring& ring, const std::string& path, CaptureOptions options = {});
+
+}  // namespace headrace::ingest

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "headrace/ingest/source.hpp"
+
+namespace headrace::ingest {
+
+/// How a group of packet sockets shares the packets of an interface (packet(7), PACKET_FANOUT).
+enum class Fanout : std::uint8_t {
+  hash,         ///< By flow: a connection's packets stay together.
+  round_robin,  ///< In turn.
+  cpu           ///< By the core that took the packet from the card.
+};
+
+struct PacketSocketOptions {
+  std::string interface{};
+  /// Only UDP datagrams to this port, over IPv4 or IPv6 without extension headers; 0: everything that comes in.
+  std::uint16_t udp_port = 0;
+  bool promiscuous = false;              ///< What is sent to other addresses as well.
+  std::optional<std::uint16_t> group{};  ///< Shares the packets with the other sockets of this number.
+  Fanout fanout = Fanout::hash;          ///< How, with a group.
+  std::size_t block_bytes = 1 << 20;     ///< Of the kernel's ring; a multiple of the page size.
+  std::uint32_t block_count = 64;        ///< The ring is as much locked memory.
+  std::uint32_t block_timeout_ms = 10;   ///< After which a block that is not full is handed over.
+};
+
+/// Ethernet frames of an interface, by AF_PACKET with TPACKET_V3: the kernel fills blocks of a ring that is mapped
+/// here, and a block costs one wake-up however many packets it holds. The kernel's own network stack gets the same
+/// packets. For UDP and raw packets. Not for TCP: a block is handed over when it is full or its time is up, and a
+/// sender that waits for acknowledgements fills none, so that each round trip takes the block's time.
+///
+/// Packets that the kernel merged come with segment_bytes; a VLAN tag that the card took off stays off. What this
+/// machine sends on the interface is not seen. send() sends a frame.
+///
+/// Needs CAP_NET_RAW, and says so. Throws UsageError for an interface that is not there and for options that cannot be.
+[[nodiscard]] std::unique_ptr<Source> open_packet_socket(Ring& ring, const PacketSocketOptions& options);
+
+}  // namespace headrace::ingest

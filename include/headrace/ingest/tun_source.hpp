@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "headrace/ingest/source.hpp"
+
+namespace headrace::ingest {
+
+struct TunOptions {
+  /// Headrace's address: "10.0.0.2/24", or without a prefix the smallest subnet that it can be a host of. The kernel
+  /// gets another one there. Empty: a subnet of 198.18.0.0/15 (RFC 2544) that nothing routes to.
+  std::string address{};
+  std::string name = "headrace%d";  ///< Of the device; %d: the first number that is free.
+  std::uint32_t mtu = 1500;         ///< 68 to 65535.
+  /// The kernel hands over super-packets of up to 64 KiB, to be cut every segment_bytes, without checksums (TSO, USO).
+  /// Slots must hold 65,535 bytes.
+  bool offloads = true;
+};
+
+/// IP packets of a network device of its own, whose other end is this machine's network stack: every program here, and
+/// whoever is routed through, can send to Headrace's address, and Headrace answers by send(). The way for TCP. The
+/// device is removed with the source, and with the process however it ends.
+class TunSource : public Source {
+ public:
+  [[nodiscard]] virtual const std::string& name() const noexcept = 0;
+  /// Headrace's address, to which the kernel sends: IPv4, in the machine's byte order.
+  [[nodiscard]] virtual std::uint32_t address() const noexcept = 0;
+  /// The kernel's address, from which it sends.
+  [[nodiscard]] virtual std::uint32_t peer_address() const noexcept = 0;
+  [[nodiscard]] virtual std::uint32_t mtu() const noexcept = 0;
+};
+
+/// Needs CAP_NET_ADMIN, and says so. Throws UsageError for a name, address or MTU that cannot be, for a subnet that
+/// overlaps one with a route, and for slots smaller than a packet.
+[[nodiscard]] std::unique_ptr<TunSource> open_tun(Ring& ring, const TunOptions& options = {});
+
+}  // namespace headrace::ingest

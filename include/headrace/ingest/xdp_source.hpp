@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "headrace/ingest/source.hpp"
+
+namespace headrace::ingest {
+
+/// Where in the kernel packets are taken.
+enum class XdpHook : std::uint8_t {
+  automatic,  ///< In the driver where it can, else generic.
+  driver,     ///< Before the kernel makes a packet of its own of it.
+  generic     ///< After: any driver, but slower.
+};
+
+struct XdpOptions {
+  std::string interface{};
+  std::uint32_t first_queue = 0;
+  std::uint32_t queue_count = 0;  ///< 0: all from the first on. Packets of other queues stay with the kernel.
+  /// Only IPv4 packets to this address ("10.0.0.2") or only UDP to this port over IPv4, or both; empty and 0: all,
+  /// ARP and remote logins included. What is not taken stays with the kernel.
+  std::string address{};
+  std::uint16_t udp_port = 0;
+  XdpHook hook = XdpHook::automatic;
+  std::uint32_t frames = 4096;  ///< Of 4 KiB, for each queue: a power of two. Locked memory.
+  /// Packets say that their checksums need no check. For veth, whose sender leaves them to a card that is not there:
+  /// AF_XDP has no place for saying so, and every such packet's checksum is wrong.
+  bool trust_checksums = false;
+};
+
+/// Ethernet frames of an interface's receive queues, by AF_XDP in copy mode, which every driver has: a program in the
+/// kernel steers packets to a socket for each queue, past the network stack. Larger packets than 4 KiB come in parts
+/// that are put together (Linux 6.6). For UDP, raw packets, and TCP at an address that the kernel does not have. The
+/// program goes with the source, and with the process however it ends. send() sends a frame of up to 4 KiB on the first
+/// queue.
+///
+/// Needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, and says so. Throws UsageError for an interface, queues or filters
+/// that cannot be, SystemError where the kernel or the driver cannot do it, or another program is there already, and
+/// UsageError (Errc::not_supported) where Headrace was built without libxdp.
+[[nodiscard]] std::unique_ptr<Source> open_xdp(Ring& ring, const XdpOptions& options);
+
+}  // namespace headrace::ingest

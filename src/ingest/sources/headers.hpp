@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace headrace::ingest {
+
+inline constexpr std::size_t kEthernetBytes = 14;
+inline constexpr std::size_t kIpv4Bytes = 20;
+inline constexpr std::size_t kUdpBytes = 8;
+inline constexpr std::uint16_t kEthertypeIpv4 = 0x0800;
+inline constexpr std::uint16_t kEthertypeIpv6 = 0x86DD;
+
+/// An Ethernet header between two local addresses of the same end.
+void write_ethernet(std::byte* to, std::uint16_t ethertype) noexcept;
+
+/// IPv4 and UDP headers of a datagram whose payload follows them.
+struct UdpHeaders {
+  std::uint32_t source = 0;
+  std::uint32_t destination = 0;
+  std::uint16_t source_port = 0;
+  std::uint16_t destination_port = 0;
+  bool checksum = true;
+};
+
+/// Writes them at the start of `packet`, whose payload, from byte 28 on, must be there already.
+void write_udp(std::span<std::byte> packet, const UdpHeaders& headers) noexcept;
+
+}  // namespace headrace::ingest

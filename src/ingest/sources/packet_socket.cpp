@@ -1,0 +1,131 @@
+#include "ingest/sources/packet_socket.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <sys/socket.h>
+
+#include <array>
+
+#include "headrace/base/error.hpp"
+#include "ingest/address.hpp"
+#include "ingest/sources/rights.hpp"
+
+namespace headrace::ingest {
+
+namespace {
+
+constexpr const char* kRight = "CAP_NET_RAW";
+constexpr std::uint32_t kFrameBytes = 2048;  // of no meaning in version 3, but looked at
+
+template <class T>
+void set(int socket, int option, const T& value, const char* doing) {
+  if (::setsockopt(socket, SOL_PACKET, option, &value, sizeof value) != 0) throw_rights(doing, kRight);
+}
+
+void check(const PacketSocketOptions& options) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  // A block holds at least one packet of 64 KiB with what the kernel says about it.
+  constexpr std::size_t kLeast = std::size_t{128} << 10;
+  constexpr std::size_t kMost = std::size_t{1} << 30;
+  if (options.block_bytes % page != 0 || options.block_bytes < kLeast || options.block_bytes > kMost) {
+    throw UsageError(fmt::format("a block of a packet socket's ring has a multiple of {} bytes from {} to {}, not {}",
+                                 page, kLeast, kMost, options.block_bytes));
+  }
+  if (options.block_count < 2 || options.block_count > kMost / kFrameBytes) {
+    throw UsageError(fmt::format("a packet socket's ring has 2 or more blocks, not {}", options.block_count));
+  }
+  if (options.block_timeout_ms == 0) throw UsageError("a block's timeout must be 1 ms or more");
+}
+
+/// Lets UDP over IPv4 (not later fragments) and IPv6 through, to one port. VLAN tags are beside the packet.
+void filter_port(int socket, std::uint16_t port) {
+  constexpr std::uint32_t kWhole = 0x40000;
+  constexpr std::uint32_t kUdp = IPPROTO_UDP;
+  std::array<sock_filter, 15> program{{
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),                 //  0: ethertype
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 6),    //  1: else to 8
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 23),                 //  2: protocol
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kUdp, 0, 10),       //  3: else to 14
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 20),                 //  4: fragment offset
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1FFF, 8, 0),     //  5: if any, to 14
+      BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 14),                //  6: length of the IPv4 header
+      BPF_STMT(BPF_JMP | BPF_JA, 4),                          //  7: to 12
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 0, 5),  //  8: else to 14
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 20),                 //  9: next header
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kUdp, 0, 3),        // 10: else to 14
+      BPF_STMT(BPF_LDX | BPF_IMM, 40),                        // 11: length of the IPv6 header
+      BPF_STMT(BPF_LD | BPF_H | BPF_IND, 16),                 // 12: port sent to
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 1, 0),        // 13: if it is that one, to 15
+      BPF_STMT(BPF_RET | BPF_K, 0),                           // 14
+  }};
+  std::array<sock_filter, 16> whole{};
+  std::copy(program.begin(), program.end(), whole.begin());
+  whole.back() = BPF_STMT(BPF_RET | BPF_K, kWhole);
+  const sock_fprog attached{.len = whole.size(), .filter = whole.data()};
+  if (::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &attached, sizeof attached) != 0) {
+    throw_errno("filtering a packet socket");
+  }
+}
+
+Mapping map_ring(int socket, const PacketSocketOptions& options) {
+  set(socket, PACKET_VERSION, int{TPACKET_V3}, "asking for TPACKET_V3");
+  set(socket, PACKET_VNET_HDR, int{1}, "asking for sizes of merged packets");
+  tpacket_req3 request{};
+  request.tp_block_size = static_cast<unsigned>(options.block_bytes);
+  request.tp_block_nr = options.block_count;
+  request.tp_frame_size = kFrameBytes;
+  request.tp_frame_nr = static_cast<unsigned>(options.block_bytes / kFrameBytes) * options.block_count;
+  request.tp_retire_blk_tov = options.block_timeout_ms;
+  set(socket, PACKET_RX_RING, request, "making a packet socket's ring");
+  const std::size_t bytes = options.block_bytes * options.block_count;
+  Mapping ring(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, socket, 0), bytes);
+  if (!ring.valid()) throw_errno("mapping a packet socket's ring");
+  return ring;
+}
+
+void join_group(int socket, std::uint16_t group, Fanout fanout) {
+  int how = PACKET_FANOUT_HASH;
+  if (fanout == Fanout::round_robin) how = PACKET_FANOUT_LB;
+  if (fanout == Fanout::cpu) how = PACKET_FANOUT_CPU;
+  const int value = group | how << 16;
+  if (::setsockopt(socket, SOL_PACKET, PACKET_FANOUT, &value, sizeof value) == 0) return;
+  if (errno == EINVAL) {
+    throw UsageError(fmt::format("group {} exists and shares its packets another way, or on another interface", group));
+  }
+  throw_rights("joining a group of packet sockets", kRight);
+}
+
+}  // namespace
+
+PacketSocket make_packet_socket(const PacketSocketOptions& options) {
+  check(options);
+  const unsigned index = interface_index(options.interface);
+  // Protocol 0 until it is bound: without it, packets of every interface would come meanwhile.
+  PacketSocket made{.file = FileDescriptor(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+                    .ring = {}};
+  if (!made.file.valid()) throw_rights("making a packet socket", kRight);
+  const int socket = made.file.get();
+  made.ring = map_ring(socket, options);
+  set(socket, PACKET_IGNORE_OUTGOING, int{1}, "leaving out what is sent");
+  if (options.udp_port != 0) filter_port(socket, options.udp_port);
+  sockaddr_ll address{};
+  address.sll_family = AF_PACKET;
+  address.sll_protocol = htons(ETH_P_ALL);
+  address.sll_ifindex = static_cast<int>(index);
+  if (::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    throw_errno("binding a packet socket to " + options.interface);
+  }
+  if (options.promiscuous) {
+    packet_mreq request{};
+    request.mr_ifindex = static_cast<int>(index);
+    request.mr_type = PACKET_MR_PROMISC;
+    set(socket, PACKET_ADD_MEMBERSHIP, request, "receiving what is sent to others");
+  }
+  if (options.group) join_group(socket, *options.group, options.fanout);
+  return made;
+}
+
+}  // namespace headrace::ingest

@@ -1,0 +1,121 @@
+#include "ingest/sources/tun_device.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <linux/if_link.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "headrace/base/error.hpp"
+#include "ingest/sources/rights.hpp"
+
+namespace headrace::ingest {
+
+namespace {
+
+constexpr const char* kRight = "CAP_NET_ADMIN";
+constexpr unsigned kUso = 0x20U | 0x40U;  ///< TUN_F_USO4 and TUN_F_USO6 of Linux 6.2.
+
+[[nodiscard]] ifreq named(const std::string& name) noexcept {
+  ifreq request{};
+  std::memcpy(request.ifr_name, name.data(), std::min(name.size(), sizeof request.ifr_name - 1));
+  return request;
+}
+
+void set_address(ifreq& request, std::uint32_t address) noexcept {
+  sockaddr_in socket_address{};
+  socket_address.sin_family = AF_INET;
+  socket_address.sin_addr.s_addr = htonl(address);
+  std::memcpy(&request.ifr_addr, &socket_address, sizeof socket_address);
+}
+
+void set_offloads(const TunDevice& device, bool offloads) {
+  constexpr unsigned kTcp = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
+  if (!offloads) {
+    if (::ioctl(device.file.get(), TUNSETOFFLOAD, 0UL) != 0)
+      throw_rights("turning off offloads of a TUN device", kRight);
+    return;
+  }
+  if (::ioctl(device.file.get(), TUNSETOFFLOAD, static_cast<unsigned long>(kTcp | kUso)) == 0) return;
+  // A kernel that does not know UDP super-packets cuts them itself.
+  if (::ioctl(device.file.get(), TUNSETOFFLOAD, static_cast<unsigned long>(kTcp)) != 0) {
+    throw_rights("turning on offloads of a TUN device", kRight);
+  }
+}
+
+/// Its router solicitations would be packets that nobody asked for. Where /proc/sys cannot be written they come.
+void silence_ipv6(const std::string& name) noexcept {
+  try {
+    const auto path = fmt::format("/proc/sys/net/ipv6/conf/{}/disable_ipv6", name);
+    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file.valid()) (void)!::write(file.get(), "1", 1);
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
+}  // namespace
+
+TunDevice make_tun(const std::string& name, bool offloads) {
+  if (name.empty() || name.size() >= IFNAMSIZ) {
+    throw UsageError(fmt::format("'{}': a network device's name has 1 to {} characters", name, IFNAMSIZ - 1));
+  }
+  TunDevice device{.file = FileDescriptor(::open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK)), .name = name};
+  if (!device.file.valid() && (errno == ENOENT || errno == ENODEV || errno == ENXIO)) {
+    throw SystemError(Errc::not_supported,
+                      "there is no /dev/net/tun: load the kernel's module (modprobe tun), or give the container the "
+                      "device (--device /dev/net/tun)",
+                      errno);
+  }
+  if (!device.file.valid()) throw_rights("opening /dev/net/tun", kRight);
+  ifreq request = named(name);
+  request.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
+  if (::ioctl(device.file.get(), TUNSETIFF, &request) != 0) {
+    if (errno == EBUSY) throw SystemError(Errc::system, "the network device " + name + " is in use", EBUSY);
+    throw_rights("making the TUN device " + name, kRight);
+  }
+  device.name = request.ifr_name;
+  set_offloads(device, offloads);
+  return device;
+}
+
+void start_tun(const TunDevice& device, const HostPair& hosts, std::uint32_t mtu) {
+  const FileDescriptor control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!control.valid()) throw_errno("setting up " + device.name);
+  const auto apply = [&](unsigned long what, ifreq& request, const char* doing) {
+    if (::ioctl(control.get(), what, &request) != 0) throw_rights(fmt::format("{} {}", doing, device.name), kRight);
+  };
+  silence_ipv6(device.name);
+  ifreq request = named(device.name);
+  request.ifr_mtu = static_cast<int>(mtu);
+  apply(SIOCSIFMTU, request, "setting the MTU of");
+  set_address(request, hosts.peer);
+  apply(SIOCSIFADDR, request, "setting the address of");
+  set_address(request, hosts.own.mask());
+  apply(SIOCSIFNETMASK, request, "setting the netmask of");
+  apply(SIOCGIFFLAGS, request, "asking for the flags of");
+  request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP | IFF_RUNNING);
+  apply(SIOCSIFFLAGS, request, "putting up");
+}
+
+std::uint64_t tun_drops(const std::string& name) noexcept {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return 0;
+  std::uint64_t drops = 0;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_PACKET || name != one->ifa_name) continue;
+    if (one->ifa_data != nullptr) drops = static_cast<const rtnl_link_stats*>(one->ifa_data)->tx_dropped;
+  }
+  ::freeifaddrs(all);
+  return drops;
+}
+
+}  // namespace headrace::ingest

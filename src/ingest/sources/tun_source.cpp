@@ -1,0 +1,142 @@
+#include "headrace/ingest/tun_source.hpp"
+
+#include <fmt/format.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cerrno>
+
+#include "headrace/base/error.hpp"
+#include "ingest/sources/slot_source.hpp"
+#include "ingest/sources/tun_device.hpp"
+#include "ingest/sources/virtio_header.hpp"
+#include "ingest/sources/wait.hpp"
+#include "ingest/subnet.hpp"
+
+namespace headrace::ingest {
+
+namespace {
+
+constexpr std::uint32_t kMtuLeast = 68;
+constexpr std::uint32_t kPacketMost = 65535;
+
+HostPair choose_hosts(const TunOptions& options) {
+  const std::vector<Subnet> taken = routed_subnets();
+  if (options.address.empty()) return choose_pair(taken);
+  const HostPair hosts = pair_of(parse_host(options.address));
+  for (const Subnet& other : taken) {
+    if (!hosts.own.overlaps(other)) continue;
+    throw UsageError(fmt::format("{} overlaps {}, to which there is a route: give another address, or none",
+                                 format_subnet(hosts.own), format_subnet(other)));
+  }
+  return hosts;
+}
+
+/// The MTU, if options and slots go together.
+std::uint32_t checked_mtu(const TunOptions& options, const Slots& slots) {
+  if (options.mtu < kMtuLeast || options.mtu > kPacketMost) {
+    throw UsageError(fmt::format("an MTU is from {} to {}, not {}", kMtuLeast, kPacketMost, options.mtu));
+  }
+  const std::size_t most = options.offloads ? kPacketMost : options.mtu;
+  if (slots.slot_bytes() < most) {
+    throw UsageError(fmt::format("packets of a TUN device {} have up to {} bytes, the ring's slots {}",
+                                 options.offloads ? "with offloads" : "of this MTU", most, slots.slot_bytes()));
+  }
+  return options.mtu;
+}
+
+class Tun final : public SlotSource<TunSource> {
+ public:
+  Tun(Ring& ring, const TunOptions& options)
+      : SlotSource<TunSource>(ring, "a TUN source"),
+        mtu_(checked_mtu(options, slots_)),
+        hosts_(choose_hosts(options)),
+        device_(make_tun(options.name, options.offloads)) {
+    start_tun(device_, hosts_, mtu_);
+  }
+
+  [[nodiscard]] const std::string& name() const noexcept override { return device_.name; }
+  [[nodiscard]] std::uint32_t address() const noexcept override { return hosts_.own.address; }
+  [[nodiscard]] std::uint32_t peer_address() const noexcept override { return hosts_.peer; }
+  [[nodiscard]] std::uint32_t mtu() const noexcept override { return mtu_; }
+  [[nodiscard]] Layer layer() const noexcept override { return Layer::ip; }
+  [[nodiscard]] SourceCounters counters() const noexcept override {
+    SourceCounters all = counters_;
+    all.dropped += tun_drops(device_.name);
+    return all;
+  }
+
+  [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {
+    const std::size_t most = slots_.begin(packets.size());
+    if (most == 0) return std::size_t{0};
+    auto got = take(packets.first(most));
+    if (got && *got == 0) {
+      const auto ready = wait_readable(device_.file.get(), timeout);
+      if (!ready) return ready.error();
+      if (*ready) got = take(packets.first(most));
+    }
+    return got;
+  }
+
+  [[nodiscard]] Status send(std::span<const std::byte> packet) noexcept override {
+    VirtioHeader header;
+    std::array<iovec, 2> parts{iovec{.iov_base = &header, .iov_len = sizeof header},
+                               iovec{.iov_base = const_cast<std::byte*>(packet.data()), .iov_len = packet.size()}};
+    while (::writev(device_.file.get(), parts.data(), static_cast<int>(parts.size())) < 0) {
+      if (errno == EINTR) continue;
+      return errno == EAGAIN || errno == ENOBUFS ? Error{Errc::full, errno} : Error{Errc::system, errno};
+    }
+    count_sent(packet.size());
+    return {};
+  }
+
+ private:
+  /// What is there now, without waiting.
+  [[nodiscard]] Result<std::size_t> take(std::span<Packet> packets) noexcept {
+    std::size_t count = 0;
+    Status status;
+    while (count < packets.size()) {
+      const auto slot = slots_.slot(count);
+      VirtioHeader header;
+      std::byte beyond{};  // is written to by a packet that does not fit
+      std::array<iovec, 3> parts{iovec{.iov_base = &header, .iov_len = sizeof header},
+                                 iovec{.iov_base = slot.data(), .iov_len = slot.size()},
+                                 iovec{.iov_base = &beyond, .iov_len = 1}};
+      const ssize_t got = ::readv(device_.file.get(), parts.data(), static_cast<int>(parts.size()));
+      if (got < 0) {
+        if (errno != EAGAIN && errno != EINTR) status = Error{Errc::system, errno};
+        break;
+      }
+      if (static_cast<std::size_t>(got) <= sizeof header) continue;
+      packets[count] = describe(header, static_cast<std::size_t>(got) - sizeof header, count);
+      SlotSource<TunSource>::count(packets[count]);
+      ++count;
+    }
+    slots_.publish(count);
+    if (count == 0 && !status) return status.error();
+    return count;
+  }
+
+  [[nodiscard]] Packet describe(const VirtioHeader& header, std::size_t bytes, std::size_t index) const noexcept {
+    Packet packet;
+    packet.ring_offset = slots_.ring_offset(index);
+    packet.received_ns = static_cast<std::uint64_t>(SteadyClock::now().count());
+    packet.length = static_cast<std::uint32_t>(std::min(bytes, slots_.slot_bytes()));
+    packet.truncated = bytes > slots_.slot_bytes();
+    packet.segment_bytes = header.segments();
+    packet.checksum_verified = header.verified();
+    return packet;
+  }
+
+  std::uint32_t mtu_;
+  HostPair hosts_;
+  TunDevice device_;
+};
+
+}  // namespace
+
+std::unique_ptr<TunSource> open_tun(Ring& ring, const TunOptions& options) {
+  return std::make_unique<Tun>(ring, options);
+}
+
+}  // namespace headrace::ingest

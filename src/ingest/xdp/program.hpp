@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "headrace/ingest/xdp_source.hpp"
+#include "ingest/sources/file_descriptor.hpp"
+
+namespace headrace::ingest {
+
+/// Which packets are steered to the sockets.
+struct XdpFilter {
+  std::optional<std::uint32_t> address;  ///< IPv4, in the machine's byte order.
+  std::uint16_t udp_port = 0;            ///< 0: any, and any protocol.
+};
+
+/// The program at an interface's hook and the table by which it finds the socket of a queue. It is taken off when this
+/// goes.
+class XdpProgram {
+ public:
+  /// Loads it; attach() puts it to work. Throws SystemError.
+  XdpProgram(const XdpFilter& filter, std::uint32_t queue_end);
+
+  void set_socket(std::uint32_t queue, int socket) const;
+  void attach(unsigned interface, const XdpOptions& options);
+
+ private:
+  FileDescriptor sockets_;
+  FileDescriptor program_;
+  FileDescriptor link_;
+};
+
+}  // namespace headrace::ingest

@@ -1,0 +1,13 @@
+// Built where libxdp is not.
+
+#include "headrace/base/error.hpp"
+#include "headrace/ingest/xdp_source.hpp"
+
+namespace headrace::ingest {
+
+std::unique_ptr<Source> open_xdp(Ring& /*ring*/, const XdpOptions& /*options*/) {
+  throw UsageError("this build of Headrace has no AF_XDP: install libxdp-dev and libbpf-dev, and build it again",
+                   Errc::not_supported);
+}
+
+}  // namespace headrace::ingest

@@ -1,0 +1,303 @@
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "headrace/base/error.hpp"
+#include "headrace/ingest/stream_bytes.hpp"
+#include "headrace/ingest/tun_source.hpp"
+#include "headrace/ingest/wire.hpp"
+#include "ingest/address.hpp"
+#include "ingest/sources/file_descriptor.hpp"
+#include "ingest/sources/headers.hpp"
+#include "ingest/subnet.hpp"
+#include "tests/contract/network.hpp"
+#include "tests/ingest_support.hpp"
+
+namespace headrace::ingest {
+namespace {
+
+using headrace::testing::command;
+using headrace::testing::in_namespace;
+using headrace::testing::without_rights;
+using testing::Bytes;
+using testing::cpu_ring;
+using ::testing::HasSubstr;
+using testing::internet_checksum;
+using testing::load_big;
+using ::testing::Property;
+using testing::take_until;
+using testing::Taken;
+using ::testing::Throws;
+
+constexpr std::uint8_t kIcmp = 1;
+constexpr std::uint8_t kTcp = 6;
+constexpr unsigned kSyn = 2;
+
+/// Runs a test where TUN devices can be made, in a namespace; skips it elsewhere.
+void with_tun(const std::function<void()>& body) {
+  std::string lack;
+  const std::string no_namespace = in_namespace([&] {
+    try {
+      Ring ring = cpu_ring(65536, 4);
+      (void)open_tun(ring);
+    } catch (const SystemError& error) {
+      if (error.code() != Errc::no_permission && error.code() != Errc::not_supported) throw;
+      lack = error.what();
+      return;
+    }
+    body();
+  });
+  if (!no_namespace.empty() || !lack.empty()) GTEST_SKIP() << no_namespace << lack;
+}
+
+/// An IPv4 packet from `source` with its header's checksum.
+Bytes ipv4(std::uint8_t protocol, std::uint32_t source, std::uint32_t destination, std::span<const std::byte> inner) {
+  Bytes packet(kIpv4Bytes + inner.size());
+  packet[0] = std::byte{0x45};
+  store_be16(packet.data() + 2, static_cast<std::uint16_t>(packet.size()));
+  packet[8] = std::byte{64};
+  packet[9] = std::byte{protocol};
+  store_be32(packet.data() + 12, source);
+  store_be32(packet.data() + 16, destination);
+  store_be16(packet.data() + 10, internet_checksum(std::span(packet).first(kIpv4Bytes)));
+  std::copy(inner.begin(), inner.end(), packet.begin() + kIpv4Bytes);
+  return packet;
+}
+
+bool is(const Taken& taken, std::uint8_t protocol) {
+  return taken.bytes.size() > kIpv4Bytes && load_big(taken.bytes, 0, 1) == 0x45 &&
+         load_big(taken.bytes, 9, 1) == protocol;
+}
+
+auto any_of(std::uint8_t protocol) {
+  return [protocol](const std::vector<Taken>& all) {
+    return std::any_of(all.begin(), all.end(), [&](const Taken& one) { return is(one, protocol); });
+  };
+}
+
+const Taken& first_of(const std::vector<Taken>& all, std::uint8_t protocol) {
+  return *std::find_if(all.begin(), all.end(), [&](const Taken& one) { return is(one, protocol); });
+}
+
+/// A TCP socket that connects without waiting.
+FileDescriptor connect_to(std::uint32_t address, std::uint16_t port) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+  const SocketAddress to = parse_address(format_ipv4(address), port);
+  EXPECT_EQ(::connect(socket.get(), to.get(), to.bytes), -1);
+  EXPECT_EQ(errno, EINPROGRESS);
+  return socket;
+}
+
+TEST(TunSource, TheKernelAnswersAPing) {
+  with_tun([] {
+    Ring ring = cpu_ring(65536, 16);
+    const auto source = open_tun(ring);
+    EXPECT_EQ(source->layer(), Layer::ip);
+    EXPECT_TRUE(source->name().starts_with("headrace")) << source->name();
+    EXPECT_EQ(source->address() >> 17, 0xC6120000U >> 17) << "198.18.0.0/15";
+    Bytes echo(64);
+    StreamBytes(1).fill(0, std::span(echo).subspan(8));
+    echo[0] = std::byte{8};  // request
+    store_be16(echo.data() + 4, 77);
+    store_be16(echo.data() + 2, internet_checksum(echo));
+    ASSERT_TRUE(source->send(ipv4(kIcmp, source->address(), source->peer_address(), echo)).ok());
+    std::vector<Taken> taken;
+    take_until(*source, ring, taken, any_of(kIcmp));
+    const Taken& answer = first_of(taken, kIcmp);
+    EXPECT_EQ(load_big(answer.bytes, 12, 4), source->peer_address());
+    EXPECT_EQ(load_big(answer.bytes, 16, 4), source->address());
+    EXPECT_EQ(load_big(answer.bytes, 20, 1), 0U) << "an echo's reply";
+    EXPECT_EQ(Bytes(answer.bytes.begin() + 28, answer.bytes.end()), Bytes(echo.begin() + 8, echo.end()));
+    EXPECT_EQ(source->counters().sent, 1U);
+    EXPECT_EQ(source->counters().sent_bytes, 84U);
+  });
+}
+
+TEST(TunSource, AConnectionBeginsWithASyn) {
+  with_tun([] {
+    Ring ring = cpu_ring(65536, 16);
+    const auto source = open_tun(ring, {.address = "10.9.0.2", .mtu = 9000});
+    EXPECT_EQ(format_ipv4(source->address()), "10.9.0.2");
+    EXPECT_EQ(format_ipv4(source->peer_address()), "10.9.0.1");
+    const FileDescriptor socket = connect_to(source->address(), 9000);
+    std::vector<Taken> taken;
+    take_until(*source, ring, taken, any_of(kTcp));
+    const Bytes& syn = first_of(taken, kTcp).bytes;
+    EXPECT_EQ(load_big(syn, 22, 2), 9000U);
+    EXPECT_EQ(load_big(syn, 33, 1), kSyn);
+    EXPECT_EQ(load_big(syn, 40, 2), 0x0204U);
+    EXPECT_EQ(load_big(syn, 42, 2), 8960U) << "the MSS of the MTU";
+  });
+}
+
+/// What a receiver says to a SYN: a window, and nothing else.
+Bytes syn_ack(const TunSource& source, const Bytes& syn) {
+  Bytes tcp(24);
+  store_be16(tcp.data(), static_cast<std::uint16_t>(load_big(syn, 22, 2)));
+  store_be16(tcp.data() + 2, static_cast<std::uint16_t>(load_big(syn, 20, 2)));
+  store_be32(tcp.data() + 4, 1000);
+  store_be32(tcp.data() + 8, static_cast<std::uint32_t>(load_big(syn, 24, 4)) + 1);
+  store_be16(tcp.data() + 12, 0x6012);
+  store_be16(tcp.data() + 14, 65535);
+  store_be32(tcp.data() + 20, 0x020405B4);  // an MSS of 1460
+  const std::uint32_t own = source.address();
+  const std::uint32_t peer = source.peer_address();
+  const std::uint64_t pseudo = (own >> 16) + (own & 0xFFFF) + (peer >> 16) + (peer & 0xFFFF) + kTcp + tcp.size();
+  store_be16(tcp.data() + 16, internet_checksum(tcp, pseudo));
+  return ipv4(kTcp, own, peer, tcp);
+}
+
+struct Stream {
+  Bytes bytes;
+  std::size_t largest = 0;
+  std::uint16_t segment_bytes = 0;
+  bool verified = true;
+};
+
+/// The first bytes that the kernel sends on a new connection.
+Stream first_bytes(bool offloads, std::size_t count) {
+  Ring ring = cpu_ring(65536, 64);
+  const auto source = open_tun(ring, {.offloads = offloads});
+  const FileDescriptor socket = connect_to(source->address(), 9000);
+  std::vector<Taken> taken;
+  take_until(*source, ring, taken, any_of(kTcp));
+  if (::testing::Test::HasFatalFailure()) return {};
+  const Bytes syn = first_of(taken, kTcp).bytes;
+  EXPECT_TRUE(source->send(syn_ack(*source, syn)).ok());
+  pollfd writable{.fd = socket.get(), .events = POLLOUT, .revents = 0};
+  EXPECT_EQ(::poll(&writable, 1, 60'000), 1);
+  Bytes sent(count);
+  StreamBytes(5).fill(0, sent);
+  EXPECT_EQ(::send(socket.get(), sent.data(), sent.size(), 0), static_cast<ssize_t>(count));
+  const std::uint64_t first = load_big(syn, 24, 4) + 1;
+  Stream stream{.bytes = Bytes(count)};
+  std::vector<bool> have(count);
+  take_until(*source, ring, taken, [&](const std::vector<Taken>& all) {
+    for (const Taken& one : all) {
+      if (!is(one, kTcp) || one.bytes.size() <= 40 || load_big(one.bytes, 33, 1) == kSyn) continue;
+      const std::size_t header = 20 + load_big(one.bytes, 32, 1) / 16 * 4;
+      const auto offset = static_cast<std::uint32_t>(load_big(one.bytes, 24, 4) - first);
+      for (std::size_t i = header; i < one.bytes.size(); ++i) {
+        stream.bytes[offset + i - header] = one.bytes[i];
+        have[offset + i - header] = true;
+      }
+      if (one.bytes.size() <= stream.largest) continue;
+      stream.largest = one.bytes.size();
+      stream.segment_bytes = one.packet.segment_bytes;
+      stream.verified = one.packet.checksum_verified;
+    }
+    return std::find(have.begin(), have.end(), false) == have.end();
+  });
+  EXPECT_EQ(stream.bytes, sent);
+  return stream;
+}
+
+TEST(TunSource, SuperPacketsComeWithTheirSegments) {
+  with_tun([] {
+    const Stream stream = first_bytes(true, 12'000);
+    EXPECT_GT(stream.largest, 3000U);
+    EXPECT_EQ(stream.segment_bytes, 1460U);
+    EXPECT_TRUE(stream.verified);
+  });
+}
+
+TEST(TunSource, WithoutOffloadsSegmentsComeAlone) {
+  with_tun([] {
+    const Stream stream = first_bytes(false, 12'000);
+    EXPECT_EQ(stream.largest, 1500U);
+    EXPECT_EQ(stream.segment_bytes, 0U);
+    EXPECT_FALSE(stream.verified);
+  });
+}
+
+TEST(TunSource, TheDeviceGoesWithTheSource) {
+  with_tun([] {
+    Ring ring = cpu_ring(65536, 16);
+    for (int i = 0; i < 3; ++i) {
+      const auto source = open_tun(ring, {.name = "once"});
+      EXPECT_NE(::if_nametoindex("once"), 0U);
+      EXPECT_THAT([&] { (void)open_tun(ring, {.name = "once"}); },
+                  Throws<SystemError>(Property(&std::exception::what, HasSubstr("once is in use"))));
+    }
+    EXPECT_EQ(::if_nametoindex("once"), 0U);
+    // Set-up that fails half way leaves nothing either.
+    command("ip addr add 10.9.0.1/24 dev lo");
+    EXPECT_THROW((void)open_tun(ring, {.address = "10.9.0.2", .name = "once"}), UsageError);
+    EXPECT_EQ(::if_nametoindex("once"), 0U);
+  });
+}
+
+TEST(TunSource, SubnetsDoNotClash) {
+  with_tun([] {
+    Ring ring = cpu_ring(65536, 16);
+    command("ip addr add 198.18.0.1/29 dev lo");
+    command("ip route add 198.18.0.8/29 dev lo table 77");
+    const auto first = open_tun(ring);
+    EXPECT_EQ(format_ipv4(first->address()), "198.18.0.18");
+    const auto second = open_tun(ring);
+    EXPECT_EQ(format_ipv4(second->address()), "198.18.0.22");
+    EXPECT_THAT(
+        [&] { (void)open_tun(ring, {.address = "198.18.0.14"}); },
+        Throws<UsageError>(Property(&std::exception::what, HasSubstr("198.18.0.12/30 overlaps 198.18.0.8/29"))));
+  });
+}
+
+TEST(TunSource, StopsWithoutSlotsAndWaitsNoLongerThanAsked) {
+  with_tun([] {
+    Ring ring = cpu_ring(65536, 1);
+    const auto source = open_tun(ring);
+    std::vector<Packet> packets(4);
+    EXPECT_EQ(*source->receive(packets, testing::kShort), 0U);
+    const FileDescriptor one = connect_to(source->address(), 1);
+    const FileDescriptor two = connect_to(source->address(), 2);
+    EXPECT_EQ(*source->receive(packets, testing::kGuard), 1U);
+    EXPECT_EQ(*source->receive(packets, Duration{}), 0U);  // no slot is free
+    ring.release(1);
+    EXPECT_EQ(*source->receive(packets, testing::kGuard), 1U);
+  });
+}
+
+TEST(TunSource, RefusesWhatCannotBe) {
+  const auto says = [](const char* words) { return Property(&std::exception::what, HasSubstr(words)); };
+  Ring ring = cpu_ring(65536, 4);
+  Ring small = cpu_ring(2048, 4);
+  const auto opening = [](Ring& to, const TunOptions& options) {
+    return [&to, options] { (void)open_tun(to, options); };
+  };
+  EXPECT_THAT(opening(small, {}), Throws<UsageError>(says("up to 65535 bytes, the ring's slots 2048")));
+  EXPECT_THAT(opening(small, {.mtu = 9000, .offloads = false}), Throws<UsageError>(says("up to 9000 bytes")));
+  EXPECT_THAT(opening(ring, {.mtu = 60}), Throws<UsageError>(says("from 68 to 65535, not 60")));
+  EXPECT_THAT(opening(ring, {.mtu = 65536}), Throws<UsageError>(says("not 65536")));
+  EXPECT_THAT(opening(ring, {.address = "10.0.0"}), Throws<UsageError>(says("'10.0.0' is no IPv4 address")));
+  EXPECT_THAT(opening(ring, {.address = "10.0.0.2/31"}), Throws<UsageError>(says("prefix")));
+  EXPECT_THAT(opening(ring, {.address = "10.0.0.2/30x"}), Throws<UsageError>(says("prefix")));
+  EXPECT_THAT(opening(ring, {.address = "10.0.0.4/30"}), Throws<UsageError>(says("no host's address in 10.0.0.4/30")));
+  EXPECT_THAT(opening(ring, {.name = ""}), Throws<UsageError>(says("1 to 15 characters")));
+  EXPECT_THAT(opening(ring, {.name = "a-name-that-is-long"}), Throws<UsageError>(says("1 to 15 characters")));
+}
+
+TEST(TunSource, WithoutRightsItNamesTheCapability) {
+  std::string said;
+  const bool ran = without_rights([&] {
+    Ring ring = cpu_ring(65536, 4);
+    try {
+      (void)open_tun(ring);
+    } catch (const SystemError& error) {
+      EXPECT_TRUE(error.code() == Errc::no_permission || error.code() == Errc::not_supported);
+      said = error.what();
+    }
+  });
+  if (!ran) GTEST_SKIP() << "is not root, from whom rights could be taken";
+  if (said.find("there is no /dev/net/tun") != std::string::npos) GTEST_SKIP() << said;
+  EXPECT_THAT(said, HasSubstr("CAP_NET_ADMIN"));
+}
+
+}  // namespace
+}  // namespace headrace::ingest
