@@ -47,7 +47,8 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() noexcept = default;
-  Result(Error error) noexcept : failure_(std::uint32_t{1} + static_cast<std::uint8_t>(error.code)), native_(error.native) {}
+  Result(Error error) noexcept
+      : failure_(std::uint32_t{1} + static_cast<std::uint8_t>(error.code)), native_(error.native) {}
   Result(Errc code) noexcept : Result(Error{code, 0}) {}
 
   [[nodiscard]] bool ok() const noexcept { return failure_ == 0; }

@@ -115,9 +115,9 @@ class Simulation {
   ~Simulation();
 
   /// Copies a field from or to a whole array of the domain, x fastest; set() also takes one value for all cells. Throws
-  /// UsageError for another field, size or type of value. Over several ranks all set the same array; only rank 0 gets the whole one, and others what their
-  /// parts have of it: the rest is left as it was. These and what follows throw DeviceError that names the device once
-  /// one has failed, and always from then on.
+  /// UsageError for another field, size or type of value. Over several ranks all set the same array; only rank 0 gets
+  /// the whole one, and others what their parts have of it: the rest is left as it was. These and what follows throw
+  /// DeviceError that names the device once one has failed, and always from then on.
   template <class Value>
   void set(int field, std::span<const Value> values) {
     set_bytes(field, typeid(Value), values.data(), values.size());

@@ -127,8 +127,8 @@ inline constexpr std::uint32_t kAlignedRowShift = 4;
   return (list.count + list.per_block - 1) / list.per_block;
 }
 
-/// Address of `gather_inline(InlineList list)`, or of the same for a ShortInlineList where `count` pieces fit one; launch
-/// inline_blocks(count) blocks of kGatherThreads.
+/// Address of `gather_inline(InlineList list)`, or of the same for a ShortInlineList where `count` pieces fit one;
+/// launch inline_blocks(count) blocks of kGatherThreads.
 [[nodiscard]] const void* gather_inline_kernel(std::uint32_t count) noexcept;
 /// Address of `gather_list(const Piece* pieces, uint32_t count, uint32_t per_block)`; launch ceil(count / per_block)
 /// blocks of kGatherThreads. `pieces` may lie in mapped host memory; per_block is at most kPiecesPerBlockMax.
