@@ -140,9 +140,11 @@ void Materialiser::make_host(Chunk chunk, HostChunk& host) {
     settle();
     const std::size_t needed = charged + (copies ? bound.bytes() : 0);
     if (needed > budget.limit()) no_room(Level::cpu, needed, budget);
-    if (!levels_.cpu.make_room(take, stop_)) {
-      levels_.host_slabs.trim();
-      if (!levels_.cpu.make_room(take, stop_)) no_room(Level::cpu, needed, budget);
+    // Slabs that became empty meanwhile may be of another size: again, as long as there are some.
+    while (!levels_.cpu.make_room(take, stop_)) {
+      if (levels_.host_slabs.trim()) continue;
+      if (levels_.cpu.make_room(take, stop_)) break;
+      if (!levels_.host_slabs.trim()) no_room(Level::cpu, needed, budget);
     }
   }
   host.budget = &budget;
@@ -179,11 +181,10 @@ void Materialiser::copy_to_device(Chunk chunk, DeviceCache::Pin& pin) {
   if (!block) {
     // The columns of this very fetch stay, so there is nothing to wait for: what can go, goes.
     settle();
-    while (!(block = levels_.device_slabs.try_take(bytes)) && levels_.on_device.evict_one()) check_stop();
-    if (!block) {
-      levels_.device_slabs.trim();
-      block = levels_.device_slabs.try_take(bytes);
-    }
+    do {
+      while (!(block = levels_.device_slabs.try_take(bytes)) && levels_.on_device.evict_one()) check_stop();
+    } while (!block && levels_.device_slabs.trim());
+    if (!block) block = levels_.device_slabs.try_take(bytes);  // another thread may have trimmed
   }
   if (!block) {
     try {

@@ -76,7 +76,7 @@ void Slabs::give(const Block& block) noexcept {
   slab.free.emplace(offset, bytes);
 }
 
-void Slabs::trim() {
+bool Slabs::trim() {
   std::vector<Buffer> empty;  // given back without the lock: CUDA waits for the device there
   const std::lock_guard lock(mutex_);
   for (Slab& slab : slabs_) {
@@ -86,6 +86,7 @@ void Slabs::trim() {
     empty.push_back(std::move(slab.memory));
     slab.memory = {};
   }
+  return !empty.empty();
 }
 
 }  // namespace headrace::fetch

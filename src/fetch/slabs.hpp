@@ -56,8 +56,8 @@ class Slabs {
   /// A block of at least `bytes`, at a multiple of kAlignment; empty when neither the slabs, nor the budget, nor the
   /// driver has room for it.
   [[nodiscard]] std::optional<Block> try_take(std::size_t bytes);
-  /// Gives slabs that nothing lies in back to the driver, and to the budget.
-  void trim();
+  /// Gives slabs that nothing lies in back to the driver, and to the budget; whether there was one.
+  bool trim();
 
  private:
   struct Slab {

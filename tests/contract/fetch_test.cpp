@@ -185,8 +185,9 @@ TEST_P(Fetching, ABarrierHoldsBackTheKernelsStream) {
 }
 
 TEST_P(Fetching, StaysWithinItsBudgets) {
-  // The CPU level has room for a few chunks of 16 KB, the device for half of the table.
-  const Levels shared = levels({.cpu_bytes = 256 * kKiB, .device_bytes = 4 * kMiB, .slab_bytes = 64 * kKiB});
+  // The CPU level has room for a few chunks, the device for three quarters of the table: slabs in which small chunks
+  // stay have no room for large ones.
+  const Levels shared = levels({.cpu_bytes = 256 * kKiB, .device_bytes = 6 * kMiB, .slab_bytes = 64 * kKiB});
   const auto source = table_of({.rows = 8192, .fragments = 48});
   FetchRequest request = all_columns();
   for (int round = 0; round < 3; ++round) {
