@@ -7,11 +7,12 @@ within the device. ingest.pinned.* is a ring in pinned host memory that a builde
 frame: the roof is the link. An id alone is what the builder does by itself; with a name behind it, that way or
 access to the ring. Every byte is compared with a plain copy's. Takes less than a minute on a GPU. What a device cannot
 do is left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 2
-for wrong use.
+for wrong use; 130 after Ctrl-C, with the rows so far.
 """
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -117,6 +118,12 @@ class Bench:
         }
         return results.row(identity, rates, "bit/s", (roof, roof_is), about)
 
+    def _is_whole(self, found: BuildRuns) -> bool:
+        """Whether the device can do it. Raises KeyboardInterrupt where Ctrl-C left runs out."""
+        if found.supported and len(found.seconds) < self.given.runs:
+            raise KeyboardInterrupt
+        return found.supported
+
     def on_device(self, packets: Packets, way: str) -> Json | None:
         """Packets that lie on the device; None where it has no such way."""
         name = f"device.{packets.name}"
@@ -133,7 +140,7 @@ class Bench:
             total_bytes=max(total, packets.slot_bytes),
             runs=self.given.runs,
         )
-        if not found.supported or not found.seconds:
+        if not self._is_whole(found):
             return None
         if way not in _BY_CALLS or name not in self.roofs:  # what fits in a cache is no roof for what does not
             self.roofs[name] = 8 * found.payload_bytes / median(found.plain_seconds)
@@ -156,7 +163,7 @@ class Bench:
             flush_bytes=self.given.flush * 1024,
             runs=self.given.runs,
         )
-        if not found.supported or not found.seconds:
+        if not self._is_whole(found):
             return None
         identity = f"ingest.pinned.{packets.name}" + ("" if ring_access == "automatic" else f".{ring_access}")
         about = packets.conditions() | {
@@ -204,7 +211,13 @@ def main() -> int:
     try:
         device = Device.parse(given.device)
         topic = results.topic_of(given.save, device) if given.save else "ingest"
-        rows = list(Bench(device, given).rows())
+        rows: list[Json] = []
+        interrupted = False
+        try:
+            rows.extend(Bench(device, given).rows())  # keeps those before an end by force
+        except KeyboardInterrupt:
+            interrupted = True
+            _say("interrupted: what was measured so far is kept")
         if not rows:
             print("ingest_build.py: no figure could be measured", file=sys.stderr)
             return 1
@@ -220,6 +233,8 @@ def main() -> int:
         print(json.dumps(content))
     else:
         _print_table(rows)
+    if interrupted:
+        return 128 + signal.SIGINT
     return 0 if all(row["conditions"]["verified"] for row in rows) else 1
 
 
