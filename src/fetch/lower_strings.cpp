@@ -116,9 +116,7 @@ void Lowering::lower_strings(Operation operation, Expression left, Expression ri
   Instruction compare{.op = op_of(operation), .source = Source::constant};
   if (right.operation() == Operation::literal && right.is_missing()) {
     compare.source = Source::missing;
-  } else if (is_equality(operation)) {
-    compare.value = code_of(right, left);
-  } else if (const auto order = rank(left); order == nullptr) {
+  } else if (const auto order = is_equality(operation) ? nullptr : rank(left); order == nullptr) {
     compare.value = code_of(right, left);
   } else if (right.operation() == Operation::text) {
     compare.value = place_of(*order, operation, right.string());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "fetch/order.hpp"
@@ -25,7 +26,7 @@ namespace headrace::fetch {
     return key.descending ? missing - 1 - word : word;
   }
   if (!valid) return ~std::uint64_t{0};
-  if (key.kind == Kind::real && as_double(bits) != as_double(bits)) return kNan;
+  if (key.kind == Kind::real && std::isnan(as_double(bits))) return kNan;
   const std::uint64_t word = ordered(canonical(bits, key.kind), key.kind);
   return key.descending ? ~word : word;
 }

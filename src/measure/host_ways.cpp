@@ -131,7 +131,7 @@ class Ways {
   }
   void enqueue_read(const std::byte* from) {
     launch(stream_, copy_kernel(), copy_shape(device_, bytes_), target_.as<Quad>(),
-           static_cast<const Quad*>(static_cast<const void*>(from)), std::uint64_t{bytes_ / sizeof(Quad)})
+           reinterpret_cast<const Quad*>(from), std::uint64_t{bytes_ / sizeof(Quad)})
         .or_throw(kDoing);
   }
 
