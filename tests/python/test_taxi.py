@@ -1,6 +1,7 @@
 """The taxi benchmark: its table and its command."""
 
 import json
+import re
 import sys
 
 import duckdb
@@ -99,7 +100,7 @@ def test_the_command_makes_a_table_and_runs_it(tmp_path):
     assert expected <= set(found)
     assert all(row["conditions"]["verified"] and row["value"] > 0 for row in found.values())
     shown = CliRunner().invoke(app, ["taxi", "run", str(file), "--device", "cpu", "--runs", "1", "--threads", "2"])
-    assert shown.output.count("equal to DuckDB's") == 4 * 5
+    assert len(re.findall(r" equal\s", shown.output)) == 4 * 5
     assert "DuckDB, " in shown.output
 
 

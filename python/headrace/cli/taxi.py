@@ -174,11 +174,11 @@ def _print(file: Path, found: "Measured") -> None:
     console = show.stdout()
     console.print(f"{file}: {found.rows:,} rows", markup=False, soft_wrap=True)
     table = show.plain_table()
-    left = {"query", "level", "mode", "result"}
-    for heading in ("query", "level", "fragments", "mode", "threads", "fetching", "end to end", "kernel", "result"):
-        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=True)
+    left = {"query", "level", "mode", "DuckDB's"}
+    for heading in ("query", "level", "parts", "mode", "threads", "fetching", "end to end", "kernel", "DuckDB's"):
+        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=heading != "DuckDB's")
     for cell in found.cells:
-        verdict = "not checked" if not found.duckdb else cell.difference or "equal to DuckDB's"
+        verdict = "not checked" if not found.duckdb else cell.difference or "equal"
         table.add_row(
             cell.query,
             cell.level,
