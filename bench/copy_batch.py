@@ -6,19 +6,19 @@ The figures that are asked for come first (link.pinned, link.pageable, link.batc
 alignments and routes, of which link.batch1k, link.batch4k and link.batch.contiguous are three cells. Times run from the
 first add to the end of the wait; every run is verified. Takes about two minutes on a GPU. What a device cannot do is
 left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 2 for
-wrong use.
+wrong use; 130 after Ctrl-C, with the rows so far.
 """
 
 import argparse
-import json
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from copy_cases import KIB, MIB, ROUTES, Bench
-from headrace import Device, Error, results
+from headrace import Device
 from headrace.profiles import Json
-from headrace.tables import figure
+from row_by_row import run, say
 
 
 def _sizes(text: str) -> list[int]:
@@ -61,38 +61,23 @@ def _wanted(identity: str, only: list[str]) -> bool:
     return not only or any(identity.startswith(word) for word in only)
 
 
-def _measure(bench: Bench, only: list[str]) -> list[Json]:
-    rows = [row for row in bench.roof_rows() if _wanted(row["id"], only)]
+def _rows(bench: Bench, only: list[str]) -> Iterator[Json]:
+    yield from (row for row in bench.roof_rows() if _wanted(row["id"], only))
     for case in bench.cases():
         if not any(_wanted(identity, only) for identity in case.ids):
             continue
         began = time.monotonic()
         made = [row for row in bench.rows(case) if _wanted(row["id"], only)]
         took = f"{time.monotonic() - began:.1f} s" if made else "left out: this device cannot"
-        bench.say(f"{case.ids[0]}: {took}")
-        rows += made
-    return rows
-
-
-def _print_table(rows: list[Json]) -> None:
-    width = max(len(row["id"]) for row in rows)
-    for row in rows:
-        low, high = row["spread"]
-        share = (
-            f"  {row['value'] / row['roof']:.1%} of {figure(row['roof'])} ({row['roof_is']})" if "roof" in row else ""
-        )
-        wrong = "" if row["conditions"]["verified"] else "  NOT VERIFIED"
-        spread = f"({figure(low)} to {figure(high)})"
-        print(f"{row['id']:<{width}}  {figure(row['value'])} {row['unit']} {spread}{share}{wrong}")
+        yield from made
+        say(f"{case.ids[0]}: {took}")
 
 
 def main() -> int:
     """Runs the program."""
     given = _parse()
-    began = time.monotonic()
-    try:
-        device = Device.parse(given.device)
-        topic = results.topic_of(given.save, device) if given.save else "link"
+
+    def measure(device: Device) -> Iterator[Json]:
         bench = Bench(
             device,
             given.total * MIB,
@@ -103,25 +88,10 @@ def main() -> int:
             given.threads,
             given.slot_bytes,
             given.stores,
-            lambda text: print(text, file=sys.stderr, flush=True),
         )
-        rows = _measure(bench, given.only)
-        if not rows:
-            print("copy_batch.py: no figure could be measured", file=sys.stderr)
-            return 1
-        command = f"{Path(sys.argv[0]).name} {' '.join(Path(word).name for word in sys.argv[1:])}".strip()
-        seconds = round(time.monotonic() - began, 1)
-        content = results.document(topic, device, rows, command=command, seconds=seconds)
-        if given.save:
-            results.save(given.save, content)
-    except (Error, ValueError) as error:
-        print(f"copy_batch.py: error: {error}", file=sys.stderr)
-        return 1
-    if given.json:
-        print(json.dumps(content))
-    else:
-        _print_table(rows)
-    return 0 if all(row["conditions"]["verified"] for row in rows) else 1
+        return _rows(bench, given.only)
+
+    return run("link", given, measure)
 
 
 if __name__ == "__main__":

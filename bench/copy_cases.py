@@ -1,6 +1,6 @@
 """The cases of bench/copy_batch.py, and the row that each makes beside the roofs of the same run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import headrace
 from headrace import CopyRoofs, CopyRuns, Device, results
 from headrace.profiles import Json
+from row_by_row import is_whole
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -48,7 +49,6 @@ class Bench:
     threads: int
     slot_bytes: int
     stores: str
-    say: Callable[[str], None] = print
     _roofs: CopyRoofs | None = field(default=None, repr=False)
 
     def roofs(self) -> CopyRoofs:
@@ -71,8 +71,11 @@ class Bench:
             slot_bytes=self.slot_bytes,
             stores=self.stores,
             repeats=case.repeats,
-            runs=self.latency_runs if case.latency else self.runs,
+            runs=self._runs_of(case),
         )
+
+    def _runs_of(self, case: Case) -> int:
+        return self.latency_runs if case.latency else self.runs
 
     def cases(self) -> Iterator[Case]:
         """The figures that are asked for first, then every size, layout and route."""
@@ -106,7 +109,7 @@ class Bench:
     def rows(self, case: Case) -> list[Json]:
         """The rows of a case; none where the route cannot do it here."""
         found = self.measure(case)
-        if not found.supported or not found.seconds:
+        if not is_whole(found.supported, len(found.seconds), self._runs_of(case)):
             return []
         about: Json = {
             "copy_bytes": case.copy_bytes,

@@ -11,8 +11,6 @@ for wrong use; 130 after Ctrl-C, with the rows so far.
 """
 
 import argparse
-import json
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -21,9 +19,9 @@ from pathlib import Path
 from statistics import median
 
 import headrace
-from headrace import BuildRuns, Device, Error, results
+from headrace import BuildRuns, Device, results
 from headrace.profiles import Json
-from headrace.tables import figure
+from row_by_row import is_whole, run, say
 
 MIB = 1 << 20
 WAYS = tuple(headrace.copy_ways())
@@ -96,10 +94,6 @@ def _parse() -> argparse.Namespace:
     return given
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 class Bench:
     """What all cases share."""
 
@@ -118,12 +112,6 @@ class Bench:
         }
         return results.row(identity, rates, "bit/s", (roof, roof_is), about)
 
-    def _is_whole(self, found: BuildRuns) -> bool:
-        """Whether the device can do it. Raises KeyboardInterrupt where Ctrl-C left runs out."""
-        if found.supported and len(found.seconds) < self.given.runs:
-            raise KeyboardInterrupt
-        return found.supported
-
     def on_device(self, packets: Packets, way: str) -> Json | None:
         """Packets that lie on the device; None where it has no such way."""
         name = f"device.{packets.name}"
@@ -140,7 +128,7 @@ class Bench:
             total_bytes=max(total, packets.slot_bytes),
             runs=self.given.runs,
         )
-        if not self._is_whole(found):
+        if not is_whole(found.supported, len(found.seconds), self.given.runs):
             return None
         if way not in _BY_CALLS or name not in self.roofs:  # what fits in a cache is no roof for what does not
             self.roofs[name] = 8 * found.payload_bytes / median(found.plain_seconds)
@@ -163,7 +151,7 @@ class Bench:
             flush_bytes=self.given.flush * 1024,
             runs=self.given.runs,
         )
-        if not self._is_whole(found):
+        if not is_whole(found.supported, len(found.seconds), self.given.runs):
             return None
         identity = f"ingest.pinned.{packets.name}" + ("" if ring_access == "automatic" else f".{ring_access}")
         about = packets.conditions() | {
@@ -188,54 +176,16 @@ class Bench:
                 continue
             began = time.monotonic()
             made = self.on_device(packets, how) if ".device." in name else self.from_host(packets, how)
-            _say(f"{identity}: " + (f"{time.monotonic() - began:.1f} s" if made else "left out: this device cannot"))
+            took = f"{time.monotonic() - began:.1f} s" if made else "left out: this device cannot"
             if made:
                 yield made
-
-
-def _print_table(rows: list[Json]) -> None:
-    width = max(len(row["id"]) for row in rows)
-    for row in rows:
-        low, high = row["spread"]
-        wrong = "" if row["conditions"]["verified"] else "  NOT VERIFIED"
-        print(
-            f"{row['id']:<{width}}  {figure(row['value'])} {row['unit']} ({figure(low)} to {figure(high)})  "
-            f"{row['value'] / row['roof']:.1%} of {figure(row['roof'])} ({row['roof_is']}){wrong}"
-        )
+            say(f"{identity}: {took}")
 
 
 def main() -> int:
     """Runs the program."""
     given = _parse()
-    began = time.monotonic()
-    try:
-        device = Device.parse(given.device)
-        topic = results.topic_of(given.save, device) if given.save else "ingest"
-        rows: list[Json] = []
-        interrupted = False
-        try:
-            rows.extend(Bench(device, given).rows())  # keeps those before an end by force
-        except KeyboardInterrupt:
-            interrupted = True
-            _say("interrupted: what was measured so far is kept")
-        if not rows:
-            print("ingest_build.py: no figure could be measured", file=sys.stderr)
-            return 1
-        command = f"{Path(sys.argv[0]).name} {' '.join(Path(word).name for word in sys.argv[1:])}".strip()
-        seconds = round(time.monotonic() - began, 1)
-        content = results.document(topic, device, rows, command=command, seconds=seconds)
-        if given.save:
-            results.save(given.save, content)
-    except (Error, ValueError) as error:
-        print(f"ingest_build.py: error: {error}", file=sys.stderr)
-        return 1
-    if given.json:
-        print(json.dumps(content))
-    else:
-        _print_table(rows)
-    if interrupted:
-        return 128 + signal.SIGINT
-    return 0 if all(row["conditions"]["verified"] for row in rows) else 1
+    return run("ingest", given, lambda device: Bench(device, given).rows())
 
 
 if __name__ == "__main__":

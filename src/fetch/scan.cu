@@ -4,7 +4,7 @@
 #if defined(__CUDACC__)
 #include "fetch/block_memory.cuh"
 #endif
-#include "fetch/machine.hpp"
+#include "fetch/tiles.hpp"
 #include "headrace/device/kernel.hpp"
 
 namespace headrace::fetch {

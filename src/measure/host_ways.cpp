@@ -130,8 +130,8 @@ class Ways {
     cost.back = timed([&] { locked.reset(); });
   }
   void enqueue_read(const std::byte* from) {
-    launch(stream_, copy_kernel(), copy_shape(device_, bytes_), target_.as<Quad>(),
-           reinterpret_cast<const Quad*>(from), std::uint64_t{bytes_ / sizeof(Quad)})
+    launch(stream_, copy_kernel(), copy_shape(device_, bytes_), target_.as<Quad>(), reinterpret_cast<const Quad*>(from),
+           std::uint64_t{bytes_ / sizeof(Quad)})
         .or_throw(kDoing);
   }
 

@@ -1,6 +1,7 @@
 """The benchmark of CopyBatch, small, on the CPU device, and what it stands on."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,21 @@ def test_the_results_file_is_written_and_rows_can_be_chosen(tmp_path: Path):
     content = json.loads(path.read_text())
     assert [row["id"] for row in content["rows"]] == ["link.batch1k"]
     assert content["command"].startswith("copy_batch.py --device cpu")
+
+
+def test_ctrl_c_ends_it_and_keeps_what_was_measured(tmp_path: Path):
+    machine = results.machine(headrace.Device.parse("cpu"))["name"]
+    path = tmp_path / f"link.{machine}.json"
+    wanted = ("--only", "link.batch64.us", "--only", "link.batch1k", "--save", str(path))
+    many = ("--device", "cpu", "--total", "16", "--runs", "200", "--latency-runs", "20")
+    command = [sys.executable, str(PROGRAM), *many, *wanted]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("link.batch64.us: ")
+        process.send_signal(signal.SIGINT)
+        assert "interrupted" in process.stderr.read()
+    assert process.returncode == 130
+    assert [row["id"] for row in json.loads(path.read_text())["rows"]] == ["link.batch64.us"]
 
 
 @pytest.mark.parametrize(

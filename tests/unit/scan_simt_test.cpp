@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "fetch/machine.hpp"
 #include "fetch/result.hpp"
+#include "fetch/tiles.hpp"
 #include "thread_group.hpp"
 
 /// The scan as CUDA runs it, a few rows a thread and many threads a block, on host threads.

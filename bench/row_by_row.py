@@ -1,0 +1,74 @@
+"""How a benchmark that makes one row after another runs, ends and is interrupted: what it prints, saves and returns."""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from headrace import Device, Error, results
+from headrace.profiles import Json
+from headrace.tables import figure
+
+
+def say(text: str) -> None:
+    """Tells the user something that is no result."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def is_whole(supported: bool, made: int, wanted: int) -> bool:
+    """Whether a device can do what was measured. Raises KeyboardInterrupt where Ctrl-C left runs out."""
+    if supported and made < wanted:
+        raise KeyboardInterrupt
+    return supported
+
+
+def _print_table(rows: list[Json]) -> None:
+    width = max(len(row["id"]) for row in rows)
+    for row in rows:
+        low, high = row["spread"]
+        share = (
+            f"  {row['value'] / row['roof']:.1%} of {figure(row['roof'])} ({row['roof_is']})" if "roof" in row else ""
+        )
+        wrong = "" if row["conditions"]["verified"] else "  NOT VERIFIED"
+        spread = f"({figure(low)} to {figure(high)})"
+        print(f"{row['id']:<{width}}  {figure(row['value'])} {row['unit']} {spread}{share}{wrong}")
+
+
+def run(topic: str, given: argparse.Namespace, measure: Callable[[Device], Iterator[Json]]) -> int:
+    """Runs `measure` on given.device, keeps its rows in given.save, and prints them, as JSON with given.json.
+
+    Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 130 after
+    Ctrl-C, with the rows so far.
+    """
+    program = Path(sys.argv[0]).name
+    began = time.monotonic()
+    rows: list[Json] = []
+    interrupted = False
+    try:
+        device = Device.parse(given.device)
+        topic = results.topic_of(given.save, device) if given.save else topic
+        try:
+            rows.extend(measure(device))  # keeps those before an end by force
+        except KeyboardInterrupt:
+            interrupted = True
+            say("interrupted: what was measured so far is kept")
+        if not rows and not interrupted:
+            say(f"{program}: no figure could be measured")
+            return 1
+        command = f"{program} {' '.join(Path(word).name for word in sys.argv[1:])}".strip()
+        content = results.document(topic, device, rows, command=command, seconds=round(time.monotonic() - began, 1))
+        if given.save and rows:
+            results.save(given.save, content)
+    except (Error, ValueError) as error:
+        say(f"{program}: error: {error}")
+        return 1
+    if given.json:
+        print(json.dumps(content))
+    elif rows:
+        _print_table(rows)
+    if interrupted:
+        return 128 + signal.SIGINT
+    return 0 if all(row["conditions"]["verified"] for row in rows) else 1
