@@ -180,7 +180,13 @@ class CudaGroup {
     return __ballot_sync(kWholeTeam, value);
   }
   [[nodiscard]] __device__ static std::uint32_t team_or(std::uint32_t value) noexcept {
+#if __CUDA_ARCH__ >= 800
     return __reduce_or_sync(kWholeTeam, value);
+#else
+    for (std::uint32_t distance = 1; distance < kTeam; distance *= 2)
+      value |= __shfl_xor_sync(kWholeTeam, value, static_cast<int>(distance));
+    return value;
+#endif
   }
   /// `value` as the thread of that rank has it; T is made of 32-bit words.
   template <class T>
