@@ -14,6 +14,8 @@ from headrace._core import (
     DatagramLayout,
     Frame,
     FrameTarget,
+    Message,
+    MessageReader,
     Receiver,
     SendReport,
     StreamEnded,
@@ -22,6 +24,7 @@ from headrace._core import (
     UdpSender,
     stream_bytes,
 )
+from headrace.ingest.messages import LengthPrefix, Messages, body, messages
 from headrace.ingest.receiving import Building, Numbering, pcap, synthetic, tcp, udp
 from headrace.ingest.sending import Progress, digest, resolve, send, send_datagrams
 
@@ -30,6 +33,10 @@ __all__ = [
     "DatagramLayout",
     "Frame",
     "FrameTarget",
+    "LengthPrefix",
+    "Message",
+    "MessageReader",
+    "Messages",
     "Numbering",
     "Progress",
     "Receiver",
@@ -38,7 +45,9 @@ __all__ = [
     "StreamOpened",
     "TcpSender",
     "UdpSender",
+    "body",
     "digest",
+    "messages",
     "pcap",
     "resolve",
     "send",
