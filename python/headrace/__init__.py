@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from headrace._core import (
     PAGE_BYTES,
+    SPARE_PAGES,
     AccessProfile,
     AccessRoofs,
     Advice,
@@ -161,6 +162,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PAGE_BYTES",
+    "SPARE_PAGES",
     "RETRIEVAL_ANSWER",
     "AccessProfile",
     "AccessRoofs",

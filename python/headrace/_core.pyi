@@ -1953,6 +1953,8 @@ class SharedPages:
 
 PAGE_BYTES: int = ...
 
+SPARE_PAGES: int = ...
+
 class Span:
     """
     One range of addresses whose 2 MiB pages lie on devices and on the host as a Placement says, and may be moved while it lives.
@@ -2013,8 +2015,13 @@ class Span:
     def move(self, to: Place | Device | str, pages: range | None = None) -> None:
         """Moves pages to one place."""
 
+    def keep_spare_pages(self, count_per_place: int) -> None:
+        """
+        Keeps at most so many of the pages that moves leave in a place, in each place, for the next moves that come there (SPARE_PAGES unless called; 0: none), and gives back at once what is kept beyond that.
+        """
+
     def trim(self) -> None:
-        """Gives back the pages kept from moves."""
+        """Gives back the pages kept from moves; later moves keep pages again."""
 
     def release(self) -> None:
         """

@@ -70,7 +70,7 @@ class Span::State {
   bool shareable;
   bool imported;
   detail::PlacedPages placed;
-  detail::SparePages spares;
+  detail::SparePages spares{kSparePages};
   std::uint64_t pages_moved = 0;
   detail::WorkInFlight work;
 };

@@ -196,6 +196,19 @@ def test_moves_keep_content_and_arrays(span: Span):
     del array
 
 
+def test_spare_pages_are_kept_as_asked(span: Span):
+    span.keep_spare_pages(2)
+    span.move("host")
+    assert span.statistics().spare_pages == 2
+    span.keep_spare_pages(1)
+    assert span.statistics().spare_pages == 1
+    span.keep_spare_pages(headrace.SPARE_PAGES)
+    span.move("cpu")
+    assert span.statistics().spare_pages == 3
+    with pytest.raises(TypeError):
+        span.keep_spare_pages(-1)
+
+
 def test_sharing_with_another_process():
     span = Span("cpu", 2 * PAGE_BYTES, Placement.all("cpu"), shareable=True)
     span.numpy()[:] = 9

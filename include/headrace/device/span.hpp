@@ -30,6 +30,9 @@ struct SpanOptions {
   bool shareable = false;
 };
 
+/// How many pages a span keeps in each place for its next moves, unless Span::keep_spare_pages() says otherwise: 256 MiB.
+inline constexpr std::size_t kSparePages = 128;
+
 /// Pages and bytes in one place.
 struct SpanUse {
   Place place;
@@ -115,7 +118,12 @@ class Span {
   /// Moves every page that lies elsewhere than `placement` says. Pages that leave a device make room for those that
   /// come, so that a full device can be rearranged with a few pages to spare.
   void move(StreamRef stream, const Placement& placement);
-  /// Gives back the pages kept from moves: up to 256 MiB in each place.
+  /// Keeps at most so many of the pages that moves leave in a place, in each place, for the next moves that come there,
+  /// and gives back at once what is kept beyond that. Making a page costs more than copying it: a span that moves
+  /// back and forth wants as many as it moves; 0 keeps none. They count as used until a move takes them, trim(), or the
+  /// end of the span.
+  void keep_spare_pages(std::size_t count_per_place);
+  /// Gives back the pages kept from moves; later moves keep pages again.
   void trim() noexcept;
 
   /// Work enqueued on `stream` so far uses the span: release() refuses while it runs, and the destructor waits for it.
