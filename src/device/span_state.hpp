@@ -5,6 +5,7 @@
 
 #include "device/page_memory.hpp"
 #include "device/span_pages.hpp"
+#include "device/span_places.hpp"
 #include "device/span_rights.hpp"
 #include "device/span_spares.hpp"
 #include "device/span_work.hpp"
@@ -29,6 +30,8 @@ struct PlacedPages {
 
  private:
   void map_all();
+
+  KnownSpan known_{range.at(0), places};
 };
 
 /// "cuda:0"; "the host" where empty.

@@ -3,6 +3,7 @@
 
 #include "device/backend.hpp"
 #include "device/page_memory.hpp"
+#include "headrace/device/copy_batch.hpp"
 #include "tests/contract/faulty_device.hpp"
 #include "tests/contract/span_support.hpp"
 
@@ -120,6 +121,63 @@ TEST_F(SpanReach, AMovedRunCostsTwoMappingsAPageAndFewCallsOtherwise) {
                                               {kPages, "host", Right::read_write},
                                               {2, "cpu:0", Right::read_write},
                                               {5, "cpu:0", Right::read_write}}));
+}
+
+TEST_F(SpanReach, CopiesAreCutWherePlacesChange) {
+  Stream stream(device_);
+  Span span = two_and_two();
+  const Span other(device_, 4 * kPageBytes, Placement::map({here_, Place::host(), Place::host(), here_}));
+  const auto bytes = some_bytes(4 * kPageBytes, 21);
+  const auto same = [&](const Span& it) { return std::memcmp(it.data(), bytes.data(), bytes.size()) == 0; };
+  static_cast<void>(faulty_.taken_copies());
+  EXPECT_OK(stream.copy(span.data(), bytes.data(), bytes.size()));
+  EXPECT_EQ(faulty_.taken_copies(), 2U);
+  EXPECT_OK(stream.copy(other.data(), span.data(), bytes.size()));
+  EXPECT_EQ(faulty_.taken_copies(), 4U) << "borders of either side";
+  EXPECT_OK(stream.wait());
+  EXPECT_TRUE(same(other));
+  EXPECT_OK(stream.copy(span.data() + 5, bytes.data() + 5, 2 * kPageBytes - 5));
+  EXPECT_EQ(faulty_.taken_copies(), 1U) << "it ends at the border";
+  EXPECT_OK(stream.copy(span.data() + 2 * kPageBytes - 1, bytes.data() + 2 * kPageBytes - 1, 2));
+  EXPECT_EQ(faulty_.taken_copies(), 2U);
+  EXPECT_OK(stream.fill(span.data(), 0, span.bytes()));
+  EXPECT_EQ(faulty_.taken_copies(), 2U);
+  const std::size_t half = bytes.size() / 2 - 100;
+  const std::vector<Copy> list{{span.data(), bytes.data(), half},
+                               {span.data() + half, bytes.data() + half, bytes.size() - half}};
+  EXPECT_OK(stream.copy_many(list));
+  EXPECT_EQ(faulty_.taken_copies(), 3U);
+  EXPECT_OK(stream.wait());
+  EXPECT_TRUE(same(span));
+  std::memset(span.data(), 0, span.bytes());
+  CopyBatch batch(stream, {.route = CopyRoute::engine});
+  EXPECT_OK(batch.add(span.data(), bytes.data(), bytes.size()));
+  EXPECT_OK(batch.wait());
+  EXPECT_EQ(faulty_.taken_copies(), 2U);
+  EXPECT_TRUE(same(span));
+  std::memset(span.data(), 0, span.bytes());
+  constexpr std::size_t kRow = kPageBytes / 2;
+  EXPECT_OK(stream.copy_rows({span.data(), bytes.data(), kRow, kRow, kRow, 8}));
+  EXPECT_OK(stream.wait());
+  EXPECT_TRUE(same(span));
+}
+
+TEST_F(SpanReach, CopiesOfAPlaceAreWholeAgainOnceItsSpanIsGone) {
+  Stream stream(device_);
+  std::vector<std::byte> from(6 * kPageBytes);
+  std::vector<std::byte> to(from.size());
+  { const Span span = two_and_two(); }
+  static_cast<void>(faulty_.taken_copies());
+  EXPECT_OK(stream.copy(to.data(), from.data(), from.size()));
+  EXPECT_EQ(faulty_.taken_copies(), 1U);
+  Span span = two_and_two();
+  EXPECT_OK(stream.copy(to.data(), from.data(), from.size()));
+  EXPECT_EQ(faulty_.taken_copies(), 1U) << "memory that is no span's";
+  span.move(stream, {2, 2}, here_);
+  static_cast<void>(faulty_.taken_copies());
+  EXPECT_OK(stream.copy(span.data(), from.data(), span.bytes()));
+  EXPECT_EQ(faulty_.taken_copies(), 1U) << "places are those of now";
+  EXPECT_OK(stream.wait());
 }
 
 TEST_F(SpanReach, TheHostsRightsWaitForPagesToComeBack) {

@@ -62,9 +62,10 @@ struct SharedPages {
 /// All devices of a span are of one kind. CPU devices and the host share one address space, so there the rights of a
 /// page that count are the most that any CPU device or the host has.
 ///
-/// Kernels take the range as one array. A copy by a stream stays within pages of one place, as it would between two
-/// allocations: CUDA may go by its first bytes to choose who copies, and between two places of the host that is the
-/// host itself, with the host's rights.
+/// Kernels take the range as one array. A copy or fill by a StreamRef or a CopyBatch is cut where the places of its
+/// pages change, because CUDA goes by the first bytes of a copy to choose who copies; between two places of the host
+/// that is the host itself, with the host's rights. The copies of a Graph, and those of other libraries, are not cut:
+/// they stay within pages of one place.
 class Span {
  public:
   /// A range of at least `bytes` bytes for `device`. Every device on which a page lies, `device` and `accessed_by` may
