@@ -67,8 +67,10 @@ struct SweepStrip {
 
   HEADRACE_HD void go_along(Window& window) {
     constexpr Layers kHalo = Plan::halo();
+    const std::int32_t first = low[1] - static_cast<std::int32_t>(kHalo.low[1]);
     const std::int32_t last = high[1] + kLag;
-    for (std::int32_t row = low[1] - static_cast<std::int32_t>(kHalo.low[1]); row < last; row += Window::kDepth) {
+    if constexpr (Window::kAhead > 0) load<0>(window, first, last);
+    for (std::int32_t row = first; row < last; row += Window::kDepth) {
       positions(window, row, last, std::make_integer_sequence<int, Window::kDepth>{});
     }
   }
@@ -79,12 +81,11 @@ struct SweepStrip {
     (position<Position>(window, row + Position, last), ...);
   }
 
-  /// Loads a row, does each phase so far behind it, and stores the row that is then done.
+  /// Loads a row ahead, does each phase so far behind this one, and stores the row that is then done.
   template <int Position>
   HEADRACE_HD void position(Window& window, std::int32_t row, std::int32_t last) {
     if (row >= last) return;
-    const bool is_held = row >= region.held.low[1] && row < region.held.low[1] + region.held.size[1];
-    load<Position>(window, row, is_held, std::make_integer_sequence<int, Stencil::kFields>{});
+    load<Position + Window::kAhead>(window, row + Window::kAhead, last);
     do_all<Position>(window, row, std::make_integer_sequence<int, Plan::kOps>{});
     if (row - kLag < low[1] || row - kLag >= high[1]) return;
     store<Position>(window, row - kLag, std::make_integer_sequence<int, Stencil::kFields>{});
@@ -94,9 +95,16 @@ struct SweepStrip {
     return x + row * region.pitch + z * region.plane;
   }
 
+  template <int Position>
+  HEADRACE_HD void load(Window& window, std::int32_t row, std::int32_t last) const {
+    const bool is_held =
+        row < last && row >= region.held.low[1] && row < region.held.low[1] + region.held.size[1];
+    load_all<Position>(window, row, is_held, std::make_integer_sequence<int, Stencil::kFields>{});
+  }
+
   template <int Position, int... WindowNumber>
-  HEADRACE_HD void load(Window& window, std::int32_t row, bool is_held,
-                        std::integer_sequence<int, WindowNumber...> /*all*/) const {
+  HEADRACE_HD void load_all(Window& window, std::int32_t row, bool is_held,
+                            std::integer_sequence<int, WindowNumber...> /*all*/) const {
     (load_one<Position, WindowNumber>(window, row, is_held), ...);
   }
 
