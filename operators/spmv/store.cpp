@@ -21,8 +21,8 @@ template <class Column>
     std::transform(columns.data() + done, columns.data() + done + count, page.begin(), [first](Column column) {
       return static_cast<std::uint32_t>(static_cast<std::uint64_t>(column) - first);
     });
-    const Status added = batch.add(to + done * sizeof(std::uint32_t), page.data(), count * sizeof(std::uint32_t),
-                                   CopySource::reusable);
+    const Status added =
+        batch.add(to + done * sizeof(std::uint32_t), page.data(), count * sizeof(std::uint32_t), CopySource::reusable);
     if (!added) return added;
   }
   return {};

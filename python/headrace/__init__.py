@@ -162,8 +162,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PAGE_BYTES",
-    "SPARE_PAGES",
     "RETRIEVAL_ANSWER",
+    "SPARE_PAGES",
     "AccessProfile",
     "AccessRoofs",
     "Advice",

@@ -12,9 +12,8 @@ namespace headrace {
 Device StreamRef::device() const noexcept { return Device(backend_->device()); }
 Status StreamRef::copy(void* to, const void* from, std::size_t bytes) const noexcept {
   if (bytes == 0) return {};
-  return detail::for_each_place({to, from, bytes}, [&](const Copy& piece) {
-    return backend_->copy(piece.to, piece.from, piece.bytes);
-  });
+  return detail::for_each_place({to, from, bytes},
+                                [&](const Copy& piece) { return backend_->copy(piece.to, piece.from, piece.bytes); });
 }
 Status StreamRef::copy_many(std::span<const Copy> copies, CopyRoute route) const noexcept {
   return copies.empty() ? Status{} : detail::copy_many_in_places(*backend_, copies, route, {});
@@ -36,9 +35,8 @@ Status StreamRef::copy_rows(const RowCopies& rows) const noexcept {
 }
 Status StreamRef::fill(void* to, unsigned char value, std::size_t bytes) const noexcept {
   if (bytes == 0) return {};
-  return detail::for_each_place({to, to, bytes}, [&](const Copy& piece) {
-    return backend_->fill(piece.to, value, piece.bytes);
-  });
+  return detail::for_each_place({to, to, bytes},
+                                [&](const Copy& piece) { return backend_->fill(piece.to, value, piece.bytes); });
 }
 Status StreamRef::launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) const noexcept {
   return backend_->launch(kernel, shape, arguments);

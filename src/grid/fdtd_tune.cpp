@@ -49,7 +49,8 @@ std::vector<double> measure_speeds(const FdtdOptions& options, std::uint64_t ste
   if (options.devices.empty()) throw UsageError("there is no device to measure");
   const bool flat = options.dimensions == 2;
   FdtdOptions slab = options;
-  const std::int64_t even = (flat ? options.extent.ny : options.extent.nz) / static_cast<std::int64_t>(options.devices.size());
+  const std::int64_t even =
+      (flat ? options.extent.ny : options.extent.nz) / static_cast<std::int64_t>(options.devices.size());
   // Room for absorbing layers at both ends, and a cell between them.
   const std::int64_t thick = std::max({even, 2 * options.cpml.cells + 1, std::int64_t{2}});
   (flat ? slab.extent.ny : slab.extent.nz) = thick;

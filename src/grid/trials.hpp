@@ -27,8 +27,7 @@ using MakeRun = std::function<RunSteps(const SimulationOptions& options)>;
 [[nodiscard]] Duration measure_step(const RunSteps& run, std::uint64_t steps, int redundant);
 
 /// Every combination, without what a mode does not have: Mode::resident has one push.
-[[nodiscard]] std::vector<SimulationOptions> combinations(const SimulationOptions& rest,
-                                                          std::span<const int> redundant,
+[[nodiscard]] std::vector<SimulationOptions> combinations(const SimulationOptions& rest, std::span<const int> redundant,
                                                           std::span<const Push> pushes, std::span<const Mode> modes);
 
 /// Tries all of them. Where none can be, makes one of `fallback`, which throws why, if it still cannot.

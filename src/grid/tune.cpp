@@ -71,8 +71,8 @@ Tuned tune(const Decomposition& decomposition, const std::vector<Device>& device
            std::uint64_t steps, const std::vector<Mode>& modes) {
   if (modes.empty()) throw UsageError("there is no mode to try");
   const bool alone = decomposition.parts().size() == 1;
-  const auto choices = alone ? combinations({}, kUntried, kNoPush, modes)
-                             : combinations({}, kTriedRedundant, kTriedPushes, modes);
+  const auto choices =
+      alone ? combinations({}, kUntried, kNoPush, modes) : combinations({}, kTriedRedundant, kTriedPushes, modes);
   return try_all(choices, {.mode = modes.front()}, steps, [&](const SimulationOptions& options) -> RunSteps {
     const auto simulation = std::make_shared<Simulation>(decomposition, devices, program, options);
     return [simulation](std::uint64_t count) {

@@ -30,7 +30,7 @@ class SeparatePages final : public detail::PageMemory {
   std::size_t created = 0;
   std::size_t mapped = 0;
   std::size_t unmap_calls = 0;
-  bool unmaps_runs = false;  ///< Otherwise pages one at a time.
+  bool unmaps_runs = false;                                    ///< Otherwise pages one at a time.
   std::set<std::string> absent;                                ///< Names of places.
   std::set<std::pair<std::string, std::string>> out_of_reach;  ///< Who, and which place.
 
@@ -166,7 +166,9 @@ TEST_F(SpanReach, CopiesOfAPlaceAreWholeAgainOnceItsSpanIsGone) {
   Stream stream(device_);
   std::vector<std::byte> from(6 * kPageBytes);
   std::vector<std::byte> to(from.size());
-  { const Span span = two_and_two(); }
+  {
+    const Span span = two_and_two();
+  }
   static_cast<void>(faulty_.taken_copies());
   EXPECT_OK(stream.copy(to.data(), from.data(), from.size()));
   EXPECT_EQ(faulty_.taken_copies(), 1U);

@@ -30,7 +30,8 @@ struct SpanOptions {
   bool shareable = false;
 };
 
-/// How many pages a span keeps in each place for its next moves, unless Span::keep_spare_pages() says otherwise: 256 MiB.
+/// How many pages a span keeps in each place for its next moves, unless Span::keep_spare_pages() says otherwise: 256
+/// MiB.
 inline constexpr std::size_t kSparePages = 128;
 
 /// Pages and bytes in one place.

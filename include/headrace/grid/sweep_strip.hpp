@@ -97,8 +97,7 @@ struct SweepStrip {
 
   template <int Position>
   HEADRACE_HD void load(Window& window, std::int32_t row, std::int32_t last) const {
-    const bool is_held =
-        row < last && row >= region.held.low[1] && row < region.held.low[1] + region.held.size[1];
+    const bool is_held = row < last && row >= region.held.low[1] && row < region.held.low[1] + region.held.size[1];
     load_all<Position>(window, row, is_held, std::make_integer_sequence<int, Stencil::kFields>{});
   }
 
