@@ -1,11 +1,17 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <barrier>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "grid/layout.hpp"
@@ -13,6 +19,7 @@
 #include "headrace/grid/stencils/heat.hpp"
 #include "headrace/grid/stencils/jacobi.hpp"
 #include "headrace/grid/sweep_kernel.hpp"
+#include "headrace/grid/watch_sum.hpp"
 
 /// Passes by teams of threads, as CUDA does them with a row loaded ahead, against those of a CPU device: here a team is
 /// a few host threads.
@@ -45,6 +52,28 @@ class TeamThread {
     if (rank < kTeam) std::memcpy(&found, &team_->values[rank], sizeof(found));
     team_->barrier.arrive_and_wait();
     return found;
+  }
+  template <class T>
+  T team_sum_before(T value, T& total) const {
+    T before{};
+    total = T{};
+    for (std::uint32_t rank = 0; rank < kTeam; ++rank) {
+      const T its = team_from(value, rank);
+      if (rank < rank_) before += its;
+      total += its;
+    }
+    return before;
+  }
+  template <class T>
+  static T fetch_add_relaxed_on_device(T& word, T value) {
+    return std::atomic_ref(word).fetch_add(value, std::memory_order_relaxed);
+  }
+  template <class T>
+  static void fetch_max_relaxed_on_device(T& word, T value) {
+    std::atomic_ref all(word);
+    T seen = all.load(std::memory_order_relaxed);
+    while (seen < value && !all.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+    }
   }
 
  private:
@@ -101,6 +130,16 @@ class Memory {
   SweepRegion region_;
 };
 
+/// Calls `body(thread)` in every thread of a team.
+template <class Body>
+void run_team(const Body& body) {
+  TeamThread::Team team;
+  std::vector<std::jthread> threads;
+  for (std::uint32_t rank = 0; rank < TeamThread::kTeam; ++rank) {
+    threads.emplace_back([&team, &body, rank] { body(TeamThread(team, rank, 0)); });
+  }
+}
+
 template <int Steps, class Stencil>
 void expect_as_a_cpu_device(const Stencil& stencil, const Extent& extent, const std::vector<Box>& boxes,
                             std::int32_t rows) {
@@ -112,15 +151,21 @@ void expect_as_a_cpu_device(const Stencil& stencil, const Extent& extent, const 
     wanted.take(box);
     found.take(box);
     Kernel::run(CpuGroup(0, 1, 0, 1), stencil, wanted.places(), wanted.region());
-    TeamThread::Team team;
-    std::vector<std::jthread> threads;
-    for (std::uint32_t rank = 0; rank < TeamThread::kTeam; ++rank) {
-      threads.emplace_back(
-          [&, rank] { Kernel::run(TeamThread(team, rank, 0), stencil, found.places(), found.region()); });
-    }
+    run_team([&](const TeamThread& group) { Kernel::run(group, stencil, found.places(), found.region()); });
   }
   EXPECT_FALSE(wanted == before) << "the pass changes nothing";
   EXPECT_TRUE(found == wanted) << Steps << " steps, runs of " << rows << " rows";
+}
+
+/// Of all slots of a step: the largest, and the whole sum.
+[[nodiscard]] std::pair<std::uint64_t, unsigned __int128> whole(const std::vector<ChangeSums>& sums, std::size_t step) {
+  std::pair<std::uint64_t, unsigned __int128> all{};
+  for (std::size_t slot = 0; slot < ChangeSums::kSlots; ++slot) {
+    const ChangeSums& one = sums[step * ChangeSums::kSlots + slot];
+    all.first = std::max(all.first, one.largest);
+    all.second += (static_cast<unsigned __int128>(one.high) << 32) + one.low;
+  }
+  return all;
 }
 
 constexpr Extent kPlane{37, 11, 1};
@@ -142,6 +187,55 @@ TEST(GridSweep, FieldsThatChangePlaces) {
   expect_as_a_cpu_device<4>(Jacobi<float, 2>{}, kPlane, kWhole, 5);
   expect_as_a_cpu_device<2>(Heat<double, 2>{0.1}, kPlane, kWhole, 1);
   expect_as_a_cpu_device<2>(Heat<float, 1>{0.1F}, {37, 1, 1}, {Box::whole({37, 1, 1})}, 1);
+}
+
+TEST(GridSweep, ChangesAddUpToTheSameBits) {
+  using Stencil = Jacobi<float, 2>;
+  constexpr int kSteps = 4;
+  using Kernel = SweepKernel<Stencil, kSteps, true>;
+  for (const double scale : {1.0 / 16, 1.0 / 1024, 1e-5, 0.5}) {
+    Memory<Stencil> memory(kPlane, 4);
+    memory.take(Box::whole(kPlane));
+    std::vector<ChangeSums> by_cpu(kSteps * ChangeSums::kSlots);
+    std::vector<ChangeSums> by_team(by_cpu.size());
+    Kernel::run(CpuGroup(0, 1, 0, 1), Stencil{}, memory.places(), memory.region(), {by_cpu.data(), scale});
+    run_team([&](const TeamThread& group) {
+      Kernel::run(group, Stencil{}, memory.places(), memory.region(), {by_team.data(), scale});
+    });
+    for (std::size_t step = 0; step < kSteps; ++step) {
+      EXPECT_GT(whole(by_cpu, step).second, 0U);
+      EXPECT_TRUE(whole(by_team, step) == whole(by_cpu, step)) << "step " << step << ", scale " << scale;
+    }
+  }
+}
+
+/// Both ways of adding up, against whole numbers.
+TEST(GridSweep, SumsAreThoseOfWholeNumbers) {
+  constexpr double kRootScale = 2147483648.0;  // 2^31
+  std::mt19937_64 random(9);
+  std::vector<double> changes{0, 1, 0x1p-31, 1.5 * 0x1p-31, 0x1p-32, 0x1p-60, 0x1p-15, 0x1p-16, 1.9999999999999998};
+  for (int i = 0; i < 100000; ++i) {
+    changes.push_back(std::ldexp(static_cast<double>(random()) * 0x1p-64, static_cast<int>(random() % 48) - 40));
+  }
+  WatchSum<true> wide;
+  WatchSum<false> narrow;
+  unsigned __int128 want = 0;
+  for (const double change : changes) {
+    if (change >= 2) continue;
+    wide.add(change, kRootScale);
+    narrow.add(change, kRootScale);
+    const double scaled = change * kRootScale;
+    const double square = scaled * scaled;
+    want += static_cast<unsigned __int128>(std::rint(square));
+  }
+  for (const ChangeSums& sums : {wide.whole(), narrow.whole()}) {
+    EXPECT_TRUE((static_cast<unsigned __int128>(sums.high) << 32) + sums.low == want);
+    EXPECT_EQ(std::bit_cast<double>(sums.largest), 1.9999999999999998);
+  }
+  narrow.add(std::numeric_limits<double>::quiet_NaN(), kRootScale);
+  EXPECT_TRUE(std::isnan(std::bit_cast<double>(narrow.whole().largest)));
+  narrow.add(std::numeric_limits<double>::infinity(), kRootScale);
+  EXPECT_TRUE(std::isnan(std::bit_cast<double>(narrow.whole().largest)));
 }
 
 }  // namespace

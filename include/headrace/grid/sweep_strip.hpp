@@ -1,6 +1,5 @@
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include "headrace/grid/sweep.hpp"
 #include "headrace/grid/sweep_region.hpp"
 #include "headrace/grid/sweep_window.hpp"
+#include "headrace/grid/watch_sum.hpp"
 
 // Before a loop over the cells of a thread: unrolled on CUDA, where they are registers; elsewhere vectorised.
 #if defined(__CUDA_ARCH__)
@@ -38,8 +38,8 @@ struct SweepStrip {
   const SweepPlaces& places;
   const SweepRegion& region;
   double scale = 1;
-  ChangeSums changes[Watched ? Steps : 1] = {};  ///< Of this thread.
-  std::int32_t low[2] = {};                      ///< What is stored, along x and y,
+  WatchSum<kWide> changes[Watched ? Steps : 1] = {};  ///< Of this thread.
+  std::int32_t low[2] = {};                           ///< What is stored, along x and y,
   std::int32_t high[2] = {};
   std::int32_t z = 0;
   std::int32_t x = 0;    ///< The first cell of this thread,
@@ -171,16 +171,10 @@ struct SweepStrip {
     const Value* after = window.at[kAfter][Window::ring(Position - kOp.lag)] + kBeside;
     const std::int32_t first = larger(low[0], 0) - x;
     const std::int32_t past = smaller(high[0], region.own_size[0]) - x;
-    ChangeSums& sums = changes[kOp.step];
+    WatchSum<kWide>& sums = changes[kOp.step];
+    const double root_scale = scale * static_cast<double>(std::uint64_t{1} << ChangeSums::kBits / 2);
     const auto add = [&](int i) {
-      const double change = fabs(static_cast<double>(after[i]) - static_cast<double>(before[i]));
-      const auto bits = std::bit_cast<std::uint64_t>(change);
-      if (bits > sums.largest) sums.largest = bits;
-      const double scaled = change * scale;
-      const std::uint64_t whole =
-          whole_of(scaled * scaled * static_cast<double>(std::uint64_t{1} << ChangeSums::kBits));
-      sums.high += whole >> 32;
-      sums.low += whole & 0xFFFFFFFF;
+      sums.add(fabs(static_cast<double>(after[i]) - static_cast<double>(before[i])), root_scale);
     };
     if constexpr (kWide) {
       for (std::int32_t i = first; i < past; ++i) add(i);
@@ -196,11 +190,12 @@ struct SweepStrip {
   HEADRACE_HD void add_up(ChangeSums* to, std::uint32_t slot) const {
     for (int step = 0; step < Steps; ++step) {
       ChangeSums& sums = to[static_cast<std::uint32_t>(step) * ChangeSums::kSlots + slot];
+      const ChangeSums own = changes[step].whole();
       std::uint64_t high_sum = 0;
       std::uint64_t low_sum = 0;
-      static_cast<void>(group.team_sum_before(changes[step].high, high_sum));
-      static_cast<void>(group.team_sum_before(changes[step].low, low_sum));
-      group.fetch_max_relaxed_on_device(sums.largest, changes[step].largest);
+      static_cast<void>(group.team_sum_before(own.high, high_sum));
+      static_cast<void>(group.team_sum_before(own.low, low_sum));
+      group.fetch_max_relaxed_on_device(sums.largest, own.largest);
       if (group.team_rank() != 0) continue;
       static_cast<void>(group.fetch_add_relaxed_on_device(sums.high, high_sum));
       static_cast<void>(group.fetch_add_relaxed_on_device(sums.low, low_sum));
@@ -275,12 +270,6 @@ struct SweepStrip {
   }
   [[nodiscard]] HEADRACE_HD static constexpr std::int32_t larger(std::int32_t a, std::int32_t b) noexcept {
     return a > b ? a : b;
-  }
-
-  /// Rounded to the nearest; what does not fit, and NaN, to anything: the largest change tells.
-  [[nodiscard]] HEADRACE_HD static std::uint64_t whole_of(double value) noexcept {
-    constexpr double kPast = 18446744073709551616.0;  // 2^64
-    return value < kPast ? static_cast<std::uint64_t>(rint(value)) : 0;
   }
 };
 
