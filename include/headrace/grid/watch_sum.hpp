@@ -53,7 +53,8 @@ struct WatchSum<false> {
     low += ((square - above) + kToWhole) - kToWhole;
   }
   [[nodiscard]] HEADRACE_HD ChangeSums whole() const noexcept {
-    if (!(high >= 0 && high < 0x1p85)) return {largest, 0, 0};
+    const bool is_exact = high < 0x1p85;  // not so for NaN
+    if (!is_exact) return {largest, 0, 0};
     const auto below = static_cast<std::int64_t>(low);
     // 2^32 is borrowed where the rest is below 0.
     const std::int64_t carry = below >> 32;
