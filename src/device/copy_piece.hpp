@@ -21,10 +21,12 @@ class Piece {
 
   static constexpr std::size_t kBytesMax = 0xffff;
 
+  // NOLINTBEGIN(performance-no-int-to-ptr): lengths are kept in the bits that addresses leave
   [[nodiscard]] HEADRACE_HD std::byte* to() const noexcept { return reinterpret_cast<std::byte*>(to_ & kAddressMask); }
   [[nodiscard]] HEADRACE_HD const std::byte* from() const noexcept {
     return reinterpret_cast<const std::byte*>(from_ & kAddressMask);
   }
+  // NOLINTEND(performance-no-int-to-ptr)
   [[nodiscard]] HEADRACE_HD std::uint32_t bytes() const noexcept {
     return static_cast<std::uint32_t>(to_ >> kAddressBits | from_ >> kAddressBits << 8);
   }
