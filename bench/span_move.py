@@ -49,6 +49,7 @@ def _seconds(span: Span, place: Device | str) -> float:
 
 def _measure(device: Device, count: int, runs: int) -> list[Json]:
     span = Span(device, count, Placement.all("host"))
+    span.keep_spare_pages(span.page_count)  # all that it moves
     span.allow_host(Right.read_write)
     there = np.random.default_rng(1).integers(0, 1 << 63, span.bytes // 8, dtype=np.int64)
     span.array(np.int64)[:] = there

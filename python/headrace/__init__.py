@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from headrace._core import (
     PAGE_BYTES,
+    SPARE_PAGES,
     AccessProfile,
     AccessRoofs,
     Advice,
@@ -162,6 +163,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PAGE_BYTES",
     "RETRIEVAL_ANSWER",
+    "SPARE_PAGES",
     "AccessProfile",
     "AccessRoofs",
     "Advice",

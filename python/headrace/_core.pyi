@@ -1953,6 +1953,8 @@ class SharedPages:
 
 PAGE_BYTES: int = ...
 
+SPARE_PAGES: int = ...
+
 class Span:
     """
     One range of addresses whose 2 MiB pages lie on devices and on the host as a Placement says, and may be moved while it lives.
@@ -2013,8 +2015,13 @@ class Span:
     def move(self, to: Place | Device | str, pages: range | None = None) -> None:
         """Moves pages to one place."""
 
+    def keep_spare_pages(self, count_per_place: int) -> None:
+        """
+        Keeps at most so many of the pages that moves leave in a place, in each place, for the next moves that come there (SPARE_PAGES unless called; 0: none), and gives back at once what is kept beyond that.
+        """
+
     def trim(self) -> None:
-        """Gives back the pages kept from moves."""
+        """Gives back the pages kept from moves; later moves keep pages again."""
 
     def release(self) -> None:
         """
@@ -2656,12 +2663,36 @@ class Ranks:
     def gather(self, text: str) -> list[str]:
         """What each rank gives, by rank, on all; of at most 255 bytes."""
 
+class FdtdOptions:
+    """What an FdtdCore is made of; cells have three indices."""
+
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ...) -> None: ...
+
+    def weigh(self, speeds: Sequence[float]) -> None:
+        """
+        Cuts slabs along the last axis, as thick as these numbers say, one a part.
+        """
+
+    def measure_speeds(self, steps: int) -> list[float]:
+        """Cells a second of each device alone, for weigh()."""
+
+    def tune(self, redundant: int | None, push: str | None, steps: int) -> list[tuple[int, str, float | None, str]]:
+        """
+        Takes the redundant layers and the push, of those not given, that have the shortest step. Of each choice tried: layers, push, seconds a step, and why it cannot be.
+        """
+
+    @property
+    def redundant(self) -> int: ...
+
+    @property
+    def push(self) -> str: ...
+
 class FdtdCore:
     """
     What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.
     """
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, cpml: int, precision: str, ranks: Ranks | None = ...) -> None: ...
+    def __init__(self, options: FdtdOptions) -> None: ...
 
     def step(self, count: int, check_every: int = ...) -> None:
         """
@@ -2698,6 +2729,9 @@ class FdtdCore:
 
     @property
     def state_fields(self) -> list[str]: ...
+
+    @property
+    def redundant(self) -> int: ...
 
     @property
     def push(self) -> str: ...

@@ -7,6 +7,7 @@
 
 #include "device/backend.hpp"
 #include "device/lingering_copier.hpp"
+#include "device/span_places.hpp"
 #include "device/staged_copier.hpp"
 #include "headrace/base/error.hpp"
 
@@ -195,9 +196,10 @@ Status CopyBatch::submit() noexcept {
   detected_.clear();
   if (!copies_.empty()) {
     const CopyRoute chosen = route();
-    const Status copied = chosen == CopyRoute::merged
-                              ? submit_merged()
-                              : stream_.backend().copy_many(copies_, chosen, {.self = &detected_, .take = &keep});
+    const auto send = [&] {
+      return detail::copy_many_in_places(stream_.backend(), copies_, chosen, {.self = &detected_, .take = &keep});
+    };
+    const Status copied = chosen == CopyRoute::merged ? submit_merged() : send();
     if (!copied) return copied;
   }
   for (const auto* staged : {&pageable_, &detected_}) {
