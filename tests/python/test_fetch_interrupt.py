@@ -57,12 +57,12 @@ from headrace.fetch.fetched import FetchedTable
 reads = 0
 first = threading.Event()
 
-def read(fragment, column):
+def read(fragment, columns):
     global reads
     reads += 1
     first.set()
     time.sleep(0.02)
-    return pa.array([fragment] * 1000)
+    return pa.record_batch({{"a": [fragment] * 1000}})
 
 count = 1 << 20
 schema = pa.schema([pa.field("a", pa.int64(), False)])

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,10 @@ class Source {
   /// The chunk as an array of its column's type and its fragment's rows. Throws an Exception that says what is wrong;
   /// the caller adds where.
   [[nodiscard]] virtual OwnedArray read(Chunk chunk) = 0;
+  /// The chunks of some columns of a fragment, in that order: read() of each, unless a source has a faster way. What it
+  /// throws says nothing of which column is wrong; read() does.
+  [[nodiscard]] virtual std::vector<OwnedArray> read_columns(std::uint32_t fragment,
+                                                             std::span<const std::uint32_t> columns);
   /// The bytes of files that read() needs; empty where it needs none.
   [[nodiscard]] virtual std::vector<FileRange> ranges(Chunk chunk) const = 0;
   /// Memory that read() takes for its array, at most; 0 where the array lies in memory or a mapped file already.
@@ -102,7 +107,8 @@ class ArrowSource final : public Source {
 /// A source whose chunks a function reads, such as one that decodes files.
 class ReaderSource final : public Source {
  public:
-  using Read = std::function<OwnedArray(Chunk)>;
+  /// Some columns of a fragment, in that order.
+  using Read = std::function<std::vector<OwnedArray>(std::uint32_t fragment, std::span<const std::uint32_t> columns)>;
   struct ChunkPlace {
     std::vector<FileRange> ranges;
     std::size_t read_bytes = 0;
@@ -111,7 +117,9 @@ class ReaderSource final : public Source {
   /// Throws as Source does, and UsageError for another number of places.
   ReaderSource(std::vector<Column> columns, std::vector<Fragment> fragments, std::vector<ChunkPlace> places, Read read);
 
-  [[nodiscard]] OwnedArray read(Chunk chunk) override { return read_(chunk); }
+  [[nodiscard]] OwnedArray read(Chunk chunk) override;
+  [[nodiscard]] std::vector<OwnedArray> read_columns(std::uint32_t fragment,
+                                                     std::span<const std::uint32_t> columns) override;
   [[nodiscard]] std::vector<FileRange> ranges(Chunk chunk) const override { return place(chunk).ranges; }
   [[nodiscard]] std::size_t read_bytes(Chunk chunk) const override { return place(chunk).read_bytes; }
 

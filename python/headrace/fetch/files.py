@@ -24,7 +24,7 @@ _IPC_STREAM = b"\xff\xff\xff\xff"
 _MAGIC_BYTES = 8
 
 Place = tuple[list[tuple["_core.MappedFile", int, int]], int]
-Reader = Callable[[int, int], pa.Array]
+Reader = Callable[[int, list[int]], pa.RecordBatch]
 _Chunk = tuple[int, int, int]  # offset, bytes, bytes without compression
 
 
@@ -201,40 +201,58 @@ def _ipc_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[
             yield ranges, rows * (value_bytes(stored.field(name).type) + 1)
 
 
-def _read_parquet(file: _Opened, row_group: int, name: str, text: list[str]) -> pa.Array:
+def _read_parquet(file: _Opened, row_group: int, names: list[str], text: list[str]) -> pa.RecordBatch:
     def make() -> Any:  # noqa: ANN401
         return pq.ParquetFile(pa.BufferReader(file.buffer), metadata=file.metadata, read_dictionary=text)
 
     with file.reader(make) as reader:
-        column = reader.read_row_group(row_group, columns=[name], use_threads=False).column(name)
+        table = reader.read_row_group(row_group, columns=names, use_threads=False)
+    batches = table.to_batches()  # one, where each column is one piece
+    if len(batches) == 1 and table.column_names == names:
+        return batches[0]
+    return pa.RecordBatch.from_arrays([_in_one_piece(table.column(name)) for name in names], names)
+
+
+def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     whole = column.unify_dictionaries().combine_chunks()
     return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
 
-def _read_ipc(file: _Opened, row_group: int, name: str) -> pa.Array:
+def _read_ipc(file: _Opened, row_group: int, names: list[str]) -> pa.RecordBatch:
     if file.batches is not None:
-        return file.batches[row_group].column(name)
-    options = ipc.IpcReadOptions(included_fields=[file.schema.get_field_index(name)], use_threads=False)
+        return file.batches[row_group].select(names)
+    fields = [file.schema.get_field_index(name) for name in names]
+    options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
     reader = ipc.open_file(pa.BufferReader(file.buffer), options=options)
-    return reader.get_batch(row_group).column(name)
+    return reader.get_batch(row_group).select(names)
 
 
 def _reader(files: list[_Opened], names: list[str]) -> Reader:
-    """What reads a chunk: called by any thread."""
+    """What reads columns of a fragment: called by any thread."""
+    schema = files[0].schema
     groups = [(file, row_group) for file in files for row_group in range(len(file.rows))]
-    text = [name for name in names if storage.entry_type(files[0].schema.field(name).type) is not None]
+    text = [name for name in names if storage.entry_type(schema.field(name).type) is not None]
+    as_they_come = {number for number, name in enumerate(names) if storage.is_plain(schema.field(name).type)}
 
-    def read(fragment: int, column: int) -> pa.Array:
+    def read(fragment: int, columns: list[int]) -> pa.RecordBatch:
         file, row_group = groups[fragment]
+        wanted = [names[column] for column in columns]
         with _arrow_errors(""):
             if file.metadata is not None:
-                array = _read_parquet(file, row_group, names[column], text)
+                batch = _read_parquet(file, row_group, wanted, text)
             else:
-                array = _read_ipc(file, row_group, names[column])
-            storage.check(array)
-            return storage.to_storage(array)
+                batch = _read_ipc(file, row_group, wanted)
+            batch.validate()
+            if as_they_come.issuperset(columns):
+                return batch
+            arrays = list(batch.columns)
+            for position, column in enumerate(columns):
+                if column not in as_they_come:
+                    storage.check(arrays[position])
+                    arrays[position] = storage.to_storage(arrays[position])
+            return pa.RecordBatch.from_arrays(arrays, wanted)
 
     return read
 

@@ -84,8 +84,9 @@ def memory_source(table: pa.Table) -> TableSource:
         for one in stored
     ]
 
-    def read(fragment: int, column: int) -> pa.Array:
-        return storage.to_storage(batches[fragment].column(stored.names[column]))
+    def read(fragment: int, columns: list[int]) -> pa.RecordBatch:
+        arrays = [storage.to_storage(batches[fragment].column(stored.names[column])) for column in columns]
+        return pa.RecordBatch.from_arrays(arrays, [stored.names[column] for column in columns])
 
     fragments = [("", number, batch.num_rows) for number, batch in enumerate(batches)]
     core = _core.FetchSource.of_reader(stored, fragments, places, read)
