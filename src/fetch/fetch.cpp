@@ -35,7 +35,7 @@ class Fetch::State {
     views_.resize(count);
     request_.to == Level::device ? on_device_.resize(count) : on_host_.resize(count);
     take_what_is_there();
-    if (missing_.size() > 0 || count == 0) {
+    if (!missing_.empty() || count == 0) {
       runner_ = std::jthread([this](const std::stop_token&) { run(); });
     } else {
       enter(Phase::ended);
@@ -46,6 +46,8 @@ class Fetch::State {
   ~State() {
     stop_.request_stop();
     if (runner_.joinable()) runner_.join();
+    levels_.state()->on_device.release(on_device_);
+    levels_.state()->cpu.release(on_host_);
   }
 
   void cancel() noexcept { stop_.request_stop(); }
@@ -130,16 +132,18 @@ class Fetch::State {
   /// Pins the chunks that lie on the device. A query over columns that are there all the time is not to wait for
   /// threads.
   void take_what_is_there() {
+    std::vector<ChunkId> ids;
+    ids.reserve(on_device_.size());
+    for (std::size_t number = 0; number < on_device_.size(); ++number) {
+      ids.push_back({.table = source_->id(), .chunk = chunk(number)});
+    }
+    levels_.state()->on_device.find_ready(ids, on_device_);
     for (std::size_t number = 0; number < views_.size(); ++number) {
-      if (to_device()) {
-        on_device_[number] = levels_.state()->on_device.find_ready({.table = source_->id(), .chunk = chunk(number)});
-      }
       if (!to_device() || on_device_[number].empty()) {
         missing_.push_back(number);
-        continue;
+      } else {
+        views_[number] = on_device_[number]->view;
       }
-      on_device_[number].keep();
-      views_[number] = on_device_[number]->view;
     }
     const std::size_t found = views_.size() - missing_.size();
     counters_[static_cast<std::size_t>(Level::device)].hits.fetch_add(found, std::memory_order_relaxed);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "fetch/host_chunk.hpp"
+#include "fetch/look.hpp"
 #include "fetch/merge.hpp"
 #include "fetch/windows.hpp"
 #include "headrace/base/bytes.hpp"
@@ -219,26 +220,35 @@ class Table::State {
     }
     for (std::size_t f = 0; fetch != nullptr && f < fetch->request().fragments.size(); ++f) {
       auto& fragment = view.fragments.emplace_back();
+      fragment.reserve(need.columns.size());
       for (std::size_t c = 0; c < need.columns.size(); ++c) fragment.push_back(fetch->view(c, f));
     }
     return view;
   }
 
-  /// Looks at the columns of which nothing is known. Those of strings are looked at each time: dictionaries grow.
+  /// Looks at the columns of which nothing is known. Those of strings are learnt each time: dictionaries grow.
   void learn(const Need& need, TableView& view) {
-    std::vector<std::size_t> unknown;
-    for (std::size_t c = 0; c < need.columns.size(); ++c) {
-      if (view.columns[c].dictionary != nullptr || !known_[need.columns[c]]) unknown.push_back(c);
+    std::vector<std::uint32_t> unknown;
+    for (std::uint32_t c = 0; c < need.columns.size(); ++c) {
+      if (view.columns[c].dictionary != nullptr) {
+        learn_indices(view, c);
+      } else if (!known_[need.columns[c]]) {
+        unknown.push_back(c);
+      }
     }
+    if (!unknown.empty()) look_at(unknown, view);
+    if (need.fragments.size() == view.fragments.size()) keep(need, view);
+  }
+
+  void look_at(const std::vector<std::uint32_t>& unknown, TableView& view) {
     TableView part;
-    for (const std::size_t c : unknown) part.columns.push_back(view.columns[c]);
+    for (const std::uint32_t c : unknown) part.columns.push_back(view.columns[c]);
     for (const auto& fragment : view.fragments) {
       auto& of_part = part.fragments.emplace_back();
-      for (const std::size_t c : unknown) of_part.push_back(fragment[c]);
+      for (const std::uint32_t c : unknown) of_part.push_back(fragment[c]);
     }
     look(stream_, part);
     for (std::size_t i = 0; i < unknown.size(); ++i) view.columns[unknown[i]] = part.columns[i];
-    if (need.fragments.size() == view.fragments.size()) keep(need, view);
   }
 
   /// What holds for every fragment of the table is known from now on.
