@@ -12,6 +12,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/fetch/arrow.hpp"
 #include "headrace/fetch/expression.hpp"
+#include "headrace/fetch/parquet_footer.hpp"
 
 namespace nb = nanobind;
 
@@ -133,8 +134,14 @@ std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::l
   }
   std::vector<fetch::ReaderSource::ChunkPlace> where;
   for (const nb::handle item : places) {
-    const auto [ranges, read_bytes] = nb::cast<std::tuple<nb::list, std::size_t>>(item);
-    where.push_back({.ranges = to_ranges(ranges), .read_bytes = read_bytes});
+    const auto [ranges, read_bytes, statistics] = nb::cast<std::tuple<nb::list, std::size_t, nb::object>>(item);
+    auto& place = where.emplace_back();
+    place.ranges = to_ranges(ranges);
+    place.read_bytes = read_bytes;
+    const std::size_t number = where.size() - 1;
+    if (statistics.is_none() || number / columns.size() >= made.size()) continue;
+    place.bounds = fetch::bounds_of(nb::cast<const fetch::ParquetStatistics&>(statistics),
+                                    columns[number % columns.size()].type, made[number / columns.size()].rows);
   }
   std::vector<fetch::DataType> types;
   for (const auto& column : columns) types.push_back(column.type);

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headrace/fetch/arrow_c.hpp"
@@ -35,6 +37,15 @@ struct Chunk {
   std::uint32_t fragment = 0;
   std::uint32_t column = 0;
   friend bool operator==(const Chunk&, const Chunk&) = default;
+};
+
+/// What is known of the values of a chunk before it is read. Wider than they are is allowed.
+struct ChunkBounds {
+  /// In the terms of Expression::literal(). Of floats no value is below `least`, and `greatest` is NaN, which is above
+  /// all: files do not say whether there is one.
+  std::optional<ValueRange> range = {};
+  std::optional<std::pair<std::string, std::string>> strings = {};  ///< Of a column of strings, by bytes.
+  std::int64_t nulls = -1;                                          ///< How many values are missing; -1: not known.
 };
 
 /// Bytes of a file.
@@ -71,6 +82,9 @@ class Source {
   [[nodiscard]] virtual std::vector<FileRange> ranges(Chunk chunk) const = 0;
   /// Memory that read() takes for its array, at most; 0 where the array lies in memory or a mapped file already.
   [[nodiscard]] virtual std::size_t read_bytes(Chunk chunk) const = 0;
+
+  /// What is known of the chunk's values; null where nothing is.
+  [[nodiscard]] virtual const ChunkBounds* bounds(Chunk /*chunk*/) const { return nullptr; }
 
   /// "data.parquet, row group 3, column 'fare'".
   [[nodiscard]] std::string describe(Chunk chunk) const;
@@ -112,6 +126,7 @@ class ReaderSource final : public Source {
   struct ChunkPlace {
     std::vector<FileRange> ranges;
     std::size_t read_bytes = 0;
+    ChunkBounds bounds = {};
   };
   /// @param places  of each chunk, column by column within a fragment.
   /// Throws as Source does, and UsageError for another number of places.
@@ -122,6 +137,7 @@ class ReaderSource final : public Source {
                                                      std::span<const std::uint32_t> columns) override;
   [[nodiscard]] std::vector<FileRange> ranges(Chunk chunk) const override { return place(chunk).ranges; }
   [[nodiscard]] std::size_t read_bytes(Chunk chunk) const override { return place(chunk).read_bytes; }
+  [[nodiscard]] const ChunkBounds* bounds(Chunk chunk) const override { return &place(chunk).bounds; }
 
  private:
   [[nodiscard]] const ChunkPlace& place(Chunk chunk) const {

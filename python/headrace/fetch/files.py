@@ -1,11 +1,9 @@
 """Parquet and Arrow IPC files as the source of a table: what is in them, and how a chunk is read."""
 
-import glob
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +11,10 @@ import pyarrow.parquet as pq
 from pyarrow import ipc
 
 from headrace import _core
-from headrace.errors import DataError, Errc, UsageError
+from headrace.errors import DataError, UsageError
 from headrace.fetch import storage
+from headrace.fetch.parquet_types import comparable_columns
+from headrace.fetch.paths import expand
 from headrace.fetch.source import TableSource, require_fetch, value_bytes
 
 _PARQUET = b"PAR1"
@@ -23,9 +23,9 @@ _IPC = b"ARROW1"
 _IPC_STREAM = b"\xff\xff\xff\xff"
 _MAGIC_BYTES = 8
 
-Place = tuple[list[tuple["_core.MappedFile", int, int]], int]
+Place = tuple[list[tuple["_core.MappedFile", int, int]], int, "_core.ParquetStatistics | None"]
 Reader = Callable[[int, list[int]], pa.RecordBatch]
-_Chunk = tuple[int, int, int]  # offset, bytes, bytes without compression
+_Chunk = tuple[int, int, int, "_core.ParquetStatistics"]  # offset, bytes, bytes without compression
 
 
 @dataclass
@@ -54,29 +54,6 @@ class _Opened:
             one = make()
         yield one
         self.idle.append(one)
-
-
-def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
-    """The files that a path, a pattern such as "taxi-*.parquet", a folder, or several of them stand for, in order.
-
-    Raises:
-        UsageError: for a path that is not there and a pattern that fits none.
-    """
-    names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    found: list[str] = []
-    for name in (os.fspath(one) for one in names):
-        if Path(name).is_dir():
-            some = sorted(str(file) for file in Path(name).iterdir() if file.is_file() and file.name[0] not in "._")
-        elif any(sign in name for sign in "*?[") and not Path(name).exists():
-            some = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - a pattern may be absolute
-        else:
-            some = [name]
-        if not some:
-            raise UsageError(f"no file fits {name}", Errc.not_found)
-        found += some
-    if not found:
-        raise UsageError("a table needs at least one file")
-    return found
 
 
 @contextmanager
@@ -121,7 +98,7 @@ def _open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
         groups = mapped.parquet_row_groups()
         if len(groups) != metadata.num_row_groups:
             raise DataError(f"{mapped.path}: {len(groups)} row groups, and {metadata.num_row_groups} by Arrow")
-        chunks = [{path: (offset, size, pages) for path, offset, size, pages in group} for _, group in groups]
+        chunks = [{path: chunk for path, *chunk in group} for _, group in groups]
         return _Opened(mapped, buffer, file.schema_arrow, [rows for rows, _ in groups], metadata, chunks)
 
 
@@ -175,15 +152,16 @@ def _check_schemas(files: list[_Opened]) -> None:
 
 def _parquet_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
     stored = storage.storage_schema(schema)
+    known = comparable_columns(file.metadata.schema, schema)
     for rows, chunks in zip(file.rows, file.chunks, strict=True):
         for name in names:
             decoded = rows * (value_bytes(stored.field(name).type) + 1)
             if name not in chunks:
-                yield [], decoded
+                yield [], decoded, None
                 continue
-            offset, size, pages = chunks[name]
+            offset, size, pages, statistics = chunks[name]
             dictionary = pages if storage.entry_type(schema.field(name).type) else 0
-            yield [(file.mapped, offset, size)], decoded + dictionary
+            yield [(file.mapped, offset, size)], decoded + dictionary, statistics if name in known else None
 
 
 def _ipc_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
@@ -198,7 +176,7 @@ def _ipc_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[
                     for part in buffers
                     if part is not None and part.size > 0
                 ]
-            yield ranges, rows * (value_bytes(stored.field(name).type) + 1)
+            yield ranges, rows * (value_bytes(stored.field(name).type) + 1), None
 
 
 def _read_parquet(file: _Opened, row_group: int, names: list[str], text: list[str]) -> pa.RecordBatch:

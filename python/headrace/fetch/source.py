@@ -78,8 +78,8 @@ def memory_source(table: pa.Table) -> TableSource:
     if not stored.names:
         raise UsageError("the table has no column of a type that can be fetched")
     taken = {name: storage.is_view(table.schema.field(name).type) for name in stored.names}
-    places: list[tuple[list[tuple[_core.MappedFile, int, int]], int]] = [
-        ([], 0 if taken[one.name] else batch.num_rows * (value_bytes(one.type) + 1))
+    places: list[tuple[list[tuple[_core.MappedFile, int, int]], int, _core.ParquetStatistics | None]] = [
+        ([], 0 if taken[one.name] else batch.num_rows * (value_bytes(one.type) + 1), None)
         for batch in batches
         for one in stored
     ]
