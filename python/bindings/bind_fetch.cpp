@@ -70,14 +70,16 @@ void bind_sources(nb::module_& module) {
                           "int, MappedFile | "
                           "None]]) -> FetchSource"),
                   "Record batches in memory, taken without a copy: (batch, file, number in it, mapping or None).")
-      .def_static("of_reader", &make_reader_source, "schema"_a, "fragments"_a, "places"_a, "read"_a,
-                  nb::sig("def of_reader(schema: typing.Any, fragments: list[tuple[str, int, int]], places: "
-                          "list[tuple[list[tuple[MappedFile, int, int]], int, ParquetStatistics | None]], read: typing.Callable[[int, list[int]], "
-                          "typing.Any]) -> FetchSource"),
-                  "Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. "
-                  "A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading "
-                  "takes, statistics of the very values that reading gives) for each chunk, column by column within a "
-                  "fragment.")
+      .def_static(
+          "of_reader", &make_reader_source, "schema"_a, "fragments"_a, "places"_a, "read"_a,
+          nb::sig("def of_reader(schema: typing.Any, fragments: list[tuple[str, int, int]], places: "
+                  "list[tuple[list[tuple[MappedFile, int, int]], int, ParquetStatistics | None]], read: "
+                  "typing.Callable[[int, list[int]], "
+                  "typing.Any]) -> FetchSource"),
+          "Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. "
+          "A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading "
+          "takes, statistics of the very values that reading gives) for each chunk, column by column within a "
+          "fragment.")
       .def_prop_ro("rows", &fetch::Source::rows)
       .def_prop_ro("id", &fetch::Source::id)
       .def(

@@ -89,8 +89,7 @@ std::vector<fetch::OwnedArray> take_columns(const ArrowSchema& schema, fetch::Ow
 }
 
 std::vector<fetch::OwnedArray> call(const nb::object& read, std::uint32_t fragment,
-                                    std::span<const std::uint32_t> columns,
-                                    const std::vector<fetch::DataType>& types) {
+                                    std::span<const std::uint32_t> columns, const std::vector<fetch::DataType>& types) {
   const nb::gil_scoped_acquire acquired;
   try {
     nb::list numbers;
@@ -145,12 +144,11 @@ std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::l
   }
   std::vector<fetch::DataType> types;
   for (const auto& column : columns) types.push_back(column.type);
-  return std::make_shared<fetch::ReaderSource>(
-      std::move(columns), std::move(made), std::move(where),
-      [function = share(std::move(read)), types = std::move(types)](std::uint32_t fragment,
-                                                                    std::span<const std::uint32_t> wanted) {
-        return call(*function, fragment, wanted, types);
-      });
+  return std::make_shared<fetch::ReaderSource>(std::move(columns), std::move(made), std::move(where),
+                                               [function = share(std::move(read)), types = std::move(types)](
+                                                   std::uint32_t fragment, std::span<const std::uint32_t> wanted) {
+                                                 return call(*function, fragment, wanted, types);
+                                               });
 }
 
 FetchHandle::FetchHandle(const fetch::Levels& levels, std::shared_ptr<fetch::Source> source,

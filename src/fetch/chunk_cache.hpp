@@ -97,7 +97,8 @@ class ChunkCache {
   ChunkCache& operator=(const ChunkCache&) = delete;
   ~ChunkCache() = default;
 
-  /// Pins those of the chunks that are there, to be kept; the pins of others stay empty, which makes nobody their maker.
+  /// Pins those of the chunks that are there, to be kept; the pins of others stay empty, which makes nobody their
+  /// maker.
   /// @param pins  empty ones, one for each.
   void find_ready(std::span<const ChunkId> ids, std::span<Pin> pins) {
     const std::lock_guard lock(mutex_);

@@ -257,8 +257,8 @@ class Fetch::State {
   std::vector<HostCache::Pin> on_host_;
   std::vector<ColumnView> views_;
   std::vector<std::unique_ptr<Lane>> lanes_;  ///< One a thread; changed by the runner, under the mutex at the end.
-  std::vector<std::size_t> missing_;  ///< Chunks that have to be made, by number.
-  std::vector<Piece> pieces_;         ///< Of those.
+  std::vector<std::size_t> missing_;          ///< Chunks that have to be made, by number.
+  std::vector<Piece> pieces_;                 ///< Of those.
   std::atomic<std::size_t> next_{0};
   std::atomic<std::uint64_t> done_{0};
   std::uint32_t threads_ = 0;

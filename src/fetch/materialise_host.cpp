@@ -41,8 +41,7 @@ typename Cache::Pin Materialiser::find_or_make(Cache& cache, Level level, Chunk 
   }
 }
 
-void Materialiser::populate(Chunk chunk, std::vector<FileRange> ranges, std::size_t bytes,
-                            DiskCache::Pin& pin) const {
+void Materialiser::populate(Chunk chunk, std::vector<FileRange> ranges, std::size_t bytes, DiskCache::Pin& pin) const {
   pin->budget = &levels_.disk_budget;
   pin->charged = bytes;
   const Time started = SteadyClock::now();

@@ -14,7 +14,7 @@ namespace headrace::fetch {
 struct Need {
   std::vector<std::uint32_t> columns;  ///< Of the source.
   Fragments fragments;
-  Query query;            ///< Over these columns.
+  Query query;             ///< Over these columns.
   std::size_t pruned = 0;  ///< Fragments that are left out, because no row of them passes the filter.
   std::size_t bytes = 0;   ///< That they take on the device, at most.
   std::int64_t rows = 0;

@@ -45,8 +45,8 @@ std::optional<Beside> beside(const ChunkBounds& bounds, const DataType& type, co
   if (literal.operation() == Operation::text) {
     if (!bounds.strings || type.id != Type::dictionary) return {};
     const auto& [least, greatest] = *bounds.strings;
-    return Beside{sign(least < literal.string(), least > literal.string()),
-                  sign(greatest < literal.string(), greatest > literal.string())};
+    return Beside{sign(least<literal.string(), least> literal.string()),
+                  sign(greatest<literal.string(), greatest> literal.string())};
   }
   if (!bounds.range || type.id == Type::dictionary) return {};
   const DataType common = common_type(Operation::less, type, literal.type());
@@ -65,7 +65,7 @@ std::optional<Beside> beside(const ChunkBounds& bounds, const DataType& type, co
   const auto least = units_of(bounds.range->least, type, common);
   const auto greatest = units_of(bounds.range->greatest, type, common);
   if (!value || !least || !greatest) return {};
-  return Beside{sign(*least < *value, *least > *value), sign(*greatest < *value, *greatest > *value)};
+  return Beside{sign(*least<*value, *least> * value), sign(*greatest<*value, *greatest> * value)};
 }
 
 Operation mirrored(Operation comparison) noexcept {
@@ -94,8 +94,7 @@ class Pruner {
         if (one.is_missing()) return {.yes = false, .no = false};
         if (one.type().id != Type::boolean) return {};
         return {.yes = one.bits() != 0, .no = one.bits() == 0, .missing = false};
-      case Operation::column:
-        return compared(Operation::equal, one, Expression::literal({.id = Type::boolean}, 1));
+      case Operation::column: return compared(Operation::equal, one, Expression::literal({.id = Type::boolean}, 1));
       case Operation::logical_not: {
         const Outcomes inner = of(arguments[0]);
         return {.yes = inner.no, .no = inner.yes, .missing = inner.missing};

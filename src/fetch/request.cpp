@@ -76,7 +76,8 @@ Chunk chunk_of(const FetchRequest& request, std::size_t number) noexcept {
 
 std::vector<Piece> cut_pieces(const Source& source, const FetchRequest& request, Piece numbers) {
   const std::size_t wanted = kPiecesLeast * request.options.threads;
-  const std::size_t most = request.options.mode == FetchMode::sync ? 1 : std::max<std::size_t>(numbers.size() / wanted, 1);
+  const std::size_t most =
+      request.options.mode == FetchMode::sync ? 1 : std::max<std::size_t>(numbers.size() / wanted, 1);
   std::vector<Piece> pieces;
   std::size_t first = 0;
   std::size_t bytes = 0;

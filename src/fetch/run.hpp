@@ -69,8 +69,8 @@ class Run {
   ScanWork work_;
   std::uint64_t read_bytes_ = 0;
   std::vector<std::byte> arguments_;
-  Buffer on_device_;  ///< The arguments.
-  Buffer results_;    ///< Faults, then states.
+  Buffer on_device_;                 ///< The arguments.
+  Buffer results_;                   ///< Faults, then states.
   std::vector<std::uint64_t> left_;  ///< What an execution has left there.
   Buffer tile_rows_;
   Emitted emitted_;

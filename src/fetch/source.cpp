@@ -161,7 +161,9 @@ ReaderSource::ReaderSource(std::vector<Column> columns, std::vector<Fragment> fr
   }
 }
 
-OwnedArray ReaderSource::read(Chunk chunk) { return std::move(read_columns(chunk.fragment, {&chunk.column, 1}).front()); }
+OwnedArray ReaderSource::read(Chunk chunk) {
+  return std::move(read_columns(chunk.fragment, {&chunk.column, 1}).front());
+}
 
 std::vector<OwnedArray> ReaderSource::read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns) {
   auto arrays = read_(fragment, columns);

@@ -82,7 +82,8 @@ class Table::State {
                                    fmt::join(names, ", "), names.size(), source_->columns().size(),
                                    need.fragments.size(), source_->fragments().size(), format_bytes(need.bytes));
     if (need.pruned > 0) {
-      text += fmt::format("leaves out {} fragments, of which statistics say that no row passes the filter\n", need.pruned);
+      text +=
+          fmt::format("leaves out {} fragments, of which statistics say that no row passes the filter\n", need.pruned);
     }
     std::string why = too_much(need);
     TableView view = view_of(need, nullptr);

@@ -550,11 +550,10 @@ TEST_P(Fetching, RequestsThatCannotBeAreRefused) {
 TEST_P(Fetching, AnArrayThatIsNotAsItsSourceSaidIsRefused) {
   const auto inner = table_of({.rows = 100, .fragments = 1});
   const auto said = [&](Column column, std::int64_t rows) {
-    return std::make_shared<ReaderSource>(std::vector<Column>{std::move(column)}, std::vector<Fragment>{{.rows = rows}},
-                                          std::vector<ReaderSource::ChunkPlace>(1),
-                                          [&](std::uint32_t, std::span<const std::uint32_t>) {
-                                            return inner->read_columns(0, std::array{0U});
-                                          });
+    return std::make_shared<ReaderSource>(
+        std::vector<Column>{std::move(column)}, std::vector<Fragment>{{.rows = rows}},
+        std::vector<ReaderSource::ChunkPlace>(1),
+        [&](std::uint32_t, std::span<const std::uint32_t>) { return inner->read_columns(0, std::array{0U}); });
   };
   const auto refused = [&](const std::shared_ptr<Source>& source) {
     Fetch fetch(levels(), source, {.columns = {0}});

@@ -120,7 +120,7 @@ def table() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def duck(table: pa.Table):
-    """DuckDB over a table in its memory: over a file, it leaves out row groups by itself, NaN that they have as well."""
+    """DuckDB over a table in its memory: over a file, it leaves out row groups that have NaN."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.register("given", table)

@@ -41,8 +41,8 @@ TEST(FetchBounds, AreThoseOfTheColumnsType) {
   expect_range(bounds_of({.physical_type = fixed_bytes, .least = "\xFF\xFE", .greatest = std::string("\x01\x00", 2)},
                          {.id = Type::decimal128, .precision = 4}, 10),
                -2, 256);
-  const auto strings = bounds_of({.physical_type = byte_array, .least = "a", .greatest = "\xC3\xA9"},
-                                 {.id = Type::dictionary}, 10);
+  const auto strings =
+      bounds_of({.physical_type = byte_array, .least = "a", .greatest = "\xC3\xA9"}, {.id = Type::dictionary}, 10);
   ASSERT_TRUE(strings.strings.has_value());
   EXPECT_EQ(strings.nulls, -1);
 }
@@ -59,7 +59,8 @@ TEST(FetchBounds, WhatContradictsItselfSaysNothing) {
   const auto nothing = [](const ChunkBounds& found) { return !found.range && !found.strings && found.nulls < 0; };
   EXPECT_TRUE(nothing(bounds<std::int32_t>(int32, 8, 7, {.id = Type::int32})));
   EXPECT_TRUE(nothing(bounds<std::int32_t>(int32, -7, 5, {.id = Type::uint32})));  // in another order than the type's
-  EXPECT_TRUE(nothing(bounds_of({.physical_type = byte_array, .least = "b", .greatest = "a"}, {.id = Type::dictionary}, 9)));
+  EXPECT_TRUE(
+      nothing(bounds_of({.physical_type = byte_array, .least = "b", .greatest = "a"}, {.id = Type::dictionary}, 9)));
   EXPECT_TRUE(nothing(bounds_of({.physical_type = int32, .least = plain(1), .greatest = plain(2), .nulls = 11},
                                 {.id = Type::int32}, 10)));
   EXPECT_TRUE(nothing(bounds_of({.physical_type = int32, .nulls = -1}, {.id = Type::int32}, 10)));
@@ -74,11 +75,13 @@ TEST(FetchBounds, WhatIsOfAnotherTypeOrSizeIsLeftOut) {
   EXPECT_FALSE(bounds<std::uint8_t>(boolean, 0, 2, {.id = Type::boolean}).range);
   EXPECT_FALSE(bounds<std::uint64_t>(int64, 1, 1ULL << 63, {.id = Type::uint64}).range);
   const DataType wide{.id = Type::decimal128, .precision = 38};
-  EXPECT_FALSE(bounds_of({.physical_type = fixed_bytes, .least = std::string(16, '\x01'),
-                          .greatest = std::string(16, '\x02')}, wide, 10).range);
+  EXPECT_FALSE(
+      bounds_of({.physical_type = fixed_bytes, .least = std::string(16, '\x01'), .greatest = std::string(16, '\x02')},
+                wide, 10)
+          .range);
   EXPECT_FALSE(bounds_of({.physical_type = byte_array, .least = "", .greatest = ""}, wide, 10).range);
-  EXPECT_FALSE(bounds_of({.physical_type = fixed_bytes, .least = "a", .greatest = "b"}, {.id = Type::dictionary}, 10)
-                   .strings);
+  EXPECT_FALSE(
+      bounds_of({.physical_type = fixed_bytes, .least = "a", .greatest = "b"}, {.id = Type::dictionary}, 10).strings);
 }
 
 /// One chunk of ten rows of a column of int32 with these bounds.
@@ -167,7 +170,8 @@ TEST(FetchPrune, SaysNothingOfWhatItDoesNotKnow) {
   EXPECT_TRUE(may_pass(compare(Operation::less, 5), source, 0));
   const auto sum = Expression::call(Operation::add, {Expression::column(0), Expression::column(0)});
   const Bounded known({.range = ValueRange{1, 2}, .nulls = 0});
-  EXPECT_TRUE(may_pass(Expression::call(Operation::less, {sum, Expression::literal({.id = Type::int64}, 0)}), known, 0));
+  EXPECT_TRUE(
+      may_pass(Expression::call(Operation::less, {sum, Expression::literal({.id = Type::int64}, 0)}), known, 0));
   EXPECT_TRUE(may_pass(Expression::call(Operation::less, {Expression::column(0), Expression::column(0)}), known, 0));
   // What cannot be compared is refused by who compiles it.
   const auto flag = Expression::literal({.id = Type::boolean}, 1);

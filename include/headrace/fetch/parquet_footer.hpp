@@ -14,9 +14,9 @@ namespace headrace::fetch {
 
 /// What a Parquet file says of the values of a column of a row group, as it says it.
 struct ParquetStatistics {
-  int physical_type = -1;                     ///< By the number that the format gives it.
-  std::optional<std::string> least = {};      ///< Plain-encoded, and only where the file says how values are ordered.
-  std::optional<std::string> greatest = {};   ///< The same.
+  int physical_type = -1;                    ///< By the number that the format gives it.
+  std::optional<std::string> least = {};     ///< Plain-encoded, and only where the file says how values are ordered.
+  std::optional<std::string> greatest = {};  ///< The same.
   std::optional<std::int64_t> nulls = {};
 };
 

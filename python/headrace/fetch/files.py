@@ -98,7 +98,7 @@ def _open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
         groups = mapped.parquet_row_groups()
         if len(groups) != metadata.num_row_groups:
             raise DataError(f"{mapped.path}: {len(groups)} row groups, and {metadata.num_row_groups} by Arrow")
-        chunks = [{path: chunk for path, *chunk in group} for _, group in groups]
+        chunks = [{path: (at, size, pages, said) for path, at, size, pages, said in group} for _, group in groups]
         return _Opened(mapped, buffer, file.schema_arrow, [rows for rows, _ in groups], metadata, chunks)
 
 

@@ -6,11 +6,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
-_WHOLE = {"INT32", "INT64"}
+# Of a type in Arrow: what it is in the file, physical and logical.
+_STORED = {
+    pa.bool_(): ({"BOOLEAN"}, {"NONE"}),
+    pa.float32(): ({"FLOAT"}, {"NONE"}),
+    pa.float64(): ({"DOUBLE"}, {"NONE"}),
+    pa.date32(): ({"INT32"}, {"DATE"}),
+    pa.string(): ({"BYTE_ARRAY"}, {"STRING", "NONE"}),
+    pa.large_string(): ({"BYTE_ARRAY"}, {"STRING", "NONE"}),
+}
+_INTEGERS = ({"INT32", "INT64"}, {"INT", "NONE"})
 
 
 def comparable_columns(file: pq.ParquetSchema, schema: pa.Schema) -> set[str]:
-    """Names of those columns: flat, of a type with an order, and read in the unit and scale in which they are stored."""
+    """Names of those columns: flat, of a type with an order, read in the unit and scale in which they are stored."""
     columns = (file.column(number) for number in range(len(file)))
     return {
         column.path
@@ -22,21 +31,14 @@ def comparable_columns(file: pq.ParquetSchema, schema: pa.Schema) -> set[str]:
 
 
 def _is_comparable(column: pq.ColumnSchema, arrow: pa.DataType) -> bool:
-    physical, logical = column.physical_type, column.logical_type.type
-    kinds = pa.types
-    if kinds.is_dictionary(arrow):
+    logical = column.logical_type
+    if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
-    if kinds.is_string(arrow) or kinds.is_large_string(arrow):
-        return bool(physical == "BYTE_ARRAY" and logical in {"STRING", "NONE"})
-    if kinds.is_integer(arrow):
-        return bool(physical in _WHOLE and logical in {"INT", "NONE"})
-    if kinds.is_decimal128(arrow):
-        return bool(logical == "DECIMAL" and column.scale == arrow.scale)
-    if kinds.is_timestamp(arrow):
-        if physical != "INT64" or logical != "TIMESTAMP":
+    if pa.types.is_decimal128(arrow):
+        return bool(logical.type == "DECIMAL" and column.scale == arrow.scale)
+    if pa.types.is_timestamp(arrow):
+        if column.physical_type != "INT64" or logical.type != "TIMESTAMP":
             return False
-        return _UNITS.get(json.loads(column.logical_type.to_json())["timeUnit"]) == arrow.unit
-    stored = {pa.bool_(): "BOOLEAN", pa.float32(): "FLOAT", pa.float64(): "DOUBLE"}
-    if kinds.is_date32(arrow):
-        return bool(physical == "INT32" and logical == "DATE")
-    return bool(stored.get(arrow) == physical and logical == "NONE")
+        return bool(_UNITS.get(json.loads(logical.to_json())["timeUnit"]) == arrow.unit)
+    physical, meant = _INTEGERS if pa.types.is_integer(arrow) else _STORED.get(arrow, (set(), set()))
+    return column.physical_type in physical and logical.type in meant
