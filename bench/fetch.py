@@ -133,7 +133,7 @@ def link_roof(device: str) -> float:
 
 
 def fastest(bench: Bench, path: Path, threads: int) -> tuple[list[float], bool, str]:
-    """A fetch of the whole table by the kind of CPU level that is the faster: seconds, whether it is right, the kind."""
+    """A fetch of the whole table by the faster kind of CPU level: seconds, whether it is right, the kind."""
     found = [(*bench.fetch(path, host=host, threads=threads), host) for host in ("pageable", "pinned")]
     return min(found, key=lambda one: median(one[0]))
 

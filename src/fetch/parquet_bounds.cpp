@@ -1,6 +1,5 @@
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -20,15 +19,15 @@ template <class T>
 std::optional<T> plain(std::string_view bytes) noexcept {
   if (bytes.size() != sizeof(T)) return {};
   T value;
-  std::memcpy(&value, bytes.data(), sizeof(T));
+  bytes.copy(reinterpret_cast<char*>(&value), sizeof(T));
   return value;
 }
 
 /// A number of two's complement, the most significant byte first, that fits 64 bits.
 std::optional<std::int64_t> big_endian(std::string_view bytes) noexcept {
   if (bytes.empty() || bytes.size() > sizeof(__int128)) return {};
-  __int128 value = static_cast<signed char>(bytes[0]);
-  for (const char byte : bytes.substr(1)) value = value * 256 + static_cast<unsigned char>(byte);
+  __int128 value = static_cast<unsigned char>(bytes[0]) < 0x80 ? 0 : -1;
+  for (const char byte : bytes) value = value * 256 + static_cast<unsigned char>(byte);
   if (value < std::numeric_limits<std::int64_t>::min() || value > std::numeric_limits<std::int64_t>::max()) return {};
   return static_cast<std::int64_t>(value);
 }
