@@ -3176,15 +3176,18 @@ class FrameBuilder:
     def __next__(self) -> Frame:
         """Waits for the copies under way; ends when no frame is complete."""
 
+class ParquetStatistics:
+    """What a Parquet file says of the values of a column of a row group."""
+
 class MappedFile:
     """A file's bytes, mapped for reading."""
 
     def __init__(self, path: str) -> None:
         """Raises UsageError for a file that is not there."""
 
-    def parquet_row_groups(self) -> list[tuple[int, list[tuple[str, int, int, int]]]]:
+    def parquet_row_groups(self) -> list[tuple[int, list[tuple[str, int, int, int, ParquetStatistics]]]]:
         """
-        By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, offset, bytes, bytes without compression). Raises DataError that names the file.
+        By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, offset, bytes, bytes without compression, statistics). Raises DataError that names the file.
         """
 
     @property
@@ -3207,9 +3210,9 @@ class FetchSource:
         """
 
     @staticmethod
-    def of_reader(schema: Any, fragments: list[tuple[str, int, int]], places: list[tuple[list[tuple[MappedFile, int, int]], int]], read: Callable[[int, int], Any]) -> FetchSource:
+    def of_reader(schema: Any, fragments: list[tuple[str, int, int]], places: list[tuple[list[tuple[MappedFile, int, int]], int, ParquetStatistics | None]], read: Callable[[int, list[int]], Any]) -> FetchSource:
         """
-        Chunks that `read(fragment, column)` gives as Arrow arrays, called by any thread. A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for each chunk, column by column within a fragment.
+        Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes, statistics of the very values that reading gives) for each chunk, column by column within a fragment.
         """
 
     @property
@@ -3439,6 +3442,12 @@ class TableReport:
     @property
     def windows(self) -> int:
         """In how many pieces the columns went through the device."""
+
+    @property
+    def pruned(self) -> int:
+        """
+        Fragments that were left out: by their statistics no row of them passes the filter.
+        """
 
     @property
     def streamed(self) -> str:
