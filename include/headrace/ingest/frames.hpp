@@ -107,8 +107,8 @@ class FrameRing {
     std::size_t length = 0;                           ///< Bytes of the stream that the frame is cut to.
     std::vector<std::uint64_t> presence;
     std::vector<std::uint32_t> seams;  ///< Items that two pieces share, where they must be whole to be converted.
-    Event filled;                      ///< The last copy into it.
-    Event released;                    ///< The consumer's stream is done with it.
+    headrace::Event filled;            ///< The last copy into it.
+    headrace::Event released;          ///< The consumer's stream is done with it.
     bool releasing = false;
   };
 
