@@ -1,8 +1,5 @@
 #include "ingest/resident_kernel.hpp"
-
-#include "ingest/resident_acknowledge.hpp"
-#include "ingest/resident_build.hpp"
-#include "ingest/resident_poll.hpp"
+#include "ingest/resident_roles.hpp"
 
 namespace headrace::ingest::resident {
 
@@ -16,17 +13,7 @@ struct ResidentBody {
 
   template <class Group>
   HEADRACE_HD static void run(const Group& group, View view) {
-    if (group.rank() == 0 &&
-        group.fetch_add_on_device(*view.entered, std::uint64_t{1}) + 1 == group.block_count()) {
-      group.store(*view.running, std::uint64_t{1});  // pairs with ResidentControl::State::wait_running()
-    }
-    if (group.block() == 0) {
-      Poll<Group>(group, view).run();
-    } else if (group.block() == 1) {
-      Acknowledge<Group>(group, view).run();
-    } else {
-      Build<Group>(group, view).run();
-    }
+    take_role(group, view);
   }
 };
 

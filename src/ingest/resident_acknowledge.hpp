@@ -244,7 +244,8 @@ class Acknowledge {
       if (i < window_.taken) window_.parts[i] = before;
       count += here;
     }
-    const std::uint32_t per_team = parts_of_team(window_.bytes, count);
+    constexpr std::uint32_t kMost = Group::kTeam == 1 ? kTeamParts : Group::kTeam;  // as gather() has it
+    const auto per_team = static_cast<std::uint32_t>(lesser(parts_of_team(window_.bytes, count), kMost));
     const std::uint32_t batches = count == 0 ? 1 : (count + per_team - 1) / per_team;  // one tells of the packets
     if (!make_room(count, batches)) return false;
     for (std::uint32_t i = group_.rank(); i < window_.taken; i += group_.size()) {

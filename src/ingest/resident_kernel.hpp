@@ -8,8 +8,6 @@
 namespace headrace::ingest::resident {
 
 inline constexpr std::uint32_t kThreads = 256;
-/// Blocks that do not build: poll and acknowledge.
-inline constexpr std::uint32_t kControlBlocks = 2;
 
 /// (View): all roles; launched with kControlBlocks and the blocks that build, of kThreads each.
 [[nodiscard]] Kernel resident_kernel();

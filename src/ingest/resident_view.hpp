@@ -21,6 +21,8 @@ inline constexpr std::uint32_t kFrameBytesMin = 4096;
 inline constexpr std::uint32_t kPiecesOfWindow = 512;
 inline constexpr std::uint32_t kAnswersOfWindow = 256;  ///< Replies and, as many again, events.
 inline constexpr std::uint32_t kCommandsOfWindow = 32;
+/// Blocks that do not build: poll and acknowledge.
+inline constexpr std::uint32_t kControlBlocks = 2;
 /// Parts that a window comes to, at most: 16 MiB of payload cut at every kFrameBytesMin, at packets and at pieces.
 inline constexpr std::uint32_t kPartsOfWindow = 8192;
 static_assert(std::uint64_t{kWindow} * 0x10000 / kFrameBytesMin + 2 * (kWindow + kPiecesOfWindow) < kPartsOfWindow);
