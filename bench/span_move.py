@@ -84,7 +84,7 @@ def main() -> int:
     else:
         for row in rows:
             print(
-                f"{row['id']:<20}  {figure(row['value'])} {row['unit']}  {row['value'] / row['roof']:.1%} of the link"
+                f"{row['id']:<20}  {figure(row['value'])} {row['unit']}  {results.share_of_roof(row):.1%} of the link"
             )
     return 0 if all(row["conditions"]["verified"] for row in rows) else 1
 
