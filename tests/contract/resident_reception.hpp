@@ -25,7 +25,7 @@ class Wire : public Source {
       const auto position = ring_.try_reserve();
       if (!position) break;
       const Bytes& bytes = coming.front();
-      std::memcpy(ring_.slot(*position), bytes.data(), bytes.size());
+      if (!bytes.empty()) std::memcpy(ring_.slot(*position), bytes.data(), bytes.size());
       packets[count] = {.ring_offset = static_cast<std::uint64_t>(ring_.slot(*position) - ring_.buffer().data()),
                         .length = static_cast<std::uint32_t>(bytes.size())};
       ring_.publish(*position + 1);

@@ -5,7 +5,6 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
-#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
@@ -134,9 +133,8 @@ class Resident {
         memory_(device_, ring_, Layer::ip, options(), stream_),
         view(memory_.view()) {
     for (std::uint32_t block = 0; block < kBlocks; ++block) {
-      blocks_.push_back(std::make_unique<SimtGroup::Block>());
       for (std::uint32_t rank = 0; rank < SimtGroup::kSize; ++rank) {
-        threads_.emplace_back([this, block, rank] { take_role(SimtGroup(*blocks_[block], rank, block, kBlocks), view); });
+        threads_.emplace_back([this, block, rank] { take_role(SimtGroup(blocks_[block], rank, block, kBlocks), view); });
       }
     }
   }
@@ -196,7 +194,7 @@ class Resident {
   std::uint64_t packets_ = 0;
   std::uint64_t commands_ = 0;
   std::uint64_t now_ = 1000 * testing::kSecond;
-  std::vector<std::unique_ptr<SimtGroup::Block>> blocks_;
+  std::array<SimtGroup::Block, kBlocks> blocks_;
 
  public:
   const View view;
