@@ -5,10 +5,10 @@
 ingest.device.* are packets that lie in device memory, and so does their list: the roof is a copy of as many bytes
 within the device. ingest.pinned.* is a ring in pinned host memory that a builder goes round while a stream takes every
 frame: the roof is the link. ingest.resident.* is the same with a kernel that stays on the device in the builder's place
-and the host's: it reads headers, acknowledges and copies. An id alone is what the builder does by itself; with a name behind it, that way or
-access to the ring. Every byte is compared with a plain copy's. Takes less than a minute on a GPU. What a device cannot
-do is left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 2
-for wrong use; 130 after Ctrl-C, with the rows so far.
+and the host's: it reads headers, acknowledges and copies. An id alone is what the builder does by itself; with a name
+behind it, that way or access to the ring. Every byte is compared with a plain copy's. Takes less than a minute on a
+GPU. What a device cannot do is left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some
+row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
 """
 
 import argparse

@@ -89,12 +89,11 @@ BuildRuns measure_resident(const DeviceOrName& device, std::uint32_t payload_byt
                            std::size_t total_bytes, std::size_t ring_bytes, std::size_t frame_bytes,
                            std::uint32_t frame_count, std::uint32_t burst, std::size_t runs) {
   const Device parsed = to_device(device);
-  const RingCase of{
-      .packets = {.payload_bytes = payload_bytes, .slot_bytes = slot_bytes, .total_bytes = total_bytes},
-      .ring_bytes = ring_bytes,
-      .frame_bytes = frame_bytes,
-      .frame_count = frame_count,
-      .burst = burst};
+  const RingCase of{.packets = {.payload_bytes = payload_bytes, .slot_bytes = slot_bytes, .total_bytes = total_bytes},
+                    .ring_bytes = ring_bytes,
+                    .frame_bytes = frame_bytes,
+                    .frame_count = frame_count,
+                    .burst = burst};
   Interruptible interruptible;
   return interruptible.run([&] { return measure_resident_build(parsed, of, runs, interruptible.token()); });
 }

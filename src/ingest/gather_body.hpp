@@ -124,8 +124,8 @@ HEADRACE_HD void gather_team(const Group& group, const Part* parts, std::uint32_
   gather_team<InFlight>(group, group.team_rank() < count ? parts[group.team_rank()] : Part{});
 }
 
-/// A team copies part_at(0) to part_at(count - 1), none of them empty: at most as many as it has threads, but for a team
-/// of one, which takes any number.
+/// A team copies part_at(0) to part_at(count - 1), none of them empty: at most as many as it has threads, but for a
+/// team of one, which takes any number.
 template <std::uint32_t InFlight, class Group, class PartAt>
 HEADRACE_HD void gather(const Group& group, std::uint32_t count, PartAt part_at) {
   if constexpr (Group::kTeam == 1) {

@@ -174,9 +174,7 @@ template <Conversion Of>
 
 }  // namespace
 
-std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept {
-  return parts_of_team(bytes, count);
-}
+std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept { return parts_of_team(bytes, count); }
 
 Kernel gather_kernel() { return make_kernel<GatherBody, const Part*, std::uint32_t, std::uint32_t>(); }
 

@@ -54,12 +54,12 @@ class Acknowledge {
  private:
   struct Window {
     std::uint64_t heard[kHostWords];
-    std::uint64_t deadline;           ///< Of the sequencer.
+    std::uint64_t deadline;  ///< Of the sequencer.
     std::uint64_t commands_done;
-    std::uint64_t retired;            ///< Batches.
-    std::uint64_t bytes;              ///< That were accepted.
-    std::uint32_t start[kWindow + 1]; ///< Payload bytes of the packets before each.
-    std::uint32_t parts[kWindow];     ///< Of the packets before each.
+    std::uint64_t retired;             ///< Batches.
+    std::uint64_t bytes;               ///< That were accepted.
+    std::uint32_t start[kWindow + 1];  ///< Payload bytes of the packets before each.
+    std::uint32_t parts[kWindow];      ///< Of the packets before each.
     std::uint16_t run_of[kWindow];
     std::uint16_t first[kWindow + 1];   ///< Packet of each run.
     std::uint16_t pieces[kWindow + 1];  ///< Of the runs before each.

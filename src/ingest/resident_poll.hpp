@@ -72,8 +72,7 @@ class Poll {
       const std::uint64_t at = (seen_ + i) & view_.packet_mask;
       Parsed& parsed = view_.parsed[at];  // the host has seen that it is free: so it is
       parsed.packet = view_.packets[at];
-      parsed.result =
-          parse_headers(view_.ring + parsed.packet.ring_offset, parsed.packet, view_.layer, parsed.headers);
+      parsed.result = parse_headers(view_.ring + parsed.packet.ring_offset, parsed.packet, view_.layer, parsed.headers);
     }
     seen_ += count;
     group_.sync();

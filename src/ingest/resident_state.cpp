@@ -146,11 +146,10 @@ Status ResidentControl::State::attach(const Event& opened, FrameRing& frames) {
   }
   if (of.conversion != Conversion::none || of.frame_bytes < resident::kFrameBytesMin ||
       of.frame_count > options_.frames_max) {
-    throw UsageError(
-        fmt::format("resident control builds frames of {} bytes at least, {} of them at most, without conversion: "
-                    "not {} of {} with '{}'",
-                    resident::kFrameBytesMin, options_.frames_max, of.frame_count, of.frame_bytes,
-                    to_string(of.conversion)));
+    throw UsageError(fmt::format(
+        "resident control builds frames of {} bytes at least, {} of them at most, without conversion: "
+        "not {} of {} with '{}'",
+        resident::kFrameBytesMin, options_.frames_max, of.frame_count, of.frame_bytes, to_string(of.conversion)));
   }
   const auto taken = [&](const Slot& slot) { return slot.frames != nullptr && slot.stream == opened.stream; };
   const auto slot = std::ranges::find_if(slots_, [](const Slot& one) { return one.frames == nullptr; });
@@ -221,8 +220,8 @@ Status ResidentControl::State::end(Slot& slot, const Event& event) noexcept {
 Status ResidentControl::State::raise_limit(Slot& slot) noexcept {
   const std::uint64_t limit = slot.frames->reserved_end();
   if (limit == slot.limit) return {};
-  const Status told = command(
-      {.kind = CommandKind::limit, .connection = slot.connection, .stream = slot.stream, .limit = limit});
+  const Status told =
+      command({.kind = CommandKind::limit, .connection = slot.connection, .stream = slot.stream, .limit = limit});
   if (told) slot.limit = limit;
   return told;
 }

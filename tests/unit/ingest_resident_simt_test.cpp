@@ -134,7 +134,8 @@ class Resident {
         view(memory_.view()) {
     for (std::uint32_t block = 0; block < kBlocks; ++block) {
       for (std::uint32_t rank = 0; rank < SimtGroup::kSize; ++rank) {
-        threads_.emplace_back([this, block, rank] { take_role(SimtGroup(blocks_[block], rank, block, kBlocks), view); });
+        threads_.emplace_back(
+            [this, block, rank] { take_role(SimtGroup(blocks_[block], rank, block, kBlocks), view); });
       }
     }
   }
@@ -248,10 +249,8 @@ TEST(IngestResidentSimt, BlocksOfSeveralThreadsBuildFrames) {
                       .frame_bytes = Resident::kFrame,
                       .stride = Resident::kFrame,
                       .frames = resident.frames()});
-    resident.command({.kind = CommandKind::limit,
-                      .connection = opened.connection,
-                      .stream = opened.stream,
-                      .limit = data.size()});
+    resident.command(
+        {.kind = CommandKind::limit, .connection = opened.connection, .stream = opened.stream, .limit = data.size()});
     ASSERT_TRUE(Resident::reaches(*view.commands_done, 2));
 
     // A run that fills most of a window, then what overtakes, comes twice, and runs again.

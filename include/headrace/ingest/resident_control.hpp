@@ -23,15 +23,15 @@ namespace headrace::ingest {
 
 /// Sizes of rings are powers of two.
 struct ResidentOptions {
-  TcpConfig tcp;                      ///< initial_limit must be 0: space comes with attach().
-  std::uint32_t connections = 64;     ///< At the same time, 1 to 65,536.
-  std::uint32_t frames_max = 16;      ///< Of each stream's FrameRing.
-  std::uint32_t packets = 16'384;     ///< Under way at once; 256 at least.
-  std::uint32_t parts = 32'768;       ///< Copies under way at once; 8,192 at least.
-  std::uint32_t replies = 4'096;      ///< That wait to be sent; 256 at least.
-  std::uint32_t events = 1'024;       ///< That wait to be taken; 256 at least.
-  std::uint32_t commands = 1'024;     ///< That wait to be obeyed; 4 at least.
-  std::uint32_t build_blocks = 0;     ///< Of 256 threads, that copy; 0: as many as keep a link busy.
+  TcpConfig tcp;                                   ///< initial_limit must be 0: space comes with attach().
+  std::uint32_t connections = 64;                  ///< At the same time, 1 to 65,536.
+  std::uint32_t frames_max = 16;                   ///< Of each stream's FrameRing.
+  std::uint32_t packets = 16'384;                  ///< Under way at once; 256 at least.
+  std::uint32_t parts = 32'768;                    ///< Copies under way at once; 8,192 at least.
+  std::uint32_t replies = 4'096;                   ///< That wait to be sent; 256 at least.
+  std::uint32_t events = 1'024;                    ///< That wait to be taken; 256 at least.
+  std::uint32_t commands = 1'024;                  ///< That wait to be obeyed; 4 at least.
+  std::uint32_t build_blocks = 0;                  ///< Of 256 threads, that copy; 0: as many as keep a link busy.
   Duration wait_limit = std::chrono::seconds(30);  ///< Of every wait; then the kernel leaves, and poll() says why.
 };
 
@@ -50,7 +50,8 @@ struct ResidentCounters {
 /// One thread at a time; nothing waits, but for stop(). What a consumer does with a FrameRing stays as it is.
 class ResidentControl {
  public:
-  /// @param ring  what packets' ring offsets count in: of the device, or pinned or mapped host memory. A whole number of
+  /// @param ring  what packets' ring offsets count in: of the device, or pinned or mapped host memory. A whole number
+  /// of
   ///              16-byte lines, and it outlives this. Bytes around a payload, up to the next multiples of 16, may be
   ///              read and are not used.
   /// Throws UsageError for options that cannot be, DeviceError where there is no room or not all blocks have started.
