@@ -19,7 +19,7 @@ ResidentControl::~ResidentControl() {
   // What a kernel that does not end may still use can be neither freed nor waited for.
   if (!state_) return;
   if (const Status stopped = state_->stop(); !stopped && stopped.error().code == Errc::hung) {
-    static_cast<void>(state_.release());
+    [[maybe_unused]] const State* const kept = state_.release();
   }
 }
 
