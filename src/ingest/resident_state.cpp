@@ -20,7 +20,7 @@ using resident::Leave;
 
 namespace {
 
-/// With four lines a thread under way, far more than a link holds, and most of a GPU is left to consumers.
+/// 1 MiB under way with four lines a thread, several times what a link holds; most of a GPU is left to consumers.
 constexpr std::uint32_t kBuildBlocks = 64;
 constexpr Duration kReportEvery = std::chrono::milliseconds(50);
 constexpr Duration kSilent = std::chrono::milliseconds(100);
