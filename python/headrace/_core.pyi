@@ -3087,6 +3087,11 @@ def measure_ring_build(device: Device | str = ..., *, way: str = ..., ring_acces
     The same from a ring in pinned host memory, gone round until `total_bytes` of slots have passed, while a stream takes every frame. `ring_access` is automatic, direct, slots or payloads. Host time.
     """
 
+def measure_resident_build(device: Device | str = ..., *, payload_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., burst: int = ..., runs: int = ...) -> BuildRuns:
+    """
+    The same with control resident on the device: packets of one TCP connection, which a kernel that stays there acknowledges and copies.
+    """
+
 def measure_build_iterations(device: Device | str = ..., *, way: str = ..., payload_bytes: int = ..., packets: Sequence[int] = ..., runs: int = ...) -> list[float]:
     """
     Seconds of one iteration of a builder's loop, for each number of packets in it: medians.

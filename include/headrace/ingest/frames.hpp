@@ -95,6 +95,7 @@ class FrameRing {
 
  private:
   friend class Builder;
+  friend class ResidentControl;
 
   /// A frame's place in the ring. What has no comment is the builder's while the frame is free or filling, and guarded
   /// by the mutex otherwise; it changes hands at complete() and at reserved_end_.
@@ -106,8 +107,8 @@ class FrameRing {
     std::size_t length = 0;                           ///< Bytes of the stream that the frame is cut to.
     std::vector<std::uint64_t> presence;
     std::vector<std::uint32_t> seams;  ///< Items that two pieces share, where they must be whole to be converted.
-    Event filled;                      ///< The last copy into it.
-    Event released;                    ///< The consumer's stream is done with it.
+    headrace::Event filled;            ///< The last copy into it.
+    headrace::Event released;          ///< The consumer's stream is done with it.
     bool releasing = false;
   };
 
