@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "bindings.hpp"
@@ -44,6 +45,24 @@ nb::object as_array(const FrameHandle& handle, int device, int ordinal) {
 nb::object numpy_of(const FrameHandle& handle) {
   if (!on_host(held_by(handle))) throw UsageError("the frame is on the device: use __dlpack__, or copy it");
   return as_array<nb::numpy>(handle, nb::device::cpu::value, 0);
+}
+
+nb::object copied_to_host(const FrameHandle& handle, std::size_t offset, std::optional<std::size_t> count) {
+  const std::shared_ptr<HeldFrame> held = handle.held;
+  const ingest::Frame& frame = held_by(handle).frame();
+  const std::size_t bytes = count.value_or(frame.bytes - std::min(offset, frame.bytes));
+  if (offset > frame.bytes || bytes > frame.bytes - offset) {
+    throw UsageError(fmt::format("a frame of {} bytes does not have {} from byte {} on", frame.bytes, bytes, offset));
+  }
+  auto memory = std::make_unique<std::uint8_t[]>(bytes);
+  if (bytes != 0) {
+    const nb::gil_scoped_release released;
+    const Stream stream(held->ring().device());
+    stream.copy(memory.get(), frame.data + offset, bytes).or_throw("copying a frame");
+    stream.wait().or_throw("copying a frame");
+  }
+  const nb::capsule owner(memory.get(), [](void* kept) noexcept { delete[] static_cast<std::uint8_t*>(kept); });
+  return nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(memory.release(), {bytes}, owner));
 }
 
 nb::tuple dlpack_device(const FrameHandle& handle) {
@@ -123,6 +142,13 @@ void bind_frame(nb::module_& module) {
           "Of the stream, that never came.")
       .def_prop_ro("presence", &presence_of,
                    "Words with a bit for each packet that came, where some are missing and the protocol says which.")
+      .def_ro("stream", &FrameHandle::stream, "Of a receiver: its streams count from 0.")
+      .def_prop_ro(
+          "peer",
+          [](const FrameHandle& handle) {
+            return handle.peer.empty() ? std::optional<std::string>{} : std::optional(handle.peer);
+          },
+          "Who sent it, '10.0.0.1:40000'; None where that is not known.")
       .def("__len__", [](const FrameHandle& handle) { return held_by(handle).item_count(); })
       .def(
           "release", [](FrameHandle& handle) { handle.held.reset(); },
@@ -131,6 +157,9 @@ void bind_frame(nb::module_& module) {
           "numpy", &numpy_of, nb::sig("def numpy(self) -> NDArray[typing.Any]"),
           "The frame as an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError "
           "for frames that are not on a CPU device.")
+      .def("to_host", &copied_to_host, "offset"_a = 0, "count"_a.none() = nb::none(),
+           nb::sig("def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[typing.Any]"),
+           "A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.")
       .def("__dlpack__", &dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
       .def("__dlpack_device__", &dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def_prop_ro("__cuda_array_interface__", &cuda_array_interface,

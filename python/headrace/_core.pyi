@@ -3123,6 +3123,14 @@ class Frame:
         Words with a bit for each packet that came, where some are missing and the protocol says which.
         """
 
+    @property
+    def stream(self) -> int:
+        """Of a receiver: its streams count from 0."""
+
+    @property
+    def peer(self) -> str | None:
+        """Who sent it, '10.0.0.1:40000'; None where that is not known."""
+
     def __len__(self) -> int: ...
 
     def release(self) -> None:
@@ -3131,6 +3139,11 @@ class Frame:
     def numpy(self) -> NDArray[Any]:
         """
         The frame as an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError for frames that are not on a CPU device.
+        """
+
+    def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[Any]:
+        """
+        A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.
         """
 
     def __dlpack__(self, **kwargs: Any) -> Any: ...
@@ -3180,6 +3193,150 @@ class FrameBuilder:
 
     def __next__(self) -> Frame:
         """Waits for the copies under way; ends when no frame is complete."""
+
+class FrameTarget:
+    """Where the frames of a receiver lie, and how they get there."""
+
+    def __init__(self, device: Device | str = ..., *, frame_bytes: int = ..., frame_count: int = ..., conversion: str = ..., way: str = ..., ring_access: str = ..., ring_bytes: int = ..., burst_packets: int = ...) -> None:
+        """As for FrameBuilder."""
+
+class DatagramLayout:
+    """How datagrams are numbered, and how they make frames."""
+
+    def __init__(self, payload_bytes: int, frame_packets: int, *, port: int = ..., raw_offset: int | None = ..., number_offset: int = ..., number_width: int = ..., big_endian: bool = ..., header_bytes: int | None = ..., window_frames: int = ..., timeout: float = ...) -> None:
+        """
+        A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and `payload_bytes` that do, at its number times that. A frame is closed with its gaps `timeout` seconds after its first datagram. `raw_offset`: packets are not UDP, and datagrams begin there.
+        """
+
+    @property
+    def frame_bytes(self) -> int: ...
+
+class StreamOpened:
+    """A sender has connected, or its first datagram has come."""
+
+    @property
+    def stream(self) -> int:
+        """Streams count from 0."""
+
+    @property
+    def peer(self) -> str:
+        """Who sends: '10.0.0.1:40000'; empty where that is not known."""
+
+    def __repr__(self) -> str: ...
+
+class StreamEnded:
+    """No more frames will come of a stream."""
+
+    @property
+    def stream(self) -> int: ...
+
+    @property
+    def peer(self) -> str: ...
+
+    @property
+    def reason(self) -> str:
+        """
+        finished: the sender said that this was all; reset or timed out: the stream is what came in order until then; cut: the receiver was stopped.
+        """
+
+    @property
+    def bytes(self) -> int:
+        """Of the stream."""
+
+    def __repr__(self) -> str: ...
+
+class Receiver:
+    """
+    Receives on a thread of its own. Iterating waits for frames, of all streams, and ends with the source; next() gives what happens to streams as well. A context manager, which stops it. Frames stay valid.
+    """
+
+    @property
+    def address(self) -> str:
+        """To send to, '198.18.0.2:9000'; else what is read."""
+
+    @property
+    def interface(self) -> str:
+        """The network device in use; empty where there is none."""
+
+    def next(self, timeout: float | None = None) -> StreamOpened | Frame | StreamEnded | None:
+        """
+        What comes next, of any stream. None after `timeout` seconds, or when nothing will come: see ended.
+        """
+
+    @property
+    def ended(self) -> bool:
+        """Nothing will come any more."""
+
+    def reset(self, stream: int) -> None:
+        """Resets the TCP connection of a stream that is not wanted any more."""
+
+    def stop(self) -> None:
+        """Resets connections that are open. What is waiting may still be taken."""
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        """What has been seen so far, 50 ms old at most: see docs/ingest.md."""
+
+    def __iter__(self) -> Receiver: ...
+
+    def __next__(self) -> Frame: ...
+
+    def __enter__(self) -> Receiver: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+def receive_tcp(target: FrameTarget, address: str, port: int, *, connections: int = ..., mtu: int = ..., offloads: bool = ..., name: str = ..., window_bytes: int = ..., idle_seconds: float = ..., interface: str = ...) -> Receiver: ...
+
+def receive_udp(target: FrameTarget, layout: DatagramLayout, address: str, *, multicast_group: str = ..., interface: str = ..., kernel_buffer_bytes: int = ...) -> Receiver: ...
+
+def receive_packets(target: FrameTarget, layout: DatagramLayout, interface: str, *, via: str, address: str = ..., promiscuous: bool = ...) -> Receiver: ...
+
+def receive_capture(target: FrameTarget, layout: DatagramLayout, path: str, *, speed: float = ...) -> Receiver: ...
+
+def receive_synthetic(target: FrameTarget, layout: DatagramLayout, *, packets: int = ..., packets_per_second: float = ..., seed: int = ..., payloads_once: bool = ...) -> Receiver: ...
+
+class Message:
+    """A message of a stream. It keeps the frames that it lies in."""
+
+    @property
+    def stream(self) -> int: ...
+
+    @property
+    def peer(self) -> str:
+        """Who sent it; empty where that is not known."""
+
+    @property
+    def begin(self) -> int:
+        """Where its header begins in the stream."""
+
+    @property
+    def bytes(self) -> int:
+        """Of its body."""
+
+    @property
+    def parts(self) -> list[tuple[Frame, int, int]]:
+        """(frame, offset in the frame, bytes) of its body, in order; not copied."""
+
+    def __repr__(self) -> str: ...
+
+class MessageReader:
+    """Cuts the frames of one stream into messages that say their length."""
+
+    def __init__(self, *, width: int = ..., offset: int = ..., header_bytes: int | None = ..., big_endian: bool = ..., counts_header: bool = ..., body_max: int = ...) -> None:
+        """
+        A header has `header_bytes` (None: up to the end of the length), of which `width` at `offset` say how many bytes follow, or with `counts_header` how many there are in all.
+        """
+
+    def add(self, frame: Frame) -> None:
+        """The stream's next frame."""
+
+    def next(self) -> Message | None:
+        """
+        The next message, None until all of it has come. Raises DataError for one longer than `body_max`, or than all frames of the stream but one.
+        """
+
+    @property
+    def rest(self) -> int:
+        """Bytes at the end that are no whole message."""
 
 class ParquetStatistics:
     """What a Parquet file says of the values of a column of a row group."""

@@ -64,8 +64,8 @@ TEST(CopyRoute, BesideAResidentKernelThereIsNoKernel) {
 TEST(GatherLists, APieceKeepsItsAddressesAndItsLength) {
   auto* const highest = reinterpret_cast<std::byte*>((std::uintptr_t{1} << 56) - 1);
   auto* const low = reinterpret_cast<std::byte*>(std::uintptr_t{0x7f12'3456'789a});
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{256},
-                                  detail::kPieceBytes, Piece::kBytesMax}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{256}, detail::kPieceBytes, Piece::kBytesMax}) {
     for (const auto& [to, from] : {std::pair{highest, low}, std::pair{low, highest}}) {
       const Piece piece(to, from, bytes);
       EXPECT_EQ(piece.to(), to);

@@ -1,0 +1,190 @@
+"""headrace.ingest's receivers: synthetic packets, a UDP socket, captures, and this machine's TCP over TUN."""
+
+import _thread
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headrace import DataError, SystemError, UsageError, ingest  # noqa: A004
+
+PAYLOAD = 1000
+SEED = 5
+
+
+@pytest.fixture(scope="module")
+def tun() -> None:
+    """Skips where TUN devices cannot be made."""
+    try:
+        ingest.tcp(":9000", frame="1MiB", to="cpu").stop()
+    except SystemError as error:
+        pytest.skip(str(error))
+
+
+def content(frames: Iterator[ingest.Frame]) -> bytes:
+    return b"".join(np.from_dlpack(frame).tobytes() for frame in frames)
+
+
+def test_frames_carry_what_is_known_of_them() -> None:
+    with ingest.synthetic(PAYLOAD, frame=20 * PAYLOAD, frames=3, to="cpu", packets=50, seed=SEED) as receiver:
+        opened = receiver.next()
+        assert isinstance(opened, ingest.StreamOpened)
+        assert opened.peer == "198.18.0.1:9000"
+        want = ingest.stream_bytes(SEED, 0, 50 * PAYLOAD)
+        for number in range(3):
+            frame = receiver.next()
+            assert isinstance(frame, ingest.Frame)
+            assert (frame.stream, frame.number, frame.peer) == (0, number, opened.peer)
+            assert frame.stream_offset == number * 20 * PAYLOAD
+            came = (20 if number < 2 else 10) * PAYLOAD
+            assert frame.missing_bytes == 20 * PAYLOAD - came
+            assert frame.presence == ([] if number < 2 else [(1 << 10) - 1])
+            assert np.from_dlpack(frame)[:came].tobytes() == want[frame.stream_offset :][:came]
+            assert frame.to_host(5, 10).tobytes() == want[frame.stream_offset + 5 :][:10]
+            with pytest.raises(UsageError, match="does not have"):
+                frame.to_host(5, 20 * PAYLOAD)
+            del frame
+        ended = receiver.next()
+        assert isinstance(ended, ingest.StreamEnded)
+        assert (ended.reason, ended.bytes) == ("finished", 60 * PAYLOAD)
+        assert receiver.next() is None
+        assert receiver.ended
+        counters = receiver.counters()
+        assert counters["datagrams"]["accepted"] == 50
+        assert counters["frames"]["missing_bytes"] == 10 * PAYLOAD
+
+
+def test_a_frame_goes_back_with_its_last_array() -> None:
+    with ingest.synthetic(PAYLOAD, frame=20 * PAYLOAD, frames=2, to="cpu", seed=SEED) as receiver:
+        kept = [np.from_dlpack(next(receiver)) for _ in range(2)]
+        assert receiver.next(0.2) is None, "both frames are with the consumer"
+        kept.pop(0)
+        assert next(receiver).number == 2
+        receiver.stop()
+        assert kept[0].tobytes() == ingest.stream_bytes(SEED, 20 * PAYLOAD, 20 * PAYLOAD), "after the end as well"
+
+
+def test_ctrl_c_ends_waiting() -> None:
+    with ingest.udp("127.0.0.1:0", to="cpu") as receiver:
+        threading.Timer(0.3, _thread.interrupt_main).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            next(receiver)
+        assert time.monotonic() - began < 30
+
+
+def test_udp_with_a_gap() -> None:
+    with ingest.udp("127.0.0.1:0", frame=8 * 100, to="cpu", payload_bytes=100, timeout=0.2) as receiver:
+        host, port = ingest.resolve(receiver.address)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for number in (0, 2, 1, 3, 7, 5, 4):  # 6 is lost
+                sender.sendto(struct.pack(">Q", number) + bytes([number]) * 100, (host, port))
+        frame = next(receiver)
+        assert frame.missing_bytes == 100
+        assert frame.presence == [0b10111111]
+        rows = np.from_dlpack(frame).reshape(8, 100)
+        assert [int(row[0]) for row in np.delete(rows, 6, axis=0)] == [0, 1, 2, 3, 4, 5, 7]
+    assert receiver.counters()["datagrams"]["missing"] == 1
+
+
+def capture(path: Path, payloads: list[bytes]) -> Path:
+    """A pcap file of UDP packets over raw IPv4 (link type 101)."""
+    parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)]
+    for payload in payloads:
+        udp = struct.pack(">HHHH", 1234, 9000, 8 + len(payload), 0) + payload
+        head = bytearray(
+            struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, b"\n\0\0\1", b"\n\0\0\2")
+        )
+        total = sum(struct.unpack(">10H", head))
+        head[10:12] = struct.pack(">H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
+        parts.append(struct.pack("<IIII", 0, 0, len(head) + len(udp), len(head) + len(udp)) + bytes(head) + udp)
+    path.write_bytes(b"".join(parts))
+    return path
+
+
+def test_pcap_waits_for_a_slow_consumer(tmp_path: Path) -> None:
+    whole = ingest.stream_bytes(SEED, 0, 400 * 100)
+    path = capture(tmp_path / "a.pcap", [struct.pack("<I", n) + whole[n * 100 : (n + 1) * 100] for n in range(400)])
+    how = ingest.Numbering(number_width=4, big_endian=False)
+    with ingest.pcap(path, frame=2000, frames=2, to="cpu", port=9000, payload_bytes=100, **how) as receiver:
+        time.sleep(0.1)
+        assert content(receiver) == whole
+    assert receiver.counters()["datagrams"]["no_space"] == 0
+    with pytest.raises(UsageError, match=r"no\.pcap"):
+        ingest.pcap(tmp_path / "no.pcap", to="cpu")
+
+
+@pytest.mark.usefixtures("tun")
+def test_tcp_over_tun() -> None:
+    count = 3_000_000
+    with ingest.tcp(":9000", frame="1MiB", to="cpu", connections=2) as receiver:
+        address, port = ingest.resolve(receiver.address)
+        assert receiver.interface.startswith("headrace")
+        sender = ingest.TcpSender(address, port, seed=SEED)
+        ingest.send(sender, count, wait=False)
+        sender.finish()
+        came = b""
+        while not isinstance(item := receiver.next(60), ingest.StreamEnded):
+            assert item is not None
+            if isinstance(item, ingest.Frame):
+                came += np.from_dlpack(item).tobytes()
+            del item
+        assert item.reason == "finished"
+        assert came == ingest.stream_bytes(SEED, 0, count)
+    counters = receiver.counters()  # of a receiver that has stopped: the last
+    assert counters["tcp"]["opened"] == 1
+    assert counters["streams"]["streams_refused"] == 0
+
+
+@pytest.mark.usefixtures("tun")
+def test_messages_over_tcp() -> None:
+    bodies = [b"", b"abc", b"end"]
+    with ingest.tcp(":9000", frame=40_000, frames=4, to="cpu") as receiver:
+        found = ingest.messages(receiver, width=2, header_bytes=4, body_max=65_000)
+        ask = ingest.resolve(receiver.address)
+        with socket.create_connection(ask) as wrong, socket.create_connection(ask) as right:
+            right.sendall(b"".join(struct.pack(">HH", len(body), 0) + body for body in bodies))
+            right.shutdown(socket.SHUT_WR)
+            got = [next(found) for _ in range(3)]
+            assert [ingest.body(message).tobytes() for message in got] == bodies
+            assert [message.begin for message in got] == [0, 4, 11]
+            got.clear()
+            wrong.sendall(struct.pack(">HH", 65_001, 0) + b"y" * 50_000)
+            with pytest.raises(DataError, match=r"stream \d: the message at byte 0 says that it has 65001 bytes"):
+                next(found)
+            wrong.settimeout(60)
+            with pytest.raises(ConnectionResetError):
+                wrong.recv(1)
+
+
+@pytest.mark.usefixtures("tun")
+def test_a_message_that_is_cut_off() -> None:
+    with ingest.tcp(":9000", frame=40_000, to="cpu") as receiver:
+        with socket.create_connection(ingest.resolve(receiver.address)) as sender:
+            sender.sendall(struct.pack(">I", 10) + b"123")
+        with pytest.raises(DataError, match="within a message, 7 bytes behind"):
+            next(ingest.messages(receiver))
+
+
+@pytest.mark.parametrize("address", ["9000", ":0", ":70000", "nowhere"])
+def test_an_address_that_is_none(address: str) -> None:
+    with pytest.raises(UsageError, match="is not an address with a port"):
+        ingest.tcp(address, to="cpu")
+
+
+def test_options_that_cannot_be() -> None:
+    with pytest.raises(UsageError, match="frame of 0 bytes"):
+        ingest.tcp(":9000", frame=0, to="cpu")
+    with pytest.raises(UsageError, match="conversion"):
+        ingest.tcp(":9000", to="cpu", conversion="floats")
+    with pytest.raises(UsageError, match="way to packets"):
+        ingest.udp(":9000", to="cpu", via="pigeon", interface="lo")
+    with pytest.raises(TypeError):
+        ingest.tcp(":9000", to="cpu", colour="red")  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match="width"):
+        ingest.MessageReader(width=9)
