@@ -123,6 +123,13 @@ void bind_frame(nb::module_& module) {
           "Of the stream, that never came.")
       .def_prop_ro("presence", &presence_of,
                    "Words with a bit for each packet that came, where some are missing and the protocol says which.")
+      .def_ro("stream", &FrameHandle::stream, "Of a receiver: its streams count from 0.")
+      .def_prop_ro(
+          "peer",
+          [](const FrameHandle& handle) {
+            return handle.peer.empty() ? std::optional<std::string>{} : std::optional(handle.peer);
+          },
+          "Who sent it, '10.0.0.1:40000'; None where that is not known.")
       .def("__len__", [](const FrameHandle& handle) { return held_by(handle).item_count(); })
       .def(
           "release", [](FrameHandle& handle) { handle.held.reset(); },

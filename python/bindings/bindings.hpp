@@ -31,5 +31,6 @@ void bind_fetch(nanobind::module_& module);
 void bind_ingest(nanobind::module_& module);
 void bind_ingest_build(nanobind::module_& module);
 void bind_frames(nanobind::module_& module);
+void bind_receiver(nanobind::module_& module);
 
 }  // namespace headrace::python

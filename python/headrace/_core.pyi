@@ -3084,6 +3084,14 @@ class Frame:
         Words with a bit for each packet that came, where some are missing and the protocol says which.
         """
 
+    @property
+    def stream(self) -> int:
+        """Of a receiver: its streams count from 0."""
+
+    @property
+    def peer(self) -> str | None:
+        """Who sent it, '10.0.0.1:40000'; None where that is not known."""
+
     def __len__(self) -> int: ...
 
     def release(self) -> None:
@@ -3141,6 +3149,103 @@ class FrameBuilder:
 
     def __next__(self) -> Frame:
         """Waits for the copies under way; ends when no frame is complete."""
+
+class FrameTarget:
+    """Where the frames of a receiver lie, and how they get there."""
+
+    def __init__(self, device: Device | str = ..., *, frame_bytes: int = ..., frame_count: int = ..., conversion: str = ..., way: str = ..., ring_access: str = ..., ring_bytes: int = ..., burst_packets: int = ...) -> None:
+        """As for FrameBuilder."""
+
+class DatagramLayout:
+    """How datagrams are numbered, and how they make frames."""
+
+    def __init__(self, payload_bytes: int, frame_packets: int, *, port: int = ..., raw_offset: int | None = ..., number_offset: int = ..., number_width: int = ..., big_endian: bool = ..., header_bytes: int | None = ..., window_frames: int = ..., timeout: float = ...) -> None:
+        """
+        A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and `payload_bytes` that do, at its number times that. A frame is closed with its gaps `timeout` seconds after its first datagram. `raw_offset`: packets are not UDP, and datagrams begin there.
+        """
+
+    @property
+    def frame_bytes(self) -> int: ...
+
+class StreamOpened:
+    """A sender has connected, or its first datagram has come."""
+
+    @property
+    def stream(self) -> int:
+        """Streams count from 0."""
+
+    @property
+    def peer(self) -> str:
+        """Who sends: '10.0.0.1:40000'; empty where that is not known."""
+
+    def __repr__(self) -> str: ...
+
+class StreamEnded:
+    """No more frames will come of a stream."""
+
+    @property
+    def stream(self) -> int: ...
+
+    @property
+    def peer(self) -> str: ...
+
+    @property
+    def reason(self) -> str:
+        """
+        finished: the sender said that this was all; reset or timed out: the stream is what came in order until then; cut: the receiver was stopped.
+        """
+
+    @property
+    def bytes(self) -> int:
+        """Of the stream."""
+
+    def __repr__(self) -> str: ...
+
+class Receiver:
+    """
+    Receives on a thread of its own. Iterating waits for frames, of all streams, and ends with the source; next() gives what happens to streams as well. A context manager, which stops it. Frames stay valid.
+    """
+
+    @property
+    def address(self) -> str:
+        """To send to, '198.18.0.2:9000'; else what is read."""
+
+    @property
+    def interface(self) -> str:
+        """The network device in use; empty where there is none."""
+
+    def next(self, timeout: float | None = None) -> StreamOpened | Frame | StreamEnded | None:
+        """
+        What comes next, of any stream. None after `timeout` seconds, or when nothing will come: see ended.
+        """
+
+    @property
+    def ended(self) -> bool:
+        """Nothing will come any more."""
+
+    def stop(self) -> None:
+        """Resets connections that are open. What is waiting may still be taken."""
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        """What has been seen so far, 50 ms old at most: see docs/ingest.md."""
+
+    def __iter__(self) -> Receiver: ...
+
+    def __next__(self) -> Frame: ...
+
+    def __enter__(self) -> Receiver: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+def receive_tcp(target: FrameTarget, address: str, port: int, *, connections: int = ..., mtu: int = ..., offloads: bool = ..., name: str = ..., window_bytes: int = ..., idle_seconds: float = ..., interface: str = ...) -> Receiver: ...
+
+def receive_udp(target: FrameTarget, layout: DatagramLayout, address: str, *, multicast_group: str = ..., interface: str = ..., kernel_buffer_bytes: int = ...) -> Receiver: ...
+
+def receive_packets(target: FrameTarget, layout: DatagramLayout, interface: str, *, via: str, address: str = ..., promiscuous: bool = ...) -> Receiver: ...
+
+def receive_capture(target: FrameTarget, layout: DatagramLayout, path: str, *, speed: float = ...) -> Receiver: ...
+
+def receive_synthetic(target: FrameTarget, layout: DatagramLayout, *, packets: int = ..., packets_per_second: float = ..., seed: int = ..., payloads_once: bool = ...) -> Receiver: ...
 
 class MappedFile:
     """A file's bytes, mapped for reading."""

@@ -16,6 +16,7 @@ Status Builder::place(std::span<const Piece> pieces, std::uint64_t ring_end) noe
 }
 Status Builder::flush() noexcept { return state_->flush(); }
 Status Builder::finish(std::uint32_t stream, std::uint64_t end) noexcept { return state_->finish(stream, end); }
+Status Builder::break_off(std::uint32_t stream, std::uint64_t end) noexcept { return state_->break_off(stream, end); }
 Status Builder::close(std::uint32_t stream, std::uint64_t frame, std::span<const std::uint64_t> presence) noexcept {
   return state_->close(stream, frame, presence);
 }

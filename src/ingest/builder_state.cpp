@@ -324,6 +324,21 @@ Status Builder::State::finish(std::uint32_t stream, std::uint64_t end) noexcept 
   return flush();
 }
 
+Status Builder::State::break_off(std::uint32_t stream, std::uint64_t end) noexcept {
+  FrameRing* const frames = frames_of(stream);
+  if (frames == nullptr) return Errc::invalid_argument;
+  const std::size_t frame_bytes = frames->options().frame_bytes;
+  const std::size_t last_bytes = end % frame_bytes;
+  if (last_bytes != 0) {
+    FrameRing::Place* const place = frames->fillable(end / frame_bytes);
+    if (place == nullptr || place->placed < last_bytes || place->placed >= place->length) return Errc::invalid_argument;
+    place->length = place->placed = last_bytes;
+    full_.push_back({frames, place});
+  }
+  frames->end_at(end);
+  return flush();
+}
+
 Status Builder::State::close(std::uint32_t stream, std::uint64_t frame,
                              std::span<const std::uint64_t> presence) noexcept {
   FrameRing* const frames = frames_of(stream);

@@ -64,6 +64,7 @@ Result<std::optional<Frame>> FrameRing::try_take(StreamRef consumer) noexcept { 
 Result<std::optional<Frame>> FrameRing::take(const StreamRef* consumer) noexcept {
   const std::lock_guard lock(mutex_);
   if (const Status polled = poll_locked(); !polled) return polled.error();
+  if (end_ != kNoEnd && taken_ >= frames_before(end_)) return std::optional<Frame>{};  // what lies behind is given up
   Place& place = place_of(taken_);
   if (place.number.load(std::memory_order_relaxed) != taken_ ||
       place.state.load(std::memory_order_acquire) != FrameState::complete) {
@@ -166,7 +167,26 @@ void FrameRing::free_front() noexcept {
 
 bool FrameRing::drained() const {
   const std::lock_guard lock(mutex_);
-  return end_ != kNoEnd && taken_ >= (end_ + options_.frame_bytes - 1) / options_.frame_bytes;
+  return end_ != kNoEnd && taken_ >= frames_before(end_);
+}
+
+bool FrameRing::restart() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (const Status polled = poll_locked(); !polled || freed_ != taken_) return false;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    Place& place = places_[i];
+    place.state.store(FrameState::free, std::memory_order_release);
+    place.number.store(i, std::memory_order_release);
+    place.placed = 0;
+    place.length = options_.frame_bytes;
+    place.presence.clear();
+    place.seams.clear();
+  }
+  taken_ = freed_ = 0;
+  end_ = kNoEnd;
+  counters_ = {};
+  reserved_end_.store(space(), std::memory_order_release);
+  return true;
 }
 
 FrameRing::Place* FrameRing::fillable(std::uint64_t number) noexcept {

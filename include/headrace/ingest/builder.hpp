@@ -77,6 +77,9 @@ class Builder {
   [[nodiscard]] Status flush() noexcept;
   /// The end of a stream: its last frame is cut there and completes once its bytes have come.
   [[nodiscard]] Status finish(std::uint32_t stream, std::uint64_t end) noexcept;
+  /// The end of a stream that broke off: every byte before `end` has come and the next one has not. What lies behind
+  /// is given up.
+  [[nodiscard]] Status break_off(std::uint32_t stream, std::uint64_t end) noexcept;
   /// No more bytes will come to this frame: it completes as it is. `presence` says what is there, and is copied.
   /// Errc::invalid_argument where the frame has no space yet, or is complete.
   [[nodiscard]] Status close(std::uint32_t stream, std::uint64_t frame,

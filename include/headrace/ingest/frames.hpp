@@ -92,6 +92,9 @@ class FrameRing {
   [[nodiscard]] Status poll() noexcept;
   /// True once the stream has ended and its last frame has been taken.
   [[nodiscard]] bool drained() const;
+  /// Begins another stream: all is as if just made, and the memory is used again. False, and nothing done, while the
+  /// consumer has a frame. No builder may know these frames, or have copies into them under way.
+  [[nodiscard]] bool restart() noexcept;
 
  private:
   friend class Builder;
@@ -106,8 +109,8 @@ class FrameRing {
     std::size_t length = 0;                           ///< Bytes of the stream that the frame is cut to.
     std::vector<std::uint64_t> presence;
     std::vector<std::uint32_t> seams;  ///< Items that two pieces share, where they must be whole to be converted.
-    Event filled;                      ///< The last copy into it.
-    Event released;                    ///< The consumer's stream is done with it.
+    headrace::Event filled;            ///< The last copy into it.
+    headrace::Event released;          ///< The consumer's stream is done with it.
     bool releasing = false;
   };
 
@@ -122,6 +125,10 @@ class FrameRing {
   [[nodiscard]] Result<Place*> taken_place(std::uint64_t number) noexcept;
   [[nodiscard]] Status poll_locked() noexcept;
   void free_front() noexcept;
+  /// Of a stream that ends at `offset`.
+  [[nodiscard]] std::uint64_t frames_before(std::uint64_t offset) const noexcept {
+    return offset / options_.frame_bytes + (offset % options_.frame_bytes != 0 ? 1 : 0);
+  }
   [[nodiscard]] std::uint64_t space() const noexcept { return options_.frame_bytes * places_.size(); }
 
   /// Builder: the place of a frame that bytes may still come to; null where there is none.

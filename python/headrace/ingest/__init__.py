@@ -1,22 +1,50 @@
 """Packets from the network to frames on a device, and senders to try it with.
 
 >>> from headrace import ingest
+>>> for frame in ingest.tcp(":9000", frame="64MiB", to="cuda:0"):  # doctest: +SKIP
+...     array = cupy.from_dlpack(frame)
+
+>>> from headrace import ingest
 >>> sender = ingest.TcpSender("127.0.0.1", 9000, seed=7)  # doctest: +SKIP
 >>> ingest.send(sender, 1 << 30, chunk_bytes=1 << 20)  # doctest: +SKIP
 SendReport(bytes=1073741824, units=1024, seconds=0.61)
 """
 
-from headrace._core import SendReport, TcpSender, UdpSender, stream_bytes
+from headrace._core import (
+    DatagramLayout,
+    Frame,
+    FrameTarget,
+    Receiver,
+    SendReport,
+    StreamEnded,
+    StreamOpened,
+    TcpSender,
+    UdpSender,
+    stream_bytes,
+)
+from headrace.ingest.receiving import Building, Numbering, pcap, synthetic, tcp, udp
 from headrace.ingest.sending import Progress, digest, resolve, send, send_datagrams
 
 __all__ = [
+    "Building",
+    "DatagramLayout",
+    "Frame",
+    "FrameTarget",
+    "Numbering",
     "Progress",
+    "Receiver",
     "SendReport",
+    "StreamEnded",
+    "StreamOpened",
     "TcpSender",
     "UdpSender",
     "digest",
+    "pcap",
     "resolve",
     "send",
     "send_datagrams",
     "stream_bytes",
+    "synthetic",
+    "tcp",
+    "udp",
 ]

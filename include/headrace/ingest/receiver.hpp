@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "headrace/base/clock.hpp"
+#include "headrace/device/device.hpp"
+#include "headrace/device/ring.hpp"
+#include "headrace/ingest/builder.hpp"
+#include "headrace/ingest/datagram_state.hpp"
+#include "headrace/ingest/frames.hpp"
+#include "headrace/ingest/headers.hpp"
+#include "headrace/ingest/held_frame.hpp"
+#include "headrace/ingest/source.hpp"
+#include "headrace/ingest/tcp_config.hpp"
+#include "headrace/ingest/tcp_state.hpp"
+
+namespace headrace::ingest {
+
+/// Streams are TCP connections.
+struct TcpReception {
+  /// `initial_limit` is set by the receiver, and `key` drawn where it is 0.
+  TcpConfig config{};
+  std::uint32_t connections = 64;  ///< At the same time. Each has frames of its own, from when it is opened.
+};
+
+/// One stream of numbered datagrams. A frame is frame_packets payloads; FrameOptions::frame_bytes is not looked at.
+struct DatagramReception {
+  DatagramConfig config{};
+  /// Takes no more from the source than there is space for: for sources that wait, and lose nothing thereby.
+  bool wait_for_space = false;
+};
+
+struct ReceiverOptions {
+  FrameOptions frames{};  ///< Of each stream.
+  BuilderOptions builder{};
+  std::uint32_t burst_packets = 256;  ///< Taken from the source at once, at most.
+};
+
+/// How a stream ended.
+enum class StreamEnd : std::uint8_t {
+  finished,   ///< The sender said that this was all, or the source has ended: everything is there.
+  reset,      ///< By the peer: what came in order is there.
+  timed_out,  ///< Nothing was heard for too long: as for reset.
+  cut         ///< The source ended before the sender did.
+};
+
+[[nodiscard]] std::string_view to_string(StreamEnd end) noexcept;
+
+/// What a consumer gets: for each stream its beginning, its frames in order, and its end.
+struct Delivery {
+  enum class Kind : std::uint8_t { opened, frame, ended };
+  Kind kind = Kind::opened;
+  std::uint32_t stream = 0;  ///< Streams count from 0 in the order in which they were opened.
+  Flow flow;                 ///< Who sends; of version 0 where that is not known.
+  std::shared_ptr<HeldFrame> frame;
+  StreamEnd end = StreamEnd::finished;
+  std::uint64_t stream_bytes = 0;  ///< Of an ended stream.
+};
+
+/// What a receiver and its parts have seen.
+struct ReceiverCounters {
+  SourceCounters source;
+  TcpCounters tcp;             ///< All 0 where streams are not TCP.
+  DatagramCounters datagrams;  ///< All 0 where streams are.
+  BuilderCounters builder;
+  FrameCounters frames;  ///< Of all streams together.
+  std::uint32_t open_streams = 0;
+  std::uint64_t streams_refused = 0;     ///< Reset because there was no memory or no place for their frames.
+  std::uint64_t replies_lost = 0;        ///< That the source had no room for.
+  std::uint64_t deliveries_waiting = 0;  ///< That the consumer has not taken.
+  std::uint64_t window_least_bytes = 0;  ///< The smallest that an open connection is offered; 0 without one.
+};
+
+/// Joins a source, a sequencer and a builder: packets come in, frames come out.
+///
+/// One thread steps: one of the receiver's own after start(), or whoever calls step(). Any other takes what there is
+/// with next(), and gives frames back by letting go of them. A consumer that stops closes the windows of TCP senders;
+/// datagrams without space are dropped and counted.
+class Receiver {
+ public:
+  /// @param source  fills `ring`; both outlive the receiver, and nobody else uses them meanwhile.
+  /// @param device  where frames are.
+  /// Throws UsageError for options that cannot be, DeviceError where there is no room.
+  Receiver(Source& source, Ring& ring, Device device, const TcpReception& tcp, const ReceiverOptions& options = {});
+  Receiver(Source& source, Ring& ring, Device device, const DatagramReception& datagrams,
+           const ReceiverOptions& options = {});
+  Receiver(const Receiver&) = delete;
+  Receiver& operator=(const Receiver&) = delete;
+  /// As stop(). Frames that the consumer has stay valid.
+  ~Receiver();
+
+  /// Takes a burst from the source, waiting for it until `timeout`, and does all that follows from it. False once the
+  /// source has ended and everything has been delivered. Throws what is wrong with source or builder, after which the
+  /// receiver has ended.
+  bool step(Duration timeout);
+
+  /// Steps on a thread of the receiver's own until the source ends, an error, or stop(). Called once.
+  void start();
+  /// Ends the thread of start(), and resets connections that are open, so that their peers know. Deliveries that are
+  /// waiting may still be taken.
+  void stop() noexcept;
+
+  /// What comes next, waiting for it until `timeout`. Empty when nothing came, or nothing will: see ended(). Throws
+  /// what ended the thread of start(), after everything that came before. May be called by several threads.
+  [[nodiscard]] std::optional<Delivery> next(Duration timeout);
+  /// True once nothing will be delivered any more.
+  [[nodiscard]] bool ended() const;
+
+  /// For any thread. After start() they may be 50 ms old, until its thread has ended.
+  [[nodiscard]] ReceiverCounters counters() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headrace::ingest

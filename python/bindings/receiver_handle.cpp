@@ -1,0 +1,42 @@
+#include "receiver_handle.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace headrace::python {
+
+namespace {
+
+/// Slots that hold what a kernel has merged: mostly empty where packets are not.
+constexpr std::size_t kWideSlot = 65535;
+constexpr std::size_t kSlotsMin = 64;
+
+}  // namespace
+
+Ring ReceiverHandle::make_ring(const FrameTarget& target, std::size_t slot_bytes) {
+  return {target.device, MemoryKind::mapped, slot_bytes,
+          std::bit_floor(std::max(target.ring_bytes / slot_bytes, kSlotsMin))};
+}
+
+ingest::ReceiverOptions ReceiverHandle::options_for(const FrameTarget& target, std::size_t slot_bytes) {
+  ingest::ReceiverOptions options = target.options;
+  // Whole slots would carry what lies between packets over the link, too.
+  if (slot_bytes >= kWideSlot && options.builder.ring_access == ingest::RingAccess::automatic) {
+    options.builder.ring_access = ingest::RingAccess::direct;
+  }
+  return options;
+}
+
+std::string peer_of(const ingest::Flow& flow) {
+  if (flow.version == 0) return {};
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(flow.version == 4 ? AF_INET : AF_INET6, &flow.remote[0], text.data(), text.size());
+  return flow.version == 4 ? fmt::format("{}:{}", text.data(), flow.remote_port)
+                           : fmt::format("[{}]:{}", text.data(), flow.remote_port);
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "headrace/ingest/receiver.hpp"
+
+/// Receivers as Python has them: each owns its ring and its source.
+namespace headrace::python {
+
+/// Where frames lie, and how they get there.
+struct FrameTarget {
+  Device device;
+  ingest::ReceiverOptions options{};
+  std::size_t ring_bytes = std::size_t{64} << 20;
+};
+
+/// headrace.Receiver.
+class ReceiverHandle {
+ public:
+  /// @param open  makes the source over a ring.
+  template <class Open, class Reception>
+  ReceiverHandle(const FrameTarget& target, std::size_t slot_bytes, const Open& open, const Reception& reception)
+      : ring_(make_ring(target, slot_bytes)), source_(open(ring_, address_, interface_)) {
+    receiver_.emplace(*source_, ring_, target.device, reception, options_for(target, slot_bytes));
+    receiver_->start();
+  }
+
+  [[nodiscard]] ingest::Receiver& receiver() noexcept { return *receiver_; }
+  [[nodiscard]] const std::string& address() const noexcept { return address_; }
+  [[nodiscard]] const std::string& interface() const noexcept { return interface_; }
+
+ private:
+  [[nodiscard]] static Ring make_ring(const FrameTarget& target, std::size_t slot_bytes);
+  [[nodiscard]] static ingest::ReceiverOptions options_for(const FrameTarget& target, std::size_t slot_bytes);
+
+  std::string address_;
+  std::string interface_;
+  Ring ring_;
+  std::unique_ptr<ingest::Source> source_;
+  std::optional<ingest::Receiver> receiver_;
+};
+
+/// Counters by the part that counts, and by name.
+[[nodiscard]] nanobind::dict counters_of(ReceiverHandle& handle);
+
+/// "10.0.0.1:40000", "[fe80::1]:40000"; empty for a flow that is not known.
+[[nodiscard]] std::string peer_of(const ingest::Flow& flow);
+
+}  // namespace headrace::python

@@ -1,0 +1,182 @@
+"""Receiving: packets from a network device, a socket, a file or memory, as frames on a device."""
+
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from headrace import _core
+from headrace._core import DatagramLayout, Device, FrameTarget, Receiver
+from headrace.errors import UsageError
+
+_UDP_PAYLOAD_BYTES = 1464
+"""Beside a number of 8 bytes in the 1,472 that a packet of Ethernet holds."""
+
+
+class Building(TypedDict, total=False):
+    """How frames are built: as for FrameTarget, and `ring`, the bytes that packets wait in."""
+
+    conversion: str
+    way: str
+    ring_access: str
+    ring: int | str
+    burst_packets: int
+
+
+class Numbering(Building, total=False):
+    """Where the numbers of datagrams are, and for how long a frame waits for them: as for DatagramLayout."""
+
+    raw_offset: int | None
+    number_offset: int
+    number_width: int
+    big_endian: bool
+    header_bytes: int | None
+    window_frames: int
+    timeout: float
+
+
+_NUMBERING = Numbering.__annotations__.keys() - Building.__annotations__.keys()
+
+
+def _bytes(size: int | str) -> int:
+    return _core.parse_bytes(size) if isinstance(size, str) else size
+
+
+def _target(frame: int | str, frames: int, to: str | Device, how: Building) -> FrameTarget:
+    options: dict[str, Any] = {key: value for key, value in how.items() if key not in _NUMBERING}
+    if "ring" in options:
+        options["ring_bytes"] = _bytes(options.pop("ring"))
+    return FrameTarget(to, frame_bytes=_bytes(frame), frame_count=frames, **options)
+
+
+def _split(target: str, port_least: int = 1) -> tuple[str, int]:
+    """Address and port of "10.0.0.2:9000", "[::1]:9000", or ":9000", whose address is empty."""
+    address, colon, port = target.rpartition(":")
+    if not colon or not port.isdigit() or not port_least <= int(port) < 1 << 16:
+        raise UsageError(f"'{target}' is not an address with a port, such as 10.0.0.2:9000 or :9000")
+    return address.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _layout(port: int, payload_bytes: int, frame: int | str, how: Numbering) -> DatagramLayout:
+    frame_packets = max(1, _bytes(frame) // max(1, payload_bytes))
+    options: dict[str, Any] = {key: value for key, value in how.items() if key in _NUMBERING}
+    return DatagramLayout(payload_bytes, frame_packets, port=port, **options)
+
+
+def tcp(
+    address: str,
+    *,
+    frame: int | str = "64MiB",
+    frames: int = 4,
+    to: str | Device = "best",
+    connections: int = 64,
+    mtu: int = 1500,
+    offloads: bool = True,
+    interface: str = "",
+    name: str = "headrace%d",
+    window: int | str = "16MiB",
+    idle_seconds: float = 0.0,
+    **how: Unpack[Building],
+) -> Receiver:
+    """Receives TCP connections at "10.0.0.2:9000", or at ":9000" of an address that clashes with no route.
+
+    The address is that of a TUN device made for it, and goes with the receiver; with `interface`, one that the kernel
+    does not have, on that interface, by AF_XDP. Each connection has `frames` frames of `frame` bytes on `to`.
+    `connections`: at the same time. `idle_seconds`: after which a silent one is given up; 0: never. `how`: Building.
+
+    Raises:
+        SystemError: without CAP_NET_ADMIN, which it names.
+        UsageError: for an address that overlaps a route, and for options that cannot be.
+        DeviceError: for frames that are larger than memory.
+    """
+    host, port = _split(address)
+    return _core.receive_tcp(
+        _target(frame, frames, to, how),
+        host,
+        port,
+        connections=connections,
+        mtu=mtu,
+        offloads=offloads,
+        name=name,
+        window_bytes=_bytes(window),
+        idle_seconds=idle_seconds,
+        interface=interface,
+    )
+
+
+def udp(
+    address: str,
+    *,
+    frame: int | str = "64MiB",
+    frames: int = 4,
+    to: str | Device = "best",
+    payload_bytes: int = _UDP_PAYLOAD_BYTES,
+    interface: str = "",
+    via: str = "socket",
+    multicast_group: str = "",
+    kernel_buffer: int | str = "8MiB",
+    **how: Unpack[Numbering],
+) -> Receiver:
+    """Receives numbered datagrams at "10.0.0.2:9000", or ":9000" of any address, as one stream; port 0: any.
+
+    `via`: socket; packet (AF_PACKET) or xdp (AF_XDP), on `interface`. A frame has as many payloads as `frame` holds.
+    Numbers are looked for as `how` says (Numbering): by default big-endian in the first 8 bytes.
+    """
+    host, port = _split(address, port_least=0)
+    layout = _layout(port, payload_bytes, frame, how)
+    target = _target(frame, frames, to, how)
+    if via == "socket":
+        return _core.receive_udp(
+            target,
+            layout,
+            host or "0.0.0.0",
+            multicast_group=multicast_group,
+            interface=interface,
+            kernel_buffer_bytes=_bytes(kernel_buffer),
+        )
+    return _core.receive_packets(target, layout, interface, via=via, address=host if via == "xdp" else "")
+
+
+def pcap(
+    path: str | Path,
+    *,
+    frame: int | str = "64MiB",
+    frames: int = 4,
+    to: str | Device = "best",
+    port: int = 0,
+    payload_bytes: int = _UDP_PAYLOAD_BYTES,
+    speed: float = 0.0,
+    **how: Unpack[Numbering],
+) -> Receiver:
+    """Replays the numbered datagrams of a pcap or pcapng file; `port` 0: of all ports.
+
+    `speed` 0: as fast as frames are taken, losing nothing; 1: with the gaps of the capture.
+    """
+    layout = _layout(port, payload_bytes, frame, how)
+    return _core.receive_capture(_target(frame, frames, to, how), layout, str(path), speed=speed)
+
+
+def synthetic(
+    payload_bytes: int = 8992,
+    *,
+    frame: int | str = "64MiB",
+    frames: int = 4,
+    to: str | Device = "best",
+    packets: int = 0,
+    packets_per_second: float = 0.0,
+    seed: int = 1,
+    payloads_once: bool = False,
+    **how: Unpack[Building],
+) -> Receiver:
+    """Numbered datagrams made in memory, with `payload_bytes` of stream_bytes(seed) behind a number of 8 bytes each.
+
+    `packets` 0: without end. `packets_per_second` 0: as fast as frames are taken. `payloads_once`: payloads are left
+    as they are once written, and packets cost next to nothing.
+    """
+    layout = _layout(9000, payload_bytes, frame, {})
+    return _core.receive_synthetic(
+        _target(frame, frames, to, how),
+        layout,
+        packets=packets,
+        packets_per_second=packets_per_second,
+        seed=seed,
+        payloads_once=payloads_once,
+    )

@@ -1,0 +1,261 @@
+#include "headrace/ingest/receiver.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "headrace/base/error.hpp"
+#include "ingest/intake.hpp"
+#include "ingest/require.hpp"
+
+namespace headrace::ingest {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// How long to wait for packets while copies are under way, whose frames are to be handed on.
+constexpr Duration kCopyLook = microseconds(20);
+/// While streams are open: frames that are released make space.
+constexpr Duration kSpaceLook = milliseconds(1);
+/// A stopped receiver's thread looks no later than that.
+constexpr Duration kStopLook = milliseconds(20);
+constexpr Duration kCountersAge = milliseconds(50);
+constexpr std::uint32_t kBurstMax = 1U << 16;
+
+std::uint64_t to_ns(Time time) noexcept { return static_cast<std::uint64_t>(time.count()); }
+
+FrameOptions frames_of(const DatagramReception& datagrams, FrameOptions frames) {
+  check(datagrams.config);
+  frames.frame_bytes = std::size_t{datagrams.config.frame_packets} * datagrams.config.payload_bytes;
+  return frames;
+}
+
+ReceiverOptions checked(const ReceiverOptions& options, std::uint32_t streams) {
+  require(options.burst_packets >= 1 && options.burst_packets <= kBurstMax, "receiver", "burst_packets",
+          options.burst_packets, "1 to 65,536");
+  require(streams >= 1 && streams <= kBurstMax, "receiver", "connections", streams, "1 to 65,536");
+  return options;
+}
+
+}  // namespace
+
+std::string_view to_string(StreamEnd end) noexcept {
+  switch (end) {
+    case StreamEnd::finished: return "finished";
+    case StreamEnd::reset: return "reset";
+    case StreamEnd::timed_out: return "timed out";
+    case StreamEnd::cut: return "cut";
+  }
+  return "unknown";
+}
+
+class Receiver::State {
+ public:
+  State(Source& source, Ring& ring, Device device, const ReceiverOptions& options, const FrameOptions& frames,
+        std::uint32_t streams)
+      : source_(source),
+        ring_(ring),
+        packets_(checked(options, streams).burst_packets),
+        builder_(device, ring.buffer(), options.builder),
+        streams_(device, frames, builder_, deliveries_, streams) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { stop(); }
+
+  [[nodiscard]] IntakeParts parts() noexcept { return {source_, ring_, builder_, streams_}; }
+  void set_intake(std::unique_ptr<Intake> intake) noexcept { intake_ = std::move(intake); }
+
+  bool step(Duration timeout);
+  void start();
+  void stop() noexcept;
+  [[nodiscard]] Deliveries& deliveries() noexcept { return deliveries_; }
+  [[nodiscard]] ReceiverCounters counters() const;
+
+ private:
+  void run(const std::stop_token& token) noexcept;
+  [[nodiscard]] std::size_t receive(Duration timeout);
+  [[nodiscard]] Duration wait_at_most(Duration timeout, Time now) const;
+  void hand_on();
+  void end();
+  [[nodiscard]] ReceiverCounters count() const;
+  void publish_counters(Time now);
+
+  Source& source_;
+  Ring& ring_;
+  std::vector<Packet> packets_;
+  Deliveries deliveries_;
+  Builder builder_;
+  StreamTable streams_;
+  std::unique_ptr<Intake> intake_;
+  bool gathered_ = false;  ///< The builder may have pieces that it has not submitted.
+  bool finished_ = false;
+  std::atomic<bool> started_{false};
+  mutable std::mutex counters_mutex_;
+  ReceiverCounters counters_;
+  Time counted_at_{};
+  std::jthread thread_;
+};
+
+/// The longest wait after which nothing is late.
+Duration Receiver::State::wait_at_most(Duration timeout, Time now) const {
+  if (gathered_) return {};
+  Duration wait = timeout;
+  if (streams_.open_count() != 0) wait = std::min(wait, kSpaceLook);
+  if (ring_.released() != ring_.published()) wait = std::min(wait, kCopyLook);
+  const std::uint64_t deadline = intake_->next_deadline();
+  if (deadline <= to_ns(now)) return {};
+  return std::min(wait, Duration{static_cast<std::int64_t>(
+                            std::min<std::uint64_t>(deadline - to_ns(now), static_cast<std::uint64_t>(wait.count())))});
+}
+
+std::size_t Receiver::State::receive(Duration timeout) {
+  const Duration wait = wait_at_most(timeout, SteadyClock::now());
+  const std::size_t most = intake_->room(packets_.size());
+  if (most == 0) {
+    if (wait > Duration{}) std::this_thread::sleep_for(std::min(wait, kSpaceLook));
+    return 0;
+  }
+  const auto got = source_.receive({packets_.data(), most}, wait);
+  if (!got) {
+    const std::string why = source_.failure();
+    if (why.empty()) throw_error("receiving packets", got.error());
+    throw_error(fmt::format("receiving packets: {}", why), got.error());
+  }
+  return *got;
+}
+
+/// Slots go back to the source, and frames to the consumer, as far as copies are done.
+void Receiver::State::hand_on() {
+  ring_.release(builder_.copied().or_throw("copying payloads"));
+  streams_.collect();
+}
+
+bool Receiver::State::step(Duration timeout) {
+  if (finished_) return false;
+  const std::uint64_t before = ring_.published();
+  const std::size_t count = receive(timeout);
+  const Time now = SteadyClock::now();
+  if (count != 0) {
+    intake_->take({packets_.data(), count}, before, to_ns(now));
+    gathered_ = true;
+  } else {
+    builder_.flush().or_throw("copying payloads");
+    gathered_ = false;
+    streams_.poll();
+    if (ring_.published() - ring_.released() == ring_.slot_count()) builder_.wait().or_throw("copying payloads");
+  }
+  intake_->act(to_ns(now));
+  hand_on();
+  if (count == 0 && source_.ended()) end();
+  if (started_.load(std::memory_order_relaxed)) publish_counters(now);
+  return !finished_;
+}
+
+/// Ends all streams, and delivers what there is of them.
+void Receiver::State::end() {
+  intake_->end(to_ns(SteadyClock::now()));
+  builder_.wait().or_throw("copying payloads");
+  hand_on();
+  finished_ = true;
+  deliveries_.close();
+}
+
+void Receiver::State::start() {
+  if (started_.exchange(true)) throw UsageError("the receiver has been started before");
+  publish_counters(SteadyClock::now());
+  thread_ = std::jthread([this](const std::stop_token& token) { run(token); });
+}
+
+void Receiver::State::run(const std::stop_token& token) noexcept {
+  ::pthread_setname_np(::pthread_self(), "headrace-ingest");
+  ::prctl(PR_SET_TIMERSLACK, 1);  // waits are short; the kernel may else prolong them by 50 us
+  try {
+    while (!token.stop_requested() && step(kStopLook)) {
+    }
+  } catch (...) {
+    finished_ = true;
+    deliveries_.fail(std::current_exception());
+  }
+}
+
+void Receiver::State::stop() noexcept {
+  if (thread_.joinable()) {
+    thread_.request_stop();
+    thread_.join();
+  }
+  if (!finished_ && intake_) {
+    try {
+      end();
+    } catch (...) {
+      finished_ = true;
+      deliveries_.fail(std::current_exception());
+    }
+  }
+  if (started_) publish_counters(SteadyClock::now() + kCountersAge);
+}
+
+ReceiverCounters Receiver::State::count() const {
+  ReceiverCounters counters;
+  intake_->count(counters);
+  counters.source = source_.counters();
+  counters.builder = builder_.counters();
+  counters.frames = streams_.counters();
+  counters.open_streams = streams_.open_count();
+  counters.deliveries_waiting = deliveries_.waiting();
+  return counters;
+}
+
+void Receiver::State::publish_counters(Time now) {
+  if (counted_at_ != Time{} && now - counted_at_ < kCountersAge && !finished_) return;
+  counted_at_ = now;
+  const ReceiverCounters counters = count();
+  const std::lock_guard lock(counters_mutex_);
+  counters_ = counters;
+}
+
+ReceiverCounters Receiver::State::counters() const {
+  if (!started_) return count();
+  const std::lock_guard lock(counters_mutex_);
+  return counters_;
+}
+
+Receiver::Receiver(Source& source, Ring& ring, Device device, const TcpReception& tcp, const ReceiverOptions& options)
+    : state_(std::make_unique<State>(source, ring, device, options, options.frames, tcp.connections)) {
+  state_->set_intake(make_tcp_intake(state_->parts(), tcp));
+}
+
+Receiver::Receiver(Source& source, Ring& ring, Device device, const DatagramReception& datagrams,
+                   const ReceiverOptions& options)
+    : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options.frames), 1U)) {
+  state_->set_intake(make_datagram_intake(state_->parts(), datagrams));
+}
+
+Receiver::~Receiver() = default;
+
+bool Receiver::step(Duration timeout) {
+  try {
+    return state_->step(timeout);
+  } catch (...) {
+    state_->deliveries().fail(std::current_exception());
+    throw;
+  }
+}
+
+void Receiver::start() { state_->start(); }
+void Receiver::stop() noexcept { state_->stop(); }
+std::optional<Delivery> Receiver::next(Duration timeout) { return state_->deliveries().next(timeout); }
+bool Receiver::ended() const { return state_->deliveries().ended(); }
+ReceiverCounters Receiver::counters() const { return state_->counters(); }
+
+}  // namespace headrace::ingest

@@ -1,0 +1,135 @@
+#include "ingest/stream_table.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "headrace/base/error.hpp"
+
+namespace headrace::ingest {
+
+namespace {
+
+void add(FrameCounters& to, const FrameCounters& more) noexcept {
+  to.frames += more.frames;
+  to.with_gaps += more.with_gaps;
+  to.bytes += more.bytes;
+  to.missing_bytes += more.missing_bytes;
+}
+
+}  // namespace
+
+StreamTable::StreamTable(Device device, const FrameOptions& options, Builder& builder, Deliveries& deliveries,
+                         std::uint32_t streams_max)
+    : device_(device), options_(options), builder_(builder), deliveries_(deliveries), places_(streams_max) {
+  kept_.push_back(std::make_shared<FrameRing>(device_, options_));
+  ring_count_ = 1;
+}
+
+std::shared_ptr<FrameRing> StreamTable::frames() {
+  const auto free = std::find_if(kept_.begin(), kept_.end(), [](const auto& frames) { return frames->restart(); });
+  if (free != kept_.end()) {
+    std::shared_ptr<FrameRing> found = std::move(*free);
+    kept_.erase(free);
+    return found;
+  }
+  if (ring_count_ == places_.size()) return nullptr;
+  try {
+    auto made = std::make_shared<FrameRing>(device_, options_);
+    ++ring_count_;
+    return made;
+  } catch (const Exception& error) {
+    if (error.code() != Errc::out_of_memory) throw;
+  } catch (const std::bad_alloc&) {  // as above
+  }
+  return nullptr;
+}
+
+bool StreamTable::open(std::uint32_t number, std::uint32_t connection, const Flow& flow) {
+  const auto place = std::find_if(places_.begin(), places_.end(), [](const Stream& one) { return !one.frames; });
+  if (place == places_.end() || deliveries_.ends_waiting() >= places_.size()) return false;
+  auto made = frames();
+  if (!made) return false;
+  const auto index = static_cast<std::uint32_t>(place - places_.begin());
+  builder_.attach(index, *made);
+  *place = {.number = number,
+            .connection = connection,
+            .flow = flow,
+            .frames = std::move(made),
+            .limit = space_bytes(),
+            .end = {}};
+  by_number_[number] = index;
+  ++open_count_;
+  deliveries_.push({.kind = Delivery::Kind::opened, .stream = number, .flow = flow, .frame = {}});
+  return true;
+}
+
+std::optional<std::uint32_t> StreamTable::find(std::uint32_t number) noexcept {
+  if (last_found_ && places_[*last_found_].frames && places_[*last_found_].number == number) return last_found_;
+  const auto found = by_number_.find(number);
+  if (found == by_number_.end()) return {};
+  last_found_ = found->second;
+  return last_found_;
+}
+
+void StreamTable::end(std::uint32_t place, StreamEnd how, std::uint64_t offset) {
+  Stream& stream = places_[place];
+  if (stream.end) return;
+  const Status ended = how == StreamEnd::finished ? builder_.finish(place, offset) : builder_.break_off(place, offset);
+  ended.or_throw("ending a stream of frames");
+  stream.end = how;
+  stream.end_offset = offset;
+}
+
+void StreamTable::deliver_frames(Stream& stream) {
+  while (stream.frames->state(stream.taken) == FrameState::complete) {
+    const auto frame = stream.frames->try_take().or_throw("taking a frame");
+    if (!frame) return;
+    ++stream.taken;
+    deliveries_.push({.kind = Delivery::Kind::frame,
+                      .stream = stream.number,
+                      .flow = stream.flow,
+                      .frame = std::make_shared<HeldFrame>(stream.frames, *frame)});
+  }
+}
+
+void StreamTable::collect() {
+  if (open_count_ == 0) return;
+  for (std::uint32_t place = 0; place < places_.size(); ++place) {
+    Stream& stream = places_[place];
+    if (!stream.frames) continue;
+    deliver_frames(stream);
+    if (stream.end && stream.frames->drained()) retire(place);
+  }
+}
+
+void StreamTable::retire(std::uint32_t place) {
+  builder_.detach(place);
+  Stream& stream = places_[place];
+  deliveries_.push({.kind = Delivery::Kind::ended,
+                    .stream = stream.number,
+                    .flow = stream.flow,
+                    .frame = {},
+                    .end = *stream.end,
+                    .stream_bytes = stream.end_offset});
+  add(ended_, stream.frames->counters());
+  by_number_.erase(stream.number);
+  kept_.push_back(std::move(stream.frames));
+  --open_count_;
+}
+
+void StreamTable::poll() {
+  for (const Stream& stream : places_) {
+    if (stream.frames) stream.frames->poll().or_throw("looking at frames");
+  }
+}
+
+FrameCounters StreamTable::counters() const {
+  FrameCounters all = ended_;
+  for (const Stream& stream : places_) {
+    if (stream.frames) add(all, stream.frames->counters());
+  }
+  return all;
+}
+
+}  // namespace headrace::ingest

@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "headrace/device/buffer.hpp"
+#include "headrace/ingest/tcp_sequencer.hpp"
+#include "ingest/intake.hpp"
+
+namespace headrace::ingest {
+
+namespace {
+
+constexpr std::uint32_t kPieces = 4096;
+constexpr std::uint32_t kReplies = 1024;
+constexpr std::uint32_t kEvents = 256;
+/// What a packet gives out at most: a piece for each gap between intervals, and one behind them.
+constexpr std::uint32_t kPiecesOfPacket = Intervals::kMax + 1;
+
+/// The system's random numbers.
+HashKey draw_key() {
+  std::random_device device;
+  const auto word = [&] { return std::uint64_t{device()} << 32 | device(); };
+  return {{word(), word()}};
+}
+
+TcpConfig completed(TcpConfig config, std::uint64_t space_bytes) {
+  if (config.key.words[0] == 0 && config.key.words[1] == 0) config.key = draw_key();
+  config.initial_limit = space_bytes;
+  return config;
+}
+
+class TcpIntake final : public Intake {
+ public:
+  TcpIntake(const IntakeParts& parts, const TcpReception& tcp)
+      : parts_(parts),
+        memory_(Device::parse("cpu"), MemoryKind::pageable, tcp_state_bytes(tcp.connections)),
+        view_(make_tcp_state(memory_.data(), tcp.connections, completed(tcp.config, parts.streams.space_bytes()))),
+        pieces_(kPieces),
+        replies_(kReplies),
+        events_(kEvents) {
+    output_.pieces = pieces_.data();
+    output_.replies = replies_.data();
+    output_.events = events_.data();
+    output_.pieces_max = kPieces;
+    output_.replies_max = kReplies;
+    output_.events_max = kEvents;
+  }
+
+  void take(std::span<const Packet> packets, std::uint64_t before, std::uint64_t now) override {
+    TcpSequencer sequencer = at(now);
+    const Layer layer = parts_.source.layer();
+    for (const Packet& packet : packets) {
+      if (!output_.has_room() || output_.piece_count + kPiecesOfPacket > kPieces) drain(sequencer, before);
+      sequencer.receive(packet, layer);
+    }
+    sequencer.flush();
+    drain(sequencer, parts_.ring.published());
+  }
+
+  void act(std::uint64_t now) override {
+    TcpSequencer sequencer = at(now);
+    const std::uint64_t end = parts_.ring.published();
+    if (now >= sequencer.next_deadline()) {
+      sequencer.tick();
+      drain(sequencer, end);
+    }
+    for (StreamTable::Stream& stream : parts_.streams.places()) {
+      if (!stream.frames || stream.end) continue;
+      const std::uint64_t limit = stream.frames->reserved_end();
+      if (limit == stream.limit) continue;
+      stream.limit = limit;
+      if (!output_.has_room()) drain(sequencer, end);
+      sequencer.set_limit(stream.connection, stream.number, limit);
+    }
+    drain(sequencer, end);
+  }
+
+  [[nodiscard]] std::uint64_t next_deadline() const override { return view_.shared->next_deadline; }
+
+  void end(std::uint64_t now) override {
+    ending_ = true;
+    TcpSequencer sequencer = at(now);
+    for (const StreamTable::Stream& stream : parts_.streams.places()) {
+      if (!stream.frames || stream.end) continue;
+      static_cast<void>(sequencer.abort(stream.connection, stream.number));  // drained: there is room
+      drain(sequencer, parts_.ring.published());
+    }
+  }
+
+  void count(ReceiverCounters& counters) const override {
+    counters.tcp = view_.shared->counters;
+    counters.replies_lost = replies_lost_;
+    counters.streams_refused = refused_;
+    bool any = false;
+    for (const StreamTable::Stream& stream : parts_.streams.places()) {
+      if (!stream.frames || stream.end) continue;
+      const TcpConnection& connection = view_.connections[stream.connection];
+      if (connection.stream != stream.number || !connection.receives()) continue;
+      const std::uint64_t next = connection.intervals.next();
+      const std::uint64_t window = connection.offered > next ? connection.offered - next : 0;
+      counters.window_least_bytes = any ? std::min(counters.window_least_bytes, window) : window;
+      any = true;
+    }
+  }
+
+ private:
+  [[nodiscard]] TcpSequencer at(std::uint64_t now) { return {view_, parts_.ring.buffer().data(), output_, now}; }
+
+  /// Does what the sequencer has put out. Slots before `ring_end` hold nothing but what is placed by then.
+  void drain(TcpSequencer& sequencer, std::uint64_t ring_end) {
+    open_streams();
+    place(ring_end);
+    end_streams();
+    send_replies();
+    output_.clear();
+    for (const Event& event : to_abort_) {
+      static_cast<void>(sequencer.abort(event.connection, event.stream));  // there is room now
+      send_replies();
+      output_.clear();
+    }
+    to_abort_.clear();
+  }
+
+  void open_streams() {
+    for (std::uint32_t i = 0; i < output_.event_count; ++i) {
+      const Event& event = output_.events[i];
+      if (event.kind != StreamEvent::opened) continue;
+      const TcpConnection& connection = view_.connections[event.connection];
+      const Flow flow = connection.stream == event.stream ? connection.flow : Flow{};
+      if (parts_.streams.open(event.stream, event.connection, flow)) continue;
+      ++refused_;
+      to_abort_.push_back(event);
+    }
+  }
+
+  void place(std::uint64_t ring_end) {
+    std::uint32_t count = 0;
+    for (std::uint32_t i = 0; i < output_.piece_count; ++i) {
+      const auto place = parts_.streams.find(output_.pieces[i].stream);
+      if (!place) continue;  // of a stream that is refused
+      output_.pieces[count] = output_.pieces[i];
+      output_.pieces[count++].stream = *place;
+    }
+    parts_.builder.place({output_.pieces, count}, ring_end).or_throw("placing TCP payloads");
+  }
+
+  void end_streams() {
+    for (std::uint32_t i = 0; i < output_.event_count; ++i) {
+      const Event& event = output_.events[i];
+      if (event.kind == StreamEvent::opened || event.kind == StreamEvent::closed) continue;
+      const auto place = parts_.streams.find(event.stream);
+      if (place) parts_.streams.end(*place, how(event.kind), event.offset);
+    }
+  }
+
+  [[nodiscard]] StreamEnd how(StreamEvent event) const noexcept {
+    if (event == StreamEvent::finished) return StreamEnd::finished;
+    if (event == StreamEvent::timed_out) return StreamEnd::timed_out;
+    return ending_ ? StreamEnd::cut : StreamEnd::reset;
+  }
+
+  void send_replies() {
+    for (std::uint32_t i = 0; i < output_.reply_count; ++i) {
+      const Reply& reply = output_.replies[i];
+      const Status sent = parts_.source.send({reply.bytes, reply.length});
+      if (sent) continue;
+      if (sent.error().code != Errc::full) sent.or_throw("answering a TCP peer");
+      ++replies_lost_;
+    }
+  }
+
+  IntakeParts parts_;
+  Buffer memory_;
+  TcpView view_;
+  std::vector<Piece> pieces_;
+  std::vector<Reply> replies_;
+  std::vector<Event> events_;
+  Output output_;
+  std::vector<Event> to_abort_;
+  std::uint64_t replies_lost_ = 0;
+  std::uint64_t refused_ = 0;
+  bool ending_ = false;  ///< What is reset from now on was not by the peer.
+};
+
+}  // namespace
+
+std::unique_ptr<Intake> make_tcp_intake(const IntakeParts& parts, const TcpReception& tcp) {
+  return std::make_unique<TcpIntake>(parts, tcp);
+}
+
+}  // namespace headrace::ingest

@@ -1,0 +1,196 @@
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "ingest/sources/slot_source.hpp"
+#include "tests/ingest_peer.hpp"
+
+/// Senders of TCP in memory, as a source: for tests of what receives.
+namespace headrace::ingest::testing {
+
+/// One sender of `data`: window, retransmission of everything that is not acknowledged, FIN. What comes back is given
+/// to take(). It knows no selective acknowledgement, so that much comes twice.
+class MemorySender {
+ public:
+  struct Options {
+    Peer peer{};
+    std::uint32_t initial = 1000;
+    std::uint32_t segment_bytes = 1460;
+    bool finish = true;                                        ///< Sends FIN at the end.
+    std::optional<std::uint64_t> reset_at = {};                ///< Sends RST there.
+    std::uint64_t in_flight_max = 256 << 10;                   ///< Not acknowledged.
+    Duration retransmit_after = std::chrono::milliseconds(5);  ///< Without progress.
+  };
+
+  MemorySender(Bytes data, Options options) : data_(std::move(data)), options_(options) {}
+
+  /// The next packet to send; empty while there is none.
+  [[nodiscard]] Bytes next(Time now) {
+    if (over_) return {};
+    if (!established_) return is_due(now) ? packet(kSyn, syn_options(1460, 7, true), 0, 0) : Bytes{};
+    const std::uint64_t end = data_.size() + (options_.finish ? 1 : 0);
+    if (acknowledged_ == end && !options_.reset_at) {
+      over_ = options_.finish;
+      return last_acknowledgement();
+    }
+    if (options_.reset_at && acknowledged_ >= *options_.reset_at) {
+      over_ = true;
+      return packet(kRst | kAck, {}, acknowledged_, 0);
+    }
+    if (is_due(now)) next_ = acknowledged_;  // all of it again; a closed window is probed thereby
+    const std::uint64_t edge = std::min(acknowledged_ + options_.in_flight_max, std::max(edge_, next_));
+    if (next_ >= data_.size()) {
+      if (!options_.finish || next_ > data_.size()) return last_acknowledgement();
+      ++next_;
+      return packet(kFin | kAck, {}, data_.size(), 0);
+    }
+    if (next_ >= edge && !probes_) return last_acknowledgement();
+    const std::uint64_t room = probes_ ? 1 : edge - next_;
+    probes_ = false;
+    const auto count =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>({options_.segment_bytes, room, data_.size() - next_}));
+    Bytes made = packet(kAck, {}, next_, count);
+    next_ += count;
+    return made;
+  }
+
+  void take(const Answer& answer, Time now) {
+    if (answer.is(kRst) || answer.is(kRst | kAck)) {
+      over_ = was_reset_ = true;
+      return;
+    }
+    if (answer.is(kSyn | kAck)) {
+      if (!established_) edge_ = answer.headers.window;
+      established_ = true;
+      local_ = answer.sequence() + 1;
+      scale_ = answer.headers.options.window_scale;
+      owes_ = true;
+      moved_at_ = now;
+      return;
+    }
+    if (!established_) return;
+    if ((answer.headers.flags & kFin) != 0) {
+      local_ = answer.sequence() + 1;
+      owes_ = true;
+    }
+    const std::uint32_t base = options_.initial + 1 + static_cast<std::uint32_t>(acknowledged_);
+    const std::int64_t progress = serial_distance(answer.acknowledgement(), base);
+    if (progress < 0) return;
+    if (progress == 0 && answer.headers.window == window_ && next_ > acknowledged_ && ++duplicates_ == 3) {
+      next_ = acknowledged_;
+    }
+    if (progress > 0) {
+      duplicates_ = 0;
+      moved_at_ = now;
+      acknowledged_ += static_cast<std::uint64_t>(progress);
+      next_ = std::max(next_, acknowledged_);
+    }
+    window_ = answer.headers.window;
+    closed_ += window_ == 0 ? 1 : 0;
+    edge_ = std::max(edge_, acknowledged_ + (std::uint64_t{window_} << scale_));
+  }
+
+  [[nodiscard]] bool over() const { return over_; }
+  [[nodiscard]] bool was_reset() const { return was_reset_; }
+  [[nodiscard]] std::uint64_t acknowledged() const { return acknowledged_; }
+  /// Answers that said that the window is closed.
+  [[nodiscard]] std::uint64_t closed() const { return closed_; }
+  [[nodiscard]] const Peer& peer() const { return options_.peer; }
+
+ private:
+  [[nodiscard]] bool is_due(Time now) {
+    if (moved_at_ != Time{} && now - moved_at_ < options_.retransmit_after) return false;
+    probes_ = moved_at_ != Time{};
+    moved_at_ = now;
+    return true;
+  }
+
+  [[nodiscard]] Bytes last_acknowledgement() {
+    if (!owes_) return {};
+    owes_ = false;
+    return packet(kAck, {}, next_, 0);
+  }
+
+  [[nodiscard]] Bytes packet(std::uint8_t flags, const Bytes& options, std::uint64_t offset, std::uint32_t count) {
+    owes_ = false;
+    const auto from = data_.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(offset, data_.size()));
+    const bool syn = flags == kSyn;
+    return tcp_packet(options_.peer, {.sequence = options_.initial + (syn ? 0 : 1 + static_cast<std::uint32_t>(offset)),
+                                      .acknowledgement = syn ? 0 : local_,
+                                      .flags = flags,
+                                      .payload = Bytes(from, from + count),
+                                      .options = options});
+  }
+
+  Bytes data_;
+  Options options_;
+  Time moved_at_{};
+  std::uint64_t acknowledged_ = 0;  ///< FIN is one more.
+  std::uint64_t next_ = 0;
+  std::uint64_t edge_ = 0;
+  std::uint64_t closed_ = 0;
+  std::uint32_t local_ = 0;
+  std::uint32_t scale_ = 0;
+  std::uint32_t duplicates_ = 0;
+  std::uint16_t window_ = 0;
+  bool established_ = false;
+  bool owes_ = false;
+  bool probes_ = false;
+  bool over_ = false;
+  bool was_reset_ = false;
+};
+
+/// A network of senders; for one thread, as all sources.
+class MemoryNetwork final : public SlotSource<Source> {
+ public:
+  explicit MemoryNetwork(Ring& ring) : SlotSource(ring, "a network in memory") {}
+
+  MemorySender& add(Bytes data, const MemorySender::Options& options) {
+    return *senders_.emplace_back(std::make_unique<MemorySender>(std::move(data), options));
+  }
+
+  [[nodiscard]] Layer layer() const noexcept override { return Layer::ip; }
+  [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {
+    const std::size_t most = slots_.begin(packets.size());
+    std::size_t count = 0;
+    const Time now = SteadyClock::now();
+    for (std::size_t idle = 0; count < most && idle < senders_.size(); ++turn_) {
+      const Bytes bytes = senders_[turn_ % senders_.size()]->next(now);
+      if (bytes.empty()) {
+        ++idle;
+        continue;
+      }
+      idle = 0;
+      std::memcpy(slots_.slot(count).data(), bytes.data(), bytes.size());
+      packets[count] = {.ring_offset = slots_.ring_offset(count), .length = static_cast<std::uint32_t>(bytes.size())};
+      SlotSource::count(packets[count++]);
+    }
+    slots_.publish(count);
+    if (count == 0) std::this_thread::sleep_for(std::min<Duration>(timeout, std::chrono::milliseconds(1)));
+    return count;
+  }
+  [[nodiscard]] Status send(std::span<const std::byte> packet) noexcept override {
+    Reply reply;
+    reply.length = static_cast<std::uint32_t>(packet.size());
+    std::memcpy(reply.bytes, packet.data(), packet.size());
+    const Answer answer = read_answer(reply);
+    for (const auto& sender : senders_) {
+      const Peer& peer = sender->peer();
+      const auto host = std::to_integer<std::uint8_t>(packet[19]);  // the last byte of an IPv4 packet's destination
+      if (peer.host == host && peer.port == answer.headers.flow.local_port) sender->take(answer, SteadyClock::now());
+    }
+    count_sent(packet.size());
+    return {};
+  }
+
+ private:
+  std::vector<std::unique_ptr<MemorySender>> senders_;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace headrace::ingest::testing
