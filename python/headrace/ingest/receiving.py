@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from headrace import _core
-from headrace._core import DatagramLayout, Device, FrameTarget, Receiver
+from headrace._core import DatagramLayout, Device, Faults, FrameTarget, Receiver
 from headrace.errors import UsageError
 
 _UDP_PAYLOAD_BYTES = 1464
@@ -19,6 +19,7 @@ class Building(TypedDict, total=False):
     ring_access: str
     ring: int | str
     burst_packets: int
+    faults: Faults | None
 
 
 class Numbering(Building, total=False):

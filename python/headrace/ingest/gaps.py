@@ -1,0 +1,26 @@
+"""Frames with gaps: which of their bytes are there."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def present(presence: Sequence[int], count: int) -> NDArray[np.bool_]:
+    """For each of `count` packets of a frame, whether it came, by the words of Frame.presence."""
+    words = np.asarray(presence, dtype="<u8")
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")[:count]
+    return np.pad(bits, (0, count - len(bits))).astype(np.bool_)
+
+
+def fill(frame: NDArray[np.uint8], presence: Sequence[int], packet_bytes: int) -> NDArray[np.uint8]:
+    """A copy of a frame's bytes with zeros where packets of `packet_bytes` each are missing.
+
+    What a frame holds there otherwise is what an earlier one left.
+    """
+    if not presence:
+        return frame.copy()
+    made = frame.copy()
+    for packet in np.flatnonzero(~present(presence, -(-len(frame) // packet_bytes))):
+        made[packet * packet_bytes : (packet + 1) * packet_bytes] = 0
+    return made
