@@ -32,7 +32,7 @@ void Deliveries::fail(std::exception_ptr why) noexcept {
 
 std::optional<Delivery> Deliveries::next(Duration timeout) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, timeout, [this] { return !queue_.empty() || closed_; });
+  if (timeout > Duration{}) changed_.wait_for(lock, timeout, [this] { return !queue_.empty() || closed_; });
   if (queue_.empty()) {
     if (failure_) std::rethrow_exception(failure_);
     return {};

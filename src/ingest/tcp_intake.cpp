@@ -97,7 +97,8 @@ class TcpIntake final : public Intake {
       const TcpConnection& connection = view_.connections[stream.connection];
       if (connection.stream != stream.number || !connection.receives()) continue;
       const std::uint64_t next = connection.intervals.next();
-      const std::uint64_t window = connection.offered > next ? connection.offered - next : 0;
+      const std::uint64_t end = std::min(connection.offered, connection.limit);
+      const std::uint64_t window = end > next ? end - next : 0;
       counters.window_least_bytes = any ? std::min(counters.window_least_bytes, window) : window;
       any = true;
     }

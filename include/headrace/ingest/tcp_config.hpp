@@ -11,7 +11,7 @@ struct TcpConfig {
   static constexpr std::uint64_t kMs = 1'000'000;
   static constexpr std::uint64_t kSecond = 1'000 * kMs;
 
-  HashKey key;                                ///< Secret and random, or initial sequence numbers can be guessed.
+  HashKey key{};                              ///< Secret and random, or initial sequence numbers can be guessed.
   std::uint16_t port = 0;                     ///< That connections are accepted on; 0: any.
   std::uint16_t mtu = 1500;                   ///< Bytes of an IP packet that may come; 576 to 65,535.
   std::uint32_t window_bytes_max = 16 << 20;  ///< The largest window to offer, at most 1 GiB - 16 KiB.

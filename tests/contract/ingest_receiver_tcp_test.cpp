@@ -1,0 +1,314 @@
+#include <thread>
+
+#include "device/cpu/testing.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/ingest/faulty_source.hpp"
+#include "receiver_support.hpp"
+#include "tests/ingest_memory_network.hpp"
+
+namespace headrace::testing {
+
+using ingest::FaultySource;
+using ingest::Packet;
+using ingest::ReceiverOptions;
+using ingest::Source;
+using ingest::StreamEnd;
+using ingest::TcpReception;
+using ingest::testing::MemoryNetwork;
+using ingest::testing::MemorySender;
+using ingest::testing::Peer;
+
+namespace {
+
+constexpr std::size_t kFrameBytes = 40'000;
+constexpr std::uint32_t kFrames = 3;
+constexpr ReceiverOptions kSmallFrames{.frames = {.frame_bytes = kFrameBytes, .frame_count = kFrames},
+                                       .burst_packets = 32};
+constexpr Duration kStep = std::chrono::milliseconds(1);
+
+Peer peer_number(std::uint32_t number) { return {.port = static_cast<std::uint16_t>(40000 + number)}; }
+
+}  // namespace
+
+class IngestReceiver : public DeviceTest {
+ protected:
+  Ring ring_{device(), MemoryKind::mapped, 2048, 64};
+  MemoryNetwork network_{ring_};
+  Received received_;
+};
+HEADRACE_ON_EVERY_DEVICE(IngestReceiver);
+
+TEST_P(IngestReceiver, AConnectionBecomesFrames) {
+  const Bytes data = stream_of(1, 1'000'000);
+  network_.add(data, {});
+  Receiver receiver(network_, ring_, device(), TcpReception{.connections = 2}, kSmallFrames);
+  step_until(receiver, received_, [&] { return received_.ends.size() == 1; });
+  EXPECT_TRUE(received_.bytes[0] == data);
+  EXPECT_EQ(received_.opened[0].remote_port, 40000);
+  EXPECT_EQ(received_.ends[0].end, StreamEnd::finished);
+  EXPECT_EQ(received_.ends[0].stream_bytes, data.size());
+  EXPECT_EQ(received_.ends[0].flow.remote_port, 40000);
+  const auto counters = receiver.counters();
+  EXPECT_EQ(counters.frames.frames, 25U);
+  EXPECT_EQ(counters.frames.bytes, data.size());
+  EXPECT_EQ(counters.frames.missing_bytes, 0U);
+  EXPECT_EQ(counters.builder.bytes, data.size());
+  EXPECT_EQ(counters.tcp.bytes, data.size());
+  EXPECT_EQ(counters.tcp.finished, 1U);
+  EXPECT_EQ(counters.source.packets, counters.tcp.packets);
+  EXPECT_EQ(counters.open_streams, 0U);
+  EXPECT_FALSE(receiver.ended()) << "others may connect";
+}
+
+TEST_P(IngestReceiver, AStreamThatEndsWithAFrameAndAnEmptyOne) {
+  network_.add(stream_of(1, 2 * kFrameBytes), {.peer = peer_number(0)});
+  network_.add({}, {.peer = peer_number(1)});
+  Receiver receiver(network_, ring_, device(), TcpReception{}, kSmallFrames);
+  step_until(receiver, received_, [&] { return received_.ends.size() == 2; });
+  EXPECT_EQ(received_.frames, 2U);
+  EXPECT_EQ(received_.ends[0].stream_bytes + received_.ends[1].stream_bytes, 2 * kFrameBytes);
+}
+
+TEST_P(IngestReceiver, ABadNetworkChangesNothing) {
+  constexpr std::size_t kBytes = 600'000;
+  for (const double loss : {0.0, 0.001, 0.01, 0.05}) {
+    SCOPED_TRACE(loss);
+    Ring between(device(), MemoryKind::pinned, 2048, 64);
+    Ring ring(device(), MemoryKind::mapped, 2048, 64);
+    auto network = std::make_unique<MemoryNetwork>(between);
+    const Bytes data = stream_of(2, kBytes);
+    network->add(data, {.initial = 0xFFFFF000, .segment_bytes = 500});  // wraps
+    const auto faulty = ingest::make_faulty_source(
+        ring, std::move(network), between,
+        {.loss = loss, .duplication = 0.02, .corruption = 0.02, .reordering = 0.05, .loss_sent = loss, .seed = 7});
+    Receiver receiver(*faulty, ring, device(), TcpReception{.connections = 1}, kSmallFrames);
+    Received received;
+    step_until(receiver, received, [&] { return received.ends.size() == 1; });
+    EXPECT_TRUE(received.bytes[0] == data);
+    EXPECT_EQ(received.ends[0].end, StreamEnd::finished);
+    EXPECT_GT(faulty->faults().corrupted, 0U);
+    EXPECT_GT(faulty->faults().reordered, 0U);
+    EXPECT_GT(receiver.counters().tcp.duplicates, 0U);
+    if (loss >= 0.01) {
+      EXPECT_GT(faulty->faults().lost, 0U);
+    }
+  }
+}
+
+TEST_P(IngestReceiver, AConsumerThatStopsClosesTheWindowAndLosesNothing) {
+  const Bytes data = stream_of(3, 20 * kFrameBytes + 1);
+  const MemorySender& sender = network_.add(data, {});
+  Receiver receiver(network_, ring_, device(), TcpReception{.connections = 1}, kSmallFrames);
+  const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
+  while (sender.closed() < 3) {
+    ASSERT_LT(std::chrono::steady_clock::now(), give_up);
+    receiver.step(kStep);
+  }
+  EXPECT_EQ(sender.acknowledged(), kFrames * kFrameBytes) << "what there is space for, and no byte more";
+  const auto closed = receiver.counters();
+  EXPECT_EQ(closed.window_least_bytes, 0U);
+  EXPECT_EQ(closed.deliveries_waiting, 1U + kFrames);
+  EXPECT_GT(closed.tcp.zero_windows, 0U);
+  step_until(receiver, received_, [&] { return received_.ends.size() == 1; });
+  EXPECT_TRUE(received_.bytes[0] == data);
+}
+
+TEST_P(IngestReceiver, ManyConnectionsAtOnceAndThenOthersInTheirFrames) {
+  constexpr std::uint32_t kConnections = 64;
+  std::vector<Bytes> data;
+  for (std::uint32_t i = 0; i < 2 * kConnections; ++i) data.push_back(stream_of(i, 50'000 + 1'000 * i));
+  for (std::uint32_t i = 0; i < kConnections; ++i) network_.add(data[i], {.peer = peer_number(i)});
+  Receiver receiver(network_, ring_, device(), TcpReception{.connections = kConnections}, kSmallFrames);
+  for (std::uint32_t round = 0; round < 2; ++round) {
+    for (std::uint32_t i = 0; round == 1 && i < kConnections; ++i) {
+      network_.add(data[kConnections + i], {.peer = peer_number(kConnections + i)});
+    }
+    const std::size_t all = std::size_t{kConnections} * (round + 1);
+    step_until(receiver, received_, [&] { return received_.ends.size() == all; });
+  }
+  for (const auto& [stream, flow] : received_.opened) {
+    EXPECT_TRUE(received_.bytes[stream] == data[flow.remote_port - 40000U]) << stream;
+  }
+  const auto counters = receiver.counters();
+  EXPECT_EQ(counters.streams_refused, 0U);
+  EXPECT_EQ(counters.tcp.opened, 2U * kConnections);
+}
+
+TEST_P(IngestReceiver, AResetCutsTheStreamBehindWhatCameInOrder) {
+  constexpr std::size_t kSent = 2 * kFrameBytes + 1460;
+  const Bytes data = stream_of(4, 10 * kFrameBytes);
+  network_.add(data, {.reset_at = kSent});
+  Receiver receiver(network_, ring_, device(), TcpReception{.connections = 1}, kSmallFrames);
+  step_until(receiver, received_, [&] { return received_.ends.size() == 1; });
+  EXPECT_EQ(received_.ends[0].end, StreamEnd::reset);
+  const Bytes& came = received_.bytes[0];
+  EXPECT_GE(came.size(), kSent);
+  EXPECT_EQ(received_.ends[0].stream_bytes, came.size());
+  EXPECT_TRUE(std::equal(came.begin(), came.end(), data.begin()));
+}
+
+TEST_P(IngestReceiver, ASilentPeerTimesOut) {
+  const Bytes data = stream_of(5, 1000);
+  network_.add(data, {.finish = false});
+  TcpReception tcp{.connections = 1};
+  tcp.config.idle_max = 30 * ingest::TcpConfig::kMs;
+  Receiver receiver(network_, ring_, device(), tcp, kSmallFrames);
+  step_until(receiver, received_, [&] { return received_.ends.size() == 1; });
+  EXPECT_EQ(received_.ends[0].end, StreamEnd::timed_out);
+  EXPECT_TRUE(received_.bytes[0] == data);
+}
+
+TEST_P(IngestReceiver, AConnectionWithoutMemoryForItsFramesIsResetAndOthersGoOn) {
+  if (!on_cpu()) GTEST_SKIP() << "allocations fail on purpose on CPU devices alone";
+  const Bytes data = stream_of(6, 10 * kFrameBytes);
+  network_.add(data, {.peer = peer_number(0)});
+  Receiver receiver(network_, ring_, device(), TcpReception{.connections = 2}, kSmallFrames);
+  step_until(receiver, received_, [&] { return received_.opened.size() == 1; });
+  const MemorySender& second = network_.add(data, {.peer = peer_number(1)});
+  {
+    const detail::AllocationFailure failure(0);
+    const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
+    while (!failure.happened()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), give_up);
+      receiver.step(kStep);
+    }
+  }
+  step_until(receiver, received_, [&] { return received_.ends.size() == 1; });
+  EXPECT_TRUE(received_.bytes[0] == data);
+  EXPECT_TRUE(second.was_reset());
+  EXPECT_EQ(received_.opened.size(), 1U);
+  EXPECT_EQ(receiver.counters().streams_refused, 1U);
+  network_.add(data, {.peer = peer_number(2)});
+  step_until(receiver, received_, [&] { return received_.ends.size() == 2; });
+}
+
+TEST_P(IngestReceiver, EndsThatNobodyTakesAreNotPiledUp) {
+  constexpr std::uint32_t kConnections = 4;
+  Receiver receiver(network_, ring_, device(), TcpReception{.connections = kConnections}, kSmallFrames);
+  const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
+  for (std::uint32_t i = 0; receiver.counters().streams_refused < 3; ++i) {
+    ASSERT_LT(std::chrono::steady_clock::now(), give_up);
+    const MemorySender& sender = network_.add({}, {.peer = peer_number(i)});
+    while (!sender.over()) receiver.step(kStep);
+  }
+  EXPECT_LE(receiver.counters().deliveries_waiting, 2U * 2U * kConnections);
+}
+
+TEST_P(IngestReceiver, StopsWithEverythingUnderWayAndFramesStay) {
+  constexpr std::uint32_t kConnections = 8;
+  std::vector<const MemorySender*> senders;
+  for (std::uint32_t i = 0; i < kConnections; ++i) {
+    senders.push_back(&network_.add(stream_of(i, 100 * kFrameBytes), {.peer = peer_number(i)}));
+  }
+  std::vector<Delivery> kept;
+  {
+    Receiver receiver(network_, ring_, device(), TcpReception{.connections = kConnections}, kSmallFrames);
+    receiver.start();
+    EXPECT_THROW(receiver.start(), UsageError);
+    while (kept.size() < 5) {
+      auto delivery = receiver.next(std::chrono::seconds(1));
+      if (delivery && delivery->kind == Delivery::Kind::frame) kept.push_back(*std::move(delivery));
+    }
+  }
+  std::uint32_t resets = 0;
+  for (const MemorySender* sender : senders) resets += sender->was_reset() ? 1 : 0;
+  EXPECT_GT(resets, 0U) << "peers know";
+  for (const Delivery& delivery : kept) {
+    const ingest::Frame& frame = delivery.frame->frame();
+    const Bytes want = stream_of(delivery.flow.remote_port - 40000U, frame.stream_offset + frame.bytes);
+    const Bytes got = content(device(), frame);
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), want.begin() + static_cast<std::ptrdiff_t>(frame.stream_offset)));
+  }
+}
+
+TEST_P(IngestReceiver, StopDeliversWhatThereIs) {
+  const Bytes data = stream_of(8, 1000);
+  network_.add(data, {.finish = false});
+  Receiver receiver(network_, ring_, device(), TcpReception{}, kSmallFrames);
+  receiver.start();
+  while (receiver.counters().builder.bytes < data.size()) std::this_thread::yield();
+  receiver.stop();
+  take_until(receiver, received_, [] { return false; });
+  EXPECT_TRUE(receiver.ended());
+  EXPECT_TRUE(received_.bytes[0] == data);
+  EXPECT_EQ(received_.ends[0].end, StreamEnd::cut);
+  EXPECT_EQ(receiver.counters().open_streams, 0U);
+  EXPECT_FALSE(receiver.step(kStep));
+}
+
+TEST_P(IngestReceiver, SeveralConsumersShareTheFrames) {
+  const Bytes data = stream_of(9, 50 * kFrameBytes);
+  network_.add(data, {});
+  Receiver receiver(network_, ring_, device(), TcpReception{}, kSmallFrames);
+  receiver.start();
+  std::atomic<std::size_t> bytes{0};
+  std::atomic<bool> over{false};
+  std::vector<std::jthread> consumers;
+  for (int i = 0; i < 3; ++i) {
+    consumers.emplace_back([&] {
+      while (!over) {
+        const auto delivery = receiver.next(kStep);
+        if (delivery && delivery->kind == Delivery::Kind::ended) over = true;
+        if (!delivery || delivery->kind != Delivery::Kind::frame) continue;
+        const ingest::Frame& frame = delivery->frame->frame();
+        const Bytes got = content(device(), frame);
+        if (std::equal(got.begin(), got.end(), data.begin() + static_cast<std::ptrdiff_t>(frame.stream_offset))) {
+          bytes += frame.bytes;
+        }
+      }
+    });
+  }
+  consumers.clear();
+  EXPECT_EQ(bytes, data.size());
+}
+
+namespace {
+
+/// Breaks after so many bursts.
+class BrokenSource final : public ingest::SlotSource<Source> {
+ public:
+  BrokenSource(Ring& ring, Source& inner, int bursts)
+      : SlotSource(ring, "a broken source"), inner_(inner), left_(bursts) {}
+  [[nodiscard]] ingest::Layer layer() const noexcept override { return inner_.layer(); }
+  [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {
+    if (left_-- == 0) return Error{Errc::system, ENODEV};
+    return inner_.receive(packets, timeout);
+  }
+  [[nodiscard]] Status send(std::span<const std::byte> packet) noexcept override { return inner_.send(packet); }
+  [[nodiscard]] std::string failure() const override { return "the cable was cut"; }
+
+ private:
+  Source& inner_;
+  int left_;
+};
+
+}  // namespace
+
+TEST_P(IngestReceiver, AnErrorOfTheSourceComesAfterWhatCameBefore) {
+  network_.add(stream_of(10, 2 * kFrameBytes), {.finish = false});
+  BrokenSource broken(ring_, network_, 200);
+  Receiver receiver(broken, ring_, device(), TcpReception{}, kSmallFrames);
+  receiver.start();
+  std::string why;
+  try {
+    take_until(receiver, received_, [] { return false; });
+  } catch (const SystemError& error) {
+    why = error.what();
+  }
+  EXPECT_THAT(why, ::testing::HasSubstr("the cable was cut"));
+  EXPECT_EQ(received_.frames, 2U);
+  EXPECT_TRUE(receiver.ended());
+}
+
+TEST_P(IngestReceiver, RefusesWhatCannotBe) {
+  const auto make = [&](const TcpReception& tcp, const ReceiverOptions& options) {
+    const Receiver receiver(network_, ring_, device(), tcp, options);
+  };
+  EXPECT_THROW(make({.connections = 0}, kSmallFrames), UsageError);
+  EXPECT_THROW(make({}, {.frames = {.frame_bytes = 0}}), UsageError);
+  EXPECT_THROW(make({}, {.frames = {.frame_bytes = 1000}, .burst_packets = 0}), UsageError);
+  EXPECT_THROW(make({.config = {.mtu = 100}}, kSmallFrames), UsageError);
+  EXPECT_THROW(make({}, {.frames = {.frame_bytes = std::size_t{1} << 45, .frame_count = 2}}), DeviceError);
+}
+
+}  // namespace headrace::testing
