@@ -39,7 +39,7 @@ def isolated(test: Callable[..., None]) -> Callable[..., None]:
                     outcome.append(lack)
                     return
                 test(*args, **keywords)
-            except BaseException as error:  # noqa: BLE001 - whatever a test may raise goes to pytest
+            except BaseException as error:
                 outcome.append(error)
 
         thread = threading.Thread(target=body)

@@ -21,6 +21,7 @@ def counters() -> Counters:
     with ingest.synthetic(100, packets=1000, frame=10_000, to="cpu") as source:
         for frame in source:
             frame.release()
+        source.stop()  # counters may be old before
         return source.counters()
 
 
@@ -116,9 +117,8 @@ def test_a_file_that_cannot_be_written(counters: Counters, tmp_path: Path):
 def test_missing_packets_are_zeros():
     frame = np.arange(1, 251, dtype=np.uint8)
     assert present([0b101], 5).tolist() == [True, False, True, False, False]
-    filled = fill(frame, [0b101], 100)
+    filled = fill(frame, present([0b101], 3), 100)
     assert filled[:100].tolist() == frame[:100].tolist()
     assert not filled[100:200].any()
     assert filled[200:].tolist() == frame[200:].tolist()
-    assert fill(frame, [], 100).tolist() == frame.tolist()
     assert present([0, 1 << 63], 128).nonzero()[0].tolist() == [127]

@@ -4,7 +4,7 @@ import typer
 
 from headrace.cli import ingest_model, ingest_receive, ingest_send
 
-app = typer.Typer(help="Packets from the network.", no_args_is_help=False)
+app = typer.Typer()
 app.callback(invoke_without_command=True)(ingest_receive.receive)
 app.command("send")(ingest_send.send)
 app.command("model")(ingest_model.model)

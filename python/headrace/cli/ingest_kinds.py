@@ -36,13 +36,43 @@ class Kind:
     open: Callable[[Any, Given, Common], ingest.Receiver]
 
 
+def check_memory(common: Common, kind: str) -> None:
+    """Raises UsageError for frames that the device has no memory for: known before anyone connects."""
+    memory = common.to.memory()
+    need = common.frame * common.frames * growth(common.how["conversion"])
+    if need > memory.total_bytes:
+        each = " of each connection" if kind == "tcp" else ""
+        raise UsageError(
+            f"{common.frames} frames of {common.frame:,} bytes{each} are {need:,} bytes, and {common.to.name} has "
+            f"{memory.total_bytes:,}: take a smaller --frame"
+        )
+
+
 def _known(given: Given, **names: str) -> dict[str, Any]:
     """Keyword arguments for those options that were given: keyword=option."""
     return {keyword: given[option] for keyword, option in names.items() if given[option] is not None}
 
 
-def packet_bytes(given: Given) -> int:
-    """Bytes of a datagram that go into a frame."""
+def growth(conversion: str) -> int:
+    """How many times as large as the stream its frames are."""
+    return {"int8-to-float": 4}.get(conversion, 2 if conversion.endswith("to-float") else 1)
+
+
+def packet_bytes(kind: str, target: str, given: Given) -> int:
+    """Bytes of the stream in a datagram; 0 for --tcp."""
+    if kind == "tcp":
+        return 0
+    return _synthetic_bytes(target) if kind == "synthetic" else _payload_bytes(given)
+
+
+def _synthetic_bytes(size: str) -> int:
+    payload = headrace.parse_bytes(size)
+    if payload <= _NUMBER_BYTES:
+        raise UsageError(f"a synthetic packet has more payload than its number of {_NUMBER_BYTES} bytes, not {payload}")
+    return payload - _NUMBER_BYTES
+
+
+def _payload_bytes(given: Given) -> int:
     payload = given["payload"] if given["payload"] is not None else _UDP_PAYLOAD
     end = (given["sequence-offset"] or 0) + (given["sequence-bytes"] or _NUMBER_BYTES)
     if payload <= end:
@@ -70,7 +100,7 @@ def _udp(address: str, given: Given, common: Common) -> ingest.Receiver:
         frame=common.frame,
         frames=common.frames,
         to=common.to,
-        payload_bytes=packet_bytes(given),
+        payload_bytes=_payload_bytes(given),
         **more,
         **common.how,
     )
@@ -82,18 +112,15 @@ def _pcap(path: str, given: Given, common: Common) -> ingest.Receiver:
         frame=common.frame,
         frames=common.frames,
         to=common.to,
-        payload_bytes=packet_bytes(given),
+        payload_bytes=_payload_bytes(given),
         **_known(given, **_NUMBER, port="port", speed="speed"),
         **common.how,
     )
 
 
 def _synthetic(size: str, given: Given, common: Common) -> ingest.Receiver:
-    payload = headrace.parse_bytes(size)
-    if payload <= _NUMBER_BYTES:
-        raise UsageError(f"a synthetic packet has more payload than its number of {_NUMBER_BYTES} bytes, not {payload}")
     return ingest.synthetic(
-        payload - _NUMBER_BYTES,
+        _synthetic_bytes(size),
         frame=common.frame,
         frames=common.frames,
         to=common.to,

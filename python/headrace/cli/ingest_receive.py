@@ -164,9 +164,7 @@ def receive(
         device,
         {"conversion": conversion, "way": way, "ring": _bytes_option(ring, "--ring") or 0, "faults": faults},
     )
-    gap_bytes = 0
-    if kind.option in ("udp", "pcap") and conversion == "none":
-        gap_bytes = ingest_kinds.packet_bytes(given)
+    ingest_kinds.check_memory(common, kind.option)
     Run(
         kind,
         target,
@@ -174,7 +172,7 @@ def receive(
         ends={"duration": duration, "frames": frames, "streams": streams},
         sha256=sha256,
         out=out,
-        packet_bytes=gap_bytes,
+        packet_bytes=ingest_kinds.packet_bytes(kind.option, target, given) * ingest_kinds.growth(conversion),
         interval=interval,
         prometheus=prometheus,
         as_json=as_json,

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,11 @@ class Run:
             finally:
                 receiver.stop()
                 live.stop()
-                self._print_totals(title, receiver, taker, watch.total(), ended_by)
+                total = watch.total()
+                if self.packet_bytes:
+                    behind = sum(stream.behind for stream in taker.streams.values())
+                    total = replace(total, gaps=total.gaps - behind // self.packet_bytes)
+                self._print_totals(title, receiver, taker, total, ended_by)
 
     def _title(self, receiver: ingest.Receiver) -> str:
         where = {"tcp": "Listening on", "udp": "Listening on", "pcap": "Replaying", "synthetic": "Making"}

@@ -1,4 +1,4 @@
-"""Frames with gaps: which of their bytes are there."""
+"""Frames of datagrams with gaps: which of their bytes are there."""
 
 from collections.abc import Sequence
 
@@ -13,14 +13,12 @@ def present(presence: Sequence[int], count: int) -> NDArray[np.bool_]:
     return np.pad(bits, (0, count - len(bits))).astype(np.bool_)
 
 
-def fill(frame: NDArray[np.uint8], presence: Sequence[int], packet_bytes: int) -> NDArray[np.uint8]:
-    """A copy of a frame's bytes with zeros where packets of `packet_bytes` each are missing.
+def fill(frame: NDArray[np.uint8], came: NDArray[np.bool_], packet_bytes: int) -> NDArray[np.uint8]:
+    """A copy of a frame's bytes with zeros for the packets that did not come.
 
     What a frame holds there otherwise is what an earlier one left.
     """
-    if not presence:
-        return frame.copy()
     made = frame.copy()
-    for packet in np.flatnonzero(~present(presence, -(-len(frame) // packet_bytes))):
+    for packet in np.flatnonzero(~came):
         made[packet * packet_bytes : (packet + 1) * packet_bytes] = 0
     return made

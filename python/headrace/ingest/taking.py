@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace._core import Frame, StreamEnded, StreamOpened
-from headrace.ingest.gaps import fill
+from headrace.ingest.gaps import fill, present
 
 _PIECE_BYTES = 4 << 20  # between two looks at signals and clocks
 
@@ -26,6 +26,8 @@ class TakenStream:
     bytes: int = 0
     frames: int = 0
     missing_bytes: int = 0
+    behind: int = 0
+    """Bytes of the last frame behind the last datagram that came."""
     end: str = "cut"
     """Why it ended: finished, reset, timed out; cut where the receiver went first."""
     path: Path | None = None
@@ -56,7 +58,8 @@ class Taker:
         sha256: hash each stream, as its frames hold it.
         out: a file that gets the first stream's bytes; the others' go to the same name with .1, .2, ... behind it.
             What is there is written over.
-        packet_bytes: of a datagram in a frame; those that are missing are zeros in hash and file.
+        packet_bytes: of a datagram in a frame, 0 for TCP. Those that are missing are zeros in hash and file, and a
+            stream ends with the last that came.
         look: called now and then while a large frame is worked on.
 
     Raises:
@@ -89,11 +92,8 @@ class Taker:
             self.ended += 1
             self._close(stream)
         elif isinstance(delivery, Frame):
-            if stream.hash is not None or stream.file is not None:
-                self._keep(stream, delivery)
-            stream.bytes += delivery.bytes
+            self._take_frame(stream, delivery)
             stream.frames += 1
-            stream.missing_bytes += delivery.missing_bytes
             self.frames += 1
             delivery.release()
 
@@ -114,11 +114,26 @@ class Taker:
             self.streams[delivery.stream] = found
         return found
 
-    def _keep(self, stream: TakenStream, frame: Frame) -> None:
-        whole: NDArray[np.uint8] = frame.to_host().view(np.uint8)
-        if frame.missing_bytes and self._packet_bytes:
-            whole = fill(whole, frame.presence, self._packet_bytes)
-        view = memoryview(whole)
+    def _take_frame(self, stream: TakenStream, frame: Frame) -> None:
+        """Of a frame of datagrams, what is behind the last that came counts when another frame follows."""
+        end, missing, came = frame.bytes, frame.missing_bytes, None
+        if frame.presence and self._packet_bytes:
+            came = present(frame.presence, -(-frame.bytes // self._packet_bytes))
+            last = int(np.flatnonzero(came)[-1]) + 1 if came.any() else 0
+            end = min(frame.bytes, last * self._packet_bytes)
+            missing = int(np.count_nonzero(~came[:last])) * self._packet_bytes
+        if stream.hash is not None or stream.file is not None:
+            whole: NDArray[np.uint8] = frame.to_host().view(np.uint8)
+            if came is not None:
+                whole = fill(whole, came, self._packet_bytes)
+            for at in range(0, stream.behind, _PIECE_BYTES):
+                self._keep(stream, memoryview(bytes(min(_PIECE_BYTES, stream.behind - at))))
+            self._keep(stream, memoryview(whole)[:end])
+        stream.bytes += stream.behind + end
+        stream.missing_bytes += stream.behind + missing
+        stream.behind = frame.bytes - end
+
+    def _keep(self, stream: TakenStream, view: memoryview) -> None:
         for at in range(0, len(view), _PIECE_BYTES):
             piece = view[at : at + _PIECE_BYTES]
             if stream.hash is not None:
