@@ -288,6 +288,9 @@ void bind_receivers(nb::module_& module) {
            "What comes next, of any stream. None after `timeout` seconds, or when nothing will come: see ended.")
       .def_prop_ro(
           "ended", [](ReceiverHandle& self) { return self.receiver().ended(); }, "Nothing will come any more.")
+      .def(
+          "reset", [](ReceiverHandle& self, std::uint32_t stream) { self.receiver().reset(stream); }, "stream"_a,
+          "Resets the TCP connection of a stream that is not wanted any more.")
       .def("stop", &stop, "Resets connections that are open. What is waiting may still be taken.")
       .def("counters", &counters_of, nb::sig("def counters(self) -> dict[str, dict[str, int]]"),
            "What has been seen so far, 50 ms old at most: see docs/ingest.md.")

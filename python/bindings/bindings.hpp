@@ -32,5 +32,6 @@ void bind_ingest(nanobind::module_& module);
 void bind_ingest_build(nanobind::module_& module);
 void bind_frames(nanobind::module_& module);
 void bind_receiver(nanobind::module_& module);
+void bind_messages(nanobind::module_& module);
 
 }  // namespace headrace::python

@@ -3102,8 +3102,15 @@ class Frame:
         The frame as an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError for frames that are not on a CPU device.
         """
 
+<<<<<<< HEAD
     def to_host(self) -> NDArray[Any]:
         """The frame as numpy() gives it, copied where it is not on a CPU device."""
+=======
+    def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[Any]:
+        """
+        A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.
+        """
+>>>>>>> receiver
 
     def __dlpack__(self, **kwargs: Any) -> Any: ...
 
@@ -3234,6 +3241,9 @@ class Receiver:
     def ended(self) -> bool:
         """Nothing will come any more."""
 
+    def reset(self, stream: int) -> None:
+        """Resets the TCP connection of a stream that is not wanted any more."""
+
     def stop(self) -> None:
         """Resets connections that are open. What is waiting may still be taken."""
 
@@ -3257,6 +3267,50 @@ def receive_packets(target: FrameTarget, layout: DatagramLayout, interface: str,
 def receive_capture(target: FrameTarget, layout: DatagramLayout, path: str, *, speed: float = ...) -> Receiver: ...
 
 def receive_synthetic(target: FrameTarget, layout: DatagramLayout, *, packets: int = ..., packets_per_second: float = ..., seed: int = ..., payloads_once: bool = ...) -> Receiver: ...
+
+class Message:
+    """A message of a stream. It keeps the frames that it lies in."""
+
+    @property
+    def stream(self) -> int: ...
+
+    @property
+    def peer(self) -> str:
+        """Who sent it; empty where that is not known."""
+
+    @property
+    def begin(self) -> int:
+        """Where its header begins in the stream."""
+
+    @property
+    def bytes(self) -> int:
+        """Of its body."""
+
+    @property
+    def parts(self) -> list[tuple[Frame, int, int]]:
+        """(frame, offset in the frame, bytes) of its body, in order; not copied."""
+
+    def __repr__(self) -> str: ...
+
+class MessageReader:
+    """Cuts the frames of one stream into messages that say their length."""
+
+    def __init__(self, *, width: int = ..., offset: int = ..., header_bytes: int | None = ..., big_endian: bool = ..., counts_header: bool = ..., body_max: int = ...) -> None:
+        """
+        A header has `header_bytes` (None: up to the end of the length), of which `width` at `offset` say how many bytes follow, or with `counts_header` how many there are in all.
+        """
+
+    def add(self, frame: Frame) -> None:
+        """The stream's next frame."""
+
+    def next(self) -> Message | None:
+        """
+        The next message, None until all of it has come. Raises DataError for one longer than `body_max`, or than all frames of the stream but one.
+        """
+
+    @property
+    def rest(self) -> int:
+        """Bytes at the end that are no whole message."""
 
 class MappedFile:
     """A file's bytes, mapped for reading."""

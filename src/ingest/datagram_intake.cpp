@@ -72,6 +72,8 @@ class DatagramIntake final : public Intake {
     return DatagramSequencer(view_, parts_.ring.buffer().data(), none, 0).next_deadline();
   }
 
+  void reset(std::uint32_t /*stream*/, std::uint64_t /*now*/) override {}  // there is nobody to be told
+
   void end(std::uint64_t now) override {
     const auto place = parts_.streams.find(kStream);
     if (!place) return;

@@ -36,6 +36,8 @@ class Intake {
   virtual void act(std::uint64_t now) = 0;
   /// When act() has to be called.
   [[nodiscard]] virtual std::uint64_t next_deadline() const = 0;
+  /// Ends a stream, and tells its peer.
+  virtual void reset(std::uint32_t stream, std::uint64_t now) = 0;
   /// Nothing more will come: ends all streams.
   virtual void end(std::uint64_t now) = 0;
   virtual void count(ReceiverCounters& counters) const = 0;

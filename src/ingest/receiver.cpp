@@ -79,6 +79,7 @@ class Receiver::State {
   bool step(Duration timeout);
   void start();
   void stop() noexcept;
+  void reset(std::uint32_t stream);
   [[nodiscard]] Deliveries& deliveries() noexcept { return deliveries_; }
   [[nodiscard]] ReceiverCounters counters() const;
 
@@ -86,6 +87,7 @@ class Receiver::State {
   void run(const std::stop_token& token) noexcept;
   [[nodiscard]] std::size_t receive(Duration timeout);
   [[nodiscard]] Duration wait_at_most(Duration timeout, Time now) const;
+  void reset_unwanted(Time now);
   void hand_on();
   void end();
   [[nodiscard]] ReceiverCounters count() const;
@@ -98,6 +100,9 @@ class Receiver::State {
   Builder builder_;
   StreamTable streams_;
   std::unique_ptr<Intake> intake_;
+  std::mutex unwanted_mutex_;
+  std::vector<std::uint32_t> unwanted_;  ///< Streams that the consumer has reset.
+  std::atomic<bool> any_unwanted_{false};
   bool gathered_ = false;  ///< The builder may have pieces that it has not submitted.
   bool finished_ = false;
   std::atomic<bool> started_{false};
@@ -135,6 +140,19 @@ std::size_t Receiver::State::receive(Duration timeout) {
   return *got;
 }
 
+void Receiver::State::reset(std::uint32_t stream) {
+  const std::lock_guard lock(unwanted_mutex_);
+  unwanted_.push_back(stream);
+  any_unwanted_.store(true, std::memory_order_relaxed);
+}
+
+void Receiver::State::reset_unwanted(Time now) {
+  const std::lock_guard lock(unwanted_mutex_);
+  for (const std::uint32_t stream : unwanted_) intake_->reset(stream, to_ns(now));
+  unwanted_.clear();
+  any_unwanted_.store(false, std::memory_order_relaxed);
+}
+
 /// Slots go back to the source, and frames to the consumer, as far as copies are done.
 void Receiver::State::hand_on() {
   ring_.release(builder_.copied().or_throw("copying payloads"));
@@ -155,10 +173,11 @@ bool Receiver::State::step(Duration timeout) {
     streams_.poll();
     if (ring_.published() - ring_.released() == ring_.slot_count()) builder_.wait().or_throw("copying payloads");
   }
+  if (any_unwanted_.load(std::memory_order_relaxed)) reset_unwanted(now);
   intake_->act(to_ns(now));
   hand_on();
   if (count == 0 && source_.ended()) end();
-  if (started_.load(std::memory_order_relaxed)) publish_counters(now);
+  if (started_ && !finished_) publish_counters(now);
   return !finished_;
 }
 
@@ -168,6 +187,7 @@ void Receiver::State::end() {
   builder_.wait().or_throw("copying payloads");
   hand_on();
   finished_ = true;
+  if (started_) publish_counters(SteadyClock::now());  // before anybody can know of the end
   deliveries_.close();
 }
 
@@ -185,6 +205,7 @@ void Receiver::State::run(const std::stop_token& token) noexcept {
     }
   } catch (...) {
     finished_ = true;
+    publish_counters(SteadyClock::now());
     deliveries_.fail(std::current_exception());
   }
 }
@@ -202,7 +223,6 @@ void Receiver::State::stop() noexcept {
       deliveries_.fail(std::current_exception());
     }
   }
-  if (started_) publish_counters(SteadyClock::now() + kCountersAge);
 }
 
 ReceiverCounters Receiver::State::count() const {
@@ -254,6 +274,7 @@ bool Receiver::step(Duration timeout) {
 
 void Receiver::start() { state_->start(); }
 void Receiver::stop() noexcept { state_->stop(); }
+void Receiver::reset(std::uint32_t stream) { state_->reset(stream); }
 std::optional<Delivery> Receiver::next(Duration timeout) { return state_->deliveries().next(timeout); }
 bool Receiver::ended() const { return state_->deliveries().ended(); }
 ReceiverCounters Receiver::counters() const { return state_->counters(); }

@@ -77,13 +77,19 @@ class TcpIntake final : public Intake {
 
   [[nodiscard]] std::uint64_t next_deadline() const override { return view_.shared->next_deadline; }
 
-  void end(std::uint64_t now) override {
-    ending_ = true;
+  void reset(std::uint32_t stream, std::uint64_t now) override {
+    const auto place = parts_.streams.find(stream);
+    if (!place || parts_.streams.places()[*place].end) return;
     TcpSequencer sequencer = at(now);
+    resetting_ = true;
+    static_cast<void>(sequencer.abort(parts_.streams.places()[*place].connection, stream));  // drained: there is room
+    drain(sequencer, parts_.ring.published());
+    resetting_ = false;
+  }
+
+  void end(std::uint64_t now) override {
     for (const StreamTable::Stream& stream : parts_.streams.places()) {
-      if (!stream.frames || stream.end) continue;
-      static_cast<void>(sequencer.abort(stream.connection, stream.number));  // drained: there is room
-      drain(sequencer, parts_.ring.published());
+      if (stream.frames) reset(stream.number, now);
     }
   }
 
@@ -157,7 +163,7 @@ class TcpIntake final : public Intake {
   [[nodiscard]] StreamEnd how(StreamEvent event) const noexcept {
     if (event == StreamEvent::finished) return StreamEnd::finished;
     if (event == StreamEvent::timed_out) return StreamEnd::timed_out;
-    return ending_ ? StreamEnd::cut : StreamEnd::reset;
+    return resetting_ ? StreamEnd::cut : StreamEnd::reset;
   }
 
   void send_replies() {
@@ -180,7 +186,7 @@ class TcpIntake final : public Intake {
   std::vector<Event> to_abort_;
   std::uint64_t replies_lost_ = 0;
   std::uint64_t refused_ = 0;
-  bool ending_ = false;  ///< What is reset from now on was not by the peer.
+  bool resetting_ = false;  ///< What is reset now is not by the peer.
 };
 
 }  // namespace

@@ -165,6 +165,45 @@ TEST_P(IngestFrames, CloseWithTheirGapsMarked) {
   EXPECT_TRUE(failed_with(builder.close(0, 1, {}), Errc::invalid_argument));
 }
 
+TEST_P(IngestFrames, AStreamThatBreaksOffIsCutAndAnotherBeginsInItsPlace) {
+  auto traffic = make_traffic(device(), MemoryKind::device, {60, 60, 60}, 64, 0);
+  FrameRing frames(device(), {.frame_bytes = 60, .frame_count = 3});
+  Builder builder(device(), traffic.ring);
+  builder.attach(0, frames);
+  // The first frame has a gap from 20 to 40, the second is whole, the third has a part.
+  std::vector<Piece> pieces = traffic.pieces;
+  pieces[0].length = 20;
+  pieces[2].length = 7;
+  pieces.push_back({.ring_offset = 40, .stream_offset = 40, .length = 10});
+  ASSERT_OK(builder.place(pieces, 0));
+  EXPECT_TRUE(failed_with(builder.break_off(1, 20), Errc::invalid_argument)) << "no such stream";
+  EXPECT_TRUE(failed_with(builder.break_off(0, 50), Errc::invalid_argument)) << "so much has not come";
+  EXPECT_TRUE(failed_with(builder.break_off(0, 90), Errc::invalid_argument)) << "that frame is whole";
+  ASSERT_OK(builder.break_off(0, 20));
+  ASSERT_OK(builder.wait());
+  const auto last = *frames.try_take();
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(last->bytes, 20U);
+  EXPECT_EQ(last->missing_bytes, 0U);
+  const auto came = content(device(), *last);
+  EXPECT_TRUE(std::equal(came.begin(), came.end(), traffic.stream.begin()));
+  EXPECT_FALSE(frames.try_take()->has_value()) << "what lies behind is given up";
+  EXPECT_TRUE(frames.drained());
+
+  builder.detach(0);
+  EXPECT_FALSE(frames.restart()) << "the consumer has a frame";
+  ASSERT_OK(frames.release(0));
+  EXPECT_TRUE(frames.restart());
+  EXPECT_EQ(frames.counters(), ingest::FrameCounters{});
+  EXPECT_EQ(frames.reserved_end(), 180U);
+  builder.attach(7, frames);
+  for (Piece& piece : traffic.pieces) piece.stream = 7;
+  ASSERT_OK(builder.place(traffic.pieces, 0));
+  ASSERT_OK(builder.finish(7, 180));
+  ASSERT_OK(builder.wait());
+  EXPECT_TRUE(drained(frames) == traffic.stream);
+}
+
 TEST_P(IngestFrames, BuilderAndConsumerRunBesideEachOther) {
   constexpr std::size_t kLaps = 40;
   auto traffic = make_traffic(device(), MemoryKind::device, random_lengths(100, 900, 17), 1024, 54);

@@ -236,6 +236,22 @@ TEST_P(IngestReceiver, StopDeliversWhatThereIs) {
   EXPECT_FALSE(receiver.step(kStep));
 }
 
+TEST_P(IngestReceiver, AConsumerResetsAStreamThatItDoesNotWant) {
+  const MemorySender& unwanted = network_.add(stream_of(1, 100 * kFrameBytes), {.peer = peer_number(0)});
+  const Bytes data = stream_of(2, 10 * kFrameBytes);
+  Receiver receiver(network_, ring_, device(), TcpReception{}, kSmallFrames);
+  step_until(receiver, received_, [&] { return received_.frames >= 1; });
+  network_.add(data, {.peer = peer_number(1)});
+  receiver.reset(0);
+  receiver.reset(0);
+  receiver.reset(77);
+  step_until(receiver, received_, [&] { return received_.ends.size() == 2; });
+  EXPECT_TRUE(unwanted.was_reset());
+  EXPECT_EQ(received_.ends[0].end, StreamEnd::cut);
+  EXPECT_EQ(received_.ends[0].stream_bytes, received_.bytes[0].size());
+  EXPECT_TRUE(received_.bytes[1] == data);
+}
+
 TEST_P(IngestReceiver, SeveralConsumersShareTheFrames) {
   const Bytes data = stream_of(9, 50 * kFrameBytes);
   network_.add(data, {});

@@ -1,365 +1,190 @@
-"""Receiving: what unmodified Linux senders send is what comes out as frames.
+"""headrace.ingest's receivers: synthetic packets, a UDP socket, captures, and this machine's TCP over TUN."""
 
-Each test has a network of its own, and is skipped where no TUN device can be made. HEADRACE_INGEST_BYTES=10GiB sends
-so much in the tests of whole streams, and a share of it in the others.
-"""
-
-import hashlib
-import os
-import shutil
+import _thread
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
-from network_namespace import devices, isolated
 
-import headrace
-from headrace import ingest
+from headrace import DataError, SystemError, UsageError, ingest  # noqa: A004
 
-GUARD_SECONDS = 240  # long enough for any machine
-BYTES = headrace.parse_bytes(os.environ.get("HEADRACE_INGEST_BYTES", "64MiB"))
-PIECE = 1 << 20
+PAYLOAD = 1000
+SEED = 5
 
 
-@contextmanager
-def receiver(**options: Any) -> Iterator[ingest.Receiver]:
-    """A TCP receiver on the CPU with small frames; skips the test where there is no right to one."""
-    given = {"frame": "1MiB", "frames": 4, "to": "cpu", "ring": "16MiB"} | options
+@pytest.fixture(scope="module")
+def tun() -> None:
+    """Skips where TUN devices cannot be made."""
     try:
-        made = ingest.tcp(":9000", **given)
-    except headrace.Error as error:
-        if error.code in (headrace.Errc.no_permission, headrace.Errc.not_supported):
-            pytest.skip(str(error))
-        raise
-    with made:
-        yield made
+        ingest.tcp(":9000", frame="1MiB", to="cpu").stop()
+    except SystemError as error:
+        pytest.skip(str(error))
 
 
-class Taken:
-    """What came of one stream, and its digest; checked to be without a hole."""
-
-    def __init__(self) -> None:
-        self.bytes = 0
-        self.sha256 = hashlib.sha256()
-        self.reason = ""
-
-    def add(self, frame: ingest.Frame) -> None:
-        assert frame.stream_offset == self.bytes
-        assert frame.missing_bytes == 0
-        self.bytes += frame.bytes
-        self.sha256.update(frame.numpy())
+def content(frames: Iterator[ingest.Frame]) -> bytes:
+    return b"".join(np.from_dlpack(frame).tobytes() for frame in frames)
 
 
-def take(source: ingest.Receiver, streams: int = 1) -> dict[int, Taken]:
-    """Everything, until so many streams have ended."""
-    taken: dict[int, Taken] = {}
-    ended = 0
-    give_up = time.monotonic() + GUARD_SECONDS
-    while ended < streams:
-        assert time.monotonic() < give_up, source.counters()
-        item = source.next(timeout=1.0)
-        if isinstance(item, ingest.StreamOpened):
-            taken[item.stream] = Taken()
-        elif isinstance(item, ingest.Frame):
-            taken[item.stream].add(item)
-            item.release()
-        elif isinstance(item, ingest.StreamEnded):
-            assert item.bytes == taken[item.stream].bytes
-            taken[item.stream].reason = item.reason
-            ended += 1
-    return taken
+def test_frames_carry_what_is_known_of_them() -> None:
+    with ingest.synthetic(PAYLOAD, frame=20 * PAYLOAD, frames=3, to="cpu", packets=50, seed=SEED) as receiver:
+        opened = receiver.next()
+        assert isinstance(opened, ingest.StreamOpened)
+        assert opened.peer == "198.18.0.1:9000"
+        want = ingest.stream_bytes(SEED, 0, 50 * PAYLOAD)
+        for number in range(3):
+            frame = receiver.next()
+            assert isinstance(frame, ingest.Frame)
+            assert (frame.stream, frame.number, frame.peer) == (0, number, opened.peer)
+            assert frame.stream_offset == number * 20 * PAYLOAD
+            came = (20 if number < 2 else 10) * PAYLOAD
+            assert frame.missing_bytes == 20 * PAYLOAD - came
+            assert frame.presence == ([] if number < 2 else [(1 << 10) - 1])
+            assert np.from_dlpack(frame)[:came].tobytes() == want[frame.stream_offset :][:came]
+            assert frame.to_host(5, 10).tobytes() == want[frame.stream_offset + 5 :][:10]
+            with pytest.raises(UsageError, match="does not have"):
+                frame.to_host(5, 20 * PAYLOAD)
+            del frame
+        ended = receiver.next()
+        assert isinstance(ended, ingest.StreamEnded)
+        assert (ended.reason, ended.bytes) == ("finished", 60 * PAYLOAD)
+        assert receiver.next() is None
+        assert receiver.ended
+        counters = receiver.counters()
+        assert counters["datagrams"]["accepted"] == 50
+        assert counters["frames"]["missing_bytes"] == 10 * PAYLOAD
 
 
-class Sender(threading.Thread):
-    """A plain socket that sends `count` bytes of stream_bytes(seed), and waits for the end."""
-
-    def __init__(self, address: str, count: int, seed: int = 1) -> None:
-        super().__init__(daemon=True)
-        host, port = address.rsplit(":", 1)
-        self._to = (host, int(port))
-        self._count = count
-        self._seed = seed
-        self.failure: BaseException | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            with socket.create_connection(self._to, timeout=GUARD_SECONDS) as connection:
-                for at in range(0, self._count, PIECE):
-                    connection.sendall(ingest.stream_bytes(self._seed, at, min(PIECE, self._count - at)))
-                connection.shutdown(socket.SHUT_WR)
-                assert connection.recv(1) == b""
-        except BaseException as error:
-            self.failure = error
-
-    def finish(self) -> None:
-        self.join(GUARD_SECONDS)
-        assert not self.is_alive()
-        if self.failure is not None:
-            raise self.failure
+def test_a_frame_goes_back_with_its_last_array() -> None:
+    with ingest.synthetic(PAYLOAD, frame=20 * PAYLOAD, frames=2, to="cpu", seed=SEED) as receiver:
+        kept = [np.from_dlpack(next(receiver)) for _ in range(2)]
+        assert receiver.next(0.2) is None, "both frames are with the consumer"
+        kept.pop(0)
+        assert next(receiver).number == 2
+        receiver.stop()
+        assert kept[0].tobytes() == ingest.stream_bytes(SEED, 20 * PAYLOAD, 20 * PAYLOAD), "after the end as well"
 
 
-def check_one(source: ingest.Receiver, count: int, seed: int = 1) -> None:
-    """One sender, whose bytes must be those of the frames."""
-    sender = Sender(source.address, count, seed)
-    (stream,) = take(source).values()
-    sender.finish()
-    assert stream.reason == "finished"
-    assert stream.bytes == count
-    assert stream.sha256.hexdigest() == ingest.digest(seed, count)
+def test_ctrl_c_ends_waiting() -> None:
+    with ingest.udp("127.0.0.1:0", to="cpu") as receiver:
+        threading.Timer(0.3, _thread.interrupt_main).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            next(receiver)
+        assert time.monotonic() - began < 30
 
 
-@isolated
-def test_a_linux_sender_arrives_whole():
-    with receiver(frame="8MiB") as source:
-        check_one(source, BYTES + 12_345)
-        counters = source.counters()
-    assert counters["tcp"]["bytes"] == BYTES + 12_345
-    assert counters["tcp"]["resets_sent"] == 0
+def test_udp_with_a_gap() -> None:
+    with ingest.udp("127.0.0.1:0", frame=8 * 100, to="cpu", payload_bytes=100, timeout=0.2) as receiver:
+        host, port = ingest.resolve(receiver.address)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for number in (0, 2, 1, 3, 7, 5, 4):  # 6 is lost
+                sender.sendto(struct.pack(">Q", number) + bytes([number]) * 100, (host, port))
+        frame = next(receiver)
+        assert frame.missing_bytes == 100
+        assert frame.presence == [0b10111111]
+        rows = np.from_dlpack(frame).reshape(8, 100)
+        assert [int(row[0]) for row in np.delete(rows, 6, axis=0)] == [0, 1, 2, 3, 4, 5, 7]
+    assert receiver.counters()["datagrams"]["missing"] == 1
 
 
-@pytest.mark.parametrize("loss", [0.001, 0.01, 0.05])
-@isolated
-def test_with_loss(loss: float):
-    faults = ingest.Faults(loss=loss, loss_sent=loss, seed=7)
-    with receiver(offloads=False, faults=faults) as source:
-        check_one(source, BYTES // 8)
-        counters = source.counters()["tcp"]
-    assert counters["gaps"] > 0
-    assert counters["late"] > 0
-
-
-@pytest.mark.parametrize(
-    ("faults", "counter"),
-    [
-        (ingest.Faults(duplication=0.02, seed=2), "duplicates"),
-        (ingest.Faults(reordering=0.02, seed=3), "out_of_order"),
-        (ingest.Faults(corruption=0.01, seed=4), "unparsed"),
-        (ingest.Faults(loss=0.01, duplication=0.01, corruption=0.01, reordering=0.02, loss_sent=0.01), "gaps"),
-    ],
-    ids=["duplication", "reordering", "corruption", "all"],
-)
-@isolated
-def test_with_other_faults(faults: ingest.Faults, counter: str):
-    with receiver(offloads=False, faults=faults) as source:
-        check_one(source, BYTES // 8)
-        assert source.counters()["tcp"][counter] > 0
-
-
-@pytest.mark.parametrize("offloads", [True, False], ids=["tso", "no-tso"])
-@pytest.mark.parametrize("mtu", [576, 1500, 9000, 65535])
-@isolated
-def test_mtus(mtu: int, offloads: bool):
-    with receiver(mtu=mtu, offloads=offloads) as source:
-        check_one(source, BYTES // 8 + 1)
-        counters = source.counters()["tcp"]
-    if not offloads:
-        assert counters["segments"] >= (BYTES // 8) // mtu
-
-
-@pytest.mark.parametrize("count", [8, 64])
-@isolated
-def test_many_connections(count: int):
-    each = BYTES // 2 // count
-    with receiver(frame="128KiB", frames=2, connections=count) as source:
-        senders = {seed: Sender(source.address, each + seed, seed) for seed in range(count)}
-        taken = take(source, count)
-        for sender in senders.values():
-            sender.finish()
-        assert source.counters()["tcp"]["opened"] == count
-    expected = {each + seed: ingest.digest(seed, each + seed) for seed in range(count)}
-    assert {stream.bytes: stream.sha256.hexdigest() for stream in taken.values()} == expected
-
-
-@isolated
-def test_a_paused_receiver_closes_the_window_and_loses_nothing():
-    with receiver(frame="256KiB", frames=2) as source:
-        sender = Sender(source.address, BYTES // 8)
-        give_up = time.monotonic() + GUARD_SECONDS
-        while source.counters()["tcp"]["zero_windows"] == 0:
-            assert time.monotonic() < give_up
-            time.sleep(0.05)
-        time.sleep(2.5)
-        assert source.counters()["tcp"]["bytes"] == 512 << 10, "no more than there is space for"
-        (stream,) = take(source).values()
-        sender.finish()
-        assert source.counters()["tcp"]["probes"] > 0
-    assert stream.sha256.hexdigest() == ingest.digest(1, BYTES // 8)
-
-
-_ENDLESS = """
-import socket, sys
-from headrace import ingest
-to = socket.create_connection((sys.argv[1], 9000))
-for at in range(0, 1 << 40, 1 << 20):
-    to.sendall(ingest.stream_bytes(1, at, 1 << 20))
-"""
-
-
-def endless(source: ingest.Receiver) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", _ENDLESS, source.address.split(":")[0]])
-
-
-@isolated
-def test_a_killed_sender_leaves_what_it_sent():
-    with receiver() as source:
-        sender = endless(source)
-        taken = Taken()
-        give_up = time.monotonic() + GUARD_SECONDS
-        reason = ""
-        while not reason:
-            assert time.monotonic() < give_up
-            item = source.next(timeout=1.0)
-            if isinstance(item, ingest.Frame):
-                taken.add(item)
-                item.release()
-                if taken.bytes == 4 << 20:
-                    sender.kill()
-            elif isinstance(item, ingest.StreamEnded):
-                reason = item.reason
-                assert item.bytes == taken.bytes
-        sender.wait(GUARD_SECONDS)
-    assert reason in {"finished", "reset"}  # its kernel says one or the other
-    assert taken.bytes > 4 << 20
-    assert taken.sha256.hexdigest() == ingest.digest(1, taken.bytes)
-
-
-@isolated
-def test_a_reset_keeps_what_came_in_order():
-    with receiver() as source:
-        host, port = source.address.rsplit(":", 1)
-        connection = socket.create_connection((host, int(port)), timeout=GUARD_SECONDS)
-        connection.sendall(ingest.stream_bytes(1, 0, 300_000))
-        give_up = time.monotonic() + GUARD_SECONDS
-        while source.counters()["tcp"]["bytes"] < 300_000:
-            assert time.monotonic() < give_up
-            time.sleep(0.01)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        connection.close()
-        (stream,) = take(source).values()
-    assert stream.reason == "reset"
-    assert stream.sha256.hexdigest() == ingest.digest(1, 300_000)
-
-
-@isolated
-def test_connections_follow_each_other():
-    with receiver(connections=2, frame="64KiB", frames=2) as source:
-        for seed in range(6):
-            check_one(source, 200_000 + seed, seed)
-        assert source.counters()["streams"]["streams_refused"] == 0
-
-
-@isolated
-def test_the_device_goes_with_the_receiver():
-    with receiver() as source:
-        assert source.interface in devices()
-    del source
-    assert devices() == ["lo"]
-
-
-def _by_program(command: Callable[[str, str], list[str]], program: str) -> Taken:
-    """What a program sends that reads BYTES // 8 bytes of a stream from its input."""
-    if shutil.which(program) is None:
-        pytest.skip(f"there is no {program} here")
-    with receiver() as source:
-        host, port = source.address.rsplit(":", 1)
-        sender = subprocess.Popen(command(host, port), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-
-        def feed() -> None:
-            assert sender.stdin is not None
-            with sender.stdin:
-                for at in range(0, BYTES // 8, PIECE):
-                    sender.stdin.write(ingest.stream_bytes(5, at, PIECE))
-
-        feeder = threading.Thread(target=feed, daemon=True)
-        feeder.start()
-        (stream,) = take(source).values()
-        feeder.join(GUARD_SECONDS)
-        sender.wait(GUARD_SECONDS)
-    return stream
-
-
-@isolated
-def test_nc():
-    stream = _by_program(lambda host, port: ["nc", "-N", host, port], "nc")
-    assert stream.sha256.hexdigest() == ingest.digest(5, BYTES // 8)
-
-
-@isolated
-def test_curl_uploads():
-    # Its request goes before the bytes, and nobody answers it: it waits a second, and then ends.
-    size = BYTES // 8
-    options = ["--silent", "--http1.0", "--header", f"Content-Length: {size}", "--header", "Expect:", "--max-time"]
-    if shutil.which("curl") is None:
-        pytest.skip("there is no curl here")
-    with receiver() as source:
-        command = ["curl", *options, "20", "--upload-file", "-", f"http://{source.address}/frame"]
-        sender = subprocess.Popen(command, stdin=subprocess.PIPE)
-        assert sender.stdin is not None
-        stream = bytearray()
-        body = hashlib.sha256()
-
-        def feed() -> None:
-            assert sender.stdin is not None
-            with sender.stdin:
-                for at in range(0, size, PIECE):
-                    sender.stdin.write(ingest.stream_bytes(5, at, PIECE))
-
-        threading.Thread(target=feed, daemon=True).start()
-        give_up = time.monotonic() + GUARD_SECONDS
-        while True:
-            assert time.monotonic() < give_up
-            item = source.next(timeout=1.0)
-            if isinstance(item, ingest.Frame):
-                stream += item.numpy().tobytes()
-                item.release()
-            elif isinstance(item, ingest.StreamEnded):
-                break
-        sender.wait(GUARD_SECONDS)
-    head, _, rest = bytes(stream).partition(b"\r\n\r\n")
-    assert head.startswith(b"PUT /frame HTTP/1.0\r\n")
-    body.update(rest)
-    assert len(rest) == size
-    assert body.hexdigest() == ingest.digest(5, size)
-
-
-@isolated
-def test_headrace_send_arrives(run: Callable[..., subprocess.CompletedProcess[str]]):
-    with receiver() as source:
-        results: list[subprocess.CompletedProcess[str]] = []
-        sending = threading.Thread(
-            target=lambda: results.append(
-                run("ingest", "send", "--tcp", source.address, "--bytes", BYTES // 8, "--seed", 9, "--chunk", "1MiB")
-            )
+def capture(path: Path, payloads: list[bytes]) -> Path:
+    """A pcap file of UDP packets over raw IPv4 (link type 101)."""
+    parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)]
+    for payload in payloads:
+        udp = struct.pack(">HHHH", 1234, 9000, 8 + len(payload), 0) + payload
+        head = bytearray(
+            struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, b"\n\0\0\1", b"\n\0\0\2")
         )
-        sending.start()
-        (stream,) = take(source).values()
-        sending.join(GUARD_SECONDS)
-    assert results[0].returncode == 0, results[0].stderr
-    assert stream.sha256.hexdigest() == ingest.digest(9, BYTES // 8)
+        total = sum(struct.unpack(">10H", head))
+        head[10:12] = struct.pack(">H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
+        parts.append(struct.pack("<IIII", 0, 0, len(head) + len(udp), len(head) + len(udp)) + bytes(head) + udp)
+    path.write_bytes(b"".join(parts))
+    return path
 
 
-@isolated
-def test_datagrams_over_a_socket():
-    with ingest.udp("127.0.0.1:9100", payload_bytes=1464, frame=1464 * 100, to="cpu", timeout=2.0) as source:
-        sender = ingest.UdpSender("127.0.0.1", 9100, 1000, seed=3, payload_bytes=1472, packets_per_second=5000)
-        ingest.send_datagrams(sender)
-        whole = hashlib.sha256()
-        missing = 0
-        for number in range(10):
-            frame = source.next(timeout=GUARD_SECONDS)
-            while not isinstance(frame, ingest.Frame):
-                frame = source.next(timeout=GUARD_SECONDS)
-            assert frame.number == number
-            missing += frame.missing_bytes
-            whole.update(frame.numpy())
-            frame.release()
-    assert missing == 0
-    assert whole.hexdigest() == ingest.digest(3, 1464 * 1000)
+def test_pcap_waits_for_a_slow_consumer(tmp_path: Path) -> None:
+    whole = ingest.stream_bytes(SEED, 0, 400 * 100)
+    path = capture(tmp_path / "a.pcap", [struct.pack("<I", n) + whole[n * 100 : (n + 1) * 100] for n in range(400)])
+    how = ingest.Numbering(number_width=4, big_endian=False)
+    with ingest.pcap(path, frame=2000, frames=2, to="cpu", port=9000, payload_bytes=100, **how) as receiver:
+        time.sleep(0.1)
+        assert content(receiver) == whole
+    assert receiver.counters()["datagrams"]["no_space"] == 0
+    with pytest.raises(UsageError, match=r"no\.pcap"):
+        ingest.pcap(tmp_path / "no.pcap", to="cpu")
+
+
+@pytest.mark.usefixtures("tun")
+def test_tcp_over_tun() -> None:
+    count = 3_000_000
+    with ingest.tcp(":9000", frame="1MiB", to="cpu", connections=2) as receiver:
+        address, port = ingest.resolve(receiver.address)
+        assert receiver.interface.startswith("headrace")
+        sender = ingest.TcpSender(address, port, seed=SEED)
+        ingest.send(sender, count, wait=False)
+        sender.finish()
+        came = b""
+        while not isinstance(item := receiver.next(60), ingest.StreamEnded):
+            assert item is not None
+            if isinstance(item, ingest.Frame):
+                came += np.from_dlpack(item).tobytes()
+            del item
+        assert item.reason == "finished"
+        assert came == ingest.stream_bytes(SEED, 0, count)
+    counters = receiver.counters()  # of a receiver that has stopped: the last
+    assert counters["tcp"]["opened"] == 1
+    assert counters["streams"]["streams_refused"] == 0
+
+
+@pytest.mark.usefixtures("tun")
+def test_messages_over_tcp() -> None:
+    bodies = [b"", b"abc", b"end"]
+    with ingest.tcp(":9000", frame=40_000, frames=4, to="cpu") as receiver:
+        found = ingest.messages(receiver, width=2, header_bytes=4, body_max=65_000)
+        ask = ingest.resolve(receiver.address)
+        with socket.create_connection(ask) as wrong, socket.create_connection(ask) as right:
+            right.sendall(b"".join(struct.pack(">HH", len(body), 0) + body for body in bodies))
+            right.shutdown(socket.SHUT_WR)
+            got = [next(found) for _ in range(3)]
+            assert [ingest.body(message).tobytes() for message in got] == bodies
+            assert [message.begin for message in got] == [0, 4, 11]
+            got.clear()
+            wrong.sendall(struct.pack(">HH", 65_001, 0) + b"y" * 50_000)
+            with pytest.raises(DataError, match=r"stream \d: the message at byte 0 says that it has 65001 bytes"):
+                next(found)
+            wrong.settimeout(60)
+            with pytest.raises(ConnectionResetError):
+                wrong.recv(1)
+
+
+@pytest.mark.usefixtures("tun")
+def test_a_message_that_is_cut_off() -> None:
+    with ingest.tcp(":9000", frame=40_000, to="cpu") as receiver:
+        with socket.create_connection(ingest.resolve(receiver.address)) as sender:
+            sender.sendall(struct.pack(">I", 10) + b"123")
+        with pytest.raises(DataError, match="within a message, 7 bytes behind"):
+            next(ingest.messages(receiver))
+
+
+@pytest.mark.parametrize("address", ["9000", ":0", ":70000", "nowhere"])
+def test_an_address_that_is_none(address: str) -> None:
+    with pytest.raises(UsageError, match="is not an address with a port"):
+        ingest.tcp(address, to="cpu")
+
+
+def test_options_that_cannot_be() -> None:
+    with pytest.raises(UsageError, match="frame of 0 bytes"):
+        ingest.tcp(":9000", frame=0, to="cpu")
+    with pytest.raises(UsageError, match="conversion"):
+        ingest.tcp(":9000", to="cpu", conversion="floats")
+    with pytest.raises(UsageError, match="way to packets"):
+        ingest.udp(":9000", to="cpu", via="pigeon", interface="lo")
+    with pytest.raises(TypeError):
+        ingest.tcp(":9000", to="cpu", colour="red")  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match="width"):
+        ingest.MessageReader(width=9)

@@ -44,7 +44,7 @@ enum class StreamEnd : std::uint8_t {
   finished,   ///< The sender said that this was all, or the source has ended: everything is there.
   reset,      ///< By the peer: what came in order is there.
   timed_out,  ///< Nothing was heard for too long: as for reset.
-  cut         ///< The source ended before the sender did.
+  cut         ///< This side ended it: by reset(), stop(), or with its source.
 };
 
 [[nodiscard]] std::string_view to_string(StreamEnd end) noexcept;
@@ -102,6 +102,10 @@ class Receiver {
   /// Ends the thread of start(), and resets connections that are open, so that their peers know. Deliveries that are
   /// waiting may still be taken.
   void stop() noexcept;
+
+  /// Resets the TCP connection of a stream that the consumer has no more use for, at the next step: its peer knows, and
+  /// the stream is StreamEnd::cut. Does nothing for one that has ended. For any thread.
+  void reset(std::uint32_t stream);
 
   /// What comes next, waiting for it until `timeout`. Empty when nothing came, or nothing will: see ended(). Throws
   /// what ended the thread of start(), after everything that came before. May be called by several threads.

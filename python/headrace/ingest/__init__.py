@@ -15,6 +15,8 @@ from headrace._core import (
     Faults,
     Frame,
     FrameTarget,
+    Message,
+    MessageReader,
     Receiver,
     SendReport,
     StreamEnded,
@@ -23,6 +25,7 @@ from headrace._core import (
     UdpSender,
     stream_bytes,
 )
+from headrace.ingest.messages import LengthPrefix, Messages, body, messages
 from headrace.ingest.receiving import Building, Numbering, pcap, synthetic, tcp, udp
 from headrace.ingest.sending import Progress, digest, resolve, send, send_datagrams
 
@@ -32,6 +35,10 @@ __all__ = [
     "Faults",
     "Frame",
     "FrameTarget",
+    "LengthPrefix",
+    "Message",
+    "MessageReader",
+    "Messages",
     "Numbering",
     "Progress",
     "Receiver",
@@ -40,7 +47,9 @@ __all__ = [
     "StreamOpened",
     "TcpSender",
     "UdpSender",
+    "body",
     "digest",
+    "messages",
     "pcap",
     "resolve",
     "send",

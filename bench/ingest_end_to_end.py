@@ -1,0 +1,171 @@
+"""A real TCP sender of this machine, through a TUN device, to frames on a device: packets, acknowledgements and all.
+
+    python bench/ingest_end_to_end.py [--device cpu] [--bytes 4GiB] [--mtu 1500,9000] [--save F]
+
+One connection of a process of its own, which sends without pauses; control runs on the CPU. ingest.tcp.<device> is
+with the kernel's super-packets of up to 64 KiB (TSO) at an MTU of 1,500, .mtuN at another, .segments without
+super-packets. The roof is the kernel's own receiver in the same run: the same sender over the loopback, read into
+buffers by recv(). Bytes of the first run are all compared with what was sent, of the others the ends of each frame.
+Needs CAP_NET_ADMIN. Exit status: 0; 1 when an error ended it, or some row was not verified; 2 for wrong use; 130
+after Ctrl-C, with the rows so far.
+"""
+
+import argparse
+import resource
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import headrace
+from headrace import Device, ingest, results
+from headrace.profiles import Json
+from row_by_row import run, say
+
+_SEED = 7
+_LOOKED_AT = 64 << 10  # at both ends of a frame
+_RECEIVE = 1 << 20
+_GUARD_SECONDS = 60.0
+_GB = 1e9
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
+    parser.add_argument("--bytes", type=headrace.parse_bytes, default=2 << 30, help="of a run")
+    parser.add_argument("--frame", type=headrace.parse_bytes, default=64 << 20, help="bytes of one")
+    parser.add_argument("--frames", type=int, default=4)
+    parser.add_argument("--mtu", default="1500,9000,65535", help="with super-packets")
+    parser.add_argument("--runs", type=int, default=5, help="of a case")
+    parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
+    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    given = parser.parse_args()
+    if given.runs < 1 or given.frames < 2 or not all(word.isdigit() for word in given.mtu.split(",")):  # noqa: PLR2004
+        parser.error("--runs is 1 or more, --frames 2 or more, --mtu numbers")
+    return given
+
+
+@dataclass
+class _Run:
+    """One transfer."""
+
+    seconds: float
+    receiver_cpu: float
+    sender_cpu: float
+    right: bool
+    retransmitted: int = 0
+
+
+def _cpu(who: int) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+def _sender(address: str, count: int) -> "subprocess.Popen[bytes]":
+    words = ["ingest", "send", "--tcp", address, "--bytes", str(count), "--no-wait", "--seed", str(_SEED), "--json"]
+    return subprocess.Popen([sys.executable, "-m", "headrace", *words], stdout=subprocess.DEVNULL)
+
+
+def _is_right(frame: ingest.Frame, whole: bool) -> bool:
+    step = frame.bytes if whole else min(frame.bytes, _LOOKED_AT)
+    for at in {0, frame.bytes - step}:
+        if frame.to_host(at, step).tobytes() != ingest.stream_bytes(_SEED, frame.stream_offset + at, step):
+            return False
+    return True
+
+
+class Bench:
+    """What all cases share."""
+
+    def __init__(self, device: Device, given: argparse.Namespace) -> None:
+        self.device = device
+        self.given = given
+
+    def receive(self, mtu: int, offloads: bool, whole: bool) -> _Run:
+        """One run to frames."""
+        with ingest.tcp(
+            ":9000", frame=self.given.frame, frames=self.given.frames, to=self.device, mtu=mtu, offloads=offloads
+        ) as receiver:
+            children = _cpu(resource.RUSAGE_CHILDREN)
+            sender = _sender(receiver.address, self.given.bytes)
+            began, used, came, right = 0.0, 0.0, 0, True
+            while True:
+                item = receiver.next(_GUARD_SECONDS)
+                if item is None:
+                    raise headrace.Error(f"no byte came for {_GUARD_SECONDS:.0f} s")
+                if isinstance(item, ingest.StreamOpened):
+                    began, used = time.monotonic(), _cpu(resource.RUSAGE_SELF)
+                elif isinstance(item, ingest.StreamEnded):
+                    break
+                else:
+                    right = right and _is_right(item, whole) and item.stream_offset == came
+                    came += item.bytes
+                    item.release()
+            seconds, used = time.monotonic() - began, _cpu(resource.RUSAGE_SELF) - used
+            sender.wait()
+            again = receiver.counters()["tcp"]["duplicates"]
+        sender_cpu = _cpu(resource.RUSAGE_CHILDREN) - children
+        return _Run(seconds, used, sender_cpu, right and came == self.given.bytes, again)
+
+    def kernel(self) -> float:
+        """The kernel's own receiver, in bits a second."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            sender = _sender(f"127.0.0.1:{server.getsockname()[1]}", self.given.bytes)
+            connection, _ = server.accept()
+            buffer = bytearray(_RECEIVE)
+            began, came = time.monotonic(), 0
+            with connection:
+                while count := connection.recv_into(buffer):
+                    came += count
+            seconds = time.monotonic() - began
+            sender.wait()
+        return 8 * came / seconds
+
+    def row(self, identity: str, mtu: int, offloads: bool) -> Json:
+        """One case: a run to compare every byte, then those that count."""
+        checked = self.receive(mtu, offloads, whole=True)
+        runs: list[_Run] = []
+        roofs: list[float] = []
+        for _ in range(self.given.runs):
+            runs.append(self.receive(mtu, offloads, whole=False))
+            roofs.append(self.kernel())
+        gigabytes = self.given.bytes / _GB
+        about: Json = {
+            "mtu": mtu,
+            "offloads": offloads,
+            "connections": 1,
+            "frame_mib": self.given.frame >> 20,
+            "frames": self.given.frames,
+            "bytes": self.given.bytes,
+            "receiver_cpu_seconds_per_gb": round(median(one.receiver_cpu for one in runs) / gigabytes, 3),
+            "sender_cpu_seconds_per_gb": round(median(one.sender_cpu for one in runs) / gigabytes, 3),
+            "came_twice": max(one.retransmitted for one in runs),
+            "verified": checked.right and all(one.right for one in runs),
+        }
+        rates = [8 * self.given.bytes / one.seconds for one in runs]
+        return results.row(identity, rates, "bit/s", (median(roofs), "kernel's receiver over loopback"), about)
+
+    def rows(self) -> Iterator[Json]:
+        """Every case."""
+        name = f"ingest.tcp.{'cpu' if self.device.name.startswith('cpu') else 'cuda'}"
+        mtus = [int(word) for word in self.given.mtu.split(",")]
+        for at, mtu in enumerate(mtus):
+            identity = name if at == 0 else f"{name}.mtu{mtu}"
+            yield self.row(identity, mtu, offloads=True)
+            say(identity)
+        yield self.row(f"{name}.segments", mtus[0], offloads=False)
+        say(f"{name}.segments")
+
+
+def main() -> int:
+    """Runs the program."""
+    given = _parse()
+    return run("ingest", given, lambda device: Bench(device, given).rows())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

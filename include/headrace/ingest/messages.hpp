@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/stream.hpp"
+#include "headrace/ingest/framing.hpp"
+#include "headrace/ingest/held_frame.hpp"
+
+namespace headrace::ingest {
+
+/// Bytes of a message's body within one frame, which stays as it is while this is kept.
+struct MessagePart {
+  std::shared_ptr<HeldFrame> frame;
+  std::size_t offset = 0;  ///< From the frame's first byte.
+  std::size_t bytes = 0;
+};
+
+/// A message, and where its body lies: not copied. Of an empty body there are no parts.
+struct FramedMessage {
+  Message message;
+  std::vector<MessagePart> body;
+};
+
+/// Cuts the frames of one stream into messages that say their length. It keeps the frames of a message that is not
+/// complete, so a message must fit into all frames of the ring but one. Of frames that the host cannot read it copies
+/// headers, 16 KiB at a time, and nothing else.
+class MessageReader {
+ public:
+  /// Throws UsageError for a prefix that cannot be, and for frames that are converted or too few for a header.
+  MessageReader(const LengthPrefix& prefix, const FrameRing& frames);
+
+  /// The stream's next frame. Throws UsageError for one out of turn, DataError for one with gaps.
+  void add(std::shared_ptr<HeldFrame> frame);
+  /// The next message, once all of it has come. Throws DataError, now and from then on, for one longer than
+  /// LengthPrefix::body_max or than frames have room for.
+  [[nodiscard]] std::optional<FramedMessage> next();
+  /// Bytes at the end that are no whole message: other than 0 only once the stream has ended within one.
+  [[nodiscard]] std::uint64_t rest() const noexcept { return end_ - taken_; }
+
+ private:
+  [[nodiscard]] std::span<const std::byte> window(std::uint64_t offset);
+  [[nodiscard]] FramedMessage take();
+  void drop_frames(std::uint64_t before);
+
+  Device device_;
+  LengthPrefix prefix_;
+  MessageFraming framing_;
+  bool readable_;                                  ///< By the host.
+  std::deque<std::shared_ptr<HeldFrame>> frames_;  ///< Of which something is still needed.
+  std::optional<Message> found_;                   ///< Whose header is known.
+  std::uint64_t taken_ = 0;                        ///< Where the message after the last one begins.
+  std::uint64_t end_ = 0;                          ///< Of the last frame.
+  std::optional<Stream> stream_;
+  Buffer copied_;
+  std::uint64_t copied_offset_ = 0;
+  std::size_t copied_bytes_ = 0;
+};
+
+}  // namespace headrace::ingest

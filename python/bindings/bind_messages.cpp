@@ -1,0 +1,108 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include <tuple>
+#include <utility>
+
+#include "bindings.hpp"
+#include "frame_handle.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/ingest/messages.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using ingest::LengthPrefix;
+
+/// headrace.MessageReader: its reader is made with the first frame, which knows its ring.
+struct MessagesHandle {
+  LengthPrefix prefix;
+  std::optional<ingest::MessageReader> reader{};
+  std::uint32_t stream = 0;
+  std::string peer{};
+};
+
+struct MessageHandle {
+  std::uint32_t stream;
+  std::string peer;
+  ingest::FramedMessage framed;
+};
+
+void add(MessagesHandle& self, const FrameHandle& frame) {
+  if (!frame.held) throw UsageError("the frame has been released");
+  if (!self.reader) {
+    self.reader.emplace(self.prefix, frame.held->ring());
+    self.stream = frame.stream;
+    self.peer = frame.peer;
+  }
+  self.reader->add(frame.held);
+}
+
+std::optional<MessageHandle> next(MessagesHandle& self) {
+  if (!self.reader) return {};
+  auto framed = self.reader->next();
+  if (!framed) return {};
+  return MessageHandle{self.stream, self.peer, *std::move(framed)};
+}
+
+std::vector<std::tuple<FrameHandle, std::size_t, std::size_t>> parts_of(const MessageHandle& self) {
+  std::vector<std::tuple<FrameHandle, std::size_t, std::size_t>> parts;
+  for (const ingest::MessagePart& part : self.framed.body) {
+    parts.emplace_back(FrameHandle{part.frame, self.stream, self.peer}, part.offset, part.bytes);
+  }
+  return parts;
+}
+
+}  // namespace
+
+void bind_messages(nb::module_& module) {
+  nb::class_<MessageHandle>(module, "Message", "A message of a stream. It keeps the frames that it lies in.")
+      .def_ro("stream", &MessageHandle::stream)
+      .def_ro("peer", &MessageHandle::peer, "Who sent it; empty where that is not known.")
+      .def_prop_ro(
+          "begin", [](const MessageHandle& self) { return self.framed.message.begin; },
+          "Where its header begins in the stream.")
+      .def_prop_ro(
+          "bytes", [](const MessageHandle& self) { return self.framed.message.body_bytes; }, "Of its body.")
+      .def_prop_ro("parts", &parts_of, "(frame, offset in the frame, bytes) of its body, in order; not copied.")
+      .def("__repr__", [](const MessageHandle& self) {
+        return fmt::format("Message(stream={}, begin={}, bytes={})", self.stream, self.framed.message.begin,
+                           self.framed.message.body_bytes);
+      });
+  nb::class_<MessagesHandle>(module, "MessageReader",
+                             "Cuts the frames of one stream into messages that say their length.")
+      .def(
+          "__init__",
+          [](MessagesHandle* self, std::uint32_t width, std::uint32_t offset, std::optional<std::uint32_t> header_bytes,
+             bool big_endian, bool counts_header, std::uint64_t body_max) {
+            const LengthPrefix prefix{.offset = offset,
+                                      .width = width,
+                                      .header_bytes = header_bytes.value_or(offset + width),
+                                      .big_endian = big_endian,
+                                      .counts_header = counts_header,
+                                      .body_max = body_max};
+            check(prefix);
+            new (self) MessagesHandle{.prefix = prefix};
+          },
+          nb::kw_only(), "width"_a = 4, "offset"_a = 0, "header_bytes"_a.none() = nb::none(), "big_endian"_a = true,
+          "counts_header"_a = false, "body_max"_a = std::uint64_t{1} << 30,
+          "A header has `header_bytes` (None: up to the end of the length), of which `width` at `offset` say how many "
+          "bytes follow, or with `counts_header` how many there are in all.")
+      .def("add", &add, "frame"_a, "The stream's next frame.")
+      .def("next", &next,
+           "The next message, None until all of it has come. Raises DataError for one longer than `body_max`, or than "
+           "all frames of the stream but one.")
+      .def_prop_ro(
+          "rest", [](const MessagesHandle& self) { return self.reader ? self.reader->rest() : 0; },
+          "Bytes at the end that are no whole message.");
+}
+
+}  // namespace headrace::python

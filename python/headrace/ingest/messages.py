@@ -1,0 +1,92 @@
+"""Messages that say their length, out of the frames of a receiver."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace._core import Frame, Message, MessageReader, Receiver, StreamEnded
+from headrace.errors import DataError
+
+
+class LengthPrefix(TypedDict, total=False):
+    """How messages say their length: as for MessageReader."""
+
+    width: int
+    offset: int
+    header_bytes: int | None
+    big_endian: bool
+    counts_header: bool
+    body_max: int
+
+
+class Messages(Iterator[Message]):
+    """The messages of all streams of a receiver, each when all of it has come.
+
+    A message beyond the limit, and a stream that ends within one, raise DataError, which names stream and peer. The
+    stream is then reset; iterating goes on with the others. A message keeps its frames: let go of it.
+    """
+
+    def __init__(self, receiver: Receiver, **prefix: Unpack[LengthPrefix]) -> None:
+        MessageReader(**prefix)  # finds what cannot be
+        self._receiver = receiver
+        self._prefix = prefix
+        self._readers: dict[int, MessageReader] = {}
+        self._refused: set[int] = set()
+        self._ready: deque[int] = deque()
+
+    def __next__(self) -> Message:
+        """Waits for a message; ends with the receiver."""
+        while True:
+            while self._ready:
+                if message := self._next_of(self._ready[0]):
+                    return message
+                self._ready.popleft()
+            item = self._receiver.next()
+            if item is None:
+                raise StopIteration
+            if isinstance(item, Frame):
+                self._add(item)
+            elif isinstance(item, StreamEnded):
+                self._end(item)
+
+    def _add(self, frame: Frame) -> None:
+        if frame.stream in self._refused:
+            return
+        reader = self._readers.setdefault(frame.stream, MessageReader(**self._prefix))
+        reader.add(frame)
+        self._ready.append(frame.stream)
+
+    def _next_of(self, stream: int) -> Message | None:
+        reader = self._readers.get(stream)
+        if reader is None:
+            return None
+        try:
+            return reader.next()
+        except DataError as error:
+            del self._readers[stream]
+            self._refused.add(stream)
+            self._receiver.reset(stream)
+            raise DataError(f"stream {stream}: {error}") from None
+
+    def _end(self, ended: StreamEnded) -> None:
+        self._refused.discard(ended.stream)
+        reader = self._readers.pop(ended.stream, None)
+        if reader is not None and reader.rest:
+            raise DataError(
+                f"stream {ended.stream} of {ended.peer or 'an unknown peer'} ended ({ended.reason}) within a message, "
+                f"{reader.rest} bytes behind the last whole one"
+            )
+
+
+def messages(receiver: Receiver, **prefix: Unpack[LengthPrefix]) -> Messages:
+    """The messages of a receiver's streams; by default with their length in 4 bytes, big-endian, before them."""
+    return Messages(receiver, **prefix)
+
+
+def body(message: Message) -> NDArray[np.uint8]:
+    """A copy of a message's body in host memory, from whatever device it is on."""
+    parts = [frame.to_host(offset, count) for frame, offset, count in message.parts]
+    return np.concatenate(parts) if parts else np.empty(0, np.uint8)
