@@ -47,25 +47,6 @@ nb::object numpy_of(const FrameHandle& handle) {
   return as_array<nb::numpy>(handle, nb::device::cpu::value, 0);
 }
 
-<<<<<<< HEAD
-/// Where the host cannot read the frame, its bytes are copied into a buffer that it can.
-nb::object host_array(const FrameHandle& handle) {
-  const HeldFrame& held = held_by(handle);
-  if (on_host(held)) return numpy_of(handle);
-  const std::size_t shape[1] = {held.item_count()};
-  auto copied = std::make_unique<Buffer>(held.ring().device(), MemoryKind::pageable, held.frame().bytes);
-  {
-    const nb::gil_scoped_release released;
-    const Stream stream(held.ring().device());
-    stream.copy(copied->data(), held.frame().data, held.frame().bytes).or_throw("copying a frame to the host");
-    stream.wait().or_throw("copying a frame to the host");
-  }
-  void* const data = copied->data();
-  const nb::capsule owner(copied.get(), [](void* memory) noexcept { delete static_cast<Buffer*>(memory); });
-  [[maybe_unused]] const auto* const given = copied.release();  // the capsule's now
-  return nb::cast(nb::ndarray<nb::numpy>(data, 1, shape, owner, nullptr,
-                                         held.is_float() ? nb::dtype<float>() : nb::dtype<std::uint8_t>()));
-=======
 nb::object copied_to_host(const FrameHandle& handle, std::size_t offset, std::optional<std::size_t> count) {
   const std::shared_ptr<HeldFrame> held = handle.held;
   const ingest::Frame& frame = held_by(handle).frame();
@@ -82,7 +63,6 @@ nb::object copied_to_host(const FrameHandle& handle, std::size_t offset, std::op
   }
   const nb::capsule owner(memory.get(), [](void* kept) noexcept { delete[] static_cast<std::uint8_t*>(kept); });
   return nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(memory.release(), {bytes}, owner));
->>>>>>> receiver
 }
 
 nb::tuple dlpack_device(const FrameHandle& handle) {
@@ -177,14 +157,9 @@ void bind_frame(nb::module_& module) {
           "numpy", &numpy_of, nb::sig("def numpy(self) -> NDArray[typing.Any]"),
           "The frame as an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError "
           "for frames that are not on a CPU device.")
-<<<<<<< HEAD
-      .def("to_host", &host_array, nb::sig("def to_host(self) -> NDArray[typing.Any]"),
-           "The frame as numpy() gives it, copied where it is not on a CPU device.")
-=======
       .def("to_host", &copied_to_host, "offset"_a = 0, "count"_a.none() = nb::none(),
            nb::sig("def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[typing.Any]"),
            "A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.")
->>>>>>> receiver
       .def("__dlpack__", &dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
       .def("__dlpack_device__", &dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def_prop_ro("__cuda_array_interface__", &cuda_array_interface,

@@ -3102,15 +3102,10 @@ class Frame:
         The frame as an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError for frames that are not on a CPU device.
         """
 
-<<<<<<< HEAD
-    def to_host(self) -> NDArray[Any]:
-        """The frame as numpy() gives it, copied where it is not on a CPU device."""
-=======
     def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[Any]:
         """
         A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.
         """
->>>>>>> receiver
 
     def __dlpack__(self, **kwargs: Any) -> Any: ...
 
