@@ -128,7 +128,7 @@ class Taker:
                 whole = fill(whole, came, self._packet_bytes)
             for at in range(0, stream.behind, _PIECE_BYTES):
                 self._keep(stream, memoryview(bytes(min(_PIECE_BYTES, stream.behind - at))))
-            self._keep(stream, memoryview(whole)[:end])
+            self._keep(stream, whole[:end].data)
         stream.bytes += stream.behind + end
         stream.missing_bytes += stream.behind + missing
         stream.behind = frame.bytes - end
