@@ -103,7 +103,8 @@ def print_totals(
     console: Console, title: str, total: Figures, streams: Sequence[TakenStream], notes: list[str]
 ) -> None:
     """What was received, stream by stream and in all."""
-    console.print(title, markup=False, style="bold", soft_wrap=True)
+    if not console.is_terminal:  # where it stands above already
+        console.print(title, markup=False, soft_wrap=True)
     if streams:
         console.print(_stream_table(streams))
     for stream in streams:
