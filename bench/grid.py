@@ -117,7 +117,7 @@ def _print_table(rows: list[Json]) -> None:
     for row in rows:
         value = short_rate(row["value"]) + (" " if row["value"] < grid_rows.KILO else "") + row["unit"]
         share = (
-            f", {row['value'] / row['roof']:.1%} of {short_rate(row['roof'])} ({row['roof_is']})"
+            f", {results.share_of_roof(row):.1%} of {short_rate(row['roof'])} ({row['roof_is']})"
             if "roof" in row
             else ""
         )

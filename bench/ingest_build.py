@@ -4,10 +4,11 @@
 
 ingest.device.* are packets that lie in device memory, and so does their list: the roof is a copy of as many bytes
 within the device. ingest.pinned.* is a ring in pinned host memory that a builder goes round while a stream takes every
-frame: the roof is the link. An id alone is what the builder does by itself; with a name behind it, that way or
-access to the ring. Every byte is compared with a plain copy's. Takes less than a minute on a GPU. What a device cannot
-do is left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some row was not verified; 2
-for wrong use; 130 after Ctrl-C, with the rows so far.
+frame: the roof is the link. ingest.resident.* is the same with a kernel that stays on the device in the builder's place
+and the host's: it reads headers, acknowledges and copies. An id alone is what the builder does by itself; with a name
+behind it, that way or access to the ring. Every byte is compared with a plain copy's. Takes less than a minute on a
+GPU. What a device cannot do is left out. Exit status: 0; 1 when an error ended it, or no row could be measured or some
+row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
 """
 
 import argparse
@@ -56,6 +57,7 @@ class Packets:
 
 _DEVICE = (Packets("8000", 8000), Packets("1460", 1460), Packets("64", 64), Packets("mixed", 64, 9000, 55))
 _PINNED = _DEVICE[:2]
+_RESIDENT = _DEVICE[:1]
 
 
 def _names(text: str, known: tuple[str, ...], what: str) -> list[str]:
@@ -163,6 +165,28 @@ class Bench:
         roof = 8 * found.payload_bytes / median(found.plain_seconds)
         return self._row(identity, found, roof, "pinned link, host to device", about)
 
+    def resident(self, packets: Packets) -> Json | None:
+        """A ring in pinned memory, and control on the device."""
+        found = headrace.measure_resident_build(
+            self.device,
+            payload_bytes=packets.payload_bytes,
+            slot_bytes=packets.slot_bytes,
+            total_bytes=4 * self.given.total * MIB,
+            ring_bytes=self.given.ring * MIB,
+            frame_bytes=self.given.frame * MIB,
+            runs=self.given.runs,
+        )
+        if not is_whole(found.supported, len(found.seconds), self.given.runs):
+            return None
+        about = packets.conditions() | {"ring_mib": self.given.ring, "frame_mib": self.given.frame}
+        roof = 8 * found.payload_bytes / median(found.plain_seconds)
+        return self._row(f"ingest.resident.{packets.name}", found, roof, "pinned link, host to device", about)
+
+    def _make(self, name: str, packets: Packets, how: str) -> Json | None:
+        if ".device." in name:
+            return self.on_device(packets, how)
+        return self.resident(packets) if ".resident." in name else self.from_host(packets, how)
+
     def rows(self) -> Iterator[Json]:
         """Every row that is wanted and that the device can make."""
         only = self.given.only
@@ -170,12 +194,13 @@ class Bench:
         cases += [
             (f"ingest.pinned.{packets.name}", packets, way) for packets in _PINNED for way in self.given.ring_access
         ]
+        cases += [(f"ingest.resident.{packets.name}", packets, "automatic") for packets in _RESIDENT]
         for name, packets, how in cases:
             identity = name + ("" if how == "automatic" else f".{how}")
             if only and not any(identity.startswith(word) for word in only):
                 continue
             began = time.monotonic()
-            made = self.on_device(packets, how) if ".device." in name else self.from_host(packets, how)
+            made = self._make(name, packets, how)
             took = f"{time.monotonic() - began:.1f} s" if made else "left out: this device cannot"
             if made:
                 yield made

@@ -53,7 +53,7 @@ def _print_table(rows: list[Json]) -> None:
     width = max(len(row["id"]) for row in rows)
     for row in rows:
         share = (
-            f", {row['value'] / row['roof']:.1%} of {figure(row['roof'])} ({row['roof_is']})" if row.get("roof") else ""
+            f", {results.share_of_roof(row):.1%} of {figure(row['roof'])} ({row['roof_is']})" if row.get("roof") else ""
         )
         print(f"{row['id']:<{width}}  {figure(row['value'])} {row['unit']}{share}")
         print(f"{'':<{width}}  {results.describe(row['conditions'])}")

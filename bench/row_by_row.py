@@ -30,7 +30,7 @@ def _print_table(rows: list[Json]) -> None:
     for row in rows:
         low, high = row["spread"]
         share = (
-            f"  {row['value'] / row['roof']:.1%} of {figure(row['roof'])} ({row['roof_is']})" if "roof" in row else ""
+            f"  {results.share_of_roof(row):.1%} of {figure(row['roof'])} ({row['roof_is']})" if "roof" in row else ""
         )
         wrong = "" if row["conditions"]["verified"] else "  NOT VERIFIED"
         spread = f"({figure(low)} to {figure(high)})"

@@ -207,7 +207,7 @@ def _run(chosen: argparse.Namespace) -> list[Json]:
         print(json.dumps(content, indent=2))
     else:
         for row in rows:
-            share = f"{row['value'] / row['roof']:6.1%} of {row['roof']:.4g} ({row['roof_is']})"
+            share = f"{results.share_of_roof(row):6.1%} of {row['roof']:.4g} ({row['roof_is']})"
             print(f"{row['id']:<27} {row['value']:8.2f} {row['unit']:<6} {share}")
             print(f"{'':<27} {results.describe(row['conditions'])}")
     return rows

@@ -13,6 +13,7 @@
 #   link.MACHINE.json, move.MACHINE.json, links.MACHINE.json, span.MACHINE.json, advice.MACHINE.json, spmv.MACHINE.json   memory and links
 #   grid.MACHINE.json              grids, over one GPU and over two
 #   fetch.MACHINE.json, taxi.MACHINE.json   columns from files, the ways of host memory; the taxi benchmark
+#   ingest.MACHINE.json            packets to frames
 #   report.html    the ladders and figures as a page of plots, where matplotlib is installed
 #   summary.json   the outcome of every step
 # What is done, by the environment:
@@ -26,6 +27,7 @@
 #   HEADRACE_GRID      1: the figures of grids too (0); HEADRACE_GRID_ONLY, such as grid.fdtd2d, only ids that start so
 #   HEADRACE_FETCH     1: the figures of fetches too (0); HEADRACE_FETCH_ROWS of their table (20000000). Needs oneTBB
 #   HEADRACE_TAXI      rows of the taxi benchmark, such as 100M (none)
+#   HEADRACE_INGEST    1: packets to frames too (0); HEADRACE_INGEST_ONLY, such as ingest.device, only ids that start so
 #   HEADRACE_BUDGET    what stands in for the GPU's memory in spans (1GiB); HEADRACE_OPERATIONS (all)
 #   HEADRACE_REPORT    1: the page of plots too (0)
 #   HEADRACE_CHECKS    0 leaves out the tests and the sanitizers (1)
@@ -57,7 +59,7 @@ contract=$build/tests/headrace_contract
 load=$build/tests/headrace_load
 # What the sanitizers run: copies, memory and kernels. Resident kernels are left out, because the sanitizers slow what
 # they poll by a hundred times, and so are tests whose point is that CUDA refuses a call.
-checked='*PairSorter*:*Scan*:*Fetching*:*HostWays*:*Cop*:*Span*:*Heat*:*Access*:*Oversub*:*Link*:*Spmv*:*Memory*:*Buffer*:*Native*:*Kernel*:*Launch*:*Group*:*Operator*:*Retrieval*:*Serve.Every*:*Serve.TheRef*:-*Resident*:*resident*:*Mailbox*:*Refused*'
+checked='*Ingest*:*PairSorter*:*Scan*:*Fetching*:*HostWays*:*Cop*:*Span*:*Heat*:*Access*:*Oversub*:*Link*:*Spmv*:*Memory*:*Buffer*:*Native*:*Kernel*:*Launch*:*Group*:*Operator*:*Retrieval*:*Serve.Every*:*Serve.TheRef*:-*Resident*:*resident*:*Mailbox*:*Refused*'
 # Every schedule, by the names of their tests: slowed too, but with few queries and limits of their own.
 schedules='*Schedule*:*Persistent*:*Dispatched*'
 # The contract tests by part: what maps memory, what measures it, and all others.
@@ -211,6 +213,12 @@ fetches() {
     --rows "${HEADRACE_FETCH_ROWS:-20000000}" --study --save "$out/fetch.$machine.json" || true
 }
 
+packets() {
+  local arguments=(--save "$out/ingest.$machine.json") word
+  for word in ${HEADRACE_INGEST_ONLY:-}; do arguments+=(--only "$word"); done
+  step ingest "${HEADRACE_STEP_LIMIT:-500}" suite.log python3 bench/ingest_build.py --device cuda:0 "${arguments[@]}" || true
+}
+
 # Generates the table where the build is, which is kept.
 taxi() {
   local table=$build/rides.$HEADRACE_TAXI.parquet
@@ -248,6 +256,7 @@ benchmarks() {
   if [[ ${HEADRACE_GRID:-0} == 1 ]]; then grids; fi
   if [[ ${HEADRACE_FETCH:-0} == 1 ]]; then fetches; fi
   if [[ -n ${HEADRACE_TAXI:-} ]]; then taxi; fi
+  if [[ ${HEADRACE_INGEST:-0} == 1 ]]; then packets; fi
   if [[ ${HEADRACE_REPORT:-0} == 1 ]]; then report; fi
   tail -n "+$from" "$out/suite.log"
 }

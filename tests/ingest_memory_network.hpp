@@ -31,15 +31,15 @@ class MemorySender {
 
   /// The next packet to send; empty while there is none.
   [[nodiscard]] Bytes next(Time now) {
-    if (over_) return {};
+    if (over_) return was_reset_ ? Bytes{} : last_acknowledgement();  // of a FIN that comes again
     if (!established_) return is_due(now) ? packet(kSyn, syn_options(1460, 7, true), 0, 0) : Bytes{};
     const std::uint64_t end = data_.size() + (options_.finish ? 1 : 0);
     if (acknowledged_ == end && !options_.reset_at) {
-      over_ = options_.finish;
+      over_ = options_.finish && peer_finished_;
       return last_acknowledgement();
     }
     if (options_.reset_at && acknowledged_ >= *options_.reset_at) {
-      over_ = true;
+      over_ = was_reset_ = true;
       return packet(kRst | kAck, {}, acknowledged_, 0);
     }
     if (is_due(now)) next_ = acknowledged_;  // all of it again; a closed window is probed thereby
@@ -76,7 +76,7 @@ class MemorySender {
     if (!established_) return;
     if ((answer.headers.flags & kFin) != 0) {
       local_ = answer.sequence() + 1;
-      owes_ = true;
+      owes_ = peer_finished_ = true;
     }
     const std::uint32_t base = options_.initial + 1 + static_cast<std::uint32_t>(acknowledged_);
     const std::int64_t progress = serial_distance(answer.acknowledgement(), base);
@@ -141,6 +141,7 @@ class MemorySender {
   bool established_ = false;
   bool owes_ = false;
   bool probes_ = false;
+  bool peer_finished_ = false;
   bool over_ = false;
   bool was_reset_ = false;
 };

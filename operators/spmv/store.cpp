@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "headrace/base/error.hpp"
+#include "headrace/device/copy_batch.hpp"
 #include "operators/parallel.hpp"
 #include "operators/spmv/layout.hpp"
 
@@ -10,33 +11,19 @@ namespace headrace::operators {
 
 namespace {
 
-/// Calls copy(address in the span, bytes done, bytes) for pieces that each lie in one page, and waits.
-template <class CopyPiece>
-[[nodiscard]] Status copy_pages(StreamRef stream, const Span& span, std::size_t offset, std::size_t bytes,
-                                const CopyPiece& copy) {
-  for (std::size_t done = 0; done < bytes;) {
-    const std::size_t at = offset + done;
-    const std::size_t piece = std::min(bytes - done, kPageBytes - at % kPageBytes);
-    const Status copied = copy(span.data() + at, done, piece);
-    if (!copied) return copied;
-    done += piece;
-  }
-  return stream.wait();
-}
-
 /// Columns as 32 bits, counted from `first`, a page at a time.
 template <class Column>
-[[nodiscard]] Status upload_columns(StreamRef stream, const Span& span, std::size_t offset,
-                                    std::span<const Column> columns, std::uint64_t first) {
+[[nodiscard]] Status add_columns(CopyBatch& batch, std::byte* to, std::span<const Column> columns,
+                                 std::uint64_t first) {
   std::vector<std::uint32_t> page(std::min(columns.size(), kPageBytes / sizeof(std::uint32_t)));
   for (std::size_t done = 0; done < columns.size(); done += page.size()) {
     const std::size_t count = std::min(page.size(), columns.size() - done);
     std::transform(columns.data() + done, columns.data() + done + count, page.begin(), [first](Column column) {
       return static_cast<std::uint32_t>(static_cast<std::uint64_t>(column) - first);
     });
-    const std::size_t bytes = count * sizeof(std::uint32_t);
-    const Status copied = upload(stream, span, offset + done * sizeof(std::uint32_t), page.data(), bytes);
-    if (!copied) return copied;
+    const Status added =
+        batch.add(to + done * sizeof(std::uint32_t), page.data(), count * sizeof(std::uint32_t), CopySource::reusable);
+    if (!added) return added;
   }
   return {};
 }
@@ -138,18 +125,21 @@ template <class Value>
 
 template <class Value, class Column>
 void fill_part(const DevicePart& part, const HostCsr<Value, Column>& matrix, const Span& span) {
+  constexpr const char* kDoing = "copying a matrix to its device";
   const Stream stream(part.device);
-  const auto copy = [&](std::size_t at, const auto& from) {
-    const std::size_t bytes = from.size() * sizeof(from[0]);
-    upload(stream, span, part.offset + at, from.data(), bytes).or_throw("copying a matrix to its device");
+  CopyBatch batch(stream, {.staging_bytes = 2 * kPageBytes});
+  std::byte* const base = span.data() + part.offset;
+  const auto add = [&](std::size_t at, const auto& from) {
+    batch.add(base + at, from.data(), from.size() * sizeof(from[0]), CopySource::pageable).or_throw(kDoing);
   };
-  copy(part.layout.chunks, part.work.chunks);
-  copy(part.layout.long_rows, part.work.long_rows);
-  copy(part.layout.row_starts, part.work.row_starts);
-  copy(part.layout.values, matrix.values.subspan(part.first_entry, part.entry_count));
-  upload_columns(stream, span, part.offset + part.layout.columns,
-                 matrix.columns.subspan(part.first_entry, part.entry_count), part.columns.first)
-      .or_throw("copying a matrix to its device");
+  add(part.layout.chunks, part.work.chunks);
+  add(part.layout.long_rows, part.work.long_rows);
+  add(part.layout.row_starts, part.work.row_starts);
+  add(part.layout.values, matrix.values.subspan(part.first_entry, part.entry_count));
+  add_columns(batch, base + part.layout.columns, matrix.columns.subspan(part.first_entry, part.entry_count),
+              part.columns.first)
+      .or_throw(kDoing);
+  batch.wait().or_throw(kDoing);
 }
 
 /// Each device's rows, ready to be laid out.
@@ -175,15 +165,13 @@ template <class Value, class Column>
 }  // namespace
 
 Status upload(StreamRef stream, const Span& span, std::size_t offset, const void* from, std::size_t bytes) {
-  return copy_pages(stream, span, offset, bytes, [&](std::byte* to, std::size_t done, std::size_t piece) {
-    return stream.copy(to, static_cast<const std::byte*>(from) + done, piece);
-  });
+  const Status copied = stream.copy(span.data() + offset, from, bytes);
+  return copied ? stream.wait() : copied;
 }
 
 Status download(StreamRef stream, void* to, const Span& span, std::size_t offset, std::size_t bytes) {
-  return copy_pages(stream, span, offset, bytes, [&](const std::byte* from, std::size_t done, std::size_t piece) {
-    return stream.copy(static_cast<std::byte*>(to) + done, from, piece);
-  });
+  const Status copied = stream.copy(to, span.data() + offset, bytes);
+  return copied ? stream.wait() : copied;
 }
 
 Span shared_span(const std::vector<Device>& devices, std::size_t bytes, const std::vector<Place>& pages) {

@@ -27,7 +27,7 @@ template <class Value, class Column>
 /// A span over all devices that each of them may read and write.
 [[nodiscard]] Span shared_span(const std::vector<Device>& devices, std::size_t bytes, const std::vector<Place>& pages);
 
-/// Copies host memory to `offset` of a span and waits. No copy crosses from the page of one place to that of another.
+/// Copies host memory to `offset` of a span and waits.
 [[nodiscard]] Status upload(StreamRef stream, const Span& span, std::size_t offset, const void* from,
                             std::size_t bytes);
 [[nodiscard]] Status download(StreamRef stream, void* to, const Span& span, std::size_t offset, std::size_t bytes);

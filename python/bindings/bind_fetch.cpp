@@ -27,7 +27,7 @@ using fetch::Level;
 using fetch::LevelProgress;
 using fetch::LevelStatistics;
 
-using ParquetChunk = std::tuple<std::string, std::size_t, std::size_t, std::size_t>;
+using ParquetChunk = std::tuple<std::string, std::size_t, std::size_t, std::size_t, fetch::ParquetStatistics>;
 
 std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> parquet_row_groups(const MappedHandle& mapped) {
   std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> made;
@@ -36,7 +36,8 @@ std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> parquet_row_grou
     for (auto& group : fetch::read_parquet_footer({file.data(), file.bytes()})) {
       auto& chunks = made.emplace_back(group.rows, std::vector<ParquetChunk>()).second;
       for (auto& chunk : group.chunks) {
-        chunks.emplace_back(std::move(chunk.path), chunk.offset, chunk.bytes, chunk.decoded_bytes);
+        chunks.emplace_back(std::move(chunk.path), chunk.offset, chunk.bytes, chunk.decoded_bytes,
+                            std::move(chunk.statistics));
       }
     }
   } catch (const DataError& error) {
@@ -46,6 +47,8 @@ std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> parquet_row_grou
 }
 
 void bind_sources(nb::module_& module) {
+  nb::class_<fetch::ParquetStatistics>(module, "ParquetStatistics",
+                                       "What a Parquet file says of the values of a column of a row group.");
   nb::class_<MappedHandle>(module, "MappedFile", "A file's bytes, mapped for reading.")
       .def(
           "__init__",
@@ -55,7 +58,7 @@ void bind_sources(nb::module_& module) {
           "path"_a, "Raises UsageError for a file that is not there.")
       .def("parquet_row_groups", &parquet_row_groups,
            "By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, "
-           "offset, bytes, bytes without compression). Raises DataError that names the file.")
+           "offset, bytes, bytes without compression, statistics). Raises DataError that names the file.")
       .def_prop_ro("path", [](const MappedHandle& mapped) { return mapped.file->path(); })
       .def_prop_ro("bytes", [](const MappedHandle& mapped) { return mapped.file->bytes(); })
       .def_prop_ro(
@@ -67,13 +70,16 @@ void bind_sources(nb::module_& module) {
                           "int, MappedFile | "
                           "None]]) -> FetchSource"),
                   "Record batches in memory, taken without a copy: (batch, file, number in it, mapping or None).")
-      .def_static("of_reader", &make_reader_source, "schema"_a, "fragments"_a, "places"_a, "read"_a,
-                  nb::sig("def of_reader(schema: typing.Any, fragments: list[tuple[str, int, int]], places: "
-                          "list[tuple[list[tuple[MappedFile, int, int]], int]], read: typing.Callable[[int, int], "
-                          "typing.Any]) -> FetchSource"),
-                  "Chunks that `read(fragment, column)` gives as Arrow arrays, called by any thread. A fragment is "
-                  "(file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for each "
-                  "chunk, column by column within a fragment.")
+      .def_static(
+          "of_reader", &make_reader_source, "schema"_a, "fragments"_a, "places"_a, "read"_a,
+          nb::sig("def of_reader(schema: typing.Any, fragments: list[tuple[str, int, int]], places: "
+                  "list[tuple[list[tuple[MappedFile, int, int]], int, ParquetStatistics | None]], read: "
+                  "typing.Callable[[int, list[int]], "
+                  "typing.Any]) -> FetchSource"),
+          "Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. "
+          "A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading "
+          "takes, statistics of the very values that reading gives) for each chunk, column by column within a "
+          "fragment.")
       .def_prop_ro("rows", &fetch::Source::rows)
       .def_prop_ro("id", &fetch::Source::id)
       .def(

@@ -1,13 +1,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <fmt/format.h>
@@ -34,32 +31,14 @@ using grid::Fdtd;
 using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class Value>
 using Values = nb::ndarray<const Value, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Cuts = std::array<std::size_t, 3>;
 
 [[nodiscard]] std::span<const double> span_of(const Numbers& numbers) noexcept {
   return {numbers.data(), numbers.shape(0)};
 }
 
-void make(Fdtd* self, int dimensions, const grid::Offsets& shape, double spacing, std::optional<double> time_step,
-          const std::vector<DeviceOrName>& devices, const std::optional<Cuts>& cut, int redundant,
-          const std::string& push, const std::string& mode, const std::string& passes, std::int64_t cpml,
-          const std::string& precision, std::shared_ptr<grid::Ranks> ranks) {
-  grid::FdtdOptions options;
-  options.extent = {shape[0], shape[1], shape[2]};
-  options.dimensions = dimensions;
-  options.spacing = spacing;
-  options.time_step = time_step;
-  for (const DeviceOrName& device : devices) options.devices.push_back(to_device(device));
-  options.simulation = {.redundant = redundant,
-                        .push = grid::parse_push(push),
-                        .mode = grid::parse_mode(mode),
-                        .passes = grid::parse_passes(passes),
-                        .ranks = std::move(ranks)};
-  options.cpml.cells = cpml;
-  options.precision = grid::parse_precision(precision);
+void make(Fdtd* self, const grid::FdtdOptions& options) {
   const nb::gil_scoped_release released;
-  if (cut) options.decomposition = grid::Decomposition::blocks(options.extent, *cut);
-  new (self) Fdtd(std::move(options));
+  new (self) Fdtd(options);
 }
 
 /// How many steps are done before Ctrl-C is looked for again: few enough to answer soon, whole cycles between
@@ -191,8 +170,7 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
 void bind_grid(nb::module_& module) {
   auto fdtd = nb::class_<Fdtd>(
       module, "FdtdCore", "What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.");
-  fdtd.def("__init__", &make, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a, "cut"_a.none(),
-           "redundant"_a, "push"_a, "mode"_a, "passes"_a, "cpml"_a, "precision"_a, "ranks"_a.none() = nb::none())
+  fdtd.def("__init__", &make, "options"_a)
       .def("step", &step, "count"_a, "check_every"_a = 0,
            "Looks for values that are not finite every so many steps, where that is not 0.")
       .def("check_finite", &Fdtd::check_finite, nb::call_guard<nb::gil_scoped_release>())
@@ -206,6 +184,7 @@ void bind_grid(nb::module_& module) {
       .def_prop_ro("time_step", &Fdtd::time_step)
       .def_prop_ro("fields", &Fdtd::fields)
       .def_prop_ro("state_fields", &Fdtd::state_fields)
+      .def_prop_ro("redundant", [](const Fdtd& self) { return self.simulation().options().redundant; })
       .def_prop_ro("push", [](const Fdtd& self) { return grid::to_string(self.simulation().options().push); })
       .def_prop_ro("mode", [](const Fdtd& self) { return grid::to_string(self.simulation().options().mode); })
       .def_prop_ro("exchanged_bytes", [](const Fdtd& self) { return self.simulation().exchanged_bytes(); })

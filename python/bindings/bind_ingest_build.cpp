@@ -85,6 +85,19 @@ BuildRuns measure_ring(const DeviceOrName& device, const std::string& way, const
   return interruptible.run([&] { return measure_ring_build(parsed, of, runs, interruptible.token()); });
 }
 
+BuildRuns measure_resident(const DeviceOrName& device, std::uint32_t payload_bytes, std::uint32_t slot_bytes,
+                           std::size_t total_bytes, std::size_t ring_bytes, std::size_t frame_bytes,
+                           std::uint32_t frame_count, std::uint32_t burst, std::size_t runs) {
+  const Device parsed = to_device(device);
+  const RingCase of{.packets = {.payload_bytes = payload_bytes, .slot_bytes = slot_bytes, .total_bytes = total_bytes},
+                    .ring_bytes = ring_bytes,
+                    .frame_bytes = frame_bytes,
+                    .frame_count = frame_count,
+                    .burst = burst};
+  Interruptible interruptible;
+  return interruptible.run([&] { return measure_resident_build(parsed, of, runs, interruptible.token()); });
+}
+
 }  // namespace
 
 void bind_ingest_build(nb::module_& module) {
@@ -102,6 +115,11 @@ void bind_ingest_build(nb::module_& module) {
              "frame_count"_a = 4, "flush_bytes"_a = 8 * kMiB, "burst"_a = 1024, "runs"_a = 5,
              "The same from a ring in pinned host memory, gone round until `total_bytes` of slots have passed, while a "
              "stream takes every frame. `ring_access` is automatic, direct, slots or payloads. Host time.");
+  module.def("measure_resident_build", &measure_resident, "device"_a = "best", nb::kw_only(), "payload_bytes"_a = 8000,
+             "slot_bytes"_a = 0, "total_bytes"_a = kGiB, "ring_bytes"_a = 128 * kMiB, "frame_bytes"_a = 64 * kMiB,
+             "frame_count"_a = 4, "burst"_a = 1024, "runs"_a = 5,
+             "The same with control resident on the device: packets of one TCP connection, which a kernel that stays "
+             "there acknowledges and copies.");
   module.def(
       "measure_build_iterations",
       [](const DeviceOrName& device, const std::string& way, std::uint32_t payload_bytes,

@@ -167,7 +167,13 @@ void bind_moves(nb::class_<SpanHandle>& span) {
           nb::sig("def move(self, to: Place | Device | str, pages: range | None = None) -> None"),
           "Moves pages to one place.")
       .def(
-          "trim", [](SpanHandle& self) { self.span().trim(); }, "Gives back the pages kept from moves.")
+          "keep_spare_pages", [](SpanHandle& self, std::size_t count) { self.span().keep_spare_pages(count); },
+          "count_per_place"_a,
+          "Keeps at most so many of the pages that moves leave in a place, in each place, for the next moves that come "
+          "there (SPARE_PAGES unless called; 0: none), and gives back at once what is kept beyond that.")
+      .def(
+          "trim", [](SpanHandle& self) { self.span().trim(); },
+          "Gives back the pages kept from moves; later moves keep pages again.")
       .def("release", &SpanHandle::release,
            "Gives everything back now. Raises UsageError while arrays look at the span.")
       .def(
@@ -186,6 +192,7 @@ void bind_span(nb::module_& module) {
   bind_placement(module);
   bind_statistics(module);
   module.attr("PAGE_BYTES") = kPageBytes;
+  module.attr("SPARE_PAGES") = kSparePages;
   nb::class_<SpanHandle> span(module, "Span", nb::type_slots(span_buffer_slots()),
                               "One range of addresses whose 2 MiB pages lie on devices and on the host as a Placement "
                               "says, and may be moved while it lives.");

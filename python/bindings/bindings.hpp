@@ -24,6 +24,7 @@ void bind_span(nanobind::module_& module);
 void bind_oversubscription(nanobind::module_& module);
 void bind_advice(nanobind::module_& module);
 void bind_ranks(nanobind::module_& module);
+void bind_fdtd_options(nanobind::module_& module);
 void bind_grid(nanobind::module_& module);
 void bind_jacobi(nanobind::module_& module);
 void bind_scan(nanobind::module_& module);

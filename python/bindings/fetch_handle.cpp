@@ -4,12 +4,15 @@
 
 #include <chrono>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "headrace/base/error.hpp"
 #include "headrace/fetch/arrow.hpp"
 #include "headrace/fetch/expression.hpp"
+#include "headrace/fetch/parquet_footer.hpp"
 
 namespace nb = nanobind;
 
@@ -65,17 +68,40 @@ SharedFunction share(nb::object function) {
           }};
 }
 
-fetch::OwnedArray call(const nb::object& read, fetch::Chunk chunk, const fetch::DataType& type) {
+/// The columns of a record batch that has nothing else, as the C data interface lets them be moved out of it.
+std::vector<fetch::OwnedArray> take_columns(const ArrowSchema& schema, fetch::OwnedArray batch,
+                                            const std::vector<fetch::DataType>& types) {
+  const auto count = static_cast<std::int64_t>(types.size());
+  if (schema.format == nullptr || schema.format != std::string_view("+s") || schema.n_children != count ||
+      batch->n_children != count || batch->offset != 0 || batch->null_count > 0) {
+    throw DataError("a reader gives a record batch of the columns that it is asked for");
+  }
+  std::vector<fetch::OwnedArray> columns;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const auto given = fetch::type_of(*schema.children[i]);
+    if (given != types[i]) {
+      throw DataError(fmt::format("it is of type {} where {} is expected", given ? to_string(*given) : "unknown",
+                                  to_string(types[i])));
+    }
+    columns.emplace_back(*batch->children[i]);
+  }
+  return columns;
+}
+
+std::vector<fetch::OwnedArray> call(const nb::object& read, std::uint32_t fragment,
+                                    std::span<const std::uint32_t> columns, const std::vector<fetch::DataType>& types) {
   const nb::gil_scoped_acquire acquired;
   try {
-    const nb::object array = read(chunk.fragment, chunk.column);
-    const nb::object both = array.attr("__arrow_c_array__")();
-    const auto given = fetch::type_of(*in_capsule<ArrowSchema>(both[0], "arrow_schema"));
-    if (given != type) {
-      throw DataError(
-          fmt::format("it is of type {} where {} is expected", given ? to_string(*given) : "unknown", to_string(type)));
+    nb::list numbers;
+    std::vector<fetch::DataType> expected;
+    for (const std::uint32_t column : columns) {
+      numbers.append(column);
+      expected.push_back(types[column]);
     }
-    return fetch::OwnedArray(*in_capsule<ArrowArray>(both[1], "arrow_array"));
+    const nb::object batch = read(fragment, numbers);
+    const nb::object both = batch.attr("__arrow_c_array__")();
+    const auto* const schema = in_capsule<ArrowSchema>(both[0], "arrow_schema");
+    return take_columns(*schema, fetch::OwnedArray(*in_capsule<ArrowArray>(both[1], "arrow_array")), expected);
   } catch (const nb::python_error& error) {
     rethrow(error);
   }
@@ -107,16 +133,22 @@ std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::l
   }
   std::vector<fetch::ReaderSource::ChunkPlace> where;
   for (const nb::handle item : places) {
-    const auto [ranges, read_bytes] = nb::cast<std::tuple<nb::list, std::size_t>>(item);
-    where.push_back({.ranges = to_ranges(ranges), .read_bytes = read_bytes});
+    const auto [ranges, read_bytes, statistics] = nb::cast<std::tuple<nb::list, std::size_t, nb::object>>(item);
+    auto& place = where.emplace_back();
+    place.ranges = to_ranges(ranges);
+    place.read_bytes = read_bytes;
+    const std::size_t number = where.size() - 1;
+    if (statistics.is_none() || number / columns.size() >= made.size()) continue;
+    place.bounds = fetch::bounds_of(nb::cast<const fetch::ParquetStatistics&>(statistics),
+                                    columns[number % columns.size()].type, made[number / columns.size()].rows);
   }
   std::vector<fetch::DataType> types;
   for (const auto& column : columns) types.push_back(column.type);
-  return std::make_shared<fetch::ReaderSource>(
-      std::move(columns), std::move(made), std::move(where),
-      [function = share(std::move(read)), types = std::move(types)](fetch::Chunk chunk) {
-        return call(*function, chunk, types[chunk.column]);
-      });
+  return std::make_shared<fetch::ReaderSource>(std::move(columns), std::move(made), std::move(where),
+                                               [function = share(std::move(read)), types = std::move(types)](
+                                                   std::uint32_t fragment, std::span<const std::uint32_t> wanted) {
+                                                 return call(*function, fragment, wanted, types);
+                                               });
 }
 
 FetchHandle::FetchHandle(const fetch::Levels& levels, std::shared_ptr<fetch::Source> source,

@@ -25,8 +25,9 @@ struct MappedHandle {
 /// A batch is anything with __arrow_c_array__, taken without a copy.
 [[nodiscard]] std::shared_ptr<fetch::Source> make_arrow_source(nanobind::handle schema, const nanobind::list& batches);
 
-/// A source whose chunks `read(fragment, column)` gives, as anything with __arrow_c_array__. `fragments` are (file, row
-/// group, rows), `places` ([(mapping, offset, bytes)], bytes that reading takes), column by column within a fragment.
+/// A source whose chunks `read(fragment, columns)` gives, as anything whose __arrow_c_array__ is a record batch of
+/// these columns in that order. `fragments` are (file, row group, rows), `places` ([(mapping, offset, bytes)], bytes
+/// that reading takes, statistics or None), column by column within a fragment.
 [[nodiscard]] std::shared_ptr<fetch::Source> make_reader_source(nanobind::handle schema,
                                                                 const nanobind::list& fragments,
                                                                 const nanobind::list& places, nanobind::object read);

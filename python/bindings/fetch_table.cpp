@@ -56,6 +56,8 @@ void bind_report(nb::module_& module) {
           "order_seconds", [](const TableReport& report) { return report.scan.order_seconds; },
           "Of ordering rows: on the device, and of merging windows.")
       .def_ro("windows", &TableReport::windows, "In how many pieces the columns went through the device.")
+      .def_ro("pruned", &TableReport::pruned,
+              "Fragments that were left out: by their statistics no row of them passes the filter.")
       .def_ro("streamed", &TableReport::streamed,
               "Why there were windows; empty where the columns lay on the device together.")
       .def_prop_ro("disk", [](const TableReport& report) { return report.levels[0]; })

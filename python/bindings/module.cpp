@@ -25,6 +25,7 @@ NB_MODULE(_core, module) {
   headrace::python::bind_oversubscription(module);
   headrace::python::bind_advice(module);
   headrace::python::bind_ranks(module);
+  headrace::python::bind_fdtd_options(module);
   headrace::python::bind_grid(module);
   headrace::python::bind_jacobi(module);
   headrace::python::bind_scan(module);

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from headrace._core import (
     PAGE_BYTES,
+    SPARE_PAGES,
     AccessProfile,
     AccessRoofs,
     Advice,
@@ -128,6 +129,7 @@ from headrace._core import (
     measure_owner_cache,
     measure_peer_atomics,
     measure_peer_costs,
+    measure_resident_build,
     measure_ring_build,
     measure_roofs,
     memory_rates_of,
@@ -162,6 +164,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PAGE_BYTES",
     "RETRIEVAL_ANSWER",
+    "SPARE_PAGES",
     "AccessProfile",
     "AccessRoofs",
     "Advice",
@@ -289,6 +292,7 @@ __all__ = [
     "measure_owner_cache",
     "measure_peer_atomics",
     "measure_peer_costs",
+    "measure_resident_build",
     "measure_ring_build",
     "measure_roofs",
     "memory_rates_of",

@@ -334,11 +334,11 @@ class CopyRoofs:
     def kernel(self) -> list[float]:
         """A kernel that streams through pinned memory."""
 
-def measure_copy_batch(device: Device | str = ..., *, copy_bytes: int = ..., count: int = ..., layout: str = ..., odd: bool = ..., source: str = ..., route: str = ..., threads: int = ..., slot_bytes: int = ..., stores: str = ..., repeats: int = ..., runs: int = ...) -> CopyRuns:
+def measure_copy_batch(device: Device | str = ..., *, copy_bytes: int = ..., count: int = ..., layout: str = ..., odd: bool = ..., source: str = ..., route: str = ..., threads: int = ..., slot_bytes: int = ..., stores: str = ..., linger: float = ..., repeats: int = ..., runs: int = ...) -> CopyRuns:
     """
     Copies a batch from the host to the device several times, through a CopyBatch.
 
-    `layout` is contiguous, scattered_source or scattered; `odd` puts both sides at odd addresses; `route` is automatic, engine, batch_call, merged or gather. `threads` (0: by the machine), `slot_bytes` and `stores` (cached, streaming) say how pageable sources are staged. Every run is verified. Ctrl-C ends it early.
+    `layout` is contiguous, scattered_source or scattered; `odd` puts both sides at odd addresses; `route` is automatic, engine, batch_call, merged or gather. `threads` (0: by the machine), `slot_bytes` and `stores` (cached, streaming) say how pageable sources are staged. `linger`: seconds that a kernel stays after a short batch, to take the next. Every run is verified. Ctrl-C ends it early.
     """
 
 def measure_copy_roofs(device: Device | str = ..., bytes: int = ..., runs: int = ...) -> CopyRoofs:
@@ -1953,6 +1953,8 @@ class SharedPages:
 
 PAGE_BYTES: int = ...
 
+SPARE_PAGES: int = ...
+
 class Span:
     """
     One range of addresses whose 2 MiB pages lie on devices and on the host as a Placement says, and may be moved while it lives.
@@ -2013,8 +2015,13 @@ class Span:
     def move(self, to: Place | Device | str, pages: range | None = None) -> None:
         """Moves pages to one place."""
 
+    def keep_spare_pages(self, count_per_place: int) -> None:
+        """
+        Keeps at most so many of the pages that moves leave in a place, in each place, for the next moves that come there (SPARE_PAGES unless called; 0: none), and gives back at once what is kept beyond that.
+        """
+
     def trim(self) -> None:
-        """Gives back the pages kept from moves."""
+        """Gives back the pages kept from moves; later moves keep pages again."""
 
     def release(self) -> None:
         """
@@ -2656,12 +2663,36 @@ class Ranks:
     def gather(self, text: str) -> list[str]:
         """What each rank gives, by rank, on all; of at most 255 bytes."""
 
+class FdtdOptions:
+    """What an FdtdCore is made of; cells have three indices."""
+
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ...) -> None: ...
+
+    def weigh(self, speeds: Sequence[float]) -> None:
+        """
+        Cuts slabs along the last axis, as thick as these numbers say, one a part.
+        """
+
+    def measure_speeds(self, steps: int) -> list[float]:
+        """Cells a second of each device alone, for weigh()."""
+
+    def tune(self, redundant: int | None, push: str | None, steps: int) -> list[tuple[int, str, float | None, str]]:
+        """
+        Takes the redundant layers and the push, of those not given, that have the shortest step. Of each choice tried: layers, push, seconds a step, and why it cannot be.
+        """
+
+    @property
+    def redundant(self) -> int: ...
+
+    @property
+    def push(self) -> str: ...
+
 class FdtdCore:
     """
     What headrace.grid.Fdtd runs on: arrays are flat, x fastest, cells have three indices.
     """
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, cpml: int, precision: str, ranks: Ranks | None = ...) -> None: ...
+    def __init__(self, options: FdtdOptions) -> None: ...
 
     def step(self, count: int, check_every: int = ...) -> None:
         """
@@ -2698,6 +2729,9 @@ class FdtdCore:
 
     @property
     def state_fields(self) -> list[str]: ...
+
+    @property
+    def redundant(self) -> int: ...
 
     @property
     def push(self) -> str: ...
@@ -3053,6 +3087,11 @@ def measure_ring_build(device: Device | str = ..., *, way: str = ..., ring_acces
     The same from a ring in pinned host memory, gone round until `total_bytes` of slots have passed, while a stream takes every frame. `ring_access` is automatic, direct, slots or payloads. Host time.
     """
 
+def measure_resident_build(device: Device | str = ..., *, payload_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., burst: int = ..., runs: int = ...) -> BuildRuns:
+    """
+    The same with control resident on the device: packets of one TCP connection, which a kernel that stays there acknowledges and copies.
+    """
+
 def measure_build_iterations(device: Device | str = ..., *, way: str = ..., payload_bytes: int = ..., packets: Sequence[int] = ..., runs: int = ...) -> list[float]:
     """
     Seconds of one iteration of a builder's loop, for each number of packets in it: medians.
@@ -3307,15 +3346,18 @@ class MessageReader:
     def rest(self) -> int:
         """Bytes at the end that are no whole message."""
 
+class ParquetStatistics:
+    """What a Parquet file says of the values of a column of a row group."""
+
 class MappedFile:
     """A file's bytes, mapped for reading."""
 
     def __init__(self, path: str) -> None:
         """Raises UsageError for a file that is not there."""
 
-    def parquet_row_groups(self) -> list[tuple[int, list[tuple[str, int, int, int]]]]:
+    def parquet_row_groups(self) -> list[tuple[int, list[tuple[str, int, int, int, ParquetStatistics]]]]:
         """
-        By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, offset, bytes, bytes without compression). Raises DataError that names the file.
+        By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, offset, bytes, bytes without compression, statistics). Raises DataError that names the file.
         """
 
     @property
@@ -3338,9 +3380,9 @@ class FetchSource:
         """
 
     @staticmethod
-    def of_reader(schema: Any, fragments: list[tuple[str, int, int]], places: list[tuple[list[tuple[MappedFile, int, int]], int]], read: Callable[[int, int], Any]) -> FetchSource:
+    def of_reader(schema: Any, fragments: list[tuple[str, int, int]], places: list[tuple[list[tuple[MappedFile, int, int]], int, ParquetStatistics | None]], read: Callable[[int, list[int]], Any]) -> FetchSource:
         """
-        Chunks that `read(fragment, column)` gives as Arrow arrays, called by any thread. A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for each chunk, column by column within a fragment.
+        Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes, statistics of the very values that reading gives) for each chunk, column by column within a fragment.
         """
 
     @property
@@ -3570,6 +3612,12 @@ class TableReport:
     @property
     def windows(self) -> int:
         """In how many pieces the columns went through the device."""
+
+    @property
+    def pruned(self) -> int:
+        """
+        Fragments that were left out: by their statistics no row of them passes the filter.
+        """
 
     @property
     def streamed(self) -> str:

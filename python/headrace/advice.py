@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -34,6 +36,8 @@ _BY_OPERATION = ("device", "device_random", "link", "link_random")
 _FAULTS = ("grid_stride", "block_stride", "random")
 _PAGE_COUNTS_MAX = 1 << 23  # 16 TiB of data
 _COUNT_END = 1 << 63
+# What np.load() raises for content that is none: also of the parsers of headers and archives.
+_BROKEN = (ValueError, EOFError, MemoryError, SyntaxError, TokenError, BadZipFile)
 
 
 def _finite(value: object) -> object:
@@ -111,10 +115,11 @@ def read_counts(path: Path) -> list[int]:
     """
     if path.suffix == ".npy":
         try:
-            counts = _array(path, np.load(path, allow_pickle=False))
+            with path.open("rb") as file:  # which np.load() leaves open where an archive is broken
+                counts = _array(path, np.load(file, allow_pickle=False))
         except OSError as error:
             raise SystemError(f"{path}: {error.strerror or error}", Errc.not_found, error.errno or 0) from error
-        except (ValueError, EOFError) as error:
+        except _BROKEN as error:
             raise DataError(f"{path} is no .npy file: {error}") from error
     else:
         content = load_json(path)

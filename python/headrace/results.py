@@ -19,6 +19,7 @@ from headrace.errors import UsageError
 from headrace.profiles import Json, load_as_dict, roof_of
 
 NAMED_RUNGS_FROM = 12  # those before are the seed document's
+_TIMES = ("s", "ms", "us", "ns")
 _LINE = 110
 _FIRST_BOUND = 0.5e-3
 _TIGHT_BOUND = 0.1e-3
@@ -93,6 +94,12 @@ def row(identity: str, values: Sequence[float], unit: str, roof: tuple[float, st
     if roof:
         figure |= {"roof": roof[0], "roof_is": roof[1]}
     return figure | {"spread": [min(values), max(values)], "samples": len(values), "conditions": conditions}
+
+
+def share_of_roof(figure: Json) -> float:
+    """How near to its roof a row is: 1.0 at the roof, which is the least where the figure is a time."""
+    share: float = figure["value"] / figure["roof"]
+    return 1 / share if figure["unit"] in _TIMES else share
 
 
 def rung_name(rung: RungResult) -> str:

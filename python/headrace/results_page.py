@@ -5,7 +5,7 @@ from pathlib import Path
 
 from headrace.errors import DataError
 from headrace.profiles import STAGES, Json
-from headrace.results import describe
+from headrace.results import describe, share_of_roof
 from headrace.tables import figure as figure_text
 
 
@@ -16,7 +16,7 @@ def _line(figure: Json) -> str:
         f"`{figure['id']}`",
         f"{figure_text(figure['value'])} {figure['unit']}",
         f"{figure_text(roof)} ({figure['roof_is']})" if roof else "-",
-        f"{figure['value'] / roof:.1%}" if roof else "-",
+        f"{share_of_roof(figure):.1%}" if roof else "-",
         f"{figure_text(least)} to {figure_text(most)}, {figure['samples']}",
         describe(figure["conditions"]),
     ]

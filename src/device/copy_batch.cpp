@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "device/backend.hpp"
+#include "device/lingering_copier.hpp"
+#include "device/span_places.hpp"
 #include "device/staged_copier.hpp"
 #include "headrace/base/error.hpp"
 
@@ -24,9 +26,14 @@ constexpr std::size_t grown(std::size_t bytes) noexcept { return bytes + bytes /
 /// Of so many copies that do not merge, a submission is not worth delaying further: its own cost is some 2% of theirs.
 constexpr std::size_t kCopiesMax = 4096;
 
+constexpr Duration kLingerMax = std::chrono::seconds(1);
+
 CopyBatchOptions checked(const CopyBatchOptions& options) {
   if (options.flush_bytes == 0) throw UsageError("copy batch: flush_bytes must be above 0");
   if (options.flush_count == 0) throw UsageError("copy batch: flush_count must be above 0");
+  if (options.linger < Duration{} || options.linger > kLingerMax) {
+    throw UsageError("copy batch: linger must be 0 to 1 s");
+  }
   return options;
 }
 
@@ -79,6 +86,9 @@ CopyBatch::CopyBatch(StreamRef stream, CopyBatchOptions options)
       threshold_bytes_(kFirstBytes),
       staging_(stream.device(), MemoryKind::pinned, options.staging_bytes),
       stager_(std::make_unique<detail::StagedCopier>(stream, options.staging)),
+      lingering_(options.linger == Duration{}
+                     ? nullptr
+                     : std::make_unique<detail::LingeringCopier>(stream.device(), options.linger)),
       done_(stream.device()) {
   copies_.reserve(std::min(options.flush_count, kFirstCapacity));
   for (std::size_t i = 0; i < kHalves; ++i) halves_.push_back({.submitted = Event(stream.device()), .used = 0});
@@ -186,9 +196,10 @@ Status CopyBatch::submit() noexcept {
   detected_.clear();
   if (!copies_.empty()) {
     const CopyRoute chosen = route();
-    const Status copied = chosen == CopyRoute::merged
-                              ? submit_merged()
-                              : stream_.backend().copy_many(copies_, chosen, {.self = &detected_, .take = &keep});
+    const auto send = [&] {
+      return detail::copy_many_in_places(stream_.backend(), copies_, chosen, {.self = &detected_, .take = &keep});
+    };
+    const Status copied = chosen == CopyRoute::merged ? submit_merged() : send();
     if (!copied) return copied;
   }
   for (const auto* staged : {&pageable_, &detected_}) {
@@ -196,6 +207,11 @@ Status CopyBatch::submit() noexcept {
     if (const Status copied = stager_->copy(*staged, detail::StagedCopier::Scatter::from_slot); !copied) return copied;
     statistics_.staged_bytes += bytes_of(*staged);
   }
+  clear();
+  return {};
+}
+
+void CopyBatch::clear() noexcept {
   ++statistics_.submissions;
   copies_.clear();
   pageable_.clear();
@@ -203,7 +219,19 @@ Status CopyBatch::submit() noexcept {
   gathered_count_ = 0;
   copies_bytes_ = 0;
   target_runs_ = 0;
-  return {};
+}
+
+Result<bool> CopyBatch::copied_by_lingering() noexcept {
+  const bool fits = lingering_ && copies_.size() <= detail::kLingerPiecesMax && pageable_.empty() && mark_ == nullptr;
+  if (!fits || options_.route != CopyRoute::automatic || !stream_.device().backend().kernel_can_start()) return false;
+  // The kernel knows nothing of the stream's order.
+  const auto idle = stream_.ready();
+  if (!idle || !*idle) return idle;
+  const auto copied = lingering_->copy(copies_);
+  if (!copied || !*copied) return copied;
+  ++statistics_.lingered;
+  clear();
+  return true;
 }
 
 Status CopyBatch::flush() noexcept {
@@ -219,17 +247,21 @@ Status CopyBatch::barrier(StreamRef consumer) noexcept {
   return consumer.wait_for(done_);
 }
 
-Status CopyBatch::wait() noexcept {
+Status CopyBatch::wait_for_submitted() noexcept {
   // A batch that is waited for at once needs no event: that is a call of the driver less.
-  if (const bool at_once = !empty(); at_once) {
-    if (const Status submitted = submit(); !submitted) {
-      static_cast<void>(stream_.record(done_));
-      return submitted;
-    }
-    if (const Status waited = stream_.wait(); !waited) return waited;
-  } else if (const Status waited = done_.wait(); !waited) {
-    return waited;
+  if (empty()) return done_.wait();
+  const auto copied = copied_by_lingering();
+  if (!copied) return copied.error();
+  if (*copied) return {};
+  if (const Status submitted = submit(); !submitted) {
+    static_cast<void>(stream_.record(done_));
+    return submitted;
   }
+  return stream_.wait();
+}
+
+Status CopyBatch::wait() noexcept {
+  if (const Status waited = wait_for_submitted(); !waited) return waited;
   threshold_bytes_ = kFirstBytes;
   for (Half& half : halves_) half.used = 0;
   return {};

@@ -136,6 +136,8 @@ void Span::move(StreamRef stream, const Placement& placement) {
   state().move(stream, {0, page_count()}, placement.pages(page_count()));
 }
 
+void Span::keep_spare_pages(std::size_t count_per_place) { state().spares.keep(count_per_place); }
+
 void Span::trim() noexcept {
   if (state_ != nullptr) state_->spares.clear();
 }

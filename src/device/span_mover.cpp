@@ -110,12 +110,15 @@ std::vector<OwnedPage> PageMover::take_pages(Place to, std::size_t count) {
 
 Status PageMover::make_readable(const Batch& batch) {
   const Device reader = stream_.device();
-  for (const std::size_t page : batch.pages) {
-    if (placed_.rights.in_force(placed_.memory(), reader, page, placed_.places[page]) != Right::none) continue;
-    if (const Status set = placed_.memory().set_access(placed_.range.at(page), 1, reader, Right::read); !set)
-      return set;
-  }
-  return {};
+  const auto closed = [&](std::size_t page) {
+    return placed_.rights.in_force(placed_.memory(), reader, page, placed_.places[page]) == Right::none;
+  };
+  const auto alike = [&](std::size_t a, std::size_t b) { return closed(a) == closed(b); };
+  return for_each_consecutive(batch.pages, alike, [&](std::size_t from, std::size_t run) -> Status {
+    const std::size_t first = batch.pages[from];
+    if (!closed(first)) return {};
+    return placed_.memory().set_access(placed_.range.at(first), run, reader, Right::read);
+  });
 }
 
 Status PageMover::copy(Batch& batch) {
@@ -153,7 +156,7 @@ void PageMover::finish(Batch& batch) {
   Status status = events_[batch.slot / kBatchPages].wait();
   if (status) status = scratch_.unmap({batch.slot, kBatchPages});
   if (status) {
-    spares_.reserve(batch.pages.size());
+    for (const std::size_t page : batch.pages) spares_.reserve(placed_.places[page], batch.pages.size());
     const auto joined = [](std::size_t, std::size_t) { return true; };
     status = for_each_consecutive(batch.pages, joined,
                                   [&](std::size_t from, std::size_t count) { return replace(batch, from, count); });

@@ -5,6 +5,7 @@
 
 #include "device/page_memory.hpp"
 #include "device/span_pages.hpp"
+#include "device/span_places.hpp"
 #include "device/span_rights.hpp"
 #include "device/span_spares.hpp"
 #include "device/span_work.hpp"
@@ -29,6 +30,8 @@ struct PlacedPages {
 
  private:
   void map_all();
+
+  KnownSpan known_{range.at(0), places};
 };
 
 /// "cuda:0"; "the host" where empty.
@@ -70,7 +73,7 @@ class Span::State {
   bool shareable;
   bool imported;
   detail::PlacedPages placed;
-  detail::SparePages spares;
+  detail::SparePages spares{kSparePages};
   std::uint64_t pages_moved = 0;
   detail::WorkInFlight work;
 };

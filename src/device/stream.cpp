@@ -5,23 +5,38 @@
 #include <utility>
 
 #include "device/backend.hpp"
+#include "device/span_places.hpp"
 
 namespace headrace {
 
 Device StreamRef::device() const noexcept { return Device(backend_->device()); }
 Status StreamRef::copy(void* to, const void* from, std::size_t bytes) const noexcept {
-  return bytes == 0 ? Status{} : backend_->copy(to, from, bytes);
+  if (bytes == 0) return {};
+  return detail::for_each_place({to, from, bytes},
+                                [&](const Copy& piece) { return backend_->copy(piece.to, piece.from, piece.bytes); });
 }
 Status StreamRef::copy_many(std::span<const Copy> copies, CopyRoute route) const noexcept {
-  return copies.empty() ? Status{} : backend_->copy_many(copies, route, {});
+  return copies.empty() ? Status{} : detail::copy_many_in_places(*backend_, copies, route, {});
 }
 Status StreamRef::copy_rows(const RowCopies& rows) const noexcept {
   if (rows.row_bytes == 0 || rows.count == 0) return {};
   if (rows.to_pitch < rows.row_bytes || rows.from_pitch < rows.row_bytes) return Errc::invalid_argument;
-  return backend_->copy_rows(rows);
+  const std::size_t last = rows.count - 1;
+  if (detail::is_in_one_place(rows.to, last * rows.to_pitch + rows.row_bytes) &&
+      detail::is_in_one_place(rows.from, last * rows.from_pitch + rows.row_bytes)) {
+    return backend_->copy_rows(rows);
+  }
+  for (std::size_t row = 0; row < rows.count; ++row) {
+    const Status copied = copy(static_cast<std::byte*>(rows.to) + row * rows.to_pitch,
+                               static_cast<const std::byte*>(rows.from) + row * rows.from_pitch, rows.row_bytes);
+    if (!copied) return copied;
+  }
+  return {};
 }
 Status StreamRef::fill(void* to, unsigned char value, std::size_t bytes) const noexcept {
-  return bytes == 0 ? Status{} : backend_->fill(to, value, bytes);
+  if (bytes == 0) return {};
+  return detail::for_each_place({to, to, bytes},
+                                [&](const Copy& piece) { return backend_->fill(piece.to, value, piece.bytes); });
 }
 Status StreamRef::launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) const noexcept {
   return backend_->launch(kernel, shape, arguments);

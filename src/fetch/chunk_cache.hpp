@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <unordered_map>
 #include <utility>
@@ -78,7 +79,8 @@ class ChunkCache {
 
    private:
     friend class ChunkCache;
-    Pin(ChunkCache* cache, Entry* entry) noexcept : cache_(cache), entry_(entry) {}
+    Pin(ChunkCache* cache, Entry* entry, bool passing = true) noexcept
+        : cache_(cache), entry_(entry), passing_(passing) {}
     ChunkCache* cache_ = nullptr;
     Entry* entry_ = nullptr;
     bool passing_ = true;
@@ -95,12 +97,30 @@ class ChunkCache {
   ChunkCache& operator=(const ChunkCache&) = delete;
   ~ChunkCache() = default;
 
-  /// Pins a chunk that is there; empty where it is not, which makes nobody its maker.
-  [[nodiscard]] Pin find_ready(const ChunkId& id) {
+  /// Pins those of the chunks that are there, to be kept; the pins of others stay empty, which makes nobody their
+  /// maker.
+  /// @param pins  empty ones, one for each.
+  void find_ready(std::span<const ChunkId> ids, std::span<Pin> pins) {
     const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(id);
-    if (found == entries_.end() || !found->second->ready) return Pin();
-    return pin(*found->second);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const auto found = entries_.find(ids[i]);
+      if (found != entries_.end() && found->second->ready) pins[i] = pin(*found->second, false);
+    }
+  }
+
+  /// Lets go of many, as each pin's end would, at once.
+  void release(std::span<Pin> pins) noexcept {
+    if (pins.empty()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      for (Pin& pin : pins) {
+        if (pin.empty() || !pin.entry_->ready) continue;
+        let_go(*pin.entry_, pin.passing_);
+        pin.cache_ = nullptr;
+      }
+    }
+    changed_now();
+    for (Pin& pin : pins) pin.reset();  // what was to be made is destroyed without the lock
   }
 
   /// Looks for a chunk, and pins it or makes the caller its maker.
@@ -117,7 +137,7 @@ class ChunkCache {
       return {Found::absent, Pin(this, entry.get())};
     }
     if (!entry->ready) return {Found::being_made, Pin()};
-    return {Found::ready, pin(*entry)};
+    return {Found::ready, pin(*entry, true)};
   }
 
   /// Waits until nobody makes the chunk any more, or `stop` is requested.
@@ -195,11 +215,16 @@ class ChunkCache {
 
  private:
   /// Of a chunk that is there. Called with the lock.
-  [[nodiscard]] Pin pin(Entry& entry) {
+  [[nodiscard]] Pin pin(Entry& entry, bool passing) {
     if (entry.pins++ == 0) entry.node.splice(entry.node.end(), unpinned_, entry.place);
     ++hits_;
-    ++passing_;
-    return Pin(this, &entry);
+    if (passing) ++passing_;
+    return Pin(this, &entry, passing);
+  }
+  /// Of a chunk that is there. Called with the lock.
+  void let_go(Entry& entry, bool passing) noexcept {
+    if (passing) --passing_;
+    if (--entry.pins == 0) unpinned_.splice(unpinned_.end(), entry.node, entry.place);
   }
   std::unique_ptr<Entry> take_out(Entry& entry) {
     entry.node.splice(entry.node.end(), unpinned_, entry.place);
@@ -250,15 +275,13 @@ class ChunkCache {
     std::unique_ptr<Entry> abandoned;
     {
       const std::lock_guard lock(mutex_);
-      if (passing) --passing_;
-      if (--entry.pins == 0) {
-        if (entry.ready) {
-          unpinned_.splice(unpinned_.end(), entry.node, entry.place);
-        } else {
-          const auto place = entries_.find(entry.id);
-          abandoned = std::move(place->second);
-          entries_.erase(place);
-        }
+      if (entry.ready) {
+        let_go(entry, passing);
+      } else {  // its maker gives up, and nobody else pins it
+        if (passing) --passing_;
+        const auto place = entries_.find(entry.id);
+        abandoned = std::move(place->second);
+        entries_.erase(place);
       }
     }
     abandoned.reset();

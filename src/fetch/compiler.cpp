@@ -266,14 +266,14 @@ std::string to_string(const Program& program, const std::vector<std::string>& co
     const Instruction& code = program.code[i];
     text += fmt::format("  {}", kNames[static_cast<std::size_t>(code.op)]);
     switch (code.source) {
-      case Source::none: break;
-      case Source::column: text += " " + columns[code.index]; break;
-      case Source::constant:
+      case OperandSource::none: break;
+      case OperandSource::column: text += " " + columns[code.index]; break;
+      case OperandSource::constant:
         text += code.kind == Kind::real ? fmt::format(" {}", std::bit_cast<double>(code.value))
                                         : fmt::format(" {}", code.value);
         break;
-      case Source::missing: text += " null"; break;
-      case Source::slot: text += fmt::format(" slot {}", code.index); break;
+      case OperandSource::missing: text += " null"; break;
+      case OperandSource::slot: text += fmt::format(" slot {}", code.index); break;
     }
     if (code.op == Op::save) text += fmt::format(" slot {}", code.index);
     if (code.op == Op::key) text += fmt::format(" from {}, {} values", code.value, code.second);

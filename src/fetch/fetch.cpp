@@ -1,93 +1,42 @@
 #include "headrace/fetch/fetch.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <numeric>
 #include <stop_token>
 #include <thread>
 
 #include "fetch/arena.hpp"
 #include "fetch/materialise.hpp"
 #include "fetch/recorder.hpp"
+#include "fetch/request.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/device/topology.hpp"
 
 namespace headrace::fetch {
 
 namespace {
 
-constexpr std::uint32_t kThreadsDefault = 16;
 /// A lane's share of the flush threshold is not below what the link takes at full speed.
 constexpr std::size_t kLaneFlushLeast = 4 * kMiB;
 
-FetchRequest checked(const Source& source, FetchRequest request) {
-  if (request.columns.empty()) throw UsageError("a fetch needs at least one column");
-  for (const std::uint32_t column : request.columns) {
-    if (column >= source.columns().size()) {
-      throw UsageError(fmt::format("there is no column {} of {}", column, source.columns().size()));
-    }
-  }
-  auto columns = request.columns;
-  std::ranges::sort(columns);
-  if (std::ranges::adjacent_find(columns) != columns.end()) throw UsageError("a fetch names each column once");
-  if (request.fragments.empty()) {
-    request.fragments.resize(source.fragments().size());
-    std::iota(request.fragments.begin(), request.fragments.end(), 0U);
-  }
-  for (const std::uint32_t fragment : request.fragments) {
-    if (fragment >= source.fragments().size()) {
-      throw UsageError(fmt::format("there is no fragment {} of {}", fragment, source.fragments().size()));
-    }
-  }
-  if (request.to == Level::disk) throw UsageError("a fetch goes to the level cpu or device");
-  if (request.options.threads > kThreadsMost) {
-    throw UsageError(fmt::format("a fetch has at most {} threads, not {}", kThreadsMost, request.options.threads));
-  }
-  if (request.options.flush_bytes == 0) throw UsageError("a fetch's flush_bytes must be above 0");
-  if (request.options.threads == 0) {
-    request.options.threads =
-        std::clamp(static_cast<std::uint32_t>(Topology::machine().core_count()), 1U, kThreadsDefault);
-  }
-  return request;
-}
-
 }  // namespace
-
-std::string_view to_string(FetchMode mode) noexcept { return mode == FetchMode::async ? "async" : "sync"; }
-
-std::string_view to_string(Step step) noexcept {
-  switch (step) {
-    case Step::read: return "read";
-    case Step::decode: return "decode";
-    case Step::transfer: return "transfer";
-  }
-  return "?";
-}
-
-FetchMode parse_fetch_mode(std::string_view text) {
-  if (text == "async") return FetchMode::async;
-  if (text == "sync") return FetchMode::sync;
-  throw UsageError(fmt::format("'{}' is not a mode of fetching: async, sync", text));
-}
 
 class Fetch::State {
  public:
   State(Levels levels, std::shared_ptr<Source> source, FetchRequest request)
       : levels_(std::move(levels)),
         source_(std::move(source)),
-        request_(checked(*source_, std::move(request))),
+        request_(checked_request(*source_, std::move(request))),
         recorder_(request_.options.timeline_spans),
         started_(SteadyClock::now()) {
     const std::size_t count = request_.columns.size() * request_.fragments.size();
     views_.resize(count);
     request_.to == Level::device ? on_device_.resize(count) : on_host_.resize(count);
-    if (const std::size_t found = take_what_is_there(); found < count || count == 0) {
-      runner_ = std::jthread([this, missing = count - found](const std::stop_token&) { run(missing); });
+    take_what_is_there();
+    if (!missing_.empty() || count == 0) {
+      runner_ = std::jthread([this](const std::stop_token&) { run(); });
     } else {
       enter(Phase::ended);
     }
@@ -97,6 +46,8 @@ class Fetch::State {
   ~State() {
     stop_.request_stop();
     if (runner_.joinable()) runner_.join();
+    levels_.state()->on_device.release(on_device_);
+    levels_.state()->cpu.release(on_host_);
   }
 
   void cancel() noexcept { stop_.request_stop(); }
@@ -176,38 +127,40 @@ class Fetch::State {
     changed_.notify_all();
   }
 
-  [[nodiscard]] Chunk chunk(std::size_t number) const noexcept {
-    return {.fragment = request_.fragments[number / request_.columns.size()],
-            .column = request_.columns[number % request_.columns.size()]};
-  }
+  [[nodiscard]] Chunk chunk(std::size_t number) const noexcept { return chunk_of(request_, number); }
 
-  /// Pins the chunks that lie on the device; gives how many these are. A query over columns that are there all the time
-  /// is not to wait for threads.
-  std::size_t take_what_is_there() {
-    std::size_t found = 0;
+  /// Pins the chunks that lie on the device. A query over columns that are there all the time is not to wait for
+  /// threads.
+  void take_what_is_there() {
+    std::vector<ChunkId> ids;
+    ids.reserve(on_device_.size());
     for (std::size_t number = 0; number < on_device_.size(); ++number) {
-      on_device_[number] = levels_.state()->on_device.find_ready({.table = source_->id(), .chunk = chunk(number)});
-      if (on_device_[number].empty()) continue;
-      on_device_[number].keep();
-      views_[number] = on_device_[number]->view;
-      ++found;
+      ids.push_back({.table = source_->id(), .chunk = chunk(number)});
     }
+    levels_.state()->on_device.find_ready(ids, on_device_);
+    for (std::size_t number = 0; number < views_.size(); ++number) {
+      if (!to_device() || on_device_[number].empty()) {
+        missing_.push_back(number);
+      } else {
+        views_[number] = on_device_[number]->view;
+      }
+    }
+    const std::size_t found = views_.size() - missing_.size();
     counters_[static_cast<std::size_t>(Level::device)].hits.fetch_add(found, std::memory_order_relaxed);
     done_.fetch_add(found, std::memory_order_relaxed);
-    return found;
   }
 
-  /// `missing`: chunks that are not there yet.
-  void run(std::size_t missing) noexcept {
+  void run() noexcept {
     guarded([&] {
-      const auto threads = static_cast<std::uint32_t>(std::min<std::size_t>(request_.options.threads, missing));
+      pieces_ = cut_pieces(*source_, request_, missing_);
+      const auto threads = static_cast<std::uint32_t>(std::min<std::size_t>(request_.options.threads, pieces_.size()));
       const std::size_t flush_bytes = std::max(kLaneFlushLeast, request_.options.flush_bytes / std::max(threads, 1U));
       for (std::uint32_t i = 0; to_device() && i < threads; ++i) {
         lanes_.push_back(levels_.state()->take_lane(std::min(flush_bytes, request_.options.flush_bytes)));
         lanes_.back()->take_notes(notes(i));
       }
       threads_ = threads;
-      // Pairs with the claims of chunks, and what a thread does at its end with the load below.
+      // Pairs with the claims of pieces, and what a thread does at its end with the load below.
       next_.store(0, std::memory_order_release);
       if (threads > 0) {
         run_in_arena(
@@ -228,28 +181,37 @@ class Fetch::State {
     left_.fetch_add(1, std::memory_order_release);
   }
 
-  /// What one thread does: takes the next chunk, fragment by fragment, until there is none.
+  /// What one thread does: takes the next piece, fragment by fragment, until there is none.
   void make_chunks(std::uint32_t thread) {
     Lane* const lane = to_device() ? lanes_[thread].get() : nullptr;
     Materialiser make = materialiser(lane, thread);
     while (true) {
       const std::size_t next = next_.fetch_add(1, std::memory_order_acq_rel);
-      if (next >= views_.size()) break;
-      if (to_device()) {
-        if (!on_device_[next].empty()) continue;
-        make.to_device(chunk(next), on_device_[next]);
-        if (request_.options.mode == FetchMode::sync) make.settle();
-        views_[next] = on_device_[next]->view;
-      } else {
-        on_host_[next] = make.to_host(chunk(next));
-        on_host_[next].keep();
-        views_[next] = on_host_[next]->view;
-      }
-      done_.fetch_add(1, std::memory_order_relaxed);
+      if (next >= pieces_.size()) break;
+      make_piece(make, pieces_[next]);
+      done_.fetch_add(pieces_[next].size(), std::memory_order_relaxed);
     }
     if (lane != nullptr) lane->submit().or_throw("copying columns to the device");
     if (submitted_.fetch_add(1) + 1 == threads_ && !failed()) enter(Phase::submitted);
     make.settle();  // here, because another thread may wait for the room that these copies take
+  }
+
+  void make_piece(Materialiser& make, Piece piece) {
+    if (to_device()) {
+      std::vector<ToDevice> wanted;
+      for (const std::size_t number : piece) wanted.push_back({.chunk = chunk(number), .pin = &on_device_[number]});
+      make.to_device(wanted);
+      if (request_.options.mode == FetchMode::sync) make.settle();
+      for (const std::size_t number : piece) views_[number] = on_device_[number]->view;
+      return;
+    }
+    std::vector<Chunk> chunks;
+    for (const std::size_t number : piece) chunks.push_back(chunk(number));
+    auto pins = make.to_host(chunks);
+    for (std::size_t i = 0; i < piece.size(); ++i) {
+      on_host_[piece[i]] = std::move(pins[i]);
+      views_[piece[i]] = on_host_[piece[i]]->view;
+    }
   }
 
   [[nodiscard]] Notes notes(std::uint32_t thread) noexcept {
@@ -295,6 +257,8 @@ class Fetch::State {
   std::vector<HostCache::Pin> on_host_;
   std::vector<ColumnView> views_;
   std::vector<std::unique_ptr<Lane>> lanes_;  ///< One a thread; changed by the runner, under the mutex at the end.
+  std::vector<std::size_t> missing_;          ///< Chunks that have to be made, by number.
+  std::vector<Piece> pieces_;                 ///< Of those.
   std::atomic<std::size_t> next_{0};
   std::atomic<std::uint64_t> done_{0};
   std::uint32_t threads_ = 0;

@@ -60,7 +60,7 @@ std::uint16_t Lowering::column(std::uint32_t number) {
 }
 
 void Lowering::with_constant(Op op, std::int64_t value, Kind kind) {
-  add({.op = op, .kind = kind, .source = Source::constant, .value = value});
+  add({.op = op, .kind = kind, .source = OperandSource::constant, .value = value});
 }
 
 bool Lowering::is_leaf(const Expression& expression, const DataType& type) const {
@@ -77,12 +77,12 @@ bool Lowering::is_leaf(const Expression& expression, const DataType& type) const
 
 void Lowering::set_source(Instruction& instruction, const Expression& leaf, const DataType& type) {
   if (leaf.operation() == Operation::column) {
-    instruction.source = Source::column;
+    instruction.source = OperandSource::column;
     instruction.index = column(leaf.column_number());
     return;
   }
   const Expression literal = *fold(leaf, type);
-  instruction.source = literal.is_missing() ? Source::missing : Source::constant;
+  instruction.source = literal.is_missing() ? OperandSource::missing : OperandSource::constant;
   instruction.value = literal.bits();
 }
 
@@ -154,7 +154,7 @@ void Lowering::lower_binary(const Expression& expression) {
   lower_as(right, right_as);
   add({.op = Op::save, .index = slot});
   lower_as(left, left_as);
-  instruction.source = Source::slot;
+  instruction.source = OperandSource::slot;
   instruction.index = slot;
   add(instruction);
   --slots_;

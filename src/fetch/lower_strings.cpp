@@ -113,9 +113,9 @@ void Lowering::lower_strings(Operation operation, Expression left, Expression ri
   if (!is_constant(right)) return lower_columns_of_strings(operation, left, right);
   static_cast<void>(dictionary_of(left));
   lower(left);
-  Instruction compare{.op = op_of(operation), .source = Source::constant};
+  Instruction compare{.op = op_of(operation), .source = OperandSource::constant};
   if (right.operation() == Operation::literal && right.is_missing()) {
-    compare.source = Source::missing;
+    compare.source = OperandSource::missing;
   } else if (const auto order = is_equality(operation) ? nullptr : rank(left); order == nullptr) {
     compare.value = code_of(right, left);
   } else if (right.operation() == Operation::text) {
@@ -144,7 +144,7 @@ void Lowering::lower_columns_of_strings(Operation operation, const Expression& l
   add({.op = Op::save, .index = slot});
   lower(left);
   add_rank(ranks.first);
-  add({.op = op_of(operation), .source = Source::slot, .index = slot});
+  add({.op = op_of(operation), .source = OperandSource::slot, .index = slot});
   --slots_;
 }
 

@@ -25,7 +25,7 @@ class Machine : Operand<Group, Rows> {
   HEADRACE_HD void run() noexcept {
     for (std::uint32_t at = 0; at < program_.code_count; ++at) {
       const Instruction& code = program_.code[at];
-      if (code.source != Source::none) fetch(code);
+      if (code.source != OperandSource::none) fetch(code);
       step(code);
       // Threads of a CUDA block meet in later instructions; a CPU's block is alone.
       if (Group::kTeam == 1 && code.op == Op::filter && tile_.pass.none(tile_.count) && code.flags == 0) return;

@@ -2,21 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <new>
-#include <optional>
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {
-
-namespace {
-
-/// Read at once: a disk that is slow does not keep a fetch that is to end waiting for a second.
-constexpr std::size_t kPopulateBytes = 16 * kMiB;
-
-}  // namespace
 
 void rethrow_at(const std::string& where) {
   const auto text = [&](const std::exception& error) { return where + ": " + error.what(); };
@@ -41,11 +32,10 @@ void Materialiser::check_stop() const {
   if (stop_.stop_requested()) throw Exception(Errc::cancelled, "the fetch was cancelled");
 }
 
-void Materialiser::made(Level level, Chunk chunk, std::size_t bytes, Step step, Time started) const noexcept {
-  const Time ended = SteadyClock::now();
-  counters(level).made(bytes, ended - started);
+void Materialiser::made(Level level, Chunk chunk, std::size_t bytes, Step step, Time began, Time ended) const noexcept {
+  counters(level).made(bytes, ended - began);
   if (notes_.recorder == nullptr) return;
-  notes_.recorder->note({.chunk = chunk, .thread = notes_.thread, .step = step, .begin = started, .end = ended});
+  notes_.recorder->note({.chunk = chunk, .thread = notes_.thread, .step = step, .begin = began, .end = ended});
 }
 
 void Materialiser::settle() {
@@ -69,113 +59,7 @@ void Materialiser::no_room(Level level, std::size_t bytes, const Budget& budget)
   throw Exception(Errc::out_of_memory, text);
 }
 
-template <class Cache, class Make>
-typename Cache::Pin Materialiser::find_or_make(Cache& cache, Level level, Chunk chunk, Make make) {
-  while (true) {
-    check_stop();
-    auto [found, pin] = cache.look(id(chunk));
-    if (found == Cache::Found::being_made) {
-      settle();
-      cache.wait_while_made(id(chunk), stop_);
-      continue;
-    }
-    if (found == Cache::Found::ready) {
-      counters(level).hits.fetch_add(1, std::memory_order_relaxed);
-    } else {
-      make(pin);
-    }
-    return std::move(pin);
-  }
-}
-
-void Materialiser::populate(const FileRange& range) const {
-  for (std::size_t done = 0; done < range.bytes; done += kPopulateBytes) {
-    check_stop();
-    range.file->populate(range.offset + done, std::min(range.bytes - done, kPopulateBytes));
-  }
-}
-
-DiskCache::Pin Materialiser::to_page_cache(Chunk chunk) {
-  auto ranges = source_.ranges(chunk);
-  if (ranges.empty()) return {};
-  return find_or_make(levels_.disk, Level::disk, chunk, [&](DiskCache::Pin& pin) {
-    std::size_t bytes = 0;
-    for (const FileRange& range : ranges) bytes += range.bytes;
-    const auto take = [&] { return levels_.disk_budget.try_charge(bytes); };
-    if (!take()) {
-      settle();
-      if (bytes > levels_.disk_budget.limit() || !levels_.disk.make_room(take, stop_)) {
-        no_room(Level::disk, bytes, levels_.disk_budget);
-      }
-    }
-    pin->budget = &levels_.disk_budget;
-    pin->charged = bytes;
-    const Time started = SteadyClock::now();
-    for (const FileRange& range : ranges) populate(range);
-    pin->ranges = std::move(ranges);
-    made(Level::disk, chunk, bytes, Step::read, started);
-    pin.publish();
-  });
-}
-
-void Materialiser::make_host(Chunk chunk, HostChunk& host) {
-  const auto in_page_cache = to_page_cache(chunk);
-  const Column& column = source_.columns()[chunk.column];
-  const bool copies = levels_.options().host == HostKind::pinned;
-  const bool strings = column.type.id == Type::dictionary;
-  const ChunkShape bound = shape_bound(column.type, source_.fragments()[chunk.fragment].rows, column.nullable);
-  // Room for what the source makes, and for what is made of that, before either is there: who waits holds nothing.
-  const std::size_t read_bytes = source_.read_bytes(chunk);
-  const std::size_t charged = read_bytes + (!copies && strings ? bound.values_bytes : 0);
-  Budget& budget = levels_.cpu_budget;
-  std::optional<Slabs::Block> block;
-  const auto take = [&] {
-    if (!budget.try_charge(charged)) return false;
-    if (copies) block = levels_.host_slabs.try_take(bound.bytes());
-    if (!copies || block) return true;
-    budget.refund(charged);
-    return false;
-  };
-  if (!take()) {
-    settle();
-    const std::size_t needed = charged + (copies ? bound.bytes() : 0);
-    if (needed > budget.limit()) no_room(Level::cpu, needed, budget);
-    // Slabs that became empty meanwhile may be of another size: again, as long as there are some.
-    while (!levels_.cpu.make_room(take, stop_)) {
-      if (levels_.host_slabs.trim()) continue;
-      if (levels_.cpu.make_room(take, stop_)) break;
-      if (!levels_.host_slabs.trim()) no_room(Level::cpu, needed, budget);
-    }
-  }
-  host.budget = &budget;
-  host.charged = charged;
-  const Time started = SteadyClock::now();
-  host.array = source_.read(chunk);
-  if (copies) {
-    host.view = put_in(source_, chunk, *host.array, block->data());
-    host.block = *std::move(block);
-    host.pinned = true;
-    host.array.reset();
-    budget.refund(std::exchange(host.charged, 0));
-  } else {
-    host.view = borrow(source_, chunk, *host.array, host.indices);
-  }
-  made(Level::cpu, chunk, shape_of(host.view).bytes(), Step::decode, started);
-}
-
-HostCache::Pin Materialiser::to_host(Chunk chunk) {
-  try {
-    return find_or_make(levels_.cpu, Level::cpu, chunk, [&](HostCache::Pin& pin) {
-      make_host(chunk, *pin);
-      pin.publish();
-    });
-  } catch (...) {
-    rethrow_at(source_.describe(chunk));
-  }
-}
-
-void Materialiser::copy_to_device(Chunk chunk, DeviceCache::Pin& pin) {
-  auto from = to_host(chunk);
+void Materialiser::copy_to_device(Chunk chunk, HostCache::Pin from, DeviceCache::Pin& pin) {
   const std::size_t bytes = shape_of(from->view).bytes();
   auto block = levels_.device_slabs.try_take(bytes);
   if (!block) {
@@ -199,7 +83,7 @@ void Materialiser::copy_to_device(Chunk chunk, DeviceCache::Pin& pin) {
   count.made(bytes, lane_->take_busy());
 }
 
-void Materialiser::to_device(Chunk chunk, DeviceCache::Pin& pin) {
+void Materialiser::one_to_device(Chunk chunk, DeviceCache::Pin& pin) {
   while (true) {
     check_stop();
     auto look = levels_.on_device.look(id(chunk));
@@ -210,9 +94,38 @@ void Materialiser::to_device(Chunk chunk, DeviceCache::Pin& pin) {
     }
     pin = std::move(look.pin);
     pin.keep();
-    if (look.found == DeviceCache::Found::absent) return copy_to_device(chunk, pin);
+    if (look.found == DeviceCache::Found::absent) return copy_to_device(chunk, one_to_host(chunk), pin);
     counters(Level::device).hits.fetch_add(1, std::memory_order_relaxed);
     return;
+  }
+}
+
+void Materialiser::to_device(std::span<const ToDevice> wanted) {
+  check_stop();
+  std::vector<Chunk> chunks;
+  std::vector<DeviceCache::Pin*> pins;
+  for (const ToDevice& one : wanted) {
+    if (wanted.size() == 1) break;
+    auto look = levels_.on_device.look(id(one.chunk));
+    if (look.found == DeviceCache::Found::being_made) continue;
+    *one.pin = std::move(look.pin);
+    one.pin->keep();
+    if (look.found == DeviceCache::Found::ready) {
+      counters(Level::device).hits.fetch_add(1, std::memory_order_relaxed);
+      continue;
+    }
+    chunks.push_back(one.chunk);
+    pins.push_back(one.pin);
+  }
+  // First what waits for nothing; a thread that waits holds no chunk of the CPU level.
+  auto from = try_host(chunks);
+  std::vector<std::size_t> left;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    from[i].empty() ? left.push_back(i) : copy_to_device(chunks[i], std::move(from[i]), *pins[i]);
+  }
+  for (const std::size_t i : left) copy_to_device(chunks[i], one_to_host(chunks[i]), *pins[i]);
+  for (const ToDevice& one : wanted) {
+    if (one.pin->empty()) one_to_device(one.chunk, *one.pin);
   }
 }
 

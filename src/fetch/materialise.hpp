@@ -3,7 +3,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <stop_token>
+#include <vector>
 
 #include "fetch/lane.hpp"
 #include "fetch/levels_state.hpp"
@@ -29,6 +32,12 @@ struct LevelCounters {
 };
 using Counters = std::array<LevelCounters, kLevelCount>;
 
+/// A chunk that is to come to the device, and where its pin goes.
+struct ToDevice {
+  Chunk chunk;
+  DeviceCache::Pin* pin;  ///< Stays where it is.
+};
+
 /// A thread of a fetch, bringing chunks down the levels. Before it waits for anything it lets go of what it holds: it
 /// drains its lane.
 class Materialiser {
@@ -38,11 +47,12 @@ class Materialiser {
                Notes notes) noexcept
       : levels_(levels), source_(source), counters_(counters), stop_(std::move(stop)), lane_(lane), notes_(notes) {}
 
-  /// The chunk on the CPU level, made there if need be. Throws what says file, row group and column.
-  [[nodiscard]] HostCache::Pin to_host(Chunk chunk);
-  /// Pins the chunk on the device in `pin`, which must stay where it is. Where it was not there, its copy is on the
-  /// lane, and the chunk is published once that is done. Throws as to_host() does.
-  void to_device(Chunk chunk, DeviceCache::Pin& pin);
+  /// Chunks of one fragment on the CPU level, made there if need be, those that can be by one read of the source. Pins
+  /// are kept. Throws what says file, row group and column.
+  [[nodiscard]] std::vector<HostCache::Pin> to_host(std::span<const Chunk> chunks);
+  /// Pins chunks of one fragment on the device, kept. Where one was not there, its copy is on the lane, and it is
+  /// published once that is done. Throws as to_host() does.
+  void to_device(std::span<const ToDevice> wanted);
   /// Waits for the lane's copies.
   void settle();
 
@@ -52,15 +62,35 @@ class Materialiser {
     return counters_[static_cast<std::size_t>(level)];
   }
   void check_stop() const;
-  /// Counts what has been made from `started` until now, and notes when.
-  void made(Level level, Chunk chunk, std::size_t bytes, Step step, Time started) const noexcept;
+  /// Counts what has been made, and notes when.
+  void made(Level level, Chunk chunk, std::size_t bytes, Step step, Time began, Time ended) const noexcept;
   /// What `look` finds in a cache, as a pin; where it has to be made, make(pin) does.
   template <class Cache, class Make>
   [[nodiscard]] typename Cache::Pin find_or_make(Cache& cache, Level level, Chunk chunk, Make make);
   [[nodiscard]] DiskCache::Pin to_page_cache(Chunk chunk);
-  void populate(const FileRange& range) const;
-  void make_host(Chunk chunk, HostChunk& host);
-  void copy_to_device(Chunk chunk, DeviceCache::Pin& pin);
+  /// The same without waiting for anything: nothing where it would have to.
+  [[nodiscard]] std::optional<DiskCache::Pin> try_page_cache(Chunk chunk);
+  void populate(Chunk chunk, std::vector<FileRange> ranges, std::size_t bytes, DiskCache::Pin& pin) const;
+
+  /// What a chunk takes on the CPU level: as the source gives it, and in a block.
+  struct HostRoom {
+    std::size_t charged;
+    std::size_t block_bytes;  ///< 0: none.
+  };
+  [[nodiscard]] HostRoom room_of(Chunk chunk) const noexcept;
+  /// Takes room for a chunk, for what the source makes and for what is made of that; false where there is none.
+  [[nodiscard]] bool try_room(const HostRoom& room, HostChunk& host) const;
+  void wait_for_room(Chunk chunk, HostChunk& host);
+  /// Makes the CPU level's chunk of what the source gave.
+  void put(Chunk chunk, OwnedArray array, HostChunk& host) const;
+  [[nodiscard]] HostCache::Pin one_to_host(Chunk chunk);
+  /// Of chunks of one fragment those that are there or can be made at once, without waiting; other pins are empty.
+  [[nodiscard]] std::vector<HostCache::Pin> try_host(std::span<const Chunk> chunks);
+  /// Makes chunks by one read and publishes them. Where one cannot be, its pin is emptied: somebody else may make it.
+  void make_together(std::span<const Chunk> chunks, std::span<HostCache::Pin*> pins);
+
+  void one_to_device(Chunk chunk, DeviceCache::Pin& pin);
+  void copy_to_device(Chunk chunk, HostCache::Pin from, DeviceCache::Pin& pin);
   [[noreturn]] void no_room(Level level, std::size_t bytes, const Budget& budget) const;
 
   Levels::State& levels_;

@@ -39,17 +39,17 @@ class Operand {
   /// Brings the operand of an instruction, for the rows that pass.
   HEADRACE_HD void fetch(const Instruction& code) noexcept {
     switch (code.source) {
-      case Source::none: break;
-      case Source::column: fetch_column(columns_[code.index]); break;
-      case Source::constant:
+      case OperandSource::none: break;
+      case OperandSource::column: fetch_column(columns_[code.index]); break;
+      case OperandSource::constant:
         each([&](std::uint32_t i) { operand_[i] = code.value; });
         operand_valid_.set_first(Rows);
         break;
-      case Source::missing:
+      case OperandSource::missing:
         each([&](std::uint32_t i) { operand_[i] = 0; });
         operand_valid_.set_first(0);
         break;
-      case Source::slot:
+      case OperandSource::slot:
         each([&](std::uint32_t i) { operand_[i] = slots_.values[code.index][i]; });
         operand_valid_ = slots_.valid[code.index];
         break;

@@ -24,6 +24,7 @@ struct Said {
   std::int64_t bytes = 0;
   std::int64_t data_at = 0;
   std::int64_t dictionary_at = 0;
+  ParquetStatistics statistics;
 };
 
 /// Reads a number into `to` where the field is one.
@@ -33,10 +34,35 @@ bool read_number(ThriftReader& reader, Field type, std::int64_t& to) {
   return true;
 }
 
+/// What the fields min and max of older files mean is not known: they are left out.
+void read_statistics(ThriftReader& reader, ParquetStatistics& to) {
+  reader.each_field([&](std::int16_t number, Field type) {
+    if (number == 3) {
+      std::int64_t nulls = 0;
+      if (!read_number(reader, type, nulls)) return false;
+      to.nulls = nulls;
+      return true;
+    }
+    if ((number != 5 && number != 6) || type != Field::binary) return false;
+    (number == 5 ? to.greatest : to.least) = std::string(reader.binary());
+    return true;
+  });
+}
+
 Said read_column(ThriftReader& reader) {
   Said said;
   reader.each_field([&](std::int16_t number, Field type) {
     switch (number) {
+      case 1: {
+        std::int64_t physical = -1;
+        if (!read_number(reader, type, physical)) return false;
+        said.statistics.physical_type = physical >= 0 && physical < 8 ? static_cast<int>(physical) : -1;
+        return true;
+      }
+      case 12:
+        if (type != Field::structure) return false;
+        read_statistics(reader, said.statistics);
+        return true;
       case 3:
         if (type != Field::list) return false;
         reader.each_item(Field::binary, [&] {
@@ -63,11 +89,20 @@ ParquetChunk placed(Said&& said, std::size_t file_bytes) {
   return {.path = std::move(said.path),
           .offset = offset,
           .bytes = std::min(static_cast<std::size_t>(std::max<std::int64_t>(said.bytes, 0)), file_bytes - offset),
-          .decoded_bytes = static_cast<std::size_t>(std::max<std::int64_t>(said.decoded_bytes, 0))};
+          .decoded_bytes = static_cast<std::size_t>(std::max<std::int64_t>(said.decoded_bytes, 0)),
+          .statistics = std::move(said.statistics)};
 }
 
-ParquetRowGroup read_row_group(ThriftReader& reader, std::size_t file_bytes) {
+/// A row group, and of each of its chunks the number of its column.
+struct NumberedGroup {
   ParquetRowGroup group;
+  std::vector<std::size_t> numbers;
+};
+
+NumberedGroup read_row_group(ThriftReader& reader, std::size_t file_bytes) {
+  NumberedGroup read;
+  ParquetRowGroup& group = read.group;
+  std::size_t column = 0;
   reader.each_field([&](std::int16_t number, Field type) {
     if (number == 3) return read_number(reader, type, group.rows);
     if (number != 1 || type != Field::list) return false;
@@ -78,11 +113,29 @@ ParquetRowGroup read_row_group(ThriftReader& reader, std::size_t file_bytes) {
         said = read_column(reader);
         return true;
       });
-      if (said) group.chunks.push_back(placed(*std::move(said), file_bytes));
+      if (said) {
+        group.chunks.push_back(placed(*std::move(said), file_bytes));
+        read.numbers.push_back(column);
+      }
+      ++column;
     });
     return true;
   });
-  return group;
+  return read;
+}
+
+/// Of each column whether its order is the one that its type defines: the only one that there is so far.
+std::vector<bool> read_orders(ThriftReader& reader) {
+  std::vector<bool> orders;
+  reader.each_item(Field::structure, [&] {
+    bool by_type = false;
+    reader.each_field([&](std::int16_t number, Field /*type*/) {
+      by_type = number == 1;
+      return false;
+    });
+    orders.push_back(by_type);
+  });
+  return orders;
 }
 
 std::span<const std::byte> footer_of(std::span<const std::byte> file) {
@@ -103,14 +156,30 @@ std::span<const std::byte> footer_of(std::span<const std::byte> file) {
 std::vector<ParquetRowGroup> read_parquet_footer(std::span<const std::byte> file) {
   ThriftReader reader(footer_of(file));
   std::vector<ParquetRowGroup> groups;
+  std::vector<NumberedGroup> read;
+  std::vector<bool> orders;
   try {
     reader.each_field([&](std::int16_t number, Field type) {
-      if (number != 4 || type != Field::list) return false;
-      reader.each_item(Field::structure, [&] { groups.push_back(read_row_group(reader, file.size())); });
+      if ((number != 4 && number != 7) || type != Field::list) return false;
+      if (number == 7) {
+        orders = read_orders(reader);
+      } else {
+        reader.each_item(Field::structure, [&] { read.push_back(read_row_group(reader, file.size())); });
+      }
       return true;
     });
   } catch (const DataError& error) {
     throw DataError(fmt::format("its footer is damaged: {}", error.what()));
+  }
+  for (NumberedGroup& one : read) {
+    for (std::size_t c = 0; c < one.numbers.size(); ++c) {
+      const std::size_t column = one.numbers[c];
+      ParquetStatistics& statistics = one.group.chunks[c].statistics;
+      if (column < orders.size() && orders[column]) continue;
+      statistics.least.reset();
+      statistics.greatest.reset();
+    }
+    groups.push_back(std::move(one.group));
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (groups[i].rows < 0 || groups[i].rows > kTableRowsMax) {

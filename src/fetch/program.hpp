@@ -60,12 +60,12 @@ enum class Op : std::uint8_t {
 /// How the accumulator is read.
 enum class Kind : std::uint8_t { integer, natural, real };
 
-enum class Source : std::uint8_t { none, column, constant, missing, slot };
+enum class OperandSource : std::uint8_t { none, column, constant, missing, slot };
 
 struct Instruction {
   Op op = Op::load;
   Kind kind = Kind::integer;
-  Source source = Source::none;
+  OperandSource source = OperandSource::none;
   std::uint8_t flags = 0;
   std::uint16_t index = 0;  ///< A column of the program, slot, aggregate, table or output.
   std::uint16_t count = 0;

@@ -127,10 +127,12 @@ ResultColumn emitted_column(const DataType& type, std::span<const std::int64_t> 
 
 std::vector<ResultColumn> group_columns(const Compiled& compiled, std::span<const std::uint64_t> states,
                                         std::span<const std::vector<std::uint64_t>> tables) {
-  std::vector<ColumnBuilder> builders;
-  for (const Typed& key : compiled.keys) builders.emplace_back(key.type, 0);
-  for (const AggregatePlace& place : compiled.aggregates) builders.emplace_back(place.result, 0);
   const std::size_t keys = compiled.keys.size();
+  const auto counts = states.first(compiled.program.groups);  // the first state counts rows
+  const auto found = static_cast<std::int64_t>(counts.size()) - std::ranges::count(counts, 0U);
+  std::vector<ColumnBuilder> builders;
+  for (const Typed& key : compiled.keys) builders.emplace_back(key.type, found);
+  for (const AggregatePlace& place : compiled.aggregates) builders.emplace_back(place.result, found);
   for (std::uint64_t number = 0; number < compiled.program.groups; ++number) {
     const GroupReader group(compiled.program, states, number);
     // Without keys there is one group, of rows or of none.

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 
 #include "fetch/kernel.hpp"
 #include "fetch/result.hpp"
+#include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {
@@ -14,6 +16,8 @@ namespace {
 
 constexpr const char* kDoing = "scanning a table";
 constexpr std::int64_t kRowsMax = std::int64_t{1} << 31;
+/// Words of the results before the states: the faults.
+constexpr std::size_t kStatesAt = kFaults * sizeof(std::uint32_t) / sizeof(std::uint64_t);
 
 /// Throws UsageError unless the columns of a fragment are what the table says.
 std::int64_t check_fragment(const TableView& table, std::size_t number) {
@@ -43,7 +47,8 @@ std::int64_t check_fragment(const TableView& table, std::size_t number) {
 
 }  // namespace
 
-Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled) : stream_(stream), compiled_(compiled) {
+Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled)
+    : stream_(stream), compiled_(compiled), under_way_(stream) {
   std::vector<FragmentPlace> places;
   std::vector<ColumnView> views;
   std::int64_t all_rows = 0;
@@ -64,24 +69,33 @@ Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled) : s
   }
   if (all_rows > kRowsMax) throw UsageError(fmt::format("a scan takes {} rows at most, not {}", kRowsMax, all_rows));
   places.push_back({.rows = 0, .first_tile = work_.tiles});
-  program_ = upload(&compiled.program, sizeof(Program));
-  fragments_ = upload(places.data(), places.size() * sizeof(FragmentPlace));
-  columns_ = upload(views.data(), views.size() * sizeof(ColumnView));
+  upload_arguments(places, views);
   for (std::size_t r = 0; r < compiled.ranks.size(); ++r) {
     ranks_.push_back(upload(compiled.ranks[r]->data(), compiled.ranks[r]->size() * sizeof(std::int32_t)));
     work_.ranks[r] = ranks_.back().as<const std::int32_t>();
   }
-  faults_ = make(kFaults * sizeof(std::uint32_t), 0);
-  work_.program = program_.as<const Program>();
-  work_.fragments = fragments_.as<const FragmentPlace>();
-  work_.columns = columns_.as<const ColumnView>();
-  work_.faults = faults_.as<std::uint32_t>();
-  stream_.wait().or_throw(kDoing);  // what is uploaded lies in vectors of this function
 }
 
-Buffer Run::upload(const void* from, std::size_t bytes) const {
+void Run::upload_arguments(std::span<const FragmentPlace> places, std::span<const ColumnView> views) {
+  constexpr std::size_t alignment = 256;
+  const std::size_t places_at = align_up(sizeof(Program), alignment);
+  const std::size_t views_at = align_up(places_at + places.size_bytes(), alignment);
+  arguments_.resize(views_at + views.size_bytes());
+  std::memcpy(arguments_.data(), &compiled_.program, sizeof(Program));
+  std::memcpy(arguments_.data() + places_at, places.data(), places.size_bytes());
+  if (!views.empty()) std::memcpy(arguments_.data() + views_at, views.data(), views.size_bytes());
+  on_device_ = upload(arguments_.data(), arguments_.size());
+  work_.program = on_device_.as<const Program>();
+  work_.fragments = reinterpret_cast<const FragmentPlace*>(on_device_.data() + places_at);
+  work_.columns = reinterpret_cast<const ColumnView*>(on_device_.data() + views_at);
+}
+
+Buffer Run::upload(const void* from, std::size_t bytes) {
   Buffer buffer(stream_.device(), MemoryKind::pool, bytes);
-  if (bytes > 0) stream_.copy(buffer.data(), from, bytes).or_throw(kDoing);
+  if (bytes > 0) {
+    under_way_.begin();
+    stream_.copy(buffer.data(), from, bytes).or_throw(kDoing);
+  }
   return buffer;
 }
 
@@ -99,16 +113,22 @@ std::vector<T> Run::download(const void* from, std::size_t count) const {
   return values;
 }
 
+void Run::prepare_results(std::size_t state_bytes) {
+  results_ = make(kStatesAt * sizeof(std::uint64_t) + state_bytes, 0);
+  work_.faults = results_.as<std::uint32_t>();
+  work_.states = results_.as<std::uint64_t>() + kStatesAt;
+}
+
 void Run::prepare_groups() {
   const Program& program = compiled_.program;
   const State& last = program.states[program.state_count - 1];
   const std::size_t words = last.block + state_words(last.op);
   const std::size_t group_bytes = program.groups * sizeof(std::uint64_t);
-  states_ = make(words * group_bytes, 0);
-  work_.states = states_.as<std::uint64_t>();
+  prepare_results(words * group_bytes);
   for (std::uint32_t s = 0; s < program.state_count; ++s) {
     if (program.states[s].op != Op::least) continue;
-    stream_.fill(states_.data() + program.states[s].block * group_bytes, 0xFF, group_bytes).or_throw(kDoing);
+    std::byte* const states = results_.data() + kStatesAt * sizeof(std::uint64_t);
+    stream_.fill(states + program.states[s].block * group_bytes, 0xFF, group_bytes).or_throw(kDoing);
   }
   for (std::uint32_t t = 0; t < compiled_.tables; ++t) {
     tables_.push_back(make(compiled_.places * sizeof(std::uint64_t), kEmptyByte));
@@ -117,6 +137,7 @@ void Run::prepare_groups() {
 }
 
 void Run::prepare_values(std::int64_t rows, const std::vector<std::int64_t>& tile_first) {
+  prepare_results(0);
   work_.limit = rows;
   tile_rows_ = upload(tile_first.data(), tile_first.size() * sizeof(std::int64_t));
   work_.tile_rows = tile_rows_.as<std::int64_t>();
@@ -127,13 +148,16 @@ void Run::prepare_values(std::int64_t rows, const std::vector<std::int64_t>& til
 bool Run::execute(std::int64_t tiles, ScanReport& report) {
   ScanWork work = work_;
   work.tiles = tiles;
+  const Event start(stream_.device(), EventTiming::on);
+  const Event end(stream_.device(), EventTiming::on);
+  under_way_.begin();
+  stream_.record(start).or_throw(kDoing);
+  if (tiles > 0) enqueue_scan(stream_, work).or_throw(kDoing);
+  stream_.record(end).or_throw(kDoing);
+  // What it leaves follows at once: the host waits one time.
+  left_ = download<std::uint64_t>(results_.data(), results_.bytes() / sizeof(std::uint64_t));
+  under_way_.end();
   if (tiles > 0) {
-    const Event start(stream_.device(), EventTiming::on);
-    const Event end(stream_.device(), EventTiming::on);
-    stream_.record(start).or_throw(kDoing);
-    enqueue_scan(stream_, work).or_throw(kDoing);
-    stream_.record(end).or_throw(kDoing);
-    end.wait().or_throw(kDoing);
     const Duration took = end.since(start).or_throw(kDoing);
     report.ended = SteadyClock::now();
     if (report.began == Time{}) report.began = report.ended - took;
@@ -159,7 +183,8 @@ void Run::order(std::span<const Order> order, std::int64_t limit, ScanReport& re
 }
 
 bool Run::check_faults() const {
-  const auto faults = download<std::uint32_t>(work_.faults, kFaults);
+  std::array<std::uint32_t, kFaults> faults{};
+  std::memcpy(faults.data(), left_.data(), sizeof(faults));
   const auto happened = [&](Fault what) { return faults[static_cast<std::size_t>(what)] != 0; };
   if (happened(Fault::overflow)) {
     throw UsageError("an integer or decimal computation of the query gives more than 64 bits: cast to double first");
@@ -175,9 +200,7 @@ bool Run::check_faults() const {
   return !happened(Fault::table_full);
 }
 
-std::vector<std::uint64_t> Run::states() const {
-  return download<std::uint64_t>(states_.data(), states_.bytes() / sizeof(std::uint64_t));
-}
+std::span<const std::uint64_t> Run::states() const noexcept { return std::span(left_).subspan(kStatesAt); }
 
 std::vector<std::vector<std::uint64_t>> Run::tables() const {
   std::vector<std::vector<std::uint64_t>> all;

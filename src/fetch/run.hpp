@@ -1,6 +1,7 @@
 #pragma once
 
-#include <array>
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "fetch/compiler.hpp"
@@ -27,7 +28,8 @@ class Run {
   void order(std::span<const Order> order, std::int64_t limit, ScanReport& report);
 
   [[nodiscard]] std::int64_t tiles() const noexcept { return work_.tiles; }
-  [[nodiscard]] std::vector<std::uint64_t> states() const;
+  /// Of the last execute().
+  [[nodiscard]] std::span<const std::uint64_t> states() const noexcept;
   [[nodiscard]] std::vector<std::vector<std::uint64_t>> tables() const;
   [[nodiscard]] std::vector<std::int64_t> tile_rows() const;
   [[nodiscard]] ResultColumn output(std::size_t number) const;
@@ -35,7 +37,28 @@ class Run {
   [[nodiscard]] std::uint64_t read_bytes() const noexcept { return read_bytes_; }
 
  private:
-  [[nodiscard]] Buffer upload(const void* from, std::size_t bytes) const;
+  /// Waits at its end for what still reads or writes memory of the run: a failure leaves that to be freed.
+  class UnderWay {
+   public:
+    explicit UnderWay(StreamRef stream) noexcept : stream_(stream) {}
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+    ~UnderWay() {
+      if (begun_) static_cast<void>(stream_.wait());
+    }
+    void begin() noexcept { begun_ = true; }
+    void end() noexcept { begun_ = false; }
+
+   private:
+    StreamRef stream_;
+    bool begun_ = false;
+  };
+
+  /// The program, where fragments are, and their columns: by one copy.
+  void upload_arguments(std::span<const FragmentPlace> places, std::span<const ColumnView> views);
+  void prepare_results(std::size_t state_bytes);
+  /// The bytes must stay until execute() has returned.
+  [[nodiscard]] Buffer upload(const void* from, std::size_t bytes);
   [[nodiscard]] Buffer make(std::size_t bytes, unsigned char fill) const;
   template <class T>
   [[nodiscard]] std::vector<T> download(const void* from, std::size_t count) const;
@@ -45,15 +68,15 @@ class Run {
   const Compiled& compiled_;
   ScanWork work_;
   std::uint64_t read_bytes_ = 0;
-  Buffer program_;
-  Buffer fragments_;
-  Buffer columns_;
-  Buffer faults_;
-  Buffer states_;
+  std::vector<std::byte> arguments_;
+  Buffer on_device_;                 ///< The arguments.
+  Buffer results_;                   ///< Faults, then states.
+  std::vector<std::uint64_t> left_;  ///< What an execution has left there.
   Buffer tile_rows_;
   Emitted emitted_;
   std::vector<Buffer> tables_;
   std::vector<Buffer> ranks_;
+  UnderWay under_way_;  ///< Last: ends before the memory does.
 };
 
 }  // namespace headrace::fetch

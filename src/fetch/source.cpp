@@ -107,6 +107,13 @@ std::string Source::describe(Chunk chunk) const {
                      fragment.row_group, columns_.at(chunk.column).name);
 }
 
+std::vector<OwnedArray> Source::read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns) {
+  std::vector<OwnedArray> arrays;
+  arrays.reserve(columns.size());
+  for (const std::uint32_t column : columns) arrays.push_back(read({.fragment = fragment, .column = column}));
+  return arrays;
+}
+
 ArrowSource::ArrowSource(const ArrowSchema& schema, std::vector<Batch> batches)
     : Source(columns_of(schema), fragments_of(batches, schema.n_children)) {
   for (Batch& batch : batches) batches_.push_back(std::make_shared<const Batch>(std::move(batch)));
@@ -152,6 +159,18 @@ ReaderSource::ReaderSource(std::vector<Column> columns, std::vector<Fragment> fr
   if (places_.size() != this->columns().size() * this->fragments().size()) {
     throw UsageError("a reader's source has a place for every chunk");
   }
+}
+
+OwnedArray ReaderSource::read(Chunk chunk) {
+  return std::move(read_columns(chunk.fragment, {&chunk.column, 1}).front());
+}
+
+std::vector<OwnedArray> ReaderSource::read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns) {
+  auto arrays = read_(fragment, columns);
+  if (arrays.size() != columns.size()) {
+    throw DataError(fmt::format("{} columns were read where {} are expected", arrays.size(), columns.size()));
+  }
+  return arrays;
 }
 
 }  // namespace headrace::fetch

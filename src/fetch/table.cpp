@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "fetch/host_chunk.hpp"
+#include "fetch/look.hpp"
 #include "fetch/merge.hpp"
+#include "fetch/need.hpp"
 #include "fetch/windows.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
@@ -21,82 +23,6 @@ namespace headrace::fetch {
 namespace {
 
 constexpr std::int64_t kScanRowsMax = std::int64_t{1} << 31;
-
-/// What of a table a query needs.
-struct Need {
-  std::vector<std::uint32_t> columns;  ///< Of the source.
-  Fragments fragments;
-  Query query;            ///< Over these columns.
-  std::size_t bytes = 0;  ///< That they take on the device, at most.
-  std::int64_t rows = 0;
-};
-
-template <class Body>
-void each_expression(const Query& query, const Body& body) {
-  if (query.filter) body(*query.filter);
-  for (const Expression& one : query.keys) body(one);
-  for (const AggregateCall& one : query.aggregates) {
-    if (one.value) body(*one.value);
-  }
-  for (const Expression& one : query.values) body(one);
-}
-
-/// The columns that a query names, in the table's order. One that names none counts rows, in the narrowest column.
-std::vector<std::uint32_t> columns_of(const Query& query, const std::vector<Column>& columns) {
-  std::vector<std::uint32_t> named;
-  each_expression(query, [&](const Expression& one) { one.columns(named); });
-  std::ranges::sort(named);
-  named.erase(std::unique(named.begin(), named.end()), named.end());
-  if (!named.empty() && named.back() >= columns.size()) {
-    throw UsageError(fmt::format("there is no column {}: the table has {}", named.back(), columns.size()));
-  }
-  if (named.empty()) {
-    const auto narrowest =
-        std::ranges::min_element(columns, {}, [](const Column& one) { return value_bits(level_type(one.type)); });
-    named.push_back(static_cast<std::uint32_t>(narrowest - columns.begin()));
-  }
-  return named;
-}
-
-Query renumbered(Query query, const std::vector<std::uint32_t>& columns, std::size_t all) {
-  std::vector<std::uint32_t> numbers(all);
-  for (std::size_t i = 0; i < columns.size(); ++i) numbers[columns[i]] = static_cast<std::uint32_t>(i);
-  if (query.filter) query.filter = query.filter->renumbered(numbers);
-  for (Expression& one : query.keys) one = one.renumbered(numbers);
-  for (AggregateCall& one : query.aggregates) {
-    if (one.value) one.value = one.value->renumbered(numbers);
-  }
-  for (Expression& one : query.values) one = one.renumbered(numbers);
-  return query;
-}
-
-bool gathers_groups(const Query& query) { return !query.keys.empty() || !query.aggregates.empty(); }
-
-/// The fragments that a query needs: the first rows alone where it takes so many as they come, in no order.
-Fragments fragments_of(const Query& query, const std::vector<Fragment>& fragments) {
-  std::size_t count = fragments.size();
-  if (!query.filter && !gathers_groups(query) && query.order.empty()) {
-    std::int64_t rows = 0;
-    for (count = 0; count < fragments.size() && (count == 0 || rows < query.limit); ++count) {
-      rows += fragments[count].rows;
-    }
-  }
-  Fragments needed(count);
-  std::iota(needed.begin(), needed.end(), 0U);
-  return needed;
-}
-
-Need need_of(const Query& query, const Source& source) {
-  Need need{.columns = columns_of(query, source.columns()),
-            .fragments = fragments_of(query, source.fragments()),
-            .query = {}};
-  need.query = renumbered(query, need.columns, source.columns().size());
-  for (const std::uint32_t fragment : need.fragments) {
-    need.bytes += fragment_bytes(source, need.columns, fragment);
-    need.rows += source.fragments()[fragment].rows;
-  }
-  return need;
-}
 
 void add(TableReport& report, const FetchProgress& progress) {
   for (std::size_t level = 0; level < kLevelCount; ++level) {
@@ -155,10 +81,14 @@ class Table::State {
     std::string text = fmt::format("fetches {}: {} of {} columns, {} of {} fragments, {} at most\n",
                                    fmt::join(names, ", "), names.size(), source_->columns().size(),
                                    need.fragments.size(), source_->fragments().size(), format_bytes(need.bytes));
+    if (need.pruned > 0) {
+      text +=
+          fmt::format("leaves out {} fragments, of which statistics say that no row passes the filter\n", need.pruned);
+    }
     std::string why = too_much(need);
     TableView view = view_of(need, nullptr);
     std::unique_ptr<Fetch> fetch;
-    if (why.empty()) {
+    if (why.empty() && !need.fragments.empty()) {
       try {
         fetch = start(need);
         wait_for(*fetch, watch);
@@ -219,26 +149,35 @@ class Table::State {
     }
     for (std::size_t f = 0; fetch != nullptr && f < fetch->request().fragments.size(); ++f) {
       auto& fragment = view.fragments.emplace_back();
+      fragment.reserve(need.columns.size());
       for (std::size_t c = 0; c < need.columns.size(); ++c) fragment.push_back(fetch->view(c, f));
     }
     return view;
   }
 
-  /// Looks at the columns of which nothing is known. Those of strings are looked at each time: dictionaries grow.
+  /// Looks at the columns of which nothing is known. Those of strings are learnt each time: dictionaries grow.
   void learn(const Need& need, TableView& view) {
-    std::vector<std::size_t> unknown;
-    for (std::size_t c = 0; c < need.columns.size(); ++c) {
-      if (view.columns[c].dictionary != nullptr || !known_[need.columns[c]]) unknown.push_back(c);
+    std::vector<std::uint32_t> unknown;
+    for (std::uint32_t c = 0; c < need.columns.size(); ++c) {
+      if (view.columns[c].dictionary != nullptr) {
+        learn_indices(view, c);
+      } else if (!known_[need.columns[c]]) {
+        unknown.push_back(c);
+      }
     }
+    if (!unknown.empty()) look_at(unknown, view);
+    if (need.fragments.size() == view.fragments.size()) keep(need, view);
+  }
+
+  void look_at(const std::vector<std::uint32_t>& unknown, TableView& view) {
     TableView part;
-    for (const std::size_t c : unknown) part.columns.push_back(view.columns[c]);
+    for (const std::uint32_t c : unknown) part.columns.push_back(view.columns[c]);
     for (const auto& fragment : view.fragments) {
       auto& of_part = part.fragments.emplace_back();
-      for (const std::size_t c : unknown) of_part.push_back(fragment[c]);
+      for (const std::uint32_t c : unknown) of_part.push_back(fragment[c]);
     }
     look(stream_, part);
     for (std::size_t i = 0; i < unknown.size(); ++i) view.columns[unknown[i]] = part.columns[i];
-    if (need.fragments.size() == view.fragments.size()) keep(need, view);
   }
 
   /// What holds for every fragment of the table is known from now on.
@@ -252,10 +191,14 @@ class Table::State {
   TableResult scan_at_once(const Need& need, const Watch& watch) {
     TableResult result;
     const Time started = SteadyClock::now();
-    const auto fetch = start(need);
-    wait_for(*fetch, watch);
+    std::unique_ptr<Fetch> fetch;
+    if (!need.fragments.empty()) {  // to a Fetch, none are all
+      fetch = start(need);
+      wait_for(*fetch, watch);
+      add(result.report, fetch->progress());
+    }
     result.report.waited = SteadyClock::now() - started;
-    add(result.report, fetch->progress());
+    result.report.pruned = need.pruned;
     TableView view = view_of(need, fetch.get());
     learn(need, view);
     ScanResult scanned = fetch::scan(stream_, view, need.query);
@@ -267,6 +210,7 @@ class Table::State {
   TableResult scan_in_windows(const Need& need, std::string why, const Watch& watch) {
     TableResult result;
     result.report.windows = 0;
+    result.report.pruned = need.pruned;
     result.report.streamed = std::move(why);
     std::optional<PartialGroups> groups;
     if (gathers_groups(need.query)) groups.emplace(need.query);

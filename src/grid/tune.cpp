@@ -1,7 +1,9 @@
 #include "headrace/grid/tune.hpp"
 
 #include <algorithm>
+#include <memory>
 
+#include "grid/trials.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -10,67 +12,74 @@ namespace {
 
 constexpr int kRuns = 3;
 
-[[nodiscard]] Trial try_options(const Decomposition& decomposition, const std::vector<Device>& devices,
-                                const StencilProgram& program, std::uint64_t steps, const SimulationOptions& options) {
-  Trial trial{.options = options, .per_step = Duration::max(), .why_not = {}};
-  const auto cycle = static_cast<std::uint64_t>(options.redundant);
+}  // namespace
+
+Duration measure_step(const RunSteps& run, std::uint64_t steps, int redundant) {
+  const auto cycle = static_cast<std::uint64_t>(redundant);
   const std::uint64_t whole = (steps + cycle - 1) / cycle * cycle;
-  Simulation simulation(decomposition, devices, program, options);
-  for (int run = 0; run <= kRuns; ++run) {
-    simulation.set_steps_done(0);  // a table of what happens at each step may be no longer than this
+  run(whole);
+  Duration best = Duration::max();
+  for (int i = 0; i < kRuns; ++i) {
     const Time before = SteadyClock::now();
-    simulation.step(whole);
-    const Duration took = (SteadyClock::now() - before) / static_cast<Duration::rep>(whole);
-    if (run > 0) trial.per_step = std::min(trial.per_step, took);
+    run(whole);
+    best = std::min(best, (SteadyClock::now() - before) / static_cast<Duration::rep>(whole));
   }
-  return trial;
+  return best;
 }
 
-/// All that one could choose.
-[[nodiscard]] std::vector<SimulationOptions> choices(std::size_t parts, const std::vector<Mode>& modes) {
+std::vector<SimulationOptions> combinations(const SimulationOptions& rest, std::span<const int> redundant,
+                                            std::span<const Push> pushes, std::span<const Mode> modes) {
   std::vector<SimulationOptions> all;
   for (const Mode mode : modes) {
-    if (parts == 1) {
-      all.push_back({.mode = mode});
-      continue;
-    }
-    for (const int redundant : {1, 2, 4, 8}) {
-      for (const Push push : {Push::store, Push::copy, Push::host}) {
-        if (mode == Mode::streams || push == Push::store) {
-          all.push_back({.redundant = redundant, .push = push, .mode = mode});
-        }
+    for (const int layers : redundant) {
+      for (const Push push : pushes) {
+        if (mode == Mode::resident && push != Push::store && push != Push::automatic) continue;
+        SimulationOptions& made = all.emplace_back(rest);
+        made.redundant = layers;
+        made.push = push;
+        made.mode = mode;
       }
     }
   }
   return all;
 }
 
-}  // namespace
-
-Tuned tune(const Decomposition& decomposition, const std::vector<Device>& devices, const StencilProgram& program,
-           std::uint64_t steps, const std::vector<Mode>& modes) {
+Tuned try_all(const std::vector<SimulationOptions>& choices, const SimulationOptions& fallback, std::uint64_t steps,
+              const MakeRun& make) {
   if (steps == 0) throw UsageError("a trial needs at least one step");
-  if (modes.empty()) throw UsageError("there is no mode to try");
   Tuned tuned;
   Duration shortest = Duration::max();
-  for (const SimulationOptions& options : choices(decomposition.parts().size(), modes)) {
+  for (const SimulationOptions& options : choices) {
+    Trial& trial = tuned.trials.emplace_back(Trial{.options = options, .per_step = Duration::max(), .why_not = {}});
     try {
-      tuned.trials.push_back(try_options(decomposition, devices, program, steps, options));
+      trial.per_step = measure_step(make(options), steps, options.redundant);
     } catch (const Exception& error) {
       // What has been lost to a fault is lost to every trial after it, too.
       if (error.code() == Errc::device_fault) throw;
-      tuned.trials.push_back({.options = options, .per_step = Duration::max(), .why_not = error.what()});
+      trial.why_not = error.what();
       continue;
     }
-    if (tuned.trials.back().per_step >= shortest) continue;
-    shortest = tuned.trials.back().per_step;
+    if (trial.per_step >= shortest) continue;
+    shortest = trial.per_step;
     tuned.best = options;
   }
-  if (shortest == Duration::max()) {
-    const Simulation refused(decomposition, devices, program,
-                             choices(1, modes).front());  // says why, if it still cannot
-  }
+  if (shortest == Duration::max()) static_cast<void>(make(fallback));
   return tuned;
+}
+
+Tuned tune(const Decomposition& decomposition, const std::vector<Device>& devices, const StencilProgram& program,
+           std::uint64_t steps, const std::vector<Mode>& modes) {
+  if (modes.empty()) throw UsageError("there is no mode to try");
+  const bool alone = decomposition.parts().size() == 1;
+  const auto choices =
+      alone ? combinations({}, kUntried, kNoPush, modes) : combinations({}, kTriedRedundant, kTriedPushes, modes);
+  return try_all(choices, {.mode = modes.front()}, steps, [&](const SimulationOptions& options) -> RunSteps {
+    const auto simulation = std::make_shared<Simulation>(decomposition, devices, program, options);
+    return [simulation](std::uint64_t count) {
+      simulation->set_steps_done(0);  // a table of what happens at each step may be no longer than this
+      simulation->step(count);
+    };
+  });
 }
 
 }  // namespace headrace::grid

@@ -107,10 +107,8 @@ class DatagramIntake final : public Intake {
       const ClosedFrame& frame = output_.frames[i];
       const Status closed =
           parts_.builder.close(place, frame.frame, {view_.presence_of(frame.frame), view_.presence_words});
-      // A frame of which all is there completes by itself.
-      if (!closed && !(frame.complete && closed.error().code == Errc::invalid_argument)) {
-        closed.or_throw("closing a frame of datagrams");
-      }
+      const bool completed_by_itself = frame.complete && !closed && closed.error().code == Errc::invalid_argument;
+      if (!completed_by_itself) closed.or_throw("closing a frame of datagrams");
     }
     output_.frame_count = 0;
   }

@@ -72,12 +72,23 @@ struct LineCopy {
   }
 };
 
-/// A team copies `count` parts, none of them empty, at most as many as it has threads. Every thread of the team calls.
-/// Each has InFlight lines under way before it stores the first.
+/// Bytes of a team's parts together: at least two rounds of four lines a thread.
+inline constexpr std::uint64_t kTeamBytes = 8192;
+/// Parts that a team takes at most: one for each of its threads.
+inline constexpr std::uint32_t kTeamParts = 32;
+
+/// Of `count` parts with so many bytes together, how many a team should take: several rounds of loads, so that reading
+/// the list costs little beside them.
+[[nodiscard]] HEADRACE_HD inline std::uint32_t parts_of_team(std::uint64_t bytes, std::uint32_t count) noexcept {
+  const std::uint64_t wanted = bytes == 0 ? 1 : (kTeamBytes * count + bytes / 2) / bytes;
+  return wanted < 1 ? 1 : wanted > kTeamParts ? kTeamParts : static_cast<std::uint32_t>(wanted);
+}
+
+/// A team copies the parts that its threads have, one at most each: those of lower rank have one, which is not empty.
+/// Every thread of the team calls. Each has InFlight lines under way before it stores the first.
 template <std::uint32_t InFlight, class Group>
-HEADRACE_HD void gather_team(const Group& group, const Part* parts, std::uint32_t count) {
+HEADRACE_HD void gather_team(const Group& group, const Part& mine) {
   const std::uint32_t lane = group.team_rank();
-  const Part mine = lane < count ? parts[lane] : Part{};
   const std::uint32_t lines = line_count(mine);
   std::uint32_t total = 0;
   const std::uint32_t before = group.team_sum_before(lines, total);
@@ -104,6 +115,23 @@ HEADRACE_HD void gather_team(const Group& group, const Part* parts, std::uint32_
 #pragma unroll
 #endif
     for (std::uint32_t k = 0; k < InFlight; ++k) copies[k].store();
+  }
+}
+
+/// The same for `count` parts in a row, at most as many as the team has threads.
+template <std::uint32_t InFlight, class Group>
+HEADRACE_HD void gather_team(const Group& group, const Part* parts, std::uint32_t count) {
+  gather_team<InFlight>(group, group.team_rank() < count ? parts[group.team_rank()] : Part{});
+}
+
+/// A team copies part_at(0) to part_at(count - 1), none of them empty: at most as many as it has threads, but for a
+/// team of one, which takes any number.
+template <std::uint32_t InFlight, class Group, class PartAt>
+HEADRACE_HD void gather(const Group& group, std::uint32_t count, PartAt part_at) {
+  if constexpr (Group::kTeam == 1) {
+    for (std::uint32_t i = 0; i < count; ++i) copy_plainly(part_at(i));
+  } else {
+    gather_team<InFlight>(group, group.team_rank() < count ? part_at(group.team_rank()) : Part{});
   }
 }
 

@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::uint32_t kWarp = 32;
 constexpr std::uint32_t kThreads = 256;
-/// Bytes of a team's parts together: at least two rounds of kInFlight lines a lane.
-constexpr std::uint64_t kTeamBytes = 8192;
 /// Lines that a lane has under way. Four blocks a multiprocessor then have 64 KiB of payload in flight.
 constexpr std::uint32_t kInFlight = 4;
 /// Of a CPU device, that share a list.
@@ -41,11 +39,7 @@ struct GatherBody {
     const std::uint32_t step = worker_count(group, teams) * per_team;
     for (std::uint32_t first = worker(group, teams, group.team()) * per_team; first < count; first += step) {
       const std::uint32_t here = count - first < per_team ? count - first : per_team;
-      if constexpr (Group::kTeam == 1) {
-        for (std::uint32_t i = 0; i < here; ++i) copy_plainly(parts[first + i]);
-      } else {
-        gather_team<kInFlight>(group, parts + first, here);
-      }
+      gather<kInFlight>(group, here, [&](std::uint32_t i) { return parts[first + i]; });
     }
   }
 };
@@ -180,10 +174,7 @@ template <Conversion Of>
 
 }  // namespace
 
-std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept {
-  const std::uint64_t wanted = bytes == 0 ? 1 : (kTeamBytes * count + bytes / 2) / bytes;
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, kWarp));
-}
+std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept { return parts_of_team(bytes, count); }
 
 Kernel gather_kernel() { return make_kernel<GatherBody, const Part*, std::uint32_t, std::uint32_t>(); }
 

@@ -40,9 +40,10 @@ std::shared_ptr<FrameRing> StreamTable::frames() {
     return made;
   } catch (const Exception& error) {
     if (error.code() != Errc::out_of_memory) throw;
-  } catch (const std::bad_alloc&) {  // as above
+    return nullptr;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
-  return nullptr;
 }
 
 bool StreamTable::open(std::uint32_t number, std::uint32_t connection, const Flow& flow) {

@@ -16,6 +16,8 @@ struct FaultSwitch {
   mutable std::atomic<bool> thrown{false};
   /// Calls until the switch is thrown; below 0: it is thrown by hand.
   mutable std::atomic<int> calls_left{-1};
+  /// Copies and fills that its streams were given, those of lists one by one.
+  mutable std::atomic<std::size_t> copies{0};
   /// Resident kernels that are launched meanwhile do not begin.
   mutable std::atomic<bool> held{false};
 
@@ -51,12 +53,15 @@ class FaultyStream final : public detail::StreamBackend {
   [[nodiscard]] StreamBackend& inner() const { return *inner_; }
   detail::DeviceBackend& device() noexcept override { return device_; }
   Status copy(void* to, const void* from, std::size_t bytes) noexcept override {
+    ++fault_.copies;
     return fault_.or_fault(inner_->copy(to, from, bytes));
   }
   Status copy_many(std::span<const Copy> copies, CopyRoute route, detail::PageableSink sink) noexcept override {
+    fault_.copies += copies.size();
     return fault_.or_fault(inner_->copy_many(copies, route, sink));
   }
   Status fill(void* to, unsigned char value, std::size_t bytes) noexcept override {
+    ++fault_.copies;
     return fault_.or_fault(inner_->fill(to, value, bytes));
   }
   Status prefetch(void* data, std::size_t bytes, const detail::DeviceBackend* to) noexcept override {
@@ -128,6 +133,8 @@ class FaultyDevice final : public detail::DeviceBackend {
   void fail_after(int calls) noexcept { fault_.calls_left.store(calls); }
   /// From now on resident kernels that are launched do not begin, until they are released.
   void hold() noexcept { fault_.held.store(true); }
+  /// Copies and fills since this was last asked.
+  [[nodiscard]] std::size_t taken_copies() noexcept { return fault_.copies.exchange(0); }
   void release() noexcept {
     fault_.held.store(false);
     fault_.held.notify_all();

@@ -315,11 +315,12 @@ TEST_P(Tables, ExplainSaysWhatIsFetchedAndHow) {
 TEST_P(Tables, AWatchIsToldAndEndsTheQuery) {
   const auto inner = table_of({.rows = 100, .fragments = 2});
   std::atomic<bool> go{false};
-  const auto slow = std::make_shared<ReaderSource>(
-      inner->columns(), inner->fragments(), std::vector<ReaderSource::ChunkPlace>(2 * kTableColumns), [&](Chunk chunk) {
-        go.wait(false);
-        return inner->read(chunk);
-      });
+  const auto slow = std::make_shared<ReaderSource>(inner->columns(), inner->fragments(),
+                                                   std::vector<ReaderSource::ChunkPlace>(2 * kTableColumns),
+                                                   [&](std::uint32_t fragment, std::span<const std::uint32_t> columns) {
+                                                     go.wait(false);
+                                                     return inner->read_columns(fragment, columns);
+                                                   });
   const Levels shared = levels();
   Table table(shared, slow);
   const Query query{.aggregates = {{.function = Aggregate::max, .value = column(kReal)}}};

@@ -8,6 +8,7 @@
 #include <functional>
 #include <latch>
 #include <numeric>
+#include <span>
 
 #include "devices.hpp"
 #include "faulty_device.hpp"
@@ -38,6 +39,37 @@ class Watched final : public Source {
   std::size_t read_bytes(Chunk chunk) const override { return inner_->read_bytes(chunk); }
 
   std::atomic<int> reads{0};
+  std::function<void(Chunk)> before;
+
+ private:
+  std::shared_ptr<Source> inner_;
+};
+
+/// A source over another, which makes what it reads: columns of a fragment may be read together.
+class Together final : public Source {
+ public:
+  explicit Together(std::shared_ptr<Source> inner)
+      : Source(inner->columns(), inner->fragments()), inner_(std::move(inner)) {}
+  OwnedArray read(Chunk chunk) override {
+    ++alone;
+    if (before) before(chunk);
+    return inner_->read(chunk);
+  }
+  std::vector<OwnedArray> read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns) override {
+    ++calls;
+    most = std::max(most.load(), columns.size());
+    for (const std::uint32_t column : columns) {
+      if (before) before({.fragment = fragment, .column = column});
+    }
+    return inner_->read_columns(fragment, columns);
+  }
+  std::vector<FileRange> ranges(Chunk chunk) const override { return inner_->ranges(chunk); }
+  std::size_t read_bytes(Chunk /*chunk*/) const override { return kReadBytes; }
+
+  static constexpr std::size_t kReadBytes = 16 * kKiB;
+  std::atomic<int> alone{0};
+  std::atomic<int> calls{0};
+  std::atomic<std::size_t> most{0};
   std::function<void(Chunk)> before;
 
  private:
@@ -129,6 +161,93 @@ TEST_P(Fetching, BringsOnlyWhatIsAskedFor) {
   fetch.wait();
   EXPECT_EQ(source->reads, 4);
   expect_all(fetch);
+}
+
+TEST_P(Fetching, ColumnsOfAFragmentAreReadTogether) {
+  for (const HostKind host : {HostKind::pinned, HostKind::pageable}) {
+    for (const Level to : {Level::cpu, Level::device}) {
+      const auto source = std::make_shared<Together>(table_of({.rows = 500, .fragments = 32}));
+      const Levels shared = levels({.host = host});
+      FetchRequest request = all_columns();
+      request.to = to;
+      request.options.timeline_spans = 1000;
+      Fetch fetch(shared, source, request);
+      fetch.wait();
+      expect_all(fetch);
+      EXPECT_EQ(source->calls, 32);
+      EXPECT_EQ(source->alone, 0);
+      EXPECT_EQ(source->most, kTableColumns);
+      const auto progress = fetch.progress();
+      EXPECT_EQ(progress.chunks_done, 32 * kTableColumns);
+      EXPECT_EQ(progress.levels[static_cast<std::size_t>(Level::cpu)].chunks, 32 * kTableColumns);
+      EXPECT_EQ(progress.levels[static_cast<std::size_t>(Level::cpu)].hits, 0U);
+      const auto timeline = fetch.timeline();
+      EXPECT_EQ(std::ranges::count(timeline.spans, Step::decode, &StepSpan::step), 32 * kTableColumns);
+    }
+  }
+}
+
+/// One call a thread would leave others without work, and who waits for each copy reads each chunk.
+TEST_P(Fetching, ColumnsAreReadApartWhereThereAreFewFragments) {
+  FetchRequest request = all_columns();
+  const auto few = std::make_shared<Together>(table_of({.fragments = 2}));
+  Fetch fetch(levels(), few, request);
+  fetch.wait();
+  EXPECT_EQ(few->alone, 2 * static_cast<int>(kTableColumns));
+  const auto many = std::make_shared<Together>(table_of({.fragments = 32}));
+  request.options.mode = FetchMode::sync;
+  Fetch sync(levels(), many, request);
+  sync.wait();
+  EXPECT_EQ(many->calls, 0);
+}
+
+TEST_P(Fetching, OfColumnsReadTogetherTheWrongOneIsNamed) {
+  const auto source = std::make_shared<Together>(table_of({.fragments = 32}));
+  source->before = [](Chunk chunk) {
+    if (chunk == Chunk{.fragment = 20, .column = 3}) throw DataError("it is damaged");
+  };
+  const Levels shared = levels();
+  Fetch fetch(shared, source, all_columns());
+  EXPECT_THAT([&] { fetch.wait(); },
+              ::testing::ThrowsMessage<DataError>(HasSubstr("row group 20, column 'price': it is damaged")));
+  EXPECT_EQ(shared.statistics(Level::cpu).pinned, 0U);
+  EXPECT_EQ(shared.statistics(Level::device).pinned, 0U);
+  source->before = nullptr;
+  Fetch again(shared, source, all_columns());
+  again.wait();
+  expect_all(again);
+}
+
+TEST_P(Fetching, WhereThereIsNoRoomForColumnsTogetherTheyAreReadApart) {
+  for (const HostKind host : {HostKind::pinned, HostKind::pageable}) {
+    const auto source = std::make_shared<Together>(table_of({.rows = 200, .fragments = 40}));
+    const Levels shared = levels({.cpu_bytes = 4 * Together::kReadBytes, .host = host, .slab_bytes = 8 * kKiB});
+    Fetch fetch(shared, source, all_columns());
+    fetch.wait();
+    expect_all(fetch);
+    EXPECT_LE(shared.statistics(Level::cpu).most_bytes, 4 * Together::kReadBytes);
+    EXPECT_GT(source->alone, 0);
+  }
+}
+
+TEST_P(Fetching, FetchesThatMeetReadEachChunkOnce) {
+  for (int round = 0; round < 10; ++round) {
+    const auto source = std::make_shared<Together>(table_of({.rows = 100, .fragments = 32}));
+    std::array<std::atomic<int>, 32 * kTableColumns> reads{};
+    source->before = [&](Chunk chunk) { ++reads[chunk.fragment * kTableColumns + chunk.column]; };
+    const Levels shared = levels();
+    Fetch first(shared, source, all_columns());
+    FetchRequest other = all_columns();
+    std::ranges::reverse(other.columns);
+    Fetch second(shared, source, other);
+    Fetch third(shared, source, {.columns = {1, 4}, .to = Level::cpu, .options = {.threads = 3}});
+    first.wait();
+    second.wait();
+    third.wait();
+    expect_all(first);
+    expect_all(second);
+    EXPECT_TRUE(std::ranges::all_of(reads, [](const auto& count) { return count == 1; }));
+  }
 }
 
 TEST_P(Fetching, ASecondFetchFindsEverythingOnTheDevice) {
@@ -431,9 +550,10 @@ TEST_P(Fetching, RequestsThatCannotBeAreRefused) {
 TEST_P(Fetching, AnArrayThatIsNotAsItsSourceSaidIsRefused) {
   const auto inner = table_of({.rows = 100, .fragments = 1});
   const auto said = [&](Column column, std::int64_t rows) {
-    return std::make_shared<ReaderSource>(std::vector<Column>{std::move(column)}, std::vector<Fragment>{{.rows = rows}},
-                                          std::vector<ReaderSource::ChunkPlace>(1),
-                                          [&](Chunk) { return inner->read({.fragment = 0, .column = 0}); });
+    return std::make_shared<ReaderSource>(
+        std::vector<Column>{std::move(column)}, std::vector<Fragment>{{.rows = rows}},
+        std::vector<ReaderSource::ChunkPlace>(1),
+        [&](std::uint32_t, std::span<const std::uint32_t>) { return inner->read_columns(0, std::array{0U}); });
   };
   const auto refused = [&](const std::shared_ptr<Source>& source) {
     Fetch fetch(levels(), source, {.columns = {0}});

@@ -126,7 +126,7 @@ TEST_P(IngestMessages, AMessageBeyondTheLimitEndsTheStream) {
 
 TEST_P(IngestMessages, WhatIsLeftAtTheEndIsKnown) {
   Bytes stream = messages_of({5, 50});
-  stream.resize(stream.size() - 1);
+  stream.pop_back();
   send(stream);
   MessageReader reader({}, *frames_);
   reader.add(next_frame());

@@ -100,6 +100,21 @@ TEST_F(CpuSpanFailure, HalfwayThroughAMoveLeavesEveryPageWhole) {
   EXPECT_EQ(held_now(), before);
 }
 
+TEST_F(CpuSpanFailure, SparePagesGoWithTheirSpan) {
+  const Held before = held_now();
+  Stream stream(first_, {.run_in_waiter = true});
+  for (const std::size_t kept : {std::size_t{0}, std::size_t{2}}) {
+    fail_each_step(
+        [&] {
+          Span span(first_, 3 * kPageBytes, Placement::all(here_));
+          span.keep_spare_pages(kept);
+          span.move(stream, Placement::all(there_));
+          span.move(stream, Placement::all(here_));
+        },
+        [&](bool /*threw*/) { EXPECT_EQ(held_now(), before); });
+  }
+}
+
 TEST_F(CpuSpanFailure, RightsThatCannotBeSetAreAsBefore) {
   Span span(first_, 6 * kPageBytes, Placement::interleaved({{here_, 1}, {Place::host(), 1}}));
   span.allow_host(Right::none);

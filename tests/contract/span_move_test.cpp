@@ -27,6 +27,35 @@ TEST_P(SpanMoveTest, KeepsAddressAndContent) {
   EXPECT_TRUE(read(span, stream) == bytes);
 }
 
+TEST_P(SpanMoveTest, KeepsAsManySparePagesAsItIsTold) {
+  Stream stream(device());
+  constexpr std::size_t kPages = 20;  // more than one batch
+  Span span(device(), kPages * kPageBytes, Placement::all(here()));
+  const auto bytes = some_bytes(span.bytes(), 13);
+  write(span, stream, bytes);
+  const auto spares_after = [&](Place to) {
+    span.move(stream, Placement::all(to));
+    return span.statistics().spare_pages;
+  };
+  span.keep_spare_pages(3);
+  EXPECT_EQ(spares_after(Place::host()), 3U);
+  EXPECT_EQ(spares_after(here()), 3U) << "those of the device were used, those of the host are kept";
+  span.keep_spare_pages(kPages);
+  EXPECT_EQ(spares_after(Place::host()), kPages);
+  const std::size_t free = device().memory().free_bytes;
+  span.keep_spare_pages(5);
+  EXPECT_EQ(span.statistics().spare_pages, 5U) << "at once";
+  if (on_cpu()) {
+    EXPECT_EQ(device().memory().free_bytes, free + (kPages - 5) * kPageBytes);
+  }
+  span.keep_spare_pages(0);
+  EXPECT_EQ(span.statistics().spare_pages, 0U);
+  EXPECT_EQ(spares_after(here()), 0U);
+  EXPECT_TRUE(read(span, stream) == bytes);
+  span.release();
+  EXPECT_THROW(span.keep_spare_pages(1), UsageError);
+}
+
 TEST_P(SpanMoveTest, AnyPlacementFromAnyOther) {
   Stream stream(device());
   const auto places = some_places();

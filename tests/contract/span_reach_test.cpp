@@ -3,6 +3,7 @@
 
 #include "device/backend.hpp"
 #include "device/page_memory.hpp"
+#include "headrace/device/copy_batch.hpp"
 #include "tests/contract/faulty_device.hpp"
 #include "tests/contract/span_support.hpp"
 
@@ -26,6 +27,10 @@ struct Call {
 class SeparatePages final : public detail::PageMemory {
  public:
   std::vector<Call> calls;
+  std::size_t created = 0;
+  std::size_t mapped = 0;
+  std::size_t unmap_calls = 0;
+  bool unmaps_runs = false;                                    ///< Otherwise pages one at a time.
   std::set<std::string> absent;                                ///< Names of places.
   std::set<std::pair<std::string, std::string>> out_of_reach;  ///< Who, and which place.
 
@@ -40,15 +45,18 @@ class SeparatePages final : public detail::PageMemory {
   Result<std::byte*> reserve(std::size_t bytes) noexcept override { return cpu_.reserve(bytes); }
   void release(std::byte* at, std::size_t bytes) noexcept override { cpu_.release(at, bytes); }
   Result<detail::Page> create(Place place, detail::PageOptions options) noexcept override {
+    ++created;
     return cpu_.create(place.is_host() ? place : Place::parse(place.name()), options);
   }
   void destroy(detail::Page page) noexcept override { cpu_.destroy(page); }
   Status map(std::byte* at, detail::Page page) noexcept override {
-    if (const Status mapped = cpu_.map(at, page); !mapped) return mapped;
+    ++mapped;
+    if (const Status status = cpu_.map(at, page); !status) return status;
     return cpu_.set_access(at, 1, {}, Right::read_write);
   }
   Status unmap(std::byte* at, std::size_t page_count) noexcept override {
-    if (page_count > 1) return Errc::invalid_argument;  // one at a time
+    if (page_count > 1 && !unmaps_runs) return Errc::invalid_argument;
+    ++unmap_calls;
     return cpu_.unmap(at, page_count);
   }
   Status set_access(std::byte*, std::size_t page_count, detail::Accessor who, Right right) noexcept override {
@@ -90,6 +98,88 @@ TEST_F(SpanReach, RightsAreSetOnceForEachRunOfNeighbours) {
   EXPECT_EQ(taken_calls(), (std::vector<Call>{{4, "cpu:1", Right::none}})) << "of the others nothing changes";
   span.allow_host(Right::read, PageRange{3, 1});
   EXPECT_EQ(taken_calls(), (std::vector<Call>{{1, "host", Right::read}}));
+}
+
+/// What a page costs is what is called for each of them; the rest is shared by a run.
+TEST_F(SpanReach, AMovedRunCostsTwoMappingsAPageAndFewCallsOtherwise) {
+  constexpr std::size_t kPages = 16;  // one batch
+  pages_.unmaps_runs = true;
+  Stream stream(device_);
+  Span span(device_, kPages * kPageBytes, Placement::all(here_));
+  span.allow(device_, Right::none, PageRange{2, 9});  // what the copies have to lift
+  span.keep_spare_pages(kPages);
+  span.move(stream, Placement::all(Place::host()));
+  span.move(stream, Placement::all(here_));
+  static_cast<void>(taken_calls());
+  pages_.created = pages_.mapped = pages_.unmap_calls = 0;
+  span.move(stream, Placement::all(Place::host()));
+  EXPECT_EQ(pages_.created, 0U) << "all pages are there from the moves before";
+  EXPECT_EQ(pages_.mapped, 2 * kPages) << "beside the span for the copy, and in it";
+  EXPECT_EQ(pages_.unmap_calls, 2U);
+  EXPECT_EQ(taken_calls(), (std::vector<Call>{{kPages, "cpu:0", Right::read_write},  // beside the span
+                                              {9, "cpu:0", Right::read},
+                                              {kPages, "host", Right::read_write},
+                                              {2, "cpu:0", Right::read_write},
+                                              {5, "cpu:0", Right::read_write}}));
+}
+
+TEST_F(SpanReach, CopiesAreCutWherePlacesChange) {
+  Stream stream(device_);
+  Span span = two_and_two();
+  const Span other(device_, 4 * kPageBytes, Placement::map({here_, Place::host(), Place::host(), here_}));
+  const auto bytes = some_bytes(4 * kPageBytes, 21);
+  const auto same = [&](const Span& it) { return std::memcmp(it.data(), bytes.data(), bytes.size()) == 0; };
+  static_cast<void>(faulty_.taken_copies());
+  EXPECT_OK(stream.copy(span.data(), bytes.data(), bytes.size()));
+  EXPECT_EQ(faulty_.taken_copies(), 2U);
+  EXPECT_OK(stream.copy(other.data(), span.data(), bytes.size()));
+  EXPECT_EQ(faulty_.taken_copies(), 4U) << "borders of either side";
+  EXPECT_OK(stream.wait());
+  EXPECT_TRUE(same(other));
+  EXPECT_OK(stream.copy(span.data() + 5, bytes.data() + 5, 2 * kPageBytes - 5));
+  EXPECT_EQ(faulty_.taken_copies(), 1U) << "it ends at the border";
+  EXPECT_OK(stream.copy(span.data() + 2 * kPageBytes - 1, bytes.data() + 2 * kPageBytes - 1, 2));
+  EXPECT_EQ(faulty_.taken_copies(), 2U);
+  EXPECT_OK(stream.fill(span.data(), 0, span.bytes()));
+  EXPECT_EQ(faulty_.taken_copies(), 2U);
+  const std::size_t half = bytes.size() / 2 - 100;
+  const std::vector<Copy> list{{span.data(), bytes.data(), half},
+                               {span.data() + half, bytes.data() + half, bytes.size() - half}};
+  EXPECT_OK(stream.copy_many(list));
+  EXPECT_EQ(faulty_.taken_copies(), 3U);
+  EXPECT_OK(stream.wait());
+  EXPECT_TRUE(same(span));
+  std::memset(span.data(), 0, span.bytes());
+  CopyBatch batch(stream, {.route = CopyRoute::engine});
+  EXPECT_OK(batch.add(span.data(), bytes.data(), bytes.size()));
+  EXPECT_OK(batch.wait());
+  EXPECT_EQ(faulty_.taken_copies(), 2U);
+  EXPECT_TRUE(same(span));
+  std::memset(span.data(), 0, span.bytes());
+  constexpr std::size_t kRow = kPageBytes / 2;
+  EXPECT_OK(stream.copy_rows({span.data(), bytes.data(), kRow, kRow, kRow, 8}));
+  EXPECT_OK(stream.wait());
+  EXPECT_TRUE(same(span));
+}
+
+TEST_F(SpanReach, CopiesOfAPlaceAreWholeAgainOnceItsSpanIsGone) {
+  Stream stream(device_);
+  std::vector<std::byte> from(6 * kPageBytes);
+  std::vector<std::byte> to(from.size());
+  {
+    const Span span = two_and_two();
+  }
+  static_cast<void>(faulty_.taken_copies());
+  EXPECT_OK(stream.copy(to.data(), from.data(), from.size()));
+  EXPECT_EQ(faulty_.taken_copies(), 1U);
+  Span span = two_and_two();
+  EXPECT_OK(stream.copy(to.data(), from.data(), from.size()));
+  EXPECT_EQ(faulty_.taken_copies(), 1U) << "memory that is no span's";
+  span.move(stream, {2, 2}, here_);
+  static_cast<void>(faulty_.taken_copies());
+  EXPECT_OK(stream.copy(span.data(), from.data(), span.bytes()));
+  EXPECT_EQ(faulty_.taken_copies(), 1U) << "places are those of now";
+  EXPECT_OK(stream.wait());
 }
 
 TEST_F(SpanReach, TheHostsRightsWaitForPagesToComeBack) {

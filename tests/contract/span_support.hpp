@@ -61,34 +61,14 @@ class SpanTest : public DeviceTest {
   /// Fills the span through the device and waits.
   static void write(const Span& span, StreamRef stream, const std::vector<std::byte>& bytes) {
     const Buffer source = pinned(device(), bytes);
-    for (const auto& [at, count] : one_place_each(span)) {
-      ASSERT_OK(stream.copy(span.data() + at, source.data() + at, count));
-    }
+    ASSERT_OK(stream.copy(span.data(), source.data(), span.bytes()));
     ASSERT_OK(stream.wait());
   }
   [[nodiscard]] static std::vector<std::byte> read(const Span& span, StreamRef stream) {
     const Buffer back = pinned(device(), std::vector<std::byte>(span.bytes()));
-    for (const auto& [at, count] : one_place_each(span)) {
-      EXPECT_OK(stream.copy(back.data() + at, span.data() + at, count));
-    }
+    EXPECT_OK(stream.copy(back.data(), span.data(), span.bytes()));
     EXPECT_OK(stream.wait());
     return content(back);
-  }
-
- private:
-  /// The stretches of the span that lie in one place each, as offset and bytes: what one copy may cover.
-  [[nodiscard]] static std::vector<std::pair<std::size_t, std::size_t>> one_place_each(const Span& span) {
-    std::vector<std::pair<std::size_t, std::size_t>> parts;
-    for (std::size_t page = 0; page < span.page_count(); ++page) {
-      const std::size_t at = page * kPageBytes;
-      const std::size_t count = std::min(kPageBytes, span.bytes() - at);
-      if (page > 0 && span.place(page) == span.place(page - 1)) {
-        parts.back().second += count;
-      } else {
-        parts.emplace_back(at, count);
-      }
-    }
-    return parts;
   }
 };
 

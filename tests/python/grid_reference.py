@@ -24,8 +24,8 @@ def difference(values, axis, forward):
 
 
 class NumpyFdtd:
-    def __init__(self, shape, spacing, dt, devices, cut, redundant, push, mode, cpml, precision):
-        del cut, redundant, push, mode
+    def __init__(self, shape, spacing, dt, devices, cut, weights, redundant, push, mode, wait_limit, cpml, precision):
+        del cut, weights, redundant, push, mode, wait_limit
         self.devices, self.cpml = devices, cpml
         self.shape, self.spacing, self.dt, self.steps_done = tuple(shape), spacing, dt, 0
         self.type = np.float32 if precision == "single" else np.float64

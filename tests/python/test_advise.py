@@ -1,5 +1,6 @@
 """The adviser: its binding, the files that it reads, and what the verb prints."""
 
+import io
 import json
 import math
 from pathlib import Path
@@ -192,6 +193,36 @@ def test_managed_memory_beyond_the_device_is_refused(run: Run):
     done = run("advise", "block-stride", "--factor", "1.5", *H100, "--reuse", "inf")
     assert done.returncode == 0, done.stderr
     assert "prefetched: refused, managed memory beyond" in done.stdout
+
+
+def broken_files() -> dict[str, bytes]:
+    """What is no list of counts, though its name ends as that of one does."""
+    array, archive, one = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    np.save(array, np.arange(20))
+    np.savez(archive, np.arange(20))
+    np.save(one, np.int64(3))
+    good = array.getvalue()
+    return {
+        "nothing": b"",
+        "half a header": good[:40],
+        "half the counts": good[:-30],
+        "a header without its end": good.replace(b"}", b" "),
+        "a header of nonsense": good.replace(b"descr", b"\xff\xfe\x00\n'"),
+        "more counts than there is memory": good.replace(b"(20,)", b"(20000000000000000,)"),
+        "an archive": archive.getvalue(),
+        "half an archive": archive.getvalue()[:100],
+        "one number": one.getvalue(),
+        "text": b"1 2 3",
+    }
+
+
+@pytest.mark.parametrize("name", broken_files())
+def test_a_broken_file_of_counts_is_named(tmp_path: Path, name: str):
+    path = tmp_path / "counts.npy"
+    path.write_bytes(broken_files()[name])
+    with pytest.raises(headrace.DataError, match="counts\\.npy") as raised:
+        advice.read_counts(path)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Finite differences in the time domain: the class, against plain NumPy, and what it refuses."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headrace import DataError, UsageError
+from headrace import DataError, DeviceError, Errc, UsageError
 from headrace.grid import Fdtd
 
 LIGHT = 299792458.0
@@ -224,3 +225,81 @@ except KeyboardInterrupt:
         output, _ = process.communicate(timeout=100)
     assert process.returncode == 0
     assert output == "5\n"
+
+
+def filled(run: Fdtd) -> Fdtd:
+    """After 40 steps of a pulse in random materials."""
+    run.set_materials(*materials(run.shape))
+    run.add_source("ez", [count // 2 for count in run.shape], pulse(40, 3))
+    run.step(40)
+    return run
+
+
+def test_what_is_measured_changes_no_value():
+    plain = filled(Fdtd((40, 36), SPACING, cpml=4))
+    chosen = Fdtd(
+        (40, 36),
+        SPACING,
+        cpml=4,
+        devices=["cpu:0", "cpu:1", "cpu:0"],
+        cut="measured",
+        redundant="measured",
+        push="measured",
+    )
+    assert np.array_equal(filled(chosen).field("ez"), plain.field("ez"))
+    assert {(trial.redundant, trial.push) for trial in chosen.trials} == {
+        (layers, push) for layers in (1, 2, 4, 8) for push in ("store", "copy", "host")
+    }
+    best = min(
+        (trial for trial in chosen.trials if trial.seconds_per_step is not None),
+        key=lambda trial: trial.seconds_per_step,
+    )
+    assert (chosen.redundant, chosen.push) == (best.redundant, best.push)
+    assert len(chosen.speeds) == 3
+    assert chosen.speeds[0] == chosen.speeds[2]
+    assert all(trial.why_not for trial in chosen.trials if trial.seconds_per_step is None)
+
+
+def test_what_is_forced_is_not_tried():
+    forced = Fdtd((40, 36), SPACING, devices=["cpu:0", "cpu:1"], redundant=2, push="measured")
+    assert {(trial.redundant, trial.push) for trial in forced.trials} == {(2, "store"), (2, "copy"), (2, "host")}
+    assert forced.redundant == 2
+    assert Fdtd((40, 36), SPACING, devices=["cpu:0", "cpu:1"]).trials == []
+
+
+def test_weights_make_slabs_and_no_other_values():
+    plain = filled(Fdtd((40, 36), SPACING, cpml=4))
+    weighted = filled(Fdtd((40, 36), SPACING, cpml=4, devices=["cpu:0", "cpu:1"], weights=[3, 1]))
+    assert np.array_equal(weighted.field("ez"), plain.field("ez"))
+    assert weighted.speeds == [3, 1]
+    whole = [re.findall(r"\d+", words) for _, words in weighted.parts]
+    assert [part[2:4] for part in whole] == [["0", "27"], ["27", "36"]]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"redundant": "often"}, 'redundant is "measured" or a number'),
+        ({"weights": [1, 1], "cut": (2, 1)}, "leave the cut out"),
+        ({"weights": [1, 1], "cut": "measured"}, "leave the cut out"),
+        ({"weights": [1, 0]}, "a speed must be above 0"),
+        ({"weights": [1, 1, 1]}, "2 devices for 3 parts"),
+        ({"push": "measured", "dt": 1.0}, "stable"),
+        ({"wait_limit": 0.0}, "above 0 and at most a day"),
+        ({"wait_limit": -1.0}, "wait_limit must be 0 to"),
+        ({"wait_limit": float("nan")}, "wait_limit must be 0 to"),
+    ],
+)
+def test_choices_that_cannot_be(more: dict[str, Any], why: str):
+    with pytest.raises(UsageError, match=re.escape(why)):
+        Fdtd((40, 36), SPACING, devices=["cpu:0", "cpu:1"], **more)
+
+
+def test_a_wait_beyond_its_limit_names_who_was_waited_for():
+    # Nobody is ready within a nanosecond: it is as if a neighbour hung.
+    run = Fdtd((600, 600), SPACING, devices=["cpu:0", "cpu:1"], mode="resident", wait_limit=1e-9)
+    with pytest.raises(DeviceError, match=r"which has part \d of 2, did not answer within 1e-09 s") as raised:
+        run.step(2000)
+    assert raised.value.code == Errc.hung
+    with pytest.raises(DeviceError, match="did not answer"):
+        run.step(1)

@@ -57,16 +57,16 @@ from headrace.fetch.fetched import FetchedTable
 reads = 0
 first = threading.Event()
 
-def read(fragment, column):
+def read(fragment, columns):
     global reads
     reads += 1
     first.set()
     time.sleep(0.02)
-    return pa.array([fragment] * 1000)
+    return pa.record_batch({{"a": [fragment] * 1000}})
 
 count = 1 << 20
 schema = pa.schema([pa.field("a", pa.int64(), False)])
-source = _core.FetchSource.of_reader(schema, [("", i, 1000) for i in range(count)], [([], 8000)] * count, read)
+source = _core.FetchSource.of_reader(schema, [("", i, 1000) for i in range(count)], [([], 8000, None)] * count, read)
 levels = headrace.Levels("cpu", cpu_bytes=64 << 20, device_bytes=64 << 20, slab_bytes=1 << 20)
 how = headrace.FetchOptions(threads=3)
 

@@ -1,8 +1,10 @@
 """`headrace grid`: its verbs as a user calls them."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Run
@@ -12,7 +14,7 @@ from test_interrupt import interrupted
 from headrace.cli import app
 from headrace.cli.errors import guarded
 from headrace.cli.grid_fdtd import cut_of
-from headrace.grid.solver import checkpoint, read_scene, traces
+from headrace.grid.solver import checkpoint, choosing, read_scene, traces
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -49,6 +51,39 @@ def test_fdtd_json(call: Call):
     assert (found["devices"], found["positions"], found["files"]) == (["cpu:0"], [0], ["a.npz"])
     assert [(one["receiver"], one["field"]) for one in found["traces"]] == [("near", "ez"), ("near", "hx")]
     assert found["traces"][0]["peak"] != 0
+
+
+def two_devices(call: Call, *more: object) -> dict[str, Any]:
+    status, out, error = call("fdtd", "small.toml", "--device", "cpu:0", "--device", "cpu:1", "--json", *more)
+    assert status == 0, error
+    return json.loads(out)
+
+
+def test_fdtd_measures_what_is_not_forced_where_a_run_is_long(call: Call, monkeypatch: pytest.MonkeyPatch):
+    plain = two_devices(call)
+    assert (plain["redundant"], plain["push"], plain["trials"], plain["weights"]) == (1, "automatic", [], None)
+    monkeypatch.setattr(choosing, "LEAST_STEPS", 150)
+    found = two_devices(call, "--cut", "measured")
+    assert len(found["trials"]) == 12
+    best = min((one for one in found["trials"] if not one["why_not"]), key=lambda one: one["seconds_per_step"])
+    assert (found["redundant"], found["push"]) == (best["redundant"], best["push"])
+    assert len(found["weights"]) == 2
+    assert found["traces"] == plain["traces"], "to the last bit"
+    forced = two_devices(call, "--redundant", 2, "--push", "host")
+    assert (forced["redundant"], forced["push"], forced["trials"]) == (2, "host", [])
+    assert {one["redundant"] for one in two_devices(call, "--redundant", 2)["trials"]} == {2}
+    status, out, _ = call("fdtd", "small.toml", "--device", "cpu:0", "--device", "cpu:1", "--cut", "measured")
+    assert status == 0
+    assert "Cut by measured speed: " in out
+    assert re.search(r"Exchanges every \d steps, push (store|copy|host): the quickest of 12 tried", out)
+
+
+def test_fdtd_hands_on_the_limit_of_waits(call: Call):
+    resident = ("fdtd", "small.toml", "--device", "cpu:0", "--device", "cpu:1", "--mode", "resident", "--wait-limit")
+    assert call(*resident, "20s")[0] == 0
+    status, _, error = call(*resident, "1500min")
+    assert status == 2
+    assert "a limit of 90000 s for waits: above 0 and at most a day" in error
 
 
 def test_a_scan_in_parts_is_the_scan(call: Call):
@@ -102,7 +137,9 @@ def test_warnings_go_to_stderr(call: Call):
         (["--push", "pull"], "pull"),
         (["--mode", "eternal"], "eternal"),
         (["--plane", "zz"], "zz"),
-        (["--redundant", "0"], "greater than or equal to 1"),
+        (["--redundant", "0"], "--redundant 0: not automatic, or a number of steps from 1 on"),
+        (["--redundant", "often"], "--redundant often: not automatic"),
+        (["--wait-limit", "0s"], "a time above 0"),
     ],
 )
 def test_options_that_make_no_sense(call: Call, words: list[str], says: str):

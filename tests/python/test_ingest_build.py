@@ -137,7 +137,15 @@ def test_every_figure_is_verified_and_beside_its_roof():
     done = bench(*TINY, "--json")
     assert done.returncode == 0, done.stderr
     rows = {row["id"]: row for row in json.loads(done.stdout)["rows"]}
-    for name in ("device.8000", "device.1460", "device.64", "device.mixed", "pinned.8000", "pinned.1460"):
+    for name in (
+        "device.8000",
+        "device.1460",
+        "device.64",
+        "device.mixed",
+        "pinned.8000",
+        "pinned.1460",
+        "resident.8000",
+    ):
         assert f"ingest.{name}" in rows
     assert {"ingest.device.64.block", "ingest.device.8000.host-copy-32", "ingest.pinned.1460.payloads"} <= rows.keys()
     for identity, row in rows.items():

@@ -79,6 +79,13 @@ def test_a_row_is_the_median():
     assert (row["value"], row["spread"], row["samples"], row["roof"]) == (2.0, [1.0, 3.0], 3, 10.0)
 
 
+@pytest.mark.parametrize(
+    ("value", "unit", "share"), [(5.0, "GB/s", 0.5), (20.0, "GB/s", 2.0), (20.0, "ms", 0.5), (10.0, "s", 1.0)]
+)
+def test_the_share_of_a_roof_is_one_at_the_roof_for_rates_and_for_times(value: float, unit: str, share: float):
+    assert results.share_of_roof(results.row("a", [value], unit, (10.0, "memory"), {})) == share
+
+
 def test_save_is_whole_or_not_at_all(tmp_path: Path):
     path = tmp_path / "a.json"
     with pytest.raises(TypeError):

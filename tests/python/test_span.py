@@ -119,6 +119,7 @@ def test_a_cpu_span_is_no_cuda_array(span: Span):
 
 
 def test_arrays_keep_the_span():
+    gc.collect()  # what tests before this one have left
     before = headrace.Device.parse("cpu").memory().free_bytes
     array = small_span().numpy()
     view = memoryview(small_span())
@@ -194,6 +195,19 @@ def test_moves_keep_content_and_arrays(span: Span):
     with pytest.raises(headrace.UsageError, match="not in a span of 3 pages"):
         span.move("host", range(2, 4))
     del array
+
+
+def test_spare_pages_are_kept_as_asked(span: Span):
+    span.keep_spare_pages(2)
+    span.move("host")
+    assert span.statistics().spare_pages == 2
+    span.keep_spare_pages(1)
+    assert span.statistics().spare_pages == 1
+    span.keep_spare_pages(headrace.SPARE_PAGES)
+    span.move("cpu")
+    assert span.statistics().spare_pages == 3
+    with pytest.raises(TypeError):
+        span.keep_spare_pages(-1)
 
 
 def test_sharing_with_another_process():

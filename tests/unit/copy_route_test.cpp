@@ -13,8 +13,8 @@
 namespace headrace {
 namespace {
 
-using detail::cuda::for_each_piece;
-using detail::cuda::Piece;
+using detail::for_each_piece;
+using detail::Piece;
 using detail::cuda::Row;
 using detail::cuda::RowList;
 using detail::cuda::RowScan;
@@ -64,8 +64,8 @@ TEST(CopyRoute, BesideAResidentKernelThereIsNoKernel) {
 TEST(GatherLists, APieceKeepsItsAddressesAndItsLength) {
   auto* const highest = reinterpret_cast<std::byte*>((std::uintptr_t{1} << 56) - 1);
   auto* const low = reinterpret_cast<std::byte*>(std::uintptr_t{0x7f12'3456'789a});
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{256},
-                                  detail::cuda::kPieceBytes, Piece::kBytesMax}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{256}, detail::kPieceBytes, Piece::kBytesMax}) {
     for (const auto& [to, from] : {std::pair{highest, low}, std::pair{low, highest}}) {
       const Piece piece(to, from, bytes);
       EXPECT_EQ(piece.to(), to);
@@ -84,7 +84,7 @@ TEST(GatherLists, PiecesTileTheCopy) {
       EXPECT_EQ(piece.to(), to + at);
       EXPECT_EQ(piece.from(), from + at);
       EXPECT_GT(piece.bytes(), 0U);
-      EXPECT_LE(piece.bytes(), detail::cuda::kPieceBytes);
+      EXPECT_LE(piece.bytes(), detail::kPieceBytes);
       if (at > 0) {
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(piece.to()) % 16, 0U);
       }
@@ -145,8 +145,8 @@ TEST(GatherLists, EveryPartOfEveryRowHasABlock) {
       list.count = count;
       list.bytes = bytes;
       const std::uint32_t blocks = detail::cuda::shape_rows(list, 132);
-      EXPECT_GE(list.parts * detail::cuda::kPieceBytes, bytes);
-      EXPECT_LT((list.parts - 1) * detail::cuda::kPieceBytes, bytes);
+      EXPECT_GE(list.parts * detail::kPieceBytes, bytes);
+      EXPECT_LT((list.parts - 1) * detail::kPieceBytes, bytes);
       EXPECT_GE(list.per_block, 1U);
       EXPECT_LE(list.per_block, detail::cuda::kPiecesPerBlockMax);
       EXPECT_GE(std::uint64_t{blocks} * list.per_block, count);

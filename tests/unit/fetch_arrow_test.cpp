@@ -192,7 +192,7 @@ TEST(FetchHostChunk, PutsWhatStartsAnywhereIntoABlock) {
 
 TEST(FetchSource, RefusesTablesThatAreNone) {
   const auto column = [](const char* name) { return Column{.name = name, .type = {.id = Type::int32}}; };
-  const auto read = [](Chunk) { return OwnedArray(); };
+  const auto read = [](std::uint32_t, std::span<const std::uint32_t>) { return std::vector<OwnedArray>(); };
   EXPECT_THROW(ReaderSource({}, {}, {}, read), UsageError);
   EXPECT_THROW(ReaderSource({column("a"), column("a")}, {}, {}, read), UsageError);
   EXPECT_THROW(ReaderSource({column("a")}, {{.rows = 1}}, {}, read), UsageError);
@@ -203,7 +203,7 @@ TEST(FetchSource, RefusesTablesThatAreNone) {
 TEST(FetchSource, NamesAChunk) {
   const ReaderSource source({{.name = "fare", .type = {.id = Type::int32}}},
                             {{.file = "x.parquet", .row_group = 3, .rows = 1}}, {{}},
-                            [](Chunk) { return OwnedArray(); });
+                            [](std::uint32_t, std::span<const std::uint32_t>) { return std::vector<OwnedArray>(); });
   EXPECT_EQ(source.describe({.fragment = 0, .column = 0}), "x.parquet, row group 3, column 'fare'");
 }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <latch>
 #include <memory>
@@ -201,6 +202,33 @@ TEST(FetchCache, WhatIsNotMadeIsAbandonedAndAnotherMakesIt) {
   other.join();
   EXPECT_EQ(cache.counts().misses, 2U);
   EXPECT_EQ(budget.used(), 10U);
+}
+
+TEST(FetchCache, PinsAndLetsGoOfManyAtOnce) {
+  Cache cache;
+  Budget budget(100);
+  for (std::uint32_t i = 0; i < 3; ++i) get(cache, budget, chunk(i), 10, static_cast<int>(i)).reset();
+  auto made = cache.look(chunk(3)).pin;
+  std::vector<Cache::Pin> pins(5);
+  const std::vector<ChunkId> ids{chunk(2), chunk(3), chunk(9), chunk(0), chunk(2)};
+  cache.find_ready(ids, pins);
+  EXPECT_TRUE(pins[1].empty());  // is being made
+  EXPECT_TRUE(pins[2].empty());  // is not there, and has no maker now
+  EXPECT_EQ(cache.look(chunk(9)).found, Cache::Found::absent);
+  EXPECT_EQ(pins[0]->value, 2);
+  EXPECT_EQ(cache.counts().pinned, 3U);
+  EXPECT_EQ(cache.counts().hits, 3U);
+  EXPECT_TRUE(cache.evict_one());  // the one that nobody pins
+  EXPECT_FALSE(cache.evict_one());
+  // Those that are kept are waited for by nobody.
+  EXPECT_FALSE(cache.make_room([&] { return budget.try_charge(90); }, {}));
+  pins[1] = std::move(made);
+  cache.release(pins);
+  EXPECT_TRUE(std::ranges::all_of(pins, &Cache::Pin::empty));
+  EXPECT_EQ(cache.counts().pinned, 0U);
+  EXPECT_EQ(cache.counts().chunks, 2U);  // what was to be made is abandoned
+  EXPECT_TRUE(cache.evict_one());
+  EXPECT_FALSE(has(cache, chunk(0)));  // let go of before the last pin of the other
 }
 
 TEST(FetchCache, ForgetsOneTableAndClearsAll) {

@@ -163,6 +163,7 @@ class CudaGroup {
   static constexpr std::uint32_t kTeam = 32;
   [[nodiscard]] __device__ static std::uint32_t team_rank() noexcept { return threadIdx.x % kTeam; }
   [[nodiscard]] __device__ static std::uint32_t team() noexcept { return threadIdx.x / kTeam; }
+  __device__ static void team_sync() noexcept { __syncwarp(); }
 
   template <class T>
   [[nodiscard]] __device__ static T team_sum_before(T value, T& total) noexcept {

@@ -84,6 +84,7 @@ struct alignas(64) BarrierCell {
 ///                            threads of the device; fence_system(): for the host as well
 ///   team(), team_rank(), kTeam
 ///                            threads of the block that run together, kTeam of them (a warp on CUDA, one on the CPU)
+///   team_sync()              barrier over the team; memory written before is visible after
 ///   team_sum_before(v, total), team_any(p), team_ballot(p), team_or(v), team_from(v, rank)
 ///                            over the team; every thread of it must call
 ///   lowest_bit(mask)         the rank of the first thread in a ballot
@@ -223,6 +224,7 @@ class CpuGroup {
   static constexpr std::uint32_t kTeam = 1;
   [[nodiscard]] static constexpr std::uint32_t team_rank() noexcept { return 0; }
   [[nodiscard]] static constexpr std::uint32_t team() noexcept { return 0; }
+  static constexpr void team_sync() noexcept {}
   template <class T>
   [[nodiscard]] static constexpr T team_sum_before(T value, T& total) noexcept {
     return sum_before(value, total);

@@ -30,6 +30,10 @@ struct SpanOptions {
   bool shareable = false;
 };
 
+/// How many pages a span keeps in each place for its next moves, unless Span::keep_spare_pages() says otherwise: 256
+/// MiB.
+inline constexpr std::size_t kSparePages = 128;
+
 /// Pages and bytes in one place.
 struct SpanUse {
   Place place;
@@ -59,9 +63,10 @@ struct SharedPages {
 /// All devices of a span are of one kind. CPU devices and the host share one address space, so there the rights of a
 /// page that count are the most that any CPU device or the host has.
 ///
-/// Kernels take the range as one array. A copy by a stream stays within pages of one place, as it would between two
-/// allocations: CUDA may go by its first bytes to choose who copies, and between two places of the host that is the
-/// host itself, with the host's rights.
+/// Kernels take the range as one array. A copy or fill by a StreamRef or a CopyBatch is cut where the places of its
+/// pages change, because CUDA goes by the first bytes of a copy to choose who copies; between two places of the host
+/// that is the host itself, with the host's rights. The copies of a Graph, and those of other libraries, are not cut:
+/// they stay within pages of one place.
 class Span {
  public:
   /// A range of at least `bytes` bytes for `device`. Every device on which a page lies, `device` and `accessed_by` may
@@ -115,7 +120,12 @@ class Span {
   /// Moves every page that lies elsewhere than `placement` says. Pages that leave a device make room for those that
   /// come, so that a full device can be rearranged with a few pages to spare.
   void move(StreamRef stream, const Placement& placement);
-  /// Gives back the pages kept from moves: up to 256 MiB in each place.
+  /// Keeps at most so many of the pages that moves leave in a place, in each place, for the next moves that come there,
+  /// and gives back at once what is kept beyond that. Making a page costs more than copying it: a span that moves
+  /// back and forth wants as many as it moves; 0 keeps none. They count as used until a move takes them, trim(), or the
+  /// end of the span.
+  void keep_spare_pages(std::size_t count_per_place);
+  /// Gives back the pages kept from moves; later moves keep pages again.
   void trim() noexcept;
 
   /// Work enqueued on `stream` so far uses the span: release() refuses while it runs, and the destructor waits for it.

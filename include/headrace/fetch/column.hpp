@@ -75,6 +75,12 @@ struct DataType {
 /// 64 bits.
 inline constexpr std::int64_t kTableRowsMax = std::int64_t{1} << 48;
 
+/// The least and greatest value of a column, in the terms of Expression::literal(). Wider than the values is allowed.
+struct ValueRange {
+  std::int64_t least = 0;
+  std::int64_t greatest = 0;
+};
+
 /// A fragment of a column, borrowed. Value i is at position offset + i of both buffers. On a device, buffers start at
 /// 16-byte boundaries and may be read up to the next one after their last byte; Headrace's Buffer allows both.
 struct ColumnView {

@@ -2,11 +2,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "headrace/fetch/column.hpp"
+#include "headrace/fetch/source.hpp"
+
 namespace headrace::fetch {
+
+/// What a Parquet file says of the values of a column of a row group, as it says it.
+struct ParquetStatistics {
+  int physical_type = -1;                    ///< By the number that the format gives it.
+  std::optional<std::string> least = {};     ///< Plain-encoded, and only where the file says how values are ordered.
+  std::optional<std::string> greatest = {};  ///< The same.
+  std::optional<std::int64_t> nulls = {};
+};
 
 /// Where a Parquet file has a column of a row group. A part that lies outside of the file is left out.
 struct ParquetChunk {
@@ -14,6 +26,7 @@ struct ParquetChunk {
   std::size_t offset = 0;
   std::size_t bytes = 0;
   std::size_t decoded_bytes = 0;  ///< Of its pages, without compression.
+  ParquetStatistics statistics = {};
 };
 
 struct ParquetRowGroup {
@@ -24,5 +37,9 @@ struct ParquetRowGroup {
 /// The row groups of a Parquet file by its footer (https://parquet.apache.org/docs/file-format/metadata/), of which
 /// nothing else is read or believed. Throws DataError, which does not name the file, for a footer that is damaged.
 [[nodiscard]] std::vector<ParquetRowGroup> read_parquet_footer(std::span<const std::byte> file);
+
+/// What statistics say of a chunk of so many rows whose values are of that type as they are in the file (a decimal's of
+/// the same scale, a timestamp's of the same unit). Statistics that contradict themselves say nothing.
+[[nodiscard]] ChunkBounds bounds_of(const ParquetStatistics& statistics, const DataType& type, std::int64_t rows);
 
 }  // namespace headrace::fetch

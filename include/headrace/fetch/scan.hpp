@@ -16,12 +16,6 @@
 /// Filter, projection and group-by over columns that lie on a device.
 namespace headrace::fetch {
 
-/// The least and greatest value of a column, in the terms of Expression::literal(). Wider than the values is allowed.
-struct ValueRange {
-  std::int64_t least = 0;
-  std::int64_t greatest = 0;
-};
-
 /// What is known of a column of a table before it is read.
 struct ColumnFacts {
   std::string name;

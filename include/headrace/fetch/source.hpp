@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headrace/fetch/arrow_c.hpp"
@@ -36,6 +39,15 @@ struct Chunk {
   friend bool operator==(const Chunk&, const Chunk&) = default;
 };
 
+/// What is known of the values of a chunk before it is read. Wider than they are is allowed.
+struct ChunkBounds {
+  /// In the terms of Expression::literal(). Of floats no value is below `least`, and `greatest` is NaN, which is above
+  /// all: files do not say whether there is one.
+  std::optional<ValueRange> range = {};
+  std::optional<std::pair<std::string, std::string>> strings = {};  ///< Of a column of strings, by bytes.
+  std::int64_t nulls = -1;                                          ///< How many values are missing; -1: not known.
+};
+
 /// Bytes of a file.
 struct FileRange {
   std::shared_ptr<const MappedFile> file;
@@ -62,10 +74,17 @@ class Source {
   /// The chunk as an array of its column's type and its fragment's rows. Throws an Exception that says what is wrong;
   /// the caller adds where.
   [[nodiscard]] virtual OwnedArray read(Chunk chunk) = 0;
+  /// The chunks of some columns of a fragment, in that order: read() of each, unless a source has a faster way. What it
+  /// throws says nothing of which column is wrong; read() does.
+  [[nodiscard]] virtual std::vector<OwnedArray> read_columns(std::uint32_t fragment,
+                                                             std::span<const std::uint32_t> columns);
   /// The bytes of files that read() needs; empty where it needs none.
   [[nodiscard]] virtual std::vector<FileRange> ranges(Chunk chunk) const = 0;
   /// Memory that read() takes for its array, at most; 0 where the array lies in memory or a mapped file already.
   [[nodiscard]] virtual std::size_t read_bytes(Chunk chunk) const = 0;
+
+  /// What is known of the chunk's values; null where nothing is.
+  [[nodiscard]] virtual const ChunkBounds* bounds(Chunk /*chunk*/) const { return nullptr; }
 
   /// "data.parquet, row group 3, column 'fare'".
   [[nodiscard]] std::string describe(Chunk chunk) const;
@@ -102,18 +121,23 @@ class ArrowSource final : public Source {
 /// A source whose chunks a function reads, such as one that decodes files.
 class ReaderSource final : public Source {
  public:
-  using Read = std::function<OwnedArray(Chunk)>;
+  /// Some columns of a fragment, in that order.
+  using Read = std::function<std::vector<OwnedArray>(std::uint32_t fragment, std::span<const std::uint32_t> columns)>;
   struct ChunkPlace {
     std::vector<FileRange> ranges;
     std::size_t read_bytes = 0;
+    ChunkBounds bounds = {};
   };
   /// @param places  of each chunk, column by column within a fragment.
   /// Throws as Source does, and UsageError for another number of places.
   ReaderSource(std::vector<Column> columns, std::vector<Fragment> fragments, std::vector<ChunkPlace> places, Read read);
 
-  [[nodiscard]] OwnedArray read(Chunk chunk) override { return read_(chunk); }
+  [[nodiscard]] OwnedArray read(Chunk chunk) override;
+  [[nodiscard]] std::vector<OwnedArray> read_columns(std::uint32_t fragment,
+                                                     std::span<const std::uint32_t> columns) override;
   [[nodiscard]] std::vector<FileRange> ranges(Chunk chunk) const override { return place(chunk).ranges; }
   [[nodiscard]] std::size_t read_bytes(Chunk chunk) const override { return place(chunk).read_bytes; }
+  [[nodiscard]] const ChunkBounds* bounds(Chunk chunk) const override { return &place(chunk).bounds; }
 
  private:
   [[nodiscard]] const ChunkPlace& place(Chunk chunk) const {

@@ -18,6 +18,7 @@ namespace headrace::fetch {
 struct TableReport {
   ScanReport scan;            ///< Of all windows together; how groups were found is the last one's.
   std::uint64_t windows = 1;  ///< In how many pieces the columns went through the device.
+  std::uint64_t pruned = 0;   ///< Fragments that were left out, because no row of them could pass the filter.
   std::string streamed;       ///< Why there were windows; empty where the columns lay on the device together.
   std::array<LevelProgress, kLevelCount> levels{};  ///< What came through each level, by Level.
   Duration fetching{};                              ///< Of the fetches, the time that scans hid among it.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
@@ -21,6 +22,12 @@ struct SweepKernel {
   static constexpr int kThreadsMax = 128;
   using Value = typename Stencil::Value;
   using Plan = Sweep<Stencil, Steps>;
+  /// Of the window on CUDA: 16 bytes of each row of each field that the pass touches.
+  static constexpr int kWindowRegisters =
+      std::popcount(Plan::loaded().mask | Plan::overwritten().mask) * SweepWindow<Stencil, Steps, false>::kDepth * 4;
+  /// Where the rest of a pass fits beside them, a multiprocessor holds 12 warps, though a row is loaded ahead: up to
+  /// 168 registers a thread. Those that ship do so without spilling (ptxas for sm_90, CUDA 13.0).
+  static constexpr int kBlocksMin = kWindowRegisters <= 128 ? 3 : 1;
 
   template <class Group>
   HEADRACE_HD static void run(const Group& group, const Stencil& stencil, const SweepPlaces& places,

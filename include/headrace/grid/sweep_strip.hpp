@@ -1,6 +1,5 @@
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include "headrace/grid/sweep.hpp"
 #include "headrace/grid/sweep_region.hpp"
 #include "headrace/grid/sweep_window.hpp"
+#include "headrace/grid/watch_sum.hpp"
 
 // Before a loop over the cells of a thread: unrolled on CUDA, where they are registers; elsewhere vectorised.
 #if defined(__CUDA_ARCH__)
@@ -38,8 +38,8 @@ struct SweepStrip {
   const SweepPlaces& places;
   const SweepRegion& region;
   double scale = 1;
-  ChangeSums changes[Watched ? Steps : 1] = {};  ///< Of this thread.
-  std::int32_t low[2] = {};                      ///< What is stored, along x and y,
+  WatchSum<kWide> changes[Watched ? Steps : 1] = {};  ///< Of this thread.
+  std::int32_t low[2] = {};                           ///< What is stored, along x and y,
   std::int32_t high[2] = {};
   std::int32_t z = 0;
   std::int32_t x = 0;    ///< The first cell of this thread,
@@ -67,8 +67,10 @@ struct SweepStrip {
 
   HEADRACE_HD void go_along(Window& window) {
     constexpr Layers kHalo = Plan::halo();
+    const std::int32_t first = low[1] - static_cast<std::int32_t>(kHalo.low[1]);
     const std::int32_t last = high[1] + kLag;
-    for (std::int32_t row = low[1] - static_cast<std::int32_t>(kHalo.low[1]); row < last; row += Window::kDepth) {
+    if constexpr (Window::kAhead > 0) load<0>(window, first, last);
+    for (std::int32_t row = first; row < last; row += Window::kDepth) {
       positions(window, row, last, std::make_integer_sequence<int, Window::kDepth>{});
     }
   }
@@ -79,12 +81,11 @@ struct SweepStrip {
     (position<Position>(window, row + Position, last), ...);
   }
 
-  /// Loads a row, does each phase so far behind it, and stores the row that is then done.
+  /// Loads a row ahead, does each phase so far behind this one, and stores the row that is then done.
   template <int Position>
   HEADRACE_HD void position(Window& window, std::int32_t row, std::int32_t last) {
     if (row >= last) return;
-    const bool is_held = row >= region.held.low[1] && row < region.held.low[1] + region.held.size[1];
-    load<Position>(window, row, is_held, std::make_integer_sequence<int, Stencil::kFields>{});
+    load<Position + Window::kAhead>(window, row + Window::kAhead, last);
     do_all<Position>(window, row, std::make_integer_sequence<int, Plan::kOps>{});
     if (row - kLag < low[1] || row - kLag >= high[1]) return;
     store<Position>(window, row - kLag, std::make_integer_sequence<int, Stencil::kFields>{});
@@ -94,9 +95,15 @@ struct SweepStrip {
     return x + row * region.pitch + z * region.plane;
   }
 
+  template <int Position>
+  HEADRACE_HD void load(Window& window, std::int32_t row, std::int32_t last) const {
+    const bool is_held = row < last && row >= region.held.low[1] && row < region.held.low[1] + region.held.size[1];
+    load_all<Position>(window, row, is_held, std::make_integer_sequence<int, Stencil::kFields>{});
+  }
+
   template <int Position, int... WindowNumber>
-  HEADRACE_HD void load(Window& window, std::int32_t row, bool is_held,
-                        std::integer_sequence<int, WindowNumber...> /*all*/) const {
+  HEADRACE_HD void load_all(Window& window, std::int32_t row, bool is_held,
+                            std::integer_sequence<int, WindowNumber...> /*all*/) const {
     (load_one<Position, WindowNumber>(window, row, is_held), ...);
   }
 
@@ -164,16 +171,10 @@ struct SweepStrip {
     const Value* after = window.at[kAfter][Window::ring(Position - kOp.lag)] + kBeside;
     const std::int32_t first = larger(low[0], 0) - x;
     const std::int32_t past = smaller(high[0], region.own_size[0]) - x;
-    ChangeSums& sums = changes[kOp.step];
+    WatchSum<kWide>& sums = changes[kOp.step];
+    const double root_scale = scale * static_cast<double>(std::uint64_t{1} << ChangeSums::kBits / 2);
     const auto add = [&](int i) {
-      const double change = fabs(static_cast<double>(after[i]) - static_cast<double>(before[i]));
-      const auto bits = std::bit_cast<std::uint64_t>(change);
-      if (bits > sums.largest) sums.largest = bits;
-      const double scaled = change * scale;
-      const std::uint64_t whole =
-          whole_of(scaled * scaled * static_cast<double>(std::uint64_t{1} << ChangeSums::kBits));
-      sums.high += whole >> 32;
-      sums.low += whole & 0xFFFFFFFF;
+      sums.add(fabs(static_cast<double>(after[i]) - static_cast<double>(before[i])), root_scale);
     };
     if constexpr (kWide) {
       for (std::int32_t i = first; i < past; ++i) add(i);
@@ -189,11 +190,12 @@ struct SweepStrip {
   HEADRACE_HD void add_up(ChangeSums* to, std::uint32_t slot) const {
     for (int step = 0; step < Steps; ++step) {
       ChangeSums& sums = to[static_cast<std::uint32_t>(step) * ChangeSums::kSlots + slot];
+      const ChangeSums own = changes[step].whole();
       std::uint64_t high_sum = 0;
       std::uint64_t low_sum = 0;
-      static_cast<void>(group.team_sum_before(changes[step].high, high_sum));
-      static_cast<void>(group.team_sum_before(changes[step].low, low_sum));
-      group.fetch_max_relaxed_on_device(sums.largest, changes[step].largest);
+      static_cast<void>(group.team_sum_before(own.high, high_sum));
+      static_cast<void>(group.team_sum_before(own.low, low_sum));
+      group.fetch_max_relaxed_on_device(sums.largest, own.largest);
       if (group.team_rank() != 0) continue;
       static_cast<void>(group.fetch_add_relaxed_on_device(sums.high, high_sum));
       static_cast<void>(group.fetch_add_relaxed_on_device(sums.low, low_sum));
@@ -268,12 +270,6 @@ struct SweepStrip {
   }
   [[nodiscard]] HEADRACE_HD static constexpr std::int32_t larger(std::int32_t a, std::int32_t b) noexcept {
     return a > b ? a : b;
-  }
-
-  /// Rounded to the nearest; what does not fit, and NaN, to anything: the largest change tells.
-  [[nodiscard]] HEADRACE_HD static std::uint64_t whole_of(double value) noexcept {
-    constexpr double kPast = 18446744073709551616.0;  // 2^64
-    return value < kPast ? static_cast<std::uint64_t>(rint(value)) : 0;
   }
 };
 

@@ -59,6 +59,11 @@ struct RingCase {
 [[nodiscard]] BuildRuns measure_ring_build(Device device, const RingCase& of, std::size_t runs,
                                            const std::stop_token& stop = {});
 
+/// The same with a ResidentControl in place of Builder and host: packets of one TCP connection in order, whose sender
+/// keeps to the window that replies offer. payload_max, header_bytes, `way` and `ring_access` are not looked at.
+[[nodiscard]] BuildRuns measure_resident_build(Device device, const RingCase& of, std::size_t runs,
+                                               const std::stop_token& stop = {});
+
 /// One iteration of a builder's loop: a burst of packets placed, submitted and waited for. Its time for several numbers
 /// of packets is what the model of seed document 001 is fitted to. Of each run, in the order of `packets`.
 [[nodiscard]] std::vector<Duration> measure_iterations(Device device, CopyWay way, std::uint32_t payload_bytes,

@@ -98,6 +98,7 @@ class FrameRing {
 
  private:
   friend class Builder;
+  friend class ResidentControl;
 
   /// A frame's place in the ring. What has no comment is the builder's while the frame is free or filling, and guarded
   /// by the mutex otherwise; it changes hands at complete() and at reserved_end_.

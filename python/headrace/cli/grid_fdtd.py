@@ -2,23 +2,25 @@
 
 import json
 import re
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from headrace import UsageError, tables
 from headrace._core import Ranks
-from headrace.cli import options, show
+from headrace.cli import grid_show, options, show
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.grid.ranks import device_of, failing_together, joined
-from headrace.grid.solver.model import Layout, times
+from headrace.grid.solver.choosing import choose
+from headrace.grid.solver.model import Layout
 from headrace.grid.solver.reading import read_scene
 from headrace.grid.solver.running import Speed
 from headrace.grid.solver.scene import Scene
-from headrace.grid.solver.session import Done, Outputs, Progress, run_one, run_scan
+from headrace.grid.solver.session import Outputs, Progress, run_one, run_scan
 
 
 class Push(StrEnum):
@@ -55,6 +57,15 @@ def cut_of(text: str, dimensions: int) -> str | tuple[int, ...]:
     return tuple(int(part) for part in text.split("x"))
 
 
+def layers_of(text: str) -> int | None:
+    """What --redundant names: a number of steps, or None to have it measured."""
+    if text == "automatic":
+        return None
+    if not re.fullmatch(r"[1-9]\d{0,5}", text):
+        raise UsageError(f"--redundant {text}: not automatic, or a number of steps from 1 on")
+    return int(text)
+
+
 def make_layout(
     scene: Scene, ranks: Ranks | None, devices: list[str], cut: str, redundant: int, push: Push, mode: Mode
 ) -> Layout:
@@ -85,74 +96,6 @@ def _progress(bar: show.Bar, scene: Scene, count: int) -> Progress:
     return moved
 
 
-def _peaks(done: Done) -> list[dict[str, Any]]:
-    """The strongest value of every trace: of the first position, where there are several."""
-    found = []
-    assert done.traces is not None
-    for (receiver, field), values in done.traces.values.items():
-        trace = values[0]
-        at = int(np.argmax(np.abs(trace))) if trace.size else None
-        seconds = None if at is None else float(times(done.traces.scene, field, trace.size)[at])
-        peak = None if at is None else float(trace[at])
-        found.append({"receiver": receiver, "field": field, "peak": peak, "seconds": seconds})
-    return found
-
-
-def _summary(scene: Scene, layout: Layout, devices: list[str], done: Done) -> dict[str, Any]:
-    return {
-        "scene": str(scene.path),
-        "title": scene.title,
-        "shape": list(scene.shape),
-        "cells": scene.cells,
-        "spacing": scene.spacing,
-        "dt": scene.dt,
-        "steps": scene.steps,
-        "first_step": done.first_step,
-        "steps_done": done.steps,
-        "precision": scene.precision,
-        "devices": devices,
-        "ranks": layout.ranks.count if layout.ranks else 1,
-        "cut": layout.cut if isinstance(layout.cut, str) else list(layout.cut),
-        "redundant": layout.redundant,
-        "push": layout.push,
-        "mode": layout.mode,
-        "positions": done.positions,
-        "seconds": done.speed.seconds,
-        "cells_per_second": done.speed.cells_per_second,
-        "roof_cells_per_second": done.roof,
-        "traces": _peaks(done),
-        "files": [str(path) for path in done.written],
-        "warnings": list(scene.warnings),
-        "interrupted": done.interrupted,
-    }
-
-
-def _print(scene: Scene, layout: Layout, devices: list[str], done: Done, scanned: bool) -> None:
-    shape = " x ".join(f"{count:,}" for count in scene.shape)
-    lines = [
-        f"{scene.title}: {shape} cells of {scene.spacing:g} m, {scene.steps:,} steps of {scene.dt * 1e12:.4g} ps, "
-        f"{scene.precision} precision, on {', '.join(devices)}{f' of {len(devices)} ranks' if layout.ranks else ''}"
-    ]
-    if done.interrupted:
-        got = f"{len(done.positions)} whole positions" if scanned else f"step {done.steps:,}"
-        lines.append(f"Interrupted: there are {got}" if scanned else f"Interrupted at {got}")
-    steps = f"{len(done.positions)} positions" if scanned else f"{done.steps - done.first_step:,} steps"
-    rate = done.speed.cells_per_second
-    share = (
-        f", {rate / done.roof:.0%} of what memory allows ({tables.short_rate(done.roof)}cells/s)" if done.roof else ""
-    )
-    lines.append(f"{steps} in {done.speed.seconds:.2f} s: {tables.short_rate(rate)}cells/s{share}")
-    lines += [
-        f"{one['receiver']}: {one['field']} reaches {one['peak']:.4g} {'V/m' if one['field'][0] == 'e' else 'A/m'} "
-        f"after {one['seconds'] * 1e9:.3f} ns"
-        for one in _peaks(done)
-        if one["peak"] is not None
-    ]
-    lines += [f"Wrote {path}" for path in done.written]
-    for line in lines:
-        show.stdout().print(line, markup=False, soft_wrap=True)
-
-
 def _check(scene: Scene, outputs: Outputs, scan: bool, position: int | None) -> None:
     """Refuses options that do not go together."""
     if scan and position is not None:
@@ -178,10 +121,27 @@ def fdtd(
             "process takes one of them in turn, or of all GPUs.",
         ),
     ] = None,
-    cut: Annotated[str, typer.Option("--cut", help="best, or parts along each axis, such as 2x1.")] = "best",
-    redundant: Annotated[int, typer.Option("--redundant", min=1, help="Steps between two exchanges of borders.")] = 1,
-    push: Annotated[Push, typer.Option("--push", help="How borders reach the neighbour.")] = Push.automatic,
+    cut: Annotated[
+        str, typer.Option("--cut", help="best, parts along each axis such as 2x1, or measured: slabs by speed.")
+    ] = "best",
+    redundant: Annotated[
+        str,
+        typer.Option(
+            "--redundant",
+            metavar="N",
+            help="Steps between two exchanges of borders. Default: automatic, the quickest of some in a long run.",
+        ),
+    ] = "automatic",
+    push: Annotated[
+        Push, typer.Option("--push", help="How borders reach the neighbour; automatic as --redundant.")
+    ] = Push.automatic,
     mode: Annotated[Mode, typer.Option("--mode", help="resident: a kernel stays for many steps.")] = Mode.streams,
+    wait_limit: Annotated[
+        float,
+        typer.Option(
+            "--wait-limit", parser=options.duration, metavar="TIME", help="Of --mode resident, for a device that hangs."
+        ),
+    ] = "30s",  # type: ignore[assignment] # parsed
     traces: Annotated[Path | None, typer.Option("--traces", "-o", help="What receivers recorded, as HDF5.")] = None,
     snapshots: Annotated[Path | None, typer.Option("--snapshots", help="A folder for VTK files (ParaView).")] = None,
     png: Annotated[
@@ -227,20 +187,32 @@ def fdtd(
             roof=roof,
         )
         _check(scene, outputs, scan, position)
-        layout = make_layout(scene, ranks, device or [], cut, redundant, push, mode)
+        by_speed = cut == "measured"
+        layers = layers_of(redundant)
+        layout = make_layout(scene, ranks, device or [], "best" if by_speed else cut, layers or 1, push, mode)
+        layout = replace(layout, wait_limit=wait_limit)
         devices = _devices(layout)
         for line in scene.warnings if layout.first else ():
             show.stderr().print(f"headrace: warning: {line}", markup=False, soft_wrap=True)
         with show.progress_bar("Setting up", shown=layout.first) as bar:
             count = scene.scan.count if scan and scene.scan else 1
+            chosen = choose(
+                scene,
+                layout,
+                redundant=layers,
+                push=None if push == Push.automatic else str(push),
+                by_speed=by_speed,
+                steps=scene.steps * count,
+            )
+            layout = chosen.layout
             progress = _progress(bar, scene, count)
             if scan:
                 done = run_scan(scene, layout, outputs, progress=progress)
             else:
                 done = run_one(scene, layout, outputs, position=position or 0, progress=progress)
     if as_json and layout.first:
-        typer.echo(json.dumps(_summary(scene, layout, devices, done), indent=2))
+        typer.echo(json.dumps(grid_show.summary(scene, chosen, devices, done), indent=2))
     elif layout.first:
-        _print(scene, layout, devices, done, scan)
+        grid_show.write(scene, chosen, devices, done, scan)
     if done.interrupted:
         raise typer.Exit(STATUS_INTERRUPTED)

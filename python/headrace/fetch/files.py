@@ -1,11 +1,9 @@
 """Parquet and Arrow IPC files as the source of a table: what is in them, and how a chunk is read."""
 
-import glob
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +11,10 @@ import pyarrow.parquet as pq
 from pyarrow import ipc
 
 from headrace import _core
-from headrace.errors import DataError, Errc, UsageError
+from headrace.errors import DataError, UsageError
 from headrace.fetch import storage
+from headrace.fetch.parquet_types import comparable_columns
+from headrace.fetch.paths import expand
 from headrace.fetch.source import TableSource, require_fetch, value_bytes
 
 _PARQUET = b"PAR1"
@@ -23,9 +23,9 @@ _IPC = b"ARROW1"
 _IPC_STREAM = b"\xff\xff\xff\xff"
 _MAGIC_BYTES = 8
 
-Place = tuple[list[tuple["_core.MappedFile", int, int]], int]
-Reader = Callable[[int, int], pa.Array]
-_Chunk = tuple[int, int, int]  # offset, bytes, bytes without compression
+Place = tuple[list[tuple["_core.MappedFile", int, int]], int, "_core.ParquetStatistics | None"]
+Reader = Callable[[int, list[int]], pa.RecordBatch]
+_Chunk = tuple[int, int, int, "_core.ParquetStatistics"]  # offset, bytes, bytes without compression
 
 
 @dataclass
@@ -54,29 +54,6 @@ class _Opened:
             one = make()
         yield one
         self.idle.append(one)
-
-
-def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
-    """The files that a path, a pattern such as "taxi-*.parquet", a folder, or several of them stand for, in order.
-
-    Raises:
-        UsageError: for a path that is not there and a pattern that fits none.
-    """
-    names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    found: list[str] = []
-    for name in (os.fspath(one) for one in names):
-        if Path(name).is_dir():
-            some = sorted(str(file) for file in Path(name).iterdir() if file.is_file() and file.name[0] not in "._")
-        elif any(sign in name for sign in "*?[") and not Path(name).exists():
-            some = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - a pattern may be absolute
-        else:
-            some = [name]
-        if not some:
-            raise UsageError(f"no file fits {name}", Errc.not_found)
-        found += some
-    if not found:
-        raise UsageError("a table needs at least one file")
-    return found
 
 
 @contextmanager
@@ -121,7 +98,7 @@ def _open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
         groups = mapped.parquet_row_groups()
         if len(groups) != metadata.num_row_groups:
             raise DataError(f"{mapped.path}: {len(groups)} row groups, and {metadata.num_row_groups} by Arrow")
-        chunks = [{path: (offset, size, pages) for path, offset, size, pages in group} for _, group in groups]
+        chunks = [{path: (at, size, pages, said) for path, at, size, pages, said in group} for _, group in groups]
         return _Opened(mapped, buffer, file.schema_arrow, [rows for rows, _ in groups], metadata, chunks)
 
 
@@ -175,15 +152,16 @@ def _check_schemas(files: list[_Opened]) -> None:
 
 def _parquet_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
     stored = storage.storage_schema(schema)
+    known = comparable_columns(file.metadata.schema, schema)
     for rows, chunks in zip(file.rows, file.chunks, strict=True):
         for name in names:
             decoded = rows * (value_bytes(stored.field(name).type) + 1)
             if name not in chunks:
-                yield [], decoded
+                yield [], decoded, None
                 continue
-            offset, size, pages = chunks[name]
+            offset, size, pages, statistics = chunks[name]
             dictionary = pages if storage.entry_type(schema.field(name).type) else 0
-            yield [(file.mapped, offset, size)], decoded + dictionary
+            yield [(file.mapped, offset, size)], decoded + dictionary, statistics if name in known else None
 
 
 def _ipc_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
@@ -198,43 +176,61 @@ def _ipc_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[
                     for part in buffers
                     if part is not None and part.size > 0
                 ]
-            yield ranges, rows * (value_bytes(stored.field(name).type) + 1)
+            yield ranges, rows * (value_bytes(stored.field(name).type) + 1), None
 
 
-def _read_parquet(file: _Opened, row_group: int, name: str, text: list[str]) -> pa.Array:
+def _read_parquet(file: _Opened, row_group: int, names: list[str], text: list[str]) -> pa.RecordBatch:
     def make() -> Any:  # noqa: ANN401
         return pq.ParquetFile(pa.BufferReader(file.buffer), metadata=file.metadata, read_dictionary=text)
 
     with file.reader(make) as reader:
-        column = reader.read_row_group(row_group, columns=[name], use_threads=False).column(name)
+        table = reader.read_row_group(row_group, columns=names, use_threads=False)
+    batches = table.to_batches()  # one, where each column is one piece
+    if len(batches) == 1 and table.column_names == names:
+        return batches[0]
+    return pa.RecordBatch.from_arrays([_in_one_piece(table.column(name)) for name in names], names)
+
+
+def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     whole = column.unify_dictionaries().combine_chunks()
     return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
 
-def _read_ipc(file: _Opened, row_group: int, name: str) -> pa.Array:
+def _read_ipc(file: _Opened, row_group: int, names: list[str]) -> pa.RecordBatch:
     if file.batches is not None:
-        return file.batches[row_group].column(name)
-    options = ipc.IpcReadOptions(included_fields=[file.schema.get_field_index(name)], use_threads=False)
+        return file.batches[row_group].select(names)
+    fields = [file.schema.get_field_index(name) for name in names]
+    options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
     reader = ipc.open_file(pa.BufferReader(file.buffer), options=options)
-    return reader.get_batch(row_group).column(name)
+    return reader.get_batch(row_group).select(names)
 
 
 def _reader(files: list[_Opened], names: list[str]) -> Reader:
-    """What reads a chunk: called by any thread."""
+    """What reads columns of a fragment: called by any thread."""
+    schema = files[0].schema
     groups = [(file, row_group) for file in files for row_group in range(len(file.rows))]
-    text = [name for name in names if storage.entry_type(files[0].schema.field(name).type) is not None]
+    text = [name for name in names if storage.entry_type(schema.field(name).type) is not None]
+    as_they_come = {number for number, name in enumerate(names) if storage.is_plain(schema.field(name).type)}
 
-    def read(fragment: int, column: int) -> pa.Array:
+    def read(fragment: int, columns: list[int]) -> pa.RecordBatch:
         file, row_group = groups[fragment]
+        wanted = [names[column] for column in columns]
         with _arrow_errors(""):
             if file.metadata is not None:
-                array = _read_parquet(file, row_group, names[column], text)
+                batch = _read_parquet(file, row_group, wanted, text)
             else:
-                array = _read_ipc(file, row_group, names[column])
-            storage.check(array)
-            return storage.to_storage(array)
+                batch = _read_ipc(file, row_group, wanted)
+            batch.validate()
+            if as_they_come.issuperset(columns):
+                return batch
+            arrays = list(batch.columns)
+            for position, column in enumerate(columns):
+                if column not in as_they_come:
+                    storage.check(arrays[position])
+                    arrays[position] = storage.to_storage(arrays[position])
+            return pa.RecordBatch.from_arrays(arrays, wanted)
 
     return read
 

@@ -78,14 +78,15 @@ def memory_source(table: pa.Table) -> TableSource:
     if not stored.names:
         raise UsageError("the table has no column of a type that can be fetched")
     taken = {name: storage.is_view(table.schema.field(name).type) for name in stored.names}
-    places: list[tuple[list[tuple[_core.MappedFile, int, int]], int]] = [
-        ([], 0 if taken[one.name] else batch.num_rows * (value_bytes(one.type) + 1))
+    places: list[tuple[list[tuple[_core.MappedFile, int, int]], int, _core.ParquetStatistics | None]] = [
+        ([], 0 if taken[one.name] else batch.num_rows * (value_bytes(one.type) + 1), None)
         for batch in batches
         for one in stored
     ]
 
-    def read(fragment: int, column: int) -> pa.Array:
-        return storage.to_storage(batches[fragment].column(stored.names[column]))
+    def read(fragment: int, columns: list[int]) -> pa.RecordBatch:
+        arrays = [storage.to_storage(batches[fragment].column(stored.names[column])) for column in columns]
+        return pa.RecordBatch.from_arrays(arrays, [stored.names[column] for column in columns])
 
     fragments = [("", number, batch.num_rows) for number, batch in enumerate(batches)]
     core = _core.FetchSource.of_reader(stored, fragments, places, read)

@@ -67,6 +67,11 @@ def storage_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(field.name, kind, field.nullable) for field, kind in fields if kind is not None])
 
 
+def is_plain(arrow: pa.DataType) -> bool:
+    """Whether arrays of the type are those of its storage type, and have nothing to check but their buffers' sizes."""
+    return storage_type(arrow) == arrow and not pa.types.is_dictionary(arrow)
+
+
 def is_view(arrow: pa.DataType) -> bool:
     """Whether a column's buffers are those of its storage type as they are, but for a dictionary's indices."""
     storage = storage_type(arrow)

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headrace._core import Device, FdtdCore, Ranks
+from headrace._core import Device, FdtdCore, FdtdOptions, Ranks
 from headrace.errors import UsageError
+from headrace.grid.choice import MEASURED, Trial, take_speeds, take_trials
 from headrace.grid.domain import AXES, cuts_of, padded, shape_of
 
 Array = NDArray[Any]
@@ -43,10 +44,12 @@ class Fdtd:
         dt: float | None = None,
         devices: Sequence[str | Device] = ("cpu:0",),
         cut: str | Sequence[int] = "best",
-        redundant: int = 1,
+        weights: Sequence[float] | None = None,
+        redundant: int | str = 1,
         push: str = "automatic",
         mode: str = "streams",
         passes: str = "automatic",
+        wait_limit: float = 30.0,
         cpml: int = 10,
         precision: str = "single",
         ranks: Ranks | None = None,
@@ -54,8 +57,13 @@ class Fdtd:
         """A domain of vacuum without fields.
 
         `spacing` is in metres, `dt` in seconds (0.99 of the largest that is stable where it is None). A part for each
-        of `devices`; `cut` says how many along each axis, or "best". `cpml` is how many cells the absorbing layers take
-        at each wall. `mode` is "streams", or "resident" for domains so small that launches dominate (docs/grid.md).
+        of `devices`; `cut` says how many along each axis, or "best". Devices of different speeds get slabs along the
+        last axis as thick as `weights` say, one a part, or as they turn out to be fast: `cut="measured"`. `redundant`
+        (steps from one exchange to the next) and `push` are taken by trials of this domain on these devices before
+        the first step where they are "measured"; `trials` has them. Results are equal for all of these.
+        `cpml` is how many cells the absorbing layers take at each wall. `mode` is "streams", or "resident" for domains
+        so small that launches dominate (docs/grid.md); a kernel that has then waited `wait_limit` seconds for a
+        neighbour ends, and step() raises DeviceError that names who did not get on.
         `passes` is "never" where there is no memory for passes over it that do up to `redundant` steps, "always" where
         they are wanted on a CPU device for fewer than four, too.
         `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
@@ -64,21 +72,25 @@ class Fdtd:
         """
         self._shape = shape_of(shape, _DIMENSIONS)
         names = [devices] if isinstance(devices, str | Device) else list(devices)
-        self._core = FdtdCore(
+        options = FdtdOptions(
             dimensions=len(self._shape),
             shape=padded(self._shape, 1),
             spacing=float(spacing),
             time_step=None if dt is None else float(dt),
             devices=names,
-            cut=cuts_of(cut, len(self._shape)),
-            redundant=redundant,
-            push=push,
+            cut=None if cut == MEASURED else cuts_of(cut, len(self._shape)),
+            redundant=1 if isinstance(redundant, str) else redundant,
+            push="automatic" if push == MEASURED else push,
             mode=mode,
             passes=passes,
+            wait_limit=wait_limit,
             cpml=cpml,
             precision=precision,
             ranks=ranks,
         )
+        self._speeds = take_speeds(options, cut, weights, ranks)
+        self._trials = take_trials(options, redundant, push)
+        self._core = FdtdCore(options)
         self._type = np.dtype(np.float32 if precision == "single" else np.float64)
 
     def set_materials(
@@ -223,6 +235,21 @@ class Fdtd:
     def parts(self) -> list[tuple[str, str]]:
         """The device of each part of this process, and its cells in words."""
         return self._core.parts
+
+    @property
+    def redundant(self) -> int:
+        """Steps from one exchange to the next."""
+        return self._core.redundant
+
+    @property
+    def trials(self) -> list[Trial]:
+        """What was tried where redundant layers or the push were to be measured; none otherwise."""
+        return list(self._trials)
+
+    @property
+    def speeds(self) -> list[float]:
+        """Of all parts, what their slabs are as thick as: weights, or measured cells a second; none otherwise."""
+        return list(self._speeds)
 
     @property
     def push(self) -> str:

@@ -11,6 +11,7 @@ from headrace.report.style import FAINT, INK
 
 FORMATS = (".svg", ".png")
 _MICROSECONDS_BELOW = 1e-2  # s
+_EDGED_SHARE = 4e-3  # of the whole time: some pixels
 
 Interval = tuple[float, float]
 
@@ -85,9 +86,12 @@ def render(
             spans = [
                 (bar.begin * unit, (bar.end - bar.begin) * unit) for bar in bars if (bar.row, bar.work) == (row, work)
             ]
-            axes.broken_barh(spans, (row - 0.4, 0.8), facecolors=colour, edgecolor="white", linewidth=0.3)
+            # A white edge parts neighbours, and would hide what is no wider than it.
+            edges = ["white" if span[1] > _EDGED_SHARE * longest * unit else colour for span in spans]
+            axes.broken_barh(spans, (row - 0.4, 0.8), facecolors=colour, edgecolors=edges, linewidth=0.5)
     axes.set_yticks(range(len(rows)), rows, color=INK, fontsize="small")
     axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(0, longest * unit * 1.01 or 1)
     axes.set_xlabel(f"{name}{clock}", color=INK)
     axes.tick_params(colors=FAINT)
     axes.set_title(title, fontsize="medium", color=INK)

@@ -48,6 +48,8 @@ class Layout:
     push: str = "automatic"
     mode: str = "streams"
     ranks: Ranks | None = None  # the processes that share it; `devices` are those of this one
+    weights: tuple[float, ...] | None = None  # slabs along the last axis are as thick as these say
+    wait_limit: float = 30.0  # s, of kernels in mode "resident"
 
     @property
     def first(self) -> bool:
@@ -155,9 +157,11 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         dt=scene.dt,
         devices=list(layout.devices),
         cut=layout.cut,
+        weights=layout.weights,
         redundant=layout.redundant,
         push=layout.push,
         mode=layout.mode,
+        wait_limit=layout.wait_limit,
         cpml=scene.cpml,
         precision=scene.precision,
         **shared,

@@ -80,7 +80,7 @@ def draw(path: Path, title: str, spans: "Sequence[WorkSpan]", devices: Sequence[
         timeline.Bar(2 * parts.index(span.part) + (span.work not in _COMPUTING), span.work, span.begin, span.end)
         for span in spans
     ]
-    clock = ", each part by the clock of its device"
+    clock = ", each part by the clock of its device; where there is no bar, it waits"
     with replacing(path) as written:
         written.write_bytes(timeline.render(path.suffix, title, rows, bars, _COLOURS, clock))
 

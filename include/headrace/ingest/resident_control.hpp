@@ -1,0 +1,104 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "headrace/base/clock.hpp"
+#include "headrace/base/result.hpp"
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/device.hpp"
+#include "headrace/ingest/frames.hpp"
+#include "headrace/ingest/output.hpp"
+#include "headrace/ingest/packet.hpp"
+#include "headrace/ingest/reply.hpp"
+#include "headrace/ingest/source.hpp"
+#include "headrace/ingest/tcp_state.hpp"
+
+namespace headrace::ingest {
+
+/// Sizes of rings are powers of two.
+struct ResidentOptions {
+  TcpConfig tcp;                                   ///< initial_limit must be 0: space comes with attach().
+  std::uint32_t connections = 64;                  ///< At the same time, 1 to 65,536.
+  std::uint32_t frames_max = 16;                   ///< Of each stream's FrameRing.
+  std::uint32_t packets = 16'384;                  ///< Under way at once; 256 at least.
+  std::uint32_t parts = 32'768;                    ///< Copies under way at once; 8,192 at least.
+  std::uint32_t replies = 4'096;                   ///< That wait to be sent; 256 at least.
+  std::uint32_t events = 1'024;                    ///< That wait to be taken; 256 at least.
+  std::uint32_t commands = 1'024;                  ///< That wait to be obeyed; 4 at least.
+  std::uint32_t build_blocks = 0;                  ///< Of 256 threads, that copy; 0: as many as keep a link busy.
+  Duration wait_limit = std::chrono::seconds(30);  ///< Of every wait; then the kernel leaves, and poll() says why.
+};
+
+struct ResidentCounters {
+  TcpCounters tcp;                 ///< At most 50 ms old; exact after stop().
+  std::uint64_t packets = 0;       ///< That the kernel was told of.
+  std::uint64_t replies_sent = 0;  ///< By step().
+  std::uint64_t replies_lost = 0;  ///< That the source did not take.
+};
+
+/// Receives TCP streams by a kernel that stays on the device: it reads the headers of packets, decides and writes
+/// replies (TcpSequencer), and copies payloads into frames. The host only tells it where packets are, sends the
+/// replies, and hands frames on. While it lives, the device has a resident kernel: see docs/persistent.md for what that
+/// asks of others; frames are to be made before it.
+///
+/// One thread at a time; nothing waits, but for stop(). What a consumer does with a FrameRing stays as it is.
+class ResidentControl {
+ public:
+  /// @param ring  what packets' ring offsets count in: of the device, or pinned or mapped host memory. A whole number
+  /// of
+  ///              16-byte lines, and it outlives this. Bytes around a payload, up to the next multiples of 16, may be
+  ///              read and are not used.
+  /// Throws UsageError for options that cannot be, DeviceError where there is no room or not all blocks have started.
+  ResidentControl(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options);
+  ResidentControl(ResidentControl&&) noexcept;
+  /// Stops the kernel. One that does not leave within the limit keeps its memory.
+  ~ResidentControl();
+
+  /// The time that timers go by, in nanoseconds: never less than before. No time passes between calls.
+  void set_time(std::uint64_t now) noexcept;
+  /// Hands packets over; how many were taken, the first ones: others when copied() has grown. Errc::invalid_argument,
+  /// and none is, where one lies outside of the ring or is longer than an IP packet.
+  [[nodiscard]] Result<std::size_t> post(std::span<const Packet> packets) noexcept;
+  /// Completes frames whose bytes are there, and tells the kernel of space that consumers have given back. Often.
+  /// Errc::hung or Errc::device_fault when the kernel is not there any more or does not get on; see failure().
+  [[nodiscard]] Status poll() noexcept;
+  /// Packets, of all that were posted, whose slots hold nothing that is still needed.
+  [[nodiscard]] std::uint64_t copied() const noexcept;
+  /// Takes the next reply that is to be sent. While nobody does, the kernel waits once their ring is full.
+  [[nodiscard]] std::optional<Reply> next_reply() noexcept;
+  /// Takes the next event; the same holds. When a stream's end is told, its frames have been completed: `finished`
+  /// with its last one cut at the end; else all that have any bytes, as they are.
+  [[nodiscard]] Result<std::optional<Event>> next_event() noexcept;
+
+  /// The bytes of the stream that `opened` tells of go into `frames`, of the same device, without conversion and of
+  /// 4,096 bytes at least each, which outlive this or the stream. Errc::full where commands have no room: try again.
+  /// Throws UsageError for frames or an event that cannot be.
+  [[nodiscard]] Status attach(const Event& opened, FrameRing& frames);
+  /// As TcpSequencer. Errc::full where commands have no room.
+  [[nodiscard]] Status close(std::uint32_t connection, std::uint32_t stream) noexcept;
+  [[nodiscard]] Status abort(std::uint32_t connection, std::uint32_t stream) noexcept;
+
+  /// All that has no choice in it, once: takes a burst from the source, waiting for it until `timeout` where nothing is
+  /// under way; posts, polls, sends replies, and releases slots of the ring, of which nothing had been published
+  /// before. Sets the time by the steady clock. How many packets came. Errors are those of the source and of poll().
+  [[nodiscard]] Result<std::size_t> step(Source& source, Ring& ring, Duration timeout) noexcept;
+
+  /// Tells the kernel to leave, whatever is under way, and waits for that; Errc::hung where it did not within the
+  /// limit. Frames that were whole by then are completed.
+  [[nodiscard]] Status stop() noexcept;
+  [[nodiscard]] const ResidentCounters& counters() const noexcept;
+  /// After an error: what was waited for, for people.
+  [[nodiscard]] std::string failure() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headrace::ingest

@@ -1,0 +1,94 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+#include <utility>
+
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "headrace/grid/fdtd_tune.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using grid::FdtdOptions;
+using Cuts = std::array<std::size_t, 3>;
+using Trial = std::tuple<int, std::string_view, std::optional<double>, std::string>;
+
+void make(FdtdOptions* self, int dimensions, const grid::Offsets& shape, double spacing,
+          std::optional<double> time_step, const std::vector<DeviceOrName>& devices, const std::optional<Cuts>& cut,
+          int redundant, const std::string& push, const std::string& mode, const std::string& passes, double wait_limit,
+          std::int64_t cpml, const std::string& precision, std::shared_ptr<grid::Ranks> ranks) {
+  FdtdOptions options;
+  options.extent = {shape[0], shape[1], shape[2]};
+  options.dimensions = dimensions;
+  options.spacing = spacing;
+  options.time_step = time_step;
+  for (const DeviceOrName& device : devices) options.devices.push_back(to_device(device));
+  options.simulation = {.redundant = redundant,
+                        .push = grid::parse_push(push),
+                        .mode = grid::parse_mode(mode),
+                        .passes = grid::parse_passes(passes),
+                        .wait_limit = to_duration("wait_limit", wait_limit),
+                        .ranks = std::move(ranks)};
+  options.cpml.cells = cpml;
+  options.precision = grid::parse_precision(precision);
+  if (cut) options.decomposition = grid::Decomposition::blocks(options.extent, *cut);
+  new (self) FdtdOptions(std::move(options));
+}
+
+/// Takes the best, and gives all that were tried.
+[[nodiscard]] std::vector<Trial> tune(FdtdOptions& self, std::optional<int> redundant,
+                                      const std::optional<std::string>& push, std::uint64_t steps) {
+  const grid::Forced forced{.redundant = redundant,
+                            .push = push ? std::optional(grid::parse_push(*push)) : std::nullopt};
+  grid::Tuned tuned;
+  {
+    const nb::gil_scoped_release released;
+    tuned = grid::tune(self, forced, steps);
+  }
+  std::vector<Trial> trials;
+  for (const grid::Trial& trial : tuned.trials) {
+    const bool ran = trial.why_not.empty();
+    trials.emplace_back(trial.options.redundant, grid::to_string(trial.options.push),
+                        ran ? std::optional(to_seconds(trial.per_step)) : std::nullopt, trial.why_not);
+  }
+  self.simulation = tuned.best;
+  return trials;
+}
+
+void weigh(FdtdOptions& self, const std::vector<double>& speeds) {
+  const auto axis = static_cast<std::size_t>(self.dimensions == 2 ? 1 : 2);
+  self.decomposition = grid::Decomposition::weighted(self.extent, axis, speeds);
+}
+
+}  // namespace
+
+void bind_fdtd_options(nb::module_& module) {
+  nb::class_<FdtdOptions>(module, "FdtdOptions", "What an FdtdCore is made of; cells have three indices.")
+      .def("__init__", &make, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a, "cut"_a.none(),
+           "redundant"_a, "push"_a, "mode"_a, "passes"_a, "wait_limit"_a, "cpml"_a, "precision"_a,
+           "ranks"_a.none() = nb::none())
+      .def("weigh", &weigh, "speeds"_a, "Cuts slabs along the last axis, as thick as these numbers say, one a part.")
+      .def(
+          "measure_speeds", [](const FdtdOptions& self, std::uint64_t steps) { return measure_speeds(self, steps); },
+          "steps"_a, nb::call_guard<nb::gil_scoped_release>(), "Cells a second of each device alone, for weigh().")
+      .def("tune", &tune, "redundant"_a.none(), "push"_a.none(), "steps"_a,
+           "Takes the redundant layers and the push, of those not given, that have the shortest step. Of each choice "
+           "tried: layers, push, seconds a step, and why it cannot be.")
+      .def_prop_ro("redundant", [](const FdtdOptions& self) { return self.simulation.redundant; })
+      .def_prop_ro("push", [](const FdtdOptions& self) { return grid::to_string(self.simulation.push); });
+}
+
+}  // namespace headrace::python

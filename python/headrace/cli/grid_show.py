@@ -1,0 +1,104 @@
+"""What a run of `headrace grid fdtd` came to, in words and as JSON."""
+
+from typing import Any
+
+import numpy as np
+
+from headrace import tables
+from headrace.cli import show
+from headrace.grid.solver.choosing import Chosen
+from headrace.grid.solver.model import times
+from headrace.grid.solver.scene import Scene
+from headrace.grid.solver.session import Done
+
+
+def _peaks(done: Done) -> list[dict[str, Any]]:
+    """The strongest value of every trace: of the first position, where there are several."""
+    found = []
+    assert done.traces is not None
+    for (receiver, field), values in done.traces.values.items():
+        trace = values[0]
+        at = int(np.argmax(np.abs(trace))) if trace.size else None
+        seconds = None if at is None else float(times(done.traces.scene, field, trace.size)[at])
+        peak = None if at is None else float(trace[at])
+        found.append({"receiver": receiver, "field": field, "peak": peak, "seconds": seconds})
+    return found
+
+
+def summary(scene: Scene, chosen: Chosen, devices: list[str], done: Done) -> dict[str, Any]:
+    """A run as JSON has it."""
+    layout = chosen.layout
+    return {
+        "scene": str(scene.path),
+        "title": scene.title,
+        "shape": list(scene.shape),
+        "cells": scene.cells,
+        "spacing": scene.spacing,
+        "dt": scene.dt,
+        "steps": scene.steps,
+        "first_step": done.first_step,
+        "steps_done": done.steps,
+        "precision": scene.precision,
+        "devices": devices,
+        "ranks": layout.ranks.count if layout.ranks else 1,
+        "cut": layout.cut if isinstance(layout.cut, str) else list(layout.cut),
+        "weights": layout.weights,
+        "redundant": layout.redundant,
+        "push": layout.push,
+        "mode": layout.mode,
+        "trials": [trial._asdict() for trial in chosen.trials],
+        "positions": done.positions,
+        "seconds": done.speed.seconds,
+        "cells_per_second": done.speed.cells_per_second,
+        "roof_cells_per_second": done.roof,
+        "traces": _peaks(done),
+        "files": [str(path) for path in done.written],
+        "warnings": list(scene.warnings),
+        "interrupted": done.interrupted,
+    }
+
+
+def _choices(chosen: Chosen, devices: list[str]) -> list[str]:
+    """What was measured before the run, and what came of it."""
+    layout, lines = chosen.layout, []
+    if layout.weights and len(devices) > 1:
+        shares = [weight / sum(layout.weights) for weight in layout.weights]
+        each = ", ".join(f"{share:.0%} to {device}" for share, device in zip(shares, devices, strict=True))
+        lines.append(f"Cut by measured speed: {each}")
+    seconds = chosen.seconds_per_step
+    if seconds is not None:
+        push = f", push {layout.push}" if len(devices) > 1 else ""
+        lines.append(
+            f"Exchanges every {layout.redundant} steps{push}: the quickest of {len(chosen.trials)} tried, "
+            f"{seconds * 1e6:.4g} us a step"
+        )
+    return lines
+
+
+def write(scene: Scene, chosen: Chosen, devices: list[str], done: Done, scanned: bool) -> None:
+    """A run in words, on stdout."""
+    layout = chosen.layout
+    shape = " x ".join(f"{count:,}" for count in scene.shape)
+    lines = [
+        f"{scene.title}: {shape} cells of {scene.spacing:g} m, {scene.steps:,} steps of {scene.dt * 1e12:.4g} ps, "
+        f"{scene.precision} precision, on {', '.join(devices)}{f' of {len(devices)} ranks' if layout.ranks else ''}"
+    ]
+    lines += _choices(chosen, devices)
+    if done.interrupted:
+        got = f"{len(done.positions)} whole positions" if scanned else f"step {done.steps:,}"
+        lines.append(f"Interrupted: there are {got}" if scanned else f"Interrupted at {got}")
+    steps = f"{len(done.positions)} positions" if scanned else f"{done.steps - done.first_step:,} steps"
+    rate = done.speed.cells_per_second
+    share = (
+        f", {rate / done.roof:.0%} of what memory allows ({tables.short_rate(done.roof)}cells/s)" if done.roof else ""
+    )
+    lines.append(f"{steps} in {done.speed.seconds:.2f} s: {tables.short_rate(rate)}cells/s{share}")
+    lines += [
+        f"{one['receiver']}: {one['field']} reaches {one['peak']:.4g} {'V/m' if one['field'][0] == 'e' else 'A/m'} "
+        f"after {one['seconds'] * 1e9:.3f} ns"
+        for one in _peaks(done)
+        if one["peak"] is not None
+    ]
+    lines += [f"Wrote {path}" for path in done.written]
+    for line in lines:
+        show.stdout().print(line, markup=False, soft_wrap=True)

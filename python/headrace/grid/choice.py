@@ -1,0 +1,59 @@
+"""What of a layout is chosen by measurement: cuts by speed, redundant layers and the push by trials."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headrace._core import FdtdOptions, Ranks
+from headrace.errors import UsageError
+
+MEASURED = "measured"
+
+# Whole cycles of at least so many steps are timed, three times after once that is not.
+_STEPS = 8
+
+
+class Trial(NamedTuple):
+    """One choice that was tried."""
+
+    redundant: int
+    push: str
+    seconds_per_step: float | None  # the best of three; None where there is a reason
+    why_not: str  # "" where it can be
+
+
+def take_trials(options: FdtdOptions, redundant: int | str, push: str) -> list[Trial]:
+    """Gives the options what is quickest of that which is "measured"; the trials, none where nothing is.
+
+    Raises:
+        UsageError: for another word, and over several ranks.
+    """
+    if isinstance(redundant, str) and redundant != MEASURED:
+        raise UsageError(f'redundant is "{MEASURED}" or a number of steps, not "{redundant}"')
+    if MEASURED not in {redundant, push}:
+        return []
+    layers = None if isinstance(redundant, str) else redundant
+    tried = options.tune(layers, None if push == MEASURED else push, _STEPS)
+    return [Trial(*one) for one in tried]
+
+
+def take_speeds(
+    options: FdtdOptions, cut: str | Sequence[int], weights: Sequence[float] | None, ranks: Ranks | None
+) -> list[float]:
+    """Gives the options slabs as thick as weights or measured speeds say, and returns these; none for another cut.
+
+    Raises:
+        UsageError: for weights and a cut, or weights that cannot be.
+    """
+    if weights is None and cut != MEASURED:
+        return []
+    if weights is not None and cut != "best":
+        raise UsageError("weights cut slabs along the last axis: leave the cut out")
+    if weights is None:
+        speeds = options.measure_speeds(_STEPS)
+        if ranks:
+            texts = ranks.gather(",".join(f"{speed:.6g}" for speed in speeds))
+            speeds = [float(speed) for text in texts for speed in text.split(",")]
+    else:
+        speeds = [float(weight) for weight in weights]
+    options.weigh(speeds)
+    return speeds

@@ -1,0 +1,82 @@
+#include "device/span_places.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <new>
+#include <shared_mutex>
+
+namespace headrace::detail {
+
+namespace {
+
+struct Spans {
+  std::shared_mutex mutex;
+  std::map<std::uintptr_t, const std::vector<Place>*> places;  ///< By the address of the first page.
+  /// A span that is made or gone while others copy is none of theirs, so that an old count will do.
+  std::atomic<std::size_t> count{0};
+};
+
+/// Never destroyed: spans may outlive it.
+Spans& spans() {
+  static auto* const all = new Spans;
+  return *all;
+}
+
+std::uintptr_t address_of(const void* data) noexcept { return reinterpret_cast<std::uintptr_t>(data); }
+
+}  // namespace
+
+KnownSpan::KnownSpan(const std::byte* begin, const std::vector<Place>& places) : begin_(begin) {
+  Spans& all = spans();
+  const std::unique_lock lock(all.mutex);
+  all.places.emplace(address_of(begin), &places);
+  all.count.store(all.places.size(), std::memory_order_relaxed);
+}
+
+KnownSpan::~KnownSpan() {
+  Spans& all = spans();
+  const std::unique_lock lock(all.mutex);
+  all.places.erase(address_of(begin_));
+  all.count.store(all.places.size(), std::memory_order_relaxed);
+}
+
+std::size_t bytes_to_border(const void* data, std::size_t bytes) noexcept {
+  const std::uintptr_t address = address_of(data);
+  Spans& all = spans();
+  if (all.count.load(std::memory_order_relaxed) == 0) return bytes;
+  const std::shared_lock lock(all.mutex);
+  const auto behind = all.places.upper_bound(address);
+  if (behind == all.places.begin()) return bytes;
+  const auto& [begin, places] = *std::prev(behind);
+  const std::size_t first = (address - begin) / kPageBytes;
+  if (first >= places->size()) return bytes;
+  const std::size_t end = std::min(places->size(), (address - begin + bytes - 1) / kPageBytes + 1);
+  std::size_t next = first + 1;
+  while (next < end && (*places)[next] == (*places)[first]) ++next;
+  return next == end ? bytes : begin + next * kPageBytes - address;
+}
+
+Status copy_many_in_places(StreamBackend& stream, std::span<const Copy> copies, CopyRoute route,
+                           PageableSink sink) noexcept {
+  const auto whole = [](const Copy& copy) {
+    return is_in_one_place(copy.to, copy.bytes) && is_in_one_place(copy.from, copy.bytes);
+  };
+  if (std::ranges::all_of(copies, whole)) return stream.copy_many(copies, route, sink);
+  std::vector<Copy> pieces;
+  try {
+    for (const Copy& copy : copies) {
+      static_cast<void>(for_each_place(copy, [&](const Copy& piece) -> Status {
+        pieces.push_back(piece);
+        return {};
+      }));
+    }
+  } catch (const std::bad_alloc&) {
+    return Errc::out_of_memory;
+  }
+  return stream.copy_many(pieces, route, sink);
+}
+
+}  // namespace headrace::detail

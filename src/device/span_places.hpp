@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "device/backend.hpp"
+#include "headrace/base/result.hpp"
+#include "headrace/device/placement.hpp"
+#include "headrace/device/stream.hpp"
+
+/// Where the pages of all spans of the process lie, so that a copy can be cut where places change. CUDA goes by the
+/// first bytes of a copy to choose who copies, and one over pages of several places has crashed inside the driver.
+namespace headrace::detail {
+
+/// Makes a span known for as long as it lives.
+class KnownSpan {
+ public:
+  /// `places` has one for each page from `begin` on, and outlives this. Throws std::bad_alloc.
+  KnownSpan(const std::byte* begin, const std::vector<Place>& places);
+  KnownSpan(const KnownSpan&) = delete;
+  KnownSpan& operator=(const KnownSpan&) = delete;
+  ~KnownSpan();
+
+ private:
+  const std::byte* begin_;
+};
+
+/// The same for bytes that go over the border of a page. Takes a lock where spans live.
+[[nodiscard]] std::size_t bytes_to_border(const void* data, std::size_t bytes) noexcept;
+
+/// How many of the `bytes` from `data` on, from the first, lie in one place: all of them where no span has any.
+[[nodiscard]] inline std::size_t bytes_in_one_place(const void* data, std::size_t bytes) noexcept {
+  const bool on_one_page = reinterpret_cast<std::uintptr_t>(data) % kPageBytes + bytes <= kPageBytes;
+  return on_one_page ? bytes : bytes_to_border(data, bytes);
+}
+
+[[nodiscard]] inline bool is_in_one_place(const void* data, std::size_t bytes) noexcept {
+  return bytes_in_one_place(data, bytes) == bytes;
+}
+
+/// Calls `use(Copy)` for the pieces of a copy that lie in one place on either side, in order, until one is not ok.
+template <class Use>
+Status for_each_place(Copy copy, Use use) {
+  while (true) {
+    const std::size_t bytes = bytes_in_one_place(copy.to, bytes_in_one_place(copy.from, copy.bytes));
+    if (const Status status = use(Copy{copy.to, copy.from, bytes}); !status || bytes == copy.bytes) return status;
+    copy = {static_cast<std::byte*>(copy.to) + bytes, static_cast<const std::byte*>(copy.from) + bytes,
+            copy.bytes - bytes};
+  }
+}
+
+/// StreamBackend::copy_many() of such pieces.
+[[nodiscard]] Status copy_many_in_places(StreamBackend& stream, std::span<const Copy> copies, CopyRoute route,
+                                         PageableSink sink) noexcept;
+
+}  // namespace headrace::detail

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "fetch/windows.hpp"
+#include "headrace/fetch/scan.hpp"
+#include "headrace/fetch/source.hpp"
+
+namespace headrace::fetch {
+
+/// What of a table a query needs.
+struct Need {
+  std::vector<std::uint32_t> columns;  ///< Of the source.
+  Fragments fragments;
+  Query query;             ///< Over these columns.
+  std::size_t pruned = 0;  ///< Fragments that are left out, because no row of them passes the filter.
+  std::size_t bytes = 0;   ///< That they take on the device, at most.
+  std::int64_t rows = 0;
+};
+
+/// Whether a query has groups: one of all rows where it has aggregates and no keys.
+[[nodiscard]] inline bool gathers_groups(const Query& query) {
+  return !query.keys.empty() || !query.aggregates.empty();
+}
+
+/// Throws UsageError for a column that the source has not.
+[[nodiscard]] Need need_of(const Query& query, const Source& source);
+
+}  // namespace headrace::fetch

@@ -1,0 +1,101 @@
+#include "fetch/request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "fetch/arena.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/device/topology.hpp"
+
+namespace headrace::fetch {
+
+namespace {
+
+constexpr std::uint32_t kThreadsDefault = 16;
+/// A read of so many bytes costs much more than the call does.
+constexpr std::size_t kPieceBytes = 4 * kMiB;
+/// So many pieces a thread, if there can be, for threads that are slower than others.
+constexpr std::size_t kPiecesLeast = 4;
+
+}  // namespace
+
+std::string_view to_string(FetchMode mode) noexcept { return mode == FetchMode::async ? "async" : "sync"; }
+
+std::string_view to_string(Step step) noexcept {
+  switch (step) {
+    case Step::read: return "read";
+    case Step::decode: return "decode";
+    case Step::transfer: return "transfer";
+  }
+  return "?";
+}
+
+FetchMode parse_fetch_mode(std::string_view text) {
+  if (text == "async") return FetchMode::async;
+  if (text == "sync") return FetchMode::sync;
+  throw UsageError(fmt::format("'{}' is not a mode of fetching: async, sync", text));
+}
+
+FetchRequest checked_request(const Source& source, FetchRequest request) {
+  if (request.columns.empty()) throw UsageError("a fetch needs at least one column");
+  for (const std::uint32_t column : request.columns) {
+    if (column >= source.columns().size()) {
+      throw UsageError(fmt::format("there is no column {} of {}", column, source.columns().size()));
+    }
+  }
+  auto columns = request.columns;
+  std::ranges::sort(columns);
+  if (std::ranges::adjacent_find(columns) != columns.end()) throw UsageError("a fetch names each column once");
+  if (request.fragments.empty()) {
+    request.fragments.resize(source.fragments().size());
+    std::iota(request.fragments.begin(), request.fragments.end(), 0U);
+  }
+  for (const std::uint32_t fragment : request.fragments) {
+    if (fragment >= source.fragments().size()) {
+      throw UsageError(fmt::format("there is no fragment {} of {}", fragment, source.fragments().size()));
+    }
+  }
+  if (request.to == Level::disk) throw UsageError("a fetch goes to the level cpu or device");
+  if (request.options.threads > kThreadsMost) {
+    throw UsageError(fmt::format("a fetch has at most {} threads, not {}", kThreadsMost, request.options.threads));
+  }
+  if (request.options.flush_bytes == 0) throw UsageError("a fetch's flush_bytes must be above 0");
+  if (request.options.threads == 0) {
+    request.options.threads =
+        std::clamp(static_cast<std::uint32_t>(Topology::machine().core_count()), 1U, kThreadsDefault);
+  }
+  return request;
+}
+
+Chunk chunk_of(const FetchRequest& request, std::size_t number) noexcept {
+  return {.fragment = request.fragments[number / request.columns.size()],
+          .column = request.columns[number % request.columns.size()]};
+}
+
+std::vector<Piece> cut_pieces(const Source& source, const FetchRequest& request, Piece numbers) {
+  const std::size_t wanted = kPiecesLeast * request.options.threads;
+  const std::size_t most =
+      request.options.mode == FetchMode::sync ? 1 : std::max<std::size_t>(numbers.size() / wanted, 1);
+  std::vector<Piece> pieces;
+  std::size_t first = 0;
+  std::size_t bytes = 0;
+  std::size_t before = 0;  // bytes of the chunk before
+  for (std::size_t i = 0; i <= numbers.size(); ++i) {
+    const std::size_t more = i < numbers.size() ? source.read_bytes(chunk_of(request, numbers[i])) : 0;
+    const bool apart = i == numbers.size() || i - first >= most || more == 0 || before == 0 ||
+                       bytes + more > kPieceBytes ||
+                       chunk_of(request, numbers[i]).fragment != chunk_of(request, numbers[first]).fragment;
+    if (apart && i > first) {
+      pieces.push_back(numbers.subspan(first, i - first));
+      first = i;
+      bytes = 0;
+    }
+    bytes += more;
+    before = more;
+  }
+  return pieces;
+}
+
+}  // namespace headrace::fetch

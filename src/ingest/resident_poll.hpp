@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/ingest/parse.hpp"
+#include "ingest/resident_view.hpp"
+
+namespace headrace::ingest::resident {
+
+/// The role that looks at the host's words and reads the headers of new packets, one a thread.
+template <class Group>
+class Poll {
+ public:
+  HEADRACE_HD Poll(const Group& group, const View& view)
+      : group_(group), view_(view), heard_(group.template shared<Heard>()) {}
+
+  HEADRACE_HD void run() {
+    while (look()) {
+      const std::uint64_t end = heard_.words[kPacketsEnd];
+      if (seen_ == end) rest();
+      while (seen_ != end) parse(end);
+    }
+  }
+
+ private:
+  /// The host's words, and the reason to leave that another role has.
+  struct Heard {
+    std::uint64_t words[kHostWords + 1];
+  };
+  static constexpr std::uint32_t kReadsPerHeartbeat = 64;
+  static constexpr std::uint32_t kIdleReads = 1024;  ///< Reads that find nothing, more than 1 ms, before it rests.
+  static constexpr std::uint32_t kIdlePauseNs = 500;
+
+  /// Every thread: reads the words, a thread each, and tells the other roles; false when it is to leave.
+  [[nodiscard]] HEADRACE_HD bool look() {
+    group_.sync();
+    for (std::uint32_t w = group_.rank(); w <= kHostWords; w += group_.size()) {
+      heard_.words[w] = w < kHostWords ? group_.load(view_.host[w])  // pairs with ResidentControl::State::tell()
+                                       : group_.load_on_device(view_.relay[kLeave]);
+    }
+    group_.sync();
+    if (heard_.words[kStop] != 0 || heard_.words[kHostWords] != 0) {
+      if (group_.rank() == 0) {
+        leave(group_, view_, Leave::told);
+        group_.store(*view_.left, group_.load_on_device(view_.relay[kLeave]));
+      }
+      return false;
+    }
+    if (group_.rank() == 0) {
+      if (reads_++ % kReadsPerHeartbeat == 0) group_.store_relaxed(*view_.heartbeat, reads_);
+      tell(kNow);
+      tell(kCommandsEnd);
+    }
+    return true;
+  }
+
+  HEADRACE_HD void tell(std::uint32_t word) {
+    if (told_[word] == heard_.words[word]) return;
+    told_[word] = heard_.words[word];
+    group_.store_on_device(view_.relay[word], told_[word]);  // pairs with Acknowledge::hear()
+  }
+
+  HEADRACE_HD void rest() {
+    if (++idle_ > kIdleReads) group_.pause_ns(kIdlePauseNs);
+    group_.relax_briefly();
+  }
+
+  HEADRACE_HD void parse(std::uint64_t end) {
+    idle_ = 0;
+    const auto count = static_cast<std::uint32_t>(lesser(end - seen_, std::uint64_t{kWindow}));
+    for (std::uint32_t i = group_.rank(); i < count; i += group_.size()) {
+      const std::uint64_t at = (seen_ + i) & view_.packet_mask;
+      Parsed& parsed = view_.parsed[at];  // the host has seen that it is free: so it is
+      parsed.packet = view_.packets[at];
+      parsed.result = parse_headers(view_.ring + parsed.packet.ring_offset, parsed.packet, view_.layer, parsed.headers);
+    }
+    seen_ += count;
+    group_.sync();
+    if (group_.rank() == 0) group_.store_on_device(view_.relay[kParsedEnd], seen_);  // pairs with Acknowledge::hear()
+  }
+
+  const Group& group_;
+  const View& view_;
+  Heard& heard_;
+  std::uint64_t told_[kHostWords] = {};
+  std::uint64_t seen_ = 0;
+  std::uint64_t reads_ = 0;
+  std::uint32_t idle_ = 0;
+};
+
+}  // namespace headrace::ingest::resident

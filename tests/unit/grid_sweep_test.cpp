@@ -1,0 +1,242 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "grid/layout.hpp"
+#include "headrace/grid/stencils/fdtd2d.hpp"
+#include "headrace/grid/stencils/heat.hpp"
+#include "headrace/grid/stencils/jacobi.hpp"
+#include "headrace/grid/sweep_kernel.hpp"
+#include "headrace/grid/watch_sum.hpp"
+
+/// Passes by teams of threads, as CUDA does them with a row loaded ahead, against those of a CPU device: here a team is
+/// a few host threads.
+namespace headrace::grid {
+namespace {
+
+/// A block of one team.
+class TeamThread {
+ public:
+  static constexpr std::uint32_t kLanes = 1;
+  static constexpr std::uint32_t kTeam = 8;
+  struct Team {
+    std::barrier<> barrier{kTeam};
+    std::uint64_t values[kTeam] = {};
+  };
+
+  TeamThread(Team& team, std::uint32_t rank, std::uint32_t item) : team_(&team), rank_(rank), item_(item) {}
+
+  [[nodiscard]] std::uint32_t item() const { return item_; }
+  [[nodiscard]] std::uint32_t size() const { return kTeam; }
+  [[nodiscard]] std::uint32_t block() const { return 0; }
+  [[nodiscard]] std::uint32_t block_count() const { return 1; }
+  [[nodiscard]] std::uint32_t team() const { return 0; }
+  [[nodiscard]] std::uint32_t team_rank() const { return rank_; }
+  template <class T>
+  [[nodiscard]] T team_from(T value, std::uint32_t rank) const {
+    std::memcpy(&team_->values[rank_], &value, sizeof(value));
+    team_->barrier.arrive_and_wait();
+    T found = value;
+    if (rank < kTeam) std::memcpy(&found, &team_->values[rank], sizeof(found));
+    team_->barrier.arrive_and_wait();
+    return found;
+  }
+  template <class T>
+  T team_sum_before(T value, T& total) const {
+    T before{};
+    total = T{};
+    for (std::uint32_t rank = 0; rank < kTeam; ++rank) {
+      const T its = team_from(value, rank);
+      if (rank < rank_) before += its;
+      total += its;
+    }
+    return before;
+  }
+  template <class T>
+  static T fetch_add_relaxed_on_device(T& word, T value) {
+    return std::atomic_ref(word).fetch_add(value, std::memory_order_relaxed);
+  }
+  template <class T>
+  static void fetch_max_relaxed_on_device(T& word, T value) {
+    std::atomic_ref all(word);
+    T seen = all.load(std::memory_order_relaxed);
+    while (seen < value && !all.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+    }
+  }
+
+ private:
+  Team* team_;
+  std::uint32_t rank_;
+  std::uint32_t item_;
+};
+
+/// A domain of one part, and as many fields again for what passes store.
+template <class Stencil>
+class Memory {
+ public:
+  using Value = typename Stencil::Value;
+
+  Memory(const Extent& extent, std::int32_t rows)
+      : layout_(lay_out(Box::whole(extent), {}, {}, layers(1), sizeof(Value))) {
+    const auto bytes = static_cast<std::size_t>(layout_.field_bytes);
+    lines_.resize(2 * Stencil::kFields * bytes / sizeof(Line) + 2);
+    std::mt19937_64 random(7);
+    for (Line& line : lines_) {
+      for (Value& value : line.values) value = static_cast<Value>(static_cast<double>(random() % 2001) / 1000 - 1);
+    }
+    places_.from.base = reinterpret_cast<std::byte*>(lines_.data()) + layout_.front_bytes +
+                        layout_.origin * static_cast<std::int64_t>(sizeof(Value));
+    places_.from.stride_bytes = layout_.field_bytes;
+    for (int field = 0; field < Stencil::kFields; ++field) {
+      places_.from.slots[field] = static_cast<std::uint8_t>(field);
+      places_.to[field] = static_cast<std::uint8_t>(Stencil::kFields + field);
+    }
+    const Region plain = layout_.region(extent);
+    region_.pitch = plain.pitch;
+    region_.plane = plain.plane;
+    region_.rows = rows;
+    region_.held = layout_.local(Box::whole(extent));
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      region_.own_size[axis] = static_cast<std::int32_t>(extent.cells_along()[axis]);
+      region_.extent[axis] = region_.own_size[axis];
+    }
+  }
+
+  void take(const Box& box) { region_.boxes[0] = layout_.local(box); }
+  [[nodiscard]] const SweepPlaces& places() const { return places_; }
+  [[nodiscard]] const SweepRegion& region() const { return region_; }
+  friend bool operator==(const Memory& a, const Memory& b) { return a.lines_ == b.lines_; }
+
+ private:
+  struct alignas(128) Line {
+    Value values[128 / sizeof(Value)];
+    friend bool operator==(const Line&, const Line&) = default;
+  };
+  PartLayout layout_;
+  std::vector<Line> lines_;
+  SweepPlaces places_;
+  SweepRegion region_;
+};
+
+/// Calls `body(thread)` in every thread of a team.
+template <class Body>
+void run_team(const Body& body) {
+  TeamThread::Team team;
+  std::vector<std::jthread> threads;
+  for (std::uint32_t rank = 0; rank < TeamThread::kTeam; ++rank) {
+    threads.emplace_back([&team, &body, rank] { body(TeamThread(team, rank, 0)); });
+  }
+}
+
+template <int Steps, class Stencil>
+void expect_as_a_cpu_device(const Stencil& stencil, const Extent& extent, const std::vector<Box>& boxes,
+                            std::int32_t rows) {
+  using Kernel = SweepKernel<Stencil, Steps>;
+  const Memory<Stencil> before(extent, rows);
+  Memory<Stencil> wanted(extent, rows);
+  Memory<Stencil> found(extent, rows);
+  for (const Box& box : boxes) {
+    wanted.take(box);
+    found.take(box);
+    Kernel::run(CpuGroup(0, 1, 0, 1), stencil, wanted.places(), wanted.region());
+    run_team([&](const TeamThread& group) { Kernel::run(group, stencil, found.places(), found.region()); });
+  }
+  EXPECT_FALSE(wanted == before) << "the pass changes nothing";
+  EXPECT_TRUE(found == wanted) << Steps << " steps, runs of " << rows << " rows";
+}
+
+/// Of all slots of a step: the largest, and the whole sum.
+[[nodiscard]] std::pair<std::uint64_t, unsigned __int128> whole(const std::vector<ChangeSums>& sums, std::size_t step) {
+  std::pair<std::uint64_t, unsigned __int128> all{};
+  for (std::size_t slot = 0; slot < ChangeSums::kSlots; ++slot) {
+    const ChangeSums& one = sums[step * ChangeSums::kSlots + slot];
+    all.first = std::max(all.first, one.largest);
+    all.second += (static_cast<unsigned __int128>(one.high) << 32) + one.low;
+  }
+  return all;
+}
+
+constexpr Extent kPlane{37, 11, 1};
+const std::vector<Box> kWhole{Box::whole(kPlane)};
+/// As where other phases have cells beside them, and one row.
+const std::vector<Box> kPieces{{{3, 0, 0}, {30, 7, 1}}, {{0, 7, 0}, {37, 8, 1}}, {{5, 8, 0}, {37, 11, 1}}};
+
+TEST(GridSweep, MaxwellsEquations) {
+  for (const std::int32_t rows : {100, 4}) {
+    expect_as_a_cpu_device<1>(Fdtd2d<float, false>{}, kPlane, kWhole, rows);
+    expect_as_a_cpu_device<2>(Fdtd2d<float, false>{}, kPlane, kWhole, rows);
+    expect_as_a_cpu_device<4>(Fdtd2d<float, false>{}, kPlane, kPieces, rows);
+  }
+  expect_as_a_cpu_device<2>(Fdtd2d<double, true>{}, kPlane, kPieces, 3);
+}
+
+TEST(GridSweep, FieldsThatChangePlaces) {
+  expect_as_a_cpu_device<1>(Jacobi<float, 2>{}, kPlane, kPieces, 100);
+  expect_as_a_cpu_device<4>(Jacobi<float, 2>{}, kPlane, kWhole, 5);
+  expect_as_a_cpu_device<2>(Heat<double, 2>{0.1}, kPlane, kWhole, 1);
+  expect_as_a_cpu_device<2>(Heat<float, 1>{0.1F}, {37, 1, 1}, {Box::whole({37, 1, 1})}, 1);
+}
+
+TEST(GridSweep, ChangesAddUpToTheSameBits) {
+  using Stencil = Jacobi<float, 2>;
+  constexpr int kSteps = 4;
+  using Kernel = SweepKernel<Stencil, kSteps, true>;
+  for (const double scale : {1.0 / 16, 1.0 / 1024, 1e-5, 0.5}) {
+    Memory<Stencil> memory(kPlane, 4);
+    memory.take(Box::whole(kPlane));
+    std::vector<ChangeSums> by_cpu(kSteps * ChangeSums::kSlots);
+    std::vector<ChangeSums> by_team(by_cpu.size());
+    Kernel::run(CpuGroup(0, 1, 0, 1), Stencil{}, memory.places(), memory.region(), {by_cpu.data(), scale});
+    run_team([&](const TeamThread& group) {
+      Kernel::run(group, Stencil{}, memory.places(), memory.region(), {by_team.data(), scale});
+    });
+    for (std::size_t step = 0; step < kSteps; ++step) {
+      EXPECT_GT(whole(by_cpu, step).second, 0U);
+      EXPECT_TRUE(whole(by_team, step) == whole(by_cpu, step)) << "step " << step << ", scale " << scale;
+    }
+  }
+}
+
+/// Both ways of adding up, against whole numbers.
+TEST(GridSweep, SumsAreThoseOfWholeNumbers) {
+  constexpr double kRootScale = 2147483648.0;  // 2^31
+  std::mt19937_64 random(9);
+  std::vector<double> changes{0, 1, 0x1p-31, 1.5 * 0x1p-31, 0x1p-32, 0x1p-60, 0x1p-15, 0x1p-16, 1.9999999999999998};
+  for (int i = 0; i < 100000; ++i) {
+    changes.push_back(std::ldexp(static_cast<double>(random()) * 0x1p-64, static_cast<int>(random() % 48) - 40));
+  }
+  WatchSum<true> wide;
+  WatchSum<false> narrow;
+  unsigned __int128 want = 0;
+  for (const double change : changes) {
+    if (change >= 2) continue;
+    wide.add(change, kRootScale);
+    narrow.add(change, kRootScale);
+    const double scaled = change * kRootScale;
+    const double square = scaled * scaled;
+    want += static_cast<unsigned __int128>(std::rint(square));
+  }
+  for (const ChangeSums& sums : {wide.whole(), narrow.whole()}) {
+    EXPECT_TRUE((static_cast<unsigned __int128>(sums.high) << 32) + sums.low == want);
+    EXPECT_EQ(std::bit_cast<double>(sums.largest), 1.9999999999999998);
+  }
+  narrow.add(std::numeric_limits<double>::quiet_NaN(), kRootScale);
+  EXPECT_TRUE(std::isnan(std::bit_cast<double>(narrow.whole().largest)));
+  narrow.add(std::numeric_limits<double>::infinity(), kRootScale);
+  EXPECT_TRUE(std::isnan(std::bit_cast<double>(narrow.whole().largest)));
+}
+
+}  // namespace
+}  // namespace headrace::grid
