@@ -223,8 +223,7 @@ void bind_options(nb::module_& module) {
           },
           "device"_a = "best", nb::kw_only(), "frame_bytes"_a = 64 * kMiB, "frame_count"_a = 4, "conversion"_a = "none",
           "way"_a = "automatic", "ring_access"_a = "automatic", "ring_bytes"_a = 64 * kMiB, "burst_packets"_a = 256,
-          "faults"_a.none() = nb::none(),
-          "As for FrameBuilder.");
+          "faults"_a.none() = nb::none(), "As for FrameBuilder.");
   nb::class_<DatagramConfig>(module, "DatagramLayout", "How datagrams are numbered, and how they make frames.")
       .def(
           "__init__",
