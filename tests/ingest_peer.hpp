@@ -21,6 +21,7 @@ inline constexpr std::uint8_t kSyn = tcp_flag::kSyn;
 inline constexpr std::uint8_t kAck = tcp_flag::kAck;
 inline constexpr std::uint8_t kFin = tcp_flag::kFin;
 inline constexpr std::uint8_t kRst = tcp_flag::kRst;
+inline constexpr std::uint8_t kPsh = tcp_flag::kPsh;
 inline constexpr std::uint64_t kMs = TcpConfig::kMs;
 inline constexpr std::uint64_t kSecond = TcpConfig::kSecond;
 
@@ -138,6 +139,7 @@ inline Bytes udp_packet(const Peer& peer, const Bytes& payload) {
 /// What an answer says.
 struct Answer {
   Headers headers;
+  Bytes payload;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> blocks;  ///< SACK, as sequence numbers.
   [[nodiscard]] bool is(std::uint8_t flags) const { return headers.flags == flags; }
   [[nodiscard]] std::uint32_t sequence() const { return headers.sequence; }
@@ -159,6 +161,7 @@ inline Answer read_answer(const Reply& reply, Layer layer = Layer::ip) {
     }
     at += kind < 2 ? 1 : load_8(reply.bytes + at + 1);
   }
+  answer.payload.assign(reply.bytes + answer.headers.payload_offset, reply.bytes + reply.length);
   return answer;
 }
 
@@ -187,10 +190,17 @@ class Receiver {
     const std::uint32_t stream = of.value_or(last_stream);
     run({.kind = Step::Kind::limit, .connection = connections[stream], .stream = stream, .value = limit});
   }
+  /// Whether the bytes were taken.
+  bool send(const Bytes& bytes, std::optional<std::uint32_t> of = {}) {
+    const std::uint32_t stream = of.value_or(last_stream);
+    const Packet packet{.ring_offset = ring_.size(), .length = static_cast<std::uint32_t>(bytes.size())};
+    ring_.insert(ring_.end(), bytes.begin(), bytes.end());
+    return run({.kind = Step::Kind::send, .connection = connections[stream], .stream = stream, .packet = packet});
+  }
   void close() { run({.kind = Step::Kind::close, .connection = connections[last_stream], .stream = last_stream}); }
   void abort() { run({.kind = Step::Kind::abort, .connection = connections[last_stream], .stream = last_stream}); }
 
-  void run(Step step) {
+  bool run(Step step) {
     step.now = now;
     step.pieces_max = pieces_max;
     step.replies_max = replies_max;
@@ -201,7 +211,7 @@ class Receiver {
                   .pieces_max = pieces_max,
                   .replies_max = replies_max,
                   .events_max = 64};
-    run_step(view_, ring_.data(), output, step);
+    const bool taken = run_step(view_, ring_.data(), output, step);
     answers.clear();
     for (std::uint32_t i = 0; i < output.reply_count; ++i) {
       answers.push_back(read_answer(replies_[i]));
@@ -217,6 +227,7 @@ class Receiver {
       connections[event.stream] = event.connection;
     }
     for (const Piece& piece : pieces) place(piece);
+    return taken;
   }
 
   [[nodiscard]] const TcpCounters& counters() const { return view_.shared->counters; }

@@ -9,7 +9,7 @@ namespace headrace::ingest::testing {
 
 /// One call of a sequencer, so that calls can be made again elsewhere.
 struct Step {
-  enum class Kind : std::uint32_t { packet, tick, limit, close, abort } kind = Kind::packet;
+  enum class Kind : std::uint32_t { packet, tick, limit, close, abort, send } kind = Kind::packet;
   std::uint32_t connection = 0;
   std::uint32_t stream = 0;
   std::uint64_t now = 0;
@@ -19,15 +19,21 @@ struct Step {
   Packet packet = {};
 };
 
-/// Makes the call. Every step is a sequencer of its own: what it does not keep in its state is lost between them.
-HEADRACE_HD inline void run_step(const TcpView& view, const std::byte* ring, Output& output, const Step& step) {
+/// Makes the call; what is sent are the bytes of the packet. Every step is a sequencer of its own: what it does not
+/// keep in its state is lost between them. False where send() is.
+HEADRACE_HD inline bool run_step(const TcpView& view, const std::byte* ring, Output& output, const Step& step) {
   TcpSequencer sequencer(view, ring, output, step.now);
+  bool taken = true;
   if (step.kind == Step::Kind::packet) sequencer.receive(step.packet, Layer::ip);
   if (step.kind == Step::Kind::tick) sequencer.tick();
   if (step.kind == Step::Kind::limit) sequencer.set_limit(step.connection, step.stream, step.value);
   if (step.kind == Step::Kind::close) sequencer.close(step.connection, step.stream);
   if (step.kind == Step::Kind::abort) (void)sequencer.abort(step.connection, step.stream);
+  if (step.kind == Step::Kind::send) {
+    taken = sequencer.send(step.connection, step.stream, ring + step.packet.ring_offset, step.packet.length);
+  }
   sequencer.flush();
+  return taken;
 }
 
 }  // namespace headrace::ingest::testing

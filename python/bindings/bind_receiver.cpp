@@ -188,12 +188,29 @@ void stop(ReceiverHandle& self) {
 }
 
 void bind_options(nb::module_& module) {
+  nb::class_<ingest::Faults>(module, "Faults", "What happens to packets on their way, each by its probability.")
+      .def(
+          "__init__",
+          [](ingest::Faults* self, double loss, double duplication, double corruption, double reordering,
+             std::uint32_t reorder_distance, double loss_sent, std::uint64_t seed) {
+            new (self) ingest::Faults{.loss = loss,
+                                      .duplication = duplication,
+                                      .corruption = corruption,
+                                      .reordering = reordering,
+                                      .reorder_distance = reorder_distance,
+                                      .loss_sent = loss_sent,
+                                      .seed = seed};
+          },
+          nb::kw_only(), "loss"_a = 0.0, "duplication"_a = 0.0, "corruption"_a = 0.0, "reordering"_a = 0.0,
+          "reorder_distance"_a = 8, "loss_sent"_a = 0.0, "seed"_a = 1,
+          "A packet that is reordered is held back until up to `reorder_distance` others have passed. A super-packet "
+          "that the kernel has merged is one packet. `loss_sent` is of acknowledgements.");
   nb::class_<FrameTarget>(module, "FrameTarget", "Where the frames of a receiver lie, and how they get there.")
       .def(
           "__init__",
           [](FrameTarget* self, const DeviceOrName& device, std::size_t frame_bytes, std::uint32_t frame_count,
              const std::string& conversion, const std::string& way, const std::string& ring_access,
-             std::size_t ring_bytes, std::uint32_t burst_packets) {
+             std::size_t ring_bytes, std::uint32_t burst_packets, const std::optional<ingest::Faults>& faults) {
             new (self) FrameTarget{.device = to_device(device),
                                    .options = {.frames = {.frame_bytes = frame_bytes,
                                                           .frame_count = frame_count,
@@ -201,11 +218,12 @@ void bind_options(nb::module_& module) {
                                                .builder = {.way = ingest::parse_copy_way(way),
                                                            .ring_access = ingest::parse_ring_access(ring_access)},
                                                .burst_packets = burst_packets},
-                                   .ring_bytes = ring_bytes};
+                                   .ring_bytes = ring_bytes,
+                                   .faults = faults};
           },
           "device"_a = "best", nb::kw_only(), "frame_bytes"_a = 64 * kMiB, "frame_count"_a = 4, "conversion"_a = "none",
           "way"_a = "automatic", "ring_access"_a = "automatic", "ring_bytes"_a = 64 * kMiB, "burst_packets"_a = 256,
-          "As for FrameBuilder.");
+          "faults"_a.none() = nb::none(), "As for FrameBuilder.");
   nb::class_<DatagramConfig>(module, "DatagramLayout", "How datagrams are numbered, and how they make frames.")
       .def(
           "__init__",

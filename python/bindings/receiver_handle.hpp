@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "headrace/ingest/faulty_source.hpp"
 #include "headrace/ingest/receiver.hpp"
 
 /// Receivers as Python has them: each owns its ring and its source.
@@ -18,6 +19,7 @@ struct FrameTarget {
   Device device;
   ingest::ReceiverOptions options{};
   std::size_t ring_bytes = std::size_t{64} << 20;
+  std::optional<ingest::Faults> faults{};  ///< Put between the source and the receiver.
 };
 
 /// headrace.Receiver.
@@ -26,7 +28,13 @@ class ReceiverHandle {
   /// @param open  makes the source over a ring.
   template <class Open, class Reception>
   ReceiverHandle(const FrameTarget& target, std::size_t slot_bytes, const Open& open, const Reception& reception)
-      : ring_(make_ring(target, slot_bytes)), source_(open(ring_, address_, interface_)) {
+      : ring_(make_ring(target, slot_bytes)) {
+    if (target.faults) {
+      between_ = std::make_unique<Ring>(target.device, MemoryKind::mapped, slot_bytes, ring_.slot_count());
+      source_ = ingest::make_faulty_source(ring_, open(*between_, address_, interface_), *between_, *target.faults);
+    } else {
+      source_ = open(ring_, address_, interface_);
+    }
     receiver_.emplace(*source_, ring_, target.device, reception, options_for(target, slot_bytes));
     receiver_->start();
   }
@@ -42,6 +50,7 @@ class ReceiverHandle {
   std::string address_;
   std::string interface_;
   Ring ring_;
+  std::unique_ptr<Ring> between_;  ///< Where there are faults: what the source fills.
   std::unique_ptr<ingest::Source> source_;
   std::optional<ingest::Receiver> receiver_;
 };

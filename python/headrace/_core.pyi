@@ -3194,10 +3194,18 @@ class FrameBuilder:
     def __next__(self) -> Frame:
         """Waits for the copies under way; ends when no frame is complete."""
 
+class Faults:
+    """What happens to packets on their way, each by its probability."""
+
+    def __init__(self, *, loss: float = ..., duplication: float = ..., corruption: float = ..., reordering: float = ..., reorder_distance: int = ..., loss_sent: float = ..., seed: int = ...) -> None:
+        """
+        A packet that is reordered is held back until up to `reorder_distance` others have passed. A super-packet that the kernel has merged is one packet. `loss_sent` is of acknowledgements.
+        """
+
 class FrameTarget:
     """Where the frames of a receiver lie, and how they get there."""
 
-    def __init__(self, device: Device | str = ..., *, frame_bytes: int = ..., frame_count: int = ..., conversion: str = ..., way: str = ..., ring_access: str = ..., ring_bytes: int = ..., burst_packets: int = ...) -> None:
+    def __init__(self, device: Device | str = ..., *, frame_bytes: int = ..., frame_count: int = ..., conversion: str = ..., way: str = ..., ring_access: str = ..., ring_bytes: int = ..., burst_packets: int = ..., faults: Faults | None = ...) -> None:
         """As for FrameBuilder."""
 
 class DatagramLayout:

@@ -96,7 +96,7 @@ TEST_P(IngestTest, TcpAnswersAsOnTheHost) {
     Receiver receiver(config);
     Opening opening{.initial = 0U - 5000 * seed - 1, .sack = seed % 3 != 1};
     if (seed % 2 == 1) opening.timestamp = 0U - seed * 20;
-    const Weather weather{.lost = 5 * seed, .doubled = 10, .overtaken = 50, .corrupted = 5, .stray = 10};
+    const Weather weather{.lost = 5 * seed, .doubled = 10, .overtaken = 50, .corrupted = 5, .stray = 10, .said = seed};
     ArbitrarySender(receiver, seed, weather, 30'000, opening, {.version = seed % 2 == 0 ? 4U : 6U}).run();
     if (HasFatalFailure()) return;
     repeat(receiver, config, 8);

@@ -41,7 +41,11 @@ struct Known {
   std::uint64_t limits[kStreams] = {};
   std::uint32_t streams = 0;
   std::uint32_t connection_of[kStreams] = {};
+  std::uint32_t said[kStreams] = {};  ///< Bytes that send() took.
 };
+
+/// What the receiver says at an offset of any stream.
+std::byte said_at(std::uint32_t offset) { return static_cast<std::byte>(offset * 0x9E3779B1U >> 24); }
 
 /// Every piece lies in its packet, in its space, and is new; every answer can be read.
 void check(const Output& output, const Packet& packet, std::uint64_t initial_limit, Known& known) {
@@ -54,6 +58,7 @@ void check(const Output& output, const Packet& packet, std::uint64_t initial_lim
     known.limits[event.stream % kStreams] = initial_limit;
     known.accepted[event.stream % kStreams].assign(kSpan, false);
     known.connection_of[event.stream % kStreams] = event.connection;
+    known.said[event.stream % kStreams] = 0;
   }
   for (std::uint32_t i = 0; i < output.piece_count; ++i) {
     const Piece& piece = output.pieces[i];
@@ -72,6 +77,24 @@ void check(const Output& output, const Packet& packet, std::uint64_t initial_lim
     const Packet reply{.length = output.replies[i].length};
     require(reply.length <= Reply::kBytesMax);
     require(parse_headers(output.replies[i].bytes, reply, Layer::ip, headers) == ParseResult::ok);
+  }
+}
+
+/// What an answer carries was given to send(), and lies where it belongs.
+void check_said(const Output& output, const TcpView& view, const Known& known) {
+  for (std::uint32_t r = 0; r < output.reply_count; ++r) {
+    Headers headers;
+    require(parse_headers(output.replies[r].bytes, {.length = output.replies[r].length}, Layer::ip, headers) ==
+            ParseResult::ok);
+    for (std::uint32_t i = 0; i < kConnections && headers.payload_length > 0; ++i) {
+      const TcpConnection& connection = view.connections[i];
+      if (connection.state == TcpState::unused || connection.flow.remote_port != headers.flow.local_port) continue;
+      const std::uint32_t from = headers.sequence - connection.initial_local - 1;
+      require(from + headers.payload_length <= known.said[connection.stream % kStreams]);
+      for (std::uint32_t at = 0; at < headers.payload_length; ++at) {
+        require(output.replies[r].bytes[headers.payload_offset + at] == said_at(from + at));
+      }
+    }
   }
 }
 
@@ -103,7 +126,7 @@ std::vector<std::byte> make_packet(Input& input, const TcpView& view) {
   const TcpConnection& near = view.connections[choice / 6 % kConnections];
   const auto off = static_cast<std::uint32_t>(static_cast<std::int16_t>(input.number(2)));
   store_be32(tcp + 4, near.next_sequence() + (choice % 2 == 0 ? off % 64 : off));
-  store_be32(tcp + 8, near.send_next() + static_cast<std::uint32_t>(static_cast<std::int8_t>(input.number(1)) / 32));
+  store_be32(tcp + 8, near.send_next + static_cast<std::uint32_t>(static_cast<std::int8_t>(input.number(1)) / 32));
   store_8(tcp + 12, choice % 3 == 0 ? 0x80 : 0x50);
   store_8(tcp + 13, static_cast<std::uint32_t>(input.number(1)));
   store_be16(tcp + 14, static_cast<std::uint32_t>(input.number(2)));
@@ -113,7 +136,8 @@ std::vector<std::byte> make_packet(Input& input, const TcpView& view) {
 }  // namespace
 
 /// Arbitrary packets, near right and plain garbage, between arbitrary calls and times: nothing outside a packet or its
-/// space is given out, nothing twice, and nothing is acknowledged that was not given out.
+/// space is given out, nothing twice, and nothing is acknowledged that was not given out; answers carry
+/// what they were given and nothing else.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input{data, std::min<std::size_t>(size, 4096)};
   TcpConfig config;
@@ -141,7 +165,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::uint64_t kind = input.number(1);
     step.stream = known.streams - 1 - static_cast<std::uint32_t>(kind >> 6);
     step.connection = known.connection_of[step.stream % kStreams];
-    if (kind % 16 < 12) {
+    if (kind % 16 == 11) {
+      step.kind = Step::Kind::send;
+      bytes.resize(input.number(2) % (TcpOutgoing::kBytesMax + 64));
+      std::uint32_t at = known.said[step.stream % kStreams];
+      for (std::byte& byte : bytes) byte = said_at(at++);
+    } else if (kind % 16 < 11) {
       bytes = make_packet(input, view);
       step.packet.checksum_verified = true;
     } else if (kind % 16 == 12) {
@@ -162,9 +191,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     step.now = now;
     step.packet.length = static_cast<std::uint32_t>(bytes.size());
-    run_step(view, bytes.data(), output, step);
+    const bool taken = run_step(view, bytes.data(), output, step);
+    if (step.kind == Step::Kind::send && taken) {
+      known.said[step.stream % kStreams] += static_cast<std::uint32_t>(bytes.size());
+    }
     check(output, step.packet, config.initial_limit, known);
     check(view, known);
+    check_said(output, view, known);
   }
   return 0;
 }

@@ -14,8 +14,10 @@ INSTANTIATE_TEST_SUITE_P(
     Weather, TcpProperty,
     ::testing::Values(Case{"Fair", {}}, Case{"Loss", {.lost = 30}}, Case{"Duplicates", {.doubled = 40}},
                       Case{"Reordering", {.overtaken = 80}}, Case{"Corruption", {.corrupted = 20}},
-                      Case{"Strays", {.stray = 30}},
-                      Case{"All", {.lost = 10, .doubled = 10, .overtaken = 50, .corrupted = 5, .stray = 10}}),
+                      Case{"Strays", {.stray = 30}}, Case{"Answers", {.said = 5}},
+                      Case{"LostAnswers", {.lost = 30, .doubled = 10, .overtaken = 40, .said = 20}},
+                      Case{"All",
+                           {.lost = 10, .doubled = 10, .overtaken = 50, .corrupted = 5, .stray = 10, .said = 5}}),
     [](const auto& one) { return std::string(one.param.name); });
 
 TEST_P(TcpProperty, EveryByteOnceAndNothingElse) {

@@ -35,7 +35,7 @@ struct LinkHeader {
   }
 };
 
-/// A TCP segment without payload, to be written.
+/// A TCP segment to be written. With its headers and options it must fit a Reply.
 struct TcpReply {
   std::uint32_t sequence = 0;
   std::uint32_t acknowledgement = 0;
@@ -43,6 +43,8 @@ struct TcpReply {
   std::uint16_t window = 0;
   std::uint8_t options_length = 0;  ///< A multiple of 4.
   std::byte options[40] = {};
+  const std::byte* payload = nullptr;
+  std::uint32_t payload_length = 0;
 };
 
 namespace detail {
@@ -77,7 +79,8 @@ HEADRACE_HD inline std::uint32_t write_ip(std::byte* to, const Flow& flow, std::
 [[gnu::noinline]] HEADRACE_HD inline void write_reply(Reply& reply, const LinkHeader& link, const Flow& flow,
                                                       const TcpReply& segment) {
   constexpr std::uint32_t kHeader = 20;
-  const std::uint32_t length = kHeader + segment.options_length;
+  const std::uint32_t header = kHeader + segment.options_length;
+  const std::uint32_t length = header + segment.payload_length;
   copy_octets(reply.bytes, link.bytes, link.length);
   std::byte* const ip = reply.bytes + link.length;
   const std::uint32_t ip_length = detail::write_ip(ip, flow, length);
@@ -86,11 +89,12 @@ HEADRACE_HD inline std::uint32_t write_ip(std::byte* to, const Flow& flow, std::
   store_be16(tcp + 2, flow.remote_port);
   store_be32(tcp + 4, segment.sequence);
   store_be32(tcp + 8, segment.acknowledgement);
-  store_8(tcp + 12, length / 4 << 4);
+  store_8(tcp + 12, header / 4 << 4);
   store_8(tcp + 13, segment.flags);
   store_be16(tcp + 14, segment.window);
   store_be32(tcp + 16, 0);  // checksum, urgent pointer
   copy_octets(tcp + kHeader, segment.options, segment.options_length);
+  copy_octets(tcp + header, segment.payload, segment.payload_length);
   const std::uint32_t source = ip_length == 20 ? 12U : 8U;  // the pseudo header: both addresses, protocol, length
   ChecksumSum sum = checksum_add(0, ip + source, ip_length - source);
   sum = checksum_add(sum, 6U);

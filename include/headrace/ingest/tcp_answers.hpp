@@ -42,13 +42,50 @@ class TcpAnswers {
       connection.acknowledge_at = now_;
       return;
     }
-    send(*reply, connection, tcp_flag::kAck, duplicate);
+    TcpReply segment;
+    segment.flags = tcp_flag::kAck;
+    segment.sequence = connection.send_next;
+    write(*reply, connection, segment, duplicate);
+  }
+
+  /// The most bytes that a segment of this connection takes, of what is outgoing.
+  [[nodiscard]] HEADRACE_HD static std::uint32_t payload_max(const TcpConnection& connection) {
+    const std::uint32_t options = connection.timestamps ? 12 : 0;
+    const std::uint32_t headers = connection.link.length + (connection.flow.version == 4 ? 40U : 60U) + options;
+    return static_cast<std::uint32_t>(lesser(connection.peer_mss - options, Reply::kBytesMax - headers));
+  }
+
+  /// The next `count` outgoing bytes, payload_max() at most. False where there is no room: the next tick() goes on.
+  [[gnu::noinline]] HEADRACE_HD bool send(TcpConnection& connection, std::uint32_t count) {
+    Reply* const reply = output_.add_reply();
+    if (reply == nullptr) {
+      connection.acknowledge_at = now_;
+      return false;
+    }
+    TcpOutgoing& outgoing = connection.outgoing;
+    TcpReply segment;
+    segment.sequence = connection.acknowledged + outgoing.next;
+    segment.payload = outgoing.bytes + outgoing.next;
+    segment.payload_length = count;
+    outgoing.next = static_cast<std::uint16_t>(outgoing.next + count);
+    segment.flags = outgoing.waiting() == 0 ? tcp_flag::kAck | tcp_flag::kPsh : tcp_flag::kAck;
+    const std::int32_t further = serial_distance(segment.sequence + count, connection.send_next);
+    if (further > 0) {
+      connection.send_next += static_cast<std::uint32_t>(further);
+      shared_.counters.sent_bytes += static_cast<std::uint32_t>(further);
+    }
+    write(*reply, connection, segment, {0, 0});
+    return true;
   }
 
   /// FIN, which acknowledges as well. Without room for it, the timer sends it.
   [[gnu::noinline]] HEADRACE_HD void finish(TcpConnection& connection) {
     Reply* const reply = output_.add_reply();
-    if (reply != nullptr) send(*reply, connection, tcp_flag::kFin | tcp_flag::kAck, {0, 0});
+    if (reply == nullptr) return;
+    TcpReply segment;
+    segment.flags = tcp_flag::kFin | tcp_flag::kAck;
+    segment.sequence = connection.send_next - 1;
+    write(*reply, connection, segment, {0, 0});
   }
 
   /// An acknowledgement that shows who is in their right mind (RFC 5961), unless there were too many of them.
@@ -63,7 +100,7 @@ class TcpAnswers {
 
   [[gnu::noinline]] HEADRACE_HD void reset(const TcpConnection& connection) {
     TcpReply segment;
-    segment.sequence = connection.send_next();
+    segment.sequence = connection.send_next;
     segment.acknowledgement = connection.next_sequence();
     segment.flags = tcp_flag::kRst | tcp_flag::kAck;
     send_reset(connection.link, connection.flow, segment);
@@ -124,18 +161,17 @@ class TcpAnswers {
     return static_cast<std::uint16_t>(units);
   }
 
-  [[gnu::noinline]] HEADRACE_HD void send(Reply& reply, TcpConnection& connection, std::uint8_t flags,
-                                          const Interval& duplicate) {
+  /// Acknowledges with `segment`, which names its flags, sequence number and payload. Blocks have no room beside a
+  /// payload.
+  [[gnu::noinline]] HEADRACE_HD void write(Reply& reply, TcpConnection& connection, TcpReply& segment,
+                                           const Interval& duplicate) {
     connection.last_acknowledgement = connection.next_sequence();
     connection.waiting_segments = 0;
     connection.acknowledge_at = kNever;
-    TcpReply segment;
-    segment.flags = flags;
-    segment.sequence = connection.send_next() - ((flags & tcp_flag::kFin) != 0 ? 1U : 0U);
     segment.acknowledgement = connection.last_acknowledgement;
     segment.window = offer(connection);
     if (connection.timestamps) add_timestamps(segment, connection);
-    if (connection.sack) add_blocks(segment, connection, duplicate);
+    if (connection.sack && segment.payload_length == 0) add_blocks(segment, connection, duplicate);
     ++shared_.counters.acknowledgements;
     write_reply(reply, connection.link, connection.flow, segment);
   }

@@ -142,7 +142,7 @@ class TcpArrival {
       ++counters_.bad_acknowledgements;
       return false;
     }
-    const std::uint32_t next = connection_.send_next();
+    const std::uint32_t next = connection_.send_next;
     const std::int32_t further = serial_distance(headers_.acknowledgement, connection_.acknowledged);
     if (connection_.state == TcpState::syn_received) {
       if (headers_.acknowledgement != next) {
@@ -159,18 +159,46 @@ class TcpArrival {
       work_.answers.challenge(connection_, {0, 0});
       return false;
     }
-    if (serial_distance(headers_.acknowledgement, connection_.acknowledged) > 0) {
-      connection_.acknowledged = headers_.acknowledgement;
-    }
+    if (further > 0) note_acknowledged(static_cast<std::uint32_t>(further));
+    if (headers_.acknowledgement == connection_.acknowledged) note_window();
+    return !connection_.fin_sent || connection_.acknowledged != next || take_acknowledged_finish();
+  }
+
+  /// `count` sequence numbers, of SYN, bytes or FIN. RFC 6298 5.2, 5.3.
+  HEADRACE_HD void note_acknowledged(std::uint32_t count) {
+    TcpOutgoing& outgoing = connection_.outgoing;
+    connection_.acknowledged += count;
+    outgoing.drop(static_cast<std::uint32_t>(lesser(count, outgoing.length)));
+    connection_.retransmits = 0;
+    const bool all = outgoing.length == 0 && connection_.acknowledged == connection_.send_next;
+    connection_.act_at = all ? kNever : work_.now + work_.timeout(connection_);
+  }
+
+  /// RFC 9293 3.10.7.4, on SND.WND. Where the window was closed, what was beyond it is sent anew.
+  HEADRACE_HD void note_window() {
     const std::uint32_t window = std::uint32_t{headers_.window} << connection_.peer_scale;
     if (window > connection_.peer_window_max) connection_.peer_window_max = window;
-    return !connection_.fin_sent || connection_.acknowledged != next || take_acknowledged_finish();
+    const std::int32_t newer = serial_distance(headers_.sequence, connection_.peer_window_sequence);
+    if (newer < 0 || (newer == 0 && serial_before(headers_.acknowledgement, connection_.peer_window_acknowledgement))) {
+      return;
+    }
+    if (connection_.peer_window == 0 && window > 0 && connection_.outgoing.length > 0) {
+      connection_.outgoing.next = 0;
+      connection_.retransmits = 0;
+      connection_.act_at = work_.now + work_.timeout(connection_);
+    }
+    connection_.peer_window = window;
+    connection_.peer_window_sequence = headers_.sequence;
+    connection_.peer_window_acknowledgement = headers_.acknowledgement;
   }
 
   HEADRACE_HD void open() {
     connection_.stream = work_.shared.streams++;
-    connection_.act_at = kNever;
-    if (connection_.retransmits == 0) note_round_trip(work_.now - connection_.opened_at);
+    if (connection_.retransmits == 0) {
+      note_round_trip(work_.now - connection_.opened_at);
+    } else {
+      connection_.round_trip_variation_ns = work_.shared.config.retransmit_first / 4 * 3;  // RFC 6298 5.7
+    }
     work_.table.move(i_, TcpState::established);
     work_.tell(i_, StreamEvent::opened);
   }
@@ -206,6 +234,9 @@ class TcpArrival {
 
   HEADRACE_HD void note_round_trip(std::uint64_t round_trip) {
     const std::uint64_t before = connection_.round_trip_ns;
+    std::uint64_t& variation = connection_.round_trip_variation_ns;
+    const std::uint64_t off = greater(before, round_trip) - lesser(before, round_trip);
+    variation = before == 0 ? round_trip / 2 : variation - variation / 4 + off / 4;
     connection_.round_trip_ns = before == 0 ? round_trip : before - before / 8 + round_trip / 8;  // RFC 6298 2.3
     counters_.round_trip_ns = connection_.round_trip_ns;
     if (counters_.round_trip_least_ns == 0 || round_trip < counters_.round_trip_least_ns) {

@@ -23,7 +23,7 @@ struct TcpConfig {
   bool acknowledge_per_burst = true;  ///< One acknowledgement for the in-order segments of a burst.
   std::uint32_t segments_per_acknowledgement = 2;  ///< At least one for so many (RFC 9293 3.8.6.3).
   std::uint64_t acknowledgement_delay = 40 * kMs;  ///< At most 500 ms.
-  std::uint64_t retransmit_first = kSecond;        ///< Of SYN and FIN; twice as long each time (RFC 6298).
+  std::uint64_t retransmit_first = kSecond;        ///< At least; twice as long each time (RFC 6298).
   std::uint32_t retransmits_max = 5;               ///< Then the connection is given up.
   std::uint64_t time_wait = 60 * kSecond;          ///< Twice the maximum segment lifetime.
   std::uint64_t idle_max = 0;                      ///< A connection silent for so long is given up; 0: never.

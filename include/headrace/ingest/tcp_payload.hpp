@@ -4,6 +4,7 @@
 
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/intervals.hpp"
+#include "headrace/ingest/tcp_sending.hpp"
 #include "headrace/ingest/tcp_state.hpp"
 #include "headrace/ingest/tcp_work.hpp"
 
@@ -135,14 +136,14 @@ class TcpPayload {
   HEADRACE_HD void finish() {
     connection_.finished = true;
     work_.tell(i_, StreamEvent::finished);
-    if (connection_.state == TcpState::established && work_.shared.config.close_when_finished) {
-      work_.finish(i_, TcpState::last_ack);
-      return;
-    }
     if (connection_.state == TcpState::established) work_.table.move(i_, TcpState::close_wait);
     if (connection_.state == TcpState::fin_wait_1) work_.table.move(i_, TcpState::closing);
     if (connection_.state == TcpState::fin_wait_2) work_.wait_for_time(i_);
-    work_.answers.acknowledge(connection_, {0, 0});
+    const std::uint64_t sent = counters_.acknowledgements;
+    if (connection_.state == TcpState::close_wait && work_.shared.config.close_when_finished) {
+      TcpSending(work_, i_).close();
+    }
+    if (counters_.acknowledgements == sent) work_.answers.acknowledge(connection_, {0, 0});
   }
 
   TcpWork& work_;

@@ -6,6 +6,7 @@
 #include "headrace/ingest/packet.hpp"
 #include "headrace/ingest/parse.hpp"
 #include "headrace/ingest/tcp_arrival.hpp"
+#include "headrace/ingest/tcp_sending.hpp"
 
 namespace headrace::ingest {
 
@@ -67,11 +68,23 @@ class TcpSequencer {
     schedule(i);
   }
 
-  /// Sends FIN: this side has nothing more to say, which it never had. What the peer sends is still accepted.
+  /// Takes `length` bytes to be sent to the peer: short answers, of which a connection keeps TcpOutgoing::kBytesMax
+  /// until they are acknowledged. False, and nothing taken, where they do not fit, after close(), and where the
+  /// connection has gone on to another stream. FIN is sent behind them.
+  [[nodiscard]] HEADRACE_HD bool send(std::uint32_t i, std::uint32_t stream, const std::byte* bytes,
+                                      std::uint32_t length) {
+    TcpConnection* const connection = find_stream(i, stream);
+    if (connection == nullptr || connection->closes || !connection->outgoing.add(bytes, length)) return false;
+    detail::TcpSending(work_, i).send();
+    schedule(i);
+    return true;
+  }
+
+  /// Sends FIN: this side has nothing more to say. What the peer sends is still accepted.
   HEADRACE_HD void close(std::uint32_t i, std::uint32_t stream) {
     TcpConnection* const connection = find_stream(i, stream);
-    if (connection == nullptr || connection->fin_sent) return;
-    work_.finish(i, connection->state == TcpState::close_wait ? TcpState::last_ack : TcpState::fin_wait_1);
+    if (connection == nullptr || connection->closes) return;
+    detail::TcpSending(work_, i).close();
     schedule(i);
   }
 
@@ -120,6 +133,7 @@ class TcpSequencer {
     detail::TcpArrival arrival(work_, i, headers, bytes, packet.ring_offset, segments);
     const std::uint64_t sent = work_.shared.counters.acknowledgements;
     const bool due = arrival.arrive();
+    if (work_.table.in_use(i)) detail::TcpSending(work_, i).send();
     if (work_.shared.counters.acknowledgements != sent) due_ = kNoConnection;  // that said it all
     if (!work_.table.in_use(i)) {
       due_ = kNoConnection;
@@ -207,18 +221,23 @@ class TcpSequencer {
     connection.initial_local = static_cast<std::uint32_t>(hash) + static_cast<std::uint32_t>(work_.now / 4000);
     connection.timestamp_offset = static_cast<std::uint32_t>(hash >> 32);
     connection.acknowledged = connection.initial_local;
+    connection.send_next = connection.initial_local + 1;
+    connection.peer_window_acknowledgement = connection.initial_local;
     connection.initial_remote = headers.sequence;
+    connection.peer_window_sequence = headers.sequence;
   }
 
   HEADRACE_HD void agree(TcpConnection& connection, const Headers& headers) const {
     const TcpConfig& config = work_.shared.config;
     const TcpOptions& options = headers.options;
     connection.mss = static_cast<std::uint16_t>(config.mtu - (headers.flow.version == 4 ? 40U : 60U));
+    connection.peer_mss = peer_mss(headers);
     connection.sack = config.sack && options.sack_permitted;
     connection.timestamps = config.timestamps && options.has_timestamps;
     connection.timestamp_recent = options.timestamp;
     connection.timestamp_recent_at = work_.now;
     connection.scales = options.has_window_scale;
+    connection.peer_window = headers.window;
     connection.peer_window_max = headers.window;
     std::uint64_t largest = 0xFFFF;
     if (connection.scales) {
@@ -229,6 +248,14 @@ class TcpSequencer {
       }
     }
     connection.window_max = static_cast<std::uint32_t>(lesser(config.window_bytes_max, largest));
+  }
+
+  /// RFC 9293 3.7.1. One that leaves no room beside the options is not believed.
+  [[nodiscard]] HEADRACE_HD static std::uint16_t peer_mss(const Headers& headers) {
+    constexpr std::uint16_t kLeast = 64;
+    const std::uint16_t unsaid = headers.flow.version == 4 ? 536 : 1220;
+    const std::uint16_t said = headers.options.mss == 0 ? unsaid : headers.options.mss;
+    return said < kLeast ? kLeast : said;
   }
 
   [[nodiscard]] HEADRACE_HD TcpConnection* find_stream(std::uint32_t i, std::uint32_t stream) const {
@@ -257,41 +284,14 @@ class TcpSequencer {
   HEADRACE_HD void act(std::uint32_t i) {
     TcpConnection& connection = work_.view.connections[i];
     if (connection.acknowledge_at <= work_.now) work_.answers.acknowledge(connection, {0, 0});
-    if (connection.act_at <= work_.now && !retry(i)) return;
+    if (connection.act_at <= work_.now && !detail::TcpSending(work_, i).retry()) return;
+    detail::TcpSending(work_, i).send();
     if (idle_end(connection) <= work_.now) {
       work_.answers.reset(connection);
       work_.end(i, StreamEvent::timed_out);
       return;
     }
     schedule(i);
-  }
-
-  /// The time to retransmit, or to end. False where the connection is no more.
-  HEADRACE_HD bool retry(std::uint32_t i) {
-    TcpConnection& connection = work_.view.connections[i];
-    const TcpConfig& config = work_.shared.config;
-    if (connection.state == TcpState::time_wait || connection.state == TcpState::fin_wait_2) {
-      work_.end(i, connection.finished ? StreamEvent::closed : StreamEvent::timed_out);
-      return false;
-    }
-    if (connection.retransmits >= config.retransmits_max) {
-      if (connection.state == TcpState::syn_received) {
-        ++work_.shared.counters.half_open_lost;
-        work_.table.remove(i);
-      } else {
-        work_.end(i, connection.finished ? StreamEvent::closed : StreamEvent::timed_out);
-      }
-      return false;
-    }
-    ++connection.retransmits;
-    ++work_.shared.counters.retransmits;
-    connection.act_at = work_.now + (config.retransmit_first << connection.retransmits);
-    if (connection.state == TcpState::syn_received) {
-      work_.answers.accept(connection);
-    } else {
-      work_.answers.finish(connection);
-    }
-    return true;
   }
 
   detail::TcpWork work_;

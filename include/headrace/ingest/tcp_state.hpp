@@ -7,6 +7,7 @@
 #include "headrace/ingest/intervals.hpp"
 #include "headrace/ingest/reply.hpp"
 #include "headrace/ingest/tcp_config.hpp"
+#include "headrace/ingest/tcp_outgoing.hpp"
 
 /// What a TcpSequencer keeps. All of it lies in one block of memory that holds no pointer: it may be copied between
 /// host and device.
@@ -57,15 +58,21 @@ struct TcpConnection {
   bool scales = false;
   bool finish_known = false;  ///< A FIN came: finish_offset is the end of the stream.
   bool finished = false;      ///< It is accepted; sequence numbers are one further than the stream.
-  bool fin_sent = false;
+  bool closes = false;        ///< FIN is to be sent behind what is outgoing, or is sent.
+  bool fin_sent = false;      ///< send_next is behind it.
   std::uint8_t retransmits = 0;
   std::uint8_t recent_count = 0;
-  std::uint16_t mss = 0;  ///< The largest segment that the peer was told.
+  std::uint16_t mss = 0;       ///< The largest segment that the peer was told.
+  std::uint16_t peer_mss = 0;  ///< The largest that it takes.
   std::uint32_t stream = 0;
   std::uint32_t initial_local = 0;   ///< Our initial sequence number.
   std::uint32_t initial_remote = 0;  ///< The peer's.
   std::uint32_t acknowledged = 0;    ///< By the peer: SND.UNA.
+  std::uint32_t send_next = 0;       ///< SND.NXT.
   std::uint32_t window_max = 0;      ///< The largest to offer, in bytes.
+  std::uint32_t peer_window = 0;     ///< SND.WND, and what it was learnt from: SND.WL1, SND.WL2.
+  std::uint32_t peer_window_sequence = 0;
+  std::uint32_t peer_window_acknowledgement = 0;
   std::uint32_t peer_window_max = 0;
   std::uint32_t last_acknowledgement = 0;  ///< That was sent: Last.ACK.sent of RFC 7323.
   std::uint32_t timestamp_recent = 0;      ///< TS.Recent.
@@ -84,18 +91,16 @@ struct TcpConnection {
   std::uint64_t acknowledge_at = kNever;  ///< A delayed acknowledgement is due.
   std::uint64_t act_at = kNever;          ///< To retransmit, or to end the time to wait.
   std::uint64_t heard_at = 0;
-  std::uint64_t opened_at = 0;  ///< SYN+ACK was sent.
-  std::uint64_t round_trip_ns = 0;
+  std::uint64_t opened_at = 0;      ///< SYN+ACK was sent.
+  std::uint64_t round_trip_ns = 0;  ///< SRTT and RTTVAR of RFC 6298.
+  std::uint64_t round_trip_variation_ns = 0;
   std::uint64_t recent[kRecentMax] = {};  ///< In the intervals that changed last, the latest first.
   Intervals intervals;
+  TcpOutgoing outgoing;
 
   /// RCV.NXT.
   [[nodiscard]] HEADRACE_HD std::uint32_t next_sequence() const {
     return initial_remote + 1 + static_cast<std::uint32_t>(intervals.next()) + (finished ? 1U : 0U);
-  }
-  /// SND.NXT: nothing but SYN and FIN is ever sent.
-  [[nodiscard]] HEADRACE_HD std::uint32_t send_next() const {
-    return initial_local + (state == TcpState::unused ? 0U : 1U) + (fin_sent ? 1U : 0U);
   }
   [[nodiscard]] HEADRACE_HD std::uint32_t sequence_of(std::uint64_t offset) const {
     return initial_remote + 1 + static_cast<std::uint32_t>(offset);
@@ -132,7 +137,8 @@ struct TcpCounters {
   std::uint64_t window_updates = 0;
   std::uint64_t zero_windows = 0;  ///< Acknowledgements that closed the window.
   std::uint64_t resets_sent = 0;
-  std::uint64_t retransmits = 0;  ///< Of SYN or FIN.
+  std::uint64_t retransmits = 0;  ///< Of SYN, FIN or what was to be said: times that the timer ran out.
+  std::uint64_t sent_bytes = 0;   ///< Of what was to be said; those that were sent again count once.
   std::uint64_t opened = 0;
   std::uint64_t finished = 0;
   std::uint64_t reset = 0;

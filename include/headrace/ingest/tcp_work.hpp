@@ -36,14 +36,10 @@ struct TcpWork {
     connection.act_at = now + shared.config.time_wait;
   }
 
-  /// Sends FIN, and goes to `state`.
-  HEADRACE_HD void finish(std::uint32_t i, TcpState state) {
-    TcpConnection& connection = view.connections[i];
-    connection.fin_sent = true;
-    table.move(i, state);
-    connection.retransmits = 0;
-    connection.act_at = now + shared.config.retransmit_first;
-    answers.finish(connection);
+  /// How long to wait for an acknowledgement: RFC 6298 2.2 to 2.4 and 5.5.
+  [[nodiscard]] HEADRACE_HD std::uint64_t timeout(const TcpConnection& connection) const {
+    const std::uint64_t expected = connection.round_trip_ns + 4 * connection.round_trip_variation_ns;
+    return greater(expected, shared.config.retransmit_first) << connection.retransmits;
   }
 
   TcpView view;

@@ -2,15 +2,9 @@
 
 import typer
 
-from headrace.cli import ingest_model, ingest_send
+from headrace.cli import ingest_model, ingest_receive, ingest_send
 
-app = typer.Typer(help="Packets from the network.", no_args_is_help=False)
-
-
-@app.callback()
-def group() -> None:
-    """Packets from the network to frames on a device."""
-
-
+app = typer.Typer()
+app.callback(invoke_without_command=True)(ingest_receive.receive)
 app.command("send")(ingest_send.send)
 app.command("model")(ingest_model.model)

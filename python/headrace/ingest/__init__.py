@@ -12,6 +12,7 @@ SendReport(bytes=1073741824, units=1024, seconds=0.61)
 
 from headrace._core import (
     DatagramLayout,
+    Faults,
     Frame,
     FrameTarget,
     Message,
@@ -31,6 +32,7 @@ from headrace.ingest.sending import Progress, digest, resolve, send, send_datagr
 __all__ = [
     "Building",
     "DatagramLayout",
+    "Faults",
     "Frame",
     "FrameTarget",
     "LengthPrefix",

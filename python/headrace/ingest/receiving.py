@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from headrace import _core
-from headrace._core import DatagramLayout, Device, FrameTarget, Receiver
+from headrace._core import DatagramLayout, Device, Faults, FrameTarget, Receiver
 from headrace.errors import UsageError
 
+_FRAME_PACKETS_MOST = (1 << 32) - 1
 _UDP_PAYLOAD_BYTES = 1464
 """Beside a number of 8 bytes in the 1,472 that a packet of Ethernet holds."""
 
@@ -19,6 +20,7 @@ class Building(TypedDict, total=False):
     ring_access: str
     ring: int | str
     burst_packets: int
+    faults: Faults | None
 
 
 class Numbering(Building, total=False):
@@ -57,6 +59,8 @@ def _split(target: str, port_least: int = 1) -> tuple[str, int]:
 
 def _layout(port: int, payload_bytes: int, frame: int | str, how: Numbering) -> DatagramLayout:
     frame_packets = max(1, _bytes(frame) // max(1, payload_bytes))
+    if frame_packets > _FRAME_PACKETS_MOST:
+        raise UsageError(f"a frame of {_bytes(frame):,} bytes holds more than {_FRAME_PACKETS_MOST:,} payloads")
     options: dict[str, Any] = {key: value for key, value in how.items() if key in _NUMBERING}
     return DatagramLayout(payload_bytes, frame_packets, port=port, **options)
 

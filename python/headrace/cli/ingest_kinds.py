@@ -1,0 +1,158 @@
+"""Where `headrace ingest` takes packets from, and which of its options are for what."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import headrace
+from headrace import Device, UsageError, ingest
+
+_NUMBER_BYTES = 8
+_UDP_PAYLOAD = 1472
+
+_NUMBER = {"number_offset": "sequence-offset", "number_width": "sequence-bytes", "timeout": "frame-timeout"}
+
+Given = Mapping[str, Any]
+"""Options by their name without dashes in front; None where not given."""
+
+
+@dataclass(frozen=True)
+class Common:
+    """What every source is told."""
+
+    frame: int
+    frames: int
+    to: Device
+    how: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One of --tcp, --udp, --pcap and --synthetic."""
+
+    option: str
+    takes: tuple[str, ...]
+    """Options that are for it, besides those that are for all."""
+    open: Callable[[Any, Given, Common], ingest.Receiver]
+
+
+def check_memory(common: Common, kind: str) -> None:
+    """Raises UsageError for frames that the device has no memory for: known before anyone connects."""
+    memory = common.to.memory()
+    need = common.frame * common.frames * growth(common.how["conversion"])
+    if need > memory.total_bytes:
+        each = " of each connection" if kind == "tcp" else ""
+        raise UsageError(
+            f"{common.frames} frames of {common.frame:,} bytes{each} are {need:,} bytes, and {common.to.name} has "
+            f"{memory.total_bytes:,}: take a smaller --frame"
+        )
+
+
+def _known(given: Given, **names: str) -> dict[str, Any]:
+    """Keyword arguments for those options that were given: keyword=option."""
+    return {keyword: given[option] for keyword, option in names.items() if given[option] is not None}
+
+
+def growth(conversion: str) -> int:
+    """How many times as large as the stream its frames are."""
+    return {"int8-to-float": 4}.get(conversion, 2 if conversion.endswith("to-float") else 1)
+
+
+def packet_bytes(kind: str, target: str, given: Given) -> int:
+    """Bytes of the stream in a datagram; 0 for --tcp."""
+    if kind == "tcp":
+        return 0
+    return _synthetic_bytes(target) if kind == "synthetic" else _payload_bytes(given)
+
+
+def _synthetic_bytes(size: str) -> int:
+    payload = headrace.parse_bytes(size)
+    if payload <= _NUMBER_BYTES:
+        raise UsageError(f"a synthetic packet has more payload than its number of {_NUMBER_BYTES} bytes, not {payload}")
+    return payload - _NUMBER_BYTES
+
+
+def _payload_bytes(given: Given) -> int:
+    payload = given["payload"] if given["payload"] is not None else _UDP_PAYLOAD
+    end = (given["sequence-offset"] or 0) + (given["sequence-bytes"] or _NUMBER_BYTES)
+    if payload <= end:
+        raise UsageError(f"a payload of {payload} bytes has no room behind its number, which ends at byte {end}")
+    return int(payload - end)
+
+
+def _tcp(address: str, given: Given, common: Common) -> ingest.Receiver:
+    more = _known(
+        given,
+        connections="connections",
+        mtu="mtu",
+        offloads="offloads",
+        window="window",
+        interface="interface",
+        idle_seconds="idle",
+    )
+    return ingest.tcp(address, frame=common.frame, frames=common.frames, to=common.to, **more, **common.how)
+
+
+def _udp(address: str, given: Given, common: Common) -> ingest.Receiver:
+    more = _known(given, **_NUMBER, interface="interface", via="via", multicast_group="group")
+    return ingest.udp(
+        address,
+        frame=common.frame,
+        frames=common.frames,
+        to=common.to,
+        payload_bytes=_payload_bytes(given),
+        **more,
+        **common.how,
+    )
+
+
+def _pcap(path: str, given: Given, common: Common) -> ingest.Receiver:
+    return ingest.pcap(
+        path,
+        frame=common.frame,
+        frames=common.frames,
+        to=common.to,
+        payload_bytes=_payload_bytes(given),
+        **_known(given, **_NUMBER, port="port", speed="speed"),
+        **common.how,
+    )
+
+
+def _synthetic(size: str, given: Given, common: Common) -> ingest.Receiver:
+    return ingest.synthetic(
+        _synthetic_bytes(size),
+        frame=common.frame,
+        frames=common.frames,
+        to=common.to,
+        **_known(given, packets="packets", packets_per_second="rate", seed="seed", payloads_once="payloads-once"),
+        **common.how,
+    )
+
+
+_DATAGRAMS = ("payload", "sequence-offset", "sequence-bytes", "frame-timeout")
+
+KINDS = (
+    Kind("tcp", ("connections", "mtu", "offloads", "window", "interface", "idle"), _tcp),
+    Kind("udp", (*_DATAGRAMS, "via", "interface", "group"), _udp),
+    Kind("pcap", (*_DATAGRAMS, "port", "speed"), _pcap),
+    Kind("synthetic", ("packets", "rate", "seed", "payloads-once"), _synthetic),
+)
+
+
+def choose(sources: Given, given: Given) -> tuple[Kind, str]:
+    """The one source that was named, and what it was given.
+
+    Raises:
+        UsageError: for none or several, and for options that are for another.
+    """
+    named = [kind for kind in KINDS if sources[kind.option] is not None]
+    if len(named) != 1:
+        names = [f"--{kind.option}" for kind in KINDS]
+        raise UsageError(f"give one of {', '.join(names[:-1])} and {names[-1]}: where packets come from")
+    kind = named[0]
+    for option, value in given.items():
+        if value is None or option in kind.takes:
+            continue
+        others = " and ".join(f"--{other.option}" for other in KINDS if option in other.takes)
+        raise UsageError(f"--{option} is for {others}, not for --{kind.option}")
+    return kind, str(sources[kind.option])

@@ -1,0 +1,179 @@
+"""`headrace ingest`: what it is told."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import headrace
+from headrace import UsageError, ingest
+from headrace.cli import ingest_kinds, options
+from headrace.cli.ingest_run import Run
+
+
+def _faults(text: str) -> ingest.Faults:
+    """What "loss=0.01,reordering=0.05" stands for."""
+    known = ("loss", "duplication", "corruption", "reordering", "loss_sent", "seed", "reorder_distance")
+    values: dict[str, float] = {}
+    for word in text.split(","):
+        name, _, value = word.strip().replace("-", "_").partition("=")
+        try:
+            values[name] = int(value) if name in known[-2:] else float(value)
+        except ValueError:
+            raise typer.BadParameter(f"'{word}' is not a fault with its probability, such as loss=0.01") from None
+        if name not in known:
+            raise typer.BadParameter(f"'{name}' is not a fault; there are {', '.join(known[:-2])}")
+    return ingest.Faults(**values)  # type: ignore[arg-type]
+
+
+def _bytes_option(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    count = headrace.parse_bytes(text)
+    if count == 0:
+        raise UsageError(f"{option} must be 1 byte at least")
+    return count
+
+
+def receive(
+    ctx: typer.Context,
+    tcp: Annotated[
+        str | None,
+        typer.Option("--tcp", metavar="ADDRESS:PORT", help="Connections to it; :9000 chooses an address."),
+    ] = None,
+    udp: Annotated[
+        str | None, typer.Option("--udp", metavar="ADDRESS:PORT", help="Numbered datagrams; :9000 is any address.")
+    ] = None,
+    pcap: Annotated[
+        str | None, typer.Option("--pcap", metavar="FILE", help="Numbered datagrams of a pcap or pcapng file.")
+    ] = None,
+    synthetic: Annotated[
+        str | None, typer.Option("--synthetic", metavar="SIZE", help="Datagrams made in memory, of so much payload.")
+    ] = None,
+    frame: Annotated[str, typer.Option("--frame", metavar="SIZE", help="Bytes of the stream in a frame.")] = "64MiB",
+    buffers: Annotated[int, typer.Option("--buffers", min=2, max=65536, help="Frames in memory, of each stream.")] = 4,
+    to: Annotated[str, typer.Option("--to", metavar="DEVICE", help="cpu, cuda:0, or best.")] = "best",
+    sha256: Annotated[bool, typer.Option("--sha256", help="Give the SHA-256 of each stream.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the stream; further ones to FILE.1, ...")
+    ] = None,
+    duration: Annotated[
+        float | None, typer.Option("--duration", parser=options.duration, metavar="TIME", help="Then end.")
+    ] = None,
+    frames: Annotated[int | None, typer.Option("--frames", min=1, help="End after so many.")] = None,
+    streams: Annotated[int | None, typer.Option("--streams", min=1, help="End when so many have ended.")] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option("--interval", parser=options.duration, metavar="TIME", help="Print a line so often."),
+    ] = None,
+    prometheus: Annotated[
+        str | None,
+        typer.Option("--prometheus", metavar="PORT|FILE", help="9100, 0.0.0.0:9100, or a file x.prom."),
+    ] = None,
+    conversion: Annotated[str, typer.Option("--conversion", help="While copying, such as int16-to-float.")] = "none",
+    way: Annotated[str, typer.Option("--way", help="To copy; one of headrace.copy_ways().")] = "automatic",
+    ring: Annotated[str, typer.Option("--ring", metavar="SIZE", help="Memory for packets.")] = "64MiB",
+    connections: Annotated[
+        int | None, typer.Option("--connections", min=1, max=65536, help="tcp: at the same time; 64.")
+    ] = None,
+    mtu: Annotated[int | None, typer.Option("--mtu", min=576, max=65535, help="tcp: of the device; 1500.")] = None,
+    offloads: Annotated[
+        bool | None, typer.Option("--offloads/--no-offloads", help="tcp: take what the kernel has merged; on.")
+    ] = None,
+    window: Annotated[str | None, typer.Option("--window", metavar="SIZE", help="tcp: at most; 16MiB.")] = None,
+    idle: Annotated[
+        float | None,
+        typer.Option("--idle", parser=options.duration, metavar="TIME", help="tcp: give up who is silent so long."),
+    ] = None,
+    interface: Annotated[
+        str | None, typer.Option("--interface", help="tcp: by AF_XDP instead of TUN; udp: see --via.")
+    ] = None,
+    via: Annotated[str | None, typer.Option("--via", help="udp: socket, packet or xdp.")] = None,
+    group: Annotated[str | None, typer.Option("--group", metavar="ADDRESS", help="udp: multicast, to join.")] = None,
+    payload: Annotated[
+        int | None, typer.Option("--payload", min=1, help="udp, pcap: bytes of a datagram, with its number; 1472.")
+    ] = None,
+    sequence_offset: Annotated[
+        int | None, typer.Option("--sequence-offset", min=0, help="udp, pcap: of the number; 0.")
+    ] = None,
+    sequence_bytes: Annotated[
+        int | None, typer.Option("--sequence-bytes", help="udp, pcap: of the number, 4 or 8; 8.")
+    ] = None,
+    frame_timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--frame-timeout", parser=options.duration, metavar="TIME", help="udp, pcap: then gaps stay; 10ms."
+        ),
+    ] = None,
+    port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="pcap: of datagrams; any.")] = None,
+    speed: Annotated[
+        float | None, typer.Option("--speed", min=0, help="pcap: 1 with its gaps, 2 twice as fast; 0: no gaps.")
+    ] = None,
+    packets: Annotated[int | None, typer.Option("--packets", min=1, help="synthetic: then end.")] = None,
+    rate: Annotated[
+        float | None, typer.Option("--rate", parser=options.rate, metavar="RATE", help="synthetic: packets/s.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="synthetic: of the bytes; 1.")] = None,
+    payloads_once: Annotated[
+        bool | None, typer.Option("--payloads-once", help="synthetic: write payloads once, to measure what takes them.")
+    ] = None,
+    faults: Annotated[
+        ingest.Faults | None,
+        typer.Option("--faults", parser=_faults, metavar="LIST", help="Try a bad network: loss=0.01,reordering=0.05."),
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Receive packets as frames on a device, and show how fast they come.
+
+    Ends by --duration, --frames, --streams, with the source, or by Ctrl-C. --tcp needs CAP_NET_ADMIN: it makes a
+    network device, which goes with it.
+
+    Example: headrace ingest --tcp 10.0.0.2:9000 --frame 64MiB --to cuda:0
+    """
+    sources = {"tcp": tcp, "udp": udp, "pcap": pcap, "synthetic": synthetic}
+    if ctx.invoked_subcommand is not None:
+        if any(sources.values()):
+            raise UsageError(f"headrace ingest {ctx.invoked_subcommand} takes its options behind its name")
+        return
+    given = {
+        "connections": connections,
+        "mtu": mtu,
+        "offloads": offloads,
+        "window": _bytes_option(window, "--window"),
+        "idle": idle,
+        "interface": interface,
+        "via": via,
+        "group": group,
+        "payload": payload,
+        "sequence-offset": sequence_offset,
+        "sequence-bytes": sequence_bytes,
+        "frame-timeout": frame_timeout,
+        "port": port,
+        "speed": speed,
+        "packets": packets,
+        "rate": rate,
+        "seed": seed,
+        "payloads-once": payloads_once,
+    }
+    kind, target = ingest_kinds.choose(sources, given)
+    device = options.find_device(to)
+    frame_bytes = _bytes_option(frame, "--frame") or 0
+    common = ingest_kinds.Common(
+        frame_bytes,
+        buffers,
+        device,
+        {"conversion": conversion, "way": way, "ring": _bytes_option(ring, "--ring") or 0, "faults": faults},
+    )
+    ingest_kinds.check_memory(common, kind.option)
+    Run(
+        kind,
+        target,
+        common,
+        ends={"duration": duration, "frames": frames, "streams": streams},
+        sha256=sha256,
+        out=out,
+        packet_bytes=ingest_kinds.packet_bytes(kind.option, target, given) * ingest_kinds.growth(conversion),
+        interval=interval,
+        prometheus=prometheus,
+        as_json=as_json,
+    ).receive(given)

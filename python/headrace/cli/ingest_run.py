@@ -1,0 +1,203 @@
+"""`headrace ingest`: receives until something ends it, and says what came."""
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from headrace import ingest
+from headrace.cli import ingest_show, show
+from headrace.cli.ingest_kinds import Common, Given, Kind
+from headrace.ingest.figures import Counters, Figures, accepted_bytes, figures
+from headrace.ingest.prometheus import Exporter
+from headrace.ingest.taking import Taker
+
+Json = dict[str, Any]
+
+_LOOK_SECONDS = 0.1
+_SHOW_SECONDS = 0.5
+_FILE_SECONDS = 5.0
+
+
+@dataclass
+class _Task:
+    seconds: float
+    do: Callable[[Figures, Figures], object]
+    last: float
+    before: Counters
+
+
+class Watch:
+    """Looks at a receiver from time to time, and has that shown, printed and written."""
+
+    def __init__(self, read: Callable[[], Counters]) -> None:
+        self._read = read
+        self._began = time.monotonic()
+        self._tasks: list[_Task] = []
+        self._first_byte: float | None = None
+        self._last_byte = self._began
+        self._seen = 0
+
+    def every(self, seconds: float, do: Callable[[Figures, Figures], object]) -> None:
+        """Calls `do` that often, with the figures since the last time and those of all."""
+        self._tasks.append(_Task(seconds, do, self._began, self._read()))
+
+    def look(self) -> None:
+        """Does what is due. To be called often."""
+        now = time.monotonic()
+        counters = self._note(now)
+        for task in self._tasks:
+            if now < task.last + task.seconds:
+                continue
+            done = figures(task.before, counters, now - task.last)
+            task.last, task.before = now, counters
+            task.do(done, figures(None, counters, now - self._began))
+
+    def total(self) -> Figures:
+        """All, over the time in which bytes came."""
+        counters = self._note(time.monotonic())
+        seconds = 0.0 if self._first_byte is None else self._last_byte - self._first_byte
+        return figures(None, counters, seconds)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._began
+
+    def _note(self, now: float) -> Counters:
+        counters = self._read()
+        seen = accepted_bytes(counters)
+        if seen != self._seen:
+            self._first_byte = self._last_byte if self._first_byte is None else self._first_byte
+            self._last_byte, self._seen = now, seen
+        elif self._first_byte is None:
+            self._last_byte = now
+        return counters
+
+
+def _take(receiver: ingest.Receiver, taker: Taker, watch: Watch, ends: Json) -> str:
+    """Takes until something ends it, and says what did."""
+    while True:
+        if ends["frames"] is not None and taker.frames >= ends["frames"]:
+            return "frames"
+        if ends["streams"] is not None and taker.ended >= ends["streams"]:
+            return "streams"
+        if ends["duration"] is not None and watch.elapsed >= ends["duration"]:
+            return "duration"
+        delivery = receiver.next(timeout=_LOOK_SECONDS)
+        if delivery is not None:
+            taker.take(delivery)
+        elif receiver.ended:
+            return "source"
+        watch.look()
+
+
+def _take_what_waits(receiver: ingest.Receiver, taker: Taker) -> None:
+    while (delivery := receiver.next(timeout=0)) is not None:
+        taker.take(delivery)
+
+
+def _notes(counters: Counters, kind: str) -> list[str]:
+    """What a user would wonder about."""
+    notes = []
+    others = counters["datagrams"]["unparsed"] + counters["datagrams"]["malformed"]
+    if kind != "tcp" and others:
+        notes.append(f"{others:,} packets were no datagrams with a number, or of another port")
+    if counters["streams"]["streams_refused"]:
+        notes.append(f"{counters['streams']['streams_refused']:,} connections were refused: no memory for their frames")
+    if counters["tcp"]["refused"]:
+        notes.append(f"{counters['tcp']['refused']:,} connections were refused: to another port, or too many")
+    if counters["source"]["truncated"]:
+        notes.append(f"{counters['source']['truncated']:,} packets were longer than a slot, or captured in part")
+    return notes
+
+
+@dataclass
+class Run:
+    """One run of the verb."""
+
+    kind: Kind
+    target: str
+    common: Common
+    ends: Json
+    """duration, frames and streams after which it ends; None: not by that."""
+    sha256: bool
+    out: Path | None
+    packet_bytes: int
+    interval: float | None
+    prometheus: str | None
+    as_json: bool
+
+    def receive(self, given: Given) -> None:
+        """Receives, and prints what came, whatever ends it."""
+        with ExitStack() as stack:
+            receiver = stack.enter_context(self.kind.open(self.target, given, self.common))
+            read = receiver.counters
+            watch = Watch(read)
+            taker = Taker(sha256=self.sha256, out=self.out, packet_bytes=self.packet_bytes, look=watch.look)
+            stack.callback(taker.close)
+            title = self._title(receiver)
+            if self.prometheus is not None:
+                exporter = Exporter(self.prometheus, read, {"source": self.kind.option, "address": receiver.address})
+                stack.callback(exporter.close)
+                watch.every(_FILE_SECONDS, lambda *_: exporter.write())
+            show.stderr().print(title, markup=False, soft_wrap=True)
+            if self.interval is not None:
+                watch.every(self.interval, self._print_line)
+            live = stack.enter_context(ingest_show.live_figures())
+            watch.every(_SHOW_SECONDS, live.update)
+            ended_by = "error"
+            try:
+                ended_by = _take(receiver, taker, watch, self.ends)
+                receiver.stop()
+                if ended_by != "frames":
+                    _take_what_waits(receiver, taker)
+            except KeyboardInterrupt:
+                ended_by = "interrupt"
+                raise
+            finally:
+                receiver.stop()
+                live.stop()
+                total = watch.total()
+                if self.packet_bytes:
+                    behind = sum(stream.behind for stream in taker.streams.values())
+                    total = replace(total, gaps=total.gaps - behind // self.packet_bytes)
+                self._print_totals(title, receiver, taker, total, ended_by)
+
+    def _title(self, receiver: ingest.Receiver) -> str:
+        where = {"tcp": "Listening on", "udp": "Listening on", "pcap": "Replaying", "synthetic": "Making"}
+        what = f"{self.target} packets" if self.kind.option == "synthetic" else receiver.address
+        on = f" ({receiver.interface})" if receiver.interface else ""
+        frame = ingest_show.size(self.common.frame)
+        return f"{where[self.kind.option]} {what}{on}: frames of {frame} to {self.common.to.name}"
+
+    def _print_line(self, now: Figures, total: Figures) -> None:
+        if self.as_json:
+            typer.echo(json.dumps(now.as_dict() | {"at": total.seconds, "total": total.as_dict()}))
+        else:
+            show.stdout().print(ingest_show.line(now, total), markup=False, soft_wrap=True)
+
+    def _print_totals(self, title: str, receiver: ingest.Receiver, taker: Taker, total: Figures, ended_by: str) -> None:
+        streams = list(taker.streams.values())
+        if not self.as_json:
+            notes = _notes(receiver.counters(), self.kind.option)
+            ingest_show.print_totals(show.stdout(), title, total, streams, notes)
+            return
+        content = {
+            "source": self.kind.option,
+            "address": receiver.address,
+            "interface": receiver.interface,
+            "device": self.common.to.name,
+            "frame_bytes": self.common.frame,
+            "ended_by": ended_by,
+            "interrupted": ended_by == "interrupt",
+            **total.as_dict(),
+            "streams": [stream.as_dict() for stream in streams],
+            "counters": receiver.counters(),
+        }
+        typer.echo(json.dumps(content, indent=None if self.interval is not None else 2))

@@ -1,0 +1,121 @@
+"""How `headrace ingest` shows itself: figures that move, lines, and totals."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from headrace import tables
+from headrace.cli import show
+from headrace.ingest.figures import Figures
+from headrace.ingest.taking import TakenStream
+
+_GIGA, _MEGA, _KILO = 1 << 30, 1 << 20, 1 << 10
+
+
+def size(count: float) -> str:
+    """Such as "4 MiB" or "1.17 GiB"."""
+    for unit, scale in (("GiB", _GIGA), ("MiB", _MEGA), ("KiB", _KILO)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}" if count < 1000 * scale else f"{count / scale:,.0f} {unit}"
+    return f"{count:.0f} B"
+
+
+def _cells(now: Figures, total: Figures) -> list[tuple[str, str]]:
+    """Headings and figures: rates of now, counts of all."""
+    return [
+        ("Gb/s", f"{now.gigabits_per_second:.2f}"),
+        ("packets/s", tables.short_rate(now.packets_per_second)),
+        ("frames", f"{total.frames:,}"),
+        ("gaps", f"{total.gaps:,}"),
+        ("sent again", f"{total.sent_again:,}"),
+        ("dropped", f"{total.dropped:,}"),
+        ("window", size(now.window_bytes) if now.window_bytes else tables.NONE),
+        ("trip", tables.latency(now.round_trip) if now.round_trip else tables.NONE),
+        ("open", f"{now.connections:,}"),
+    ]
+
+
+def line(now: Figures, total: Figures) -> str:
+    """One line of text."""
+    said = ", ".join(f"{heading} {figure}" for heading, figure in _cells(now, total))
+    return f"{total.seconds:8.1f} s  {said}"
+
+
+class LiveFigures:
+    """The figures on the terminal; shows nothing where stderr is none."""
+
+    def __init__(self, live: Live | None) -> None:
+        self._live = live
+
+    def update(self, now: Figures, total: Figures) -> None:
+        """Shows these."""
+        if self._live is None:
+            return
+        table = show.plain_table()
+        cells = [("time", show.minutes(total.seconds)), *_cells(now, total)]
+        for heading, _ in cells:
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_row(*(figure for _, figure in cells))
+        self._live.update(table)
+
+    def stop(self) -> None:
+        """Clears them."""
+        if self._live is not None:
+            self._live.stop()
+
+
+@contextmanager
+def live_figures() -> Iterator[LiveFigures]:
+    """Figures that are cleared at the end."""
+    console = show.stderr()
+    if not console.is_terminal:
+        yield LiveFigures(None)
+        return
+    with Live(console=console, transient=True, refresh_per_second=4) as live:
+        yield LiveFigures(live)
+
+
+def _stream_table(streams: Sequence[TakenStream]) -> Table:
+    table = show.plain_table()
+    missing = any(stream.missing_bytes for stream in streams)
+    table.add_column("stream", justify="right", no_wrap=True)
+    table.add_column("from", no_wrap=True)
+    for heading in ("bytes", "frames", *(("missing",) if missing else ())):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("ended", no_wrap=True)
+    for stream in streams:
+        lacks = (f"{stream.missing_bytes:,}",) if missing else ()
+        table.add_row(
+            str(stream.stream),
+            stream.peer or tables.NONE,
+            f"{stream.bytes:,}",
+            f"{stream.frames:,}",
+            *lacks,
+            stream.end,
+        )
+    return table
+
+
+def print_totals(
+    console: Console, title: str, total: Figures, streams: Sequence[TakenStream], notes: list[str]
+) -> None:
+    """What was received, stream by stream and in all."""
+    if not console.is_terminal:  # where it stands above already
+        console.print(title, markup=False, soft_wrap=True)
+    if streams:
+        console.print(_stream_table(streams))
+    for stream in streams:
+        if stream.hash is not None:
+            console.print(f"{stream.hash.hexdigest()}  stream {stream.stream}", markup=False, soft_wrap=True)
+    lines = [
+        f"{size(total.bytes)} in {total.seconds:.2f} s: {total.gigabits_per_second:.2f} Gb/s, "
+        f"{tables.short_rate(total.packets_per_second)} packets/s; frames: {total.frames:,}",
+        f"gaps {total.gaps:,}, sent again {total.sent_again:,}, dropped {total.dropped:,}"
+        + (f"; round trip {tables.latency(total.round_trip)}" if total.round_trip else ""),
+        *notes,
+    ]
+    for one in lines:
+        console.print(one, markup=False, soft_wrap=True)

@@ -1,0 +1,59 @@
+"""Tests that make network devices: each in a network namespace of its own, so that none is in another's way."""
+
+import ctypes
+import functools
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+_CLONE_NEWNET = 0x40000000
+
+
+def _enter() -> str | None:
+    """Gives the calling thread, and what it starts, a network of its own; why it could not, if so."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNET) != 0:
+        return f"no network namespace of its own: {os.strerror(ctypes.get_errno())}"
+    try:
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"no working ip command (iproute2): {error}"
+    return None
+
+
+def isolated(test: Callable[..., None]) -> Callable[..., None]:
+    """Runs a test in a network of its own, or skips it where none can be had."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **keywords: Any) -> None:
+        outcome: list[BaseException | str] = []
+
+        def body() -> None:
+            try:
+                lack = _enter()
+                if lack is not None:
+                    outcome.append(lack)
+                    return
+                test(*args, **keywords)
+            except BaseException as error:
+                outcome.append(error)
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        thread.join()
+        if outcome and isinstance(outcome[0], str):
+            pytest.skip(outcome[0])
+        if outcome:
+            raise outcome[0]
+
+    return run
+
+
+def devices() -> list[str]:
+    """The network devices of the calling thread's network."""
+    listed = subprocess.run(["ip", "-o", "link"], check=True, capture_output=True, text=True).stdout
+    return [line.split(":")[1].strip() for line in listed.splitlines()]

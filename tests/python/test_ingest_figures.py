@@ -1,0 +1,124 @@
+"""What a receiver's counters become: rates, Prometheus text, frames with gaps filled."""
+
+import re
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import headrace
+from headrace import ingest
+from headrace.cli.ingest_show import size
+from headrace.ingest.figures import Counters, figures
+from headrace.ingest.gaps import fill, present
+from headrace.ingest.prometheus import Exporter
+
+
+@pytest.fixture
+def counters() -> Counters:
+    """Of a receiver that really ran."""
+    with ingest.synthetic(100, packets=1000, frame=10_000, to="cpu") as source:
+        for frame in source:
+            frame.release()
+        source.stop()  # counters may be old before
+        return source.counters()
+
+
+def test_figures_are_differences(counters: Counters):
+    whole = figures(None, counters, 2.0)
+    assert whole.bytes == 100_000
+    assert whole.packets == 1000
+    assert whole.frames == 10
+    assert whole.gigabits_per_second == pytest.approx(100_000 * 8 / 2 / 1e9)
+    assert whole.packets_per_second == 500
+    nothing = figures(counters, counters, 1.0)
+    assert (nothing.bytes, nothing.packets, nothing.frames) == (0, 0, 0)
+    assert figures(None, counters, 0.0).gigabits_per_second == 0
+
+
+def test_what_is_sent_again_and_lost_is_counted(counters: Counters):
+    later = {part: dict(values) for part, values in counters.items()}
+    later["tcp"] |= {"late": 3, "duplicates": 4, "gaps": 5, "round_trip_ns": 2_000_000, "no_room": 1}
+    later["datagrams"]["missing"] += 7
+    later["source"]["dropped"] += 9
+    now = figures(counters, later, 1.0)
+    assert now.sent_again == 7
+    assert now.gaps == 12
+    assert now.dropped == 10
+    assert now.round_trip == pytest.approx(0.002)
+    assert now.as_dict()["packets_per_second"] == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (4096, "4 KiB"), (1 << 26, "64 MiB"), (5 << 30, "5 GiB")]
+)
+def test_sizes(count: int, text: str):
+    assert size(count) == text
+
+
+def _samples(text: str) -> dict[str, float]:
+    """Prometheus text, read by its own rules: name{labels} value."""
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        match = re.fullmatch(r'(\w+)\{address="a\\"b",source="synthetic"\} ([0-9.e+-]+)', line)
+        assert match is not None, line
+        found[match[1]] = float(match[2])
+    return found
+
+
+def test_prometheus_over_http(counters: Counters):
+    labels = {"source": "synthetic", "address": 'a"b'}
+    exporter = Exporter("0", lambda: counters, labels)
+    assert exporter.address.startswith("http://127.0.0.1:")
+    with urllib.request.urlopen(exporter.address, timeout=60) as answer:
+        text = answer.read().decode()
+    samples = _samples(text)
+    assert samples["headrace_ingest_source_packets_total"] == 1000
+    assert samples["headrace_ingest_datagrams_bytes_total"] == 100_000
+    assert samples["headrace_ingest_frames_frames_total"] == 10
+    assert samples["headrace_ingest_streams_open_streams"] == counters["streams"]["open_streams"]
+    assert "headrace_ingest_tcp_round_trip_seconds" in samples
+    assert "# TYPE headrace_ingest_streams_open_streams gauge" in text
+    assert "# TYPE headrace_ingest_source_packets_total counter" in text
+    assert len(samples) == sum(len(values) for values in counters.values())
+    with pytest.raises(headrace.SystemError, match="in use"):
+        Exporter(exporter.address.removeprefix("http://").removesuffix("/metrics"), lambda: counters, labels)
+    exporter.close()
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(exporter.address, timeout=60)
+
+
+def test_prometheus_file(counters: Counters, tmp_path: Path):
+    path = tmp_path / "headrace.prom"
+    now = [counters]
+    exporter = Exporter(str(path), lambda: now[0], {"source": "synthetic", "address": 'a"b'})
+    assert _samples(path.read_text())["headrace_ingest_source_packets_total"] == 1000
+    now[0] = counters | {"source": counters["source"] | {"packets": 2000}}
+    exporter.write()
+    assert _samples(path.read_text())["headrace_ingest_source_packets_total"] == 2000
+    exporter.close()
+    assert [one.name for one in tmp_path.iterdir()] == ["headrace.prom"]
+
+
+@pytest.mark.parametrize("target", ["headrace.txt", "70000", "host:port", ""])
+def test_a_target_that_is_none(target: str, counters: Counters):
+    with pytest.raises(headrace.UsageError, match="neither a port"):
+        Exporter(target, lambda: counters, {})
+
+
+def test_a_file_that_cannot_be_written(counters: Counters, tmp_path: Path):
+    with pytest.raises(headrace.SystemError, match="No such file"):
+        Exporter(str(tmp_path / "no" / "x.prom"), lambda: counters, {})
+
+
+def test_missing_packets_are_zeros():
+    frame = np.arange(1, 251, dtype=np.uint8)
+    assert present([0b101], 5).tolist() == [True, False, True, False, False]
+    filled = fill(frame, present([0b101], 3), 100)
+    assert filled[:100].tolist() == frame[:100].tolist()
+    assert not filled[100:200].any()
+    assert filled[200:].tolist() == frame[200:].tolist()
+    assert present([0, 1 << 63], 128).nonzero()[0].tolist() == [127]

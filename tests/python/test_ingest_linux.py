@@ -1,0 +1,366 @@
+"""Receiving: what unmodified Linux senders send is what comes out as frames.
+
+Each test has a network of its own, and is skipped where no TUN device can be made. HEADRACE_INGEST_BYTES=10GiB sends
+so much in the tests of whole streams, and a share of it in the others.
+"""
+
+import hashlib
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from network_namespace import devices, isolated
+
+import headrace
+from headrace import ingest
+
+GUARD_SECONDS = 240  # long enough for any machine
+BYTES = headrace.parse_bytes(os.environ.get("HEADRACE_INGEST_BYTES", "64MiB"))
+PIECE = 1 << 20
+
+
+@contextmanager
+def receiver(**options: Any) -> Iterator[ingest.Receiver]:
+    """A TCP receiver on the CPU with small frames; skips the test where there is no right to one."""
+    given = {"frame": "1MiB", "frames": 4, "to": "cpu", "ring": "16MiB"} | options
+    try:
+        made = ingest.tcp(":9000", **given)
+    except headrace.Error as error:
+        if error.code in (headrace.Errc.no_permission, headrace.Errc.not_supported):
+            pytest.skip(str(error))
+        raise
+    with made:
+        yield made
+
+
+class Taken:
+    """What came of one stream, and its digest; checked to be without a hole."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.sha256 = hashlib.sha256()
+        self.reason = ""
+
+    def add(self, frame: ingest.Frame) -> None:
+        assert frame.stream_offset == self.bytes
+        assert frame.missing_bytes == 0
+        self.bytes += frame.bytes
+        self.sha256.update(frame.numpy())
+
+
+def take(source: ingest.Receiver, streams: int = 1) -> dict[int, Taken]:
+    """Everything, until so many streams have ended."""
+    taken: dict[int, Taken] = {}
+    ended = 0
+    give_up = time.monotonic() + GUARD_SECONDS
+    while ended < streams:
+        assert time.monotonic() < give_up, source.counters()
+        item = source.next(timeout=1.0)
+        if isinstance(item, ingest.StreamOpened):
+            taken[item.stream] = Taken()
+        elif isinstance(item, ingest.Frame):
+            taken[item.stream].add(item)
+            item.release()
+        elif isinstance(item, ingest.StreamEnded):
+            assert item.bytes == taken[item.stream].bytes
+            taken[item.stream].reason = item.reason
+            ended += 1
+    return taken
+
+
+def final(source: ingest.Receiver) -> dict[str, int]:
+    """What TCP has counted when all is over; counters may be old before."""
+    source.stop()
+    return source.counters()["tcp"]
+
+
+class Sender(threading.Thread):
+    """A plain socket that sends `count` bytes of stream_bytes(seed), and waits for the end."""
+
+    def __init__(self, address: str, count: int, seed: int = 1) -> None:
+        super().__init__(daemon=True)
+        host, port = address.rsplit(":", 1)
+        self._to = (host, int(port))
+        self._count = count
+        self._seed = seed
+        self.failure: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with socket.create_connection(self._to, timeout=GUARD_SECONDS) as connection:
+                for at in range(0, self._count, PIECE):
+                    connection.sendall(ingest.stream_bytes(self._seed, at, min(PIECE, self._count - at)))
+                connection.shutdown(socket.SHUT_WR)
+                assert connection.recv(1) == b""
+        except BaseException as error:
+            self.failure = error
+
+    def finish(self) -> None:
+        self.join(GUARD_SECONDS)
+        assert not self.is_alive()
+        if self.failure is not None:
+            raise self.failure
+
+
+def check_one(source: ingest.Receiver, count: int, seed: int = 1) -> None:
+    """One sender, whose bytes must be those of the frames."""
+    sender = Sender(source.address, count, seed)
+    (stream,) = take(source).values()
+    sender.finish()
+    assert stream.reason == "finished"
+    assert stream.bytes == count
+    assert stream.sha256.hexdigest() == ingest.digest(seed, count)
+
+
+@isolated
+def test_a_linux_sender_arrives_whole():
+    with receiver(frame="8MiB") as source:
+        check_one(source, BYTES + 12_345)
+        counters = final(source)
+    assert counters["bytes"] == BYTES + 12_345
+    assert counters["resets_sent"] == 0
+
+
+@pytest.mark.parametrize("loss", [0.001, 0.01, 0.05])
+@isolated
+def test_with_loss(loss: float):
+    faults = ingest.Faults(loss=loss, loss_sent=loss, seed=7)
+    with receiver(offloads=False, faults=faults) as source:
+        check_one(source, BYTES // 8)
+        counters = final(source)
+    assert counters["gaps"] > 0
+    assert counters["late"] > 0
+
+
+@pytest.mark.parametrize(
+    ("faults", "counter"),
+    [
+        (ingest.Faults(duplication=0.02, seed=2), "duplicates"),
+        (ingest.Faults(reordering=0.02, seed=3), "out_of_order"),
+        (ingest.Faults(corruption=0.01, seed=4), "unparsed"),
+        (ingest.Faults(loss=0.01, duplication=0.01, corruption=0.01, reordering=0.02, loss_sent=0.01), "gaps"),
+    ],
+    ids=["duplication", "reordering", "corruption", "all"],
+)
+@isolated
+def test_with_other_faults(faults: ingest.Faults, counter: str):
+    with receiver(offloads=False, faults=faults) as source:
+        check_one(source, BYTES // 8)
+        assert final(source)[counter] > 0
+
+
+@pytest.mark.parametrize("offloads", [True, False], ids=["tso", "no-tso"])
+@pytest.mark.parametrize("mtu", [576, 1500, 9000, 65535])
+@isolated
+def test_mtus(mtu: int, offloads: bool):
+    with receiver(mtu=mtu, offloads=offloads) as source:
+        check_one(source, BYTES // 8 + 1)
+        counters = final(source)
+    if not offloads:
+        assert counters["segments"] >= (BYTES // 8) // mtu
+
+
+@pytest.mark.parametrize("count", [8, 64])
+@isolated
+def test_many_connections(count: int):
+    each = BYTES // 2 // count
+    with receiver(frame="128KiB", frames=2, connections=count) as source:
+        senders = {seed: Sender(source.address, each + seed, seed) for seed in range(count)}
+        taken = take(source, count)
+        for sender in senders.values():
+            sender.finish()
+        assert final(source)["opened"] == count
+    expected = {each + seed: ingest.digest(seed, each + seed) for seed in range(count)}
+    assert {stream.bytes: stream.sha256.hexdigest() for stream in taken.values()} == expected
+
+
+@isolated
+def test_a_paused_receiver_closes_the_window_and_loses_nothing():
+    with receiver(frame="256KiB", frames=2) as source:
+        sender = Sender(source.address, BYTES // 8)
+        give_up = time.monotonic() + GUARD_SECONDS
+        while source.counters()["tcp"]["zero_windows"] == 0:
+            assert time.monotonic() < give_up
+            time.sleep(0.05)
+        time.sleep(2.5)
+        assert source.counters()["tcp"]["bytes"] == 512 << 10, "no more than there is space for"
+        (stream,) = take(source).values()
+        sender.finish()
+        assert final(source)["probes"] > 0
+    assert stream.sha256.hexdigest() == ingest.digest(1, BYTES // 8)
+
+
+_ENDLESS = """
+import socket, sys
+from headrace import ingest
+to = socket.create_connection((sys.argv[1], 9000))
+for at in range(0, 1 << 40, 1 << 20):
+    to.sendall(ingest.stream_bytes(1, at, 1 << 20))
+"""
+
+
+def endless(source: ingest.Receiver) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", _ENDLESS, source.address.split(":")[0]])
+
+
+@isolated
+def test_a_killed_sender_leaves_what_it_sent():
+    with receiver() as source:
+        sender = endless(source)
+        taken = Taken()
+        give_up = time.monotonic() + GUARD_SECONDS
+        reason = ""
+        while not reason:
+            assert time.monotonic() < give_up
+            item = source.next(timeout=1.0)
+            if isinstance(item, ingest.Frame):
+                taken.add(item)
+                item.release()
+                if taken.bytes == 4 << 20:
+                    sender.kill()
+            elif isinstance(item, ingest.StreamEnded):
+                reason = item.reason
+                assert item.bytes == taken.bytes
+        sender.wait(GUARD_SECONDS)
+    assert reason in {"finished", "reset"}  # its kernel says one or the other
+    assert taken.bytes >= 4 << 20
+    assert taken.sha256.hexdigest() == ingest.digest(1, taken.bytes)
+
+
+@isolated
+def test_a_reset_keeps_what_came_in_order():
+    with receiver() as source:
+        host, port = source.address.rsplit(":", 1)
+        connection = socket.create_connection((host, int(port)), timeout=GUARD_SECONDS)
+        connection.sendall(ingest.stream_bytes(1, 0, 300_000))
+        give_up = time.monotonic() + GUARD_SECONDS
+        while source.counters()["tcp"]["bytes"] < 300_000:
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+        (stream,) = take(source).values()
+    assert stream.reason == "reset"
+    assert stream.sha256.hexdigest() == ingest.digest(1, 300_000)
+
+
+@isolated
+def test_connections_follow_each_other():
+    with receiver(connections=2, frame="64KiB", frames=2) as source:
+        for seed in range(6):
+            check_one(source, 200_000 + seed, seed)
+        assert source.counters()["streams"]["streams_refused"] == 0
+
+
+@isolated
+def test_the_device_goes_with_the_receiver():
+    with receiver() as source:
+        assert source.interface in devices()
+    del source
+    assert devices() == ["lo"]
+
+
+def _by_program(command: Callable[[str, str], list[str]], program: str) -> Taken:
+    """What a program sends that reads BYTES // 8 bytes of a stream from its input."""
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {program} here")
+    with receiver() as source:
+        host, port = source.address.rsplit(":", 1)
+        sender = subprocess.Popen(command(host, port), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+
+        def feed() -> None:
+            assert sender.stdin is not None
+            with sender.stdin:
+                for at in range(0, BYTES // 8, PIECE):
+                    sender.stdin.write(ingest.stream_bytes(5, at, PIECE))
+
+        feeder = threading.Thread(target=feed, daemon=True)
+        feeder.start()
+        (stream,) = take(source).values()
+        feeder.join(GUARD_SECONDS)
+        sender.wait(GUARD_SECONDS)
+    return stream
+
+
+@isolated
+def test_nc():
+    stream = _by_program(lambda host, port: ["nc", "-N", host, port], "nc")
+    assert stream.sha256.hexdigest() == ingest.digest(5, BYTES // 8)
+
+
+@isolated
+def test_curl_uploads(tmp_path: Path):
+    """Its request goes before the bytes, and it waits for an answer that nobody gives."""
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl here")
+    size = BYTES // 8
+    path = tmp_path / "upload"
+    with path.open("wb") as file:
+        for at in range(0, size, PIECE):
+            file.write(ingest.stream_bytes(5, at, PIECE))
+    stream = bytearray()
+    with receiver() as source:
+        command = ["curl", "--silent", "--header", "Expect:", "--upload-file", str(path)]
+        sender = subprocess.Popen([*command, f"http://{source.address}/frame"])
+        give_up = time.monotonic() + GUARD_SECONDS
+        item = None
+        while not isinstance(item, ingest.StreamEnded):
+            assert time.monotonic() < give_up
+            begin = stream.find(b"\r\n\r\n")
+            if begin >= 0 and source.counters()["tcp"]["bytes"] == begin + 4 + size:
+                sender.terminate()
+            item = source.next(timeout=0.1)
+            if isinstance(item, ingest.Frame):
+                stream += item.numpy().tobytes()
+                item.release()
+        sender.wait(GUARD_SECONDS)
+    head, _, body = bytes(stream).partition(b"\r\n\r\n")
+    assert head.startswith(b"PUT /frame HTTP/1.1\r\n")
+    assert f"Content-Length: {size}".encode() in head
+    assert hashlib.sha256(body).hexdigest() == ingest.digest(5, size)
+
+
+@isolated
+def test_headrace_send_arrives(run: Callable[..., subprocess.CompletedProcess[str]]):
+    with receiver() as source:
+        results: list[subprocess.CompletedProcess[str]] = []
+        sending = threading.Thread(
+            target=lambda: results.append(
+                run("ingest", "send", "--tcp", source.address, "--bytes", BYTES // 8, "--seed", 9, "--chunk", "1MiB")
+            )
+        )
+        sending.start()
+        (stream,) = take(source).values()
+        sending.join(GUARD_SECONDS)
+    assert results[0].returncode == 0, results[0].stderr
+    assert stream.sha256.hexdigest() == ingest.digest(9, BYTES // 8)
+
+
+@isolated
+def test_datagrams_over_a_socket():
+    layout = {"payload_bytes": 1464, "frame": 1464 * 100, "frames": 16, "timeout": 2.0}
+    with ingest.udp("127.0.0.1:9100", to="cpu", **layout) as source:
+        sender = ingest.UdpSender("127.0.0.1", 9100, 1000, seed=3, payload_bytes=1472, packets_per_second=5000)
+        ingest.send_datagrams(sender)
+        whole = hashlib.sha256()
+        frames = []
+        while len(frames) < 10:
+            item = source.next(timeout=GUARD_SECONDS)
+            assert item is not None
+            if isinstance(item, ingest.Frame):
+                frames.append((item.number, item.missing_bytes))
+                whole.update(item.numpy())
+                item.release()
+    assert frames == [(number, 0) for number in range(10)]
+    assert whole.hexdigest() == ingest.digest(3, 1464 * 1000)
