@@ -56,13 +56,14 @@ class DatagramIntake final : public Intake {
     if (!packets.empty()) drain(packets.front(), parts_.ring.published());
   }
 
-  void act(std::uint64_t now) override {
+  void act(std::uint64_t now, bool drained) override {
     const auto place = parts_.streams.find(kStream);
     if (!place) return;
     DatagramSequencer sequencer = at(now);
     const StreamTable::Stream& stream = parts_.streams.places()[*place];
     sequencer.set_limit(stream.frames->reserved_end() / frame_bytes());
-    if (now < sequencer.next_deadline()) return;
+    // What waits in the source may be what a frame lacks: it is this side that is late then.
+    if (!drained || now < sequencer.next_deadline()) return;
     sequencer.tick();
     close_frames(*place);
   }

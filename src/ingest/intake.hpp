@@ -32,8 +32,9 @@ class Intake {
   [[nodiscard]] virtual std::size_t room(std::size_t most) const { return most; }
   /// A burst, which ends with the ring's last published slot; `before` is where it begins.
   virtual void take(std::span<const Packet> packets, std::uint64_t before, std::uint64_t now) = 0;
-  /// What is due, and what follows from space that the consumer has made.
-  virtual void act(std::uint64_t now) = 0;
+  /// What is due, and what follows from space that the consumer has made. `drained`: no packet that came before `now`
+  /// waits in the source.
+  virtual void act(std::uint64_t now, bool drained) = 0;
   /// When act() has to be called.
   [[nodiscard]] virtual std::uint64_t next_deadline() const = 0;
   /// Ends a stream, and tells its peer.

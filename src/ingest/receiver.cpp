@@ -86,6 +86,9 @@ class Receiver::State {
  private:
   void run(const std::stop_token& token) noexcept;
   [[nodiscard]] std::size_t receive(Duration timeout);
+  [[nodiscard]] bool ring_is_full() const noexcept {
+    return ring_.published() - ring_.released() == ring_.slot_count();
+  }
   [[nodiscard]] Duration wait_at_most(Duration timeout, Time now) const;
   void reset_unwanted(Time now);
   void hand_on();
@@ -104,6 +107,7 @@ class Receiver::State {
   std::vector<std::uint32_t> unwanted_;  ///< Streams that the consumer has reset.
   std::atomic<bool> any_unwanted_{false};
   bool gathered_ = false;  ///< The builder may have pieces that it has not submitted.
+  bool drained_ = true;    ///< The last burst took all that there was.
   bool finished_ = false;
   std::atomic<bool> started_{false};
   mutable std::mutex counters_mutex_;
@@ -127,6 +131,7 @@ Duration Receiver::State::wait_at_most(Duration timeout, Time now) const {
 std::size_t Receiver::State::receive(Duration timeout) {
   const Duration wait = wait_at_most(timeout, SteadyClock::now());
   const std::size_t most = intake_->room(packets_.size());
+  drained_ = true;
   if (most == 0) {
     if (wait > Duration{}) std::this_thread::sleep_for(std::min(wait, kSpaceLook));
     return 0;
@@ -137,6 +142,7 @@ std::size_t Receiver::State::receive(Duration timeout) {
     if (why.empty()) throw_error("receiving packets", got.error());
     throw_error(fmt::format("receiving packets: {}", why), got.error());
   }
+  drained_ = *got < most && !ring_is_full();
   return *got;
 }
 
@@ -171,10 +177,10 @@ bool Receiver::State::step(Duration timeout) {
     builder_.flush().or_throw("copying payloads");
     gathered_ = false;
     streams_.poll();
-    if (ring_.published() - ring_.released() == ring_.slot_count()) builder_.wait().or_throw("copying payloads");
+    if (ring_is_full()) builder_.wait().or_throw("copying payloads");
   }
   if (any_unwanted_.load(std::memory_order_relaxed)) reset_unwanted(now);
-  intake_->act(to_ns(now));
+  intake_->act(to_ns(now), drained_);
   hand_on();
   if (count == 0 && source_.ended()) end();
   if (started_ && !finished_) publish_counters(now);

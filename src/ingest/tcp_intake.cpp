@@ -57,7 +57,7 @@ class TcpIntake final : public Intake {
     drain(sequencer, parts_.ring.published());
   }
 
-  void act(std::uint64_t now) override {
+  void act(std::uint64_t now, bool /*drained*/) override {
     TcpSequencer sequencer = at(now);
     const std::uint64_t end = parts_.ring.published();
     if (now >= sequencer.next_deadline()) {

@@ -152,6 +152,21 @@ TEST_P(IngestDatagrams, AFrameIsClosedByTime) {
   EXPECT_TRUE(std::equal(want.begin(), want.end(), received_.bytes[0].begin()));
 }
 
+TEST_P(IngestDatagrams, AReceiverThatIsHeldUpClosesNoFrameWhosePacketsWait) {
+  constexpr std::uint64_t kPackets = 10 * kFramePackets;
+  const auto source = synthetic(ring_, kPackets);
+  DatagramReception datagrams = patient();
+  datagrams.wait_for_space = true;
+  datagrams.config.timeout = ingest::TcpConfig::kMs;
+  Receiver receiver(*source, ring_, device(), datagrams, kThreeFrames);
+  step_until(receiver, received_, [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return receiver.ended();
+  });
+  EXPECT_EQ(receiver.counters().datagrams.timeouts, 0U);
+  EXPECT_TRUE(received_.bytes[0] == stream_of(5, kPackets * kPayload));
+}
+
 TEST_P(IngestDatagrams, ShortPayloadsLeaveGapsOfBytes) {
   const auto source = ingest::make_synthetic_source(
       ring_, {.payloads = {{.bytes = kNumberBytes + 900}}, .packets = 2 * kFramePackets, .seed = 5});

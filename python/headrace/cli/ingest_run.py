@@ -149,7 +149,8 @@ class Run:
             show.stderr().print(title, markup=False, soft_wrap=True)
             if self.interval is not None:
                 watch.every(self.interval, self._print_line)
-            live = stack.enter_context(ingest_show.live_figures())
+            lines_between = self.interval is not None and show.stdout().is_terminal
+            live = stack.enter_context(ingest_show.live_figures(shown=not lines_between))
             watch.every(_SHOW_SECONDS, live.update)
             ended_by = "error"
             try:

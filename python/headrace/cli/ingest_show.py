@@ -68,10 +68,10 @@ class LiveFigures:
 
 
 @contextmanager
-def live_figures() -> Iterator[LiveFigures]:
+def live_figures(*, shown: bool) -> Iterator[LiveFigures]:
     """Figures that are cleared at the end."""
     console = show.stderr()
-    if not console.is_terminal:
+    if not shown or not console.is_terminal:
         yield LiveFigures(None)
         return
     with Live(console=console, transient=True, refresh_per_second=4) as live:
