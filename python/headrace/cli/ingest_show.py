@@ -30,7 +30,7 @@ def _cells(now: Figures, total: Figures) -> list[tuple[str, str]]:
         ("packets/s", tables.short_rate(now.packets_per_second)),
         ("frames", f"{total.frames:,}"),
         ("gaps", f"{total.gaps:,}"),
-        ("sent again", f"{total.sent_again:,}"),
+        ("resent", f"{total.sent_again:,}"),
         ("dropped", f"{total.dropped:,}"),
         ("window", size(now.window_bytes) if now.window_bytes else tables.NONE),
         ("trip", tables.latency(now.round_trip) if now.round_trip else tables.NONE),
@@ -113,7 +113,7 @@ def print_totals(
     lines = [
         f"{size(total.bytes)} in {total.seconds:.2f} s: {total.gigabits_per_second:.2f} Gb/s, "
         f"{tables.short_rate(total.packets_per_second)} packets/s; frames: {total.frames:,}",
-        f"gaps {total.gaps:,}, sent again {total.sent_again:,}, dropped {total.dropped:,}"
+        f"gaps {total.gaps:,}, resent {total.sent_again:,}, dropped {total.dropped:,}"
         + (f"; round trip {tables.latency(total.round_trip)}" if total.round_trip else ""),
         *notes,
     ]
