@@ -47,8 +47,8 @@ std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> parquet_row_grou
 }
 
 void bind_sources(nb::module_& module) {
-  nb::class_<fetch::ParquetStatistics>(module, "ParquetStatistics",
-                                       "What a Parquet file says of the values of a column of a row group.");
+  const nb::class_<fetch::ParquetStatistics> statistics(
+      module, "ParquetStatistics", "What a Parquet file says of the values of a column of a row group.");
   nb::class_<MappedHandle>(module, "MappedFile", "A file's bytes, mapped for reading.")
       .def(
           "__init__",

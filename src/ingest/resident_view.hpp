@@ -50,10 +50,15 @@ enum class Leave : std::uint32_t {
   parts_not_copied
 };
 
-/// Words in host memory that the host writes, read together by the poll role.
-enum HostWord : std::uint32_t { kPacketsEnd, kNow, kCommandsEnd, kStop, kHostWords };
-/// The same in device memory, written by the poll role; kStop holds a Leave, which any role may set once.
-enum RelayWord : std::uint32_t { kParsedEnd = kPacketsEnd, kLeave = kStop };
+/// Words in host memory that the host writes, read together by the poll role: where each lies.
+inline constexpr std::uint32_t kPacketsEnd = 0;
+inline constexpr std::uint32_t kNow = 1;
+inline constexpr std::uint32_t kCommandsEnd = 2;
+inline constexpr std::uint32_t kStop = 3;
+inline constexpr std::uint32_t kHostWords = 4;
+/// The same in device memory, written by the poll role; a Leave, which any role may set once, where the stop word is.
+inline constexpr std::uint32_t kParsedEnd = kPacketsEnd;
+inline constexpr std::uint32_t kLeave = kStop;
 
 /// Of a place in a stream's ring of frames; in host memory.
 struct FrameWord {
@@ -110,7 +115,7 @@ struct View {
   TcpView tcp;
 
   // In host memory, written by the host.
-  std::uint64_t* host = nullptr;  ///< By HostWord.
+  std::uint64_t* host = nullptr;  ///< kHostWords of them.
   std::uint64_t* replies_taken = nullptr;
   std::uint64_t* events_taken = nullptr;
   Packet* packets = nullptr;
@@ -128,7 +133,7 @@ struct View {
   FrameWord* frames = nullptr;
   TcpCounters* counters = nullptr;
   // In device memory.
-  std::uint64_t* relay = nullptr;  ///< By RelayWord.
+  std::uint64_t* relay = nullptr;  ///< As many; see kParsedEnd.
   std::uint64_t* batches_end = nullptr;
   std::uint64_t* next_batch = nullptr;
   std::uint64_t* entered = nullptr;
