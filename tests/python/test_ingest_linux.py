@@ -277,7 +277,7 @@ def _by_program(command: Callable[[str, str], list[str]], program: str) -> Taken
         pytest.skip(f"there is no {program} here")
     with receiver() as source:
         host, port = source.address.rsplit(":", 1)
-        sender = subprocess.Popen(command(host, port), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        sender = subprocess.Popen(command(host, port), stdin=subprocess.PIPE)
 
         def feed() -> None:
             assert sender.stdin is not None
