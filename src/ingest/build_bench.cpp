@@ -7,7 +7,7 @@
 #include <random>
 
 #include "headrace/base/error.hpp"
-#include "ingest/bench_parts.hpp"
+#include "ingest/bench_consumer.hpp"
 #include "ingest/part_list.hpp"
 
 namespace headrace::ingest {
@@ -96,12 +96,10 @@ class RingRun {
         slots_(slots_of(of.packets, of.ring_bytes)),
         lengths_(lengths_of(of.packets, slots_.count)),
         ring_(device, MemoryKind::pinned, slots_.bytes()),
-        frames_(device, {.frame_bytes = of.frame_bytes, .frame_count = of.frame_count}),
-        builder_(device, ring_, {.way = of.packets.way, .ring_access = of.ring_access, .flush_bytes = of.flush_bytes}),
-        consumer_(device),
-        kept_(device, MemoryKind::pinned, of.frame_bytes * of.frame_count) {
+        consumer_(device, of),
+        builder_(device, ring_, {.way = of.packets.way, .ring_access = of.ring_access, .flush_bytes = of.flush_bytes}) {
     fill_randomly(ring_.data(), ring_.bytes(), of.packets.seed);
-    builder_.attach(0, frames_);
+    builder_.attach(0, consumer_.frames());
     packets_ = std::max<std::uint64_t>(of.packets.total_bytes / slots_.stride, 1);
     pieces_.reserve(of.burst);
   }
@@ -114,38 +112,28 @@ class RingRun {
     while (position_ < last && !stop.stop_requested()) {
       gather_burst(last);
       if (pieces_.empty()) {
-        consume(keep);
+        consumer_.consume(keep);
         builder_.flush().or_throw(kDoing);
         continue;
       }
       builder_.place(pieces_, position_).or_throw(kDoing);
-      consume(keep);
+      consumer_.consume(keep);
     }
     builder_.wait().or_throw(kDoing);
-    consume(keep);
-    consumer_.wait().or_throw(kDoing);
+    consumer_.consume(keep);
+    consumer_.wait();
     return SteadyClock::now() - start;
   }
 
   [[nodiscard]] std::uint64_t run_bytes() const noexcept { return stream_offset_ - first_; }
   [[nodiscard]] std::uint64_t packets() const noexcept { return packets_; }
   [[nodiscard]] const Builder& builder() const noexcept { return builder_; }
-  [[nodiscard]] StreamRef stream() const noexcept { return consumer_; }
-  /// A plain copy over the link; the frames that it goes to are the consumer's by then.
-  void copy_plainly(std::byte* to, std::size_t bytes) {
-    for (std::size_t done = 0; done < bytes; done += ring_.bytes()) {
-      consumer_.copy(to, ring_.data(), std::min(ring_.bytes(), bytes - done)).or_throw(kDoing);
-    }
-  }
-  [[nodiscard]] std::size_t ring_size() const noexcept { return ring_.bytes(); }
+  [[nodiscard]] StreamRef stream() const noexcept { return consumer_.stream(); }
+  [[nodiscard]] const Buffer& memory() const noexcept { return ring_; }
 
   /// The frames that were kept hold the payloads of the packets that they are made of.
   [[nodiscard]] bool right() const {
-    if (kept_frames_.empty()) return false;
-    for (std::size_t k = 0; k < kept_frames_.size(); ++k) {
-      if (!right(kept_.data() + k * of_.frame_bytes, kept_frames_[k] * of_.frame_bytes)) return false;
-    }
-    return true;
+    return consumer_.all_right([this](const std::byte* frame, std::uint64_t offset) { return right(frame, offset); });
   }
 
  private:
@@ -153,7 +141,7 @@ class RingRun {
   void gather_burst(std::uint64_t last) {
     pieces_.clear();
     const std::uint64_t copied = builder_.copied().or_throw(kDoing);
-    const std::uint64_t space = frames_.reserved_end();
+    const std::uint64_t space = consumer_.frames().reserved_end();
     while (pieces_.size() < of_.burst && position_ < last && position_ - copied < slots_.count) {
       const std::size_t slot = slot_;
       if (stream_offset_ + lengths_[slot] > space) break;
@@ -164,20 +152,6 @@ class RingRun {
       ++position_;
       if (++slot_ == slots_.count) slot_ = 0;
     }
-  }
-
-  void consume(bool keep) {
-    while (true) {
-      const auto frame = frames_.try_take(consumer_).or_throw(kDoing);
-      if (!frame) break;
-      if (keep && kept_frames_.size() < of_.frame_count) {
-        std::byte* const to = kept_.data() + kept_frames_.size() * of_.frame_bytes;
-        consumer_.copy(to, frame->data, frame->bytes).or_throw(kDoing);
-        kept_frames_.push_back(frame->number);
-      }
-      frames_.release(frame->number, consumer_).or_throw(kDoing);
-    }
-    frames_.poll().or_throw(kDoing);
   }
 
   [[nodiscard]] bool right(const std::byte* frame, std::uint64_t offset) const {
@@ -198,11 +172,8 @@ class RingRun {
   Slots slots_;
   std::vector<std::uint32_t> lengths_;
   Buffer ring_;
-  FrameRing frames_;
+  BenchConsumer consumer_;
   Builder builder_;
-  Stream consumer_;
-  Buffer kept_;
-  std::vector<std::uint64_t> kept_frames_;
   std::vector<Piece> pieces_;
   std::uint64_t packets_ = 0;
   std::uint64_t position_ = 0;
@@ -237,20 +208,10 @@ BuildRuns measure_ring_build(Device device, const RingCase& of, std::size_t runs
   if (!has_copy_way(device, of.packets.way)) return {.supported = false};
   if (of.burst == 0) throw UsageError("a burst has 1 packet at least");
   RingRun ring(device, of);
-  const Buffer target(device, MemoryKind::device, ring.ring_size());
+  const Buffer target(device, MemoryKind::device, ring.memory().bytes());
   BuildRuns found;
-  found.packets = ring.packets();
-  Timer timer(device);
-  for (std::size_t run = 0; run <= runs && !stop.stop_requested(); ++run) {
-    const Duration took = ring.run(run == 0, stop);  // the first one warms up, and is looked at
-    const Duration plain = timer.time(ring.stream(), [&] { ring.copy_plainly(target.data(), ring.run_bytes()); });
-    if (run == 0) continue;
-    found.payload_bytes = ring.run_bytes();
-    found.times.push_back(took);
-    found.plain.push_back(plain);
-  }
+  measure_runs(ring, target, runs, stop, found);
   found.parts = ring.builder().counters().parts;
-  found.verified = !found.times.empty() && ring.right();
   return found;
 }
 

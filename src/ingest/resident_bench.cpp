@@ -6,7 +6,7 @@
 #include "headrace/ingest/build_bench.hpp"
 #include "headrace/ingest/parse.hpp"
 #include "headrace/ingest/resident_control.hpp"
-#include "ingest/bench_parts.hpp"
+#include "ingest/bench_consumer.hpp"
 
 namespace headrace::ingest {
 
@@ -47,9 +47,7 @@ class ResidentRun {
         slots_(slots_of(of_.packets, of_.ring_bytes)),
         payload_(of_.packets.payload_bytes),
         ring_(device, MemoryKind::pinned, (slots_.count + 1) * slots_.stride),  // one for the handshake
-        frames_(device, {.frame_bytes = of.frame_bytes, .frame_count = of.frame_count}),
-        consumer_(device),
-        kept_(device, MemoryKind::pinned, of.frame_bytes * of.frame_count),
+        consumer_(device, of),
         control_(device, ring_, Layer::ethernet, options(of, slots_)) {
     fill_randomly(ring_.data(), ring_.bytes(), of.packets.seed);
     for (std::size_t slot = 0; slot < slots_.count; ++slot) {
@@ -70,7 +68,7 @@ class ResidentRun {
       if (copied == last) break;
       gather_burst(last, copied);
       turn();
-      consume(keep);
+      consumer_.consume(keep);
       if (!burst_.empty() || copied != seen_) moved = SteadyClock::now();
       seen_ = copied;
       if (SteadyClock::now() - moved > kPatience) {
@@ -79,19 +77,15 @@ class ResidentRun {
       if (burst_.empty()) std::this_thread::yield();
     }
     turn();
-    consume(keep);
-    consumer_.wait().or_throw(kDoing);
+    consumer_.consume(keep);
+    consumer_.wait();
     return SteadyClock::now() - start;
   }
 
   [[nodiscard]] std::uint64_t run_bytes() const noexcept { return packets_ * payload_; }
   [[nodiscard]] std::uint64_t packets() const noexcept { return packets_; }
-  [[nodiscard]] StreamRef stream() const noexcept { return consumer_; }
-  void copy_plainly(std::byte* to, std::size_t bytes) {
-    for (std::size_t done = 0; done < bytes; done += ring_.bytes()) {
-      consumer_.copy(to, ring_.data(), std::min(ring_.bytes(), bytes - done)).or_throw(kDoing);
-    }
-  }
+  [[nodiscard]] StreamRef stream() const noexcept { return consumer_.stream(); }
+  [[nodiscard]] const Buffer& memory() const noexcept { return ring_; }
   [[nodiscard]] static std::size_t target_bytes(const RingCase& of) {
     const RingCase made = packets_of(of);
     const Slots slots = slots_of(made.packets, made.ring_bytes);
@@ -100,9 +94,7 @@ class ResidentRun {
 
   /// The frames that were kept hold the payloads of the packets that they are made of.
   [[nodiscard]] bool right() const {
-    for (std::size_t k = 0; k < kept_frames_.size(); ++k) {
-      const std::byte* const frame = kept_.data() + k * of_.frame_bytes;
-      const std::uint64_t begin = kept_frames_[k] * of_.frame_bytes;
+    return consumer_.all_right([this](const std::byte* frame, std::uint64_t begin) {
       for (std::uint64_t at = begin; at < begin + of_.frame_bytes;) {
         const std::uint64_t within = at % payload_;
         const std::size_t bytes = std::min<std::uint64_t>(payload_ - within, begin + of_.frame_bytes - at);
@@ -110,8 +102,8 @@ class ResidentRun {
         if (std::memcmp(frame + (at - begin), slot + kHeader + within, bytes) != 0) return false;
         at += bytes;
       }
-    }
-    return !kept_frames_.empty();
+      return true;
+    });
   }
 
  private:
@@ -160,7 +152,7 @@ class ResidentRun {
       if (!opened) opened = control_.next_event().or_throw(kDoing);
       return opened.has_value();
     });
-    control_.attach(*opened, frames_).or_throw(kDoing);
+    control_.attach(*opened, consumer_.frames()).or_throw(kDoing);
     wait_for([&] { return edge_ > 0; });
     for (std::size_t s = 0; s < slots_.count; ++s) {
       store_be32(ring_.data() + s * slots_.stride + kEthernet + kIp + 8, their_next_);
@@ -210,28 +202,11 @@ class ResidentRun {
     edge_ = std::max(edge_, acknowledged_ + (std::uint64_t{headers.window} << scale_));
   }
 
-  void consume(bool keep) {
-    while (true) {
-      const auto frame = frames_.try_take(consumer_).or_throw(kDoing);
-      if (!frame) break;
-      if (keep && kept_frames_.size() < of_.frame_count) {
-        std::byte* const to = kept_.data() + kept_frames_.size() * of_.frame_bytes;
-        consumer_.copy(to, frame->data, frame->bytes).or_throw(kDoing);
-        kept_frames_.push_back(frame->number);
-      }
-      frames_.release(frame->number, consumer_).or_throw(kDoing);
-    }
-    frames_.poll().or_throw(kDoing);
-  }
-
   RingCase of_;
   Slots slots_;
   std::uint32_t payload_;
   Buffer ring_;
-  FrameRing frames_;
-  Stream consumer_;
-  Buffer kept_;
-  std::vector<std::uint64_t> kept_frames_;
+  BenchConsumer consumer_;
   std::vector<Packet> burst_;
   std::uint64_t packets_ = 0;
   std::uint64_t position_ = 0;
@@ -250,19 +225,9 @@ BuildRuns measure_resident_build(Device device, const RingCase& of, std::size_t 
   if (of.burst == 0) throw UsageError("a burst has 1 packet at least");
   // Before the kernel that stays.
   const Buffer target(device, MemoryKind::device, ResidentRun::target_bytes(of));
-  Timer timer(device);
   ResidentRun ring(device, of);
   BuildRuns found;
-  found.packets = ring.packets();
-  found.payload_bytes = ring.run_bytes();
-  for (std::size_t run = 0; run <= runs && !stop.stop_requested(); ++run) {
-    const Duration took = ring.run(run == 0, stop);  // the first one warms up, and is looked at
-    const Duration plain = timer.time(ring.stream(), [&] { ring.copy_plainly(target.data(), ring.run_bytes()); });
-    if (run == 0 || stop.stop_requested()) continue;
-    found.times.push_back(took);
-    found.plain.push_back(plain);
-  }
-  found.verified = !found.times.empty() && ring.right();
+  measure_runs(ring, target, runs, stop, found);
   return found;
 }
 
