@@ -153,8 +153,7 @@ bool Builder::State::place_in_target(const Piece& piece) noexcept {
   if (target.frames == nullptr || piece.stream != target.stream || piece.length == 0 ||
       target.place->placed + piece.length >= target.place->length || offset >= target.place->length ||
       piece.length > target.place->length - offset || piece.ring_offset > ring_bytes_ ||
-      piece.length > ring_bytes_ - piece.ring_offset ||
-      target.list->room() < piece.length / (kPartBytes - kLineBytes) + 2 ||
+      piece.length > ring_bytes_ - piece.ring_offset || target.list->room() < target.list->parts_max(piece.length) ||
       target.frames->options().conversion != Conversion::none) {
     return false;
   }
@@ -164,11 +163,7 @@ bool Builder::State::place_in_target(const Piece& piece) noexcept {
 
 /// A piece that is not converted, to the target's list.
 void Builder::State::push(const Piece& piece, std::size_t offset) noexcept {
-  PartList& list = *target_.list;
-  const std::uint32_t before = list.count();
-  for_each_part(target_.data + offset, ring_ + piece.ring_offset, piece.length, list.part_bytes(),
-                [&](const Part& part) { list.push(part); });
-  counters.parts += list.count() - before;
+  target_.list->add(target_.data + offset, ring_ + piece.ring_offset, piece.length);
   gathered_bytes_ += piece.length;
   target_.place->placed += piece.length;
   if (mirror_) mirror_->add(piece);
@@ -187,10 +182,8 @@ Status Builder::State::gather(FrameRing& frames, FrameRing::Place& place, const 
   if (of.conversion == Conversion::none) {
     push(piece, offset);
   } else {
-    const std::uint32_t before = (*list)->count();
     for_each_converted_part(of.conversion, target_.data, offset, ring_ + piece.ring_offset, piece.length, kPartBytes,
                             [&](const Part& part) { (*list)->push(part); });
-    counters.parts += (*list)->count() - before;
     gathered_bytes_ += piece.length;
     place.placed += piece.length;
     if (mirror_) mirror_->add(piece);
@@ -250,6 +243,7 @@ Status Builder::State::copy(Burst& burst) noexcept {
   const StreamRef before = mirror_ ? links_[current_ % links_.size()] : stream_;
   for (PartList& list : burst.lists) {
     if (const Status uploaded = list.upload(before); !uploaded) return uploaded;
+    counters.parts += list.count();
   }
   if (mirror_) {
     Status brought = mirror_->bring(before);

@@ -44,6 +44,23 @@ struct GatherBody {
   }
 };
 
+struct EvenBody {
+  static constexpr const char* kName = "ingest::even";
+  static constexpr int kThreadsMax = kThreads;
+  static constexpr int kBlocksMin = 4;
+
+  template <class Group>
+  HEADRACE_HD static void run(const Group& group, EvenRun run, EvenCut cut, std::uint32_t per_team) {
+    const std::uint32_t count = run.count * cut.parts;
+    const std::uint32_t teams = group.size() / Group::kTeam;
+    const std::uint32_t step = worker_count(group, teams) * per_team;
+    for (std::uint32_t first = worker(group, teams, group.team()) * per_team; first < count; first += step) {
+      const std::uint32_t here = count - first < per_team ? count - first : per_team;
+      gather<kInFlight>(group, here, [&](std::uint32_t i) { return part_of(run, cut, first + i); });
+    }
+  }
+};
+
 /// What a first version would be: a block for each packet, in vectors where both sides happen to be aligned alike.
 struct BlockBody {
   static constexpr const char* kName = "ingest::block";
@@ -182,6 +199,8 @@ LaunchShape gather_shape(Device device, std::uint32_t count, std::uint32_t per_t
   const std::uint64_t teams = (std::uint64_t{count} + per_team - 1) / per_team;
   return shape_of(device, (teams + kThreads / kWarp - 1) / (kThreads / kWarp), count);
 }
+
+Kernel even_kernel() { return make_kernel<EvenBody, EvenRun, EvenCut, std::uint32_t>(); }
 
 Kernel block_kernel() { return make_kernel<BlockBody, const Part*, std::uint32_t, std::uint32_t>(); }
 LaunchShape block_shape(Device device, std::uint32_t count) { return shape_of(device, count, count); }

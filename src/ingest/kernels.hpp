@@ -5,6 +5,7 @@
 #include "headrace/device/kernel.hpp"
 #include "headrace/ingest/conversion.hpp"
 #include "headrace/ingest/part.hpp"
+#include "ingest/even_run.hpp"
 
 /// The kernels that copy lists of parts. Each takes (const Part* parts, uint32_t count, uint32_t per_team): `parts` is
 /// memory that the kernel reaches; none is empty.
@@ -23,6 +24,9 @@ inline constexpr std::uint32_t kPartsMax = 1U << 30;
 [[nodiscard]] Kernel gather_kernel();
 /// Where lists are gathered on a CPU device, several items share the parts.
 [[nodiscard]] LaunchShape gather_shape(Device device, std::uint32_t count, std::uint32_t per_team);
+
+/// (EvenRun run, EvenCut cut, uint32_t per_team): the same for a run of payloads, in the shape for its parts.
+[[nodiscard]] Kernel even_kernel();
 
 [[nodiscard]] Kernel block_kernel();
 [[nodiscard]] LaunchShape block_shape(Device device, std::uint32_t count);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "device/backend.hpp"
 #include "headrace/base/error.hpp"
@@ -60,6 +61,7 @@ PartList::Reader PartList::reader_of(CopyWay way) noexcept {
 PartList::PartList(Device device, CopyWay way, std::uint32_t capacity, Conversion conversion)
     : way_(resolved(way)),
       reader_(conversion == Conversion::none ? reader_of(way_) : Reader::kernel),
+      runs_allowed_(way_ == CopyWay::gather && conversion == Conversion::none),
       kernel_(reader_ == Reader::kernel ? kernel_of(way_, conversion) : Kernel{}),
       capacity_(capacity),
       part_bytes_(reader_ == Reader::kernel && way_ != CopyWay::block ? kPartBytes : kWholeBytes) {
@@ -82,7 +84,54 @@ PartList::PartList(Device device, CopyWay way, std::uint32_t capacity, Conversio
   }
 }
 
+void PartList::add(std::byte* to, const std::byte* from, std::uint32_t bytes) noexcept {
+  if (!runs_allowed_) {
+    for_each_part(to, from, bytes, part_bytes_, [this](const Part& part) { push(part); });
+    return;
+  }
+  if (last_.count == 0 || !last_.extend(to, from, bytes)) {
+    close_run();
+    last_ = {.to = to, .from = from, .bytes = bytes, .count = 1};
+  }
+  const bool listed = last_.count < kRunMin || run_count_ == kRunsMax;
+  reserved_ = listed ? last_.count * parts_max(bytes) : 0;
+}
+
+void PartList::close_run() noexcept {
+  const EvenRun run = std::exchange(last_, EvenRun{});
+  reserved_ = 0;
+  if (run.count >= kRunMin && run_count_ < kRunsMax) {
+    runs_[run_count_++] = run;
+    return;
+  }
+  for (std::uint32_t i = 0; i < run.count; ++i) {
+    for_each_part(run.to + std::uint64_t{i} * run.bytes, run.from + i * run.pitch, run.bytes, part_bytes_,
+                  [this](const Part& part) { push(part); });
+  }
+}
+
+std::uint32_t PartList::count() const noexcept {
+  std::uint32_t count = count_;
+  for (std::size_t i = 0; i < run_count_; ++i) count += runs_[i].count * EvenCut(runs_[i].bytes, part_bytes_).parts;
+  return count;
+}
+
+std::uint64_t PartList::bytes() const noexcept {
+  std::uint64_t bytes = listed_bytes_;
+  for (std::size_t i = 0; i < run_count_; ++i) bytes += std::uint64_t{runs_[i].count} * runs_[i].bytes;
+  return bytes;
+}
+
+void PartList::clear() noexcept {
+  count_ = 0;
+  listed_bytes_ = 0;
+  last_ = {};
+  reserved_ = 0;
+  run_count_ = 0;
+}
+
 Status PartList::upload(StreamRef stream) noexcept {
+  close_run();
   if (reader_ == Reader::host || count_ == 0) return {};
   if (reader_ == Reader::kernel) return stream.copy(device_.data(), host_.data(), count_ * sizeof(Part));
   const ListedEntries to(device_.data(), capacity_);
@@ -97,6 +146,7 @@ Status PartList::upload(StreamRef stream) noexcept {
 }
 
 Status PartList::copy(StreamRef stream) const noexcept {
+  if (const Status launched = launch_runs(stream); !launched) return launched;
   if (count_ == 0) return {};
   switch (reader_) {
     case Reader::kernel: return launch_kernel(stream);
@@ -106,8 +156,20 @@ Status PartList::copy(StreamRef stream) const noexcept {
   return copy_one_by_one(stream);
 }
 
+Status PartList::launch_runs(StreamRef stream) const noexcept {
+  for (std::size_t i = 0; i < run_count_; ++i) {
+    const EvenRun& run = runs_[i];
+    const EvenCut cut(run.bytes, part_bytes_);
+    const std::uint32_t parts = run.count * cut.parts;
+    const std::uint32_t per_team = parts_per_team(std::uint64_t{run.count} * run.bytes, parts);
+    const LaunchShape shape = gather_shape(stream.device(), parts, per_team);
+    if (const Status launched = launch(stream, even_kernel(), shape, run, cut, per_team); !launched) return launched;
+  }
+  return {};
+}
+
 Status PartList::launch_kernel(StreamRef stream) const noexcept {
-  const std::uint32_t per_team = parts_per_team(bytes_, count_);
+  const std::uint32_t per_team = parts_per_team(listed_bytes_, count_);
   const Device device = stream.device();
   const LaunchShape shape = way_ == CopyWay::bulk    ? bulk_shape(device, count_)
                             : way_ == CopyWay::block ? block_shape(device, count_)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,6 +11,7 @@
 #include "headrace/ingest/conversion.hpp"
 #include "headrace/ingest/copy_way.hpp"
 #include "headrace/ingest/part.hpp"
+#include "ingest/even_run.hpp"
 
 namespace headrace::ingest {
 
@@ -28,8 +30,9 @@ struct ListedEntries {
         bytes(reinterpret_cast<std::uint32_t*>(memory + 2 * capacity * sizeof(void*))) {}
 };
 
-/// Copies gathered by the host and made by the device in one of the ways. Recycled: nothing is allocated after its
-/// construction. The caller sees to it that a list is not cleared while the device reads it.
+/// Copies gathered by the host and made by the device in one of the ways. Payloads that are alike are kept as runs
+/// where the way allows, which need no list. Recycled: nothing is allocated after its construction. The caller sees to
+/// it that a list is not cleared while the device reads it.
 class PartList {
  public:
   /// @param conversion  other than none: made while copying, by a kernel of its own, whatever the way.
@@ -38,9 +41,17 @@ class PartList {
 
   /// The longest part that it takes.
   [[nodiscard]] std::uint32_t part_bytes() const noexcept { return part_bytes_; }
-  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] std::uint32_t room() const noexcept { return capacity_ - count_; }
+  /// Parts, also those of runs. What was added counts once the list is uploaded.
+  [[nodiscard]] std::uint32_t count() const noexcept;
+  [[nodiscard]] std::uint64_t bytes() const noexcept;  ///< Likewise.
+  /// For parts. A run that is still short may yet have to be listed.
+  [[nodiscard]] std::uint32_t room() const noexcept { return capacity_ - count_ - reserved_; }
+  /// Parts that a payload may become.
+  [[nodiscard]] std::uint32_t parts_max(std::uint32_t payload_bytes) const noexcept {
+    return payload_bytes / (part_bytes_ - kLineBytes) + 2;
+  }
+  /// A payload, which is not empty, and of which room() holds parts_max().
+  void add(std::byte* to, const std::byte* from, std::uint32_t bytes) noexcept;
   /// There is room(), and the part is not empty and not too long.
   void push(const Part& part) noexcept {
     if (reader_ == Reader::cuda) {
@@ -52,9 +63,9 @@ class PartList {
       host_.as<Part>()[count_] = part;
     }
     ++count_;
-    bytes_ += part.bytes();
+    listed_bytes_ += part.bytes();
   }
-  void clear() noexcept { count_ = 0, bytes_ = 0; }
+  void clear() noexcept;
 
   /// Brings the list to where the device reads it.
   [[nodiscard]] Status upload(StreamRef stream) noexcept;
@@ -69,17 +80,29 @@ class PartList {
     host     ///< Parts, never uploaded.
   };
   [[nodiscard]] static Reader reader_of(CopyWay way) noexcept;
+  /// No payload goes on with the last run.
+  void close_run() noexcept;
+  [[nodiscard]] Status launch_runs(StreamRef stream) const noexcept;
   [[nodiscard]] Status launch_kernel(StreamRef stream) const noexcept;
   [[nodiscard]] Status copy_listed(StreamRef stream) const noexcept;
   [[nodiscard]] Status copy_one_by_one(StreamRef stream) const noexcept;
 
+  static constexpr std::size_t kRunsMax = 8;
+  /// A run that is shorter is not worth a launch.
+  static constexpr std::uint32_t kRunMin = 128;
+
   CopyWay way_;
   Reader reader_;
+  bool runs_allowed_;
   Kernel kernel_{};
   std::uint32_t capacity_;
   std::uint32_t part_bytes_;
-  std::uint32_t count_ = 0;
-  std::uint64_t bytes_ = 0;
+  std::uint32_t count_ = 0;  ///< Listed.
+  std::uint64_t listed_bytes_ = 0;
+  EvenRun last_{};  ///< That the next payload may go on with.
+  std::uint32_t reserved_ = 0;
+  std::array<EvenRun, kRunsMax> runs_{};
+  std::size_t run_count_ = 0;
   Buffer host_;
   Buffer device_;
   Buffer scratch_;

@@ -81,6 +81,38 @@ TEST_P(IngestBuilder, EveryAccessBringsTheRing) {
   }
 }
 
+TEST_P(IngestBuilder, PayloadsThatAreAlikeNeedNoList) {
+  constexpr std::uint32_t kCount = 2000;
+  for (const std::uint32_t length : {1U, 64U, 1460U, 4065U, 4081U, 8000U, 9001U}) {
+    SCOPED_TRACE(length);
+    auto traffic = make_traffic(device(), MemoryKind::device, std::vector<std::uint32_t>(kCount, length),
+                                (length + 54 + 15) / 16 * 16, 54);
+    const std::size_t total = traffic.stream.size();
+    FrameRing frames(device(), {.frame_bytes = total / 3 * 2 + 1, .frame_count = 2});  // one ends within a payload
+    Builder builder(device(), traffic.ring, {.list_parts = 1024, .flush_bytes = 64 * kMiB});
+    builder.attach(0, frames);
+    ASSERT_OK(builder.place(traffic.pieces, 1));
+    ASSERT_OK(builder.finish(0, total));
+    ASSERT_OK(builder.wait());
+    EXPECT_TRUE(drained(frames) == traffic.stream);
+    EXPECT_EQ(builder.counters().submissions, 1U);
+    EXPECT_GE(builder.counters().parts, kCount);
+  }
+}
+
+TEST_P(IngestBuilder, RunsEndWherePayloadsDiffer) {
+  std::vector<std::uint32_t> lengths;
+  for (std::uint32_t run = 0; run < 24; ++run) lengths.insert(lengths.end(), 90 + 10 * (run % 9), 700 + run % 2);
+  auto traffic = make_traffic(device(), MemoryKind::device, lengths, 768, 54);
+  expect_whole(traffic, {}, 400'000);
+  expect_whole(traffic, {.list_parts = 600}, 1'000'003);
+  // Distances differ, and the order turns round.
+  std::reverse(traffic.pieces.begin() + 1000, traffic.pieces.begin() + 1500);
+  traffic.pieces.insert(traffic.pieces.begin() + 700, traffic.pieces.back());
+  traffic.pieces.pop_back();
+  expect_whole(traffic, {}, 400'000);
+}
+
 TEST_P(IngestBuilder, EveryAlignmentAndLength) {
   for (std::uint32_t length = 1; length <= 40; ++length) {
     auto traffic = make_traffic(device(), MemoryKind::device, std::vector<std::uint32_t>(48, length), 71, length % 17);

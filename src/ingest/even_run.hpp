@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+#include "headrace/ingest/part.hpp"
+
+namespace headrace::ingest {
+
+/// Payloads of one length, as far apart from each other in the ring as all others are, that follow each other in a
+/// frame: what nearly every packet of a bulk transfer is. One description serves them all, where a list of parts would
+/// take 1% of a link.
+struct EvenRun {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::uint64_t pitch = 0;  ///< From payload to payload in the ring; 0 as long as there is one.
+  std::uint32_t bytes = 0;  ///< Of each.
+  std::uint32_t count = 0;  ///< 0: there is no run.
+
+  /// Takes one more payload where it goes on like those before.
+  [[nodiscard]] bool extend(const std::byte* next_to, const std::byte* next_from, std::uint32_t next_bytes) noexcept {
+    if (next_bytes != bytes || next_to != to + std::uint64_t{count} * bytes || next_from <= from) return false;
+    const auto distance = static_cast<std::uint64_t>(next_from - from);
+    if (count == 1) {
+      pitch = distance;
+    } else if (distance != count * pitch) {
+      return false;
+    }
+    ++count;
+    return true;
+  }
+};
+
+/// How the payloads of a run are cut: each into as many parts, that begin on lines of the target.
+struct EvenCut {
+  std::uint32_t parts = 1;  ///< Of a payload.
+  std::uint32_t bytes = 0;  ///< Of a part, from the line that the payload begins in: whole lines.
+
+  EvenCut() noexcept = default;
+  /// No part is longer than `most`, some KiB at least.
+  EvenCut(std::uint32_t payload_bytes, std::uint32_t most) noexcept
+      : parts((payload_bytes + 2 * kLineBytes - 1) / most + 1),
+        bytes(((payload_bytes + kLineBytes - 1) / parts + kLineBytes) / kLineBytes * kLineBytes) {}
+};
+
+/// Part `index` of run.count * cut.parts. None is empty.
+[[nodiscard]] HEADRACE_HD inline Part part_of(const EvenRun& run, const EvenCut& cut, std::uint32_t index) noexcept {
+  const std::uint32_t which = index / cut.parts;
+  const std::uint32_t number = index % cut.parts;
+  std::byte* const to = run.to + std::uint64_t{which} * run.bytes;
+  const auto skew = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(to) % kLineBytes);
+  const std::uint32_t begin = number == 0 ? 0 : number * cut.bytes - skew;
+  const std::uint32_t end = number + 1 == cut.parts ? run.bytes : (number + 1) * cut.bytes - skew;
+  return {to + begin, run.from + which * run.pitch + begin, end - begin};
+}
+
+}  // namespace headrace::ingest
