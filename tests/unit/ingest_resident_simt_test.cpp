@@ -56,7 +56,7 @@ class SimtGroup : public CpuGroup {
   struct Block {
     Meeting<kSize> all;
     std::array<Meeting<kTeam>, kTeams> teams;
-    alignas(64) std::byte memory[8192];
+    alignas(64) std::byte memory[48 * 1024];
   };
 
   SimtGroup(Block& block, std::uint32_t rank, std::uint32_t number, std::uint32_t count)

@@ -192,6 +192,22 @@ HEADRACE_HD inline void parse_tcp_options(const std::byte* bytes, std::uint32_t 
 
 }  // namespace detail
 
+/// Whether the first `count` bytes of a packet hold every header that parse_headers() reads, its checksums being
+/// verified. False also where that is not plain: tags, extensions, what is not TCP.
+[[nodiscard]] HEADRACE_HD inline bool headers_lie_within(const std::byte* bytes, std::uint32_t count, Layer layer) {
+  constexpr std::uint32_t kEthernetBytes = 14;
+  constexpr std::uint32_t kTcpBytes = 20;
+  std::uint32_t at = layer == Layer::ethernet ? kEthernetBytes : 0;
+  if (count < at + 1) return false;
+  const std::uint32_t version = load_8(bytes + at) >> 4;
+  const std::uint32_t type = version == 4 ? detail::kTypeIpv4 : detail::kTypeIpv6;
+  if ((version != 4 && version != 6) || (at != 0 && load_be16(bytes + at - 2) != type)) return false;
+  const std::uint32_t ip = version == 4 ? (load_8(bytes + at) & 0xFU) * 4 : 40;
+  if (count < at + ip + kTcpBytes || load_8(bytes + at + (version == 4 ? 9 : 6)) != detail::kProtocolTcp) return false;
+  at += ip;
+  return at + (load_8(bytes + at + 12) >> 4) * 4U <= count;
+}
+
 /// Reads the headers of the packet that begins at `bytes`, of which there are packet.length. Reads nothing beyond them,
 /// whatever they hold. Checksums are verified unless the source has; that of UDP over IPv4 may be absent (0).
 /// Requires: layer is not Layer::payload.
