@@ -24,7 +24,7 @@ from statistics import median
 import headrace
 from headrace import Device, ingest, results
 from headrace.profiles import Json
-from row_by_row import run, say
+from row_by_row import run, say, size
 
 _SEED = 7
 _LOOKED_AT = 64 << 10  # at both ends of a frame
@@ -36,8 +36,8 @@ _GB = 1e9
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--bytes", type=headrace.parse_bytes, default=2 << 30, help="of a run")
-    parser.add_argument("--frame", type=headrace.parse_bytes, default=64 << 20, help="bytes of one")
+    parser.add_argument("--bytes", type=size, default=2 << 30, help="of a run")
+    parser.add_argument("--frame", type=size, default=64 << 20, help="bytes of one")
     parser.add_argument("--frames", type=int, default=4)
     parser.add_argument("--mtu", default="1500,9000,65535", help="with super-packets")
     parser.add_argument("--runs", type=int, default=5, help="of a case")

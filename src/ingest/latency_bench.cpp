@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <thread>
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
@@ -91,6 +92,7 @@ class LatencyRun {
       gather(std::min(end, come_until(now)));
       if (pieces_.empty()) {
         builder_.flush().or_throw(kDoing);
+        std::this_thread::yield();  // as a Receiver does, which waits in its source
       } else {
         waited.record(now - came_at(pieces_.front().stream_offset + pieces_.front().length));
         builder_.place(pieces_, ring_.position()).or_throw(kDoing);
