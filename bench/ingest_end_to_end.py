@@ -24,6 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -178,7 +179,7 @@ class Bench:
         )
         ours: list[_Run] = []
         theirs: list[_Run] = []
-        with VethPair(mtu) as net:
+        with closing(VethPair(mtu)) as net:
             for turn in range(given.runs + 1):
                 ours.append(self.receive(mtu, offloads=True, whole=turn == 0))
                 theirs.append(self.kernel_to_frames(net, reception, whole=turn == 0))

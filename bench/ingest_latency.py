@@ -69,7 +69,9 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
     parser.add_argument("--way", default="automatic", help="to copy, of headrace.copy_ways()")
-    parser.add_argument("--ring-access", type=_each(_access), default=["automatic"], metavar="A,A", help=", ".join(_ACCESSES))
+    parser.add_argument(
+        "--ring-access", type=_each(_access), default=["automatic"], metavar="A,A", help=", ".join(_ACCESSES)
+    )
     parser.add_argument(
         "--prompt", type=_each(int), default=[2], metavar="N,N", help="under way, below which all is submitted at once"
     )
@@ -83,7 +85,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--frame", type=size, default=1 << 20, help="bytes of one")
     parser.add_argument("--frames", type=int, default=16, help="in their ring")
     parser.add_argument("--load", type=float, default=0.5, help="of what the builder reaches")
-    parser.add_argument("--rate", type=float, default=0.0, metavar="GBIT", help="of payload a second, in place of --load")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, metavar="GBIT", help="of payload a second, in place of --load"
+    )
     parser.add_argument("--count", type=int, default=10_000, help="of frames in a sample")
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")

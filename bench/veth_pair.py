@@ -7,7 +7,6 @@ import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Any, TypeVar
 
 from headrace import Errc, Error
@@ -17,7 +16,7 @@ _CLONE_NEWNET = 0x40000000
 
 
 class Namespace:
-    """A network of its own: of a thread that does what it is given, and of what that starts. It goes with the thread."""
+    """A network of its own: of a thread that does what it is given, and of what that starts."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1)
@@ -79,11 +78,3 @@ class VethPair:
         """Ends both namespaces."""
         self.sender.close()
         self.receiver.close()
-
-    def __enter__(self) -> "VethPair":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

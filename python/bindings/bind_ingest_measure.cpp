@@ -109,7 +109,8 @@ void bind_socket(nb::module_& module) {
             return interruptible.run([&] { return self.receive(connection, whole, interruptible.token()); });
           },
           "connection"_a, nb::kw_only(), "whole"_a = false,
-          "Reads the descriptor of a connected socket until its peer ends it. `whole`: every byte is compared with what "
+          "Reads the descriptor of a connected socket until its peer ends it. `whole`: every byte is compared with "
+          "what "
           "was sent; else both ends of each frame.");
 }
 

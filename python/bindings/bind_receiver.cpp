@@ -226,7 +226,8 @@ void bind_options(nb::module_& module) {
           "device"_a = "best", nb::kw_only(), "frame_bytes"_a = 64 * kMiB, "frame_count"_a = 4, "conversion"_a = "none",
           "way"_a = "automatic", "ring_access"_a = "automatic", "prompt_count"_a = 0, "ring_bytes"_a = 64 * kMiB,
           "burst_packets"_a = 256, "faults"_a.none() = nb::none(),
-          "As for FrameBuilder. While fewer bursts than `prompt_count` are being copied, whatever has come is copied at "
+          "As for FrameBuilder. While fewer bursts than `prompt_count` are being copied, whatever has come is copied "
+          "at "
           "once: frames are READY sooner.");
   nb::class_<DatagramConfig>(module, "DatagramLayout", "How datagrams are numbered, and how they make frames.")
       .def(

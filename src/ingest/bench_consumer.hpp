@@ -60,8 +60,8 @@ class BenchConsumer {
   std::vector<std::uint64_t> kept_frames_;
 };
 
-/// Times `runs` runs of `ring`, after one that warms up and is looked at, each beside a plain copy of as many bytes over
-/// the link, into `target` of at least the ring's size.
+/// Times `runs` runs of `ring`, after one that warms up and is looked at, each beside a plain copy of as many bytes
+/// over the link, into `target` of at least the ring's size.
 template <class Run>
 void measure_runs(Run& ring, const Buffer& target, std::size_t runs, const std::stop_token& stop, BuildRuns& found) {
   found.packets = ring.packets();

@@ -44,9 +44,8 @@ class BenchRing {
     while (pieces.size() < limits.packets && position_ - limits.copied < slots_.count) {
       const std::uint32_t length = lengths_[slot_];
       if (stream_offset_ + length > limits.stream_end) break;
-      pieces.push_back({.ring_offset = slot_ * slots_.stride + header_bytes_,
-                        .stream_offset = stream_offset_,
-                        .length = length});
+      pieces.push_back(
+          {.ring_offset = slot_ * slots_.stride + header_bytes_, .stream_offset = stream_offset_, .length = length});
       stream_offset_ += length;
       ++position_;
       if (++slot_ == slots_.count) slot_ = 0;

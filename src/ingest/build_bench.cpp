@@ -124,9 +124,8 @@ class RingRun {
 
   /// The frames that were kept hold the payloads of the packets that they are made of.
   [[nodiscard]] bool right() const {
-    return consumer_.all_right([this](const std::byte* frame, std::uint64_t offset) {
-      return ring_.holds(frame, offset, of_.frame_bytes);
-    });
+    return consumer_.all_right(
+        [this](const std::byte* frame, std::uint64_t offset) { return ring_.holds(frame, offset, of_.frame_bytes); });
   }
 
  private:

@@ -102,7 +102,8 @@ class LatencyRun {
     const Duration took = SteadyClock::now() - start_;
     builder_.wait().or_throw(kDoing);
     if (!stop.stop_requested()) look_at_held();
-    return {latencies.summary(), waited.summary(), static_cast<double>(end - base_) / std::chrono::duration<double>(took).count()};
+    return {latencies.summary(), waited.summary(),
+            static_cast<double>(end - base_) / std::chrono::duration<double>(took).count()};
   }
 
   [[nodiscard]] bool right() const noexcept { return looked_ && right_; }

@@ -85,8 +85,7 @@ TEST_P(IngestBench, LatencyAtAShareOfWhatIsReached) {
 TEST_P(IngestBench, LatencyMeasuredUntilItIsStopped) {
   std::stop_source stop;
   stop.request_stop();
-  const LatencyRuns found =
-      measure_frame_latency(device(), small_case(RingAccess::automatic, 2), 2, stop.get_token());
+  const LatencyRuns found = measure_frame_latency(device(), small_case(RingAccess::automatic, 2), 2, stop.get_token());
   EXPECT_TRUE(found.supported);
   EXPECT_TRUE(found.samples.empty());
   EXPECT_FALSE(found.verified);

@@ -18,7 +18,7 @@ namespace headrace::ingest {
 struct LatencyCase {
   /// Of packets, total_bytes and payload_max are not looked at, and no payload is longer than a frame.
   RingCase ring{.frame_bytes = kMiB, .frame_count = 16, .flush_bytes = 256 * kKiB, .burst = 256};
-  std::uint32_t list_count = 4;    ///< As for BuilderOptions, as is prompt_count.
+  std::uint32_t list_count = 4;  ///< As for BuilderOptions, as is prompt_count.
   std::uint32_t prompt_count = 2;
   /// Of payload, at which packets come, evenly; 0: `load` times what the same builder reaches when they always wait.
   double bytes_per_second = 0;
@@ -37,7 +37,7 @@ struct LatencySample {
 
 struct LatencyRuns {
   std::vector<LatencySample> samples{};
-  Duration alone{};             ///< Median for one packet that completes a frame while nothing else happens.
+  Duration alone{};               ///< Median for one packet that completes a frame while nothing else happens.
   double reached_per_second = 0;  ///< Bytes of payload, when packets always wait.
   double bytes_per_second = 0;    ///< That came by the schedule.
   double burst_bytes = 0;         ///< Of payload, that the builder submitted at once in the samples, on the average.

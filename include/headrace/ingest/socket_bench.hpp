@@ -14,10 +14,10 @@ namespace headrace::ingest {
 
 struct SocketCase {
   std::size_t frame_bytes = 64 * kMiB;
-  std::uint32_t frame_count = 4;       ///< 2 at least.
-  std::size_t chunk_bytes = kMiB;      ///< Of one recv() and one copy; no more than a frame.
-  std::uint32_t chunk_count = 8;       ///< In pinned memory. 2 at least.
-  std::uint64_t seed = 1;              ///< StreamBytes of it are what is sent.
+  std::uint32_t frame_count = 4;   ///< 2 at least.
+  std::size_t chunk_bytes = kMiB;  ///< Of one recv() and one copy; no more than a frame.
+  std::uint32_t chunk_count = 8;   ///< In pinned memory. 2 at least.
+  std::uint64_t seed = 1;          ///< StreamBytes of it are what is sent.
 };
 
 struct SocketRun {
@@ -37,8 +37,9 @@ class SocketReception {
   ~SocketReception();
 
   /// Reads `connection` until its peer ends it or `stop`, which is seen within 100 ms. `whole`: every byte is
-  /// compared with what was sent; else 64 KiB at both ends of each frame. Throws SystemError when the connection fails or
-  /// nothing comes for a minute. The descriptor stays the caller's; its timeout for receiving does not stay as it was.
+  /// compared with what was sent; else 64 KiB at both ends of each frame. Throws SystemError when the connection fails
+  /// or nothing comes for a minute. The descriptor stays the caller's; its timeout for receiving does not stay as it
+  /// was.
   [[nodiscard]] SocketRun receive(int connection, bool whole, const std::stop_token& stop = {});
 
  private:
