@@ -5,26 +5,36 @@
 One connection of a process of its own, which sends without pauses; control runs on the CPU. ingest.tcp.<device> is
 with the kernel's super-packets of up to 64 KiB (TSO) at an MTU of 1,500, .mtuN at another, .segments without
 super-packets. The roof is the kernel's own receiver in the same run: the same sender over the loopback, read into
-buffers by recv(). Bytes of the first run are all compared with what was sent, of the others the ends of each frame.
-Needs CAP_NET_ADMIN. Exit status: 0; 1 when an error ended it, or some row was not verified; 2 for wrong use; 130
-after Ctrl-C, with the rows so far.
+buffers by recv().
+
+ingest.tcp.vs_kernel is the rate over that of the kernel's receiver to the same frames, in turns: the same sender in a
+network namespace of its own, over a pair of veth with the same MTU and the kernel's own offloads, recv() into pinned
+memory in another, and copies to the device that run meanwhile (headrace.ingest.SocketReception).
+
+Bytes of the first run are all compared with what was sent, of the others the ends of each frame. Needs CAP_NET_ADMIN;
+vs_kernel, CAP_SYS_ADMIN and the ip command as well. Exit status: 0; 1 when an error ended it, or some row was not
+verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
 """
 
 import argparse
+import os
 import resource
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 import headrace
 from headrace import Device, ingest, results
 from headrace.profiles import Json
-from row_by_row import run, say
+from row_by_row import run, say, size
+from veth_pair import VethPair
 
 _SEED = 7
 _LOOKED_AT = 64 << 10  # at both ends of a frame
@@ -36,9 +46,13 @@ _GB = 1e9
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--bytes", type=headrace.parse_bytes, default=2 << 30, help="of a run")
-    parser.add_argument("--frame", type=headrace.parse_bytes, default=64 << 20, help="bytes of one")
+    parser.add_argument("--bytes", type=size, default=2 << 30, help="of a run")
+    parser.add_argument("--frame", type=size, default=64 << 20, help="bytes of one")
     parser.add_argument("--frames", type=int, default=4)
+    parser.add_argument("--prompt", type=int, default=0, help="prompt_count of our receiver")
+    parser.add_argument("--chunk", type=size, default=1 << 20, help="of the kernel's receiver: of a recv() and a copy")
+    parser.add_argument("--chunks", type=int, default=8, help="of it in pinned memory")
+    parser.add_argument("--only", action="append", default=[], metavar="ID", help="ids that start so; may be repeated")
     parser.add_argument("--mtu", default="1500,9000,65535", help="with super-packets")
     parser.add_argument("--runs", type=int, default=5, help="of a case")
     parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
@@ -46,6 +60,8 @@ def _parse() -> argparse.Namespace:
     given = parser.parse_args()
     if given.runs < 1 or given.frames < 2 or not all(word.isdigit() for word in given.mtu.split(",")):  # noqa: PLR2004
         parser.error("--runs is 1 or more, --frames 2 or more, --mtu numbers")
+    if given.chunk < 1 or given.chunks < 2 or given.prompt < 0:  # noqa: PLR2004
+        parser.error("--chunk is 1 byte or more, --chunks 2 or more, --prompt 0 or more")
     return given
 
 
@@ -88,7 +104,13 @@ class Bench:
     def receive(self, mtu: int, offloads: bool, whole: bool) -> _Run:
         """One run to frames."""
         with ingest.tcp(
-            ":9000", frame=self.given.frame, frames=self.given.frames, to=self.device, mtu=mtu, offloads=offloads
+            ":9000",
+            frame=self.given.frame,
+            frames=self.given.frames,
+            to=self.device,
+            mtu=mtu,
+            offloads=offloads,
+            prompt_count=self.given.prompt,
         ) as receiver:
             children = _cpu(resource.RUSAGE_CHILDREN)
             sender = _sender(receiver.address, self.given.bytes)
@@ -125,6 +147,64 @@ class Bench:
             sender.wait()
         return 8 * came / seconds
 
+    def kernel_to_frames(self, net: VethPair, to: ingest.SocketReception, whole: bool) -> _Run:
+        """One run of the kernel's own receiver to frames, over veth."""
+        with net.receiver.run(socket.create_server, (net.address, 0)) as server:
+            server.settimeout(_GUARD_SECONDS)
+            children = _cpu(resource.RUSAGE_CHILDREN)
+            sender = net.sender.run(_sender, f"{net.address}:{server.getsockname()[1]}", self.given.bytes)
+            try:
+                connection, _ = server.accept()
+            except TimeoutError as error:
+                raise headrace.Error(f"no connection came over veth for {_GUARD_SECONDS:.0f} s") from error
+            connection.setblocking(True)
+            used = _cpu(resource.RUSAGE_SELF)
+            with connection:
+                run = to.receive(connection.fileno(), whole=whole)
+            used = _cpu(resource.RUSAGE_SELF) - used
+            sender.wait()
+        sender_cpu = _cpu(resource.RUSAGE_CHILDREN) - children
+        return _Run(run.seconds, used, sender_cpu, run.right and run.bytes == self.given.bytes)
+
+    def vs_kernel(self, identity: str, mtu: int) -> Json:
+        """Both receivers in turns: a run to compare every byte, then those that count."""
+        given = self.given
+        reception = ingest.SocketReception(
+            self.device,
+            frame_bytes=given.frame,
+            frame_count=given.frames,
+            chunk_bytes=min(given.chunk, given.frame),
+            chunk_count=given.chunks,
+            seed=_SEED,
+        )
+        ours: list[_Run] = []
+        theirs: list[_Run] = []
+        with closing(VethPair(mtu)) as net:
+            for turn in range(given.runs + 1):
+                ours.append(self.receive(mtu, offloads=True, whole=turn == 0))
+                theirs.append(self.kernel_to_frames(net, reception, whole=turn == 0))
+        verified = all(one.right for one in ours + theirs)
+        ours, theirs = ours[1:], theirs[1:]
+        about: Json = {
+            "mtu": mtu,
+            "offloads": "TSO, to a TUN device and to veth",
+            "connections": 1,
+            "sender": "headrace ingest send, a process of its own",
+            "cores": os.cpu_count(),
+            "frame_mib": given.frame >> 20,
+            "frames": given.frames,
+            "bytes": given.bytes,
+            "prompt_count": given.prompt,
+            "kernel_chunk_kib": min(given.chunk, given.frame) >> 10,
+            "kernel_chunks": given.chunks,
+        }
+        for name, runs in (("ours", ours), ("kernel", theirs)):
+            about[f"{name}_gbit_per_second"] = round(median(8 * given.bytes / one.seconds for one in runs) / _GB, 2)
+            about[f"{name}_cpu_seconds_per_gb"] = round(median(one.receiver_cpu for one in runs) / given.bytes * _GB, 3)
+        about["verified"] = verified
+        ratios = [kernel.seconds / one.seconds for one, kernel in zip(ours, theirs, strict=True)]
+        return results.row(identity, ratios, "ratio", None, about)
+
     def row(self, identity: str, mtu: int, offloads: bool) -> Json:
         """One case: a run to compare every byte, then those that count."""
         checked = self.receive(mtu, offloads, whole=True)
@@ -141,6 +221,7 @@ class Bench:
             "frame_mib": self.given.frame >> 20,
             "frames": self.given.frames,
             "bytes": self.given.bytes,
+            "prompt_count": self.given.prompt,
             "receiver_cpu_seconds_per_gb": round(median(one.receiver_cpu for one in runs) / gigabytes, 3),
             "sender_cpu_seconds_per_gb": round(median(one.sender_cpu for one in runs) / gigabytes, 3),
             "came_twice": max(one.retransmitted for one in runs),
@@ -150,15 +231,19 @@ class Bench:
         return results.row(identity, rates, "bit/s", (median(roofs), "kernel's receiver over loopback"), about)
 
     def rows(self) -> Iterator[Json]:
-        """Every case."""
+        """Every case that is wanted."""
         name = f"ingest.tcp.{'cpu' if self.device.name.startswith('cpu') else 'cuda'}"
-        mtus = [int(word) for word in self.given.mtu.split(",")]
-        for at, mtu in enumerate(mtus):
-            identity = name if at == 0 else f"{name}.mtu{mtu}"
-            yield self.row(identity, mtu, offloads=True)
-            say(identity)
-        yield self.row(f"{name}.segments", mtus[0], offloads=False)
-        say(f"{name}.segments")
+        cases: list[tuple[str, Callable[[str], Json]]] = []
+        for at, mtu in enumerate(int(word) for word in self.given.mtu.split(",")):
+            suffix = "" if at == 0 else f".mtu{mtu}"
+            cases.append((f"{name}{suffix}", partial(self.row, mtu=mtu, offloads=True)))
+            cases.append((f"ingest.tcp.vs_kernel{suffix}", partial(self.vs_kernel, mtu=mtu)))
+            if at == 0:
+                cases.append((f"{name}.segments", partial(self.row, mtu=mtu, offloads=False)))
+        for identity, measure in cases:
+            if not self.given.only or any(identity.startswith(word) for word in self.given.only):
+                yield measure(identity)
+                say(identity)
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from headrace import Device, Error, results
+from headrace import Device, Error, UsageError, parse_bytes, results
 from headrace.profiles import Json
 from headrace.tables import figure
 
@@ -16,6 +16,14 @@ from headrace.tables import figure
 def say(text: str) -> None:
     """Tells the user something that is no result."""
     print(text, file=sys.stderr, flush=True)
+
+
+def size(text: str) -> int:
+    """Of an option: bytes, written as 64KiB."""
+    try:
+        return parse_bytes(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def is_whole(supported: bool, made: int, wanted: int) -> bool:

@@ -210,20 +210,25 @@ void bind_options(nb::module_& module) {
           "__init__",
           [](FrameTarget* self, const DeviceOrName& device, std::size_t frame_bytes, std::uint32_t frame_count,
              const std::string& conversion, const std::string& way, const std::string& ring_access,
-             std::size_t ring_bytes, std::uint32_t burst_packets, const std::optional<ingest::Faults>& faults) {
+             std::uint32_t prompt_count, std::size_t ring_bytes, std::uint32_t burst_packets,
+             const std::optional<ingest::Faults>& faults) {
             new (self) FrameTarget{.device = to_device(device),
                                    .options = {.frames = {.frame_bytes = frame_bytes,
                                                           .frame_count = frame_count,
                                                           .conversion = ingest::parse_conversion(conversion)},
                                                .builder = {.way = ingest::parse_copy_way(way),
-                                                           .ring_access = ingest::parse_ring_access(ring_access)},
+                                                           .ring_access = ingest::parse_ring_access(ring_access),
+                                                           .prompt_count = prompt_count},
                                                .burst_packets = burst_packets},
                                    .ring_bytes = ring_bytes,
                                    .faults = faults};
           },
           "device"_a = "best", nb::kw_only(), "frame_bytes"_a = 64 * kMiB, "frame_count"_a = 4, "conversion"_a = "none",
-          "way"_a = "automatic", "ring_access"_a = "automatic", "ring_bytes"_a = 64 * kMiB, "burst_packets"_a = 256,
-          "faults"_a.none() = nb::none(), "As for FrameBuilder.");
+          "way"_a = "automatic", "ring_access"_a = "automatic", "prompt_count"_a = 0, "ring_bytes"_a = 64 * kMiB,
+          "burst_packets"_a = 256, "faults"_a.none() = nb::none(),
+          "As for FrameBuilder. While fewer bursts than `prompt_count` are being copied, whatever has come is copied "
+          "at "
+          "once: frames are READY sooner.");
   nb::class_<DatagramConfig>(module, "DatagramLayout", "How datagrams are numbered, and how they make frames.")
       .def(
           "__init__",

@@ -31,6 +31,7 @@ void bind_scan(nanobind::module_& module);
 void bind_fetch(nanobind::module_& module);
 void bind_ingest(nanobind::module_& module);
 void bind_ingest_build(nanobind::module_& module);
+void bind_ingest_measure(nanobind::module_& module);
 void bind_frames(nanobind::module_& module);
 void bind_receiver(nanobind::module_& module);
 void bind_messages(nanobind::module_& module);

@@ -31,6 +31,7 @@ NB_MODULE(_core, module) {
   headrace::python::bind_scan(module);
   headrace::python::bind_ingest(module);
   headrace::python::bind_ingest_build(module);
+  headrace::python::bind_ingest_measure(module);
   headrace::python::bind_frames(module);
   headrace::python::bind_receiver(module);
   headrace::python::bind_messages(module);

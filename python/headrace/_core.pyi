@@ -3097,6 +3097,102 @@ def measure_build_iterations(device: Device | str = ..., *, way: str = ..., payl
     Seconds of one iteration of a builder's loop, for each number of packets in it: medians.
     """
 
+class FrameLatencySample:
+    """One run of measure_frame_latency()."""
+
+    @property
+    def latency(self) -> LatencySummary:
+        """
+        Of frames: from when the packet with the last byte came until the frame was READY and taken.
+        """
+
+    @property
+    def waited(self) -> LatencySummary:
+        """
+        Of bursts: from when the first packet came until it was taken from the ring. Part of `latency`.
+        """
+
+    @property
+    def bytes_per_second(self) -> float:
+        """
+        Of payload that came through: below the schedule's where the builder fell behind.
+        """
+
+    def __repr__(self) -> str: ...
+
+class FrameLatencies:
+    """How soon after its last byte a frame is READY, run by run."""
+
+    @property
+    def samples(self) -> list[FrameLatencySample]: ...
+
+    @property
+    def alone_seconds(self) -> float:
+        """
+        Median for one packet that completes a frame while nothing else happens.
+        """
+
+    @property
+    def reached_per_second(self) -> float:
+        """Bytes of payload, when packets always wait."""
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Of payload, that came by the schedule."""
+
+    @property
+    def burst_bytes(self) -> float:
+        """Of payload, submitted at once: the mean of the samples."""
+
+    @property
+    def supported(self) -> bool:
+        """False: the device has no such way."""
+
+    @property
+    def verified(self) -> bool:
+        """The last frames of every sample held what was sent."""
+
+    def __repr__(self) -> str: ...
+
+def measure_frame_latency(device: Device | str = ..., *, way: str = ..., ring_access: str = ..., payload_bytes: int = ..., header_bytes: int = ..., slot_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., flush_bytes: int = ..., list_count: int = ..., prompt_count: int = ..., burst: int = ..., load: float = ..., bytes_per_second: float = ..., frames: int = ..., samples: int = ...) -> FrameLatencies:
+    """
+    How soon after its last byte a frame is READY, while packets come evenly to a ring in pinned host memory at `bytes_per_second` of payload, or `load` of what the same builder reaches when they always wait. `frames` of each of the `samples`. Ctrl-C ends it early.
+    """
+
+class SocketRun:
+    """One transfer of SocketReception."""
+
+    @property
+    def seconds(self) -> float:
+        """Until the last frame was looked at."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def frames(self) -> int: ...
+
+    @property
+    def right(self) -> bool:
+        """Frames held what was sent, as far as they were looked at."""
+
+    def __repr__(self) -> str: ...
+
+class SocketReception:
+    """
+    Frames on a device by the kernel's own receiver: recv() into pinned memory, and asynchronous copies from there. What a Receiver is measured beside.
+    """
+
+    def __init__(self, device: Device | str = ..., *, frame_bytes: int = ..., frame_count: int = ..., chunk_bytes: int = ..., chunk_count: int = ..., seed: int = ...) -> None:
+        """
+        A chunk is received and copied at once. `seed`: of stream_bytes(), which are what is sent.
+        """
+
+    def receive(self, connection: int, *, whole: bool = ...) -> SocketRun:
+        """
+        Reads the descriptor of a connected socket until its peer ends it. `whole`: every byte is compared with what was sent; else both ends of each frame.
+        """
+
 class Frame:
     """
     A cut of a stream, on a device. Its buffer is filled anew once it and every array over it are gone: work of a GPU on it must be done by then.
@@ -3205,8 +3301,10 @@ class Faults:
 class FrameTarget:
     """Where the frames of a receiver lie, and how they get there."""
 
-    def __init__(self, device: Device | str = ..., *, frame_bytes: int = ..., frame_count: int = ..., conversion: str = ..., way: str = ..., ring_access: str = ..., ring_bytes: int = ..., burst_packets: int = ..., faults: Faults | None = ...) -> None:
-        """As for FrameBuilder."""
+    def __init__(self, device: Device | str = ..., *, frame_bytes: int = ..., frame_count: int = ..., conversion: str = ..., way: str = ..., ring_access: str = ..., prompt_count: int = ..., ring_bytes: int = ..., burst_packets: int = ..., faults: Faults | None = ...) -> None:
+        """
+        As for FrameBuilder. While fewer bursts than `prompt_count` are being copied, whatever has come is copied at once: frames are READY sooner.
+        """
 
 class DatagramLayout:
     """How datagrams are numbered, and how they make frames."""

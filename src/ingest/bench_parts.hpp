@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <vector>
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
@@ -55,6 +56,17 @@ inline void fill_randomly(std::byte* to, std::size_t bytes, std::uint64_t seed) 
     std::memcpy(to + at, &word, sizeof(word));
   }
   for (; at < bytes; ++at) to[at] = static_cast<std::byte>(random());
+}
+
+/// Of payloads, the same for the same seed.
+[[nodiscard]] inline std::vector<std::uint32_t> lengths_of(const BuildCase& of, std::size_t count) {
+  std::vector<std::uint32_t> lengths(count, of.payload_bytes);
+  if (of.payload_max > of.payload_bytes) {
+    std::mt19937_64 random(of.seed);
+    std::uniform_int_distribution<std::uint32_t> any(of.payload_bytes, of.payload_max);
+    for (std::uint32_t& length : lengths) length = any(random);
+  }
+  return lengths;
 }
 
 /// A run of one kind of copies, timed by the device where that is possible.

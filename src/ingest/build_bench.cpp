@@ -4,25 +4,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 
 #include "headrace/base/error.hpp"
 #include "ingest/bench_consumer.hpp"
+#include "ingest/bench_ring.hpp"
 #include "ingest/part_list.hpp"
 
 namespace headrace::ingest {
 
 namespace {
-
-std::vector<std::uint32_t> lengths_of(const BuildCase& of, std::size_t count) {
-  std::vector<std::uint32_t> lengths(count, of.payload_bytes);
-  if (of.payload_max > of.payload_bytes) {
-    std::mt19937_64 random(of.seed);
-    std::uniform_int_distribution<std::uint32_t> any(of.payload_bytes, of.payload_max);
-    for (std::uint32_t& length : lengths) length = any(random);
-  }
-  return lengths;
-}
 
 /// Packets on the device, their list, and where their payloads go.
 class DevicePackets {
@@ -93,30 +83,31 @@ class RingRun {
  public:
   RingRun(Device device, const RingCase& of)
       : of_(of),
-        slots_(slots_of(of.packets, of.ring_bytes)),
-        lengths_(lengths_of(of.packets, slots_.count)),
-        ring_(device, MemoryKind::pinned, slots_.bytes()),
+        ring_(device, of),
         consumer_(device, of),
-        builder_(device, ring_, {.way = of.packets.way, .ring_access = of.ring_access, .flush_bytes = of.flush_bytes}) {
-    fill_randomly(ring_.data(), ring_.bytes(), of.packets.seed);
+        builder_(device, ring_.memory(),
+                 {.way = of.packets.way, .ring_access = of.ring_access, .flush_bytes = of.flush_bytes}),
+        packets_(std::max<std::uint64_t>(of.packets.total_bytes / ring_.slot_bytes(), 1)) {
     builder_.attach(0, consumer_.frames());
-    packets_ = std::max<std::uint64_t>(of.packets.total_bytes / slots_.stride, 1);
     pieces_.reserve(of.burst);
   }
 
   /// Goes on where the last run ended: the stream has no end. `keep` copies the first frames of the run to the host.
   [[nodiscard]] Duration run(bool keep, const std::stop_token& stop) {
-    first_ = stream_offset_;
-    const std::uint64_t last = position_ + packets_;
+    first_ = ring_.stream_offset();
+    const std::uint64_t last = ring_.position() + packets_;
     const Time start = SteadyClock::now();
-    while (position_ < last && !stop.stop_requested()) {
-      gather_burst(last);
+    while (ring_.position() < last && !stop.stop_requested()) {
+      ring_.gather({.packets = std::min<std::uint64_t>(of_.burst, last - ring_.position()),
+                    .copied = builder_.copied().or_throw(kDoing),
+                    .stream_end = consumer_.frames().reserved_end()},
+                   pieces_);
       if (pieces_.empty()) {
         consumer_.consume(keep);
         builder_.flush().or_throw(kDoing);
         continue;
       }
-      builder_.place(pieces_, position_).or_throw(kDoing);
+      builder_.place(pieces_, ring_.position()).or_throw(kDoing);
       consumer_.consume(keep);
     }
     builder_.wait().or_throw(kDoing);
@@ -125,60 +116,25 @@ class RingRun {
     return SteadyClock::now() - start;
   }
 
-  [[nodiscard]] std::uint64_t run_bytes() const noexcept { return stream_offset_ - first_; }
+  [[nodiscard]] std::uint64_t run_bytes() const noexcept { return ring_.stream_offset() - first_; }
   [[nodiscard]] std::uint64_t packets() const noexcept { return packets_; }
   [[nodiscard]] const Builder& builder() const noexcept { return builder_; }
   [[nodiscard]] StreamRef stream() const noexcept { return consumer_.stream(); }
-  [[nodiscard]] const Buffer& memory() const noexcept { return ring_; }
+  [[nodiscard]] const Buffer& memory() const noexcept { return ring_.memory(); }
 
   /// The frames that were kept hold the payloads of the packets that they are made of.
   [[nodiscard]] bool right() const {
-    return consumer_.all_right([this](const std::byte* frame, std::uint64_t offset) { return right(frame, offset); });
+    return consumer_.all_right(
+        [this](const std::byte* frame, std::uint64_t offset) { return ring_.holds(frame, offset, of_.frame_bytes); });
   }
 
  private:
-  /// Pieces of the next packets that the ring and the frames have room for.
-  void gather_burst(std::uint64_t last) {
-    pieces_.clear();
-    const std::uint64_t copied = builder_.copied().or_throw(kDoing);
-    const std::uint64_t space = consumer_.frames().reserved_end();
-    while (pieces_.size() < of_.burst && position_ < last && position_ - copied < slots_.count) {
-      const std::size_t slot = slot_;
-      if (stream_offset_ + lengths_[slot] > space) break;
-      pieces_.push_back({.ring_offset = slot * slots_.stride + of_.packets.header_bytes,
-                         .stream_offset = stream_offset_,
-                         .length = lengths_[slot]});
-      stream_offset_ += lengths_[slot];
-      ++position_;
-      if (++slot_ == slots_.count) slot_ = 0;
-    }
-  }
-
-  [[nodiscard]] bool right(const std::byte* frame, std::uint64_t offset) const {
-    std::uint64_t lap = 0;
-    for (const std::uint32_t length : lengths_) lap += length;
-    std::uint64_t at = offset / lap * lap;  // of the packet in `slot`
-    for (std::size_t slot = 0; at < offset + of_.frame_bytes; at += lengths_[slot], slot = (slot + 1) % slots_.count) {
-      const std::uint64_t begin = std::max(at, offset);
-      const std::uint64_t end = std::min(at + lengths_[slot], offset + of_.frame_bytes);
-      if (begin >= end) continue;
-      const std::byte* const payload = ring_.data() + slot * slots_.stride + of_.packets.header_bytes;
-      if (std::memcmp(frame + (begin - offset), payload + (begin - at), end - begin) != 0) return false;
-    }
-    return true;
-  }
-
   RingCase of_;
-  Slots slots_;
-  std::vector<std::uint32_t> lengths_;
-  Buffer ring_;
+  BenchRing ring_;
   BenchConsumer consumer_;
   Builder builder_;
   std::vector<Piece> pieces_;
-  std::uint64_t packets_ = 0;
-  std::uint64_t position_ = 0;
-  std::size_t slot_ = 0;  ///< Of the ring: position_ modulo its slots.
-  std::uint64_t stream_offset_ = 0;
+  std::uint64_t packets_;
   std::uint64_t first_ = 0;
 };
 

@@ -32,6 +32,10 @@ BuilderOptions checked(Device device, const Buffer& ring, BuilderOptions options
     throw UsageError(fmt::format("a builder needs 2 lists of {} parts at least, not {} of {}", kListPartsMin,
                                  options.list_count, options.list_parts));
   }
+  if (options.prompt_count >= options.list_count) {
+    throw UsageError(fmt::format("a builder of {} lists submits at once below {} under way at most, not {}",
+                                 options.list_count, options.list_count - 1, options.prompt_count));
+  }
   const std::size_t least = options.ring_access == RingAccess::direct ? 1 : kMirrorFlushMin;
   if (options.flush_bytes < least) {
     throw UsageError(fmt::format("a builder flushes after {} bytes at least by ring access '{}', not {}", least,
@@ -110,6 +114,7 @@ Status Builder::State::place(std::span<const Piece> pieces, std::uint64_t ring_e
     }
   }
   ring_end_ = ring_end;
+  if (current_ - oldest_ < options.prompt_count) return submit(ring_end_);
   return {};
 }
 

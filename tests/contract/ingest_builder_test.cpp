@@ -133,6 +133,26 @@ TEST_P(IngestBuilder, BurstsLongerThanAListAreCut) {
   expect_whole(large, {.list_count = 2, .list_parts = 256}, 77'777);
 }
 
+TEST_P(IngestBuilder, SubmitsAtOnceWhileFewBurstsAreUnderWay) {
+  auto traffic = make_traffic(device(), MemoryKind::device, std::vector<std::uint32_t>(8, 100), 128, 0);
+  for (const std::uint32_t prompt_count : {0U, 1U, 2U}) {
+    FrameRing frames(device(), {.frame_bytes = 800, .frame_count = 2});
+    Builder builder(device(), traffic.ring, {.list_count = 3, .prompt_count = prompt_count});
+    builder.attach(0, frames);
+    // None of them is known to be done before copied() says so.
+    for (std::size_t i = 0; i < 3; ++i) ASSERT_OK(builder.place({&traffic.pieces[i], 1}, i + 1));
+    EXPECT_EQ(builder.counters().submissions, prompt_count);
+    ASSERT_OK(builder.wait());
+    EXPECT_EQ(builder.counters().submissions, prompt_count + 1);
+    EXPECT_EQ(*builder.copied(), 3U);
+    ASSERT_OK(builder.place(std::span(traffic.pieces).subspan(3), 8));
+    EXPECT_EQ(builder.counters().submissions, prompt_count + (prompt_count == 0 ? 1 : 2));
+    ASSERT_OK(builder.wait());
+    EXPECT_TRUE(drained(frames) == traffic.stream);
+  }
+  EXPECT_THROW(Builder(device(), traffic.ring, {.list_count = 3, .prompt_count = 3}), UsageError);
+}
+
 TEST_P(IngestBuilder, FillsFramesRoundTheRingAsTheyAreReleased) {
   auto traffic = make_traffic(device(), MemoryKind::device, random_lengths(700, 1500, 13), 1536, 54);
   FrameRing frames(device(), {.frame_bytes = 5000, .frame_count = 3});

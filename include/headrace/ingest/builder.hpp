@@ -35,6 +35,9 @@ struct BuilderOptions {
   std::uint32_t list_parts = 65536;  ///< Copies of a burst.
   std::size_t flush_bytes =
       4 * kMiB;  ///< Submit once so much of the ring is to be copied; 256 KiB at least for mirrors.
+  /// place() submits whatever it has while fewer bursts than this are under way, as copied() last found: frames are
+  /// READY sooner, and bursts become as long as the device needs. Below list_count; 0: flush_bytes alone decide.
+  std::uint32_t prompt_count = 0;
 };
 
 struct BuilderCounters {
@@ -66,9 +69,9 @@ class Builder {
   /// Forgets a stream; waits for its copies.
   void detach(std::uint32_t stream);
 
-  /// Gathers the copies of pieces, and submits them when there are enough. Frames complete when their last byte has
-  /// been submitted. `ring_end` is the position of the ring up to which slots hold nothing but these pieces and earlier
-  /// ones; copied() gives it back.
+  /// Gathers the copies of pieces, and submits them when there are enough, or few under way. Frames complete when their
+  /// last byte has been submitted. `ring_end` is the position of the ring up to which slots hold nothing but these
+  /// pieces and earlier ones; copied() gives it back.
   ///
   /// Errc::invalid_argument, and nothing of the piece is copied: it lies outside of the ring, names no stream, has no
   /// space (FrameRing::reserved_end()), or its frame is complete already. Pieces before it have been gathered.

@@ -18,6 +18,7 @@ class Building(TypedDict, total=False):
     conversion: str
     way: str
     ring_access: str
+    prompt_count: int
     ring: int | str
     burst_packets: int
     faults: Faults | None

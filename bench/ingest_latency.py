@@ -1,0 +1,198 @@
+"""How soon after its last byte a frame is READY, while packets come to a ring in pinned memory at a steady rate.
+
+    python bench/ingest_latency.py [--device cuda:0] [--ring-access direct,slots] [--prompt 0,2] [--save F]
+
+Packets come by a schedule, at half of what the same builder reaches when they always wait (measured first), whatever
+the builder does; one thread places what has come, as a receiver does, and takes frames. ingest.latency.p99 is from when
+the packet with a frame's last byte came until the frame was READY and taken, the median over samples; a builder that
+falls behind has it in its figure, and `kept_up` false. The roof is one packet alone: placed, submitted and READY while
+nothing else happens. Of several settings each has a row of its own, ingest.latency.<setting>; the best p99 among those
+that reach nine tenths of the fastest is then measured again as ingest.latency.p99. The last frames of each sample are
+compared with what was sent. Seconds a setting on a GPU. Exit status: 0; 1 when an error ended it, or no row could be
+measured or some row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
+"""
+
+import argparse
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+import headrace
+from headrace import Device, FrameLatencies, results
+from headrace.profiles import Json
+from row_by_row import is_whole, run, say, size
+
+_ACCESSES = ("automatic", "direct", "slots", "payloads")
+_KEPT_UP = 0.99  # of the schedule's rate
+_FAST_ENOUGH = 0.9  # of the throughput of the fastest setting
+_GIGABIT = 1e9
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How frames are built."""
+
+    ring_access: str
+    prompt_count: int
+    flush_bytes: int
+
+    @property
+    def name(self) -> str:
+        """In an id."""
+        return f"{self.ring_access}.prompt{self.prompt_count}.flush{self.flush_bytes >> 10}"
+
+
+T = TypeVar("T")
+
+
+def _each(parse: Callable[[str], T]) -> Callable[[str], list[T]]:
+    def parse_list(text: str) -> list[T]:
+        try:
+            return [parse(word) for word in text.split(",")]
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return parse_list
+
+
+def _access(text: str) -> str:
+    if text not in _ACCESSES:
+        raise ValueError(f"'{text}' is not a way to read the ring: {', '.join(_ACCESSES)}")
+    return text
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
+    parser.add_argument("--way", default="automatic", help="to copy, of headrace.copy_ways()")
+    parser.add_argument(
+        "--ring-access", type=_each(_access), default=["automatic"], metavar="A,A", help=", ".join(_ACCESSES)
+    )
+    parser.add_argument(
+        "--prompt", type=_each(int), default=[2], metavar="N,N", help="under way, below which all is submitted at once"
+    )
+    parser.add_argument(
+        "--flush", type=_each(size), default=[1 << 20], metavar="S,S", help="that is submitted in any case"
+    )
+    parser.add_argument("--lists", type=int, default=4, help="bursts under way at most")
+    parser.add_argument("--burst", type=int, default=256, help="packets taken from the ring at once, at most")
+    parser.add_argument("--payload", type=size, default=8000, help="bytes of a packet")
+    parser.add_argument("--ring", type=size, default=128 << 20)
+    parser.add_argument("--frame", type=size, default=1 << 20, help="bytes of one")
+    parser.add_argument("--frames", type=int, default=16, help="in their ring")
+    parser.add_argument("--load", type=float, default=0.5, help="of what the builder reaches")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, metavar="GBIT", help="of payload a second, in place of --load"
+    )
+    parser.add_argument("--count", type=int, default=10_000, help="of frames in a sample")
+    parser.add_argument("--samples", type=int, default=5)
+    parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
+    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    given = parser.parse_args()
+    for name in ("lists", "burst", "payload", "frames", "count", "samples"):
+        if getattr(given, name) < 1:
+            parser.error(f"--{name} must be 1 or more")
+    if any(count < 0 for count in given.prompt):
+        parser.error("--prompt must be 0 or more")
+    return given
+
+
+class Bench:
+    """What all settings share."""
+
+    def __init__(self, device: Device, given: argparse.Namespace) -> None:
+        self.device = device
+        self.given = given
+
+    def measure(self, setting: Setting) -> FrameLatencies | None:
+        """None where the device cannot."""
+        given = self.given
+        found = headrace.measure_frame_latency(
+            self.device,
+            way=given.way,
+            ring_access=setting.ring_access,
+            prompt_count=setting.prompt_count,
+            flush_bytes=setting.flush_bytes,
+            payload_bytes=given.payload,
+            ring_bytes=given.ring,
+            frame_bytes=given.frame,
+            frame_count=given.frames,
+            list_count=given.lists,
+            burst=given.burst,
+            load=given.load,
+            bytes_per_second=given.rate * _GIGABIT / 8,
+            frames=given.count,
+            samples=given.samples,
+        )
+        return found if is_whole(found.supported, len(found.samples), given.samples) else None
+
+    def row(self, identity: str, setting: Setting, found: FrameLatencies) -> Json:
+        """One setting's."""
+        samples = found.samples
+
+        def us(seconds: Callable[[headrace.FrameLatencySample], float]) -> float:
+            return round(1e6 * median(map(seconds, samples)), 1)
+
+        reached = min(sample.bytes_per_second for sample in samples) / found.bytes_per_second
+        about: Json = {
+            "ring_access": setting.ring_access,
+            "prompt_count": setting.prompt_count,
+            "flush_kib": setting.flush_bytes >> 10,
+            "list_count": self.given.lists,
+            "way": self.given.way,
+            "payload_bytes": self.given.payload,
+            "frame_kib": self.given.frame >> 10,
+            "frames": self.given.frames,
+            "arrivals": "even, by a schedule",
+            "gbit_per_second": round(8 * found.bytes_per_second / _GIGABIT, 1),
+            "reached_gbit_per_second": round(8 * found.reached_per_second / _GIGABIT, 1),
+            "burst_kib": round(found.burst_bytes / 1024, 1),
+            "frames_of_a_sample": self.given.count,
+            "p50_us": us(lambda sample: sample.latency.p50),
+            "p999_us": us(lambda sample: sample.latency.p999),
+            "max_us": us(lambda sample: sample.latency.max),
+            "waited_p99_us": us(lambda sample: sample.waited.p99),
+            "kept_up": reached >= _KEPT_UP,
+            "verified": found.verified,
+        }
+        if not about["kept_up"]:
+            say(f"{identity}: fell behind, and brought {reached:.1%} of what came")
+        values = [1e6 * sample.latency.p99 for sample in samples]
+        return results.row(identity, values, "us", (1e6 * found.alone_seconds, "one packet alone"), about)
+
+    def rows(self) -> Iterator[Json]:
+        """Every setting's, and the best one's."""
+        given = self.given
+        settings = [Setting(*how) for how in itertools.product(given.ring_access, given.prompt, given.flush)]
+        tried: list[tuple[Setting, float, float]] = []
+        for setting in settings if len(settings) > 1 else []:
+            found = self.measure(setting)
+            if found is None:
+                say(f"ingest.latency.{setting.name}: left out: this device cannot")
+                continue
+            made = self.row(f"ingest.latency.{setting.name}", setting, found)
+            say(f"{made['id']}: p99 {made['value']:.1f} us")
+            tried.append((setting, found.reached_per_second, made["value"]))
+            yield made
+        best = settings[0]
+        if tried:
+            fastest = max(reached for _, reached, _ in tried)
+            best = min((one for one in tried if one[1] >= _FAST_ENOUGH * fastest), key=lambda one: one[2])[0]
+            say(f"ingest.latency.p99 is {best.name}")
+        found = self.measure(best)
+        if found is not None:
+            yield self.row("ingest.latency.p99", best, found)
+
+
+def main() -> int:
+    """Runs the program."""
+    given = _parse()
+    return run("ingest", given, lambda device: Bench(device, given).rows())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stop_token>
+#include <vector>
+
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/clock.hpp"
+#include "headrace/device/device.hpp"
+#include "headrace/ingest/build_bench.hpp"
+#include "headrace/ingest/builder.hpp"
+#include "headrace/measure/latencies.hpp"
+
+/// How soon after its last byte a frame is READY.
+namespace headrace::ingest {
+
+struct LatencyCase {
+  /// Of packets, total_bytes and payload_max are not looked at, and no payload is longer than a frame.
+  RingCase ring{.frame_bytes = kMiB, .frame_count = 16, .flush_bytes = 256 * kKiB, .burst = 256};
+  std::uint32_t list_count = 4;  ///< As for BuilderOptions, as is prompt_count.
+  std::uint32_t prompt_count = 2;
+  /// Of payload, at which packets come, evenly; 0: `load` times what the same builder reaches when they always wait.
+  double bytes_per_second = 0;
+  double load = 0.5;
+  std::uint64_t frames = 10'000;  ///< Of a sample.
+};
+
+struct LatencySample {
+  /// Of frames: from when the packet with the last byte came until try_take() gave the frame.
+  measure::LatencySummary latency{};
+  /// Of bursts: from when the first packet came until it was taken from the ring. Part of `latency`: the schedule
+  /// itself is never late.
+  measure::LatencySummary waited{};
+  double bytes_per_second = 0;  ///< Of payload that came through: below the schedule's where the builder fell behind.
+};
+
+struct LatencyRuns {
+  std::vector<LatencySample> samples{};
+  Duration alone{};               ///< Median for one packet that completes a frame while nothing else happens.
+  double reached_per_second = 0;  ///< Bytes of payload, when packets always wait.
+  double bytes_per_second = 0;    ///< That came by the schedule.
+  double burst_bytes = 0;         ///< Of payload, that the builder submitted at once in the samples, on the average.
+  bool supported = true;          ///< False: the device has no such way, and nothing was measured.
+  bool verified = false;          ///< The last frames of every sample held what was sent.
+};
+
+/// Packets in a ring in pinned host memory, each there at a time that is fixed beforehand, whatever the builder does;
+/// one thread places what has come, as a Receiver does, submits when nothing waits, and takes and releases each frame
+/// that is READY. After runs that warm up. Throws as measure_device_build().
+[[nodiscard]] LatencyRuns measure_frame_latency(Device device, const LatencyCase& of, std::size_t samples,
+                                                const std::stop_token& stop = {});
+
+}  // namespace headrace::ingest
