@@ -84,7 +84,8 @@ void bind_copies(nb::module_& module) {
   module.def(
       "measure_copy_batch", &measure_batch, "device"_a = "best", nb::kw_only(), "copy_bytes"_a = kKiB,
       "count"_a = 65536, "layout"_a = "scattered", "odd"_a = false, "source"_a = "pinned", "route"_a = "automatic",
-      "threads"_a = 0, "slot_bytes"_a = kMiB, "stores"_a = "cached", "linger"_a = 0.0, "repeats"_a = 1, "runs"_a = 5,
+      "threads"_a = 0, "slot_bytes"_a = StagingOptions{}.slot_bytes, "stores"_a = "cached", "linger"_a = 0.0,
+      "repeats"_a = 1, "runs"_a = 5,
       "Copies a batch from the host to the device several times, through a CopyBatch.\n\n"
       "`layout` is contiguous, scattered_source or scattered; `odd` puts both sides at odd addresses; `route` is "
       "automatic, engine, batch_call, merged or gather. `threads` (0: by the machine), `slot_bytes` and `stores` "

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "device/backend.hpp"
+#include "device/joined_copies.hpp"
 #include "device/lingering_copier.hpp"
 #include "device/span_places.hpp"
 #include "device/staged_copier.hpp"
@@ -37,29 +38,9 @@ CopyBatchOptions checked(const CopyBatchOptions& options) {
   return options;
 }
 
-/// Puts the copy at the end of `list`, or into its last one where it continues that on both sides, at either end.
-/// Whether it went into the last one. Throws std::bad_alloc.
-bool append(std::vector<Copy>& list, const Copy& copy) {
-  if (!list.empty()) {
-    Copy& last = list.back();
-    const auto* last_to = static_cast<const std::byte*>(last.to);
-    const auto* last_from = static_cast<const std::byte*>(last.from);
-    const bool after = last_to + last.bytes == copy.to && last_from + last.bytes == copy.from;
-    const bool before = static_cast<const std::byte*>(copy.to) + copy.bytes == last_to &&
-                        static_cast<const std::byte*>(copy.from) + copy.bytes == last_from;
-    if (after || before) {
-      if (before) last = {copy.to, copy.from, last.bytes};
-      last.bytes += copy.bytes;
-      return true;
-    }
-  }
-  list.push_back(copy);
-  return false;
-}
-
 Status keep(void* list, const Copy& copy) noexcept {
   try {
-    append(*static_cast<std::vector<Copy>*>(list), copy);
+    detail::append(*static_cast<std::vector<Copy>*>(list), copy);
   } catch (const std::bad_alloc&) {
     return Errc::out_of_memory;
   }
@@ -136,7 +117,7 @@ Status CopyBatch::add(void* to, const void* from, std::size_t bytes, CopySource 
   const bool continues =
       !copies_.empty() && static_cast<const std::byte*>(copies_.back().to) + copies_.back().bytes == to;
   try {
-    if (append(apart ? pageable_ : copies_, {to, from, bytes})) {
+    if (detail::append(apart ? pageable_ : copies_, {to, from, bytes})) {
       ++statistics_.merged;
     } else {
       ++gathered_count_;
