@@ -53,6 +53,11 @@ class StreamBackend {
   [[nodiscard]] virtual Status copy(void* to, const void* from, std::size_t bytes) noexcept = 0;
   /// The sink is given copies by the automatic route only.
   [[nodiscard]] virtual Status copy_many(std::span<const Copy> copies, CopyRoute route, PageableSink sink) noexcept = 0;
+  /// copy_many() by the automatic route, then wait(); a device may know how to learn of the end of a few sooner.
+  [[nodiscard]] virtual Status copy_and_wait(std::span<const Copy> copies, PageableSink sink) noexcept {
+    const Status copied = copy_many(copies, CopyRoute::automatic, sink);
+    return copied ? wait() : copied;
+  }
   /// Pitches are at least row_bytes, which is not 0.
   [[nodiscard]] virtual Status copy_rows(const RowCopies& rows) noexcept {
     for (std::size_t i = 0; i < rows.count; ++i) {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "device/backend.hpp"
-#include "device/lingering_copier.hpp"
+#include "device/joined_copies.hpp"
 #include "device/span_places.hpp"
 #include "device/staged_copier.hpp"
 #include "headrace/base/error.hpp"
@@ -26,40 +26,15 @@ constexpr std::size_t grown(std::size_t bytes) noexcept { return bytes + bytes /
 /// Of so many copies that do not merge, a submission is not worth delaying further: its own cost is some 2% of theirs.
 constexpr std::size_t kCopiesMax = 4096;
 
-constexpr Duration kLingerMax = std::chrono::seconds(1);
-
 CopyBatchOptions checked(const CopyBatchOptions& options) {
   if (options.flush_bytes == 0) throw UsageError("copy batch: flush_bytes must be above 0");
   if (options.flush_count == 0) throw UsageError("copy batch: flush_count must be above 0");
-  if (options.linger < Duration{} || options.linger > kLingerMax) {
-    throw UsageError("copy batch: linger must be 0 to 1 s");
-  }
   return options;
-}
-
-/// Puts the copy at the end of `list`, or into its last one where it continues that on both sides, at either end.
-/// Whether it went into the last one. Throws std::bad_alloc.
-bool append(std::vector<Copy>& list, const Copy& copy) {
-  if (!list.empty()) {
-    Copy& last = list.back();
-    const auto* last_to = static_cast<const std::byte*>(last.to);
-    const auto* last_from = static_cast<const std::byte*>(last.from);
-    const bool after = last_to + last.bytes == copy.to && last_from + last.bytes == copy.from;
-    const bool before = static_cast<const std::byte*>(copy.to) + copy.bytes == last_to &&
-                        static_cast<const std::byte*>(copy.from) + copy.bytes == last_from;
-    if (after || before) {
-      if (before) last = {copy.to, copy.from, last.bytes};
-      last.bytes += copy.bytes;
-      return true;
-    }
-  }
-  list.push_back(copy);
-  return false;
 }
 
 Status keep(void* list, const Copy& copy) noexcept {
   try {
-    append(*static_cast<std::vector<Copy>*>(list), copy);
+    detail::append(*static_cast<std::vector<Copy>*>(list), copy);
   } catch (const std::bad_alloc&) {
     return Errc::out_of_memory;
   }
@@ -86,9 +61,6 @@ CopyBatch::CopyBatch(StreamRef stream, CopyBatchOptions options)
       threshold_bytes_(kFirstBytes),
       staging_(stream.device(), MemoryKind::pinned, options.staging_bytes),
       stager_(std::make_unique<detail::StagedCopier>(stream, options.staging)),
-      lingering_(options.linger == Duration{}
-                     ? nullptr
-                     : std::make_unique<detail::LingeringCopier>(stream.device(), options.linger)),
       done_(stream.device()) {
   copies_.reserve(std::min(options.flush_count, kFirstCapacity));
   for (std::size_t i = 0; i < kHalves; ++i) halves_.push_back({.submitted = Event(stream.device()), .used = 0});
@@ -136,7 +108,7 @@ Status CopyBatch::add(void* to, const void* from, std::size_t bytes, CopySource 
   const bool continues =
       !copies_.empty() && static_cast<const std::byte*>(copies_.back().to) + copies_.back().bytes == to;
   try {
-    if (append(apart ? pageable_ : copies_, {to, from, bytes})) {
+    if (detail::append(apart ? pageable_ : copies_, {to, from, bytes})) {
       ++statistics_.merged;
     } else {
       ++gathered_count_;
@@ -191,24 +163,31 @@ Status CopyBatch::mark() noexcept {
   return stream_.record(EventRef(*std::exchange(mark_, nullptr)));
 }
 
-Status CopyBatch::submit() noexcept {
-  if (const Status marked = mark(); !marked) return marked;
+Status CopyBatch::submit_copies(CopyRoute chosen, bool and_wait) noexcept {
+  if (chosen == CopyRoute::merged) return submit_merged();
+  const detail::PageableSink sink{.self = &detected_, .take = &keep};
+  return and_wait ? detail::copy_and_wait_in_places(stream_.backend(), copies_, sink)
+                  : detail::copy_many_in_places(stream_.backend(), copies_, chosen, sink);
+}
+
+Result<bool> CopyBatch::submit(bool and_wait) noexcept {
+  if (const Status marked = mark(); !marked) return marked.error();
   detected_.clear();
+  bool arrived = false;
   if (!copies_.empty()) {
     const CopyRoute chosen = route();
-    const auto send = [&] {
-      return detail::copy_many_in_places(stream_.backend(), copies_, chosen, {.self = &detected_, .take = &keep});
-    };
-    const Status copied = chosen == CopyRoute::merged ? submit_merged() : send();
-    if (!copied) return copied;
+    arrived = and_wait && chosen == CopyRoute::automatic && pageable_.empty();
+    if (const Status copied = submit_copies(chosen, arrived); !copied) return copied.error();
   }
   for (const auto* staged : {&pageable_, &detected_}) {
     if (staged->empty()) continue;
-    if (const Status copied = stager_->copy(*staged, detail::StagedCopier::Scatter::from_slot); !copied) return copied;
+    const Status copied = stager_->copy(*staged, detail::StagedCopier::Scatter::from_slot);
+    if (!copied) return copied.error();
     statistics_.staged_bytes += bytes_of(*staged);
+    arrived = false;
   }
   clear();
-  return {};
+  return arrived;
 }
 
 void CopyBatch::clear() noexcept {
@@ -221,25 +200,12 @@ void CopyBatch::clear() noexcept {
   target_runs_ = 0;
 }
 
-Result<bool> CopyBatch::copied_by_lingering() noexcept {
-  const bool fits = lingering_ && copies_.size() <= detail::kLingerPiecesMax && pageable_.empty() && mark_ == nullptr;
-  if (!fits || options_.route != CopyRoute::automatic || !stream_.device().backend().kernel_can_start()) return false;
-  // The kernel knows nothing of the stream's order.
-  const auto idle = stream_.ready();
-  if (!idle || !*idle) return idle;
-  const auto copied = lingering_->copy(copies_);
-  if (!copied || !*copied) return copied;
-  ++statistics_.lingered;
-  clear();
-  return true;
-}
-
 Status CopyBatch::flush() noexcept {
   if (empty()) return mark();
-  const Status submitted = submit();
+  const auto submitted = submit(false);
   // Part of a batch that fails may be on its way all the same, and its memory must stay as long.
   const Status recorded = stream_.record(done_);
-  return submitted ? recorded : submitted;
+  return submitted ? recorded : Status(submitted.error());
 }
 
 Status CopyBatch::barrier(StreamRef consumer) noexcept {
@@ -250,14 +216,12 @@ Status CopyBatch::barrier(StreamRef consumer) noexcept {
 Status CopyBatch::wait_for_submitted() noexcept {
   // A batch that is waited for at once needs no event: that is a call of the driver less.
   if (empty()) return done_.wait();
-  const auto copied = copied_by_lingering();
-  if (!copied) return copied.error();
-  if (*copied) return {};
-  if (const Status submitted = submit(); !submitted) {
+  const auto arrived = submit(true);
+  if (!arrived) {
     static_cast<void>(stream_.record(done_));
-    return submitted;
+    return arrived.error();
   }
-  return stream_.wait();
+  return *arrived ? Status{} : stream_.wait();
 }
 
 Status CopyBatch::wait() noexcept {

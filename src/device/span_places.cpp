@@ -27,6 +27,27 @@ Spans& spans() {
 
 std::uintptr_t address_of(const void* data) noexcept { return reinterpret_cast<std::uintptr_t>(data); }
 
+/// Calls `use(copies)` with the pieces of the copies that lie in one place on either side.
+template <class Use>
+Status in_places(std::span<const Copy> copies, Use use) noexcept {
+  const auto whole = [](const Copy& copy) {
+    return is_in_one_place(copy.to, copy.bytes) && is_in_one_place(copy.from, copy.bytes);
+  };
+  if (std::ranges::all_of(copies, whole)) return use(copies);
+  std::vector<Copy> pieces;
+  try {
+    for (const Copy& copy : copies) {
+      static_cast<void>(for_each_place(copy, [&](const Copy& piece) -> Status {
+        pieces.push_back(piece);
+        return {};
+      }));
+    }
+  } catch (const std::bad_alloc&) {
+    return Errc::out_of_memory;
+  }
+  return use(pieces);
+}
+
 }  // namespace
 
 KnownSpan::KnownSpan(const std::byte* begin, const std::vector<Place>& places) : begin_(begin) {
@@ -61,22 +82,11 @@ std::size_t bytes_to_border(const void* data, std::size_t bytes) noexcept {
 
 Status copy_many_in_places(StreamBackend& stream, std::span<const Copy> copies, CopyRoute route,
                            PageableSink sink) noexcept {
-  const auto whole = [](const Copy& copy) {
-    return is_in_one_place(copy.to, copy.bytes) && is_in_one_place(copy.from, copy.bytes);
-  };
-  if (std::ranges::all_of(copies, whole)) return stream.copy_many(copies, route, sink);
-  std::vector<Copy> pieces;
-  try {
-    for (const Copy& copy : copies) {
-      static_cast<void>(for_each_place(copy, [&](const Copy& piece) -> Status {
-        pieces.push_back(piece);
-        return {};
-      }));
-    }
-  } catch (const std::bad_alloc&) {
-    return Errc::out_of_memory;
-  }
-  return stream.copy_many(pieces, route, sink);
+  return in_places(copies, [&](std::span<const Copy> pieces) { return stream.copy_many(pieces, route, sink); });
+}
+
+Status copy_and_wait_in_places(StreamBackend& stream, std::span<const Copy> copies, PageableSink sink) noexcept {
+  return in_places(copies, [&](std::span<const Copy> pieces) { return stream.copy_and_wait(pieces, sink); });
 }
 
 }  // namespace headrace::detail

@@ -220,6 +220,31 @@ TEST_P(CopyRoutesTest, AStagedSourceMayChangeOnceTheFlushReturns) {
   EXPECT_EQ(batch.statistics().staged_bytes, kBytes);
 }
 
+TEST_P(CopyRoutesTest, StagedBatchesOfEverySizeFollowEachOther) {
+  // Slots are used again by batches of one and of many threads, of one copy and of many, from wherever the last ended.
+  constexpr std::size_t kExtent = 4 * kMiB;
+  const auto source = random_bytes(kExtent, 43);
+  Stream stream(device());
+  Target target(stream, kExtent);
+  CopyBatch batch(stream, {.staging = {.threads = 4, .slot_bytes = 16 * kKiB}});
+  std::mt19937_64 random(44);
+  for (int round = 0; round < 40; ++round) {
+    const std::size_t bytes = 1 + random() % (round % 2 == 0 ? kExtent / 2 : 40 * kKiB);
+    const std::size_t pieces = round % 3 == 0 ? 1 : 1 + random() % 300;
+    const std::size_t step = bytes / pieces + 1;
+    const std::size_t shift = random() % (kExtent - pieces * step);
+    for (std::size_t i = 0; i < pieces; ++i) {
+      const Piece piece{shift + i * step, (pieces - 1 - i) * step, 1 + random() % step};
+      target.expect(piece, source.data());
+      ASSERT_OK(
+          batch.add(target.memory.data() + piece.to, source.data() + piece.from, piece.bytes, CopySource::pageable));
+    }
+    ASSERT_OK(round % 5 == 0 ? batch.wait() : batch.flush());
+  }
+  ASSERT_OK(batch.wait());
+  EXPECT_TRUE(target.arrived(stream));
+}
+
 TEST_P(CopyRoutesTest, AStagingBatchMayEndWithCopiesUnderWay) {
   constexpr std::size_t kBytes = kMiB + 100'000;
   const auto bytes = random_bytes(kBytes, 38);
@@ -312,7 +337,7 @@ TEST_P(CopyRoutesTest, WrongStagingIsRefused) {
 
 /// A device that starts to fail after so many calls to a stream or event, from whichever thread.
 TEST(CopyRoutesFaults, AFailedCopyEndsTheStagingAndIsReported) {
-  constexpr std::size_t kBytes = 3 * kMiB;  // less than what is flushed at once
+  constexpr std::size_t kBytes = 16 * kMiB;  // less than what is flushed at once; more than 50 calls, however it goes
   const auto source = random_bytes(kBytes, 40);
   for (const std::uint32_t threads : {1U, 4U}) {
     for (const int healthy : {0, 1, 2, 3, 7, 20, 50}) {
@@ -327,6 +352,31 @@ TEST(CopyRoutesFaults, AFailedCopyEndsTheStagingAndIsReported) {
       EXPECT_EQ(flushed.error(), kFault);
       EXPECT_EQ(batch.statistics().submissions, 0U);
       EXPECT_EQ(batch.wait().error(), kFault) << "the batch is kept, and fails again";
+    }
+  }
+}
+
+TEST(CopyRoutesFaults, AStagedBatchThatFailedMayBeFlushedAgain) {
+  const Device cpu = Device::parse("cpu");
+  constexpr std::size_t kBytes = 3 * kMiB;
+  const auto source = random_bytes(kBytes, 45);
+  for (const std::uint32_t threads : {1U, 3U}) {
+    bool failed = true;
+    for (std::int64_t n = 0; failed; ++n) {
+      std::vector<std::byte> target(kBytes);
+      Stream stream(cpu);
+      CopyBatch batch(stream, {.staging = {.threads = threads, .slot_bytes = 64 * kKiB}});
+      // Two stretches, so that there are lists of copies to allocate.
+      ASSERT_OK(batch.add(target.data(), source.data(), kMiB + 100, CopySource::pageable));
+      ASSERT_OK(batch.add(&target[kMiB + 200], &source[kMiB + 200], kBytes - kMiB - 200, CopySource::pageable));
+      {
+        const detail::AllocationFailure failure(n);
+        failed = !batch.flush().ok() || failure.happened();
+      }
+      ASSERT_OK(batch.wait());
+      EXPECT_EQ(std::memcmp(target.data(), source.data(), kMiB + 100), 0) << n;
+      EXPECT_EQ(std::memcmp(&target[kMiB + 200], &source[kMiB + 200], kBytes - kMiB - 200), 0) << n;
+      ASSERT_LT(n, 1000) << "it never gets by";
     }
   }
 }

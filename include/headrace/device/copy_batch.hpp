@@ -14,7 +14,6 @@
 namespace headrace {
 
 namespace detail {
-class LingeringCopier;
 class StagedCopier;
 }  // namespace detail
 
@@ -26,12 +25,13 @@ enum class HostStores : std::uint8_t {
 
 /// How copies from memory that the device cannot read by itself go through pinned slots.
 struct StagingOptions {
-  /// Threads that fill slots, the one that flushes among them; at most 256. 0: three quarters of the processors of the
-  /// device's NUMA node, 12 at most. The others start with the first batch that is worth it, and end with the
-  /// CopyBatch.
+  /// Threads that fill slots, the one that flushes among them, which also gives them to the stream; at most 256. 0:
+  /// three quarters of the processors of the device's NUMA node, 12 at most. The others start with the first batch that
+  /// is worth it, and end with the CopyBatch.
   std::uint32_t threads = 0;
-  /// Of a slot; each thread has two. 4 KiB at least.
-  std::size_t slot_bytes = kMiB;
+  /// Of a slot; there are four a thread, or two where there is one thread. 4 KiB at least. A slot is what a thread
+  /// fills in one go; full slots beside each other travel as one copy.
+  std::size_t slot_bytes = 256 * kKiB;
   HostStores stores = HostStores::cached;
 };
 
@@ -44,11 +44,6 @@ struct CopyBatchOptions {
   /// Errc::not_supported.
   CopyRoute route = CopyRoute::automatic;
   StagingOptions staging{};
-  /// A kernel takes short batches (64 copies of at most 4 KiB, or as many pieces of them) that wait() submits, and
-  /// stays for so long after each: what comes in time needs no launch. 0: none; at most a second. Only where the stream
-  /// has no other work. Meanwhile 8 blocks of 256 threads are on the device, and what waits for the whole device, such
-  /// as cudaFree or cudaDeviceSynchronize, waits so long.
-  Duration linger{};
 };
 
 /// How long the source of a copy stays valid.
@@ -66,7 +61,6 @@ struct CopyBatchStatistics {
   std::uint64_t merged = 0;       ///< Copies that continued the one before on both sides and went with it.
   std::uint64_t submissions = 0;  ///< Times that work was given to the stream.
   std::uint64_t bytes = 0;
-  std::uint64_t lingered = 0;      ///< Submissions that went to a kernel that stays (CopyBatchOptions::linger).
   std::uint64_t staged_bytes = 0;  ///< That a flush staged: pageable sources, and the route `merged`.
 };
 
@@ -112,12 +106,12 @@ class CopyBatch {
   [[nodiscard]] Result<std::byte*> stage(const void* from, std::size_t bytes) noexcept;
   [[nodiscard]] bool empty() const noexcept { return copies_.empty() && pageable_.empty(); }
   [[nodiscard]] Status mark() noexcept;
-  /// Gives everything gathered to the stream; does not record done_.
-  [[nodiscard]] Status submit() noexcept;
+  /// Gives everything gathered to the stream; does not record done_. Whether all that the stream was given has arrived,
+  /// as it may have where `and_wait` says that the caller waits for it at once.
+  [[nodiscard]] Result<bool> submit(bool and_wait) noexcept;
+  [[nodiscard]] Status submit_copies(CopyRoute chosen, bool and_wait) noexcept;
   [[nodiscard]] CopyRoute route() const noexcept;
   [[nodiscard]] Status submit_merged() noexcept;
-  /// Whether the kernel that stays has copied all that was gathered.
-  [[nodiscard]] Result<bool> copied_by_lingering() noexcept;
   [[nodiscard]] Status wait_for_submitted() noexcept;
   /// Nothing is gathered any more.
   void clear() noexcept;
@@ -137,7 +131,6 @@ class CopyBatch {
   std::vector<Half> halves_;
   std::size_t half_ = 0;
   std::unique_ptr<detail::StagedCopier> stager_;
-  std::unique_ptr<detail::LingeringCopier> lingering_;  ///< Where options_.linger is not 0.
   Event done_;
   detail::EventBackend* mark_ = nullptr;
   CopyBatchStatistics statistics_;

@@ -1,19 +1,32 @@
 #include "device/cuda/copy_lists.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
+#include "device/cpu/spin.hpp"
 #include "device/cuda/error.hpp"
 #include "device/cuda/row_scan.hpp"
 
 namespace headrace::detail::cuda {
+
+namespace {
+
+constexpr std::size_t kDoneBytes = kInlineBlocksMax * sizeof(std::uint32_t);
+/// At a word of host memory, some 200 us. What takes longer has other work before it, or has failed: then the stream is
+/// waited for, as the device's scheduling flag says.
+constexpr std::uint32_t kLooks = 4096;
+
+}  // namespace
 
 struct CopyLists::Gathering {
   InlineList inline_list;
   std::unique_lock<std::mutex> lock;  ///< Held from the first list on.
   List* list = nullptr;
   std::uint32_t count = 0;
+  std::uint32_t number = 0;  ///< Of the list that was announced; 0: none was.
+  std::uint32_t blocks = 0;
 
   [[nodiscard]] Piece* pieces() noexcept {
     return list == nullptr ? inline_list.pieces : reinterpret_cast<Piece*>(list->data);
@@ -49,17 +62,31 @@ CopyLists::~CopyLists() {
     static_cast<void>(to_status(cudaEventDestroy(list.read)));
   }
   if (memory_ != nullptr) device_.deallocate(MemoryKind::mapped, memory_, kListCount * kListBytes, nullptr);
+  if (done_ != nullptr) device_.deallocate(MemoryKind::mapped, done_, kDoneBytes, nullptr);
 }
 
 Status CopyLists::enqueue(std::span<const Copy> copies, CopyRoute route, const Circumstances& circumstances) noexcept {
   switch (route) {
-    case CopyRoute::automatic: return each_by_its_route(copies, circumstances);
+    case CopyRoute::automatic: {
+      Gathering gathering;
+      const Status gathered = each_by_its_route(copies, circumstances, gathering);
+      return gathered ? launch(gathering) : gathered;
+    }
     case CopyRoute::engine: return all_by_engine(copies);
     case CopyRoute::batch_call: return all_by_batch_call(copies);
     case CopyRoute::gather: return all_by_gather(copies, circumstances.kernel_can_start);
     case CopyRoute::merged: break;  // needs staging, which a stream does not have
   }
   return Errc::not_supported;
+}
+
+Status CopyLists::copy_and_wait(std::span<const Copy> copies, const Circumstances& circumstances) noexcept {
+  Gathering gathering;
+  if (const Status gathered = each_by_its_route(copies, circumstances, gathering); !gathered) return gathered;
+  const bool is_short = gathering.list == nullptr && gathering.count > 0;
+  if (const Status launched = is_short ? launch_announced(gathering) : launch(gathering); !launched) return launched;
+  return gathering.number == 0 ? to_status(cudaStreamSynchronize(stream_))
+                               : wait_for(gathering.number, gathering.blocks);
 }
 
 Status CopyLists::by_engine(const Copy& copy) noexcept {
@@ -110,9 +137,9 @@ Status CopyLists::rows_and_rest(Gathering& gathering, std::span<const Copy> copi
   return {};
 }
 
-Status CopyLists::each_by_its_route(std::span<const Copy> copies, const Circumstances& circumstances) noexcept {
+Status CopyLists::each_by_its_route(std::span<const Copy> copies, const Circumstances& circumstances,
+                                    Gathering& gathering) noexcept {
   Reach reach(device_.ordinal());
-  Gathering gathering;
   BatchCall call;
   const auto each = [&](const Copy& copy) -> Status {
     if (circumstances.sink.take != nullptr && !reach.is_pageable(copy.to) && reach.is_pageable(copy.from)) {
@@ -135,8 +162,7 @@ Status CopyLists::each_by_its_route(std::span<const Copy> copies, const Circumst
       if (status && copy.bytes != 0) status = each(copy);
     }
   }
-  if (status) status = submit(call, true);
-  return status ? launch(gathering) : status;
+  return status ? submit(call, true) : status;
 }
 
 /// `or_by_engine`: copies that the call refuses go by themselves.
@@ -217,12 +243,45 @@ Status CopyLists::grow(Gathering& gathering) noexcept {
 /// Launches what is gathered, and goes on in the caller's frame.
 Status CopyLists::launch(Gathering& gathering) noexcept {
   if (gathering.count == 0) return {};
-  return gathering.list == nullptr ? launch_inline(gathering) : launch_list(gathering);
+  return gathering.list == nullptr ? launch_inline(gathering, nullptr) : launch_list(gathering);
 }
 
-Status CopyLists::launch_inline(Gathering& gathering) noexcept {
+/// The lock keeps numbers in the order of the stream. Without memory for them the list is launched as others are.
+Status CopyLists::launch_announced(Gathering& gathering) noexcept {
+  if (!gathering.lock.owns_lock()) gathering.lock = std::unique_lock(mutex_);
+  if (done_ == nullptr) {
+    const auto memory = device_.allocate(MemoryKind::mapped, kDoneBytes, nullptr);
+    if (!memory) return launch_inline(gathering, nullptr);
+    std::memset(*memory, 0, kDoneBytes);
+    done_ = static_cast<std::uint32_t*>(*memory);
+  }
+  if (++announced_ == 0) ++announced_;  // 0 is none
+  gathering.number = announced_;
+  gathering.blocks = inline_blocks(gathering.count);
+  const Status launched = launch_inline(gathering, done_);
+  gathering.lock.unlock();
+  return launched;
+}
+
+Status CopyLists::wait_for(std::uint32_t number, std::uint32_t blocks) noexcept {
+  const auto done = [number](std::uint32_t& word) {
+    // pairs with gather_inline; a later list of another thread may have passed this one
+    const std::uint32_t seen = std::atomic_ref<std::uint32_t>(word).load(std::memory_order_acquire);
+    return static_cast<std::int32_t>(seen - number) >= 0;
+  };
+  const std::span<std::uint32_t> words(done_, blocks);
+  for (std::uint32_t spins = 0; spins < kLooks; ++spins) {
+    if (std::ranges::all_of(words, done)) return {};
+    spin_pause();
+  }
+  return to_status(cudaStreamSynchronize(stream_));
+}
+
+Status CopyLists::launch_inline(Gathering& gathering, std::uint32_t* done) noexcept {
   const std::uint32_t count = std::exchange(gathering.count, 0);
   gathering.inline_list.count = count;
+  gathering.inline_list.number = gathering.number;
+  gathering.inline_list.done = done;
   std::array<void*, 1> arguments{&gathering.inline_list};
   return to_status(cudaLaunchKernel(gather_inline_kernel(count), dim3(inline_blocks(count)), dim3(kGatherThreads),
                                     arguments.data(), 0, stream_));

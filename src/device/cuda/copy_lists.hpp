@@ -38,6 +38,9 @@ class CopyLists {
 
   [[nodiscard]] Status enqueue(std::span<const Copy> copies, CopyRoute route,
                                const Circumstances& circumstances) noexcept;
+  /// By the automatic route; returns once the stream has done them and all that it was given before. A short list says
+  /// itself that it is done, in memory of the host, which takes less time than waiting for the stream does.
+  [[nodiscard]] Status copy_and_wait(std::span<const Copy> copies, const Circumstances& circumstances) noexcept;
 
  private:
   static constexpr std::size_t kListBytes = 256 * std::size_t{1024};
@@ -65,7 +68,9 @@ class CopyLists {
   [[nodiscard]] Status all_by_engine(std::span<const Copy> copies) noexcept;
   [[nodiscard]] Status all_by_batch_call(std::span<const Copy> copies) noexcept;
   [[nodiscard]] Status all_by_gather(std::span<const Copy> copies, bool kernel_can_start) noexcept;
-  [[nodiscard]] Status each_by_its_route(std::span<const Copy> copies, const Circumstances& circumstances) noexcept;
+  /// The pieces that are gathered in the end are for the caller to launch.
+  [[nodiscard]] Status each_by_its_route(std::span<const Copy> copies, const Circumstances& circumstances,
+                                         Gathering& gathering) noexcept;
 
   /// Launches the copies at the front of the list if they make rows.
   [[nodiscard]] Result<Rows> launch_rows(Gathering& gathering, std::span<const Copy> copies, Reach& reach) noexcept;
@@ -76,7 +81,11 @@ class CopyLists {
   [[nodiscard]] Status add(Gathering& gathering, const Copy& copy) noexcept;
   [[nodiscard]] Status grow(Gathering& gathering) noexcept;
   [[nodiscard]] Status launch(Gathering& gathering) noexcept;
-  [[nodiscard]] Status launch_inline(Gathering& gathering) noexcept;
+  /// `done`: see ListArgument.
+  [[nodiscard]] Status launch_inline(Gathering& gathering, std::uint32_t* done) noexcept;
+  [[nodiscard]] Status launch_announced(Gathering& gathering) noexcept;
+  /// Waits for the list that was announced with this number.
+  [[nodiscard]] Status wait_for(std::uint32_t number, std::uint32_t blocks) noexcept;
   [[nodiscard]] Status launch_list(Gathering& gathering) noexcept;
   /// The lock is held: the next list, once no kernel reads it.
   [[nodiscard]] Result<List*> next_list() noexcept;
@@ -86,10 +95,12 @@ class CopyLists {
   DeviceBackend& device_;
   std::uint32_t multiprocessor_count_;
   cudaStream_t stream_;
-  std::mutex mutex_;  ///< Guards the lists; taken for more than InlineList::kCapacity pieces only.
+  std::mutex mutex_;  ///< Guards what follows; taken for lists that are long or announced only.
   std::array<List, kListCount> lists_{};
   std::size_t next_ = 0;
   std::byte* memory_ = nullptr;
+  std::uint32_t announced_ = 0;    ///< Number of the last list that says when it is done.
+  std::uint32_t* done_ = nullptr;  ///< In mapped memory, kInlineBlocksMax; numbers go up, in the order of the stream.
 };
 
 }  // namespace headrace::detail::cuda

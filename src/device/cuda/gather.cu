@@ -1,5 +1,7 @@
 #include "device/cuda/gather.hpp"
 
+#include <cuda/atomic>
+
 #include "device/cuda/copy_piece.cuh"
 
 namespace headrace::detail::cuda {
@@ -13,6 +15,11 @@ template <class List>
 __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks) gather_inline(const __grid_constant__ List list) {
   const std::uint32_t i = blockIdx.x * kGatherWarps + threadIdx.x / kWarp;
   if (i < list.count) copy_piece(list.pieces[i], threadIdx.x % kWarp);
+  if (list.done == nullptr) return;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  const ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_system> done(list.done[blockIdx.x]);
+  done.store(list.number, ::cuda::memory_order_release);  // pairs with CopyLists::wait_for
 }
 
 __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks)

@@ -23,7 +23,9 @@ inline constexpr std::uint32_t kGatherWarps = kGatherThreads / 32;
 template <std::uint32_t Capacity>
 struct ListArgument {
   static constexpr std::uint32_t kCapacity = Capacity;
-  std::uint64_t count;
+  std::uint32_t count;
+  std::uint32_t number;  ///< What each block writes to its word of `done`, at system scope, once its pieces are copied.
+  std::uint32_t* done;   ///< In mapped memory, one a block; null: nobody looks.
   Piece pieces[kCapacity];
 };
 using InlineList = ListArgument<254>;
@@ -35,6 +37,7 @@ static_assert(sizeof(InlineList) <= 4096);
 [[nodiscard]] constexpr std::uint32_t inline_blocks(std::uint32_t count) noexcept {
   return (count + kGatherWarps - 1) / kGatherWarps;
 }
+inline constexpr std::uint32_t kInlineBlocksMax = inline_blocks(InlineList::kCapacity);
 
 /// Pieces that a block fetches from a list in host memory in one go, so that reading the list costs one round over the
 /// link and not one a piece.

@@ -66,6 +66,11 @@ Status CudaStream::copy_many(std::span<const Copy> copies, CopyRoute route, Page
   return lists_.enqueue(copies, route, {.kernel_can_start = device_.kernel_can_start(), .sink = sink});
 }
 
+Status CudaStream::copy_and_wait(std::span<const Copy> copies, PageableSink sink) noexcept {
+  const CurrentDevice scope(device_.ordinal());
+  return lists_.copy_and_wait(copies, {.kernel_can_start = device_.kernel_can_start(), .sink = sink});
+}
+
 Status CudaStream::copy_rows(const RowCopies& rows) noexcept {
   const CurrentDevice scope(device_.ordinal());
   return to_status(cudaMemcpy2DAsync(rows.to, rows.to_pitch, rows.from, rows.from_pitch, rows.row_bytes, rows.count,

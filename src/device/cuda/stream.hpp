@@ -27,6 +27,7 @@ class CudaStream final : public StreamBackend {
   [[nodiscard]] DeviceBackend& device() noexcept override;
   [[nodiscard]] Status copy(void* to, const void* from, std::size_t bytes) noexcept override;
   [[nodiscard]] Status copy_many(std::span<const Copy> copies, CopyRoute route, PageableSink sink) noexcept override;
+  [[nodiscard]] Status copy_and_wait(std::span<const Copy> copies, PageableSink sink) noexcept override;
   [[nodiscard]] Status copy_rows(const RowCopies& rows) noexcept override;
   [[nodiscard]] Status copy_listed(const ListedCopies& copies, ListedWay way) noexcept override;
   [[nodiscard]] Result<std::size_t> listed_scratch_bytes(std::uint32_t count, ListedWay way) noexcept override;
