@@ -40,7 +40,7 @@ class DatagramIntake final : public Intake {
     const DatagramShared& shared = *view_.shared;
     const std::uint64_t space = shared.frame_limit * config_.frame_packets;
     if (!shared.started) return static_cast<std::size_t>(std::min<std::uint64_t>(most, config_.frame_packets));
-    const std::uint64_t next = shared.origin_frame * config_.frame_packets + (shared.highest - shared.origin) + 1;
+    const std::uint64_t next = shared.known_end();
     return next >= space ? 0 : static_cast<std::size_t>(std::min<std::uint64_t>(most, space - next));
   }
 
@@ -80,8 +80,11 @@ class DatagramIntake final : public Intake {
     if (!place) return;
     DatagramSequencer sequencer = at(now);
     while (!sequencer.finish()) close_frames(*place);
+    // The builder has to know where the last frame ends before that frame is closed.
+    std::uint64_t packets = view_.shared->base * config_.frame_packets;
+    if (output_.frame_count > 0) packets -= config_.frame_packets - output_.frames[output_.frame_count - 1].packets;
+    parts_.streams.end(*place, StreamEnd::finished, packets * config_.payload_bytes);
     close_frames(*place);
-    parts_.streams.end(*place, StreamEnd::finished, view_.shared->base * frame_bytes());
   }
 
   void count(ReceiverCounters& counters) const override { counters.datagrams = view_.shared->counters; }
@@ -108,7 +111,7 @@ class DatagramIntake final : public Intake {
       const ClosedFrame& frame = output_.frames[i];
       const Status closed =
           parts_.builder.close(place, frame.frame, {view_.presence_of(frame.frame), view_.presence_words});
-      const bool completed_by_itself = frame.complete && !closed && closed.error().code == Errc::invalid_argument;
+      const bool completed_by_itself = frame.complete() && !closed && closed.error().code == Errc::invalid_argument;
       if (!completed_by_itself) closed.or_throw("closing a frame of datagrams");
     }
     output_.frame_count = 0;

@@ -36,6 +36,11 @@ std::unique_ptr<ingest::Source> synthetic(Ring& ring, std::uint64_t packets) {
 
 class IngestDatagrams : public DeviceTest {
  protected:
+  struct Lossy {
+    std::uint64_t end = 0;              ///< Datagrams up to the last that came.
+    std::uint64_t missing_in_last = 0;  ///< Frame.
+  };
+  Lossy receive_with_losses(std::uint64_t packets, std::uint32_t frame_count);
   Ring ring_{device(), MemoryKind::mapped, 2048, 64};
   Received received_;
 };
@@ -82,19 +87,22 @@ TEST_P(IngestDatagrams, WithoutSpaceAreDroppedAndCounted) {
   EXPECT_GT(counters.datagrams.no_space, 0U);
 }
 
-TEST_P(IngestDatagrams, WhatIsMissingIsMarked) {
-  constexpr std::uint64_t kPackets = 40 * kFramePackets;
+/// Over a bad network: what frames say is missing is what did not come, up to the last datagram that did.
+IngestDatagrams::Lossy IngestDatagrams::receive_with_losses(std::uint64_t packets, std::uint32_t frame_count) {
+  Ring ring(device(), MemoryKind::mapped, 2048, 64);
   Ring between(device(), MemoryKind::pinned, 2048, 64);
-  const auto faulty = ingest::make_faulty_source(ring_, synthetic(between, kPackets), between,
+  const auto faulty = ingest::make_faulty_source(ring, synthetic(between, packets), between,
                                                  {.loss = 0.05, .duplication = 0.05, .reordering = 0.1, .seed = 3});
-  Receiver receiver(*faulty, ring_, device(), patient(), kThreeFrames);
-  const Bytes all = stream_of(5, kPackets * kPayload);
+  Receiver receiver(*faulty, ring, device(), patient(), {.frames = {.frame_count = frame_count}, .burst_packets = 32});
+  const Bytes all = stream_of(5, packets * kPayload);
+  Lossy came;
   std::uint64_t missing = 0;
   std::uint64_t frames = 0;
+  std::uint64_t stream_bytes = 0;
   const auto check = [&](const ingest::Frame& frame) {
     const Bytes got = content(device(), frame);
     std::uint64_t absent = 0;
-    for (std::uint64_t i = 0; i < kFramePackets; ++i) {
+    for (std::uint64_t i = 0; i < frame.bytes / kPayload; ++i) {
       if (!frame.presence.empty() && (frame.presence[i / 64] >> (i % 64) & 1) == 0) {
         ++absent;
         continue;
@@ -104,25 +112,75 @@ TEST_P(IngestDatagrams, WhatIsMissingIsMarked) {
       EXPECT_TRUE(std::equal(want, want + kPayload, got.begin() + at)) << frame.number << ' ' << i;
     }
     EXPECT_EQ(frame.missing_bytes, absent * kPayload);
+    EXPECT_EQ(frame.presence.empty(), absent == 0);
     missing += absent;
     ++frames;
+    came.missing_in_last = absent;
+    came.end = (frame.stream_offset + frame.bytes) / kPayload;
   };
   const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
   while (!receiver.ended()) {
-    ASSERT_LT(std::chrono::steady_clock::now(), give_up);
+    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("the receiver does not end");
     receiver.step({});
     while (const auto delivery = receiver.next({})) {
       if (delivery->kind == Delivery::Kind::frame) check(delivery->frame->frame());
+      if (delivery->kind == Delivery::Kind::ended) stream_bytes = delivery->stream_bytes;
     }
   }
   const auto counters = receiver.counters();
-  EXPECT_EQ(frames, kPackets / kFramePackets);
-  EXPECT_GT(missing, 0U);
+  EXPECT_EQ(frames, (packets + kFramePackets - 1) / kFramePackets);
+  EXPECT_EQ(stream_bytes, came.end * kPayload);
+  EXPECT_GT(missing, came.missing_in_last);
   EXPECT_EQ(counters.datagrams.missing, missing);
-  EXPECT_EQ(counters.datagrams.accepted, kPackets - missing);
+  EXPECT_EQ(counters.datagrams.accepted, came.end - missing);
   EXPECT_EQ(counters.frames.missing_bytes, missing * kPayload);
   EXPECT_GT(counters.datagrams.duplicates, 0U);
   EXPECT_GT(counters.datagrams.reordered, 0U);
+  return came;
+}
+
+TEST_P(IngestDatagrams, WhatIsMissingIsMarked) {
+  receive_with_losses(40 * kFramePackets, 3);  // some for want of space
+  EXPECT_EQ(receive_with_losses(40 * kFramePackets, 40).end, 40 * kFramePackets);
+}
+
+TEST_P(IngestDatagrams, WhatIsMissingBeforeTheEndIsMarked) {
+  const Lossy came = receive_with_losses(39 * kFramePackets + 42, 40);
+  EXPECT_EQ(came.end, 39 * kFramePackets + 42);
+  EXPECT_GT(came.missing_in_last, 0U);
+}
+
+TEST_P(IngestDatagrams, WhatIsLostAtTheEndIsNotKnown) {
+  EXPECT_EQ(receive_with_losses(39 * kFramePackets + 36, 40).end, 39 * kFramePackets + 35);
+}
+
+TEST_P(IngestDatagrams, TheLastFrameEndsWithTheStream) {
+  constexpr std::uint64_t kPackets = 2 * kFramePackets + 10;
+  for (const ingest::Conversion conversion : {ingest::Conversion::none, ingest::Conversion::swap2}) {
+    Ring ring(device(), MemoryKind::mapped, 2048, 64);
+    const auto source = synthetic(ring, kPackets);
+    DatagramReception datagrams = patient();
+    datagrams.wait_for_space = true;
+    ReceiverOptions options = kThreeFrames;
+    options.frames.conversion = conversion;
+    Receiver receiver(*source, ring, device(), datagrams, options);
+    Received received;
+    step_until(receiver, received, [&] { return receiver.ended(); });
+    Bytes want = stream_of(5, kPackets * kPayload);
+    if (conversion == ingest::Conversion::swap2) {
+      for (std::size_t i = 0; i < want.size(); i += 2) std::swap(want[i], want[i + 1]);
+    }
+    EXPECT_TRUE(received.bytes[0] == want);
+    EXPECT_EQ(received.frames, 3U);
+    EXPECT_EQ(received.ends[0].end, StreamEnd::finished);
+    EXPECT_EQ(received.ends[0].stream_bytes, kPackets * kPayload);
+    const auto counters = receiver.counters();
+    EXPECT_EQ(counters.datagrams.missing, 0U);
+    EXPECT_EQ(counters.datagrams.frames_complete, 3U);
+    EXPECT_EQ(counters.frames.frames, 3U);
+    EXPECT_EQ(counters.frames.with_gaps, 0U);
+    EXPECT_EQ(counters.frames.missing_bytes, 0U);
+  }
 }
 
 TEST_P(IngestDatagrams, AFrameIsClosedByTime) {
@@ -148,6 +206,7 @@ TEST_P(IngestDatagrams, AFrameIsClosedByTime) {
   receiver.stop();
   EXPECT_EQ(receiver.counters().datagrams.timeouts, 1U);
   EXPECT_EQ(receiver.counters().frames.missing_bytes, (kFramePackets - 10U) * kPayload);
+  EXPECT_EQ(receiver.counters().datagrams.missing, 0U);  // as far as is known
   const Bytes want = stream_of(5, (kFramePackets + 10) * kPayload);
   EXPECT_TRUE(std::equal(want.begin(), want.end(), received_.bytes[0].begin()));
 }

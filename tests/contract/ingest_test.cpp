@@ -209,6 +209,7 @@ TEST_P(IngestTest, DatagramsArePlacedAsOnTheHost) {
   }
   for (std::uint32_t i = 0; i < outputs[0].frame_count; ++i) {
     ASSERT_EQ(outputs[0].frames[i].present, outputs[1].frames[i].present);
+    ASSERT_EQ(outputs[0].frames[i].packets, outputs[1].frames[i].packets);
   }
   Stream stream(device());
   Buffer back(device(), MemoryKind::mapped, memory.size() * 8);

@@ -1,5 +1,6 @@
 #include "headrace/ingest/datagram_sequencer.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +18,7 @@ void require(bool right) {
 }  // namespace
 
 /// Arbitrary numbers, lengths and times: every place is written once, frames are closed once and in order, and what
-/// they say is present was given out.
+/// they say is present was given out. What neither came nor is missing lies behind the last that came.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 4) return 0;
   DatagramConfig config;
@@ -38,6 +39,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::uint64_t now = 1;
   Piece pieces[64];
   ClosedFrame frames[64];
+  const auto check_frames = [&](const DatagramOutput& output, bool finishing) {
+    for (std::uint32_t i = 0; i < output.frame_count; ++i) {
+      require(frames[i].frame == closed++);
+      std::uint32_t present = 0;
+      std::uint32_t end = 0;
+      for (std::uint32_t slot = 0; slot < config.frame_packets; ++slot) {
+        const bool there = (view.presence_of(frames[i].frame)[slot / 64] >> (slot % 64) & 1) != 0;
+        require(there == (places.count(frames[i].frame * config.frame_packets + slot) != 0));
+        present += there ? 1 : 0;
+        if (there) end = slot + 1;
+      }
+      const bool whole = frames[i].packets == config.frame_packets;
+      require(whole || (finishing && i + 1 == output.frame_count && frames[i].packets >= end));
+      require(present == frames[i].present && frames[i].complete() == (present == frames[i].packets));
+    }
+  };
   for (std::size_t at = 4; at < size;) {
     const std::uint32_t what = data[at++];
     std::vector<std::byte> bytes(what % 32);
@@ -57,16 +74,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(place / config.frame_packets >= closed && place / config.frame_packets < closed + kHeld);
       require(places.insert(place).second);
     }
-    for (std::uint32_t i = 0; i < output.frame_count; ++i) {
-      require(frames[i].frame == closed++);
-      std::uint32_t present = 0;
-      for (std::uint32_t slot = 0; slot < config.frame_packets; ++slot) {
-        const bool there = (view.presence_of(frames[i].frame)[slot / 64] >> (slot % 64) & 1) != 0;
-        require(there == (places.count(frames[i].frame * config.frame_packets + slot) != 0));
-        present += there ? 1 : 0;
-      }
-      require(present == frames[i].present && frames[i].complete == (present == config.frame_packets));
-    }
+    check_frames(output, false);
   }
+  DatagramOutput output{pieces, frames, 64, 64};
+  require(DatagramSequencer(view, nullptr, output, now).finish());
+  check_frames(output, true);
+  const DatagramCounters& counters = view.shared->counters;
+  const std::uint64_t counted = counters.accepted + counters.missing;
+  require(counters.accepted == places.size());
+  require(counted == (closed == 0 ? 0 : std::min(closed * config.frame_packets, view.shared->known_end())));
+  require(places.empty() || counted > *places.rbegin());
   return 0;
 }

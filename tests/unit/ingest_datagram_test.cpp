@@ -111,7 +111,7 @@ TEST(IngestDatagram, PlacesByNumber) {
     EXPECT_EQ(frames.payload(frames.pieces[0]), pattern(number * kPayload, kPayload));
   }
   ASSERT_EQ(frames.closed.size(), 1U);
-  EXPECT_TRUE(frames.closed[0].frame.complete);
+  EXPECT_TRUE(frames.closed[0].frame.complete());
   EXPECT_EQ(frames.closed[0].presence, 0xFU);
   EXPECT_EQ(frames.counters().reordered, 1U);
   EXPECT_EQ(frames.counters().missing, 0U);
@@ -142,15 +142,89 @@ TEST(IngestDatagram, TheTimeoutClosesWithGaps) {
   frames.now += 1;
   frames.tick();
   ASSERT_EQ(frames.closed.size(), 2U);
-  EXPECT_FALSE(frames.closed[0].frame.complete);
+  EXPECT_FALSE(frames.closed[0].frame.complete());
   EXPECT_EQ(frames.closed[0].frame.present, 2U);
   EXPECT_EQ(frames.closed[0].presence, 0x5U);
-  EXPECT_TRUE(frames.closed[1].frame.complete);
+  EXPECT_TRUE(frames.closed[1].frame.complete());
   EXPECT_EQ(frames.counters().missing, 2U);
   EXPECT_EQ(frames.counters().timeouts, 1U);
   frames.arrive(1);
   EXPECT_EQ(frames.counters().late, 1U);
   EXPECT_TRUE(frames.pieces.empty());
+}
+
+TEST(IngestDatagram, AStreamThatEndsWithinAFrameLacksNothing) {
+  Frames frames;
+  for (std::uint64_t number = 400; number < 406; ++number) frames.arrive(number);
+  ASSERT_TRUE(frames.finish());
+  ASSERT_EQ(frames.closed.size(), 2U);
+  EXPECT_EQ(frames.closed[0].frame.packets, 4U);
+  EXPECT_EQ(frames.closed[1].frame.packets, 2U);
+  EXPECT_EQ(frames.closed[1].presence, 0x3U);
+  EXPECT_TRUE(frames.closed[1].frame.complete());
+  EXPECT_EQ(frames.counters().frames_complete, 2U);
+  EXPECT_EQ(frames.counters().missing, 0U);
+  EXPECT_TRUE(frames.finish());  // and nothing more
+  EXPECT_EQ(frames.closed.size(), 2U);
+}
+
+TEST(IngestDatagram, GapsOfTheLastFrameCountUpToTheLastDatagram) {
+  DatagramConfig config = small_frames();
+  config.frame_packets = 8;
+  Frames frames(config);
+  for (const std::uint64_t number : {0U, 5U, 1U, 4U}) frames.arrive(number);  // 6 and 7 never were, or are lost
+  ASSERT_TRUE(frames.finish());
+  ASSERT_EQ(frames.closed.size(), 1U);
+  EXPECT_EQ(frames.closed[0].frame.packets, 6U);
+  EXPECT_EQ(frames.closed[0].frame.present, 4U);
+  EXPECT_EQ(frames.closed[0].presence, 0x33U);
+  EXPECT_FALSE(frames.closed[0].frame.complete());
+  EXPECT_EQ(frames.counters().frames_complete, 0U);
+  EXPECT_EQ(frames.counters().missing, 2U);
+}
+
+TEST(IngestDatagram, FramesBeforeTheLastAreWhole) {
+  Frames frames;
+  for (const std::uint64_t number : {0U, 9U}) frames.arrive(number);
+  ASSERT_TRUE(frames.finish());
+  ASSERT_EQ(frames.closed.size(), 3U);
+  EXPECT_EQ(frames.closed[0].frame.packets, 4U);
+  EXPECT_EQ(frames.closed[1].frame.packets, 4U);
+  EXPECT_EQ(frames.closed[2].frame.packets, 2U);
+  EXPECT_EQ(frames.counters().missing, 8U);
+}
+
+// Whether what lies behind the last datagram was ever sent is not known before another one comes.
+TEST(IngestDatagram, WhatATimeoutCutsOffIsMissingOnceTheStreamGoesOn) {
+  Frames frames;
+  for (const std::uint64_t number : {0U, 2U}) frames.arrive(number);
+  frames.now += 10 * kMs;
+  frames.tick();
+  ASSERT_EQ(frames.closed.size(), 1U);
+  EXPECT_EQ(frames.closed[0].frame.packets, 4U);
+  EXPECT_FALSE(frames.closed[0].frame.complete());
+  EXPECT_EQ(frames.counters().missing, 1U);
+  frames.arrive(3);
+  EXPECT_EQ(frames.counters().late, 1U);
+  EXPECT_EQ(frames.counters().missing, 1U);
+  frames.arrive(8);
+  EXPECT_EQ(frames.counters().missing, 2U);
+  frames.arrive(9);
+  ASSERT_TRUE(frames.finish());
+  ASSERT_EQ(frames.closed.size(), 3U);
+  EXPECT_EQ(frames.closed[2].frame.packets, 2U);
+  EXPECT_EQ(frames.counters().missing, 6U);
+}
+
+TEST(IngestDatagram, AStreamMayEndWithTheTimeout) {
+  Frames frames;
+  for (const std::uint64_t number : {0U, 1U}) frames.arrive(number);
+  frames.now += 10 * kMs;
+  frames.tick();
+  ASSERT_TRUE(frames.finish());
+  ASSERT_EQ(frames.closed.size(), 1U);
+  EXPECT_EQ(frames.closed[0].frame.packets, 4U);  // it was handed over
+  EXPECT_EQ(frames.counters().missing, 0U);
 }
 
 TEST(IngestDatagram, AFrameOfWhichNothingCameIsClosedWithTheNext) {
@@ -255,6 +329,8 @@ TEST(IngestDatagram, ASenderMayBeginAnew) {
   EXPECT_EQ(frames.counters().restarts, 1U);
   ASSERT_EQ(frames.closed.size(), 2U);
   EXPECT_EQ(frames.closed[1].presence, 0x3U);
+  EXPECT_EQ(frames.closed[1].frame.packets, 4U);  // the stream goes on behind it
+  EXPECT_EQ(frames.counters().missing, 2U);
   EXPECT_EQ(frames.pieces.at(0).stream_offset, (2 * 4 + 1) * kPayload);  // in the next frame
   for (const std::uint64_t number : {2U, 3U, 4U}) frames.arrive(number);
   EXPECT_EQ(frames.pieces.at(0).stream_offset, 3 * 4 * kPayload);
@@ -338,17 +414,23 @@ TEST(IngestDatagram, ArbitraryOrdersEqualAPlainMap) {
     Piece pieces[4];
     ClosedFrame closed[64];
     std::uint64_t now = 1;
+    std::uint64_t end = 0;  // behind the last that came
+    bool finishing = false;
     const auto look = [&](const DatagramOutput& output) {
       for (std::uint32_t p = 0; p < output.piece_count; ++p, ++pieces_seen) {
         const std::uint64_t number = pieces[p].stream_offset / kPayload;
         ASSERT_FALSE(there[number]);
         there[number] = true;
+        end = std::max(end, number + 1);
       }
       for (std::uint32_t f = 0; f < output.frame_count; ++f, ++frames_closed) {
         ASSERT_EQ(closed[f].frame, frames_closed);
         const std::uint64_t begin = closed[f].frame * config.frame_packets;
         const auto first = there.begin() + static_cast<std::ptrdiff_t>(begin);
         ASSERT_EQ(closed[f].present, std::count(first, first + config.frame_packets, true));
+        const std::uint64_t packets = finishing ? std::min<std::uint64_t>(config.frame_packets, end - begin)
+                                                : config.frame_packets;
+        ASSERT_EQ(closed[f].packets, packets);
         for (std::uint32_t s = 0; s < config.frame_packets; ++s) {
           ASSERT_EQ((view.presence_of(closed[f].frame)[s / 64] >> (s % 64) & 1) != 0, there[begin + s]);
         }
@@ -372,13 +454,15 @@ TEST(IngestDatagram, ArbitraryOrdersEqualAPlainMap) {
       if (HasFatalFailure()) return;
     }
     DatagramOutput output{pieces, closed, 4, 64};
+    finishing = true;
     ASSERT_TRUE(DatagramSequencer(view, nullptr, output, now).finish());
     look(output);
     const DatagramCounters& counters = view.shared->counters;
     EXPECT_EQ(counters.accepted, pieces_seen);
     EXPECT_EQ(counters.accepted + counters.duplicates + counters.late + counters.no_space, numbers.size());
     EXPECT_GE(counters.accepted, config.window_frames * config.frame_packets > 60 ? 1000U : 200U);
-    EXPECT_EQ(counters.missing + counters.accepted, frames_closed * config.frame_packets);
+    EXPECT_EQ(counters.missing + counters.accepted, end);
+    EXPECT_GT(frames_closed * config.frame_packets + 1, end);
   }
 }
 

@@ -65,7 +65,7 @@ class DatagramSequencer {
     }
     while (shared_.base < end && has_room()) {
       if (frame_at(shared_.base).present < shared_.config.frame_packets) ++shared_.counters.timeouts;
-      close();
+      close(shared_.config.frame_packets);
     }
     close_complete();
   }
@@ -80,13 +80,12 @@ class DatagramSequencer {
     return deadline;
   }
 
-  /// Nothing more will come: closes every frame of which something has. False where the output has no room for all.
+  /// Nothing more will come: closes every frame of which something has, the last one behind the last datagram. False
+  /// where the output has no room for all.
   [[nodiscard]] HEADRACE_HD bool finish() {
-    std::uint64_t end = shared_.base;
-    for (std::uint64_t frame = shared_.base; frame < shared_.base + shared_.config.window_frames; ++frame) {
-      if (frame_at(frame).present > 0) end = frame + 1;
-    }
-    return close_to(end);
+    const std::uint64_t end = open_end();
+    while (shared_.base < end && has_room()) close(known_packets());
+    return shared_.base >= end;
   }
 
  private:
@@ -111,6 +110,27 @@ class DatagramSequencer {
     at += headers.payload_offset;
     length = headers.payload_length;
     return headers.transport == Transport::udp && (config.port == 0 || config.port == headers.flow.local_port);
+  }
+
+  /// The first frame behind those of which something has come.
+  [[nodiscard]] HEADRACE_HD std::uint64_t open_end() const {
+    std::uint64_t end = shared_.base;
+    for (std::uint64_t frame = shared_.base; frame < shared_.base + shared_.config.window_frames; ++frame) {
+      if (frame_at(frame).present > 0) end = frame + 1;
+    }
+    return end;
+  }
+
+  /// Datagrams before all open frames.
+  [[nodiscard]] HEADRACE_HD std::uint64_t closed_packets() const { return shared_.base * shared_.config.frame_packets; }
+  /// Datagrams up to the highest number that belong to the oldest frame.
+  [[nodiscard]] HEADRACE_HD std::uint32_t known_packets() const {
+    const std::uint64_t known = greater(shared_.known_end(), closed_packets()) - closed_packets();
+    return static_cast<std::uint32_t>(lesser(known, shared_.config.frame_packets));
+  }
+  /// The stream goes on: what closed frames lack behind the highest number will not come.
+  HEADRACE_HD void count_passed() {
+    shared_.counters.missing += greater(closed_packets(), shared_.known_end()) - shared_.known_end();
   }
 
   /// One datagram.
@@ -176,7 +196,10 @@ class DatagramSequencer {
     counters.bytes += piece.length;
     if (piece.length < config.payload_bytes) ++counters.short_payloads;
     if (distance < 0) ++counters.reordered;
-    if (distance > 0) shared_.highest += static_cast<std::uint64_t>(distance);
+    if (distance > 0) {
+      count_passed();
+      shared_.highest += static_cast<std::uint64_t>(distance);
+    }
     close_complete();
   }
 
@@ -212,10 +235,11 @@ class DatagramSequencer {
 
   /// Closes all frames; the next one begins with `number`. False where the output has no room for that.
   [[nodiscard]] HEADRACE_HD bool restart(std::uint64_t number) {
-    if (!finish()) {
+    if (!close_to(open_end())) {
       ++shared_.counters.no_room;
       return false;
     }
+    count_passed();
     ++shared_.counters.restarts;
     start(number);
     shared_.origin_frame = shared_.base;
@@ -229,26 +253,27 @@ class DatagramSequencer {
   }
 
   [[nodiscard]] HEADRACE_HD bool close_to(std::uint64_t end) {
-    while (shared_.base < end && has_room()) close();
+    while (shared_.base < end && has_room()) close(shared_.config.frame_packets);
     return shared_.base >= end;
   }
 
   HEADRACE_HD void close_complete() {
-    while (frame_at(shared_.base).present == shared_.config.frame_packets && has_room()) close();
+    const std::uint32_t packets = shared_.config.frame_packets;
+    while (frame_at(shared_.base).present == packets && has_room()) close(packets);
   }
 
-  /// Closes the oldest frame. Requires: has_room().
-  HEADRACE_HD void close() {
+  /// Closes the oldest frame, which has so many datagrams. Requires: has_room().
+  HEADRACE_HD void close(std::uint32_t packets) {
     DatagramFrame& open = frame_at(shared_.base);
     if (open.present == 0) {
       std::uint64_t* const presence = view_.presence_of(shared_.base);
       for (std::uint32_t w = 0; w < view_.presence_words; ++w) presence[w] = 0;
     }
-    const bool complete = open.present == shared_.config.frame_packets;
-    output_.frames[output_.frame_count++] = {shared_.base, open.present, complete};
+    const ClosedFrame closed{shared_.base, open.present, packets};
+    output_.frames[output_.frame_count++] = closed;
     ++shared_.counters.frames;
-    shared_.counters.frames_complete += complete ? 1 : 0;
-    shared_.counters.missing += shared_.config.frame_packets - open.present;
+    shared_.counters.frames_complete += closed.complete() ? 1 : 0;
+    shared_.counters.missing += known_packets() - open.present;
     open = DatagramFrame{};
     ++shared_.base;
   }

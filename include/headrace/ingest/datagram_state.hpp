@@ -36,8 +36,10 @@ struct DatagramCounters {
   std::uint64_t short_payloads = 0;  ///< Accepted ones with less payload than has place.
   std::uint64_t reordered = 0;       ///< Accepted ones with a number below one that came before.
   std::uint64_t duplicates = 0;
-  std::uint64_t late = 0;      ///< Their frame was closed.
-  std::uint64_t missing = 0;   ///< That were not there when their frame was closed.
+  std::uint64_t late = 0;  ///< Their frame was closed.
+  /// That were not there when their frame was closed. What lies behind the highest number counts once a higher one
+  /// comes.
+  std::uint64_t missing = 0;
   std::uint64_t far = 0;       ///< Dropped for a number too far away.
   std::uint64_t restarts = 0;  ///< The sender has begun with other numbers.
   std::uint64_t no_space = 0;  ///< Dropped because their frame has none yet.
@@ -64,6 +66,11 @@ struct DatagramShared {
   std::uint64_t suspected = 0;  ///< The number that would confirm a jump.
   bool started = false;
   bool suspects = false;
+
+  /// Datagrams of all frames up to the highest number; where `started`.
+  [[nodiscard]] HEADRACE_HD std::uint64_t known_end() const {
+    return origin_frame * config.frame_packets + (highest - origin) + 1;
+  }
 };
 
 /// Where the state lies.
@@ -85,7 +92,8 @@ struct DatagramView {
 struct ClosedFrame {
   std::uint64_t frame = 0;
   std::uint32_t present = 0;  ///< Of its datagrams; DatagramView::presence_of() says which.
-  bool complete = false;
+  std::uint32_t packets = 0;  ///< That it has: frame_packets, or fewer where the stream ends within it.
+  [[nodiscard]] HEADRACE_HD bool complete() const { return present == packets; }
 };
 
 /// The bytes that the state takes. Presence is kept of `presence_frames` frames: those of the window, and those that

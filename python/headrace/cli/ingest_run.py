@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -164,11 +164,7 @@ class Run:
             finally:
                 receiver.stop()
                 live.stop()
-                total = watch.total()
-                if self.packet_bytes:
-                    behind = sum(stream.behind for stream in taker.streams.values())
-                    total = replace(total, gaps=total.gaps - behind // self.packet_bytes)
-                self._print_totals(title, receiver, taker, total, ended_by)
+                self._print_totals(title, receiver, taker, watch.total(), ended_by)
 
     def _title(self, receiver: ingest.Receiver) -> str:
         where = {"tcp": "Listening on", "udp": "Listening on", "pcap": "Replaying", "synthetic": "Making"}
