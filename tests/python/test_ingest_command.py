@@ -152,6 +152,36 @@ def test_missing_datagrams_are_zeros_in_the_file(run: Run, tmp_path: Path):
     assert (tmp_path / "out").read_bytes() == bytes(expected)
 
 
+def test_a_stream_ends_with_the_last_datagram(run: Run, tmp_path: Path):
+    path = tmp_path / "ends.pcap"
+    capture(path, [number for number in range(130) if number != 110])
+    done = run("ingest", "--pcap", path, "--out", tmp_path / "out", "--json", "--frame", 50 * NUMBERED, "--to", "cpu")
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    (stream,) = content["streams"]
+    assert (stream["bytes"], stream["missing_bytes"]) == (130 * NUMBERED, NUMBERED)
+    assert content["gaps"] == 1
+    expected = bytearray(ingest.stream_bytes(3, 0, 130 * NUMBERED))
+    expected[110 * NUMBERED : 111 * NUMBERED] = bytes(NUMBERED)
+    assert (tmp_path / "out").read_bytes() == bytes(expected)
+
+
+def test_a_stream_over_udp_ends_with_the_last_datagram():
+    frames = ("--to", "cpu", "--frame", 50 * NUMBERED, "--frames", 3, "--frame-timeout", "2s")
+    with started("--udp", "127.0.0.1:0", "--sha256", "--json", *frames) as verb:
+        sender = ingest.UdpSender(
+            *ingest.resolve(verb.address), 130, seed=4, payload_bytes=8 + NUMBERED, packets_per_second=5000
+        )
+        ingest.send_datagrams(sender)
+        done = verb.finish()  # the third frame is closed by its timeout
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    (stream,) = content["streams"]
+    assert (stream["bytes"], stream["missing_bytes"]) == (130 * NUMBERED, 0)
+    assert stream["sha256"] == ingest.digest(4, 130 * NUMBERED)
+    assert content["gaps"] == 0
+
+
 def test_speed_keeps_the_gaps_of_a_capture(run: Run, tmp_path: Path):
     path = tmp_path / "slow.pcap"
     capture(path, [0])

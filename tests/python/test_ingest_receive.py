@@ -42,21 +42,22 @@ def test_frames_carry_what_is_known_of_them() -> None:
             assert (frame.stream, frame.number, frame.peer) == (0, number, opened.peer)
             assert frame.stream_offset == number * 20 * PAYLOAD
             came = (20 if number < 2 else 10) * PAYLOAD
-            assert frame.missing_bytes == 20 * PAYLOAD - came
-            assert frame.presence == ([] if number < 2 else [(1 << 10) - 1])
-            assert np.from_dlpack(frame)[:came].tobytes() == want[frame.stream_offset :][:came]
+            assert (frame.bytes, frame.missing_bytes, frame.presence) == (came, 0, [])
+            assert np.from_dlpack(frame).tobytes() == want[frame.stream_offset :][:came]
             assert frame.to_host(5, 10).tobytes() == want[frame.stream_offset + 5 :][:10]
             with pytest.raises(UsageError, match="does not have"):
                 frame.to_host(5, 20 * PAYLOAD)
             del frame
         ended = receiver.next()
         assert isinstance(ended, ingest.StreamEnded)
-        assert (ended.reason, ended.bytes) == ("finished", 60 * PAYLOAD)
+        assert (ended.reason, ended.bytes) == ("finished", 50 * PAYLOAD)
         assert receiver.next() is None
         assert receiver.ended
         counters = receiver.counters()
         assert counters["datagrams"]["accepted"] == 50
-        assert counters["frames"]["missing_bytes"] == 10 * PAYLOAD
+        assert counters["datagrams"]["missing"] == 0
+        assert counters["frames"]["with_gaps"] == 0
+        assert counters["frames"]["missing_bytes"] == 0
 
 
 def test_a_frame_goes_back_with_its_last_array() -> None:
@@ -117,6 +118,42 @@ def test_pcap_waits_for_a_slow_consumer(tmp_path: Path) -> None:
     assert receiver.counters()["datagrams"]["no_space"] == 0
     with pytest.raises(UsageError, match=r"no\.pcap"):
         ingest.pcap(tmp_path / "no.pcap", to="cpu")
+
+
+def test_the_last_frame_ends_with_the_last_datagram(tmp_path: Path) -> None:
+    whole = ingest.stream_bytes(SEED, 0, 30 * 100)
+    numbers = [n for n in range(28) if n not in {3, 21, 24}]  # and 28, 29, if they were sent
+    path = capture(tmp_path / "a.pcap", [struct.pack(">Q", n) + whole[n * 100 : (n + 1) * 100] for n in numbers])
+    with ingest.pcap(path, frame=2000, frames=2, to="cpu", port=9000, payload_bytes=100) as receiver:
+        first, last = receiver
+        assert (first.bytes, first.missing_bytes, first.presence) == (2000, 100, [(1 << 20) - 1 - (1 << 3)])
+        assert (last.bytes, last.missing_bytes, last.presence) == (800, 200, [0b11101101])
+        rows = np.from_dlpack(last).reshape(8, 100)
+        assert [n for n in range(8) if rows[n].tobytes() == whole[2000 + n * 100 :][:100]] == [0, 2, 3, 5, 6, 7]
+        counters = receiver.counters()
+    assert counters["datagrams"]["missing"] == 3
+    assert counters["datagrams"]["frames_complete"] == 0
+    assert counters["frames"]["with_gaps"] == 2
+    assert counters["frames"]["missing_bytes"] == 300
+
+
+def test_a_frame_that_its_timeout_closes_is_whole() -> None:
+    with ingest.udp("127.0.0.1:0", frame=8 * 100, to="cpu", payload_bytes=100, timeout=0.2) as receiver:
+        to = ingest.resolve(receiver.address)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for number in (0, 2):
+                sender.sendto(struct.pack(">Q", number) + bytes(100), to)
+            frame = next(receiver)
+            assert (frame.bytes, frame.missing_bytes, frame.presence) == (800, 600, [0b101])
+            give_up = time.monotonic() + 60
+            while receiver.counters()["datagrams"]["frames"] == 0:
+                assert time.monotonic() < give_up
+                time.sleep(0.01)
+            assert receiver.counters()["datagrams"]["missing"] == 1, "3 and what is behind it may never have been sent"
+            sender.sendto(struct.pack(">Q", 8) + bytes(100), to)
+            assert next(receiver).number == 1
+        receiver.stop()
+    assert receiver.counters()["datagrams"]["missing"] == 6
 
 
 @pytest.mark.usefixtures("tun")

@@ -428,8 +428,8 @@ TEST(IngestDatagram, ArbitraryOrdersEqualAPlainMap) {
         const std::uint64_t begin = closed[f].frame * config.frame_packets;
         const auto first = there.begin() + static_cast<std::ptrdiff_t>(begin);
         ASSERT_EQ(closed[f].present, std::count(first, first + config.frame_packets, true));
-        const std::uint64_t packets = finishing ? std::min<std::uint64_t>(config.frame_packets, end - begin)
-                                                : config.frame_packets;
+        const std::uint64_t packets =
+            finishing ? std::min<std::uint64_t>(config.frame_packets, end - begin) : config.frame_packets;
         ASSERT_EQ(closed[f].packets, packets);
         for (std::uint32_t s = 0; s < config.frame_packets; ++s) {
           ASSERT_EQ((view.presence_of(closed[f].frame)[s / 64] >> (s % 64) & 1) != 0, there[begin + s]);

@@ -27,7 +27,8 @@ class TakenStream:
     frames: int = 0
     missing_bytes: int = 0
     behind: int = 0
-    """Bytes of the last frame behind the last datagram that came."""
+    """Bytes of the last frame behind the last datagram that came, where its timeout closed it: the receiver could not
+    know whether more would come."""
     end: str = "cut"
     """Why it ended: finished, reset, timed out; cut where the receiver went first."""
     path: Path | None = None
