@@ -102,7 +102,7 @@ Status CopyLists::all_by_batch_call(std::span<const Copy> copies) noexcept {
 
 Status CopyLists::all_by_gather(std::span<const Copy> copies, bool kernel_can_start) noexcept {
   if (!kernel_can_start) return Errc::not_supported;
-  Reach reach(device_.ordinal());
+  Reach reach(device_);
   for (const Copy& copy : copies) {
     if (copy.bytes == 0) continue;
     if (!reach.covers(copy.to, copy.bytes) || !reach.covers(copy.from, copy.bytes)) return Errc::not_supported;
@@ -129,7 +129,7 @@ Status CopyLists::rows_and_rest(Gathering& gathering, std::span<const Copy> copi
 
 Status CopyLists::each_by_its_route(std::span<const Copy> copies, const Circumstances& circumstances,
                                     Gathering& gathering) noexcept {
-  Reach reach(device_.ordinal());
+  Reach reach(device_);
   BatchCall call;
   const auto each = [&](const Copy& copy) -> Status {
     if (circumstances.sink.take != nullptr && !reach.is_pageable(copy.to) && reach.is_pageable(copy.from)) {
