@@ -182,7 +182,10 @@ Status StagedCopier::fill(std::uint64_t number) noexcept {
 
 Status StagedCopier::send_all(std::uint32_t helpers) noexcept {
   for (std::uint32_t spins = 1; unsent_ < end_; ++spins) {
-    if (const Status reaped = reap(); !reaped) return reaped;
+    // With two slots there is nothing to be gained before both travel, and then the oldest is waited for.
+    if (ring_.count() > kSlotsAlone) {
+      if (const Status reaped = reap(); !reaped) return reaped;
+    }
     if (const Run run = next_run(); run.count > 0) {
       if (const Status sent = send(run); !sent) return sent;
       continue;

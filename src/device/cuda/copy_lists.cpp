@@ -1,31 +1,20 @@
 #include "device/cuda/copy_lists.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <utility>
 
-#include "device/cpu/spin.hpp"
 #include "device/cuda/error.hpp"
 #include "device/cuda/row_scan.hpp"
 
 namespace headrace::detail::cuda {
-
-namespace {
-
-constexpr std::size_t kDoneBytes = kInlineBlocksMax * sizeof(std::uint32_t);
-/// At a word of host memory, some 200 us. What takes longer has other work before it, or has failed: then the stream is
-/// waited for, as the device's scheduling flag says.
-constexpr std::uint32_t kLooks = 4096;
-
-}  // namespace
 
 struct CopyLists::Gathering {
   InlineList inline_list;
   std::unique_lock<std::mutex> lock;  ///< Held from the first list on.
   List* list = nullptr;
   std::uint32_t count = 0;
-  std::uint32_t number = 0;  ///< Of the list that was announced; 0: none was.
+  std::uint64_t number = 0;  ///< Of the list that was announced; 0: none was.
   std::uint32_t blocks = 0;
 
   [[nodiscard]] Piece* pieces() noexcept {
@@ -53,7 +42,8 @@ struct CopyLists::BatchCall {
 CopyLists::CopyLists(DeviceBackend& device, cudaStream_t stream) noexcept
     : device_(device),
       multiprocessor_count_(static_cast<std::uint32_t>(device.properties().multiprocessor_count)),
-      stream_(stream) {}
+      stream_(stream),
+      done_(device) {}
 
 CopyLists::~CopyLists() {
   for (const List& list : lists_) {
@@ -62,7 +52,6 @@ CopyLists::~CopyLists() {
     static_cast<void>(to_status(cudaEventDestroy(list.read)));
   }
   if (memory_ != nullptr) device_.deallocate(MemoryKind::mapped, memory_, kListCount * kListBytes, nullptr);
-  if (done_ != nullptr) device_.deallocate(MemoryKind::mapped, done_, kDoneBytes, nullptr);
 }
 
 Status CopyLists::enqueue(std::span<const Copy> copies, CopyRoute route, const Circumstances& circumstances) noexcept {
@@ -85,8 +74,9 @@ Status CopyLists::copy_and_wait(std::span<const Copy> copies, const Circumstance
   if (const Status gathered = each_by_its_route(copies, circumstances, gathering); !gathered) return gathered;
   const bool is_short = gathering.list == nullptr && gathering.count > 0;
   if (const Status launched = is_short ? launch_announced(gathering) : launch(gathering); !launched) return launched;
+  if (gathering.lock.owns_lock()) gathering.lock.unlock();
   return gathering.number == 0 ? to_status(cudaStreamSynchronize(stream_))
-                               : wait_for(gathering.number, gathering.blocks);
+                               : done_.wait_for(gathering.number, gathering.blocks, stream_);
 }
 
 Status CopyLists::by_engine(const Copy& copy) noexcept {
@@ -112,7 +102,7 @@ Status CopyLists::all_by_batch_call(std::span<const Copy> copies) noexcept {
 
 Status CopyLists::all_by_gather(std::span<const Copy> copies, bool kernel_can_start) noexcept {
   if (!kernel_can_start) return Errc::not_supported;
-  Reach reach(device_.ordinal());
+  Reach reach(device_);
   for (const Copy& copy : copies) {
     if (copy.bytes == 0) continue;
     if (!reach.covers(copy.to, copy.bytes) || !reach.covers(copy.from, copy.bytes)) return Errc::not_supported;
@@ -139,7 +129,7 @@ Status CopyLists::rows_and_rest(Gathering& gathering, std::span<const Copy> copi
 
 Status CopyLists::each_by_its_route(std::span<const Copy> copies, const Circumstances& circumstances,
                                     Gathering& gathering) noexcept {
-  Reach reach(device_.ordinal());
+  Reach reach(device_);
   BatchCall call;
   const auto each = [&](const Copy& copy) -> Status {
     if (circumstances.sink.take != nullptr && !reach.is_pageable(copy.to) && reach.is_pageable(copy.from)) {
@@ -249,35 +239,14 @@ Status CopyLists::launch(Gathering& gathering) noexcept {
 /// The lock keeps numbers in the order of the stream. Without memory for them the list is launched as others are.
 Status CopyLists::launch_announced(Gathering& gathering) noexcept {
   if (!gathering.lock.owns_lock()) gathering.lock = std::unique_lock(mutex_);
-  if (done_ == nullptr) {
-    const auto memory = device_.allocate(MemoryKind::mapped, kDoneBytes, nullptr);
-    if (!memory) return launch_inline(gathering, nullptr);
-    std::memset(*memory, 0, kDoneBytes);
-    done_ = static_cast<std::uint32_t*>(*memory);
-  }
-  if (++announced_ == 0) ++announced_;  // 0 is none
-  gathering.number = announced_;
+  std::uint64_t* const done = done_.words();
+  if (done == nullptr) return launch_inline(gathering, nullptr);
+  gathering.number = done_.next();
   gathering.blocks = inline_blocks(gathering.count);
-  const Status launched = launch_inline(gathering, done_);
-  gathering.lock.unlock();
-  return launched;
+  return launch_inline(gathering, done);
 }
 
-Status CopyLists::wait_for(std::uint32_t number, std::uint32_t blocks) noexcept {
-  const auto done = [number](std::uint32_t& word) {
-    // pairs with gather_inline; a later list of another thread may have passed this one
-    const std::uint32_t seen = std::atomic_ref<std::uint32_t>(word).load(std::memory_order_acquire);
-    return static_cast<std::int32_t>(seen - number) >= 0;
-  };
-  const std::span<std::uint32_t> words(done_, blocks);
-  for (std::uint32_t spins = 0; spins < kLooks; ++spins) {
-    if (std::ranges::all_of(words, done)) return {};
-    spin_pause();
-  }
-  return to_status(cudaStreamSynchronize(stream_));
-}
-
-Status CopyLists::launch_inline(Gathering& gathering, std::uint32_t* done) noexcept {
+Status CopyLists::launch_inline(Gathering& gathering, std::uint64_t* done) noexcept {
   const std::uint32_t count = std::exchange(gathering.count, 0);
   gathering.inline_list.count = count;
   gathering.inline_list.number = gathering.number;

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "device/backend.hpp"
+#include "device/cuda/done_words.hpp"
 #include "device/cuda/gather.hpp"
 #include "device/cuda/reach.hpp"
 #include "headrace/base/result.hpp"
@@ -82,10 +83,8 @@ class CopyLists {
   [[nodiscard]] Status grow(Gathering& gathering) noexcept;
   [[nodiscard]] Status launch(Gathering& gathering) noexcept;
   /// `done`: see ListArgument.
-  [[nodiscard]] Status launch_inline(Gathering& gathering, std::uint32_t* done) noexcept;
+  [[nodiscard]] Status launch_inline(Gathering& gathering, std::uint64_t* done) noexcept;
   [[nodiscard]] Status launch_announced(Gathering& gathering) noexcept;
-  /// Waits for the list that was announced with this number.
-  [[nodiscard]] Status wait_for(std::uint32_t number, std::uint32_t blocks) noexcept;
   [[nodiscard]] Status launch_list(Gathering& gathering) noexcept;
   /// The lock is held: the next list, once no kernel reads it.
   [[nodiscard]] Result<List*> next_list() noexcept;
@@ -99,8 +98,7 @@ class CopyLists {
   std::array<List, kListCount> lists_{};
   std::size_t next_ = 0;
   std::byte* memory_ = nullptr;
-  std::uint32_t announced_ = 0;    ///< Number of the last list that says when it is done.
-  std::uint32_t* done_ = nullptr;  ///< In mapped memory, kInlineBlocksMax; numbers go up, in the order of the stream.
+  DoneWords done_;
 };
 
 }  // namespace headrace::detail::cuda

@@ -117,6 +117,7 @@ Result<std::unique_ptr<GraphBackend>> CudaDevice::create_graph(std::span<const G
 }
 
 KnownRange CudaDevice::look_up(const void* data) const noexcept {
+  if (const auto own = memory_.find(data)) return *own;
   const CurrentDevice scope(ordinal_);
   return cuda::look_up(ordinal_, data);
 }

@@ -18,8 +18,8 @@ __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks) gather_inline(c
   if (list.done == nullptr) return;
   __syncthreads();
   if (threadIdx.x != 0) return;
-  const ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_system> done(list.done[blockIdx.x]);
-  done.store(list.number, ::cuda::memory_order_release);  // pairs with CopyLists::wait_for
+  const ::cuda::atomic_ref<std::uint64_t, ::cuda::thread_scope_system> done(list.done[blockIdx.x]);
+  done.store(list.number, ::cuda::memory_order_release);  // pairs with DoneWords::wait_for
 }
 
 __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks)

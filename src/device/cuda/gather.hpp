@@ -24,8 +24,8 @@ template <std::uint32_t Capacity>
 struct ListArgument {
   static constexpr std::uint32_t kCapacity = Capacity;
   std::uint32_t count;
-  std::uint32_t number;  ///< What each block writes to its word of `done`, at system scope, once its pieces are copied.
-  std::uint32_t* done;   ///< In mapped memory, one a block; null: nobody looks.
+  std::uint64_t number;  ///< What each block writes to its word of `done`, at system scope, once its pieces are copied.
+  std::uint64_t* done;   ///< In mapped memory, one a block; null: nobody looks.
   Piece pieces[kCapacity];
 };
 using InlineList = ListArgument<254>;

@@ -51,7 +51,7 @@ Status GraphList::allocate(const GraphCopies& node) noexcept {
 
 Status GraphList::write(std::span<const Copy> copies) noexcept {
   if (copies.size() > copies_most_) return Errc::invalid_argument;
-  Reach reach(device_.ordinal());
+  Reach reach(device_);
   std::size_t needed = 0;
   for (const Copy& copy : copies) {
     if (!reach.covers(copy.to, copy.bytes) || !reach.covers(copy.from, copy.bytes)) return Errc::not_supported;

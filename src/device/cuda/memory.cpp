@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "device/cuda/error.hpp"
+#include "device/cuda/reach.hpp"
 #include "headrace/base/bytes.hpp"
 
 namespace headrace::detail::cuda {
@@ -48,11 +49,13 @@ Result<void*> Memory::allocate(MemoryKind kind, std::size_t bytes, cudaStream_t 
       break;
   }
   if (status != cudaSuccess) return to_error(status);
+  if (kind != MemoryKind::stream_ordered) own_.add(look_up(ordinal_, data));
   return data;
 }
 
 void Memory::deallocate(MemoryKind kind, void* data, std::size_t bytes, cudaStream_t stream) noexcept {
   cudaError_t status = cudaSuccess;
+  own_.remove(data);
   switch (kind) {
     case MemoryKind::pageable: std::free(data); break;
     case MemoryKind::pinned:

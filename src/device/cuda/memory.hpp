@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 
 #include "device/backend.hpp"
 #include "device/cuda/size_class_pool.hpp"
+#include "device/own_ranges.hpp"
 #include "headrace/device/buffer.hpp"
 
 namespace headrace::detail::cuda {
@@ -28,6 +30,9 @@ class Memory {
   [[nodiscard]] Status advise(ManagedAdvice advice, void* data, std::size_t bytes,
                               const DeviceBackend* place) const noexcept;
 
+  /// What is known of an address without asking the driver.
+  [[nodiscard]] std::optional<KnownRange> find(const void* data) const noexcept { return own_.find(data); }
+
  private:
   [[nodiscard]] Result<void*> allocate_managed(std::size_t bytes) noexcept;
   [[nodiscard]] Status keep_on_host(void* data, std::size_t bytes) const noexcept;
@@ -38,6 +43,7 @@ class Memory {
   std::atomic<std::size_t> managed_bytes_{0};
   std::once_flag keep_freed_;
   SizeClassPool pool_;
+  OwnRanges own_;  ///< Of kinds pinned, mapped and device.
 };
 
 }  // namespace headrace::detail::cuda

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "device/backend.hpp"
 #include "device/known_range.hpp"
 
 namespace headrace::detail::cuda {
@@ -9,11 +10,10 @@ namespace headrace::detail::cuda {
 /// What the driver says of an address, seen from one device. The caller has made the device current.
 [[nodiscard]] KnownRange look_up(int ordinal, const void* data) noexcept;
 
-/// Which addresses kernels of one device reach. It must not outlive a list of copies (see KnownRanges). The caller has
-/// made the device current.
+/// Which addresses kernels of one device reach. It must not outlive a list of copies (see KnownRanges).
 class Reach {
  public:
-  explicit Reach(int ordinal) noexcept : ranges_(LookUp{ordinal}) {}
+  explicit Reach(const DeviceBackend& device) noexcept : ranges_(LookUp{device}) {}
 
   /// True when a kernel may access all of [data, data + bytes). Memory that CUDA does not know, memory of other
   /// devices and ranges of several allocations count as out of reach.
@@ -25,8 +25,8 @@ class Reach {
 
  private:
   struct LookUp {
-    int ordinal;
-    [[nodiscard]] KnownRange operator()(const void* data) const noexcept { return look_up(ordinal, data); }
+    const DeviceBackend& device;
+    [[nodiscard]] KnownRange operator()(const void* data) const noexcept { return device.look_up(data); }
   };
   KnownRanges<LookUp> ranges_;
 };
