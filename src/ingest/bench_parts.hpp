@@ -13,7 +13,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/device/stream.hpp"
 #include "headrace/ingest/build_bench.hpp"
-#include "headrace/ingest/part.hpp"
+#include "ingest/line.hpp"
 
 /// What the measurements of builders share.
 namespace headrace::ingest {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "headrace/ingest/conversion.hpp"
-#include "headrace/ingest/part.hpp"
+#include "ingest/line.hpp"
 
 namespace headrace::ingest {
 

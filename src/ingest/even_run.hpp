@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
-#include "headrace/ingest/part.hpp"
+#include "ingest/line.hpp"
 
 namespace headrace::ingest {
 

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "headrace/device/group.hpp"
-#include "headrace/ingest/part.hpp"
 #include "ingest/line.hpp"
 
 /// Headrace's own gather: what a team of threads does with a few parts. Lines of the targets are dealt to the threads,

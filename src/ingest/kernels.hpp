@@ -4,15 +4,11 @@
 
 #include "headrace/device/kernel.hpp"
 #include "headrace/ingest/conversion.hpp"
-#include "headrace/ingest/part.hpp"
 #include "ingest/even_run.hpp"
 
 /// The kernels that copy lists of parts. Each takes (const Part* parts, uint32_t count, uint32_t per_team): `parts` is
 /// memory that the kernel reaches; none is empty.
 namespace headrace::ingest {
-
-/// The longest part that a team of `gather` or a stage of `bulk` takes: enough teams even for few packets.
-inline constexpr std::uint32_t kPartBytes = 4096;
 
 /// The longest list that one launch takes.
 inline constexpr std::uint32_t kPartsMax = 1U << 30;

@@ -4,11 +4,18 @@
 #include <cstdint>
 #include <cstring>
 
+#include "device/part.hpp"
 #include "headrace/device/group.hpp"
-#include "headrace/ingest/part.hpp"
 
-/// Lines of 16 bytes: loaded and stored whole, cut out of two at any byte, stored in part.
+/// Parts, and the lines of 16 bytes that they are copied in: loaded and stored whole, cut out of two at any byte,
+/// stored in part.
 namespace headrace::ingest {
+
+using headrace::detail::for_each_part;
+using headrace::detail::kPartBytes;
+using headrace::detail::Part;
+
+inline constexpr std::uint32_t kLineBytes = headrace::detail::kPartAlignment;
 
 struct alignas(kLineBytes) Line {
   std::uint32_t words[4];

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "headrace/base/bytes.hpp"
-#include "headrace/ingest/part.hpp"
+#include "ingest/line.hpp"
 
 namespace headrace::ingest {
 

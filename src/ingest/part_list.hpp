@@ -10,8 +10,8 @@
 #include "headrace/device/stream.hpp"
 #include "headrace/ingest/conversion.hpp"
 #include "headrace/ingest/copy_way.hpp"
-#include "headrace/ingest/part.hpp"
 #include "ingest/even_run.hpp"
+#include "ingest/line.hpp"
 
 namespace headrace::ingest {
 

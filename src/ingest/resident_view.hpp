@@ -7,8 +7,8 @@
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/output.hpp"
 #include "headrace/ingest/packet.hpp"
-#include "headrace/ingest/part.hpp"
 #include "headrace/ingest/tcp_state.hpp"
+#include "ingest/line.hpp"
 
 /// What the host and the kernel of a ResidentControl share. Positions count entries from the start and do not wrap;
 /// rings have sizes of powers of two. Every word of host memory has one writer at a time.

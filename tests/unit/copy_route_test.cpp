@@ -13,8 +13,6 @@
 namespace headrace {
 namespace {
 
-using detail::for_each_piece;
-using detail::Piece;
 using detail::cuda::Row;
 using detail::cuda::RowList;
 using detail::cuda::RowScan;
@@ -59,39 +57,6 @@ TEST(CopyRoute, BesideAResidentKernelThereIsNoKernel) {
   EXPECT_EQ(choose_copy_route(shape), CopyRoute::batch_call) << "the host is slower than the engine";
   shape.reachable = false;
   EXPECT_EQ(choose_copy_route(shape), CopyRoute::engine);
-}
-
-TEST(GatherLists, APieceKeepsItsAddressesAndItsLength) {
-  auto* const highest = reinterpret_cast<std::byte*>((std::uintptr_t{1} << 56) - 1);
-  auto* const low = reinterpret_cast<std::byte*>(std::uintptr_t{0x7f12'3456'789a});
-  for (const std::size_t bytes :
-       {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{256}, detail::kPieceBytes, Piece::kBytesMax}) {
-    for (const auto& [to, from] : {std::pair{highest, low}, std::pair{low, highest}}) {
-      const Piece piece(to, from, bytes);
-      EXPECT_EQ(piece.to(), to);
-      EXPECT_EQ(piece.from(), from);
-      EXPECT_EQ(piece.bytes(), bytes);
-    }
-  }
-}
-
-TEST(GatherLists, PiecesTileTheCopy) {
-  auto* const to = reinterpret_cast<std::byte*>(std::uintptr_t{0x10003});
-  auto* const from = reinterpret_cast<std::byte*>(std::uintptr_t{0x90001});
-  for (const std::size_t bytes : {std::size_t{1}, std::size_t{4093}, std::size_t{4094}, std::size_t{100'000}}) {
-    std::size_t at = 0;
-    for_each_piece(to, from, bytes, [&](const Piece& piece) {
-      EXPECT_EQ(piece.to(), to + at);
-      EXPECT_EQ(piece.from(), from + at);
-      EXPECT_GT(piece.bytes(), 0U);
-      EXPECT_LE(piece.bytes(), detail::kPieceBytes);
-      if (at > 0) {
-        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(piece.to()) % 16, 0U);
-      }
-      at += piece.bytes();
-    });
-    EXPECT_EQ(at, bytes);
-  }
 }
 
 /// Copies of `bytes` bytes at these offsets from two far apart places.
@@ -145,10 +110,10 @@ TEST(GatherLists, EveryPartOfEveryRowHasABlock) {
       list.count = count;
       list.bytes = bytes;
       const std::uint32_t blocks = detail::cuda::shape_rows(list, 132);
-      EXPECT_GE(list.parts * detail::kPieceBytes, bytes);
-      EXPECT_LT((list.parts - 1) * detail::kPieceBytes, bytes);
+      EXPECT_GE(list.parts * detail::kPartBytes, bytes);
+      EXPECT_LT((list.parts - 1) * detail::kPartBytes, bytes);
       EXPECT_GE(list.per_block, 1U);
-      EXPECT_LE(list.per_block, detail::cuda::kPiecesPerBlockMax);
+      EXPECT_LE(list.per_block, detail::cuda::kPartsPerBlockMax);
       EXPECT_GE(std::uint64_t{blocks} * list.per_block, count);
       EXPECT_LT(std::uint64_t{blocks - 1} * list.per_block, count);
     }

@@ -164,35 +164,6 @@ TEST(IngestGather, ReadsNoLineThatHoldsNoneOfItsBytes) {
   }
 }
 
-TEST(IngestPart, KeepsAddressesAndLengths) {
-  Memory memory(64);
-  for (const std::uint32_t bytes : {1U, 255U, 256U, 4096U, Part::kBytesMax}) {
-    const Part part(memory.data() + 1, memory.data() + 9, bytes);
-    EXPECT_EQ(part.to(), memory.data() + 1);
-    EXPECT_EQ(part.from(), memory.data() + 9);
-    EXPECT_EQ(part.bytes(), bytes);
-  }
-}
-
-TEST(IngestPart, IsCutAtAlignedTargets) {
-  Memory memory(64);
-  std::byte* const to = memory.data() + 5;
-  std::vector<Part> parts;
-  for_each_part(to, memory.data(), 10000, 4096, [&](const Part& part) { parts.push_back(part); });
-  ASSERT_EQ(parts.size(), 3U);
-  std::size_t done = 0;
-  for (const Part& part : parts) {
-    EXPECT_EQ(part.to(), to + done);
-    EXPECT_EQ(part.from(), memory.data() + done);
-    EXPECT_LE(part.bytes(), 4096U);
-    if (done != 0) {
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(part.to()) % kLineBytes, 0U);
-    }
-    done += part.bytes();
-  }
-  EXPECT_EQ(done, 10000U);
-}
-
 TEST(IngestKernels, TeamsTakeSeveralRoundsOfWhateverSize) {
   EXPECT_EQ(parts_per_team(std::uint64_t{4096} * 1000, 1000), 2U);
   EXPECT_EQ(parts_per_team(std::uint64_t{64} * 1000, 1000), 32U);

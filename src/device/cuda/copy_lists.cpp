@@ -17,10 +17,10 @@ struct CopyLists::Gathering {
   std::uint64_t number = 0;  ///< Of the list that was announced; 0: none was.
   std::uint32_t blocks = 0;
 
-  [[nodiscard]] Piece* pieces() noexcept {
-    return list == nullptr ? inline_list.pieces : reinterpret_cast<Piece*>(list->data);
+  [[nodiscard]] Part* parts() noexcept {
+    return list == nullptr ? inline_list.parts : reinterpret_cast<Part*>(list->data);
   }
-  [[nodiscard]] std::uint32_t capacity() const noexcept { return list == nullptr ? InlineList::kCapacity : kPiecesMax; }
+  [[nodiscard]] std::uint32_t capacity() const noexcept { return list == nullptr ? InlineList::kCapacity : kPartsMax; }
 };
 
 struct CopyLists::BatchCall {
@@ -209,9 +209,9 @@ Result<CopyLists::Rows> CopyLists::launch_rows(Gathering& gathering, std::span<c
 
 Status CopyLists::add(Gathering& gathering, const Copy& copy) noexcept {
   Status status;
-  for_each_piece(copy.to, copy.from, copy.bytes, [&](const Piece& piece) {
+  for_each_part(copy.to, copy.from, copy.bytes, kPartBytes, [&](const Part& part) {
     if (status && gathering.count == gathering.capacity()) status = grow(gathering);
-    if (status) gathering.pieces()[gathering.count++] = piece;
+    if (status) gathering.parts()[gathering.count++] = part;
   });
   return status;
 }
@@ -225,7 +225,7 @@ Status CopyLists::grow(Gathering& gathering) noexcept {
   }
   const auto list = next_list();
   if (!list) return list.error();
-  if (was_inline) std::memcpy((*list)->data, gathering.inline_list.pieces, gathering.count * sizeof(Piece));
+  if (was_inline) std::memcpy((*list)->data, gathering.inline_list.parts, gathering.count * sizeof(Part));
   gathering.list = *list;
   return {};
 }
@@ -259,10 +259,10 @@ Status CopyLists::launch_inline(Gathering& gathering, std::uint64_t* done) noexc
 Status CopyLists::launch_list(Gathering& gathering) noexcept {
   List& list = *std::exchange(gathering.list, nullptr);
   std::uint32_t count = std::exchange(gathering.count, 0);
-  std::uint32_t per_block = pieces_per_block(count, multiprocessor_count_);
+  std::uint32_t per_block = parts_per_block(count, multiprocessor_count_);
   const std::uint32_t blocks = (count + per_block - 1) / per_block;
-  const auto* pieces = reinterpret_cast<const Piece*>(list.data);
-  std::array<void*, 3> arguments{&pieces, &count, &per_block};
+  const auto* parts = reinterpret_cast<const Part*>(list.data);
+  std::array<void*, 3> arguments{&parts, &count, &per_block};
   auto status =
       cudaLaunchKernel(gather_list_kernel(), dim3(blocks), dim3(kGatherThreads), arguments.data(), 0, stream_);
   if (status == cudaSuccess) status = cudaEventRecord(list.read, stream_);

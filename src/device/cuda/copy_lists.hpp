@@ -22,7 +22,7 @@ namespace headrace::detail::cuda {
 /// there, so that its end waits for no resident kernel.
 ///
 /// A gather kernel takes a short list as an argument and a long one from mapped memory: as rows of 8 bytes where many
-/// copies in a row have one length and lie within two allocations, as pieces of 16 bytes otherwise.
+/// copies in a row have one length and lie within two allocations, as parts of 16 bytes otherwise.
 class CopyLists {
  public:
   /// Under what a list is copied.
@@ -46,7 +46,7 @@ class CopyLists {
  private:
   static constexpr std::size_t kListBytes = 256 * std::size_t{1024};
   static constexpr std::size_t kListCount = 4;  ///< In flight; a caller further ahead waits for the oldest.
-  static constexpr std::uint32_t kPiecesMax = kListBytes / sizeof(Piece);
+  static constexpr std::uint32_t kPartsMax = kListBytes / sizeof(Part);
   static constexpr std::uint32_t kRowsMax = kListBytes / sizeof(Row);
   /// A list of rows is launched by itself, which shorter ones are not worth.
   static constexpr std::size_t kRowsMin = 512;
@@ -60,7 +60,7 @@ class CopyLists {
     std::size_t launched = 0;
     std::size_t left = 0;
   };
-  /// Pieces on their way to a launch: first in the caller's frame, in a List once there are too many.
+  /// Parts on their way to a launch: first in the caller's frame, in a List once there are too many.
   struct Gathering;
   /// Copies for one cudaMemcpyBatchAsync.
   struct BatchCall;
@@ -69,7 +69,7 @@ class CopyLists {
   [[nodiscard]] Status all_by_engine(std::span<const Copy> copies) noexcept;
   [[nodiscard]] Status all_by_batch_call(std::span<const Copy> copies) noexcept;
   [[nodiscard]] Status all_by_gather(std::span<const Copy> copies, bool kernel_can_start) noexcept;
-  /// The pieces that are gathered in the end are for the caller to launch.
+  /// The parts that are gathered in the end are for the caller to launch.
   [[nodiscard]] Status each_by_its_route(std::span<const Copy> copies, const Circumstances& circumstances,
                                          Gathering& gathering) noexcept;
 

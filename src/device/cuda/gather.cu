@@ -2,7 +2,7 @@
 
 #include <cuda/atomic>
 
-#include "device/cuda/copy_piece.cuh"
+#include "device/cuda/copy_part.cuh"
 
 namespace headrace::detail::cuda {
 
@@ -14,7 +14,7 @@ constexpr std::uint32_t kGatherBlocks = 2;
 template <class List>
 __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks) gather_inline(const __grid_constant__ List list) {
   const std::uint32_t i = blockIdx.x * kGatherWarps + threadIdx.x / kWarp;
-  if (i < list.count) copy_piece(list.pieces[i], threadIdx.x % kWarp);
+  if (i < list.count) copy_part(list.parts[i], threadIdx.x % kWarp);
   if (list.done == nullptr) return;
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -23,21 +23,21 @@ __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks) gather_inline(c
 }
 
 __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks)
-    gather_list(const Piece* pieces, std::uint32_t count, std::uint32_t per_block) {
-  static_assert(kPiecesPerBlockMax <= kGatherThreads && sizeof(Piece) == sizeof(uint4), "a thread fetches one piece");
-  __shared__ uint4 fetched[kPiecesPerBlockMax];
+    gather_list(const Part* parts, std::uint32_t count, std::uint32_t per_block) {
+  static_assert(kPartsPerBlockMax <= kGatherThreads && sizeof(Part) == sizeof(uint4), "a thread fetches one part");
+  __shared__ uint4 fetched[kPartsPerBlockMax];
   const std::uint32_t first = blockIdx.x * per_block;
   const std::uint32_t here = min(per_block, count - first);
-  if (threadIdx.x < here) fetched[threadIdx.x] = reinterpret_cast<const uint4*>(pieces + first)[threadIdx.x];
+  if (threadIdx.x < here) fetched[threadIdx.x] = reinterpret_cast<const uint4*>(parts + first)[threadIdx.x];
   __syncthreads();
   for (std::uint32_t i = threadIdx.x / kWarp; i < here; i += kGatherWarps) {
-    copy_piece(reinterpret_cast<const Piece*>(fetched)[i], threadIdx.x % kWarp);
+    copy_part(reinterpret_cast<const Part*>(fetched)[i], threadIdx.x % kWarp);
   }
 }
 
 __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks) gather_rows(const __grid_constant__ RowList list) {
-  static_assert(kPiecesPerBlockMax <= kGatherThreads && sizeof(Row) == sizeof(uint2), "a thread fetches one row");
-  __shared__ uint2 fetched[kPiecesPerBlockMax];
+  static_assert(kPartsPerBlockMax <= kGatherThreads && sizeof(Row) == sizeof(uint2), "a thread fetches one row");
+  __shared__ uint2 fetched[kPartsPerBlockMax];
   const std::uint32_t first = blockIdx.x * list.per_block;
   const std::uint32_t here = min(list.per_block, list.count - first);
   if (threadIdx.x < here) fetched[threadIdx.x] = reinterpret_cast<const uint2*>(list.rows + first)[threadIdx.x];
@@ -45,10 +45,10 @@ __global__ void __launch_bounds__(kGatherThreads, kGatherBlocks) gather_rows(con
   const std::uint32_t work = here * list.parts;
   for (std::uint32_t i = threadIdx.x / kWarp; i < work; i += kGatherWarps) {
     const uint2 row = fetched[i / list.parts];
-    const std::uint32_t skip = i % list.parts * static_cast<std::uint32_t>(kPieceBytes);
-    copy_piece(list.to + (std::uint64_t{row.x} << list.shift) + skip,
-               list.from + (std::uint64_t{row.y} << list.shift) + skip,
-               min(list.bytes - skip, static_cast<std::uint32_t>(kPieceBytes)), threadIdx.x % kWarp);
+    const std::uint32_t skip = i % list.parts * kPartBytes;
+    copy_part(list.to + (std::uint64_t{row.x} << list.shift) + skip,
+              list.from + (std::uint64_t{row.y} << list.shift) + skip, min(list.bytes - skip, kPartBytes),
+              threadIdx.x % kWarp);
   }
 }
 

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/copy_piece.hpp"
+#include "device/part.hpp"
 
-/// The kernels that copy many small pieces, and how they are launched. Everything here is addresses and numbers; who
+/// The kernels that copy many small parts, and how they are launched. Everything here is addresses and numbers; who
 /// enqueues them is copy_lists.cpp.
 ///
 /// What limits them is the link. With one direction of PCIe 5 x16 at 50.9 GB/s for reads by a kernel and 1.5 us of
@@ -24,31 +24,31 @@ template <std::uint32_t Capacity>
 struct ListArgument {
   static constexpr std::uint32_t kCapacity = Capacity;
   std::uint32_t count;
-  std::uint64_t number;  ///< What each block writes to its word of `done`, at system scope, once its pieces are copied.
+  std::uint64_t number;  ///< What each block writes to its word of `done`, at system scope, once its parts are copied.
   std::uint64_t* done;   ///< In mapped memory, one a block; null: nobody looks.
-  Piece pieces[kCapacity];
+  Part parts[kCapacity];
 };
 using InlineList = ListArgument<254>;
-/// Starts like an InlineList: an InlineList of few pieces is passed as one, so that a launch carries 1 KiB and not 4.
+/// Starts like an InlineList: an InlineList of few parts is passed as one, so that a launch carries 1 KiB and not 4.
 using ShortInlineList = ListArgument<64>;
 static_assert(sizeof(InlineList) <= 4096);
 
-/// Blocks that an inline list of `count` pieces needs: a warp a piece.
+/// Blocks that an inline list of `count` parts needs: a warp a part.
 [[nodiscard]] constexpr std::uint32_t inline_blocks(std::uint32_t count) noexcept {
   return (count + kGatherWarps - 1) / kGatherWarps;
 }
 inline constexpr std::uint32_t kInlineBlocksMax = inline_blocks(InlineList::kCapacity);
 
-/// Pieces that a block fetches from a list in host memory in one go, so that reading the list costs one round over the
-/// link and not one a piece.
-inline constexpr std::uint32_t kPiecesPerBlockMax = 64;
+/// Parts that a block fetches from a list in host memory in one go, so that reading the list costs one round over the
+/// link and not one a part.
+inline constexpr std::uint32_t kPartsPerBlockMax = 64;
 
-/// Pieces of a list of `count` that a block should copy: two blocks a multiprocessor before a block is given more than
-/// a piece a warp. A multiple of a warp's number, so that blocks share few lines of the list.
-[[nodiscard]] constexpr std::uint32_t pieces_per_block(std::uint32_t count,
-                                                       std::uint32_t multiprocessor_count) noexcept {
+/// Parts of a list of `count` that a block should copy: two blocks a multiprocessor before a block is given more than
+/// a part a warp. A multiple of a warp's number, so that blocks share few lines of the list.
+[[nodiscard]] constexpr std::uint32_t parts_per_block(std::uint32_t count,
+                                                      std::uint32_t multiprocessor_count) noexcept {
   const std::uint32_t even = (count / (2 * multiprocessor_count) + 1) / kGatherWarps * kGatherWarps;
-  return std::clamp(even, kGatherWarps, kPiecesPerBlockMax);
+  return std::clamp(even, kGatherWarps, kPartsPerBlockMax);
 }
 
 /// A copy of a list in which all have one length: offsets from a base on either side.
@@ -66,7 +66,7 @@ struct RowList {
   std::uint32_t count;
   std::uint32_t bytes;      ///< Of each row.
   std::uint32_t shift;      ///< Offsets count units of 2^shift bytes.
-  std::uint32_t parts;      ///< Warps a row: parts of kPieceBytes.
+  std::uint32_t parts;      ///< Warps a row: parts of kPartBytes.
   std::uint32_t per_block;  ///< Rows of a block.
 };
 
@@ -75,16 +75,16 @@ inline constexpr std::uint32_t kAlignedRowShift = 4;
 
 /// Fills in parts and per_block, from count and bytes; the number of blocks.
 [[nodiscard]] constexpr std::uint32_t shape_rows(RowList& list, std::uint32_t multiprocessor_count) noexcept {
-  list.parts = static_cast<std::uint32_t>((list.bytes + kPieceBytes - 1) / kPieceBytes);
-  list.per_block = std::max(1U, pieces_per_block(list.count * list.parts, multiprocessor_count) / list.parts);
+  list.parts = static_cast<std::uint32_t>((std::size_t{list.bytes} + kPartBytes - 1) / kPartBytes);
+  list.per_block = std::max(1U, parts_per_block(list.count * list.parts, multiprocessor_count) / list.parts);
   return (list.count + list.per_block - 1) / list.per_block;
 }
 
-/// Address of `gather_inline(InlineList list)`, or of the same for a ShortInlineList where `count` pieces fit one;
+/// Address of `gather_inline(InlineList list)`, or of the same for a ShortInlineList where `count` parts fit one;
 /// launch inline_blocks(count) blocks of kGatherThreads.
 [[nodiscard]] const void* gather_inline_kernel(std::uint32_t count) noexcept;
-/// Address of `gather_list(const Piece* pieces, uint32_t count, uint32_t per_block)`; launch ceil(count / per_block)
-/// blocks of kGatherThreads. `pieces` may lie in mapped host memory; per_block is at most kPiecesPerBlockMax.
+/// Address of `gather_list(const Part* parts, uint32_t count, uint32_t per_block)`; launch ceil(count / per_block)
+/// blocks of kGatherThreads. `parts` may lie in mapped host memory; per_block is at most kPartsPerBlockMax.
 [[nodiscard]] const void* gather_list_kernel() noexcept;
 /// Address of `gather_rows(RowList list)`; launch shape_rows(list) blocks of kGatherThreads.
 [[nodiscard]] const void* gather_rows_kernel() noexcept;

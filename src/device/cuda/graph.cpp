@@ -34,17 +34,17 @@ Result<cudaKernelNodeParams> to_params(const GraphLaunch& launch) noexcept {
 }  // namespace
 
 GraphList::~GraphList() {
-  if (pieces_ != nullptr) device_.deallocate(MemoryKind::mapped, pieces_, capacity_ * sizeof(Piece), nullptr);
+  if (parts_ != nullptr) device_.deallocate(MemoryKind::mapped, parts_, capacity_ * sizeof(Part), nullptr);
 }
 
 Status GraphList::allocate(const GraphCopies& node) noexcept {
   const std::size_t longest = std::ranges::max(node.copies, {}, &Copy::bytes).bytes;
-  // The first piece is cut short to align the others.
-  const std::size_t pieces_each = longest / kPieceBytes + 2;
-  const auto memory = device_.allocate(MemoryKind::mapped, node.capacity * pieces_each * sizeof(Piece), nullptr);
+  // The first part is cut short to align the others.
+  const std::size_t parts_each = longest / kPartBytes + 2;
+  const auto memory = device_.allocate(MemoryKind::mapped, node.capacity * parts_each * sizeof(Part), nullptr);
   if (!memory) return memory.error();
-  pieces_ = static_cast<Piece*>(*memory);
-  capacity_ = node.capacity * pieces_each;
+  parts_ = static_cast<Part*>(*memory);
+  capacity_ = node.capacity * parts_each;
   copies_most_ = node.capacity;
   return {};
 }
@@ -55,19 +55,19 @@ Status GraphList::write(std::span<const Copy> copies) noexcept {
   std::size_t needed = 0;
   for (const Copy& copy : copies) {
     if (!reach.covers(copy.to, copy.bytes) || !reach.covers(copy.from, copy.bytes)) return Errc::not_supported;
-    for_each_piece(copy.to, copy.from, copy.bytes, [&](const Piece&) { ++needed; });
+    for_each_part(copy.to, copy.from, copy.bytes, kPartBytes, [&](const Part&) { ++needed; });
   }
   if (needed > capacity_) return Errc::invalid_argument;
   count_ = 0;
   for (const Copy& copy : copies) {
-    for_each_piece(copy.to, copy.from, copy.bytes, [&](const Piece& piece) { pieces_[count_++] = piece; });
+    for_each_part(copy.to, copy.from, copy.bytes, kPartBytes, [&](const Part& part) { parts_[count_++] = part; });
   }
   return {};
 }
 
 cudaKernelNodeParams GraphList::launch() noexcept {
-  per_block_ = pieces_per_block(count_, static_cast<std::uint32_t>(device_.properties().multiprocessor_count));
-  arguments_[0] = static_cast<void*>(&pieces_);
+  per_block_ = parts_per_block(count_, static_cast<std::uint32_t>(device_.properties().multiprocessor_count));
+  arguments_[0] = static_cast<void*>(&parts_);
   arguments_[1] = &count_;
   arguments_[2] = &per_block_;
   cudaKernelNodeParams params{};

@@ -31,7 +31,7 @@ class GraphList {
 
  private:
   DeviceBackend& device_;
-  Piece* pieces_ = nullptr;
+  Part* parts_ = nullptr;
   std::size_t capacity_ = 0;
   std::size_t copies_most_ = 0;
   std::uint32_t count_ = 0;

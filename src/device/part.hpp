@@ -6,16 +6,18 @@
 
 #include "headrace/device/group.hpp"
 
-namespace headrace::ingest {
+namespace headrace::detail {
 
-/// A copy as kernels read it: what is left of a Piece once it has been cut. 16 bytes, so that one load takes it; a
-/// third less than a Piece, which counts where payloads have 64 bytes.
+/// A copy as kernels read it, or a part of one, that one team does (a warp). Both sides must be reachable from the
+/// device and not overlap.
+/// Packed into 16 bytes, so that one load takes it: addresses of user space have at most 56 bits, of which neither
+/// x86-64 nor CUDA uses more.
 class alignas(16) Part {
  public:
   static constexpr std::uint32_t kBytesMax = 0xffff;
 
   Part() noexcept = default;
-  /// bytes <= kBytesMax. Addresses keep their lower 56 bits, of which no device uses more.
+  /// bytes <= kBytesMax.
   HEADRACE_HD Part(const void* to, const void* from, std::uint32_t bytes) noexcept
       : to_((reinterpret_cast<std::uintptr_t>(to) & kAddressMask) | std::uint64_t{bytes & 0xff} << kAddressBits),
         from_((reinterpret_cast<std::uintptr_t>(from) & kAddressMask) | std::uint64_t{bytes >> 8} << kAddressBits) {}
@@ -34,19 +36,23 @@ class alignas(16) Part {
   static constexpr unsigned kAddressBits = 56;
   static constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << kAddressBits) - 1;
 
-  std::uint64_t to_ = 0;    ///< Address, and above it the low byte of the length.
-  std::uint64_t from_ = 0;  ///< Address, and above it the high byte of the length.
+  std::uint64_t to_;    ///< Address, and above it the low byte of the length.
+  std::uint64_t from_;  ///< Address, and above it the high byte of the length.
 };
 static_assert(sizeof(Part) == 16);
 
-/// What stores and loads of kernels are made of.
-inline constexpr std::uint32_t kLineBytes = 16;
+/// What one team copies at most: enough teams for the link, and for few packets, even when the list is short.
+inline constexpr std::uint32_t kPartBytes = 4096;
+/// What targets of parts are aligned to: the loads and stores of kernels.
+inline constexpr std::uint32_t kPartAlignment = 16;
 
-/// Calls `emit(Part)` for the parts of a copy: none is longer than `most` bytes, a multiple of kLineBytes of
+/// Calls `emit(Part)` for the parts of a copy: none is longer than `most` bytes, a multiple of kPartAlignment of
 /// Part::kBytesMax at most, and all after the first start on an aligned target.
 template <class Emit>
-void for_each_part(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t most, Emit emit) {
-  std::size_t part = most - reinterpret_cast<std::uintptr_t>(to) % kLineBytes;
+void for_each_part(void* to_first, const void* from_first, std::size_t bytes, std::uint32_t most, Emit emit) {
+  auto* to = static_cast<std::byte*>(to_first);
+  const auto* from = static_cast<const std::byte*>(from_first);
+  std::size_t part = most - reinterpret_cast<std::uintptr_t>(to) % kPartAlignment;
   while (bytes > 0) {
     part = std::min(part, bytes);
     emit(Part(to, from, static_cast<std::uint32_t>(part)));
@@ -57,4 +63,4 @@ void for_each_part(std::byte* to, const std::byte* from, std::size_t bytes, std:
   }
 }
 
-}  // namespace headrace::ingest
+}  // namespace headrace::detail

@@ -1,14 +1,14 @@
 #pragma once
 
-#include "device/copy_piece.hpp"
+#include "device/part.hpp"
 
-/// How a warp copies a piece of any length and alignment.
+/// How a warp copies a part of any length and alignment.
 namespace headrace::detail::cuda {
 
 inline constexpr std::uint32_t kWarp = 32;
 inline constexpr std::uint32_t kAllLanes = 0xffffffffU;
 inline constexpr std::uint32_t kVector = sizeof(uint4);
-/// Vectors that a lane has in flight before it stores the first: a piece of 4 KiB costs one round over the link.
+/// Vectors that a lane has in flight before it stores the first: a part of 4 KiB costs one round over the link.
 inline constexpr std::uint32_t kInFlight = 8;
 inline constexpr std::uint32_t kRound = kWarp * kInFlight;
 /// Vectors of the line that memory is read in.
@@ -109,10 +109,10 @@ __device__ inline void copy_shifted(uint4* to, const uint4* from, std::uint32_t 
   }
 }
 
-/// One warp copies one piece: bytes until the target is aligned, then vectors, then the bytes that are left. Never
-/// touches a byte outside of the piece: the aligned vectors around an unaligned source lie inside it. The bytes at both
+/// One warp copies one part: bytes until the target is aligned, then vectors, then the bytes that are left. Never
+/// touches a byte outside of the part: the aligned vectors around an unaligned source lie inside it. The bytes at both
 /// ends are loaded before the vectors and stored after them, so that all are one round over the link.
-__device__ inline void copy_piece(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint32_t lane) {
+__device__ inline void copy_part(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint32_t lane) {
   if (bytes < kVectorBytesMin) {
     copy_bytes(to, from, bytes, lane);
     return;
@@ -140,8 +140,8 @@ __device__ inline void copy_piece(std::byte* to, const std::byte* from, std::uin
   if (lane < tail) to[done + lane] = last;
 }
 
-__device__ inline void copy_piece(const Piece& piece, std::uint32_t lane) {
-  copy_piece(piece.to(), piece.from(), piece.bytes(), lane);
+__device__ inline void copy_part(Part part, std::uint32_t lane) {
+  copy_part(part.to(), part.from(), part.bytes(), lane);
 }
 
 }  // namespace headrace::detail::cuda
