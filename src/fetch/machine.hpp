@@ -228,9 +228,8 @@ class Machine : Operand<Group, Rows> {
     });
   }
   HEADRACE_HD void intern(const Instruction& code) noexcept {
-    find_places([&](std::uint32_t /*i*/, std::uint64_t number) {
-      return place_of(group_, work_.tables[code.index], number);
-    });
+    find_places(
+        [&](std::uint32_t /*i*/, std::uint64_t number) { return place_of(group_, work_.tables[code.index], number); });
   }
   /// index = find(row, index), where the row passes; kNoPlace loses it.
   template <class Find>
@@ -318,19 +317,13 @@ class Machine : Operand<Group, Rows> {
       case Op::key: key(code); break;
       case Op::wide_key: wide_key(code); break;
       case Op::intern: intern(code); break;
-      case Op::count_rows:
-        states_.count(group_, tile_, index_, code.index, {tile_.pass, tile_.pass});
-        break;
-      case Op::count:
-        states_.count(group_, tile_, index_, code.index, {tile_.pass, acc_valid_});
-        break;
+      case Op::count_rows: states_.count(group_, tile_, index_, code.index, {tile_.pass, tile_.pass}); break;
+      case Op::count: states_.count(group_, tile_, index_, code.index, {tile_.pass, acc_valid_}); break;
       case Op::sum:
       case Op::sum_wide:
       case Op::sum_float:
       case Op::least:
-      case Op::greatest:
-        states_.gather(group_, tile_, index_, code, acc_, {tile_.pass, acc_valid_});
-        break;
+      case Op::greatest: states_.gather(group_, tile_, index_, code, acc_, {tile_.pass, acc_valid_}); break;
       case Op::tally: tally(); break;
       case Op::place: place(); break;
       case Op::emit: emit(work_.outputs[code.index]); break;

@@ -141,8 +141,8 @@ struct Tile {
       if (wanted[i]) body(i);
     });
   }
-  /// Calls body(i) for the rows of `wanted`, a long body: there is one of it, whose `i` is no constant. What it does with
-  /// a row's registers it does with a copy of them, so that they stay registers elsewhere.
+  /// Calls body(i) for the rows of `wanted`, a long body: there is one of it, whose `i` is no constant. What it does
+  /// with a row's registers it does with a copy of them, so that they stay registers elsewhere.
   template <class Body>
   HEADRACE_HD void each_in_turn(const BothFlags<Rows>& wanted, const Body& body) const noexcept {
 #if defined(__CUDA_ARCH__)
@@ -260,7 +260,7 @@ inline constexpr std::uint32_t kEpochDay = 719'468;  ///< 1970-01-01, from 0000-
 /// century above its low word, and there the day of the year: C. Neri and L. Schneider, "Euclidean affine functions and
 /// their application to calendar algorithms", 2022.
 [[nodiscard]] HEADRACE_HD constexpr std::int32_t year_of_near(std::int32_t days) noexcept {
-  constexpr std::uint32_t kErasBefore = 740;  // makes every day positive
+  constexpr std::uint32_t kErasBefore = 740;            // makes every day positive
   constexpr std::uint32_t kCenturyQuarters = kEraDays;  // of days
   constexpr std::uint32_t kYearFactor = 2'939'745;      // 2^32 / 1461, rounded up
   constexpr std::uint32_t kJanuary = 306 * 4 * kYearFactor;
