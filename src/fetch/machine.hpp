@@ -220,23 +220,31 @@ class Machine : Operand<Group, Rows> {
   HEADRACE_HD void wide_key(const Instruction& code) noexcept {
     const KeyTable& table = work_.tables[code.index];
     const std::uint64_t domain = table.mask + 3;
-    tile_.each_passing([&](std::uint32_t i) {
+    const RowCopy<std::int64_t, Rows> values(acc_);
+    find_places([&](std::uint32_t i, std::uint64_t number) -> std::uint64_t {
       std::uint64_t place = domain - 1;
-      if (acc_valid_[i]) place = place_of(group_, table, static_cast<std::uint64_t>(canonical(acc_[i], code.kind)));
-      lose_if_full(i, place);
-      index_[i] = index_[i] * domain + place;
+      if (acc_valid_[i]) place = place_of(group_, table, static_cast<std::uint64_t>(canonical(values[i], code.kind)));
+      return place == kNoPlace ? kNoPlace : number * domain + place;
     });
   }
   HEADRACE_HD void intern(const Instruction& code) noexcept {
-    tile_.each_passing([&](std::uint32_t i) {
-      index_[i] = place_of(group_, work_.tables[code.index], index_[i]);
-      lose_if_full(i, index_[i]);
-    });
+    find_places(
+        [&](std::uint32_t /*i*/, std::uint64_t number) { return place_of(group_, work_.tables[code.index], number); });
   }
-  HEADRACE_HD void lose_if_full(std::uint32_t i, std::uint64_t place) noexcept {
-    if (place != kNoPlace) return;
-    tile_.pass.set(i, false);
-    fault(true, Fault::table_full);
+  /// index = find(row, index), where the row passes; kNoPlace loses it.
+  template <class Find>
+  HEADRACE_HD void find_places(const Find& find) noexcept {
+    std::uint64_t found[Rows];
+    each([&](std::uint32_t i) { found[i] = index_[i]; });
+    bool full = false;
+    tile_.each_in_turn({tile_.pass, tile_.pass}, [&](std::uint32_t i) {
+      found[i] = find(i, found[i]);
+      if (found[i] != kNoPlace) return;
+      tile_.pass.set(i, false);
+      full = true;
+    });
+    each([&](std::uint32_t i) { index_[i] = found[i]; });
+    fault(full, Fault::table_full);
   }
 
   HEADRACE_HD void tally() noexcept {
@@ -249,14 +257,13 @@ class Machine : Operand<Group, Rows> {
   /// In the table's order. All threads meet here, so every row is looked at, whether or not it passes.
   HEADRACE_HD void place() noexcept {
     std::int64_t base = work_.tile_rows[tile_number_];
-    const std::uint32_t rows = group_.kTeam == 1 && group_.size() == 1 ? tile_.count : Rows;
-    for (std::uint32_t i = 0; i < rows; ++i) {
+    each([&](std::uint32_t i) {
       std::uint32_t total = 0;
       const std::uint32_t before = group_.sum_before(std::uint32_t{tile_.pass[i]}, total);
       index_[i] = static_cast<std::uint64_t>(base) + before;
       base += total;
       if (index_[i] >= static_cast<std::uint64_t>(work_.limit)) tile_.pass.set(i, false);
-    }
+    });
   }
 
   HEADRACE_HD void emit(const Output& output) noexcept {
@@ -310,19 +317,13 @@ class Machine : Operand<Group, Rows> {
       case Op::key: key(code); break;
       case Op::wide_key: wide_key(code); break;
       case Op::intern: intern(code); break;
-      case Op::count_rows:
-        states_.count(group_, tile_, index_, code.index, [&](std::uint32_t i) { return tile_.pass[i]; });
-        break;
-      case Op::count:
-        states_.count(group_, tile_, index_, code.index, [&](std::uint32_t i) { return counts(i); });
-        break;
+      case Op::count_rows: states_.count(group_, tile_, index_, code.index, {tile_.pass, tile_.pass}); break;
+      case Op::count: states_.count(group_, tile_, index_, code.index, {tile_.pass, acc_valid_}); break;
       case Op::sum:
       case Op::sum_wide:
       case Op::sum_float:
       case Op::least:
-      case Op::greatest:
-        states_.gather(group_, tile_, index_, code, acc_, [&](std::uint32_t i) { return counts(i); });
-        break;
+      case Op::greatest: states_.gather(group_, tile_, index_, code, acc_, {tile_.pass, acc_valid_}); break;
       case Op::tally: tally(); break;
       case Op::place: place(); break;
       case Op::emit: emit(work_.outputs[code.index]); break;

@@ -66,17 +66,21 @@ class Operand {
     }
   }
 
+  /// Values of rows that pass, where rows are few: all loads are on their way before the first of them is waited for.
+  template <class T>
+  HEADRACE_HD void load(const T* values, T (&loaded)[Rows]) const noexcept {
+    tile_.each_of({tile_.pass, tile_.pass}, [&](std::uint32_t i) { loaded[i] = values[i * group_.size()]; });
+  }
+
   template <class T>
   HEADRACE_HD void fetch_values(const ColumnView& column) noexcept {
     const T* values = static_cast<const T*>(column.values) + column.offset + tile_.first;
-    const std::uint32_t step = group_.size();
     if constexpr (kFew) {
-      // All loads are on their way before the first of them is waited for.
-      T loaded[Rows];
-      each([&](std::uint32_t i) { loaded[i] = values[i * step]; });
+      T loaded[Rows]{};
+      load(values, loaded);
       each([&](std::uint32_t i) { operand_[i] = widened(loaded[i]); });
     } else {
-      each([&](std::uint32_t i) { operand_[i] = widened(values[i * step]); });
+      each([&](std::uint32_t i) { operand_[i] = widened(values[i * group_.size()]); });
     }
   }
 
@@ -99,8 +103,9 @@ class Operand {
     if constexpr (Group::kTeam == 1 && !kFew) {
       flags.set_bits(bytes, first, group_.size(), tile_.count);
     } else {
-      std::uint8_t loaded[Rows];
-      each([&](std::uint32_t i) { loaded[i] = bytes[(first + i * group_.size()) >> 3]; });
+      std::uint8_t loaded[Rows]{};
+      tile_.each_of({tile_.pass, tile_.pass},
+                    [&](std::uint32_t i) { loaded[i] = bytes[(first + i * group_.size()) >> 3]; });
       each([&](std::uint32_t i) { flags.set(i, ((loaded[i] >> ((first + i * group_.size()) & 7)) & 1) != 0); });
     }
   }
@@ -135,8 +140,8 @@ class Operand {
       wide |= (value.high != value.low >> 63) & operand_valid_[i] & tile_.pass[i];
     };
     if constexpr (kFew) {
-      WideValue loaded[Rows];
-      each([&](std::uint32_t i) { loaded[i] = values[i * group_.size()]; });
+      WideValue loaded[Rows]{};
+      load(values, loaded);
       each([&](std::uint32_t i) { take(i, loaded[i]); });
     } else {
       each([&](std::uint32_t i) { take(i, values[i * group_.size()]); });

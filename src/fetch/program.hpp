@@ -141,7 +141,7 @@ struct ScanWork {
 };
 
 inline constexpr std::int64_t kTileRows = 1024;
-inline constexpr std::uint32_t kScanThreads = 256;
+inline constexpr std::uint32_t kScanThreads = 128;
 /// 32-bit words of a block's memory for states: of shared memory on CUDA, where with the program beside it four blocks
 /// fit a multiprocessor; of a core's second-level cache on the CPU.
 inline constexpr std::uint32_t kBlockWords = 10'240;

@@ -86,31 +86,28 @@ void append_keys(std::vector<ColumnBuilder>& to, const Compiled& compiled, std::
 
 ColumnBuilder::ColumnBuilder(const DataType& type, std::int64_t length) : bits_(value_bits(type)) {
   column_.type = type;
-  column_.values.reserve(static_cast<std::size_t>(values_bytes(type, length)));
-  column_.validity.reserve(static_cast<std::size_t>((length + 7) / 8));
+  column_.values.resize(static_cast<std::size_t>(values_bytes(type, length)));
+  column_.validity.resize(static_cast<std::size_t>((length + 7) / 8));
 }
 
 void ColumnBuilder::append_wide(__int128 value, bool valid) {
-  const auto at = static_cast<std::size_t>(column_.length);
-  if (at % 8 == 0) column_.validity.push_back(0);
-  if (valid) {
-    column_.validity[at / 8] |= static_cast<std::uint8_t>(1U << (at % 8));
-  } else {
-    value = 0;
+  const auto at = static_cast<std::size_t>(column_.length++);
+  if (!valid) {
     ++column_.null_count;
+    return;  // all zero
   }
-  ++column_.length;
-  if (bits_ == 1) {
-    if (at % 8 == 0) column_.values.push_back(std::byte{0});
-    if (value != 0) column_.values[at / 8] |= std::byte{1} << (at % 8);
-    return;
-  }
+  column_.validity[at / 8] |= static_cast<std::uint8_t>(1U << (at % 8));
   if (column_.type.id == Type::float32) {
     value = std::bit_cast<std::int32_t>(static_cast<float>(as_double(static_cast<std::int64_t>(value))));
   }
-  const std::size_t bytes = bits_ / 8;
-  column_.values.resize(column_.values.size() + bytes);
-  std::memcpy(column_.values.data() + at * bytes, &value, bytes);
+  std::byte* const values = column_.values.data();
+  const auto low = static_cast<std::int64_t>(value);
+  switch (bits_) {
+    case 1: values[at / 8] |= std::byte{value != 0} << (at % 8); return;
+    case 64: std::memcpy(values + at * sizeof(low), &low, sizeof(low)); return;
+    case 128: std::memcpy(values + at * sizeof(value), &value, sizeof(value)); return;
+    default: std::memcpy(values + at * (bits_ / 8), &low, bits_ / 8);
+  }
 }
 
 ResultColumn ColumnBuilder::finish() {
@@ -129,13 +126,13 @@ std::vector<ResultColumn> group_columns(const Compiled& compiled, std::span<cons
                                         std::span<const std::vector<std::uint64_t>> tables) {
   const std::size_t keys = compiled.keys.size();
   const auto counts = states.first(compiled.program.groups);  // the first state counts rows
-  const auto found = static_cast<std::int64_t>(counts.size()) - std::ranges::count(counts, 0U);
+  // Without keys there is one group, of rows or of none.
+  const auto found = keys == 0 ? 1 : static_cast<std::int64_t>(counts.size()) - std::ranges::count(counts, 0U);
   std::vector<ColumnBuilder> builders;
   for (const Typed& key : compiled.keys) builders.emplace_back(key.type, found);
   for (const AggregatePlace& place : compiled.aggregates) builders.emplace_back(place.result, found);
   for (std::uint64_t number = 0; number < compiled.program.groups; ++number) {
     const GroupReader group(compiled.program, states, number);
-    // Without keys there is one group, of rows or of none.
     if (group.word(0) == 0 && keys != 0) continue;
     append_keys(builders, compiled, number, tables);
     for (std::size_t a = 0; a < compiled.aggregates.size(); ++a) {

@@ -9,7 +9,7 @@
 /// What a kernel left, as columns.
 namespace headrace::fetch {
 
-/// Fills a ResultColumn from registers, one value after the other.
+/// Fills a ResultColumn of `length` values from registers, one value after the other.
 class ColumnBuilder {
  public:
   ColumnBuilder(const DataType& type, std::int64_t length);

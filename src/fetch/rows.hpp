@@ -34,7 +34,7 @@ class Flags {
   /// The first `count` rows are set, the others are not.
   HEADRACE_HD void set_first(std::uint32_t count) noexcept {
     if constexpr (kSmall) {
-      bits_ = count >= 32 ? ~0U : (1U << count) - 1;
+      bits_ = count == 0 ? 0 : ~std::uint32_t{0} >> (32 - count);
     } else {
       for (std::uint32_t row = 0; row < Rows; ++row) bits_[row] = row < count ? 1 : 0;
     }
@@ -56,6 +56,11 @@ class Flags {
     }
     for (; row < count; ++row) bits_[row] = bit(first + std::int64_t{row} * step);
   }
+  /// Whether all rows are set. Only where rows are few.
+  [[nodiscard]] HEADRACE_HD bool all() const noexcept {
+    static_assert(kSmall);
+    return bits_ == ~std::uint32_t{0} >> (32 - Rows);
+  }
   [[nodiscard]] HEADRACE_HD bool none(std::uint32_t count) const noexcept {
     if constexpr (kSmall) {
       return bits_ == 0;
@@ -68,6 +73,37 @@ class Flags {
 
  private:
   std::conditional_t<kSmall, std::uint32_t, std::uint8_t[kSmall ? 1 : Rows]> bits_;
+};
+
+/// Rows that are set in both of two.
+template <std::uint32_t Rows>
+struct BothFlags {
+  const Flags<Rows>& one;
+  const Flags<Rows>& other;
+  [[nodiscard]] HEADRACE_HD bool operator[](std::uint32_t row) const noexcept { return one[row] & other[row]; }
+  [[nodiscard]] HEADRACE_HD bool all() const noexcept { return one.all() & other.all(); }
+};
+
+/// A copy of the registers of a thread's rows, for a loop; where rows are many, themselves.
+template <class T, std::uint32_t Rows, bool Copied = Flags<Rows>::kSmall>
+class RowCopy {
+ public:
+  HEADRACE_HD explicit RowCopy(const T* values) noexcept {
+    for (std::uint32_t i = 0; i < Rows; ++i) values_[i] = values[i];
+  }
+  [[nodiscard]] HEADRACE_HD const T& operator[](std::uint32_t row) const noexcept { return values_[row]; }
+
+ private:
+  T values_[Rows];
+};
+template <class T, std::uint32_t Rows>
+class RowCopy<T, Rows, false> {
+ public:
+  HEADRACE_HD explicit RowCopy(const T* values) noexcept : values_(values) {}
+  [[nodiscard]] HEADRACE_HD const T& operator[](std::uint32_t row) const noexcept { return values_[row]; }
+
+ private:
+  const T* values_;
 };
 
 /// A tile as one thread has it: its row i is the tile's row rank + i * size.
@@ -85,13 +121,35 @@ struct Tile {
     pass.set_first(count);
   }
 
-  /// Calls body(i) for the thread's rows; where they are few, only for those that pass.
+  /// Calls body(i) for the thread's rows; where they are few, for those that are not there or do not pass too: without
+  /// a branch for each, what they compute overlaps.
   template <class Body>
   HEADRACE_HD void each(const Body& body) const noexcept {
     if constexpr (Flags<Rows>::kSmall) {
       unrolled(body, std::make_integer_sequence<std::uint32_t, Rows>());
     } else {
       for (std::uint32_t i = 0; i < count; ++i) body(i);
+    }
+  }
+  /// Calls body(i) for the rows of `wanted`, a short body: there is one without branches for when all are.
+  template <class Body>
+  HEADRACE_HD void each_of(const BothFlags<Rows>& wanted, const Body& body) const noexcept {
+    if constexpr (Flags<Rows>::kSmall) {
+      if (wanted.all()) return each(body);
+    }
+    each([&](std::uint32_t i) {
+      if (wanted[i]) body(i);
+    });
+  }
+  /// Calls body(i) for the rows of `wanted`, a long body: there is one of it, whose `i` is no constant. What it does
+  /// with a row's registers it does with a copy of them, so that they stay registers elsewhere.
+  template <class Body>
+  HEADRACE_HD void each_in_turn(const BothFlags<Rows>& wanted, const Body& body) const noexcept {
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1
+#endif
+    for (std::uint32_t i = 0; i < (Flags<Rows>::kSmall ? Rows : count); ++i) {
+      if (wanted[i]) body(i);
     }
   }
   /// Calls body(i) for the rows that pass.
@@ -104,8 +162,8 @@ struct Tile {
 
  private:
   template <class Body, std::uint32_t... I>
-  HEADRACE_HD void unrolled(const Body& body, std::integer_sequence<std::uint32_t, I...> /*rows*/) const noexcept {
-    ((pass[I] ? body(I) : void()), ...);
+  HEADRACE_HD static void unrolled(const Body& body, std::integer_sequence<std::uint32_t, I...> /*rows*/) noexcept {
+    (body(I), ...);
   }
 };
 
@@ -198,26 +256,43 @@ inline constexpr std::uint32_t kEpochDay = 719'468;  ///< 1970-01-01, from 0000-
   const std::int64_t era = floor_divide(shifted, kEraDays);
   return era * 400 + year_of_era(static_cast<std::uint32_t>(shifted - era * kEraDays));
 }
-/// The same in 32 bits, for days within 10^9.
+/// The same in 32 bits, of days that a timestamp of microseconds has. A product with 2^32 / 1461 has the year of a
+/// century above its low word, and there the day of the year: C. Neri and L. Schneider, "Euclidean affine functions and
+/// their application to calendar algorithms", 2022.
 [[nodiscard]] HEADRACE_HD constexpr std::int32_t year_of_near(std::int32_t days) noexcept {
-  constexpr std::uint32_t kErasBefore = 10'000;  // makes every day positive
-  const std::uint32_t shifted = static_cast<std::uint32_t>(days) + kEpochDay + kErasBefore * kEraDays;
-  const std::uint32_t era = shifted / kEraDays;
-  const std::uint32_t year = year_of_era(shifted - era * kEraDays);
-  return static_cast<std::int32_t>(era * 400 + year) - static_cast<std::int32_t>(kErasBefore * 400);
+  constexpr std::uint32_t kErasBefore = 740;            // makes every day positive
+  constexpr std::uint32_t kCenturyQuarters = kEraDays;  // of days
+  constexpr std::uint32_t kYearFactor = 2'939'745;      // 2^32 / 1461, rounded up
+  constexpr std::uint32_t kJanuary = 306 * 4 * kYearFactor;
+  const std::uint32_t quarters = 4 * (static_cast<std::uint32_t>(days) + kEpochDay + kErasBefore * kEraDays) + 3;
+  const std::uint32_t century = quarters / kCenturyQuarters;
+  const std::uint64_t years = std::uint64_t{kYearFactor} * ((quarters - century * kCenturyQuarters) | 3);
+  const std::uint32_t next = static_cast<std::uint32_t>(years) >= kJanuary ? 1 : 0;
+  return static_cast<std::int32_t>(100 * century + static_cast<std::uint32_t>(years >> 32) + next - 400 * kErasBefore);
 }
 
-/// The year of a timestamp. A product with the reciprocal is at most one off; vectors have no division.
+/// The day of a timestamp, for units so fine that a day is a multiple of a large power of two of them. By a reciprocal,
+/// since vectors have no division: a timestamp counts parts of a day then, fewer than 2^51, and the middle of one is
+/// farther from midnight than what rounding does to the quotient.
+template <TimeUnit Unit>
+[[nodiscard]] HEADRACE_HD inline std::int32_t day_of_fine_stamp(std::int64_t stamp) noexcept {
+  constexpr int kShift = Unit == TimeUnit::microsecond ? 13 : 16;
+  constexpr std::int64_t kParts = units_per_day(Unit) >> kShift;
+  static_assert(kParts << kShift == units_per_day(Unit));
+  constexpr double kDays = 1.0 / static_cast<double>(kParts);
+  constexpr double kWhole = 6'755'399'441'055'744.0;  // 1.5 * 2^52: the low bits of a double near it are an integer
+  const double parts = as_double((stamp >> kShift) + as_bits(kWhole)) - kWhole;
+  // Half a day back, so that the nearest integer is the day.
+  return static_cast<std::int32_t>(as_bits(parts * kDays + (0.5 * kDays - 0.5) + kWhole));
+}
+
+/// The year of a timestamp.
 template <TimeUnit Unit>
 [[nodiscard]] HEADRACE_HD inline std::int64_t year_of_stamp(std::int64_t stamp) noexcept {
-  constexpr std::int64_t kUnits = units_per_day(Unit);
   if constexpr (Unit == TimeUnit::second || Unit == TimeUnit::millisecond) {
-    return year_of(floor_divide(stamp, kUnits));
+    return year_of(floor_divide(stamp, units_per_day(Unit)));
   } else {
-    auto day = static_cast<std::int64_t>(static_cast<double>(stamp) * (1.0 / static_cast<double>(kUnits)));
-    const std::int64_t rest = stamp - day * kUnits;
-    day += (rest >= kUnits ? 1 : 0) - (rest < 0 ? 1 : 0);
-    return year_of_near(static_cast<std::int32_t>(day));
+    return year_of_near(day_of_fine_stamp<Unit>(stamp));
   }
 }
 

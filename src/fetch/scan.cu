@@ -14,7 +14,7 @@ namespace {
 struct Scan {
   static constexpr const char* kName = "scan of columns";
   static constexpr int kThreadsMax = kScanThreads;
-  static constexpr int kBlocksMin = 3;  // loads enough on their way to fill the memory's latency
+  static constexpr int kBlocksMin = 4;  // loads enough on their way to fill the memory's latency
 
   /// A tile is kTileRows rows on either device: a few for each thread of a CUDA block, all of them for a core.
   template <class Group>

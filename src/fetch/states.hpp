@@ -102,30 +102,39 @@ class States {
   }
 
   /// Counts the rows of a tile in their groups: all that pass, or those of them that have a value.
-  template <class Tile, class Wanted>
-  HEADRACE_HD void count(const Group& group, const Tile& tile, const std::uint64_t* index, std::uint32_t number,
-                         const Wanted& wanted) const noexcept {
+  template <std::uint32_t Rows>
+  HEADRACE_HD void count(const Group& group, const Tile<Group, Rows>& tile, const std::uint64_t* index,
+                         std::uint32_t number, const BothFlags<Rows>& wanted) const noexcept {
     const State& state = program_.states[number];
     std::uint32_t* const here = words_ + state.local_word;
     if (program_.copies == 0) {
       std::uint64_t* const words = work_.states + state.block * program_.groups;
-      tile.each([&](std::uint32_t i) {
-        if (!wanted(i)) return;
-        const std::uint32_t place = place_in_block(group, index[i]);
-        if (place != kNoGroup) return add_to(group, here[place], 1U, Shared::block);
-        add_to(group, words[index[i]], std::uint64_t{1}, Shared::device);
-      });
+      const auto add_far = [&](std::uint32_t i) { add_to(group, words[index[i]], std::uint64_t{1}, Shared::device); };
+      if constexpr (Flags<Rows>::kSmall) {
+        // Nearly all groups have their places already: those of all rows are looked at before one is waited for.
+        std::uint32_t seen[Rows];
+        tile.each([&](std::uint32_t i) { seen[i] = seen_in_block(group, index[i]); });
+        tile.each([&](std::uint32_t i) {
+          if (!wanted[i]) return;
+          const std::uint32_t place = place_in_block(group, index[i], seen[i]);
+          place == kNoGroup ? add_far(i) : add_to(group, here[place], 1U, Shared::block);
+        });
+      } else {
+        tile.each_of(wanted, add_far);
+      }
       return;
     }
-    tile.each([&](std::uint32_t i) {
-      if (wanted(i)) add_to(group, here[local(group, index[i], i)], 1U, shared());
-    });
+    const auto add = [&](Shared shared) {
+      tile.each_of(wanted, [&](std::uint32_t i) { add_to(group, here[local(group, index[i], i)], 1U, shared); });
+    };
+    is_own() ? add(Shared::no) : add(Shared::block);
   }
 
   /// Takes the values of a tile's rows into their groups.
-  template <class Tile, class Wanted>
-  HEADRACE_HD void gather(const Group& group, const Tile& tile, const std::uint64_t* index, const Instruction& code,
-                          const std::int64_t* values, const Wanted& wanted) const noexcept {
+  template <std::uint32_t Rows>
+  HEADRACE_HD void gather(const Group& group, const Tile<Group, Rows>& tile, const std::uint64_t* index,
+                          const Instruction& code, const std::int64_t* values,
+                          const BothFlags<Rows>& wanted) const noexcept {
     switch (code.op) {
       case Op::sum: return gather_as<Op::sum>(group, tile, index, code, values, wanted);
       case Op::sum_wide: return gather_as<Op::sum_wide>(group, tile, index, code, values, wanted);
@@ -148,45 +157,50 @@ class States {
   }
 
  private:
-  template <Op Kept, class Tile, class Wanted>
-  HEADRACE_HD void gather_as(const Group& group, const Tile& tile, const std::uint64_t* index, const Instruction& code,
-                             const std::int64_t* values, const Wanted& wanted) const noexcept {
+  template <Op Kept, std::uint32_t Rows>
+  HEADRACE_HD void gather_as(const Group& group, const Tile<Group, Rows>& tile, const std::uint64_t* index,
+                             const Instruction& code, const std::int64_t* values,
+                             const BothFlags<Rows>& wanted) const noexcept {
     const State& state = program_.states[code.index];
     const Kind kind = code.kind;
     auto* const low = reinterpret_cast<std::uint64_t*>(words_ + state.local_word);
     std::uint64_t* const high = low + local_groups(program_);
-    if (program_.copies == 0) {
-      std::uint64_t* const far_low = work_.states + state.block * program_.groups;
-      std::uint64_t* const far_high = far_low + program_.groups;
-      tile.each([&](std::uint32_t i) {
-        if (!wanted(i)) return;
-        const std::uint32_t place = place_in_block(group, index[i]);
-        if (place != kNoGroup) return take<Kept>(group, kind, low + place, high + place, values[i], Shared::block);
-        take<Kept>(group, kind, far_low + index[i], far_high + index[i], values[i], Shared::device);
+    if (program_.copies > 0 && is_own()) {
+      return tile.each_of(wanted, [&](std::uint32_t i) {
+        const std::uint32_t at = local(group, index[i], i);
+        take<Kept>(group, kind, low + at, high + at, values[i], Shared::no);
       });
-      return;
     }
-    tile.each([&](std::uint32_t i) {
-      if (!wanted(i)) return;
-      const std::uint32_t at = local(group, index[i], i);
-      take<Kept>(group, kind, low + at, high + at, values[i], shared());
+    const RowCopy<std::uint64_t, Rows> numbers(index);
+    const RowCopy<std::int64_t, Rows> given(values);
+    std::uint64_t* const far_low = work_.states + state.block * program_.groups;
+    std::uint64_t* const far_high = far_low + program_.groups;
+    tile.each_in_turn(wanted, [&](std::uint32_t i) {
+      const std::uint64_t number = numbers[i];
+      const std::uint32_t at =
+          program_.copies > 0 ? local(group, number, i) : place_in_block(group, number, seen_in_block(group, number));
+      if (at != kNoGroup) return take<Kept>(group, kind, low + at, high + at, given[i], Shared::block);
+      take<Kept>(group, kind, far_low + number, far_high + number, given[i], Shared::device);
     });
   }
 
   /// Whether a copy of the block's states is one thread's alone. On the CPU a block is one.
-  [[nodiscard]] HEADRACE_HD Shared shared() const noexcept {
-    return Group::kTeam == 1 || own_ ? Shared::no : Shared::block;
-  }
+  [[nodiscard]] HEADRACE_HD bool is_own() const noexcept { return Group::kTeam == 1 || own_; }
   [[nodiscard]] HEADRACE_HD std::uint32_t local_size(const State& state) const noexcept {
     return local_state_words(state.op) * local_groups(program_);
   }
+  /// Which group is at the place of this one, or kNoGroup.
+  [[nodiscard]] HEADRACE_HD std::uint32_t seen_in_block(const Group& group, std::uint64_t index) const noexcept {
+    if (Group::kTeam == 1 || program_.held == 0) return kNoGroup;
+    return BlockMemory<Group>::load(group, words_[index & (program_.held - 1)]);
+  }
   /// Where the block holds a group, which takes its place when that is free; kNoGroup where another has it. A place
-  /// once taken is never given up.
-  [[nodiscard]] HEADRACE_HD std::uint32_t place_in_block(const Group& group, std::uint64_t index) const noexcept {
+  /// once taken is never given up. `holds` is what seen_in_block() has given.
+  [[nodiscard]] HEADRACE_HD std::uint32_t place_in_block(const Group& group, std::uint64_t index,
+                                                         std::uint32_t holds) const noexcept {
     if (Group::kTeam == 1 || program_.held == 0) return kNoGroup;
     const auto name = static_cast<std::uint32_t>(index);
     const std::uint32_t place = name & (program_.held - 1);
-    std::uint32_t holds = BlockMemory<Group>::load(group, words_[place]);
     if (holds == kNoGroup) {
       holds = BlockMemory<Group>::exchange(group, words_[place], kNoGroup, name);
       if (holds == kNoGroup) return place;
@@ -206,26 +220,27 @@ class States {
     std::uint64_t* to = work_.states + state.block * program_.groups + name;
     const std::uint32_t copies = program_.copies == 0 ? 1 : program_.copies;
     const std::uint64_t first = g * copies;
+    // Each thread starts with another copy: neighbours read different banks of the memory.
+    const auto each_copy = [&](const auto& body) {
+      for (std::uint32_t c = 0; c < copies; ++c) body(first + ((c + group.rank()) & (copies - 1)));
+    };
     if (local_state_words(state.op) == 1) {
       std::uint64_t sum = 0;
-      for (std::uint32_t c = 0; c < copies; ++c) sum += words_[state.local_word + first + c];
+      each_copy([&](std::uint64_t at) { sum += words_[state.local_word + at]; });
       if (sum != 0) add_to(group, *to, sum, Shared::device);
       return;
     }
     const auto* words = reinterpret_cast<const std::uint64_t*>(words_ + state.local_word);
     if (state.op == Op::sum_float) {
       double sum = 0;
-      for (std::uint32_t c = 0; c < copies; ++c) sum += as_double(static_cast<std::int64_t>(words[first + c]));
+      each_copy([&](std::uint64_t at) { sum += as_double(static_cast<std::int64_t>(words[at])); });
       if (sum != 0) add_to(group, *reinterpret_cast<double*>(to), sum, Shared::device);
     } else if (state.op == Op::least || state.op == Op::greatest) {
-      for (std::uint32_t c = 0; c < copies; ++c) {
-        merge_extreme(group, *to, words[first + c], state.op == Op::least);
-      }
+      each_copy([&](std::uint64_t at) { merge_extreme(group, *to, words[at], state.op == Op::least); });
     } else {
       for (std::uint32_t half = 0; half < state_words(state.op); ++half) {
         std::uint64_t sum = 0;
-        const std::uint64_t from = first + half * local_groups(program_);
-        for (std::uint32_t c = 0; c < copies; ++c) sum += words[from + c];
+        each_copy([&](std::uint64_t at) { sum += words[half * local_groups(program_) + at]; });
         if (sum != 0) add_to(group, to[half * program_.groups], sum, Shared::device);
       }
     }

@@ -19,19 +19,26 @@ struct TilePlace {
   std::int64_t rows = 0;   ///< Of the fragment.
 };
 
+/// Asks for `rows` values of so many bits, by the threads of a team.
+template <class Group>
+HEADRACE_HD void prefetch_bits(const Group& group, const void* values, std::int64_t first, std::int64_t rows,
+                               std::uint32_t bits) noexcept {
+  constexpr std::int64_t kLine = 128;
+  const std::int64_t end = (first + rows) * bits / 8;
+  for (std::int64_t at = first * bits / 8 + group.rank() % Group::kTeam * kLine; at < end; at += kLine * Group::kTeam) {
+    BlockMemory<Group>::prefetch(static_cast<const std::byte*>(values) + at);
+  }
+}
+
 /// Asks for the columns of a tile, a column a team: they are on their way while the tile before is worked on.
 template <class Group>
 HEADRACE_HD void prefetch_tile(const Group& group, const TilePlace& place, std::uint32_t columns) noexcept {
-  constexpr std::int64_t kLine = 128;
   const std::int64_t left = place.rows - place.first;
   const std::int64_t rows = left < kTileRows ? left : kTileRows;
   for (std::uint32_t c = group.rank() / Group::kTeam; c < columns; c += group.size() / Group::kTeam) {
     const ColumnView& column = place.columns[c];
-    const std::int64_t bits = value_bits(column.type);
-    const std::int64_t end = (column.offset + place.first + rows) * bits / 8;
-    std::int64_t at = (column.offset + place.first) * bits / 8 + group.rank() % Group::kTeam * kLine;
-    for (; at < end; at += kLine * Group::kTeam)
-      BlockMemory<Group>::prefetch(static_cast<const std::byte*>(column.values) + at);
+    prefetch_bits(group, column.values, column.offset + place.first, rows, value_bits(column.type));
+    if (column.validity != nullptr) prefetch_bits(group, column.validity, column.offset + place.first, rows, 1);
   }
 }
 
