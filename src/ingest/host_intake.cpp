@@ -15,6 +15,8 @@ void HostIntake::flush(bool ring_full) {
 
 std::uint64_t HostIntake::copied() { return parts_.builder->copied().or_throw(kCopying); }
 
+void HostIntake::give_up() noexcept { static_cast<void>(parts_.builder->wait()); }
+
 void HostIntake::wait() { parts_.builder->wait().or_throw(kCopying); }
 
 }  // namespace headrace::ingest

@@ -45,7 +45,7 @@ class Intake {
   virtual void reset(std::uint32_t stream, std::uint64_t now) = 0;
   /// Nothing more will come: ends all streams, and waits for all copies.
   virtual void end(std::uint64_t now) = 0;
-  /// The receiver has ended by an error: nothing is to go on.
+  /// The receiver ends by an error: what was taken is copied, as far as that goes. No peer is told.
   virtual void give_up() noexcept = 0;
   virtual void count(ReceiverCounters& counters) const = 0;
 };
@@ -57,7 +57,7 @@ class HostIntake : public Intake {
 
   void flush(bool ring_full) override;
   [[nodiscard]] std::uint64_t copied() override;
-  void give_up() noexcept override {}
+  void give_up() noexcept override;
 
  protected:
   void wait();

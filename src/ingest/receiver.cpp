@@ -65,16 +65,6 @@ std::optional<Builder> make_builder(Device device, const Ring& ring, const Recei
 
 }  // namespace
 
-std::string_view to_string(StreamEnd end) noexcept {
-  switch (end) {
-    case StreamEnd::finished: return "finished";
-    case StreamEnd::reset: return "reset";
-    case StreamEnd::timed_out: return "timed out";
-    case StreamEnd::cut: return "cut";
-  }
-  return "unknown";
-}
-
 class Receiver::State {
  public:
   State(Source& source, Ring& ring, Device device, const ReceiverOptions& options, const FrameOptions& frames,

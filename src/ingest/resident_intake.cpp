@@ -57,9 +57,7 @@ class ResidentIntake final : public Intake {
   void act(std::uint64_t now, bool /*drained*/) override {
     control_.set_time(now);
     const bool settled = control_.settled();  // asked first: what comes of it is there then
-    check(control_.poll());
-    take_events();
-    std::erase_if(to_abort_, [&](const Event& event) { return control_.abort(event.connection, event.stream).ok(); });
+    listen();
     send_replies();
     busy_ = !settled || !to_abort_.empty() || !control_.settled();
     acted_at_ = now;
@@ -85,21 +83,30 @@ class ResidentIntake final : public Intake {
 
   void end(std::uint64_t now) override {
     if (over_) return;
-    act_until([&] { return control_.settled(); });
+    const auto act = [&] { this->act(to_ns(SteadyClock::now()), true); };
+    until([&] { return control_.settled(); }, act);
     for (const StreamTable::Stream& stream : parts_.streams.places()) {
       if (stream.frames) reset(stream.number, now);
     }
-    act_until([&] {
-      const auto open = [](const StreamTable::Stream& stream) { return stream.frames && !stream.end; };
-      return control_.settled() && std::ranges::none_of(parts_.streams.places(), open);
-    });
+    const auto open = [](const StreamTable::Stream& stream) { return stream.frames && !stream.end; };
+    until([&] { return control_.settled() && std::ranges::none_of(parts_.streams.places(), open); }, act);
     over_ = true;
     check(control_.stop());
     send_replies();
   }
 
   void give_up() noexcept override {
+    if (over_) return;
     over_ = true;
+    try {
+      until([&] { return control_.settled(); },
+            [&] {
+              listen();
+              while (control_.next_reply()) {  // the source may be what has failed
+              }
+            });
+    } catch (...) {  // NOLINT(bugprone-empty-catch): it is the kernel that has failed
+    }
     static_cast<void>(control_.stop());
   }
 
@@ -113,6 +120,12 @@ class ResidentIntake final : public Intake {
  private:
   void check(const Status& status) const {
     if (!status) throw DeviceError(status.error().code, control_.failure(), status.error().native);
+  }
+
+  void listen() {
+    check(control_.poll());
+    take_events();
+    std::erase_if(to_abort_, [&](const Event& event) { return control_.abort(event.connection, event.stream).ok(); });
   }
 
   void take_events() {
@@ -145,15 +158,15 @@ class ResidentIntake final : public Intake {
     }
   }
 
-  /// The kernel is to come to it while all that it says is heard.
-  template <class Done>
-  void act_until(Done done) {
-    const Time until = SteadyClock::now() + wait_limit_;
+  /// Turns until the kernel has come to it.
+  template <class Done, class Turn>
+  void until(Done done, Turn turn) {
+    const Time give_up = SteadyClock::now() + wait_limit_;
     while (true) {
       const bool is_done = done();  // asked first, as in act()
-      act(to_ns(SteadyClock::now()), true);
+      turn();
       if (is_done) return;
-      if (SteadyClock::now() > until) {
+      if (SteadyClock::now() > give_up) {
         throw DeviceError(Errc::hung, fmt::format("resident control on {} does not end its streams", device_.name()));
       }
       std::this_thread::sleep_for(kLook);
