@@ -177,6 +177,7 @@ def receive(
         sha256=sha256,
         out=out,
         packet_bytes=ingest_kinds.packet_bytes(kind.option, target, given) * ingest_kinds.growth(conversion),
+        control=control or "host",
         interval=interval,
         prometheus=prometheus,
         as_json=as_json,

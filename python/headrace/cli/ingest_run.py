@@ -129,6 +129,7 @@ class Run:
     sha256: bool
     out: Path | None
     packet_bytes: int
+    control: str
     interval: float | None
     prometheus: str | None
     as_json: bool
@@ -141,7 +142,7 @@ class Run:
             watch = Watch(read)
             taker = Taker(sha256=self.sha256, out=self.out, packet_bytes=self.packet_bytes, look=watch.look)
             stack.callback(taker.close)
-            title = self._title(receiver, given)
+            title = self._title(receiver)
             if self.prometheus is not None:
                 exporter = Exporter(self.prometheus, read, {"source": self.kind.option, "address": receiver.address})
                 stack.callback(exporter.close)
@@ -170,13 +171,13 @@ class Run:
                     total = replace(total, gaps=total.gaps - behind // self.packet_bytes)
                 self._print_totals(title, receiver, taker, total, ended_by)
 
-    def _title(self, receiver: ingest.Receiver, given: Given) -> str:
+    def _title(self, receiver: ingest.Receiver) -> str:
         where = {"tcp": "Listening on", "udp": "Listening on", "pcap": "Replaying", "synthetic": "Making"}
         what = f"{self.target} packets" if self.kind.option == "synthetic" else receiver.address
         on = f" ({receiver.interface})" if receiver.interface else ""
         frame = ingest_show.size(self.common.frame)
-        control = ", control resident there" if given["control"] == "resident" else ""
-        return f"{where[self.kind.option]} {what}{on}: frames of {frame} to {self.common.to.name}{control}"
+        there = ", control resident there" if self.control == "resident" else ""
+        return f"{where[self.kind.option]} {what}{on}: frames of {frame} to {self.common.to.name}{there}"
 
     def _print_line(self, now: Figures, total: Figures) -> None:
         if self.as_json:
@@ -196,6 +197,7 @@ class Run:
             "interface": receiver.interface,
             "device": self.common.to.name,
             "frame_bytes": self.common.frame,
+            "control": self.control,
             "ended_by": ended_by,
             "interrupted": ended_by == "interrupt",
             **total.as_dict(),
