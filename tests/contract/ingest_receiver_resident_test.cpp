@@ -84,7 +84,7 @@ TEST_P(IngestReceiverResident, AKernelThatLeavesEndsTheReceiverWithAClearError) 
   Flood flood(ring);
   ReceiverOptions options = kResident;
   options.burst_packets = 16'384;
-  options.wait_limit = std::chrono::milliseconds(500);
+  options.wait_limit = std::chrono::seconds(1);
   Receiver receiver(flood, ring, device(), TcpReception{.connections = 1}, options);
   const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
   std::string why;
