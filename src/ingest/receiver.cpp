@@ -49,8 +49,8 @@ ReceiverOptions checked(const ReceiverOptions& options, std::uint32_t streams) {
   require(options.burst_packets >= 1 && options.burst_packets <= kBurstMax, "receiver", "burst_packets",
           options.burst_packets, "1 to 65,536");
   require(streams >= 1 && streams <= kBurstMax, "receiver", "connections", streams, "1 to 65,536");
-  if (options.control == Control::resident && (options.builder.way != CopyWay::automatic ||
-                                               options.builder.ring_access != RingAccess::automatic)) {
+  if (options.control == Control::resident &&
+      (options.builder.way != CopyWay::automatic || options.builder.ring_access != RingAccess::automatic)) {
     throw UsageError(fmt::format("resident control copies in its own way: not by '{}' from the ring by '{}'",
                                  to_string(options.builder.way), to_string(options.builder.ring_access)));
   }

@@ -29,9 +29,9 @@ ResidentOptions options_of(const IntakeParts& parts, const TcpReception& tcp, co
   made.tcp = completed(tcp.config, 0);
   made.connections = tcp.connections;
   made.frames_max = options.frames.frame_count;
-  made.packets = std::clamp(static_cast<std::uint32_t>(std::bit_ceil(std::min<std::size_t>(parts.ring.slot_count(),
-                                                                                           kPacketsMax))),
-                            kPacketsMin, kPacketsMax);
+  made.packets =
+      std::clamp(static_cast<std::uint32_t>(std::bit_ceil(std::min<std::size_t>(parts.ring.slot_count(), kPacketsMax))),
+                 kPacketsMin, kPacketsMax);
   made.wait_limit = options.wait_limit;
   made.cut_broken = true;
   return made;

@@ -39,7 +39,7 @@ struct Window {
   std::uint32_t piece_count;
   std::uint32_t reply_count;
   std::uint32_t event_count;
-  bool report;                         ///< The host has asked for counters.
+  bool report;                          ///< The host has asked for counters.
   std::uint64_t window_least[kWindow];  ///< That each thread has found.
 };
 

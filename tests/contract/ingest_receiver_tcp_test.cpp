@@ -22,8 +22,7 @@ namespace {
 
 constexpr std::size_t kFrameBytes = 40'000;
 constexpr std::uint32_t kFrames = 3;
-constexpr ReceiverOptions kSmall{.frames = {.frame_bytes = kFrameBytes, .frame_count = kFrames},
-                                       .burst_packets = 32};
+constexpr ReceiverOptions kSmall{.frames = {.frame_bytes = kFrameBytes, .frame_count = kFrames}, .burst_packets = 32};
 constexpr Duration kStep = std::chrono::milliseconds(1);
 
 Peer peer_number(std::uint32_t number) { return {.port = static_cast<std::uint16_t>(40000 + number)}; }

@@ -43,11 +43,11 @@ class ControlTest : public ::testing::TestWithParam<std::tuple<std::string, Cont
 }
 
 /// Runs the tests of a suite derived from ControlTest on every device.
-#define HEADRACE_WITH_EVERY_CONTROL(suite)                                                              \
-  INSTANTIATE_TEST_SUITE_P(Devices, suite,                                                              \
-                           ::testing::Combine(::testing::ValuesIn(device_names()),                      \
-                                              ::testing::Values(Control::host, Control::resident)),     \
-                           control_test_name)
+#define HEADRACE_WITH_EVERY_CONTROL(suite)                                                                          \
+  INSTANTIATE_TEST_SUITE_P(                                                                                         \
+      Devices, suite,                                                                                               \
+      ::testing::Combine(::testing::ValuesIn(device_names()), ::testing::Values(Control::host, Control::resident)), \
+      control_test_name)
 
 /// What has come of each stream.
 struct Received {

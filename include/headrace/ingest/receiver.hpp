@@ -83,7 +83,7 @@ struct ReceiverCounters {
   TcpCounters tcp;             ///< All 0 where streams are not TCP.
   DatagramCounters datagrams;  ///< All 0 where streams are.
   BuilderCounters builder;     ///< All 0 with resident control, which has none.
-  FrameCounters frames;  ///< Of all streams together.
+  FrameCounters frames;        ///< Of all streams together.
   std::uint32_t open_streams = 0;
   std::uint64_t streams_refused = 0;     ///< Reset because there was no memory or no place for their frames.
   std::uint64_t replies_lost = 0;        ///< That the source had no room for.

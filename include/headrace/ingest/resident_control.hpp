@@ -39,11 +39,11 @@ struct ResidentOptions {
 };
 
 struct ResidentCounters {
-  TcpCounters tcp;                 ///< At most 50 ms old; exact after stop().
+  TcpCounters tcp;                       ///< At most 50 ms old; exact after stop().
   std::uint64_t window_least_bytes = 0;  ///< The smallest that a connection with frames is offered; as old.
-  std::uint64_t packets = 0;       ///< That the kernel was told of.
-  std::uint64_t replies_sent = 0;  ///< By step().
-  std::uint64_t replies_lost = 0;  ///< That the source did not take.
+  std::uint64_t packets = 0;             ///< That the kernel was told of.
+  std::uint64_t replies_sent = 0;        ///< By step().
+  std::uint64_t replies_lost = 0;        ///< That the source did not take.
 };
 
 /// Receives TCP streams by a kernel that stays on the device: it reads the headers of packets, decides and writes
