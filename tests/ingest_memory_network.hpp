@@ -4,7 +4,9 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ingest/sources/slot_source.hpp"
@@ -31,6 +33,7 @@ class MemorySender {
 
   /// The next packet to send; empty while there is none.
   [[nodiscard]] Bytes next(Time now) {
+    if (reset_owed_at_) return packet(kRst, {}, *std::exchange(reset_owed_at_, {}), 0);
     if (over_) return was_reset_ ? Bytes{} : last_acknowledgement();  // of a FIN that comes again
     if (!established_) return is_due(now) ? packet(kSyn, syn_options(1460, 7, true), 0, 0) : Bytes{};
     const std::uint64_t end = data_.size() + (options_.finish ? 1 : 0);
@@ -74,6 +77,10 @@ class MemorySender {
       return;
     }
     if (!established_) return;
+    if (over_ && was_reset_) {  // it asks whether that was meant: what had been sent before was under way
+      reset_owed_at_ = static_cast<std::uint64_t>(serial_distance(answer.acknowledgement(), options_.initial + 1));
+      return;
+    }
     if ((answer.headers.flags & kFin) != 0) {
       local_ = answer.sequence() + 1;
       owes_ = peer_finished_ = true;
@@ -137,6 +144,7 @@ class MemorySender {
   std::uint32_t local_ = 0;
   std::uint32_t scale_ = 0;
   std::uint32_t duplicates_ = 0;
+  std::optional<std::uint64_t> reset_owed_at_;
   std::uint16_t window_ = 0;
   bool established_ = false;
   bool owes_ = false;

@@ -46,10 +46,11 @@ struct StreamEnded {
   std::uint64_t bytes;
 };
 
-std::unique_ptr<ReceiverHandle> receive_tcp(const FrameTarget& target, const std::string& address, std::uint16_t port,
+std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::string& address, std::uint16_t port,
                                             std::uint32_t connections, std::uint32_t mtu, bool offloads,
                                             const std::string& name, std::uint32_t window_bytes, double idle_seconds,
-                                            const std::string& interface) {
+                                            const std::string& interface, const std::string& control) {
+  target.options.control = ingest::parse_control(control);
   ingest::TcpReception tcp;
   tcp.connections = connections;
   tcp.config.port = port;
@@ -311,7 +312,7 @@ void bind_receivers(nb::module_& module) {
 void bind_sources(nb::module_& module) {
   module.def("receive_tcp", &receive_tcp, "target"_a, "address"_a, "port"_a, nb::kw_only(), "connections"_a = 64,
              "mtu"_a = 1500, "offloads"_a = true, "name"_a = "headrace%d", "window_bytes"_a = 16 * kMiB,
-             "idle_seconds"_a = 0.0, "interface"_a = "");
+             "idle_seconds"_a = 0.0, "interface"_a = "", "control"_a = "host");
   module.def("receive_udp", &receive_udp, "target"_a, "layout"_a, "address"_a, nb::kw_only(), "multicast_group"_a = "",
              "interface"_a = "", "kernel_buffer_bytes"_a = 8 * kMiB);
   module.def("receive_packets", &receive_packets, "target"_a, "layout"_a, "interface"_a, nb::kw_only(), "via"_a,

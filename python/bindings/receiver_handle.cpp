@@ -25,7 +25,8 @@ Ring ReceiverHandle::make_ring(const FrameTarget& target, std::size_t slot_bytes
 ingest::ReceiverOptions ReceiverHandle::options_for(const FrameTarget& target, std::size_t slot_bytes) {
   ingest::ReceiverOptions options = target.options;
   // Whole slots would carry what lies between packets over the link, too.
-  if (slot_bytes >= kWideSlot && options.builder.ring_access == ingest::RingAccess::automatic) {
+  if (slot_bytes >= kWideSlot && options.builder.ring_access == ingest::RingAccess::automatic &&
+      options.control == ingest::Control::host) {
     options.builder.ring_access = ingest::RingAccess::direct;
   }
   return options;

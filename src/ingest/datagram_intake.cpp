@@ -17,10 +17,10 @@ constexpr std::uint32_t kPiecesOfPacket = 256;
 /// Of the one stream, with the builder and with the consumer.
 constexpr std::uint32_t kStream = 0;
 
-class DatagramIntake final : public Intake {
+class DatagramIntake final : public HostIntake {
  public:
   DatagramIntake(const IntakeParts& parts, const DatagramReception& datagrams, std::uint32_t frame_count)
-      : parts_(parts),
+      : HostIntake(parts),
         config_(datagrams.config),
         wait_for_space_(datagrams.wait_for_space),
         presence_frames_(frame_count + config_.window_frames + 1),
@@ -76,15 +76,16 @@ class DatagramIntake final : public Intake {
   void reset(std::uint32_t /*stream*/, std::uint64_t /*now*/) override {}  // there is nobody to be told
 
   void end(std::uint64_t now) override {
-    const auto place = parts_.streams.find(kStream);
-    if (!place) return;
-    DatagramSequencer sequencer = at(now);
-    while (!sequencer.finish()) close_frames(*place);
-    // The builder has to know where the last frame ends before that frame is closed.
-    std::uint64_t packets = view_.shared->base * config_.frame_packets;
-    if (output_.frame_count > 0) packets -= config_.frame_packets - output_.frames[output_.frame_count - 1].packets;
-    parts_.streams.end(*place, StreamEnd::finished, packets * config_.payload_bytes);
-    close_frames(*place);
+    if (const auto place = parts_.streams.find(kStream)) {
+      DatagramSequencer sequencer = at(now);
+      while (!sequencer.finish()) close_frames(*place);
+      // The builder has to know where the last frame ends before that frame is closed.
+      std::uint64_t packets = view_.shared->base * config_.frame_packets;
+      if (output_.frame_count > 0) packets -= config_.frame_packets - output_.frames[output_.frame_count - 1].packets;
+      parts_.streams.end(*place, StreamEvent::finished, packets * config_.payload_bytes);
+      close_frames(*place);
+    }
+    wait();
   }
 
   void count(ReceiverCounters& counters) const override { counters.datagrams = view_.shared->counters; }
@@ -101,7 +102,7 @@ class DatagramIntake final : public Intake {
       if (!opened_) throw DeviceError(Errc::out_of_memory, "there is no memory for the frames of datagrams");
     }
     for (std::uint32_t i = 0; i < output_.piece_count; ++i) output_.pieces[i].stream = kStream;
-    parts_.builder.place({output_.pieces, output_.piece_count}, ring_end).or_throw("placing datagrams");
+    parts_.builder->place({output_.pieces, output_.piece_count}, ring_end).or_throw("placing datagrams");
     output_.piece_count = 0;
     close_frames(kStream);
   }
@@ -110,7 +111,7 @@ class DatagramIntake final : public Intake {
     for (std::uint32_t i = 0; i < output_.frame_count; ++i) {
       const ClosedFrame& frame = output_.frames[i];
       const Status closed =
-          parts_.builder.close(place, frame.frame, {view_.presence_of(frame.frame), view_.presence_words});
+          parts_.builder->close(place, frame.frame, {view_.presence_of(frame.frame), view_.presence_words});
       const bool completed_by_itself = frame.complete() && !closed && closed.error().code == Errc::invalid_argument;
       if (!completed_by_itself) closed.or_throw("closing a frame of datagrams");
     }
@@ -127,7 +128,6 @@ class DatagramIntake final : public Intake {
     return headers.flow;
   }
 
-  IntakeParts parts_;
   DatagramConfig config_;
   bool wait_for_space_;
   std::uint32_t presence_frames_;

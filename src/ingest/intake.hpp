@@ -15,12 +15,12 @@ namespace headrace::ingest {
 struct IntakeParts {
   Source& source;
   Ring& ring;
-  Builder& builder;
   StreamTable& streams;
+  Builder* builder;  ///< Null with resident control.
 };
 
-/// A receiver's sequencer, and what becomes of what it says: pieces go to the builder, streams begin and end, replies
-/// are sent. `now` is SteadyClock's, in nanoseconds. Throws what ends the receiver.
+/// A receiver's sequencer, and what becomes of what it says: pieces are copied, streams begin and end, replies are
+/// sent. `now` is SteadyClock's, in nanoseconds. Throws what ends the receiver.
 class Intake {
  public:
   Intake() = default;
@@ -35,17 +35,45 @@ class Intake {
   /// What is due, and what follows from space that the consumer has made. `drained`: no packet that came before `now`
   /// waits in the source.
   virtual void act(std::uint64_t now, bool drained) = 0;
+  /// No packet came: what was gathered is to be copied at once, and waited for where the ring is full.
+  virtual void flush(bool ring_full) = 0;
+  /// The greatest position of the ring up to which slots hold nothing that is still needed.
+  [[nodiscard]] virtual std::uint64_t copied() = 0;
   /// When act() has to be called.
   [[nodiscard]] virtual std::uint64_t next_deadline() const = 0;
   /// Ends a stream, and tells its peer.
   virtual void reset(std::uint32_t stream, std::uint64_t now) = 0;
-  /// Nothing more will come: ends all streams.
+  /// Nothing more will come: ends all streams, and waits for all copies.
   virtual void end(std::uint64_t now) = 0;
+  /// The receiver ends by an error: what was taken is copied, as far as that goes. No peer is told.
+  virtual void give_up() noexcept = 0;
   virtual void count(ReceiverCounters& counters) const = 0;
+};
+
+/// What intakes have in common that decide on the host and have a builder copy.
+class HostIntake : public Intake {
+ public:
+  explicit HostIntake(const IntakeParts& parts) : parts_(parts) {}
+
+  void flush(bool ring_full) override;
+  [[nodiscard]] std::uint64_t copied() override;
+  void give_up() noexcept override;
+
+ protected:
+  void wait();
+
+  IntakeParts parts_;
 };
 
 [[nodiscard]] std::unique_ptr<Intake> make_tcp_intake(const IntakeParts& parts, const TcpReception& tcp);
 [[nodiscard]] std::unique_ptr<Intake> make_datagram_intake(const IntakeParts& parts,
                                                            const DatagramReception& datagrams);
+/// Starts the kernel: all frames have been made. Throws as ResidentControl does.
+[[nodiscard]] std::unique_ptr<Intake> make_resident_intake(const IntakeParts& parts, Device device,
+                                                           const TcpReception& tcp, const ReceiverOptions& options);
+/// With a key, drawn where there is none.
+[[nodiscard]] TcpConfig completed(TcpConfig config, std::uint64_t initial_limit);
+/// False where the source had no room, as if the network had lost it. Throws other errors.
+[[nodiscard]] bool send_reply(Source& source, const Reply& reply);
 
 }  // namespace headrace::ingest

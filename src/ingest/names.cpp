@@ -7,6 +7,7 @@
 #include "headrace/ingest/builder.hpp"
 #include "headrace/ingest/conversion.hpp"
 #include "headrace/ingest/copy_way.hpp"
+#include "headrace/ingest/receiver.hpp"
 
 namespace headrace::ingest {
 
@@ -19,6 +20,8 @@ constexpr std::array<std::string_view, 11> kWays{"automatic", "gather",      "bu
 constexpr std::array<std::string_view, 7> kConversions{
     "none", "swap2", "swap4", "swap8", "int8-to-float", "int16-to-float", "int16-big-endian-to-float"};
 constexpr std::array<std::string_view, 4> kRingAccesses{"automatic", "direct", "slots", "payloads"};
+constexpr std::array<std::string_view, 2> kControls{"host", "resident"};
+constexpr std::array<std::string_view, 4> kStreamEnds{"finished", "reset", "timed out", "cut"};
 
 template <class Value, class All>
 [[nodiscard]] std::string_view name_of(const All& names, Value value) noexcept {
@@ -53,6 +56,9 @@ std::string_view to_string(RingAccess ring_access) noexcept { return name_of(kRi
 RingAccess parse_ring_access(std::string_view text) {
   return value_of<RingAccess>(kRingAccesses, text, "a way to read the ring");
 }
+std::string_view to_string(StreamEnd end) noexcept { return name_of(kStreamEnds, end); }
+std::string_view to_string(Control control) noexcept { return name_of(kControls, control); }
+Control parse_control(std::string_view text) { return value_of<Control>(kControls, text, "a control"); }
 
 std::uint32_t merge_count(CopyWay way) noexcept {
   switch (way) {

@@ -35,8 +35,12 @@ constexpr std::uint32_t kBurstMax = 1U << 16;
 
 std::uint64_t to_ns(Time time) noexcept { return static_cast<std::uint64_t>(time.count()); }
 
-FrameOptions frames_of(const DatagramReception& datagrams, FrameOptions frames) {
+FrameOptions frames_of(const DatagramReception& datagrams, const ReceiverOptions& options) {
+  if (options.control == Control::resident) {
+    throw UsageError("resident control receives TCP: of datagrams, control is the host's");
+  }
   check(datagrams.config);
+  FrameOptions frames = options.frames;
   frames.frame_bytes = std::size_t{datagrams.config.frame_packets} * datagrams.config.payload_bytes;
   return frames;
 }
@@ -45,20 +49,21 @@ ReceiverOptions checked(const ReceiverOptions& options, std::uint32_t streams) {
   require(options.burst_packets >= 1 && options.burst_packets <= kBurstMax, "receiver", "burst_packets",
           options.burst_packets, "1 to 65,536");
   require(streams >= 1 && streams <= kBurstMax, "receiver", "connections", streams, "1 to 65,536");
+  if (options.control == Control::resident &&
+      (options.builder.way != CopyWay::automatic || options.builder.ring_access != RingAccess::automatic)) {
+    throw UsageError(fmt::format("resident control copies in its own way: not by '{}' from the ring by '{}'",
+                                 to_string(options.builder.way), to_string(options.builder.ring_access)));
+  }
   return options;
 }
 
-}  // namespace
-
-std::string_view to_string(StreamEnd end) noexcept {
-  switch (end) {
-    case StreamEnd::finished: return "finished";
-    case StreamEnd::reset: return "reset";
-    case StreamEnd::timed_out: return "timed out";
-    case StreamEnd::cut: return "cut";
-  }
-  return "unknown";
+/// Resident control has none.
+std::optional<Builder> make_builder(Device device, const Ring& ring, const ReceiverOptions& options) {
+  if (options.control == Control::resident) return {};
+  return std::optional<Builder>(std::in_place, device, ring.buffer(), options.builder);
 }
+
+}  // namespace
 
 class Receiver::State {
  public:
@@ -67,19 +72,21 @@ class Receiver::State {
       : source_(source),
         ring_(ring),
         packets_(checked(options, streams).burst_packets),
-        builder_(device, ring.buffer(), options.builder),
-        streams_(device, frames, builder_, deliveries_, streams) {}
+        builder_(make_builder(device, ring, options)),
+        streams_(device, frames, builder_ ? &*builder_ : nullptr, deliveries_, streams) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() { stop(); }
 
-  [[nodiscard]] IntakeParts parts() noexcept { return {source_, ring_, builder_, streams_}; }
+  [[nodiscard]] IntakeParts parts() noexcept { return {source_, ring_, streams_, builder_ ? &*builder_ : nullptr}; }
   void set_intake(std::unique_ptr<Intake> intake) noexcept { intake_ = std::move(intake); }
 
   bool step(Duration timeout);
   void start();
   void stop() noexcept;
   void reset(std::uint32_t stream);
+  /// The receiver ends by an error.
+  void fail(const std::exception_ptr& why) noexcept;
   [[nodiscard]] Deliveries& deliveries() noexcept { return deliveries_; }
   [[nodiscard]] ReceiverCounters counters() const;
 
@@ -100,13 +107,13 @@ class Receiver::State {
   Ring& ring_;
   std::vector<Packet> packets_;
   Deliveries deliveries_;
-  Builder builder_;
+  std::optional<Builder> builder_;  ///< None with resident control.
   StreamTable streams_;
   std::unique_ptr<Intake> intake_;
   std::mutex unwanted_mutex_;
   std::vector<std::uint32_t> unwanted_;  ///< Streams that the consumer has reset.
   std::atomic<bool> any_unwanted_{false};
-  bool gathered_ = false;  ///< The builder may have pieces that it has not submitted.
+  bool gathered_ = false;  ///< There may be pieces that are not submitted.
   bool drained_ = true;    ///< The last burst took all that there was.
   bool finished_ = false;
   std::atomic<bool> started_{false};
@@ -161,7 +168,7 @@ void Receiver::State::reset_unwanted(Time now) {
 
 /// Slots go back to the source, and frames to the consumer, as far as copies are done.
 void Receiver::State::hand_on() {
-  ring_.release(builder_.copied().or_throw("copying payloads"));
+  ring_.release(intake_->copied());
   streams_.collect();
 }
 
@@ -174,10 +181,9 @@ bool Receiver::State::step(Duration timeout) {
     intake_->take({packets_.data(), count}, before, to_ns(now));
     gathered_ = true;
   } else {
-    builder_.flush().or_throw("copying payloads");
+    intake_->flush(ring_is_full());
     gathered_ = false;
     streams_.poll();
-    if (ring_is_full()) builder_.wait().or_throw("copying payloads");
   }
   if (any_unwanted_.load(std::memory_order_relaxed)) reset_unwanted(now);
   intake_->act(to_ns(now), drained_);
@@ -190,7 +196,6 @@ bool Receiver::State::step(Duration timeout) {
 /// Ends all streams, and delivers what there is of them.
 void Receiver::State::end() {
   intake_->end(to_ns(SteadyClock::now()));
-  builder_.wait().or_throw("copying payloads");
   hand_on();
   finished_ = true;
   if (started_) publish_counters(SteadyClock::now());  // before anybody can know of the end
@@ -211,9 +216,19 @@ void Receiver::State::run(const std::stop_token& token) noexcept {
     }
   } catch (...) {
     finished_ = true;
-    publish_counters(SteadyClock::now());
-    deliveries_.fail(std::current_exception());
+    fail(std::current_exception());
   }
+}
+
+/// What is READY comes before the error.
+void Receiver::State::fail(const std::exception_ptr& why) noexcept {
+  intake_->give_up();
+  try {
+    hand_on();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): why it ends is known
+  }
+  if (started_) publish_counters(SteadyClock::now());
+  deliveries_.fail(why);
 }
 
 void Receiver::State::stop() noexcept {
@@ -226,7 +241,7 @@ void Receiver::State::stop() noexcept {
       end();
     } catch (...) {
       finished_ = true;
-      deliveries_.fail(std::current_exception());
+      fail(std::current_exception());
     }
   }
 }
@@ -235,7 +250,7 @@ ReceiverCounters Receiver::State::count() const {
   ReceiverCounters counters;
   intake_->count(counters);
   counters.source = source_.counters();
-  counters.builder = builder_.counters();
+  if (builder_) counters.builder = builder_->counters();
   counters.frames = streams_.counters();
   counters.open_streams = streams_.open_count();
   counters.deliveries_waiting = deliveries_.waiting();
@@ -258,12 +273,14 @@ ReceiverCounters Receiver::State::counters() const {
 
 Receiver::Receiver(Source& source, Ring& ring, Device device, const TcpReception& tcp, const ReceiverOptions& options)
     : state_(std::make_unique<State>(source, ring, device, options, options.frames, tcp.connections)) {
-  state_->set_intake(make_tcp_intake(state_->parts(), tcp));
+  const bool resident = options.control == Control::resident;
+  state_->set_intake(resident ? make_resident_intake(state_->parts(), device, tcp, options)
+                              : make_tcp_intake(state_->parts(), tcp));
 }
 
 Receiver::Receiver(Source& source, Ring& ring, Device device, const DatagramReception& datagrams,
                    const ReceiverOptions& options)
-    : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options.frames), 1U)) {
+    : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options), 1U)) {
   state_->set_intake(make_datagram_intake(state_->parts(), datagrams));
 }
 
@@ -273,7 +290,7 @@ bool Receiver::step(Duration timeout) {
   try {
     return state_->step(timeout);
   } catch (...) {
-    state_->deliveries().fail(std::current_exception());
+    state_->fail(std::current_exception());
     throw;
   }
 }

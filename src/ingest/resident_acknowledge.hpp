@@ -4,6 +4,7 @@
 
 #include "headrace/ingest/tcp_sequencer.hpp"
 #include "ingest/gather_body.hpp"
+#include "ingest/resident_report.hpp"
 #include "ingest/resident_runs.hpp"
 #include "ingest/resident_view.hpp"
 
@@ -27,6 +28,7 @@ class Acknowledge {
         runs_.find(count);
         if (group_.rank() == 0) sequence();
         group_.sync();
+        if (window_.report) report(group_, view_, window_);
         if (!list_parts() || !hand_replies_on() || !settle() || !hand_events_on()) return;
         runs_.advance(window_.taken);
         commands_done_ = window_.commands_done;
@@ -103,6 +105,7 @@ class Acknowledge {
   }
 
   HEADRACE_HD void obey(TcpSequencer& sequencer) {
+    window_.report = false;
     const std::uint64_t end = lesser(window_.heard[kCommandsEnd], commands_done_ + kCommandsOfWindow);
     for (std::uint64_t c = commands_done_; c < end; ++c) {
       const Command command = view_.commands[c & view_.command_mask];
@@ -114,7 +117,7 @@ class Acknowledge {
         case CommandKind::limit: sequencer.set_limit(command.connection, command.stream, command.limit); break;
         case CommandKind::close: sequencer.close(command.connection, command.stream); break;
         case CommandKind::abort: (void)sequencer.abort(command.connection, command.stream); break;  // there is room
-        case CommandKind::report: *view_.counters = view_.tcp.shared->counters; break;
+        case CommandKind::report: window_.report = true; break;
       }
     }
     window_.commands_done = end;

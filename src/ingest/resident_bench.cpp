@@ -152,7 +152,7 @@ class ResidentRun {
       if (!opened) opened = control_.next_event().or_throw(kDoing);
       return opened.has_value();
     });
-    control_.attach(*opened, consumer_.frames()).or_throw(kDoing);
+    control_.attach(*opened, consumer_.frames());
     wait_for([&] { return edge_ > 0; });
     for (std::size_t s = 0; s < slots_.count; ++s) {
       store_be32(ring_.data() + s * slots_.stride + kEthernet + kIp + 8, their_next_);

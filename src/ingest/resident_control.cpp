@@ -29,7 +29,9 @@ Status ResidentControl::poll() noexcept { return state_->poll(); }
 std::uint64_t ResidentControl::copied() const noexcept { return state_->copied(); }
 std::optional<Reply> ResidentControl::next_reply() noexcept { return state_->next_reply(); }
 Result<std::optional<Event>> ResidentControl::next_event() noexcept { return state_->next_event(); }
-Status ResidentControl::attach(const Event& opened, FrameRing& frames) { return state_->attach(opened, frames); }
+std::size_t ResidentControl::room() const noexcept { return state_->packet_room(); }
+bool ResidentControl::settled() const noexcept { return state_->settled(); }
+void ResidentControl::attach(const Event& opened, FrameRing& frames) { state_->attach(opened, frames); }
 
 Status ResidentControl::close(std::uint32_t connection, std::uint32_t stream) noexcept {
   return state_->command({.kind = CommandKind::close, .connection = connection, .stream = stream});

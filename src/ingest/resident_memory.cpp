@@ -82,6 +82,7 @@ std::size_t lay_out_host(View& view, const ResidentOptions& options, std::byte* 
   carver.take(view.events_end);
   carver.take(view.commands_done);
   carver.take(view.counters);
+  carver.take(view.window_least);
   carver.take(view.packets, options.packets);
   carver.take(view.commands, options.commands);
   carver.take(view.replies, options.replies);
@@ -110,6 +111,17 @@ std::size_t lay_out_device(View& view, const ResidentOptions& options, std::byte
 }
 
 }  // namespace
+
+void check(const FrameOptions& frames, std::uint32_t frames_max) {
+  if (frames.conversion == Conversion::none && frames.frame_bytes >= kFrameBytesMin &&
+      frames.frame_count <= frames_max) {
+    return;
+  }
+  throw UsageError(
+      fmt::format("resident control builds frames of {} bytes at least, {} of them at most, without conversion: "
+                  "not {} of {} with '{}'",
+                  kFrameBytesMin, frames_max, frames.frame_count, frames.frame_bytes, to_string(frames.conversion)));
+}
 
 Memory::Memory(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options, StreamRef stream) {
   check(device, ring, layer, options);

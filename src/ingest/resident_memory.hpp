@@ -7,6 +7,9 @@
 
 namespace headrace::ingest::resident {
 
+/// Throws UsageError for frames that resident control cannot build.
+void check(const FrameOptions& frames, std::uint32_t frames_max);
+
 /// What the kernel of a ResidentControl uses besides packets and frames: taken once, and made ready.
 class Memory {
  public:

@@ -39,6 +39,8 @@ struct Window {
   std::uint32_t piece_count;
   std::uint32_t reply_count;
   std::uint32_t event_count;
+  bool report;                          ///< The host has asked for counters.
+  std::uint64_t window_least[kWindow];  ///< That each thread has found.
 };
 
 /// Packets that go on where the one before ends: the sequencer takes a run of them as one segment.

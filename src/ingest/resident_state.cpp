@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <thread>
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/topology.hpp"
@@ -16,22 +15,13 @@ namespace headrace::ingest {
 using resident::Command;
 using resident::CommandKind;
 using resident::FrameWord;
-using resident::Leave;
 
 namespace {
 
 /// 1 MiB under way with four lines a thread, several times what a link holds; most of a GPU is left to consumers.
 constexpr std::uint32_t kBuildBlocks = 64;
-constexpr Duration kReportEvery = std::chrono::milliseconds(50);
-constexpr Duration kSilent = std::chrono::milliseconds(100);
-constexpr Duration kBetween = std::chrono::microseconds(50);
 constexpr std::uint32_t kPacketBytesMax = 0xFFFF + LinkHeader::kBytesMax;
 constexpr std::size_t kBurst = 1024;
-
-/// Words that the kernel writes; pairs with its stores at system scope.
-[[nodiscard]] std::uint64_t heard(const std::uint64_t& word) noexcept {
-  return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
-}
 
 [[nodiscard]] std::uint32_t build_blocks(Device device, const ResidentOptions& options) {
   const std::uint32_t fit = device.resident_blocks_max(resident::resident_kernel(), resident::kThreads);
@@ -68,18 +58,6 @@ ResidentControl::State::State(Device device, const Buffer& ring, Layer layer, co
 ResidentControl::State::~State() {
   tell(view().host[resident::kStop], 1);
   static_cast<void>(stream_.wait());
-}
-
-void ResidentControl::State::wait_running() const {
-  const Time until = SteadyClock::now() + options_.wait_limit;
-  while (heard(*view().running) == 0) {
-    if (SteadyClock::now() > until) {
-      throw DeviceError(Errc::hung, fmt::format("resident control: its blocks did not all start on {}: is another "
-                                                "resident kernel there?",
-                                                device_.name()));
-    }
-    std::this_thread::sleep_for(kBetween);
-  }
 }
 
 /// Pairs with the kernel's loads.
@@ -138,36 +116,41 @@ Result<std::optional<Event>> ResidentControl::State::next_event() noexcept {
   return std::optional(event);
 }
 
-Status ResidentControl::State::attach(const Event& opened, FrameRing& frames) {
-  const FrameOptions& of = frames.options();
+bool ResidentControl::State::settled() const noexcept {
+  return heard(*view().commands_done) == commands_end_ && copied() == packets_end_ &&
+         std::ranges::all_of(slots_, [](const Slot& slot) {
+           return slot.frames == nullptr || (slot.told && slot.limit == slot.frames->reserved_end());
+         });
+}
+
+void ResidentControl::State::attach(const Event& opened, FrameRing& frames) {
   if (opened.kind != StreamEvent::opened) throw UsageError("frames are attached to streams that have been opened");
   if (!(frames.device() == device_)) {
     throw UsageError(fmt::format("frames on {} cannot be built on {}", frames.device().name(), device_.name()));
   }
-  if (of.conversion != Conversion::none || of.frame_bytes < resident::kFrameBytesMin ||
-      of.frame_count > options_.frames_max) {
-    throw UsageError(fmt::format(
-        "resident control builds frames of {} bytes at least, {} of them at most, without conversion: "
-        "not {} of {} with '{}'",
-        resident::kFrameBytesMin, options_.frames_max, of.frame_count, of.frame_bytes, to_string(of.conversion)));
-  }
+  resident::check(frames.options(), options_.frames_max);
   const auto taken = [&](const Slot& slot) { return slot.frames != nullptr && slot.stream == opened.stream; };
   const auto slot = std::ranges::find_if(slots_, [](const Slot& one) { return one.frames == nullptr; });
   if (std::ranges::any_of(slots_, taken) || slot == slots_.end()) {
     throw UsageError(fmt::format("stream {} has frames already, or too many others have", opened.stream));
   }
-  Slot made{.frames = &frames, .connection = opened.connection, .stream = opened.stream};
-  const auto number = static_cast<std::uint32_t>(slot - slots_.begin());
-  std::fill_n(view().frames + std::size_t{number} * view().places_per_slot, of.frame_count, FrameWord{});
+  *slot = {.frames = &frames, .connection = opened.connection, .stream = opened.stream};
+  const auto number = static_cast<std::size_t>(slot - slots_.begin());
+  std::fill_n(view().frames + number * view().places_per_slot, frames.options().frame_count, FrameWord{});
+  static_cast<void>(raise_limit(*slot));  // where commands have no room, poll() does
+}
+
+Status ResidentControl::State::introduce(Slot& slot) noexcept {
+  const FrameOptions& of = slot.frames->options();
   const Status told = command({.kind = CommandKind::attach,
-                               .connection = opened.connection,
-                               .stream = opened.stream,
-                               .slot = number,
+                               .connection = slot.connection,
+                               .stream = slot.stream,
+                               .slot = static_cast<std::uint32_t>(&slot - slots_.data()),
                                .frame_count = of.frame_count,
                                .frame_bytes = of.frame_bytes,
-                               .stride = frames.stride_,
-                               .frames = frames.data_of(0)});
-  if (told) *slot = made;
+                               .stride = slot.frames->stride_,
+                               .frames = slot.frames->data_of(0)});
+  slot.told = told.ok();
   return told;
 }
 
@@ -203,21 +186,26 @@ Status ResidentControl::State::end(Slot& slot, const Event& event) noexcept {
     const FrameWord& word = word_of(slot, number);
     return heard(word.number_end) == number + 1 ? bytes : word.partial;
   };
-  std::uint64_t end = event.kind == StreamEvent::finished ? event.offset : slot.next * bytes;
-  if (event.kind != StreamEvent::finished) {
+  const bool cut = event.kind == StreamEvent::finished || options_.cut_broken;
+  std::uint64_t end = cut ? event.offset : slot.next * bytes;
+  if (!cut) {
     for (std::uint64_t number = slot.next; number * bytes < slot.limit; ++number) {
       if (there(number) != 0) end = (number + 1) * bytes;
     }
   }
   while (slot.next * bytes < end) {
     const std::size_t length = std::min<std::uint64_t>(bytes, end - slot.next * bytes);
-    if (const Status completed = complete(slot, there(slot.next), length); !completed) return completed;
+    const std::size_t placed = std::min(there(slot.next), length);  // what lies behind a gap may be cut off
+    if (const Status completed = complete(slot, placed, length); !completed) return completed;
   }
   slot.frames->end_at(end);
   return {};
 }
 
 Status ResidentControl::State::raise_limit(Slot& slot) noexcept {
+  if (!slot.told) {
+    if (const Status introduced = introduce(slot); !introduced) return introduced;
+  }
   const std::uint64_t limit = slot.frames->reserved_end();
   if (limit == slot.limit) return {};
   const Status told =
@@ -234,71 +222,6 @@ Status ResidentControl::State::poll() noexcept {
   }
   report();
   return stopped_ ? Status{} : watch();
-}
-
-/// Asks for counters, and takes those that were asked for.
-void ResidentControl::State::report() noexcept {
-  if (report_at_ != 0) {
-    if (heard(*view().commands_done) < report_at_) return;
-    counters.tcp = *view().counters;
-    report_at_ = 0;
-  }
-  const Time now = SteadyClock::now();
-  if (stopped_ || now - reported_ < kReportEvery || !command({.kind = CommandKind::report})) return;
-  reported_ = now;
-  report_at_ = commands_end_;
-}
-
-/// Whether the kernel is there and gets on.
-Status ResidentControl::State::watch() noexcept {
-  if (heard(*view().left) != 0) return Errc::hung;
-  const Time now = SteadyClock::now();
-  const std::uint64_t beat = heard(*view().heartbeat);
-  if (beat != beat_) {
-    beat_ = beat;
-    beat_at_ = now;
-    return {};
-  }
-  if (now - beat_at_ < kSilent) return {};
-  const auto ended = stream_.ready();
-  if (!ended) return ended.error();
-  if (*ended) return heard(*view().left) != 0 ? Errc::hung : Errc::device_fault;
-  return now - beat_at_ > options_.wait_limit ? Status{Errc::hung} : Status{};
-}
-
-Status ResidentControl::State::stop() noexcept {
-  if (stopped_) return {};
-  tell(view().host[resident::kStop], 1);
-  const Time until = SteadyClock::now() + options_.wait_limit;
-  while (true) {
-    const auto ended = stream_.ready();
-    if (!ended) return ended.error();
-    if (*ended) break;
-    if (SteadyClock::now() > until) return Errc::hung;
-    std::this_thread::sleep_for(kBetween);
-  }
-  stopped_ = true;
-  report_at_ = 0;
-  Status brought = frames_stream_.copy(view().counters, &view().tcp.shared->counters, sizeof(TcpCounters));
-  if (brought) brought = frames_stream_.wait();
-  if (brought) counters.tcp = *view().counters;
-  return brought ? poll() : brought;
-}
-
-std::string ResidentControl::State::failure() const {
-  const auto why = static_cast<Leave>(heard(*view().left));
-  const auto waited = [&](std::string_view what) {
-    return fmt::format("resident control on {} has left: for {} s {}", device_.name(),
-                       std::chrono::duration<double>(options_.wait_limit).count(), what);
-  };
-  switch (why) {
-    case Leave::no: break;
-    case Leave::told: return {};
-    case Leave::no_room_for_replies: return waited("nobody took replies, of which its ring is full");
-    case Leave::no_room_for_events: return waited("nobody took events, of which their ring is full");
-    case Leave::parts_not_copied: return waited("payloads were not copied: the blocks that build do not get on");
-  }
-  return fmt::format("resident control on {} does not answer", device_.name());
 }
 
 }  // namespace headrace::ingest

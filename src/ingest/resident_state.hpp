@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -11,6 +12,11 @@
 #include "ingest/resident_memory.hpp"
 
 namespace headrace::ingest {
+
+/// Words that the kernel writes; pairs with its stores at system scope.
+[[nodiscard]] inline std::uint64_t heard(const std::uint64_t& word) noexcept {
+  return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
+}
 
 /// The host's side: its positions in the rings that it shares with the kernel.
 class ResidentControl::State {
@@ -31,7 +37,8 @@ class ResidentControl::State {
   [[nodiscard]] std::uint64_t copied() const noexcept;
   [[nodiscard]] std::optional<Reply> next_reply() noexcept;
   [[nodiscard]] Result<std::optional<Event>> next_event() noexcept;
-  [[nodiscard]] Status attach(const Event& opened, FrameRing& frames);
+  [[nodiscard]] bool settled() const noexcept;
+  void attach(const Event& opened, FrameRing& frames);
   [[nodiscard]] Status command(const resident::Command& command) noexcept;
   [[nodiscard]] Result<std::size_t> step(Source& source, Ring& ring, Duration timeout) noexcept;
   [[nodiscard]] Status stop() noexcept;
@@ -47,6 +54,7 @@ class ResidentControl::State {
     std::uint32_t stream = 0;
     std::uint64_t next = 0;   ///< The first frame that is not complete.
     std::uint64_t limit = 0;  ///< That the kernel was told.
+    bool told = false;        ///< The kernel knows of it.
   };
 
   [[nodiscard]] const resident::View& view() const noexcept { return memory_.view(); }
@@ -55,6 +63,7 @@ class ResidentControl::State {
   [[nodiscard]] Status look(Slot& slot) noexcept;
   [[nodiscard]] Status complete(Slot& slot, std::size_t bytes, std::size_t length) noexcept;
   [[nodiscard]] Status end(Slot& slot, const Event& event) noexcept;
+  [[nodiscard]] Status introduce(Slot& slot) noexcept;
   [[nodiscard]] Status raise_limit(Slot& slot) noexcept;
   void report() noexcept;
   [[nodiscard]] resident::FrameWord& word_of(const Slot& slot, std::uint64_t number) const noexcept;
@@ -76,6 +85,7 @@ class ResidentControl::State {
   Time reported_ = SteadyClock::now();
   std::vector<Packet> burst_;  ///< Of step().
   bool stopped_ = false;
+  bool hung_ = false;  ///< It was told to leave, and did not within the limit.
 };
 
 }  // namespace headrace::ingest

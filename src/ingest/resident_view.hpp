@@ -132,6 +132,7 @@ struct View {
   Event* events = nullptr;
   FrameWord* frames = nullptr;
   TcpCounters* counters = nullptr;
+  std::uint64_t* window_least = nullptr;  ///< Of the connections that have space; with the counters.
   // In device memory.
   std::uint64_t* relay = nullptr;  ///< As many; see kParsedEnd.
   std::uint64_t* batches_end = nullptr;

@@ -1,9 +1,12 @@
 #include "ingest/stream_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 #include <utility>
 
+#include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::ingest {
@@ -17,13 +20,35 @@ void add(FrameCounters& to, const FrameCounters& more) noexcept {
   to.missing_bytes += more.missing_bytes;
 }
 
+[[nodiscard]] StreamEnd end_of(StreamEvent why, bool cut) noexcept {
+  if (why == StreamEvent::finished) return StreamEnd::finished;
+  if (why == StreamEvent::timed_out) return StreamEnd::timed_out;
+  return cut ? StreamEnd::cut : StreamEnd::reset;
+}
+
 }  // namespace
 
-StreamTable::StreamTable(Device device, const FrameOptions& options, Builder& builder, Deliveries& deliveries,
+StreamTable::StreamTable(Device device, const FrameOptions& options, Builder* builder, Deliveries& deliveries,
                          std::uint32_t streams_max)
     : device_(device), options_(options), builder_(builder), deliveries_(deliveries), places_(streams_max) {
   kept_.push_back(std::make_shared<FrameRing>(device_, options_));
   ring_count_ = 1;
+}
+
+void StreamTable::make_all_frames() {
+  try {
+    for (; ring_count_ < places_.size(); ++ring_count_) {
+      kept_.push_back(std::make_shared<FrameRing>(device_, options_));
+    }
+  } catch (const Exception& error) {
+    if (error.code() != Errc::out_of_memory) throw;
+    throw DeviceError(
+        Errc::out_of_memory,
+        fmt::format("{} connections with {} frames of {} each take {}, and {} has room for {} of them: let there be "
+                    "fewer connections, or fewer or smaller frames",
+                    places_.size(), options_.frame_count, format_bytes(options_.frame_bytes),
+                    format_bytes(places_.size() * space_bytes()), device_.name(), ring_count_));
+  }
 }
 
 std::shared_ptr<FrameRing> StreamTable::frames() {
@@ -52,7 +77,7 @@ bool StreamTable::open(std::uint32_t number, std::uint32_t connection, const Flo
   auto made = frames();
   if (!made) return false;
   const auto index = static_cast<std::uint32_t>(place - places_.begin());
-  builder_.attach(index, *made);
+  if (builder_ != nullptr) builder_->attach(index, *made);
   *place = {.number = number,
             .connection = connection,
             .flow = flow,
@@ -73,12 +98,15 @@ std::optional<std::uint32_t> StreamTable::find(std::uint32_t number) noexcept {
   return last_found_;
 }
 
-void StreamTable::end(std::uint32_t place, StreamEnd how, std::uint64_t offset) {
+void StreamTable::end(std::uint32_t place, StreamEvent why, std::uint64_t offset) {
   Stream& stream = places_[place];
   if (stream.end) return;
-  const Status ended = how == StreamEnd::finished ? builder_.finish(place, offset) : builder_.break_off(place, offset);
-  ended.or_throw("ending a stream of frames");
-  stream.end = how;
+  if (builder_ != nullptr) {
+    const bool whole = why == StreamEvent::finished;
+    const Status ended = whole ? builder_->finish(place, offset) : builder_->break_off(place, offset);
+    ended.or_throw("ending a stream of frames");
+  }
+  stream.end = end_of(why, stream.cut);
   stream.end_offset = offset;
 }
 
@@ -105,7 +133,7 @@ void StreamTable::collect() {
 }
 
 void StreamTable::retire(std::uint32_t place) {
-  builder_.detach(place);
+  if (builder_ != nullptr) builder_->detach(place);
   Stream& stream = places_[place];
   deliveries_.push({.kind = Delivery::Kind::ended,
                     .stream = stream.number,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headrace/ingest/builder.hpp"
+#include "headrace/ingest/output.hpp"
 #include "headrace/ingest/receiver.hpp"
 #include "ingest/deliveries.hpp"
 
@@ -25,20 +26,25 @@ class StreamTable {
     std::shared_ptr<FrameRing> frames;  ///< Null: the place is free.
     std::uint64_t limit = 0;            ///< That its sequencer knows of.
     std::uint64_t taken = 0;            ///< Frames.
+    bool cut = false;                   ///< This side resets it: that it is reset is not by the peer.
     std::optional<StreamEnd> end;
     std::uint64_t end_offset = 0;
   };
 
   /// Makes the frames of one stream, so that options that cannot be are found. Throws as FrameRing does.
-  StreamTable(Device device, const FrameOptions& options, Builder& builder, Deliveries& deliveries,
+  /// @param builder  is told where streams go, and where they end; null where somebody else fills frames.
+  StreamTable(Device device, const FrameOptions& options, Builder* builder, Deliveries& deliveries,
               std::uint32_t streams_max);
+
+  /// Makes the frames of all other streams, where none can be made later. Throws DeviceError that says how much it is.
+  void make_all_frames();
 
   /// False where there is no place or no memory for its frames, or the consumer leaves too many ended ones waiting.
   [[nodiscard]] bool open(std::uint32_t number, std::uint32_t connection, const Flow& flow);
   /// Its place; empty where it is not open.
   [[nodiscard]] std::optional<std::uint32_t> find(std::uint32_t number) noexcept;
-  /// No more bytes will come to the stream at `place`.
-  void end(std::uint32_t place, StreamEnd how, std::uint64_t offset);
+  /// No more bytes will come to the stream at `place`. `why`: finished, reset or timed_out.
+  void end(std::uint32_t place, StreamEvent why, std::uint64_t offset);
   /// Delivers frames that are READY, and the ends of streams of which all are.
   void collect();
   /// Looks whether frames that were released on a stream have become free.
@@ -60,7 +66,7 @@ class StreamTable {
 
   Device device_;
   FrameOptions options_;
-  Builder& builder_;
+  Builder* builder_;
   Deliveries& deliveries_;
   std::vector<Stream> places_;
   std::vector<std::shared_ptr<FrameRing>> kept_;  ///< Of ended streams; the consumer may still have frames of them.

@@ -23,16 +23,10 @@ HashKey draw_key() {
   return {{word(), word()}};
 }
 
-TcpConfig completed(TcpConfig config, std::uint64_t space_bytes) {
-  if (config.key.words[0] == 0 && config.key.words[1] == 0) config.key = draw_key();
-  config.initial_limit = space_bytes;
-  return config;
-}
-
-class TcpIntake final : public Intake {
+class TcpIntake final : public HostIntake {
  public:
   TcpIntake(const IntakeParts& parts, const TcpReception& tcp)
-      : parts_(parts),
+      : HostIntake(parts),
         memory_(Device::parse("cpu"), MemoryKind::pageable, tcp_state_bytes(tcp.connections)),
         view_(make_tcp_state(memory_.data(), tcp.connections, completed(tcp.config, parts.streams.space_bytes()))),
         pieces_(kPieces),
@@ -81,16 +75,16 @@ class TcpIntake final : public Intake {
     const auto place = parts_.streams.find(stream);
     if (!place || parts_.streams.places()[*place].end) return;
     TcpSequencer sequencer = at(now);
-    resetting_ = true;
+    parts_.streams.places()[*place].cut = true;
     static_cast<void>(sequencer.abort(parts_.streams.places()[*place].connection, stream));  // drained: there is room
     drain(sequencer, parts_.ring.published());
-    resetting_ = false;
   }
 
   void end(std::uint64_t now) override {
     for (const StreamTable::Stream& stream : parts_.streams.places()) {
       if (stream.frames) reset(stream.number, now);
     }
+    wait();
   }
 
   void count(ReceiverCounters& counters) const override {
@@ -102,9 +96,7 @@ class TcpIntake final : public Intake {
       if (!stream.frames || stream.end) continue;
       const TcpConnection& connection = view_.connections[stream.connection];
       if (connection.stream != stream.number || !connection.receives()) continue;
-      const std::uint64_t next = connection.intervals.next();
-      const std::uint64_t end = std::min(connection.offered, connection.limit);
-      const std::uint64_t window = end > next ? end - next : 0;
+      const std::uint64_t window = connection.window();
       counters.window_least_bytes = any ? std::min(counters.window_least_bytes, window) : window;
       any = true;
     }
@@ -132,9 +124,7 @@ class TcpIntake final : public Intake {
     for (std::uint32_t i = 0; i < output_.event_count; ++i) {
       const Event& event = output_.events[i];
       if (event.kind != StreamEvent::opened) continue;
-      const TcpConnection& connection = view_.connections[event.connection];
-      const Flow flow = connection.stream == event.stream ? connection.flow : Flow{};
-      if (parts_.streams.open(event.stream, event.connection, flow)) continue;
+      if (parts_.streams.open(event.stream, event.connection, event.flow)) continue;
       ++refused_;
       to_abort_.push_back(event);
     }
@@ -148,7 +138,7 @@ class TcpIntake final : public Intake {
       output_.pieces[count] = output_.pieces[i];
       output_.pieces[count++].stream = *place;
     }
-    parts_.builder.place({output_.pieces, count}, ring_end).or_throw("placing TCP payloads");
+    parts_.builder->place({output_.pieces, count}, ring_end).or_throw("placing TCP payloads");
   }
 
   void end_streams() {
@@ -156,27 +146,16 @@ class TcpIntake final : public Intake {
       const Event& event = output_.events[i];
       if (event.kind == StreamEvent::opened || event.kind == StreamEvent::closed) continue;
       const auto place = parts_.streams.find(event.stream);
-      if (place) parts_.streams.end(*place, how(event.kind), event.offset);
+      if (place) parts_.streams.end(*place, event.kind, event.offset);
     }
-  }
-
-  [[nodiscard]] StreamEnd how(StreamEvent event) const noexcept {
-    if (event == StreamEvent::finished) return StreamEnd::finished;
-    if (event == StreamEvent::timed_out) return StreamEnd::timed_out;
-    return resetting_ ? StreamEnd::cut : StreamEnd::reset;
   }
 
   void send_replies() {
     for (std::uint32_t i = 0; i < output_.reply_count; ++i) {
-      const Reply& reply = output_.replies[i];
-      const Status sent = parts_.source.send({reply.bytes, reply.length});
-      if (sent) continue;
-      if (sent.error().code != Errc::full) sent.or_throw("answering a TCP peer");
-      ++replies_lost_;
+      if (!send_reply(parts_.source, output_.replies[i])) ++replies_lost_;
     }
   }
 
-  IntakeParts parts_;
   Buffer memory_;
   TcpView view_;
   std::vector<Piece> pieces_;
@@ -186,10 +165,21 @@ class TcpIntake final : public Intake {
   std::vector<Event> to_abort_;
   std::uint64_t replies_lost_ = 0;
   std::uint64_t refused_ = 0;
-  bool resetting_ = false;  ///< What is reset now is not by the peer.
 };
 
 }  // namespace
+
+TcpConfig completed(TcpConfig config, std::uint64_t initial_limit) {
+  if (config.key.words[0] == 0 && config.key.words[1] == 0) config.key = draw_key();
+  config.initial_limit = initial_limit;
+  return config;
+}
+
+bool send_reply(Source& source, const Reply& reply) {
+  const Status sent = source.send({reply.bytes, reply.length});
+  if (!sent && sent.error().code != Errc::full) sent.or_throw("answering a TCP peer");
+  return sent.ok();
+}
 
 std::unique_ptr<Intake> make_tcp_intake(const IntakeParts& parts, const TcpReception& tcp) {
   return std::make_unique<TcpIntake>(parts, tcp);

@@ -79,7 +79,7 @@ class Comparison {
 
 }  // namespace
 
-class IngestReceiverTun : public DeviceTest {
+class IngestReceiverTun : public ControlTest {
  protected:
   /// Runs a test where TUN devices can be made; skips it elsewhere.
   static void with_tun(const TunOptions& options, std::size_t slots,
@@ -109,7 +109,8 @@ class IngestReceiverTun : public DeviceTest {
 
   static void expect_stream(const TunOptions& options, std::uint64_t bytes, std::size_t frame_bytes) {
     with_tun(options, 256, [&](std::unique_ptr<ingest::TunSource> source, Ring& ring) {
-      Receiver receiver(*source, ring, device(), one_connection(options.mtu), {.frames = {.frame_bytes = frame_bytes}});
+      Receiver receiver(*source, ring, device(), one_connection(options.mtu),
+                        with_control({.frames = {.frame_bytes = frame_bytes}}));
       receiver.start();
       const std::jthread sender([&, address = source->address()] { send_stream(address, bytes); });
       Comparison comparison;
@@ -120,7 +121,7 @@ class IngestReceiverTun : public DeviceTest {
     });
   }
 };
-HEADRACE_ON_EVERY_DEVICE(IngestReceiverTun);
+HEADRACE_WITH_EVERY_CONTROL(IngestReceiverTun);
 
 TEST_P(IngestReceiverTun, ALinuxSenderWithOffloads) { expect_stream({}, (256 << 20) + 12345, 16 << 20); }
 
@@ -140,7 +141,8 @@ TEST_P(IngestReceiverTun, ALinuxSenderOverABadNetwork) {
       const auto faulty = ingest::make_faulty_source(
           ring, std::move(source), between,
           {.loss = loss, .duplication = 0.01, .corruption = 0.01, .reordering = 0.01, .loss_sent = loss, .seed = 3});
-      Receiver receiver(*faulty, ring, device(), one_connection(1500), {.frames = {.frame_bytes = 1 << 20}});
+      Receiver receiver(*faulty, ring, device(), one_connection(1500),
+                        with_control({.frames = {.frame_bytes = 1 << 20}}));
       receiver.start();
       const std::jthread sender([&] { send_stream(address, kBytes); });
       Comparison comparison;
@@ -154,7 +156,8 @@ TEST_P(IngestReceiverTun, ALinuxSenderOverABadNetwork) {
 
 TEST_P(IngestReceiverTun, AStoppedReceiverResetsItsPeer) {
   with_tun({}, 256, [&](std::unique_ptr<ingest::TunSource> source, Ring& ring) {
-    Receiver receiver(*source, ring, device(), one_connection(1500), {.frames = {.frame_bytes = 1 << 20}});
+    Receiver receiver(*source, ring, device(), one_connection(1500),
+                      with_control({.frames = {.frame_bytes = 1 << 20}}));
     receiver.start();
     const ingest::SocketAddress to = ingest::parse_address(ingest::format_ipv4(source->address()), kPort);
     const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <map>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "frame_support.hpp"
@@ -20,6 +22,32 @@ using ingest::Receiver;
   ingest::StreamBytes(seed).fill(0, bytes);
   return bytes;
 }
+
+using ingest::Control;
+
+/// A test of what receivers promise, whoever has control.
+class ControlTest : public ::testing::TestWithParam<std::tuple<std::string, Control>> {
+ public:
+  [[nodiscard]] static Device device() { return Device::parse(std::get<0>(GetParam())); }
+  [[nodiscard]] static bool on_cpu() { return device().kind() == DeviceKind::cpu; }
+  [[nodiscard]] static bool resident() { return std::get<1>(GetParam()) == Control::resident; }
+  [[nodiscard]] static ingest::ReceiverOptions with_control(ingest::ReceiverOptions options) {
+    options.control = std::get<1>(GetParam());
+    return options;
+  }
+};
+
+/// "cuda_0_resident".
+[[nodiscard]] inline std::string control_test_name(const ::testing::TestParamInfo<ControlTest::ParamType>& info) {
+  return test_name({std::get<0>(info.param), info.index}) + "_" + std::string(to_string(std::get<1>(info.param)));
+}
+
+/// Runs the tests of a suite derived from ControlTest on every device.
+#define HEADRACE_WITH_EVERY_CONTROL(suite)                                                                          \
+  INSTANTIATE_TEST_SUITE_P(                                                                                         \
+      Devices, suite,                                                                                               \
+      ::testing::Combine(::testing::ValuesIn(device_names()), ::testing::Values(Control::host, Control::resident)), \
+      control_test_name)
 
 /// What has come of each stream.
 struct Received {
@@ -62,6 +90,16 @@ void take_until(Receiver& receiver, Received& received, const Enough& enough) {
     ASSERT_LT(std::chrono::steady_clock::now(), give_up);
     if (const auto delivery = receiver.next(std::chrono::milliseconds(20))) received.take(*delivery);
   }
+}
+
+/// Counters that know of every packet that has come so far: resident control tells them late.
+[[nodiscard]] inline ingest::ReceiverCounters settled_counters(Receiver& receiver) {
+  const std::uint64_t came = receiver.counters().source.packets;
+  const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
+  while (receiver.counters().tcp.packets < came && std::chrono::steady_clock::now() < give_up) {
+    receiver.step(std::chrono::milliseconds(1));
+  }
+  return receiver.counters();
 }
 
 }  // namespace headrace::testing

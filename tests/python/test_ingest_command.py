@@ -193,15 +193,18 @@ def test_speed_keeps_the_gaps_of_a_capture(run: Run, tmp_path: Path):
     assert time.monotonic() - began >= 1.4
 
 
+@pytest.mark.parametrize("control", ["host", "resident"])
 @isolated
-def test_tcp_to_files(tmp_path: Path):
+def test_tcp_to_files(tmp_path: Path, control: str):
     out = tmp_path / "stream"
-    with started("--tcp", ":9000", "--out", out, "--sha256", "--streams", 2, "--json", *SMALL) as verb:
+    arguments = ("--out", out, "--sha256", "--streams", 2, "--json", "--control", control, *SMALL)
+    with started("--tcp", ":9000", *arguments) as verb:
         for seed in (1, 2):
             send(verb.address, 3_000_000 + seed, seed)
         done = verb.finish()
     assert done.returncode == 0, done.stderr
     content = json.loads(done.stdout)
+    assert content["control"] == control
     assert content["ended_by"] == "streams"
     assert content["round_trip"] > 0
     assert [stream["end"] for stream in content["streams"]] == ["finished", "finished"]
@@ -321,6 +324,13 @@ def test_a_right_that_is_lacking_is_named(capability: str, arguments: tuple[str,
         (("--udp", ":9000", "--via", "pigeon"), 2, "pigeon"),
         (("--udp", ":9000", "--mtu", "1500"), 2, "--mtu is for --tcp, not for --udp"),
         (("--synthetic", "100B", "--payload", "5"), 2, "--payload is for --udp and --pcap, not for --synthetic"),
+        (("--udp", ":9000", "--control", "resident"), 2, "--control is for --tcp, not for --udp"),
+        (("--tcp", ":9000", "--control", "moon"), 2, "'moon' is not a control: host, resident"),
+        (
+            ("--tcp", ":9000", "--control", "resident", "--frame", "1TiB"),
+            2,
+            "4 frames of 1,099,511,627,776 bytes of each of 64 connections",
+        ),
         (("--udp", ":9000", "--payload", "8"), 2, "no room behind its number"),
         (("--synthetic", "8B"), 2, "more payload than its number"),
         (("--synthetic", "90000B"), 2, "89992, not 1 to 65,535"),

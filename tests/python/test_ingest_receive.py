@@ -7,11 +7,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from headrace import DataError, SystemError, UsageError, ingest  # noqa: A004
+from headrace import DataError, Error, SystemError, UsageError, ingest  # noqa: A004
 
 PAYLOAD = 1000
 SEED = 5
@@ -156,10 +157,11 @@ def test_a_frame_that_its_timeout_closes_is_whole() -> None:
     assert receiver.counters()["datagrams"]["missing"] == 6
 
 
+@pytest.mark.parametrize("control", ["host", "resident"])
 @pytest.mark.usefixtures("tun")
-def test_tcp_over_tun() -> None:
+def test_tcp_over_tun(control: str) -> None:
     count = 3_000_000
-    with ingest.tcp(":9000", frame="1MiB", to="cpu", connections=2) as receiver:
+    with ingest.tcp(":9000", frame="1MiB", to="cpu", connections=2, control=control) as receiver:
         address, port = ingest.resolve(receiver.address)
         assert receiver.interface.startswith("headrace")
         sender = ingest.TcpSender(address, port, seed=SEED)
@@ -175,13 +177,16 @@ def test_tcp_over_tun() -> None:
         assert came == ingest.stream_bytes(SEED, 0, count)
     counters = receiver.counters()  # of a receiver that has stopped: the last
     assert counters["tcp"]["opened"] == 1
+    assert counters["tcp"]["bytes"] == counters["frames"]["bytes"] == count
+    assert counters["builder"]["bytes"] == (0 if control == "resident" else count)
     assert counters["streams"]["streams_refused"] == 0
 
 
+@pytest.mark.parametrize("control", ["host", "resident"])
 @pytest.mark.usefixtures("tun")
-def test_messages_over_tcp() -> None:
+def test_messages_over_tcp(control: str) -> None:
     bodies = [b"", b"abc", b"end"]
-    with ingest.tcp(":9000", frame=40_000, frames=4, to="cpu") as receiver:
+    with ingest.tcp(":9000", frame=40_000, frames=4, to="cpu", control=control) as receiver:
         found = ingest.messages(receiver, width=2, header_bytes=4, body_max=65_000)
         ask = ingest.resolve(receiver.address)
         with socket.create_connection(ask) as wrong, socket.create_connection(ask) as right:
@@ -208,6 +213,23 @@ def test_a_message_that_is_cut_off() -> None:
             next(ingest.messages(receiver))
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"conversion": "swap2"}, "without conversion: not 4 of 67108864 with 'swap2'"),
+        ({"frame": 1000}, "4096 bytes at least"),
+        ({"way": "gather"}, "not by 'gather'"),
+        ({"ring_access": "direct"}, "from the ring by 'direct'"),
+        ({"frame": "1TiB", "connections": 1}, "cpu:0"),
+        ({"frame": "2GiB", "connections": 65536}, "65536 connections with 4 frames of 2 GiB each take 512 TiB"),
+    ],
+)
+@pytest.mark.usefixtures("tun")
+def test_what_resident_control_cannot(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(Error, match=says):
+        ingest.tcp(":9000", to="cpu", control="resident", **options)
+
+
 @pytest.mark.parametrize("address", ["9000", ":0", ":70000", "nowhere"])
 def test_an_address_that_is_none(address: str) -> None:
     with pytest.raises(UsageError, match="is not an address with a port"):
@@ -219,6 +241,10 @@ def test_options_that_cannot_be() -> None:
         ingest.tcp(":9000", frame=0, to="cpu")
     with pytest.raises(UsageError, match="conversion"):
         ingest.tcp(":9000", to="cpu", conversion="floats")
+    with pytest.raises(UsageError, match="'moon' is not a control: host, resident"):
+        ingest.tcp(":9000", to="cpu", control="moon")
+    with pytest.raises(TypeError):
+        ingest.udp(":9000", to="cpu", control="resident")  # type: ignore[call-arg]
     with pytest.raises(UsageError, match="way to packets"):
         ingest.udp(":9000", to="cpu", via="pigeon", interface="lo")
     with pytest.raises(TypeError):

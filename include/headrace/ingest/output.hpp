@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
+#include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/piece.hpp"
 #include "headrace/ingest/reply.hpp"
 
@@ -22,6 +23,7 @@ struct Event {
   std::uint32_t stream = 0;
   std::uint32_t connection = 0;  ///< What set_limit() and close() are told.
   StreamEvent kind = StreamEvent::opened;
+  Flow flow{};  ///< Of the connection.
 };
 
 /// Where a sequencer puts what it has to say: arrays of the caller, who empties them by setting the counts to 0.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,10 +34,26 @@ struct DatagramReception {
   bool wait_for_space = false;
 };
 
+/// Who decides what packets mean, and copies their payloads.
+enum class Control : std::uint8_t {
+  host,     ///< The thread that steps; the device copies.
+  resident  ///< A kernel that stays on the device: see ResidentControl. TCP only.
+};
+
+[[nodiscard]] std::string_view to_string(Control control) noexcept;
+/// Throws UsageError that lists them.
+[[nodiscard]] Control parse_control(std::string_view text);
+
+/// Resident control takes the frames of all connections before it starts, each of 4,096 bytes at least, and converts
+/// nothing.
 struct ReceiverOptions {
   FrameOptions frames{};  ///< Of each stream.
+  /// Resident control copies in its own way: `way` and `ring_access` must be automatic, the rest is not looked at.
   BuilderOptions builder{};
   std::uint32_t burst_packets = 256;  ///< Taken from the source at once, at most.
+  Control control = Control::host;
+  /// Of every wait of the kernel, and for it: then resident control is given up, and the receiver ends with an error.
+  Duration wait_limit = std::chrono::seconds(30);
 };
 
 /// How a stream ended.
@@ -65,8 +82,8 @@ struct ReceiverCounters {
   SourceCounters source;
   TcpCounters tcp;             ///< All 0 where streams are not TCP.
   DatagramCounters datagrams;  ///< All 0 where streams are.
-  BuilderCounters builder;
-  FrameCounters frames;  ///< Of all streams together.
+  BuilderCounters builder;     ///< All 0 with resident control, which has none.
+  FrameCounters frames;        ///< Of all streams together.
   std::uint32_t open_streams = 0;
   std::uint64_t streams_refused = 0;     ///< Reset because there was no memory or no place for their frames.
   std::uint64_t replies_lost = 0;        ///< That the source had no room for.
@@ -79,11 +96,15 @@ struct ReceiverCounters {
 /// One thread steps: one of the receiver's own after start(), or whoever calls step(). Any other takes what there is
 /// with next(), and gives frames back by letting go of them. A consumer that stops closes the windows of TCP senders;
 /// datagrams without space are dropped and counted.
+///
+/// With Control::resident the device has a resident kernel from the constructor until the receiver has ended: see
+/// docs/persistent.md for what that asks of others.
 class Receiver {
  public:
   /// @param source  fills `ring`; both outlive the receiver, and nobody else uses them meanwhile.
   /// @param device  where frames are.
-  /// Throws UsageError for options that cannot be, DeviceError where there is no room.
+  /// Throws UsageError for options that cannot be, DeviceError where there is no room, or where a resident kernel does
+  /// not start.
   Receiver(Source& source, Ring& ring, Device device, const TcpReception& tcp, const ReceiverOptions& options = {});
   Receiver(Source& source, Ring& ring, Device device, const DatagramReception& datagrams,
            const ReceiverOptions& options = {});
@@ -113,7 +134,8 @@ class Receiver {
   /// True once nothing will be delivered any more.
   [[nodiscard]] bool ended() const;
 
-  /// For any thread. After start() they may be 50 ms old, until its thread has ended.
+  /// For any thread. After start(), and those of TCP with resident control, they may be 50 ms old (100 ms with both)
+  /// until the receiver has ended.
   [[nodiscard]] ReceiverCounters counters() const;
 
  private:

@@ -33,13 +33,17 @@ struct ResidentOptions {
   std::uint32_t commands = 1'024;                  ///< That wait to be obeyed; 4 at least.
   std::uint32_t build_blocks = 0;                  ///< Of 256 threads, that copy; 0: as many as keep a link busy.
   Duration wait_limit = std::chrono::seconds(30);  ///< Of every wait; then the kernel leaves, and poll() says why.
+  /// Streams that are reset or time out end behind the last byte that came in order. Else they end with the last frame
+  /// that has any bytes, and what is missing is counted.
+  bool cut_broken = false;
 };
 
 struct ResidentCounters {
-  TcpCounters tcp;                 ///< At most 50 ms old; exact after stop().
-  std::uint64_t packets = 0;       ///< That the kernel was told of.
-  std::uint64_t replies_sent = 0;  ///< By step().
-  std::uint64_t replies_lost = 0;  ///< That the source did not take.
+  TcpCounters tcp;                       ///< At most 50 ms old; exact after stop().
+  std::uint64_t window_least_bytes = 0;  ///< The smallest that a connection with frames is offered; as old.
+  std::uint64_t packets = 0;             ///< That the kernel was told of.
+  std::uint64_t replies_sent = 0;        ///< By step().
+  std::uint64_t replies_lost = 0;        ///< That the source did not take.
 };
 
 /// Receives TCP streams by a kernel that stays on the device: it reads the headers of packets, decides and writes
@@ -68,18 +72,23 @@ class ResidentControl {
   /// Completes frames whose bytes are there, and tells the kernel of space that consumers have given back. Often.
   /// Errc::hung or Errc::device_fault when the kernel is not there any more or does not get on; see failure().
   [[nodiscard]] Status poll() noexcept;
+  /// Packets that post() takes now.
+  [[nodiscard]] std::size_t room() const noexcept;
+  /// True when every packet has been copied and every command obeyed. The replies and events that come of them can be
+  /// taken, and poll() completes their frames; more come by time alone.
+  [[nodiscard]] bool settled() const noexcept;
   /// Packets, of all that were posted, whose slots hold nothing that is still needed.
   [[nodiscard]] std::uint64_t copied() const noexcept;
   /// Takes the next reply that is to be sent. While nobody does, the kernel waits once their ring is full.
   [[nodiscard]] std::optional<Reply> next_reply() noexcept;
   /// Takes the next event; the same holds. When a stream's end is told, its frames have been completed: `finished`
-  /// with its last one cut at the end; else all that have any bytes, as they are.
+  /// with its last one cut at the end; else as ResidentOptions::cut_broken says.
   [[nodiscard]] Result<std::optional<Event>> next_event() noexcept;
 
   /// The bytes of the stream that `opened` tells of go into `frames`, of the same device, without conversion and of
-  /// 4,096 bytes at least each, which outlive this or the stream. Errc::full where commands have no room: try again.
+  /// 4,096 bytes at least each, which outlive this or the stream. Where commands have no room, poll() tells the kernel.
   /// Throws UsageError for frames or an event that cannot be.
-  [[nodiscard]] Status attach(const Event& opened, FrameRing& frames);
+  void attach(const Event& opened, FrameRing& frames);
   /// As TcpSequencer. Errc::full where commands have no room.
   [[nodiscard]] Status close(std::uint32_t connection, std::uint32_t stream) noexcept;
   [[nodiscard]] Status abort(std::uint32_t connection, std::uint32_t stream) noexcept;

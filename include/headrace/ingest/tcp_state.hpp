@@ -110,6 +110,11 @@ struct TcpConnection {
   }
   /// Bytes below are acceptable: there is space, and a window can say so.
   [[nodiscard]] HEADRACE_HD std::uint64_t edge() const { return lesser(limit, intervals.next() + window_max); }
+  /// Bytes that the peer was told it may send, from the next one on, and that there is space for.
+  [[nodiscard]] HEADRACE_HD std::uint64_t window() const {
+    const std::uint64_t end = lesser(offered, limit);
+    return end > intervals.next() ? end - intervals.next() : 0;
+  }
 };
 
 /// What a sequencer has seen.

@@ -22,7 +22,8 @@ struct TcpWork {
 
   HEADRACE_HD void tell(std::uint32_t i, StreamEvent what) {
     const TcpConnection& connection = view.connections[i];
-    (void)output.add(Event{connection.intervals.next(), connection.stream, i, what});  // there is room: has_room()
+    // There is room: has_room().
+    (void)output.add(Event{connection.intervals.next(), connection.stream, i, what, connection.flow});
     TcpCounters& counters = shared.counters;
     if (what == StreamEvent::opened) ++counters.opened;
     if (what == StreamEvent::finished) ++counters.finished;

@@ -9,6 +9,7 @@ from headrace import Device, UsageError, ingest
 
 _NUMBER_BYTES = 8
 _UDP_PAYLOAD = 1472
+_CONNECTIONS = 64
 
 _NUMBER = {"number_offset": "sequence-offset", "number_width": "sequence-bytes", "timeout": "frame-timeout"}
 
@@ -36,15 +37,21 @@ class Kind:
     open: Callable[[Any, Given, Common], ingest.Receiver]
 
 
-def check_memory(common: Common, kind: str) -> None:
+def check_memory(common: Common, kind: str, given: Given) -> None:
     """Raises UsageError for frames that the device has no memory for: known before anyone connects."""
     memory = common.to.memory()
-    need = common.frame * common.frames * growth(common.how["conversion"])
+    each = " of each connection" if kind == "tcp" else ""
+    smaller = "a smaller --frame"
+    count = 1
+    if given["control"] == "resident":  # which takes all of them at once
+        count = given["connections"] or _CONNECTIONS
+        each = f" of each of {count:,} connections"
+        smaller = "a smaller --frame or fewer --connections"
+    need = common.frame * common.frames * growth(common.how["conversion"]) * count
     if need > memory.total_bytes:
-        each = " of each connection" if kind == "tcp" else ""
         raise UsageError(
             f"{common.frames} frames of {common.frame:,} bytes{each} are {need:,} bytes, and {common.to.name} has "
-            f"{memory.total_bytes:,}: take a smaller --frame"
+            f"{memory.total_bytes:,}: take {smaller}"
         )
 
 
@@ -89,6 +96,7 @@ def _tcp(address: str, given: Given, common: Common) -> ingest.Receiver:
         window="window",
         interface="interface",
         idle_seconds="idle",
+        control="control",
     )
     return ingest.tcp(address, frame=common.frame, frames=common.frames, to=common.to, **more, **common.how)
 
@@ -132,7 +140,7 @@ def _synthetic(size: str, given: Given, common: Common) -> ingest.Receiver:
 _DATAGRAMS = ("payload", "sequence-offset", "sequence-bytes", "frame-timeout")
 
 KINDS = (
-    Kind("tcp", ("connections", "mtu", "offloads", "window", "interface", "idle"), _tcp),
+    Kind("tcp", ("connections", "mtu", "offloads", "window", "interface", "idle", "control"), _tcp),
     Kind("udp", (*_DATAGRAMS, "via", "interface", "group"), _udp),
     Kind("pcap", (*_DATAGRAMS, "port", "speed"), _pcap),
     Kind("synthetic", ("packets", "rate", "seed", "payloads-once"), _synthetic),

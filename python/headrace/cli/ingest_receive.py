@@ -85,6 +85,9 @@ def receive(
         float | None,
         typer.Option("--idle", parser=options.duration, metavar="TIME", help="tcp: give up who is silent so long."),
     ] = None,
+    control: Annotated[
+        str | None, typer.Option("--control", help="tcp: host, or resident: in a kernel on the device; host.")
+    ] = None,
     interface: Annotated[
         str | None, typer.Option("--interface", help="tcp: by AF_XDP instead of TUN; udp: see --via.")
     ] = None,
@@ -141,6 +144,7 @@ def receive(
         "offloads": offloads,
         "window": _bytes_option(window, "--window"),
         "idle": idle,
+        "control": control,
         "interface": interface,
         "via": via,
         "group": group,
@@ -164,7 +168,7 @@ def receive(
         device,
         {"conversion": conversion, "way": way, "ring": _bytes_option(ring, "--ring") or 0, "faults": faults},
     )
-    ingest_kinds.check_memory(common, kind.option)
+    ingest_kinds.check_memory(common, kind.option, given)
     Run(
         kind,
         target,
@@ -173,6 +177,7 @@ def receive(
         sha256=sha256,
         out=out,
         packet_bytes=ingest_kinds.packet_bytes(kind.option, target, given) * ingest_kinds.growth(conversion),
+        control=control or "host",
         interval=interval,
         prometheus=prometheus,
         as_json=as_json,

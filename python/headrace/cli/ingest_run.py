@@ -129,6 +129,7 @@ class Run:
     sha256: bool
     out: Path | None
     packet_bytes: int
+    control: str
     interval: float | None
     prometheus: str | None
     as_json: bool
@@ -171,7 +172,8 @@ class Run:
         what = f"{self.target} packets" if self.kind.option == "synthetic" else receiver.address
         on = f" ({receiver.interface})" if receiver.interface else ""
         frame = ingest_show.size(self.common.frame)
-        return f"{where[self.kind.option]} {what}{on}: frames of {frame} to {self.common.to.name}"
+        there = ", control resident there" if self.control == "resident" else ""
+        return f"{where[self.kind.option]} {what}{on}: frames of {frame} to {self.common.to.name}{there}"
 
     def _print_line(self, now: Figures, total: Figures) -> None:
         if self.as_json:
@@ -191,6 +193,7 @@ class Run:
             "interface": receiver.interface,
             "device": self.common.to.name,
             "frame_bytes": self.common.frame,
+            "control": self.control,
             "ended_by": ended_by,
             "interrupted": ended_by == "interrupt",
             **total.as_dict(),

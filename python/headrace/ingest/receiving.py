@@ -79,6 +79,7 @@ def tcp(
     name: str = "headrace%d",
     window: int | str = "16MiB",
     idle_seconds: float = 0.0,
+    control: str = "host",
     **how: Unpack[Building],
 ) -> Receiver:
     """Receives TCP connections at "10.0.0.2:9000", or at ":9000" of an address that clashes with no route.
@@ -86,6 +87,8 @@ def tcp(
     The address is that of a TUN device made for it, and goes with the receiver; with `interface`, one that the kernel
     does not have, on that interface, by AF_XDP. Each connection has `frames` frames of `frame` bytes on `to`.
     `connections`: at the same time. `idle_seconds`: after which a silent one is given up; 0: never. `how`: Building.
+    `control`: host; resident, in a kernel that stays on `to`, which takes the frames of all connections first and
+    converts nothing (docs/ingest-resident.md).
 
     Raises:
         SystemError: without CAP_NET_ADMIN, which it names.
@@ -104,6 +107,7 @@ def tcp(
         window_bytes=_bytes(window),
         idle_seconds=idle_seconds,
         interface=interface,
+        control=control,
     )
 
 

@@ -1,0 +1,22 @@
+#include "ingest/intake.hpp"
+
+namespace headrace::ingest {
+
+namespace {
+
+constexpr const char* kCopying = "copying payloads";
+
+}  // namespace
+
+void HostIntake::flush(bool ring_full) {
+  parts_.builder->flush().or_throw(kCopying);
+  if (ring_full) wait();
+}
+
+std::uint64_t HostIntake::copied() { return parts_.builder->copied().or_throw(kCopying); }
+
+void HostIntake::give_up() noexcept { static_cast<void>(parts_.builder->wait()); }
+
+void HostIntake::wait() { parts_.builder->wait().or_throw(kCopying); }
+
+}  // namespace headrace::ingest
