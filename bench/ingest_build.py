@@ -85,7 +85,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--total", type=int, default=1024, metavar="MIB", help="of slots that a run goes through")
     parser.add_argument("--ring", type=int, default=128, metavar="MIB", help="of the ring in pinned memory")
     parser.add_argument("--frame", type=int, default=64, metavar="MIB", help="of a frame that it is built into")
-    parser.add_argument("--flush", type=int, default=8192, metavar="KIB", help="that the builder submits at once")
+    parser.add_argument("--flush", type=int, default=32768, metavar="KIB", help="that the builder submits at once")
     parser.add_argument("--runs", type=int, default=9, help="of a case")
     parser.add_argument("--save", type=Path, help="write the results file ingest.<machine>.json")
     parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")

@@ -114,8 +114,8 @@ Status Builder::State::place(std::span<const Piece> pieces, std::uint64_t ring_e
     }
   }
   ring_end_ = ring_end;
-  if (current_ - oldest_ < options.prompt_count) return submit(ring_end_);
-  return {};
+  const bool waited_for = !full_.empty();  // a frame lacks nothing but its copies
+  return waited_for || current_ - oldest_ < options.prompt_count ? submit(ring_end_) : Status{};
 }
 
 Status Builder::State::place_one(const Piece& piece) noexcept {

@@ -69,9 +69,9 @@ class Builder {
   /// Forgets a stream; waits for its copies.
   void detach(std::uint32_t stream);
 
-  /// Gathers the copies of pieces, and submits them when there are enough, or few under way. Frames complete when their
-  /// last byte has been submitted. `ring_end` is the position of the ring up to which slots hold nothing but these
-  /// pieces and earlier ones; copied() gives it back.
+  /// Gathers the copies of pieces, and submits them when a frame is full, or there are enough, or few under way. Frames
+  /// complete when their last byte has been submitted. `ring_end` is the position of the ring up to which slots hold
+  /// nothing but these pieces and earlier ones; copied() gives it back.
   ///
   /// Errc::invalid_argument, and nothing of the piece is copied: it lies outside of the ring, names no stream, has no
   /// space (FrameRing::reserved_end()), or its frame is complete already. Pieces before it have been gathered.
