@@ -111,7 +111,7 @@ TEST_P(CudaCopiesOn, KernelsReachEveryKindButPageable) {
                           MemoryKind::device, MemoryKind::stream_ordered, MemoryKind::pool}) {
     const Buffer buffer(stream, kind, 10000);
     ASSERT_TRUE(stream.fill(buffer.data(), 0, kind == MemoryKind::pageable ? 0 : 10000));
-    detail::cuda::Reach reach(GetParam().ordinal());
+    detail::cuda::Reach reach(GetParam().backend());
     const bool expected = kind != MemoryKind::pageable;
     EXPECT_EQ(reach.covers(buffer.data(), 10000), expected) << to_string(kind);
     EXPECT_EQ(reach.covers(buffer.data() + 5000, 100), expected) << to_string(kind) << ", from inside";
@@ -119,7 +119,7 @@ TEST_P(CudaCopiesOn, KernelsReachEveryKindButPageable) {
     ASSERT_TRUE(stream.wait());
   }
   const int local = 0;
-  EXPECT_FALSE(detail::cuda::Reach(GetParam().ordinal()).covers(&local, sizeof(local)));
+  EXPECT_FALSE(detail::cuda::Reach(GetParam().backend()).covers(&local, sizeof(local)));
 }
 
 TEST_P(CudaCopiesOn, ListsInFlightAreNotOverwritten) {

@@ -145,8 +145,11 @@ TEST_P(IngestBuilder, SubmitsAtOnceWhileFewBurstsAreUnderWay) {
     ASSERT_OK(builder.wait());
     EXPECT_EQ(builder.counters().submissions, prompt_count + 1);
     EXPECT_EQ(*builder.copied(), 3U);
-    ASSERT_OK(builder.place(std::span(traffic.pieces).subspan(3), 8));
+    ASSERT_OK(builder.place(std::span(traffic.pieces).subspan(3, 4), 7));
     EXPECT_EQ(builder.counters().submissions, prompt_count + (prompt_count == 0 ? 1 : 2));
+    const std::uint64_t before = builder.counters().submissions;
+    ASSERT_OK(builder.place(std::span(traffic.pieces).subspan(7), 8));
+    EXPECT_EQ(builder.counters().submissions, before + 1) << "the frame is full";
     ASSERT_OK(builder.wait());
     EXPECT_TRUE(drained(frames) == traffic.stream);
   }

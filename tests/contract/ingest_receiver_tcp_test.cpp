@@ -238,7 +238,7 @@ TEST_P(IngestReceiver, StopsAtAnyMoment) {
     MemoryNetwork network(ring);
     std::vector<const MemorySender*> senders;
     for (std::uint32_t i = 0; i < 3; ++i) {
-      senders.push_back(&network.add(stream_of(i, 100 * kFrameBytes), {.peer = peer_number(i)}));
+      senders.push_back(&network.add(stream_of(i, 500 * kFrameBytes), {.peer = peer_number(i)}));
     }
     Receiver receiver(network, ring, device(), TcpReception{.connections = 3}, small_frames());
     Received received;
