@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <thread>
 
@@ -22,11 +23,10 @@ constexpr std::uint32_t kThreadsMax = 256;
 /// More do not make the link faster: at 8 GB/s a thread, 7 fill it.
 constexpr std::uint32_t kAutomaticThreadsMax = 12;
 constexpr std::size_t kSlotBytesMin = 4 * kKiB;
-/// One that a thread fills and one that travels; with helpers half of the ring travels.
-constexpr std::size_t kSlotsAlone = 2;
-constexpr std::size_t kSlotsPerThread = 4;
-/// A run is this share of the ring at most.
-constexpr std::size_t kRunShare = 4;
+/// What is filled in a slot that is to be sent soon is this share of it.
+constexpr std::size_t kSmallShare = 4;
+/// So many fill slots about as fast as the link empties them: the calling thread then only sends, at once.
+constexpr std::uint32_t kHelpersEnough = 6;
 
 std::uint32_t automatic_threads(std::optional<int> numa_node) {
   const auto& processors = Topology::machine().processors();
@@ -57,98 +57,104 @@ void relax(std::uint32_t spins) noexcept {
 
 }  // namespace
 
+StagedCopier::Lane::Lane(Device device, std::size_t slot_bytes)
+    : pinned(device, MemoryKind::pinned, kSlots * slot_bytes), slots{Slot(device, 0), Slot(device, slot_bytes)} {}
+
 StagedCopier::StagedCopier(StreamRef stream, const StagingOptions& options)
-    : stream_(stream),
-      options_(checked(options, stream.device())),
-      ring_(StagingRing::create(stream.device(), kSlotsAlone, options_.slot_bytes)
-                .or_throw(fmt::format("allocating the staging slots of a copy batch on {}", stream.device().name()))) {
-  for (std::size_t i = 0; i < kRunsMax; ++i) runs_.push_back({.run = {}, .read = Event(stream.device())});
+    : stream_(stream), options_(checked(options, stream.device())) {
+  lanes_.push_back(std::make_unique<Lane>(stream.device(), options_.slot_bytes));
 }
 
 StagedCopier::~StagedCopier() { start_over(); }
 
-/// Waits for what is under way, and numbers parts from 0 again.
 void StagedCopier::start_over() noexcept {
-  for (; under_way_ > 0; release_oldest()) {
+  for (; oldest_ != nullptr; free_oldest()) {
     // A failure is reported by the next call on the stream; here there is only the memory to keep.
-    static_cast<void>(runs_[oldest_].read.wait());
+    static_cast<void>(oldest_->read.wait());
   }
-  ring_.reset();
-  end_ = 0;
+  for (const auto& lane : lanes_) {
+    for (Slot& slot : lane->slots) slot.state.store(State::free, std::memory_order_relaxed);
+    lane->fill_next = 0;
+    lane->send_next = 0;
+  }
 }
 
-bool StagedCopier::make_room_for_threads() noexcept {
-  const std::size_t slots = options_.threads * kSlotsPerThread;
-  if (ring_.count() >= slots) return true;
-  if (!stream_.device().backend().kernel_can_start()) return false;  // taking memory may wait for ever
-  auto ring = StagingRing::create(stream_.device(), slots, options_.slot_bytes);
-  if (!ring) return false;
-  start_over();
-  ring_ = *std::move(ring);
-  scratch_ = {};
+bool StagedCopier::make_lane() noexcept {
+  try {
+    lanes_.push_back(std::make_unique<Lane>(stream_.device(), options_.slot_bytes));
+  } catch (const std::exception&) {
+    return false;  // no memory, or the device refuses
+  }
   return true;
 }
 
 std::uint32_t StagedCopier::threads_for(std::size_t bytes) noexcept {
-  const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(options_.threads, parts_.size()));
-  // Fewer threads than wanted make it slower, not wrong.
-  if (bytes < copy_thresholds::kThreadedBytesMin || wanted < 2 || !make_room_for_threads()) return 1;
-  return std::min(wanted, 1 + helpers_.start(wanted - 1, stream_.device().properties().numa_node));
-}
-
-Status StagedCopier::cut_into_parts(std::span<const Copy> copies) noexcept {
-  parts_.clear();
-  std::size_t room = 0;
-  try {
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-      for (std::size_t offset = 0; offset < copies[i].bytes;) {
-        if (room == 0) {
-          parts_.push_back({.first = i, .offset = offset});
-          room = options_.slot_bytes;
-        }
-        const std::size_t here = std::min(room, copies[i].bytes - offset);
-        parts_.back().bytes += here;
-        offset += here;
-        room -= here;
-      }
-    }
-  } catch (const std::bad_alloc&) {
-    return Errc::out_of_memory;
+  if (bytes < copy_thresholds::kThreadedBytesMin) return 1;
+  const std::size_t parts = bytes / (options_.slot_bytes / kSmallShare);
+  const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(options_.threads, parts));
+  DeviceBackend& device = stream_.device().backend();
+  // Fewer threads than wanted make it slower, not wrong. Taking memory may wait for ever where no kernel can start.
+  while (lanes_.size() < wanted && device.kernel_can_start()) {
+    if (!make_lane()) break;
   }
-  return {};
+  const auto threads = std::min(wanted, static_cast<std::uint32_t>(lanes_.size()));
+  return threads < 2 ? 1 : std::min(threads, 1 + helpers_.start(threads - 1, device.properties().numa_node));
 }
 
 Status StagedCopier::copy(std::span<const Copy> copies, Scatter scatter) noexcept {
-  if (const Status cut = cut_into_parts(copies); !cut) return cut;
-  if (parts_.empty()) return {};
-  const std::uint32_t threads = threads_for((parts_.size() - 1) * options_.slot_bytes + parts_.back().bytes);
+  bytes_ = 0;
+  for (const Copy& copy : copies) bytes_ += copy.bytes;
   copies_ = copies;
   scatter_ = scatter;
-  begin_ = end_;
-  end_ = begin_ + parts_.size();
-  unsent_ = begin_;
-  claimed_.store(begin_, std::memory_order_relaxed);  // helpers see it, and the rest, through begin() below
-  failed_.store(false, std::memory_order_relaxed);
-  if (threads > 1) {
+  threads_ = threads_for(bytes_);
+  sent_bytes_ = 0;
+  next_ = {.bytes = bytes_};
+  failed_.store(false, std::memory_order_relaxed);  // helpers see it, and the rest, through begin() below
+  const std::uint32_t helpers = threads_ - 1;
+  if (helpers > 0) {
     helpers_.begin(
-        threads - 1, [](void* self, std::uint32_t /*helper*/) { static_cast<StagedCopier*>(self)->help(); }, this);
+        helpers,
+        [](void* self, std::uint32_t helper) {
+          auto& copier = *static_cast<StagedCopier*>(self);
+          copier.help(*copier.lanes_[helper + 1]);
+        },
+        this);
   }
-  const Status sent = send_all(threads - 1);
+  const Status sent = send_all(helpers);
   if (!sent) failed_.store(true, std::memory_order_relaxed);  // seen by help()
-  if (threads > 1) helpers_.end();
+  if (helpers > 0) helpers_.end();
   if (!sent) start_over();
   return sent;
 }
 
-void StagedCopier::help() noexcept {
-  while (true) {
-    const std::uint64_t number = claimed_.fetch_add(1, std::memory_order_relaxed);
-    if (number >= end_) return;
-    for (std::uint32_t spins = 1; !ring_.is(number, StagingRing::Phase::free); ++spins) {
+StagedCopier::Part StagedCopier::take(bool by_helper) noexcept {
+  const std::lock_guard lock(mutex_);
+  const std::size_t small = options_.slot_bytes / kSmallShare;
+  // The engine starts sooner, all threads end together, and the one that sends is not away for long.
+  const bool soon = bytes_ - next_.bytes < threads_ * small || next_.bytes < threads_ * options_.slot_bytes;
+  std::size_t room = threads_ > 1 && (soon || !by_helper) ? small : options_.slot_bytes;
+  Part part{.first = next_.first, .offset = next_.offset};
+  while (room > 0 && next_.bytes > 0) {
+    const std::size_t left = copies_[next_.first].bytes - next_.offset;
+    const std::size_t here = std::min(room, left);
+    room -= here;
+    part.bytes += here;
+    next_.bytes -= here;
+    next_.offset += here;
+    if (here == left) next_ = {.first = next_.first + 1, .bytes = next_.bytes};
+  }
+  return part;
+}
+
+void StagedCopier::help(Lane& lane) noexcept {
+  for (Part part = take(true); part.bytes > 0; part = take(true)) {
+    const Slot& slot = lane.slots[lane.fill_next];
+    for (std::uint32_t spins = 1; slot.state.load(std::memory_order_acquire) != State::free; ++spins) {
       if (failed_.load(std::memory_order_relaxed)) return;  // set by copy(), or by another helper
       relax(spins);
     }
-    if (!fill(number)) {
+    if (failed_.load(std::memory_order_relaxed)) return;
+    if (!fill(lane, part)) {
       failed_.store(true, std::memory_order_relaxed);  // seen by send_all()
       return;
     }
@@ -156,11 +162,11 @@ void StagedCopier::help() noexcept {
 }
 
 /// Its only failure is a want of memory.
-Status StagedCopier::fill(std::uint64_t number) noexcept {
-  const Part& part = parts_[number - begin_];
-  std::byte* staged = ring_.data() + ring_.offset(number);
-  std::vector<Copy>& spread = ring_.spread(number);
-  spread.clear();
+Status StagedCopier::fill(Lane& lane, const Part& part) noexcept {
+  Slot& slot = lane.slots[lane.fill_next];
+  std::byte* staged = lane.pinned.data() + slot.offset;
+  slot.spread.clear();
+  slot.bytes = part.bytes;
   std::size_t offset = part.offset;
   std::size_t left = part.bytes;
   try {
@@ -169,129 +175,122 @@ Status StagedCopier::fill(std::uint64_t number) noexcept {
       const std::size_t bytes = std::min(copy.bytes - offset, left);
       if (bytes == 0) continue;
       host_copy(staged, static_cast<const std::byte*>(copy.from) + offset, bytes, options_.stores);
-      append(spread, {static_cast<std::byte*>(copy.to) + offset, staged, bytes});
+      append(slot.spread, {static_cast<std::byte*>(copy.to) + offset, staged, bytes});
       staged += bytes;
       left -= bytes;
     }
   } catch (const std::bad_alloc&) {
     return Errc::out_of_memory;
   }
-  ring_.set(number, StagingRing::Phase::filled);
+  lane.fill_next = (lane.fill_next + 1) % Lane::kSlots;
+  slot.state.store(State::filled, std::memory_order_release);  // pairs with send_filled()
   return {};
 }
 
 Status StagedCopier::send_all(std::uint32_t helpers) noexcept {
-  for (std::uint32_t spins = 1; unsent_ < end_; ++spins) {
-    // With two slots there is nothing to be gained before both travel, and then the oldest is waited for.
-    if (ring_.count() > kSlotsAlone) {
-      if (const Status reaped = reap(); !reaped) return reaped;
+  // Helpers take a while to wake up.
+  bool fills = true;
+  for (std::uint32_t spins = 1; sent_bytes_ < bytes_; ++spins) {
+    const auto sent = send_filled();
+    if (!sent) return sent.error();
+    // Alone there is nothing to be gained before all slots travel, and then the oldest is waited for.
+    if (helpers > 0) {
+      if (const Status freed = free_read(); !freed) return freed;
     }
-    if (const Run run = next_run(); run.count > 0) {
-      if (const Status sent = send(run); !sent) return sent;
-      continue;
+    if (*sent) continue;
+    if (fills) {
+      const auto filled = fill_one();
+      if (!filled) return filled.error();
+      fills = helpers < kHelpersEnough;
+      if (*filled) continue;
     }
-    const auto filled = fill_one(helpers);
-    if (!filled) return filled.error();
-    if (*filled) continue;
     if (failed_.load(std::memory_order_relaxed)) return Errc::out_of_memory;  // set by help()
-    // Nothing can be done before a run has arrived, or else before a helper has filled a slot.
-    if (under_way_ == kRunsMax || helpers == 0) {
-      if (const Status waited = wait_for_oldest(); !waited) return waited;
-    } else {
+    if (helpers > 0) {
       relax(spins);
+    } else if (const Status waited = wait_for_oldest(); !waited) {
+      return waited;
     }
   }
   return {};
 }
 
-Status StagedCopier::reap() noexcept {
-  while (under_way_ > 0) {
-    const auto ready = runs_[oldest_].read.ready();
+Result<bool> StagedCopier::send_filled() noexcept {
+  bool any = false;
+  for (std::uint32_t i = 0; i < threads_; ++i) {
+    Lane& lane = *lanes_[i];
+    Slot& slot = lane.slots[lane.send_next];
+    if (slot.state.load(std::memory_order_acquire) != State::filled) continue;  // pairs with fill()
+    if (const Status sent = send(lane, slot); !sent) return sent.error();
+    any = true;
+  }
+  return any;
+}
+
+Status StagedCopier::send(Lane& lane, Slot& slot) noexcept {
+  const Status enqueued = enqueue(lane, slot);
+  // Also after a failure: some of it may be on its way.
+  const Status recorded = stream_.record(slot.read);
+  slot.state.store(State::under_way, std::memory_order_relaxed);
+  slot.sent_next = nullptr;
+  (oldest_ == nullptr ? oldest_ : newest_->sent_next) = &slot;
+  newest_ = &slot;
+  lane.send_next = (lane.send_next + 1) % Lane::kSlots;
+  sent_bytes_ += slot.bytes;
+  return enqueued ? recorded : enqueued;
+}
+
+Status StagedCopier::enqueue(Lane& lane, Slot& slot) noexcept {
+  const Copy& first = slot.spread.front();
+  if (slot.spread.size() == 1) return stream_.copy(first.to, first.from, first.bytes);
+  if (scatter_ == Scatter::through_device) return enqueue_through_device(lane, slot);
+  return stream_.copy_many(slot.spread);
+}
+
+Status StagedCopier::enqueue_through_device(Lane& lane, Slot& slot) noexcept {
+  if (lane.scratch.bytes() == 0) {
+    auto scratch = Buffer::allocate(stream_.device(), MemoryKind::device, lane.pinned.bytes());
+    if (!scratch) return scratch.error();
+    lane.scratch = *std::move(scratch);
+  }
+  const std::byte* staged = lane.pinned.data();
+  std::byte* scratch = lane.scratch.data();
+  if (const Status copied = stream_.copy(scratch + slot.offset, staged + slot.offset, slot.bytes); !copied) {
+    return copied;
+  }
+  for (Copy& copy : slot.spread) copy.from = scratch + (static_cast<const std::byte*>(copy.from) - staged);
+  return stream_.copy_many(slot.spread, CopyRoute::gather);
+}
+
+Result<bool> StagedCopier::fill_one() noexcept {
+  Lane& lane = *lanes_.front();
+  // This thread frees its slots itself.
+  if (lane.slots[lane.fill_next].state.load(std::memory_order_relaxed) != State::free) return false;
+  const Part part = take(false);
+  if (part.bytes == 0) return false;
+  if (const Status filled = fill(lane, part); !filled) return filled.error();
+  return true;
+}
+
+Status StagedCopier::free_read() noexcept {
+  while (oldest_ != nullptr) {
+    const auto ready = oldest_->read.ready();
     if (!ready) return ready.error();
     if (!*ready) break;
-    release_oldest();
+    free_oldest();
   }
   return {};
 }
 
 Status StagedCopier::wait_for_oldest() noexcept {
-  if (const Status waited = runs_[oldest_].read.wait(); !waited) return waited;
-  release_oldest();
+  if (const Status waited = oldest_->read.wait(); !waited) return waited;
+  free_oldest();
   return {};
 }
 
-void StagedCopier::release_oldest() noexcept {
-  const Run& run = runs_[oldest_].run;
-  for (std::size_t i = 0; i < run.count; ++i) ring_.release(run.first + i);
-  oldest_ = (oldest_ + 1) % kRunsMax;
-  --under_way_;
-}
-
-StagedCopier::Run StagedCopier::next_run() const noexcept {
-  Run run{.first = unsent_};
-  if (under_way_ == kRunsMax) return run;
-  const auto filled = [this](std::uint64_t number) { return ring_.is(number, StagingRing::Phase::filled); };
-  if (under_way_ == 0) {
-    // The link is idle: what comes later does not wait for a thread that is slow.
-    const std::uint64_t claimed = std::min(claimed_.load(std::memory_order_relaxed), end_);
-    while (run.first < claimed && !filled(run.first)) ++run.first;
-  }
-  const std::size_t most = std::min(ring_.to_end(run.first), std::max<std::size_t>(1, ring_.count() / kRunShare));
-  const std::size_t count = std::min<std::uint64_t>(most, end_ - run.first);
-  while (run.count < count && filled(run.first + run.count)) ++run.count;
-  return run;
-}
-
-Status StagedCopier::send(const Run& run) noexcept {
-  UnderWay& kept = runs_[(oldest_ + under_way_) % kRunsMax];
-  kept.run = run;
-  const Status enqueued = enqueue(run);
-  // Also after a failure: some of it may be on its way.
-  const Status recorded = stream_.record(kept.read);
-  ++under_way_;
-  for (std::size_t i = 0; i < run.count; ++i) ring_.set(run.first + i, StagingRing::Phase::sent);
-  while (unsent_ < end_ && ring_.was_sent(unsent_)) ++unsent_;
-  return enqueued ? recorded : enqueued;
-}
-
-Status StagedCopier::enqueue(const Run& run) noexcept {
-  spread_.clear();
-  try {
-    for (std::size_t i = 0; i < run.count; ++i) {
-      for (const Copy& copy : ring_.spread(run.first + i)) append(spread_, copy);
-    }
-  } catch (const std::bad_alloc&) {
-    return Errc::out_of_memory;
-  }
-  if (spread_.size() == 1) return stream_.copy(spread_.front().to, spread_.front().from, spread_.front().bytes);
-  if (scatter_ == Scatter::through_device) return enqueue_through_device(run);
-  return stream_.copy_many(spread_);
-}
-
-Status StagedCopier::enqueue_through_device(const Run& run) noexcept {
-  if (scratch_.bytes() == 0) {
-    auto scratch = Buffer::allocate(stream_.device(), MemoryKind::device, ring_.bytes());
-    if (!scratch) return scratch.error();
-    scratch_ = *std::move(scratch);
-  }
-  const std::size_t offset = ring_.offset(run.first);
-  const std::size_t bytes = (run.count - 1) * options_.slot_bytes + parts_[run.first + run.count - 1 - begin_].bytes;
-  if (const Status copied = stream_.copy(scratch_.data() + offset, ring_.data() + offset, bytes); !copied) {
-    return copied;
-  }
-  for (Copy& copy : spread_) copy.from = scratch_.data() + (static_cast<const std::byte*>(copy.from) - ring_.data());
-  return stream_.copy_many(spread_, CopyRoute::gather);
-}
-
-Result<bool> StagedCopier::fill_one(std::uint32_t left) noexcept {
-  std::uint64_t number = claimed_.load(std::memory_order_relaxed);
-  // The last parts are for helpers: this thread is to send them as they come.
-  while (number + left < end_ && ring_.is(number, StagingRing::Phase::free)) {
-    if (!claimed_.compare_exchange_weak(number, number + 1, std::memory_order_relaxed)) continue;
-    if (const Status filled = fill(number); !filled) return filled.error();
-    return true;
-  }
-  return false;
+void StagedCopier::free_oldest() noexcept {
+  Slot& slot = *oldest_;
+  oldest_ = slot.sent_next;
+  slot.state.store(State::free, std::memory_order_release);  // pairs with help()
 }
 
 }  // namespace headrace::detail

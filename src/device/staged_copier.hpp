@@ -4,11 +4,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include "device/helpers.hpp"
-#include "device/staging_ring.hpp"
+#include "headrace/base/bytes.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/copy_batch.hpp"
@@ -16,17 +18,17 @@
 
 namespace headrace::detail {
 
-/// Copies from memory that the host reads, through a ring of pinned slots: threads fill slots while the copy engine
-/// empties others. A slot takes as many copies as fit, or a part of one that does not; full slots beside each other
-/// travel together, as one copy where their targets are one stretch. Only the calling thread talks to the driver, whose
-/// calls cost several times as much when threads contend for it; in between it fills slots as the others do.
+/// Copies from memory that the host reads, through pinned slots: threads fill slots while the copy engine empties
+/// others. A slot takes as many copies as fit, or a part of one that does not, and travels as one copy where its
+/// targets are one stretch. Each thread has slots of its own, whose lines stay in the caches of its core. Only the
+/// calling thread talks to the driver, whose calls cost several times as much when threads contend for it.
 /// Used by one thread at a time.
 class StagedCopier {
  public:
-  /// How what lies in slots gets to targets that are not one stretch.
+  /// How what lies in a slot gets to targets that are not one stretch.
   enum class Scatter : std::uint8_t {
-    from_slot,       ///< The stream's copy_many() reads the slots.
-    through_device,  ///< The engine copies the slots to the device, from where a gather kernel spreads them.
+    from_slot,       ///< The stream's copy_many() reads the slot.
+    through_device,  ///< The engine copies the slot to the device, from where a gather kernel spreads it.
   };
 
   /// Throws UsageError for options out of range, DeviceError when the caller's own slots cannot be had.
@@ -41,66 +43,85 @@ class StagedCopier {
   [[nodiscard]] Status copy(std::span<const Copy> copies, Scatter scatter) noexcept;
 
  private:
+  /// `free` belongs to the thread that fills it, the others to the calling thread.
+  enum class State : std::uint8_t { free, filled, under_way };
+
+  struct Slot {
+    /// Throws DeviceError.
+    Slot(Device device, std::size_t offset_in_lane) : read(device), offset(offset_in_lane) {}
+
+    Event read;                 ///< The stream is done with the slot.
+    std::size_t offset;         ///< In the memory of its lane.
+    std::size_t bytes = 0;      ///< That lie in it.
+    std::vector<Copy> spread;   ///< From the slot to the targets.
+    Slot* sent_next = nullptr;  ///< The one under way behind it.
+    alignas(kNoSharing) std::atomic<State> state{State::free};
+  };
+
+  /// The slots of one thread, which are filled and sent in turn.
+  struct Lane {
+    /// One that is filled and one that travels.
+    static constexpr std::size_t kSlots = 2;
+
+    /// Throws DeviceError.
+    Lane(Device device, std::size_t slot_bytes);
+
+    Buffer pinned;
+    Buffer scratch;  ///< Memory of the device of the same size; from the first use of through_device on.
+    std::array<Slot, kSlots> slots;
+    std::size_t fill_next = 0;
+    std::size_t send_next = 0;
+  };
+
   /// The copies that fill one slot: from byte `offset` of number `first`, so many bytes.
   struct Part {
     std::size_t first = 0;
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
-  /// Parts beside each other in the ring that travel together; `first` as the ring numbers them.
-  struct Run {
-    std::uint64_t first = 0;
-    std::size_t count = 0;
-  };
-  struct UnderWay {
-    Run run;
-    Event read;  ///< The stream is done with its slots.
-  };
-  /// One travels and one waits behind it, so that the link never does. What is filled meanwhile makes the next.
-  static constexpr std::size_t kRunsMax = 2;
 
-  [[nodiscard]] Status cut_into_parts(std::span<const Copy> copies) noexcept;
-  /// How many threads are worth it; makes slots and starts threads for them.
+  /// False when it cannot be had.
+  [[nodiscard]] bool make_lane() noexcept;
+  /// How many threads are worth it; makes lanes and starts threads for them.
   [[nodiscard]] std::uint32_t threads_for(std::size_t bytes) noexcept;
-  [[nodiscard]] bool make_room_for_threads() noexcept;
+  /// Waits for what is under way, and frees all slots. No other thread is at work.
   void start_over() noexcept;
 
-  /// What each helper does: takes parts and fills slots with them until none is left, or the work has failed.
-  void help() noexcept;
-  [[nodiscard]] Status fill(std::uint64_t number) noexcept;
+  /// A part of no bytes when none is left.
+  [[nodiscard]] Part take(bool by_helper) noexcept;
+  /// What each helper does: takes parts and fills its slots with them until none is left, or the work has failed.
+  void help(Lane& lane) noexcept;
+  [[nodiscard]] Status fill(Lane& lane, const Part& part) noexcept;
 
   /// What the calling thread does; `helpers` others fill slots.
   [[nodiscard]] Status send_all(std::uint32_t helpers) noexcept;
-  /// Frees the slots of runs that have arrived.
-  [[nodiscard]] Status reap() noexcept;
+  /// Whether any slot was filled.
+  [[nodiscard]] Result<bool> send_filled() noexcept;
+  [[nodiscard]] Status send(Lane& lane, Slot& slot) noexcept;
+  [[nodiscard]] Status enqueue(Lane& lane, Slot& slot) noexcept;
+  [[nodiscard]] Status enqueue_through_device(Lane& lane, Slot& slot) noexcept;
+  /// Whether the calling thread has a free slot, and there was a part for it.
+  [[nodiscard]] Result<bool> fill_one() noexcept;
+  /// Frees the slots that the device has read.
+  [[nodiscard]] Status free_read() noexcept;
   [[nodiscard]] Status wait_for_oldest() noexcept;
-  void release_oldest() noexcept;
-  /// Of no parts where none is filled, or kRunsMax are under way.
-  [[nodiscard]] Run next_run() const noexcept;
-  [[nodiscard]] Status send(const Run& run) noexcept;
-  [[nodiscard]] Status enqueue(const Run& run) noexcept;
-  [[nodiscard]] Status enqueue_through_device(const Run& run) noexcept;
-  /// Whether there was a part for the calling thread and a free slot for it; `left` parts are left to the helpers.
-  [[nodiscard]] Result<bool> fill_one(std::uint32_t left) noexcept;
+  void free_oldest() noexcept;
 
   StreamRef stream_;
   StagingOptions options_;
-  StagingRing ring_;
-  Buffer scratch_;              ///< Memory of the device as large as the ring; from the first use of through_device on.
-  std::vector<UnderWay> runs_;  ///< kRunsMax; those under way are `under_way_` from `oldest_` on.
-  std::size_t oldest_ = 0;
-  std::size_t under_way_ = 0;
-  std::vector<Copy> spread_;  ///< From the slots of a run to the targets.
+  std::vector<std::unique_ptr<Lane>> lanes_;  ///< The caller's first.
+  Slot* oldest_ = nullptr;                    ///< Of those under way.
+  Slot* newest_ = nullptr;
   Helpers helpers_;
 
   std::span<const Copy> copies_;  ///< Of the work in hand, as is what follows.
-  std::vector<Part> parts_;
   Scatter scatter_ = Scatter::from_slot;
-  std::uint64_t begin_ = 0;  ///< Number of the first part.
-  std::uint64_t end_ = 0;
-  std::uint64_t unsent_ = 0;                                   ///< The lowest that is not sent.
-  alignas(kNoSharing) std::atomic<std::uint64_t> claimed_{0};  ///< Those below have a thread that fills them.
-  alignas(kNoSharing) std::atomic<bool> failed_{false};        ///< Helpers are to stop.
+  std::uint32_t threads_ = 1;
+  std::size_t bytes_ = 0;
+  std::size_t sent_bytes_ = 0;
+  alignas(kNoSharing) std::mutex mutex_;
+  Part next_;                                            ///< Under mutex_; its bytes are all that nobody has taken.
+  alignas(kNoSharing) std::atomic<bool> failed_{false};  ///< Helpers are to stop.
 };
 
 }  // namespace headrace::detail

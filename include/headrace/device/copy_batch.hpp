@@ -25,13 +25,12 @@ enum class HostStores : std::uint8_t {
 
 /// How copies from memory that the device cannot read by itself go through pinned slots.
 struct StagingOptions {
-  /// Threads that fill slots, the one that flushes among them, which also gives them to the stream; at most 256. 0:
-  /// three quarters of the processors of the device's NUMA node, 12 at most. The others start with the first batch that
-  /// is worth it, and end with the CopyBatch.
+  /// Threads that fill slots, the one that flushes among them; at most 256. 0: three quarters of the processors of the
+  /// device's NUMA node, 12 at most. The one that flushes gives the slots to the stream, and where there are seven or
+  /// more it does little else. The others start with the first batch that is worth it, and end with the CopyBatch.
   std::uint32_t threads = 0;
-  /// Of a slot; there are four a thread, or two where there is one thread. 4 KiB at least. A slot is what a thread
-  /// fills in one go; full slots beside each other travel as one copy.
-  std::size_t slot_bytes = 256 * kKiB;
+  /// Of a slot; each thread has two. 4 KiB at least.
+  std::size_t slot_bytes = kMiB;
   HostStores stores = HostStores::cached;
 };
 
