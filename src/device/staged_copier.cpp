@@ -23,7 +23,7 @@ constexpr std::uint32_t kThreadsMax = 256;
 /// More do not make the link faster: at 8 GB/s a thread, 7 fill it.
 constexpr std::uint32_t kAutomaticThreadsMax = 12;
 constexpr std::size_t kSlotBytesMin = 4 * kKiB;
-/// What is filled in a slot that is to be sent soon is this share of it.
+/// Parts that are to be ready soon are this share of a slot.
 constexpr std::size_t kSmallShare = 4;
 /// So many fill slots about as fast as the link empties them: the calling thread then only sends, at once.
 constexpr std::uint32_t kHelpersEnough = 6;
@@ -131,7 +131,7 @@ StagedCopier::Part StagedCopier::take(bool by_helper) noexcept {
   const std::lock_guard lock(mutex_);
   const std::size_t small = options_.slot_bytes / kSmallShare;
   // The engine starts sooner, all threads end together, and the one that sends is not away for long.
-  const bool soon = bytes_ - next_.bytes < threads_ * small || next_.bytes < threads_ * options_.slot_bytes;
+  const bool soon = bytes_ - next_.bytes < threads_ * small || next_.bytes < threads_ * options_.slot_bytes / 2;
   std::size_t room = threads_ > 1 && (soon || !by_helper) ? small : options_.slot_bytes;
   Part part{.first = next_.first, .offset = next_.offset};
   while (room > 0 && next_.bytes > 0) {
