@@ -93,17 +93,23 @@ void PartList::add(std::byte* to, const std::byte* from, std::uint32_t bytes) no
     close_run();
     last_ = {.to = to, .from = from, .bytes = bytes, .count = 1};
   }
-  const bool listed = last_.count < kRunMin || run_count_ == kRunsMax;
-  reserved_ = listed ? last_.count * parts_max(bytes) : 0;
+  const bool full = run_count_ == kRunsMax;
+  reserved_ = reserved_before_ + (full ? last_.count * parts_max(bytes) : parts_listed(last_));
 }
 
 void PartList::close_run() noexcept {
   const EvenRun run = std::exchange(last_, EvenRun{});
-  reserved_ = 0;
-  if (run.count >= kRunMin && run_count_ < kRunsMax) {
+  if (run.count == 0) return;
+  if (run_count_ == kRunsMax) {
+    list(run);
+  } else {
     runs_[run_count_++] = run;
-    return;
+    reserved_before_ += parts_listed(run);
   }
+  reserved_ = reserved_before_;
+}
+
+void PartList::list(const EvenRun& run) noexcept {
   for (std::uint32_t i = 0; i < run.count; ++i) {
     for_each_part(run.to + std::uint64_t{i} * run.bytes, run.from + i * run.pitch, run.bytes, part_bytes_,
                   [this](const Part& part) { push(part); });
@@ -126,12 +132,23 @@ void PartList::clear() noexcept {
   count_ = 0;
   listed_bytes_ = 0;
   last_ = {};
-  reserved_ = 0;
+  reserved_ = reserved_before_ = 0;
   run_count_ = 0;
 }
 
 Status PartList::upload(StreamRef stream) noexcept {
   close_run();
+  if (count_ > 0 || run_count_ > kShortRunsMax) {
+    const std::size_t count = std::exchange(run_count_, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (runs_[i].count < kRunMin) {
+        list(runs_[i]);
+      } else {
+        runs_[run_count_++] = runs_[i];
+      }
+    }
+    reserved_ = reserved_before_ = 0;
+  }
   if (reader_ == Reader::host || count_ == 0) return {};
   if (reader_ == Reader::kernel) return stream.copy(device_.data(), host_.data(), count_ * sizeof(Part));
   const ListedEntries to(device_.data(), capacity_);

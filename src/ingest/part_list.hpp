@@ -82,14 +82,20 @@ class PartList {
   [[nodiscard]] static Reader reader_of(CopyWay way) noexcept;
   /// No payload goes on with the last run.
   void close_run() noexcept;
+  void list(const EvenRun& run) noexcept;
+  [[nodiscard]] std::uint32_t parts_listed(const EvenRun& run) const noexcept {
+    return run.count < kRunMin ? run.count * parts_max(run.bytes) : 0;
+  }
   [[nodiscard]] Status launch_runs(StreamRef stream) const noexcept;
   [[nodiscard]] Status launch_kernel(StreamRef stream) const noexcept;
   [[nodiscard]] Status copy_listed(StreamRef stream) const noexcept;
   [[nodiscard]] Status copy_one_by_one(StreamRef stream) const noexcept;
 
   static constexpr std::size_t kRunsMax = 8;
-  /// A run that is shorter is not worth a launch.
+  /// A run that is shorter is not worth a launch beside that of a list,
   static constexpr std::uint32_t kRunMin = 128;
+  /// but so many are less than a list of their own, which would have to be uploaded.
+  static constexpr std::size_t kShortRunsMax = 2;
 
   CopyWay way_;
   Reader reader_;
@@ -99,8 +105,9 @@ class PartList {
   std::uint32_t part_bytes_;
   std::uint32_t count_ = 0;  ///< Listed.
   std::uint64_t listed_bytes_ = 0;
-  EvenRun last_{};  ///< That the next payload may go on with.
-  std::uint32_t reserved_ = 0;
+  EvenRun last_{};                     ///< That the next payload may go on with.
+  std::uint32_t reserved_ = 0;         ///< For last_ and
+  std::uint32_t reserved_before_ = 0;  ///< the runs before it, of which room() counts what may be listed.
   std::array<EvenRun, kRunsMax> runs_{};
   std::size_t run_count_ = 0;
   Buffer host_;
