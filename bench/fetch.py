@@ -78,31 +78,23 @@ class Bench:
         self._samples = samples
         self._bytes = sum(column.nbytes for column in table.columns)
 
-    def fetch(
-        self,
-        path: Path,
-        *,
-        host: str,
-        columns: list[str] | None = None,
-        threads: int,
-        mode: str = "async",
-    ) -> tuple[list[float], bool]:
-        """Seconds of each fetch of the columns from the page cache, with the CPU and device levels empty."""
+    def fetch(self, path: Path, *, host: str, threads: int) -> tuple[list[float], bool]:
+        """Seconds of each fetch of all columns from the page cache, with the CPU and device levels empty."""
         budget = 2 * self._bytes + (64 << 20)
         levels = headrace.Levels(self._device, cpu_bytes=budget, device_bytes=budget, host=host)
         seconds = []
         right = True
-        options = headrace.FetchOptions(mode=mode, threads=threads)
+        options = headrace.FetchOptions(threads=threads)
         with Table.open(path, levels=levels, options=options) as table:
             for sample in range(self._samples + 1):  # the first takes memory from the driver
                 levels.clear("device")
                 levels.clear("cpu")
-                fetched = table.fetch(columns)
+                fetched = table.fetch()
                 progress = fetched.progress
                 if sample > 0 and progress is not None:
                     seconds.append(progress.elapsed)
                 if sample == self._samples:
-                    right = verified(fetched, self._table.select(fetched.column_names))
+                    right = verified(fetched, self._table)
                 del fetched
         return seconds, right
 
@@ -138,8 +130,8 @@ def fastest(bench: Bench, path: Path, threads: int) -> tuple[list[float], bool, 
     return min(found, key=lambda one: median(one[0]))
 
 
-def headline(bench: Bench, arrow: Path, parquet: Path, device: str, threads: int, table: pa.Table) -> list[Json]:
-    """The rows of fetch.ipc, fetch.parquet and fetch.async."""
+def headline(bench: Bench, arrow: Path, parquet: Path, device: str, threads: int) -> list[Json]:
+    """The rows of fetch.ipc and fetch.parquet."""
     link = link_roof(device)
     rows = []
     seconds, right, host = fastest(bench, arrow, threads)
@@ -151,16 +143,6 @@ def headline(bench: Bench, arrow: Path, parquet: Path, device: str, threads: int
     speeds = {"decode_gb_per_second": decode, "link_gb_per_second": link}
     conditions = {"threads": threads, "host": host, **speeds, "verified": right}
     rows.append(results.row("fetch.parquet", shares, "fraction", (1.0, slower[1]), conditions))
-    gains = []
-    all_right = True
-    for name in table.column_names:
-        one, right = bench.fetch(parquet, host="pinned", columns=[name], mode="sync", threads=1)
-        many, also = bench.fetch(parquet, host="pinned", columns=[name], mode="async", threads=16)
-        gains.append(median(one) / median(many))
-        all_right = all_right and right and also
-    shared = {"fragments": FRAGMENTS, "verified": all_right, "columns": table.column_names, "gains": gains}
-    rows.append(results.row("fetch.async.best", [max(gains)], "ratio", None, shared))
-    rows.append(results.row("fetch.async.median", [median(gains)], "ratio", None, shared))
     return rows
 
 
@@ -244,7 +226,7 @@ def main() -> None:
         with ThreadPoolExecutor(2) as pool:  # into the page cache
             list(pool.map(lambda path: len(path.read_bytes()), (arrow, parquet)))
         bench = Bench(table, device.name, chosen.samples)
-        rows = headline(bench, arrow, parquet, device.name, chosen.threads, table)
+        rows = headline(bench, arrow, parquet, device.name, chosen.threads)
         more: Json = {}
         if chosen.study:
             more["ways"] = ways(device.name, chosen.study_bytes, chosen.samples)

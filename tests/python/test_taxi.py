@@ -97,7 +97,10 @@ def test_the_command_makes_a_table_and_runs_it(tmp_path):
     found = {row["id"]: row for row in content["rows"]}
     expected = {f"taxi.hot.q{number}" for number in "1234"} | {"taxi.hot.q2.share", "taxi.hot.q3.share"}
     expected |= {"taxi.cpu.vs_duckdb"} | {f"taxi.fetch.q{number}.threads02.gain" for number in "1234"}
+    expected |= {"fetch.async.best", "fetch.async.median"}
     assert expected <= set(found)
+    gains = [found[f"taxi.fetch.q{number}.threads02.gain"]["value"] for number in "1234"]
+    assert found["fetch.async.best"]["value"] == pytest.approx(max(gains))
     assert all(row["conditions"]["verified"] and row["value"] > 0 for row in found.values())
     shown = CliRunner().invoke(app, ["taxi", "run", str(file), "--device", "cpu", "--runs", "1", "--threads", "2"])
     assert len(re.findall(r" equal\s", shown.output)) == 4 * 5
