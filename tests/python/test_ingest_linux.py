@@ -1,7 +1,8 @@
 """Receiving: what unmodified Linux senders send is what comes out as frames.
 
 Each test has a network of its own, and is skipped where no TUN device can be made. HEADRACE_INGEST_BYTES=10GiB sends
-so much in the tests of whole streams, and a share of it in the others.
+so much in the tests of whole streams, and a share of it in the others. HEADRACE_INGEST_PAUSE=10 pauses a receiver for so
+many seconds.
 """
 
 import hashlib
@@ -26,6 +27,7 @@ from headrace import ingest
 
 GUARD_SECONDS = 240  # long enough for any machine
 BYTES = headrace.parse_bytes(os.environ.get("HEADRACE_INGEST_BYTES", "64MiB"))
+PAUSE_SECONDS = float(os.environ.get("HEADRACE_INGEST_PAUSE", "2.5"))
 PIECE = 1 << 20
 
 
@@ -205,7 +207,7 @@ def test_a_paused_receiver_closes_the_window_and_loses_nothing(control: str):
         while source.counters()["tcp"]["zero_windows"] == 0:
             assert time.monotonic() < give_up
             time.sleep(0.05)
-        time.sleep(2.5)
+        time.sleep(PAUSE_SECONDS)
         assert source.counters()["tcp"]["bytes"] == 512 << 10, "no more than there is space for"
         (stream,) = take(source).values()
         sender.finish()
