@@ -28,6 +28,7 @@ from headrace import results
 from headrace.fetch.fetched import FetchedTable
 from headrace.fetch.measure import rate
 from headrace.fetch.table import Table
+from row_by_row import size
 
 Json = dict[str, Any]
 
@@ -216,7 +217,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--study", action="store_true", help="what each way of host memory costs")
-    parser.add_argument("--study-bytes", type=headrace.parse_bytes, default=1 << 30, help="of each way (1GiB)")
+    parser.add_argument("--study-bytes", type=size, default=1 << 30, help="of each way (1GiB)")
     parser.add_argument("--save", type=Path)
     chosen = parser.parse_args()
     device = headrace.Device.parse(chosen.device)

@@ -17,24 +17,18 @@ from pathlib import Path
 import numpy as np
 
 import headrace
-from headrace import Device, Error, Placement, Right, Span, UsageError, results
+from headrace import Device, Error, Placement, Right, Span, results
 from headrace.profiles import Json
 from headrace.tables import figure
+from row_by_row import size
 
 _LINK_BYTES = 256 << 20
-
-
-def _size(text: str) -> int:
-    try:
-        return headrace.parse_bytes(text)
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--bytes", type=_size, default=1 << 30, help="of the span, whole pages of 2 MiB")
+    parser.add_argument("--bytes", type=size, default=1 << 30, help="of the span, whole pages of 2 MiB")
     parser.add_argument("--runs", type=int, default=7, help="there and back, after one that takes the pages")
     parser.add_argument("--save", type=Path, help="write the results file span-move.<machine>.json")
     parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")

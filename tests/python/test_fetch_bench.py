@@ -21,7 +21,9 @@ def bench():
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules["fetch_bench"] = module
-    specification.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(path.parent)  # what benchmarks share lies beside them
+        specification.loader.exec_module(module)
     return module
 
 

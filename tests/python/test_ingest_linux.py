@@ -1,8 +1,8 @@
 """Receiving: what unmodified Linux senders send is what comes out as frames.
 
 Each test has a network of its own, and is skipped where no TUN device can be made. HEADRACE_INGEST_BYTES=10GiB sends
-so much in the tests of whole streams, and a share of it in the others. HEADRACE_INGEST_PAUSE=10 pauses a receiver for so
-many seconds.
+so much in the tests of whole streams, and a share of it in the others. HEADRACE_INGEST_PAUSE=10 pauses a receiver for
+so many seconds.
 """
 
 import hashlib
