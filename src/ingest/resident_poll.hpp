@@ -109,6 +109,7 @@ class Poll {
   /// What the headers of so many packets lie in. Threads beside each other read lines beside each other.
   HEADRACE_HD void bring(std::uint32_t count) {
     const std::uint32_t total = count * kNearLines;
+    const auto wanted = [&](std::uint32_t l) { return l < total && l % kNearLines < near_.count[l / kNearLines]; };
     for (std::uint32_t base = group_.rank(); base < total; base += group_.size() * kNearLines) {
       Line lines[kNearLines] = {};
 #if defined(__CUDA_ARCH__)
@@ -116,18 +117,14 @@ class Poll {
 #endif
       for (std::uint32_t k = 0; k < kNearLines; ++k) {
         const std::uint32_t l = base + k * group_.size();
-        if (l < total && l % kNearLines < near_.count[l / kNearLines]) {
-          lines[k] = load_line(view_.ring + near_.begin[l / kNearLines] + l % kNearLines * kLineBytes);
-        }
+        if (wanted(l)) lines[k] = load_line(view_.ring + near_.begin[l / kNearLines] + l % kNearLines * kLineBytes);
       }
 #if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
       for (std::uint32_t k = 0; k < kNearLines; ++k) {
         const std::uint32_t l = base + k * group_.size();
-        if (l < total && l % kNearLines < near_.count[l / kNearLines]) {
-          near_.lines[l / kNearLines][l % kNearLines] = lines[k];
-        }
+        if (wanted(l)) near_.lines[l / kNearLines][l % kNearLines] = lines[k];
       }
     }
   }
