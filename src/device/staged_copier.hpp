@@ -20,7 +20,7 @@ namespace headrace::detail {
 
 /// Copies from memory that the host reads, through pinned slots: threads fill slots while the copy engine empties
 /// others. A slot takes as many copies as fit, or a part of one that does not, and travels as one copy where its
-/// targets are one stretch. Each thread has slots of its own, whose lines stay in the caches of its core. Only the
+/// targets are one stretch. Each thread has slots of its own, which it fills sooner than those of others. Only the
 /// calling thread talks to the driver, whose calls cost several times as much when threads contend for it.
 /// Used by one thread at a time.
 class StagedCopier {

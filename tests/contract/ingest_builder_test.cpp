@@ -113,6 +113,24 @@ TEST_P(IngestBuilder, RunsEndWherePayloadsDiffer) {
   expect_whole(traffic, {}, 400'000);
 }
 
+// As where packets without a payload lie between others: the stream goes on, and the ring does not.
+TEST_P(IngestBuilder, RunsEndWhereSlotsAreLeftOut) {
+  auto traffic = make_traffic(device(), MemoryKind::device, std::vector<std::uint32_t>(1500, 700), 768, 54);
+  std::vector<Piece> pieces;
+  std::vector<std::byte> stream;
+  for (std::size_t i = 0; i < traffic.pieces.size(); ++i) {
+    if (i % 331 == 330 || i == 1) continue;
+    const Piece& piece = traffic.pieces[i];
+    pieces.push_back(piece);
+    pieces.back().stream_offset = stream.size();
+    const auto begin = traffic.stream.begin() + static_cast<std::ptrdiff_t>(piece.stream_offset);
+    stream.insert(stream.end(), begin, begin + piece.length);
+  }
+  traffic.pieces = pieces;
+  traffic.stream = stream;
+  expect_whole(traffic, {}, 400'000);
+}
+
 TEST_P(IngestBuilder, EveryAlignmentAndLength) {
   for (std::uint32_t length = 1; length <= 40; ++length) {
     auto traffic = make_traffic(device(), MemoryKind::device, std::vector<std::uint32_t>(48, length), 71, length % 17);
