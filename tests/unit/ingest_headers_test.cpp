@@ -1,5 +1,11 @@
 #include "headrace/ingest/headers.hpp"
 
+#include <array>
+#include <random>
+#include <tuple>
+#include <utility>
+#include <vector>
+
 #include "headrace/ingest/siphash.hpp"
 #include "tests/ingest_peer.hpp"
 
@@ -31,6 +37,67 @@ Segment some_segment() {
           .window = 513,
           .payload = pattern(0, 101),
           .options = syn_options(1400, 9, true) + timestamps(5, 6)};
+}
+
+auto fields(const Headers& headers) {
+  const Flow& flow = headers.flow;
+  const auto words = [](const std::uint32_t (&of)[4]) { return std::array{of[0], of[1], of[2], of[3]}; };
+  const TcpOptions& options = headers.options;
+  return std::tuple(std::tuple(flow.version, words(flow.remote), words(flow.local), flow.remote_port, flow.local_port),
+                    std::tuple(headers.transport, headers.link_length, headers.payload_offset, headers.payload_length),
+                    std::tuple(headers.sequence, headers.acknowledgement, headers.flags, headers.window),
+                    std::tuple(options.mss, options.has_window_scale, options.window_scale, options.sack_permitted,
+                               options.has_timestamps, options.timestamp, options.timestamp_echo));
+}
+
+// Whatever the packet: where its first bytes are said to hold its headers, no other byte changes what is read of them.
+TEST(IngestHeaders, WhatLiesBehindTheHeadersIsNotRead) {
+  std::mt19937 random(17);
+  const Bytes four = tcp_packet({}, some_segment());
+  const Bytes six = tcp_packet({.version = 6}, some_segment());
+  const Bytes bare = tcp_packet({}, {.flags = kAck, .payload = pattern(0, 200)});
+  const std::vector<std::pair<Bytes, Layer>> kinds{
+      {four, Layer::ip},
+      {six, Layer::ip},
+      {bare, Layer::ip},
+      {udp_packet({}, pattern(0, 90)), Layer::ip},
+      {ethernet({}, 0x0800, four), Layer::ethernet},
+      {ethernet({}, 0x86DD, six), Layer::ethernet},
+      {ethernet({0x8100}, 0x0800, bare), Layer::ethernet},
+      {ethernet({}, 0x86DD, four), Layer::ethernet},
+  };
+  std::size_t held = 0;
+  for (int round = 0; round < 3000; ++round) {
+    auto [bytes, layer] = kinds[random() % kinds.size()];
+    for (std::uint32_t flips = random() % 4; flips > 0; --flips) bytes[random() % 80] = std::byte(random());
+    const auto length = static_cast<std::uint32_t>(bytes.size());
+    for (std::uint32_t count = 0; count <= 113; ++count) {
+      const Bytes near(bytes.begin(),
+                       bytes.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint32_t>(count, length)));
+      if (!headers_lie_within(near.data(), static_cast<std::uint32_t>(near.size()), layer)) continue;
+      ++held;
+      Bytes changed = bytes;
+      for (std::size_t i = count; i < changed.size(); ++i) changed[i] = ~changed[i];
+      const Packet packet{.length = length, .checksum_verified = true};
+      Headers expected;
+      Headers found;
+      ASSERT_EQ(parse_headers(bytes.data(), packet, layer, expected),
+                parse_headers(changed.data(), packet, layer, found));
+      ASSERT_EQ(fields(expected), fields(found)) << "of " << count << " bytes";
+    }
+  }
+  EXPECT_GT(held, 50'000U);
+}
+
+TEST(IngestHeaders, PlainTcpLiesWithinItsHeaders) {
+  const Bytes bare = tcp_packet({}, {.flags = kAck, .payload = pattern(0, 200)});
+  EXPECT_TRUE(headers_lie_within(bare.data(), 40, Layer::ip));
+  EXPECT_FALSE(headers_lie_within(bare.data(), 39, Layer::ip));
+  const Bytes six = ethernet({}, 0x86DD, tcp_packet({.version = 6}, {.flags = kAck, .options = timestamps(5, 6)}));
+  EXPECT_TRUE(headers_lie_within(six.data(), 86, Layer::ethernet));
+  EXPECT_FALSE(headers_lie_within(six.data(), 85, Layer::ethernet));
+  const Bytes tagged = ethernet({0x8100}, 0x0800, bare);
+  EXPECT_FALSE(headers_lie_within(tagged.data(), 100, Layer::ethernet));
 }
 
 TEST(IngestHeaders, TcpOverBothVersions) {
