@@ -351,7 +351,6 @@ def run(arguments: argparse.Namespace) -> None:
     rows = rows_of(judged)
     document = results.document("advice", device, rows)
     document["machine"] = content.get("machine", document["machine"])
-    document["command"] = "bench/advice_grid.py " + " ".join(path.name for path in arguments.cells)
     if arguments.save:
         results.save(arguments.save, document)
     if arguments.json:

@@ -133,11 +133,10 @@ def main() -> int:
     try:
         devices = _devices(given.device)
         topic = results.topic_of(given.save, devices[0]) if given.save else "grid"
-        command = f"{Path(sys.argv[0]).name} {' '.join(Path(word).name for word in sys.argv[1:])}".strip()
 
         def content_of(rows: list[Json]) -> Json:
             seconds = round(time.monotonic() - began, 1)
-            return results.document(topic, devices[0], rows, command=command, seconds=seconds)
+            return results.document(topic, devices[0], rows, seconds=seconds)
 
         def keep(rows: list[Json]) -> None:
             if given.save:

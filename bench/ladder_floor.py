@@ -97,10 +97,9 @@ def main() -> int:
         )
         generators = [int(word) for word in given.generators.split(",") if word]
         bench = Bench(device, scale, given.plan, generators, lambda text: print(text, file=sys.stderr, flush=True))
-        command = f"{Path(sys.argv[0]).name} {' '.join(Path(word).name for word in sys.argv[1:])}".strip()
 
         def content_of(rows: list[Json]) -> Json:
-            return results.document(topic, device, rows, command=command, seconds=round(time.monotonic() - began, 1))
+            return results.document(topic, device, rows, seconds=round(time.monotonic() - began, 1))
 
         def keep(rows: list[Json]) -> None:
             if given.save and rows:

@@ -66,8 +66,7 @@ def run(topic: str, given: argparse.Namespace, measure: Callable[[Device], Itera
         if not rows and not interrupted:
             say(f"{program}: no figure could be measured")
             return 1
-        command = f"{program} {' '.join(Path(word).name for word in sys.argv[1:])}".strip()
-        content = results.document(topic, device, rows, command=command, seconds=round(time.monotonic() - began, 1))
+        content = results.document(topic, device, rows, seconds=round(time.monotonic() - began, 1))
         if given.save and rows:
             results.save(given.save, content)
     except (Error, ValueError) as error:

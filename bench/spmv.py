@@ -199,8 +199,7 @@ def _run(chosen: argparse.Namespace) -> list[Json]:
         results.topic_of(chosen.save, devices[0])
     bench = Bench(devices, chosen.per_row, entries, chosen.dtype, chosen.samples)
     rows = [row for kind in ([chosen.only] if chosen.only else _KINDS) for row in bench.rows_of(kind)]
-    command = " ".join([Path(sys.argv[0]).name, *(Path(word).name for word in sys.argv[1:])])
-    content = results.document("spmv", devices[0], rows, command=command)
+    content = results.document("spmv", devices[0], rows)
     if chosen.save is not None:
         results.save(chosen.save, content)
     if chosen.json:

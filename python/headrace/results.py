@@ -72,7 +72,9 @@ def commit() -> str | None:
 
 def _command() -> str:
     """The command that was called, with files by name alone: where they lay says nothing elsewhere."""
-    return shlex.join(["headrace", *(Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:])])
+    program = Path(sys.argv[0])
+    name = program.name if program.suffix == ".py" and program.name != "__main__.py" else "headrace"
+    return shlex.join([name, *(Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:])])
 
 
 def document(topic: str, device: Device, rows: list[Json], **more: Any) -> Json:  # noqa: ANN401
