@@ -85,7 +85,8 @@ void bind_placement(nb::module_& module) {
       .def_static("budget", &budget, "device"_a, "device_bytes"_a, "heat"_a = nb::none(),
                   "At most `device_bytes` on the device, the rest on the host: spread evenly, or the hottest pages on "
                   "the device where `heat` has a count of accesses for each page.")
-      .def("pages", &Placement::pages, "page_count"_a, "Where each page of a span of so many pages goes.");
+      .def("pages", &Placement::pages, "page_count"_a, "page_bytes"_a = kPageBytes,
+           "Where each page of a span of so many pages goes.");
 }
 
 void bind_statistics(nb::module_& module) {
@@ -107,18 +108,21 @@ void bind_statistics(nb::module_& module) {
                           "caller's to close.")
       .def(
           "__init__",
-          [](SharedPages* self, std::size_t bytes, const DeviceOrName& device, std::vector<int> descriptors) {
-            new (self) SharedPages{bytes, to_device(device), std::move(descriptors)};
+          [](SharedPages* self, std::size_t bytes, const DeviceOrName& device, std::vector<int> descriptors,
+             std::size_t page_bytes) {
+            new (self) SharedPages{bytes, to_device(device), std::move(descriptors), page_bytes};
           },
-          "bytes"_a, "device"_a, "descriptors"_a)
+          "bytes"_a, "device"_a, "descriptors"_a, "page_bytes"_a = kPageBytes)
       .def_ro("bytes", &SharedPages::bytes)
       .def_ro("device", &SharedPages::device)
-      .def_ro("descriptors", &SharedPages::descriptors, "One a page.");
+      .def_ro("descriptors", &SharedPages::descriptors, "One a page.")
+      .def_ro("page_bytes", &SharedPages::page_bytes);
 }
 
 void construct(SpanHandle* self, const DeviceOrName& device, std::size_t bytes, const Placement& placement,
-               const std::vector<DeviceOrName>& accessed_by, std::optional<int> numa_node, bool shareable) {
-  SpanOptions options{.accessed_by = {}, .numa_node = numa_node, .shareable = shareable};
+               const std::vector<DeviceOrName>& accessed_by, std::optional<int> numa_node, bool shareable,
+               std::size_t page_bytes) {
+  SpanOptions options{.accessed_by = {}, .numa_node = numa_node, .shareable = shareable, .page_bytes = page_bytes};
   for (const DeviceOrName& other : accessed_by) options.accessed_by.push_back(to_device(other));
   const Device owner = to_device(device);
   const nb::gil_scoped_release released;
@@ -194,11 +198,13 @@ void bind_span(nb::module_& module) {
   module.attr("PAGE_BYTES") = kPageBytes;
   module.attr("SPARE_PAGES") = kSparePages;
   nb::class_<SpanHandle> span(module, "Span", nb::type_slots(span_buffer_slots()),
-                              "One range of addresses whose 2 MiB pages lie on devices and on the host as a Placement "
-                              "says, and may be moved while it lives.");
+                              "One range of addresses whose pages, of 2 MiB or more, lie on devices and on the host as "
+                              "a Placement says, and may be moved while it lives.");
   span.def("__init__", &construct, "device"_a, "bytes"_a, "placement"_a, nb::kw_only(),
            "accessed_by"_a = std::vector<DeviceOrName>{}, "numa_node"_a = nb::none(), "shareable"_a = false,
-           "Contents are undefined. Raises UsageError for what cannot be, DeviceError where there is no virtual memory "
+           "page_bytes"_a = kPageBytes,
+           "Contents are undefined. A page has a power of two of bytes, PAGE_BYTES at least; large ones move with fewer "
+           "calls of the driver. Raises UsageError for what cannot be, DeviceError where there is no virtual memory "
            "management or not memory enough.")
       .def_prop_ro("device", [](const SpanHandle& self) { return self.span().device(); })
       .def_prop_ro(
@@ -207,6 +213,8 @@ void bind_span(nb::module_& module) {
       .def_prop_ro(
           "bytes", [](const SpanHandle& self) { return self.span().bytes(); }, "As asked for.")
       .def_prop_ro("page_count", [](const SpanHandle& self) { return self.span().page_count(); })
+      .def_prop_ro(
+          "page_bytes", [](const SpanHandle& self) { return self.span().page_bytes(); }, "Of each page; 0 once released.")
       .def("__len__", [](const SpanHandle& self) { return self.span().bytes(); })
       .def_prop_ro(
           "places", [](const SpanHandle& self) { return self.span().places(); }, "Of each page.")

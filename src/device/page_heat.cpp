@@ -1,5 +1,6 @@
 #include "headrace/device/page_heat.hpp"
 
+#include <bit>
 #include <limits>
 
 #include "headrace/base/error.hpp"
@@ -8,9 +9,10 @@ namespace headrace {
 
 namespace {
 
-std::size_t counter_bytes(std::size_t page_count) {
+std::size_t counter_bytes(std::size_t page_count, std::size_t page_bytes) {
   if (page_count == 0) throw UsageError("page heat: there is no page to count");
-  if (page_count > std::numeric_limits<std::size_t>::max() / kPageBytes) {
+  if (!std::has_single_bit(page_bytes)) throw UsageError("page heat: a page has a power of two of bytes");
+  if (page_count > std::numeric_limits<std::size_t>::max() / page_bytes) {
     throw UsageError("page heat: more pages than an address space has");
   }
   return page_count * sizeof(std::uint32_t);
@@ -18,12 +20,19 @@ std::size_t counter_bytes(std::size_t page_count) {
 
 }  // namespace
 
-PageHeat::PageHeat(StreamRef stream, const std::byte* base, std::size_t page_count)
-    : base_(base), page_count_(page_count), counts_(stream, MemoryKind::stream_ordered, counter_bytes(page_count)) {
+PageHeat::PageHeat(StreamRef stream, const std::byte* base, std::size_t page_count, std::size_t page_bytes)
+    : base_(base),
+      page_count_(page_count),
+      page_bytes_(page_bytes),
+      counts_(stream, MemoryKind::stream_ordered, counter_bytes(page_count, page_bytes)) {
   clear(stream).or_throw("setting the counts of pages to 0");
 }
 
-PageCounter PageHeat::counter() const noexcept { return {.base = base_, .counts = counts_.as<std::uint32_t>()}; }
+PageCounter PageHeat::counter() const noexcept {
+  return {.base = base_,
+          .counts = counts_.as<std::uint32_t>(),
+          .page_bits = static_cast<std::uint32_t>(std::countr_zero(page_bytes_))};
+}
 
 std::vector<std::uint64_t> PageHeat::read(StreamRef stream) const {
   const Buffer host(stream.device(), MemoryKind::pinned, counts_.bytes());

@@ -9,7 +9,7 @@
 #include "headrace/device/placement.hpp"
 #include "headrace/device/span.hpp"
 
-/// What a Span stands on: address ranges, physical pages of kPageBytes, and what brings them together. Public classes
+/// What a Span stands on: address ranges, physical pages, and what brings them together. Public classes
 /// and the rest of src/device use it; a kind of device implements it. Nothing in it throws but for want of host memory.
 namespace headrace::detail {
 
@@ -17,12 +17,14 @@ namespace headrace::detail {
 struct Page {
   std::uint64_t handle = 0;
   void* source = nullptr;  ///< Where it came from, for makers that have several sources.
+  std::size_t bytes = kPageBytes;
 };
 
 /// How pages are to be made.
 struct PageOptions {
   std::optional<int> numa_node;  ///< Of host pages; the maker's own choice where empty.
   bool shareable = false;
+  std::size_t bytes = kPageBytes;  ///< Of a page: a power of two, kPageBytes at least.
 };
 
 /// Who accesses a page: a device, or the host where empty.
@@ -50,17 +52,17 @@ class PageMemory {
 
   /// Nobody has rights to a page newly mapped. Nothing is mapped at `at` before.
   [[nodiscard]] virtual Status map(std::byte* at, Page page) noexcept = 0;
-  /// Every page of the range is mapped. On failure they all still are. Errc::invalid_argument when the maker cannot do
+  /// The range is whole pages, and every one is mapped. On failure they all still are. Errc::invalid_argument when the maker cannot do
   /// so many at once.
-  [[nodiscard]] virtual Status unmap(std::byte* at, std::size_t page_count) noexcept = 0;
-  /// Every page of the range is mapped, and `who` reaches it. Where rights are shared, `who` does not matter.
-  [[nodiscard]] virtual Status set_access(std::byte* at, std::size_t page_count, Accessor who,
-                                          Right right) noexcept = 0;
+  [[nodiscard]] virtual Status unmap(std::byte* at, std::size_t bytes) noexcept = 0;
+  /// The range is whole pages, every one is mapped, and `who` reaches it. Where rights are shared, `who` does not matter.
+  [[nodiscard]] virtual Status set_access(std::byte* at, std::size_t bytes, Accessor who, Right right) noexcept = 0;
 
   /// A file descriptor, which the caller owns, of a page made shareable.
   [[nodiscard]] virtual Result<int> export_page(Page page) noexcept = 0;
-  /// The page of `device` behind a descriptor, which stays the caller's. Errc::invalid_argument when it is none.
-  [[nodiscard]] virtual Result<Page> import_page(int descriptor, Device device) noexcept = 0;
+  /// The page of `device` behind a descriptor, which stays the caller's. Errc::invalid_argument when it is none; one
+  /// of other than `bytes` is refused here or by map().
+  [[nodiscard]] virtual Result<Page> import_page(int descriptor, Device device, std::size_t bytes) noexcept = 0;
 };
 
 }  // namespace headrace::detail

@@ -135,7 +135,7 @@ Placement Placement::budget(Device device, std::size_t device_bytes, std::vector
   return {Rule::budget, {{Place::on(device), 1}}, device_bytes, std::move(heat)};
 }
 
-std::vector<Place> Placement::pages(std::size_t page_count) const {
+std::vector<Place> Placement::pages(std::size_t page_count, std::size_t page_bytes) const {
   switch (rule_) {
     case Rule::interleaved: return interleave(shares_, page_count);
     case Rule::blocked: return block(shares_, page_count);
@@ -149,7 +149,7 @@ std::vector<Place> Placement::pages(std::size_t page_count) const {
     case Rule::budget: break;
   }
   const Place device = shares_.front().place;
-  const std::size_t on_device = std::min(budget_bytes_ / kPageBytes, page_count);
+  const std::size_t on_device = std::min(budget_bytes_ / page_bytes, page_count);
   if (!heat_.empty()) {
     require_as_many("the heat", heat_.size(), page_count);
     return hottest(device, on_device, heat_);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace {
@@ -42,7 +43,7 @@ class WaitsAtEnd {
 }  // namespace
 
 std::vector<Place> rebalanced(const std::vector<Place>& places, Device device, std::size_t budget_bytes,
-                              const std::vector<std::uint64_t>& heat) {
+                              const std::vector<std::uint64_t>& heat, std::size_t page_bytes) {
   if (heat.size() != places.size()) {
     throw UsageError(fmt::format("a span of {} pages, and counts of {}", places.size(), heat.size()));
   }
@@ -50,7 +51,7 @@ std::vector<Place> rebalanced(const std::vector<Place>& places, Device device, s
   std::vector<Place> result = places;
   std::vector<std::size_t> up = hottest_first(places, Place::host(), heat);
   std::vector<std::size_t> down = hottest_first(places, near, heat);
-  const std::size_t room = budget_bytes / kPageBytes;
+  const std::size_t room = budget_bytes / page_bytes;
   while (down.size() > room) {
     result[down.back()] = Place::host();
     down.pop_back();
@@ -69,7 +70,11 @@ std::vector<Place> rebalanced(const std::vector<Place>& places, Device device, s
 
 std::size_t rebalance(Span& span, StreamRef stream, const PageHeat& heat, std::size_t budget_bytes) {
   const std::vector<Place>& places = span.places();
-  const std::vector<Place> target = rebalanced(places, span.device(), budget_bytes, heat.read(stream));
+  if (heat.page_bytes() != span.page_bytes()) {
+    throw UsageError(fmt::format("a span with pages of {}, and counts for pages of {}", format_bytes(span.page_bytes()),
+                                 format_bytes(heat.page_bytes())));
+  }
+  const std::vector<Place> target = rebalanced(places, span.device(), budget_bytes, heat.read(stream), span.page_bytes());
   std::size_t moves = 0;
   for (std::size_t page = 0; page < target.size(); ++page) moves += target[page] == places[page] ? 0 : 1;
   if (moves > 0) span.move(stream, Placement::map(target));
@@ -80,7 +85,7 @@ Span sampled_span(StreamRef stream, const AccessProfile& profile, const Sample& 
   profile.check();
   const Device device = stream.device();
   Span span(device, profile.bytes, Placement::budget(device, profile.budget_bytes), options);
-  const PageHeat heat(stream, span.data(), span.page_count());
+  const PageHeat heat(stream, span.data(), span.page_count(), span.page_bytes());
   const WaitsAtEnd waits(stream);
   sample(stream, span, heat.counter()).or_throw("sampling the accesses to a span");
   rebalance(span, stream, heat, profile.budget_bytes);

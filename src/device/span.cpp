@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "device/backend.hpp"
 #include "device/host_memory.hpp"
@@ -15,9 +16,15 @@ namespace headrace {
 
 namespace {
 
+void require_page_size(std::size_t bytes) {
+  if (std::has_single_bit(bytes) && bytes >= kPageBytes) return;
+  throw UsageError(fmt::format("a page of a span has a power of two of bytes, {} at least, not {}", kPageBytes, bytes));
+}
+
 /// Also refuses what no placement could hold, before a list of so many pages is made.
-std::size_t pages_for(Device device, std::size_t bytes) {
+std::size_t pages_for(Device device, std::size_t bytes, std::size_t page_bytes) {
   if (bytes == 0) throw UsageError("a span has a byte at least");
+  require_page_size(page_bytes);
   std::size_t most = detail::host_memory().total_bytes + device.memory().total_bytes;
   for (const Device other : Device::list()) {
     if (other.kind() == device.kind()) most += other.memory().total_bytes;
@@ -28,12 +35,13 @@ std::size_t pages_for(Device device, std::size_t bytes) {
                                   format_bytes(bytes), format_bytes(device.memory().free_bytes), device.name(),
                                   format_bytes(detail::host_memory().free_bytes)));
   }
-  return align_up(bytes, kPageBytes) / kPageBytes;
+  return align_up(bytes, page_bytes) / page_bytes;
 }
 
 void require_descriptors(const SharedPages& shared) {
   if (shared.bytes == 0) throw UsageError("shared pages have a byte at least");
-  const std::size_t count = (shared.bytes - 1) / kPageBytes + 1;
+  require_page_size(shared.page_bytes);
+  const std::size_t count = (shared.bytes - 1) / shared.page_bytes + 1;
   if (shared.descriptors.size() != count) {
     throw UsageError(fmt::format("{} of shared pages are {} pages, and there are {} descriptors",
                                  format_bytes(shared.bytes), count, shared.descriptors.size()));
@@ -46,10 +54,11 @@ Span::State::State(Device owner, std::size_t asked, const Placement& placement, 
     : bytes(asked),
       shareable(options.shareable),
       imported(false),
-      placed(owner, asked, placement.pages(pages_for(owner, asked)), options) {}
+      placed(owner, asked, placement.pages(pages_for(owner, asked, options.page_bytes), options.page_bytes), options),
+      spares(std::max<std::size_t>(kSparePages * kPageBytes / options.page_bytes, 1)) {}
 
 Span::State::State(const SharedPages& shared)
-    : bytes(shared.bytes), shareable(false), imported(true), placed((require_descriptors(shared), shared)) {}
+    : bytes(shared.bytes), shareable(false), imported(true), placed((require_descriptors(shared), shared)), spares(0) {}
 
 void Span::State::check(std::size_t page) const {
   if (page < placed.places.size()) return;
@@ -96,6 +105,7 @@ Device Span::device() const { return state().placed.device; }
 std::byte* Span::data() const noexcept { return state_ == nullptr ? nullptr : state_->placed.range.at(0); }
 std::size_t Span::bytes() const noexcept { return state_ == nullptr ? 0 : state_->bytes; }
 std::size_t Span::page_count() const noexcept { return state_ == nullptr ? 0 : state_->placed.places.size(); }
+std::size_t Span::page_bytes() const noexcept { return state_ == nullptr ? 0 : state_->placed.page_bytes(); }
 
 Place Span::place(std::size_t page) const {
   state().check(page);
@@ -133,7 +143,7 @@ void Span::move(StreamRef stream, PageRange pages, Place to) {
 }
 
 void Span::move(StreamRef stream, const Placement& placement) {
-  state().move(stream, {0, page_count()}, placement.pages(page_count()));
+  state().move(stream, {0, page_count()}, placement.pages(page_count(), page_bytes()));
 }
 
 void Span::keep_spare_pages(std::size_t count_per_place) { state().spares.keep(count_per_place); }
@@ -154,20 +164,23 @@ void Span::release() {
 
 SpanStatistics Span::statistics() const {
   const State& it = state();
-  return {.places = detail::count_places(it.placed.places),
+  return {.places = it.placed.uses(),
           .pages_moved = it.pages_moved,
-          .bytes_moved = it.pages_moved * kPageBytes,
+          .bytes_moved = it.pages_moved * it.placed.page_bytes(),
           .spare_pages = it.spares.count()};
 }
 
 SharedPages Span::share() const {
   const State& it = state();
-  const auto uses = detail::count_places(it.placed.places);
+  const auto uses = it.placed.uses();
   const bool on_host = std::any_of(uses.begin(), uses.end(), [](const SpanUse& use) { return use.place.is_host(); });
   if (on_host) throw UsageError("host pages cannot be exported: move them to the device, or share a file");
   if (uses.size() != 1) throw UsageError("a span on several devices cannot be exported");
   if (!it.shareable) throw UsageError("the span was not made shareable (SpanOptions::shareable)");
-  SharedPages shared{.bytes = it.bytes, .device = *uses.front().place.device(), .descriptors = {}};
+  SharedPages shared{.bytes = it.bytes,
+                     .device = *uses.front().place.device(),
+                     .descriptors = {},
+                     .page_bytes = it.placed.page_bytes()};
   shared.descriptors.reserve(it.placed.pages.size());
   for (const detail::OwnedPage& page : it.placed.pages) {
     const auto descriptor = it.placed.memory().export_page(page.page());

@@ -41,7 +41,7 @@ void require_copier(const PlacedPages& placed, StreamRef stream, const std::vect
     touched.push_back(move.to);
     touched.push_back(placed.places[move.page]);
   }
-  detail::require_reach(placed.memory(), {copier}, detail::count_places(touched));
+  detail::require_reach(placed.memory(), {copier}, detail::count_places(touched, placed.page_bytes()));
 }
 
 /// Throws DeviceError when more pages come to a place than leave it and fit, before any is moved.
@@ -52,14 +52,15 @@ void require_room(const PlacedPages& placed, const detail::SparePages& spares, c
     coming.push_back(move.to);
     leaving.push_back(placed.places[move.page]);
   }
-  const auto left = detail::count_places(leaving);
-  for (const SpanUse& use : detail::count_places(coming)) {
+  const std::size_t page_bytes = placed.page_bytes();
+  const auto left = detail::count_places(leaving, page_bytes);
+  for (const SpanUse& use : detail::count_places(coming, page_bytes)) {
     std::size_t room = spares.count(use.place);
     for (const SpanUse& other : left) room += other.place == use.place ? other.page_count : 0;
     const std::size_t free = detail::free_bytes(use.place);
-    if (use.page_count <= room || (use.page_count - room) * kPageBytes <= free) continue;
+    if (use.page_count <= room || (use.page_count - room) * page_bytes <= free) continue;
     throw DeviceError(Errc::out_of_memory, fmt::format("moving pages asks for {} more on {} ({} free)",
-                                                       format_bytes((use.page_count - room) * kPageBytes),
+                                                       format_bytes((use.page_count - room) * page_bytes),
                                                        use.place.name(), format_bytes(free)));
   }
 }
@@ -73,7 +74,7 @@ void Span::State::move(StreamRef stream, PageRange pages, const std::vector<Plac
   }
   if (moves.empty()) return;
   if (imported) throw UsageError("pages of another process's span are never moved");
-  detail::require_places(placed.device, detail::count_places(to), {});
+  detail::require_places(placed.device, detail::count_places(to, placed.page_bytes()), {});
   require_copier(placed, stream, moves);
   require_rights_kept(placed, moves);
   require_room(placed, spares, moves);

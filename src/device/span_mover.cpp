@@ -13,7 +13,7 @@ PageMover::PageMover(PlacedPages& placed, SparePages& spares, StreamRef stream)
     : placed_(placed),
       spares_(spares),
       stream_(stream),
-      scratch_(placed.memory(), 2 * kBatchPages),
+      batch_pages_(std::max<std::size_t>(kBatchBytes / placed.page_bytes(), 1)),
       events_{Event(stream.device()), Event(stream.device())} {
   under_way_.reserve(events_.size());
 }
@@ -48,7 +48,7 @@ PageMover::Group* PageMover::choose(const std::vector<Group*>& tried) noexcept {
   std::size_t most = 0;
   for (Group& group : groups_) {
     if (group.left() == 0 || std::find(tried.begin(), tried.end(), &group) != tried.end()) continue;
-    const std::size_t spare = std::min({spares_.count(group.to), group.left(), kBatchPages});
+    const std::size_t spare = std::min({spares_.count(group.to), group.left(), batch_pages_});
     if (best != nullptr && (spare < most || (spare == most && !group.to.is_host()))) continue;
     best = &group;
     most = spare;
@@ -59,7 +59,8 @@ PageMover::Group* PageMover::choose(const std::vector<Group*>& tried) noexcept {
 bool PageMover::start() {
   std::vector<Group*> tried;
   for (Group* group = choose(tried); group != nullptr; group = choose(tried)) {
-    Batch batch{group->to, {}, take_pages(group->to, std::min(group->left(), kBatchPages)), next_slot_};
+    Batch batch{group->to, {}, take_pages(group->to, std::min(group->left(), batch_pages_)),
+                &events_[batches_ % events_.size()]};
     if (failure_) return false;
     if (batch.fresh.empty()) {
       tried.push_back(group);
@@ -73,7 +74,7 @@ bool PageMover::start() {
       return false;
     }
     group->next += batch.pages.size();
-    next_slot_ = kBatchPages - next_slot_;
+    ++batches_;
     under_way_.push_back(std::move(batch));
     return true;
   }
@@ -117,44 +118,40 @@ Status PageMover::make_readable(const Batch& batch) {
   return for_each_consecutive(batch.pages, alike, [&](std::size_t from, std::size_t run) -> Status {
     const std::size_t first = batch.pages[from];
     if (!closed(first)) return {};
-    return placed_.memory().set_access(placed_.range.at(first), run, reader, Right::read);
+    return placed_.range.set_access({first, run}, reader, Right::read);
   });
 }
 
 Status PageMover::copy(Batch& batch) {
-  const std::size_t count = batch.fresh.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    if (const Status mapped = scratch_.map(batch.slot + i, batch.fresh[i].page()); !mapped) return mapped;
+  std::vector<std::byte*> targets;
+  for (OwnedPage& page : batch.fresh) {
+    const auto target = page.writable_by(stream_.device());
+    if (!target) return target.error();
+    targets.push_back(*target);
   }
-  PageMemory& memory = placed_.memory();
-  Status status = memory.set_access(scratch_.at(batch.slot), count, stream_.device(), Right::read_write);
-  if (status) status = make_readable(batch);
-  if (!status) return status;
-  const auto same_place = [&](std::size_t a, std::size_t b) { return placed_.places[a] == placed_.places[b]; };
-  status = for_each_consecutive(batch.pages, same_place, [&](std::size_t from, std::size_t run) {
-    return stream_.copy(scratch_.at(batch.slot + from), placed_.range.at(batch.pages[from]), run * kPageBytes);
-  });
-  if (status) status = stream_.record(events_[batch.slot / kBatchPages]);
-  return status;
+  if (const Status readable = make_readable(batch); !readable) return readable;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const Status copied = stream_.copy(targets[i], placed_.range.at(batch.pages[i]), placed_.page_bytes());
+    if (!copied) return copied;
+  }
+  return stream_.record(*batch.copied);
 }
 
 void PageMover::restore(const Batch& batch) noexcept {
   static_cast<void>(stream_.wait());  // copies that were enqueued before the failure
-  static_cast<void>(scratch_.unmap({batch.slot, kBatchPages}));
   const Device reader = stream_.device();
   for (const std::size_t page : batch.pages) {
     if (!placed_.range.mapped(page)) static_cast<void>(placed_.range.map(page, placed_.pages[page].page()));
     if (!placed_.range.mapped(page)) continue;
     if (placed_.rights.in_force(placed_.memory(), reader, page, placed_.places[page]) == Right::none) {
-      static_cast<void>(placed_.memory().set_access(placed_.range.at(page), 1, reader, Right::none));
+      static_cast<void>(placed_.range.set_access({page, 1}, reader, Right::none));
     }
     static_cast<void>(placed_.rights.apply(placed_.range, placed_.places, {page, 1}, Mapped::before));
   }
 }
 
 void PageMover::finish(Batch& batch) {
-  Status status = events_[batch.slot / kBatchPages].wait();
-  if (status) status = scratch_.unmap({batch.slot, kBatchPages});
+  Status status = batch.copied->wait();
   if (status) {
     for (const std::size_t page : batch.pages) spares_.reserve(placed_.places[page], batch.pages.size());
     const auto joined = [](std::size_t, std::size_t) { return true; };

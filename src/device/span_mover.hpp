@@ -7,16 +7,18 @@
 #include <vector>
 
 #include "device/span_state.hpp"
+#include "headrace/base/bytes.hpp"
 
 namespace headrace::detail {
 
-/// Moves pages of a span, some at a time: fresh pages are mapped side by side in a range of addresses of their own,
-/// filled by few large copies, and take the place of the old ones, whose memory is spare from then on and serves the
-/// next pages. While one batch is copied the one before it changes places.
+/// Moves pages of a span, some at a time: fresh pages are filled at addresses of their own and take the place of the old
+/// ones, which are spare from then on and serve the next pages. While one batch is copied the one before it changes
+/// places.
 class PageMover {
  public:
-  /// 32 MiB: long enough a copy for the link, and few enough pages to be taken twice over on a full device.
-  static constexpr std::size_t kBatchPages = 16;
+  /// A batch, or one page where that is more: long enough a copy for the link, and few enough pages to be taken twice
+  /// over on a full device.
+  static constexpr std::size_t kBatchBytes = 32 * kMiB;
 
   /// Throws DeviceError.
   PageMover(PlacedPages& placed, SparePages& spares, StreamRef stream);
@@ -42,7 +44,7 @@ class PageMover {
     Place to;
     std::vector<std::size_t> pages;
     std::vector<OwnedPage> fresh;  ///< One for each of `pages`.
-    std::size_t slot;              ///< First page of its part of scratch_.
+    const Event* copied;
   };
 
   struct Failure {
@@ -68,9 +70,9 @@ class PageMover {
   PlacedPages& placed_;
   SparePages& spares_;
   StreamRef stream_;
-  AddressRange scratch_;
-  std::array<Event, 2> events_;  ///< Of the two parts of scratch_.
-  std::size_t next_slot_ = 0;
+  const std::size_t batch_pages_;
+  std::array<Event, 2> events_;
+  std::size_t batches_ = 0;  ///< Started so far.
   std::vector<Group> groups_;
   std::vector<Batch> under_way_;  ///< Oldest first.
   std::optional<Failure> failure_;

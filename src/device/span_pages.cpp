@@ -6,15 +6,44 @@
 
 namespace headrace::detail {
 
-AddressRange::AddressRange(PageMemory& memory, std::size_t page_count) : memory_(memory), mapped_(page_count) {
-  data_ = memory.reserve(page_count * kPageBytes)
-              .or_throw(fmt::format("reserving {} of addresses", format_bytes(page_count * kPageBytes)));
+OwnedPage::~OwnedPage() {
+  if (memory_ == nullptr) return;
+  if (own_address_ != nullptr) {
+    static_cast<void>(memory_->unmap(own_address_, page_.bytes));
+    memory_->release(own_address_, page_.bytes);
+  }
+  memory_->destroy(page_);
+}
+
+Result<std::byte*> OwnedPage::writable_by(Device device) noexcept {
+  if (own_address_ == nullptr) {
+    const auto reserved = memory_->reserve(page_.bytes);
+    if (!reserved) return reserved;
+    if (const Status mapped = memory_->map(*reserved, page_); !mapped) {
+      memory_->release(*reserved, page_.bytes);
+      return mapped.error();
+    }
+    own_address_ = *reserved;
+  }
+  if (writer_ != device) {
+    if (const Status set = memory_->set_access(own_address_, page_.bytes, device, Right::read_write); !set) {
+      return set.error();
+    }
+    writer_ = device;
+  }
+  return own_address_;
+}
+
+AddressRange::AddressRange(PageMemory& memory, std::size_t page_count, std::size_t page_bytes)
+    : memory_(memory), page_bytes_(page_bytes), mapped_(page_count) {
+  data_ = memory.reserve(page_count * page_bytes)
+              .or_throw(fmt::format("reserving {} of addresses", format_bytes(page_count * page_bytes)));
 }
 
 AddressRange::~AddressRange() {
   // Nobody can be told of a failure here, and releasing the range ends what mappings there still are.
   static_cast<void>(unmap({0, mapped_.size()}));
-  memory_.release(data_, mapped_.size() * kPageBytes);
+  memory_.release(data_, mapped_.size() * page_bytes_);
 }
 
 Status AddressRange::map(std::size_t page, Page physical) noexcept {
@@ -38,7 +67,7 @@ Status AddressRange::unmap(PageRange pages) noexcept {
 }
 
 Status AddressRange::unmap_run(PageRange run) noexcept {
-  const Status status = memory_.unmap(at(run.first), run.count);
+  const Status status = memory_.unmap(at(run.first), run.count * page_bytes_);
   if (status) std::fill_n(mapped_.begin() + static_cast<std::ptrdiff_t>(run.first), run.count, false);
   return status;
 }

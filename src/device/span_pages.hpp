@@ -15,33 +15,41 @@ class OwnedPage {
  public:
   OwnedPage() noexcept = default;
   OwnedPage(PageMemory& memory, Page page) noexcept : memory_(&memory), page_(page) {}
-  OwnedPage(OwnedPage&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)), page_(other.page_) {}
+  OwnedPage(OwnedPage&& other) noexcept { *this = std::move(other); }
   OwnedPage& operator=(OwnedPage&& other) noexcept {
     std::swap(memory_, other.memory_);
     std::swap(page_, other.page_);
+    std::swap(own_address_, other.own_address_);
+    std::swap(writer_, other.writer_);
     return *this;
   }
-  ~OwnedPage() {
-    if (memory_ != nullptr) memory_->destroy(page_);
-  }
+  ~OwnedPage();
 
   [[nodiscard]] Page page() const noexcept { return page_; }
+
+  /// Where `device`, which reaches the page, may write it while it is no part of a span yet. Mapped when it is first
+  /// asked for, and then for as long as there is the page: mapping costs more than copying, and a page that has left a
+  /// span comes back.
+  [[nodiscard]] Result<std::byte*> writable_by(Device device) noexcept;
 
  private:
   PageMemory* memory_ = nullptr;
   Page page_;
+  std::byte* own_address_ = nullptr;
+  Accessor writer_;  ///< Who may write there.
 };
 
 /// Owns a range of addresses; knows where a page is mapped, and unmaps it in the end. It does not own the pages.
 class AddressRange {
  public:
   /// Throws DeviceError.
-  AddressRange(PageMemory& memory, std::size_t page_count);
+  AddressRange(PageMemory& memory, std::size_t page_count, std::size_t page_bytes);
   AddressRange(const AddressRange&) = delete;
   AddressRange& operator=(const AddressRange&) = delete;
   ~AddressRange();
 
-  [[nodiscard]] std::byte* at(std::size_t page) const noexcept { return data_ + page * kPageBytes; }
+  [[nodiscard]] std::byte* at(std::size_t page) const noexcept { return data_ + page * page_bytes_; }
+  [[nodiscard]] std::size_t page_bytes() const noexcept { return page_bytes_; }
   [[nodiscard]] PageMemory& memory() const noexcept { return memory_; }
 
   [[nodiscard]] bool mapped(std::size_t page) const noexcept { return mapped_[page]; }
@@ -50,11 +58,16 @@ class AddressRange {
   [[nodiscard]] Status map(std::size_t page, Page physical) noexcept;
   /// Unmaps what is mapped there.
   [[nodiscard]] Status unmap(PageRange pages) noexcept;
+  /// Every one is mapped, and `who` reaches them.
+  [[nodiscard]] Status set_access(PageRange pages, Accessor who, Right right) noexcept {
+    return memory_.set_access(at(pages.first), pages.count * page_bytes_, who, right);
+  }
 
  private:
   [[nodiscard]] Status unmap_run(PageRange run) noexcept;
 
   PageMemory& memory_;
+  const std::size_t page_bytes_;
   std::vector<bool> mapped_;
   std::byte* data_ = nullptr;
 };

@@ -47,7 +47,7 @@ PageMemory& checked_memory(Device device, const std::vector<Place>& places, cons
   if (options.numa_node && *options.numa_node < 0) {
     throw UsageError(fmt::format("there is no memory node {}", *options.numa_node));
   }
-  const auto uses = count_places(places);
+  const auto uses = count_places(places, options.page_bytes);
   require_places(device, uses, options.accessed_by);
   PageMemory& memory = device.backend().page_memory();
   std::vector<Accessor> who{device};
@@ -66,13 +66,13 @@ std::size_t free_bytes(Place place) {
   return place.is_host() ? host_memory().free_bytes : place.device()->memory().free_bytes;
 }
 
-std::vector<SpanUse> count_places(const std::vector<Place>& places) {
+std::vector<SpanUse> count_places(const std::vector<Place>& places, std::size_t page_bytes) {
   std::vector<SpanUse> uses;
   for (const Place place : places) {
     auto use = std::find_if(uses.begin(), uses.end(), [&](const SpanUse& one) { return one.place == place; });
     if (use == uses.end()) use = uses.insert(use, SpanUse{place, 0, 0});
     ++use->page_count;
-    use->bytes += kPageBytes;
+    use->bytes += page_bytes;
   }
   return uses;
 }
@@ -102,12 +102,12 @@ void require_reach(PageMemory& memory, const std::vector<Accessor>& who, const s
 
 PlacedPages::PlacedPages(Device owner, std::size_t bytes, std::vector<Place> at, const SpanOptions& span_options)
     : device(owner),
-      options{span_options.numa_node, span_options.shareable},
+      options{span_options.numa_node, span_options.shareable, span_options.page_bytes},
       places(std::move(at)),
-      range(checked_memory(owner, places, span_options), places.size()),
+      range(checked_memory(owner, places, span_options), places.size(), span_options.page_bytes),
       rights(places.size()) {
   rights.add(owner);
-  for (const Device other : devices_of(count_places(places))) rights.add(other);
+  for (const Device other : devices_of(uses())) rights.add(other);
   for (const Device other : span_options.accessed_by) rights.add(other);
   pages.reserve(places.size());
   for (const Place place : places) {
@@ -124,14 +124,15 @@ PlacedPages::PlacedPages(Device owner, std::size_t bytes, std::vector<Place> at,
 
 PlacedPages::PlacedPages(const SharedPages& shared)
     : device(shared.device),
-      options{{}, true},
+      options{{}, true, shared.page_bytes},
       places(shared.descriptors.size(), Place::on(shared.device)),
-      range((require_places(device, count_places(places), {}), device.backend().page_memory()), places.size()),
+      range((require_places(device, count_places(places, shared.page_bytes), {}), device.backend().page_memory()),
+            places.size(), shared.page_bytes),
       rights(places.size()) {
   rights.add(device);
   pages.reserve(places.size());
   for (const int descriptor : shared.descriptors) {
-    auto page = memory().import_page(descriptor, device);
+    auto page = memory().import_page(descriptor, device, page_bytes());
     if (!page) {
       throw_error(fmt::format("taking over page {} of {}, file descriptor {}, on {}", pages.size() + 1, places.size(),
                               descriptor, device.name()),
@@ -141,6 +142,8 @@ PlacedPages::PlacedPages(const SharedPages& shared)
   }
   map_all();
 }
+
+std::vector<SpanUse> PlacedPages::uses() const { return count_places(places, page_bytes()); }
 
 void PlacedPages::map_all() {
   for (std::size_t page = 0; page < pages.size(); ++page) {

@@ -12,9 +12,14 @@ namespace headrace::detail {
 
 namespace {
 
+struct Pages {
+  const std::vector<Place>* places;
+  std::size_t page_bytes;
+};
+
 struct Spans {
   std::shared_mutex mutex;
-  std::map<std::uintptr_t, const std::vector<Place>*> places;  ///< By the address of the first page.
+  std::map<std::uintptr_t, Pages> pages;  ///< By the address of the first page.
   /// A span that is made or gone while others copy is none of theirs, so that an old count will do.
   std::atomic<std::size_t> count{0};
 };
@@ -50,18 +55,19 @@ Status in_places(std::span<const Copy> copies, Use use) noexcept {
 
 }  // namespace
 
-KnownSpan::KnownSpan(const std::byte* begin, const std::vector<Place>& places) : begin_(begin) {
+KnownSpan::KnownSpan(const std::byte* begin, const std::vector<Place>& places, std::size_t page_bytes)
+    : begin_(begin) {
   Spans& all = spans();
   const std::unique_lock lock(all.mutex);
-  all.places.emplace(address_of(begin), &places);
-  all.count.store(all.places.size(), std::memory_order_relaxed);
+  all.pages.emplace(address_of(begin), Pages{&places, page_bytes});
+  all.count.store(all.pages.size(), std::memory_order_relaxed);
 }
 
 KnownSpan::~KnownSpan() {
   Spans& all = spans();
   const std::unique_lock lock(all.mutex);
-  all.places.erase(address_of(begin_));
-  all.count.store(all.places.size(), std::memory_order_relaxed);
+  all.pages.erase(address_of(begin_));
+  all.count.store(all.pages.size(), std::memory_order_relaxed);
 }
 
 std::size_t bytes_to_border(const void* data, std::size_t bytes) noexcept {
@@ -69,15 +75,16 @@ std::size_t bytes_to_border(const void* data, std::size_t bytes) noexcept {
   Spans& all = spans();
   if (all.count.load(std::memory_order_relaxed) == 0) return bytes;
   const std::shared_lock lock(all.mutex);
-  const auto behind = all.places.upper_bound(address);
-  if (behind == all.places.begin()) return bytes;
-  const auto& [begin, places] = *std::prev(behind);
-  const std::size_t first = (address - begin) / kPageBytes;
+  const auto behind = all.pages.upper_bound(address);
+  if (behind == all.pages.begin()) return bytes;
+  const std::uintptr_t begin = std::prev(behind)->first;
+  const auto [places, page_bytes] = std::prev(behind)->second;
+  const std::size_t first = (address - begin) / page_bytes;
   if (first >= places->size()) return bytes;
-  const std::size_t end = std::min(places->size(), (address - begin + bytes - 1) / kPageBytes + 1);
+  const std::size_t end = std::min(places->size(), (address - begin + bytes - 1) / page_bytes + 1);
   std::size_t next = first + 1;
   while (next < end && (*places)[next] == (*places)[first]) ++next;
-  return next == end ? bytes : begin + next * kPageBytes - address;
+  return next == end ? bytes : begin + next * page_bytes - address;
 }
 
 Status copy_many_in_places(StreamBackend& stream, std::span<const Copy> copies, CopyRoute route,

@@ -17,8 +17,8 @@ namespace headrace::detail {
 /// Makes a span known for as long as it lives.
 class KnownSpan {
  public:
-  /// `places` has one for each page from `begin` on, and outlives this. Throws std::bad_alloc.
-  KnownSpan(const std::byte* begin, const std::vector<Place>& places);
+  /// `places` has one for each page of `page_bytes` from `begin` on, and outlives this. Throws std::bad_alloc.
+  KnownSpan(const std::byte* begin, const std::vector<Place>& places, std::size_t page_bytes);
   KnownSpan(const KnownSpan&) = delete;
   KnownSpan& operator=(const KnownSpan&) = delete;
   ~KnownSpan();

@@ -54,7 +54,7 @@ Status SpanRights::apply_for(Accessor who, AddressRange& range, const std::vecto
   return for_each_run(pages, wanted, [&](PageRange run) -> Status {
     const auto right = wanted(run.first);
     if (!right || (mapped == Mapped::just_now && *right == Right::none)) return {};
-    return memory.set_access(range.at(run.first), run.count, who, *right);
+    return range.set_access(run, who, *right);
   });
 }
 

@@ -20,6 +20,8 @@ struct PlacedPages {
   explicit PlacedPages(const SharedPages& shared);
 
   [[nodiscard]] PageMemory& memory() const noexcept { return range.memory(); }
+  [[nodiscard]] std::size_t page_bytes() const noexcept { return range.page_bytes(); }
+  [[nodiscard]] std::vector<SpanUse> uses() const;
 
   Device device;
   PageOptions options;
@@ -31,7 +33,7 @@ struct PlacedPages {
  private:
   void map_all();
 
-  KnownSpan known_{range.at(0), places};
+  KnownSpan known_{range.at(0), places, range.page_bytes()};
 };
 
 /// "cuda:0"; "the host" where empty.
@@ -41,7 +43,7 @@ struct PlacedPages {
 [[nodiscard]] std::size_t free_bytes(Place place);
 
 /// Pages wanted at places, counted; in the order in which the places first appear.
-[[nodiscard]] std::vector<SpanUse> count_places(const std::vector<Place>& places);
+[[nodiscard]] std::vector<SpanUse> count_places(const std::vector<Place>& places, std::size_t page_bytes);
 
 /// Throws UsageError unless all of `places` and `others` are of the kind of `device`, and DeviceError when there can be
 /// no pages there.
@@ -73,7 +75,7 @@ class Span::State {
   bool shareable;
   bool imported;
   detail::PlacedPages placed;
-  detail::SparePages spares{kSparePages};
+  detail::SparePages spares;
   std::uint64_t pages_moved = 0;
   detail::WorkInFlight work;
 };

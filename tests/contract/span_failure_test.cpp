@@ -54,12 +54,13 @@ class CpuSpanFailure : public ::testing::Test {
 };
 
 TEST_F(CpuSpanFailure, HalfwayThroughBuildingReleasesWhatWasTaken) {
-  for (const bool shareable : {false, true}) {
+  for (const SpanOptions& options :
+       {SpanOptions{}, SpanOptions{.shareable = true}, SpanOptions{.page_bytes = 2 * kPageBytes}}) {
     const Held before = held_now();
     fail_each_step(
         [&] {
-          const Span span(first_, 7 * kPageBytes, Placement::interleaved({{here_, 3}, {Place::host(), 2}, {there_, 2}}),
-                          {.shareable = shareable});
+          const Span span(first_, 7 * options.page_bytes,
+                          Placement::interleaved({{here_, 3}, {Place::host(), 2}, {there_, 2}}), options);
         },
         [&](bool /*threw*/) { EXPECT_EQ(held_now(), before); });
   }
@@ -67,10 +68,11 @@ TEST_F(CpuSpanFailure, HalfwayThroughBuildingReleasesWhatWasTaken) {
 
 TEST_F(CpuSpanFailure, HalfwayThroughAMoveLeavesEveryPageWhole) {
   const Held before = held_now();
-  {
+  for (const std::size_t page_bytes : {kPageBytes, 2 * kPageBytes}) {
     constexpr std::size_t kPages = 3;  // for three places: three batches, two of them under way at once
     Stream stream(first_, {.run_in_waiter = true});
-    Span span(first_, kPages * kPageBytes, Placement::interleaved({{here_, 2}, {Place::host(), 1}}));
+    Span span(first_, kPages * page_bytes, Placement::interleaved({{here_, 2}, {Place::host(), 1}}),
+              {.page_bytes = page_bytes});
     const auto bytes = some_bytes(span.bytes(), 12);
     std::memcpy(span.data(), bytes.data(), bytes.size());
     // Pages of all rights, so that what a move lifts for its copies is seen to come back.
@@ -86,8 +88,8 @@ TEST_F(CpuSpanFailure, HalfwayThroughAMoveLeavesEveryPageWhole) {
                        EXPECT_EQ(span.places(), turned.pages(kPages));
                      }
                      EXPECT_EQ(permissions_at(span.data()), "---s");
-                     EXPECT_EQ(permissions_at(span.data() + kPageBytes), "r--s");
-                     EXPECT_EQ(permissions_at(span.data() + 2 * kPageBytes), "rw-s");
+                     EXPECT_EQ(permissions_at(span.data() + page_bytes), "r--s");
+                     EXPECT_EQ(permissions_at(span.data() + 2 * page_bytes), "rw-s");
                      EXPECT_EQ(span.right(first_, 1), Right::read);
                      span.allow_host(Right::read_write, PageRange{0, 2});
                      EXPECT_TRUE(looks_like(span, bytes));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -11,16 +12,20 @@
 
 namespace headrace {
 
+/// Bits of an address within a page of kPageBytes.
+inline constexpr std::uint32_t kPageBits = std::countr_zero(kPageBytes);
+
 /// What a kernel is given to count its accesses to the pages of a span. A value: passed as a kernel argument.
 struct PageCounter {
   const std::byte* base = nullptr;  ///< First byte of the span.
   std::uint32_t* counts = nullptr;  ///< One a page.
+  std::uint32_t page_bits = kPageBits;  ///< A page has 1 << page_bits bytes.
 
   /// Counts an access to `address`, which lies in the span. Any thread may call; counts wrap at 2^32.
   template <class Group>
   HEADRACE_HD void touch(const Group& group, const void* address) const {
     const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - base);
-    static_cast<void>(group.fetch_add_relaxed_on_device(counts[offset / kPageBytes], std::uint32_t{1}));
+    static_cast<void>(group.fetch_add_relaxed_on_device(counts[offset >> page_bits], std::uint32_t{1}));
   }
 };
 
@@ -28,11 +33,13 @@ struct PageCounter {
 /// that goes back in the order of the stream, which must outlive this.
 class PageHeat {
  public:
-  /// Counts start at 0. Throws UsageError when there is no page, DeviceError when there is no memory.
-  PageHeat(StreamRef stream, const std::byte* base, std::size_t page_count);
+  /// Counts start at 0. `page_bytes` is a power of two (Span::page_bytes()). Throws UsageError when there is no page or
+  /// no such size, DeviceError when there is no memory.
+  PageHeat(StreamRef stream, const std::byte* base, std::size_t page_count, std::size_t page_bytes = kPageBytes);
 
   [[nodiscard]] PageCounter counter() const noexcept;
   [[nodiscard]] std::size_t page_count() const noexcept { return page_count_; }
+  [[nodiscard]] std::size_t page_bytes() const noexcept { return page_bytes_; }
   /// The counts so far: waits for the work enqueued on `stream`. Throws DeviceError.
   [[nodiscard]] std::vector<std::uint64_t> read(StreamRef stream) const;
   /// Sets the counts to 0, in stream order.
@@ -41,6 +48,7 @@ class PageHeat {
  private:
   const std::byte* base_;
   std::size_t page_count_;
+  std::size_t page_bytes_;
   Buffer counts_;
 };
 

@@ -13,7 +13,7 @@
 
 namespace headrace {
 
-/// A page of a Span: the largest that a GPU's memory management works with.
+/// A page of a Span unless SpanOptions::page_bytes says otherwise: the largest that a GPU's memory management works with.
 inline constexpr std::size_t kPageBytes = 2 * kMiB;
 
 /// Where a page lies: in the memory of a device, or in that of the host.
@@ -67,8 +67,9 @@ class Placement {
   /// earlier page. Pages never counted stay on the host unless there is room.
   [[nodiscard]] static Placement budget(Device device, std::size_t device_bytes, std::vector<std::uint64_t> heat);
 
-  /// Where each page of a span of `page_count` pages goes. Throws UsageError when the rule does not fit that number.
-  [[nodiscard]] std::vector<Place> pages(std::size_t page_count) const;
+  /// Where each page of a span of `page_count` pages of `page_bytes` goes. Throws UsageError when the rule does not fit
+  /// that number.
+  [[nodiscard]] std::vector<Place> pages(std::size_t page_count, std::size_t page_bytes = kPageBytes) const;
 
  private:
   enum class Rule : std::uint8_t { interleaved, blocked, map, budget };

@@ -15,9 +15,10 @@ namespace headrace {
 /// move that brings nothing: pages change places only where one on the host was used more often than one on the device
 /// by more than chance explains (two standard deviations of the difference of two counts). Room that is left goes to
 /// the hottest host pages that were used at all; what is over the budget leaves coldest first. Pages on other devices
-/// stay. Throws UsageError unless there is a count for each page.
+/// stay. Pages are of `page_bytes`. Throws UsageError unless there is a count for each page.
 [[nodiscard]] std::vector<Place> rebalanced(const std::vector<Place>& places, Device device, std::size_t budget_bytes,
-                                            const std::vector<std::uint64_t>& heat);
+                                            const std::vector<std::uint64_t>& heat,
+                                            std::size_t page_bytes = kPageBytes);
 
 /// Moves the pages of `span` to where rebalanced() says for its device and the counts so far, and returns how many have
 /// moved. Waits for the work enqueued on `stream` before; no other stream may use the span meanwhile. Throws as

@@ -28,10 +28,13 @@ struct SpanOptions {
   std::optional<int> numa_node = {};
   /// Makes device pages so that another process can map them; see Span::share().
   bool shareable = false;
+  /// Of each page: a power of two, kPageBytes at least. A page is what has a place and rights, and what moves; large ones
+  /// are taken, mapped and moved with fewer calls of the driver a byte.
+  std::size_t page_bytes = kPageBytes;
 };
 
-/// How many pages a span keeps in each place for its next moves, unless Span::keep_spare_pages() says otherwise: 256
-/// MiB.
+/// How many pages of kPageBytes a span keeps in each place for its next moves, unless Span::keep_spare_pages() says
+/// otherwise: 256 MiB. Of larger ones as many as that is, and one at least.
 inline constexpr std::size_t kSparePages = 128;
 
 /// Pages and bytes in one place.
@@ -53,9 +56,10 @@ struct SharedPages {
   std::size_t bytes = 0;         ///< Of the span.
   Device device;                 ///< On which all of them lie.
   std::vector<int> descriptors;  ///< One a page; owned by whoever holds this.
+  std::size_t page_bytes = kPageBytes;
 };
 
-/// One contiguous virtual range whose 2 MiB pages lie on devices and on the host as a Placement says, and may be moved
+/// One contiguous virtual range whose pages, of 2 MiB or more, lie on devices and on the host as a Placement says, and may be moved
 /// while it lives (CUDA's virtual memory management; mapped memory files on a CPU device). Contents undefined at first.
 /// Not safe to be changed by two threads at once. Once released or moved from, it has no pages, and what needs some
 /// throws UsageError.
@@ -71,7 +75,7 @@ class Span {
  public:
   /// A range of at least `bytes` bytes for `device`. Every device on which a page lies, `device` and `accessed_by` may
   /// read and write all of it; so may the host what it can reach: host pages, and all pages of CPU devices. Throws
-  /// UsageError (bytes 0, a map of another number of pages, devices of two kinds, a device that cannot reach a page) or
+  /// UsageError (bytes 0, no such page size, a map of another number of pages, devices of two kinds, a device that cannot reach a page) or
   /// DeviceError (Errc::not_supported where there is no virtual memory management or no such host memory,
   /// Errc::out_of_memory that says where and how much). Whatever was taken before a failure has been given back.
   Span(Device device, std::size_t bytes, const Placement& placement, const SpanOptions& options = {});
@@ -80,7 +84,8 @@ class Span {
 
   /// A span of profile.bytes placed as advise() says (headrace/device/advice.hpp). Where it would not choose a span,
   /// the nearest to its choice: all on the host for zero-copy, what fits on the device for managed memory. Without
-  /// rates, those of the table for such a device. Throws as the constructor and advise() do.
+  /// rates, those of the table for such a device. Throws as the constructor and advise() do, and UsageError for pages of
+  /// another size than kPageBytes, of which advise() knows nothing.
   [[nodiscard]] static Span advised(Device device, const AccessProfile& profile, const MemoryRates& rates,
                                     const SpanOptions& options = {});
   [[nodiscard]] static Span advised(Device device, const AccessProfile& profile, const SpanOptions& options = {});
@@ -94,6 +99,8 @@ class Span {
   [[nodiscard]] std::byte* data() const noexcept;    ///< Null once released.
   [[nodiscard]] std::size_t bytes() const noexcept;  ///< As asked for; 0 once released.
   [[nodiscard]] std::size_t page_count() const noexcept;
+  /// SpanOptions::page_bytes; 0 once released.
+  [[nodiscard]] std::size_t page_bytes() const noexcept;
   template <class T>
   [[nodiscard]] T* as() const noexcept {
     return reinterpret_cast<T*>(data());

@@ -99,6 +99,11 @@ const BarrierFunctions* CpuDevice::barrier_functions() const noexcept {
 
 PageMemory& CpuDevice::page_memory() noexcept { return cpu_page_memory(); }
 
+PageArena& CpuDevice::page_arena(std::size_t page_bytes) {
+  const std::lock_guard lock(mutex_);
+  return pages_.try_emplace(page_bytes, &memory_, page_bytes).first->second;
+}
+
 DeviceBackend& cpu_device(int ordinal) {
   // Never destroyed: threads may still use a device while the process exits.
   static std::mutex* const mutex = new std::mutex;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "device/backend.hpp"
@@ -50,12 +52,14 @@ class CpuDevice final : public DeviceBackend {
 
   [[nodiscard]] Workers& workers() noexcept { return workers_; }
   [[nodiscard]] CpuMemory& cpu_memory() noexcept { return memory_; }
-  [[nodiscard]] PageArena& page_arena() noexcept { return pages_; }
+  /// Throws std::bad_alloc.
+  [[nodiscard]] PageArena& page_arena(std::size_t page_bytes);
 
  private:
   const int ordinal_;
   CpuMemory memory_;
-  PageArena pages_{&memory_};
+  std::mutex mutex_;
+  std::map<std::size_t, PageArena> pages_;  ///< By the size of a page.
   const DeviceProperties properties_;
   Workers workers_;
 };

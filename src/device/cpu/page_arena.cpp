@@ -24,8 +24,6 @@ Error system_error() noexcept {
   return code == ENOMEM ? Error{Errc::out_of_memory, code} : Error{Errc::system, code};
 }
 
-off_t offset_of(std::uint64_t page) noexcept { return static_cast<off_t>(page * kPageBytes); }
-
 }  // namespace
 
 Result<int> make_memory_file(bool sealable) noexcept {
@@ -35,15 +33,19 @@ Result<int> make_memory_file(bool sealable) noexcept {
   return file;
 }
 
-Status map_file_page(std::byte* at, int file, std::uint64_t page) noexcept {
+Status map_file_page(std::byte* at, int file, std::int64_t offset, std::size_t bytes) noexcept {
   if (allocation_must_fail()) return Errc::out_of_memory;
-  void* const mapped = mmap(at, kPageBytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, offset_of(page));
+  void* const mapped = mmap(at, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, offset);
   if (mapped == MAP_FAILED) return system_error();
   return {};
 }
 
 PageArena::~PageArena() {
   if (file_ >= 0) close(file_);
+}
+
+std::int64_t PageArena::offset_of(std::uint64_t page) const noexcept {
+  return static_cast<std::int64_t>(page * page_bytes_);
 }
 
 Status PageArena::open() noexcept {
@@ -81,7 +83,7 @@ Status PageArena::take_number(std::uint64_t& page) noexcept {
 }
 
 Result<std::uint64_t> PageArena::take() noexcept {
-  if (memory_ != nullptr && !memory_->take_budget(kPageBytes)) return Errc::out_of_memory;
+  if (memory_ != nullptr && !memory_->take_budget(page_bytes_)) return Errc::out_of_memory;
   std::uint64_t page = 0;
   Status status;
   {
@@ -90,7 +92,7 @@ Result<std::uint64_t> PageArena::take() noexcept {
     if (!status) close_if_empty();
   }
   if (!status) {
-    if (memory_ != nullptr) memory_->give_budget(kPageBytes);
+    if (memory_ != nullptr) memory_->give_budget(page_bytes_);
     return status.error();
   }
   if (const Status bound = bind(page); !bound) {
@@ -104,33 +106,33 @@ void PageArena::give(std::uint64_t page) noexcept {
   {
     const std::lock_guard lock(mutex_);
     // A page that cannot be cut out of the file stays in memory, and is used for the next that is asked for.
-    static_cast<void>(fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(page), kPageBytes));
+    static_cast<void>(fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(page), page_bytes_));
     free_.push_back(page);
     close_if_empty();
   }
-  if (memory_ != nullptr) memory_->give_budget(kPageBytes);
+  if (memory_ != nullptr) memory_->give_budget(page_bytes_);
 }
 
 Result<int> PageArena::take_file() noexcept {
-  if (memory_ != nullptr && !memory_->take_budget(kPageBytes)) return Errc::out_of_memory;
+  if (memory_ != nullptr && !memory_->take_budget(page_bytes_)) return Errc::out_of_memory;
   const auto file = make_memory_file(true);
   // Sealed, so that whoever maps it can rely on all of it being there.
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  if (file && ftruncate(*file, kPageBytes) == 0 && fcntl(*file, F_ADD_SEALS, kSeals) == 0) return *file;
+  if (file && ftruncate(*file, static_cast<off_t>(page_bytes_)) == 0 && fcntl(*file, F_ADD_SEALS, kSeals) == 0) return *file;
   const Error error = file ? system_error() : file.error();
   if (file) close(*file);
-  if (memory_ != nullptr) memory_->give_budget(kPageBytes);
+  if (memory_ != nullptr) memory_->give_budget(page_bytes_);
   return error;
 }
 
 void PageArena::give_file(int file) noexcept {
   close(file);
-  if (memory_ != nullptr) memory_->give_budget(kPageBytes);
+  if (memory_ != nullptr) memory_->give_budget(page_bytes_);
 }
 
 Status PageArena::map(std::byte* at, std::uint64_t page) const noexcept {
   const std::lock_guard lock(mutex_);
-  return map_file_page(at, file_, page);
+  return map_file_page(at, file_, offset_of(page), page_bytes_);
 }
 
 /// The policy of a shared mapping stays with the file's pages when the mapping is gone (mbind(2), "shared memory").
@@ -142,12 +144,12 @@ Status PageArena::bind(std::uint64_t page) const noexcept {
   if (*numa_node_ < 0 || node >= nodes.size() * kWordBits) return Errc::invalid_argument;
   nodes[node / kWordBits] = 1UL << (node % kWordBits);
   const std::lock_guard lock(mutex_);
-  void* const at = mmap(nullptr, kPageBytes, PROT_NONE, MAP_SHARED, file_, offset_of(page));
+  void* const at = mmap(nullptr, page_bytes_, PROT_NONE, MAP_SHARED, file_, offset_of(page));
   if (at == MAP_FAILED) return system_error();
   const long bound =
-      syscall(SYS_mbind, at, kPageBytes, MPOL_BIND, nodes.data(), nodes.size() * kWordBits, 0UL);  // no wrapper in libc
+      syscall(SYS_mbind, at, page_bytes_, MPOL_BIND, nodes.data(), nodes.size() * kWordBits, 0UL);  // no wrapper in libc
   const int code = errno;
-  munmap(at, kPageBytes);
+  munmap(at, page_bytes_);
   if (bound == 0) return {};
   return code == EINVAL ? Error{Errc::invalid_argument, code} : Error{Errc::system, code};
 }

@@ -12,14 +12,15 @@ namespace headrace::detail {
 
 class CpuMemory;
 
-/// Pages of one place as parts of one memory file, so that a process does not run out of descriptors: its limit is
+/// Pages of one place and size as parts of one memory file, so that a process does not run out of descriptors: its limit is
 /// often 1,024, which with a file a page would be 2 GiB. The file is there while pages are.
 class PageArena {
  public:
-  /// @param memory     charged for each page; null for pages of the host
-  /// @param numa_node  on which pages are to lie; wherever the system likes where empty
-  explicit PageArena(CpuMemory* memory, std::optional<int> numa_node = {}) noexcept
-      : memory_(memory), numa_node_(numa_node) {}
+  /// @param memory      charged for each page; null for pages of the host
+  /// @param page_bytes  of each
+  /// @param numa_node   on which pages are to lie; wherever the system likes where empty
+  PageArena(CpuMemory* memory, std::size_t page_bytes, std::optional<int> numa_node = {}) noexcept
+      : memory_(memory), page_bytes_(page_bytes), numa_node_(numa_node) {}
   PageArena(const PageArena&) = delete;
   PageArena& operator=(const PageArena&) = delete;
   ~PageArena();
@@ -41,7 +42,10 @@ class PageArena {
   void close_if_empty() noexcept;
   [[nodiscard]] Status bind(std::uint64_t page) const noexcept;
 
+  [[nodiscard]] std::int64_t offset_of(std::uint64_t page) const noexcept;
+
   CpuMemory* const memory_;
+  const std::size_t page_bytes_;
   const std::optional<int> numa_node_;
   mutable std::mutex mutex_;
   int file_ = -1;
@@ -49,8 +53,8 @@ class PageArena {
   std::vector<std::uint64_t> free_;  ///< Numbers given back, room for all of them.
 };
 
-/// Maps a page of a memory file over whatever is at `at`, without rights.
-[[nodiscard]] Status map_file_page(std::byte* at, int file, std::uint64_t page) noexcept;
+/// Maps the bytes of a memory file from `offset` on over whatever is at `at`, without rights.
+[[nodiscard]] Status map_file_page(std::byte* at, int file, std::int64_t offset, std::size_t bytes) noexcept;
 
 /// A memory file without a name, closed when this process becomes another program.
 [[nodiscard]] Result<int> make_memory_file(bool sealable) noexcept;

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "device/cpu/device.hpp"
 #include "device/cpu/testing.hpp"
@@ -23,7 +24,9 @@ constexpr std::uint64_t kOwnFile = std::uint64_t{1} << 63;
 
 bool is_own_file(Page page) noexcept { return (page.handle & kOwnFile) != 0; }
 int file_of(Page page) noexcept { return static_cast<int>(page.handle & ~kOwnFile); }
-Page own_file(int file, PageArena* source) noexcept { return {kOwnFile | static_cast<std::uint64_t>(file), source}; }
+Page own_file(int file, PageArena* source, std::size_t bytes) noexcept {
+  return {kOwnFile | static_cast<std::uint64_t>(file), source, bytes};
+}
 
 int protection(Right right) noexcept {
   switch (right) {
@@ -39,19 +42,19 @@ Error system_error() noexcept {
   return code == ENOMEM ? Error{Errc::out_of_memory, code} : Error{Errc::system, code};
 }
 
-/// One for each node asked for, never destroyed: spans may outlive it.
-PageArena& host_arena(std::optional<int> numa_node) {
+/// One for each node and size asked for, never destroyed: spans may outlive it.
+PageArena& host_arena(std::optional<int> numa_node, std::size_t page_bytes) {
   static std::mutex* const mutex = new std::mutex;
-  static auto* const arenas = new std::map<std::optional<int>, PageArena*>;
+  static auto* const arenas = new std::map<std::pair<std::optional<int>, std::size_t>, PageArena*>;
   const std::lock_guard lock(*mutex);
-  PageArena*& arena = (*arenas)[numa_node];
-  if (arena == nullptr) arena = new PageArena(nullptr, numa_node);
+  PageArena*& arena = (*arenas)[{numa_node, page_bytes}];
+  if (arena == nullptr) arena = new PageArena(nullptr, page_bytes, numa_node);
   return *arena;
 }
 
 PageArena& arena_of(Place place, PageOptions options) {
-  if (place.is_host()) return host_arena(options.numa_node);
-  return static_cast<CpuDevice&>(place.device()->backend()).page_arena();
+  if (place.is_host()) return host_arena(options.numa_node, options.bytes);
+  return static_cast<CpuDevice&>(place.device()->backend()).page_arena(options.bytes);
 }
 
 /// Address space without memory behind it.
@@ -90,11 +93,11 @@ Result<Page> CpuPageMemory::create(Place place, PageOptions options) noexcept {
   if (options.shareable && !place.is_host()) {
     const auto file = arena->take_file();
     if (!file) return file.error();
-    return own_file(*file, arena);
+    return own_file(*file, arena, options.bytes);
   }
   const auto number = arena->take();
   if (!number) return number.error();
-  return Page{*number, arena};
+  return Page{*number, arena, options.bytes};
 }
 
 void CpuPageMemory::destroy(Page page) noexcept {
@@ -109,19 +112,19 @@ void CpuPageMemory::destroy(Page page) noexcept {
 }
 
 Status CpuPageMemory::map(std::byte* at, Page page) noexcept {
-  if (is_own_file(page)) return map_file_page(at, file_of(page), 0);
+  if (is_own_file(page)) return map_file_page(at, file_of(page), 0, page.bytes);
   return static_cast<PageArena*>(page.source)->map(at, page.handle);
 }
 
-Status CpuPageMemory::unmap(std::byte* at, std::size_t page_count) noexcept {
+Status CpuPageMemory::unmap(std::byte* at, std::size_t bytes) noexcept {
   if (allocation_must_fail()) return Errc::out_of_memory;  // the system needs memory to cut a mapping in two
-  if (reserve_addresses(at, page_count * kPageBytes, MAP_FIXED) == MAP_FAILED) return system_error();
+  if (reserve_addresses(at, bytes, MAP_FIXED) == MAP_FAILED) return system_error();
   return {};
 }
 
-Status CpuPageMemory::set_access(std::byte* at, std::size_t page_count, Accessor /*who*/, Right right) noexcept {
+Status CpuPageMemory::set_access(std::byte* at, std::size_t bytes, Accessor /*who*/, Right right) noexcept {
   if (allocation_must_fail()) return Errc::out_of_memory;
-  if (mprotect(at, page_count * kPageBytes, protection(right)) != 0) return system_error();
+  if (mprotect(at, bytes, protection(right)) != 0) return system_error();
   return {};
 }
 
@@ -133,16 +136,16 @@ Result<int> CpuPageMemory::export_page(Page page) noexcept {
   return copy;
 }
 
-Result<Page> CpuPageMemory::import_page(int descriptor, Device /*device*/) noexcept {
+Result<Page> CpuPageMemory::import_page(int descriptor, Device /*device*/, std::size_t bytes) noexcept {
   struct stat status{};
   // A file that could shrink would end whoever reads it with SIGBUS.
   const int seals = fcntl(descriptor, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return Errc::invalid_argument;
-  if (fstat(descriptor, &status) != 0 || status.st_size < static_cast<off_t>(kPageBytes)) return Errc::invalid_argument;
+  if (fstat(descriptor, &status) != 0 || status.st_size != static_cast<off_t>(bytes)) return Errc::invalid_argument;
   if (allocation_must_fail()) return Errc::out_of_memory;
   const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return system_error();
-  return own_file(copy, nullptr);
+  return own_file(copy, nullptr, bytes);
 }
 
 CpuPageMemory& cpu_page_memory() noexcept {

@@ -19,11 +19,11 @@ class CpuPageMemory final : public PageMemory {
   void destroy(Page page) noexcept override;
 
   [[nodiscard]] Status map(std::byte* at, Page page) noexcept override;
-  [[nodiscard]] Status unmap(std::byte* at, std::size_t page_count) noexcept override;
-  [[nodiscard]] Status set_access(std::byte* at, std::size_t page_count, Accessor who, Right right) noexcept override;
+  [[nodiscard]] Status unmap(std::byte* at, std::size_t bytes) noexcept override;
+  [[nodiscard]] Status set_access(std::byte* at, std::size_t bytes, Accessor who, Right right) noexcept override;
 
   [[nodiscard]] Result<int> export_page(Page page) noexcept override;
-  [[nodiscard]] Result<Page> import_page(int descriptor, Device device) noexcept override;
+  [[nodiscard]] Result<Page> import_page(int descriptor, Device device, std::size_t bytes) noexcept override;
 };
 
 [[nodiscard]] CpuPageMemory& cpu_page_memory() noexcept;

@@ -114,9 +114,9 @@ Result<Page> CudaPageMemory::create(Place place, PageOptions options) noexcept {
   const DriverScope scope(place.is_host() ? ordinal_ : place.device()->ordinal());
   const auto properties = page_properties(place, options.numa_node.value_or(nearest_node()), options.shareable);
   CUmemGenericAllocationHandle handle = 0;
-  const Status status = driver_status(driver().mem_create(&handle, kPageBytes, &properties, 0));
+  const Status status = driver_status(driver().mem_create(&handle, options.bytes, &properties, 0));
   if (!status) return status.error();
-  return Page{handle, nullptr};
+  return Page{handle, nullptr, options.bytes};
 }
 
 void CudaPageMemory::destroy(Page page) noexcept {
@@ -126,19 +126,19 @@ void CudaPageMemory::destroy(Page page) noexcept {
 
 Status CudaPageMemory::map(std::byte* at, Page page) noexcept {
   const DriverScope scope(ordinal_);
-  return driver_status(driver().mem_map(address_of(at), kPageBytes, 0, page.handle, 0));
+  return driver_status(driver().mem_map(address_of(at), page.bytes, 0, page.handle, 0));
 }
 
-Status CudaPageMemory::unmap(std::byte* at, std::size_t page_count) noexcept {
+Status CudaPageMemory::unmap(std::byte* at, std::size_t bytes) noexcept {
   const DriverScope scope(ordinal_);
-  return driver_status(driver().mem_unmap(address_of(at), page_count * kPageBytes));
+  return driver_status(driver().mem_unmap(address_of(at), bytes));
 }
 
-Status CudaPageMemory::set_access(std::byte* at, std::size_t page_count, Accessor who, Right right) noexcept {
+Status CudaPageMemory::set_access(std::byte* at, std::size_t bytes, Accessor who, Right right) noexcept {
   const DriverScope scope(ordinal_);
   CUmemAccessDesc access{};
   access.flags = access_flags(right);
-  const auto set = [&] { return driver().mem_set_access(address_of(at), page_count * kPageBytes, &access, 1); };
+  const auto set = [&] { return driver().mem_set_access(address_of(at), bytes, &access, 1); };
   if (who) {
     access.location = {CU_MEM_LOCATION_TYPE_DEVICE, who->ordinal()};
     return driver_status(set());
@@ -164,7 +164,7 @@ Result<int> CudaPageMemory::export_page(Page page) noexcept {
   return descriptor;
 }
 
-Result<Page> CudaPageMemory::import_page(int descriptor, Device device) noexcept {
+Result<Page> CudaPageMemory::import_page(int descriptor, Device device, std::size_t bytes) noexcept {
   const DriverScope scope(device.ordinal());
   if (fcntl(descriptor, F_GETFD) < 0) return Errc::invalid_argument;  // negative, or closed
   CUmemGenericAllocationHandle handle = 0;
@@ -181,7 +181,7 @@ Result<Page> CudaPageMemory::import_page(int descriptor, Device device) noexcept
   const Status asked = driver_status(driver().mem_get_allocation_properties(&properties, handle));
   const bool there = asked.ok() && properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
                      properties.location.id == device.ordinal();
-  if (there) return Page{handle, nullptr};
+  if (there) return Page{handle, nullptr, bytes};
   static_cast<void>(driver().mem_release(handle));
   return asked ? Error{Errc::invalid_argument, 0} : asked.error();
 }
