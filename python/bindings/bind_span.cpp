@@ -200,12 +200,13 @@ void bind_span(nb::module_& module) {
   nb::class_<SpanHandle> span(module, "Span", nb::type_slots(span_buffer_slots()),
                               "One range of addresses whose pages, of 2 MiB or more, lie on devices and on the host as "
                               "a Placement says, and may be moved while it lives.");
-  span.def("__init__", &construct, "device"_a, "bytes"_a, "placement"_a, nb::kw_only(),
-           "accessed_by"_a = std::vector<DeviceOrName>{}, "numa_node"_a = nb::none(), "shareable"_a = false,
-           "page_bytes"_a = kPageBytes,
-           "Contents are undefined. A page has a power of two of bytes, PAGE_BYTES at least; large ones move with fewer "
-           "calls of the driver. Raises UsageError for what cannot be, DeviceError where there is no virtual memory "
-           "management or not memory enough.")
+  span.def(
+          "__init__", &construct, "device"_a, "bytes"_a, "placement"_a, nb::kw_only(),
+          "accessed_by"_a = std::vector<DeviceOrName>{}, "numa_node"_a = nb::none(), "shareable"_a = false,
+          "page_bytes"_a = kPageBytes,
+          "Contents are undefined. A page has a power of two of bytes, PAGE_BYTES at least; large ones move with fewer "
+          "calls of the driver. Raises UsageError for what cannot be, DeviceError where there is no virtual memory "
+          "management or not memory enough.")
       .def_prop_ro("device", [](const SpanHandle& self) { return self.span().device(); })
       .def_prop_ro(
           "address", [](const SpanHandle& self) { return reinterpret_cast<std::uintptr_t>(self.span().data()); },
@@ -214,7 +215,8 @@ void bind_span(nb::module_& module) {
           "bytes", [](const SpanHandle& self) { return self.span().bytes(); }, "As asked for.")
       .def_prop_ro("page_count", [](const SpanHandle& self) { return self.span().page_count(); })
       .def_prop_ro(
-          "page_bytes", [](const SpanHandle& self) { return self.span().page_bytes(); }, "Of each page; 0 once released.")
+          "page_bytes", [](const SpanHandle& self) { return self.span().page_bytes(); },
+          "Of each page; 0 once released.")
       .def("__len__", [](const SpanHandle& self) { return self.span().bytes(); })
       .def_prop_ro(
           "places", [](const SpanHandle& self) { return self.span().places(); }, "Of each page.")

@@ -52,10 +52,11 @@ class PageMemory {
 
   /// Nobody has rights to a page newly mapped. Nothing is mapped at `at` before.
   [[nodiscard]] virtual Status map(std::byte* at, Page page) noexcept = 0;
-  /// The range is whole pages, and every one is mapped. On failure they all still are. Errc::invalid_argument when the maker cannot do
-  /// so many at once.
+  /// The range is whole pages, and every one is mapped. On failure they all still are. Errc::invalid_argument when the
+  /// maker cannot do so many at once.
   [[nodiscard]] virtual Status unmap(std::byte* at, std::size_t bytes) noexcept = 0;
-  /// The range is whole pages, every one is mapped, and `who` reaches it. Where rights are shared, `who` does not matter.
+  /// The range is whole pages, every one is mapped, and `who` reaches it. Where rights are shared, `who` does not
+  /// matter.
   [[nodiscard]] virtual Status set_access(std::byte* at, std::size_t bytes, Accessor who, Right right) noexcept = 0;
 
   /// A file descriptor, which the caller owns, of a page made shareable.

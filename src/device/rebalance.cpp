@@ -74,7 +74,8 @@ std::size_t rebalance(Span& span, StreamRef stream, const PageHeat& heat, std::s
     throw UsageError(fmt::format("a span with pages of {}, and counts for pages of {}", format_bytes(span.page_bytes()),
                                  format_bytes(heat.page_bytes())));
   }
-  const std::vector<Place> target = rebalanced(places, span.device(), budget_bytes, heat.read(stream), span.page_bytes());
+  const std::vector<Place> target =
+      rebalanced(places, span.device(), budget_bytes, heat.read(stream), span.page_bytes());
   std::size_t moves = 0;
   for (std::size_t page = 0; page < target.size(); ++page) moves += target[page] == places[page] ? 0 : 1;
   if (moves > 0) span.move(stream, Placement::map(target));

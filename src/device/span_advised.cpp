@@ -11,8 +11,8 @@ namespace {
 
 const SpanOptions& advisable(const SpanOptions& options) {
   if (options.page_bytes == kPageBytes) return options;
-  throw UsageError(fmt::format("advice is for pages of {}, not {}", format_bytes(kPageBytes),
-                               format_bytes(options.page_bytes)));
+  throw UsageError(
+      fmt::format("advice is for pages of {}, not {}", format_bytes(kPageBytes), format_bytes(options.page_bytes)));
 }
 
 }  // namespace

@@ -59,7 +59,9 @@ PageMover::Group* PageMover::choose(const std::vector<Group*>& tried) noexcept {
 bool PageMover::start() {
   std::vector<Group*> tried;
   for (Group* group = choose(tried); group != nullptr; group = choose(tried)) {
-    Batch batch{group->to, {}, take_pages(group->to, std::min(group->left(), batch_pages_)),
+    Batch batch{group->to,
+                {},
+                take_pages(group->to, std::min(group->left(), batch_pages_)),
                 &events_[batches_ % events_.size()]};
     if (failure_) return false;
     if (batch.fresh.empty()) {

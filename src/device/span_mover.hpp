@@ -11,8 +11,8 @@
 
 namespace headrace::detail {
 
-/// Moves pages of a span, some at a time: fresh pages are filled at addresses of their own and take the place of the old
-/// ones, which are spare from then on and serve the next pages. While one batch is copied the one before it changes
+/// Moves pages of a span, some at a time: fresh pages are filled at addresses of their own and take the place of the
+/// old ones, which are spare from then on and serve the next pages. While one batch is copied the one before it changes
 /// places.
 class PageMover {
  public:

@@ -55,8 +55,7 @@ Status in_places(std::span<const Copy> copies, Use use) noexcept {
 
 }  // namespace
 
-KnownSpan::KnownSpan(const std::byte* begin, const std::vector<Place>& places, std::size_t page_bytes)
-    : begin_(begin) {
+KnownSpan::KnownSpan(const std::byte* begin, const std::vector<Place>& places, std::size_t page_bytes) : begin_(begin) {
   Spans& all = spans();
   const std::unique_lock lock(all.mutex);
   all.pages.emplace(address_of(begin), Pages{&places, page_bytes});

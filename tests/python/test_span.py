@@ -210,6 +210,40 @@ def test_spare_pages_are_kept_as_asked(span: Span):
         span.keep_spare_pages(-1)
 
 
+def test_pages_may_be_larger():
+    large = 4 * PAGE_BYTES
+    span = Span("cpu", 3 * large - 7, Placement.all("host"), page_bytes=large)
+    assert (span.page_bytes, span.page_count) == (large, 3)
+    span.numpy()[:] = 5
+    span.move("cpu", range(1, 3))
+    assert span.places == [HOST, CPU, CPU]
+    assert span.statistics().bytes_moved == 2 * large
+    assert [use.bytes for use in span.statistics().places] == [large, 2 * large]
+    assert (span.numpy() == 5).all()
+    span.move(Placement.budget("cpu", 2 * large - 1))
+    assert span.places.count(CPU) == 1
+    assert Placement.budget("cpu", 2 * large).pages(3, large).count(CPU) == 2
+    span.release()
+    assert span.page_bytes == 0
+    for size in (0, PAGE_BYTES - 1, 3 * PAGE_BYTES):
+        with pytest.raises(headrace.UsageError, match="power of two"):
+            Span("cpu", 1, Placement.all("cpu"), page_bytes=size)
+
+
+def test_larger_pages_are_shared():
+    large = 2 * PAGE_BYTES
+    span = Span("cpu", 2 * large, Placement.all("cpu"), shareable=True, page_bytes=large)
+    span.numpy()[:] = 3
+    shared = span.share()
+    assert shared.page_bytes == large
+    again = Span.from_shared(headrace.SharedPages(2 * large, "cpu", shared.descriptors, page_bytes=large))
+    assert (again.numpy() == 3).all()
+    with pytest.raises(headrace.UsageError, match="4 pages, and there are 2 descriptors"):
+        Span.from_shared(headrace.SharedPages(2 * large, "cpu", shared.descriptors))
+    for descriptor in shared.descriptors:
+        os.close(descriptor)
+
+
 def test_sharing_with_another_process():
     span = Span("cpu", 2 * PAGE_BYTES, Placement.all("cpu"), shareable=True)
     span.numpy()[:] = 9

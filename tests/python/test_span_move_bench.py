@@ -14,12 +14,24 @@ def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_moves_are_verified_and_beside_the_link():
-    done = bench("--bytes", "8MiB", "--runs", 3, "--json")
+    done = bench("--bytes", "8MiB", "--page-bytes", "4MiB", "--runs", 3, "--json")
     assert done.returncode == 0, done.stderr
     rows = {row["id"]: row for row in json.loads(done.stdout)["rows"]}
-    assert rows.keys() == {"span.move", "span.move.to_device", "span.move.to_host"}
-    for row in rows.values():
-        assert row["conditions"] == {"bytes": 8 << 20, "pages": 4, "verified": True}
+    of = {
+        "span.move": 4 << 20,
+        "span.move.host_rights": 4 << 20,
+        "span.move.small": 2 << 20,
+        "span.move.small.host_rights": 2 << 20,
+    }
+    assert rows.keys() == {name + way for name in of for way in ["", ".to_device", ".to_host"]}
+    for name, row in rows.items():
+        page = of[name.removesuffix(".to_device").removesuffix(".to_host")]
+        assert row["conditions"] == {
+            "bytes": 8 << 20,
+            "pages": (8 << 20) // page,
+            "page_bytes": page,
+            "verified": True,
+        }
         assert row["samples"] == 3
         assert 0 < row["spread"][0] <= row["value"] <= row["spread"][1]
         assert row["roof"] > 0
@@ -29,3 +41,6 @@ def test_moves_are_verified_and_beside_the_link():
 
 def test_bytes_that_are_none_are_refused():
     assert bench("--bytes", "many").returncode == 2
+    refused = bench("--bytes", "8MiB", "--page-bytes", "3MiB")
+    assert refused.returncode == 1
+    assert "a power of two of bytes" in refused.stderr

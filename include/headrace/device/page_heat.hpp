@@ -17,8 +17,8 @@ inline constexpr std::uint32_t kPageBits = std::countr_zero(kPageBytes);
 
 /// What a kernel is given to count its accesses to the pages of a span. A value: passed as a kernel argument.
 struct PageCounter {
-  const std::byte* base = nullptr;  ///< First byte of the span.
-  std::uint32_t* counts = nullptr;  ///< One a page.
+  const std::byte* base = nullptr;      ///< First byte of the span.
+  std::uint32_t* counts = nullptr;      ///< One a page.
   std::uint32_t page_bits = kPageBits;  ///< A page has 1 << page_bits bytes.
 
   /// Counts an access to `address`, which lies in the span. Any thread may call; counts wrap at 2^32.

@@ -13,7 +13,8 @@
 
 namespace headrace {
 
-/// A page of a Span unless SpanOptions::page_bytes says otherwise: the largest that a GPU's memory management works with.
+/// A page of a Span unless SpanOptions::page_bytes says otherwise: the largest that a GPU's memory management works
+/// with.
 inline constexpr std::size_t kPageBytes = 2 * kMiB;
 
 /// Where a page lies: in the memory of a device, or in that of the host.

@@ -28,8 +28,8 @@ struct SpanOptions {
   std::optional<int> numa_node = {};
   /// Makes device pages so that another process can map them; see Span::share().
   bool shareable = false;
-  /// Of each page: a power of two, kPageBytes at least. A page is what has a place and rights, and what moves; large ones
-  /// are taken, mapped and moved with fewer calls of the driver a byte.
+  /// Of each page: a power of two, kPageBytes at least. A page is what has a place and rights, and what moves; large
+  /// ones are taken, mapped and moved with fewer calls of the driver a byte.
   std::size_t page_bytes = kPageBytes;
 };
 
@@ -59,10 +59,10 @@ struct SharedPages {
   std::size_t page_bytes = kPageBytes;
 };
 
-/// One contiguous virtual range whose pages, of 2 MiB or more, lie on devices and on the host as a Placement says, and may be moved
-/// while it lives (CUDA's virtual memory management; mapped memory files on a CPU device). Contents undefined at first.
-/// Not safe to be changed by two threads at once. Once released or moved from, it has no pages, and what needs some
-/// throws UsageError.
+/// One contiguous virtual range whose pages, of 2 MiB or more, lie on devices and on the host as a Placement says, and
+/// may be moved while it lives (CUDA's virtual memory management; mapped memory files on a CPU device). Contents
+/// undefined at first. Not safe to be changed by two threads at once. Once released or moved from, it has no pages, and
+/// what needs some throws UsageError.
 ///
 /// All devices of a span are of one kind. CPU devices and the host share one address space, so there the rights of a
 /// page that count are the most that any CPU device or the host has.
@@ -75,17 +75,18 @@ class Span {
  public:
   /// A range of at least `bytes` bytes for `device`. Every device on which a page lies, `device` and `accessed_by` may
   /// read and write all of it; so may the host what it can reach: host pages, and all pages of CPU devices. Throws
-  /// UsageError (bytes 0, no such page size, a map of another number of pages, devices of two kinds, a device that cannot reach a page) or
-  /// DeviceError (Errc::not_supported where there is no virtual memory management or no such host memory,
-  /// Errc::out_of_memory that says where and how much). Whatever was taken before a failure has been given back.
+  /// UsageError (bytes 0, no such page size, a map of another number of pages, devices of two kinds, a device that
+  /// cannot reach a page) or DeviceError (Errc::not_supported where there is no virtual memory management or no such
+  /// host memory, Errc::out_of_memory that says where and how much). Whatever was taken before a failure has been given
+  /// back.
   Span(Device device, std::size_t bytes, const Placement& placement, const SpanOptions& options = {});
   /// Maps what share() gave in another process. The descriptors may be closed afterwards. Such pages are never moved.
   explicit Span(const SharedPages& pages);
 
   /// A span of profile.bytes placed as advise() says (headrace/device/advice.hpp). Where it would not choose a span,
   /// the nearest to its choice: all on the host for zero-copy, what fits on the device for managed memory. Without
-  /// rates, those of the table for such a device. Throws as the constructor and advise() do, and UsageError for pages of
-  /// another size than kPageBytes, of which advise() knows nothing.
+  /// rates, those of the table for such a device. Throws as the constructor and advise() do, and UsageError for pages
+  /// of another size than kPageBytes, of which advise() knows nothing.
   [[nodiscard]] static Span advised(Device device, const AccessProfile& profile, const MemoryRates& rates,
                                     const SpanOptions& options = {});
   [[nodiscard]] static Span advised(Device device, const AccessProfile& profile, const SpanOptions& options = {});

@@ -118,7 +118,8 @@ Result<int> PageArena::take_file() noexcept {
   const auto file = make_memory_file(true);
   // Sealed, so that whoever maps it can rely on all of it being there.
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  if (file && ftruncate(*file, static_cast<off_t>(page_bytes_)) == 0 && fcntl(*file, F_ADD_SEALS, kSeals) == 0) return *file;
+  if (file && ftruncate(*file, static_cast<off_t>(page_bytes_)) == 0 && fcntl(*file, F_ADD_SEALS, kSeals) == 0)
+    return *file;
   const Error error = file ? system_error() : file.error();
   if (file) close(*file);
   if (memory_ != nullptr) memory_->give_budget(page_bytes_);
@@ -146,8 +147,8 @@ Status PageArena::bind(std::uint64_t page) const noexcept {
   const std::lock_guard lock(mutex_);
   void* const at = mmap(nullptr, page_bytes_, PROT_NONE, MAP_SHARED, file_, offset_of(page));
   if (at == MAP_FAILED) return system_error();
-  const long bound =
-      syscall(SYS_mbind, at, page_bytes_, MPOL_BIND, nodes.data(), nodes.size() * kWordBits, 0UL);  // no wrapper in libc
+  const long bound = syscall(SYS_mbind, at, page_bytes_, MPOL_BIND, nodes.data(), nodes.size() * kWordBits,
+                             0UL);  // no wrapper in libc
   const int code = errno;
   munmap(at, page_bytes_);
   if (bound == 0) return {};

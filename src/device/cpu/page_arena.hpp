@@ -12,8 +12,8 @@ namespace headrace::detail {
 
 class CpuMemory;
 
-/// Pages of one place and size as parts of one memory file, so that a process does not run out of descriptors: its limit is
-/// often 1,024, which with a file a page would be 2 GiB. The file is there while pages are.
+/// Pages of one place and size as parts of one memory file, so that a process does not run out of descriptors: its
+/// limit is often 1,024, which with a file a page would be 2 GiB. The file is there while pages are.
 class PageArena {
  public:
   /// @param memory      charged for each page; null for pages of the host
