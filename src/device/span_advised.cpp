@@ -7,18 +7,12 @@
 
 namespace headrace {
 
-namespace {
-
-const SpanOptions& advisable(const SpanOptions& options) {
-  if (options.page_bytes == kPageBytes) return options;
-  throw UsageError(
-      fmt::format("advice is for pages of {}, not {}", format_bytes(kPageBytes), format_bytes(options.page_bytes)));
-}
-
-}  // namespace
-
 Span Span::advised(Device device, const AccessProfile& profile, const MemoryRates& rates, const SpanOptions& options) {
-  return Span(device, profile.bytes, advise(device, profile, rates).placement, advisable(options));
+  if (options.page_bytes != kPageBytes) {
+    throw UsageError(
+        fmt::format("advice is for pages of {}, not {}", format_bytes(kPageBytes), format_bytes(options.page_bytes)));
+  }
+  return Span(device, profile.bytes, advise(device, profile, rates).placement, options);
 }
 
 Span Span::advised(Device device, const AccessProfile& profile, const SpanOptions& options) {
