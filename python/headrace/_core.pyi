@@ -1893,7 +1893,7 @@ class Placement:
         At most `device_bytes` on the device, the rest on the host: spread evenly, or the hottest pages on the device where `heat` has a count of accesses for each page.
         """
 
-    def pages(self, page_count: int) -> list[Place]:
+    def pages(self, page_count: int, page_bytes: int = ...) -> list[Place]:
         """Where each page of a span of so many pages goes."""
 
 class Right(enum.Enum):
@@ -1939,7 +1939,7 @@ class SharedPages:
     Device pages of a span as file descriptors, for another process. The descriptors are the caller's to close.
     """
 
-    def __init__(self, bytes: int, device: Device | str, descriptors: Sequence[int]) -> None: ...
+    def __init__(self, bytes: int, device: Device | str, descriptors: Sequence[int], page_bytes: int = ...) -> None: ...
 
     @property
     def bytes(self) -> int: ...
@@ -1951,18 +1951,21 @@ class SharedPages:
     def descriptors(self) -> list[int]:
         """One a page."""
 
+    @property
+    def page_bytes(self) -> int: ...
+
 PAGE_BYTES: int = ...
 
 SPARE_PAGES: int = ...
 
 class Span:
     """
-    One range of addresses whose 2 MiB pages lie on devices and on the host as a Placement says, and may be moved while it lives.
+    One range of addresses whose pages, of 2 MiB or more, lie on devices and on the host as a Placement says, and may be moved while it lives.
     """
 
-    def __init__(self, device: Device | str, bytes: int, placement: Placement, *, accessed_by: Sequence[Device | str] = ..., numa_node: int | None = ..., shareable: bool = ...) -> None:
+    def __init__(self, device: Device | str, bytes: int, placement: Placement, *, accessed_by: Sequence[Device | str] = ..., numa_node: int | None = ..., shareable: bool = ..., page_bytes: int = ...) -> None:
         """
-        Contents are undefined. Raises UsageError for what cannot be, DeviceError where there is no virtual memory management or not memory enough.
+        Contents are undefined. A page has a power of two of bytes, PAGE_BYTES at least; large ones move with fewer calls of the driver. Raises UsageError for what cannot be, DeviceError where there is no virtual memory management or not memory enough.
         """
 
     @property
@@ -1978,6 +1981,10 @@ class Span:
 
     @property
     def page_count(self) -> int: ...
+
+    @property
+    def page_bytes(self) -> int:
+        """Of each page; 0 once released."""
 
     def __len__(self) -> int: ...
 
