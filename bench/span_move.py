@@ -1,6 +1,6 @@
 """Pages moved between host and device while their span lives, beside the link of the same run.
 
-    python bench/span_move.py [--device cuda:0] [--bytes 1GiB] [--page-bytes 16MiB] [--runs 7] [--save F] [--json]
+    python bench/span_move.py [--device cuda:0] [--bytes 1GiB] [--page-bytes 32MiB] [--runs 7] [--save F] [--json]
 
 All pages of a span move to the device and back, in runs of pages remapped together, with pages that the span has kept
 from the move before. A time runs from the call to its return: copied, remapped, rights given. `span.move` is the rate
@@ -31,7 +31,7 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
     parser.add_argument("--bytes", type=size, default=1 << 30, help="of the span, whole pages")
-    parser.add_argument("--page-bytes", type=size, default=16 << 20, help="of the large pages")
+    parser.add_argument("--page-bytes", type=size, default=32 << 20, help="of the large pages")
     parser.add_argument("--runs", type=int, default=7, help="there and back, after one that takes the pages")
     parser.add_argument("--save", type=Path, help="write the results file span-move.<machine>.json")
     parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
