@@ -29,8 +29,8 @@ struct StagingOptions {
   /// device's NUMA node, 12 at most. The one that flushes gives the slots to the stream, and where there are seven or
   /// more it does little else. The others start with the first batch that is worth it, and end with the CopyBatch.
   std::uint32_t threads = 0;
-  /// Of a slot; each thread has two. 4 KiB at least.
-  std::size_t slot_bytes = kMiB;
+  /// Of a slot; there are eight a thread. 4 KiB at least.
+  std::size_t slot_bytes = 512 * kKiB;
   HostStores stores = HostStores::cached;
 };
 
