@@ -44,7 +44,7 @@ class StagedCopier {
 
  private:
   /// Of each thread.
-  static constexpr std::size_t kSlots = 8;
+  static constexpr std::size_t kSlots = 4;
   /// One that travels and one that waits for it: the engine is never without.
   static constexpr std::size_t kRuns = 2;
 

@@ -10,7 +10,7 @@ namespace {
 
 /// A lane stages nothing but pageable chunks, with its own thread.
 CopyBatchOptions batch_options(std::size_t flush_bytes) {
-  return {.flush_bytes = flush_bytes, .staging_bytes = 8 * kKiB, .staging = {.threads = 1, .slot_bytes = 256 * kKiB}};
+  return {.flush_bytes = flush_bytes, .staging_bytes = 8 * kKiB, .staging = {.threads = 1, .slot_bytes = kMiB}};
 }
 
 }  // namespace
