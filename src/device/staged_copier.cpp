@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <exception>
 #include <new>
-#include <thread>
 
 #include "device/backend.hpp"
 #include "device/cpu/spin.hpp"
@@ -48,15 +47,6 @@ StagingOptions checked(StagingOptions options, Device device) {
   }
   if (options.threads == 0) options.threads = automatic_threads(device.properties().numa_node);
   return options;
-}
-
-/// Between two looks at what another thread does.
-void relax(std::uint32_t spins) noexcept {
-  if (spins % kSpins == 0) {
-    std::this_thread::yield();
-  } else {
-    spin_pause();
-  }
 }
 
 }  // namespace
@@ -104,7 +94,7 @@ std::uint32_t StagedCopier::threads_for(std::size_t bytes) noexcept {
   DeviceBackend& device = stream_.device().backend();
   // One thread makes it slower, not wrong. Taking memory may wait for ever where no kernel can start.
   if (ring_.count == kSlots && !(device.kernel_can_start() && grow())) return 1;
-  return 1 + helpers_.start(wanted - 1, device.properties().numa_node);
+  return std::min(wanted, 1 + helpers_.start(wanted - 1, device.properties().numa_node));
 }
 
 Status StagedCopier::copy(std::span<const Copy> copies, Scatter scatter) noexcept {
@@ -112,17 +102,16 @@ Status StagedCopier::copy(std::span<const Copy> copies, Scatter scatter) noexcep
   for (const Copy& copy : copies) bytes_ += copy.bytes;
   copies_ = copies;
   scatter_ = scatter;
-  threads_ = threads_for(bytes_);
   sent_bytes_ = 0;
   next_ = {.bytes = bytes_};
-  failed_.store(false, std::memory_order_relaxed);  // helpers see it, and the rest, through begin() below
-  const std::uint32_t helpers = threads_ - 1;
+  stop_.store(false, std::memory_order_relaxed);  // helpers see it, and the rest, through begin() below
+  const std::uint32_t helpers = threads_for(bytes_) - 1;
   if (helpers > 0) {
     helpers_.begin(
         helpers, [](void* self, std::uint32_t /*helper*/) { static_cast<StagedCopier*>(self)->help(); }, this);
   }
   const Status sent = send_all(helpers);
-  if (!sent) failed_.store(true, std::memory_order_relaxed);  // seen by help()
+  stop_.store(true, std::memory_order_relaxed);  // seen by help()
   if (helpers > 0) helpers_.end();
   if (!sent) start_over();
   return sent;
@@ -130,13 +119,13 @@ Status StagedCopier::copy(std::span<const Copy> copies, Scatter scatter) noexcep
 
 StagedCopier::Taken StagedCopier::take(Part& part) noexcept {
   // Pairs with free_oldest(): the device has read what lay there. A look before the lock, which others want as well.
-  const auto free = [this] {
+  const auto has_room = [this] {
     return taken_.load(std::memory_order_relaxed) - freed_.load(std::memory_order_acquire) < ring_.count;
   };
-  if (!free()) return Taken::no_slot;
+  if (!has_room()) return Taken::no_slot;
   const std::lock_guard lock(mutex_);
   if (next_.bytes == 0) return Taken::nothing_left;
-  if (!free()) return Taken::no_slot;
+  if (!has_room()) return Taken::no_slot;
   part = {.number = taken_.load(std::memory_order_relaxed), .first = next_.first, .offset = next_.offset};
   taken_.store(part.number + 1, std::memory_order_relaxed);
   std::size_t room = options_.slot_bytes;
@@ -154,13 +143,13 @@ StagedCopier::Taken StagedCopier::take(Part& part) noexcept {
 
 void StagedCopier::help() noexcept {
   Part part;
-  for (std::uint32_t spins = 1; !failed_.load(std::memory_order_relaxed); ++spins) {  // set by copy(), or by another
+  for (std::uint32_t spins = 1; !stop_.load(std::memory_order_relaxed); ++spins) {  // set by copy(), or by another
     const Taken taken = take(part);
     if (taken == Taken::nothing_left) return;
     if (taken == Taken::no_slot) {
       relax(spins);
     } else if (!fill(part)) {
-      failed_.store(true, std::memory_order_relaxed);  // seen by send_all()
+      stop_.store(true, std::memory_order_relaxed);  // seen by send_all()
     }
   }
 }
@@ -208,7 +197,7 @@ Status StagedCopier::send_all(std::uint32_t helpers) noexcept {
       fills = helpers < kHelpersEnough;
       if (*filled) continue;
     }
-    if (failed_.load(std::memory_order_relaxed)) return Errc::out_of_memory;  // set by help()
+    if (stop_.load(std::memory_order_relaxed)) return Errc::out_of_memory;  // set by help()
     if (helpers > 0) {
       relax(spins);
     } else if (const Status waited = wait_for_oldest(); !waited) {

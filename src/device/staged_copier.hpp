@@ -21,8 +21,8 @@ namespace headrace::detail {
 /// Copies from memory that the host reads, through pinned slots: threads fill slots while the copy engine empties
 /// others. A slot takes as many copies as fit, or a part of one that does not. Slots lie in a ring, and are filled and
 /// sent in order: those that are full and follow each other are a run, which travels as one copy where its targets are
-/// one stretch, because every copy costs the engine as much as 150 KB. Only the calling thread talks to the driver, whose
-/// calls cost several times as much when threads contend for it. Used by one thread at a time.
+/// one stretch, because every copy costs the engine as much as 150 KB. Only the calling thread talks to the driver,
+/// whose calls cost several times as much when threads contend for it. Used by one thread at a time.
 class StagedCopier {
  public:
   /// How what lies in a slot gets to targets that are not one stretch.
@@ -112,20 +112,19 @@ class StagedCopier {
   std::array<Run, kRuns> runs_;
   std::uint64_t sent_runs_ = 0;
   std::uint64_t read_runs_ = 0;
-  std::uint64_t sent_ = 0;     ///< Slots.
+  std::uint64_t sent_ = 0;    ///< Slots.
   std::vector<Copy> spread_;  ///< Of the run that is sent.
   Helpers helpers_;
 
   std::span<const Copy> copies_;  ///< Of the work in hand, as is what follows.
   Scatter scatter_ = Scatter::from_slot;
-  std::uint32_t threads_ = 1;
   std::size_t bytes_ = 0;
   std::size_t sent_bytes_ = 0;
   alignas(kNoSharing) std::mutex mutex_;
   Part next_;                                                ///< Under mutex_; its bytes are all that nobody has taken.
   std::atomic<std::uint64_t> taken_{0};                      ///< Slots; stored under mutex_.
   alignas(kNoSharing) std::atomic<std::uint64_t> freed_{0};  ///< Slots; stored by the calling thread.
-  alignas(kNoSharing) std::atomic<bool> failed_{false};      ///< Helpers are to stop.
+  alignas(kNoSharing) std::atomic<bool> stop_{false};  ///< Helpers are to stop: all is sent, or the work has failed.
 };
 
 }  // namespace headrace::detail
