@@ -23,8 +23,7 @@ constexpr std::size_t kDemotedBytesMin = 1024;
 /// A device reads lines that a core has written much more slowly from that core's caches than from the one that all
 /// cores share, to which this hands them on. A hint: processors that do not know it take it for none.
 [[gnu::target("cldemote")]] void demote_lines(std::byte* from, std::size_t bytes) noexcept {
-  std::byte* const end = from + bytes;
-  for (from -= reinterpret_cast<std::uintptr_t>(from) % kLine; from + kLine <= end; from += kLine) _cldemote(from);
+  for (; bytes >= kLine; from += kLine, bytes -= kLine) _cldemote(from);
 }
 
 void copy_demoting(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {

@@ -221,7 +221,8 @@ Result<bool> StagedCopier::send_run(std::uint32_t helpers) noexcept {
     ++slots;
   }
   const bool idle = under_way == 0 && helpers > 0;
-  if (slots == 0 || !(idle || slots == most || bytes >= kRunBytesMin || sent_bytes_ + bytes == bytes_)) return false;
+  const bool worth_it = idle || slots == most || bytes >= kRunBytesMin || sent_bytes_ + bytes == bytes_;
+  if (slots == 0 || !worth_it) return false;
   if (const Status sent = send(slots); !sent) return sent.error();
   sent_bytes_ += bytes;
   return true;
