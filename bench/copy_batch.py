@@ -46,7 +46,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=7, help="of a case")
     parser.add_argument("--latency-runs", type=int, default=2000, help="of a case whose figure is a time")
     parser.add_argument("--threads", type=int, default=0, help="that stage pageable sources; 0: by the machine")
-    parser.add_argument("--slot-bytes", type=int, default=MIB, help="of a staging slot")
+    parser.add_argument("--slot-bytes", type=int, default=512 * KIB, help="of a staging slot")
     parser.add_argument("--stores", default="cached", choices=("cached", "streaming"), help="into staging slots")
     parser.add_argument("--save", type=Path, help="write the results file link.<machine>.json")
     parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")

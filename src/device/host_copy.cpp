@@ -4,17 +4,36 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
 #endif
 
 namespace headrace::detail {
 
 namespace {
 
-#if defined(__SSE2__)
+#if defined(__x86_64__)
 
 constexpr std::size_t kLine = 64;
+/// Lines are handed on while they lie in the first cache.
+constexpr std::size_t kBlock = 4096;
+/// Below this, nothing is handed on: others write to the same lines next.
+constexpr std::size_t kDemotedBytesMin = 1024;
+
+/// A device reads lines that a core has written much more slowly from that core's caches than from the one that all
+/// cores share, to which this hands them on. A hint: processors that do not know it take it for none.
+[[gnu::target("cldemote")]] void demote_lines(std::byte* from, std::size_t bytes) noexcept {
+  for (; bytes >= kLine; from += kLine, bytes -= kLine) _cldemote(from);
+}
+
+void copy_demoting(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  for (std::size_t at = 0; at < bytes; at += kBlock) {
+    const std::size_t here = std::min(kBlock, bytes - at);
+    std::memcpy(to + at, from + at, here);
+    demote_lines(to + at, here);
+  }
+}
+
 /// Below this, what is not a whole line makes more stores than the rest.
 constexpr std::size_t kStreamedBytesMin = 1024;
 
@@ -48,8 +67,9 @@ void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes) noe
 }  // namespace
 
 void host_copy(std::byte* to, const std::byte* from, std::size_t bytes, HostStores stores) noexcept {
-#if defined(__SSE2__)
+#if defined(__x86_64__)
   if (stores == HostStores::streaming && bytes >= kStreamedBytesMin) return copy_streaming(to, from, bytes);
+  if (stores == HostStores::cached && bytes >= kDemotedBytesMin) return copy_demoting(to, from, bytes);
 #else
   static_cast<void>(stores);
 #endif

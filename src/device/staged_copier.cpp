@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <exception>
 #include <new>
-#include <thread>
 
 #include "device/backend.hpp"
 #include "device/cpu/spin.hpp"
@@ -20,11 +19,15 @@ namespace headrace::detail {
 namespace {
 
 constexpr std::uint32_t kThreadsMax = 256;
-/// More do not make the link faster: at 8 GB/s a thread, 7 fill it.
+/// More do not make the link faster: at 5 to 8 GB/s a thread, 7 to 11 fill it.
 constexpr std::uint32_t kAutomaticThreadsMax = 12;
 constexpr std::size_t kSlotBytesMin = 4 * kKiB;
-/// Parts that are to be ready soon are this share of a slot.
-constexpr std::size_t kSmallShare = 4;
+/// A run takes no more of the ring, so that the rest can be filled while it travels and another waits. Who fills alone
+/// fills one half while the other travels.
+constexpr std::size_t kRunShare = 4;
+constexpr std::size_t kRunShareAlone = 2;
+/// While another run travels, fewer bytes are not worth a copy.
+constexpr std::size_t kRunBytesMin = kMiB;
 /// So many fill slots about as fast as the link empties them: the calling thread then only sends, at once.
 constexpr std::uint32_t kHelpersEnough = 6;
 
@@ -46,42 +49,37 @@ StagingOptions checked(StagingOptions options, Device device) {
   return options;
 }
 
-/// Between two looks at what another thread does.
-void relax(std::uint32_t spins) noexcept {
-  if (spins % kSpins == 0) {
-    std::this_thread::yield();
-  } else {
-    spin_pause();
-  }
-}
-
 }  // namespace
 
-StagedCopier::Lane::Lane(Device device, std::size_t slot_bytes)
-    : pinned(device, MemoryKind::pinned, kSlots * slot_bytes), slots{Slot(device, 0), Slot(device, slot_bytes)} {}
+StagedCopier::Ring::Ring(Device device, std::size_t slot_count, std::size_t slot_bytes)
+    : pinned(device, MemoryKind::pinned, slot_count * slot_bytes),
+      slots(std::make_unique<Slot[]>(slot_count)),
+      count(slot_count) {}
 
 StagedCopier::StagedCopier(StreamRef stream, const StagingOptions& options)
-    : stream_(stream), options_(checked(options, stream.device())) {
-  lanes_.push_back(std::make_unique<Lane>(stream.device(), options_.slot_bytes));
-}
+    : stream_(stream),
+      options_(checked(options, stream.device())),
+      ring_(stream.device(), kSlots, options_.slot_bytes),
+      runs_{Run{.read = Event(stream.device())}, Run{.read = Event(stream.device())}} {}
 
 StagedCopier::~StagedCopier() { start_over(); }
 
 void StagedCopier::start_over() noexcept {
-  for (; oldest_ != nullptr; free_oldest()) {
+  for (; read_runs_ < sent_runs_; ++read_runs_) {
     // A failure is reported by the next call on the stream; here there is only the memory to keep.
-    static_cast<void>(oldest_->read.wait());
+    static_cast<void>(runs_[read_runs_ % kRuns].read.wait());
   }
-  for (const auto& lane : lanes_) {
-    for (Slot& slot : lane->slots) slot.state.store(State::free, std::memory_order_relaxed);
-    lane->fill_next = 0;
-    lane->send_next = 0;
-  }
+  for (std::size_t i = 0; i < ring_.count; ++i) ring_.slots[i].filled.store(0, std::memory_order_relaxed);
+  sent_ = 0;
+  taken_.store(0, std::memory_order_relaxed);
+  freed_.store(0, std::memory_order_relaxed);
 }
 
-bool StagedCopier::make_lane() noexcept {
+bool StagedCopier::grow() noexcept {
   try {
-    lanes_.push_back(std::make_unique<Lane>(stream_.device(), options_.slot_bytes));
+    Ring larger(stream_.device(), kSlots * options_.threads, options_.slot_bytes);
+    start_over();
+    ring_ = std::move(larger);
   } catch (const std::exception&) {
     return false;  // no memory, or the device refuses
   }
@@ -90,15 +88,13 @@ bool StagedCopier::make_lane() noexcept {
 
 std::uint32_t StagedCopier::threads_for(std::size_t bytes) noexcept {
   if (bytes < copy_thresholds::kThreadedBytesMin) return 1;
-  const std::size_t parts = bytes / (options_.slot_bytes / kSmallShare);
+  const std::size_t parts = bytes / options_.slot_bytes;
   const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(options_.threads, parts));
+  if (wanted < 2) return 1;
   DeviceBackend& device = stream_.device().backend();
-  // Fewer threads than wanted make it slower, not wrong. Taking memory may wait for ever where no kernel can start.
-  while (lanes_.size() < wanted && device.kernel_can_start()) {
-    if (!make_lane()) break;
-  }
-  const auto threads = std::min(wanted, static_cast<std::uint32_t>(lanes_.size()));
-  return threads < 2 ? 1 : std::min(threads, 1 + helpers_.start(threads - 1, device.properties().numa_node));
+  // One thread makes it slower, not wrong. Taking memory may wait for ever where no kernel can start.
+  if (ring_.count == kSlots && !(device.kernel_can_start() && grow())) return 1;
+  return std::min(wanted, 1 + helpers_.start(wanted - 1, device.properties().numa_node));
 }
 
 Status StagedCopier::copy(std::span<const Copy> copies, Scatter scatter) noexcept {
@@ -106,34 +102,33 @@ Status StagedCopier::copy(std::span<const Copy> copies, Scatter scatter) noexcep
   for (const Copy& copy : copies) bytes_ += copy.bytes;
   copies_ = copies;
   scatter_ = scatter;
-  threads_ = threads_for(bytes_);
   sent_bytes_ = 0;
   next_ = {.bytes = bytes_};
-  failed_.store(false, std::memory_order_relaxed);  // helpers see it, and the rest, through begin() below
-  const std::uint32_t helpers = threads_ - 1;
+  stop_.store(false, std::memory_order_relaxed);  // helpers see it, and the rest, through begin() below
+  const std::uint32_t helpers = threads_for(bytes_) - 1;
   if (helpers > 0) {
     helpers_.begin(
-        helpers,
-        [](void* self, std::uint32_t helper) {
-          auto& copier = *static_cast<StagedCopier*>(self);
-          copier.help(*copier.lanes_[helper + 1]);
-        },
-        this);
+        helpers, [](void* self, std::uint32_t /*helper*/) { static_cast<StagedCopier*>(self)->help(); }, this);
   }
   const Status sent = send_all(helpers);
-  if (!sent) failed_.store(true, std::memory_order_relaxed);  // seen by help()
+  stop_.store(true, std::memory_order_relaxed);  // seen by help()
   if (helpers > 0) helpers_.end();
   if (!sent) start_over();
   return sent;
 }
 
-StagedCopier::Part StagedCopier::take(bool by_helper) noexcept {
+StagedCopier::Taken StagedCopier::take(Part& part) noexcept {
+  // Pairs with free_oldest(): the device has read what lay there. A look before the lock, which others want as well.
+  const auto has_room = [this] {
+    return taken_.load(std::memory_order_relaxed) - freed_.load(std::memory_order_acquire) < ring_.count;
+  };
+  if (!has_room()) return Taken::no_slot;
   const std::lock_guard lock(mutex_);
-  const std::size_t small = options_.slot_bytes / kSmallShare;
-  // The engine starts sooner, all threads end together, and the one that sends is not away for long.
-  const bool soon = bytes_ - next_.bytes < threads_ * small || next_.bytes < threads_ * options_.slot_bytes / 2;
-  std::size_t room = threads_ > 1 && (soon || !by_helper) ? small : options_.slot_bytes;
-  Part part{.first = next_.first, .offset = next_.offset};
+  if (next_.bytes == 0) return Taken::nothing_left;
+  if (!has_room()) return Taken::no_slot;
+  part = {.number = taken_.load(std::memory_order_relaxed), .first = next_.first, .offset = next_.offset};
+  taken_.store(part.number + 1, std::memory_order_relaxed);
+  std::size_t room = options_.slot_bytes;
   while (room > 0 && next_.bytes > 0) {
     const std::size_t left = copies_[next_.first].bytes - next_.offset;
     const std::size_t here = std::min(room, left);
@@ -143,28 +138,27 @@ StagedCopier::Part StagedCopier::take(bool by_helper) noexcept {
     next_.offset += here;
     if (here == left) next_ = {.first = next_.first + 1, .bytes = next_.bytes};
   }
-  return part;
+  return Taken::part;
 }
 
-void StagedCopier::help(Lane& lane) noexcept {
-  for (Part part = take(true); part.bytes > 0; part = take(true)) {
-    const Slot& slot = lane.slots[lane.fill_next];
-    for (std::uint32_t spins = 1; slot.state.load(std::memory_order_acquire) != State::free; ++spins) {
-      if (failed_.load(std::memory_order_relaxed)) return;  // set by copy(), or by another helper
+void StagedCopier::help() noexcept {
+  Part part;
+  for (std::uint32_t spins = 1; !stop_.load(std::memory_order_relaxed); ++spins) {  // set by copy(), or by another
+    const Taken taken = take(part);
+    if (taken == Taken::nothing_left) return;
+    if (taken == Taken::no_slot) {
       relax(spins);
-    }
-    if (failed_.load(std::memory_order_relaxed)) return;
-    if (!fill(lane, part)) {
-      failed_.store(true, std::memory_order_relaxed);  // seen by send_all()
-      return;
+    } else if (!fill(part)) {
+      stop_.store(true, std::memory_order_relaxed);  // seen by send_all()
     }
   }
 }
 
 /// Its only failure is a want of memory.
-Status StagedCopier::fill(Lane& lane, const Part& part) noexcept {
-  Slot& slot = lane.slots[lane.fill_next];
-  std::byte* staged = lane.pinned.data() + slot.offset;
+Status StagedCopier::fill(const Part& part) noexcept {
+  const std::size_t place = part.number % ring_.count;
+  Slot& slot = ring_.slots[place];
+  std::byte* staged = ring_.pinned.data() + place * options_.slot_bytes;
   slot.spread.clear();
   slot.bytes = part.bytes;
   std::size_t offset = part.offset;
@@ -182,8 +176,7 @@ Status StagedCopier::fill(Lane& lane, const Part& part) noexcept {
   } catch (const std::bad_alloc&) {
     return Errc::out_of_memory;
   }
-  lane.fill_next = (lane.fill_next + 1) % Lane::kSlots;
-  slot.state.store(State::filled, std::memory_order_release);  // pairs with send_filled()
+  slot.filled.store(part.number + 1, std::memory_order_release);  // pairs with send_run()
   return {};
 }
 
@@ -191,12 +184,12 @@ Status StagedCopier::send_all(std::uint32_t helpers) noexcept {
   // Helpers take a while to wake up.
   bool fills = true;
   for (std::uint32_t spins = 1; sent_bytes_ < bytes_; ++spins) {
-    const auto sent = send_filled();
-    if (!sent) return sent.error();
-    // Alone there is nothing to be gained before all slots travel, and then the oldest is waited for.
+    // Alone there is nothing to be gained before all slots travel, and then the oldest run is waited for.
     if (helpers > 0) {
       if (const Status freed = free_read(); !freed) return freed;
     }
+    const auto sent = send_run(helpers);
+    if (!sent) return sent.error();
     if (*sent) continue;
     if (fills) {
       const auto filled = fill_one();
@@ -204,7 +197,7 @@ Status StagedCopier::send_all(std::uint32_t helpers) noexcept {
       fills = helpers < kHelpersEnough;
       if (*filled) continue;
     }
-    if (failed_.load(std::memory_order_relaxed)) return Errc::out_of_memory;  // set by help()
+    if (stop_.load(std::memory_order_relaxed)) return Errc::out_of_memory;  // set by help()
     if (helpers > 0) {
       relax(spins);
     } else if (const Status waited = wait_for_oldest(); !waited) {
@@ -214,66 +207,76 @@ Status StagedCopier::send_all(std::uint32_t helpers) noexcept {
   return {};
 }
 
-Result<bool> StagedCopier::send_filled() noexcept {
-  bool any = false;
-  for (std::uint32_t i = 0; i < threads_; ++i) {
-    Lane& lane = *lanes_[i];
-    Slot& slot = lane.slots[lane.send_next];
-    if (slot.state.load(std::memory_order_acquire) != State::filled) continue;  // pairs with fill()
-    if (const Status sent = send(lane, slot); !sent) return sent.error();
-    any = true;
+Result<bool> StagedCopier::send_run(std::uint32_t helpers) noexcept {
+  const std::uint64_t under_way = sent_runs_ - read_runs_;
+  if (under_way == kRuns) return false;
+  const std::size_t first = sent_ % ring_.count;
+  const std::size_t most = std::min(ring_.count / (helpers > 0 ? kRunShare : kRunShareAlone), ring_.count - first);
+  std::size_t slots = 0;
+  std::size_t bytes = 0;
+  while (slots < most) {
+    const Slot& slot = ring_.slots[first + slots];
+    if (slot.filled.load(std::memory_order_acquire) != sent_ + slots + 1) break;  // pairs with fill()
+    bytes += slot.bytes;
+    ++slots;
   }
-  return any;
+  const bool idle = under_way == 0 && helpers > 0;
+  const bool worth_it = idle || slots == most || bytes >= kRunBytesMin || sent_bytes_ + bytes == bytes_;
+  if (slots == 0 || !worth_it) return false;
+  if (const Status sent = send(slots); !sent) return sent.error();
+  sent_bytes_ += bytes;
+  return true;
 }
 
-Status StagedCopier::send(Lane& lane, Slot& slot) noexcept {
-  const Status enqueued = enqueue(lane, slot);
+Status StagedCopier::send(std::size_t slots) noexcept {
+  const Status enqueued = enqueue(sent_ % ring_.count, slots);
+  sent_ += slots;
+  Run& run = runs_[sent_runs_++ % kRuns];
+  run.end = sent_;
   // Also after a failure: some of it may be on its way.
-  const Status recorded = stream_.record(slot.read);
-  slot.state.store(State::under_way, std::memory_order_relaxed);
-  slot.sent_next = nullptr;
-  (oldest_ == nullptr ? oldest_ : newest_->sent_next) = &slot;
-  newest_ = &slot;
-  lane.send_next = (lane.send_next + 1) % Lane::kSlots;
-  sent_bytes_ += slot.bytes;
+  const Status recorded = stream_.record(run.read);
   return enqueued ? recorded : enqueued;
 }
 
-Status StagedCopier::enqueue(Lane& lane, Slot& slot) noexcept {
-  const Copy& first = slot.spread.front();
-  if (slot.spread.size() == 1) return stream_.copy(first.to, first.from, first.bytes);
-  if (scatter_ == Scatter::through_device) return enqueue_through_device(lane, slot);
-  return stream_.copy_many(slot.spread);
+Status StagedCopier::enqueue(std::size_t first, std::size_t slots) noexcept {
+  spread_.clear();
+  try {
+    for (std::size_t i = first; i < first + slots; ++i) {
+      for (const Copy& copy : ring_.slots[i].spread) append(spread_, copy);
+    }
+  } catch (const std::bad_alloc&) {
+    return Errc::out_of_memory;
+  }
+  if (spread_.size() == 1) return stream_.copy(spread_.front().to, spread_.front().from, spread_.front().bytes);
+  if (scatter_ == Scatter::through_device) return enqueue_through_device(first, slots);
+  return stream_.copy_many(spread_);
 }
 
-Status StagedCopier::enqueue_through_device(Lane& lane, Slot& slot) noexcept {
-  if (lane.scratch.bytes() == 0) {
-    auto scratch = Buffer::allocate(stream_.device(), MemoryKind::device, lane.pinned.bytes());
+Status StagedCopier::enqueue_through_device(std::size_t first, std::size_t slots) noexcept {
+  if (ring_.scratch.bytes() == 0) {
+    auto scratch = Buffer::allocate(stream_.device(), MemoryKind::device, ring_.pinned.bytes());
     if (!scratch) return scratch.error();
-    lane.scratch = *std::move(scratch);
+    ring_.scratch = *std::move(scratch);
   }
-  const std::byte* staged = lane.pinned.data();
-  std::byte* scratch = lane.scratch.data();
-  if (const Status copied = stream_.copy(scratch + slot.offset, staged + slot.offset, slot.bytes); !copied) {
-    return copied;
-  }
-  for (Copy& copy : slot.spread) copy.from = scratch + (static_cast<const std::byte*>(copy.from) - staged);
-  return stream_.copy_many(slot.spread, CopyRoute::gather);
+  const std::byte* staged = ring_.pinned.data();
+  std::byte* scratch = ring_.scratch.data();
+  const std::size_t from = first * options_.slot_bytes;
+  const std::size_t bytes = (slots - 1) * options_.slot_bytes + ring_.slots[first + slots - 1].bytes;
+  if (const Status copied = stream_.copy(scratch + from, staged + from, bytes); !copied) return copied;
+  for (Copy& copy : spread_) copy.from = scratch + (static_cast<const std::byte*>(copy.from) - staged);
+  return stream_.copy_many(spread_, CopyRoute::gather);
 }
 
 Result<bool> StagedCopier::fill_one() noexcept {
-  Lane& lane = *lanes_.front();
-  // This thread frees its slots itself.
-  if (lane.slots[lane.fill_next].state.load(std::memory_order_relaxed) != State::free) return false;
-  const Part part = take(false);
-  if (part.bytes == 0) return false;
-  if (const Status filled = fill(lane, part); !filled) return filled.error();
+  Part part;
+  if (take(part) != Taken::part) return false;
+  if (const Status filled = fill(part); !filled) return filled.error();
   return true;
 }
 
 Status StagedCopier::free_read() noexcept {
-  while (oldest_ != nullptr) {
-    const auto ready = oldest_->read.ready();
+  while (read_runs_ < sent_runs_) {
+    const auto ready = runs_[read_runs_ % kRuns].read.ready();
     if (!ready) return ready.error();
     if (!*ready) break;
     free_oldest();
@@ -282,15 +285,13 @@ Status StagedCopier::free_read() noexcept {
 }
 
 Status StagedCopier::wait_for_oldest() noexcept {
-  if (const Status waited = oldest_->read.wait(); !waited) return waited;
+  if (const Status waited = runs_[read_runs_ % kRuns].read.wait(); !waited) return waited;
   free_oldest();
   return {};
 }
 
 void StagedCopier::free_oldest() noexcept {
-  Slot& slot = *oldest_;
-  oldest_ = slot.sent_next;
-  slot.state.store(State::free, std::memory_order_release);  // pairs with help()
+  freed_.store(runs_[read_runs_++ % kRuns].end, std::memory_order_release);  // pairs with take()
 }
 
 }  // namespace headrace::detail

@@ -356,6 +356,19 @@ TEST(CopyRoutesFaults, AFailedCopyEndsTheStagingAndIsReported) {
   }
 }
 
+TEST(CopyRoutesCalls, SlotsThatFollowEachOtherTravelAsOne) {
+  constexpr std::size_t kBytes = 4 * kMiB;
+  const auto source = random_bytes(kBytes, 46);
+  FaultyDevice counted;  // counts the copies that its streams are given
+  Stream stream(counted.device());
+  const Buffer target(counted.device(), MemoryKind::device, kBytes);
+  CopyBatch batch(stream, {.staging = {.threads = 1, .slot_bytes = 64 * kKiB}});
+  ASSERT_OK(batch.add(target.data(), source.data(), kBytes, CopySource::pageable));
+  ASSERT_OK(batch.wait());
+  EXPECT_EQ(counted.taken_copies(), kBytes / (2 * 64 * kKiB)) << "half of the four slots of a thread that is alone";
+  EXPECT_EQ(std::memcmp(target.data(), source.data(), kBytes), 0);
+}
+
 TEST(CopyRoutesFaults, AStagedBatchThatFailedMayBeFlushedAgain) {
   const Device cpu = Device::parse("cpu");
   constexpr std::size_t kBytes = 3 * kMiB;

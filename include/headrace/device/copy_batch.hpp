@@ -19,7 +19,7 @@ class StagedCopier;
 
 /// How the host writes to pinned slots that the copy engine reads next.
 enum class HostStores : std::uint8_t {
-  cached,    ///< Through the caches: the engine finds small slots there.
+  cached,    ///< Through the caches, and on to the one that all cores share, where the engine finds them.
   streaming  ///< Past the caches: they stay free for others, and a line is not read before it is written.
 };
 
@@ -29,8 +29,8 @@ struct StagingOptions {
   /// device's NUMA node, 12 at most. The one that flushes gives the slots to the stream, and where there are seven or
   /// more it does little else. The others start with the first batch that is worth it, and end with the CopyBatch.
   std::uint32_t threads = 0;
-  /// Of a slot; each thread has two. 4 KiB at least.
-  std::size_t slot_bytes = kMiB;
+  /// Of a slot; there are four a thread. 4 KiB at least.
+  std::size_t slot_bytes = 512 * kKiB;
   HostStores stores = HostStores::cached;
 };
 

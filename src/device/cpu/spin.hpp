@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <thread>
 
 namespace headrace::detail {
@@ -14,6 +15,15 @@ inline void spin_pause() noexcept {
 #else
   std::this_thread::yield();
 #endif
+}
+
+/// Between two looks at what another thread does, the `spins`th.
+inline void relax(std::uint32_t spins) noexcept {
+  if (spins % kSpins == 0) {
+    std::this_thread::yield();
+  } else {
+    spin_pause();
+  }
 }
 
 }  // namespace headrace::detail
