@@ -55,6 +55,22 @@ def check_memory(common: Common, kind: str, given: Given) -> None:
         )
 
 
+ANSWERS: dict[str, type[ingest.Answering]] = {"iperf3": ingest.Iperf3Server, "http": ingest.HttpUploads}
+
+
+def check_answer(given: Given, conversion: str) -> None:
+    """Raises UsageError for a protocol that is not known, or cannot be spoken."""
+    answer = given["answer"]
+    if answer is None:
+        return
+    if answer not in ANSWERS:
+        raise UsageError(f"'{answer}' is not a protocol to answer; there are {', '.join(ANSWERS)}")
+    if given["control"] == "resident":
+        raise UsageError("--answer needs --control host: resident control answers nothing")
+    if conversion != "none":
+        raise UsageError("--answer reads what comes: it goes with --conversion none")
+
+
 def _known(given: Given, **names: str) -> dict[str, Any]:
     """Keyword arguments for those options that were given: keyword=option."""
     return {keyword: given[option] for keyword, option in names.items() if given[option] is not None}
@@ -140,7 +156,7 @@ def _synthetic(size: str, given: Given, common: Common) -> ingest.Receiver:
 _DATAGRAMS = ("payload", "sequence-offset", "sequence-bytes", "frame-timeout")
 
 KINDS = (
-    Kind("tcp", ("connections", "mtu", "offloads", "window", "interface", "idle", "control"), _tcp),
+    Kind("tcp", ("connections", "mtu", "offloads", "window", "interface", "idle", "control", "answer"), _tcp),
     Kind("udp", (*_DATAGRAMS, "via", "interface", "group"), _udp),
     Kind("pcap", (*_DATAGRAMS, "port", "speed"), _pcap),
     Kind("synthetic", ("packets", "rate", "seed", "payloads-once"), _synthetic),

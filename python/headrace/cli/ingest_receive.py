@@ -88,6 +88,9 @@ def receive(
     control: Annotated[
         str | None, typer.Option("--control", help="tcp: host, or resident: in a kernel on the device; host.")
     ] = None,
+    answer: Annotated[
+        str | None, typer.Option("--answer", help="tcp: senders of a protocol that wait for answers: iperf3, http.")
+    ] = None,
     interface: Annotated[
         str | None, typer.Option("--interface", help="tcp: by AF_XDP instead of TUN; udp: see --via.")
     ] = None,
@@ -145,6 +148,7 @@ def receive(
         "window": _bytes_option(window, "--window"),
         "idle": idle,
         "control": control,
+        "answer": answer,
         "interface": interface,
         "via": via,
         "group": group,
@@ -169,6 +173,7 @@ def receive(
         {"conversion": conversion, "way": way, "ring": _bytes_option(ring, "--ring") or 0, "faults": faults},
     )
     ingest_kinds.check_memory(common, kind.option, given)
+    ingest_kinds.check_answer(given, conversion)
     Run(
         kind,
         target,
@@ -178,6 +183,7 @@ def receive(
         out=out,
         packet_bytes=ingest_kinds.packet_bytes(kind.option, target, given) * ingest_kinds.growth(conversion),
         control=control or "host",
+        answer=answer,
         interval=interval,
         prometheus=prometheus,
         as_json=as_json,

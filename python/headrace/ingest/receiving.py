@@ -80,6 +80,7 @@ def tcp(
     window: int | str = "16MiB",
     idle_seconds: float = 0.0,
     control: str = "host",
+    close_when_finished: bool = True,
     **how: Unpack[Building],
 ) -> Receiver:
     """Receives TCP connections at "10.0.0.2:9000", or at ":9000" of an address that clashes with no route.
@@ -88,7 +89,8 @@ def tcp(
     does not have, on that interface, by AF_XDP. Each connection has `frames` frames of `frame` bytes on `to`.
     `connections`: at the same time. `idle_seconds`: after which a silent one is given up; 0: never. `how`: Building.
     `control`: host; resident, in a kernel that stays on `to`, which takes the frames of all connections first and
-    converts nothing (docs/ingest-resident.md).
+    converts nothing (docs/ingest-resident.md). `close_when_finished`: a sender that has finished is told the same at
+    once; else with Receiver.close(), and may be answered until then.
 
     Raises:
         SystemError: without CAP_NET_ADMIN, which it names.
@@ -108,6 +110,7 @@ def tcp(
         idle_seconds=idle_seconds,
         interface=interface,
         control=control,
+        close_when_finished=close_when_finished,
     )
 
 
