@@ -14,38 +14,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ingest_network import BYTES, GUARD_SECONDS, receiver
 from network_namespace import devices, isolated
 
-import headrace
 from headrace import ingest
 
-GUARD_SECONDS = 240  # long enough for any machine
-BYTES = headrace.parse_bytes(os.environ.get("HEADRACE_INGEST_BYTES", "64MiB"))
 PAUSE_SECONDS = float(os.environ.get("HEADRACE_INGEST_PAUSE", "2.5"))
 PIECE = 1 << 20
 
 
 with_every_control = pytest.mark.parametrize("control", ["host", "resident"])
-
-
-@contextmanager
-def receiver(**options: Any) -> Iterator[ingest.Receiver]:
-    """A TCP receiver on the CPU with small frames; skips the test where there is no right to one."""
-    given = {"frame": "1MiB", "frames": 4, "to": "cpu", "ring": "16MiB"} | options
-    try:
-        made = ingest.tcp(":9000", **given)
-    except headrace.Error as error:
-        if error.code in (headrace.Errc.no_permission, headrace.Errc.not_supported):
-            pytest.skip(str(error))
-        raise
-    with made:
-        yield made
 
 
 class Taken:
