@@ -1,6 +1,7 @@
 """What tests of receivers share that take what this machine's kernel sends."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -64,3 +65,11 @@ def started(*arguments: object) -> Iterator[Started]:
     finally:
         made.process.kill()
         made.process.communicate()
+
+
+def without(*capabilities: str) -> list[str]:
+    """What runs a command that lacks some rights; skips the test where none can be given up."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("not root, or no setpriv: rights cannot be given up")
+    lacks = ",".join(f"-{capability}" for capability in capabilities)
+    return ["setpriv", f"--bounding-set={lacks}", f"--inh-caps={lacks}"]

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 import signal
 import socket
 import struct
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from ingest_network import GUARD_SECONDS, SMALL, started
+from ingest_network import GUARD_SECONDS, SMALL, started, without
 from network_namespace import devices, isolated
 
 from headrace import ingest
@@ -252,12 +251,6 @@ def test_prometheus_while_it_runs(tmp_path: Path):
     assert " 1e+06" in path.read_text()
 
 
-def _without(capability: str) -> list[str]:
-    if os.geteuid() != 0 or shutil.which("setpriv") is None:
-        pytest.skip("not root, or no setpriv: rights cannot be given up")
-    return ["setpriv", f"--bounding-set=-{capability}", f"--inh-caps=-{capability}"]
-
-
 @pytest.mark.parametrize(
     ("capability", "arguments"),
     [
@@ -266,7 +259,7 @@ def _without(capability: str) -> list[str]:
     ],
 )
 def test_a_right_that_is_lacking_is_named(capability: str, arguments: tuple[str, ...]):
-    command = [*_without(capability), sys.executable, "-m", "headrace", "ingest", *arguments, *SMALL]
+    command = [*without(capability), sys.executable, "-m", "headrace", "ingest", *arguments, *SMALL]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUARD_SECONDS)
     assert done.returncode == 1
     assert f"CAP_{capability.upper()}" in done.stderr

@@ -111,16 +111,22 @@ def _take_what_waits(receiver: ingest.Receiver, taker: Taker, answering: ingest.
         _take_one(delivery, taker, answering)
 
 
-def _notes(counters: Counters, kind: str) -> list[str]:
+def _notes(counters: Counters, kind: str, via: str | None) -> list[str]:
     """What a user would wonder about."""
     notes = []
     others = counters["datagrams"]["unparsed"] + counters["datagrams"]["malformed"]
     if kind != "tcp" and others:
-        notes.append(f"{others:,} packets were no datagrams with a number, or of another port")
+        checksum = ", or with a wrong checksum (a veth's other end leaves them out: --trust-checksums)" * (via == "xdp")
+        notes.append(f"{others:,} packets were no datagrams with a number, or of another port{checksum}")
     if counters["streams"]["streams_refused"]:
         notes.append(f"{counters['streams']['streams_refused']:,} connections were refused: no memory for their frames")
     if counters["tcp"]["refused"]:
         notes.append(f"{counters['tcp']['refused']:,} connections were refused: to another port, or too many")
+    late = counters["datagrams"]["late"]
+    if late and counters["datagrams"]["timeouts"]:
+        notes.append(f"{late:,} datagrams came after the --frame-timeout of their frame: longer, or a smaller --frame")
+    if kind == "tcp" and counters["tcp"]["bad_checksums"] and not counters["tcp"]["opened"]:
+        notes.append("every packet's checksum is wrong: a veth's other end leaves them out; see --trust-checksums")
     if counters["source"]["truncated"]:
         notes.append(f"{counters['source']['truncated']:,} packets were longer than a slot, or captured in part")
     return notes
@@ -140,6 +146,7 @@ class Run:
     packet_bytes: int
     control: str
     answer: str | None
+    via: str | None
     interval: float | None
     prometheus: str | None
     as_json: bool
@@ -200,7 +207,7 @@ class Run:
     def _print_totals(self, title: str, receiver: ingest.Receiver, taker: Taker, total: Figures, ended_by: str) -> None:
         streams = list(taker.streams.values())
         if not self.as_json:
-            notes = _notes(receiver.counters(), self.kind.option)
+            notes = _notes(receiver.counters(), self.kind.option, self.via)
             ingest_show.print_totals(show.stdout(), title, total, streams, notes)
             return
         content = {
