@@ -64,8 +64,7 @@ std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::strin
     const auto open = [&](Ring& ring, std::string& at, std::string& on) {
       at = fmt::format("{}:{}", address, port);
       on = interface;
-      return ingest::open_xdp(ring,
-                              {.interface = interface, .address = address, .trust_checksums = trust_checksums});
+      return ingest::open_xdp(ring, {.interface = interface, .address = address, .trust_checksums = trust_checksums});
     };
     return std::make_unique<ReceiverHandle>(target, mtu + kLinkBytes, open, tcp);
   }
@@ -98,8 +97,7 @@ std::unique_ptr<ReceiverHandle> receive_udp(const FrameTarget& target, const Dat
 
 std::unique_ptr<ReceiverHandle> receive_packets(const FrameTarget& target, const DatagramConfig& layout,
                                                 const std::string& interface, const std::string& via,
-                                                const std::string& address, bool promiscuous,
-                                                bool trust_checksums) {
+                                                const std::string& address, bool promiscuous, bool trust_checksums) {
   if (via != "packet" && via != "xdp") throw UsageError(fmt::format("'{}' is not a way to packets: packet, xdp", via));
   const std::uint16_t udp_port = layout.raw ? std::uint16_t{0} : layout.port;
   const nb::gil_scoped_release released;
@@ -107,10 +105,8 @@ std::unique_ptr<ReceiverHandle> receive_packets(const FrameTarget& target, const
     at = fmt::format("{}:{}", address, udp_port);
     on = interface;
     if (via == "xdp") {
-      return ingest::open_xdp(ring, {.interface = interface,
-                                     .address = address,
-                                     .udp_port = udp_port,
-                                     .trust_checksums = trust_checksums});
+      return ingest::open_xdp(
+          ring, {.interface = interface, .address = address, .udp_port = udp_port, .trust_checksums = trust_checksums});
     }
     return ingest::open_packet_socket(ring, {.interface = interface, .udp_port = udp_port, .promiscuous = promiscuous});
   };
@@ -275,7 +271,8 @@ void bind_options(nb::module_& module) {
           "window_frames"_a = 2, "timeout"_a = 1.0,
           "A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and "
           "`payload_bytes` that do, at its number times that. A frame is closed with its gaps `timeout` seconds after "
-          "its first datagram: longer than a whole frame takes to come. `raw_offset`: packets are not UDP, and datagrams begin there.")
+          "its first datagram: longer than a whole frame takes to come. `raw_offset`: packets are not UDP, and "
+          "datagrams begin there.")
       .def_prop_ro("frame_bytes", [](const DatagramConfig& config) {
         return std::uint64_t{config.frame_packets} * config.payload_bytes;
       });
@@ -349,8 +346,8 @@ void bind_receivers(nb::module_& module) {
 void bind_sources(nb::module_& module) {
   module.def("receive_tcp", &receive_tcp, "target"_a, "address"_a, "port"_a, nb::kw_only(), "connections"_a = 64,
              "mtu"_a = 1500, "offloads"_a = true, "name"_a = "headrace%d", "window_bytes"_a = 16 * kMiB,
-             "idle_seconds"_a = 0.0, "interface"_a = "", "control"_a = "host",
-             "close_when_finished"_a = true, "trust_checksums"_a = false);
+             "idle_seconds"_a = 0.0, "interface"_a = "", "control"_a = "host", "close_when_finished"_a = true,
+             "trust_checksums"_a = false);
   module.def("receive_udp", &receive_udp, "target"_a, "layout"_a, "address"_a, nb::kw_only(), "multicast_group"_a = "",
              "interface"_a = "", "kernel_buffer_bytes"_a = 8 * kMiB);
   module.def("receive_packets", &receive_packets, "target"_a, "layout"_a, "interface"_a, nb::kw_only(), "via"_a,

@@ -18,7 +18,7 @@ struct IntakeParts {
   Source& source;
   Ring& ring;
   StreamTable& streams;
-  Builder* builder;  ///< Null with resident control.
+  Builder* builder;                        ///< Null with resident control.
   std::atomic<std::size_t>& answer_bytes;  ///< That were taken to be said, and wait.
 };
 

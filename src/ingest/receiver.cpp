@@ -291,7 +291,8 @@ Receiver::Receiver(Source& source, Ring& ring, Device device, const TcpReception
 
 Receiver::Receiver(Source& source, Ring& ring, Device device, const DatagramReception& datagrams,
                    const ReceiverOptions& options)
-    : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options), 1U, Answers::not_datagrams)) {
+    : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options), 1U,
+                                     Answers::not_datagrams)) {
   state_->set_intake(make_datagram_intake(state_->parts(), datagrams));
 }
 
@@ -308,7 +309,9 @@ bool Receiver::step(Duration timeout) {
 
 void Receiver::start() { state_->start(); }
 void Receiver::stop() noexcept { state_->stop(); }
-void Receiver::reset(std::uint32_t stream) { state_->requests().add({.kind = StreamRequest::Kind::reset, .stream = stream}); }
+void Receiver::reset(std::uint32_t stream) {
+  state_->requests().add({.kind = StreamRequest::Kind::reset, .stream = stream});
+}
 
 Status Receiver::send(std::uint32_t stream, std::span<const std::byte> bytes) {
   state_->require_answers();

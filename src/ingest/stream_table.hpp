@@ -34,7 +34,7 @@ class StreamTable {
     std::uint64_t taken = 0;            ///< Frames.
     std::optional<Peek> peek;
     std::shared_ptr<const FrameLease> lease;  ///< Of the next frame, where a part of it was delivered.
-    bool cut = false;                   ///< This side resets it: that it is reset is not by the peer.
+    bool cut = false;                         ///< This side resets it: that it is reset is not by the peer.
     std::optional<StreamEnd> end;
     std::uint64_t end_offset = 0;
   };

@@ -178,8 +178,8 @@ TEST_P(IngestReceiverAnswers, FinFollowsWhatWaits) {
 
 TEST_P(IngestReceiverAnswers, AStreamThatHasEndedMayBeAnswered) {
   MemorySender& peer = network_.add(stream_of(8, 1000), {});
-  Receiver receiver(network_, ring_, device(),
-                    TcpReception{.config = {.close_when_finished = false}, .connections = 1}, kSmall);
+  Receiver receiver(network_, ring_, device(), TcpReception{.config = {.close_when_finished = false}, .connections = 1},
+                    kSmall);
   converse(receiver, [&] { return received_.ends.size() == 1; });
   EXPECT_FALSE(peer.peer_finished());
   const Bytes answer = stream_of(9, 2500);
@@ -198,10 +198,10 @@ TEST_P(IngestReceiverAnswers, ConversationsOverABadNetwork) {
   const auto faulty = ingest::make_faulty_source(
       ring, std::move(network), between,
       {.loss = 0.05, .duplication = 0.05, .corruption = 0.02, .reordering = 0.05, .loss_sent = 0.05, .seed = 11});
-  Receiver receiver(*faulty, ring, device(),
-                    TcpReception{.config = {.retransmit_first = 5 * ingest::TcpConfig::kMs, .retransmits_max = 16},
-                                 .connections = 1},
-                    kSmall);
+  Receiver receiver(
+      *faulty, ring, device(),
+      TcpReception{.config = {.retransmit_first = 5 * ingest::TcpConfig::kMs, .retransmits_max = 16}, .connections = 1},
+      kSmall);
   converse(receiver, [&] { return received_.opened.size() == 1; });
   Bytes said;
   Bytes answered;
@@ -235,8 +235,8 @@ TEST_P(IngestReceiverAnswers, ConversationsOverABadNetwork) {
 
 TEST_P(IngestReceiverAnswers, WhatCannotBeAnsweredIsRefused) {
   const auto refuses = [&](Receiver& receiver, std::string_view why) {
-    for (const auto& ask : {std::function([&] { (void)receiver.send(0, {}); }), std::function([&] { receiver.close(0); }),
-                            std::function([&] { receiver.peek(0, 0); })}) {
+    for (const auto& ask : {std::function([&] { (void)receiver.send(0, {}); }),
+                            std::function([&] { receiver.close(0); }), std::function([&] { receiver.peek(0, 0); })}) {
       EXPECT_THAT(ask, ::testing::Throws<UsageError>(
                            ::testing::Property(&std::exception::what, ::testing::HasSubstr(std::string(why)))));
     }

@@ -62,7 +62,7 @@ def devices() -> list[str]:
 def make_veth(mtu: int = 1500, queues: int = 4) -> None:
     """Two interfaces "left" and "right" in the calling thread's network, each the other's wire.
 
-    What this machine sends to 10.77.0.2 goes out on the left and comes in on the right, where the kernel has no address.
+    What this machine sends to 10.77.0.2 leaves on the left and comes in on the right, where the kernel has no address.
     """
     share = ["numtxqueues", str(queues), "numrxqueues", str(queues)]
     for command in (

@@ -214,9 +214,8 @@ def test_an_interface_that_goes_ends_the_receiver_with_an_error():
 
 @isolated
 def test_another_program_at_the_interface_is_named():
-    with datagrams("xdp"):
-        with pytest.raises(headrace.SystemError, match="another"):
-            ingest.udp(f"{PEER}:9000", via="xdp", interface="right", **LAYOUT)
+    with datagrams("xdp"), pytest.raises(headrace.SystemError, match="another"):
+        ingest.udp(f"{PEER}:9000", via="xdp", interface="right", **LAYOUT)
 
 
 @pytest.mark.parametrize("via", ["packet", "xdp"])

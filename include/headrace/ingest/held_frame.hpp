@@ -12,7 +12,8 @@ namespace headrace::ingest {
 /// Keeps a frame's buffer from being filled anew: once the frame has been taken, it goes back to its ring with this.
 class FrameLease {
  public:
-  FrameLease(std::shared_ptr<FrameRing> ring, std::uint64_t number) noexcept : ring_(std::move(ring)), number_(number) {}
+  FrameLease(std::shared_ptr<FrameRing> ring, std::uint64_t number) noexcept
+      : ring_(std::move(ring)), number_(number) {}
   FrameLease(const FrameLease&) = delete;
   FrameLease& operator=(const FrameLease&) = delete;
   ~FrameLease() {

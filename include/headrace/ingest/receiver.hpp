@@ -74,8 +74,8 @@ enum class StreamEnd : std::uint8_t {
 struct Delivery {
   enum class Kind : std::uint8_t { opened, frame, part, ended };
   Kind kind = Kind::opened;
-  std::uint32_t stream = 0;  ///< Streams count from 0 in the order in which they were opened.
-  Flow flow;                 ///< Who sends; of version 0 where that is not known.
+  std::uint32_t stream = 0;          ///< Streams count from 0 in the order in which they were opened.
+  Flow flow;                         ///< Who sends; of version 0 where that is not known.
   std::shared_ptr<HeldFrame> frame;  ///< Or the part of one, with the stream offset of its own first byte.
   StreamEnd end = StreamEnd::finished;
   std::uint64_t stream_bytes = 0;  ///< Of an ended stream.
@@ -140,15 +140,15 @@ class Receiver {
   // the connection is no more.
 
   /// Says `bytes` on a stream's connection, behind what was said before: short answers, of which about 1 KiB goes in a
-  /// round trip. Errc::full, and nothing is taken, beyond kAnswerBytesMax. A stream that its peer has finished can still
-  /// be answered where TcpConfig::close_when_finished is off.
+  /// round trip. Errc::full, and nothing is taken, beyond kAnswerBytesMax. A stream that its peer has finished can
+  /// still be answered where TcpConfig::close_when_finished is off.
   [[nodiscard]] Status send(std::uint32_t stream, std::span<const std::byte> bytes);
   /// Nothing more will be said on the connection: FIN follows what waits. What the peer sends is still received.
   void close(std::uint32_t stream);
   /// Asks for bytes of a stream from `offset` on before their frame is full: as soon as some have come in order, a
-  /// Delivery::Kind::part brings what has of their frame, once. Their frame comes as well, with the same bytes; where it
-  /// comes first, no part does. Another call takes the place of one that is not fulfilled. Throws UsageError for frames
-  /// that are converted.
+  /// Delivery::Kind::part brings what has of their frame, once. Their frame comes as well, with the same bytes; where
+  /// it comes first, no part does. Another call takes the place of one that is not fulfilled. Throws UsageError for
+  /// frames that are converted.
   void peek(std::uint32_t stream, std::uint64_t offset);
 
   /// What comes next, waiting for it until `timeout`. Empty when nothing came, or nothing will: see ended(). Throws

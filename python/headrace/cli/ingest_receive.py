@@ -116,9 +116,7 @@ def receive(
     ] = None,
     frame_timeout: Annotated[
         float | None,
-        typer.Option(
-            "--frame-timeout", parser=options.duration, metavar="TIME", help="udp, pcap: then gaps stay; 1s."
-        ),
+        typer.Option("--frame-timeout", parser=options.duration, metavar="TIME", help="udp, pcap: then gaps stay; 1s."),
     ] = None,
     port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="pcap: of datagrams; any.")] = None,
     speed: Annotated[

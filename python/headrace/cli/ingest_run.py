@@ -80,9 +80,7 @@ class Watch:
         return counters
 
 
-def _take(
-    receiver: ingest.Receiver, taker: Taker, watch: Watch, ends: Json, answering: ingest.Answering | None
-) -> str:
+def _take(receiver: ingest.Receiver, taker: Taker, watch: Watch, ends: Json, answering: ingest.Answering | None) -> str:
     """Takes until something ends it, and says what did."""
     while True:
         if ends["frames"] is not None and taker.frames >= ends["frames"]:

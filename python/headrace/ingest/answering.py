@@ -41,13 +41,13 @@ class Answering(ABC):
     """
 
     def __init__(self, receiver: Receiver) -> None:
-        self._receiver = receiver
+        self.receiver = receiver
         self._connections: dict[int, _Connection] = {}
         self._over: int | None = None
 
     @abstractmethod
-    def _talk(self, stream: int) -> Talk:
-        """A new connection's."""
+    def talk(self, stream: int) -> Talk:
+        """What is done on a new connection."""
 
     @property
     def busy(self) -> bool:
@@ -73,35 +73,37 @@ class Answering(ABC):
             self._over = None
         stream = delivery.stream
         if isinstance(delivery, StreamOpened):
-            self._connections[stream] = _Connection(self._talk(stream))
+            self._connections[stream] = _Connection(self.talk(stream))
             self._go_on(stream, None)
         elif isinstance(delivery, StreamEnded):
-            self._ended(stream)
+            self.ended(stream)
             self._over = stream
         else:
             self._add(self._connections[stream], delivery)
 
-    def _ended(self, stream: int) -> None:
-        """A stream has ended."""
+    def ended(self, stream: int) -> None:  # noqa: B027
+        """A stream has ended: for a protocol that has to know."""
 
-    def _say(self, stream: int, data: bytes) -> None:
-        self._receiver.send(stream, data)
+    def say(self, stream: int, data: bytes) -> None:
+        """As Receiver.send()."""
+        self.receiver.send(stream, data)
 
-    def _seen(self, stream: int) -> int:
+    def seen(self, stream: int) -> int:
         """Bytes of a stream that are known to have come."""
         return self._connections[stream].seen
 
-    def _set_body(self, stream: int, begin: int, end: int | None) -> None:
+    def set_body(self, stream: int, begin: int, end: int | None) -> None:
+        """What body() says from now on."""
         self._connections[stream].body = (begin, end)
 
-    def _when(self, stream: int, count: int, then: Callable[[], None]) -> None:
+    def when(self, stream: int, count: int, then: Callable[[], None]) -> None:
         """Calls `then` once the stream has so many bytes. For a connection whose talk is over, or ends thereby."""
         connection = self._connections[stream]
         if connection.seen >= count:
             then()
             return
         connection.then = (count, then)
-        self._receiver.peek(stream, count - 1)
+        self.receiver.peek(stream, count - 1)
 
     def _add(self, connection: _Connection, piece: Frame | FramePart) -> None:
         end = piece.stream_offset + piece.bytes
@@ -128,7 +130,7 @@ class Answering(ABC):
                 if len(connection.kept) > _WAIT_MOST:
                     self._refuse(stream)
                 else:
-                    self._receiver.peek(stream, connection.seen)
+                    self.receiver.peek(stream, connection.seen)
                 return
             given = bytes(connection.kept[:count])
             del connection.kept[:count]
@@ -147,8 +149,8 @@ class Answering(ABC):
             self._refuse(stream)
             return
         if given is None:
-            self._receiver.peek(stream, 0)
+            self.receiver.peek(stream, 0)
 
     def _refuse(self, stream: int) -> None:
         self._connections[stream].talk = None
-        self._receiver.reset(stream)
+        self.receiver.reset(stream)

@@ -64,7 +64,8 @@ class Iperf3Server(Answering):
         """A test runs."""
         return self._test is not None
 
-    def _talk(self, stream: int) -> Talk:
+    def talk(self, stream: int) -> Talk:
+        """A connection says who it is: a new test's, one of a test that runs, or too much."""
         cookie = yield _COOKIE_BYTES
         test = self._test
         if test is None:
@@ -73,7 +74,7 @@ class Iperf3Server(Answering):
             self._join(test, stream)
         else:
             self._state(stream, _ACCESS_DENIED)
-            self._receiver.close(stream)
+            self.receiver.close(stream)
 
     def _serve(self, test: _Test) -> Talk:
         """The control connection."""
@@ -81,7 +82,7 @@ class Iperf3Server(Answering):
         self._state(test.control, _PARAM_EXCHANGE)
         parameters = yield from _json()
         if any(parameters.get(name) for name in _NOT_SERVED):
-            self._say(test.control, struct.pack(">BII", _SERVER_ERROR, _NOT_IMPLEMENTED, 0))
+            self.say(test.control, struct.pack(">BII", _SERVER_ERROR, _NOT_IMPLEMENTED, 0))
             self._end_test(test)
             return
         parallel = parameters.get("parallel", 1)
@@ -99,7 +100,7 @@ class Iperf3Server(Answering):
                 return
 
     def _join(self, test: _Test, stream: int) -> None:
-        self._set_body(stream, _COOKIE_BYTES, None)
+        self.set_body(stream, _COOKIE_BYTES, None)
         test.streams.append(stream)
         if len(test.streams) == test.parallel:
             test.streams.sort()
@@ -113,11 +114,11 @@ class Iperf3Server(Answering):
         for place, stream in enumerate(test.streams):
             count = sent.get(_id(place), 0)
             if stream not in test.received:
-                self._when(stream, _COOKIE_BYTES + count, functools.partial(self._arrived, test, stream))
+                self.when(stream, _COOKIE_BYTES + count, functools.partial(self._arrived, test, stream))
         self._tell_results(test)
 
     def _arrived(self, test: _Test, stream: int) -> None:
-        test.received[stream] = self._seen(stream) - _COOKIE_BYTES
+        test.received[stream] = self.seen(stream) - _COOKIE_BYTES
         self._tell_results(test)
 
     def _tell_results(self, test: _Test) -> None:
@@ -140,10 +141,11 @@ class Iperf3Server(Answering):
         ]
         usage = dict.fromkeys(("cpu_util_total", "cpu_util_user", "cpu_util_system"), 0)
         text = json.dumps(usage | {"sender_has_retransmits": -1, "streams": streams}).encode()
-        self._say(test.control, struct.pack(">I", len(text)) + text)
+        self.say(test.control, struct.pack(">I", len(text)) + text)
         self._state(test.control, _DISPLAY_RESULTS)
 
-    def _ended(self, stream: int) -> None:
+    def ended(self, stream: int) -> None:
+        """A test goes with its control connection; a stream that has ended has brought all."""
         test = self._test
         if test is None:
             return
@@ -154,10 +156,10 @@ class Iperf3Server(Answering):
 
     def _end_test(self, test: _Test) -> None:
         self._test = None
-        self._receiver.close(test.control)
+        self.receiver.close(test.control)
 
     def _state(self, stream: int, state: int) -> None:
-        self._say(stream, bytes([state]))
+        self.say(stream, bytes([state]))
 
 
 def _json() -> Generator[int | bytes, bytes, dict[str, Any]]:
