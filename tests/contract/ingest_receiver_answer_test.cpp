@@ -1,3 +1,6 @@
+#include <atomic>
+#include <thread>
+
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/faulty_source.hpp"
 #include "receiver_support.hpp"
@@ -139,6 +142,42 @@ TEST_P(IngestReceiverAnswers, APartKeepsItsBuffer) {
   held.reset();
   converse(receiver, [&] { return received_.ends.size() == 1; });
   EXPECT_TRUE(received_.bytes[0] == data);
+}
+
+// The receiver's own thread steps, while others ask and answer.
+TEST_P(IngestReceiverAnswers, SeveralThreadsAskAndAnswer) {
+  constexpr std::uint32_t kPeers = 8;
+  std::vector<const MemorySender*> peers;
+  for (std::uint32_t i = 0; i < kPeers; ++i) {
+    MemorySender::Options options = kTalks;
+    options.peer.port = static_cast<std::uint16_t>(40000 + i);
+    peers.push_back(&network_.add(stream_of(i, 200), options));
+  }
+  Receiver receiver(network_, ring_, device(), TcpReception{.connections = kPeers}, kSmall);
+  std::atomic<std::uint32_t> ended{0};
+  receiver.start();
+  const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
+  const auto serve = [&] {
+    while (ended < kPeers && std::chrono::steady_clock::now() < give_up) {
+      const auto delivery = receiver.next(std::chrono::milliseconds(5));
+      if (!delivery) continue;
+      if (delivery->kind == Delivery::Kind::opened) receiver.peek(delivery->stream, 199);
+      if (delivery->kind == Delivery::Kind::ended) ++ended;
+      if (const auto part = part_of(*delivery)) {
+        EXPECT_EQ(part->offset, 199U);
+        EXPECT_TRUE(receiver.send(delivery->stream, stream_of(delivery->flow.remote_port, 2000)).ok());
+        receiver.close(delivery->stream);
+        receiver.reset(delivery->stream);
+      }
+    }
+  };
+  std::thread first(serve);
+  std::thread second(serve);
+  first.join();
+  second.join();
+  receiver.stop();
+  EXPECT_EQ(ended, kPeers);
+  for (const MemorySender* peer : peers) EXPECT_TRUE(peer->was_reset());
 }
 
 TEST_P(IngestReceiverAnswers, MoreThanMayWaitIsRefusedAsAWhole) {
