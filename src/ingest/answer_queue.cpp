@@ -33,6 +33,8 @@ void AnswerQueue::add(const TcpView& view, std::uint32_t stream, std::vector<std
     waiting_.fetch_sub(bytes.size(), std::memory_order_relaxed);
     return;
   }
+  answer->bytes.erase(answer->bytes.begin(), answer->bytes.begin() + static_cast<std::ptrdiff_t>(answer->given));
+  answer->given = 0;
   answer->bytes.insert(answer->bytes.end(), bytes.begin(), bytes.end());
 }
 
