@@ -11,7 +11,7 @@ requirements=(requirements/run.txt)
 case $purpose in
   run) packages+=(wordnet-base) ;;
   test)
-    packages+=(wordnet-base libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin iproute2)
+    packages+=(wordnet-base libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin iproute2 iperf3 curl netcat-openbsd)
     requirements+=(requirements/test.txt)
     ;;
   lint)

@@ -81,10 +81,7 @@ class MemorySender {
       reset_owed_at_ = static_cast<std::uint64_t>(serial_distance(answer.acknowledgement(), options_.initial + 1));
       return;
     }
-    if ((answer.headers.flags & kFin) != 0) {
-      local_ = answer.sequence() + 1;
-      owes_ = peer_finished_ = true;
-    }
+    hear(answer);
     const std::uint32_t base = options_.initial + 1 + static_cast<std::uint32_t>(acknowledged_);
     const std::int64_t progress = serial_distance(answer.acknowledgement(), base);
     if (progress < 0) return;
@@ -102,7 +99,16 @@ class MemorySender {
     edge_ = std::max(edge_, acknowledged_ + (std::uint64_t{window_} << scale_));
   }
 
+  /// Sends that as well, behind the rest: where options.finish is off.
+  void say(const Bytes& more) { data_.insert(data_.end(), more.begin(), more.end()); }
+  /// That was all.
+  void finish() { options_.finish = true; }
+
   [[nodiscard]] bool over() const { return over_; }
+  /// What has been answered, in order.
+  [[nodiscard]] const Bytes& heard() const { return heard_; }
+  /// The receiver has said that this was all.
+  [[nodiscard]] bool peer_finished() const { return peer_finished_; }
   [[nodiscard]] bool was_reset() const { return was_reset_; }
   [[nodiscard]] std::uint64_t acknowledged() const { return acknowledged_; }
   /// Answers that said that the window is closed.
@@ -110,6 +116,16 @@ class MemorySender {
   [[nodiscard]] const Peer& peer() const { return options_.peer; }
 
  private:
+  void hear(const Answer& answer) {
+    const bool fin = (answer.headers.flags & kFin) != 0;
+    if (answer.payload.empty() && !fin) return;
+    owes_ = true;
+    if (answer.sequence() != local_) return;  // again, or behind something that was lost
+    heard_.insert(heard_.end(), answer.payload.begin(), answer.payload.end());
+    local_ += static_cast<std::uint32_t>(answer.payload.size()) + (fin ? 1 : 0);
+    peer_finished_ = peer_finished_ || fin;
+  }
+
   [[nodiscard]] bool is_due(Time now) {
     if (moved_at_ != Time{} && now - moved_at_ < options_.retransmit_after) return false;
     probes_ = moved_at_ != Time{};
@@ -135,6 +151,7 @@ class MemorySender {
   }
 
   Bytes data_;
+  Bytes heard_;
   Options options_;
   Time moved_at_{};
   std::uint64_t acknowledged_ = 0;  ///< FIN is one more.

@@ -166,6 +166,22 @@ void bind_frame(nb::module_& module) {
                    nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "On CUDA devices alone.");
 }
 
+void bind_part(nb::module_& module) {
+  nb::class_<PartHandle>(module, "FramePart",
+                         "What has come so far of a frame that is not full, for which Receiver.peek() asked. The frame "
+                         "comes as well, with the same bytes, and its buffer is not filled anew while this is kept.")
+      .def_prop_ro(
+          "stream_offset", [](const PartHandle& part) { return held_by(part.frame).frame().stream_offset; },
+          "Of its first byte.")
+      .def_prop_ro("bytes", [](const PartHandle& part) { return held_by(part.frame).frame().bytes; })
+      .def_prop_ro("stream", [](const PartHandle& part) { return part.frame.stream; })
+      .def_prop_ro("peer", [](const PartHandle& part) { return part.frame.peer; })
+      .def(
+          "to_host", [](const PartHandle& part) { return copied_to_host(part.frame, 0, {}); },
+          nb::sig("def to_host(self) -> NDArray[typing.Any]"), "A copy, as uint8, from whatever device it is on.")
+      .def("release", [](PartHandle& part) { part.frame.held.reset(); }, "Lets go of it now.");
+}
+
 /// A ring in host memory, a builder, and the frames of one stream.
 class FrameBuilder {
  public:
@@ -270,6 +286,7 @@ void bind_builder(nb::module_& module) {
 
 void bind_frames(nb::module_& module) {
   bind_frame(module);
+  bind_part(module);
   bind_builder(module);
 }
 

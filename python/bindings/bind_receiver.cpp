@@ -49,21 +49,22 @@ struct StreamEnded {
 std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::string& address, std::uint16_t port,
                                             std::uint32_t connections, std::uint32_t mtu, bool offloads,
                                             const std::string& name, std::uint32_t window_bytes, double idle_seconds,
-                                            const std::string& interface, const std::string& control) {
+                                            const std::string& interface, const std::string& control,
+                                            bool close_when_finished, bool trust_checksums) {
   target.options.control = ingest::parse_control(control);
   ingest::TcpReception tcp;
   tcp.connections = connections;
   tcp.config.port = port;
   tcp.config.mtu = static_cast<std::uint16_t>(std::clamp<std::uint32_t>(mtu, 576, 65535));
   tcp.config.window_bytes_max = window_bytes;
+  tcp.config.close_when_finished = close_when_finished;
   tcp.config.idle_max = static_cast<std::uint64_t>(to_duration("idle_seconds", idle_seconds).count());
   const nb::gil_scoped_release released;
   if (!interface.empty()) {
-    if (address.empty()) throw UsageError("TCP on an interface needs an address that is not the kernel's");
     const auto open = [&](Ring& ring, std::string& at, std::string& on) {
       at = fmt::format("{}:{}", address, port);
       on = interface;
-      return ingest::open_xdp(ring, {.interface = interface, .address = address});
+      return ingest::open_xdp(ring, {.interface = interface, .address = address, .trust_checksums = trust_checksums});
     };
     return std::make_unique<ReceiverHandle>(target, mtu + kLinkBytes, open, tcp);
   }
@@ -96,14 +97,17 @@ std::unique_ptr<ReceiverHandle> receive_udp(const FrameTarget& target, const Dat
 
 std::unique_ptr<ReceiverHandle> receive_packets(const FrameTarget& target, const DatagramConfig& layout,
                                                 const std::string& interface, const std::string& via,
-                                                const std::string& address, bool promiscuous) {
+                                                const std::string& address, bool promiscuous, bool trust_checksums) {
   if (via != "packet" && via != "xdp") throw UsageError(fmt::format("'{}' is not a way to packets: packet, xdp", via));
   const std::uint16_t udp_port = layout.raw ? std::uint16_t{0} : layout.port;
   const nb::gil_scoped_release released;
   const auto open = [&](Ring& ring, std::string& at, std::string& on) {
     at = fmt::format("{}:{}", address, udp_port);
     on = interface;
-    if (via == "xdp") return ingest::open_xdp(ring, {.interface = interface, .address = address, .udp_port = udp_port});
+    if (via == "xdp") {
+      return ingest::open_xdp(
+          ring, {.interface = interface, .address = address, .udp_port = udp_port, .trust_checksums = trust_checksums});
+    }
     return ingest::open_packet_socket(ring, {.interface = interface, .udp_port = udp_port, .promiscuous = promiscuous});
   };
   return std::make_unique<ReceiverHandle>(target, kMergedBytes, open, ingest::DatagramReception{.config = layout});
@@ -149,6 +153,8 @@ nb::object to_python(Delivery delivery) {
     case Delivery::Kind::opened: return nb::cast(StreamOpened{delivery.stream, peer});
     case Delivery::Kind::ended:
       return nb::cast(StreamEnded{delivery.stream, peer, std::string(to_string(delivery.end)), delivery.stream_bytes});
+    case Delivery::Kind::part:
+      return nb::cast(PartHandle{FrameHandle{std::move(delivery.frame), delivery.stream, peer}});
     case Delivery::Kind::frame: break;
   }
   return nb::cast(FrameHandle{std::move(delivery.frame), delivery.stream, peer});
@@ -181,6 +187,16 @@ nb::object next_frame(ReceiverHandle& self) {
 nb::object next_any(ReceiverHandle& self, std::optional<double> timeout) {
   auto delivery = wait_next(self, to_deadline(timeout));
   return delivery ? to_python(*std::move(delivery)) : nb::none();
+}
+
+void send(ReceiverHandle& self, std::uint32_t stream, const nb::bytes& data) {
+  const std::span bytes(static_cast<const std::byte*>(data.data()), data.size());
+  const Status sent = self.receiver().send(stream, bytes);
+  if (!sent && sent.error().code == Errc::full) {
+    throw DeviceError(Errc::full, fmt::format("answering stream {}: more than {} would wait to be sent", stream,
+                                              format_bytes(ingest::Receiver::kAnswerBytesMax)));
+  }
+  sent.or_throw("answering");
 }
 
 void stop(ReceiverHandle& self) {
@@ -252,10 +268,11 @@ void bind_options(nb::module_& module) {
           },
           "payload_bytes"_a, "frame_packets"_a, nb::kw_only(), "port"_a = 0, "raw_offset"_a.none() = nb::none(),
           "number_offset"_a = 0, "number_width"_a = 8, "big_endian"_a = true, "header_bytes"_a.none() = nb::none(),
-          "window_frames"_a = 2, "timeout"_a = 0.01,
+          "window_frames"_a = 2, "timeout"_a = 1.0,
           "A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and "
           "`payload_bytes` that do, at its number times that. A frame is closed with its gaps `timeout` seconds after "
-          "its first datagram. `raw_offset`: packets are not UDP, and datagrams begin there.")
+          "its first datagram: longer than a whole frame takes to come. `raw_offset`: packets are not UDP, and "
+          "datagrams begin there.")
       .def_prop_ro("frame_bytes", [](const DatagramConfig& config) {
         return std::uint64_t{config.frame_packets} * config.payload_bytes;
       });
@@ -289,13 +306,30 @@ void bind_receivers(nb::module_& module) {
       .def_prop_ro("address", &ReceiverHandle::address, "To send to, '198.18.0.2:9000'; else what is read.")
       .def_prop_ro("interface", &ReceiverHandle::interface, "The network device in use; empty where there is none.")
       .def("next", &next_any, "timeout"_a.none() = nb::none(),
-           nb::sig("def next(self, timeout: float | None = None) -> StreamOpened | Frame | StreamEnded | None"),
+           nb::sig("def next(self, timeout: float | None = None) -> StreamOpened | Frame | FramePart | StreamEnded | "
+                   "None"),
            "What comes next, of any stream. None after `timeout` seconds, or when nothing will come: see ended.")
       .def_prop_ro(
           "ended", [](ReceiverHandle& self) { return self.receiver().ended(); }, "Nothing will come any more.")
       .def(
           "reset", [](ReceiverHandle& self, std::uint32_t stream) { self.receiver().reset(stream); }, "stream"_a,
           "Resets the TCP connection of a stream that is not wanted any more.")
+      .def("send", &send, "stream"_a, "data"_a,
+           "Says `data` on a stream's TCP connection, behind what was said before: short answers, some 1 KiB a round "
+           "trip. Does nothing where the connection is no more. Raises DeviceError (Errc.full) while 1 MiB waits to be "
+           "sent; UsageError, as close() and peek(), for datagrams and with resident control.")
+      .def(
+          "close", [](ReceiverHandle& self, std::uint32_t stream) { self.receiver().close(stream); }, "stream"_a,
+          "Nothing more will be said on the connection: FIN follows what waits. What its peer sends still comes.")
+      .def(
+          "peek",
+          [](ReceiverHandle& self, std::uint32_t stream, std::uint64_t offset) {
+            self.receiver().peek(stream, offset);
+          },
+          "stream"_a, "offset"_a,
+          "Asks for bytes of a stream from `offset` on before their frame is full: next() gives a FramePart, once, as "
+          "soon as some have come in order, unless their frame comes first. Raises UsageError for frames that are "
+          "converted.")
       .def("stop", &stop, "Resets connections that are open. What is waiting may still be taken.")
       .def("counters", &counters_of, nb::sig("def counters(self) -> dict[str, dict[str, int]]"),
            "What has been seen so far, 50 ms old at most: see docs/ingest.md.")
@@ -312,11 +346,12 @@ void bind_receivers(nb::module_& module) {
 void bind_sources(nb::module_& module) {
   module.def("receive_tcp", &receive_tcp, "target"_a, "address"_a, "port"_a, nb::kw_only(), "connections"_a = 64,
              "mtu"_a = 1500, "offloads"_a = true, "name"_a = "headrace%d", "window_bytes"_a = 16 * kMiB,
-             "idle_seconds"_a = 0.0, "interface"_a = "", "control"_a = "host");
+             "idle_seconds"_a = 0.0, "interface"_a = "", "control"_a = "host", "close_when_finished"_a = true,
+             "trust_checksums"_a = false);
   module.def("receive_udp", &receive_udp, "target"_a, "layout"_a, "address"_a, nb::kw_only(), "multicast_group"_a = "",
              "interface"_a = "", "kernel_buffer_bytes"_a = 8 * kMiB);
   module.def("receive_packets", &receive_packets, "target"_a, "layout"_a, "interface"_a, nb::kw_only(), "via"_a,
-             "address"_a = "", "promiscuous"_a = false);
+             "address"_a = "", "promiscuous"_a = false, "trust_checksums"_a = false);
   module.def("receive_capture", &receive_capture, "target"_a, "layout"_a, "path"_a, nb::kw_only(), "speed"_a = 0.0);
   module.def("receive_synthetic", &receive_synthetic, "target"_a, "layout"_a, nb::kw_only(), "packets"_a = 0,
              "packets_per_second"_a = 0.0, "seed"_a = 1, "payloads_once"_a = false);

@@ -18,4 +18,9 @@ struct FrameHandle {
   std::string peer{};  ///< Empty: not known.
 };
 
+/// headrace.FramePart: bytes of a frame that is not full.
+struct PartHandle {
+  FrameHandle frame;
+};
+
 }  // namespace headrace::python

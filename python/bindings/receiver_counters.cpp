@@ -48,6 +48,7 @@ constexpr Named<TcpCounters> kTcp[] = {
     {"zero_windows", &TcpCounters::zero_windows},
     {"resets_sent", &TcpCounters::resets_sent},
     {"retransmits", &TcpCounters::retransmits},
+    {"sent_bytes", &TcpCounters::sent_bytes},
     {"opened", &TcpCounters::opened},
     {"finished", &TcpCounters::finished},
     {"reset", &TcpCounters::reset},
@@ -119,6 +120,7 @@ nb::dict counters_of(ReceiverHandle& handle) {
   std::uint64_t unparsed = 0;
   for (const std::uint64_t one : all.tcp.unparsed) unparsed += one;
   tcp["unparsed"] = unparsed;
+  tcp["bad_checksums"] = all.tcp.unparsed[static_cast<std::size_t>(ingest::ParseResult::bad_checksum)];
   made["tcp"] = tcp;
   made["datagrams"] = dict_of(all.datagrams, kDatagrams);
   made["builder"] = dict_of(all.builder, kBuilder);

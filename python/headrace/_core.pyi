@@ -3257,6 +3257,30 @@ class Frame:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """On CUDA devices alone."""
 
+class FramePart:
+    """
+    What has come so far of a frame that is not full, for which Receiver.peek() asked. The frame comes as well, with the same bytes, and its buffer is not filled anew while this is kept.
+    """
+
+    @property
+    def stream_offset(self) -> int:
+        """Of its first byte."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def stream(self) -> int: ...
+
+    @property
+    def peer(self) -> str: ...
+
+    def to_host(self) -> NDArray[Any]:
+        """A copy, as uint8, from whatever device it is on."""
+
+    def release(self) -> None:
+        """Lets go of it now."""
+
 class FrameBuilder:
     """
     Builds frames on a device from pieces of a ring in host memory: for packets that Python code has received by itself. Iterating gives the frames that are READY, in order.
@@ -3318,7 +3342,7 @@ class DatagramLayout:
 
     def __init__(self, payload_bytes: int, frame_packets: int, *, port: int = ..., raw_offset: int | None = ..., number_offset: int = ..., number_width: int = ..., big_endian: bool = ..., header_bytes: int | None = ..., window_frames: int = ..., timeout: float = ...) -> None:
         """
-        A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and `payload_bytes` that do, at its number times that. A frame is closed with its gaps `timeout` seconds after its first datagram. `raw_offset`: packets are not UDP, and datagrams begin there.
+        A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and `payload_bytes` that do, at its number times that. A frame is closed with its gaps `timeout` seconds after its first datagram: longer than a whole frame takes to come. `raw_offset`: packets are not UDP, and datagrams begin there.
         """
 
     @property
@@ -3371,7 +3395,7 @@ class Receiver:
     def interface(self) -> str:
         """The network device in use; empty where there is none."""
 
-    def next(self, timeout: float | None = None) -> StreamOpened | Frame | StreamEnded | None:
+    def next(self, timeout: float | None = None) -> StreamOpened | Frame | FramePart | StreamEnded | None:
         """
         What comes next, of any stream. None after `timeout` seconds, or when nothing will come: see ended.
         """
@@ -3382,6 +3406,21 @@ class Receiver:
 
     def reset(self, stream: int) -> None:
         """Resets the TCP connection of a stream that is not wanted any more."""
+
+    def send(self, stream: int, data: bytes) -> None:
+        """
+        Says `data` on a stream's TCP connection, behind what was said before: short answers, some 1 KiB a round trip. Does nothing where the connection is no more. Raises DeviceError (Errc.full) while 1 MiB waits to be sent; UsageError, as close() and peek(), for datagrams and with resident control.
+        """
+
+    def close(self, stream: int) -> None:
+        """
+        Nothing more will be said on the connection: FIN follows what waits. What its peer sends still comes.
+        """
+
+    def peek(self, stream: int, offset: int) -> None:
+        """
+        Asks for bytes of a stream from `offset` on before their frame is full: next() gives a FramePart, once, as soon as some have come in order, unless their frame comes first. Raises UsageError for frames that are converted.
+        """
 
     def stop(self) -> None:
         """Resets connections that are open. What is waiting may still be taken."""
@@ -3397,11 +3436,11 @@ class Receiver:
 
     def __exit__(self, *args: object) -> None: ...
 
-def receive_tcp(target: FrameTarget, address: str, port: int, *, connections: int = ..., mtu: int = ..., offloads: bool = ..., name: str = ..., window_bytes: int = ..., idle_seconds: float = ..., interface: str = ..., control: str = ...) -> Receiver: ...
+def receive_tcp(target: FrameTarget, address: str, port: int, *, connections: int = ..., mtu: int = ..., offloads: bool = ..., name: str = ..., window_bytes: int = ..., idle_seconds: float = ..., interface: str = ..., control: str = ..., close_when_finished: bool = ..., trust_checksums: bool = ...) -> Receiver: ...
 
 def receive_udp(target: FrameTarget, layout: DatagramLayout, address: str, *, multicast_group: str = ..., interface: str = ..., kernel_buffer_bytes: int = ...) -> Receiver: ...
 
-def receive_packets(target: FrameTarget, layout: DatagramLayout, interface: str, *, via: str, address: str = ..., promiscuous: bool = ...) -> Receiver: ...
+def receive_packets(target: FrameTarget, layout: DatagramLayout, interface: str, *, via: str, address: str = ..., promiscuous: bool = ..., trust_checksums: bool = ...) -> Receiver: ...
 
 def receive_capture(target: FrameTarget, layout: DatagramLayout, path: str, *, speed: float = ...) -> Receiver: ...
 

@@ -3,10 +3,14 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "headrace/base/error.hpp"
+#include "ingest/sources/file_descriptor.hpp"
 
 namespace headrace::ingest {
 
@@ -44,6 +48,19 @@ unsigned interface_index(const std::string& name) {
     ::if_freenameindex(all);
   }
   throw UsageError(fmt::format("there is no network interface '{}'; there are: {}", name, others), Errc::not_found);
+}
+
+unsigned receiving_interface(const std::string& name) {
+  const unsigned index = interface_index(name);
+  const FileDescriptor control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::memcpy(request.ifr_name, name.data(), std::min(name.size(), sizeof request.ifr_name - 1));
+  if (!control.valid() || ::ioctl(control.get(), SIOCGIFFLAGS, &request) != 0) throw_errno("looking at " + name);
+  if ((request.ifr_flags & IFF_UP) == 0) {
+    throw SystemError(Errc::system, fmt::format("{} is down: let it be up first (ip link set {} up)", name, name),
+                      ENETDOWN);
+  }
+  return index;
 }
 
 }  // namespace headrace::ingest

@@ -24,5 +24,7 @@ struct SocketAddress {
 
 /// The index of a network interface. Throws UsageError that names those there are.
 [[nodiscard]] unsigned interface_index(const std::string& name);
+/// The same of one that is to receive. Throws SystemError where it is down.
+[[nodiscard]] unsigned receiving_interface(const std::string& name);
 
 }  // namespace headrace::ingest

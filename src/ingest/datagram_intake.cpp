@@ -73,7 +73,7 @@ class DatagramIntake final : public HostIntake {
     return DatagramSequencer(view_, parts_.ring.buffer().data(), none, 0).next_deadline();
   }
 
-  void reset(std::uint32_t /*stream*/, std::uint64_t /*now*/) override {}  // there is nobody to be told
+  void obey(StreamRequest /*request*/, std::uint64_t /*now*/) override {}  // there is nobody to be told
 
   void end(std::uint64_t now) override {
     if (const auto place = parts_.streams.find(kStream)) {

@@ -89,6 +89,15 @@ Result<std::optional<Frame>> FrameRing::take(const StreamRef* consumer) noexcept
   return std::optional(frame);
 }
 
+Frame FrameRing::part(std::uint64_t begin, std::uint64_t end) const noexcept {
+  Frame part;
+  part.number = begin / options_.frame_bytes;
+  part.stream_offset = begin;
+  part.data = data_of(part.number) + begin % options_.frame_bytes;
+  part.bytes = static_cast<std::size_t>(end - begin);
+  return part;
+}
+
 Result<std::size_t> FrameRing::drain(const std::function<void(const Frame&)>& consumer) {
   std::size_t count = 0;
   while (true) {

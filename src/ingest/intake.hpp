@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -7,6 +8,7 @@
 
 #include "headrace/ingest/packet.hpp"
 #include "headrace/ingest/receiver.hpp"
+#include "ingest/stream_requests.hpp"
 #include "ingest/stream_table.hpp"
 
 namespace headrace::ingest {
@@ -16,7 +18,8 @@ struct IntakeParts {
   Source& source;
   Ring& ring;
   StreamTable& streams;
-  Builder* builder;  ///< Null with resident control.
+  Builder* builder;                        ///< Null with resident control.
+  std::atomic<std::size_t>& answer_bytes;  ///< That were taken to be said, and wait.
 };
 
 /// A receiver's sequencer, and what becomes of what it says: pieces are copied, streams begin and end, replies are
@@ -41,8 +44,8 @@ class Intake {
   [[nodiscard]] virtual std::uint64_t copied() = 0;
   /// When act() has to be called.
   [[nodiscard]] virtual std::uint64_t next_deadline() const = 0;
-  /// Ends a stream, and tells its peer.
-  virtual void reset(std::uint32_t stream, std::uint64_t now) = 0;
+  /// What it does not know, of streams that are no more, it leaves.
+  virtual void obey(StreamRequest request, std::uint64_t now) = 0;
   /// Nothing more will come: ends all streams, and waits for all copies.
   virtual void end(std::uint64_t now) = 0;
   /// The receiver ends by an error: what was taken is copied, as far as that goes. No peer is told.

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "headrace/base/error.hpp"
@@ -63,14 +64,20 @@ std::optional<Builder> make_builder(Device device, const Ring& ring, const Recei
   return std::optional<Builder>(std::in_place, device, ring.buffer(), options.builder);
 }
 
+/// Whether the peers of streams can be answered.
+enum class Answers : std::uint8_t { yes, not_resident, not_datagrams };
+
 }  // namespace
 
 class Receiver::State {
  public:
+  /// @param answers  what of its streams is answered: connections, by the host.
   State(Source& source, Ring& ring, Device device, const ReceiverOptions& options, const FrameOptions& frames,
-        std::uint32_t streams)
+        std::uint32_t streams, Answers answers)
       : source_(source),
         ring_(ring),
+        answers_(answers),
+        converts_(frames.conversion != Conversion::none),
         packets_(checked(options, streams).burst_packets),
         builder_(make_builder(device, ring, options)),
         streams_(device, frames, builder_ ? &*builder_ : nullptr, deliveries_, streams) {}
@@ -78,13 +85,18 @@ class Receiver::State {
   State& operator=(const State&) = delete;
   ~State() { stop(); }
 
-  [[nodiscard]] IntakeParts parts() noexcept { return {source_, ring_, streams_, builder_ ? &*builder_ : nullptr}; }
+  [[nodiscard]] IntakeParts parts() noexcept {
+    return {source_, ring_, streams_, builder_ ? &*builder_ : nullptr, requests_.answer_bytes()};
+  }
   void set_intake(std::unique_ptr<Intake> intake) noexcept { intake_ = std::move(intake); }
 
   bool step(Duration timeout);
   void start();
   void stop() noexcept;
-  void reset(std::uint32_t stream);
+  /// Throws UsageError unless streams can be answered.
+  void require_answers() const;
+  void require_unconverted() const;
+  [[nodiscard]] StreamRequests& requests() noexcept { return requests_; }
   /// The receiver ends by an error.
   void fail(const std::exception_ptr& why) noexcept;
   [[nodiscard]] Deliveries& deliveries() noexcept { return deliveries_; }
@@ -97,7 +109,6 @@ class Receiver::State {
     return ring_.published() - ring_.released() == ring_.slot_count();
   }
   [[nodiscard]] Duration wait_at_most(Duration timeout, Time now) const;
-  void reset_unwanted(Time now);
   void hand_on();
   void end();
   [[nodiscard]] ReceiverCounters count() const;
@@ -105,14 +116,14 @@ class Receiver::State {
 
   Source& source_;
   Ring& ring_;
+  Answers answers_;
+  bool converts_;
   std::vector<Packet> packets_;
   Deliveries deliveries_;
   std::optional<Builder> builder_;  ///< None with resident control.
   StreamTable streams_;
   std::unique_ptr<Intake> intake_;
-  std::mutex unwanted_mutex_;
-  std::vector<std::uint32_t> unwanted_;  ///< Streams that the consumer has reset.
-  std::atomic<bool> any_unwanted_{false};
+  StreamRequests requests_;
   bool gathered_ = false;  ///< There may be pieces that are not submitted.
   bool drained_ = true;    ///< The last burst took all that there was.
   bool finished_ = false;
@@ -153,23 +164,22 @@ std::size_t Receiver::State::receive(Duration timeout) {
   return *got;
 }
 
-void Receiver::State::reset(std::uint32_t stream) {
-  const std::lock_guard lock(unwanted_mutex_);
-  unwanted_.push_back(stream);
-  any_unwanted_.store(true, std::memory_order_relaxed);
+void Receiver::State::require_answers() const {
+  if (answers_ == Answers::not_resident) {
+    throw UsageError("resident control answers nothing and shows no parts of frames: let control be the host's");
+  }
+  if (answers_ == Answers::not_datagrams) throw UsageError("a stream of datagrams has nobody to answer: TCP has");
 }
 
-void Receiver::State::reset_unwanted(Time now) {
-  const std::lock_guard lock(unwanted_mutex_);
-  for (const std::uint32_t stream : unwanted_) intake_->reset(stream, to_ns(now));
-  unwanted_.clear();
-  any_unwanted_.store(false, std::memory_order_relaxed);
+void Receiver::State::require_unconverted() const {
+  if (converts_) throw UsageError("frames that are converted cannot be looked at before they are whole");
 }
 
 /// Slots go back to the source, and frames to the consumer, as far as copies are done.
 void Receiver::State::hand_on() {
-  ring_.release(intake_->copied());
-  streams_.collect();
+  const std::uint64_t copied = intake_->copied();
+  ring_.release(copied);
+  streams_.collect(copied);
 }
 
 bool Receiver::State::step(Duration timeout) {
@@ -185,7 +195,7 @@ bool Receiver::State::step(Duration timeout) {
     gathered_ = false;
     streams_.poll();
   }
-  if (any_unwanted_.load(std::memory_order_relaxed)) reset_unwanted(now);
+  for (StreamRequest& request : requests_.take()) intake_->obey(std::move(request), to_ns(now));
   intake_->act(to_ns(now), drained_);
   hand_on();
   if (count == 0 && source_.ended()) end();
@@ -272,7 +282,8 @@ ReceiverCounters Receiver::State::counters() const {
 }
 
 Receiver::Receiver(Source& source, Ring& ring, Device device, const TcpReception& tcp, const ReceiverOptions& options)
-    : state_(std::make_unique<State>(source, ring, device, options, options.frames, tcp.connections)) {
+    : state_(std::make_unique<State>(source, ring, device, options, options.frames, tcp.connections,
+                                     options.control == Control::resident ? Answers::not_resident : Answers::yes)) {
   const bool resident = options.control == Control::resident;
   state_->set_intake(resident ? make_resident_intake(state_->parts(), device, tcp, options)
                               : make_tcp_intake(state_->parts(), tcp));
@@ -280,7 +291,8 @@ Receiver::Receiver(Source& source, Ring& ring, Device device, const TcpReception
 
 Receiver::Receiver(Source& source, Ring& ring, Device device, const DatagramReception& datagrams,
                    const ReceiverOptions& options)
-    : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options), 1U)) {
+    : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options), 1U,
+                                     Answers::not_datagrams)) {
   state_->set_intake(make_datagram_intake(state_->parts(), datagrams));
 }
 
@@ -297,7 +309,26 @@ bool Receiver::step(Duration timeout) {
 
 void Receiver::start() { state_->start(); }
 void Receiver::stop() noexcept { state_->stop(); }
-void Receiver::reset(std::uint32_t stream) { state_->reset(stream); }
+void Receiver::reset(std::uint32_t stream) {
+  state_->requests().add({.kind = StreamRequest::Kind::reset, .stream = stream});
+}
+
+Status Receiver::send(std::uint32_t stream, std::span<const std::byte> bytes) {
+  state_->require_answers();
+  return state_->requests().add_answer(stream, bytes);
+}
+
+void Receiver::close(std::uint32_t stream) {
+  state_->require_answers();
+  state_->requests().add({.kind = StreamRequest::Kind::close, .stream = stream});
+}
+
+void Receiver::peek(std::uint32_t stream, std::uint64_t offset) {
+  state_->require_answers();
+  state_->require_unconverted();
+  state_->requests().add({.kind = StreamRequest::Kind::peek, .stream = stream, .offset = offset});
+}
+
 std::optional<Delivery> Receiver::next(Duration timeout) { return state_->deliveries().next(timeout); }
 bool Receiver::ended() const { return state_->deliveries().ended(); }
 ReceiverCounters Receiver::counters() const { return state_->counters(); }

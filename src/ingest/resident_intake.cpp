@@ -72,7 +72,10 @@ class ResidentIntake final : public Intake {
 
   [[nodiscard]] std::uint64_t next_deadline() const override { return acted_at_ + to_ns(busy_ ? kLook : kTimerLook); }
 
-  void reset(std::uint32_t stream, std::uint64_t /*now*/) override {
+  /// A reset: others are refused before.
+  void obey(StreamRequest request, std::uint64_t /*now*/) override { reset(request.stream); }
+
+  void reset(std::uint32_t stream) {
     const auto place = parts_.streams.find(stream);
     if (!place) return;
     StreamTable::Stream& found = parts_.streams.places()[*place];
@@ -81,12 +84,12 @@ class ResidentIntake final : public Intake {
     to_abort_.push_back({.stream = stream, .connection = found.connection});
   }
 
-  void end(std::uint64_t now) override {
+  void end(std::uint64_t /*now*/) override {
     if (over_) return;
     const auto act = [&] { this->act(to_ns(SteadyClock::now()), true); };
     until([&] { return control_.settled(); }, act);
     for (const StreamTable::Stream& stream : parts_.streams.places()) {
-      if (stream.frames) reset(stream.number, now);
+      if (stream.frames) reset(stream.number);
     }
     const auto open = [](const StreamTable::Stream& stream) { return stream.frames && !stream.end; };
     until([&] { return control_.settled() && std::ranges::none_of(parts_.streams.places(), open); }, act);

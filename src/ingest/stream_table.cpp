@@ -83,6 +83,8 @@ bool StreamTable::open(std::uint32_t number, std::uint32_t connection, const Flo
             .flow = flow,
             .frames = std::move(made),
             .limit = space_bytes(),
+            .peek = {},
+            .lease = {},
             .end = {}};
   by_number_[number] = index;
   ++open_count_;
@@ -118,16 +120,35 @@ void StreamTable::deliver_frames(Stream& stream) {
     deliveries_.push({.kind = Delivery::Kind::frame,
                       .stream = stream.number,
                       .flow = stream.flow,
-                      .frame = std::make_shared<HeldFrame>(stream.frames, *frame)});
+                      .frame = stream.lease ? std::make_shared<HeldFrame>(std::move(stream.lease), *frame)
+                                            : std::make_shared<HeldFrame>(stream.frames, *frame)});
+    stream.lease.reset();
   }
 }
 
-void StreamTable::collect() {
+void StreamTable::deliver_part(Stream& stream, std::uint64_t copied) {
+  if (!stream.peek || stream.peek->end == 0 || stream.peek->ring_end > copied) return;
+  const Peek peek = *stream.peek;
+  const std::uint64_t start = stream.taken * options_.frame_bytes;
+  if (peek.end >= start + options_.frame_bytes) return;  // the frame itself comes
+  stream.peek.reset();
+  const std::uint64_t begin = std::max(peek.offset, start);
+  if (begin >= peek.end) return;  // frames have brought it
+  const Frame part = stream.frames->part(begin, peek.end);
+  if (!stream.lease) stream.lease = std::make_shared<const FrameLease>(stream.frames, part.number);
+  deliveries_.push({.kind = Delivery::Kind::part,
+                    .stream = stream.number,
+                    .flow = stream.flow,
+                    .frame = std::make_shared<HeldFrame>(stream.lease, part)});
+}
+
+void StreamTable::collect(std::uint64_t copied) {
   if (open_count_ == 0) return;
   for (std::uint32_t place = 0; place < places_.size(); ++place) {
     Stream& stream = places_[place];
     if (!stream.frames) continue;
     deliver_frames(stream);
+    if (!stream.end) deliver_part(stream, copied);  // else its last frame comes
     if (stream.end && stream.frames->drained()) retire(place);
   }
 }

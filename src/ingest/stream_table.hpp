@@ -19,6 +19,12 @@ namespace headrace::ingest {
 /// those of sequencers only grow. Frames of streams that have ended serve later ones.
 class StreamTable {
  public:
+  /// Bytes that the consumer wants to see before their frame is full.
+  struct Peek {
+    std::uint64_t offset = 0;    ///< From here on.
+    std::uint64_t end = 0;       ///< So far bytes have come in order; 0: none that are wanted.
+    std::uint64_t ring_end = 0;  ///< Once the ring is copied up to here, they lie in the frame.
+  };
   struct Stream {
     std::uint32_t number = 0;
     std::uint32_t connection = 0;
@@ -26,7 +32,9 @@ class StreamTable {
     std::shared_ptr<FrameRing> frames;  ///< Null: the place is free.
     std::uint64_t limit = 0;            ///< That its sequencer knows of.
     std::uint64_t taken = 0;            ///< Frames.
-    bool cut = false;                   ///< This side resets it: that it is reset is not by the peer.
+    std::optional<Peek> peek;
+    std::shared_ptr<const FrameLease> lease;  ///< Of the next frame, where a part of it was delivered.
+    bool cut = false;                         ///< This side resets it: that it is reset is not by the peer.
     std::optional<StreamEnd> end;
     std::uint64_t end_offset = 0;
   };
@@ -45,8 +53,9 @@ class StreamTable {
   [[nodiscard]] std::optional<std::uint32_t> find(std::uint32_t number) noexcept;
   /// No more bytes will come to the stream at `place`. `why`: finished, reset or timed_out.
   void end(std::uint32_t place, StreamEvent why, std::uint64_t offset);
-  /// Delivers frames that are READY, and the ends of streams of which all are.
-  void collect();
+  /// Delivers frames that are READY, parts that are wanted, and the ends of streams of which all are. `copied` as of
+  /// Intake.
+  void collect(std::uint64_t copied);
   /// Looks whether frames that were released on a stream have become free.
   void poll();
 
@@ -62,6 +71,7 @@ class StreamTable {
  private:
   [[nodiscard]] std::shared_ptr<FrameRing> frames();
   void deliver_frames(Stream& stream);
+  void deliver_part(Stream& stream, std::uint64_t copied);
   void retire(std::uint32_t place);
 
   Device device_;

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "headrace/device/buffer.hpp"
 #include "headrace/ingest/tcp_sequencer.hpp"
+#include "ingest/answer_queue.hpp"
 #include "ingest/intake.hpp"
 
 namespace headrace::ingest {
@@ -31,7 +33,8 @@ class TcpIntake final : public HostIntake {
         view_(make_tcp_state(memory_.data(), tcp.connections, completed(tcp.config, parts.streams.space_bytes()))),
         pieces_(kPieces),
         replies_(kReplies),
-        events_(kEvents) {
+        events_(kEvents),
+        answers_(parts.answer_bytes) {
     output_.pieces = pieces_.data();
     output_.replies = replies_.data();
     output_.events = events_.data();
@@ -66,12 +69,25 @@ class TcpIntake final : public HostIntake {
       if (!output_.has_room()) drain(sequencer, end);
       sequencer.set_limit(stream.connection, stream.number, limit);
     }
+    answers_.hand_on(sequencer, view_);  // what has no room in the output is due at the next tick
     drain(sequencer, end);
+    note_peeks(end);
   }
 
   [[nodiscard]] std::uint64_t next_deadline() const override { return view_.shared->next_deadline; }
 
-  void reset(std::uint32_t stream, std::uint64_t now) override {
+  void obey(StreamRequest request, std::uint64_t now) override {
+    switch (request.kind) {
+      case StreamRequest::Kind::reset: return reset(request.stream, now);
+      case StreamRequest::Kind::send: return answers_.add(view_, request.stream, std::move(request.bytes));
+      case StreamRequest::Kind::close: return answers_.close(view_, request.stream);
+      case StreamRequest::Kind::peek: break;
+    }
+    const auto place = parts_.streams.find(request.stream);
+    if (place) parts_.streams.places()[*place].peek = {.offset = request.offset};
+  }
+
+  void reset(std::uint32_t stream, std::uint64_t now) {
     const auto place = parts_.streams.find(stream);
     if (!place || parts_.streams.places()[*place].end) return;
     TcpSequencer sequencer = at(now);
@@ -150,6 +166,18 @@ class TcpIntake final : public HostIntake {
     }
   }
 
+  /// Bytes that have come in order are with the builder: whoever wants to see them can once the ring is copied.
+  void note_peeks(std::uint64_t ring_end) {
+    for (StreamTable::Stream& stream : parts_.streams.places()) {
+      if (!stream.frames || stream.end || !stream.peek || stream.peek->end != 0) continue;
+      const std::uint64_t in_order = view_.connections[stream.connection].intervals.next();
+      if (in_order <= stream.peek->offset) continue;
+      stream.peek->end = in_order;
+      stream.peek->ring_end = ring_end;
+      parts_.builder->flush().or_throw("copying payloads");
+    }
+  }
+
   void send_replies() {
     for (std::uint32_t i = 0; i < output_.reply_count; ++i) {
       if (!send_reply(parts_.source, output_.replies[i])) ++replies_lost_;
@@ -162,6 +190,7 @@ class TcpIntake final : public HostIntake {
   std::vector<Reply> replies_;
   std::vector<Event> events_;
   Output output_;
+  AnswerQueue answers_;
   std::vector<Event> to_abort_;
   std::uint64_t replies_lost_ = 0;
   std::uint64_t refused_ = 0;

@@ -60,6 +60,7 @@ struct Received {
     switch (delivery.kind) {
       case Delivery::Kind::opened: opened[delivery.stream] = delivery.flow; return;
       case Delivery::Kind::ended: ends[delivery.stream] = delivery; return;
+      case Delivery::Kind::part: return;  // its frame comes
       case Delivery::Kind::frame: break;
     }
     const ingest::Frame& frame = delivery.frame->frame();

@@ -57,3 +57,20 @@ def devices() -> list[str]:
     """The network devices of the calling thread's network."""
     listed = subprocess.run(["ip", "-o", "link"], check=True, capture_output=True, text=True).stdout
     return [line.split(":")[1].strip() for line in listed.splitlines()]
+
+
+def make_veth(mtu: int = 1500, queues: int = 4) -> None:
+    """Two interfaces "left" and "right" in the calling thread's network, each the other's wire.
+
+    What this machine sends to 10.77.0.2 leaves on the left and comes in on the right, where the kernel has no address.
+    """
+    share = ["numtxqueues", str(queues), "numrxqueues", str(queues)]
+    for command in (
+        ["link", "add", "left", *share, "type", "veth", "peer", "name", "right", *share],
+        *(["link", "set", side, "addrgenmode", "none"] for side in ("left", "right")),
+        ["link", "set", "right", "address", "02:00:00:00:00:02"],
+        *(["link", "set", side, "up", "mtu", str(mtu)] for side in ("left", "right")),
+        ["addr", "add", "10.77.0.1/24", "dev", "left"],
+        ["neigh", "add", "10.77.0.2", "lladdr", "02:00:00:00:00:02", "dev", "left"],
+    ):
+        subprocess.run(["ip", *command], check=True, capture_output=True)

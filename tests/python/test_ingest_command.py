@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import shutil
 import signal
 import socket
 import struct
@@ -12,19 +10,16 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from conftest import Run
+from ingest_network import GUARD_SECONDS, SMALL, started, without
 from network_namespace import devices, isolated
 
 from headrace import ingest
 
-GUARD_SECONDS = 240
 NUMBERED = 1464
-SMALL = ("--frame", "256KiB", "--to", "cpu", "--ring", "16MiB")
 
 
 def capture(path: Path, numbers: list[int], *, link: int = 101, port: int = 9000, cut: int = 0) -> None:
@@ -40,40 +35,6 @@ def capture(path: Path, numbers: list[int], *, link: int = 101, port: int = 9000
         packet = head + udp
         packets += struct.pack("<IIII", 1, number, len(packet), len(packet)) + packet
     path.write_bytes(packets[: len(packets) - cut])
-
-
-class Started:
-    """The verb as a process, which says where it listens."""
-
-    def __init__(self, *arguments: object) -> None:
-        command = [sys.executable, "-m", "headrace", "ingest", *map(str, arguments)]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "80"}
-        )
-        assert self.process.stderr is not None
-        self.title = self.process.stderr.readline()
-        if "CAP_NET_ADMIN" in self.title:
-            self.process.wait()
-            pytest.skip(self.title.strip())
-        assert self.title.startswith("Listening on "), self.title
-
-    @property
-    def address(self) -> str:
-        return self.title.split()[2].rstrip(":")
-
-    def finish(self) -> subprocess.CompletedProcess[str]:
-        out, err = self.process.communicate(timeout=GUARD_SECONDS)
-        return subprocess.CompletedProcess([], self.process.returncode, out, err)
-
-
-@contextmanager
-def started(*arguments: object) -> Iterator[Started]:
-    made = Started(*arguments)
-    try:
-        yield made
-    finally:
-        made.process.kill()
-        made.process.communicate()
 
 
 def send(address: str, count: int, seed: int = 1) -> None:
@@ -289,12 +250,6 @@ def test_prometheus_while_it_runs(tmp_path: Path):
     assert " 1e+06" in path.read_text()
 
 
-def _without(capability: str) -> list[str]:
-    if os.geteuid() != 0 or shutil.which("setpriv") is None:
-        pytest.skip("not root, or no setpriv: rights cannot be given up")
-    return ["setpriv", f"--bounding-set=-{capability}", f"--inh-caps=-{capability}"]
-
-
 @pytest.mark.parametrize(
     ("capability", "arguments"),
     [
@@ -303,7 +258,7 @@ def _without(capability: str) -> list[str]:
     ],
 )
 def test_a_right_that_is_lacking_is_named(capability: str, arguments: tuple[str, ...]):
-    command = [*_without(capability), sys.executable, "-m", "headrace", "ingest", *arguments, *SMALL]
+    command = [*without(capability), sys.executable, "-m", "headrace", "ingest", *arguments, *SMALL]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=GUARD_SECONDS)
     assert done.returncode == 1
     assert f"CAP_{capability.upper()}" in done.stderr

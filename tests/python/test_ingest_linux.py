@@ -1,8 +1,8 @@
 """Receiving: what unmodified Linux senders send is what comes out as frames.
 
 Each test has a network of its own, and is skipped where no TUN device can be made. HEADRACE_INGEST_BYTES=10GiB sends
-so much in the tests of whole streams, and a share of it in the others. HEADRACE_INGEST_PAUSE=10 pauses a receiver for
-so many seconds.
+so much in the tests of whole streams, and a share of it in the others. HEADRACE_INGEST_PAUSE is for how many seconds a
+receiver pauses.
 """
 
 import hashlib
@@ -14,38 +14,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ingest_network import BYTES, GUARD_SECONDS, receiver
 from network_namespace import devices, isolated
 
-import headrace
 from headrace import ingest
 
-GUARD_SECONDS = 240  # long enough for any machine
-BYTES = headrace.parse_bytes(os.environ.get("HEADRACE_INGEST_BYTES", "64MiB"))
-PAUSE_SECONDS = float(os.environ.get("HEADRACE_INGEST_PAUSE", "2.5"))
+PAUSE_SECONDS = float(os.environ.get("HEADRACE_INGEST_PAUSE", "10"))
 PIECE = 1 << 20
 
 
 with_every_control = pytest.mark.parametrize("control", ["host", "resident"])
-
-
-@contextmanager
-def receiver(**options: Any) -> Iterator[ingest.Receiver]:
-    """A TCP receiver on the CPU with small frames; skips the test where there is no right to one."""
-    given = {"frame": "1MiB", "frames": 4, "to": "cpu", "ring": "16MiB"} | options
-    try:
-        made = ingest.tcp(":9000", **given)
-    except headrace.Error as error:
-        if error.code in (headrace.Errc.no_permission, headrace.Errc.not_supported):
-            pytest.skip(str(error))
-        raise
-    with made:
-        yield made
 
 
 class Taken:
@@ -148,6 +130,17 @@ def test_with_loss(loss: float, control: str):
         counters = final(source)
     assert counters["gaps"] > 0
     assert counters["late"] > 0
+
+
+@with_every_control
+@isolated
+def test_with_loss_of_super_packets(control: str):
+    """With the kernel's offloads, up to 64 KiB are lost at once."""
+    faults = ingest.Faults(loss=0.02, duplication=0.02, reordering=0.02, loss_sent=0.02, seed=8)
+    with receiver(mtu=9000, faults=faults, control=control) as source:
+        check_one(source, BYTES // 4)
+        counters = final(source)
+    assert counters["gaps"] > 0
 
 
 @pytest.mark.parametrize(

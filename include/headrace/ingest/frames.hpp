@@ -88,6 +88,9 @@ class FrameRing {
   /// The same once the work enqueued on `consumer` so far is done. Space appears when somebody calls poll(),
   /// try_take() or release() after that.
   [[nodiscard]] Status release(std::uint64_t number, StreamRef consumer) noexcept;
+  /// Bytes begin..end of the stream, which lie in one frame that has not been taken, as they are there. Whoever asks
+  /// knows that they have been copied; none of them changes until that frame is released.
+  [[nodiscard]] Frame part(std::uint64_t begin, std::uint64_t end) const noexcept;
   /// Looks whether frames released on a stream have become free.
   [[nodiscard]] Status poll() noexcept;
   /// True once the stream has ended and its last frame has been taken.

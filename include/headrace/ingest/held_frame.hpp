@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -7,25 +9,42 @@
 
 namespace headrace::ingest {
 
-/// A frame that has been taken. Its buffer goes back to its ring with this.
-class HeldFrame {
+/// Keeps a frame's buffer from being filled anew: once the frame has been taken, it goes back to its ring with this.
+class FrameLease {
  public:
-  HeldFrame(std::shared_ptr<FrameRing> ring, const Frame& frame) noexcept : ring_(std::move(ring)), frame_(frame) {}
-  HeldFrame(const HeldFrame&) = delete;
-  HeldFrame& operator=(const HeldFrame&) = delete;
-  ~HeldFrame() {
-    if (ring_) static_cast<void>(ring_->release(frame_.number));
+  FrameLease(std::shared_ptr<FrameRing> ring, std::uint64_t number) noexcept
+      : ring_(std::move(ring)), number_(number) {}
+  FrameLease(const FrameLease&) = delete;
+  FrameLease& operator=(const FrameLease&) = delete;
+  ~FrameLease() {
+    if (ring_) static_cast<void>(ring_->release(number_));
   }
 
-  [[nodiscard]] const Frame& frame() const noexcept { return frame_; }
   [[nodiscard]] const FrameRing& ring() const noexcept { return *ring_; }
-  [[nodiscard]] bool is_float() const noexcept { return to_float(ring_->options().conversion); }
+
+ private:
+  std::shared_ptr<FrameRing> ring_;
+  std::uint64_t number_;
+};
+
+/// A frame that has been taken, or a part of one that is being filled. The buffer goes back to its ring with the last
+/// of those that are of the same frame.
+class HeldFrame {
+ public:
+  HeldFrame(std::shared_ptr<FrameRing> ring, const Frame& frame)
+      : HeldFrame(std::make_shared<const FrameLease>(std::move(ring), frame.number), frame) {}
+  HeldFrame(std::shared_ptr<const FrameLease> lease, const Frame& frame) noexcept
+      : lease_(std::move(lease)), frame_(frame) {}
+
+  [[nodiscard]] const Frame& frame() const noexcept { return frame_; }
+  [[nodiscard]] const FrameRing& ring() const noexcept { return lease_->ring(); }
+  [[nodiscard]] bool is_float() const noexcept { return to_float(ring().options().conversion); }
   [[nodiscard]] std::size_t item_count() const noexcept {
     return is_float() ? frame_.bytes / sizeof(float) : frame_.bytes;
   }
 
  private:
-  std::shared_ptr<FrameRing> ring_;
+  std::shared_ptr<const FrameLease> lease_;
   Frame frame_;
 };
 

@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
+#include "headrace/base/bytes.hpp"
 #include "headrace/base/clock.hpp"
+#include "headrace/base/result.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/device/ring.hpp"
 #include "headrace/ingest/builder.hpp"
@@ -66,13 +69,14 @@ enum class StreamEnd : std::uint8_t {
 
 [[nodiscard]] std::string_view to_string(StreamEnd end) noexcept;
 
-/// What a consumer gets: for each stream its beginning, its frames in order, and its end.
+/// What a consumer gets: for each stream its beginning, its frames in order, and its end. Between them parts of frames,
+/// where it asked for them: see Receiver::peek().
 struct Delivery {
-  enum class Kind : std::uint8_t { opened, frame, ended };
+  enum class Kind : std::uint8_t { opened, frame, part, ended };
   Kind kind = Kind::opened;
-  std::uint32_t stream = 0;  ///< Streams count from 0 in the order in which they were opened.
-  Flow flow;                 ///< Who sends; of version 0 where that is not known.
-  std::shared_ptr<HeldFrame> frame;
+  std::uint32_t stream = 0;          ///< Streams count from 0 in the order in which they were opened.
+  Flow flow;                         ///< Who sends; of version 0 where that is not known.
+  std::shared_ptr<HeldFrame> frame;  ///< Or the part of one, with the stream offset of its own first byte.
   StreamEnd end = StreamEnd::finished;
   std::uint64_t stream_bytes = 0;  ///< Of an ended stream.
 };
@@ -101,6 +105,9 @@ struct ReceiverCounters {
 /// docs/persistent.md for what that asks of others.
 class Receiver {
  public:
+  /// Answers that may wait to be sent, of all streams together.
+  static constexpr std::size_t kAnswerBytesMax = 1 * kMiB;
+
   /// @param source  fills `ring`; both outlive the receiver, and nobody else uses them meanwhile.
   /// @param device  where frames are.
   /// Throws UsageError for options that cannot be, DeviceError where there is no room, or where a resident kernel does
@@ -127,6 +134,22 @@ class Receiver {
   /// Resets the TCP connection of a stream that the consumer has no more use for, at the next step: its peer knows, and
   /// the stream is StreamEnd::cut. Does nothing for one that has ended. For any thread.
   void reset(std::uint32_t stream);
+
+  // For protocols in which a connection is answered: of TCP with the host's control. The three throw UsageError where
+  // control is resident, and for streams of datagrams. For any thread; they are obeyed at the next step, or never where
+  // the connection is no more.
+
+  /// Says `bytes` on a stream's connection, behind what was said before: short answers, of which about 1 KiB goes in a
+  /// round trip. Errc::full, and nothing is taken, beyond kAnswerBytesMax. A stream that its peer has finished can
+  /// still be answered where TcpConfig::close_when_finished is off.
+  [[nodiscard]] Status send(std::uint32_t stream, std::span<const std::byte> bytes);
+  /// Nothing more will be said on the connection: FIN follows what waits. What the peer sends is still received.
+  void close(std::uint32_t stream);
+  /// Asks for bytes of a stream from `offset` on before their frame is full: as soon as some have come in order, a
+  /// Delivery::Kind::part brings what has of their frame, once. Their frame comes as well, with the same bytes; where
+  /// it comes first, no part does. Another call takes the place of one that is not fulfilled. Throws UsageError for
+  /// frames that are converted.
+  void peek(std::uint32_t stream, std::uint64_t offset);
 
   /// What comes next, waiting for it until `timeout`. Empty when nothing came, or nothing will: see ended(). Throws
   /// what ended the thread of start(), after everything that came before. May be called by several threads.

@@ -11,7 +11,12 @@ _NUMBER_BYTES = 8
 _UDP_PAYLOAD = 1472
 _CONNECTIONS = 64
 
-_NUMBER = {"number_offset": "sequence-offset", "number_width": "sequence-bytes", "timeout": "frame-timeout"}
+_NUMBER = {
+    "number_offset": "sequence-offset",
+    "number_width": "sequence-bytes",
+    "timeout": "frame-timeout",
+    "raw_offset": "raw-offset",
+}
 
 Given = Mapping[str, Any]
 """Options by their name without dashes in front; None where not given."""
@@ -53,6 +58,22 @@ def check_memory(common: Common, kind: str, given: Given) -> None:
             f"{common.frames} frames of {common.frame:,} bytes{each} are {need:,} bytes, and {common.to.name} has "
             f"{memory.total_bytes:,}: take {smaller}"
         )
+
+
+ANSWERS: dict[str, type[ingest.Answering]] = {"iperf3": ingest.Iperf3Server, "http": ingest.HttpUploads}
+
+
+def check_answer(given: Given, conversion: str) -> None:
+    """Raises UsageError for a protocol that is not known, or cannot be spoken."""
+    answer = given["answer"]
+    if answer is None:
+        return
+    if answer not in ANSWERS:
+        raise UsageError(f"'{answer}' is not a protocol to answer; there are {', '.join(ANSWERS)}")
+    if given["control"] == "resident":
+        raise UsageError("--answer needs --control host: resident control answers nothing")
+    if conversion != "none":
+        raise UsageError("--answer reads what comes: it goes with --conversion none")
 
 
 def _known(given: Given, **names: str) -> dict[str, Any]:
@@ -97,12 +118,21 @@ def _tcp(address: str, given: Given, common: Common) -> ingest.Receiver:
         interface="interface",
         idle_seconds="idle",
         control="control",
+        trust_checksums="trust-checksums",
     )
     return ingest.tcp(address, frame=common.frame, frames=common.frames, to=common.to, **more, **common.how)
 
 
 def _udp(address: str, given: Given, common: Common) -> ingest.Receiver:
-    more = _known(given, **_NUMBER, interface="interface", via="via", multicast_group="group")
+    more = _known(
+        given,
+        **_NUMBER,
+        interface="interface",
+        via="via",
+        multicast_group="group",
+        promiscuous="promiscuous",
+        trust_checksums="trust-checksums",
+    )
     return ingest.udp(
         address,
         frame=common.frame,
@@ -137,11 +167,12 @@ def _synthetic(size: str, given: Given, common: Common) -> ingest.Receiver:
     )
 
 
-_DATAGRAMS = ("payload", "sequence-offset", "sequence-bytes", "frame-timeout")
+_DATAGRAMS = ("payload", "sequence-offset", "sequence-bytes", "frame-timeout", "raw-offset")
+_CONNECTIONS_ALONE = ("connections", "mtu", "offloads", "window", "idle", "control", "answer")
 
 KINDS = (
-    Kind("tcp", ("connections", "mtu", "offloads", "window", "interface", "idle", "control"), _tcp),
-    Kind("udp", (*_DATAGRAMS, "via", "interface", "group"), _udp),
+    Kind("tcp", (*_CONNECTIONS_ALONE, "interface", "trust-checksums"), _tcp),
+    Kind("udp", (*_DATAGRAMS, "via", "interface", "group", "promiscuous", "trust-checksums"), _udp),
     Kind("pcap", (*_DATAGRAMS, "port", "speed"), _pcap),
     Kind("synthetic", ("packets", "rate", "seed", "payloads-once"), _synthetic),
 )

@@ -88,10 +88,22 @@ def receive(
     control: Annotated[
         str | None, typer.Option("--control", help="tcp: host, or resident: in a kernel on the device; host.")
     ] = None,
+    answer: Annotated[
+        str | None, typer.Option("--answer", help="tcp: senders of a protocol that wait for answers: iperf3, http.")
+    ] = None,
     interface: Annotated[
         str | None, typer.Option("--interface", help="tcp: by AF_XDP instead of TUN; udp: see --via.")
     ] = None,
     via: Annotated[str | None, typer.Option("--via", help="udp: socket, packet or xdp.")] = None,
+    promiscuous: Annotated[
+        bool | None, typer.Option("--promiscuous", help="udp, --via packet: what is sent to others as well.")
+    ] = None,
+    trust_checksums: Annotated[
+        bool | None, typer.Option("--trust-checksums", help="AF_XDP: on a veth, whose other end leaves them out.")
+    ] = None,
+    raw_offset: Annotated[
+        int | None, typer.Option("--raw-offset", min=0, help="udp, pcap: datagrams are no UDP, and begin there.")
+    ] = None,
     group: Annotated[str | None, typer.Option("--group", metavar="ADDRESS", help="udp: multicast, to join.")] = None,
     payload: Annotated[
         int | None, typer.Option("--payload", min=1, help="udp, pcap: bytes of a datagram, with its number; 1472.")
@@ -104,9 +116,7 @@ def receive(
     ] = None,
     frame_timeout: Annotated[
         float | None,
-        typer.Option(
-            "--frame-timeout", parser=options.duration, metavar="TIME", help="udp, pcap: then gaps stay; 10ms."
-        ),
+        typer.Option("--frame-timeout", parser=options.duration, metavar="TIME", help="udp, pcap: then gaps stay; 1s."),
     ] = None,
     port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="pcap: of datagrams; any.")] = None,
     speed: Annotated[
@@ -145,8 +155,12 @@ def receive(
         "window": _bytes_option(window, "--window"),
         "idle": idle,
         "control": control,
+        "answer": answer,
         "interface": interface,
         "via": via,
+        "promiscuous": promiscuous,
+        "trust-checksums": trust_checksums,
+        "raw-offset": raw_offset,
         "group": group,
         "payload": payload,
         "sequence-offset": sequence_offset,
@@ -169,6 +183,7 @@ def receive(
         {"conversion": conversion, "way": way, "ring": _bytes_option(ring, "--ring") or 0, "faults": faults},
     )
     ingest_kinds.check_memory(common, kind.option, given)
+    ingest_kinds.check_answer(given, conversion)
     Run(
         kind,
         target,
@@ -178,6 +193,8 @@ def receive(
         out=out,
         packet_bytes=ingest_kinds.packet_bytes(kind.option, target, given) * ingest_kinds.growth(conversion),
         control=control or "host",
+        answer=answer,
+        via=via,
         interval=interval,
         prometheus=prometheus,
         as_json=as_json,

@@ -12,10 +12,10 @@ import typer
 
 from headrace import ingest
 from headrace.cli import ingest_show, show
-from headrace.cli.ingest_kinds import Common, Given, Kind
+from headrace.cli.ingest_kinds import ANSWERS, Common, Given, Kind
 from headrace.ingest.figures import Counters, Figures, accepted_bytes, figures
 from headrace.ingest.prometheus import Exporter
-from headrace.ingest.taking import Taker
+from headrace.ingest.taking import Delivery, Taker
 
 Json = dict[str, Any]
 
@@ -80,38 +80,51 @@ class Watch:
         return counters
 
 
-def _take(receiver: ingest.Receiver, taker: Taker, watch: Watch, ends: Json) -> str:
+def _take(receiver: ingest.Receiver, taker: Taker, watch: Watch, ends: Json, answering: ingest.Answering | None) -> str:
     """Takes until something ends it, and says what did."""
     while True:
         if ends["frames"] is not None and taker.frames >= ends["frames"]:
             return "frames"
-        if ends["streams"] is not None and taker.ended >= ends["streams"]:
+        busy = answering is not None and answering.busy
+        if ends["streams"] is not None and taker.ended >= ends["streams"] and not busy:
             return "streams"
         if ends["duration"] is not None and watch.elapsed >= ends["duration"]:
             return "duration"
         delivery = receiver.next(timeout=_LOOK_SECONDS)
         if delivery is not None:
-            taker.take(delivery)
+            _take_one(delivery, taker, answering)
         elif receiver.ended:
             return "source"
         watch.look()
 
 
-def _take_what_waits(receiver: ingest.Receiver, taker: Taker) -> None:
+def _take_one(delivery: Delivery, taker: Taker, answering: ingest.Answering | None) -> None:
+    if answering is not None:
+        answering.take(delivery)
+    taker.take(delivery)
+
+
+def _take_what_waits(receiver: ingest.Receiver, taker: Taker, answering: ingest.Answering | None) -> None:
     while (delivery := receiver.next(timeout=0)) is not None:
-        taker.take(delivery)
+        _take_one(delivery, taker, answering)
 
 
-def _notes(counters: Counters, kind: str) -> list[str]:
+def _notes(counters: Counters, kind: str, via: str | None) -> list[str]:
     """What a user would wonder about."""
     notes = []
     others = counters["datagrams"]["unparsed"] + counters["datagrams"]["malformed"]
     if kind != "tcp" and others:
-        notes.append(f"{others:,} packets were no datagrams with a number, or of another port")
+        checksum = ", or with a wrong checksum (a veth's other end leaves them out: --trust-checksums)" * (via == "xdp")
+        notes.append(f"{others:,} packets were no datagrams with a number, or of another port{checksum}")
     if counters["streams"]["streams_refused"]:
         notes.append(f"{counters['streams']['streams_refused']:,} connections were refused: no memory for their frames")
     if counters["tcp"]["refused"]:
         notes.append(f"{counters['tcp']['refused']:,} connections were refused: to another port, or too many")
+    late = counters["datagrams"]["late"]
+    if late and counters["datagrams"]["timeouts"]:
+        notes.append(f"{late:,} datagrams came after the --frame-timeout of their frame: longer, or a smaller --frame")
+    if kind == "tcp" and counters["tcp"]["bad_checksums"] and not counters["tcp"]["opened"]:
+        notes.append("every packet's checksum is wrong: a veth's other end leaves them out; see --trust-checksums")
     if counters["source"]["truncated"]:
         notes.append(f"{counters['source']['truncated']:,} packets were longer than a slot, or captured in part")
     return notes
@@ -130,6 +143,8 @@ class Run:
     out: Path | None
     packet_bytes: int
     control: str
+    answer: str | None
+    via: str | None
     interval: float | None
     prometheus: str | None
     as_json: bool
@@ -140,7 +155,8 @@ class Run:
             receiver = stack.enter_context(self.kind.open(self.target, given, self.common))
             read = receiver.counters
             watch = Watch(read)
-            taker = Taker(sha256=self.sha256, out=self.out, packet_bytes=self.packet_bytes, look=watch.look)
+            answering = None if self.answer is None else ANSWERS[self.answer](receiver)
+            taker = self._taker(answering, watch)
             stack.callback(taker.close)
             title = self._title(receiver)
             if self.prometheus is not None:
@@ -155,10 +171,10 @@ class Run:
             watch.every(_SHOW_SECONDS, live.update)
             ended_by = "error"
             try:
-                ended_by = _take(receiver, taker, watch, self.ends)
+                ended_by = _take(receiver, taker, watch, self.ends, answering)
                 receiver.stop()
                 if ended_by != "frames":
-                    _take_what_waits(receiver, taker)
+                    _take_what_waits(receiver, taker, answering)
             except KeyboardInterrupt:
                 ended_by = "interrupt"
                 raise
@@ -167,12 +183,17 @@ class Run:
                 live.stop()
                 self._print_totals(title, receiver, taker, watch.total(), ended_by)
 
+    def _taker(self, answering: ingest.Answering | None, watch: Watch) -> Taker:
+        body = {} if answering is None else {"body": answering.body}
+        return Taker(sha256=self.sha256, out=self.out, packet_bytes=self.packet_bytes, look=watch.look, **body)
+
     def _title(self, receiver: ingest.Receiver) -> str:
         where = {"tcp": "Listening on", "udp": "Listening on", "pcap": "Replaying", "synthetic": "Making"}
         what = f"{self.target} packets" if self.kind.option == "synthetic" else receiver.address
         on = f" ({receiver.interface})" if receiver.interface else ""
         frame = ingest_show.size(self.common.frame)
         there = ", control resident there" if self.control == "resident" else ""
+        there += f", answering {self.answer}" if self.answer is not None else ""
         return f"{where[self.kind.option]} {what}{on}: frames of {frame} to {self.common.to.name}{there}"
 
     def _print_line(self, now: Figures, total: Figures) -> None:
@@ -184,7 +205,7 @@ class Run:
     def _print_totals(self, title: str, receiver: ingest.Receiver, taker: Taker, total: Figures, ended_by: str) -> None:
         streams = list(taker.streams.values())
         if not self.as_json:
-            notes = _notes(receiver.counters(), self.kind.option)
+            notes = _notes(receiver.counters(), self.kind.option, self.via)
             ingest_show.print_totals(show.stdout(), title, total, streams, notes)
             return
         content = {

@@ -14,6 +14,7 @@ from headrace._core import (
     DatagramLayout,
     Faults,
     Frame,
+    FramePart,
     FrameTarget,
     Message,
     MessageReader,
@@ -27,28 +28,37 @@ from headrace._core import (
     UdpSender,
     stream_bytes,
 )
+from headrace.ingest.answering import Answering, ProtocolError, Talk
+from headrace.ingest.http import HttpUploads
+from headrace.ingest.iperf3 import Iperf3Server
 from headrace.ingest.messages import LengthPrefix, Messages, body, messages
 from headrace.ingest.receiving import Building, Numbering, pcap, synthetic, tcp, udp
 from headrace.ingest.sending import Progress, digest, resolve, send, send_datagrams
 
 __all__ = [
+    "Answering",
     "Building",
     "DatagramLayout",
     "Faults",
     "Frame",
+    "FramePart",
     "FrameTarget",
+    "HttpUploads",
+    "Iperf3Server",
     "LengthPrefix",
     "Message",
     "MessageReader",
     "Messages",
     "Numbering",
     "Progress",
+    "ProtocolError",
     "Receiver",
     "SendReport",
     "SocketReception",
     "SocketRun",
     "StreamEnded",
     "StreamOpened",
+    "Talk",
     "TcpSender",
     "UdpSender",
     "body",

@@ -1,5 +1,6 @@
 """Receiving: packets from a network device, a socket, a file or memory, as frames on a device."""
 
+import socket
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -58,6 +59,16 @@ def _split(target: str, port_least: int = 1) -> tuple[str, int]:
     return address.removeprefix("[").removesuffix("]"), int(port)
 
 
+def _is_own(address: str) -> bool:
+    """Whether the kernel has that address."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
 def _layout(port: int, payload_bytes: int, frame: int | str, how: Numbering) -> DatagramLayout:
     frame_packets = max(1, _bytes(frame) // max(1, payload_bytes))
     if frame_packets > _FRAME_PACKETS_MOST:
@@ -80,6 +91,8 @@ def tcp(
     window: int | str = "16MiB",
     idle_seconds: float = 0.0,
     control: str = "host",
+    close_when_finished: bool = True,
+    trust_checksums: bool = False,
     **how: Unpack[Building],
 ) -> Receiver:
     """Receives TCP connections at "10.0.0.2:9000", or at ":9000" of an address that clashes with no route.
@@ -88,7 +101,9 @@ def tcp(
     does not have, on that interface, by AF_XDP. Each connection has `frames` frames of `frame` bytes on `to`.
     `connections`: at the same time. `idle_seconds`: after which a silent one is given up; 0: never. `how`: Building.
     `control`: host; resident, in a kernel that stays on `to`, which takes the frames of all connections first and
-    converts nothing (docs/ingest-resident.md).
+    converts nothing (docs/ingest-resident.md). `close_when_finished`: a sender that has finished is told the same at
+    once; else with Receiver.close(), and may be answered until then. `trust_checksums`: with `interface`, for a veth
+    whose other end leaves checksums out.
 
     Raises:
         SystemError: without CAP_NET_ADMIN, which it names.
@@ -96,6 +111,10 @@ def tcp(
         DeviceError: for frames that are larger than memory.
     """
     host, port = _split(address)
+    if trust_checksums and not interface:
+        raise UsageError("trust_checksums is for an interface: the kernel says what it knows of a TUN device's packets")
+    if interface and _is_own(host):
+        raise UsageError(f"TCP on an interface needs an address that is not the kernel's, not '{host}'")
     return _core.receive_tcp(
         _target(frame, frames, to, how),
         host,
@@ -108,6 +127,8 @@ def tcp(
         idle_seconds=idle_seconds,
         interface=interface,
         control=control,
+        close_when_finished=close_when_finished,
+        trust_checksums=trust_checksums,
     )
 
 
@@ -122,14 +143,27 @@ def udp(
     via: str = "socket",
     multicast_group: str = "",
     kernel_buffer: int | str = "8MiB",
+    promiscuous: bool = False,
+    trust_checksums: bool = False,
     **how: Unpack[Numbering],
 ) -> Receiver:
     """Receives numbered datagrams at "10.0.0.2:9000", or ":9000" of any address, as one stream; port 0: any.
 
     `via`: socket; packet (AF_PACKET) or xdp (AF_XDP), on `interface`. A frame has as many payloads as `frame` holds.
-    Numbers are looked for as `how` says (Numbering): by default big-endian in the first 8 bytes.
+    Numbers are looked for as `how` says (Numbering): by default big-endian in the first 8 bytes. `promiscuous`: for
+    packet, what is sent to other addresses as well. `trust_checksums`: for xdp, on a veth whose other end leaves them
+    out.
+
+    Raises:
+        SystemError: without CAP_NET_RAW (packet), or CAP_NET_ADMIN and CAP_BPF as well (xdp), which it names.
+        UsageError: for an interface that is not there, and for options that cannot be.
     """
     host, port = _split(address, port_least=0)
+    if via in ("packet", "xdp") and not interface:
+        raise UsageError(f"via='{via}' takes packets of an interface: name it")
+    for option, given, way in (("promiscuous", promiscuous, "packet"), ("trust_checksums", trust_checksums, "xdp")):
+        if given and via != way:
+            raise UsageError(f"{option} is for via='{way}', not for '{via}'")
     layout = _layout(port, payload_bytes, frame, how)
     target = _target(frame, frames, to, how)
     if via == "socket":
@@ -141,7 +175,15 @@ def udp(
             interface=interface,
             kernel_buffer_bytes=_bytes(kernel_buffer),
         )
-    return _core.receive_packets(target, layout, interface, via=via, address=host if via == "xdp" else "")
+    return _core.receive_packets(
+        target,
+        layout,
+        interface,
+        via=via,
+        address=host if via == "xdp" else "",
+        promiscuous=promiscuous,
+        trust_checksums=trust_checksums,
+    )
 
 
 def pcap(

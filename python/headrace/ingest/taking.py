@@ -9,12 +9,13 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace._core import Frame, StreamEnded, StreamOpened
+from headrace._core import Frame, FramePart, StreamEnded, StreamOpened
+from headrace.ingest.answering import Body
 from headrace.ingest.gaps import fill, present
 
 _PIECE_BYTES = 4 << 20  # between two looks at signals and clocks
 
-Delivery = StreamOpened | Frame | StreamEnded
+Delivery = StreamOpened | Frame | FramePart | StreamEnded
 
 
 @dataclass
@@ -61,6 +62,7 @@ class Taker:
             What is there is written over.
         packet_bytes: of a datagram in a frame, 0 for TCP. Those that are missing are zeros in hash and file, and a
             stream ends with the last that came.
+        body: where the data of a stream lies, which alone is taken: as Answering.body. Streams without any are none.
         look: called now and then while a large frame is worked on.
 
     Raises:
@@ -73,6 +75,7 @@ class Taker:
         sha256: bool = False,
         out: Path | None = None,
         packet_bytes: int = 0,
+        body: Callable[[int], Body | None] = lambda _: (0, None),
         look: Callable[[], object] = lambda: None,
     ) -> None:
         self.streams: dict[int, TakenStream] = {}
@@ -81,19 +84,25 @@ class Taker:
         self._sha256 = sha256
         self._out = out
         self._packet_bytes = packet_bytes
+        self._body = body
         self._look = look
         if out is not None:
             out.open("wb").close()  # what cannot be written is known before anything is received
 
     def take(self, delivery: Delivery) -> None:
         """Does what is to be done with it, and lets go of it."""
+        body = self._body(delivery.stream)
+        if body is None or isinstance(delivery, FramePart):
+            if not isinstance(delivery, StreamOpened | StreamEnded):
+                delivery.release()
+            return
         stream = self._stream(delivery)
         if isinstance(delivery, StreamEnded):
             stream.end = delivery.reason
             self.ended += 1
             self._close(stream)
         elif isinstance(delivery, Frame):
-            self._take_frame(stream, delivery)
+            self._take_frame(stream, delivery, body)
             stream.frames += 1
             self.frames += 1
             delivery.release()
@@ -115,9 +124,12 @@ class Taker:
             self.streams[delivery.stream] = found
         return found
 
-    def _take_frame(self, stream: TakenStream, frame: Frame) -> None:
+    def _take_frame(self, stream: TakenStream, frame: Frame, body: Body) -> None:
         """Of a frame of datagrams, what is behind the last that came counts when another frame follows."""
+        begin = min(max(body[0] - frame.stream_offset, 0), frame.bytes)
         end, missing, came = frame.bytes, frame.missing_bytes, None
+        if body[1] is not None:
+            end = min(max(body[1] - frame.stream_offset, begin), frame.bytes)
         if frame.presence and self._packet_bytes:
             came = present(frame.presence, -(-frame.bytes // self._packet_bytes))
             last = int(np.flatnonzero(came)[-1]) + 1 if came.any() else 0
@@ -129,10 +141,10 @@ class Taker:
                 whole = fill(whole, came, self._packet_bytes)
             for at in range(0, stream.behind, _PIECE_BYTES):
                 self._keep(stream, memoryview(bytes(min(_PIECE_BYTES, stream.behind - at))))
-            self._keep(stream, whole[:end].data)
-        stream.bytes += stream.behind + end
+            self._keep(stream, whole[begin:end].data)
+        stream.bytes += stream.behind + end - begin
         stream.missing_bytes += stream.behind + missing
-        stream.behind = frame.bytes - end
+        stream.behind = frame.bytes - end if came is not None else 0
 
     def _keep(self, stream: TakenStream, view: memoryview) -> None:
         for at in range(0, len(view), _PIECE_BYTES):

@@ -102,7 +102,7 @@ void join_group(int socket, std::uint16_t group, Fanout fanout) {
 
 PacketSocket make_packet_socket(const PacketSocketOptions& options) {
   check(options);
-  const unsigned index = interface_index(options.interface);
+  const unsigned index = receiving_interface(options.interface);
   // Protocol 0 until it is bound: without it, packets of every interface would come meanwhile.
   PacketSocket made{.file = FileDescriptor(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
                     .ring = {}};

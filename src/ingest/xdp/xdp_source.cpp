@@ -68,7 +68,7 @@ class Xdp final : public SlotSource<> {
  public:
   Xdp(Ring& ring, const XdpOptions& options)
       : SlotSource<>(ring, "an AF_XDP source"),
-        interface_(interface_index(options.interface)),
+        interface_(receiving_interface(options.interface)),
         trust_checksums_(options.trust_checksums),
         program_(filter_of(options), queue_end(options)) {
     const std::uint32_t end = queue_end(options);

@@ -1,0 +1,443 @@
+"""Senders that wait for answers: iperf3, uploads by HTTP, and protocols of one's own."""
+
+import hashlib
+import json
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Run
+from ingest_network import BYTES, GUARD_SECONDS, SMALL, receiver, started
+from network_namespace import isolated
+
+import headrace
+from headrace import Errc, ingest
+from headrace.ingest.taking import Taker
+
+COUNT = BYTES // 4
+
+
+def serve(
+    source: ingest.Receiver, answering: ingest.Answering, taker: Taker, over: Callable[[], bool], **checks: Any
+) -> None:
+    """Takes what comes until it is over."""
+    give_up = time.monotonic() + GUARD_SECONDS
+    while not over():
+        assert time.monotonic() < give_up, source.counters()
+        delivery = source.next(timeout=0.05)
+        if delivery is None:
+            continue
+        answering.take(delivery)
+        if "look" in checks and isinstance(delivery, ingest.Frame) and answering.body(delivery.stream):
+            checks["look"](delivery)
+        taker.take(delivery)
+
+
+class Iperf3(threading.Thread):
+    """`iperf3 -c`, whose answer is JSON."""
+
+    def __init__(self, address: str, *arguments: object) -> None:
+        super().__init__(daemon=True)
+        if shutil.which("iperf3") is None:
+            pytest.skip("there is no iperf3 here")
+        host, port = address.rsplit(":", 1)
+        command = ["iperf3", "-c", host, "-p", port, "--json", *map(str, arguments)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.said: dict[str, Any] = {}
+        self.status = -1
+        self.start()
+
+    def run(self) -> None:
+        out, _ = self._process.communicate(timeout=GUARD_SECONDS)
+        self.said = json.loads(out)
+        self.status = self._process.returncode
+
+
+class Payload:
+    """iperf3's --repeating-payload is 0123456789012..., and begins anew wherever a write was cut short."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, int] = {}
+        self.anew = 0
+
+    def look(self, frame: ingest.Frame) -> None:
+        digits = frame.numpy()[37 if frame.number == 0 else 0 :] - ord("0")
+        if len(digits) == 0:
+            return
+        before = np.concatenate(([self._last.get(frame.stream, 9)], digits[:-1]))
+        anew = digits != (before + 1) % 10
+        assert not digits[anew].any()
+        self.anew += int(np.count_nonzero(anew))
+        self._last[frame.stream] = int(digits[-1])
+
+
+@pytest.mark.parametrize("arguments", [(), ("-P", 3, "-l", "50K"), ("-l", 1000)], ids=["plain", "parallel", "short"])
+@isolated
+def test_iperf3_sends_what_arrives(arguments: tuple[object, ...]):
+    payload = Payload()
+    with receiver(connections=8) as source:
+        client = Iperf3(source.address, "-n", COUNT, "--repeating-payload", *arguments)
+        server = ingest.Iperf3Server(source)
+        taker = Taker(body=server.body)
+        parallel = 3 if "-P" in arguments else 1
+        serve(source, server, taker, lambda: taker.ended == parallel and not server.busy, look=payload.look)
+        client.join(GUARD_SECONDS)
+    assert client.status == 0, client.said
+    end = client.said["end"]
+    assert end["sum_sent"]["bytes"] >= COUNT
+    assert end["sum_received"]["bytes"] == end["sum_sent"]["bytes"]
+    sent = [stream["sender"]["bytes"] for stream in end["streams"]]
+    assert [stream["receiver"]["bytes"] for stream in end["streams"]] == sent
+    assert [stream.bytes for stream in taker.streams.values()] == sent
+    assert {stream.end for stream in taker.streams.values()} == {"finished"}
+    assert payload.anew < 1000 * parallel
+
+
+@isolated
+def test_iperf3_over_a_bad_network():
+    with receiver(offloads=False, faults=ingest.Faults(loss=0.01, reordering=0.01, loss_sent=0.01, seed=3)) as source:
+        client = Iperf3(source.address, "-n", "2M")
+        server = ingest.Iperf3Server(source)
+        taker = Taker(body=server.body)
+        serve(source, server, taker, lambda: taker.ended == 1 and not server.busy)
+        client.join(GUARD_SECONDS)
+    assert client.status == 0, client.said
+    assert taker.streams.popitem()[1].bytes == client.said["end"]["sum_sent"]["bytes"]
+
+
+@isolated
+def test_a_file_by_iperf3_has_the_same_digest(tmp_path: Path):
+    """As much as a socket's buffer takes: of more, iperf3 itself sends other bytes where a write is cut short."""
+    path = tmp_path / "file"
+    path.write_bytes(ingest.stream_bytes(4, 0, 100_001))
+    arguments = ("--answer", "iperf3", "--streams", 1, "--sha256", "--out", tmp_path / "out", "--json", *SMALL)
+    with started("--tcp", ":5201", *arguments) as verb:
+        assert "answering iperf3" in verb.title
+        client = Iperf3(verb.address, "-F", path, "-w", "200K", "-l", "8K")
+        done = verb.finish()
+        client.join(GUARD_SECONDS)
+    assert client.status == 0, client.said
+    (stream,) = json.loads(done.stdout)["streams"]
+    assert stream["bytes"] == 100_001
+    assert stream["sha256"] == ingest.digest(4, 100_001)
+    assert (tmp_path / "out").read_bytes() == path.read_bytes()
+
+
+@isolated
+def test_one_test_follows_another_and_those_that_cannot_be_are_refused():
+    with receiver() as source:
+        server = ingest.Iperf3Server(source)
+        taker = Taker(body=server.body)
+        for arguments in (("-R", "-n", "1M"), ("-u", "-n", "1M"), ("--bidir", "-n", "1M")):
+            client = Iperf3(source.address, *arguments)
+            serve(source, server, taker, lambda client=client: not client.is_alive())
+            assert "not implemented" in client.said["error"]
+        assert not server.busy
+        for number in (1, 2):
+            client = Iperf3(source.address, "-n", "3M")
+            serve(source, server, taker, lambda number=number: taker.ended == number and not server.busy)
+            client.join(GUARD_SECONDS)
+            assert client.status == 0, client.said
+
+
+class Serving:
+    """A protocol that is served on a thread of its own."""
+
+    def __init__(self, source: ingest.Receiver, answering: ingest.Answering) -> None:
+        self.taker = Taker(sha256=True, body=answering.body)
+        self._over = False
+        self.failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._serve, args=(source, answering), daemon=True)
+        self._thread.start()
+
+    def _serve(self, source: ingest.Receiver, answering: ingest.Answering) -> None:
+        try:
+            serve(source, answering, self.taker, lambda: self._over)
+        except BaseException as error:
+            self.failure = error
+
+    def stop(self) -> None:
+        self._over = True
+        self._thread.join(GUARD_SECONDS)
+        if self.failure is not None:
+            raise self.failure
+
+
+def connect(source: ingest.Receiver) -> socket.socket:
+    host, port = source.address.rsplit(":", 1)
+    return socket.create_connection((host, int(port)), timeout=GUARD_SECONDS)
+
+
+def exactly(connection: socket.socket, count: int) -> bytes:
+    """So many bytes, or fewer where the other side ends before."""
+    found = b""
+    while len(found) < count and (more := connection.recv(count - len(found))):
+        found += more
+    return found
+
+
+def served(source: ingest.Receiver, cookie: bytes) -> socket.socket:
+    """A control connection of iperf3 that has its test: the end of the one before may still be to be seen."""
+    give_up = time.monotonic() + GUARD_SECONDS
+    while time.monotonic() < give_up:
+        connection = connect(source)
+        connection.sendall(cookie)
+        if (state := exactly(connection, 1)) == b"\x09":
+            return connection
+        assert state == b"\xff"
+        connection.close()
+    raise AssertionError("it is not served")
+
+
+def until_reset(connection: socket.socket) -> None:
+    with pytest.raises(ConnectionResetError):
+        list(iter(lambda: connection.recv(100), b""))
+
+
+@isolated
+def test_iperf3_clients_that_come_in_between_or_say_nonsense():
+    def cookie(letter: str) -> bytes:
+        return letter.encode() * 36 + b"\0"
+
+    with receiver() as source:
+        serving = Serving(source, ingest.Iperf3Server(source))
+        with connect(source) as first:
+            first.sendall(cookie("a")[:10])
+            first.sendall(cookie("a")[10:])
+            assert exactly(first, 1) == b"\x09"
+            with connect(source) as second:  # while the first has its test
+                second.sendall(cookie("b"))
+                assert exactly(second, 5) == b"\xff"
+            first.sendall(struct.pack(">I", 2) + b"{}")
+            assert exactly(first, 1) == b"\x0a"
+        for nonsense in (
+            struct.pack(">I", 5) + b"hello",
+            struct.pack(">I", 2) + b"[]",
+            struct.pack(">I", 15) + b'{"parallel": 0}',
+            struct.pack(">I", 1 << 30),
+        ):
+            with served(source, cookie("c")) as one:
+                one.sendall(nonsense)
+                until_reset(one)
+        serving.stop()
+        assert serving.taker.streams == {}
+
+
+@isolated
+def test_uploads_by_curl_are_answered(tmp_path: Path):
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl here")
+    path = tmp_path / "upload"
+    path.write_bytes(ingest.stream_bytes(5, 0, COUNT + 77))
+    with receiver() as source:
+        serving = Serving(source, ingest.HttpUploads(source))
+        where = f"http://{source.address}/a/b?c"
+        command = ["curl", "--silent", "--show-error", "--include", "--max-time", str(GUARD_SECONDS)]
+        put = subprocess.run([*command, "--upload-file", str(path), where], capture_output=True, text=True, check=True)
+        post = subprocess.run([*command, "--data-binary", "abc", where], capture_output=True, text=True, check=True)
+        give_up = time.monotonic() + GUARD_SECONDS
+        while serving.taker.ended < 2 and time.monotonic() < give_up:
+            time.sleep(0.01)
+        serving.stop()
+    assert re.search(r"^HTTP/1.1 100 Continue", put.stdout)
+    assert re.search(r"^HTTP/1.1 200 OK", put.stdout, re.MULTILINE)
+    assert put.stdout.endswith(f"\n{COUNT + 77} bytes\n")
+    assert post.stdout.startswith("HTTP/1.1 200 OK")
+    streams = list(serving.taker.streams.values())
+    assert [stream.bytes for stream in streams] == [COUNT + 77, 3]
+    assert streams[0].hash.hexdigest() == ingest.digest(5, COUNT + 77)
+    assert streams[1].hash.hexdigest() == hashlib.sha256(b"abc").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        ("PUT /x HTTP/1.1\r\nContent-Length: 0\r\n\r\n", "200 OK"),
+        ("PUT /x HTTP/1.1\r\ncontent-length:  3 \r\n\r\nabcdefg", "200 OK"),
+        ("GET /x HTTP/1.1\r\nHost: y\r\n\r\n", "405 Method Not Allowed"),
+        ("PUT /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "411 Length Required"),
+        ("PUT /x HTTP/1.1\r\nContent-Length: -5\r\n\r\n", "411 Length Required"),
+        (f"PUT /x HTTP/1.1\r\nContent-Length: {'9' * 30}\r\n\r\n", "411 Length Required"),
+        ("hello there\r\n\r\n", "400 Bad Request"),
+        ("\r\n\r\n", "400 Bad Request"),
+    ],
+)
+@isolated
+def test_requests_of_http(request_text: str, status: str):
+    with receiver() as source:
+        serving = Serving(source, ingest.HttpUploads(source))
+        with connect(source) as connection:
+            for byte in request_text[:40]:  # however it is cut
+                connection.sendall(byte.encode())
+            connection.sendall(request_text[40:].encode())
+            answer = exactly(connection, 1 << 20)
+        assert answer.startswith(f"HTTP/1.1 {status}\r\n".encode())
+        assert b"Connection: close\r\n" in answer
+        head, _, text = answer.partition(b"\r\n\r\n")
+        assert f"Content-Length: {len(text)}".encode() in head
+        serving.stop()
+
+
+@pytest.mark.parametrize("protocol", [ingest.Iperf3Server, ingest.HttpUploads])
+@isolated
+def test_garbage_leaves_a_server_that_serves(protocol: type[ingest.Answering]):
+    """Bytes at random, and right conversations with bytes changed, cut off anywhere."""
+    right = {
+        ingest.Iperf3Server: b"x" * 36 + b"\0" + struct.pack(">I", 15) + b'{"parallel": 1}' + b"\x04\x10\x0c",
+        ingest.HttpUploads: b"PUT /x HTTP/1.1\r\nContent-Length: 40\r\nExpect: 100-continue\r\n\r\n" + b"y" * 40,
+    }[protocol]
+    random = np.random.default_rng(5)
+    with receiver(frames=2, frame="64KiB", connections=256) as source:  # as many ends may wait
+        serving = Serving(source, protocol(source))
+        for number in range(150):
+            made = np.frombuffer(right, np.uint8).copy()
+            if number % 3 == 0:
+                made = random.integers(0, 256, random.integers(1, 300), np.uint8)
+            else:
+                made[random.integers(0, len(made), number % 4)] = random.integers(0, 256)
+                made = made[: random.integers(1, len(made) + 1)]
+            with connect(source) as connection, suppress(OSError):  # it may be reset at once
+                connection.sendall(made.tobytes())
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(1000):
+                    pass
+        if protocol is ingest.HttpUploads:
+            with connect(source) as connection:
+                connection.sendall(right)
+                assert b"HTTP/1.1 200 OK\r\n" in exactly(connection, 1 << 20)
+        else:
+            with served(source, right[:37]) as connection:
+                connection.sendall(right[37 : 37 + 4 + 15])
+                assert exactly(connection, 1) == b"\x0a"
+        serving.stop()
+
+
+@isolated
+def test_a_head_without_end_is_cut_off():
+    with receiver() as source:
+        serving = Serving(source, ingest.HttpUploads(source))
+        with connect(source) as connection, pytest.raises((ConnectionResetError, BrokenPipeError)):
+            connection.sendall(b"x" * (64 << 20))
+        serving.stop()
+
+
+class Echo(ingest.Answering):
+    """Lines, which are said again."""
+
+    def talk(self, stream: int) -> ingest.Talk:
+        while True:
+            line = yield b"\n"
+            if line == b"bye\n":
+                self.receiver.close(stream)
+                return
+            if line == b"nonsense\n":
+                raise ingest.ProtocolError
+            self.say(stream, line)
+
+
+@isolated
+def test_a_protocol_of_ones_own():
+    with receiver() as source:
+        serving = Serving(source, Echo(source))
+        connections = [connect(source) for _ in range(3)]
+        for round_number in range(20):
+            for number, connection in enumerate(connections):
+                line = f"{number} {round_number} {'z' * 100 * round_number}\n".encode()
+                connection.sendall(line)
+                assert exactly(connection, len(line)) == line
+        connections[0].sendall(b"bye\n")
+        assert connections[0].recv(1) == b""
+        connections[1].sendall(b"nonsense\n")
+        until_reset(connections[1])
+        connections[2].sendall(b"x\n" * 1000)
+        assert exactly(connections[2], 2000) == b"x\n" * 1000
+        for connection in connections:
+            connection.close()
+        serving.stop()
+
+
+@isolated
+def test_a_sender_that_has_finished_is_answered():
+    with receiver(close_when_finished=False) as source, connect(source) as connection:
+        connection.sendall(b"what is it?")
+        connection.shutdown(socket.SHUT_WR)
+        while not isinstance(source.next(timeout=GUARD_SECONDS), ingest.StreamEnded):
+            pass
+        answer = ingest.stream_bytes(6, 0, 100_000)
+        source.send(0, answer)
+        source.close(0)
+        assert exactly(connection, len(answer) + 1) == answer
+
+
+@isolated
+def test_parts_come_before_their_frame_is_full():
+    with receiver() as source, connect(source) as connection:
+        assert isinstance(source.next(timeout=GUARD_SECONDS), ingest.StreamOpened)
+        source.peek(0, 0)
+        connection.sendall(b"hello")
+        part = source.next(timeout=GUARD_SECONDS)
+        assert isinstance(part, ingest.FramePart)
+        assert part.to_host().tobytes() == b"hello"
+        assert (part.stream, part.stream_offset, part.bytes) == (0, 0, 5)
+        assert part.peer == f"198.18.0.1:{connection.getsockname()[1]}"
+        source.peek(0, 6)  # the second byte of what comes next
+        connection.sendall(b" world")
+        second = source.next(timeout=GUARD_SECONDS)
+        assert isinstance(second, ingest.FramePart)
+        assert second.to_host().tobytes() == b"world"
+        part.release()
+        with pytest.raises(headrace.UsageError, match="released"):
+            part.to_host()
+        connection.shutdown(socket.SHUT_WR)
+        frame = source.next(timeout=GUARD_SECONDS)
+        assert isinstance(frame, ingest.Frame)
+        assert frame.numpy().tobytes() == b"hello world"
+
+
+@isolated
+def test_more_answers_than_may_wait_are_refused():
+    with receiver() as source, connect(source):
+        assert isinstance(source.next(timeout=GUARD_SECONDS), ingest.StreamOpened)
+        with pytest.raises(headrace.DeviceError, match="more than 1 MiB would wait") as refused:
+            source.send(0, bytes((1 << 20) + 1))
+        assert refused.value.code == Errc.full
+
+
+@isolated
+def test_what_cannot_be_answered_says_so():
+    with receiver(control="resident") as source:
+        for ask in (lambda: source.send(0, b"x"), lambda: source.close(0), lambda: source.peek(0, 0)):
+            with pytest.raises(headrace.UsageError, match="let control be the host's"):
+                ask()
+    with receiver(conversion="swap2") as source, pytest.raises(headrace.UsageError, match="converted"):
+        source.peek(0, 0)
+    with (
+        ingest.synthetic(100, to="cpu", frames=2, frame="1KiB") as source,
+        pytest.raises(headrace.UsageError, match="nobody to answer"),
+    ):
+        source.send(0, b"x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--tcp", ":9000", "--answer", "gopher"), "'gopher' is not a protocol to answer; there are iperf3, http"),
+        (("--tcp", ":9000", "--answer", "http", "--control", "resident"), "resident control answers nothing"),
+        (("--tcp", ":9000", "--answer", "http", "--conversion", "swap2"), "--conversion none"),
+        (("--udp", ":9000", "--answer", "http"), "--answer is for --tcp, not for --udp"),
+    ],
+)
+def test_the_command_refuses(run: Run, arguments: tuple[str, ...], says: str):
+    done = run("ingest", *arguments, *SMALL)
+    assert done.returncode == 2
+    assert says in " ".join(done.stderr.split())
