@@ -138,23 +138,28 @@ class Acknowledge {
       piece.stream = slot_of(piece.stream);
     }
     group_.sync();
+    const auto teams = static_cast<std::uint32_t>(
+        lesser((group_.block_count() - kControlBlocks) * (group_.size() / Group::kTeam), kSharersMax));
+    const std::uint32_t share = share_of(window_.bytes, teams);
     std::uint32_t count = 0;
     for (std::uint32_t base = 0; base < window_.taken; base += group_.size()) {
       const std::uint32_t i = base + group_.rank();
       std::uint32_t own = 0;
-      if (i < window_.taken) runs_.for_each_part_of(i, [&](const Part&, const PartPlace&) { ++own; });
+      if (i < window_.taken) runs_.for_each_part_of(i, share, [&](const Part&, const PartPlace&) { ++own; });
       std::uint32_t here = 0;
       const std::uint32_t before = count + group_.sum_before(own, here);
       if (i < window_.taken) window_.parts[i] = before;
       count += here;
     }
     constexpr std::uint32_t kMost = Group::kTeam == 1 ? kTeamParts : Group::kTeam;  // as gather() has it
-    const auto per_team = static_cast<std::uint32_t>(lesser(parts_of_team(window_.bytes, count), kMost));
+    const std::uint32_t even = (count + teams - 1) / teams;
+    const auto wanted = static_cast<std::uint32_t>(lesser(parts_of_team(window_.bytes, count), kMost));
+    const auto per_team = static_cast<std::uint32_t>(lesser(wanted, even < 1 ? 1 : even));
     const std::uint32_t batches = count == 0 ? 1 : (count + per_team - 1) / per_team;  // one tells of the packets
     if (!make_room(count, batches)) return false;
     for (std::uint32_t i = group_.rank(); i < window_.taken; i += group_.size()) {
       std::uint64_t at = parts_end_ + window_.parts[i];
-      runs_.for_each_part_of(i, [&](const Part& part, const PartPlace& place) {
+      runs_.for_each_part_of(i, share, [&](const Part& part, const PartPlace& place) {
         view_.parts[at & view_.part_mask] = part;
         view_.places[at & view_.part_mask] = place;
         ++at;
@@ -172,6 +177,14 @@ class Acknowledge {
     group_.sync();
     if (group_.rank() == 0) group_.store_on_device(*view_.batches_end, batches_end_);  // pairs with Build::wait_for()
     return true;
+  }
+
+  /// Bytes of a part at most. What is little is shared by all teams, so that it is there after one round of loads; what
+  /// is much keeps the link busy anyhow.
+  [[nodiscard]] HEADRACE_HD static std::uint32_t share_of(std::uint64_t bytes, std::uint32_t teams) {
+    const std::uint64_t even = bytes / teams / kLineBytes * kLineBytes + kLineBytes;
+    if (even >= kTeamBytes / 2) return Part::kBytesMax / kLineBytes * kLineBytes;
+    return even < kShareBytesMin ? kShareBytesMin : static_cast<std::uint32_t>(even);
   }
 
   [[nodiscard]] HEADRACE_HD bool make_room(std::uint32_t parts, std::uint32_t batches) {

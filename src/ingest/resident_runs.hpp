@@ -91,9 +91,10 @@ class Runs {
     group_.sync();
   }
 
-  /// Calls `emit(Part, PartPlace)` for what was accepted of packet `i`, cut where frames end. Pieces name slots here.
+  /// Calls `emit(Part, PartPlace)` for what was accepted of packet `i`, cut where frames end, and after `share` bytes,
+  /// whole lines, at lines of the target. Pieces name slots here.
   template <class Emit>
-  HEADRACE_HD void for_each_part_of(std::uint32_t i, Emit emit) const {
+  HEADRACE_HD void for_each_part_of(std::uint32_t i, std::uint32_t share, Emit emit) const {
     const std::uint32_t run = window_.run_of[i];
     if (window_.pieces[run] == window_.pieces[run + 1]) return;
     const std::uint32_t first = window_.first[run];
@@ -115,8 +116,11 @@ class Runs {
         const std::uint64_t number = offset / to.frame_bytes;
         const std::uint64_t within = offset - number * to.frame_bytes;
         const auto place = static_cast<std::uint32_t>(number % to.frame_count);
-        const auto bytes = static_cast<std::uint32_t>(lesser(last - at, to.frame_bytes - within));
-        emit(Part(to.frames + place * to.stride + within, own + (at - begin), bytes),
+        std::byte* const target = to.frames + place * to.stride + within;
+        const std::uint64_t skew = reinterpret_cast<std::uintptr_t>(target) % kLineBytes;
+        const auto bytes =
+            static_cast<std::uint32_t>(lesser(lesser(last - at, to.frame_bytes - within), share - skew));
+        emit(Part(target, own + (at - begin), bytes),
              PartPlace{number, piece.stream * view_.places_per_slot + place});
         at += bytes;
       }
