@@ -26,10 +26,15 @@ class Acknowledge {
           count == 0 && commands_done_ == window_.heard[kCommandsEnd] && window_.heard[kNow] < window_.deadline;
       if (!quiet) {
         runs_.find(count);
-        if (group_.rank() == 0) sequence();
+        Output output = output_of(*view_.scratch);
+        TcpSequencer sequencer(view_.tcp, view_.ring, output, window_.heard[kNow]);
+        if (group_.rank() == 0) sequence(sequencer, output);
+        group_.sync();
+        if (!list_parts()) return;
+        if (group_.rank() == 0) answer(sequencer, output);  // which nobody waits for as for bytes
         group_.sync();
         if (window_.report) report(group_, view_, window_);
-        if (!list_parts() || !hand_replies_on() || !settle() || !hand_events_on()) return;
+        if (!hand_replies_on() || !settle() || !hand_events_on()) return;
         runs_.advance(window_.taken);
         commands_done_ = window_.commands_done;
       }
@@ -52,15 +57,18 @@ class Acknowledge {
     return window_.heard[kLeave] == 0;
   }
 
-  /// One thread: commands, packets, timers.
-  HEADRACE_HD void sequence() {
+  [[nodiscard]] HEADRACE_HD static Output output_of(Scratch& scratch) {
     Output output;
-    output.pieces = view_.scratch->pieces;
-    output.replies = view_.scratch->replies;
-    output.events = view_.scratch->events;
+    output.pieces = scratch.pieces;
+    output.replies = scratch.replies;
+    output.events = scratch.events;
     output.pieces_max = kPiecesOfWindow;
     output.replies_max = output.events_max = kAnswersOfWindow;
-    TcpSequencer sequencer(view_.tcp, view_.ring, output, window_.heard[kNow]);
+    return output;
+  }
+
+  /// One thread: commands and packets.
+  HEADRACE_HD void sequence(TcpSequencer& sequencer, const Output& output) {
     obey(sequencer);
     TcpCounters& counters = view_.tcp.shared->counters;
     const std::uint64_t bytes_before = counters.bytes;
@@ -70,12 +78,16 @@ class Acknowledge {
       receive(sequencer, window_.first[run], window_.first[run + 1]);
     }
     window_.pieces[run] = static_cast<std::uint16_t>(output.piece_count);
-    sequencer.flush();
-    sequencer.tick();
-    window_.deadline = sequencer.next_deadline();
     window_.bytes = counters.bytes - bytes_before;
     window_.taken = window_.first[run];
     window_.piece_count = output.piece_count;
+  }
+
+  /// One thread: what was put off to the end of the burst, and timers.
+  HEADRACE_HD void answer(TcpSequencer& sequencer, const Output& output) {
+    sequencer.flush();
+    sequencer.tick();
+    window_.deadline = sequencer.next_deadline();
     window_.reply_count = output.reply_count;
     window_.event_count = output.event_count;
   }
@@ -90,7 +102,7 @@ class Acknowledge {
   HEADRACE_HD void receive(TcpSequencer& sequencer, std::uint32_t first, std::uint32_t last) {
     const Parsed& parsed = runs_.packet(first);
     if (last - first == 1) {
-      sequencer.receive(parsed.packet, parsed.result, parsed.headers);
+      sequencer.receive(parsed.packet, parsed.result, parsed.headers, parsed.link);
       return;
     }
     Packet merged = parsed.packet;
@@ -99,7 +111,7 @@ class Acknowledge {
       merged.segment_bytes = static_cast<std::uint16_t>(lesser(headers.payload_length, 0xFFFFU));
     }
     headers.payload_length = window_.start[last] - window_.start[first];
-    sequencer.receive(merged, parsed.result, headers);
+    sequencer.receive(merged, parsed.result, headers, parsed.link);
     view_.tcp.shared->counters.packets += last - first - 1;
     view_.tcp.shared->counters.segments += last - first - 1;
   }

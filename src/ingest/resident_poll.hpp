@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "headrace/ingest/parse.hpp"
+#include "headrace/ingest/wire.hpp"
 #include "ingest/line.hpp"
 #include "ingest/resident_view.hpp"
 
@@ -18,10 +19,18 @@ class Poll {
       : group_(group), view_(view), heard_(group.template shared<Heard>()), near_(group.template shared<Near>()) {}
 
   HEADRACE_HD void run() {
-    while (look()) {
+    look();
+    group_.sync();
+    while (relay()) {
       const std::uint64_t end = heard_.words[kPacketsEnd];
-      if (seen_ == end) rest();
-      while (seen_ != end) parse(end);
+      if (seen_ == end) {
+        rest();
+        group_.sync();
+        look();
+        group_.sync();
+      } else {
+        parse(end);
+      }
     }
   }
 
@@ -41,14 +50,16 @@ class Poll {
   static constexpr std::uint32_t kIdleReads = 1024;  ///< Reads that find nothing, more than 1 ms, before it rests.
   static constexpr std::uint32_t kIdlePauseNs = 500;
 
-  /// Every thread: reads the words, a thread each, and tells the other roles; false when it is to leave.
-  [[nodiscard]] HEADRACE_HD bool look() {
-    group_.sync();
-    for (std::uint32_t w = group_.rank(); w <= kHostWords; w += group_.size()) {
+  /// Reads the words, a thread each: the last ones, which have the least to do beside it.
+  HEADRACE_HD void look() {
+    for (std::uint32_t w = group_.size() - 1 - group_.rank(); w <= kHostWords; w += group_.size()) {
       heard_.words[w] = w < kHostWords ? group_.load(view_.host[w])  // pairs with ResidentControl::State::tell()
                                        : group_.load_on_device(view_.relay[kLeave]);
     }
-    group_.sync();
+  }
+
+  /// Every thread: tells the other roles; false when it is to leave.
+  [[nodiscard]] HEADRACE_HD bool relay() {
     if (heard_.words[kStop] != 0 || heard_.words[kHostWords] != 0) {
       if (group_.rank() == 0) {
         leave(group_, view_, Leave::told);
@@ -75,6 +86,7 @@ class Poll {
     group_.relax_briefly();
   }
 
+  /// Every thread: the next packets, a window at most. The host's words come on the way.
   HEADRACE_HD void parse(std::uint64_t end) {
     idle_ = 0;
     const auto count = static_cast<std::uint32_t>(lesser(end - seen_, std::uint64_t{kWindow}));
@@ -88,6 +100,7 @@ class Poll {
       near_.count[i] = static_cast<std::uint32_t>(lesser(lines, kNearLines));
     }
     group_.sync();
+    look();
     bring(count);
     group_.sync();
     for (std::uint32_t i = group_.rank(); i < count; i += group_.size()) {
@@ -98,8 +111,9 @@ class Poll {
       const std::uint64_t held = near_.count[i] * std::uint64_t{kLineBytes} - skew;
       const bool all = packet.checksum_verified &&
                        headers_lie_within(header, static_cast<std::uint32_t>(lesser(held, packet.length)), view_.layer);
-      parsed.result =
-          parse_headers(all ? header : view_.ring + packet.ring_offset, packet, view_.layer, parsed.headers);
+      const std::byte* const bytes = all ? header : view_.ring + packet.ring_offset;
+      parsed.result = parse_headers(bytes, packet, view_.layer, parsed.headers);
+      copy_octets(parsed.link, bytes, parsed.headers.link_length);
     }
     seen_ += count;
     group_.sync();

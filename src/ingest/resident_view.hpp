@@ -76,6 +76,7 @@ struct FrameWord {
 struct Parsed {
   Packet packet;
   Headers headers;
+  std::byte link[LinkHeader::kBytesMax];  ///< headers.link_length of them.
   ParseResult result;
 };
 
