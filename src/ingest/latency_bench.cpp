@@ -19,7 +19,7 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr std::size_t kAloneRuns = 200;
+constexpr std::uint64_t kAloneRunsMax = 200;
 constexpr double kAtOnce = std::numeric_limits<double>::infinity();
 
 LatencyCase checked(LatencyCase of) {
@@ -53,10 +53,13 @@ class LatencyRun {
   [[nodiscard]] Duration alone() {
     const std::uint64_t last_packet = ((taken_ + 1) * of_.frame_bytes - 1) / of_.packets.payload_bytes;
     while (feed_.position() < last_packet) {
-      static_cast<void>(feed_.gather(last_packet * of_.packets.payload_bytes));
-      feed_.submit();
-      feed_.wait();
+      if (feed_.gather(last_packet * of_.packets.payload_bytes) == 0) {
+        feed_.flush();
+      } else {
+        feed_.submit();
+      }
     }
+    feed_.wait();
     while (feed_.gather((last_packet + 1) * of_.packets.payload_bytes) == 0) feed_.flush();
     const Time start = SteadyClock::now();
     feed_.submit();
@@ -164,9 +167,9 @@ class LatencyRun {
 };
 
 template <class Feed>
-Duration median_alone(LatencyRun<Feed>& run, const std::stop_token& stop) {
+Duration median_alone(LatencyRun<Feed>& run, std::uint64_t runs, const std::stop_token& stop) {
   std::vector<Duration> times;
-  while (times.size() < kAloneRuns && !stop.stop_requested()) times.push_back(run.alone());
+  while (times.size() < runs && !stop.stop_requested()) times.push_back(run.alone());
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   return times.empty() ? Duration{} : *middle;
@@ -176,7 +179,7 @@ template <class Feed>
 LatencyRuns measure(Device device, const LatencyCase& of, std::size_t samples, const std::stop_token& stop) {
   LatencyRun<Feed> run(device, of);
   LatencyRuns found;
-  found.alone = median_alone(run, stop);
+  found.alone = median_alone(run, std::min(of.frames, kAloneRunsMax), stop);
   static_cast<void>(run.run(kAtOnce, stop));
   found.reached_per_second = run.run(kAtOnce, stop).bytes_per_second;
   found.bytes_per_second = of.bytes_per_second > 0 ? of.bytes_per_second : of.load * found.reached_per_second;

@@ -16,36 +16,69 @@ template <class Group>
 class Acknowledge {
  public:
   HEADRACE_HD Acknowledge(const Group& group, const View& view)
-      : group_(group), view_(view), window_(group.template shared<Window>()), runs_(group, view, window_) {}
+      : group_(group),
+        view_(view),
+        window_(group.template shared<Window>()),
+        tcp_(view.tcp),
+        runs_(group, view, window_) {
+    tcp_.shared = reinterpret_cast<TcpShared*>(window_.shared);
+  }
 
   HEADRACE_HD void run() {
     if (group_.rank() == 0) window_.deadline = kNever;
+    copy_shared(tcp_.shared, view_.tcp.shared);
     while (hear()) {
       const auto count = static_cast<std::uint32_t>(lesser(window_.heard[kParsedEnd] - runs_.taken(), kWindow));
       const bool quiet =
           count == 0 && commands_done_ == window_.heard[kCommandsEnd] && window_.heard[kNow] < window_.deadline;
       if (!quiet) {
+        touch_state();
         runs_.find(count);
         Output output = output_of(*view_.scratch);
-        TcpSequencer sequencer(view_.tcp, view_.ring, output, window_.heard[kNow]);
+        TcpSequencer sequencer(tcp_, view_.ring, output, window_.heard[kNow]);
         if (group_.rank() == 0) sequence(sequencer, output);
         group_.sync();
         if (!list_parts()) return;
         if (group_.rank() == 0) answer(sequencer, output);  // which nobody waits for as for bytes
         group_.sync();
-        if (window_.report) report(group_, view_, window_);
+        copy_shared(view_.tcp.shared, tcp_.shared);  // this role alone changes it
+        if (window_.report) report(group_, view_, tcp_, window_);
         if (!hand_replies_on() || !settle() || !hand_events_on()) return;
         runs_.advance(window_.taken);
         commands_done_ = window_.commands_done;
       }
       retire();
       if (group_.rank() == 0) publish();
-      if (quiet) group_.relax();
+      if (quiet) group_.relax_briefly();
     }
   }
 
  private:
   static constexpr std::uint32_t kReplyLines = sizeof(Reply) / kLineBytes;
+
+  /// Every thread.
+  HEADRACE_HD void copy_shared(TcpShared* to, const TcpShared* from) const {
+    constexpr std::size_t kWord = sizeof(std::uint64_t);
+    auto* const bytes = reinterpret_cast<std::byte*>(to);
+    const auto* const source = reinterpret_cast<const std::byte*>(from);
+    for (std::uint32_t w = group_.rank(); w < kSharedWords; w += group_.size()) {
+      memcpy(__builtin_assume_aligned(bytes + w * kWord, kWord), __builtin_assume_aligned(source + w * kWord, kWord),
+             kWord);
+    }
+  }
+
+  /// Every thread: brings the connection that packets most likely are of near to the thread that will look at it field
+  /// by field.
+  HEADRACE_HD void touch_state() {
+    const std::uint32_t i = tcp_.shared->found_last;
+    if (i == kNoConnection) return;
+    const auto* const bytes = reinterpret_cast<const std::byte*>(tcp_.connections + i);
+    std::uint32_t seen = 0;
+    for (std::uint32_t l = group_.rank(); l < sizeof(TcpConnection) / kLineBytes; l += group_.size()) {
+      seen |= load_line(bytes + std::size_t{l} * kLineBytes).words[0];
+    }
+    if (seen == 0x5EED) window_.touched = seen;  // never mind what: the loads are wanted
+  }
 
   /// Every thread: what the poll role has told; false when this one is to leave.
   [[nodiscard]] HEADRACE_HD bool hear() {
@@ -70,7 +103,7 @@ class Acknowledge {
   /// One thread: commands and packets.
   HEADRACE_HD void sequence(TcpSequencer& sequencer, const Output& output) {
     obey(sequencer);
-    TcpCounters& counters = view_.tcp.shared->counters;
+    TcpCounters& counters = tcp_.shared->counters;
     const std::uint64_t bytes_before = counters.bytes;
     std::uint32_t run = 0;
     for (; run < window_.run_count && has_room(output); ++run) {
@@ -112,8 +145,8 @@ class Acknowledge {
     }
     headers.payload_length = window_.start[last] - window_.start[first];
     sequencer.receive(merged, parsed.result, headers, parsed.link);
-    view_.tcp.shared->counters.packets += last - first - 1;
-    view_.tcp.shared->counters.segments += last - first - 1;
+    tcp_.shared->counters.packets += last - first - 1;
+    tcp_.shared->counters.segments += last - first - 1;
   }
 
   HEADRACE_HD void obey(TcpSequencer& sequencer) {
@@ -337,6 +370,7 @@ class Acknowledge {
   const Group& group_;
   const View& view_;
   Window& window_;
+  TcpView tcp_;  ///< With what is near to this block.
   // Of each thread, and the same for all.
   Runs<Group> runs_;
   std::uint64_t commands_done_ = 0;
