@@ -1,6 +1,6 @@
 """How soon after its last byte a frame is READY, while packets come to a ring in pinned memory at a steady rate.
 
-    python bench/ingest_latency.py [--device cuda:0] [--control host,resident] [--ring-access direct,slots] [--prompt 0,2] [--save F]
+    python bench/ingest_latency.py [--device cuda:0] [--control host,resident] [--ring-access direct,slots] [--save F]
 
 Packets come by a schedule, at half of what the same builder reaches when they always wait (measured first), whatever
 the builder does; one thread places what has come, as a receiver does, and takes frames. ingest.latency.p99 is from when

@@ -171,10 +171,10 @@ std::size_t Builder::State::place_in_target(std::span<const Piece> pieces) noexc
   const std::size_t unfilled = target.place->length - target.place->placed - 1;
   const std::size_t unsubmitted =
       options.flush_bytes > gathered_bytes_ ? options.flush_bytes - gathered_bytes_ - 1 : 0;  // rounded up below
-  const std::size_t most = std::min({std::size_t{unfilled / piece.length},
-                                     std::size_t{(target.place->length - offset) / piece.length},
-                                     std::size_t{unsubmitted / piece.length + 1},
-                                     std::size_t{target.list->room() / target.list->parts_max(piece.length)}});
+  const std::size_t most =
+      std::min({std::size_t{unfilled / piece.length}, std::size_t{(target.place->length - offset) / piece.length},
+                std::size_t{unsubmitted / piece.length + 1},
+                std::size_t{target.list->room() / target.list->parts_max(piece.length)}});
   const EvenPieces run = even_pieces(pieces.first(std::min(pieces.size(), most)), ring_bytes_);
   push(run, offset);
   return run.count;

@@ -51,7 +51,7 @@ class Poll {
   HEADRACE_HD void look() {
     for (std::uint32_t w = group_.size() - 1 - group_.rank(); w <= kHostWords; w += group_.size()) {
       near_.words[w] = w < kHostWords ? group_.load(view_.host[w])  // pairs with ResidentControl::State::tell()
-                                       : group_.load_on_device(view_.relay[kLeave]);
+                                      : group_.load_on_device(view_.relay[kLeave]);
     }
   }
 

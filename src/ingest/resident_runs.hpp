@@ -20,9 +20,9 @@ namespace headrace::ingest::resident {
   const Headers& b = next.headers;
   const std::uint32_t any =
       odd(before) | odd(next) | differ(b.sequence, a.sequence + a.payload_length) |
-      differ(b.acknowledgement, a.acknowledgement) | differ(b.window, a.window) |
-      differ(b.link_length, a.link_length) | differ(b.options.has_timestamps, a.options.has_timestamps) |
-      differ(b.options.timestamp, a.options.timestamp) | differ(b.options.timestamp_echo, a.options.timestamp_echo);
+      differ(b.acknowledgement, a.acknowledgement) | differ(b.window, a.window) | differ(b.link_length, a.link_length) |
+      differ(b.options.has_timestamps, a.options.has_timestamps) | differ(b.options.timestamp, a.options.timestamp) |
+      differ(b.options.timestamp_echo, a.options.timestamp_echo);
   const bool same = same_flow(a.flow, b.flow);
   return any == 0 && same;
 }
@@ -130,10 +130,8 @@ class Runs {
       while (at < last) {
         std::byte* const target = to.frames + place * to.stride + within;
         const std::uint64_t skew = reinterpret_cast<std::uintptr_t>(target) % kLineBytes;
-        const auto bytes =
-            static_cast<std::uint32_t>(lesser(lesser(last - at, to.frame_bytes - within), share - skew));
-        emit(Part(target, own + (at - begin), bytes),
-             PartPlace{number, piece.stream * view_.places_per_slot + place});
+        const auto bytes = static_cast<std::uint32_t>(lesser(lesser(last - at, to.frame_bytes - within), share - skew));
+        emit(Part(target, own + (at - begin), bytes), PartPlace{number, piece.stream * view_.places_per_slot + place});
         at += bytes;
         within += bytes;
         if (within == to.frame_bytes) {
