@@ -1,12 +1,13 @@
 """How soon after its last byte a frame is READY, while packets come to a ring in pinned memory at a steady rate.
 
-    python bench/ingest_latency.py [--device cuda:0] [--ring-access direct,slots] [--prompt 0,2] [--save F]
+    python bench/ingest_latency.py [--device cuda:0] [--control host,resident] [--ring-access direct,slots] [--save F]
 
 Packets come by a schedule, at half of what the same builder reaches when they always wait (measured first), whatever
 the builder does; one thread places what has come, as a receiver does, and takes frames. ingest.latency.p99 is from when
 the packet with a frame's last byte came until the frame was READY and taken, the median over samples; a builder that
 falls behind has it in its figure, and `kept_up` false. The roof is one packet alone: placed, submitted and READY while
-nothing else happens. Of several settings each has a row of its own, ingest.latency.<setting>; the best p99 among those
+nothing else happens. Control is by the host or by a kernel that stays on the device (resident), which no other setting
+is for. Of several settings each has a row of its own, ingest.latency.<setting>; the best p99 among those
 that reach nine tenths of the fastest is then measured again as ingest.latency.p99. The last frames of each sample are
 compared with what was sent. Seconds a setting on a GPU. Exit status: 0; 1 when an error ended it, or no row could be
 measured or some row was not verified; 2 for wrong use; 130 after Ctrl-C, with the rows so far.
@@ -26,6 +27,7 @@ from headrace import Device, FrameLatencies, results
 from headrace.profiles import Json
 from row_by_row import is_whole, run, say, size
 
+_CONTROLS = ("host", "resident")
 _ACCESSES = ("automatic", "direct", "slots", "payloads")
 _KEPT_UP = 0.99  # of the schedule's rate
 _FAST_ENOUGH = 0.9  # of the throughput of the fastest setting
@@ -34,15 +36,18 @@ _GIGABIT = 1e9
 
 @dataclass(frozen=True)
 class Setting:
-    """How frames are built."""
+    """How frames are built: what follows control is the host's."""
 
-    ring_access: str
-    prompt_count: int
-    flush_bytes: int
+    control: str
+    ring_access: str = "automatic"
+    prompt_count: int = 2
+    flush_bytes: int = 1 << 20
 
     @property
     def name(self) -> str:
         """In an id."""
+        if self.control == "resident":
+            return self.control
         return f"{self.ring_access}.prompt{self.prompt_count}.flush{self.flush_bytes >> 10}"
 
 
@@ -59,10 +64,13 @@ def _each(parse: Callable[[str], T]) -> Callable[[str], list[T]]:
     return parse_list
 
 
-def _access(text: str) -> str:
-    if text not in _ACCESSES:
-        raise ValueError(f"'{text}' is not a way to read the ring: {', '.join(_ACCESSES)}")
-    return text
+def _one_of(known: tuple[str, ...], what: str) -> Callable[[str], list[str]]:
+    def parse(text: str) -> str:
+        if text not in known:
+            raise ValueError(f"'{text}' is not {what}: {', '.join(known)}")
+        return text
+
+    return _each(parse)
 
 
 def _parse() -> argparse.Namespace:
@@ -70,7 +78,14 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
     parser.add_argument("--way", default="automatic", help="to copy, of headrace.copy_ways()")
     parser.add_argument(
-        "--ring-access", type=_each(_access), default=["automatic"], metavar="A,A", help=", ".join(_ACCESSES)
+        "--control", type=_one_of(_CONTROLS, "a control"), default=["host"], metavar="C,C", help=", ".join(_CONTROLS)
+    )
+    parser.add_argument(
+        "--ring-access",
+        type=_one_of(_ACCESSES, "a way to read the ring"),
+        default=["automatic"],
+        metavar="A,A",
+        help=", ".join(_ACCESSES),
     )
     parser.add_argument(
         "--prompt", type=_each(int), default=[2], metavar="N,N", help="under way, below which all is submitted at once"
@@ -113,6 +128,7 @@ class Bench:
         given = self.given
         found = headrace.measure_frame_latency(
             self.device,
+            control=setting.control,
             way=given.way,
             ring_access=setting.ring_access,
             prompt_count=setting.prompt_count,
@@ -138,12 +154,16 @@ class Bench:
             return round(1e6 * median(map(seconds, samples)), 1)
 
         reached = min(sample.bytes_per_second for sample in samples) / found.bytes_per_second
-        about: Json = {
-            "ring_access": setting.ring_access,
-            "prompt_count": setting.prompt_count,
-            "flush_kib": setting.flush_bytes >> 10,
-            "list_count": self.given.lists,
-            "way": self.given.way,
+        about: Json = {"control": setting.control}
+        if setting.control == "host":
+            about |= {
+                "ring_access": setting.ring_access,
+                "prompt_count": setting.prompt_count,
+                "flush_kib": setting.flush_bytes >> 10,
+                "list_count": self.given.lists,
+                "way": self.given.way,
+            }
+        about |= {
             "payload_bytes": self.given.payload,
             "frame_kib": self.given.frame >> 10,
             "frames": self.given.frames,
@@ -167,7 +187,9 @@ class Bench:
     def rows(self) -> Iterator[Json]:
         """Every setting's, and the best one's."""
         given = self.given
-        settings = [Setting(*how) for how in itertools.product(given.ring_access, given.prompt, given.flush)]
+        by_host = itertools.product(["host"], given.ring_access, given.prompt, given.flush)
+        settings = [Setting(*how) for how in by_host] if "host" in given.control else []
+        settings += [Setting("resident")] if "resident" in given.control else []
         tried: list[tuple[Setting, float, float]] = []
         for setting in settings if len(settings) > 1 else []:
             found = self.measure(setting)

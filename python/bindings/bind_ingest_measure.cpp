@@ -49,14 +49,15 @@ void bind_latency_runs(nb::module_& module) {
       });
 }
 
-LatencyRuns measure_latency(const DeviceOrName& device, const std::string& way, const std::string& ring_access,
-                            std::uint32_t payload_bytes, std::uint32_t header_bytes, std::uint32_t slot_bytes,
-                            std::size_t ring_bytes, std::size_t frame_bytes, std::uint32_t frame_count,
-                            std::size_t flush_bytes, std::uint32_t list_count, std::uint32_t prompt_count,
-                            std::uint32_t burst, double load, double bytes_per_second, std::uint64_t frames,
-                            std::size_t samples) {
+LatencyRuns measure_latency(const DeviceOrName& device, const std::string& control, const std::string& way,
+                            const std::string& ring_access, std::uint32_t payload_bytes, std::uint32_t header_bytes,
+                            std::uint32_t slot_bytes, std::size_t ring_bytes, std::size_t frame_bytes,
+                            std::uint32_t frame_count, std::size_t flush_bytes, std::uint32_t list_count,
+                            std::uint32_t prompt_count, std::uint32_t burst, double load, double bytes_per_second,
+                            std::uint64_t frames, std::size_t samples) {
   const Device parsed = to_device(device);
-  const ingest::LatencyCase of{.ring = {.packets = {.way = ingest::parse_copy_way(way),
+  const ingest::LatencyCase of{.control = ingest::parse_control(control),
+                               .ring = {.packets = {.way = ingest::parse_copy_way(way),
                                                     .payload_bytes = payload_bytes,
                                                     .header_bytes = header_bytes,
                                                     .slot_bytes = slot_bytes},
@@ -118,14 +119,17 @@ void bind_socket(nb::module_& module) {
 
 void bind_ingest_measure(nb::module_& module) {
   bind_latency_runs(module);
-  module.def("measure_frame_latency", &measure_latency, "device"_a = "best", nb::kw_only(), "way"_a = "automatic",
-             "ring_access"_a = "automatic", "payload_bytes"_a = 8000, "header_bytes"_a = 54, "slot_bytes"_a = 0,
-             "ring_bytes"_a = 128 * kMiB, "frame_bytes"_a = kMiB, "frame_count"_a = 16, "flush_bytes"_a = 256 * kKiB,
-             "list_count"_a = 4, "prompt_count"_a = 2, "burst"_a = 256, "load"_a = 0.5, "bytes_per_second"_a = 0.0,
-             "frames"_a = 10'000, "samples"_a = 5,
+  module.def("measure_frame_latency", &measure_latency, "device"_a = "best", nb::kw_only(), "control"_a = "host",
+             "way"_a = "automatic", "ring_access"_a = "automatic", "payload_bytes"_a = 8000, "header_bytes"_a = 54,
+             "slot_bytes"_a = 0, "ring_bytes"_a = 128 * kMiB, "frame_bytes"_a = kMiB, "frame_count"_a = 16,
+             "flush_bytes"_a = 256 * kKiB, "list_count"_a = 4, "prompt_count"_a = 2, "burst"_a = 256, "load"_a = 0.5,
+             "bytes_per_second"_a = 0.0, "frames"_a = 10'000, "samples"_a = 5,
              "How soon after its last byte a frame is READY, while packets come evenly to a ring in pinned host memory "
              "at `bytes_per_second` of payload, or `load` of what the same builder reaches when they always wait. "
-             "`frames` of each of the `samples`. Ctrl-C ends it early.");
+             "`frames` of each of the `samples`. With `control` 'resident' a kernel that stays on the device decides "
+             "and builds, "
+             "and packets are those of a TCP connection: `way`, `ring_access`, `flush_bytes`, `list_count` and "
+             "`prompt_count` are not looked at. Ctrl-C ends it early.");
   bind_socket(module);
 }
 

@@ -3161,9 +3161,9 @@ class FrameLatencies:
 
     def __repr__(self) -> str: ...
 
-def measure_frame_latency(device: Device | str = ..., *, way: str = ..., ring_access: str = ..., payload_bytes: int = ..., header_bytes: int = ..., slot_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., flush_bytes: int = ..., list_count: int = ..., prompt_count: int = ..., burst: int = ..., load: float = ..., bytes_per_second: float = ..., frames: int = ..., samples: int = ...) -> FrameLatencies:
+def measure_frame_latency(device: Device | str = ..., *, control: str = ..., way: str = ..., ring_access: str = ..., payload_bytes: int = ..., header_bytes: int = ..., slot_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., flush_bytes: int = ..., list_count: int = ..., prompt_count: int = ..., burst: int = ..., load: float = ..., bytes_per_second: float = ..., frames: int = ..., samples: int = ...) -> FrameLatencies:
     """
-    How soon after its last byte a frame is READY, while packets come evenly to a ring in pinned host memory at `bytes_per_second` of payload, or `load` of what the same builder reaches when they always wait. `frames` of each of the `samples`. Ctrl-C ends it early.
+    How soon after its last byte a frame is READY, while packets come evenly to a ring in pinned host memory at `bytes_per_second` of payload, or `load` of what the same builder reaches when they always wait. `frames` of each of the `samples`. With `control` 'resident' a kernel that stays on the device decides and builds, and packets are those of a TCP connection: `way`, `ring_access`, `flush_bytes`, `list_count` and `prompt_count` are not looked at. Ctrl-C ends it early.
     """
 
 class SocketRun:

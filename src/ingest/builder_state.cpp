@@ -103,12 +103,16 @@ void Builder::State::detach(std::uint32_t stream) {
 }
 
 Status Builder::State::place(std::span<const Piece> pieces, std::uint64_t ring_end) noexcept {
-  for (const Piece& piece : pieces) {
-    if (!place_in_target(piece)) {
+  while (!pieces.empty()) {
+    const Piece& piece = pieces.front();
+    std::size_t count = place_in_target(pieces);
+    if (count == 0) {
       if (const Status placed = place_one(piece); !placed) return placed;
+      count = 1;
     }
-    ++counters.pieces;
-    counters.bytes += piece.length;
+    counters.pieces += count;
+    counters.bytes += count * piece.length;
+    pieces = pieces.subspan(count);
     if (gathered_bytes_ >= options.flush_bytes) {
       if (const Status submitted = submit(ring_end_); !submitted) return submitted;
     }
@@ -150,28 +154,43 @@ Status Builder::State::place_one(const Piece& piece) noexcept {
   return {};
 }
 
-/// What nearly every piece comes to: it lies within the frame of the piece before it, which it does not fill, and its
-/// list has room. False: it has to be looked at more closely.
-bool Builder::State::place_in_target(const Piece& piece) noexcept {
+/// What nearly all pieces come to: they lie within the frame of the piece before them, which they do not fill, and its
+/// list has room. Places the first of them, with those that go on like it, and returns how many; 0: the first has to be
+/// looked at more closely.
+std::size_t Builder::State::place_in_target(std::span<const Piece> pieces) noexcept {
   const Target& target = target_;
+  const Piece& piece = pieces.front();
   const std::uint64_t offset = piece.stream_offset - target.start;
   if (target.frames == nullptr || piece.stream != target.stream || piece.length == 0 ||
       target.place->placed + piece.length >= target.place->length || offset >= target.place->length ||
       piece.length > target.place->length - offset || piece.ring_offset > ring_bytes_ ||
       piece.length > ring_bytes_ - piece.ring_offset || target.list->room() < target.list->parts_max(piece.length) ||
       target.frames->options().conversion != Conversion::none) {
-    return false;
+    return 0;
   }
-  push(piece, offset);
-  return true;
+  const std::size_t unfilled = target.place->length - target.place->placed - 1;
+  const std::size_t unsubmitted =
+      options.flush_bytes > gathered_bytes_ ? options.flush_bytes - gathered_bytes_ - 1 : 0;  // rounded up below
+  const std::size_t most =
+      std::min({std::size_t{unfilled / piece.length}, std::size_t{(target.place->length - offset) / piece.length},
+                std::size_t{unsubmitted / piece.length + 1},
+                std::size_t{target.list->room() / target.list->parts_max(piece.length)}});
+  const EvenPieces run = even_pieces(pieces.first(std::min(pieces.size(), most)), ring_bytes_);
+  push(run, offset);
+  return run.count;
 }
 
-/// A piece that is not converted, to the target's list.
-void Builder::State::push(const Piece& piece, std::size_t offset) noexcept {
-  target_.list->add(target_.data + offset, ring_ + piece.ring_offset, piece.length);
-  gathered_bytes_ += piece.length;
-  target_.place->placed += piece.length;
-  if (mirror_) mirror_->add(piece);
+/// Pieces that are not converted, to the target's list.
+void Builder::State::push(const EvenPieces& run, std::size_t offset) noexcept {
+  const std::size_t bytes = std::size_t{run.count} * run.first.length;
+  target_.list->add({.to = target_.data + offset,
+                     .from = ring_ + run.first.ring_offset,
+                     .pitch = run.pitch,
+                     .bytes = run.first.length,
+                     .count = run.count});
+  gathered_bytes_ += bytes;
+  target_.place->placed += bytes;
+  if (mirror_) mirror_->add(run);
 }
 
 /// A piece within one frame.
@@ -185,13 +204,13 @@ Status Builder::State::gather(FrameRing& frames, FrameRing::Place& place, const 
   target_ = {&frames, &place, *list, frames.data_of(number), number * of.frame_bytes, piece.stream};
   place.state.store(FrameState::filling, std::memory_order_release);
   if (of.conversion == Conversion::none) {
-    push(piece, offset);
+    push({.first = piece}, offset);
   } else {
     for_each_converted_part(of.conversion, target_.data, offset, ring_ + piece.ring_offset, piece.length, kPartBytes,
                             [&](const Part& part) { (*list)->push(part); });
     gathered_bytes_ += piece.length;
     place.placed += piece.length;
-    if (mirror_) mirror_->add(piece);
+    if (mirror_) mirror_->add({.first = piece});
   }
   return note_if_full(frames, place);
 }

@@ -71,10 +71,10 @@ class Builder::State {
     FrameRing::Place* place;
   };
 
-  [[nodiscard]] bool place_in_target(const Piece& piece) noexcept;
+  [[nodiscard]] std::size_t place_in_target(std::span<const Piece> pieces) noexcept;
   [[nodiscard]] Status place_one(const Piece& piece) noexcept;
   [[nodiscard]] Status gather(FrameRing& frames, FrameRing::Place& place, const Piece& piece) noexcept;
-  void push(const Piece& piece, std::size_t offset) noexcept;
+  void push(const EvenPieces& run, std::size_t offset) noexcept;
   [[nodiscard]] Result<PartList*> list_for(Conversion conversion, std::size_t parts) noexcept;
   [[nodiscard]] Status note_seam(FrameRing& frames, FrameRing::Place& place, std::uint64_t offset) noexcept;
   [[nodiscard]] Status note_if_full(FrameRing& frames, FrameRing::Place& place) noexcept;

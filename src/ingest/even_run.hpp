@@ -18,16 +18,14 @@ struct EvenRun {
   std::uint32_t bytes = 0;  ///< Of each.
   std::uint32_t count = 0;  ///< 0: there is no run.
 
-  /// Takes one more payload where it goes on like those before.
-  [[nodiscard]] bool extend(const std::byte* next_to, const std::byte* next_from, std::uint32_t next_bytes) noexcept {
-    if (next_bytes != bytes || next_to != to + std::uint64_t{count} * bytes || next_from <= from) return false;
-    const auto distance = static_cast<std::uint64_t>(next_from - from);
-    if (count == 1) {
-      pitch = distance;
-    } else if (distance != count * pitch) {
-      return false;
-    }
-    ++count;
+  /// Takes the payloads of `next` where they go on like those before.
+  [[nodiscard]] bool extend(const EvenRun& next) noexcept {
+    if (next.bytes != bytes || next.to != to + std::uint64_t{count} * bytes || next.from <= from) return false;
+    const auto distance = static_cast<std::uint64_t>(next.from - from);
+    const std::uint64_t common = count == 1 ? distance : pitch;
+    if (distance != count * common || (next.count > 1 && next.pitch != common)) return false;
+    pitch = common;
+    count += next.count;
     return true;
   }
 };

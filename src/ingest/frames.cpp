@@ -70,13 +70,9 @@ Result<std::optional<Frame>> FrameRing::take(const StreamRef* consumer) noexcept
       place.state.load(std::memory_order_acquire) != FrameState::complete) {
     return std::optional<Frame>{};
   }
-  if (consumer != nullptr) {
-    if (const Status ordered = consumer->wait_for(place.filled); !ordered) return ordered.error();
-  } else {
-    const auto ready = place.filled.ready();
-    if (!ready) return ready.error();
-    if (!*ready) return std::optional<Frame>{};
-  }
+  const auto ready = is_ready(place, consumer);
+  if (!ready) return ready.error();
+  if (!*ready) return std::optional<Frame>{};
   place.state.store(FrameState::in_use, std::memory_order_release);
   Frame frame;
   frame.number = taken_;
@@ -96,6 +92,14 @@ Frame FrameRing::part(std::uint64_t begin, std::uint64_t end) const noexcept {
   part.data = data_of(part.number) + begin % options_.frame_bytes;
   part.bytes = static_cast<std::size_t>(end - begin);
   return part;
+}
+
+/// Whether the consumer finds every byte there, or its stream does.
+Result<bool> FrameRing::is_ready(const Place& place, const StreamRef* consumer) noexcept {
+  if (!place.copying) return true;
+  if (consumer == nullptr) return place.filled.ready();
+  if (const Status ordered = consumer->wait_for(place.filled); !ordered) return ordered.error();
+  return true;
 }
 
 Result<std::size_t> FrameRing::drain(const std::function<void(const Frame&)>& consumer) {
@@ -208,6 +212,17 @@ FrameRing::Place* FrameRing::fillable(std::uint64_t number) noexcept {
 
 Status FrameRing::complete(Place& place, StreamRef stream) noexcept {
   if (const Status recorded = stream.record(place.filled); !recorded) return recorded;
+  place.copying = true;
+  note_complete(place);
+  return {};
+}
+
+void FrameRing::complete(Place& place) noexcept {
+  place.copying = false;
+  note_complete(place);
+}
+
+void FrameRing::note_complete(Place& place) noexcept {
   const std::lock_guard lock(mutex_);
   const std::size_t missing = place.length - place.placed;
   ++counters_.frames;
@@ -215,7 +230,6 @@ Status FrameRing::complete(Place& place, StreamRef stream) noexcept {
   counters_.missing_bytes += missing;
   if (missing != 0) ++counters_.with_gaps;
   place.state.store(FrameState::complete, std::memory_order_release);
-  return {};
 }
 
 void FrameRing::end_at(std::uint64_t offset) noexcept {

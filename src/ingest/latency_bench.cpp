@@ -12,17 +12,17 @@
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
-#include "ingest/bench_ring.hpp"
+#include "ingest/latency_feeds.hpp"
 #include "ingest/part_list.hpp"
 
 namespace headrace::ingest {
 
 namespace {
 
-constexpr std::size_t kAloneRuns = 200;
+constexpr std::uint64_t kAloneRunsMax = 200;
 constexpr double kAtOnce = std::numeric_limits<double>::infinity();
 
-RingCase checked(const LatencyCase& of) {
+LatencyCase checked(LatencyCase of) {
   if (of.ring.burst == 0) throw UsageError("a burst has 1 packet at least");
   if (of.frames == 0) throw UsageError("a sample has 1 frame at least");
   if (of.ring.packets.payload_bytes > of.ring.frame_bytes) {
@@ -31,46 +31,44 @@ RingCase checked(const LatencyCase& of) {
   }
   const double rate = of.bytes_per_second == 0 ? of.load : of.bytes_per_second;
   if (!std::isfinite(rate) || rate <= 0) throw UsageError(fmt::format("packets cannot come at {} of a rate", rate));
-  RingCase ring = of.ring;
-  ring.packets.payload_max = 0;
-  return ring;
+  of.ring.packets.payload_max = 0;
+  return of;
 }
 
-/// The ring, the builder, and the thread that serves both and takes frames.
+/// The frames, what feeds them, and the thread that serves both and takes frames.
+template <class Feed>
 class LatencyRun {
  public:
   LatencyRun(Device device, const LatencyCase& of)
-      : of_(checked(of)),
+      : of_(of.ring),
         frame_count_(of.frames),
-        ring_(device, of_),
         frames_(device, {.frame_bytes = of_.frame_bytes, .frame_count = of_.frame_count}),
         stream_(device),
         looked_at_(device, MemoryKind::pinned, of_.frame_bytes),
-        builder_(device, ring_.memory(),
-                 {.way = of_.packets.way,
-                  .ring_access = of_.ring_access,
-                  .list_count = of.list_count,
-                  .flush_bytes = of_.flush_bytes,
-                  .prompt_count = of.prompt_count}) {
-    builder_.attach(0, frames_);
-    pieces_.reserve(of_.burst);
+        feed_(device, of, frames_) {
     held_.reserve(of_.frame_count);
   }
 
   /// A frame that lacks one packet, from when that is there until the frame is READY.
   [[nodiscard]] Duration alone() {
     const std::uint64_t last_packet = ((taken_ + 1) * of_.frame_bytes - 1) / of_.packets.payload_bytes;
-    while (ring_.position() < last_packet) {
-      gather(last_packet * of_.packets.payload_bytes);
-      builder_.place(pieces_, ring_.position()).or_throw(kDoing);
-      builder_.wait().or_throw(kDoing);
+    while (feed_.position() < last_packet) {
+      if (feed_.gather(last_packet * of_.packets.payload_bytes) == 0) {
+        feed_.flush();
+      } else {
+        feed_.submit();
+      }
     }
-    gather((last_packet + 1) * of_.packets.payload_bytes);
+    feed_.wait();
+    while (feed_.gather((last_packet + 1) * of_.packets.payload_bytes) == 0) feed_.flush();
     const Time start = SteadyClock::now();
-    builder_.place(pieces_, ring_.position()).or_throw(kDoing);
-    builder_.flush().or_throw(kDoing);
+    feed_.submit();
+    feed_.flush();
     std::optional<Frame> frame;
-    while (!frame) frame = frames_.try_take().or_throw(kDoing);
+    while (!frame) {
+      feed_.look();
+      frame = frames_.try_take().or_throw(kDoing);
+    }
     const Duration took = SteadyClock::now() - start;
     ++taken_;
     frames_.release(frame->number).or_throw(kDoing);
@@ -83,31 +81,31 @@ class LatencyRun {
     measure::Latencies waited;
     const std::uint64_t last = taken_ + frame_count_;
     hold_from_ = last - std::min<std::uint64_t>(frame_count_, of_.frame_count - 1);
-    base_ = ring_.stream_offset();
+    base_ = feed_.stream_offset();
     ns_per_byte_ = 1e9 / bytes_per_second;
     start_ = SteadyClock::now();
     const std::uint64_t end = packets_end(last * of_.frame_bytes);
     while (taken_ < last && !stop.stop_requested()) {
       const Time now = SteadyClock::now();
-      gather(std::min(end, come_until(now)));
-      if (pieces_.empty()) {
-        builder_.flush().or_throw(kDoing);
+      const std::uint64_t first = feed_.stream_offset() + of_.packets.payload_bytes;
+      if (feed_.gather(std::min(end, come_until(now))) == 0) {
+        feed_.flush();
         std::this_thread::yield();  // as a Receiver does, which waits in its source
       } else {
-        waited.record(now - came_at(pieces_.front().stream_offset + pieces_.front().length));
-        builder_.place(pieces_, ring_.position()).or_throw(kDoing);
+        waited.record(now - came_at(first));
+        feed_.submit();
       }
       take_ready(latencies);
     }
     const Duration took = SteadyClock::now() - start_;
-    builder_.wait().or_throw(kDoing);
+    feed_.wait();
     if (!stop.stop_requested()) look_at_held();
     return {latencies.summary(), waited.summary(),
             static_cast<double>(end - base_) / std::chrono::duration<double>(took).count()};
   }
 
   [[nodiscard]] bool right() const noexcept { return looked_ && right_; }
-  [[nodiscard]] const BuilderCounters& counters() const noexcept { return builder_.counters(); }
+  [[nodiscard]] const Feed& feed() const noexcept { return feed_; }
 
  private:
   /// The end of the packet that holds the byte before `offset`.
@@ -124,13 +122,6 @@ class LatencyRun {
     constexpr double kMost = 1e18;
     const double bytes = static_cast<double>((now - start_).count()) / ns_per_byte_;
     return base_ + static_cast<std::uint64_t>(std::min(bytes, kMost));
-  }
-
-  void gather(std::uint64_t stream_end) {
-    ring_.gather({.packets = of_.burst,
-                  .copied = builder_.copied().or_throw(kDoing),
-                  .stream_end = std::min(stream_end, frames_.reserved_end())},
-                 pieces_);
   }
 
   void take_ready(measure::Latencies& latencies) {
@@ -152,7 +143,7 @@ class LatencyRun {
       stream_.copy(looked_at_.data(), frame.data, frame.bytes).or_throw(kDoing);
       stream_.wait().or_throw(kDoing);
       right_ = right_ && frame.missing_bytes == 0 && frame.stream_offset == frame.number * of_.frame_bytes &&
-               ring_.holds(looked_at_.data(), frame.stream_offset, frame.bytes);
+               feed_.holds(looked_at_.data(), frame.stream_offset, frame.bytes);
       looked_ = true;
       frames_.release(frame.number).or_throw(kDoing);
     }
@@ -161,12 +152,10 @@ class LatencyRun {
 
   RingCase of_;
   std::uint64_t frame_count_;
-  BenchRing ring_;
   FrameRing frames_;
   Stream stream_;
   Buffer looked_at_;
-  Builder builder_;
-  std::vector<Piece> pieces_;
+  Feed feed_;
   std::vector<Frame> held_;
   std::uint64_t taken_ = 0;
   std::uint64_t hold_from_ = 0;  ///< Frames from here on are not released before the run has ended.
@@ -177,39 +166,47 @@ class LatencyRun {
   bool right_ = true;
 };
 
-Duration median_alone(LatencyRun& run, const std::stop_token& stop) {
+template <class Feed>
+Duration median_alone(LatencyRun<Feed>& run, std::uint64_t runs, const std::stop_token& stop) {
   std::vector<Duration> times;
-  while (times.size() < kAloneRuns && !stop.stop_requested()) times.push_back(run.alone());
+  while (times.size() < runs && !stop.stop_requested()) times.push_back(run.alone());
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   return times.empty() ? Duration{} : *middle;
+}
+
+template <class Feed>
+LatencyRuns measure(Device device, const LatencyCase& of, std::size_t samples, const std::stop_token& stop) {
+  LatencyRun<Feed> run(device, of);
+  LatencyRuns found;
+  found.alone = median_alone(run, std::min(of.frames, kAloneRunsMax), stop);
+  static_cast<void>(run.run(kAtOnce, stop));
+  found.reached_per_second = run.run(kAtOnce, stop).bytes_per_second;
+  found.bytes_per_second = of.bytes_per_second > 0 ? of.bytes_per_second : of.load * found.reached_per_second;
+  static_cast<void>(run.run(found.bytes_per_second, stop));
+  const std::uint64_t bursts = run.feed().bursts();
+  const std::uint64_t bytes = run.feed().burst_bytes();
+  for (std::size_t i = 0; i < samples; ++i) {
+    const LatencySample sample = run.run(found.bytes_per_second, stop);
+    if (stop.stop_requested()) break;
+    found.samples.push_back(sample);
+  }
+  if (run.feed().bursts() > bursts) {
+    found.burst_bytes =
+        static_cast<double>(run.feed().burst_bytes() - bytes) / static_cast<double>(run.feed().bursts() - bursts);
+  }
+  found.verified = !found.samples.empty() && run.right();
+  return found;
 }
 
 }  // namespace
 
 LatencyRuns measure_frame_latency(Device device, const LatencyCase& of, std::size_t samples,
                                   const std::stop_token& stop) {
-  if (!has_copy_way(device, of.ring.packets.way)) return {.supported = false};
-  LatencyRun run(device, of);
-  LatencyRuns found;
-  found.alone = median_alone(run, stop);
-  static_cast<void>(run.run(kAtOnce, stop));
-  found.reached_per_second = run.run(kAtOnce, stop).bytes_per_second;
-  found.bytes_per_second = of.bytes_per_second > 0 ? of.bytes_per_second : of.load * found.reached_per_second;
-  static_cast<void>(run.run(found.bytes_per_second, stop));
-  const BuilderCounters before = run.counters();
-  for (std::size_t i = 0; i < samples; ++i) {
-    const LatencySample sample = run.run(found.bytes_per_second, stop);
-    if (stop.stop_requested()) break;
-    found.samples.push_back(sample);
-  }
-  const BuilderCounters& after = run.counters();
-  if (after.submissions > before.submissions) {
-    found.burst_bytes =
-        static_cast<double>(after.bytes - before.bytes) / static_cast<double>(after.submissions - before.submissions);
-  }
-  found.verified = !found.samples.empty() && run.right();
-  return found;
+  const LatencyCase made = checked(of);
+  if (made.control == Control::resident) return measure<ResidentFeed>(device, made, samples, stop);
+  if (!has_copy_way(device, made.ring.packets.way)) return {.supported = false};
+  return measure<BuilderFeed>(device, made, samples, stop);
 }
 
 }  // namespace headrace::ingest

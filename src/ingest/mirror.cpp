@@ -19,10 +19,20 @@ Mirror::Mirror(Device device, const Buffer& ring, bool rows, std::size_t pieces_
   pending_.reserve(pieces_max);
 }
 
-void Mirror::add(const Piece& piece) noexcept {
+void Mirror::add(const EvenPieces& run) noexcept {
+  const std::size_t first = run.first.ring_offset;
+  const std::size_t length = run.first.length;
+  if (!rows_ && (run.count == 1 || run.pitch <= length + kGapMax)) {
+    add(first, first + (run.count - 1) * run.pitch + length);
+    return;
+  }
+  for (std::uint32_t i = 0; i < run.count; ++i) add(first + i * run.pitch, first + i * run.pitch + length);
+}
+
+void Mirror::add(std::size_t from, std::size_t to) noexcept {
   // In lines, as kernels read them.
-  const std::size_t begin = piece.ring_offset / kLineBytes * kLineBytes;
-  const std::size_t end = std::min(align_up(piece.ring_offset + piece.length, kLineBytes), memory_.bytes());
+  const std::size_t begin = from / kLineBytes * kLineBytes;
+  const std::size_t end = std::min(align_up(to, kLineBytes), memory_.bytes());
   if (rows_ ? extend_row(begin, end - begin) : extend_run(begin, end)) return;
   pending_.push_back({begin, end - begin, end - begin, 1});
 }

@@ -7,7 +7,7 @@
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/ingest/piece.hpp"
+#include "ingest/even_pieces.hpp"
 
 namespace headrace::ingest {
 
@@ -20,8 +20,8 @@ class Mirror {
   Mirror(Device device, const Buffer& ring, bool rows, std::size_t pieces_max);
 
   [[nodiscard]] const std::byte* data() const noexcept { return memory_.data(); }
-  /// The piece is to come with the next bring().
-  void add(const Piece& piece) noexcept;
+  /// The pieces are to come with the next bring().
+  void add(const EvenPieces& run) noexcept;
   /// Enqueues the copies of everything added.
   [[nodiscard]] Status bring(StreamRef stream) noexcept;
 
@@ -36,6 +36,8 @@ class Mirror {
     std::size_t pitch;
     std::size_t count;
   };
+  /// What lies from here to there in the ring.
+  void add(std::size_t from, std::size_t to) noexcept;
   [[nodiscard]] bool extend_row(std::size_t begin, std::size_t bytes) noexcept;
   [[nodiscard]] bool extend_run(std::size_t begin, std::size_t end) noexcept;
 

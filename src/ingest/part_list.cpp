@@ -84,17 +84,17 @@ PartList::PartList(Device device, CopyWay way, std::uint32_t capacity, Conversio
   }
 }
 
-void PartList::add(std::byte* to, const std::byte* from, std::uint32_t bytes) noexcept {
+void PartList::add(const EvenRun& payloads) noexcept {
   if (!runs_allowed_) {
-    for_each_part(to, from, bytes, part_bytes_, [this](const Part& part) { push(part); });
+    list(payloads);
     return;
   }
-  if (last_.count == 0 || !last_.extend(to, from, bytes)) {
+  if (last_.count == 0 || !last_.extend(payloads)) {
     close_run();
-    last_ = {.to = to, .from = from, .bytes = bytes, .count = 1};
+    last_ = payloads;
   }
   const bool full = run_count_ == kRunsMax;
-  reserved_ = reserved_before_ + (full ? last_.count * parts_max(bytes) : parts_listed(last_));
+  reserved_ = reserved_before_ + (full ? last_.count * parts_max(last_.bytes) : parts_listed(last_));
 }
 
 void PartList::close_run() noexcept {

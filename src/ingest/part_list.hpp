@@ -50,8 +50,8 @@ class PartList {
   [[nodiscard]] std::uint32_t parts_max(std::uint32_t payload_bytes) const noexcept {
     return payload_bytes / (part_bytes_ - kLineBytes) + 2;
   }
-  /// A payload, which is not empty, and of which room() holds parts_max().
-  void add(std::byte* to, const std::byte* from, std::uint32_t bytes) noexcept;
+  /// Payloads, which are not empty, and of each of which room() holds parts_max().
+  void add(const EvenRun& payloads) noexcept;
   /// There is room(), and the part is not empty and not too long.
   void push(const Part& part) noexcept {
     if (reader_ == Reader::cuda) {

@@ -45,7 +45,7 @@ ResidentControl::State::State(Device device, const Buffer& ring, Layer layer, co
     : device_(device),
       options_(options),
       ring_bytes_(ring.bytes()),
-      frames_stream_(device),
+      copies_(device),
       stream_(device, StreamOptions{.priority = Priority::high}),
       memory_(device, ring, layer, options, stream_),
       slots_(options.connections),
@@ -176,7 +176,8 @@ Status ResidentControl::State::complete(Slot& slot, std::size_t bytes, std::size
   place->placed = bytes;
   place->length = length;
   ++slot.next;
-  return slot.frames->complete(*place, frames_stream_);
+  slot.frames->complete(*place);
+  return {};
 }
 
 /// The kernel has said what is in frames that are not whole, before the event.

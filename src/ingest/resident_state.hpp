@@ -71,8 +71,8 @@ class ResidentControl::State {
   const Device device_;
   const ResidentOptions options_;
   const std::size_t ring_bytes_;
-  Stream frames_stream_;  ///< Nothing runs on it: frames that are complete are READY.
-  Stream stream_;         ///< The kernel's.
+  Stream copies_;  ///< Of what the kernel has left behind.
+  Stream stream_;  ///< The kernel's.
   resident::Memory memory_;
   std::vector<Slot> slots_;
   std::uint64_t packets_end_ = 0;

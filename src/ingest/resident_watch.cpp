@@ -79,8 +79,8 @@ Status ResidentControl::State::stop() noexcept {
   }
   stopped_ = true;
   report_at_ = 0;
-  Status brought = frames_stream_.copy(view().counters, &view().tcp.shared->counters, sizeof(TcpCounters));
-  if (brought) brought = frames_stream_.wait();
+  Status brought = copies_.copy(view().counters, &view().tcp.shared->counters, sizeof(TcpCounters));
+  if (brought) brought = copies_.wait();
   if (brought) counters.tcp = *view().counters;
   counters.window_least_bytes = 0;
   return brought ? poll() : brought;

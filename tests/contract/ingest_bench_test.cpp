@@ -19,6 +19,7 @@ namespace headrace::testing {
 namespace {
 
 using ingest::BenchRing;
+using ingest::Control;
 using ingest::LatencyCase;
 using ingest::LatencyRuns;
 using ingest::Piece;
@@ -82,13 +83,35 @@ TEST_P(IngestBench, LatencyAtAShareOfWhatIsReached) {
   EXPECT_TRUE(found.verified);
 }
 
+TEST_P(IngestBench, LatencyWithControlByTheDevice) {
+  LatencyCase of = small_case(RingAccess::automatic, 2);
+  of.control = Control::resident;
+  of.bytes_per_second = 1e7;
+  of.frames = 10;
+  const LatencyRuns found = measure_frame_latency(device(), of, 2);
+  ASSERT_EQ(found.samples.size(), 2U);
+  for (const auto& sample : found.samples) {
+    EXPECT_EQ(sample.latency.count, 10U);
+    EXPECT_GT(sample.latency.p50, Duration{});
+    EXPECT_GT(sample.waited.count, 0U);
+  }
+  EXPECT_GT(found.alone, Duration{});
+  EXPECT_GT(found.reached_per_second, 0);
+  EXPECT_GE(found.burst_bytes, 1460);
+  EXPECT_TRUE(found.verified);
+}
+
 TEST_P(IngestBench, LatencyMeasuredUntilItIsStopped) {
-  std::stop_source stop;
-  stop.request_stop();
-  const LatencyRuns found = measure_frame_latency(device(), small_case(RingAccess::automatic, 2), 2, stop.get_token());
-  EXPECT_TRUE(found.supported);
-  EXPECT_TRUE(found.samples.empty());
-  EXPECT_FALSE(found.verified);
+  for (const Control control : {Control::host, Control::resident}) {
+    LatencyCase of = small_case(RingAccess::automatic, 2);
+    of.control = control;
+    std::stop_source stop;
+    stop.request_stop();
+    const LatencyRuns found = measure_frame_latency(device(), of, 2, stop.get_token());
+    EXPECT_TRUE(found.supported);
+    EXPECT_TRUE(found.samples.empty());
+    EXPECT_FALSE(found.verified);
+  }
 }
 
 TEST_P(IngestBench, LatencyOfCasesThatCannotBe) {
@@ -103,6 +126,10 @@ TEST_P(IngestBench, LatencyOfCasesThatCannotBe) {
   refused([](LatencyCase& of) { of.bytes_per_second = -1; });
   refused([](LatencyCase& of) { of.bytes_per_second = of.load = 0; });
   refused([](LatencyCase& of) { of.prompt_count = of.list_count; });
+  refused([](LatencyCase& of) {
+    of.control = Control::resident;
+    of.ring.frame_bytes = 4095;
+  });
   if (on_cpu()) {
     LatencyCase of = small_case(RingAccess::automatic, 2);
     of.ring.packets.way = ingest::CopyWay::cub;

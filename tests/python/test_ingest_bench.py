@@ -38,6 +38,17 @@ def test_the_best_setting_is_measured_again():
     assert f"{best['ring_access']}.prompt{best['prompt_count']}.flush1024" in names
 
 
+def test_control_by_the_device_is_one_more_setting():
+    done = bench("ingest_latency.py", *LATENCY, "--control", "host,resident", "--prompt", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = {row["id"]: row for row in json.loads(done.stdout)["rows"]}
+    assert list(rows) == ["ingest.latency.automatic.prompt1.flush1024", "ingest.latency.resident", "ingest.latency.p99"]
+    about = rows["ingest.latency.resident"]["conditions"]
+    assert about["control"] == "resident"
+    assert about["verified"] is True
+    assert "prompt_count" not in about
+
+
 def test_one_setting_is_one_row_at_half_of_what_is_reached():
     done = bench("ingest_latency.py", *LATENCY[:-2], "--prompt", "1", "--json")
     assert done.returncode == 0, done.stderr
@@ -52,6 +63,8 @@ def test_one_setting_is_one_row_at_half_of_what_is_reached():
     ("arguments", "status", "says"),
     [
         (("--flush", "1MiB,3x"), 2, "'3x' is not a size"),
+        (("--control", "device"), 2, "'device' is not a control"),
+        (("--control", "resident", "--frame", "2KiB", "--payload", "1000"), 1, "frames of 4096 bytes at least"),
         (("--ring-access", "post"), 2, "'post' is not a way to read the ring"),
         (("--count", "0"), 2, "--count must be 1 or more"),
         (("--prompt", "-1"), 2, "--prompt must be 0 or more"),

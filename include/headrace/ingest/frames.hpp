@@ -113,6 +113,7 @@ class FrameRing {
     std::size_t length = 0;                           ///< Bytes of the stream that the frame is cut to.
     std::vector<std::uint64_t> presence;
     std::vector<std::uint32_t> seams;  ///< Items that two pieces share, where they must be whole to be converted.
+    bool copying = false;              ///< Copies into it may run, until `filled`.
     headrace::Event filled;            ///< The last copy into it.
     headrace::Event released;          ///< The consumer's stream is done with it.
     bool releasing = false;
@@ -126,9 +127,11 @@ class FrameRing {
     return memory_.data() + number % places_.size() * stride_;
   }
   [[nodiscard]] Result<std::optional<Frame>> take(const StreamRef* consumer) noexcept;
+  [[nodiscard]] static Result<bool> is_ready(const Place& place, const StreamRef* consumer) noexcept;
   [[nodiscard]] Result<Place*> taken_place(std::uint64_t number) noexcept;
   [[nodiscard]] Status poll_locked() noexcept;
   void free_front() noexcept;
+  void note_complete(Place& place) noexcept;
   /// Of a stream that ends at `offset`.
   [[nodiscard]] std::uint64_t frames_before(std::uint64_t offset) const noexcept {
     return offset / options_.frame_bytes + (offset % options_.frame_bytes != 0 ? 1 : 0);
@@ -139,6 +142,8 @@ class FrameRing {
   [[nodiscard]] Place* fillable(std::uint64_t number) noexcept;
   /// Builder: no byte will come to the frame any more, and the last copy into it has been enqueued on `stream`.
   [[nodiscard]] Status complete(Place& place, StreamRef stream) noexcept;
+  /// The same where all copies into it are done.
+  void complete(Place& place) noexcept;
   /// Builder: the stream ends here.
   void end_at(std::uint64_t offset) noexcept;
 

@@ -10,12 +10,16 @@
 #include "headrace/device/device.hpp"
 #include "headrace/ingest/build_bench.hpp"
 #include "headrace/ingest/builder.hpp"
+#include "headrace/ingest/receiver.hpp"
 #include "headrace/measure/latencies.hpp"
 
 /// How soon after its last byte a frame is READY.
 namespace headrace::ingest {
 
 struct LatencyCase {
+  /// Resident: way, ring_access, flush_bytes, list_count and prompt_count are not looked at, and packets are those of
+  /// one TCP connection in order.
+  Control control = Control::host;
   /// Of packets, total_bytes and payload_max are not looked at, and no payload is longer than a frame.
   RingCase ring{.frame_bytes = kMiB, .frame_count = 16, .flush_bytes = 256 * kKiB, .burst = 256};
   std::uint32_t list_count = 4;  ///< As for BuilderOptions, as is prompt_count.

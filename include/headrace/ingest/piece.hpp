@@ -11,6 +11,7 @@ struct Piece {
   std::uint64_t stream_offset = 0;  ///< From the first byte of the stream; never wraps.
   std::uint32_t length = 0;
   std::uint32_t stream = 0;  ///< Which stream, where a sequencer follows several.
+  friend bool operator==(const Piece&, const Piece&) = default;
 };
 
 }  // namespace headrace::ingest

@@ -20,10 +20,11 @@ class TcpTable {
   }
 
   [[nodiscard]] HEADRACE_HD std::uint32_t find(const Flow& flow) {
-    if (last_ != kNoConnection && in_use(last_) && same_flow(view_.connections[last_].flow, flow)) return last_;
+    std::uint32_t& last = view_.shared->found_last;
+    if (last != kNoConnection && in_use(last) && same_flow(view_.connections[last].flow, flow)) return last;
     std::uint32_t i = bucket(flow);
     while (i != kNoConnection && !same_flow(view_.connections[i].flow, flow)) i = view_.connections[i].bucket_next;
-    if (i != kNoConnection) last_ = i;
+    if (i != kNoConnection) last = i;
     return i;
   }
 
@@ -108,7 +109,6 @@ class TcpTable {
   }
 
   TcpView view_;
-  std::uint32_t last_ = kNoConnection;
 };
 
 }  // namespace headrace::ingest
