@@ -31,6 +31,7 @@ RING_ACCESSES = ("automatic", "direct", "slots", "payloads")
 _BY_CALLS = ("device-copy", "device-copy-2", "device-copy-32", "host-copy", "host-copy-2", "host-copy-32")
 _BY_CALLS_PACKETS = 8192
 _HEADER = 54  # Ethernet, IPv4 and TCP without options
+_IP_HEADER = 40  # IPv4 and TCP
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class Packets:
 
 
 _DEVICE = (Packets("8000", 8000), Packets("1460", 1460), Packets("64", 64), Packets("mixed", 64, 9000, 55))
-_PINNED = _DEVICE[:2]
+# Also as a TUN device delivers them: without a link header.
+_PINNED = (*_DEVICE[:2], Packets("1460.ip", 1460, header_bytes=_IP_HEADER))
 _RESIDENT = _DEVICE[:1]
 
 

@@ -144,6 +144,7 @@ def test_every_figure_is_verified_and_beside_its_roof():
         "device.mixed",
         "pinned.8000",
         "pinned.1460",
+        "pinned.1460.ip",
         "resident.8000",
     ):
         assert f"ingest.{name}" in rows
