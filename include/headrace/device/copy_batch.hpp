@@ -94,7 +94,7 @@ class CopyBatch {
   /// Flushes and waits.
   [[nodiscard]] Status wait() noexcept;
 
-  [[nodiscard]] const CopyBatchStatistics& statistics() const noexcept { return statistics_; }
+  [[nodiscard]] CopyBatchStatistics statistics() const noexcept;
 
  private:
   struct Half {
@@ -102,7 +102,16 @@ class CopyBatch {
     std::size_t used = 0;
   };
 
+  /// add() where there is more to be looked at than a list that has room.
+  [[nodiscard]] Status add_any(const Copy& copy, CopySource source) noexcept;
   [[nodiscard]] Result<std::byte*> stage(const void* from, std::size_t bytes) noexcept;
+  void grow_thresholds() noexcept;
+  /// The bytes of what add() has put in the list by itself.
+  [[nodiscard]] std::size_t unsettled() const noexcept { return room_given_ - room_bytes_; }
+  /// Counts them.
+  void settle() noexcept;
+  /// Settles, and says how much add() may put in the list by itself.
+  void make_room() noexcept;
   [[nodiscard]] bool empty() const noexcept { return copies_.empty() && pageable_.empty(); }
   [[nodiscard]] Status mark() noexcept;
   /// Gives everything gathered to the stream; does not record done_. Whether all that the stream was given has arrived,
@@ -120,11 +129,13 @@ class CopyBatch {
   std::vector<Copy> copies_;
   std::vector<Copy> pageable_;  ///< Known to be so.
   std::vector<Copy> detected_;  ///< Copies of copies_ that a submission found to be so.
-  std::size_t gathered_bytes_ = 0;
-  std::size_t gathered_count_ = 0;   ///< Entries of copies_ and pageable_.
-  std::size_t target_runs_ = 0;      ///< Of copies_; see CopyShape.
-  std::size_t copies_bytes_ = 0;     ///< Of copies_.
+  std::size_t gathered_bytes_ = 0;   ///< But for what is unsettled.
+  std::size_t copies_bytes_ = 0;     ///< Of copies_, the same.
   std::size_t threshold_bytes_ = 0;  ///< Of copies_; see above.
+  std::size_t threshold_count_ = 0;  ///< The same.
+  std::size_t room_given_ = 0;       ///< What make_room() gave.
+  std::size_t room_bytes_ = 0;       ///< What is left of it.
+  std::size_t room_count_ = 0;       ///< Of copies_, up to which add() may fill it by itself.
   Time oldest_{};
   Buffer staging_;
   std::vector<Half> halves_;

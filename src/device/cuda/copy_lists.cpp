@@ -9,6 +9,20 @@
 
 namespace headrace::detail::cuda {
 
+namespace {
+
+/// Whether they are of the size that a kernel gathers, and lie in one stretch that kernels reach on either side.
+bool all_for_gather(std::span<const Copy> copies, Reach& reach) noexcept {
+  CopyWindows windows;
+  for (const Copy& copy : copies) {
+    if (copy.bytes >= copy_thresholds::kEngineBytesMin) return false;
+    if (copy.bytes != 0) windows.take(copy);
+  }
+  return windows.within(reach);
+}
+
+}  // namespace
+
 struct CopyLists::Gathering {
   InlineList inline_list;
   std::unique_lock<std::mutex> lock;  ///< Held from the first list on.
@@ -118,9 +132,15 @@ Status CopyLists::rows_and_rest(Gathering& gathering, std::span<const Copy> copi
   while (!copies.empty()) {
     const auto rows = launch_rows(gathering, copies, reach);
     if (!rows) return rows.error();
-    for (const Copy& copy : copies.subspan(rows->launched, rows->left)) {
-      if (copy.bytes == 0) continue;
-      if (const Status done = each(copy); !done) return done;
+    const auto left = copies.subspan(rows->launched, rows->left);
+    // Mostly all lie in two allocations: then what each could be asked is known of all, which is half of the host's work.
+    if (left.size() > 1 && all_for_gather(left, reach)) {
+      if (const Status added = add_all(gathering, left); !added) return added;
+    } else {
+      for (const Copy& copy : left) {
+        if (copy.bytes == 0) continue;
+        if (const Status done = each(copy); !done) return done;
+      }
     }
     copies = copies.subspan(rows->launched + rows->left);
   }
@@ -179,9 +199,7 @@ Result<CopyLists::Rows> CopyLists::launch_rows(Gathering& gathering, std::span<c
   if (copies.size() < kRowsMin) return Rows{.launched = 0, .left = copies.size()};
   const RowScan rows(copies, kRowsMax);
   const bool small = rows.bytes > 0 && rows.bytes < copy_thresholds::kEngineBytesMin;
-  if (rows.count < kRowsMin || !small || !rows.fits() ||
-      !reach.covers(reinterpret_cast<const void*>(rows.to), rows.to_end - rows.to) ||
-      !reach.covers(reinterpret_cast<const void*>(rows.from), rows.from_end - rows.from)) {
+  if (rows.count < kRowsMin || !small || !rows.fits() || !rows.within(reach)) {
     return Rows{.launched = 0, .left = rows.count};
   }
   if (const Status launched = launch(gathering); !launched) return launched.error();
@@ -214,6 +232,13 @@ Status CopyLists::add(Gathering& gathering, const Copy& copy) noexcept {
     if (status) gathering.parts()[gathering.count++] = part;
   });
   return status;
+}
+
+Status CopyLists::add_all(Gathering& gathering, std::span<const Copy> copies) noexcept {
+  for (const Copy& copy : copies) {
+    if (const Status added = add(gathering, copy); !added) return added;
+  }
+  return {};
 }
 
 /// Makes room: from the caller's frame to a list, or from a full list to the next.
