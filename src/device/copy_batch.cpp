@@ -7,6 +7,7 @@
 
 #include "device/backend.hpp"
 #include "device/joined_copies.hpp"
+#include "device/lingering_copier.hpp"
 #include "device/span_places.hpp"
 #include "device/staged_copier.hpp"
 #include "headrace/base/error.hpp"
@@ -28,9 +29,14 @@ constexpr std::size_t kCountMax = 16384;
 constexpr std::size_t kMergedBytesMin = copy_thresholds::kEngineBytesMin;
 constexpr std::size_t kMergedBytesMax = 32 * kMiB;
 
+constexpr Duration kLingerMax = std::chrono::seconds(1);
+
 CopyBatchOptions checked(const CopyBatchOptions& options) {
   if (options.flush_bytes == 0) throw UsageError("copy batch: flush_bytes must be above 0");
   if (options.flush_count == 0) throw UsageError("copy batch: flush_count must be above 0");
+  if (options.linger < Duration{} || options.linger > kLingerMax) {
+    throw UsageError("copy batch: linger must be 0 to 1 s");
+  }
   return options;
 }
 
@@ -75,6 +81,9 @@ CopyBatch::CopyBatch(StreamRef stream, CopyBatchOptions options)
       threshold_count_(kFirstCount),
       staging_(stream.device(), MemoryKind::pinned, options.staging_bytes),
       stager_(std::make_unique<detail::StagedCopier>(stream, options.staging)),
+      lingering_(options.linger == Duration{}
+                     ? nullptr
+                     : std::make_unique<detail::LingeringCopier>(stream.device(), options.linger)),
       done_(stream.device()) {
   copies_.reserve(std::min(options.flush_count, kCountMax));
   make_room();
@@ -252,6 +261,20 @@ void CopyBatch::clear() noexcept {
   make_room();
 }
 
+Result<bool> CopyBatch::copied_by_lingering() noexcept {
+  const bool fits =
+      lingering_ && copies_.size() <= detail::kLingerPartsMax && pageable_.empty() && mark_ == nullptr;
+  if (!fits || options_.route != CopyRoute::automatic || !stream_.device().backend().kernel_can_start()) return false;
+  // The kernel knows nothing of the stream's order.
+  const auto idle = stream_.ready();
+  if (!idle || !*idle) return idle;
+  const auto copied = lingering_->copy(copies_);
+  if (!copied || !*copied) return copied;
+  ++statistics_.lingered;
+  clear();
+  return true;
+}
+
 Status CopyBatch::flush() noexcept {
   if (empty()) return mark();
   const auto submitted = submit(false);
@@ -268,6 +291,9 @@ Status CopyBatch::barrier(StreamRef consumer) noexcept {
 Status CopyBatch::wait_for_submitted() noexcept {
   // A batch that is waited for at once needs no event: that is a call of the driver less.
   if (empty()) return done_.wait();
+  const auto copied = copied_by_lingering();
+  if (!copied) return copied.error();
+  if (*copied) return {};
   const auto arrived = submit(true);
   if (!arrived) {
     static_cast<void>(stream_.record(done_));

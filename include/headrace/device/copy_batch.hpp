@@ -14,6 +14,7 @@
 namespace headrace {
 
 namespace detail {
+class LingeringCopier;
 class StagedCopier;
 }  // namespace detail
 
@@ -43,6 +44,11 @@ struct CopyBatchOptions {
   /// Errc::not_supported.
   CopyRoute route = CopyRoute::automatic;
   StagingOptions staging{};
+  /// A kernel takes short batches (64 copies of at most 4 KiB, or as many parts of them) that wait() submits, and stays
+  /// for so long after each: what comes in time needs no launch. 0: none; at most a second. Only where the stream has no
+  /// other work. Meanwhile 8 blocks of 256 threads are on the device, and what waits for the whole device, such as
+  /// cudaFree or cudaDeviceSynchronize, waits so long.
+  Duration linger{};
 };
 
 /// How long the source of a copy stays valid.
@@ -60,6 +66,7 @@ struct CopyBatchStatistics {
   std::uint64_t merged = 0;       ///< Copies that continued the one before on both sides and went with it.
   std::uint64_t submissions = 0;  ///< Times that work was given to the stream.
   std::uint64_t bytes = 0;
+  std::uint64_t lingered = 0;      ///< Submissions that went to a kernel that stays (CopyBatchOptions::linger).
   std::uint64_t staged_bytes = 0;  ///< That a flush staged: pageable sources, and the route `merged`.
 };
 
@@ -120,6 +127,8 @@ class CopyBatch {
   [[nodiscard]] Status submit_copies(CopyRoute chosen, bool and_wait) noexcept;
   [[nodiscard]] CopyRoute route() const noexcept;
   [[nodiscard]] Status submit_merged() noexcept;
+  /// Whether the kernel that stays has copied all that was gathered.
+  [[nodiscard]] Result<bool> copied_by_lingering() noexcept;
   [[nodiscard]] Status wait_for_submitted() noexcept;
   /// Nothing is gathered any more.
   void clear() noexcept;
@@ -141,6 +150,7 @@ class CopyBatch {
   std::vector<Half> halves_;
   std::size_t half_ = 0;
   std::unique_ptr<detail::StagedCopier> stager_;
+  std::unique_ptr<detail::LingeringCopier> lingering_;  ///< Where options_.linger is not 0.
   Event done_;
   detail::EventBackend* mark_ = nullptr;
   CopyBatchStatistics statistics_;
