@@ -45,8 +45,8 @@ struct CopyBatchOptions {
   CopyRoute route = CopyRoute::automatic;
   StagingOptions staging{};
   /// A kernel takes short batches (64 copies of at most 4 KiB, or as many parts of them) that wait() submits, and stays
-  /// for so long after each: what comes in time needs no launch. 0: none; at most a second. Only where the stream has no
-  /// other work. Meanwhile 8 blocks of 256 threads are on the device, and what waits for the whole device, such as
+  /// for so long after each: what comes in time needs no launch. 0: none; at most a second. Only where the stream has
+  /// no other work. Meanwhile 8 blocks of 256 threads are on the device, and what waits for the whole device, such as
   /// cudaFree or cudaDeviceSynchronize, waits so long.
   Duration linger{};
 };
@@ -75,8 +75,9 @@ struct CopyBatchStatistics {
 /// order.
 ///
 /// Copies of memory that the device can read are submitted earlier than the thresholds say, so that the device works
-/// while the rest is gathered: 1 MiB after construction or wait(), then a quarter more each time, and 4096 copies that
-/// do not merge at most.
+/// while the rest is gathered: 1 MiB after construction or wait(), then a quarter more each time, or twice as much
+/// where the copies are of 1 MiB and more, up to 32 MiB; 4096 copies that do not merge where the device is idle, and
+/// 32768 at most.
 class CopyBatch {
  public:
   /// Throws UsageError for options out of range, DeviceError when the staging cannot be had.
@@ -112,7 +113,8 @@ class CopyBatch {
   /// add() where there is more to be looked at than a list that has room.
   [[nodiscard]] Status add_any(const Copy& copy, CopySource source) noexcept;
   [[nodiscard]] Result<std::byte*> stage(const void* from, std::size_t bytes) noexcept;
-  void grow_thresholds() noexcept;
+  /// Whether the copies should be submitted early.
+  [[nodiscard]] bool is_due() noexcept;
   /// The bytes of what add() has put in the list by itself.
   [[nodiscard]] std::size_t unsettled() const noexcept { return room_given_ - room_bytes_; }
   /// Counts them.
@@ -136,12 +138,12 @@ class CopyBatch {
   StreamRef stream_;
   CopyBatchOptions options_;
   std::vector<Copy> copies_;
-  std::vector<Copy> pageable_;  ///< Known to be so.
-  std::vector<Copy> detected_;  ///< Copies of copies_ that a submission found to be so.
+  std::vector<Copy> pageable_;       ///< Known to be so.
+  std::vector<Copy> detected_;       ///< Copies of copies_ that a submission found to be so.
   std::size_t gathered_bytes_ = 0;   ///< But for what is unsettled.
   std::size_t copies_bytes_ = 0;     ///< Of copies_, the same.
   std::size_t threshold_bytes_ = 0;  ///< Of copies_; see above.
-  std::size_t threshold_count_ = 0;  ///< The same.
+  std::size_t threshold_count_ = 0;  ///< Of copies_, at which is_due() asks whether the device is idle.
   std::size_t room_given_ = 0;       ///< What make_room() gave.
   std::size_t room_bytes_ = 0;       ///< What is left of it.
   std::size_t room_count_ = 0;       ///< Of copies_, up to which add() may fill it by itself.

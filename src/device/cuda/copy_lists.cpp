@@ -133,7 +133,8 @@ Status CopyLists::rows_and_rest(Gathering& gathering, std::span<const Copy> copi
     const auto rows = launch_rows(gathering, copies, reach);
     if (!rows) return rows.error();
     const auto left = copies.subspan(rows->launched, rows->left);
-    // Mostly all lie in two allocations: then what each could be asked is known of all, which is half of the host's work.
+    // Mostly all lie in two allocations: then what each could be asked is known of all, which is half of the host's
+    // work.
     if (left.size() > 1 && all_for_gather(left, reach)) {
       if (const Status added = add_all(gathering, left); !added) return added;
     } else {
@@ -277,8 +278,14 @@ Status CopyLists::launch_inline(Gathering& gathering, std::uint64_t* done) noexc
   gathering.inline_list.number = gathering.number;
   gathering.inline_list.done = done;
   std::array<void*, 1> arguments{&gathering.inline_list};
-  return to_status(cudaLaunchKernel(gather_inline_kernel(count), dim3(inline_blocks(count)), dim3(kGatherThreads),
-                                    arguments.data(), 0, stream_));
+  const void* const kernel = gather_inline_kernel(count);
+  const std::uint32_t blocks = inline_blocks(count);
+  // Where somebody waits for it, the launch itself is a good part of the time.
+  if (done != nullptr && count <= ShortInlineList::kCapacity) {
+    const Status launched = to_status(announced_.launch(kernel, blocks, kGatherThreads, arguments.data(), stream_));
+    if (launched) return launched;
+  }
+  return to_status(cudaLaunchKernel(kernel, dim3(blocks), dim3(kGatherThreads), arguments.data(), 0, stream_));
 }
 
 Status CopyLists::launch_list(Gathering& gathering) noexcept {

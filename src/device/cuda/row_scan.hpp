@@ -58,8 +58,7 @@ struct RowScan : CopyWindows {
   /// Whether 32-bit offsets reach every row.
   [[nodiscard]] bool fits() const noexcept {
     constexpr std::uint64_t kOffsets = std::uint64_t{1} << 32;
-    return (to_end - to) >> shift() < kOffsets &&
-           (from_end - from) >> shift() < kOffsets;
+    return (to_end - to) >> shift() < kOffsets && (from_end - from) >> shift() < kOffsets;
   }
   /// Copy number i of the list as a row.
   [[nodiscard]] Row row(const Copy& copy) const noexcept {
