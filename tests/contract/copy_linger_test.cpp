@@ -142,7 +142,7 @@ TEST_P(CopyLingerTest, LongCopiesAreCutIntoParts) {
 TEST_P(CopyLingerTest, SeveralAtOnce) {
   std::vector<std::jthread> threads;
   for (std::uint64_t t = 0; t < 3; ++t) {
-    threads.emplace_back([t, this] {
+    threads.emplace_back([t] {
       const Stream stream(device());
       Sender sender(stream, 60 + t);
       CopyBatch batch(stream, {.linger = milliseconds(t)});
