@@ -1,5 +1,5 @@
-#include "device/linger_kernel.hpp"
 #include "device/part.hpp"
+#include "device/linger_kernel.hpp"
 
 #include <gtest/gtest.h>
 
