@@ -1,10 +1,11 @@
 #include "device/part.hpp"
-#include "device/linger_kernel.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <utility>
+
+#include "device/linger_kernel.hpp"
 
 namespace headrace::detail {
 namespace {

@@ -113,6 +113,8 @@ class CopyBatch {
   /// add() where there is more to be looked at than a list that has room.
   [[nodiscard]] Status add_any(const Copy& copy, CopySource source) noexcept;
   [[nodiscard]] Result<std::byte*> stage(const void* from, std::size_t bytes) noexcept;
+  /// The first submissions, after a pause, are early ones.
+  void start_small() noexcept;
   /// Whether the copies should be submitted early.
   [[nodiscard]] bool is_due() noexcept;
   /// The bytes of what add() has put in the list by itself.

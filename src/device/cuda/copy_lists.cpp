@@ -9,20 +9,6 @@
 
 namespace headrace::detail::cuda {
 
-namespace {
-
-/// Whether they are of the size that a kernel gathers, and lie in one stretch that kernels reach on either side.
-bool all_for_gather(std::span<const Copy> copies, Reach& reach) noexcept {
-  CopyWindows windows;
-  for (const Copy& copy : copies) {
-    if (copy.bytes >= copy_thresholds::kEngineBytesMin) return false;
-    if (copy.bytes != 0) windows.take(copy);
-  }
-  return windows.within(reach);
-}
-
-}  // namespace
-
 struct CopyLists::Gathering {
   InlineList inline_list;
   std::unique_lock<std::mutex> lock;  ///< Held from the first list on.
@@ -135,13 +121,10 @@ Status CopyLists::rows_and_rest(Gathering& gathering, std::span<const Copy> copi
     const auto left = copies.subspan(rows->launched, rows->left);
     // Mostly all lie in two allocations: then what each could be asked is known of all, which is half of the host's
     // work.
-    if (left.size() > 1 && all_for_gather(left, reach)) {
-      if (const Status added = add_all(gathering, left); !added) return added;
-    } else {
-      for (const Copy& copy : left) {
-        if (copy.bytes == 0) continue;
-        if (const Status done = each(copy); !done) return done;
-      }
+    const bool together = left.size() > 1 && all_for_gather(left, reach);
+    for (const Copy& copy : left) {
+      if (copy.bytes == 0) continue;
+      if (const Status done = together ? add(gathering, copy) : each(copy); !done) return done;
     }
     copies = copies.subspan(rows->launched + rows->left);
   }
@@ -233,13 +216,6 @@ Status CopyLists::add(Gathering& gathering, const Copy& copy) noexcept {
     if (status) gathering.parts()[gathering.count++] = part;
   });
   return status;
-}
-
-Status CopyLists::add_all(Gathering& gathering, std::span<const Copy> copies) noexcept {
-  for (const Copy& copy : copies) {
-    if (const Status added = add(gathering, copy); !added) return added;
-  }
-  return {};
 }
 
 /// Makes room: from the caller's frame to a list, or from a full list to the next.

@@ -81,7 +81,6 @@ class CopyLists {
   [[nodiscard]] Status rows_and_rest(Gathering& gathering, std::span<const Copy> copies, Reach& reach,
                                      Each each) noexcept;
   [[nodiscard]] Status add(Gathering& gathering, const Copy& copy) noexcept;
-  [[nodiscard]] Status add_all(Gathering& gathering, std::span<const Copy> copies) noexcept;
   [[nodiscard]] Status grow(Gathering& gathering) noexcept;
   [[nodiscard]] Status launch(Gathering& gathering) noexcept;
   /// `done`: see ListArgument.

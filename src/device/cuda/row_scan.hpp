@@ -8,6 +8,7 @@
 
 #include "device/cuda/gather.hpp"
 #include "device/cuda/reach.hpp"
+#include "headrace/device/copy_route.hpp"
 #include "headrace/device/stream.hpp"
 
 namespace headrace::detail::cuda {
@@ -35,6 +36,16 @@ struct CopyWindows {
     // NOLINTEND(performance-no-int-to-ptr)
   }
 };
+
+/// Whether they are of the size that a kernel gathers, and lie in one stretch that kernels reach on either side.
+[[nodiscard]] inline bool all_for_gather(std::span<const Copy> copies, Reach& reach) noexcept {
+  CopyWindows windows;
+  for (const Copy& copy : copies) {
+    if (copy.bytes >= copy_thresholds::kEngineBytesMin) return false;
+    if (copy.bytes != 0) windows.take(copy);
+  }
+  return windows.within(reach);
+}
 
 /// The copies at the front of a list that have one length.
 struct RowScan : CopyWindows {
