@@ -18,6 +18,7 @@ LAYOUTS = ("contiguous", "scattered_source", "scattered")
 _ONE_BY_ONE = ("engine", "batch_call")
 _ONE_BY_ONE_MAX = 16384
 _BATCH = 64
+_LINGER = 1e-3  # longer than what a run checks between two batches
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Case:
     source: str = "pinned"
     route: str = "automatic"
     repeats: int = 1
+    linger: float = 0.0  # seconds that a kernel stays after a short batch
     latency: bool = False  # a row of microseconds, not of GB/s
     roof: str = "engine"
 
@@ -70,6 +72,7 @@ class Bench:
             threads=self.threads,
             slot_bytes=self.slot_bytes,
             stores=self.stores,
+            linger=case.linger,
             repeats=case.repeats,
             runs=self._runs_of(case),
         )
@@ -85,6 +88,7 @@ class Bench:
         yield Case(("link.pageable.driver",), large, 1, source="pageable", route="engine")
         yield Case(("link.pageable.small",), KIB, large // KIB, "scattered", source="pageable")
         yield Case(("link.batch64.us",), KIB, _BATCH, "scattered", latency=True)
+        yield Case(("link.batch64.lingering.us",), KIB, _BATCH, "scattered", latency=True, linger=_LINGER)
         yield Case(("link.batch64.contiguous.us",), KIB, _BATCH, latency=True)
         named = {(KIB, "scattered"): "link.batch1k", (4 * KIB, "scattered"): "link.batch4k"}
         named[KIB, "contiguous"] = "link.batch.contiguous"
@@ -122,6 +126,8 @@ class Bench:
         }
         if case.source == "pageable":
             about |= {"threads": self.threads or "automatic", "slot_bytes": self.slot_bytes, "stores": self.stores}
+        if case.linger:
+            about["linger_us"] = case.linger * 1e6
         about["verified"] = found.verified
         if case.latency:
             values = [seconds * 1e6 for seconds in found.seconds]

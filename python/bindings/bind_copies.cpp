@@ -60,7 +60,8 @@ void bind_results(nb::module_& module) {
 
 CopyRuns measure_batch(const DeviceOrName& device, std::size_t copy_bytes, std::size_t count, const std::string& layout,
                        bool odd, const std::string& source, const std::string& route, std::uint32_t threads,
-                       std::size_t slot_bytes, const std::string& stores, std::size_t repeats, std::size_t runs) {
+                       std::size_t slot_bytes, const std::string& stores, double linger, std::size_t repeats,
+                       std::size_t runs) {
   const Device parsed = to_device(device);
   const CopyCase of{
       .copy_bytes = copy_bytes,
@@ -70,6 +71,7 @@ CopyRuns measure_batch(const DeviceOrName& device, std::size_t copy_bytes, std::
       .source = parse_memory_kind(source),
       .route = parse_copy_route(route),
       .staging = {.threads = threads, .slot_bytes = slot_bytes, .stores = measure::parse_host_stores(stores)},
+      .linger = to_duration("linger", linger),
       .repeats = repeats};
   Interruptible interruptible;
   return interruptible.run([&] { return measure_copy_batch(parsed, of, runs, interruptible.token()); });
@@ -82,12 +84,13 @@ void bind_copies(nb::module_& module) {
   module.def(
       "measure_copy_batch", &measure_batch, "device"_a = "best", nb::kw_only(), "copy_bytes"_a = kKiB,
       "count"_a = 65536, "layout"_a = "scattered", "odd"_a = false, "source"_a = "pinned", "route"_a = "automatic",
-      "threads"_a = 0, "slot_bytes"_a = StagingOptions{}.slot_bytes, "stores"_a = "cached", "repeats"_a = 1,
-      "runs"_a = 5,
+      "threads"_a = 0, "slot_bytes"_a = StagingOptions{}.slot_bytes, "stores"_a = "cached", "linger"_a = 0.0,
+      "repeats"_a = 1, "runs"_a = 5,
       "Copies a batch from the host to the device several times, through a CopyBatch.\n\n"
       "`layout` is contiguous, scattered_source or scattered; `odd` puts both sides at odd addresses; `route` is "
       "automatic, engine, batch_call, merged or gather. `threads` (0: by the machine), `slot_bytes` and `stores` "
-      "(cached, streaming) say how pageable sources are staged. Every run is verified. Ctrl-C ends it early.");
+      "(cached, streaming) say how pageable sources are staged. `linger`: seconds that a kernel stays after a short "
+      "batch, to take the next. Every run is verified. Ctrl-C ends it early.");
   module.def(
       "measure_copy_roofs",
       [](const DeviceOrName& device, std::size_t bytes, std::size_t runs) {

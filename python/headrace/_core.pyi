@@ -334,11 +334,11 @@ class CopyRoofs:
     def kernel(self) -> list[float]:
         """A kernel that streams through pinned memory."""
 
-def measure_copy_batch(device: Device | str = ..., *, copy_bytes: int = ..., count: int = ..., layout: str = ..., odd: bool = ..., source: str = ..., route: str = ..., threads: int = ..., slot_bytes: int = ..., stores: str = ..., repeats: int = ..., runs: int = ...) -> CopyRuns:
+def measure_copy_batch(device: Device | str = ..., *, copy_bytes: int = ..., count: int = ..., layout: str = ..., odd: bool = ..., source: str = ..., route: str = ..., threads: int = ..., slot_bytes: int = ..., stores: str = ..., linger: float = ..., repeats: int = ..., runs: int = ...) -> CopyRuns:
     """
     Copies a batch from the host to the device several times, through a CopyBatch.
 
-    `layout` is contiguous, scattered_source or scattered; `odd` puts both sides at odd addresses; `route` is automatic, engine, batch_call, merged or gather. `threads` (0: by the machine), `slot_bytes` and `stores` (cached, streaming) say how pageable sources are staged. Every run is verified. Ctrl-C ends it early.
+    `layout` is contiguous, scattered_source or scattered; `odd` puts both sides at odd addresses; `route` is automatic, engine, batch_call, merged or gather. `threads` (0: by the machine), `slot_bytes` and `stores` (cached, streaming) say how pageable sources are staged. `linger`: seconds that a kernel stays after a short batch, to take the next. Every run is verified. Ctrl-C ends it early.
     """
 
 def measure_copy_roofs(device: Device | str = ..., bytes: int = ..., runs: int = ...) -> CopyRoofs:

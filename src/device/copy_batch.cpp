@@ -7,6 +7,7 @@
 
 #include "device/backend.hpp"
 #include "device/joined_copies.hpp"
+#include "device/lingering_copier.hpp"
 #include "device/span_places.hpp"
 #include "device/staged_copier.hpp"
 #include "headrace/base/error.hpp"
@@ -16,19 +17,16 @@ namespace headrace {
 namespace {
 
 constexpr std::size_t kHalves = 2;
-/// Room for this many copies from the start; longer lists grow once.
+/// Room for this many copies from the start; longer lists grow.
 constexpr std::size_t kFirstCapacity = 4096;
-/// The first submission after a pause: the link waits for it.
-constexpr std::size_t kFirstBytes = kMiB;
-/// Then each is larger than the last by a quarter: the link is to be busy until it comes. Gathering 1 KiB takes the
-/// host 13 to 18 ns, moving it the link 19 to 21 (measured on an H100 with its 16 virtual processors).
-constexpr std::size_t grown(std::size_t bytes) noexcept { return bytes + bytes / 4; }
-/// Of so many copies that do not merge, a submission is not worth delaying further: its own cost is some 2% of theirs.
-constexpr std::size_t kCopiesMax = 4096;
+constexpr Duration kLingerMax = std::chrono::seconds(1);
 
 CopyBatchOptions checked(const CopyBatchOptions& options) {
   if (options.flush_bytes == 0) throw UsageError("copy batch: flush_bytes must be above 0");
   if (options.flush_count == 0) throw UsageError("copy batch: flush_count must be above 0");
+  if (options.linger < Duration{} || options.linger > kLingerMax) {
+    throw UsageError("copy batch: linger must be 0 to 1 s");
+  }
   return options;
 }
 
@@ -47,6 +45,15 @@ std::size_t bytes_of(const std::vector<Copy>& copies) noexcept {
   return bytes;
 }
 
+/// See CopyShape.
+std::size_t target_runs(const std::vector<Copy>& copies) noexcept {
+  std::size_t runs = copies.empty() ? 0 : 1;
+  for (std::size_t i = 1; i < copies.size(); ++i) {
+    if (static_cast<const std::byte*>(copies[i - 1].to) + copies[i - 1].bytes != copies[i].to) ++runs;
+  }
+  return runs;
+}
+
 /// Whether the host can read the source of every copy.
 bool host_reads_all(const detail::DeviceBackend& device, const std::vector<Copy>& copies) noexcept {
   detail::KnownRanges ranges([&device](const void* data) { return device.look_up(data); });
@@ -58,11 +65,14 @@ bool host_reads_all(const detail::DeviceBackend& device, const std::vector<Copy>
 CopyBatch::CopyBatch(StreamRef stream, CopyBatchOptions options)
     : stream_(stream),
       options_(checked(options)),
-      threshold_bytes_(kFirstBytes),
       staging_(stream.device(), MemoryKind::pinned, options.staging_bytes),
       stager_(std::make_unique<detail::StagedCopier>(stream, options.staging)),
+      lingering_(options.linger == Duration{}
+                     ? nullptr
+                     : std::make_unique<detail::LingeringCopier>(stream.device(), options.linger)),
       done_(stream.device()) {
   copies_.reserve(std::min(options.flush_count, kFirstCapacity));
+  start_small();
   for (std::size_t i = 0; i < kHalves; ++i) halves_.push_back({.submitted = Event(stream.device()), .used = 0});
 }
 
@@ -93,43 +103,6 @@ Result<std::byte*> CopyBatch::stage(const void* from, std::size_t bytes) noexcep
   return staged;
 }
 
-Status CopyBatch::add(void* to, const void* from, std::size_t bytes, CopySource source) noexcept {
-  ++statistics_.copies;
-  if (bytes == 0) return poll();
-  if (source == CopySource::reusable) {
-    const auto staged = stage(from, bytes);
-    if (!staged) return staged.error();
-    from = *staged;
-  }
-  const bool timed = options_.flush_after != Duration::max();
-  if (timed && empty()) oldest_ = SteadyClock::now();
-  // A route that is forced takes pageable memory as it comes.
-  const bool apart = source == CopySource::pageable && options_.route == CopyRoute::automatic;
-  const bool continues =
-      !copies_.empty() && static_cast<const std::byte*>(copies_.back().to) + copies_.back().bytes == to;
-  try {
-    if (detail::append(apart ? pageable_ : copies_, {to, from, bytes})) {
-      ++statistics_.merged;
-    } else {
-      ++gathered_count_;
-      if (!apart && !continues) ++target_runs_;
-    }
-  } catch (const std::bad_alloc&) {
-    return Errc::out_of_memory;
-  }
-  gathered_bytes_ += bytes;
-  statistics_.bytes += bytes;
-  if (gathered_bytes_ >= options_.flush_bytes || gathered_count_ >= options_.flush_count) return flush();
-  // A flush returns once it has staged pageable memory: there is nothing to be gained by an early one.
-  if (apart) return timed ? poll() : Status{};
-  copies_bytes_ += bytes;
-  if (copies_bytes_ >= threshold_bytes_ || copies_.size() >= kCopiesMax) {
-    threshold_bytes_ = grown(threshold_bytes_);
-    return flush();
-  }
-  return timed ? poll() : Status{};
-}
-
 Status CopyBatch::poll() noexcept {
   if (options_.flush_after == Duration::max() || empty()) return {};
   return SteadyClock::now() - oldest_ >= options_.flush_after ? flush() : Status{};
@@ -141,7 +114,7 @@ CopyRoute CopyBatch::route() const noexcept {
   // The device sends each copy its own way, unless it is better to make one of them.
   CopyShape shape{.count = copies_.size(),
                   .bytes = bytes_of(copies_),
-                  .target_runs = target_runs_,
+                  .target_runs = target_runs(copies_),
                   .kernel_can_start = false,
                   .host_reads_source = true};
   if (choose_copy_route(shape) != CopyRoute::merged || !host_reads_all(device, copies_)) return CopyRoute::automatic;
@@ -190,14 +163,17 @@ Result<bool> CopyBatch::submit(bool and_wait) noexcept {
   return arrived;
 }
 
-void CopyBatch::clear() noexcept {
-  ++statistics_.submissions;
-  copies_.clear();
-  pageable_.clear();
-  gathered_bytes_ = 0;
-  gathered_count_ = 0;
-  copies_bytes_ = 0;
-  target_runs_ = 0;
+Result<bool> CopyBatch::copied_by_lingering() noexcept {
+  const bool fits = lingering_ && copies_.size() <= detail::kLingerPartsMax && pageable_.empty() && mark_ == nullptr;
+  if (!fits || options_.route != CopyRoute::automatic || !stream_.device().backend().kernel_can_start()) return false;
+  // The kernel knows nothing of the stream's order.
+  const auto idle = stream_.ready();
+  if (!idle || !*idle) return idle;
+  const auto copied = lingering_->copy(copies_);
+  if (!copied || !*copied) return copied;
+  ++statistics_.lingered;
+  clear();
+  return true;
 }
 
 Status CopyBatch::flush() noexcept {
@@ -216,6 +192,9 @@ Status CopyBatch::barrier(StreamRef consumer) noexcept {
 Status CopyBatch::wait_for_submitted() noexcept {
   // A batch that is waited for at once needs no event: that is a call of the driver less.
   if (empty()) return done_.wait();
+  const auto copied = copied_by_lingering();
+  if (!copied) return copied.error();
+  if (*copied) return {};
   const auto arrived = submit(true);
   if (!arrived) {
     static_cast<void>(stream_.record(done_));
@@ -226,7 +205,7 @@ Status CopyBatch::wait_for_submitted() noexcept {
 
 Status CopyBatch::wait() noexcept {
   if (const Status waited = wait_for_submitted(); !waited) return waited;
-  threshold_bytes_ = kFirstBytes;
+  start_small();
   for (Half& half : halves_) half.used = 0;
   return {};
 }

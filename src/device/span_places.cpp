@@ -38,7 +38,8 @@ Status in_places(std::span<const Copy> copies, Use use) noexcept {
   const auto whole = [](const Copy& copy) {
     return is_in_one_place(copy.to, copy.bytes) && is_in_one_place(copy.from, copy.bytes);
   };
-  if (std::ranges::all_of(copies, whole)) return use(copies);
+  const bool has_spans = spans().count.load(std::memory_order_relaxed) != 0;
+  if (!has_spans || std::ranges::all_of(copies, whole)) return use(copies);
   std::vector<Copy> pieces;
   try {
     for (const Copy& copy : copies) {

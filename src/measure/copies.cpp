@@ -79,7 +79,7 @@ class Batch {
         source_(device, of.source, of.copy_bytes * of.count + kSlack),
         target_(device, MemoryKind::device, source_.bytes()),
         result_(device, MemoryKind::pinned, source_.bytes()),
-        batch_(stream_, {.route = of.route, .staging = of.staging}) {
+        batch_(stream_, {.route = of.route, .staging = of.staging, .linger = of.linger}) {
     fill_randomly(source_, of.count);
     to_ = offsets(of.layout == CopyLayout::scattered, of.odd ? kOddTarget : 0, 1);
     from_ = offsets(of.layout != CopyLayout::contiguous, of.odd ? kOddSource : 0, 2);

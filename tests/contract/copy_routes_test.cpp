@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 
 #include "device/cpu/testing.hpp"
@@ -314,6 +315,76 @@ TEST_P(CopyRoutesTest, ManySmallCopiesAreSubmittedEarly) {
   }
   EXPECT_EQ(batch.statistics().submissions, 1U);
   ASSERT_OK(batch.wait());
+}
+
+TEST_P(CopyRoutesTest, MoreAreGatheredWhileTheDeviceIsBusy) {
+  constexpr std::size_t kStep = 4096;
+  constexpr std::size_t kMost = 32768;
+  Stream stream(device());
+  const Buffer source(device(), MemoryKind::pinned, 4 * kMost);
+  const Buffer target(device(), MemoryKind::device, 4 * kMost);
+  CopyBatch batch(stream);
+  const auto add = [&](std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_OK(batch.add(target.data() + 4 * i, source.data() + 4 * (kMost - 1 - i), 4));
+    }
+  };
+  for (int round = 0; round < 2; ++round) {
+    const std::uint64_t before = batch.statistics().submissions;
+    std::atomic<bool> held{true};
+    const auto hold = [](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(true); };
+    ASSERT_OK(stream.call(hold, &held));
+    add(kStep);
+    EXPECT_EQ(batch.statistics().submissions, before + 1) << "nothing was submitted yet that could be under way";
+    add(kMost - 1);
+    EXPECT_EQ(batch.statistics().submissions, before + 1) << "the first are under way";
+    add(1);
+    EXPECT_EQ(batch.statistics().submissions, before + 2) << "as many as there may be";
+    held = false;
+    held.notify_all();
+    ASSERT_OK(stream.wait());
+    add(kStep);
+    EXPECT_EQ(batch.statistics().submissions, before + 3) << "all before is done";
+    ASSERT_OK(batch.wait());
+  }
+}
+
+TEST_P(CopyRoutesTest, SubmissionsOfWhatMergesDouble) {
+  Stream stream(device());
+  const Buffer source(device(), MemoryKind::pinned, 4 * kMiB);
+  const Buffer target(device(), MemoryKind::device, 4 * kMiB);
+  CopyBatch batch(stream);
+  const auto add_until = [&](std::size_t submissions) {
+    std::size_t added = 0;
+    while (batch.statistics().submissions < submissions && added < 4096) {
+      EXPECT_OK(batch.add(target.data() + added * kKiB, source.data() + added * kKiB, kKiB));
+      ++added;
+    }
+    return added;
+  };
+  EXPECT_EQ(add_until(1), 1024U);
+  EXPECT_EQ(add_until(2), 2048U);
+  EXPECT_EQ(add_until(3), 4096U);
+  ASSERT_OK(batch.wait());
+  EXPECT_EQ(add_until(4), 1024U) << "after a pause they are small again";
+}
+
+TEST_P(CopyRoutesTest, BytesCountAtOnce) {
+  Stream stream(device());
+  const Buffer source(device(), MemoryKind::pinned, kMiB);
+  const Buffer target(device(), MemoryKind::device, kMiB);
+  CopyBatch batch(stream, {.flush_count = 3});
+  ASSERT_OK(batch.add(target.data(), source.data() + 100, 10));
+  EXPECT_EQ(batch.statistics().bytes, 10U);
+  ASSERT_OK(batch.add(target.data() + 50, source.data() + 200, 20));
+  EXPECT_EQ(batch.statistics().bytes, 30U);
+  ASSERT_OK(batch.add(target.data() + 70, source.data() + 220, 5));  // goes with the one before
+  EXPECT_EQ(batch.statistics().bytes, 35U);
+  EXPECT_EQ(batch.statistics().merged, 1U);
+  EXPECT_EQ(batch.statistics().submissions, 0U);
+  ASSERT_OK(batch.add(target.data() + 90, source.data() + 300, 7));
+  EXPECT_EQ(batch.statistics().bytes, 42U);
+  EXPECT_EQ(batch.statistics().submissions, 1U) << "flush_count";
 }
 
 TEST_P(CopyRoutesTest, PageableCopiesAreGatheredUntilAThreshold) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "device/linger_kernel.hpp"
+
 namespace headrace::detail {
 namespace {
 
@@ -47,6 +49,20 @@ TEST(Part, PartsTileTheCopyAtAlignedTargets) {
       EXPECT_EQ(count, bytes == 0 ? 0 : (bytes + 3 + most - 1) / most);  // no more than needed
     }
   }
+}
+
+TEST(LingerWord, TellsItsListFromTheOneBeforeAndKeepsAnAddress) {
+  constexpr std::uint64_t kHighest = (std::uint64_t{1} << 56) - 1;
+  for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{4096}, kHighest}) {
+    for (std::uint64_t sequence = 1; sequence < 1000; ++sequence) {
+      const std::uint64_t word = LingerWord::of(value, sequence);
+      EXPECT_EQ(LingerWord::value(word), value);
+      EXPECT_TRUE(LingerWord::is_of(word, sequence));
+      EXPECT_FALSE(LingerWord::is_of(word, sequence + 1));
+      EXPECT_FALSE(LingerWord::is_of(word, sequence + 255));
+    }
+  }
+  EXPECT_FALSE(LingerWord::is_of(0, 1)) << "words that were never written are of no first list";
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 namespace headrace {
 
 namespace detail {
+class LingeringCopier;
 class StagedCopier;
 }  // namespace detail
 
@@ -43,6 +44,11 @@ struct CopyBatchOptions {
   /// Errc::not_supported.
   CopyRoute route = CopyRoute::automatic;
   StagingOptions staging{};
+  /// A kernel takes short batches (64 copies of at most 4 KiB, or as many parts of them) that wait() submits, and stays
+  /// for so long after each: what comes in time needs no launch. 0: none; at most a second. Only where the stream has
+  /// no other work. Meanwhile 8 blocks of 256 threads are on the device, and what waits for the whole device, such as
+  /// cudaFree or cudaDeviceSynchronize, waits so long.
+  Duration linger{};
 };
 
 /// How long the source of a copy stays valid.
@@ -60,6 +66,7 @@ struct CopyBatchStatistics {
   std::uint64_t merged = 0;       ///< Copies that continued the one before on both sides and went with it.
   std::uint64_t submissions = 0;  ///< Times that work was given to the stream.
   std::uint64_t bytes = 0;
+  std::uint64_t lingered = 0;      ///< Submissions that went to a kernel that stays (CopyBatchOptions::linger).
   std::uint64_t staged_bytes = 0;  ///< That a flush staged: pageable sources, and the route `merged`.
 };
 
@@ -68,8 +75,9 @@ struct CopyBatchStatistics {
 /// order.
 ///
 /// Copies of memory that the device can read are submitted earlier than the thresholds say, so that the device works
-/// while the rest is gathered: 1 MiB after construction or wait(), then a quarter more each time, and 4096 copies that
-/// do not merge at most.
+/// while the rest is gathered: 1 MiB after construction or wait(), then a quarter more each time, or twice as much
+/// where the copies are of 1 MiB and more, up to 32 MiB; 4096 copies that do not merge where the device is idle, and
+/// 32768 at most.
 class CopyBatch {
  public:
   /// Throws UsageError for options out of range, DeviceError when the staging cannot be had.
@@ -94,7 +102,7 @@ class CopyBatch {
   /// Flushes and waits.
   [[nodiscard]] Status wait() noexcept;
 
-  [[nodiscard]] const CopyBatchStatistics& statistics() const noexcept { return statistics_; }
+  [[nodiscard]] CopyBatchStatistics statistics() const noexcept;
 
  private:
   struct Half {
@@ -102,7 +110,19 @@ class CopyBatch {
     std::size_t used = 0;
   };
 
+  /// add() where there is more to be looked at than a list that has room.
+  [[nodiscard]] Status add_any(const Copy& copy, CopySource source) noexcept;
   [[nodiscard]] Result<std::byte*> stage(const void* from, std::size_t bytes) noexcept;
+  /// The first submissions, after a pause, are early ones.
+  void start_small() noexcept;
+  /// Whether the copies should be submitted early.
+  [[nodiscard]] bool is_due() noexcept;
+  /// The bytes of what add() has put in the list by itself.
+  [[nodiscard]] std::size_t unsettled() const noexcept { return room_given_ - room_bytes_; }
+  /// Counts them.
+  void settle() noexcept;
+  /// Settles, and says how much add() may put in the list by itself.
+  void make_room() noexcept;
   [[nodiscard]] bool empty() const noexcept { return copies_.empty() && pageable_.empty(); }
   [[nodiscard]] Status mark() noexcept;
   /// Gives everything gathered to the stream; does not record done_. Whether all that the stream was given has arrived,
@@ -111,6 +131,8 @@ class CopyBatch {
   [[nodiscard]] Status submit_copies(CopyRoute chosen, bool and_wait) noexcept;
   [[nodiscard]] CopyRoute route() const noexcept;
   [[nodiscard]] Status submit_merged() noexcept;
+  /// Whether the kernel that stays has copied all that was gathered.
+  [[nodiscard]] Result<bool> copied_by_lingering() noexcept;
   [[nodiscard]] Status wait_for_submitted() noexcept;
   /// Nothing is gathered any more.
   void clear() noexcept;
@@ -118,18 +140,21 @@ class CopyBatch {
   StreamRef stream_;
   CopyBatchOptions options_;
   std::vector<Copy> copies_;
-  std::vector<Copy> pageable_;  ///< Known to be so.
-  std::vector<Copy> detected_;  ///< Copies of copies_ that a submission found to be so.
-  std::size_t gathered_bytes_ = 0;
-  std::size_t gathered_count_ = 0;   ///< Entries of copies_ and pageable_.
-  std::size_t target_runs_ = 0;      ///< Of copies_; see CopyShape.
-  std::size_t copies_bytes_ = 0;     ///< Of copies_.
+  std::vector<Copy> pageable_;       ///< Known to be so.
+  std::vector<Copy> detected_;       ///< Copies of copies_ that a submission found to be so.
+  std::size_t gathered_bytes_ = 0;   ///< But for what is unsettled.
+  std::size_t copies_bytes_ = 0;     ///< Of copies_, the same.
   std::size_t threshold_bytes_ = 0;  ///< Of copies_; see above.
+  std::size_t threshold_count_ = 0;  ///< Of copies_, at which is_due() asks whether the device is idle.
+  std::size_t room_given_ = 0;       ///< What make_room() gave.
+  std::size_t room_bytes_ = 0;       ///< What is left of it.
+  std::size_t room_count_ = 0;       ///< Of copies_, up to which add() may fill it by itself.
   Time oldest_{};
   Buffer staging_;
   std::vector<Half> halves_;
   std::size_t half_ = 0;
   std::unique_ptr<detail::StagedCopier> stager_;
+  std::unique_ptr<detail::LingeringCopier> lingering_;  ///< Where options_.linger is not 0.
   Event done_;
   detail::EventBackend* mark_ = nullptr;
   CopyBatchStatistics statistics_;

@@ -37,6 +37,7 @@ struct CopyCase {
   MemoryKind source = MemoryKind::pinned;  ///< One that the host can write.
   CopyRoute route = CopyRoute::automatic;
   StagingOptions staging{};
+  Duration linger{};        ///< CopyBatchOptions::linger.
   std::size_t repeats = 1;  ///< Batches submitted before the run waits for them; each is flushed.
 };
 

@@ -118,9 +118,13 @@ Status CopyLists::rows_and_rest(Gathering& gathering, std::span<const Copy> copi
   while (!copies.empty()) {
     const auto rows = launch_rows(gathering, copies, reach);
     if (!rows) return rows.error();
-    for (const Copy& copy : copies.subspan(rows->launched, rows->left)) {
+    const auto left = copies.subspan(rows->launched, rows->left);
+    // Mostly all lie in two allocations: then what each could be asked is known of all, which is half of the host's
+    // work.
+    const bool together = left.size() > 1 && all_for_gather(left, reach);
+    for (const Copy& copy : left) {
       if (copy.bytes == 0) continue;
-      if (const Status done = each(copy); !done) return done;
+      if (const Status done = together ? add(gathering, copy) : each(copy); !done) return done;
     }
     copies = copies.subspan(rows->launched + rows->left);
   }
@@ -179,9 +183,7 @@ Result<CopyLists::Rows> CopyLists::launch_rows(Gathering& gathering, std::span<c
   if (copies.size() < kRowsMin) return Rows{.launched = 0, .left = copies.size()};
   const RowScan rows(copies, kRowsMax);
   const bool small = rows.bytes > 0 && rows.bytes < copy_thresholds::kEngineBytesMin;
-  if (rows.count < kRowsMin || !small || !rows.fits() ||
-      !reach.covers(reinterpret_cast<const void*>(rows.to), rows.to_end - rows.to) ||
-      !reach.covers(reinterpret_cast<const void*>(rows.from), rows.from_end - rows.from)) {
+  if (rows.count < kRowsMin || !small || !rows.fits() || !rows.within(reach)) {
     return Rows{.launched = 0, .left = rows.count};
   }
   if (const Status launched = launch(gathering); !launched) return launched.error();
@@ -252,8 +254,14 @@ Status CopyLists::launch_inline(Gathering& gathering, std::uint64_t* done) noexc
   gathering.inline_list.number = gathering.number;
   gathering.inline_list.done = done;
   std::array<void*, 1> arguments{&gathering.inline_list};
-  return to_status(cudaLaunchKernel(gather_inline_kernel(count), dim3(inline_blocks(count)), dim3(kGatherThreads),
-                                    arguments.data(), 0, stream_));
+  const void* const kernel = gather_inline_kernel(count);
+  const std::uint32_t blocks = inline_blocks(count);
+  // Where somebody waits for it, the launch itself is a good part of the time.
+  if (done != nullptr && count <= ShortInlineList::kCapacity) {
+    const Status launched = to_status(announced_.launch(kernel, blocks, kGatherThreads, arguments.data(), stream_));
+    if (launched) return launched;
+  }
+  return to_status(cudaLaunchKernel(kernel, dim3(blocks), dim3(kGatherThreads), arguments.data(), 0, stream_));
 }
 
 Status CopyLists::launch_list(Gathering& gathering) noexcept {

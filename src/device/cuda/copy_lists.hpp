@@ -11,6 +11,7 @@
 #include "device/cuda/done_words.hpp"
 #include "device/cuda/gather.hpp"
 #include "device/cuda/reach.hpp"
+#include "device/cuda/ready_launch.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/copy_route.hpp"
 #include "headrace/device/stream.hpp"
@@ -99,6 +100,7 @@ class CopyLists {
   std::size_t next_ = 0;
   std::byte* memory_ = nullptr;
   DoneWords done_;
+  ReadyLaunch announced_;
 };
 
 }  // namespace headrace::detail::cuda

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/part.hpp"
+#include "headrace/device/device.hpp"
+#include "headrace/device/kernel.hpp"
+
+/// The kernel that takes one short list of copies after the other, and leaves when none comes any more.
+namespace headrace::detail {
+
+inline constexpr std::uint32_t kLingerPartsMax = 64;
+
+/// A word of a list that is posted. Each says itself which list it belongs to, so that a kernel that polls them has the
+/// list as soon as it sees it: a word that announced it, read first, would cost one more round over the link.
+struct LingerWord {
+  static constexpr std::uint32_t kTagBits = 8;
+  static constexpr std::uint64_t kTagMask = (std::uint64_t{1} << kTagBits) - 1;
+
+  /// `value`: a length, or an address, of which user space has 56 bits (see Part).
+  [[nodiscard]] static constexpr std::uint64_t of(std::uint64_t value, std::uint64_t sequence) noexcept {
+    return value << kTagBits | (sequence & kTagMask);
+  }
+  /// Whether it is of the list of that number, which every list before it, at least the last 255, has overwritten.
+  [[nodiscard]] HEADRACE_HD static constexpr bool is_of(std::uint64_t word, std::uint64_t sequence) noexcept {
+    return (word & kTagMask) == (sequence & kTagMask);
+  }
+  [[nodiscard]] HEADRACE_HD static constexpr std::uint64_t value(std::uint64_t word) noexcept {
+    return word >> kTagBits;
+  }
+};
+
+/// The parts of a list that one block copies, and the number of the kernel that may do so. Written by the host, parts
+/// that the list does not have as such of no bytes.
+struct alignas(256) LingerShare {
+  static constexpr std::uint32_t kParts = 8;
+  static constexpr std::uint32_t kWords = 3 * kParts + 1;
+  static constexpr std::uint32_t kGeneration = kWords - 1;  ///< Plain, not a LingerWord.
+
+  std::uint64_t words[kWords];  ///< Target, source and length of each part.
+
+  [[nodiscard]] HEADRACE_HD Part part(std::uint32_t i) const noexcept {
+    // NOLINTBEGIN(performance-no-int-to-ptr): addresses travel with a tag
+    return {reinterpret_cast<void*>(LingerWord::value(words[3 * i])),
+            reinterpret_cast<const void*>(LingerWord::value(words[3 * i + 1])),
+            static_cast<std::uint32_t>(LingerWord::value(words[3 * i + 2]))};
+    // NOLINTEND(performance-no-int-to-ptr)
+  }
+};
+inline constexpr std::uint32_t kLingerShares = kLingerPartsMax / LingerShare::kParts;
+
+/// What host and kernel share, in memory of the host. Every word has one writer.
+struct LingerView {
+  const LingerShare* shares = nullptr;  ///< kLingerShares of them.
+  std::uint64_t* answered = nullptr;    ///< One a share: the number of the last list of which it is copied.
+  std::uint32_t* left = nullptr;        ///< One a block: the generation of the kernel that has left, written last.
+  std::uint64_t linger_ns = 0;          ///< How long it waits for the next list.
+};
+
+/// (LingerView, uint32_t generation). Block b copies shares b, b + blocks, ... of every list that it has not answered.
+[[nodiscard]] Kernel linger_kernel();
+/// A block a share, with a team for each part of it, on CUDA.
+[[nodiscard]] LaunchShape linger_shape(Device device);
+
+}  // namespace headrace::detail
