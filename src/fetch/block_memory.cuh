@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cuda/atomic>
+#include <type_traits>
 
 #include "fetch/block_memory.hpp"
 #include "headrace/device/group.cuh"
@@ -21,6 +22,18 @@ struct BlockMemory<CudaGroup> {
   __device__ static std::uint32_t exchange(const CudaGroup& /*group*/, std::uint32_t& word, std::uint32_t expected,
                                            std::uint32_t value) noexcept {
     return atomicCAS(&word, expected, value);
+  }
+  /// The compiler does not see that columns lie in global memory, and asking for the space of each address costs time.
+  template <class T>
+  [[nodiscard]] __device__ static T read(const T* from) noexcept {
+    if constexpr (std::is_arithmetic_v<T>) {
+      return __ldg(from);
+    } else if constexpr (std::is_pointer_v<T>) {
+      return reinterpret_cast<T>(__ldg(reinterpret_cast<const std::uintptr_t*>(from)));
+    } else {
+      static_assert(sizeof(T) == sizeof(uint4));
+      return __builtin_bit_cast(T, __ldg(reinterpret_cast<const uint4*>(from)));
+    }
   }
   /// Into the second-level cache: a hint, which may be ignored.
   __device__ static void prefetch(const void* address) noexcept {

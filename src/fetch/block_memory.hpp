@@ -21,6 +21,11 @@ struct BlockMemory {
                                             std::uint32_t value) noexcept {
     return group.compare_exchange_relaxed_on_device(word, expected, value);
   }
+  /// A value of at most 16 bytes, at a multiple of its size, that nobody writes while the scan runs.
+  template <class T>
+  [[nodiscard]] HEADRACE_HD static T read(const T* from) noexcept {
+    return *from;
+  }
   /// Nothing to do: a core sees by itself what is read in order.
   HEADRACE_HD static void prefetch(const void* /*address*/) noexcept {}
 };

@@ -24,7 +24,7 @@ constexpr std::uint64_t kNarrowMax = std::uint64_t{1} << 31;
 class QueryCompiler {
  public:
   QueryCompiler(const TableView& table, const Query& query, const CompileOptions& options)
-      : table_(table), query_(query), options_(options), lowering_(table, out_) {
+      : table_(table), query_(query), options_(options), lowering_(table, out_, options.year_tables) {
     out_.places = options.places;
   }
 
@@ -213,11 +213,11 @@ class QueryCompiler {
   std::map<std::uint32_t, std::uint32_t> counted_;  ///< The state that counts the values of a column.
 };
 
-constexpr std::array<std::string_view, 41> kNames{
+constexpr std::array<std::string_view, 42> kNames{
     "load",      "save",         "add",          "subtract",     "multiply",      "divide",        "modulo",
     "equal",     "not_equal",    "less",         "less_equal",   "greater",       "greater_equal", "and",
     "or",        "not",          "is_null",      "is_in",        "to_float",      "to_float32",    "to_integer",
-    "check",     "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "rank",          "filter",
+    "check",     "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "year_near", "rank",          "filter",
     "key",       "wide_key",     "intern",       "count_rows",   "count",         "sum",           "sum_wide",
     "sum_float", "least",        "greatest",     "tally",        "place",         "emit"};
 static_assert(kNames.size() == static_cast<std::size_t>(Op::emit) + 1);

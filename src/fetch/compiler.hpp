@@ -58,6 +58,8 @@ struct CompileOptions {
   /// Whether a block gathers the groups that it meets first where there is no room for all. Some groups are met far
   /// more often than others, and threads that add to one word in the device's memory wait for each other.
   bool holds_groups = true;
+  /// Whether years of stamps whose range is known are looked up: a core's vectors compute them faster.
+  bool year_tables = true;
 };
 
 /// Throws UsageError for what the types do not allow, and for a query that is too long.

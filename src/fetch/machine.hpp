@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "fetch/calendar.hpp"
 #include "fetch/operand.hpp"
 
 /// The accumulator machine: one thread's rows of a tile, instruction after instruction.
@@ -12,7 +13,7 @@ template <class Group, std::uint32_t Rows>
 class Machine : Operand<Group, Rows> {
  public:
   HEADRACE_HD Machine(const Group& group, const Program& program, const ScanWork& work, const States<Group>& states,
-                      Slots<Rows>& slots, const ColumnView* columns, std::int64_t tile, std::int64_t tile_first,
+                      Slots<Rows>& slots, const ColumnPlace* columns, std::int64_t tile, std::int64_t tile_first,
                       std::int64_t fragment_rows) noexcept
       : Base(group, work, slots, columns, tile_first, fragment_rows),
         program_(program),
@@ -24,8 +25,12 @@ class Machine : Operand<Group, Rows> {
 
   HEADRACE_HD void run() noexcept {
     for (std::uint32_t at = 0; at < program_.code_count; ++at) {
-      const Instruction& code = program_.code[at];
-      if (code.source != OperandSource::none) fetch(code);
+      const Instruction code = program_.code[at];
+      if (code.op == Op::load) {
+        fetch(code, acc_, acc_valid_);
+        continue;
+      }
+      if (code.source != OperandSource::none) fetch(code, operand_, operand_valid_);
       step(code);
       // Threads of a CUDA block meet in later instructions; a CPU's block is alone.
       if (Group::kTeam == 1 && code.op == Op::filter && tile_.pass.none(tile_.count) && code.flags == 0) return;
@@ -38,8 +43,6 @@ class Machine : Operand<Group, Rows> {
   using Base::fault;
   using Base::fetch;
   using Base::group_;
-  using Base::operand_;
-  using Base::operand_valid_;
   using Base::slots_;
   using Base::tile_;
   using Base::work_;
@@ -169,6 +172,7 @@ class Machine : Operand<Group, Rows> {
       case Op::divide_floor: return map([&](Word a) { return floor_divide(a, code.value); });
       case Op::year_of_days: return map([](Word a) { return year_of(a); });
       case Op::rank: return rank(code);
+      case Op::year_near: return year_near(code);
       default: return year(static_cast<TimeUnit>(code.index));
     }
   }
@@ -195,26 +199,60 @@ class Machine : Operand<Group, Rows> {
     }
   }
 
+  HEADRACE_HD void year_near(const Instruction& code) noexcept {
+    const std::int64_t* const starts = program_.year_starts + code.index;
+    const auto since = [&](std::uint32_t i) {
+      return static_cast<std::uint64_t>(acc_[i]) - static_cast<std::uint64_t>(code.value);
+    };
+    std::uint32_t above = 0;
+    std::uint32_t most = 0;
+    each([&](std::uint32_t i) {
+      const std::uint32_t near = near_year(since(i), code.shift, code.factor);
+      above |= static_cast<std::uint32_t>(since(i) >> 32);
+      most = most < near ? near : most;
+    });
+    if (above >> code.shift != 0 || most >= code.count) {
+      return code.flags == kDayUnit ? map([](std::int64_t a) { return year_of(a); })
+                                 : year(static_cast<TimeUnit>(code.flags));
+    }
+    each([&](std::uint32_t i) {
+      const std::uint32_t near = near_year(since(i), code.shift, code.factor);
+      acc_[i] = code.second + near + (acc_[i] >= starts[near] ? 1 : 0);
+    });
+  }
+
   HEADRACE_HD void key(const Instruction& code) noexcept {
     const auto domain = static_cast<std::uint64_t>(code.second);
-    bool outside = false;
-    const auto add = [&](const auto& append) {
-      each([&](std::uint32_t i) {
-        const std::uint64_t digit = static_cast<std::uint64_t>(acc_[i]) - static_cast<std::uint64_t>(code.value);
-        // A value outside the range that the table claims must not write elsewhere.
-        outside |= counts(i) & (digit >= domain);
-        index_[i] = append(index_[i], acc_valid_[i] & (digit < domain) ? digit : domain - 1);
-      });
+    const auto digit_of = [&](std::uint32_t i) {
+      return static_cast<std::uint64_t>(acc_[i]) - static_cast<std::uint64_t>(code.value);
     };
-    if (code.flags != 0) {
-      const auto narrow = static_cast<std::uint32_t>(domain);
-      add([&](std::uint64_t index, std::uint64_t digit) -> std::uint64_t {
-        return static_cast<std::uint32_t>(index) * narrow + static_cast<std::uint32_t>(digit);
+    // A value outside the range that the table claims must not write elsewhere.
+    const auto check = [&] {
+      bool outside = false;
+      each([&](std::uint32_t i) { outside |= counts(i) & (digit_of(i) >= domain); });
+      fault(outside, Fault::conversion);
+    };
+    if (code.flags == 0) {
+      check();
+      each([&](std::uint32_t i) {
+        const std::uint64_t digit = digit_of(i);
+        index_[i] = index_[i] * domain + (acc_valid_[i] & (digit < domain) ? digit : domain - 1);
       });
-    } else {
-      add([&](std::uint64_t index, std::uint64_t digit) { return index * domain + digit; });
+      return;
     }
-    fault(outside, Fault::conversion);
+    const auto narrow = static_cast<std::uint32_t>(domain);
+    std::uint32_t above = 0;
+    std::uint32_t most = 0;
+    each([&](std::uint32_t i) {
+      const std::uint64_t digit = digit_of(i);
+      const auto low = static_cast<std::uint32_t>(digit);
+      above |= static_cast<std::uint32_t>(digit >> 32);
+      most = most < low ? low : most;
+      const std::uint32_t within = low < narrow ? low : narrow - 1;
+      index_[i] = static_cast<std::uint32_t>(index_[i]) * narrow + (acc_valid_[i] ? within : narrow - 1);
+    });
+    // Whether a row that counts is among those of a digit that is too large is seldom asked.
+    if (above != 0 || most >= narrow) check();
   }
 
   HEADRACE_HD void wide_key(const Instruction& code) noexcept {
@@ -254,14 +292,16 @@ class Machine : Operand<Group, Rows> {
     if (group_.rank() == 0) work_.tile_rows[tile_number_] = all;
   }
 
-  /// In the table's order. All threads meet here, so every row is looked at, whether or not it passes.
+  /// In the table's order. All threads meet here, whether or not a row of theirs passes.
   HEADRACE_HD void place() noexcept {
-    std::int64_t base = work_.tile_rows[tile_number_];
+    std::uint32_t mine = 0;
+    tile_.each_passing([&](std::uint32_t) { ++mine; });
+    std::uint32_t all = 0;
+    const std::uint32_t before = group_.sum_before(mine, all);
+    std::uint64_t next = static_cast<std::uint64_t>(work_.tile_rows[tile_number_]) + before;
     each([&](std::uint32_t i) {
-      std::uint32_t total = 0;
-      const std::uint32_t before = group_.sum_before(std::uint32_t{tile_.pass[i]}, total);
-      index_[i] = static_cast<std::uint64_t>(base) + before;
-      base += total;
+      index_[i] = next;
+      next += tile_.pass[i] ? 1 : 0;
       if (index_[i] >= static_cast<std::uint64_t>(work_.limit)) tile_.pass.set(i, false);
     });
   }
@@ -275,10 +315,7 @@ class Machine : Operand<Group, Rows> {
 
   HEADRACE_HD void step(const Instruction& code) noexcept {
     switch (code.op) {
-      case Op::load:
-        each([&](std::uint32_t i) { acc_[i] = operand_[i]; });
-        acc_valid_ = operand_valid_;
-        break;
+      case Op::load: break;
       case Op::save:
         each([&](std::uint32_t i) { slots_.values[code.index][i] = acc_[i]; });
         slots_.valid[code.index] = acc_valid_;
@@ -310,6 +347,7 @@ class Machine : Operand<Group, Rows> {
       case Op::divide_floor:
       case Op::year_of_days:
       case Op::year_of_stamp:
+      case Op::year_near:
       case Op::rank: convert(code); break;
       case Op::filter:
         each([&](std::uint32_t i) { tile_.pass.set(i, tile_.pass[i] & acc_valid_[i] & (acc_[i] != 0)); });
@@ -334,8 +372,10 @@ class Machine : Operand<Group, Rows> {
   const States<Group>& states_;
   std::int64_t tile_number_;
   std::int64_t acc_[Rows];
+  std::int64_t operand_[Rows];
   std::uint64_t index_[Rows];
   Flags<Rows> acc_valid_;
+  Flags<Rows> operand_valid_;
 };
 
 }  // namespace headrace::fetch

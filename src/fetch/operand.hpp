@@ -24,7 +24,7 @@ class Operand {
     std::int64_t high;
   };
 
-  HEADRACE_HD Operand(const Group& group, const ScanWork& work, Slots<Rows>& slots, const ColumnView* columns,
+  HEADRACE_HD Operand(const Group& group, const ScanWork& work, Slots<Rows>& slots, const ColumnPlace* columns,
                       std::int64_t tile_first, std::int64_t fragment_rows) noexcept
       : group_(group), work_(work), slots_(slots), columns_(columns), tile_(group, tile_first, fragment_rows) {}
 
@@ -36,25 +36,35 @@ class Operand {
   HEADRACE_HD void fault(bool happened, Fault what) const noexcept {
     if (happened) group_.store_relaxed_on_device(work_.faults[static_cast<int>(what)], std::uint32_t{1});
   }
+
   /// Brings the operand of an instruction, for the rows that pass.
-  HEADRACE_HD void fetch(const Instruction& code) noexcept {
+  HEADRACE_HD void fetch(const Instruction& code, std::int64_t (&to)[Rows], Flags<Rows>& valid) const noexcept {
     switch (code.source) {
       case OperandSource::none: break;
-      case OperandSource::column: fetch_column(columns_[code.index]); break;
+      case OperandSource::column: fetch_column(code, to, valid); break;
       case OperandSource::constant:
-        each([&](std::uint32_t i) { operand_[i] = code.value; });
-        operand_valid_.set_first(Rows);
+        each([&](std::uint32_t i) { to[i] = code.value; });
+        valid.set_first(Rows);
         break;
       case OperandSource::missing:
-        each([&](std::uint32_t i) { operand_[i] = 0; });
-        operand_valid_.set_first(0);
+        each([&](std::uint32_t i) { to[i] = 0; });
+        valid.set_first(0);
         break;
       case OperandSource::slot:
-        each([&](std::uint32_t i) { operand_[i] = slots_.values[code.index][i]; });
-        operand_valid_ = slots_.valid[code.index];
+        each([&](std::uint32_t i) { to[i] = slots_.values[code.index][i]; });
+        valid = slots_.valid[code.index];
         break;
     }
   }
+
+  const Group& group_;
+  const ScanWork& work_;
+  Slots<Rows>& slots_;
+  const ColumnPlace* columns_;
+  Tile<Group, Rows> tile_;
+
+ private:
+  using Memory = BlockMemory<Group>;
 
   /// A value as a register holds it.
   template <class T>
@@ -67,95 +77,113 @@ class Operand {
   }
 
   /// Values of rows that pass, where rows are few: all loads are on their way before the first of them is waited for.
+  /// Of values that are not at a boundary of 16 bytes each is a load.
   template <class T>
   HEADRACE_HD void load(const T* values, T (&loaded)[Rows]) const noexcept {
-    tile_.each_of({tile_.pass, tile_.pass}, [&](std::uint32_t i) { loaded[i] = values[i * group_.size()]; });
+    constexpr std::uint32_t kPiece = 16 / sizeof(T) < Rows ? 16 / sizeof(T) : Rows;
+    struct alignas(kPiece * sizeof(T)) Piece {
+      T values[kPiece];
+    };
+    const auto load_piece = [&](std::uint32_t piece) {
+      const Piece read = read_piece(reinterpret_cast<const Piece*>(values) + piece);
+      each_constant<kPiece>([&](std::uint32_t k) { loaded[piece * kPiece + k] = read.values[k]; });
+    };
+    if (reinterpret_cast<std::uintptr_t>(values) % alignof(Piece) != 0) {
+      each([&](std::uint32_t i) { loaded[i] = tile_.pass[i] ? Memory::read(values + i) : T{}; });
+    } else if (tile_.pass.all()) {
+      each_constant<Rows / kPiece>(load_piece);
+    } else {
+      each([&](std::uint32_t i) { loaded[i] = T{}; });
+      each_constant<Rows / kPiece>([&](std::uint32_t piece) {
+        if (tile_.pass.any(piece * kPiece, kPiece)) load_piece(piece);
+      });
+    }
+  }
+  template <class Piece>
+  [[nodiscard]] HEADRACE_HD static Piece read_piece(const Piece* from) noexcept {
+    if constexpr (sizeof(Piece) == sizeof(std::uint64_t)) {
+      return __builtin_bit_cast(Piece, Memory::read(reinterpret_cast<const std::uint64_t*>(from)));
+    } else {
+      return Memory::read(from);
+    }
   }
 
   template <class T>
-  HEADRACE_HD void fetch_values(const ColumnView& column) noexcept {
-    const T* values = static_cast<const T*>(column.values) + column.offset + tile_.first;
+  HEADRACE_HD void fetch_values(const std::byte* column, std::int64_t (&to)[Rows]) const noexcept {
+    const T* values = reinterpret_cast<const T*>(column) + tile_.first;
     if constexpr (kFew) {
-      T loaded[Rows]{};
+      T loaded[Rows];
       load(values, loaded);
-      each([&](std::uint32_t i) { operand_[i] = widened(loaded[i]); });
+      each([&](std::uint32_t i) { to[i] = widened(loaded[i]); });
     } else {
-      each([&](std::uint32_t i) { operand_[i] = widened(values[i * group_.size()]); });
+      each([&](std::uint32_t i) { to[i] = widened(values[i]); });
     }
   }
 
-  HEADRACE_HD void fetch_integers(const ColumnView& column, Type type) noexcept {
-    switch (type) {
-      case Type::int8: fetch_values<std::int8_t>(column); break;
-      case Type::uint8: fetch_values<std::uint8_t>(column); break;
-      case Type::int16: fetch_values<std::int16_t>(column); break;
-      case Type::uint16: fetch_values<std::uint16_t>(column); break;
-      case Type::uint32: fetch_values<std::uint32_t>(column); break;
-      case Type::int32:
-      case Type::date32: fetch_values<std::int32_t>(column); break;
-      default: fetch_values<std::int64_t>(column); break;
+  /// The bits of the thread's rows, as flags.
+  HEADRACE_HD void fetch_bits(const std::uint8_t* bitmap, std::int64_t first, Flags<Rows>& flags) const noexcept {
+    if constexpr (kFew) {
+      const std::uint8_t* const bytes = bitmap + (first >> 3);
+      const auto skipped = static_cast<std::uint32_t>(first & 7);
+      std::uint64_t bits = 0;
+      each_constant<Rows / 8 + 1>([&](std::uint32_t k) {
+        if (8 * k < skipped + tile_.count) bits |= std::uint64_t{Memory::read(bytes + k)} << (8 * k);
+      });
+      flags.set_bits(static_cast<std::uint32_t>(bits >> skipped));
+    } else {
+      flags.set_bits(bitmap, first, tile_.count);
     }
   }
 
-  /// The bits of the tile's rows, as flags.
-  HEADRACE_HD void fetch_bits(const void* bitmap, std::int64_t first, Flags<Rows>& flags) const noexcept {
-    const auto* bytes = static_cast<const std::uint8_t*>(bitmap);
-    if constexpr (Group::kTeam == 1 && !kFew) {
-      flags.set_bits(bytes, first, group_.size(), tile_.count);
+  HEADRACE_HD void fetch_column(const Instruction& code, std::int64_t (&to)[Rows], Flags<Rows>& valid) const noexcept {
+    const ColumnPlace& place = columns_[code.index];
+    const std::byte* const values = Memory::read(&place.values);
+    const std::uint8_t* const validity = Memory::read(&place.validity);
+    const std::int64_t bit = Memory::read(&place.first_bit) + tile_.first;
+    if (validity == nullptr) {
+      valid.set_first(Rows);
     } else {
-      std::uint8_t loaded[Rows]{};
-      tile_.each_of({tile_.pass, tile_.pass},
-                    [&](std::uint32_t i) { loaded[i] = bytes[(first + i * group_.size()) >> 3]; });
-      each([&](std::uint32_t i) { flags.set(i, ((loaded[i] >> ((first + i * group_.size()) & 7)) & 1) != 0); });
+      fetch_bits(validity, bit, valid);
     }
-  }
-
-  HEADRACE_HD void fetch_column(const ColumnView& column) noexcept {
-    const std::int64_t first = column.offset + tile_.first;
-    if (column.validity == nullptr) {
-      operand_valid_.set_first(Rows);
-    } else {
-      fetch_bits(column.validity, first, operand_valid_);
-    }
-    switch (column.type.id) {
+    switch (code.type) {
       case Type::boolean: {
         Flags<Rows> bits;
         bits.set_first(0);
-        fetch_bits(column.values, first, bits);
-        each([&](std::uint32_t i) { operand_[i] = bits[i] ? 1 : 0; });
+        fetch_bits(reinterpret_cast<const std::uint8_t*>(values), bit, bits);
+        each([&](std::uint32_t i) { to[i] = bits[i] ? 1 : 0; });
         break;
       }
-      case Type::float32: fetch_values<float>(column); break;
-      case Type::float64: fetch_values<double>(column); break;
-      case Type::decimal128: fetch_decimals(static_cast<const WideValue*>(column.values) + first); break;
-      case Type::dictionary: fetch_integers(column, column.type.index); break;
-      default: fetch_integers(column, column.type.id); break;
+      case Type::int8: fetch_values<std::int8_t>(values, to); break;
+      case Type::uint8: fetch_values<std::uint8_t>(values, to); break;
+      case Type::int16: fetch_values<std::int16_t>(values, to); break;
+      case Type::uint16: fetch_values<std::uint16_t>(values, to); break;
+      case Type::uint32: fetch_values<std::uint32_t>(values, to); break;
+      case Type::int32:
+      case Type::date32: fetch_values<std::int32_t>(values, to); break;
+      case Type::float32: fetch_values<float>(values, to); break;
+      case Type::float64: fetch_values<double>(values, to); break;
+      case Type::decimal128: fetch_decimals(values, to, valid); break;
+      default: fetch_values<std::int64_t>(values, to); break;
     }
   }
 
-  HEADRACE_HD void fetch_decimals(const WideValue* values) noexcept {
+  HEADRACE_HD void fetch_decimals(const std::byte* column, std::int64_t (&to)[Rows],
+                                  const Flags<Rows>& valid) const noexcept {
+    const auto* values = reinterpret_cast<const WideValue*>(column) + tile_.first;
     bool wide = false;
     const auto take = [&](std::uint32_t i, const WideValue& value) {
-      operand_[i] = value.low;
-      wide |= (value.high != value.low >> 63) & operand_valid_[i] & tile_.pass[i];
+      to[i] = value.low;
+      wide |= (value.high != value.low >> 63) & valid[i] & tile_.pass[i];
     };
     if constexpr (kFew) {
-      WideValue loaded[Rows]{};
+      WideValue loaded[Rows];
       load(values, loaded);
       each([&](std::uint32_t i) { take(i, loaded[i]); });
     } else {
-      each([&](std::uint32_t i) { take(i, values[i * group_.size()]); });
+      each([&](std::uint32_t i) { take(i, values[i]); });
     }
     fault(wide, Fault::wide_decimal);
   }
-
-  const Group& group_;
-  const ScanWork& work_;
-  Slots<Rows>& slots_;
-  const ColumnView* columns_;
-  Tile<Group, Rows> tile_;
-  std::int64_t operand_[Rows];
-  Flags<Rows> operand_valid_;
 };
 
 }  // namespace headrace::fetch

@@ -39,6 +39,9 @@ enum class Op : std::uint8_t {
   divide_floor,  ///< By `value`.
   year_of_days,
   year_of_stamp,  ///< `index`: a TimeUnit.
+  /// The same by a YearTable: `value` its base, `second` its first year, `shift` and `factor`, and `count` starts from
+  /// `index` on. `flags`: a TimeUnit, or kDayUnit, for stamps that are not in it.
+  year_near,
   rank,           ///< The place of a dictionary's entry in order: table `index` of ranks, which has `value` of them.
   // What becomes of rows.
   filter,
@@ -62,20 +65,25 @@ enum class Kind : std::uint8_t { integer, natural, real };
 
 enum class OperandSource : std::uint8_t { none, column, constant, missing, slot };
 
-struct Instruction {
+struct alignas(16) Instruction {
   Op op = Op::load;
   Kind kind = Kind::integer;
   OperandSource source = OperandSource::none;
   std::uint8_t flags = 0;
   std::uint16_t index = 0;  ///< A column of the program, slot, aggregate, table or output.
   std::uint16_t count = 0;
+  Type type = Type::int64;  ///< Of a column's values as they lie: of a dictionary its indices.
+  std::uint8_t shift = 0;
+  std::uint32_t factor = 0;
   std::int64_t value = 0;
   std::int64_t second = 0;
 };
-static_assert(sizeof(Instruction) == 24);
+static_assert(sizeof(Instruction) == 32);
 
 inline constexpr std::uint32_t kInstructionsMax = 128;
 inline constexpr std::uint32_t kConstantsMax = 256;
+inline constexpr std::uint32_t kYearStartsMax = 128;
+inline constexpr std::uint8_t kDayUnit = 4;  ///< Beside the values of TimeUnit.
 inline constexpr std::uint32_t kSlots = 6;
 inline constexpr std::uint32_t kStatesMax = 32;
 inline constexpr std::uint32_t kTablesMax = 8;
@@ -98,6 +106,7 @@ struct KeyTable {
 struct Program {
   Instruction code[kInstructionsMax];
   std::int64_t constants[kConstantsMax];
+  std::int64_t year_starts[kYearStartsMax];
   State states[kStatesMax];
   std::uint32_t code_count = 0;
   std::uint32_t state_count = 0;
@@ -125,11 +134,27 @@ struct FragmentPlace {
   std::int64_t first_tile = 0;
 };
 
+/// Where a column of a fragment lies.
+struct alignas(16) ColumnPlace {
+  const std::byte* values = nullptr;       ///< Of row 0; booleans: their bitmap.
+  const std::uint8_t* validity = nullptr;  ///< A bitmap; null where no value is missing.
+  std::int64_t first_bit = 0;              ///< Row 0 in the bitmaps.
+  std::uint32_t value_bits = 0;
+};
+
+[[nodiscard]] inline ColumnPlace place_of(const ColumnView& view) noexcept {
+  const std::uint32_t bits = value_bits(view.type);
+  return {.values = static_cast<const std::byte*>(view.values) + view.offset * (bits / 8),
+          .validity = view.validity,
+          .first_bit = view.offset,
+          .value_bits = bits};
+}
+
 /// Arguments of the kernel.
 struct ScanWork {
   const Program* program = nullptr;
   const FragmentPlace* fragments = nullptr;
-  const ColumnView* columns = nullptr;  ///< [fragment][column of the program]
+  const ColumnPlace* columns = nullptr;  ///< [fragment][column of the program]
   std::int64_t tiles = 0;
   std::uint64_t* states = nullptr;    ///< Program::groups words for each state, twice as many for a wide sum.
   std::int64_t* tile_rows = nullptr;  ///< Rows of each tile that pass; then where they go.

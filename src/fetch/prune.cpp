@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "fetch/host_chunk.hpp"
-#include "fetch/rows.hpp"
+#include "fetch/calendar.hpp"
 #include "fetch/typing.hpp"
 #include "headrace/base/error.hpp"
 

@@ -55,7 +55,7 @@ class Run {
   };
 
   /// The program, where fragments are, and their columns: by one copy.
-  void upload_arguments(std::span<const FragmentPlace> places, std::span<const ColumnView> views);
+  void upload_arguments(std::span<const FragmentPlace> places, std::span<const ColumnPlace> columns);
   void prepare_results(std::size_t state_bytes);
   /// The bytes must stay until execute() has returned.
   [[nodiscard]] Buffer upload(const void* from, std::size_t bytes);

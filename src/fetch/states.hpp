@@ -6,6 +6,7 @@
 
 #include "fetch/block_memory.hpp"
 #include "fetch/rows.hpp"
+#include "fetch/tile.hpp"
 
 /// Where groups are gathered: in the memory of a block, in several copies so that threads seldom meet; or, where they
 /// do not fit, those that the block meets first there and the others in the device's. What a block gathered goes to the

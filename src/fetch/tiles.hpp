@@ -14,7 +14,7 @@ struct SharedProgram {
 
 /// Where a tile lies.
 struct TilePlace {
-  const ColumnView* columns = nullptr;
+  const ColumnPlace* columns = nullptr;
   std::int64_t first = 0;  ///< Row of the fragment.
   std::int64_t rows = 0;   ///< Of the fragment.
 };
@@ -36,9 +36,10 @@ HEADRACE_HD void prefetch_tile(const Group& group, const TilePlace& place, std::
   const std::int64_t left = place.rows - place.first;
   const std::int64_t rows = left < kTileRows ? left : kTileRows;
   for (std::uint32_t c = group.rank() / Group::kTeam; c < columns; c += group.size() / Group::kTeam) {
-    const ColumnView& column = place.columns[c];
-    prefetch_bits(group, column.values, column.offset + place.first, rows, value_bits(column.type));
-    if (column.validity != nullptr) prefetch_bits(group, column.validity, column.offset + place.first, rows, 1);
+    const ColumnPlace& column = place.columns[c];
+    const std::int64_t bit = column.value_bits == 1 ? column.first_bit : 0;
+    prefetch_bits(group, column.values, bit + place.first, rows, column.value_bits);
+    if (column.validity != nullptr) prefetch_bits(group, column.validity, column.first_bit + place.first, rows, 1);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fetch/rows.hpp"
+#include "fetch/calendar.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {

@@ -112,7 +112,7 @@ struct HostWork {
     for (const auto& fragment : table.fragments) {
       places.push_back({.rows = fragment[0].length, .first_tile = work.tiles});
       work.tiles += (fragment[0].length + kTileRows - 1) / kTileRows;
-      for (const std::uint32_t column : compiled.columns) views.push_back(fragment[column]);
+      for (const std::uint32_t column : compiled.columns) columns.push_back(place_of(fragment[column]));
     }
     places.push_back({.rows = 0, .first_tile = work.tiles});
     const Program& program = compiled.program;
@@ -130,7 +130,7 @@ struct HostWork {
     for (std::uint32_t t = 0; t < compiled.tables; ++t) work.tables[t] = {tables[t].data(), compiled.places - 1};
     work.program = &compiled.program;
     work.fragments = places.data();
-    work.columns = views.data();
+    work.columns = columns.data();
     work.states = states.data();
     work.faults = faults;
   }
@@ -138,7 +138,7 @@ struct HostWork {
   Compiled compiled;
   ScanWork work;
   std::vector<FragmentPlace> places;
-  std::vector<ColumnView> views;
+  std::vector<ColumnPlace> columns;
   std::vector<std::uint64_t> states;
   std::vector<std::vector<std::uint64_t>> tables;
   std::uint32_t faults[kFaults]{};

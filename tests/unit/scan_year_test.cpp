@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "fetch/rows.hpp"
+#include "fetch/calendar.hpp"
 
 /// Days and years of timestamps, which scans find without a division, against division.
 namespace headrace::fetch {
