@@ -31,13 +31,10 @@ struct BlockMemory<CudaGroup> {
     } else if constexpr (std::is_pointer_v<T>) {
       return reinterpret_cast<T>(__ldg(reinterpret_cast<const std::uintptr_t*>(from)));
     } else {
-      static_assert(sizeof(T) == sizeof(uint4));
-      return __builtin_bit_cast(T, __ldg(reinterpret_cast<const uint4*>(from)));
+      using Word = std::conditional_t<sizeof(T) == sizeof(uint4), uint4,
+                                      std::conditional_t<sizeof(T) == sizeof(uint2), uint2, std::uint32_t>>;
+      return __builtin_bit_cast(T, __ldg(reinterpret_cast<const Word*>(from)));
     }
-  }
-  /// Into the second-level cache: a hint, which may be ignored.
-  __device__ static void prefetch(const void* address) noexcept {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
   }
 };
 

@@ -26,8 +26,6 @@ struct BlockMemory {
   [[nodiscard]] HEADRACE_HD static T read(const T* from) noexcept {
     return *from;
   }
-  /// Nothing to do: a core sees by itself what is read in order.
-  HEADRACE_HD static void prefetch(const void* /*address*/) noexcept {}
 };
 
 }  // namespace headrace::fetch

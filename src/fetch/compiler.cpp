@@ -250,10 +250,11 @@ std::uint32_t held_groups(const Program& program, const CompileOptions& options)
 std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept {
   std::uint64_t words = 0;
   for (std::uint32_t s = 0; s < program.state_count; ++s) words += local_state_words(program.states[s].op);
-  if (words == 0) return options.copies_max;
+  const std::uint32_t most = words == program.state_count ? options.count_copies_max : options.copies_max;
+  if (words == 0) return most;
   if (program.groups > options.local_words / words) return 0;
   const std::uint64_t fitting = options.local_words / (words * program.groups);
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_floor(fitting), options.copies_max));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_floor(fitting), most));
 }
 
 Compiled compile(const TableView& table, const Query& query, const CompileOptions& options) {

@@ -19,7 +19,7 @@ class Machine : Operand<Group, Rows> {
         program_(program),
         states_(states),
         tile_number_(tile) {
-    each([&](std::uint32_t i) { index_[i] = 0; });
+    each([&](std::uint32_t i) { index_.set(i, 0); });
     acc_valid_.set_first(Rows);
   }
 
@@ -209,7 +209,7 @@ class Machine : Operand<Group, Rows> {
     each([&](std::uint32_t i) {
       const std::uint32_t near = near_year(since(i), code.shift, code.factor);
       above |= static_cast<std::uint32_t>(since(i) >> 32);
-      most = most < near ? near : most;
+      most = greater(most, near);
     });
     if (above >> code.shift != 0 || most >= code.count) {
       return code.flags == kDayUnit ? map([](std::int64_t a) { return year_of(a); })
@@ -236,7 +236,7 @@ class Machine : Operand<Group, Rows> {
       check();
       each([&](std::uint32_t i) {
         const std::uint64_t digit = digit_of(i);
-        index_[i] = index_[i] * domain + (acc_valid_[i] & (digit < domain) ? digit : domain - 1);
+        index_.set(i, index_[i] * domain + (acc_valid_[i] & (digit < domain) ? digit : domain - 1));
       });
       return;
     }
@@ -247,9 +247,8 @@ class Machine : Operand<Group, Rows> {
       const std::uint64_t digit = digit_of(i);
       const auto low = static_cast<std::uint32_t>(digit);
       above |= static_cast<std::uint32_t>(digit >> 32);
-      most = most < low ? low : most;
-      const std::uint32_t within = low < narrow ? low : narrow - 1;
-      index_[i] = static_cast<std::uint32_t>(index_[i]) * narrow + (acc_valid_[i] ? within : narrow - 1);
+      most = greater(most, low);
+      index_.set_low(i, index_.low(i) * narrow + (acc_valid_[i] ? lesser(low, narrow - 1) : narrow - 1));
     });
     // Whether a row that counts is among those of a digit that is too large is seldom asked.
     if (above != 0 || most >= narrow) check();
@@ -281,7 +280,7 @@ class Machine : Operand<Group, Rows> {
       tile_.pass.set(i, false);
       full = true;
     });
-    each([&](std::uint32_t i) { index_[i] = found[i]; });
+    each([&](std::uint32_t i) { index_.set(i, found[i]); });
     fault(full, Fault::table_full);
   }
 
@@ -294,16 +293,21 @@ class Machine : Operand<Group, Rows> {
 
   /// In the table's order. All threads meet here, whether or not a row of theirs passes.
   HEADRACE_HD void place() noexcept {
-    std::uint32_t mine = 0;
-    tile_.each_passing([&](std::uint32_t) { ++mine; });
-    std::uint32_t all = 0;
-    const std::uint32_t before = group_.sum_before(mine, all);
-    std::uint64_t next = static_cast<std::uint64_t>(work_.tile_rows[tile_number_]) + before;
-    each([&](std::uint32_t i) {
-      index_[i] = next;
-      next += tile_.pass[i] ? 1 : 0;
-      if (index_[i] >= static_cast<std::uint64_t>(work_.limit)) tile_.pass.set(i, false);
-    });
+    auto base = static_cast<std::uint64_t>(work_.tile_rows[tile_number_]);
+    for (std::uint32_t run = 0; run < Base::kRuns; ++run) {
+      std::uint32_t mine = 0;
+      each([&](std::uint32_t i) { mine += (i / Base::kRun == run) & tile_.pass[i] ? 1 : 0; });
+      std::uint32_t all = 0;
+      std::uint64_t next = base + group_.sum_before(mine, all);
+      base += all;
+      each([&](std::uint32_t i) {
+        if (i / Base::kRun != run) return;
+        const bool passes = tile_.pass[i];
+        index_.set(i, next);
+        tile_.pass.set(i, passes & (next < static_cast<std::uint64_t>(work_.limit)));
+        next += passes ? 1 : 0;
+      });
+    }
   }
 
   HEADRACE_HD void emit(const Output& output) noexcept {
@@ -373,7 +377,7 @@ class Machine : Operand<Group, Rows> {
   std::int64_t tile_number_;
   std::int64_t acc_[Rows];
   std::int64_t operand_[Rows];
-  std::uint64_t index_[Rows];
+  GroupNumbers<Rows> index_;
   Flags<Rows> acc_valid_;
   Flags<Rows> operand_valid_;
 };

@@ -19,6 +19,9 @@ template <class Group, std::uint32_t Rows>
 class Operand {
  protected:
   static constexpr bool kFew = Flags<Rows>::kSmall;
+  static constexpr std::uint32_t kRun = Tile<Group, Rows>::kRun;
+  static constexpr std::uint32_t kRuns = Tile<Group, Rows>::kRuns;
+  static constexpr std::uint32_t kRunStep = Tile<Group, Rows>::kRunStep;
   struct alignas(16) WideValue {
     std::int64_t low;
     std::int64_t high;
@@ -77,19 +80,20 @@ class Operand {
   }
 
   /// Values of rows that pass, where rows are few: all loads are on their way before the first of them is waited for.
-  /// Of values that are not at a boundary of 16 bytes each is a load.
+  /// Of values that do not lie at the boundaries that a run of a buffer has, each is a load.
   template <class T>
   HEADRACE_HD void load(const T* values, T (&loaded)[Rows]) const noexcept {
-    constexpr std::uint32_t kPiece = 16 / sizeof(T) < Rows ? 16 / sizeof(T) : Rows;
+    constexpr std::uint32_t kPiece = sizeof(T) * kRun > 16 ? 16 / sizeof(T) : kRun;
     struct alignas(kPiece * sizeof(T)) Piece {
       T values[kPiece];
     };
+    const auto row_of = [](std::uint32_t i) { return i / kRun * kRunStep + i % kRun; };
     const auto load_piece = [&](std::uint32_t piece) {
-      const Piece read = read_piece(reinterpret_cast<const Piece*>(values) + piece);
+      const Piece read = Memory::read(reinterpret_cast<const Piece*>(values + row_of(piece * kPiece)));
       each_constant<kPiece>([&](std::uint32_t k) { loaded[piece * kPiece + k] = read.values[k]; });
     };
     if (reinterpret_cast<std::uintptr_t>(values) % alignof(Piece) != 0) {
-      each([&](std::uint32_t i) { loaded[i] = tile_.pass[i] ? Memory::read(values + i) : T{}; });
+      each([&](std::uint32_t i) { loaded[i] = tile_.pass[i] ? Memory::read(values + row_of(i)) : T{}; });
     } else if (tile_.pass.all()) {
       each_constant<Rows / kPiece>(load_piece);
     } else {
@@ -97,14 +101,6 @@ class Operand {
       each_constant<Rows / kPiece>([&](std::uint32_t piece) {
         if (tile_.pass.any(piece * kPiece, kPiece)) load_piece(piece);
       });
-    }
-  }
-  template <class Piece>
-  [[nodiscard]] HEADRACE_HD static Piece read_piece(const Piece* from) noexcept {
-    if constexpr (sizeof(Piece) == sizeof(std::uint64_t)) {
-      return __builtin_bit_cast(Piece, Memory::read(reinterpret_cast<const std::uint64_t*>(from)));
-    } else {
-      return Memory::read(from);
     }
   }
 
@@ -123,13 +119,18 @@ class Operand {
   /// The bits of the thread's rows, as flags.
   HEADRACE_HD void fetch_bits(const std::uint8_t* bitmap, std::int64_t first, Flags<Rows>& flags) const noexcept {
     if constexpr (kFew) {
-      const std::uint8_t* const bytes = bitmap + (first >> 3);
-      const auto skipped = static_cast<std::uint32_t>(first & 7);
-      std::uint64_t bits = 0;
-      each_constant<Rows / 8 + 1>([&](std::uint32_t k) {
-        if (8 * k < skipped + tile_.count) bits |= std::uint64_t{Memory::read(bytes + k)} << (8 * k);
+      std::uint32_t all = 0;
+      each_constant<kRuns>([&](std::uint32_t run) {
+        const std::int64_t bit = first + run * kRunStep;
+        const std::uint8_t* const bytes = bitmap + (bit >> 3);
+        const auto skipped = static_cast<std::uint32_t>(bit & 7);
+        const std::uint32_t end = skipped + tile_.rows_of(run);
+        std::uint32_t bits = 0;
+        if (end > skipped) bits = Memory::read(bytes);
+        if (end > 8) bits |= std::uint32_t{Memory::read(bytes + 1)} << 8;
+        all |= ((bits >> skipped) & ((1U << kRun) - 1)) << (run * kRun);
       });
-      flags.set_bits(static_cast<std::uint32_t>(bits >> skipped));
+      flags.set_bits(all);
     } else {
       flags.set_bits(bitmap, first, tile_.count);
     }

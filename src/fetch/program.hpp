@@ -135,19 +135,17 @@ struct FragmentPlace {
 };
 
 /// Where a column of a fragment lies.
-struct alignas(16) ColumnPlace {
+struct ColumnPlace {
   const std::byte* values = nullptr;       ///< Of row 0; booleans: their bitmap.
   const std::uint8_t* validity = nullptr;  ///< A bitmap; null where no value is missing.
   std::int64_t first_bit = 0;              ///< Row 0 in the bitmaps.
-  std::uint32_t value_bits = 0;
 };
 
 [[nodiscard]] inline ColumnPlace place_of(const ColumnView& view) noexcept {
   const std::uint32_t bits = value_bits(view.type);
   return {.values = static_cast<const std::byte*>(view.values) + view.offset * (bits / 8),
           .validity = view.validity,
-          .first_bit = view.offset,
-          .value_bits = bits};
+          .first_bit = view.offset};
 }
 
 /// Arguments of the kernel.

@@ -7,6 +7,21 @@
 /// The arithmetic on one row.
 namespace headrace::fetch {
 
+[[nodiscard]] HEADRACE_HD inline std::uint32_t lesser(std::uint32_t a, std::uint32_t b) noexcept {
+#if defined(__CUDA_ARCH__)
+  return ::min(a, b);  // one instruction, where a comparison and a choice are two
+#else
+  return a < b ? a : b;
+#endif
+}
+[[nodiscard]] HEADRACE_HD inline std::uint32_t greater(std::uint32_t a, std::uint32_t b) noexcept {
+#if defined(__CUDA_ARCH__)
+  return ::max(a, b);
+#else
+  return a < b ? b : a;
+#endif
+}
+
 [[nodiscard]] HEADRACE_HD inline double as_double(std::int64_t bits) noexcept {
   static_assert(sizeof(double) == sizeof(std::int64_t));
   return __builtin_bit_cast(double, bits);

@@ -1,25 +1,44 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "fetch/flags.hpp"
+#include "fetch/program.hpp"
 
 /// A thread's rows of a tile.
 namespace headrace::fetch {
 
-/// A tile as one thread has it: `Rows` rows one after the other, so that their bits in a bitmap are too.
+/// A tile as one thread has it. Where rows are few, they are runs of four: so long that a run's bits are in one byte of a
+/// bitmap and its values come by loads of 16 bytes, so short that what a team loads at once is close together. Where
+/// they are many, they are one run.
 template <class Group, std::uint32_t Rows>
 struct Tile {
+  static constexpr std::uint32_t kRun = Flags<Rows>::kSmall ? 4 : Rows;
+  static constexpr std::uint32_t kRuns = Rows / kRun;
+  static constexpr std::uint32_t kRunStep = kTileRows / kRuns;  ///< Rows from one run of the thread to its next.
+  static_assert(kRuns * kRun == Rows && kRuns * kRunStep == kTileRows);
+
   std::int64_t first = 0;   ///< The thread's first row, in the fragment.
-  std::uint32_t count = 0;  ///< Rows that there are.
+  std::uint32_t count = 0;  ///< Rows of the tile from that one on.
   Flags<Rows> pass;         ///< Rows that are still in the scan.
 
   HEADRACE_HD Tile(const Group& group, std::int64_t tile_first, std::int64_t fragment_rows) noexcept
-      : first(tile_first + std::int64_t{group.rank()} * Rows) {
+      : first(tile_first + std::int64_t{group.rank()} * kRun) {
     const std::int64_t left = fragment_rows - first;
-    count = left >= Rows ? Rows : left <= 0 ? 0 : static_cast<std::uint32_t>(left);
-    pass.set_first(count);
+    count = left >= kTileRows ? kTileRows : left <= 0 ? 0 : static_cast<std::uint32_t>(left);
+    if constexpr (Flags<Rows>::kSmall) {
+      std::uint32_t there = 0;
+      each_constant<kRuns>([&](std::uint32_t run) { there |= ((1U << rows_of(run)) - 1) << (run * kRun); });
+      pass.set_bits(there);
+    } else {
+      pass.set_first(count);
+    }
+  }
+
+  /// How many rows of a run there are.
+  [[nodiscard]] HEADRACE_HD std::uint32_t rows_of(std::uint32_t run) const noexcept {
+    const std::uint32_t before = run * kRunStep;
+    return count >= before + kRun ? kRun : count <= before ? 0 : count - before;
   }
 
   /// Calls body(i) for the thread's rows; where they are few, for those that are not there or do not pass too: without

@@ -40,13 +40,13 @@ std::optional<YearTable> make_year_table(const ValueRange& stamps, std::int64_t 
   table.shift = static_cast<std::uint8_t>(std::max(0, static_cast<int>(std::bit_width(mean)) - kYearBits));
   table.factor = static_cast<std::uint32_t>((static_cast<__int128>(kEraYears) << (32 + table.shift)) / era);
   // So late that no stamp is said to be in a year that has not begun.
-  for (std::int64_t year = first; year <= last + 2; ++year) {
+  for (std::int64_t year = table.first_year; year <= last + 2; ++year) {
     const auto at = start(year);
     if (!at) return {};
     const __int128 years = year - table.first_year;
     const auto base = static_cast<std::int64_t>(*at - years * era / kEraYears);
-    table.base = year == first ? base : std::max(table.base, base);
-    if (year < last + 2) table.starts.push_back(*at);
+    table.base = years == 0 ? base : std::max(table.base, base);
+    if (years > 0 && year < last + 2) table.starts.push_back(*at);
   }
   // Nor in one that was over a year before.
   for (std::int64_t year = first; year <= last + 2; ++year) {
