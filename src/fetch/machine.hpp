@@ -293,7 +293,20 @@ class Machine : Operand<Group, Rows> {
 
   /// In the table's order. All threads meet here, whether or not a row of theirs passes.
   HEADRACE_HD void place() noexcept {
+    const auto limit = static_cast<std::uint64_t>(work_.limit);
     auto base = static_cast<std::uint64_t>(work_.tile_rows[tile_number_]);
+    const auto place_row = [&](std::uint32_t i, std::uint64_t at) {
+      index_.set(i, at);
+      if (at >= limit) tile_.pass.set(i, false);
+    };
+    if constexpr (!Base::kFew) {
+      for (std::uint32_t i = 0; i < tile_.count; ++i) {
+        const std::uint64_t at = base;
+        base += tile_.pass[i] ? 1 : 0;
+        place_row(i, at);
+      }
+      return;
+    }
     for (std::uint32_t run = 0; run < Base::kRuns; ++run) {
       std::uint32_t mine = 0;
       each([&](std::uint32_t i) { mine += (i / Base::kRun == run) & tile_.pass[i] ? 1 : 0; });
@@ -302,10 +315,9 @@ class Machine : Operand<Group, Rows> {
       base += all;
       each([&](std::uint32_t i) {
         if (i / Base::kRun != run) return;
-        const bool passes = tile_.pass[i];
-        index_.set(i, next);
-        tile_.pass.set(i, passes & (next < static_cast<std::uint64_t>(work_.limit)));
-        next += passes ? 1 : 0;
+        const std::uint64_t at = next;
+        next += tile_.pass[i] ? 1 : 0;
+        place_row(i, at);
       });
     }
   }
