@@ -36,6 +36,13 @@ struct BlockMemory<CudaGroup> {
       return __builtin_bit_cast(T, __ldg(reinterpret_cast<const Word*>(from)));
     }
   }
+  template <class T>
+  [[nodiscard]] __device__ static T read_kept(const T* from) noexcept {
+    static_assert(sizeof(T) == sizeof(std::uint64_t));
+    std::uint64_t word = 0;
+    asm("ld.global.nc.L1::evict_last.b64 %0, [%1];" : "=l"(word) : "l"(__cvta_generic_to_global(from)));
+    return __builtin_bit_cast(T, word);
+  }
 };
 
 }  // namespace headrace::fetch

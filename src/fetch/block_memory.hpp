@@ -26,6 +26,11 @@ struct BlockMemory {
   [[nodiscard]] HEADRACE_HD static T read(const T* from) noexcept {
     return *from;
   }
+  /// The same of what says where columns are: it is to stay in a cache through which the columns pass.
+  template <class T>
+  [[nodiscard]] HEADRACE_HD static T read_kept(const T* from) noexcept {
+    return *from;
+  }
 };
 
 }  // namespace headrace::fetch

@@ -75,9 +75,14 @@ template <TimeUnit Unit>
 }
 
 /// How many years after the first of a YearTable a stamp is, or one less.
-[[nodiscard]] HEADRACE_HD constexpr std::uint32_t near_year(std::uint64_t since, std::uint32_t shift,
-                                                            std::uint32_t factor) noexcept {
-  return static_cast<std::uint32_t>(std::uint64_t{static_cast<std::uint32_t>(since >> shift)} * factor >> 32);
+[[nodiscard]] HEADRACE_HD inline std::uint32_t near_year(std::uint64_t since, std::uint32_t shift,
+                                                         std::uint32_t factor) noexcept {
+  const auto part = static_cast<std::uint32_t>(since >> shift);
+#if defined(__CUDA_ARCH__)
+  return __umulhi(part, factor);
+#else
+  return static_cast<std::uint32_t>(std::uint64_t{part} * factor >> 32);
+#endif
 }
 
 }  // namespace headrace::fetch

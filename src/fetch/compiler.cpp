@@ -35,7 +35,6 @@ class QueryCompiler {
     } else {
       compile_groups();
     }
-    out_.program.column_count = static_cast<std::uint32_t>(out_.columns.size());
     return std::move(out_);
   }
 

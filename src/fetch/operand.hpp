@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -27,9 +28,8 @@ class Operand {
     std::int64_t high;
   };
 
-  HEADRACE_HD Operand(const Group& group, const ScanWork& work, Slots<Rows>& slots, const ColumnPlace* columns,
-                      std::int64_t tile_first, std::int64_t fragment_rows) noexcept
-      : group_(group), work_(work), slots_(slots), columns_(columns), tile_(group, tile_first, fragment_rows) {}
+  HEADRACE_HD Operand(const Group& group, const ScanWork& work, Slots<Rows>& slots, const TilePlace& place) noexcept
+      : group_(group), work_(work), slots_(slots), fragment_(place.fragment), tile_(group, place) {}
 
   template <class Body>
   HEADRACE_HD void each(const Body& body) const noexcept {
@@ -63,7 +63,7 @@ class Operand {
   const Group& group_;
   const ScanWork& work_;
   Slots<Rows>& slots_;
-  const ColumnPlace* columns_;
+  std::uint32_t fragment_;
   Tile<Group, Rows> tile_;
 
  private:
@@ -116,41 +116,69 @@ class Operand {
     }
   }
 
-  /// The bits of the thread's rows, as flags.
-  HEADRACE_HD void fetch_bits(const std::uint8_t* bitmap, std::int64_t first, Flags<Rows>& flags) const noexcept {
+  /// Bits of the thread's rows that have been asked for, and are not waited for yet: the bytes of each run, and how many
+  /// bits of the first come before it. Where rows are many, where they are.
+  struct Bits {
+    const std::uint8_t* bitmap = nullptr;
+    std::int64_t first = 0;
+    std::uint32_t bytes[kFew ? kRuns : 1] = {};
+    std::uint32_t skipped = 0;
+  };
+  [[nodiscard]] HEADRACE_HD Bits load_bits(const std::uint8_t* bitmap, std::int64_t first) const noexcept {
+    Bits bits{.bitmap = bitmap, .first = first};
+    if constexpr (kFew) {
+      static_assert(kRunStep % 8 == 0, "the bits of all runs lie in their bytes alike");
+      const std::uint8_t* const from = bitmap + (first >> 3);
+      bits.skipped = static_cast<std::uint32_t>(first & 7);
+      each_constant<kRuns>([&](std::uint32_t run) {
+        if (tile_.rows_of(run) > 0) bits.bytes[run] = Memory::read(from + run * (kRunStep / 8));
+      });
+      if (bits.skipped > 8 - kRun) {  // not of a bitmap that starts at a boundary of a run
+        each_constant<kRuns>([&](std::uint32_t run) {
+          if (bits.skipped + tile_.rows_of(run) > 8) {
+            bits.bytes[run] |= std::uint32_t{Memory::read(from + run * (kRunStep / 8) + 1)} << 8;
+          }
+        });
+      }
+    }
+    return bits;
+  }
+  HEADRACE_HD void take_bits(const Bits& bits, Flags<Rows>& flags) const noexcept {
     if constexpr (kFew) {
       std::uint32_t all = 0;
       each_constant<kRuns>([&](std::uint32_t run) {
-        const std::int64_t bit = first + run * kRunStep;
-        const std::uint8_t* const bytes = bitmap + (bit >> 3);
-        const auto skipped = static_cast<std::uint32_t>(bit & 7);
-        const std::uint32_t end = skipped + tile_.rows_of(run);
-        std::uint32_t bits = 0;
-        if (end > skipped) bits = Memory::read(bytes);
-        if (end > 8) bits |= std::uint32_t{Memory::read(bytes + 1)} << 8;
-        all |= ((bits >> skipped) & ((1U << kRun) - 1)) << (run * kRun);
+        all |= ((bits.bytes[run] >> bits.skipped) & ((1U << kRun) - 1)) << (run * kRun);
       });
       flags.set_bits(all);
     } else {
-      flags.set_bits(bitmap, first, tile_.count);
+      flags.set_bits(bits.bitmap, bits.first, tile_.count);
     }
   }
 
+  /// The validity is asked for before the values, and waited for after they have been.
   HEADRACE_HD void fetch_column(const Instruction& code, std::int64_t (&to)[Rows], Flags<Rows>& valid) const noexcept {
-    const ColumnPlace& place = columns_[code.index];
-    const std::byte* const values = Memory::read(&place.values);
-    const std::uint8_t* const validity = Memory::read(&place.validity);
-    const std::int64_t bit = Memory::read(&place.first_bit) + tile_.first;
-    if (validity == nullptr) {
-      valid.set_first(Rows);
-    } else {
-      fetch_bits(validity, bit, valid);
-    }
+    const ColumnPlace& place = work_.columns[std::size_t{fragment_} * work_.column_count + code.index];
+    const std::byte* const values = Memory::read_kept(&place.values);
+    const std::uint8_t* const validity = Memory::read_kept(&place.validity);
+    const std::int64_t bit = Memory::read_kept(&place.first_bit) + tile_.first;
+    const bool misses = validity != nullptr;
+    // Of a decimal what is no value is not to be looked at.
+    const bool waits = misses & (code.type == Type::decimal128);
+    Bits bits;
+    valid.set_first(Rows);
+    if (misses) bits = load_bits(validity, bit);
+    if (waits) take_bits(bits, valid);
+    fetch_values_of(code, values, bit, to, valid);
+    if (misses & !waits) take_bits(bits, valid);
+  }
+
+  HEADRACE_HD void fetch_values_of(const Instruction& code, const std::byte* values, std::int64_t bit,
+                                   std::int64_t (&to)[Rows], const Flags<Rows>& valid) const noexcept {
     switch (code.type) {
       case Type::boolean: {
         Flags<Rows> bits;
         bits.set_first(0);
-        fetch_bits(reinterpret_cast<const std::uint8_t*>(values), bit, bits);
+        take_bits(load_bits(reinterpret_cast<const std::uint8_t*>(values), bit), bits);
         each([&](std::uint32_t i) { to[i] = bits[i] ? 1 : 0; });
         break;
       }

@@ -110,7 +110,6 @@ struct Program {
   State states[kStatesMax];
   std::uint32_t code_count = 0;
   std::uint32_t state_count = 0;
-  std::uint32_t column_count = 0;
   /// Copies of the states in a block's memory, a power of two; 0: none, states are those of the device.
   std::uint32_t copies = 0;
   /// Where there are no copies: how many groups a block has room for, those that it meets first, a power of two; 0:
@@ -129,9 +128,10 @@ struct Output {
   std::uint8_t* valid = nullptr;
 };
 
+/// Of a scan's rows, which 32 bits count.
 struct FragmentPlace {
-  std::int64_t rows = 0;
-  std::int64_t first_tile = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t first_tile = 0;
 };
 
 /// Where a column of a fragment lies.
@@ -153,7 +153,8 @@ struct ScanWork {
   const Program* program = nullptr;
   const FragmentPlace* fragments = nullptr;
   const ColumnPlace* columns = nullptr;  ///< [fragment][column of the program]
-  std::int64_t tiles = 0;
+  std::uint32_t column_count = 0;        ///< Of the program.
+  std::uint32_t tiles = 0;
   std::uint64_t* states = nullptr;    ///< Program::groups words for each state, twice as many for a wide sum.
   std::int64_t* tile_rows = nullptr;  ///< Rows of each tile that pass; then where they go.
   std::int64_t limit = 0;
@@ -163,7 +164,7 @@ struct ScanWork {
   const std::int32_t* ranks[kRanksMax] = {};
 };
 
-inline constexpr std::int64_t kTileRows = 1024;
+inline constexpr std::uint32_t kTileRows = 1024;
 inline constexpr std::uint32_t kScanThreads = 128;
 /// 32-bit words of a block's memory for states: of shared memory on CUDA, where with the program beside it four blocks
 /// fit a multiprocessor; of a core's second-level cache on the CPU.

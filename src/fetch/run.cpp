@@ -55,9 +55,10 @@ Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled)
   for (std::size_t f = 0; f < table.fragments.size(); ++f) {
     const std::int64_t rows = check_fragment(table, f);
     if (rows == 0) continue;
-    places.push_back({.rows = rows, .first_tile = work_.tiles});
-    work_.tiles += (rows + kTileRows - 1) / kTileRows;
     all_rows += rows;
+    if (all_rows > kRowsMax) throw UsageError(fmt::format("a scan takes {} rows at most, not {}", kRowsMax, table.rows()));
+    places.push_back({.rows = static_cast<std::uint32_t>(rows), .first_tile = work_.tiles});
+    work_.tiles += static_cast<std::uint32_t>((rows + kTileRows - 1) / kTileRows);
     for (const std::uint32_t column : compiled.columns) {
       ColumnView view = table.fragments[f][column];
       // A validity bitmap of a column that misses nothing says nothing.
@@ -67,7 +68,6 @@ Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled)
       columns.push_back(place_of(view));
     }
   }
-  if (all_rows > kRowsMax) throw UsageError(fmt::format("a scan takes {} rows at most, not {}", kRowsMax, all_rows));
   places.push_back({.rows = 0, .first_tile = work_.tiles});
   upload_arguments(places, columns);
   for (std::size_t r = 0; r < compiled.ranks.size(); ++r) {
@@ -86,6 +86,7 @@ void Run::upload_arguments(std::span<const FragmentPlace> places, std::span<cons
   if (!columns.empty()) std::memcpy(arguments_.data() + columns_at, columns.data(), columns.size_bytes());
   on_device_ = upload(arguments_.data(), arguments_.size());
   work_.program = on_device_.as<const Program>();
+  work_.column_count = static_cast<std::uint32_t>(compiled_.columns.size());
   work_.fragments = reinterpret_cast<const FragmentPlace*>(on_device_.data() + places_at);
   work_.columns = reinterpret_cast<const ColumnPlace*>(on_device_.data() + columns_at);
 }
@@ -145,7 +146,7 @@ void Run::prepare_values(std::int64_t rows, const std::vector<std::int64_t>& til
   work_.outputs = emitted_.on_device.as<const Output>();
 }
 
-bool Run::execute(std::int64_t tiles, ScanReport& report) {
+bool Run::execute(std::uint32_t tiles, ScanReport& report) {
   ScanWork work = work_;
   work.tiles = tiles;
   const Event start(stream_.device(), EventTiming::on);

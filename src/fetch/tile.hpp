@@ -3,10 +3,17 @@
 #include <cstdint>
 
 #include "fetch/flags.hpp"
-#include "fetch/program.hpp"
+#include "fetch/rows.hpp"
 
 /// A thread's rows of a tile.
 namespace headrace::fetch {
+
+/// Where a tile lies. A scan has no more rows than 32 bits count.
+struct TilePlace {
+  std::uint32_t fragment = 0;
+  std::uint32_t first = 0;  ///< Row of the fragment.
+  std::uint32_t rows = 0;   ///< Of the fragment.
+};
 
 /// A tile as one thread has it. Where rows are few, they are runs of four: so long that a run's bits are in one byte of a
 /// bitmap and its values come by loads of 16 bytes, so short that what a team loads at once is close together. Where
@@ -18,15 +25,15 @@ struct Tile {
   static constexpr std::uint32_t kRunStep = kTileRows / kRuns;  ///< Rows from one run of the thread to its next.
   static_assert(kRuns * kRun == Rows && kRuns * kRunStep == kTileRows);
 
-  std::int64_t first = 0;   ///< The thread's first row, in the fragment.
+  std::uint32_t first = 0;  ///< The thread's first row, in the fragment.
   std::uint32_t count = 0;  ///< Rows of the tile from that one on.
   Flags<Rows> pass;         ///< Rows that are still in the scan.
 
-  HEADRACE_HD Tile(const Group& group, std::int64_t tile_first, std::int64_t fragment_rows) noexcept
-      : first(tile_first + std::int64_t{group.rank()} * kRun) {
-    const std::int64_t left = fragment_rows - first;
-    count = left >= kTileRows ? kTileRows : left <= 0 ? 0 : static_cast<std::uint32_t>(left);
+  HEADRACE_HD Tile(const Group& group, const TilePlace& place) noexcept
+      : first(place.first + group.rank() * kRun), count(place.rows <= first ? 0 : lesser(place.rows - first, kTileRows)) {
     if constexpr (Flags<Rows>::kSmall) {
+      pass.set_first(Rows);
+      if (count == kTileRows) return;
       std::uint32_t there = 0;
       each_constant<kRuns>([&](std::uint32_t run) { there |= ((1U << rows_of(run)) - 1) << (run * kRun); });
       pass.set_bits(there);

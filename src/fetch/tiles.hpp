@@ -27,13 +27,21 @@ HEADRACE_HD void scan_tiles(const Group& group, const ScanWork& work) noexcept {
   const States<Group> states(group, program, work);
   group.sync();
   Slots<Rows> slots;
-  std::int64_t fragment = 0;
-  for (std::int64_t tile = group.block(); tile < work.tiles; tile += group.block_count()) {
+  std::uint32_t fragment = 0;
+  const auto find = [&](std::uint32_t tile) {
     while (Memory::read(&work.fragments[fragment + 1].first_tile) <= tile) ++fragment;
     const FragmentPlace& place = work.fragments[fragment];
-    const std::int64_t first = (tile - Memory::read(&place.first_tile)) * (std::int64_t{Rows} * group.size());
-    const ColumnPlace* const columns = work.columns + fragment * program.column_count;
-    Machine<Group, Rows>(group, program, work, states, slots, columns, tile, first, Memory::read(&place.rows)).run();
+    return TilePlace{.fragment = fragment,
+                     .first = (tile - Memory::read(&place.first_tile)) * kTileRows,
+                     .rows = Memory::read(&place.rows)};
+  };
+  TilePlace next{};
+  if (group.block() < work.tiles) next = find(group.block());
+  for (std::uint32_t tile = group.block(); tile < work.tiles; tile += group.block_count()) {
+    const TilePlace here = next;
+    // What says where the next one is comes while this one is worked on.
+    if (tile + group.block_count() < work.tiles) next = find(tile + group.block_count());
+    Machine<Group, Rows>(group, program, work, states, slots, here, tile).run();
   }
   states.flush(group);
 }

@@ -111,8 +111,9 @@ struct Rides {
 struct HostWork {
   HostWork(const TableView& table, const Compiled& compiled_query) : compiled(compiled_query) {
     for (const auto& fragment : table.fragments) {
-      places.push_back({.rows = fragment[0].length, .first_tile = work.tiles});
-      work.tiles += (fragment[0].length + kTileRows - 1) / kTileRows;
+      const auto rows = static_cast<std::uint32_t>(fragment[0].length);
+      places.push_back({.rows = rows, .first_tile = work.tiles});
+      work.tiles += (rows + kTileRows - 1) / kTileRows;
       for (const std::uint32_t column : compiled.columns) columns.push_back(place_of(fragment[column]));
     }
     places.push_back({.rows = 0, .first_tile = work.tiles});
@@ -132,6 +133,7 @@ struct HostWork {
     work.program = &compiled.program;
     work.fragments = places.data();
     work.columns = columns.data();
+    work.column_count = static_cast<std::uint32_t>(compiled.columns.size());
     work.states = states.data();
     work.faults = faults;
   }
