@@ -129,7 +129,7 @@ struct Output {
 };
 
 /// Of a scan's rows, which 32 bits count.
-struct FragmentPlace {
+struct alignas(8) FragmentPlace {
   std::uint32_t rows = 0;
   std::uint32_t first_tile = 0;
 };

@@ -9,7 +9,7 @@
 namespace headrace::fetch {
 
 struct SharedProgram {
-  alignas(8) std::byte bytes[sizeof(Program)];
+  alignas(Program) std::byte bytes[sizeof(Program)];
 };
 
 /// The kernel: tiles are dealt to the blocks in turn.
@@ -27,21 +27,13 @@ HEADRACE_HD void scan_tiles(const Group& group, const ScanWork& work) noexcept {
   const States<Group> states(group, program, work);
   group.sync();
   Slots<Rows> slots;
-  std::uint32_t fragment = 0;
-  const auto find = [&](std::uint32_t tile) {
-    while (Memory::read(&work.fragments[fragment + 1].first_tile) <= tile) ++fragment;
-    const FragmentPlace& place = work.fragments[fragment];
-    return TilePlace{.fragment = fragment,
-                     .first = (tile - Memory::read(&place.first_tile)) * kTileRows,
-                     .rows = Memory::read(&place.rows)};
-  };
-  TilePlace next{};
-  if (group.block() < work.tiles) next = find(group.block());
+  TilePlace place;
   for (std::uint32_t tile = group.block(); tile < work.tiles; tile += group.block_count()) {
-    const TilePlace here = next;
-    // What says where the next one is comes while this one is worked on.
-    if (tile + group.block_count() < work.tiles) next = find(tile + group.block_count());
-    Machine<Group, Rows>(group, program, work, states, slots, here, tile).run();
+    while (Memory::read_kept(&work.fragments[place.fragment + 1]).first_tile <= tile) ++place.fragment;
+    const FragmentPlace fragment = Memory::read_kept(&work.fragments[place.fragment]);
+    place.first = (tile - fragment.first_tile) * kTileRows;
+    place.rows = fragment.rows;
+    Machine<Group, Rows>(group, program, work, states, slots, place, tile).run();
   }
   states.flush(group);
 }
