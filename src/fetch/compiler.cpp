@@ -213,12 +213,12 @@ class QueryCompiler {
 };
 
 constexpr std::array<std::string_view, 42> kNames{
-    "load",      "save",         "add",          "subtract",     "multiply",      "divide",        "modulo",
-    "equal",     "not_equal",    "less",         "less_equal",   "greater",       "greater_equal", "and",
-    "or",        "not",          "is_null",      "is_in",        "to_float",      "to_float32",    "to_integer",
-    "check",     "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "year_near", "rank",          "filter",
-    "key",       "wide_key",     "intern",       "count_rows",   "count",         "sum",           "sum_wide",
-    "sum_float", "least",        "greatest",     "tally",        "place",         "emit"};
+    "load",     "save",         "add",          "subtract",     "multiply",      "divide",        "modulo",
+    "equal",    "not_equal",    "less",         "less_equal",   "greater",       "greater_equal", "and",
+    "or",       "not",          "is_null",      "is_in",        "to_float",      "to_float32",    "to_integer",
+    "check",    "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "year_near",     "rank",
+    "filter",   "key",          "wide_key",     "intern",       "count_rows",    "count",         "sum",
+    "sum_wide", "sum_float",    "least",        "greatest",     "tally",         "place",         "emit"};
 static_assert(kNames.size() == static_cast<std::size_t>(Op::emit) + 1);
 
 }  // namespace

@@ -13,8 +13,9 @@ namespace headrace::fetch {
 /// Calls body(i) for i from 0 to Count - 1, each a constant where the call is inlined.
 template <std::uint32_t Count, class Body>
 HEADRACE_HD void each_constant(const Body& body) noexcept {
-  [&]<std::uint32_t... I>(std::integer_sequence<std::uint32_t, I...> /*numbers*/) { (body(I), ...); }
-  (std::make_integer_sequence<std::uint32_t, Count>());
+  [&]<std::uint32_t... I>(std::integer_sequence<std::uint32_t, I...> /*numbers*/) {
+    (body(I), ...);
+  }(std::make_integer_sequence<std::uint32_t, Count>());
 }
 
 /// One bit a row where rows are few (a CUDA thread's), one byte where they are many (a CPU vector's).

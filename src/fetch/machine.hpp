@@ -97,8 +97,10 @@ class Machine : Operand<Group, Rows> {
     }
     switch (code.op) {
       case Op::add: return combine_checked(operand, [](Word a, Word b, bool& over) { return fetch::add(a, b, over); });
-      case Op::subtract: return combine_checked(operand, [](Word a, Word b, bool& over) { return fetch::subtract(a, b, over); });
-      case Op::multiply: return combine_checked(operand, [](Word a, Word b, bool& over) { return fetch::multiply(a, b, over); });
+      case Op::subtract:
+        return combine_checked(operand, [](Word a, Word b, bool& over) { return fetch::subtract(a, b, over); });
+      case Op::multiply:
+        return combine_checked(operand, [](Word a, Word b, bool& over) { return fetch::multiply(a, b, over); });
       default:
         combine(operand, [](Word a, Word b) { return b == 0 || b == -1 ? 0 : a % b; });
         each([&](std::uint32_t i) { acc_valid_.set(i, acc_valid_[i] && operand.rows[i] != 0); });
@@ -222,7 +224,7 @@ class Machine : Operand<Group, Rows> {
     });
     if (above >> code.shift != 0 || most >= code.count) {
       return code.flags == kDayUnit ? map([](std::int64_t a) { return year_of(a); })
-                                 : year(static_cast<TimeUnit>(code.flags));
+                                    : year(static_cast<TimeUnit>(code.flags));
     }
     each([&](std::uint32_t i) {
       const std::uint32_t near = near_year(since(i), code.shift, code.factor);
@@ -315,7 +317,7 @@ class Machine : Operand<Group, Rows> {
       std::uint64_t base = next;
       for (std::uint32_t run = 0; run < Base::kRuns; ++run) {
         std::uint32_t mine = 0;
-        each([&](std::uint32_t i) { mine += (i / Base::kRun == run) & tile_.pass[i] ? 1 : 0; });
+        each([&](std::uint32_t i) { mine += i / Base::kRun == run && tile_.pass[i] ? 1 : 0; });
         std::uint32_t all = 0;
         next = base + group_.sum_before(mine, all);
         base += all;

@@ -116,8 +116,8 @@ class Operand {
     }
   }
 
-  /// Bits of the thread's rows that have been asked for, and are not waited for yet: the bytes of each run, and how many
-  /// bits of the first come before it. Where rows are many, where they are.
+  /// Bits of the thread's rows that have been asked for, and are not waited for yet: the bytes of each run, and how
+  /// many bits of the first come before it. Where rows are many, where they are.
   struct Bits {
     const std::uint8_t* bitmap = nullptr;
     std::int64_t first = 0;
@@ -146,9 +146,8 @@ class Operand {
   HEADRACE_HD void take_bits(const Bits& bits, Flags<Rows>& flags) const noexcept {
     if constexpr (kFew) {
       std::uint32_t all = 0;
-      each_constant<kRuns>([&](std::uint32_t run) {
-        all |= ((bits.bytes[run] >> bits.skipped) & ((1U << kRun) - 1)) << (run * kRun);
-      });
+      each_constant<kRuns>(
+          [&](std::uint32_t run) { all |= ((bits.bytes[run] >> bits.skipped) & ((1U << kRun) - 1)) << (run * kRun); });
       flags.set_bits(all);
     } else {
       flags.set_bits(bits.bitmap, bits.first, tile_.count);

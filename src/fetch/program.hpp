@@ -42,7 +42,7 @@ enum class Op : std::uint8_t {
   /// The same by a YearTable: `value` its base, `second` its first year, `shift` and `factor`, and `count` starts from
   /// `index` on. `flags`: a TimeUnit, or kDayUnit, for stamps that are not in it.
   year_near,
-  rank,           ///< The place of a dictionary's entry in order: table `index` of ranks, which has `value` of them.
+  rank,  ///< The place of a dictionary's entry in order: table `index` of ranks, which has `value` of them.
   // What becomes of rows.
   filter,
   key,       ///< index = index * second + (acc - value); a missing value is second - 1. `flags` 1: within 32 bits.

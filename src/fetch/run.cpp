@@ -56,7 +56,8 @@ Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled)
     const std::int64_t rows = check_fragment(table, f);
     if (rows == 0) continue;
     all_rows += rows;
-    if (all_rows > kRowsMax) throw UsageError(fmt::format("a scan takes {} rows at most, not {}", kRowsMax, table.rows()));
+    if (all_rows > kRowsMax)
+      throw UsageError(fmt::format("a scan takes {} rows at most, not {}", kRowsMax, table.rows()));
     places.push_back({.rows = static_cast<std::uint32_t>(rows), .first_tile = work_.tiles});
     work_.tiles += static_cast<std::uint32_t>((rows + kTileRows - 1) / kTileRows);
     for (const std::uint32_t column : compiled.columns) {

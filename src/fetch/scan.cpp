@@ -20,7 +20,11 @@ constexpr std::uint32_t kCoreCopies = 4;
 
 CompileOptions options_for(const Device& device) {
   if (device.kind() != DeviceKind::cpu) return {};
-  return {.copies_max = kCoreCopies, .count_copies_max = kCoreCopies, .local_words = kCoreWords, .holds_groups = false, .year_tables = false};
+  return {.copies_max = kCoreCopies,
+          .count_copies_max = kCoreCopies,
+          .local_words = kCoreWords,
+          .holds_groups = false,
+          .year_tables = false};
 }
 
 std::string describe_groups(const Compiled& compiled) {

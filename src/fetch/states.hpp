@@ -200,8 +200,8 @@ class States {
     std::uint64_t* const far_high = far_low + program_.groups;
     tile.each_in_turn(wanted, [&](std::uint32_t i) {
       const std::uint64_t number = numbers[i];
-      const std::uint32_t at =
-          program_.copies > 0 ? local(static_cast<std::uint32_t>(number), i) : place_in_block(group, number, seen_in_block(group, number));
+      const std::uint32_t at = program_.copies > 0 ? local(static_cast<std::uint32_t>(number), i)
+                                                   : place_in_block(group, number, seen_in_block(group, number));
       if (at != kNoGroup) return take<Kept>(group, kind, low + at, high + at, given[i], Shared::block);
       take<Kept>(group, kind, far_low + number, far_high + number, given[i], Shared::device);
     });

@@ -15,8 +15,8 @@ struct TilePlace {
   std::uint32_t rows = 0;   ///< Of the fragment.
 };
 
-/// A tile as one thread has it. Where rows are few, they are runs of four: so long that a run's bits are in one byte of a
-/// bitmap and its values come by loads of 16 bytes, so short that what a team loads at once is close together. Where
+/// A tile as one thread has it. Where rows are few, they are runs of four: so long that a run's bits are in one byte of
+/// a bitmap and its values come by loads of 16 bytes, so short that what a team loads at once is close together. Where
 /// they are many, they are one run.
 template <class Group, std::uint32_t Rows>
 struct Tile {
@@ -30,7 +30,8 @@ struct Tile {
   Flags<Rows> pass;         ///< Rows that are still in the scan.
 
   HEADRACE_HD Tile(const Group& group, const TilePlace& place) noexcept
-      : first(place.first + group.rank() * kRun), count(place.rows <= first ? 0 : lesser(place.rows - first, kTileRows)) {
+      : first(place.first + group.rank() * kRun),
+        count(place.rows <= first ? 0 : lesser(place.rows - first, kTileRows)) {
     if constexpr (Flags<Rows>::kSmall) {
       pass.set_first(Rows);
       if (count == kTileRows) return;

@@ -88,8 +88,8 @@ TEST_P(ScanYearTable, KnowsTheYearOfEveryStampOfItsRange) {
           ASSERT_TRUE(found || at < least || at >= day) << stamp;
         }
       }
-      for (const std::int64_t far : {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(),
-                                     table->base - 1}) {
+      for (const std::int64_t far :
+           {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), table->base - 1}) {
         const auto found = year_by(*table, far);
         ASSERT_TRUE(!found || *found == year_of(floor_divide(far, units))) << far;
       }
