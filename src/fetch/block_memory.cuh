@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cuda/atomic>
+#include <type_traits>
 
 #include "fetch/block_memory.hpp"
 #include "headrace/device/group.cuh"
@@ -22,9 +23,25 @@ struct BlockMemory<CudaGroup> {
                                            std::uint32_t value) noexcept {
     return atomicCAS(&word, expected, value);
   }
-  /// Into the second-level cache: a hint, which may be ignored.
-  __device__ static void prefetch(const void* address) noexcept {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
+  /// The compiler does not see that columns lie in global memory, and asking for the space of each address costs time.
+  template <class T>
+  [[nodiscard]] __device__ static T read(const T* from) noexcept {
+    if constexpr (std::is_arithmetic_v<T>) {
+      return __ldg(from);
+    } else if constexpr (std::is_pointer_v<T>) {
+      return reinterpret_cast<T>(__ldg(reinterpret_cast<const std::uintptr_t*>(from)));
+    } else {
+      using Word = std::conditional_t<sizeof(T) == sizeof(uint4), uint4,
+                                      std::conditional_t<sizeof(T) == sizeof(uint2), uint2, std::uint32_t>>;
+      return __builtin_bit_cast(T, __ldg(reinterpret_cast<const Word*>(from)));
+    }
+  }
+  template <class T>
+  [[nodiscard]] __device__ static T read_kept(const T* from) noexcept {
+    static_assert(sizeof(T) == sizeof(std::uint64_t));
+    std::uint64_t word = 0;
+    asm("ld.global.nc.L1::evict_last.b64 %0, [%1];" : "=l"(word) : "l"(__cvta_generic_to_global(from)));
+    return __builtin_bit_cast(T, word);
   }
 };
 

@@ -21,8 +21,16 @@ struct BlockMemory {
                                             std::uint32_t value) noexcept {
     return group.compare_exchange_relaxed_on_device(word, expected, value);
   }
-  /// Nothing to do: a core sees by itself what is read in order.
-  HEADRACE_HD static void prefetch(const void* /*address*/) noexcept {}
+  /// A value of at most 16 bytes, at a multiple of its size, that nobody writes while the scan runs.
+  template <class T>
+  [[nodiscard]] HEADRACE_HD static T read(const T* from) noexcept {
+    return *from;
+  }
+  /// The same of what says where columns are: it is to stay in a cache through which the columns pass.
+  template <class T>
+  [[nodiscard]] HEADRACE_HD static T read_kept(const T* from) noexcept {
+    return *from;
+  }
 };
 
 }  // namespace headrace::fetch

@@ -24,7 +24,7 @@ constexpr std::uint64_t kNarrowMax = std::uint64_t{1} << 31;
 class QueryCompiler {
  public:
   QueryCompiler(const TableView& table, const Query& query, const CompileOptions& options)
-      : table_(table), query_(query), options_(options), lowering_(table, out_) {
+      : table_(table), query_(query), options_(options), lowering_(table, out_, options.year_tables) {
     out_.places = options.places;
   }
 
@@ -35,7 +35,6 @@ class QueryCompiler {
     } else {
       compile_groups();
     }
-    out_.program.column_count = static_cast<std::uint32_t>(out_.columns.size());
     return std::move(out_);
   }
 
@@ -213,13 +212,13 @@ class QueryCompiler {
   std::map<std::uint32_t, std::uint32_t> counted_;  ///< The state that counts the values of a column.
 };
 
-constexpr std::array<std::string_view, 41> kNames{
-    "load",      "save",         "add",          "subtract",     "multiply",      "divide",        "modulo",
-    "equal",     "not_equal",    "less",         "less_equal",   "greater",       "greater_equal", "and",
-    "or",        "not",          "is_null",      "is_in",        "to_float",      "to_float32",    "to_integer",
-    "check",     "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "rank",          "filter",
-    "key",       "wide_key",     "intern",       "count_rows",   "count",         "sum",           "sum_wide",
-    "sum_float", "least",        "greatest",     "tally",        "place",         "emit"};
+constexpr std::array<std::string_view, 42> kNames{
+    "load",     "save",         "add",          "subtract",     "multiply",      "divide",        "modulo",
+    "equal",    "not_equal",    "less",         "less_equal",   "greater",       "greater_equal", "and",
+    "or",       "not",          "is_null",      "is_in",        "to_float",      "to_float32",    "to_integer",
+    "check",    "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "year_near",     "rank",
+    "filter",   "key",          "wide_key",     "intern",       "count_rows",    "count",         "sum",
+    "sum_wide", "sum_float",    "least",        "greatest",     "tally",         "place",         "emit"};
 static_assert(kNames.size() == static_cast<std::size_t>(Op::emit) + 1);
 
 }  // namespace
@@ -250,10 +249,11 @@ std::uint32_t held_groups(const Program& program, const CompileOptions& options)
 std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept {
   std::uint64_t words = 0;
   for (std::uint32_t s = 0; s < program.state_count; ++s) words += local_state_words(program.states[s].op);
-  if (words == 0) return options.copies_max;
+  const std::uint32_t most = words == program.state_count ? options.count_copies_max : options.copies_max;
+  if (words == 0) return most;
   if (program.groups > options.local_words / words) return 0;
   const std::uint64_t fitting = options.local_words / (words * program.groups);
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_floor(fitting), options.copies_max));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_floor(fitting), most));
 }
 
 Compiled compile(const TableView& table, const Query& query, const CompileOptions& options) {

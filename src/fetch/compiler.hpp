@@ -54,10 +54,14 @@ struct CompileOptions {
   /// Most copies of its states that a block keeps: one for each thread makes adding to them free of conflicts, a few
   /// let a core add to one group again before it is done with the last time.
   std::uint32_t copies_max = kScanThreads;
+  /// The same where nothing but counts is kept: CUDA adds up those of a warp's threads that meet in a word.
+  std::uint32_t count_copies_max = 1;
   std::uint32_t local_words = kBlockWords;  ///< Of a block's memory for states.
   /// Whether a block gathers the groups that it meets first where there is no room for all. Some groups are met far
   /// more often than others, and threads that add to one word in the device's memory wait for each other.
   bool holds_groups = true;
+  /// Whether years of stamps whose range is known are looked up: a core's vectors compute them faster.
+  bool year_tables = true;
 };
 
 /// Throws UsageError for what the types do not allow, and for a query that is too long.

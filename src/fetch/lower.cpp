@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "fetch/rows.hpp"
+#include "fetch/calendar.hpp"
+#include "fetch/year_table.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {
@@ -79,6 +80,8 @@ void Lowering::set_source(Instruction& instruction, const Expression& leaf, cons
   if (leaf.operation() == Operation::column) {
     instruction.source = OperandSource::column;
     instruction.index = column(leaf.column_number());
+    const DataType stored = infer(table_, leaf).type;
+    instruction.type = stored.id == Type::dictionary ? stored.index : stored.id;
     return;
   }
   const Expression literal = *fold(leaf, type);
@@ -113,15 +116,33 @@ Typed Lowering::lower(const Expression& expression) {
       break;
     case Operation::is_in: lower_in(expression); break;
     case Operation::cast: lower_as(expression.arguments()[0], expression.type()); break;
-    case Operation::year: {
-      const DataType type = lower(expression.arguments()[0]).type;
-      add({.op = type.id == Type::date32 ? Op::year_of_days : Op::year_of_stamp,
-           .index = static_cast<std::uint16_t>(type.unit)});
-      break;
-    }
+    case Operation::year: lower_year(expression.arguments()[0]); break;
     default: lower_binary(expression);
   }
   return result;
+}
+
+void Lowering::lower_year(const Expression& expression) {
+  const Typed stamp = lower(expression);
+  const bool days = stamp.type.id == Type::date32;
+  std::optional<YearTable> table;
+  if (year_tables_ && stamp.range) {
+    table = make_year_table(*stamp.range, days ? 1 : units_per_day(stamp.type.unit), kYearStartsMax - year_starts_);
+  }
+  if (!table) {
+    add({.op = days ? Op::year_of_days : Op::year_of_stamp, .index = static_cast<std::uint16_t>(stamp.type.unit)});
+    return;
+  }
+  add({.op = Op::year_near,
+       .flags = days ? kDayUnit : static_cast<std::uint8_t>(stamp.type.unit),
+       .index = static_cast<std::uint16_t>(year_starts_),
+       .count = static_cast<std::uint16_t>(table->starts.size()),
+       .shift = table->shift,
+       .factor = table->factor,
+       .value = table->base,
+       .second = table->first_year});
+  std::ranges::copy(table->starts, out_.program.year_starts + year_starts_);
+  year_starts_ += static_cast<std::uint32_t>(table->starts.size());
 }
 
 void Lowering::lower_binary(const Expression& expression) {

@@ -20,7 +20,8 @@ namespace headrace::fetch {
 /// Expressions to instructions.
 class Lowering {
  public:
-  Lowering(const TableView& table, Compiled& out) : table_(table), out_(out) {}
+  Lowering(const TableView& table, Compiled& out, bool year_tables)
+      : table_(table), out_(out), year_tables_(year_tables) {}
 
   /// Leaves the value in the accumulator.
   Typed lower(const Expression& expression);
@@ -38,6 +39,7 @@ class Lowering {
   void convert_to_float(const DataType& from, const DataType& to);
   void convert_time(const DataType& from, const DataType& to);
   void with_constant(Op op, std::int64_t value, Kind kind = Kind::integer);
+  void lower_year(const Expression& expression);
   void lower_binary(const Expression& expression);
   void lower_in(const Expression& expression);
   void lower_strings(Operation operation, Expression left, Expression right);
@@ -57,6 +59,8 @@ class Lowering {
   Compiled& out_;
   std::uint32_t slots_ = 0;
   std::uint32_t constants_ = 0;
+  bool year_tables_;
+  std::uint32_t year_starts_ = 0;
 };
 
 }  // namespace headrace::fetch

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "fetch/calendar.hpp"
 #include "fetch/operand.hpp"
 
 /// The accumulator machine: one thread's rows of a tile, instruction after instruction.
@@ -12,21 +13,29 @@ template <class Group, std::uint32_t Rows>
 class Machine : Operand<Group, Rows> {
  public:
   HEADRACE_HD Machine(const Group& group, const Program& program, const ScanWork& work, const States<Group>& states,
-                      Slots<Rows>& slots, const ColumnView* columns, std::int64_t tile, std::int64_t tile_first,
-                      std::int64_t fragment_rows) noexcept
-      : Base(group, work, slots, columns, tile_first, fragment_rows),
-        program_(program),
-        states_(states),
-        tile_number_(tile) {
-    each([&](std::uint32_t i) { index_[i] = 0; });
+                      Slots<Rows>& slots, const TilePlace& place, std::uint32_t tile) noexcept
+      : Base(group, work, slots, place), program_(program), states_(states), tile_number_(tile) {
+    each([&](std::uint32_t i) { index_.set(i, 0); });
     acc_valid_.set_first(Rows);
   }
 
   HEADRACE_HD void run() noexcept {
     for (std::uint32_t at = 0; at < program_.code_count; ++at) {
-      const Instruction& code = program_.code[at];
-      if (code.source != OperandSource::none) fetch(code);
-      step(code);
+      const Instruction code = program_.code[at];
+      if (code.op == Op::load) {
+        fetch(code, acc_, acc_valid_);
+        continue;
+      }
+      Values operand;  // of this instruction alone: no registers are kept for it in between
+      if (code.source != OperandSource::none) fetch(code, operand.rows, operand.valid);
+      // Those that there is most of are asked for first.
+      if (code.op == Op::key) {
+        key(code);
+      } else if (code.op == Op::count_rows) {
+        states_.count(group_, tile_, index_, code.index, {tile_.pass, tile_.pass});
+      } else {
+        step(code, operand);
+      }
       // Threads of a CUDA block meet in later instructions; a CPU's block is alone.
       if (Group::kTeam == 1 && code.op == Op::filter && tile_.pass.none(tile_.count) && code.flags == 0) return;
     }
@@ -38,31 +47,34 @@ class Machine : Operand<Group, Rows> {
   using Base::fault;
   using Base::fetch;
   using Base::group_;
-  using Base::operand_;
-  using Base::operand_valid_;
   using Base::slots_;
   using Base::tile_;
   using Base::work_;
+
+  struct Values {
+    std::int64_t rows[Rows];
+    Flags<Rows> valid;
+  };
 
   /// Whether what row `i` computes counts.
   [[nodiscard]] HEADRACE_HD bool counts(std::uint32_t i) const noexcept { return acc_valid_[i] & tile_.pass[i]; }
 
   /// acc = compute(acc, operand), missing where one of them is.
   template <class Compute>
-  HEADRACE_HD void combine(const Compute& compute) noexcept {
+  HEADRACE_HD void combine(const Values& operand, const Compute& compute) noexcept {
     each([&](std::uint32_t i) {
-      acc_valid_.set(i, acc_valid_[i] & operand_valid_[i]);
-      acc_[i] = compute(acc_[i], operand_[i]);
+      acc_valid_.set(i, acc_valid_[i] & operand.valid[i]);
+      acc_[i] = compute(acc_[i], operand.rows[i]);
     });
   }
   /// The same for integers, with overflow.
   template <class Compute>
-  HEADRACE_HD void combine_checked(const Compute& compute) noexcept {
+  HEADRACE_HD void combine_checked(const Values& operand, const Compute& compute) noexcept {
     bool any = false;
     each([&](std::uint32_t i) {
       bool over = false;
-      acc_valid_.set(i, acc_valid_[i] & operand_valid_[i]);
-      acc_[i] = compute(acc_[i], operand_[i], over);
+      acc_valid_.set(i, acc_valid_[i] & operand.valid[i]);
+      acc_[i] = compute(acc_[i], operand.rows[i], over);
       any |= over & counts(i);
     });
     fault(any, Fault::overflow);
@@ -72,47 +84,49 @@ class Machine : Operand<Group, Rows> {
     each([&](std::uint32_t i) { acc_[i] = compute(acc_[i]); });
   }
 
-  HEADRACE_HD void arithmetic(const Instruction& code) noexcept {
+  HEADRACE_HD void arithmetic(const Instruction& code, const Values& operand) noexcept {
     using Word = std::int64_t;
     if (code.kind == Kind::real) {
       switch (code.op) {
-        case Op::add: return combine([](Word a, Word b) { return as_bits(as_double(a) + as_double(b)); });
-        case Op::subtract: return combine([](Word a, Word b) { return as_bits(as_double(a) - as_double(b)); });
-        case Op::multiply: return combine([](Word a, Word b) { return as_bits(as_double(a) * as_double(b)); });
-        case Op::divide: return combine([](Word a, Word b) { return as_bits(as_double(a) / as_double(b)); });
-        default: return combine([](Word a, Word b) { return as_bits(fmod(as_double(a), as_double(b))); });
+        case Op::add: return combine(operand, [](Word a, Word b) { return as_bits(as_double(a) + as_double(b)); });
+        case Op::subtract: return combine(operand, [](Word a, Word b) { return as_bits(as_double(a) - as_double(b)); });
+        case Op::multiply: return combine(operand, [](Word a, Word b) { return as_bits(as_double(a) * as_double(b)); });
+        case Op::divide: return combine(operand, [](Word a, Word b) { return as_bits(as_double(a) / as_double(b)); });
+        default: return combine(operand, [](Word a, Word b) { return as_bits(fmod(as_double(a), as_double(b))); });
       }
     }
     switch (code.op) {
-      case Op::add: return combine_checked([](Word a, Word b, bool& over) { return fetch::add(a, b, over); });
-      case Op::subtract: return combine_checked([](Word a, Word b, bool& over) { return fetch::subtract(a, b, over); });
-      case Op::multiply: return combine_checked([](Word a, Word b, bool& over) { return fetch::multiply(a, b, over); });
+      case Op::add: return combine_checked(operand, [](Word a, Word b, bool& over) { return fetch::add(a, b, over); });
+      case Op::subtract:
+        return combine_checked(operand, [](Word a, Word b, bool& over) { return fetch::subtract(a, b, over); });
+      case Op::multiply:
+        return combine_checked(operand, [](Word a, Word b, bool& over) { return fetch::multiply(a, b, over); });
       default:
-        combine([](Word a, Word b) { return b == 0 || b == -1 ? 0 : a % b; });
-        each([&](std::uint32_t i) { acc_valid_.set(i, acc_valid_[i] && operand_[i] != 0); });
+        combine(operand, [](Word a, Word b) { return b == 0 || b == -1 ? 0 : a % b; });
+        each([&](std::uint32_t i) { acc_valid_.set(i, acc_valid_[i] && operand.rows[i] != 0); });
     }
   }
 
-  HEADRACE_HD void compare(const Instruction& code) noexcept {
+  HEADRACE_HD void compare(const Instruction& code, const Values& operand) noexcept {
     const Kind kind = code.kind;
     using Word = std::int64_t;
     switch (code.op) {
-      case Op::equal: return combine([&](Word a, Word b) { return Word{same(a, b, kind)}; });
-      case Op::not_equal: return combine([&](Word a, Word b) { return Word{!same(a, b, kind)}; });
-      case Op::less: return combine([&](Word a, Word b) { return Word{less_than(a, b, kind)}; });
-      case Op::less_equal: return combine([&](Word a, Word b) { return Word{!less_than(b, a, kind)}; });
-      case Op::greater: return combine([&](Word a, Word b) { return Word{less_than(b, a, kind)}; });
-      default: return combine([&](Word a, Word b) { return Word{!less_than(a, b, kind)}; });
+      case Op::equal: return combine(operand, [&](Word a, Word b) { return Word{same(a, b, kind)}; });
+      case Op::not_equal: return combine(operand, [&](Word a, Word b) { return Word{!same(a, b, kind)}; });
+      case Op::less: return combine(operand, [&](Word a, Word b) { return Word{less_than(a, b, kind)}; });
+      case Op::less_equal: return combine(operand, [&](Word a, Word b) { return Word{!less_than(b, a, kind)}; });
+      case Op::greater: return combine(operand, [&](Word a, Word b) { return Word{less_than(b, a, kind)}; });
+      default: return combine(operand, [&](Word a, Word b) { return Word{!less_than(a, b, kind)}; });
     }
   }
 
   /// Three-valued: a side that decides does so whether or not the other is missing.
-  HEADRACE_HD void logic(bool both) noexcept {
+  HEADRACE_HD void logic(bool both, const Values& operand) noexcept {
     each([&](std::uint32_t i) {
       const bool decides = !both;
       const bool left = acc_valid_[i] & ((acc_[i] != 0) == decides);
-      const bool right = operand_valid_[i] & ((operand_[i] != 0) == decides);
-      acc_valid_.set(i, left | right | (acc_valid_[i] & operand_valid_[i]));
+      const bool right = operand.valid[i] & ((operand.rows[i] != 0) == decides);
+      acc_valid_.set(i, left | right | (acc_valid_[i] & operand.valid[i]));
       acc_[i] = (left | right) == decides ? 1 : 0;
     });
   }
@@ -169,6 +183,7 @@ class Machine : Operand<Group, Rows> {
       case Op::divide_floor: return map([&](Word a) { return floor_divide(a, code.value); });
       case Op::year_of_days: return map([](Word a) { return year_of(a); });
       case Op::rank: return rank(code);
+      case Op::year_near: return year_near(code);
       default: return year(static_cast<TimeUnit>(code.index));
     }
   }
@@ -195,26 +210,59 @@ class Machine : Operand<Group, Rows> {
     }
   }
 
+  HEADRACE_HD void year_near(const Instruction& code) noexcept {
+    const std::int64_t* const starts = program_.year_starts + code.index;
+    const auto since = [&](std::uint32_t i) {
+      return static_cast<std::uint64_t>(acc_[i]) - static_cast<std::uint64_t>(code.value);
+    };
+    std::uint32_t above = 0;
+    std::uint32_t most = 0;
+    each([&](std::uint32_t i) {
+      const std::uint32_t near = near_year(since(i), code.shift, code.factor);
+      above |= static_cast<std::uint32_t>(since(i) >> 32);
+      most = greater(most, near);
+    });
+    if (above >> code.shift != 0 || most >= code.count) {
+      return code.flags == kDayUnit ? map([](std::int64_t a) { return year_of(a); })
+                                    : year(static_cast<TimeUnit>(code.flags));
+    }
+    each([&](std::uint32_t i) {
+      const std::uint32_t near = near_year(since(i), code.shift, code.factor);
+      acc_[i] = code.second + near + (acc_[i] >= starts[near] ? 1 : 0);
+    });
+  }
+
   HEADRACE_HD void key(const Instruction& code) noexcept {
     const auto domain = static_cast<std::uint64_t>(code.second);
-    bool outside = false;
-    const auto add = [&](const auto& append) {
-      each([&](std::uint32_t i) {
-        const std::uint64_t digit = static_cast<std::uint64_t>(acc_[i]) - static_cast<std::uint64_t>(code.value);
-        // A value outside the range that the table claims must not write elsewhere.
-        outside |= counts(i) & (digit >= domain);
-        index_[i] = append(index_[i], acc_valid_[i] & (digit < domain) ? digit : domain - 1);
-      });
+    const auto digit_of = [&](std::uint32_t i) {
+      return static_cast<std::uint64_t>(acc_[i]) - static_cast<std::uint64_t>(code.value);
     };
-    if (code.flags != 0) {
-      const auto narrow = static_cast<std::uint32_t>(domain);
-      add([&](std::uint64_t index, std::uint64_t digit) -> std::uint64_t {
-        return static_cast<std::uint32_t>(index) * narrow + static_cast<std::uint32_t>(digit);
+    // A value outside the range that the table claims must not write elsewhere.
+    const auto check = [&] {
+      bool outside = false;
+      each([&](std::uint32_t i) { outside |= counts(i) & (digit_of(i) >= domain); });
+      fault(outside, Fault::conversion);
+    };
+    if (code.flags == 0) {
+      check();
+      each([&](std::uint32_t i) {
+        const std::uint64_t digit = digit_of(i);
+        index_.set(i, index_[i] * domain + (acc_valid_[i] & (digit < domain) ? digit : domain - 1));
       });
-    } else {
-      add([&](std::uint64_t index, std::uint64_t digit) { return index * domain + digit; });
+      return;
     }
-    fault(outside, Fault::conversion);
+    const auto narrow = static_cast<std::uint32_t>(domain);
+    std::uint32_t above = 0;
+    std::uint32_t most = 0;
+    each([&](std::uint32_t i) {
+      const std::uint64_t digit = digit_of(i);
+      const auto low = static_cast<std::uint32_t>(digit);
+      above |= static_cast<std::uint32_t>(digit >> 32);
+      most = greater(most, low);
+      index_.set_low(i, index_.low(i) * narrow + (acc_valid_[i] ? lesser(low, narrow - 1) : narrow - 1));
+    });
+    // Whether a row that counts is among those of a digit that is too large is seldom asked.
+    if (above != 0 || most >= narrow) check();
   }
 
   HEADRACE_HD void wide_key(const Instruction& code) noexcept {
@@ -243,7 +291,7 @@ class Machine : Operand<Group, Rows> {
       tile_.pass.set(i, false);
       full = true;
     });
-    each([&](std::uint32_t i) { index_[i] = found[i]; });
+    each([&](std::uint32_t i) { index_.set(i, found[i]); });
     fault(full, Fault::table_full);
   }
 
@@ -254,16 +302,30 @@ class Machine : Operand<Group, Rows> {
     if (group_.rank() == 0) work_.tile_rows[tile_number_] = all;
   }
 
-  /// In the table's order. All threads meet here, so every row is looked at, whether or not it passes.
+  /// In the table's order. All threads meet here, whether or not a row of theirs passes.
   HEADRACE_HD void place() noexcept {
-    std::int64_t base = work_.tile_rows[tile_number_];
-    each([&](std::uint32_t i) {
-      std::uint32_t total = 0;
-      const std::uint32_t before = group_.sum_before(std::uint32_t{tile_.pass[i]}, total);
-      index_[i] = static_cast<std::uint64_t>(base) + before;
-      base += total;
-      if (index_[i] >= static_cast<std::uint64_t>(work_.limit)) tile_.pass.set(i, false);
-    });
+    auto next = static_cast<std::uint64_t>(work_.tile_rows[tile_number_]);
+    const auto place_row = [&](std::uint32_t i) {
+      const std::uint64_t at = next;
+      next += tile_.pass[i] ? 1 : 0;
+      index_.set(i, at);
+      if (at >= static_cast<std::uint64_t>(work_.limit)) tile_.pass.set(i, false);
+    };
+    if constexpr (!Base::kFew) {
+      each(place_row);
+    } else {
+      std::uint64_t base = next;
+      for (std::uint32_t run = 0; run < Base::kRuns; ++run) {
+        std::uint32_t mine = 0;
+        each([&](std::uint32_t i) { mine += i / Base::kRun == run && tile_.pass[i] ? 1 : 0; });
+        std::uint32_t all = 0;
+        next = base + group_.sum_before(mine, all);
+        base += all;
+        each([&](std::uint32_t i) {
+          if (i / Base::kRun == run) place_row(i);
+        });
+      }
+    }
   }
 
   HEADRACE_HD void emit(const Output& output) noexcept {
@@ -273,12 +335,11 @@ class Machine : Operand<Group, Rows> {
     });
   }
 
-  HEADRACE_HD void step(const Instruction& code) noexcept {
+  HEADRACE_HD void step(const Instruction& code, const Values& operand) noexcept {
     switch (code.op) {
       case Op::load:
-        each([&](std::uint32_t i) { acc_[i] = operand_[i]; });
-        acc_valid_ = operand_valid_;
-        break;
+      case Op::key:
+      case Op::count_rows: break;  // by run()
       case Op::save:
         each([&](std::uint32_t i) { slots_.values[code.index][i] = acc_[i]; });
         slots_.valid[code.index] = acc_valid_;
@@ -287,15 +348,15 @@ class Machine : Operand<Group, Rows> {
       case Op::subtract:
       case Op::multiply:
       case Op::divide:
-      case Op::modulo: arithmetic(code); break;
+      case Op::modulo: arithmetic(code, operand); break;
       case Op::equal:
       case Op::not_equal:
       case Op::less:
       case Op::less_equal:
       case Op::greater:
-      case Op::greater_equal: compare(code); break;
-      case Op::both: logic(true); break;
-      case Op::either: logic(false); break;
+      case Op::greater_equal: compare(code, operand); break;
+      case Op::both: logic(true, operand); break;
+      case Op::either: logic(false, operand); break;
       case Op::negate: map([](std::int64_t a) { return std::int64_t{a == 0}; }); break;
       case Op::is_null:
         each([&](std::uint32_t i) { acc_[i] = acc_valid_[i] ? 0 : 1; });
@@ -310,14 +371,13 @@ class Machine : Operand<Group, Rows> {
       case Op::divide_floor:
       case Op::year_of_days:
       case Op::year_of_stamp:
+      case Op::year_near:
       case Op::rank: convert(code); break;
       case Op::filter:
         each([&](std::uint32_t i) { tile_.pass.set(i, tile_.pass[i] & acc_valid_[i] & (acc_[i] != 0)); });
         break;
-      case Op::key: key(code); break;
       case Op::wide_key: wide_key(code); break;
       case Op::intern: intern(code); break;
-      case Op::count_rows: states_.count(group_, tile_, index_, code.index, {tile_.pass, tile_.pass}); break;
       case Op::count: states_.count(group_, tile_, index_, code.index, {tile_.pass, acc_valid_}); break;
       case Op::sum:
       case Op::sum_wide:
@@ -332,9 +392,9 @@ class Machine : Operand<Group, Rows> {
 
   const Program& program_;
   const States<Group>& states_;
-  std::int64_t tile_number_;
+  std::uint32_t tile_number_;
   std::int64_t acc_[Rows];
-  std::uint64_t index_[Rows];
+  GroupNumbers<Rows> index_;
   Flags<Rows> acc_valid_;
 };
 

@@ -39,7 +39,10 @@ enum class Op : std::uint8_t {
   divide_floor,  ///< By `value`.
   year_of_days,
   year_of_stamp,  ///< `index`: a TimeUnit.
-  rank,           ///< The place of a dictionary's entry in order: table `index` of ranks, which has `value` of them.
+  /// The same by a YearTable: `value` its base, `second` its first year, `shift` and `factor`, and `count` starts from
+  /// `index` on. `flags`: a TimeUnit, or kDayUnit, for stamps that are not in it.
+  year_near,
+  rank,  ///< The place of a dictionary's entry in order: table `index` of ranks, which has `value` of them.
   // What becomes of rows.
   filter,
   key,       ///< index = index * second + (acc - value); a missing value is second - 1. `flags` 1: within 32 bits.
@@ -62,20 +65,25 @@ enum class Kind : std::uint8_t { integer, natural, real };
 
 enum class OperandSource : std::uint8_t { none, column, constant, missing, slot };
 
-struct Instruction {
+struct alignas(16) Instruction {
   Op op = Op::load;
   Kind kind = Kind::integer;
   OperandSource source = OperandSource::none;
   std::uint8_t flags = 0;
   std::uint16_t index = 0;  ///< A column of the program, slot, aggregate, table or output.
   std::uint16_t count = 0;
+  Type type = Type::int64;  ///< Of a column's values as they lie: of a dictionary its indices.
+  std::uint8_t shift = 0;
+  std::uint32_t factor = 0;
   std::int64_t value = 0;
   std::int64_t second = 0;
 };
-static_assert(sizeof(Instruction) == 24);
+static_assert(sizeof(Instruction) == 32);
 
 inline constexpr std::uint32_t kInstructionsMax = 128;
 inline constexpr std::uint32_t kConstantsMax = 256;
+inline constexpr std::uint32_t kYearStartsMax = 128;
+inline constexpr std::uint8_t kDayUnit = 4;  ///< Beside the values of TimeUnit.
 inline constexpr std::uint32_t kSlots = 6;
 inline constexpr std::uint32_t kStatesMax = 32;
 inline constexpr std::uint32_t kTablesMax = 8;
@@ -98,10 +106,10 @@ struct KeyTable {
 struct Program {
   Instruction code[kInstructionsMax];
   std::int64_t constants[kConstantsMax];
+  std::int64_t year_starts[kYearStartsMax];
   State states[kStatesMax];
   std::uint32_t code_count = 0;
   std::uint32_t state_count = 0;
-  std::uint32_t column_count = 0;
   /// Copies of the states in a block's memory, a power of two; 0: none, states are those of the device.
   std::uint32_t copies = 0;
   /// Where there are no copies: how many groups a block has room for, those that it meets first, a power of two; 0:
@@ -120,17 +128,33 @@ struct Output {
   std::uint8_t* valid = nullptr;
 };
 
-struct FragmentPlace {
-  std::int64_t rows = 0;
-  std::int64_t first_tile = 0;
+/// Of a scan's rows, which 32 bits count.
+struct alignas(8) FragmentPlace {
+  std::uint32_t rows = 0;
+  std::uint32_t first_tile = 0;
 };
+
+/// Where a column of a fragment lies.
+struct ColumnPlace {
+  const std::byte* values = nullptr;       ///< Of row 0; booleans: their bitmap.
+  const std::uint8_t* validity = nullptr;  ///< A bitmap; null where no value is missing.
+  std::int64_t first_bit = 0;              ///< Row 0 in the bitmaps.
+};
+
+[[nodiscard]] inline ColumnPlace place_of(const ColumnView& view) noexcept {
+  const std::uint32_t bits = value_bits(view.type);
+  return {.values = static_cast<const std::byte*>(view.values) + view.offset * (bits / 8),
+          .validity = view.validity,
+          .first_bit = view.offset};
+}
 
 /// Arguments of the kernel.
 struct ScanWork {
   const Program* program = nullptr;
   const FragmentPlace* fragments = nullptr;
-  const ColumnView* columns = nullptr;  ///< [fragment][column of the program]
-  std::int64_t tiles = 0;
+  const ColumnPlace* columns = nullptr;  ///< [fragment][column of the program]
+  std::uint32_t column_count = 0;        ///< Of the program.
+  std::uint32_t tiles = 0;
   std::uint64_t* states = nullptr;    ///< Program::groups words for each state, twice as many for a wide sum.
   std::int64_t* tile_rows = nullptr;  ///< Rows of each tile that pass; then where they go.
   std::int64_t limit = 0;
@@ -140,7 +164,7 @@ struct ScanWork {
   const std::int32_t* ranks[kRanksMax] = {};
 };
 
-inline constexpr std::int64_t kTileRows = 1024;
+inline constexpr std::uint32_t kTileRows = 1024;
 inline constexpr std::uint32_t kScanThreads = 128;
 /// 32-bit words of a block's memory for states: of shared memory on CUDA, where with the program beside it four blocks
 /// fit a multiprocessor; of a core's second-level cache on the CPU.

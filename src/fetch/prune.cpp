@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "fetch/calendar.hpp"
 #include "fetch/host_chunk.hpp"
-#include "fetch/rows.hpp"
 #include "fetch/typing.hpp"
 #include "headrace/base/error.hpp"
 

@@ -50,44 +50,46 @@ std::int64_t check_fragment(const TableView& table, std::size_t number) {
 Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled)
     : stream_(stream), compiled_(compiled), under_way_(stream) {
   std::vector<FragmentPlace> places;
-  std::vector<ColumnView> views;
+  std::vector<ColumnPlace> columns;
   std::int64_t all_rows = 0;
   for (std::size_t f = 0; f < table.fragments.size(); ++f) {
     const std::int64_t rows = check_fragment(table, f);
     if (rows == 0) continue;
-    places.push_back({.rows = rows, .first_tile = work_.tiles});
-    work_.tiles += (rows + kTileRows - 1) / kTileRows;
     all_rows += rows;
+    if (all_rows > kRowsMax)
+      throw UsageError(fmt::format("a scan takes {} rows at most, not {}", kRowsMax, table.rows()));
+    places.push_back({.rows = static_cast<std::uint32_t>(rows), .first_tile = work_.tiles});
+    work_.tiles += static_cast<std::uint32_t>((rows + kTileRows - 1) / kTileRows);
     for (const std::uint32_t column : compiled.columns) {
       ColumnView view = table.fragments[f][column];
       // A validity bitmap of a column that misses nothing says nothing.
       if (view.null_count == 0 || !table.columns[column].nullable) view.validity = nullptr;
       read_bytes_ += static_cast<std::uint64_t>(values_bytes(view.type, rows)) +
                      (view.validity == nullptr ? 0 : static_cast<std::uint64_t>((rows + 7) / 8));
-      views.push_back(view);
+      columns.push_back(place_of(view));
     }
   }
-  if (all_rows > kRowsMax) throw UsageError(fmt::format("a scan takes {} rows at most, not {}", kRowsMax, all_rows));
   places.push_back({.rows = 0, .first_tile = work_.tiles});
-  upload_arguments(places, views);
+  upload_arguments(places, columns);
   for (std::size_t r = 0; r < compiled.ranks.size(); ++r) {
     ranks_.push_back(upload(compiled.ranks[r]->data(), compiled.ranks[r]->size() * sizeof(std::int32_t)));
     work_.ranks[r] = ranks_.back().as<const std::int32_t>();
   }
 }
 
-void Run::upload_arguments(std::span<const FragmentPlace> places, std::span<const ColumnView> views) {
+void Run::upload_arguments(std::span<const FragmentPlace> places, std::span<const ColumnPlace> columns) {
   constexpr std::size_t alignment = 256;
   const std::size_t places_at = align_up(sizeof(Program), alignment);
-  const std::size_t views_at = align_up(places_at + places.size_bytes(), alignment);
-  arguments_.resize(views_at + views.size_bytes());
+  const std::size_t columns_at = align_up(places_at + places.size_bytes(), alignment);
+  arguments_.resize(columns_at + columns.size_bytes());
   std::memcpy(arguments_.data(), &compiled_.program, sizeof(Program));
   std::memcpy(arguments_.data() + places_at, places.data(), places.size_bytes());
-  if (!views.empty()) std::memcpy(arguments_.data() + views_at, views.data(), views.size_bytes());
+  if (!columns.empty()) std::memcpy(arguments_.data() + columns_at, columns.data(), columns.size_bytes());
   on_device_ = upload(arguments_.data(), arguments_.size());
   work_.program = on_device_.as<const Program>();
+  work_.column_count = static_cast<std::uint32_t>(compiled_.columns.size());
   work_.fragments = reinterpret_cast<const FragmentPlace*>(on_device_.data() + places_at);
-  work_.columns = reinterpret_cast<const ColumnView*>(on_device_.data() + views_at);
+  work_.columns = reinterpret_cast<const ColumnPlace*>(on_device_.data() + columns_at);
 }
 
 Buffer Run::upload(const void* from, std::size_t bytes) {
@@ -145,7 +147,7 @@ void Run::prepare_values(std::int64_t rows, const std::vector<std::int64_t>& til
   work_.outputs = emitted_.on_device.as<const Output>();
 }
 
-bool Run::execute(std::int64_t tiles, ScanReport& report) {
+bool Run::execute(std::uint32_t tiles, ScanReport& report) {
   ScanWork work = work_;
   work.tiles = tiles;
   const Event start(stream_.device(), EventTiming::on);

@@ -23,11 +23,11 @@ class Run {
   void prepare_values(std::int64_t rows, const std::vector<std::int64_t>& tile_first);
   /// Runs the first `tiles` tiles and waits; adds what it took to the report. Throws UsageError for values that do not
   /// fit; false when a key table was too small.
-  [[nodiscard]] bool execute(std::int64_t tiles, ScanReport& report);
+  [[nodiscard]] bool execute(std::uint32_t tiles, ScanReport& report);
   /// Puts the values that have been written in order, and keeps the first `limit` rows.
   void order(std::span<const Order> order, std::int64_t limit, ScanReport& report);
 
-  [[nodiscard]] std::int64_t tiles() const noexcept { return work_.tiles; }
+  [[nodiscard]] std::uint32_t tiles() const noexcept { return work_.tiles; }
   /// Of the last execute().
   [[nodiscard]] std::span<const std::uint64_t> states() const noexcept;
   [[nodiscard]] std::vector<std::vector<std::uint64_t>> tables() const;
@@ -55,7 +55,7 @@ class Run {
   };
 
   /// The program, where fragments are, and their columns: by one copy.
-  void upload_arguments(std::span<const FragmentPlace> places, std::span<const ColumnView> views);
+  void upload_arguments(std::span<const FragmentPlace> places, std::span<const ColumnPlace> columns);
   void prepare_results(std::size_t state_bytes);
   /// The bytes must stay until execute() has returned.
   [[nodiscard]] Buffer upload(const void* from, std::size_t bytes);

@@ -20,7 +20,11 @@ constexpr std::uint32_t kCoreCopies = 4;
 
 CompileOptions options_for(const Device& device) {
   if (device.kind() != DeviceKind::cpu) return {};
-  return {.copies_max = kCoreCopies, .local_words = kCoreWords, .holds_groups = false};
+  return {.copies_max = kCoreCopies,
+          .count_copies_max = kCoreCopies,
+          .local_words = kCoreWords,
+          .holds_groups = false,
+          .year_tables = false};
 }
 
 std::string describe_groups(const Compiled& compiled) {
@@ -68,7 +72,7 @@ std::vector<std::int64_t> all_tile_rows(const TableView& table) {
   std::vector<std::int64_t> rows;
   for (const auto& fragment : table.fragments) {
     for (std::int64_t left = fragment.empty() ? 0 : fragment[0].length; left > 0; left -= kTileRows) {
-      rows.push_back(std::min(left, kTileRows));
+      rows.push_back(std::min<std::int64_t>(left, kTileRows));
     }
   }
   return rows;
@@ -83,7 +87,7 @@ ScanResult scan_values(StreamRef stream, const TableView& table, const Query& qu
   if (query.filter) {
     const Compiled counting = only_filter(compiled);
     Run count(stream, table, counting);
-    count.prepare_values(0, std::vector<std::int64_t>(static_cast<std::size_t>(count.tiles())));
+    count.prepare_values(0, std::vector<std::int64_t>(count.tiles()));
     static_cast<void>(count.execute(count.tiles(), result.report));
     tile_rows = count.tile_rows();
   } else {
@@ -92,7 +96,7 @@ ScanResult scan_values(StreamRef stream, const TableView& table, const Query& qu
   // An order decides only after all rows which are the first.
   const std::int64_t wanted = query.order.empty() ? query.limit : std::numeric_limits<std::int64_t>::max();
   std::int64_t rows = 0;
-  std::int64_t tiles = 0;
+  std::uint32_t tiles = 0;
   for (std::int64_t& of_tile : tile_rows) {
     if (rows < wanted) ++tiles;
     rows += std::exchange(of_tile, rows);

@@ -6,6 +6,7 @@
 
 #include "fetch/block_memory.hpp"
 #include "fetch/rows.hpp"
+#include "fetch/tile.hpp"
 
 /// Where groups are gathered: in the memory of a block, in several copies so that threads seldom meet; or, where they
 /// do not fit, those that the block meets first there and the others in the device's. What a block gathered goes to the
@@ -80,6 +81,27 @@ HEADRACE_HD void take(const Group& group, Kind kind, std::uint64_t* low, std::ui
   }
 }
 
+/// A number for each of a thread's rows. Groups are seldom so many that the halves above are anything but zero, and
+/// those are then neither read nor written.
+template <std::uint32_t Rows>
+class GroupNumbers {
+ public:
+  [[nodiscard]] HEADRACE_HD std::uint32_t low(std::uint32_t row) const noexcept { return low_[row]; }
+  [[nodiscard]] HEADRACE_HD std::uint64_t operator[](std::uint32_t row) const noexcept {
+    return std::uint64_t{high_[row]} << 32 | low_[row];
+  }
+  /// Of a row whose number is within 32 bits, and was.
+  HEADRACE_HD void set_low(std::uint32_t row, std::uint32_t number) noexcept { low_[row] = number; }
+  HEADRACE_HD void set(std::uint32_t row, std::uint64_t number) noexcept {
+    low_[row] = static_cast<std::uint32_t>(number);
+    high_[row] = static_cast<std::uint32_t>(number >> 32);
+  }
+
+ private:
+  std::uint32_t low_[Rows];
+  std::uint32_t high_[Rows];
+};
+
 template <class Group>
 class States {
  public:
@@ -103,7 +125,7 @@ class States {
 
   /// Counts the rows of a tile in their groups: all that pass, or those of them that have a value.
   template <std::uint32_t Rows>
-  HEADRACE_HD void count(const Group& group, const Tile<Group, Rows>& tile, const std::uint64_t* index,
+  HEADRACE_HD void count(const Group& group, const Tile<Group, Rows>& tile, const GroupNumbers<Rows>& index,
                          std::uint32_t number, const BothFlags<Rows>& wanted) const noexcept {
     const State& state = program_.states[number];
     std::uint32_t* const here = words_ + state.local_word;
@@ -124,15 +146,16 @@ class States {
       }
       return;
     }
+    std::uint32_t* const copy = here + first_copy(group);
     const auto add = [&](Shared shared) {
-      tile.each_of(wanted, [&](std::uint32_t i) { add_to(group, here[local(group, index[i], i)], 1U, shared); });
+      tile.each_of(wanted, [&](std::uint32_t i) { add_to(group, copy[local(index.low(i), i)], 1U, shared); });
     };
     is_own() ? add(Shared::no) : add(Shared::block);
   }
 
   /// Takes the values of a tile's rows into their groups.
   template <std::uint32_t Rows>
-  HEADRACE_HD void gather(const Group& group, const Tile<Group, Rows>& tile, const std::uint64_t* index,
+  HEADRACE_HD void gather(const Group& group, const Tile<Group, Rows>& tile, const GroupNumbers<Rows>& index,
                           const Instruction& code, const std::int64_t* values,
                           const BothFlags<Rows>& wanted) const noexcept {
     switch (code.op) {
@@ -158,27 +181,27 @@ class States {
 
  private:
   template <Op Kept, std::uint32_t Rows>
-  HEADRACE_HD void gather_as(const Group& group, const Tile<Group, Rows>& tile, const std::uint64_t* index,
+  HEADRACE_HD void gather_as(const Group& group, const Tile<Group, Rows>& tile, const GroupNumbers<Rows>& index,
                              const Instruction& code, const std::int64_t* values,
                              const BothFlags<Rows>& wanted) const noexcept {
     const State& state = program_.states[code.index];
     const Kind kind = code.kind;
-    auto* const low = reinterpret_cast<std::uint64_t*>(words_ + state.local_word);
+    auto* const low = reinterpret_cast<std::uint64_t*>(words_ + state.local_word) + first_copy(group);
     std::uint64_t* const high = low + local_groups(program_);
     if (program_.copies > 0 && is_own()) {
       return tile.each_of(wanted, [&](std::uint32_t i) {
-        const std::uint32_t at = local(group, index[i], i);
+        const std::uint32_t at = local(index.low(i), i);
         take<Kept>(group, kind, low + at, high + at, values[i], Shared::no);
       });
     }
-    const RowCopy<std::uint64_t, Rows> numbers(index);
+    const std::conditional_t<Flags<Rows>::kSmall, GroupNumbers<Rows>, const GroupNumbers<Rows>&> numbers = index;
     const RowCopy<std::int64_t, Rows> given(values);
     std::uint64_t* const far_low = work_.states + state.block * program_.groups;
     std::uint64_t* const far_high = far_low + program_.groups;
     tile.each_in_turn(wanted, [&](std::uint32_t i) {
       const std::uint64_t number = numbers[i];
-      const std::uint32_t at =
-          program_.copies > 0 ? local(group, number, i) : place_in_block(group, number, seen_in_block(group, number));
+      const std::uint32_t at = program_.copies > 0 ? local(static_cast<std::uint32_t>(number), i)
+                                                   : place_in_block(group, number, seen_in_block(group, number));
       if (at != kNoGroup) return take<Kept>(group, kind, low + at, high + at, given[i], Shared::block);
       take<Kept>(group, kind, far_low + number, far_high + number, given[i], Shared::device);
     });
@@ -207,11 +230,13 @@ class States {
     }
     return holds == name ? place : kNoGroup;
   }
-  /// Rows one after the other go to different copies, and so do the threads of a team.
-  [[nodiscard]] HEADRACE_HD std::uint32_t local(const Group& group, std::uint64_t index,
-                                                std::uint32_t i) const noexcept {
-    const std::uint32_t copy = (group.rank() + (Group::kTeam == 1 ? i : 0)) & (program_.copies - 1);
-    return static_cast<std::uint32_t>(index) * program_.copies + copy;
+  /// Where this thread's copy of group 0 is. Threads of a team have different ones; so have rows one after the other
+  /// where a thread is alone.
+  [[nodiscard]] HEADRACE_HD std::uint32_t first_copy(const Group& group) const noexcept {
+    return program_.copies == 0 ? 0 : group.rank() & (program_.copies - 1);
+  }
+  [[nodiscard]] HEADRACE_HD std::uint32_t local(std::uint32_t index, std::uint32_t i) const noexcept {
+    return index * program_.copies + (Group::kTeam == 1 ? i & (program_.copies - 1) : 0);
   }
 
   /// Adds what the block has for its group `g`, which is called `name`, to the device's.

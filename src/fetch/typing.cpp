@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fetch/rows.hpp"
+#include "fetch/calendar.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {
@@ -236,7 +236,8 @@ Typed infer(const TableView& table, const Expression& expression) {
           fmt::format("there is no column {}: the table has {}", expression.column_number(), table.columns.size()));
     }
     const ColumnFacts& facts = table.columns[expression.column_number()];
-    return {.type = facts.type, .nullable = facts.nullable, .range = facts.range};
+    const bool known = !facts.range && facts.type.id == Type::boolean;
+    return {.type = facts.type, .nullable = facts.nullable, .range = known ? ValueRange{0, 1} : facts.range};
   }
   if (operation == Operation::text) return {.type = expression.type(), .nullable = false};
   if (operation == Operation::literal) {

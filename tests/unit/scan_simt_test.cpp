@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "fetch/calendar.hpp"
 #include "fetch/result.hpp"
 #include "fetch/tiles.hpp"
 #include "thread_group.hpp"
@@ -110,9 +111,10 @@ struct Rides {
 struct HostWork {
   HostWork(const TableView& table, const Compiled& compiled_query) : compiled(compiled_query) {
     for (const auto& fragment : table.fragments) {
-      places.push_back({.rows = fragment[0].length, .first_tile = work.tiles});
-      work.tiles += (fragment[0].length + kTileRows - 1) / kTileRows;
-      for (const std::uint32_t column : compiled.columns) views.push_back(fragment[column]);
+      const auto rows = static_cast<std::uint32_t>(fragment[0].length);
+      places.push_back({.rows = rows, .first_tile = work.tiles});
+      work.tiles += (rows + kTileRows - 1) / kTileRows;
+      for (const std::uint32_t column : compiled.columns) columns.push_back(place_of(fragment[column]));
     }
     places.push_back({.rows = 0, .first_tile = work.tiles});
     const Program& program = compiled.program;
@@ -130,7 +132,8 @@ struct HostWork {
     for (std::uint32_t t = 0; t < compiled.tables; ++t) work.tables[t] = {tables[t].data(), compiled.places - 1};
     work.program = &compiled.program;
     work.fragments = places.data();
-    work.columns = views.data();
+    work.columns = columns.data();
+    work.column_count = static_cast<std::uint32_t>(compiled.columns.size());
     work.states = states.data();
     work.faults = faults;
   }
@@ -138,7 +141,7 @@ struct HostWork {
   Compiled compiled;
   ScanWork work;
   std::vector<FragmentPlace> places;
-  std::vector<ColumnView> views;
+  std::vector<ColumnPlace> columns;
   std::vector<std::uint64_t> states;
   std::vector<std::vector<std::uint64_t>> tables;
   std::uint32_t faults[kFaults]{};
@@ -221,6 +224,65 @@ TEST(ScanSimt, RowsAreWrittenInTheTablesOrder) {
   run_blocks(host.work, 2);
   std::fill_n(expected.end() - 10, 10, 0);  // beyond the limit
   EXPECT_EQ(values, expected);
+}
+
+/// The years of stamps of microseconds, counted; -1: missing.
+std::map<std::int64_t, std::int64_t> years_of(const std::vector<std::int64_t>& stamps,
+                                              const std::vector<std::uint8_t>& validity, bool skip_2010) {
+  std::map<std::int64_t, std::int64_t> years;
+  for (std::size_t i = 0; i < stamps.size(); ++i) {
+    const bool there = ((validity[i / 8] >> (i % 8)) & 1) != 0;
+    const std::int64_t year = year_of(floor_divide(stamps[i], units_per_day(TimeUnit::microsecond)));
+    if (!skip_2010 || (there && year != 2010)) ++years[there ? year : -1];
+  }
+  return years;
+}
+
+TEST(ScanSimt, YearsAreThoseOfTheCalendarWhateverRangeIsClaimed) {
+  constexpr std::int64_t kYear2008 = 1'199'145'600'000'000;
+  constexpr std::int64_t kYear2013 = 1'356'998'400'000'000;
+  std::mt19937_64 random(3);
+  std::vector<std::int64_t> stamps(5000);
+  std::vector<std::uint8_t> validity(stamps.size() / 8);
+  for (std::size_t i = 0; i < stamps.size(); ++i) {
+    stamps[i] = kYear2008 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(kYear2013 - kYear2008));
+    if (random() % 50 == 0) {
+      stamps[i] = -stamps[i];  // what lies where there is no value may be anything
+    } else {
+      validity[i / 8] |= static_cast<std::uint8_t>(1U << (i % 8));
+    }
+  }
+  const DataType type{.id = Type::timestamp, .unit = TimeUnit::microsecond};
+  TableView table;
+  table.columns = {{.name = "at", .type = type, .nullable = true, .range = ValueRange{kYear2008, kYear2013 - 1}}};
+  table.fragments = {{ColumnView{.type = type,
+                                 .values = stamps.data(),
+                                 .validity = validity.data(),
+                                 .length = static_cast<std::int64_t>(stamps.size())}}};
+  const Expression year = Expression::call(Operation::year, {Expression::column(0)});
+  const auto count = [&](const Query& query) {
+    const Compiled compiled = compile(table, query, {});
+    HostWork host(table, compiled);
+    run_blocks(host.work, 2);
+    const std::vector<ResultColumn> found = group_columns(host.compiled, host.states, host.tables);
+    std::map<std::int64_t, std::int64_t> years;
+    for (std::int64_t row = 0; row < found[0].length; ++row) {
+      years[has_value(found[0], row) ? bits_at(found[0], row) : -1] = bits_at(found[1], row);
+    }
+    for (const std::uint32_t fault : host.faults) EXPECT_EQ(fault, 0U);
+    return years;
+  };
+  EXPECT_EQ(count({.keys = {year}, .aggregates = {{}}}), years_of(stamps, validity, false));
+  // A range that is not true is no error where no group's number is made of it: the key has its own.
+  table.columns[0].range = ValueRange{kYear2008, kYear2008 + 1};
+  const Expression other =
+      Expression::call(Operation::not_equal, {year, Expression::literal({.id = Type::int64}, 2010)});
+  const Compiled compiled = compile(table, {.filter = other, .aggregates = {{}}}, {});
+  HostWork host(table, compiled);
+  run_blocks(host.work, 2);
+  std::int64_t expected = 0;
+  for (const auto& [_, rows] : years_of(stamps, validity, true)) expected += rows;
+  EXPECT_EQ(bits_at(group_columns(host.compiled, host.states, host.tables)[0], 0), expected);
 }
 
 TEST(ScanSimt, AFullKeyTableIsAFault) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,6 +30,15 @@ _Bound = tuple[
     list[tuple[int, bool]],
     int | None,
 ]
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A query as the core takes it, and what its result's columns are called and are values of."""
+
+    names: list[str]
+    bound: _Bound
+    sources: list[ScanColumn | None]
 
 
 class Scannable:
@@ -115,11 +124,10 @@ class Query(Scannable):
 
     def run(self, progress: Progress | None = None) -> tuple[pa.Table, TableReport]:
         """The result, and how the table gave it. `progress` is called now and then while columns are fetched."""
-        bound = self._bound()
-        names = self._names()
-        columns, report = self.table.core.scan(*bound, progress)
-        arrays = [result_array(column, source) for column, source in zip(columns, self._sources(), strict=True)]
-        result = pa.table(arrays, names=names)
+        ready = self._ready
+        columns, report = self.table.core.scan(*ready.bound, progress)
+        arrays = [result_array(column, source) for column, source in zip(columns, ready.sources, strict=True)]
+        result = pa.Table.from_arrays(arrays, ready.names)
         return self._ordered(result) if self._grouped() else result, report
 
     def explain(self) -> str:
@@ -127,7 +135,7 @@ class Query(Scannable):
 
         Columns that fit the device are brought there: how groups are found depends on their values.
         """
-        text = self.table.core.explain(*self._bound())
+        text = self.table.core.explain(*self._ready.bound)
         if self.order:
             where = "on the host" if self._grouped() else "on the device"
             text += f"then, {where}\n  order by " + ", ".join(f"{name} {way}" for name, way in self.order) + "\n"
@@ -157,11 +165,13 @@ class Query(Scannable):
             raise UsageError(f"the result is ordered by '{unknown}', and has {', '.join(names)}")
         return names
 
-    def _bound(self) -> _Bound:
+    @cached_property
+    def _ready(self) -> _Ready:
+        """Made once, however often the query runs: neither it nor its table's columns ever change."""
         binder = Binder(self.table.find)
         grouped = self._grouped()
         names = self._names()
-        return (
+        bound = (
             None if self.condition is None else binder.bind(self.condition),
             [binder.bind(key) for key in self.keys],
             [(one.function, None if one.value is None else binder.bind(one.value)) for one in self.aggregates],
@@ -169,15 +179,12 @@ class Query(Scannable):
             [] if grouped else [(names.index(name), way == "descending") for name, way in self.order],
             None if grouped else self.count,
         )
-
-    def _sources(self) -> list[ScanColumn | None]:
-        binder = Binder(self.table.find)
         kept = {Aggregate.min, Aggregate.max}
         gathered = [
             None if one.value is None or one.function not in kept else binder.source(one.value)
             for one in self.aggregates
         ]
-        return [*(binder.source(one) for one in self._outputs()), *gathered]
+        return _Ready(names, bound, [*(binder.source(one) for one in self._outputs()), *gathered])
 
     def _ordered(self, result: pa.Table) -> pa.Table:
         """Groups, which are few, and whose averages and strings pyarrow orders as it does everywhere."""

@@ -44,6 +44,7 @@ class Table(Scannable):
         """Use open() or from_arrow()."""
         self._source = source
         self._columns = source.schema.names if columns is None else self._checked(columns, source.schema.names)
+        self._found: dict[str, ScanColumn] = {}
         self.core = _core.FetchTable(levels, source.core, options or _core.FetchOptions())
 
     @classmethod
@@ -224,12 +225,17 @@ class Table(Scannable):
         Raises:
             UsageError: for a column that is not there, with the nearest names, or of a type that is not supported.
         """
+        if name in self._found:
+            return self._found[name]
         if name not in self._columns:
             raise unknown_column(name, self._columns)
         number = self._source.number(name)
         type_ = column_type(self._source.stored.field(number).type)
         assert type_ is not None  # whatever can be fetched can be scanned
-        return ScanColumn(number, type_, self._source.schema.field(name).type, lambda: self._source.dictionary(name))
+        source = self._source  # a function that held the table would keep it from going
+        found = ScanColumn(number, type_, source.schema.field(name).type, lambda: source.dictionary(name))
+        self._found[name] = found
+        return found
 
     def close(self) -> None:
         """Gives back what the table's chunks take, on every level. What was fetched and is still held stays."""
