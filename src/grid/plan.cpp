@@ -20,11 +20,12 @@ constexpr std::uint64_t kBlocksMax = 1 << 20;
 constexpr std::int64_t kVectorBytes = 16;
 constexpr std::int64_t kVectorCellsMin = 32;  // of a row: narrower ones would leave threads without work
 // Of a pass: rows that a team goes along, which cost as many more as its steps reach beyond them, but no more rows than
-// leave so many teams for a GPU; cells of a row that a team has there. A block is a team.
+// leave so many teams for a GPU; cells of a row that a team has there; teams of a block.
 constexpr std::int64_t kSweepRowsMin = 8;
 constexpr std::int64_t kSweepRowsMax = 128;
 constexpr std::int64_t kSweepTeamsWanted = 2048;
 constexpr std::int64_t kSweepCells = 48;
+constexpr std::uint32_t kSweepTeams = 4;
 constexpr std::uint32_t kTeamThreads = 32;
 
 /// What of an own box is within `width` of a side with a neighbour, in boxes that do not overlap, and what is not.
@@ -210,8 +211,8 @@ class Planner {
       const std::int64_t runs = (boxes[b].size(1) + rows - 1) / rows * boxes[b].size(2);
       teams = std::max(teams, static_cast<std::uint64_t>(runs * (boxes[b].size(0) / kSweepCells + 1)));
     }
-    made.shape = {.blocks = static_cast<std::uint32_t>(std::min(teams, kBlocksMax)),
-                  .threads = kTeamThreads,
+    made.shape = {.blocks = static_cast<std::uint32_t>(std::min((teams + kSweepTeams - 1) / kSweepTeams, kBlocksMax)),
+                  .threads = kSweepTeams * kTeamThreads,
                   .items = static_cast<std::uint32_t>(boxes.size())};
     return made;
   }

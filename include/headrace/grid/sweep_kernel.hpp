@@ -13,14 +13,13 @@ namespace headrace::grid {
 
 /// `Steps` steps of the swept phases over the boxes of a region, an item a box. A team of threads goes along the rows
 /// of a strip, neighbouring threads beside each other; strips overlap by what is read beyond them, and so do the runs
-/// of rows that a box is cut into. A CPU device's team is one thread, with many cells. A block is one team: nvcc then
-/// knows that all its threads go the same way, and leaves out what threads that do not would need.
+/// of rows that a box is cut into. A CPU device's team is one thread, with many cells.
 /// @tparam Watched  with a SweepWatch as well, for stencils that have `static constexpr int kWatched`: a field that
 /// each step swaps with another
 template <class Stencil, int Steps, bool Watched = false>
 struct SweepKernel {
   static constexpr const char* kName = Stencil::kName;
-  static constexpr int kThreadsMax = 32;
+  static constexpr int kThreadsMax = 128;
   using Value = typename Stencil::Value;
   using Plan = Sweep<Stencil, Steps>;
   /// Of the window on CUDA: 16 bytes of each row of each field that the pass touches.
@@ -28,7 +27,7 @@ struct SweepKernel {
       std::popcount(Plan::loaded().mask | Plan::overwritten().mask) * SweepWindow<Stencil, Steps, false>::kDepth * 4;
   /// Where the rest of a pass fits beside them, a multiprocessor holds 12 warps, though a row is loaded ahead: up to
   /// 168 registers a thread. Those that ship do so without spilling (ptxas for sm_90, CUDA 13.0).
-  static constexpr int kBlocksMin = kWindowRegisters <= 128 ? 12 : 1;
+  static constexpr int kBlocksMin = kWindowRegisters > 128 ? 1 : Watched ? 4 : 3;
 
   template <class Group>
   HEADRACE_HD static void run(const Group& group, const Stencil& stencil, const SweepPlaces& places,
@@ -47,7 +46,11 @@ struct SweepKernel {
     const std::int32_t width = round_up((across + strips - 1) / strips, Window::kUnit);
     const std::int32_t runs = (box.size[1] + region.rows - 1) / region.rows;
     const std::int64_t tasks = std::int64_t{strips} * runs * box.size[2];
-    for (std::int64_t task = group.block(); task < tasks; task += group.block_count()) {
+    // Of the first thread: nvcc then knows that all of a team go the same way, and leaves out what others would need.
+    const std::uint32_t team = group.team_from(group.team(), 0);
+    const std::int64_t block_teams = group.size() / Group::kTeam;
+    for (std::int64_t task = group.block() * block_teams + team; task < tasks;
+         task += group.block_count() * block_teams) {
       const std::int32_t low = first + static_cast<std::int32_t>(task % strips) * width;
       StripPlace place;
       place.low[0] = low < box.low[0] ? box.low[0] : low;
