@@ -265,15 +265,18 @@ TEST(GridSweep, ChangesAddUpToTheSameBits) {
 TEST(GridSweep, SumsAreThoseOfWholeNumbers) {
   constexpr double kRootScale = 2147483648.0;  // 2^31
   std::mt19937_64 random(9);
-  std::vector<double> changes{0, 1, 0x1p-31, 1.5 * 0x1p-31, 0x1p-32, 0x1p-60, 0x1p-15, 0x1p-16, 1.9999999999999998};
+  std::vector<double> changes{0,       1,       0x1p-31,  1.5 * 0x1p-31,      0x1p-32,
+                              0x1p-60, 0x1p-15, 0x1p-16,  1.9999999999999998, -0.0,
+                              5e-324,  -5e-324, -0x1p-16, -1.5 * 0x1p-31};
   for (int i = 0; i < 100000; ++i) {
-    changes.push_back(std::ldexp(static_cast<double>(random()) * 0x1p-64, static_cast<int>(random() % 48) - 40));
+    const double size = std::ldexp(static_cast<double>(random()) * 0x1p-64, static_cast<int>(random() % 48) - 40);
+    changes.push_back(i % 2 == 0 ? size : -size);
   }
   WatchSum<true> wide;
   WatchSum<false> narrow;
   unsigned __int128 want = 0;
   for (const double change : changes) {
-    if (change >= 2) continue;
+    if (std::fabs(change) >= 2) continue;
     wide.add(change, kRootScale);
     narrow.add(change, kRootScale);
     const double scaled = change * kRootScale;
@@ -284,7 +287,7 @@ TEST(GridSweep, SumsAreThoseOfWholeNumbers) {
     EXPECT_TRUE((static_cast<unsigned __int128>(sums.high) << 32) + sums.low == want);
     EXPECT_EQ(std::bit_cast<double>(sums.largest), 1.9999999999999998);
   }
-  narrow.add(std::numeric_limits<double>::quiet_NaN(), kRootScale);
+  narrow.add(-std::numeric_limits<double>::quiet_NaN(), kRootScale);
   EXPECT_TRUE(std::isnan(std::bit_cast<double>(narrow.whole().largest)));
   narrow.add(std::numeric_limits<double>::infinity(), kRootScale);
   EXPECT_TRUE(std::isnan(std::bit_cast<double>(narrow.whole().largest)));

@@ -26,7 +26,8 @@ struct SweepKernel {
   static constexpr int kWindowRegisters =
       std::popcount(Plan::loaded().mask | Plan::overwritten().mask) * SweepWindow<Stencil, Steps, false>::kDepth * 4;
   /// Where the rest of a pass fits beside them, a multiprocessor holds 12 warps, though a row is loaded ahead: up to
-  /// 168 registers a thread. Those that ship do so without spilling (ptxas for sm_90, CUDA 13.0).
+  /// 168 registers a thread. Those that ship do so without spilling (ptxas for sm_90, CUDA 13.0). Where changes are
+  /// added up it holds 16, for additions have to wait for each other.
   static constexpr int kBlocksMin = kWindowRegisters > 128 ? 1 : Watched ? 4 : 3;
 
   template <class Group>
