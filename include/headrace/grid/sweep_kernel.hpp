@@ -26,8 +26,9 @@ struct SweepKernel {
   static constexpr int kWindowRegisters =
       std::popcount(Plan::loaded().mask | Plan::overwritten().mask) * SweepWindow<Stencil, Steps, false>::kDepth * 4;
   /// Where the rest of a pass fits beside them, a multiprocessor holds 12 warps, though a row is loaded ahead: up to
-  /// 168 registers a thread. Those that ship do so without spilling (ptxas for sm_90, CUDA 13.0).
-  static constexpr int kBlocksMin = kWindowRegisters <= 128 ? 3 : 1;
+  /// 168 registers a thread. Those that ship do so without spilling (ptxas for sm_90, CUDA 13.0). Where changes are
+  /// added up it holds 16, for additions have to wait for each other.
+  static constexpr int kBlocksMin = kWindowRegisters > 128 ? 1 : Watched ? 4 : 3;
 
   template <class Group>
   HEADRACE_HD static void run(const Group& group, const Stencil& stencil, const SweepPlaces& places,
@@ -45,25 +46,42 @@ struct SweepKernel {
     const std::int32_t strips = (across + kSpan - kLow - kHigh - 1) / (kSpan - kLow - kHigh);
     const std::int32_t width = round_up((across + strips - 1) / strips, Window::kUnit);
     const std::int32_t runs = (box.size[1] + region.rows - 1) / region.rows;
-    const auto teams = static_cast<std::int64_t>(group.block_count()) * (group.size() / Group::kTeam);
     const std::int64_t tasks = std::int64_t{strips} * runs * box.size[2];
-    for (std::int64_t task = std::int64_t{group.block()} * (group.size() / Group::kTeam) + group.team(); task < tasks;
-         task += teams) {
-      SweepStrip<Stencil, Steps, Watched, Group> strip{group, stencil, places, region, watch.scale};
+    // Of the first thread: nvcc then knows that all of a team go the same way, and leaves out what others would need.
+    const std::uint32_t team = group.team_from(group.team(), 0);
+    const std::int64_t block_teams = group.size() / Group::kTeam;
+    for (std::int64_t task = group.block() * block_teams + team; task < tasks;
+         task += group.block_count() * block_teams) {
       const std::int32_t low = first + static_cast<std::int32_t>(task % strips) * width;
-      strip.low[0] = low < box.low[0] ? box.low[0] : low;
-      strip.high[0] = smaller(low + width, box.low[0] + box.size[0]);
-      strip.low[1] = box.low[1] + static_cast<std::int32_t>(task / strips % runs) * region.rows;
-      strip.high[1] = smaller(strip.low[1] + region.rows, box.low[1] + box.size[1]);
-      strip.z = box.low[2] + static_cast<std::int32_t>(task / strips / runs);
-      strip.x = low - kLow + static_cast<std::int32_t>(group.team_rank()) * Window::kCells;
-      strip.end = low + width + kHigh;
-      strip.go();
-      if constexpr (Watched) strip.add_up(watch.sums, static_cast<std::uint32_t>(task) % ChangeSums::kSlots);
+      StripPlace place;
+      place.low[0] = low < box.low[0] ? box.low[0] : low;
+      place.high[0] = smaller(low + width, box.low[0] + box.size[0]);
+      place.low[1] = box.low[1] + static_cast<std::int32_t>(task / strips % runs) * region.rows;
+      place.high[1] = smaller(place.low[1] + region.rows, box.low[1] + box.size[1]);
+      place.z = box.low[2] + static_cast<std::int32_t>(task / strips / runs);
+      place.first = low - kLow;
+      place.end = low + width + kHigh;
+      const auto slot = static_cast<std::uint32_t>(task) % ChangeSums::kSlots;
+      if constexpr (Group::kLanes == 1) {
+        if (SweepStrip<Stencil, Steps, Watched, true, Group>::is_inner(place, region)) {
+          go<true>(group, stencil, places, region, watch, place, slot);
+          continue;
+        }
+      }
+      go<false>(group, stencil, places, region, watch, place, slot);
     }
   }
 
  private:
+  template <bool Inner, class Group>
+  HEADRACE_HD static void go(const Group& group, const Stencil& stencil, const SweepPlaces& places,
+                             const SweepRegion& region, const SweepWatch& watch, const StripPlace& place,
+                             std::uint32_t slot) {
+    SweepStrip<Stencil, Steps, Watched, Inner, Group> strip{group, stencil, places, region, place, watch.scale};
+    strip.go();
+    if constexpr (Watched) strip.add_up(watch.sums, slot);
+  }
+
   [[nodiscard]] HEADRACE_HD static constexpr std::int32_t round_up(std::int32_t value, std::int32_t unit) noexcept {
     return (value + unit - 1) / unit * unit;
   }

@@ -29,6 +29,15 @@ struct SweepRegion {
   std::uint64_t step = 0;         ///< Steps done before the pass.
 };
 
+/// What a team takes of a box at once.
+struct StripPlace {
+  std::int32_t low[2] = {};  ///< What is stored, along x and y,
+  std::int32_t high[2] = {};
+  std::int32_t z = 0;
+  std::int32_t first = 0;  ///< the first cell of the team,
+  std::int32_t end = 0;    ///< and the end of those that it needs.
+};
+
 /// Of what a step changes in the watched field: the bits of the largest absolute value, and the sum of squares in units
 /// of 2^(2 * exponent - kBits), each rounded: high * 2^32 + low. Whole numbers, so that their sum has no order.
 struct ChangeSums {
