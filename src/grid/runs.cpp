@@ -40,10 +40,8 @@ LaunchShape cut_into_runs(SweepRegion& region, std::span<const Box> boxes, const
     region.boxes[region.count] = layout.local(box);
     region.finer[region.count++] = static_cast<std::uint8_t>(finer);
   };
-  for (const Box& box : boxes.first(boxes.size() - 1)) add(box, 0);
-  Box last = boxes.back();
   if (blocks == 0) {
-    add(last, 0);
+    for (const Box& box : boxes) add(box, 0);
     return {.blocks = 1, .threads = kSweepThreads};
   }
   const std::int64_t at_once = blocks * kTeams;
@@ -53,6 +51,13 @@ LaunchShape cut_into_runs(SweepRegion& region, std::span<const Box> boxes, const
   std::int64_t rows = 0;
   for (const Box& box : boxes) rows += strips(box) * box.size(1);
   region.rows = static_cast<std::int32_t>(std::clamp(rows / at_once, kRowsMin, kRowsMax));
+  // Those that fit the device in the shortest runs are done so: a border is wanted soon.
+  int shortest = 0;
+  while (region.rows >> (shortest + 1) >= kRowsMin) ++shortest;
+  for (const Box& box : boxes.first(boxes.size() - 1)) {
+    add(box, strips(box) * box.size(1) <= at_once * kRowsMin ? shortest : 0);
+  }
+  Box last = boxes.back();
   if (strips(last) * last.size(1) / at_once >= 2 * (kRowsFine + kRowsFinest)) {
     // The last that many rows, whole runs before them.
     const auto cut_off = [&](std::int64_t most, std::int64_t run) {
