@@ -16,8 +16,6 @@ constexpr int kFine = 2;
 constexpr std::int64_t kRowsFinest = 16;
 constexpr int kFinest = 4;
 
-constexpr std::int64_t kTeamThreads = 32;
-constexpr std::int64_t kTeams = kSweepThreads / kTeamThreads;
 constexpr std::int64_t kUnitBytes = 16;  ///< That a thread has of a row.
 
 [[nodiscard]] std::int64_t over(std::int64_t value, std::int64_t unit) noexcept { return (value + unit - 1) / unit; }
@@ -25,7 +23,7 @@ constexpr std::int64_t kUnitBytes = 16;  ///< That a thread has of a row.
 /// Strips of a box, as SweepKernel cuts it on CUDA.
 [[nodiscard]] std::int64_t strips_of(const LocalBox& box, const Layers& halo, std::size_t value_bytes) {
   const std::int64_t unit = kUnitBytes / static_cast<std::int64_t>(value_bytes);
-  const std::int64_t stored = unit * (kTeamThreads - over(halo.low[0], unit) - over(halo.high[0], unit));
+  const std::int64_t stored = unit * (kSweepThreads - over(halo.low[0], unit) - over(halo.high[0], unit));
   return over((box.low[0] % unit + unit) % unit + box.size[0], stored);
 }
 
@@ -44,7 +42,7 @@ LaunchShape cut_into_runs(SweepRegion& region, std::span<const Box> boxes, const
     for (const Box& box : boxes) add(box, 0);
     return {.blocks = 1, .threads = kSweepThreads};
   }
-  const std::int64_t at_once = blocks * kTeams;
+  const std::int64_t at_once = blocks;
   const auto strips = [&](const Box& box) {
     return strips_of(layout.local(box), halo, layout.value_bytes) * box.size(2);
   };
@@ -76,7 +74,7 @@ LaunchShape cut_into_runs(SweepRegion& region, std::span<const Box> boxes, const
   for (std::int32_t b = 0; b < region.count; ++b) {
     const LocalBox& box = region.boxes[b];
     const std::int64_t runs = over(box.size[1], region.rows >> region.finer[b]);
-    count += over(strips_of(box, halo, layout.value_bytes) * runs * box.size[2], kTeams);
+    count += strips_of(box, halo, layout.value_bytes) * runs * box.size[2];
   }
   constexpr std::int64_t kBlocksMax = 1 << 20;
   return {.blocks = static_cast<std::uint32_t>(std::min(count, kBlocksMax)), .threads = kSweepThreads};

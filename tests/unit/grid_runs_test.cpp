@@ -47,7 +47,7 @@ void expect_stacked(const SweepRegion& region, std::int32_t first, const Box& bo
 TEST(GridRuns, ManyEndInShortOnes) {
   const Box border{{0, 0, 0}, {4000, 1, 1}};
   const Box interior{{0, 1, 0}, {4000, 16000, 1}};
-  const Cut made = cut({border, interior}, 528);
+  const Cut made = cut({border, interior}, 2112);
   ASSERT_EQ(made.region.count, 4);
   EXPECT_EQ(made.region.boxes[0].size[1], 1) << "the border comes first";
   EXPECT_EQ(cells(made.region), border.cells() + interior.cells());
@@ -59,18 +59,17 @@ TEST(GridRuns, ManyEndInShortOnes) {
 
 TEST(GridRuns, FewAreOfOneLength) {
   const Box box{{3, 5, 0}, {500, 400, 1}};
-  const Cut made = cut({box}, 528);
+  const Cut made = cut({box}, 2112);
   ASSERT_EQ(made.region.count, 1);
   EXPECT_EQ(cells(made.region), box.cells());
   EXPECT_EQ(made.region.rows, 8);
-  // 5 strips of up to 120 columns, 50 runs of 8 rows, four to a block
-  EXPECT_EQ(made.shape.blocks, 63U);
+  EXPECT_EQ(made.shape.blocks, 250U) << "5 strips of up to 120 columns, 50 runs of 8 rows";
 }
 
 TEST(GridRuns, OfShapesOfAllKinds) {
   for (const Box& box : {Box{{0, 0, 0}, {4000, 10, 8}}, Box{{7, 0, 0}, {64000, 300, 8}}, Box{{1, 2, 3}, {2, 64000, 8}},
                          Box{{0, 0, 0}, {1, 1, 1}}, Box{{0, 0, 0}, {64000, 2, 8}}, Box{{120, 0, 0}, {240, 64000, 4}}}) {
-    for (const std::uint32_t blocks : {0U, 1U, 7U, 528U}) {
+    for (const std::uint32_t blocks : {0U, 1U, 7U, 2112U}) {
       const Cut made = cut({box}, blocks);
       EXPECT_EQ(cells(made.region), box.cells()) << to_string(box) << ", " << blocks << " blocks";
       expect_stacked(made.region, 0, box);

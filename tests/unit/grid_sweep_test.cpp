@@ -193,24 +193,76 @@ TEST(GridSweep, FieldsThatChangePlaces) {
   expect_as_a_cpu_device<2>(Heat<float, 1>{0.1F}, {37, 1, 1}, {Box::whole({37, 1, 1})}, 1);
 }
 
-TEST(GridSweep, ChangesAddUpToTheSameBits) {
+/// Wide enough for a strip that reads nothing from beyond the domain, in a run of rows that does not either.
+constexpr Extent kWidePlane{72, 14, 1};
+
+TEST(GridSweep, StripsWithinTheDomain) {
+  const std::vector<Box> whole{Box::whole(kWidePlane)};
+  expect_as_a_cpu_device<1>(Fdtd2d<float, false>{}, kWidePlane, whole, 4);
+  expect_as_a_cpu_device<2>(Heat<double, 2>{0.1}, kWidePlane, whole, 4);
+  expect_as_a_cpu_device<4>(Jacobi<float, 2>{}, kWidePlane, whole, 4);
+  expect_as_a_cpu_device<4>(Jacobi<float, 2>{}, kWidePlane, {{{6, 3, 0}, {64, 11, 1}}}, 5);
+}
+
+/// Each condition by itself.
+TEST(GridSweep, StripsThatNeedNotAskForCells) {
+  using Strip = SweepStrip<Jacobi<float, 2>, 4, true, true, TeamThread>;
+  SweepRegion region;
+  region.held = {{-4, -4, 0}, {72, 28, 1}};
+  region.own_size[0] = 64;
+  region.own_size[1] = 20;
+  region.own_size[2] = 1;
+  StripPlace place{.low = {24, 4}, .high = {48, 12}, .z = 0, .first = 20, .end = 52};
+  const auto is_inner = [&](auto change) {
+    SweepRegion other = region;
+    StripPlace there = place;
+    change(other, there);
+    return Strip::is_inner(there, other);
+  };
+  EXPECT_TRUE(is_inner([](SweepRegion&, StripPlace&) {}));
+  EXPECT_FALSE(is_inner([](SweepRegion& its, StripPlace&) { its.held.low[0] = 21; })) << "its first cell is not held";
+  EXPECT_FALSE(is_inner([](SweepRegion& its, StripPlace&) { its.held.size[0] = 55; })) << "its last cell is not held";
+  EXPECT_FALSE(is_inner([](SweepRegion& its, StripPlace&) { its.held.low[1] = 1; })) << "its first row is not held";
+  EXPECT_FALSE(is_inner([](SweepRegion& its, StripPlace&) { its.held.size[1] = 19; })) << "its last row is not held";
+  EXPECT_FALSE(is_inner([](SweepRegion& its, StripPlace&) { its.own_size[0] = 47; })) << "stores another's cells";
+  EXPECT_FALSE(is_inner([](SweepRegion& its, StripPlace&) { its.own_size[1] = 11; })) << "stores another's rows";
+  EXPECT_FALSE(is_inner([](SweepRegion&, StripPlace& its) { its.z = 1; })) << "another's plane";
+  EXPECT_FALSE(is_inner([](SweepRegion&, StripPlace& its) { its.z = -1; })) << "another's plane";
+  EXPECT_FALSE(is_inner([](SweepRegion&, StripPlace& its) { its.low[0] = 25; })) << "a thread stores some cells";
+  EXPECT_FALSE(is_inner([](SweepRegion&, StripPlace& its) { its.high[0] = 46; })) << "a thread stores some cells";
+  place.first = -4;
+  place.low[0] = -1;
+  EXPECT_FALSE(is_inner([](SweepRegion&, StripPlace&) {})) << "stores another's cells";
+  place.low[0] = 0;
+  EXPECT_TRUE(is_inner([](SweepRegion&, StripPlace&) {}));
+  place.low[1] = 0;
+  EXPECT_TRUE(is_inner([](SweepRegion&, StripPlace&) {}));
+  place.low[1] = -1;
+  region.held.low[1] = -5;
+  EXPECT_FALSE(is_inner([](SweepRegion&, StripPlace&) {})) << "stores another's rows";
+}
+
+void expect_the_same_changes(const Extent& plane, double scale) {
   using Stencil = Jacobi<float, 2>;
   constexpr int kSteps = 4;
   using Kernel = SweepKernel<Stencil, kSteps, true>;
-  for (const double scale : {1.0 / 16, 1.0 / 1024, 1e-5, 0.5}) {
-    Memory<Stencil> memory(kPlane, 4);
-    memory.take(Box::whole(kPlane));
-    std::vector<ChangeSums> by_cpu(kSteps * ChangeSums::kSlots);
-    std::vector<ChangeSums> by_team(by_cpu.size());
-    Kernel::run(CpuGroup(0, 1, 0, 1), Stencil{}, memory.places(), memory.region(), {by_cpu.data(), scale});
-    run_team([&](const TeamThread& group) {
-      Kernel::run(group, Stencil{}, memory.places(), memory.region(), {by_team.data(), scale});
-    });
-    for (std::size_t step = 0; step < kSteps; ++step) {
-      EXPECT_GT(whole(by_cpu, step).second, 0U);
-      EXPECT_TRUE(whole(by_team, step) == whole(by_cpu, step)) << "step " << step << ", scale " << scale;
-    }
+  Memory<Stencil> memory(plane, 4);
+  memory.take(Box::whole(plane));
+  std::vector<ChangeSums> by_cpu(kSteps * ChangeSums::kSlots);
+  std::vector<ChangeSums> by_team(by_cpu.size());
+  Kernel::run(CpuGroup(0, 1, 0, 1), Stencil{}, memory.places(), memory.region(), {by_cpu.data(), scale});
+  run_team([&](const TeamThread& group) {
+    Kernel::run(group, Stencil{}, memory.places(), memory.region(), {by_team.data(), scale});
+  });
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    EXPECT_GT(whole(by_cpu, step).second, 0U);
+    EXPECT_TRUE(whole(by_team, step) == whole(by_cpu, step)) << "step " << step << ", scale " << scale;
   }
+}
+
+TEST(GridSweep, ChangesAddUpToTheSameBits) {
+  for (const double scale : {1.0 / 16, 1.0 / 1024, 1e-5, 0.5}) expect_the_same_changes(kPlane, scale);
+  expect_the_same_changes(kWidePlane, 1.0 / 16);
 }
 
 /// Both ways of adding up, against whole numbers.

@@ -14,23 +14,24 @@ namespace headrace::grid {
 
 /// `Steps` steps of the swept phases over the boxes of a region. A team of threads goes along the rows of a strip,
 /// neighbouring threads beside each other; strips overlap by what is read beyond them, and so do the runs of rows that a
-/// box is cut into. A CPU device's team is one thread, with many cells. Blocks begin with the first boxes, which are the
-/// border where neighbours wait for it.
+/// box is cut into. A CPU device's team is one thread, with many cells. A block is one team: nvcc then knows that all
+/// its threads go the same way, and leaves out what threads that do not would need. Blocks begin with the first boxes,
+/// which are the border where neighbours wait for it.
 /// @tparam Watched  with a SweepWatch as well, for stencils that have `static constexpr int kWatched`: a field that
 /// each step swaps with another
 template <class Stencil, int Steps, bool Watched = false>
 struct SweepKernel {
   static constexpr const char* kName = Stencil::kName;
-  static constexpr int kThreadsMax = 128;
+  static constexpr int kThreadsMax = 32;
   static constexpr bool kStartsEarly = true;
   using Value = typename Stencil::Value;
   using Plan = Sweep<Stencil, Steps>;
   /// Of the window on CUDA: 16 bytes of each row of each field that the pass touches.
   static constexpr int kWindowRegisters =
       std::popcount(Plan::loaded().mask | Plan::overwritten().mask) * SweepWindow<Stencil, Steps, false>::kDepth * 4;
-  /// Where the rest of a pass fits beside them, a multiprocessor holds 12 warps, though a row is loaded ahead: up to
-  /// 168 registers a thread. Those that ship do so without spilling (ptxas for sm_90, CUDA 13.0).
-  static constexpr int kBlocksMin = kWindowRegisters <= 72 ? 4 : kWindowRegisters <= 128 ? 3 : 1;
+  /// Where the rest of a pass fits beside them, a multiprocessor holds 16 or 12 warps, though a row is loaded ahead: up
+  /// to 128 or 168 registers a thread.
+  static constexpr int kBlocksMin = kWindowRegisters <= 72 ? 16 : kWindowRegisters <= 128 ? 12 : 1;
 
   template <class Group>
   HEADRACE_HD static void run(const Group& group, const Stencil& stencil, const SweepPlaces& places,
@@ -41,20 +42,9 @@ struct SweepKernel {
     // Nothing but this number is kept while a strip is done: registers are what windows are made of.
     for (std::uint32_t number = group.block();; number += group.block_count()) {
       SweepTask task;
-      if (!find(group, region, number, task)) return;
+      if (!find<Group>(region, number, task)) return;
       if (task.is_border && !SweepMeeting<Stencil>::hear_pushed(group, region.exchange)) return;
-      if (task.some) {
-        SweepStrip<Stencil, Steps, Watched, Group> strip{group, stencil, places, region, watch.scale};
-        strip.low[0] = task.cells.low[0];
-        strip.high[0] = task.cells.low[0] + task.cells.size[0];
-        strip.low[1] = task.cells.low[1];
-        strip.high[1] = task.cells.low[1] + task.cells.size[1];
-        strip.z = task.cells.low[2];
-        strip.x = task.begin + static_cast<std::int32_t>(group.team_rank()) * Window<Group>::kCells;
-        strip.end = task.end;
-        strip.go();
-        if constexpr (Watched) strip.add_up(watch.sums, task.slot);
-      }
+      go(group, stencil, places, region, watch, task.place, number % ChangeSums::kSlots);
       if (meets && !finish(group, places, region, number)) return;
     }
   }
@@ -62,6 +52,27 @@ struct SweepKernel {
  private:
   template <class Group>
   using Window = SweepWindow<Stencil, Steps, (Group::kLanes > 1)>;
+
+  template <class Group>
+  HEADRACE_HD static void go(const Group& group, const Stencil& stencil, const SweepPlaces& places,
+                             const SweepRegion& region, const SweepWatch& watch, const StripPlace& place,
+                             std::uint32_t slot) {
+    if constexpr (Group::kLanes == 1) {
+      if (SweepStrip<Stencil, Steps, Watched, true, Group>::is_inner(place, region)) {
+        return go_along<true>(group, stencil, places, region, watch, place, slot);
+      }
+    }
+    go_along<false>(group, stencil, places, region, watch, place, slot);
+  }
+
+  template <bool Inner, class Group>
+  HEADRACE_HD static void go_along(const Group& group, const Stencil& stencil, const SweepPlaces& places,
+                                   const SweepRegion& region, const SweepWatch& watch, const StripPlace& place,
+                                   std::uint32_t slot) {
+    SweepStrip<Stencil, Steps, Watched, Inner, Group> strip{group, stencil, places, region, place, watch.scale};
+    strip.go();
+    if constexpr (Watched) strip.add_up(watch.sums, slot);
+  }
 
   /// How a box is cut into strips and runs of rows.
   struct Cut {
@@ -101,51 +112,43 @@ struct SweepKernel {
     return cut;
   }
 
-  /// As many tasks as a block has teams are a chunk, and chunks are numbered through all boxes. False behind the last.
+  /// The task of a number: they are counted through all boxes. False behind the last.
   template <class Group>
-  [[nodiscard]] HEADRACE_HD_APART static bool find(const Group& group, const SweepRegion& region, std::uint32_t number,
-                                                   SweepTask& to) {
-    const std::int64_t teams = group.size() / Group::kTeam;
-    auto chunk = std::int64_t{number};
+  [[nodiscard]] HEADRACE_HD_APART static bool find(const SweepRegion& region, std::uint32_t number, SweepTask& to) {
+    std::int64_t task = number;
     for (std::int32_t b = 0; b < region.count; ++b) {
       const Cut cut = cut_of<Group>(region, b);
-      const std::int64_t chunks = (cut.tasks + teams - 1) / teams;
-      if (chunk >= chunks) {
-        chunk -= chunks;
+      if (task >= cut.tasks) {
+        task -= cut.tasks;
         continue;
       }
-      const std::int64_t task = chunk * teams + group.team();
       const LocalBox& box = region.boxes[b];
       const std::int32_t low = cut.first + static_cast<std::int32_t>(task % cut.strips) * cut.width;
-      const std::int32_t row = box.low[1] + static_cast<std::int32_t>(task / cut.strips % cut.runs) * cut.rows;
-      to.some = task < cut.tasks;
+      StripPlace& place = to.place;
+      place.low[0] = low < box.low[0] ? box.low[0] : low;
+      place.high[0] = smaller(low + cut.width, box.low[0] + box.size[0]);
+      place.low[1] = box.low[1] + static_cast<std::int32_t>(task / cut.strips % cut.runs) * cut.rows;
+      place.high[1] = smaller(place.low[1] + cut.rows, box.low[1] + box.size[1]);
+      place.z = box.low[2] + static_cast<std::int32_t>(task / cut.strips / cut.runs);
+      place.first = low - below<Group>();
+      place.end = low + cut.width + above<Group>();
       to.is_border = static_cast<std::uint32_t>(b) < region.exchange.boxes;
-      to.slot = static_cast<std::uint32_t>(task) % ChangeSums::kSlots;
-      to.cells.low[0] = low < box.low[0] ? box.low[0] : low;
-      to.cells.size[0] = smaller(low + cut.width, box.low[0] + box.size[0]) - to.cells.low[0];
-      to.cells.low[1] = row;
-      to.cells.size[1] = smaller(cut.rows, box.low[1] + box.size[1] - row);
-      to.cells.low[2] = box.low[2] + static_cast<std::int32_t>(task / cut.strips / cut.runs);
-      to.cells.size[2] = 1;
-      to.begin = low - below<Group>();
-      to.end = low + cut.width + above<Group>();
       return true;
     }
     return false;
   }
 
-  /// After a chunk: pushes it, where it is of the border. False where the block must leave.
+  /// After a task: pushes what it has stored, where that is border. False where the block must leave.
   template <class Group>
   [[nodiscard]] HEADRACE_HD_APART static bool finish(const Group& group, const SweepPlaces& places,
                                                      const SweepRegion& region, std::uint32_t number) {
     SweepTask task;
-    if (!find(group, region, number, task) || !task.is_border || region.exchange.cycle == 0) return true;
-    const std::int64_t teams = group.size() / Group::kTeam;
-    std::int64_t chunks = 0;
+    if (!find<Group>(region, number, task) || !task.is_border || region.exchange.cycle == 0) return true;
+    std::int64_t tasks = 0;
     for (std::uint32_t b = 0; b < region.exchange.boxes; ++b) {
-      chunks += (cut_of<Group>(region, static_cast<std::int32_t>(b)).tasks + teams - 1) / teams;
+      tasks += cut_of<Group>(region, static_cast<std::int32_t>(b)).tasks;
     }
-    return SweepMeeting<Stencil>::push(group, places, region.exchange, task, chunks);
+    return SweepMeeting<Stencil>::push(group, places, region.exchange, task.place, tasks);
   }
 
   [[nodiscard]] HEADRACE_HD static constexpr std::int32_t round_up(std::int32_t value, std::int32_t unit) noexcept {

@@ -34,23 +34,21 @@ struct SweepMeeting {
     return exchange.awaited == 0 || hear(group, exchange, &ResidentMarks::pushed, exchange.awaited);
   }
 
-  /// Stores into the ghosts of neighbours what they want of the cells that a task has just stored, and tells them so
-  /// after the last of so many chunks of the border. All threads of the block call; false where it must leave.
+  /// Stores into the ghosts of neighbours what they want of the cells that a block has just stored, and tells them so
+  /// after the last of so many tasks of the border. All threads of the block call; false where it must leave.
   template <class Group>
   [[nodiscard]] HEADRACE_HD static bool push(const Group& group, const SweepPlaces& places,
-                                             const SweepExchange& exchange, const SweepTask& task,
-                                             std::int64_t chunks) {
+                                             const SweepExchange& exchange, const StripPlace& stored,
+                                             std::int64_t tasks) {
     if (!hear(group, exchange, &ResidentMarks::border, exchange.cycle)) return false;
-    group.sync();  // threads of a team push what others of it have stored
+    group.sync();  // threads push what others of the block have stored
     const MeetingView& meeting = *exchange.meeting;
-    for (std::uint32_t p = 0; task.some && p < meeting.piece_count; ++p) {
-      push_piece(group, places, meeting.pieces[p], task.cells);
-    }
+    for (std::uint32_t p = 0; p < meeting.piece_count; ++p) push_piece(group, places, meeting.pieces[p], stored);
     group.fence_system();  // each thread's own stores, which go to another device
     group.sync();
     if (group.rank() != 0) return true;
     std::uint64_t& pushed = meeting.counters->pushed;
-    if (group.fetch_add_on_device(pushed, std::uint64_t{1}) + 1 != static_cast<std::uint64_t>(chunks)) return true;
+    if (group.fetch_add_on_device(pushed, std::uint64_t{1}) + 1 != static_cast<std::uint64_t>(tasks)) return true;
     group.store_relaxed_on_device(pushed, std::uint64_t{0});  // for the next pass
     for (std::uint32_t n = 0; n < meeting.neighbour_count; ++n) {
       group.store(meeting.neighbours[n].tell->pushed.cycle, exchange.cycle);
@@ -72,13 +70,14 @@ struct SweepMeeting {
 
   template <class Group>
   HEADRACE_HD static void push_piece(const Group& group, const SweepPlaces& places, const ResidentPiece& piece,
-                                     const LocalBox& cells) {
+                                     const StripPlace& stored) {
     std::int32_t first[3];
     std::int32_t size[3];
     for (int axis = 0; axis < 3; ++axis) {
-      const std::int32_t past = smaller(piece.low[axis] + piece.copy.size[axis], cells.low[axis] + cells.size[axis]);
-      first[axis] = (piece.low[axis] > cells.low[axis] ? piece.low[axis] : cells.low[axis]) - piece.low[axis];
-      size[axis] = past - piece.low[axis] - first[axis];
+      const std::int32_t low = axis < 2 ? stored.low[axis] : stored.z;
+      const std::int32_t high = axis < 2 ? stored.high[axis] : stored.z + 1;
+      first[axis] = (piece.low[axis] > low ? piece.low[axis] : low) - piece.low[axis];
+      size[axis] = smaller(piece.copy.size[axis], high - piece.low[axis]) - first[axis];
       if (size[axis] <= 0) return;
     }
     const std::int64_t slot = places.to[piece.field];

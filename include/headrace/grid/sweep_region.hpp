@@ -45,14 +45,18 @@ struct SweepRegion {
   SweepExchange exchange;
 };
 
-/// What a team does at once.
+/// What a team takes of a box at once.
+struct StripPlace {
+  std::int32_t low[2] = {};  ///< What is stored, along x and y,
+  std::int32_t high[2] = {};
+  std::int32_t z = 0;
+  std::int32_t first = 0;  ///< the first cell of the team,
+  std::int32_t end = 0;    ///< and the end of those that it needs.
+};
+
 struct SweepTask {
-  bool some = false;       ///< Nothing: there are fewer tasks than teams.
-  bool is_border = false;  ///< For all teams of a block alike.
-  std::uint32_t slot = 0;  ///< Of SweepWatch.
-  LocalBox cells{};        ///< That it stores.
-  std::int32_t begin = 0;  ///< The first column that it needs,
-  std::int32_t end = 0;    ///< and the one behind the last.
+  StripPlace place;
+  bool is_border = false;
 };
 
 /// Of what a step changes in the watched field: the bits of the largest absolute value, and the sum of squares in units

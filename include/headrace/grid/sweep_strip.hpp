@@ -23,7 +23,8 @@
 namespace headrace::grid {
 
 /// What a thread does of a strip: all of a pass, row by row. Set up by SweepKernel.
-template <class Stencil, int Steps, bool Watched, class Group>
+/// @tparam Inner  is_inner() holds: the thread asks of no row and of no cell whether it is there
+template <class Stencil, int Steps, bool Watched, bool Inner, class Group>
 struct SweepStrip {
   using Value = typename Stencil::Value;
   using Plan = Sweep<Stencil, Steps>;
@@ -37,26 +38,39 @@ struct SweepStrip {
   const Stencil& stencil;
   const SweepPlaces& places;
   const SweepRegion& region;
+  const StripPlace place;
   double scale = 1;
   WatchSum<kWide> changes[Watched ? Steps : 1] = {};  ///< Of this thread.
-  std::int32_t low[2] = {};                           ///< What is stored, along x and y,
-  std::int32_t high[2] = {};
-  std::int32_t z = 0;
-  std::int32_t x = 0;    ///< The first cell of this thread,
-  std::int32_t end = 0;  ///< and the end of those that the team needs.
+  std::int32_t x = 0;                                 ///< The first cell of this thread.
   std::int32_t held_low = 0;
   std::int32_t held_high = 0;
 
+  /// Whether the domain has all that the team reads, the part owns all that it stores, and each thread stores all of
+  /// its cells or none.
+  [[nodiscard]] HEADRACE_HD static bool is_inner(const StripPlace& place, const SweepRegion& region) {
+    constexpr Layers kHalo = Plan::halo();
+    const LocalBox& held = region.held;
+    const std::int32_t past = place.first + static_cast<std::int32_t>(Group::kTeam) * kCells;
+    const std::int32_t first_row = place.low[1] - static_cast<std::int32_t>(kHalo.low[1]);
+    return place.first >= held.low[0] && past <= held.low[0] + held.size[0] && first_row >= held.low[1] &&
+           place.high[1] + kLag <= held.low[1] + held.size[1] && place.low[0] >= 0 &&
+           place.high[0] <= region.own_size[0] && place.low[1] >= 0 && place.high[1] <= region.own_size[1] &&
+           place.z >= 0 && place.z < region.own_size[2] && (place.low[0] - place.first) % kCells == 0 &&
+           (place.high[0] - place.first) % kCells == 0;
+  }
+
   HEADRACE_HD void go() {
+    x = place.first + static_cast<std::int32_t>(group.team_rank()) * kCells;
     // In cells of this thread.
     held_low = region.held.low[0] - x;
     held_high = region.held.low[0] + region.held.size[0] - x;
     if constexpr (kWide) {
       held_low = larger(held_low, 0);
-      held_high = smaller(held_high, end - x);
+      held_high = smaller(held_high, place.end - x);
       Window& window = group.template shared<Window>();
       for (auto& rows : window.at) {
-        for (auto& row : rows) std::memset(row, 0, sizeof(Value) * static_cast<std::size_t>(end - x + 2 * kBeside));
+        for (auto& row : rows)
+          std::memset(row, 0, sizeof(Value) * static_cast<std::size_t>(place.end - x + 2 * kBeside));
       }
       go_along(window);
     } else {
@@ -67,8 +81,8 @@ struct SweepStrip {
 
   HEADRACE_HD void go_along(Window& window) {
     constexpr Layers kHalo = Plan::halo();
-    const std::int32_t first = low[1] - static_cast<std::int32_t>(kHalo.low[1]);
-    const std::int32_t last = high[1] + kLag;
+    const std::int32_t first = place.low[1] - static_cast<std::int32_t>(kHalo.low[1]);
+    const std::int32_t last = place.high[1] + kLag;
     if constexpr (Window::kAhead > 0) load<0>(window, first, last);
     for (std::int32_t row = first; row < last; row += Window::kDepth) {
       positions(window, row, last, std::make_integer_sequence<int, Window::kDepth>{});
@@ -87,17 +101,19 @@ struct SweepStrip {
     if (row >= last) return;
     load<Position + Window::kAhead>(window, row + Window::kAhead, last);
     do_all<Position>(window, row, std::make_integer_sequence<int, Plan::kOps>{});
-    if (row - kLag < low[1] || row - kLag >= high[1]) return;
+    if (row - kLag < place.low[1] || (!Inner && row - kLag >= place.high[1])) return;
     store<Position>(window, row - kLag, std::make_integer_sequence<int, Stencil::kFields>{});
   }
 
   [[nodiscard]] HEADRACE_HD std::int64_t offset(std::int32_t row) const noexcept {
-    return x + row * region.pitch + z * region.plane;
+    return x + row * region.pitch + place.z * region.plane;
   }
 
   template <int Position>
   HEADRACE_HD void load(Window& window, std::int32_t row, std::int32_t last) const {
-    const bool is_held = row < last && row >= region.held.low[1] && row < region.held.low[1] + region.held.size[1];
+    if (Inner && row >= last) return;
+    const bool is_held =
+        Inner || (row < last && row >= region.held.low[1] && row < region.held.low[1] + region.held.size[1]);
     load_all<Position>(window, row, is_held, std::make_integer_sequence<int, Stencil::kFields>{});
   }
 
@@ -112,19 +128,19 @@ struct SweepStrip {
     Value* to = window.at[WindowNumber][Window::ring(Position)] + kBeside;
     if constexpr (!Plan::loaded().contains(WindowNumber)) {
       if (is_held) return;  // a phase sets all of it
-      const std::int32_t past = kWide ? end - x : kCells;
+      const std::int32_t past = kWide ? place.end - x : kCells;
       HEADRACE_EACH_CELL
       for (std::int32_t i = 0; i < past; ++i) to[i] = Value{0};
     } else if constexpr (kWide) {
       if (!is_held) {
-        std::memset(to, 0, sizeof(Value) * static_cast<std::size_t>(end - x));
+        std::memset(to, 0, sizeof(Value) * static_cast<std::size_t>(place.end - x));
       } else if (held_low < held_high) {
         const Value* from = places.from.origin<Value>(WindowNumber) + offset(row);
         std::memcpy(to + held_low, from + held_low, sizeof(Value) * static_cast<std::size_t>(held_high - held_low));
       }
     } else {
       const Value* from = places.from.origin<Value>(WindowNumber) + offset(row);
-      if (is_held && held_low <= 0 && held_high >= kCells) {
+      if (Inner || (is_held && held_low <= 0 && held_high >= kCells)) {
         const Unit unit = *reinterpret_cast<const Unit*>(from);
         HEADRACE_EACH_CELL
         for (int i = 0; i < kCells; ++i) to[i] = unit.of[i];
@@ -144,7 +160,7 @@ struct SweepStrip {
   HEADRACE_HD void do_one(Window& window, std::int32_t loaded_row) {
     constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
     const std::int32_t row = loaded_row - kOp.lag;
-    if (row < region.held.low[1] || row >= region.held.low[1] + region.held.size[1]) return;
+    if (!Inner && (row < region.held.low[1] || row >= region.held.low[1] + region.held.size[1])) return;
     if constexpr (!kWide) {
       look_beside<Position, OpNumber>(window, std::make_integer_sequence<int, Stencil::kFields>{});
     }
@@ -153,7 +169,7 @@ struct SweepStrip {
     HEADRACE_EACH_CELL
     for (std::int32_t i = first; i < past; ++i) {
       stencil.template update<kOp.phase>(SweepCell<Stencil, Steps, OpNumber, Position, kWide>(
-          window, region, i, x + i, row, z, i >= held_low && i < held_high));
+          window, region, i, x + i, row, place.z, Inner || (i >= held_low && i < held_high)));
     }
     if constexpr (Watched && OpNumber % Plan::kPhases == Plan::kPhases - 1) watch_row<Position, OpNumber>(window, row);
   }
@@ -165,24 +181,21 @@ struct SweepStrip {
     constexpr int kBefore = Plan::windows(kOp.step)[Stencil::kWatched];
     constexpr int kAfter = Plan::windows(kOp.step + 1)[Stencil::kWatched];
     static_assert(kBefore != kAfter, "a watched field is one that each step swaps with another");
-    if (row < larger(low[1], 0) || row >= smaller(high[1], region.own_size[1])) return;
-    if (z < 0 || z >= region.own_size[2]) return;
+    if (row < place.low[1] || row >= place.high[1]) return;
+    if (!Inner && (row < 0 || row >= region.own_size[1] || place.z < 0 || place.z >= region.own_size[2])) return;
     const Value* before = window.at[kBefore][Window::ring(Position - kOp.lag)] + kBeside;
     const Value* after = window.at[kAfter][Window::ring(Position - kOp.lag)] + kBeside;
-    const std::int32_t first = larger(low[0], 0) - x;
-    const std::int32_t past = smaller(high[0], region.own_size[0]) - x;
+    const std::int32_t first = larger(place.low[0], 0) - x;
+    const std::int32_t past = smaller(place.high[0], region.own_size[0]) - x;
     WatchSum<kWide>& sums = changes[kOp.step];
     const double root_scale = scale * static_cast<double>(std::uint64_t{1} << ChangeSums::kBits / 2);
-    const auto add = [&](int i) {
-      sums.add(fabs(static_cast<double>(after[i]) - static_cast<double>(before[i])), root_scale);
-    };
+    const auto change = [&](int i) { return fabs(static_cast<double>(after[i]) - static_cast<double>(before[i])); };
     if constexpr (kWide) {
-      for (std::int32_t i = first; i < past; ++i) add(i);
+      for (std::int32_t i = first; i < past; ++i) sums.add(change(i), root_scale);
     } else {
+      // Without branches, so that the additions of one cell do not wait for those of another.
       HEADRACE_EACH_CELL
-      for (int i = 0; i < kCells; ++i) {
-        if (i >= first && i < past) add(i);
-      }
+      for (int i = 0; i < kCells; ++i) sums.add(Inner || (i >= first && i < past) ? change(i) : 0, root_scale);
     }
   }
 
@@ -190,7 +203,8 @@ struct SweepStrip {
   HEADRACE_HD void add_up(ChangeSums* to, std::uint32_t slot) const {
     for (int step = 0; step < Steps; ++step) {
       ChangeSums& sums = to[static_cast<std::uint32_t>(step) * ChangeSums::kSlots + slot];
-      const ChangeSums own = changes[step].whole();
+      const bool counts = !Inner || stores_all();
+      const ChangeSums own = counts ? changes[step].whole() : ChangeSums{};
       std::uint64_t high_sum = 0;
       std::uint64_t low_sum = 0;
       static_cast<void>(group.team_sum_before(own.high, high_sum));
@@ -242,16 +256,16 @@ struct SweepStrip {
       const Value* from = window.at[kWindow][Window::ring(Position - kLag)] + kBeside;
       Value* to =
           reinterpret_cast<Value*>(places.from.base + places.to[Field] * places.from.stride_bytes) + offset(row);
-      const std::int32_t first = low[0] - x;
-      const std::int32_t past = high[0] - x;
+      const std::int32_t first = place.low[0] - x;
+      const std::int32_t past = place.high[0] - x;
       if constexpr (kWide) {
         std::memcpy(to + first, from + first, sizeof(Value) * static_cast<std::size_t>(past - first));
-      } else if (first <= 0 && past >= kCells) {
+      } else if (stores_all()) {
         Unit unit;
         HEADRACE_EACH_CELL
         for (int i = 0; i < kCells; ++i) unit.of[i] = from[i];
         *reinterpret_cast<Unit*>(to) = unit;
-      } else {
+      } else if constexpr (!Inner) {
         HEADRACE_EACH_CELL
         for (int i = 0; i < kCells; ++i) {
           if (i >= first && i < past) to[i] = from[i];
@@ -265,6 +279,9 @@ struct SweepStrip {
   };
 
  private:
+  [[nodiscard]] HEADRACE_HD bool stores_all() const noexcept {
+    return x >= place.low[0] && x + kCells <= place.high[0];
+  }
   [[nodiscard]] HEADRACE_HD static constexpr std::int32_t smaller(std::int32_t a, std::int32_t b) noexcept {
     return a < b ? a : b;
   }
