@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <utility>
 
@@ -19,6 +20,8 @@ constexpr std::uint32_t kThreads = 256;
 constexpr std::uint32_t kLanesMaxLog2 = 6;
 constexpr std::uint64_t kBlocksMax = 1 << 20;
 constexpr std::int64_t kVectorBytes = 16;
+constexpr std::array<std::int64_t, 2> kTaskCells{120, 128};  // of a pass along x and y, or nearly so
+constexpr std::int64_t kTasksMin = 16;
 constexpr std::size_t kSweepBoxes = SweepRegion::kBoxesMax - 2;  // which may be cut into two more
 constexpr std::int64_t kVectorCellsMin = 32;  // of a row: narrower ones would leave threads without work
 /// What of an own box is within `width` of a side with a neighbour, in boxes that do not overlap, and what is not.
@@ -179,6 +182,12 @@ class Planner {
   [[nodiscard]] Split beside_ghosts(const SweepProgram& sweep, const Layers& beyond, bool pushed) const {
     const Box box = reached(beyond);
     Layers width = pushed ? wider(sweep.halo, sent_) : sweep.halo;
+    // As long as what a team has anyway, where that is little of the part: then it makes no tasks more.
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+      const std::int64_t task = std::min(kTaskCells[axis], layout_.own.size(axis) / kTasksMin);
+      width = wider(width, {.low = {axis == 0 ? task : 0, axis == 1 ? task : 0, 0},
+                            .high = {axis == 0 ? task : 0, axis == 1 ? task : 0, 0}});
+    }
     for (std::size_t axis = 0; axis < 3; ++axis) {
       width.low[axis] += layout_.own.low[axis] - box.low[axis];
       width.high[axis] += box.high[axis] - layout_.own.high[axis];

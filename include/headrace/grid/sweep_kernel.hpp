@@ -14,15 +14,14 @@ namespace headrace::grid {
 
 /// `Steps` steps of the swept phases over the boxes of a region. A team of threads goes along the rows of a strip,
 /// neighbouring threads beside each other; strips overlap by what is read beyond them, and so do the runs of rows that a
-/// box is cut into. A CPU device's team is one thread, with many cells. A block is one team: nvcc then knows that all
-/// its threads go the same way, and leaves out what threads that do not would need. Blocks begin with the first boxes,
+/// box is cut into. A CPU device's team is one thread, with many cells. Blocks begin with the first boxes,
 /// which are the border where neighbours wait for it.
 /// @tparam Watched  with a SweepWatch as well, for stencils that have `static constexpr int kWatched`: a field that
 /// each step swaps with another
 template <class Stencil, int Steps, bool Watched = false>
 struct SweepKernel {
   static constexpr const char* kName = Stencil::kName;
-  static constexpr int kThreadsMax = 32;
+  static constexpr int kThreadsMax = 128;
   static constexpr bool kStartsEarly = true;
   using Value = typename Stencil::Value;
   using Plan = Sweep<Stencil, Steps>;
@@ -31,7 +30,7 @@ struct SweepKernel {
       std::popcount(Plan::loaded().mask | Plan::overwritten().mask) * SweepWindow<Stencil, Steps, false>::kDepth * 4;
   /// Where the rest of a pass fits beside them, a multiprocessor holds 16 or 12 warps, though a row is loaded ahead: up
   /// to 128 or 168 registers a thread.
-  static constexpr int kBlocksMin = kWindowRegisters <= 72 ? 16 : kWindowRegisters <= 128 ? 12 : 1;
+  static constexpr int kBlocksMin = kWindowRegisters > 128 ? 1 : Watched || kWindowRegisters <= 72 ? 4 : 3;
 
   template <class Group>
   HEADRACE_HD static void run(const Group& group, const Stencil& stencil, const SweepPlaces& places,
@@ -42,9 +41,9 @@ struct SweepKernel {
     // Nothing but this number is kept while a strip is done: registers are what windows are made of.
     for (std::uint32_t number = group.block();; number += group.block_count()) {
       SweepTask task;
-      if (!find<Group>(region, number, task)) return;
+      if (!find(group, region, number, task)) return;
       if (task.is_border && !SweepMeeting<Stencil>::hear_pushed(group, region.exchange)) return;
-      go(group, stencil, places, region, watch, task.place, number % ChangeSums::kSlots);
+      if (task.some) go(group, stencil, places, region, watch, task.place, task.slot);
       if (meets && !finish(group, places, region, number)) return;
     }
   }
@@ -112,16 +111,26 @@ struct SweepKernel {
     return cut;
   }
 
-  /// The task of a number: they are counted through all boxes. False behind the last.
+  /// As many tasks of a box as a block has teams are a chunk.
+  [[nodiscard]] HEADRACE_HD static std::int64_t chunks_of(const Cut& cut, std::int64_t teams) {
+    return (cut.tasks + teams - 1) / teams;
+  }
+
+  /// What this team has of a chunk: they are counted through all boxes. False behind the last.
   template <class Group>
-  [[nodiscard]] HEADRACE_HD_APART static bool find(const SweepRegion& region, std::uint32_t number, SweepTask& to) {
-    std::int64_t task = number;
+  [[nodiscard]] HEADRACE_HD_APART static bool find(const Group& group, const SweepRegion& region, std::uint32_t number,
+                                                   SweepTask& to) {
+    // Of the first thread: nvcc then knows that all of a team go the same way, and leaves out what others would need.
+    const std::uint32_t team = group.team_from(group.team(), 0);
+    const std::int64_t teams = group.size() / Group::kTeam;
+    std::int64_t chunk = number;
     for (std::int32_t b = 0; b < region.count; ++b) {
       const Cut cut = cut_of<Group>(region, b);
-      if (task >= cut.tasks) {
-        task -= cut.tasks;
+      if (chunk >= chunks_of(cut, teams)) {
+        chunk -= chunks_of(cut, teams);
         continue;
       }
+      const std::int64_t task = chunk * teams + team;
       const LocalBox& box = region.boxes[b];
       const std::int32_t low = cut.first + static_cast<std::int32_t>(task % cut.strips) * cut.width;
       StripPlace& place = to.place;
@@ -132,23 +141,25 @@ struct SweepKernel {
       place.z = box.low[2] + static_cast<std::int32_t>(task / cut.strips / cut.runs);
       place.first = low - below<Group>();
       place.end = low + cut.width + above<Group>();
+      to.slot = static_cast<std::uint32_t>(task) % ChangeSums::kSlots;
+      to.some = task < cut.tasks;
       to.is_border = static_cast<std::uint32_t>(b) < region.exchange.boxes;
       return true;
     }
     return false;
   }
 
-  /// After a task: pushes what it has stored, where that is border. False where the block must leave.
+  /// After a chunk: pushes what it has stored, where that is border. False where the block must leave.
   template <class Group>
   [[nodiscard]] HEADRACE_HD_APART static bool finish(const Group& group, const SweepPlaces& places,
                                                      const SweepRegion& region, std::uint32_t number) {
     SweepTask task;
-    if (!find<Group>(region, number, task) || !task.is_border || region.exchange.cycle == 0) return true;
-    std::int64_t tasks = 0;
+    if (!find(group, region, number, task) || !task.is_border || region.exchange.cycle == 0) return true;
+    std::int64_t chunks = 0;
     for (std::uint32_t b = 0; b < region.exchange.boxes; ++b) {
-      tasks += cut_of<Group>(region, static_cast<std::int32_t>(b)).tasks;
+      chunks += chunks_of(cut_of<Group>(region, static_cast<std::int32_t>(b)), group.size() / Group::kTeam);
     }
-    return SweepMeeting<Stencil>::push(group, places, region.exchange, task.place, tasks);
+    return SweepMeeting<Stencil>::push(group, places, region.exchange, task, chunks);
   }
 
   [[nodiscard]] HEADRACE_HD static constexpr std::int32_t round_up(std::int32_t value, std::int32_t unit) noexcept {

@@ -34,21 +34,23 @@ struct SweepMeeting {
     return exchange.awaited == 0 || hear(group, exchange, &ResidentMarks::pushed, exchange.awaited);
   }
 
-  /// Stores into the ghosts of neighbours what they want of the cells that a block has just stored, and tells them so
-  /// after the last of so many tasks of the border. All threads of the block call; false where it must leave.
+  /// Stores into the ghosts of neighbours what they want of the cells that a team has just stored, and tells them so
+  /// after the last of so many chunks of the border. All threads of the block call; false where it must leave.
   template <class Group>
   [[nodiscard]] HEADRACE_HD static bool push(const Group& group, const SweepPlaces& places,
-                                             const SweepExchange& exchange, const StripPlace& stored,
-                                             std::int64_t tasks) {
+                                             const SweepExchange& exchange, const SweepTask& task,
+                                             std::int64_t chunks) {
     if (!hear(group, exchange, &ResidentMarks::border, exchange.cycle)) return false;
-    group.sync();  // threads push what others of the block have stored
+    group.sync();  // threads push what others of their team have stored
     const MeetingView& meeting = *exchange.meeting;
-    for (std::uint32_t p = 0; p < meeting.piece_count; ++p) push_piece(group, places, meeting.pieces[p], stored);
+    for (std::uint32_t p = 0; task.some && p < meeting.piece_count; ++p) {
+      push_piece(group, places, meeting.pieces[p], task.place);
+    }
     group.fence_system();  // each thread's own stores, which go to another device
     group.sync();
     if (group.rank() != 0) return true;
     std::uint64_t& pushed = meeting.counters->pushed;
-    if (group.fetch_add_on_device(pushed, std::uint64_t{1}) + 1 != static_cast<std::uint64_t>(tasks)) return true;
+    if (group.fetch_add_on_device(pushed, std::uint64_t{1}) + 1 != static_cast<std::uint64_t>(chunks)) return true;
     group.store_relaxed_on_device(pushed, std::uint64_t{0});  // for the next pass
     for (std::uint32_t n = 0; n < meeting.neighbour_count; ++n) {
       group.store(meeting.neighbours[n].tell->pushed.cycle, exchange.cycle);

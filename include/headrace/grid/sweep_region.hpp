@@ -56,9 +56,10 @@ struct StripPlace {
 
 struct SweepTask {
   StripPlace place;
-  bool is_border = false;
+  std::uint32_t slot = 0;  ///< Of SweepWatch.
+  bool some = false;       ///< Otherwise none is left for the team,
+  bool is_border = false;  ///< which is the same for all of a block.
 };
-
 /// Of what a step changes in the watched field: the bits of the largest absolute value, and the sum of squares in units
 /// of 2^(2 * exponent - kBits), each rounded: high * 2^32 + low. Whole numbers, so that their sum has no order.
 struct ChangeSums {

@@ -53,7 +53,7 @@ struct SweepStrip {
     const std::int32_t past = place.first + static_cast<std::int32_t>(Group::kTeam) * kCells;
     const std::int32_t first_row = place.low[1] - static_cast<std::int32_t>(kHalo.low[1]);
     return place.first >= held.low[0] && past <= held.low[0] + held.size[0] && first_row >= held.low[1] &&
-           place.high[1] + kLag <= held.low[1] + held.size[1] && place.low[0] >= 0 &&
+           place.high[1] + kLag + Window::kAhead <= held.low[1] + held.size[1] && place.low[0] >= 0 &&
            place.high[0] <= region.own_size[0] && place.low[1] >= 0 && place.high[1] <= region.own_size[1] &&
            place.z >= 0 && place.z < region.own_size[2] && (place.low[0] - place.first) % kCells == 0 &&
            (place.high[0] - place.first) % kCells == 0;
@@ -111,7 +111,6 @@ struct SweepStrip {
 
   template <int Position>
   HEADRACE_HD void load(Window& window, std::int32_t row, std::int32_t last) const {
-    if (Inner && row >= last) return;
     const bool is_held =
         Inner || (row < last && row >= region.held.low[1] && row < region.held.low[1] + region.held.size[1]);
     load_all<Position>(window, row, is_held, std::make_integer_sequence<int, Stencil::kFields>{});
@@ -189,7 +188,7 @@ struct SweepStrip {
     const std::int32_t past = smaller(place.high[0], region.own_size[0]) - x;
     WatchSum<kWide>& sums = changes[kOp.step];
     const double root_scale = scale * static_cast<double>(std::uint64_t{1} << ChangeSums::kBits / 2);
-    const auto change = [&](int i) { return fabs(static_cast<double>(after[i]) - static_cast<double>(before[i])); };
+    const auto change = [&](int i) { return static_cast<double>(after[i]) - static_cast<double>(before[i]); };
     if constexpr (kWide) {
       for (std::int32_t i = first; i < past; ++i) sums.add(change(i), root_scale);
     } else {

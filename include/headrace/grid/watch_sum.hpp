@@ -9,6 +9,11 @@
 
 namespace headrace::grid {
 
+/// The bits of the absolute value, which order as those do; with NaN above all.
+[[nodiscard]] HEADRACE_HD constexpr std::uint64_t bits_of_size(double value) noexcept {
+  return std::bit_cast<std::uint64_t>(value) & ~(std::uint64_t{1} << 63);
+}
+
 /// What a thread adds up of the changes of a step, in the units of ChangeSums: to the last bit the same for every order
 /// and for both ways of it. A change whose square is 2^64 units or more, or NaN, counts as anything: the largest tells.
 /// @tparam Wide  by conversions to integers; otherwise in doubles alone, for at most 2^20 changes: on CUDA
@@ -23,7 +28,7 @@ struct WatchSum {
   /// @param root_scale  the root of units in 1
   HEADRACE_HD void add(double change, double root_scale) noexcept {
     constexpr double kPast = 18446744073709551616.0;  // 2^64
-    const auto bits = std::bit_cast<std::uint64_t>(change);
+    const std::uint64_t bits = bits_of_size(change);
     if (bits > largest) largest = bits;
     const double scaled = change * root_scale;
     const double square = scaled * scaled;
@@ -41,7 +46,7 @@ struct WatchSum<false> {
   double low = 0;   ///< and whole numbers of either sign, up to 2^31.
 
   HEADRACE_HD void add(double change, double root_scale) noexcept {
-    const auto bits = std::bit_cast<std::uint64_t>(change);
+    const std::uint64_t bits = bits_of_size(change);
     if (bits > largest) largest = bits;
     const double scaled = change * root_scale;
     const double square = scaled * scaled;
