@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "fetch/block_memory.hpp"
+#include "fetch/group_numbers.hpp"
 #include "fetch/rows.hpp"
 #include "fetch/tile.hpp"
 
@@ -80,27 +81,6 @@ HEADRACE_HD void take(const Group& group, Kind kind, std::uint64_t* low, std::ui
     }
   }
 }
-
-/// A number for each of a thread's rows. Groups are seldom so many that the halves above are anything but zero, and
-/// those are then neither read nor written.
-template <std::uint32_t Rows>
-class GroupNumbers {
- public:
-  [[nodiscard]] HEADRACE_HD std::uint32_t low(std::uint32_t row) const noexcept { return low_[row]; }
-  [[nodiscard]] HEADRACE_HD std::uint64_t operator[](std::uint32_t row) const noexcept {
-    return std::uint64_t{high_[row]} << 32 | low_[row];
-  }
-  /// Of a row whose number is within 32 bits, and was.
-  HEADRACE_HD void set_low(std::uint32_t row, std::uint32_t number) noexcept { low_[row] = number; }
-  HEADRACE_HD void set(std::uint32_t row, std::uint64_t number) noexcept {
-    low_[row] = static_cast<std::uint32_t>(number);
-    high_[row] = static_cast<std::uint32_t>(number >> 32);
-  }
-
- private:
-  std::uint32_t low_[Rows];
-  std::uint32_t high_[Rows];
-};
 
 template <class Group>
 class States {
