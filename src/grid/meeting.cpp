@@ -20,9 +20,7 @@ namespace {
   return table;
 }
 
-[[nodiscard]] Buffer zeros(const Part& part, std::size_t bytes) {
-  return upload(part, std::vector<std::byte>(bytes));
-}
+[[nodiscard]] Buffer zeros(const Part& part, std::size_t bytes) { return upload(part, std::vector<std::byte>(bytes)); }
 
 }  // namespace
 
@@ -85,9 +83,7 @@ bool Meeting::gave_up() const noexcept {
   return std::atomic_ref(words().gave_up).load(std::memory_order_acquire) != 0;
 }
 
-std::uint64_t Meeting::beat() const noexcept {
-  return std::atomic_ref(words().beat).load(std::memory_order_relaxed);
-}
+std::uint64_t Meeting::beat() const noexcept { return std::atomic_ref(words().beat).load(std::memory_order_relaxed); }
 
 std::optional<std::size_t> Meeting::waits_for() const noexcept {
   // Pairs with the store of ResidentWait::until().
@@ -124,7 +120,7 @@ Status Meetings::wait(std::size_t part, const Progress& progress) const noexcept
     if (failed_at && now - *failed_at > 2 * wait_limit_) return Errc::hung;
     if (on_cuda && !failed_at) {
       std::this_thread::yield();  // as cudaStreamSynchronize() does
-    } else {  // its threads want the processor
+    } else {                      // its threads want the processor
       std::this_thread::sleep_for(
           std::clamp<Duration>((now - began) / 64, std::chrono::microseconds(20), std::chrono::milliseconds(1)));
     }

@@ -82,8 +82,8 @@ class Meetings {
   std::vector<std::unique_ptr<Meeting>> meetings_;
 };
 
-/// Why kernels of these parts cannot meet: each must reach its neighbours' memory, and be alone on a CUDA device, because
-/// kernels that wait for each other may not be started at once on one.
+/// Why kernels of these parts cannot meet: each must reach its neighbours' memory, and be alone on a CUDA device,
+/// because kernels that wait for each other may not be started at once on one.
 struct MeetingObstacle {
   std::optional<Device> shared;                        ///< By several parts.
   std::optional<std::pair<Device, Device>> unreached;  ///< The second by the first.

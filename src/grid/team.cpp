@@ -50,8 +50,8 @@ void Team::stop() noexcept {
   for (std::thread& thread : threads_) thread.join();
 }
 
-/// A thread that sleeps takes longer to wake up than a group of steps leaves it: with GPUs, whose waits keep a processor
-/// busy anyway, it polls first.
+/// A thread that sleeps takes longer to wake up than a group of steps leaves it: with GPUs, whose waits keep a
+/// processor busy anyway, it polls first.
 template <class Ready>
 bool Team::poll(const Ready& ready, Duration most) const noexcept {
   if (!polls_) return false;

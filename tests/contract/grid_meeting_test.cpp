@@ -28,8 +28,7 @@ HEADRACE_ON_EVERY_DEVICE(GridMeetingTest);
 /// Nobody waits between cycles but for neighbours, so that parts of different size drift apart as far as they can.
 TEST_P(GridMeetingTest, ManyCyclesKeepTheirOrder) {
   constexpr std::array kSpeeds{9.0, 2.0, 2.0, 4.0};
-  for (const auto& cut :
-       {Decomposition::weighted({40, 137}, 1, kSpeeds), Decomposition::blocks({53, 48}, {2, 2, 1})}) {
+  for (const auto& cut : {Decomposition::weighted({40, 137}, 1, kSpeeds), Decomposition::blocks({53, 48}, {2, 2, 1})}) {
     for (const int redundant : {1, 3}) {
       const auto after = [&](const Decomposition& its, const grid::SimulationOptions& options) {
         Simulation simulation(its, devices(its.parts().size()), leaning(0.17F), options);
@@ -64,7 +63,8 @@ TEST(GridMeetingCpuTest, APartThatDoesNotAnswerIsNamed) {
         grid::heat<float>(2, 0.1F),
         {.push = Push::store, .passes = Passes::always, .wait_limit = std::chrono::milliseconds(300)});
     devices[silent].hold();
-    const auto says = fmt::format("which has part {} of 3, did not answer within 0.3 s: its kernel has not begun", silent);
+    const auto says =
+        fmt::format("which has part {} of 3, did not answer within 0.3 s: its kernel has not begun", silent);
     EXPECT_THAT([&] { simulation.step(100); }, ThrowsMessage<DeviceError>(HasSubstr(says)));
     EXPECT_THAT([&] { simulation.step(1); }, ThrowsMessage<DeviceError>(HasSubstr(says)));
     devices[silent].release();  // what it still has to do leaves at once
@@ -75,9 +75,9 @@ TEST(GridMeetingCpuTest, APartThatDoesNotAnswerIsNamed) {
 TEST(GridMeetingCpuTest, ADeviceThatFailsEndsThePassesOfAll) {
   for (int calls = 0; calls < 60; calls += 3) {
     std::array<FaultyDevice, 3> devices;
-    Simulation simulation(
-        Decomposition::slabs({12, 12}, 3, 1), {devices[0].device(), devices[1].device(), devices[2].device()},
-        grid::heat<float>(2, 0.1F), {.redundant = 2, .push = Push::store, .passes = Passes::always});
+    Simulation simulation(Decomposition::slabs({12, 12}, 3, 1),
+                          {devices[0].device(), devices[1].device(), devices[2].device()}, grid::heat<float>(2, 0.1F),
+                          {.redundant = 2, .push = Push::store, .passes = Passes::always});
     devices[1].fail_after(calls);
     EXPECT_THAT(([&] {
                   for (int call = 0; call < 8; ++call) simulation.step(40);

@@ -83,8 +83,8 @@ template <class Body>
 /// The arguments stay where the launch has put them: functions that are not inlined take no copies of them. Bounded, so
 /// that no body takes more registers than a block of its threads has: 64 a thread for 1,024 threads.
 template <class Body, class... Arguments>
-__global__ void __launch_bounds__(threads_max<Body>(), blocks_min<Body>()) cuda_entry(
-    const __grid_constant__ Arguments... arguments) {
+__global__ void __launch_bounds__(threads_max<Body>(), blocks_min<Body>())
+    cuda_entry(const __grid_constant__ Arguments... arguments) {
   Body::run(CudaGroup{}, arguments...);
 }
 #endif
@@ -106,8 +106,8 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
 /// Body::kThreadsMax, where there is one, is the most threads of a block that it is launched with: a thread then has as
 /// many registers as that leaves it, or less where Body::kBlocksMin such blocks shall fit a multiprocessor. A CUDA
-/// device refuses a shape of more. Body::kStartsEarly, where it is true, is Kernel::starts_early. Requires: Body::kName;
-/// every argument trivially copyable; at most 8 arguments of 1,024 bytes together.
+/// device refuses a shape of more. Body::kStartsEarly, where it is true, is Kernel::starts_early. Requires:
+/// Body::kName; every argument trivially copyable; at most 8 arguments of 1,024 bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static Kernel make_kernel() {
   static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");

@@ -7,9 +7,9 @@
 
 namespace headrace::grid {
 
-/// What the blocks of a resident kernel, or those of a pass for its neighbours, wait for. Every thread of a block calls, and learns whether to go on: false
-/// once the host has said to stop, or once it has waited for too long. A block that leaves is missed by no other for
-/// long, for those look too.
+/// What the blocks of a resident kernel, or those of a pass for its neighbours, wait for. Every thread of a block
+/// calls, and learns whether to go on: false once the host has said to stop, or once it has waited for too long. A
+/// block that leaves is missed by no other for long, for those look too.
 struct ResidentWait {
   /// Until `word` is `least` or more. What its writer wrote before is then visible to the whole block.
   /// @param writer  who that is, as ResidentWords::waits_for has it

@@ -13,9 +13,9 @@
 namespace headrace::grid {
 
 /// `Steps` steps of the swept phases over the boxes of a region. A team of threads goes along the rows of a strip,
-/// neighbouring threads beside each other; strips overlap by what is read beyond them, and so do the runs of rows that a
-/// box is cut into. A CPU device's team is one thread, with many cells. Blocks begin with the first boxes,
-/// which are the border where neighbours wait for it.
+/// neighbouring threads beside each other; strips overlap by what is read beyond them, and so do the runs of rows that
+/// a box is cut into. A CPU device's team is one thread, with many cells. Blocks begin with the first boxes, which are
+/// the border where neighbours wait for it.
 /// @tparam Watched  with a SweepWatch as well, for stencils that have `static constexpr int kWatched`: a field that
 /// each step swaps with another
 template <class Stencil, int Steps, bool Watched = false>

@@ -15,14 +15,14 @@ struct SweepPlaces {
   std::uint8_t to[kFieldsMax] = {};
 };
 
-/// What a pass has to do with neighbours whose passes run on other devices at the same time: see docs/grid.md. Its first
-/// boxes are the border.
+/// What a pass has to do with neighbours whose passes run on other devices at the same time: see docs/grid.md. Its
+/// first boxes are the border.
 struct SweepExchange {
   const MeetingView* meeting = nullptr;  ///< In memory of the device; null where a pass has nothing to do with them.
   /// The cycle whose pushes must have come before the border is computed; 0: none.
   std::uint64_t awaited = 0;
-  std::uint64_t cycle = 0;   ///< As the end of which the border is pushed; 0: it is not.
-  std::uint32_t boxes = 0;   ///< Of the border.
+  std::uint64_t cycle = 0;  ///< As the end of which the border is pushed; 0: it is not.
+  std::uint32_t boxes = 0;  ///< Of the border.
   std::uint32_t unused = 0;
 };
 
@@ -33,15 +33,15 @@ struct SweepRegion {
 
   LocalBox boxes[kBoxesMax] = {};
   std::uint8_t finer[kBoxesMax] = {};  ///< Of a box: a run has rows >> finer of its rows.
-  LocalBox held = {};             ///< The cells of the domain that the part has, ghosts and all.
-  std::int32_t own_low[3] = {};   ///< The part's first cell in the domain,
-  std::int32_t own_size[3] = {};  ///< and how many it has.
-  std::int32_t extent[3] = {};    ///< Of the domain.
-  std::int32_t count = 1;         ///< Of boxes.
-  std::int32_t rows = 1;          ///< Of a box, that a team goes along: more are another team's.
-  std::int64_t pitch = 0;         ///< Values from a row to the next,
-  std::int64_t plane = 0;         ///< and from a plane to the next.
-  std::uint64_t step = 0;         ///< Steps done before the pass.
+  LocalBox held = {};                  ///< The cells of the domain that the part has, ghosts and all.
+  std::int32_t own_low[3] = {};        ///< The part's first cell in the domain,
+  std::int32_t own_size[3] = {};       ///< and how many it has.
+  std::int32_t extent[3] = {};         ///< Of the domain.
+  std::int32_t count = 1;              ///< Of boxes.
+  std::int32_t rows = 1;               ///< Of a box, that a team goes along: more are another team's.
+  std::int64_t pitch = 0;              ///< Values from a row to the next,
+  std::int64_t plane = 0;              ///< and from a plane to the next.
+  std::uint64_t step = 0;              ///< Steps done before the pass.
   SweepExchange exchange;
 };
 
