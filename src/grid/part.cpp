@@ -1,10 +1,8 @@
 #include "grid/part.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 namespace headrace::grid {
@@ -136,14 +134,9 @@ Status Part::end_watch(std::vector<StepChange>& to) noexcept {
   return status;
 }
 
-Status Part::run_cycle(std::uint64_t cycle, bool first, const CyclePlan& plan, std::uint64_t steps_done,
+Status Part::run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t steps_done,
                        Progress& progress) noexcept {
   if (recorder_) recorder_->next_cycle();
-  if (plans_.meeting) {
-    if (progress.failed()) return Errc::cancelled;
-    const Status enqueued = run_meeting(cycle, first, plan, steps_done);
-    return enqueued ? keep_pace(cycle, &progress) : enqueued;
-  }
   Status status = compute(plan, steps_done);
   if (status && !neighbours_.empty()) status = push(cycle, progress);
   if (status && !neighbours_.empty()) status = receive(cycle, progress);
@@ -173,26 +166,6 @@ Status Part::compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept {
   if (status) status = mark(compute_, Recorder::interior_end);
   table_ = table_after(last);
   return status;
-}
-
-/// A pass hears by itself that ghosts have come, and pushes its border. What it finds as a call begins has all come.
-Status Part::run_meeting(std::uint64_t cycle, bool first, const CyclePlan& plan, std::uint64_t steps_done) noexcept {
-  Status status = mark(compute_, Recorder::begin);
-  std::uint64_t step = steps_done;
-  for (const Leg& leg : plan.body) {
-    const bool begins = &leg == &plan.body.front();
-    const bool ends = &leg == &plan.body.back();
-    step += leg.steps;
-    if (status && ends) status = mark(compute_, Recorder::body_end);
-    SweepExchange exchange;
-    if (begins || ends) exchange.meeting = meeting_;
-    if (begins && !first) exchange.awaited = cycle - 1;
-    if (ends) exchange.cycle = cycle;
-    if (status) status = launch_all(compute_, leg, leg.launches, step - 1, exchange);
-    if (!status) return status;
-    table_ = table_after(leg);
-  }
-  return mark(compute_, Recorder::interior_end);
 }
 
 Status Part::copy_gathered() noexcept {
@@ -277,21 +250,12 @@ Status Part::exchange_with_ranks() noexcept {
   return status ? mark(border_stream_, Recorder::messages_end) : status;
 }
 
-/// Keeps the queue short: waits for what was enqueued many cycles ago, while the device has as much left to do. Where
-/// passes meet, a device that hangs is given up once another part has missed it.
-Status Part::keep_pace(std::uint64_t cycle, const Progress* meeting) noexcept {
+/// Keeps the queue short: waits for what was enqueued many cycles ago, while the device has as much left to do.
+Status Part::keep_pace(std::uint64_t cycle) noexcept {
   if (cycle % kPaceCycles != 0) return {};
   const std::uint64_t turn = cycle / kPaceCycles;
   const Status recorded = compute_.record(pace_[turn % 2]);
-  const Event& earlier = pace_[(turn + 1) % 2];
-  if (!recorded || meeting == nullptr) return recorded ? earlier.wait() : recorded;
-  while (true) {
-    const Result<bool> ready = earlier.ready();
-    if (!ready) return ready.error();
-    if (*ready) return {};
-    if (meeting->failed()) return Errc::cancelled;
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
+  return recorded ? pace_[(turn + 1) % 2].wait() : recorded;
 }
 
 Status Part::wait() noexcept {

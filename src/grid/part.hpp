@@ -39,13 +39,11 @@ class Part {
   /// Once links are there and before the first cycle.
   void meet(std::vector<Neighbour> neighbours, const Share& share);
   void follow(PartPlans plans);
-  /// What passes that exchange borders themselves need for it, in memory of the device.
-  void take_meeting(const MeetingView* on_device) noexcept { meeting_ = on_device; }
   void take_stencil(std::span<const std::byte> bytes) { stencil_.assign(bytes.begin(), bytes.end()); }
 
   /// Enqueues a cycle, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where another part has
-  /// failed. `first`: of a call.
-  [[nodiscard]] Status run_cycle(std::uint64_t cycle, bool first, const CyclePlan& plan, std::uint64_t steps_done,
+  /// failed.
+  [[nodiscard]] Status run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t steps_done,
                                  Progress& progress) noexcept;
   /// From here on until end_watch(), for up to `steps` steps after `steps_done` that are all done in passes: adds up
   /// what each changes, in units as ChangeSums has them.
@@ -73,8 +71,8 @@ class Part {
 
  private:
   /// The launches of a leg, whose last step comes after so many.
-  [[nodiscard]] Status launch_all(StreamRef stream, const Leg& leg, const Launches& launches, std::uint64_t step,
-                                  const SweepExchange& exchange = {}) noexcept;
+  [[nodiscard]] Status launch_all(StreamRef stream, const Leg& leg, const Launches& launches,
+                                  std::uint64_t step) noexcept;
   [[nodiscard]] Status launch_phases(StreamRef stream, const Launches& launches, FieldTable table,
                                      std::uint64_t step) noexcept;
   /// What a pass leaves to phases, for a leg whose first step comes after so many.
@@ -83,9 +81,6 @@ class Part {
   [[nodiscard]] FieldTable table_after(const Leg& leg) const noexcept;
   [[nodiscard]] FieldTable table_within(const Leg& leg) const noexcept;
   [[nodiscard]] Status compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept;
-  /// The same where passes exchange borders: each on the compute stream.
-  [[nodiscard]] Status run_meeting(std::uint64_t cycle, bool first, const CyclePlan& plan,
-                                   std::uint64_t steps_done) noexcept;
   [[nodiscard]] Status push(std::uint64_t cycle, Progress& progress) noexcept;
   [[nodiscard]] Status receive(std::uint64_t cycle, Progress& progress) noexcept;
   [[nodiscard]] Status send_to_ranks() noexcept;
@@ -93,7 +88,7 @@ class Part {
   [[nodiscard]] Status mark(StreamRef stream, Recorder::Moment moment) noexcept {
     return recorder_ ? recorder_->mark(stream, moment) : Status();
   }
-  [[nodiscard]] Status keep_pace(std::uint64_t cycle, const Progress* meeting = nullptr) noexcept;
+  [[nodiscard]] Status keep_pace(std::uint64_t cycle) noexcept;
   [[nodiscard]] Status copy_gathered() noexcept;
   /// Where the fields of a neighbour lie at the end of the cycle: it has done the same swaps.
   [[nodiscard]] FieldTable table_of(const Part& other) const noexcept;
@@ -115,7 +110,6 @@ class Part {
   Buffer changes_;  ///< ChangeSums of the steps that are watched.
   SweepWatch watch_;
   std::uint64_t watched_from_ = 0;
-  const MeetingView* meeting_ = nullptr;
 
   // Streams after what they work on, so that they end first.
   Event body_;                   ///< On compute_: all that the border needs has been done.

@@ -22,27 +22,20 @@ FieldTable Part::table_within(const Leg& leg) const noexcept {
   return table;
 }
 
-Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launches, std::uint64_t step,
-                        const SweepExchange& exchange) noexcept {
+Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launches, std::uint64_t step) noexcept {
   const FieldTable after = table_after(leg);
   const FieldTable within = table_within(leg);
   for (const SweepLaunch& launch : launches.sweeps) {
     if (leg.sweep == nullptr) break;  // a leg without a pass has none of these
     SweepRegion region = launch.region;
     region.step = step + 1 - leg.steps;
-    region.exchange.meeting = exchange.meeting;
-    region.exchange.awaited = exchange.awaited;
-    region.exchange.cycle = exchange.cycle;
     SweepPlaces places{.from = table_, .to = {}};
     std::ranges::copy(after.slots, places.to);
     SweepWatch watch = watch_;
     if (watch.sums != nullptr) watch.sums += (region.step - watched_from_) * ChangeSums::kSlots;
     void* arguments[] = {stencil_.data(), &places, &region, &watch, nullptr};
     const Kernel& kernel = watch.sums != nullptr ? leg.sweep->watched : leg.sweep->kernel;
-    // A kernel that waits for a neighbour keeps no worker of a CPU device from others.
-    const bool lone = exchange.meeting != nullptr && device_.kind() == DeviceKind::cpu;
-    const Status launched = lone ? stream.launch_resident(kernel, {.blocks = 1, .threads = 1}, arguments)
-                                 : stream.launch(kernel, launch.shape, arguments);
+    const Status launched = stream.launch(kernel, launch.shape, arguments);
     if (!launched) return launched;
   }
   return launch_phases(stream, launches, within, step);

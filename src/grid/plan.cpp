@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <utility>
 
 #include "grid/legs.hpp"
 #include "grid/patches.hpp"
-#include "grid/runs.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -20,10 +18,16 @@ constexpr std::uint32_t kThreads = 256;
 constexpr std::uint32_t kLanesMaxLog2 = 6;
 constexpr std::uint64_t kBlocksMax = 1 << 20;
 constexpr std::int64_t kVectorBytes = 16;
-constexpr std::array<std::int64_t, 2> kTaskCells{120, 128};  // of a pass along x and y, or nearly so
-constexpr std::int64_t kTasksMin = 16;
-constexpr std::size_t kSweepBoxes = SweepRegion::kBoxesMax - 2;  // which may be cut into two more
 constexpr std::int64_t kVectorCellsMin = 32;  // of a row: narrower ones would leave threads without work
+// Of a pass: rows that a team goes along, which cost as many more as its steps reach beyond them, but no more rows than
+// leave so many teams for a GPU; cells of a row that a team has there; teams of a block.
+constexpr std::int64_t kSweepRowsMin = 8;
+constexpr std::int64_t kSweepRowsMax = 128;
+constexpr std::int64_t kSweepTeamsWanted = 2048;
+constexpr std::int64_t kSweepCells = 48;
+constexpr std::uint32_t kSweepTeams = 4;
+constexpr std::uint32_t kTeamThreads = 32;
+
 /// What of an own box is within `width` of a side with a neighbour, in boxes that do not overlap, and what is not.
 struct Split {
   std::vector<Box> border;
@@ -49,12 +53,6 @@ struct Split {
   return made;
 }
 
-[[nodiscard]] std::vector<Box> outside_by_size(const Box& box, std::span<const Box> holes) {
-  std::vector<Box> found = outside(std::span(&box, 1), holes);
-  std::ranges::sort(found, {}, [](const Box& one) { return one.cells(); });
-  return found;
-}
-
 [[nodiscard]] bool is_in(const std::vector<int>& phases, std::size_t phase) {
   return std::ranges::find(phases, static_cast<int>(phase)) != phases.end();
 }
@@ -62,21 +60,14 @@ struct Split {
 class Planner {
  public:
   Planner(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-          const StencilProgram& program, Device device, bool can_meet)
-      : flow_(flow),
-        layout_(layout),
-        program_(program),
-        device_(device),
-        extent_(decomposition.extent()),
-        meets_(can_meet && all_in_passes()) {
+          const StencilProgram& program, DeviceKind kind)
+      : flow_(flow), layout_(layout), program_(program), kind_(kind), extent_(decomposition.extent()) {
     neighbours_ = decomposition.neighbours(part);
     // What a neighbour has as ghosts on its high side is at this part's low side. And what is not border must not
     // reach ghosts, for they are written while it is computed.
-    sent_ = wider({.low = flow.ghosts.high, .high = flow.ghosts.low}, flow.tail_reach);
-    split_ = split(layout.own, neighbours_, sent_);
+    const Layers sent{.low = flow.ghosts.high, .high = flow.ghosts.low};
+    split_ = split(layout.own, neighbours_, wider(sent, flow.tail_reach));
   }
-
-  [[nodiscard]] bool meets() const noexcept { return meets_; }
 
   [[nodiscard]] CyclePlan plan(const Cycle& cycle, bool last_of_call) const {
     CyclePlan made;
@@ -93,33 +84,18 @@ class Planner {
   }
 
  private:
-  /// Whether no phase is launched in any cycle, not even in a patch.
-  [[nodiscard]] bool all_in_passes() const {
-    if (program_.sweeps.empty() || other_phases(program_).any) return false;
-    for (std::size_t steps = 1; steps <= flow_.cycles.size(); ++steps) {
-      const std::vector<std::size_t> legs = legs_of(program_, steps, false);
-      if (std::ranges::find(legs, std::size_t{0}) != legs.end()) return false;
-    }
-    return true;
-  }
-
   /// A leg whose last step is the `step`th of the cycle.
   void add_leg(CyclePlan& made, Leg& leg, const Cycle& cycle, std::size_t step) const {
     const bool last = step + 1 == cycle.beyond.size();
     const bool patched = leg.sweep != nullptr && !others_follow(program_, *leg.sweep);
     const std::vector<Box> patches = patched ? *leg.sweep->patches : std::vector<Box>();
     if (patched) add_patches(leg, patches, cycle, step);
-    if (leg.sweep != nullptr && meets_) {
-      const Split its = beside_ghosts(*leg.sweep, cycle.kept[step], last);
-      std::vector<Box> boxes = its.border;
-      boxes.push_back(its.interior);
-      add_sweep(leg.launches, leg, boxes);
-      leg.launches.sweeps.front().region.exchange.boxes = static_cast<std::uint32_t>(its.border.size());
-    } else if (leg.sweep != nullptr && last) {
-      add_sweep(made.border, leg, outside(split_.border, patches));
-      add_sweep(made.interior, leg, outside_by_size(split_.interior, patches));
+    if (leg.sweep != nullptr && last) {
+      add_sweep(made.border, outside(split_.border, patches));
+      add_sweep(made.interior, outside(std::span(&split_.interior, 1), patches));
     } else if (leg.sweep != nullptr) {
-      add_sweep(leg.launches, leg, outside_by_size(reached(cycle.kept[step]), patches));
+      const Box all = reached(cycle.kept[step]);
+      add_sweep(leg.launches, outside(std::span(&all, 1), patches));
     }
     // A pass reads nothing that it writes, so all of it is tail.
     const std::size_t tail = leg.sweep == nullptr ? flow_.tail : 0;
@@ -172,27 +148,9 @@ class Planner {
               [&](std::span<const Box> some) { to.phases.push_back(launch_of(phase, some)); });
   }
 
-  /// Of the boxes the largest should be the last.
-  void add_sweep(Launches& to, const Leg& leg, std::vector<Box> boxes) const {
-    in_groups(std::move(boxes), kSweepBoxes,
-              [&](std::span<const Box> some) { to.sweeps.push_back(sweep_of(*leg.sweep, some)); });
-  }
-
-  /// Of what a pass stores, so far beyond what the part owns: what reads ghosts, or is pushed, and what neither does.
-  [[nodiscard]] Split beside_ghosts(const SweepProgram& sweep, const Layers& beyond, bool pushed) const {
-    const Box box = reached(beyond);
-    Layers width = pushed ? wider(sweep.halo, sent_) : sweep.halo;
-    // As long as what a team has anyway, where that is little of the part: then it makes no tasks more.
-    for (std::size_t axis = 0; axis < 2; ++axis) {
-      const std::int64_t task = std::min(kTaskCells[axis], layout_.own.size(axis) / kTasksMin);
-      width = wider(width, {.low = {axis == 0 ? task : 0, axis == 1 ? task : 0, 0},
-                            .high = {axis == 0 ? task : 0, axis == 1 ? task : 0, 0}});
-    }
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      width.low[axis] += layout_.own.low[axis] - box.low[axis];
-      width.high[axis] += box.high[axis] - layout_.own.high[axis];
-    }
-    return split(box, neighbours_, width);
+  void add_sweep(Launches& to, std::vector<Box> boxes) const {
+    in_groups(std::move(boxes), SweepRegion::kBoxesMax,
+              [&](std::span<const Box> some) { to.sweeps.push_back(sweep_of(some)); });
   }
 
   /// So many at a time of those that have cells.
@@ -234,7 +192,8 @@ class Planner {
     return made;
   }
 
-  [[nodiscard]] SweepLaunch sweep_of(const SweepProgram& sweep, std::span<const Box> boxes) const {
+  /// A team of threads for each so many cells of the largest box.
+  [[nodiscard]] SweepLaunch sweep_of(std::span<const Box> boxes) const {
     SweepLaunch made;
     const Region like = layout_.region(extent_);
     SweepRegion& region = made.region;
@@ -243,31 +202,43 @@ class Planner {
     std::ranges::copy(like.extent, region.extent);
     region.pitch = like.pitch;
     region.plane = like.plane;
+    const std::int64_t rows = sweep_rows(boxes);
+    region.rows = static_cast<std::int32_t>(rows);
     region.held = layout_.local(reached(layout_.pads));
-    const bool on_cuda = device_.kind() == DeviceKind::cuda;
-    const std::uint32_t blocks = on_cuda ? device_.resident_blocks_max(sweep.kernel, kSweepThreads) : 0;
-    made.shape = cut_into_runs(region, boxes, sweep.halo, layout_, blocks);
+    std::uint64_t teams = 1;
+    for (std::size_t b = 0; b < boxes.size(); ++b) {
+      region.boxes[b] = layout_.local(boxes[b]);
+      const std::int64_t runs = (boxes[b].size(1) + rows - 1) / rows * boxes[b].size(2);
+      teams = std::max(teams, static_cast<std::uint64_t>(runs * (boxes[b].size(0) / kSweepCells + 1)));
+    }
+    made.shape = {.blocks = static_cast<std::uint32_t>(std::min((teams + kSweepTeams - 1) / kSweepTeams, kBlocksMax)),
+                  .threads = kSweepTeams * kTeamThreads,
+                  .items = static_cast<std::uint32_t>(boxes.size())};
     return made;
+  }
+
+  [[nodiscard]] std::int64_t sweep_rows(std::span<const Box> boxes) const {
+    if (kind_ == DeviceKind::cpu) return kSweepRowsMax;
+    std::int64_t rows = 0;  // of one team's width
+    for (const Box& box : boxes) rows += box.size(1) * box.size(2) * (box.size(0) / (2 * kSweepCells) + 1);
+    return std::clamp(rows / kSweepTeamsWanted, kSweepRowsMin, kSweepRowsMax);
   }
 
   const Flow& flow_;
   const PartLayout& layout_;
   const StencilProgram& program_;
-  Device device_;
+  DeviceKind kind_;
   Extent extent_;
   Layers neighbours_;
-  Layers sent_;
   Split split_;
-  bool meets_;
 };
 
 }  // namespace
 
 PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-                    const StencilProgram& program, Device device, bool can_meet) {
-  const Planner planner(decomposition, part, flow, layout, program, device, can_meet);
+                    const StencilProgram& program, DeviceKind kind) {
+  const Planner planner(decomposition, part, flow, layout, program, kind);
   PartPlans plans;
-  plans.meeting = planner.meets();
   for (const Cycle& cycle : flow.cycles) {
     plans.amid.push_back(planner.plan(cycle, false));
     plans.last.push_back(planner.plan(cycle, true));

@@ -41,7 +41,7 @@ struct Leg {
   Launches launches;              ///< Of the last leg only what is not in its tail.
 };
 
-/// All that a part launches between two exchanges. Where passes exchange, border and interior are the last leg's.
+/// All that a part launches between two exchanges.
 struct CyclePlan {
   std::vector<Leg> body;
   Launches border;    ///< The tail of the last leg, where neighbours need it,
@@ -52,17 +52,12 @@ struct CyclePlan {
 struct PartPlans {
   std::vector<CyclePlan> amid;  ///< More cycles come in the same call,
   std::vector<CyclePlan> last;  ///< or none: then every field is left as phases alone leave it.
-  /// Whether passes exchange borders themselves: then the last leg of each cycle is one launch, with its border and
-  /// interior. So it is for all parts, or for none.
-  bool meeting = false;
 };
 
 using Restrictions = std::vector<std::optional<std::vector<Box>>>;
 
-/// `can_meet`: passes of neighbouring parts may exchange borders themselves, which they do where all is done in passes.
 [[nodiscard]] PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow,
-                                  const PartLayout& layout, const StencilProgram& program, Device device,
-                                  bool can_meet);
+                                  const PartLayout& layout, const StencilProgram& program, DeviceKind kind);
 
 /// Throws UsageError unless these boxes can restrict a phase.
 void require_restriction(const StencilProgram& program, int phase, const std::vector<Box>& boxes, const Extent& extent);

@@ -72,44 +72,106 @@ void append(std::vector<ResidentStage>& stages, const Launches& made, std::size_
   return most;
 }
 
+/// As if every field were the first in memory.
+[[nodiscard]] FieldTable at_first_slot(FieldTable table) noexcept {
+  std::fill(std::begin(table.slots), std::end(table.slots), std::uint8_t{0});
+  return table;
+}
+
+/// Waits also where enqueueing has failed: memory that the stream may still write goes only then.
+void wait_or_throw(const Part& part, const Status& enqueued) {
+  const Status waited = part.stream().wait();
+  (enqueued ? waited : enqueued).or_throw("setting up the resident kernel of " + part.device().name());
+}
+
 }  // namespace
 
-ResidentPart::ResidentPart(Part& part, Meeting& meeting, const StencilProgram& program, std::size_t part_count,
-                           Duration wait_limit)
+ResidentPart::ResidentPart(Part& part, const StencilProgram& program, std::size_t part_count, Duration wait_limit)
     : part_(part),
-      meeting_(meeting),
       program_(program),
       wait_limit_(wait_limit),
-      blocks_max_(most_blocks(part, program, part_count)) {}
+      blocks_max_(most_blocks(part, program, part_count)),
+      words_(part.device(), MemoryKind::mapped, sizeof(ResidentWords)),
+      counters_(part.device(), MemoryKind::device, sizeof(ResidentCounters)),
+      marks_(part.device(), MemoryKind::device, part.neighbours().size() * sizeof(ResidentMarks)) {
+  *words_.as<ResidentWords>() = {};
+  if (marks_.bytes() == 0) return;
+  wait_or_throw(part, part.stream().fill(marks_.data(), 0, marks_.bytes()));
+}
+
+ResidentMarks* ResidentPart::marks_of(std::size_t other) const noexcept {
+  const auto& neighbours = part_.neighbours();
+  const auto found = std::ranges::find(neighbours, other, &Part::Neighbour::part);
+  return marks_.as<ResidentMarks>() + (found - neighbours.begin());
+}
+
+void ResidentPart::meet(const std::vector<std::unique_ptr<ResidentPart>>& all) {
+  std::vector<ResidentPiece> pieces;
+  std::vector<ResidentNeighbour> neighbours;
+  for (const Part::Neighbour& neighbour : part_.neighbours()) {
+    const ResidentPart& other = *all[neighbour.part];
+    const Device its = other.part_.device();
+    if (its != part_.device()) access_.emplace_back(part_.device(), its);
+    neighbours.push_back({.tell = other.marks_of(part_.number()), .heard = marks_of(neighbour.part)});
+    if (neighbour.to == nullptr) continue;
+    std::vector<BoxCopy> copies;
+    neighbour.to->append_stores(at_first_slot(part_.table()), at_first_slot(other.part_.table()), copies);
+    for (std::size_t c = 0; c < copies.size(); ++c) {
+      pieces.push_back({.copy = copies[c],
+                        .from_stride_bytes = part_.table().stride_bytes,
+                        .to_stride_bytes = other.part_.table().stride_bytes,
+                        .field = neighbour.to->pieces()[c].field});
+    }
+  }
+  piece_count_ = static_cast<std::uint32_t>(pieces.size());
+  pieces_ = upload(pieces);
+  neighbours_ = upload(neighbours);
+}
 
 void ResidentPart::take_plans() {
   std::vector<ResidentStage> stages;
   std::vector<ResidentCycle> cycles;
   for (const CyclePlan& plan : part_.plans().amid) cycles.push_back(append_cycle(stages, plan));
-  stages_ = upload(part_, stages);
+  stages_ = upload(stages);
   cycles_ = std::move(cycles);
   const bool on_cuda = part_.device().kind() == DeviceKind::cuda;
   blocks_ = on_cuda ? std::min(blocks_max_, useful_blocks(part_.plans().amid)) : blocks_max_;
 }
 
+template <class Item>
+Buffer ResidentPart::upload(const std::vector<Item>& items) const {
+  Buffer buffer(part_.device(), MemoryKind::device, items.size() * sizeof(Item));
+  if (items.empty()) return buffer;
+  wait_or_throw(part_, part_.stream().copy(buffer.data(), items.data(), buffer.bytes()));
+  return buffer;
+}
+
 Status ResidentPart::run(const ResidentSteps& steps) noexcept {
   if (steps.count == 0) return {};
   ResidentView view;
-  static_cast<MeetingView&>(view) = meeting_.view();
   view.cycles = (steps.count + steps.redundant - 1) / steps.redundant;
   view.table = part_.table();
   view.longest = cycles_.back();
   view.last = cycles_[static_cast<std::size_t>(steps.count - (view.cycles - 1) * steps.redundant) - 1];
   view.stages = stages_.as<ResidentStage>();
+  view.pieces = pieces_.as<ResidentPiece>();
+  view.neighbours = neighbours_.as<ResidentNeighbour>();
+  view.counters = counters_.as<ResidentCounters>();
+  view.words = words_.as<ResidentWords>();
+  view.limit_ns = static_cast<std::uint64_t>(wait_limit_.count());
   view.cycles_done = steps.cycles_done;
   view.steps_done = steps.steps_done;
+  view.piece_count = piece_count_;
+  view.neighbour_count = static_cast<std::uint32_t>(part_.neighbours().size());
   void* arguments[] = {part_.stencil(), &view, nullptr};
-  meeting_.begin();
+  auto& words = *words_.as<ResidentWords>();
+  std::atomic_ref(words.beat).store(0, std::memory_order_relaxed);
   const StreamRef stream = part_.stream();
-  Status status = stream.fill(view.counters, 0, sizeof(ResidentCounters));
+  Status status = stream.fill(counters_.data(), 0, counters_.bytes());
   if (status) status = stream.launch_resident(program_.resident, {.blocks = blocks_, .threads = kThreads}, arguments);
   if (status) status = wait_for_kernel();
-  if (status && meeting_.gave_up()) status = Errc::hung;
+  // Pairs with the store of ResidentWait::must_leave().
+  if (status && std::atomic_ref(words.gave_up).load(std::memory_order_acquire) != 0) status = Errc::hung;
   if (status) part_.advance(steps.count);
   return status;
 }
@@ -118,6 +180,7 @@ Status ResidentPart::run(const ResidentSteps& steps) noexcept {
 Status ResidentPart::wait_for_kernel() noexcept {
   const StreamRef stream = part_.stream();
   constexpr int kPolls = 256;  // small grids are quick: poll first, and then sleep
+  const auto& beat = words_.as<ResidentWords>()->beat;
   std::uint64_t seen = 0;
   const Time began = SteadyClock::now();
   Time changed = began;
@@ -130,7 +193,8 @@ Status ResidentPart::wait_for_kernel() noexcept {
       continue;
     }
     const Time now = SteadyClock::now();
-    const std::uint64_t now_at = meeting_.beat();
+    // Pairs with the store of ResidentKernel::beat().
+    const std::uint64_t now_at = std::atomic_ref(const_cast<std::uint64_t&>(beat)).load(std::memory_order_relaxed);
     if (now_at != seen) changed = now;
     seen = now_at;
     // A kernel that waits gives up by itself, and then knows for whom.
@@ -139,13 +203,30 @@ Status ResidentPart::wait_for_kernel() noexcept {
   }
 }
 
-ResidentGrid::ResidentGrid(const std::vector<std::unique_ptr<Part>>& parts, Meetings& meetings,
-                           const StencilProgram& program, Duration wait_limit)
-    : meetings_(meetings) {
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    parts_.push_back(
-        std::make_unique<ResidentPart>(*parts[part], meetings.of(part), program, parts.size(), wait_limit));
+std::optional<std::size_t> ResidentPart::waits_for() const noexcept {
+  // Pairs with the store of ResidentWait::until().
+  const std::uint32_t writer = std::atomic_ref(words_.as<ResidentWords>()->waits_for).load(std::memory_order_acquire);
+  if (writer == 0) return std::nullopt;
+  if (writer == ResidentWords::kOwnBlocks) return part_.number();
+  return part_.neighbours()[writer - ResidentWords::kNeighbour].part;
+}
+
+bool ResidentPart::has_begun() const noexcept {
+  return std::atomic_ref(words_.as<ResidentWords>()->beat).load(std::memory_order_relaxed) != 0;
+}
+
+void ResidentPart::stop() noexcept {
+  // Pairs with the load of ResidentWait::must_leave().
+  std::atomic_ref(words_.as<ResidentWords>()->stop).store(1, std::memory_order_release);
+}
+
+ResidentGrid::ResidentGrid(const std::vector<std::unique_ptr<Part>>& parts, const StencilProgram& program,
+                           Duration wait_limit)
+    : wait_limit_(wait_limit) {
+  for (const auto& part : parts) {
+    parts_.push_back(std::make_unique<ResidentPart>(*part, program, parts.size(), wait_limit));
   }
+  for (const auto& part : parts_) part->meet(parts_);
 }
 
 void ResidentGrid::take_plans() {
@@ -156,10 +237,24 @@ Status ResidentGrid::run(std::size_t part, const ResidentSteps& steps) noexcept 
   const Status status = parts_[part]->run(steps);
   if (status) return stopped_.load(std::memory_order_acquire) ? Status(Errc::cancelled) : Status();
   stopped_.store(true, std::memory_order_release);
-  meetings_.stop();
+  for (const auto& other : parts_) other->stop();
   // For a kernel that was started before something failed; who hung may never end.
   if (status.error().code != Errc::hung) static_cast<void>(parts_[part]->part().wait());
   return status;
+}
+
+std::string ResidentGrid::why_hung(std::size_t part) const {
+  // Who was missed may itself have missed another; and who did not begin has kept all waiting.
+  std::size_t silent = part;
+  for (std::size_t hop = 0; hop < parts_.size(); ++hop) silent = parts_[silent]->waits_for().value_or(silent);
+  const auto idle = std::ranges::find_if(parts_, [](const auto& its) { return !its->has_begun(); });
+  if (idle != parts_.end()) silent = static_cast<std::size_t>(idle - parts_.begin());
+  const ResidentPart& its = *parts_[silent];
+  const char* how = !its.has_begun()  ? "its kernel has not begun: is another resident kernel on the device?"
+                    : its.waits_for() ? "its blocks did not meet"
+                                      : "its kernel does not get on";
+  return fmt::format("{}, which has part {} of {}, did not answer within {} s: {}", its.part().device().name(), silent,
+                     parts_.size(), std::chrono::duration<double>(wait_limit_).count(), how);
 }
 
 void require_resident(const Decomposition& decomposition, const Share& share, const Flow& flow, Push push) {
@@ -173,20 +268,25 @@ void require_resident(const Decomposition& decomposition, const Share& share, co
                     "'store' or 'automatic', or mode 'streams'",
                     to_string(push)));
   }
-  const MeetingObstacle obstacle = obstacle_to_meeting(decomposition, devices, flow.ghosts);
-  if (obstacle.shared) {
+  for (std::size_t part = 0; part < devices.size(); ++part) {
+    const auto before = devices.begin() + static_cast<std::ptrdiff_t>(part);
+    if (devices[part].kind() != DeviceKind::cuda || std::find(devices.begin(), before, devices[part]) == before)
+      continue;
     throw UsageError(
         fmt::format("mode 'resident' has one part a device, because kernels that wait for each other may "
                     "not be started at once on {}, which has several: use one part there, or mode 'streams'",
-                    obstacle.shared->name()),
+                    devices[part].name()),
         Errc::not_supported);
   }
-  if (obstacle.unreached) {
-    const auto& [from, to] = *obstacle.unreached;
-    throw UsageError(fmt::format("mode 'resident' needs peer access from {} to {}, which they have not: use mode "
-                                 "'streams'",
-                                 from.name(), to.name()),
-                     Errc::not_supported);
+  for (const Exchange& exchange : decomposition.exchanges(flow.ghosts)) {
+    for (const auto& [from, to] : {std::pair{devices[exchange.from], devices[exchange.to]},
+                                   std::pair{devices[exchange.to], devices[exchange.from]}}) {
+      if (from == to || peer_connection(from, to).access) continue;
+      throw UsageError(fmt::format("mode 'resident' needs peer access from {} to {}, which they have not: use mode "
+                                   "'streams'",
+                                   from.name(), to.name()),
+                       Errc::not_supported);
+    }
   }
 }
 

@@ -103,13 +103,7 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
   }
   links = make_links(decomposition, share, flow, layouts, options.push);
   introduce();
-  if (kernels_can_meet()) {
-    meetings = std::make_unique<Meetings>(parts, options.wait_limit);
-    for (const auto& part : parts) part->take_meeting(meetings->of(part->number()).view_on_device());
-  }
-  if (options.mode == Mode::resident) {
-    resident = std::make_unique<ResidentGrid>(parts, *meetings, program, options.wait_limit);
-  }
+  if (options.mode == Mode::resident) resident = std::make_unique<ResidentGrid>(parts, program, options.wait_limit);
   replan();
   team = std::make_unique<Team>(share.devices());
   on_every_part("clearing the fields", [this](std::size_t part) { return parts[part]->clear(); });
@@ -119,14 +113,6 @@ Simulation::State::~State() {
   team.reset();
   // Pushes of one part write to memory of another, so all must be done before any goes.
   for (std::size_t part = share.first(); part < share.end(); ++part) static_cast<void>(parts[part]->wait());
-}
-
-/// A resident kernel of one part has nobody to meet, and is looked after all the same.
-bool Simulation::State::kernels_can_meet() const {
-  if (options.mode == Mode::resident) return true;
-  if (share.ranks() != nullptr || options.push != Push::store || parts.size() == 1 || program.sweeps.empty())
-    return false;
-  return !obstacle_to_meeting(decomposition, share.devices(), flow.ghosts).any();
 }
 
 /// Tells each part of those that it sends to or receives from; who only sends waits for its receiver all the same.
@@ -152,7 +138,7 @@ void Simulation::State::replan() {
   for (SweepProgram& sweep : program.sweeps) sweep.patches = patches_of(program, sweep, decomposition.extent());
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     const PartLayout& layout = parts[part]->layout();
-    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part), meetings != nullptr));
+    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part).kind()));
   }
   if (resident) resident->take_plans();
 }
@@ -161,9 +147,9 @@ void Simulation::State::throw_failure(const char* doing) const {
   const auto failure = progress.failure();
   if (!failure) return throw_rank_failure(share.ranks(), doing);
   const Error error = failure->error;
-  if (meetings && error.code == Errc::hung) {
+  if (resident && error.code == Errc::hung) {
     throw DeviceError(error.code, fmt::format("{}: {}; the fields are lost, make a new simulation", doing,
-                                              meetings->why_hung(failure->part)));
+                                              resident->why_hung(failure->part)));
   }
   throw DeviceError(
       error.code,
@@ -181,7 +167,6 @@ void Simulation::State::on_every_part(const char* doing, const std::function<Sta
     const Status done = job(part);
     if (done || done.error().code == Errc::cancelled) return;
     progress.fail(part, done.error());
-    if (meetings) meetings->stop();
     // Threads of this process may be waiting for other ranks, too.
     if (share.ranks() != nullptr) share.ranks()->fail(fmt::format("{} failed", share.device(part).name()));
   });
@@ -196,15 +181,13 @@ Status Simulation::State::run_part(std::size_t part, std::uint64_t count, bool l
   }
   std::uint64_t cycle = cycles_done;
   Status status;
-  if (parts[part]->plans().meeting) meetings->of(part).begin();
   for (std::uint64_t done = 0; done < count && status; done += longest) {
     const auto steps = static_cast<std::size_t>(std::min(longest, count - done));
     const PartPlans& plans = parts[part]->plans();
     const CyclePlan& plan = (last_of_call && count - done <= longest ? plans.last : plans.amid)[steps - 1];
-    status = parts[part]->run_cycle(++cycle, done == 0, plan, steps_done + done, progress);
+    status = parts[part]->run_cycle(++cycle, plan, steps_done + done, progress);
   }
-  const bool meeting = parts[part]->plans().meeting;
-  const Status waited = meeting ? meetings->wait(part, progress) : parts[part]->wait();
+  const Status waited = parts[part]->wait();
   return status ? waited : status;
 }
 

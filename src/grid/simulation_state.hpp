@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "grid/meeting.hpp"
 #include "grid/part.hpp"
 #include "grid/resident.hpp"
 #include "grid/share.hpp"
@@ -45,8 +44,7 @@ class Simulation::State {
   Flow flow;
   std::vector<std::unique_ptr<Part>> parts;  ///< Null where they are on another rank.
   Links links;
-  std::unique_ptr<Meetings> meetings;      ///< Where kernels can meet,
-  std::unique_ptr<ResidentGrid> resident;  ///< and where that is the mode.
+  std::unique_ptr<ResidentGrid> resident;  ///< Where that is the mode.
   Progress progress;
   std::uint64_t steps_done = 0;
   std::uint64_t cycles_done = 0;
@@ -54,7 +52,6 @@ class Simulation::State {
 
  private:
   void introduce();
-  [[nodiscard]] bool kernels_can_meet() const;
   [[nodiscard]] Status run_part(std::size_t part, std::uint64_t count, bool last_of_call) noexcept;
   void advance(std::uint64_t count) noexcept;
   void add_changes(std::vector<Norms>& to, std::uint64_t count, bool last_of_call);

@@ -26,12 +26,9 @@ class Team {
 
  private:
   void work(std::size_t part) noexcept;
-  template <class Ready>
-  [[nodiscard]] bool poll(const Ready& ready, Duration most) const noexcept;
   void stop() noexcept;
 
   const std::size_t count_;
-  const bool polls_;
   const std::function<void(std::size_t)>* job_ = nullptr;  ///< Written before posted_, read after it.
   alignas(64) std::atomic<std::uint64_t> posted_{0};       ///< Jobs; written by run(), read by the threads.
   alignas(64) std::atomic<std::uint64_t> finished_{0};     ///< By each thread once a job; read by run().

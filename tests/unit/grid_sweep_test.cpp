@@ -26,8 +26,8 @@
 namespace headrace::grid {
 namespace {
 
-/// A block of one team. Words and clocks are as a CPU device has them.
-class TeamThread : public CpuGroup {
+/// A block of one team.
+class TeamThread {
  public:
   static constexpr std::uint32_t kLanes = 1;
   static constexpr std::uint32_t kTeam = 8;
@@ -36,14 +36,9 @@ class TeamThread : public CpuGroup {
     std::uint64_t values[kTeam] = {};
   };
 
-  TeamThread(Team& team, std::uint32_t rank) : team_(&team), rank_(rank) {}
+  TeamThread(Team& team, std::uint32_t rank, std::uint32_t item) : team_(&team), rank_(rank), item_(item) {}
 
-  [[nodiscard]] std::uint32_t rank() const { return rank_; }
-  void sync() const { team_->barrier.arrive_and_wait(); }
-  template <class T>
-  [[nodiscard]] T broadcast(T value) const {
-    return team_from(value, 0);
-  }
+  [[nodiscard]] std::uint32_t item() const { return item_; }
   [[nodiscard]] std::uint32_t size() const { return kTeam; }
   [[nodiscard]] std::uint32_t block() const { return 0; }
   [[nodiscard]] std::uint32_t block_count() const { return 1; }
@@ -84,6 +79,7 @@ class TeamThread : public CpuGroup {
  private:
   Team* team_;
   std::uint32_t rank_;
+  std::uint32_t item_;
 };
 
 /// A domain of one part, and as many fields again for what passes store.
@@ -140,7 +136,7 @@ void run_team(const Body& body) {
   TeamThread::Team team;
   std::vector<std::jthread> threads;
   for (std::uint32_t rank = 0; rank < TeamThread::kTeam; ++rank) {
-    threads.emplace_back([&team, &body, rank] { body(TeamThread(team, rank)); });
+    threads.emplace_back([&team, &body, rank] { body(TeamThread(team, rank, 0)); });
   }
 }
 

@@ -25,15 +25,6 @@ class CudaGroup {
 
   __device__ static void sync() noexcept { __syncthreads(); }
 
-  /// Before it waits, lets the launch after this one begin as soon as it has room: once all blocks of this one have
-  /// begun, so that it takes none from them.
-  __device__ static void await_earlier() noexcept {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-  }
-
   template <class T>
   [[nodiscard]] __device__ static T sum(T value) noexcept {
     __shared__ T warp_sums[kWarpsMax];

@@ -12,12 +12,9 @@
 #define HEADRACE_HD __host__ __device__
 /// Before a function that is called from HEADRACE_HD templates and only ever runs on the host.
 #define HEADRACE_HOST_BODY _Pragma("nv_exec_check_disable")
-/// A HEADRACE_HD function that is called, so that what it needs takes no registers from code around the call.
-#define HEADRACE_HD_APART __host__ __device__ __noinline__
 #else
 /// Marks a function that is compiled for the host and, under nvcc, for the device as well.
 #define HEADRACE_HD
-#define HEADRACE_HD_APART
 #define HEADRACE_HOST_BODY
 #endif
 
@@ -94,8 +91,6 @@ struct alignas(64) BarrierCell {
 ///   arrive(cell), passed(cell, token)
 ///                            at a BarrierCell shared with the host; see there
 ///   store_unit(to, unit)     writes a SealedUnit so that its sequence is never seen without its data
-///   await_earlier()          until what was enqueued on the stream before this launch is done, and its writes are
-///                            visible; only in kernels that start early (Kernel::starts_early), by every thread
 ///   clock_ns()               the device's clock
 ///   pause_ns(n), relax()     called in every iteration of a loop that polls
 ///   relax_briefly()          the same, where what is polled takes its time anyhow
@@ -120,7 +115,6 @@ class CpuGroup {
   [[nodiscard]] constexpr std::uint32_t item_count() const noexcept { return item_count_; }
 
   static constexpr void sync() noexcept {}
-  static constexpr void await_earlier() noexcept {}
 
   template <class T>
   [[nodiscard]] static constexpr T sum(T value) noexcept {

@@ -19,7 +19,7 @@ namespace headrace {
 
 /// Most arguments that a kernel takes, and the bytes that they take together.
 inline constexpr std::size_t kKernelArgumentsMax = 8;
-inline constexpr std::size_t kKernelArgumentBytesMax = 1024;
+inline constexpr std::size_t kKernelArgumentBytesMax = 512;
 
 /// A function that can be launched on a stream, with its type erased: an entry for each kind of device.
 struct Kernel {
@@ -31,9 +31,6 @@ struct Kernel {
   const void* cuda = nullptr;
   std::uint32_t argument_count = 0;
   std::array<std::uint32_t, kKernelArgumentsMax> argument_bytes{};
-  /// Its threads call await_earlier() of their group before they read or write memory. So a CUDA device may start them
-  /// while the kernel before it in the stream still ends.
-  bool starts_early = false;
 };
 
 /// How many threads run a kernel: `items` independent pieces of work, each by `blocks` blocks of `threads` threads.
@@ -69,22 +66,10 @@ template <class Body>
   }
 }
 
-/// Body::kStartsEarly, or false.
-template <class Body>
-[[nodiscard]] consteval bool starts_early() {
-  if constexpr (requires { Body::kStartsEarly; }) {
-    return Body::kStartsEarly;
-  } else {
-    return false;
-  }
-}
-
 #if defined(__CUDACC__)
-/// The arguments stay where the launch has put them: functions that are not inlined take no copies of them. Bounded, so
-/// that no body takes more registers than a block of its threads has: 64 a thread for 1,024 threads.
+/// Bounded, so that no body takes more registers than a block of its threads has: 64 a thread for 1,024 threads.
 template <class Body, class... Arguments>
-__global__ void __launch_bounds__(threads_max<Body>(), blocks_min<Body>())
-    cuda_entry(const __grid_constant__ Arguments... arguments) {
+__global__ void __launch_bounds__(threads_max<Body>(), blocks_min<Body>()) cuda_entry(Arguments... arguments) {
   Body::run(CudaGroup{}, arguments...);
 }
 #endif
@@ -106,8 +91,8 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
 /// Body::kThreadsMax, where there is one, is the most threads of a block that it is launched with: a thread then has as
 /// many registers as that leaves it, or less where Body::kBlocksMin such blocks shall fit a multiprocessor. A CUDA
-/// device refuses a shape of more. Body::kStartsEarly, where it is true, is Kernel::starts_early. Requires:
-/// Body::kName; every argument trivially copyable; at most 8 arguments of 1,024 bytes together.
+/// device refuses a shape of more. Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 512
+/// bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static Kernel make_kernel() {
   static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");
@@ -122,7 +107,6 @@ template <class Body, class... Arguments>
 #endif
   kernel.argument_count = sizeof...(Arguments);
   kernel.argument_bytes = {static_cast<std::uint32_t>(sizeof(Arguments))...};
-  kernel.starts_early = detail::starts_early<Body>();
   return kernel;
 }
 

@@ -5,8 +5,8 @@
 #include "headrace/grid/box_copy.hpp"
 #include "headrace/grid/region.hpp"
 
-/// What a resident kernel (resident_kernel.hpp) works on, and of that what a pass (sweep_kernel.hpp) has to do with its
-/// neighbours. All of it lies in memory of the part's device unless it says otherwise.
+/// What a resident kernel (resident_kernel.hpp) works on. All of it lies in memory of the part's device unless it says
+/// otherwise.
 namespace headrace::grid {
 
 /// A launch of the streams mode: a phase over up to Region::kBoxesMax boxes.
@@ -34,7 +34,7 @@ struct ResidentPiece {
   std::int64_t from_stride_bytes = 0;
   std::int64_t to_stride_bytes = 0;
   std::int32_t field = 0;
-  std::int32_t low[3] = {};  ///< Its first cell, from the part's first.
+  std::int32_t unused = 0;
 };
 
 /// How far a part is: numbers of cycles, which only its kernel writes, a copy for each neighbour in the neighbour's
@@ -43,7 +43,7 @@ struct alignas(128) ResidentMark {
   std::uint64_t cycle;
 };
 struct ResidentMarks {
-  ResidentMark border;  ///< Nothing reads any more the ghosts that the pushes of this cycle go to.
+  ResidentMark border;  ///< Its border is done: nothing reads the ghosts of this cycle any more.
   ResidentMark pushed;  ///< It has written the reader's ghosts.
 };
 
@@ -52,7 +52,7 @@ struct ResidentNeighbour {
   const ResidentMarks* heard = nullptr;  ///< Here: written by its kernel.
 };
 
-/// Counters of the blocks of one launch, 0 at its start; a pass leaves them so.
+/// Counters of the blocks of one launch, 0 at its start.
 struct ResidentCounters {
   alignas(128) std::uint64_t arrived;  ///< At barriers.
   alignas(128) std::uint64_t pushed;   ///< Blocks that have pushed, of all cycles.
@@ -70,25 +70,21 @@ struct ResidentWords {
   std::uint64_t beat;  ///< The heartbeat: the cycle that block 0, its writer, is in, or was in a few cycles ago.
 };
 
-/// What the kernel of a part needs for its neighbours.
-struct MeetingView {
-  const ResidentPiece* pieces = nullptr;
-  const ResidentNeighbour* neighbours = nullptr;
-  ResidentCounters* counters = nullptr;
-  ResidentWords* words = nullptr;
-  std::uint64_t limit_ns = 0;  ///< How long a block waits for anything.
-  std::uint32_t piece_count = 0;
-  std::uint32_t neighbour_count = 0;
-};
-
-struct ResidentView : MeetingView {
+struct ResidentView {
   FieldTable table;
   ResidentCycle longest;  ///< All cycles but the last are such.
   ResidentCycle last;
   const ResidentStage* stages = nullptr;
+  const ResidentPiece* pieces = nullptr;
+  const ResidentNeighbour* neighbours = nullptr;
+  ResidentCounters* counters = nullptr;
+  ResidentWords* words = nullptr;
+  std::uint64_t limit_ns = 0;     ///< How long a block waits for anything.
   std::uint64_t cycles = 0;       ///< To do,
   std::uint64_t cycles_done = 0;  ///< done before by every part,
   std::uint64_t steps_done = 0;   ///< and steps.
+  std::uint32_t piece_count = 0;
+  std::uint32_t neighbour_count = 0;
 };
 static_assert(sizeof(ResidentView) <= sizeof(FieldTable) + sizeof(Region),
               "a stencil that fits the kernels of its phases fits this one as well");

@@ -7,14 +7,14 @@
 
 namespace headrace::grid {
 
-/// What the blocks of a resident kernel, or those of a pass for its neighbours, wait for. Every thread of a block
-/// calls, and learns whether to go on: false once the host has said to stop, or once it has waited for too long. A
-/// block that leaves is missed by no other for long, for those look too.
+/// What the blocks of a resident kernel wait for. Every thread of a block calls, and learns whether to go on: false
+/// once the host has said to stop, or once it has waited for too long. A block that leaves is missed by no other for
+/// long, for those look too.
 struct ResidentWait {
   /// Until `word` is `least` or more. What its writer wrote before is then visible to the whole block.
   /// @param writer  who that is, as ResidentWords::waits_for has it
   template <bool OnDevice, class Group>
-  [[nodiscard]] HEADRACE_HD static bool until(const Group& group, const MeetingView& view, const std::uint64_t& word,
+  [[nodiscard]] HEADRACE_HD static bool until(const Group& group, const ResidentView& view, const std::uint64_t& word,
                                               std::uint64_t least, std::uint32_t writer) noexcept {
     bool go = true;
     if (group.rank() == 0) {
@@ -34,7 +34,7 @@ struct ResidentWait {
 
   /// Until all blocks have called. What any of them wrote before is then visible to all.
   template <class Group>
-  [[nodiscard]] HEADRACE_HD static bool meet(const Group& group, const MeetingView& view) noexcept {
+  [[nodiscard]] HEADRACE_HD static bool meet(const Group& group, const ResidentView& view) noexcept {
     group.sync();
     std::uint64_t all = 0;
     if (group.rank() == 0) {
@@ -50,9 +50,9 @@ struct ResidentWait {
 
   /// @param since  when this was first asked; 0: not yet
   template <class Group>
-  [[nodiscard]] HEADRACE_HD static bool must_leave(const Group& group, const MeetingView& view,
+  [[nodiscard]] HEADRACE_HD static bool must_leave(const Group& group, const ResidentView& view,
                                                    std::uint64_t& since) noexcept {
-    if (group.load(view.words->stop) != 0 || group.load(view.words->gave_up) != 0) return true;
+    if (group.load(view.words->stop) != 0) return true;
     const std::uint64_t now = group.clock_ns();
     if (since == 0) since = now;
     if (now - since < view.limit_ns) return false;

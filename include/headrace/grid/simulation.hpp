@@ -21,7 +21,7 @@ namespace headrace::grid {
 /// How border cells get into the ghosts of neighbours.
 enum class Push : std::uint8_t {
   automatic,  ///< store where every device reaches the memory of its neighbours, otherwise host.
-  store,      ///< A kernel of the sender writes into the neighbour's ghosts: the pass that computes them, if it can.
+  store,      ///< A kernel of the sender writes into the neighbour's ghosts.
   copy,       ///< Copies between devices; what is not contiguous is packed before and unpacked after.
   host,       ///< The same through page-locked host memory.
 };
@@ -63,9 +63,8 @@ struct SimulationOptions {
   /// Mode::resident needs peer access between neighbours (push is then store), and one part a CUDA device.
   Mode mode = Mode::streams;
   Passes passes = Passes::automatic;
-  /// How long a kernel waits for a neighbour, and in Mode::resident for its own blocks, before the run fails; the host
-  /// waits twice as long for a kernel to begin or to get on, and in Mode::streams for the others to leave once one has
-  /// failed. Above 0, at most a day.
+  /// In Mode::resident, how long a kernel waits for its own blocks or for a neighbour before the run fails; the host
+  /// waits twice as long for a kernel to begin or to get on. Above 0, at most a day.
   Duration wait_limit = std::chrono::seconds(30);
   /// The processes that share the domain, where it is not this one alone. Borders go to other ranks in messages,
   /// whatever the push.
@@ -130,9 +129,8 @@ class Simulation {
   void set_bytes(int field, std::type_index value_type, const void* values, std::size_t count);
   void get_bytes(int field, std::type_index value_type, void* values, std::size_t count);
 
-  /// Does so many steps, and waits for them. Throws DeviceError (Errc::hung) that names the part which others, or the
-  /// host, have waited for longer than SimulationOptions::wait_limit: in Mode::resident, and where passes store borders
-  /// into the ghosts of neighbours themselves.
+  /// Does so many steps, and waits for them. In Mode::resident throws DeviceError (Errc::hung) that names the part
+  /// which others, or the host, have waited for longer than SimulationOptions::wait_limit.
   void step(std::uint64_t count);
 
   /// Does so many steps, and gives of each the norms of what it changed in the stencil's watched field (kWatched),

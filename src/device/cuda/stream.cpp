@@ -15,23 +15,11 @@ namespace headrace::detail::cuda {
 
 namespace {
 
-/// The first that starts launches early.
-constexpr int kCapabilityOfEarlyStarts = 90;
-
-Status enqueue(const Kernel& kernel, LaunchShape shape, void* const* arguments, cudaStream_t stream,
-               int capability) noexcept {
+Status enqueue(const Kernel& kernel, LaunchShape shape, void* const* arguments, cudaStream_t stream) noexcept {
   if (kernel.cuda == nullptr) return Error{Errc::not_supported, static_cast<int>(cudaErrorInvalidDeviceFunction)};
   if (shape.items > kItemsMax) return Error{Errc::invalid_argument, static_cast<int>(cudaErrorInvalidConfiguration)};
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(shape.blocks, shape.items);
-  config.blockDim = dim3(shape.threads);
-  config.stream = stream;
-  config.attrs = &early;
-  config.numAttrs = kernel.starts_early && capability >= kCapabilityOfEarlyStarts ? 1 : 0;
-  return to_status(cudaLaunchKernelExC(&config, kernel.cuda, const_cast<void**>(arguments)));
+  return to_status(cudaLaunchKernel(kernel.cuda, dim3(shape.blocks, shape.items), dim3(shape.threads),
+                                    const_cast<void**>(arguments), 0, stream));
 }
 
 }  // namespace
@@ -116,7 +104,7 @@ Status CudaStream::prefetch(void* data, std::size_t bytes, const DeviceBackend* 
 
 Status CudaStream::launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept {
   const CurrentDevice scope(device_.ordinal());
-  return enqueue(kernel, shape, arguments, stream_, device_.properties().compute_capability);
+  return enqueue(kernel, shape, arguments, stream_);
 }
 
 Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept {
@@ -128,7 +116,7 @@ Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void
   if (wanted > *fitting) return Error{Errc::not_supported, static_cast<int>(*fitting)};
   // Counted first, so that nobody puts a kernel between this one and the count.
   device_.resident_kernel_starts();
-  Status status = enqueue(kernel, shape, arguments, stream_, device_.properties().compute_capability);
+  Status status = enqueue(kernel, shape, arguments, stream_);
   if (!status) {
     device_.resident_kernel_ends();
     return status;
