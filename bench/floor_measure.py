@@ -75,7 +75,7 @@ class Bench:
         multiprocessors = self.device.properties.multiprocessor_count
         if self.device.kind.name == "cpu" or operator.name not in _LINK_BOUND:
             return [0]
-        return [multiprocessors * 9 // 4, 4 * multiprocessors]
+        return [multiprocessors * 9 // 4, 3 * multiprocessors, 4 * multiprocessors]
 
     def candidates(self, operator: Operator, *, one_thread: bool = False) -> list[Candidate]:
         """Plans that may be the best. Where clients are all the threads there are, one for each number of them."""
