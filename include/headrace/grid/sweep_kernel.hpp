@@ -27,8 +27,8 @@ struct SweepKernel {
       std::popcount(Plan::loaded().mask | Plan::overwritten().mask) * SweepWindow<Stencil, Steps, false>::kDepth * 4;
   /// Where the rest of a pass fits beside them, a multiprocessor holds 12 warps, though a row is loaded ahead: up to
   /// 168 registers a thread. Those that ship do so without spilling (ptxas for sm_90, CUDA 13.0). Where changes are
-  /// added up it holds 16, for additions have to wait for each other.
-  static constexpr int kBlocksMin = kWindowRegisters > 128 ? 1 : Watched ? 4 : 3;
+  /// added up and 128 registers do, it holds 16, for additions wait for each other.
+  static constexpr int kBlocksMin = kWindowRegisters > 128 ? 1 : Watched && kWindowRegisters <= 96 ? 4 : 3;
 
   template <class Group>
   HEADRACE_HD static void run(const Group& group, const Stencil& stencil, const SweepPlaces& places,

@@ -13,11 +13,14 @@
 #include "headrace/grid/sweep_window.hpp"
 #include "headrace/grid/watch_sum.hpp"
 
-// Before a loop over the cells of a thread: unrolled on CUDA, where they are registers; elsewhere vectorised.
+// Before a loop over the cells of a thread: unrolled on CUDA, where they are registers; elsewhere vectorised. And
+// before a function to which a window is given that must stay registers.
 #if defined(__CUDA_ARCH__)
 #define HEADRACE_EACH_CELL _Pragma("unroll")
+#define HEADRACE_IN_REGISTERS __forceinline__
 #else
 #define HEADRACE_EACH_CELL HEADRACE_INDEPENDENT
+#define HEADRACE_IN_REGISTERS
 #endif
 
 namespace headrace::grid {
@@ -79,7 +82,7 @@ struct SweepStrip {
     }
   }
 
-  HEADRACE_HD void go_along(Window& window) {
+  HEADRACE_IN_REGISTERS HEADRACE_HD void go_along(Window& window) {
     constexpr Layers kHalo = Plan::halo();
     const std::int32_t first = place.low[1] - static_cast<std::int32_t>(kHalo.low[1]);
     const std::int32_t last = place.high[1] + kLag;
@@ -90,8 +93,8 @@ struct SweepStrip {
   }
 
   template <int... Position>
-  HEADRACE_HD void positions(Window& window, std::int32_t row, std::int32_t last,
-                             std::integer_sequence<int, Position...> /*all*/) {
+  HEADRACE_IN_REGISTERS HEADRACE_HD void positions(Window& window, std::int32_t row, std::int32_t last,
+                                                   std::integer_sequence<int, Position...> /*all*/) {
     (position<Position>(window, row + Position, last), ...);
   }
 
