@@ -26,8 +26,8 @@ enum class HostStores : std::uint8_t {
 
 /// How copies from memory that the device cannot read by itself go through pinned slots.
 struct StagingOptions {
-  /// Threads that fill slots, the one that flushes among them; at most 256. 0: three quarters of the processors of the
-  /// device's NUMA node, 12 at most. The one that flushes gives the slots to the stream, and where there are seven or
+  /// Threads that fill slots, the one that flushes among them; at most 256. 0: as many as the device's NUMA node has
+  /// processors, 16 at most. The one that flushes gives the slots to the stream, and where there are seven or
   /// more it does little else. The others start with the first batch that is worth it, and end with the CopyBatch.
   std::uint32_t threads = 0;
   /// Of a slot; there are four a thread. 4 KiB at least.
