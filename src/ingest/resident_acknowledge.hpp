@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "headrace/ingest/tcp_sequencer.hpp"
-#include "ingest/resident_parts.hpp"
+#include "ingest/gather_body.hpp"
 #include "ingest/resident_report.hpp"
 #include "ingest/resident_runs.hpp"
 #include "ingest/resident_view.hpp"
@@ -16,70 +16,31 @@ template <class Group>
 class Acknowledge {
  public:
   HEADRACE_HD Acknowledge(const Group& group, const View& view)
-      : group_(group),
-        view_(view),
-        window_(group.template shared<Window>()),
-        tcp_(view.tcp),
-        runs_(group, view, window_),
-        parts_(group, view, window_) {
-    tcp_.shared = reinterpret_cast<TcpShared*>(window_.shared);
-  }
+      : group_(group), view_(view), window_(group.template shared<Window>()), runs_(group, view, window_) {}
 
   HEADRACE_HD void run() {
     if (group_.rank() == 0) window_.deadline = kNever;
-    copy_shared(tcp_.shared, view_.tcp.shared);
     while (hear()) {
       const auto count = static_cast<std::uint32_t>(lesser(window_.heard[kParsedEnd] - runs_.taken(), kWindow));
       const bool quiet =
           count == 0 && commands_done_ == window_.heard[kCommandsEnd] && window_.heard[kNow] < window_.deadline;
       if (!quiet) {
-        touch_state();
         runs_.find(count);
-        Output output = output_of(*view_.scratch);
-        TcpSequencer sequencer(tcp_, view_.ring, output, window_.heard[kNow]);
-        if (group_.rank() == 0) sequence(sequencer, output);
+        if (group_.rank() == 0) sequence();
         group_.sync();
-        if (!parts_.list(runs_)) return;
-        if (group_.rank() == 0) answer(sequencer, output);  // which nobody waits for as for bytes
-        group_.sync();
-        copy_shared(view_.tcp.shared, tcp_.shared);  // this role alone changes it
-        if (window_.report) report(group_, view_, tcp_, window_);
-        if (!hand_replies_on() || !settle() || !hand_events_on()) return;
+        if (window_.report) report(group_, view_, window_);
+        if (!list_parts() || !hand_replies_on() || !settle() || !hand_events_on()) return;
         runs_.advance(window_.taken);
         commands_done_ = window_.commands_done;
       }
-      parts_.retire();
+      retire();
       if (group_.rank() == 0) publish();
-      if (quiet) group_.relax_briefly();
+      if (quiet) group_.relax();
     }
   }
 
  private:
   static constexpr std::uint32_t kReplyLines = sizeof(Reply) / kLineBytes;
-
-  /// Every thread.
-  HEADRACE_HD void copy_shared(TcpShared* to, const TcpShared* from) const {
-    constexpr std::size_t kWord = sizeof(std::uint64_t);
-    auto* const bytes = reinterpret_cast<std::byte*>(to);
-    const auto* const source = reinterpret_cast<const std::byte*>(from);
-    for (std::uint32_t w = group_.rank(); w < kSharedWords; w += group_.size()) {
-      memcpy(__builtin_assume_aligned(bytes + w * kWord, kWord), __builtin_assume_aligned(source + w * kWord, kWord),
-             kWord);
-    }
-  }
-
-  /// Every thread: brings the connection that packets most likely are of near to the thread that will look at it field
-  /// by field.
-  HEADRACE_HD void touch_state() {
-    const std::uint32_t i = tcp_.shared->found_last;
-    if (i == kNoConnection) return;
-    const auto* const bytes = reinterpret_cast<const std::byte*>(tcp_.connections + i);
-    std::uint32_t seen = 0;
-    for (std::uint32_t l = group_.rank(); l < sizeof(TcpConnection) / kLineBytes; l += group_.size()) {
-      seen |= load_line(bytes + std::size_t{l} * kLineBytes).words[0];
-    }
-    if (seen == 0x5EED) window_.touched = seen;  // never mind what: the loads are wanted
-  }
 
   /// Every thread: what the poll role has told; false when this one is to leave.
   [[nodiscard]] HEADRACE_HD bool hear() {
@@ -91,20 +52,17 @@ class Acknowledge {
     return window_.heard[kLeave] == 0;
   }
 
-  [[nodiscard]] HEADRACE_HD static Output output_of(Scratch& scratch) {
+  /// One thread: commands, packets, timers.
+  HEADRACE_HD void sequence() {
     Output output;
-    output.pieces = scratch.pieces;
-    output.replies = scratch.replies;
-    output.events = scratch.events;
+    output.pieces = view_.scratch->pieces;
+    output.replies = view_.scratch->replies;
+    output.events = view_.scratch->events;
     output.pieces_max = kPiecesOfWindow;
     output.replies_max = output.events_max = kAnswersOfWindow;
-    return output;
-  }
-
-  /// One thread: commands and packets.
-  HEADRACE_HD void sequence(TcpSequencer& sequencer, const Output& output) {
+    TcpSequencer sequencer(view_.tcp, view_.ring, output, window_.heard[kNow]);
     obey(sequencer);
-    TcpCounters& counters = tcp_.shared->counters;
+    TcpCounters& counters = view_.tcp.shared->counters;
     const std::uint64_t bytes_before = counters.bytes;
     std::uint32_t run = 0;
     for (; run < window_.run_count && has_room(output); ++run) {
@@ -112,16 +70,12 @@ class Acknowledge {
       receive(sequencer, window_.first[run], window_.first[run + 1]);
     }
     window_.pieces[run] = static_cast<std::uint16_t>(output.piece_count);
-    window_.bytes = counters.bytes - bytes_before;
-    window_.taken = window_.first[run];
-    window_.piece_count = output.piece_count;
-  }
-
-  /// One thread: what was put off to the end of the burst, and timers.
-  HEADRACE_HD void answer(TcpSequencer& sequencer, const Output& output) {
     sequencer.flush();
     sequencer.tick();
     window_.deadline = sequencer.next_deadline();
+    window_.bytes = counters.bytes - bytes_before;
+    window_.taken = window_.first[run];
+    window_.piece_count = output.piece_count;
     window_.reply_count = output.reply_count;
     window_.event_count = output.event_count;
   }
@@ -136,7 +90,7 @@ class Acknowledge {
   HEADRACE_HD void receive(TcpSequencer& sequencer, std::uint32_t first, std::uint32_t last) {
     const Parsed& parsed = runs_.packet(first);
     if (last - first == 1) {
-      sequencer.receive(parsed.packet, parsed.result, parsed.headers, parsed.link);
+      sequencer.receive(parsed.packet, parsed.result, parsed.headers);
       return;
     }
     Packet merged = parsed.packet;
@@ -145,9 +99,9 @@ class Acknowledge {
       merged.segment_bytes = static_cast<std::uint16_t>(lesser(headers.payload_length, 0xFFFFU));
     }
     headers.payload_length = window_.start[last] - window_.start[first];
-    sequencer.receive(merged, parsed.result, headers, parsed.link);
-    tcp_.shared->counters.packets += last - first - 1;
-    tcp_.shared->counters.segments += last - first - 1;
+    sequencer.receive(merged, parsed.result, headers);
+    view_.tcp.shared->counters.packets += last - first - 1;
+    view_.tcp.shared->counters.segments += last - first - 1;
   }
 
   HEADRACE_HD void obey(TcpSequencer& sequencer) {
@@ -167,6 +121,90 @@ class Acknowledge {
       }
     }
     window_.commands_done = end;
+  }
+
+  [[nodiscard]] HEADRACE_HD std::uint32_t slot_of(std::uint32_t stream) const {
+    for (std::uint32_t slot = 0; slot < view_.slots; ++slot) {
+      if (view_.streams[slot] == stream) return slot;
+    }
+    return kNoSlot;
+  }
+
+  /// Every thread: hands to the build role what was accepted. False when it is to leave.
+  [[nodiscard]] HEADRACE_HD bool list_parts() {
+    if (window_.taken == 0) return true;
+    for (std::uint32_t p = group_.rank(); p < window_.piece_count; p += group_.size()) {
+      Piece& piece = view_.scratch->pieces[p];
+      piece.stream = slot_of(piece.stream);
+    }
+    group_.sync();
+    std::uint32_t count = 0;
+    for (std::uint32_t base = 0; base < window_.taken; base += group_.size()) {
+      const std::uint32_t i = base + group_.rank();
+      std::uint32_t own = 0;
+      if (i < window_.taken) runs_.for_each_part_of(i, [&](const Part&, const PartPlace&) { ++own; });
+      std::uint32_t here = 0;
+      const std::uint32_t before = count + group_.sum_before(own, here);
+      if (i < window_.taken) window_.parts[i] = before;
+      count += here;
+    }
+    constexpr std::uint32_t kMost = Group::kTeam == 1 ? kTeamParts : Group::kTeam;  // as gather() has it
+    const auto per_team = static_cast<std::uint32_t>(lesser(parts_of_team(window_.bytes, count), kMost));
+    const std::uint32_t batches = count == 0 ? 1 : (count + per_team - 1) / per_team;  // one tells of the packets
+    if (!make_room(count, batches)) return false;
+    for (std::uint32_t i = group_.rank(); i < window_.taken; i += group_.size()) {
+      std::uint64_t at = parts_end_ + window_.parts[i];
+      runs_.for_each_part_of(i, [&](const Part& part, const PartPlace& place) {
+        view_.parts[at & view_.part_mask] = part;
+        view_.places[at & view_.part_mask] = place;
+        ++at;
+      });
+    }
+    for (std::uint32_t b = group_.rank(); b < batches; b += group_.size()) {
+      const std::uint32_t first = b * per_team;
+      const std::uint64_t packets_end = runs_.taken() + (b + 1 == batches ? window_.taken : 0);
+      const std::uint32_t left = count - first;
+      view_.batches[(batches_end_ + b) & view_.part_mask] = {packets_end, parts_end_ + first,
+                                                             left < per_team ? left : per_team};
+    }
+    parts_end_ += count;
+    batches_end_ += batches;
+    group_.sync();
+    if (group_.rank() == 0) group_.store_on_device(*view_.batches_end, batches_end_);  // pairs with Build::wait_for()
+    return true;
+  }
+
+  [[nodiscard]] HEADRACE_HD bool make_room(std::uint32_t parts, std::uint32_t batches) {
+    const std::uint64_t size = std::uint64_t{view_.part_mask} + 1;
+    return wait_until(Leave::parts_not_copied, [&] {
+      if (parts_end_ + parts - parts_retired_ <= size && batches_end_ + batches - retired_ <= size) return true;
+      retire();
+      return false;
+    });
+  }
+
+  /// Every thread: looks which batches have been copied, in order.
+  HEADRACE_HD void retire() {
+    if (retired_ == batches_end_) return;
+    if (group_.team() == 0) {
+      std::uint64_t retired = retired_;
+      for (std::uint32_t found = Group::kTeam; found == Group::kTeam; retired += found) {
+        const std::uint64_t number = retired + group_.team_rank();
+        const bool open = number >= batches_end_ || group_.load_on_device(view_.done[number & view_.part_mask]) !=
+                                                        static_cast<std::uint32_t>(number) + 1;
+        const std::uint32_t still = group_.team_ballot(open);
+        found = still == 0 ? Group::kTeam : group_.lowest_bit(still);
+      }
+      if (group_.team_rank() == 0) window_.retired = retired;
+    }
+    group_.sync();
+    const std::uint64_t retired = window_.retired;
+    group_.sync();
+    if (retired == retired_) return;
+    retired_ = retired;
+    const Batch& last = view_.batches[(retired_ - 1) & view_.part_mask];
+    parts_retired_ = last.first + last.count;
+    copied_ = last.packets_end;
   }
 
   [[nodiscard]] HEADRACE_HD bool hand_replies_on() {
@@ -203,11 +241,11 @@ class Acknowledge {
     for (std::uint32_t e = 0; e < window_.event_count; ++e) {
       const Event& event = view_.scratch->events[e];
       if (event.kind == StreamEvent::opened || event.kind == StreamEvent::closed) continue;
-      const std::uint32_t slot = slot_of(view_, event.stream);
+      const std::uint32_t slot = slot_of(event.stream);
       if (slot == kNoSlot) continue;
-      const bool copied = wait_until(group_, view_, Leave::parts_not_copied, [&] {
-        if (parts_.all_copied()) return true;
-        parts_.retire();
+      const bool copied = wait_until(Leave::parts_not_copied, [&] {
+        if (retired_ == batches_end_) return true;
+        retire();
         return false;
       });
       if (!copied) return false;
@@ -226,7 +264,7 @@ class Acknowledge {
   /// Every thread: until `end` lies within a ring of the host's, of which `taken` was known to be free again.
   [[nodiscard]] HEADRACE_HD bool wait_for_room(const std::uint64_t& word, std::uint64_t& taken, std::uint64_t end,
                                                std::uint32_t mask, Leave why) {
-    return wait_until(group_, view_, why, [&] {
+    return wait_until(why, [&] {
       if (end - taken <= std::uint64_t{mask} + 1) return true;
       if (group_.rank() == 0) publish();  // or the host would not know what to take
       taken = group_.broadcast(group_.rank() == 0 ? group_.load(word) : 0);
@@ -234,12 +272,30 @@ class Acknowledge {
     });
   }
 
+  /// Every thread: until `done()`, the same for all; false when it is to leave, or has waited for too long.
+  template <class Done>
+  [[nodiscard]] HEADRACE_HD bool wait_until(Leave why, Done done) {
+    std::uint64_t since = 0;
+    while (!done()) {
+      std::uint32_t go = 1;
+      if (group_.rank() == 0) {
+        const std::uint64_t now = group_.clock_ns();
+        if (since == 0) since = now;
+        if (now - since > view_.wait_limit_ns) leave(group_, view_, why);
+        if (group_.load_on_device(view_.relay[kLeave]) != 0) go = 0;
+        group_.relax();
+      }
+      if (group_.broadcast(go) == 0) return false;
+    }
+    return true;
+  }
+
   /// One thread: tells the host what is new.
   HEADRACE_HD void publish() {
     tell(*view_.replies_end, told_.replies_end, replies_end_);
     tell(*view_.events_end, told_.events_end, events_end_);
     tell(*view_.commands_done, told_.commands_done, commands_done_);
-    tell(*view_.copied, told_.copied, parts_.copied());
+    tell(*view_.copied, told_.copied, copied_);
   }
   HEADRACE_HD void tell(std::uint64_t& word, std::uint64_t& told, std::uint64_t value) const {
     if (told != value) group_.store(word, value);  // pairs with loads of ResidentControl::State
@@ -256,11 +312,14 @@ class Acknowledge {
   const Group& group_;
   const View& view_;
   Window& window_;
-  TcpView tcp_;  ///< With what is near to this block.
   // Of each thread, and the same for all.
   Runs<Group> runs_;
-  Parts<Group> parts_;
   std::uint64_t commands_done_ = 0;
+  std::uint64_t parts_end_ = 0;
+  std::uint64_t parts_retired_ = 0;
+  std::uint64_t batches_end_ = 0;
+  std::uint64_t retired_ = 0;
+  std::uint64_t copied_ = 0;
   std::uint64_t replies_end_ = 0;
   std::uint64_t replies_taken_ = 0;
   std::uint64_t events_end_ = 0;

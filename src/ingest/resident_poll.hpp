@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "headrace/ingest/parse.hpp"
-#include "headrace/ingest/wire.hpp"
 #include "ingest/line.hpp"
 #include "ingest/resident_view.hpp"
 
@@ -16,29 +15,24 @@ template <class Group>
 class Poll {
  public:
   HEADRACE_HD Poll(const Group& group, const View& view)
-      : group_(group), view_(view), near_(group.template shared<Near>()) {}
+      : group_(group), view_(view), heard_(group.template shared<Heard>()), near_(group.template shared<Near>()) {}
 
   HEADRACE_HD void run() {
-    look();
-    group_.sync();
-    while (relay()) {
-      const std::uint64_t end = near_.words[kPacketsEnd];
-      if (seen_ == end) {
-        rest();
-        group_.sync();
-        look();
-        group_.sync();
-      } else {
-        parse(end);
-      }
+    while (look()) {
+      const std::uint64_t end = heard_.words[kPacketsEnd];
+      if (seen_ == end) rest();
+      while (seen_ != end) parse(end);
     }
   }
 
  private:
+  /// The host's words, and the reason to leave that another role has.
+  struct Heard {
+    std::uint64_t words[kHostWords + 1];
+  };
   /// Of each packet, Ethernet, IPv4 and as many options as TCP may have, from any byte of a line on.
   static constexpr std::uint32_t kNearLines = 7;
   struct Near {
-    std::uint64_t words[kHostWords + 1];  ///< The host's, and the reason to leave that another role has.
     Line lines[kWindow][kNearLines];
     std::uint64_t begin[kWindow];  ///< In the ring, of a line.
     std::uint32_t count[kWindow];  ///< Lines.
@@ -47,17 +41,15 @@ class Poll {
   static constexpr std::uint32_t kIdleReads = 1024;  ///< Reads that find nothing, more than 1 ms, before it rests.
   static constexpr std::uint32_t kIdlePauseNs = 500;
 
-  /// Reads the words, a thread each: the last ones, which have the least to do beside it.
-  HEADRACE_HD void look() {
-    for (std::uint32_t w = group_.size() - 1 - group_.rank(); w <= kHostWords; w += group_.size()) {
-      near_.words[w] = w < kHostWords ? group_.load(view_.host[w])  // pairs with ResidentControl::State::tell()
-                                      : group_.load_on_device(view_.relay[kLeave]);
+  /// Every thread: reads the words, a thread each, and tells the other roles; false when it is to leave.
+  [[nodiscard]] HEADRACE_HD bool look() {
+    group_.sync();
+    for (std::uint32_t w = group_.rank(); w <= kHostWords; w += group_.size()) {
+      heard_.words[w] = w < kHostWords ? group_.load(view_.host[w])  // pairs with ResidentControl::State::tell()
+                                       : group_.load_on_device(view_.relay[kLeave]);
     }
-  }
-
-  /// Every thread: tells the other roles; false when it is to leave.
-  [[nodiscard]] HEADRACE_HD bool relay() {
-    if (near_.words[kStop] != 0 || near_.words[kHostWords] != 0) {
+    group_.sync();
+    if (heard_.words[kStop] != 0 || heard_.words[kHostWords] != 0) {
       if (group_.rank() == 0) {
         leave(group_, view_, Leave::told);
         group_.store(*view_.left, group_.load_on_device(view_.relay[kLeave]));
@@ -73,8 +65,8 @@ class Poll {
   }
 
   HEADRACE_HD void tell(std::uint32_t word) {
-    if (told_[word] == near_.words[word]) return;
-    told_[word] = near_.words[word];
+    if (told_[word] == heard_.words[word]) return;
+    told_[word] = heard_.words[word];
     group_.store_on_device(view_.relay[word], told_[word]);  // pairs with Acknowledge::hear()
   }
 
@@ -83,7 +75,6 @@ class Poll {
     group_.relax_briefly();
   }
 
-  /// Every thread: the next packets, a window at most. The host's words come on the way.
   HEADRACE_HD void parse(std::uint64_t end) {
     idle_ = 0;
     const auto count = static_cast<std::uint32_t>(lesser(end - seen_, std::uint64_t{kWindow}));
@@ -97,7 +88,6 @@ class Poll {
       near_.count[i] = static_cast<std::uint32_t>(lesser(lines, kNearLines));
     }
     group_.sync();
-    look();
     bring(count);
     group_.sync();
     for (std::uint32_t i = group_.rank(); i < count; i += group_.size()) {
@@ -108,11 +98,8 @@ class Poll {
       const std::uint64_t held = near_.count[i] * std::uint64_t{kLineBytes} - skew;
       const bool all = packet.checksum_verified &&
                        headers_lie_within(header, static_cast<std::uint32_t>(lesser(held, packet.length)), view_.layer);
-      const std::byte* const bytes = all ? header : view_.ring + packet.ring_offset;
-      Headers headers;  // near, until all is known
-      parsed.result = parse_headers(bytes, packet, view_.layer, headers);
-      parsed.headers = headers;
-      copy_octets(parsed.link, bytes, headers.link_length);
+      parsed.result =
+          parse_headers(all ? header : view_.ring + packet.ring_offset, packet, view_.layer, parsed.headers);
     }
     seen_ += count;
     group_.sync();
@@ -144,6 +131,7 @@ class Poll {
 
   const Group& group_;
   const View& view_;
+  Heard& heard_;
   Near& near_;
   std::uint64_t told_[kHostWords] = {};
   std::uint64_t seen_ = 0;

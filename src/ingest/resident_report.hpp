@@ -10,11 +10,11 @@ namespace headrace::ingest::resident {
 /// Every thread of the acknowledge role, at most kWindow: what has been counted, for the host. It knows of it when the
 /// command that asked for it is done.
 template <class Group>
-HEADRACE_HD void report(const Group& group, const View& view, const TcpView& tcp, Window& window) {
-  const TcpShared& shared = *tcp.shared;
+HEADRACE_HD void report(const Group& group, const View& view, Window& window) {
+  const TcpShared& shared = *view.tcp.shared;
   std::uint64_t least = kNever;
   for (std::uint32_t i = group.rank(); i < shared.connection_count; i += group.size()) {
-    const TcpConnection& connection = tcp.connections[i];
+    const TcpConnection& connection = view.tcp.connections[i];
     if (connection.receives() && connection.limit != 0) least = lesser(least, connection.window());
   }
   window.window_least[group.rank()] = least;

@@ -8,27 +8,19 @@
 namespace headrace::ingest::resident {
 
 /// Whether `next` goes on where `before` ends and says nothing else, so that a sequencer may take both as one segment,
-/// as it does what a kernel or a card has merged. Looks at everything, as same_flow() does.
+/// as it does what a kernel or a card has merged.
 [[nodiscard]] HEADRACE_HD inline bool continues(const Parsed& before, const Parsed& next) {
-  const auto differ = [](auto a, auto b) { return static_cast<std::uint32_t>(a) ^ static_cast<std::uint32_t>(b); };
-  const auto odd = [&](const Parsed& parsed) {
-    return differ(parsed.result, ParseResult::ok) | differ(parsed.headers.transport, Transport::tcp) |
-           differ(parsed.headers.flags & ~tcp_flag::kPsh, tcp_flag::kAck) |
-           (parsed.headers.payload_length == 0 ? 1U : 0U);
+  const auto plain = [](const Parsed& parsed) {
+    return parsed.result == ParseResult::ok && parsed.headers.transport == Transport::tcp &&
+           parsed.headers.payload_length > 0 && (parsed.headers.flags & ~tcp_flag::kPsh) == tcp_flag::kAck;
   };
   const Headers& a = before.headers;
   const Headers& b = next.headers;
-  const std::uint32_t any =
-      odd(before) | odd(next) | differ(b.sequence, a.sequence + a.payload_length) |
-      differ(b.acknowledgement, a.acknowledgement) | differ(b.window, a.window) | differ(b.link_length, a.link_length) |
-      differ(b.options.has_timestamps, a.options.has_timestamps) | differ(b.options.timestamp, a.options.timestamp) |
-      differ(b.options.timestamp_echo, a.options.timestamp_echo);
-  const bool same = same_flow(a.flow, b.flow);
-  return any == 0 && same;
+  return plain(before) && plain(next) && b.sequence == a.sequence + a.payload_length &&
+         b.acknowledgement == a.acknowledgement && b.window == a.window && b.link_length == a.link_length &&
+         b.options.has_timestamps == a.options.has_timestamps && b.options.timestamp == a.options.timestamp &&
+         b.options.timestamp_echo == a.options.timestamp_echo && same_flow(a.flow, b.flow);
 }
-
-inline constexpr std::uint32_t kSharedWords = sizeof(TcpShared) / sizeof(std::uint64_t);
-static_assert(sizeof(TcpShared) % sizeof(std::uint64_t) == 0);
 
 /// What the threads of the acknowledge role have in common.
 struct Window {
@@ -47,8 +39,6 @@ struct Window {
   std::uint32_t piece_count;
   std::uint32_t reply_count;
   std::uint32_t event_count;
-  std::uint32_t touched;                ///< See Acknowledge::touch_state().
-  std::uint64_t shared[kSharedWords];   ///< What the sequencer looks at with every packet: a TcpShared, near to it.
   bool report;                          ///< The host has asked for counters.
   std::uint64_t window_least[kWindow];  ///< That each thread has found.
 };
@@ -101,10 +91,9 @@ class Runs {
     group_.sync();
   }
 
-  /// Calls `emit(Part, PartPlace)` for what was accepted of packet `i`, cut where frames end, and after `share` bytes,
-  /// whole lines, at lines of the target. Pieces name slots here.
+  /// Calls `emit(Part, PartPlace)` for what was accepted of packet `i`, cut where frames end. Pieces name slots here.
   template <class Emit>
-  HEADRACE_HD void for_each_part_of(std::uint32_t i, std::uint32_t share, Emit emit) const {
+  HEADRACE_HD void for_each_part_of(std::uint32_t i, Emit emit) const {
     const std::uint32_t run = window_.run_of[i];
     if (window_.pieces[run] == window_.pieces[run + 1]) return;
     const std::uint32_t first = window_.first[run];
@@ -121,24 +110,15 @@ class Runs {
       const Attached& to = view_.attached[piece.stream];
       const std::uint64_t skip = piece.ring_offset - whole;  // as if the run were one packet
       const std::uint64_t last = lesser(skip + piece.length, end);
-      std::uint64_t at = skip < begin ? begin : skip;
-      if (at >= last) continue;
-      const std::uint64_t offset = piece.stream_offset + (at - skip);
-      std::uint64_t number = offset / to.frame_bytes;  // divided once: a part of it is short
-      std::uint64_t within = offset - number * to.frame_bytes;
-      auto place = static_cast<std::uint32_t>(number % to.frame_count);
-      while (at < last) {
-        std::byte* const target = to.frames + place * to.stride + within;
-        const std::uint64_t skew = reinterpret_cast<std::uintptr_t>(target) % kLineBytes;
-        const auto bytes = static_cast<std::uint32_t>(lesser(lesser(last - at, to.frame_bytes - within), share - skew));
-        emit(Part(target, own + (at - begin), bytes), PartPlace{number, piece.stream * view_.places_per_slot + place});
+      for (std::uint64_t at = skip < begin ? begin : skip; at < last;) {
+        const std::uint64_t offset = piece.stream_offset + (at - skip);
+        const std::uint64_t number = offset / to.frame_bytes;
+        const std::uint64_t within = offset - number * to.frame_bytes;
+        const auto place = static_cast<std::uint32_t>(number % to.frame_count);
+        const auto bytes = static_cast<std::uint32_t>(lesser(last - at, to.frame_bytes - within));
+        emit(Part(to.frames + place * to.stride + within, own + (at - begin), bytes),
+             PartPlace{number, piece.stream * view_.places_per_slot + place});
         at += bytes;
-        within += bytes;
-        if (within == to.frame_bytes) {
-          within = 0;
-          ++number;
-          place = place + 1 == to.frame_count ? 0 : place + 1;
-        }
       }
     }
   }

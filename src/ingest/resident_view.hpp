@@ -23,15 +23,9 @@ inline constexpr std::uint32_t kAnswersOfWindow = 256;  ///< Replies and, as man
 inline constexpr std::uint32_t kCommandsOfWindow = 32;
 /// Blocks that do not build: poll and acknowledge.
 inline constexpr std::uint32_t kControlBlocks = 2;
-/// Teams that a window is dealt to where it has less than kPartBytesMin for each of those that build.
-inline constexpr std::uint32_t kSharersMax = 1024;
-/// What a team brings in one round of loads: parts are cut no shorter than this for the sake of more teams.
-inline constexpr std::uint32_t kShareBytesMin = 1024;
-/// Parts that a window comes to, at most: 16 MiB of payload cut at every kFrameBytesMin, at packets, at pieces and at
-/// shares of teams.
+/// Parts that a window comes to, at most: 16 MiB of payload cut at every kFrameBytesMin, at packets and at pieces.
 inline constexpr std::uint32_t kPartsOfWindow = 8192;
-static_assert(std::uint64_t{kWindow} * 0x10000 / kFrameBytesMin + 2 * (kWindow + kPiecesOfWindow) + kSharersMax <
-              kPartsOfWindow);
+static_assert(std::uint64_t{kWindow} * 0x10000 / kFrameBytesMin + 2 * (kWindow + kPiecesOfWindow) < kPartsOfWindow);
 
 enum class CommandKind : std::uint32_t { attach, limit, close, abort, report };
 
@@ -76,7 +70,6 @@ struct FrameWord {
 struct Parsed {
   Packet packet;
   Headers headers;
-  std::byte link[LinkHeader::kBytesMax];  ///< headers.link_length of them.
   ParseResult result;
 };
 

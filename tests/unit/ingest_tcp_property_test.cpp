@@ -70,7 +70,7 @@ TEST(TcpLong, OffsetsGoOnWhereSequenceNumbersWrap) {
     headers.flags = kAck;
     output.clear();
     TcpSequencer sequencer(view, nullptr, output, now++);
-    sequencer.receive(Packet{.segment_bytes = 1448}, ParseResult::ok, headers, nullptr);
+    sequencer.receive(Packet{.segment_bytes = 1448}, ParseResult::ok, headers);
     sequencer.flush();
     ASSERT_EQ(output.piece_count, 1U);
     ASSERT_EQ(pieces[0].stream_offset, offset);

@@ -26,12 +26,10 @@ struct Flow {
   }
 };
 
-/// Looks at everything, so that no load waits for what another has shown.
 [[nodiscard]] HEADRACE_HD inline bool same_flow(const Flow& a, const Flow& b) {
-  std::uint32_t differ = static_cast<std::uint32_t>(a.remote_port ^ b.remote_port) |
-                         static_cast<std::uint32_t>(a.local_port ^ b.local_port) | (a.version ^ b.version);
-  for (int i = 0; i < 4; ++i) differ |= (a.remote[i] ^ b.remote[i]) | (a.local[i] ^ b.local[i]);
-  return differ == 0;
+  bool same = a.remote_port == b.remote_port && a.local_port == b.local_port && a.version == b.version;
+  for (int i = 0; i < 4; ++i) same = same && a.remote[i] == b.remote[i] && a.local[i] == b.local[i];
+  return same;
 }
 
 enum class Transport : std::uint8_t { tcp, udp };

@@ -24,7 +24,7 @@ struct LinkHeader {
   std::byte bytes[kBytesMax] = {};
   std::uint8_t length = 0;
 
-  /// Takes it from the link header at `packet`, which may be the packet itself.
+  /// Takes it from the packet that begins at `packet`.
   HEADRACE_HD void answer_to(const std::byte* packet, std::uint8_t link_length) {
     constexpr std::uint32_t kAddress = 6;
     length = link_length;

@@ -13,14 +13,14 @@ namespace headrace::ingest::detail {
 /// A segment that arrives at a connection (RFC 9293 3.10.7.4).
 class TcpArrival {
  public:
-  HEADRACE_HD TcpArrival(TcpWork& work, std::uint32_t i, const Headers& headers, const std::byte* link,
+  HEADRACE_HD TcpArrival(TcpWork& work, std::uint32_t i, const Headers& headers, const std::byte* packet,
                          std::uint64_t packet_offset, std::uint32_t segments)
       : work_(work),
         counters_(work.shared.counters),
         i_(i),
         connection_(work.view.connections[i]),
         headers_(headers),
-        link_(link),
+        packet_(packet),
         packet_offset_(packet_offset),
         segments_(segments) {}
 
@@ -43,7 +43,7 @@ class TcpArrival {
     }
     if (!take_acknowledgement()) return false;
     note_timestamps();
-    if (headers_.link_length != 0) connection_.link.answer_to(link_, headers_.link_length);  // it may have moved
+    if (headers_.link_length != 0) connection_.link.answer_to(packet_, headers_.link_length);  // it may have moved
     if (!connection_.receives()) return false;
     if (connection_.state == TcpState::fin_wait_2) connection_.act_at = work_.now + work_.shared.config.time_wait;
     return TcpPayload(work_, i_, headers_, packet_offset_ + headers_.payload_offset, begin_, segments_).take();
@@ -148,7 +148,7 @@ class TcpArrival {
       if (headers_.acknowledgement != next) {
         ++counters_.bad_acknowledgements;
         LinkHeader link;
-        link.answer_to(link_, headers_.link_length);
+        link.answer_to(packet_, headers_.link_length);
         work_.answers.reset(headers_, link);
         return false;
       }
@@ -249,7 +249,7 @@ class TcpArrival {
   std::uint32_t i_;
   TcpConnection& connection_;
   const Headers& headers_;
-  const std::byte* link_;  ///< Its link header.
+  const std::byte* packet_;
   std::uint64_t packet_offset_;
   std::uint32_t segments_;
   std::int64_t begin_ = 0;  ///< Of the segment's sequence numbers, from RCV.NXT.

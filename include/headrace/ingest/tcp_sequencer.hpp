@@ -26,14 +26,12 @@ class TcpSequencer {
   /// A packet of layer ethernet or ip. One for which the output has no room is dropped, as if the network had.
   HEADRACE_HD void receive(const Packet& packet, Layer layer) {
     Headers headers;
-    const std::byte* const bytes = ring_ + packet.ring_offset;
-    const ParseResult parsed = parse_headers(bytes, packet, layer, headers);
-    receive(packet, parsed, headers, bytes);
+    const ParseResult parsed = parse_headers(ring_ + packet.ring_offset, packet, layer, headers);
+    receive(packet, parsed, headers);
   }
 
-  /// The same for a packet whose headers were read before, by another thread perhaps. `link`: its link header, or what
-  /// was kept of it, for the ring may be far away.
-  HEADRACE_HD void receive(const Packet& packet, ParseResult parsed, const Headers& headers, const std::byte* link) {
+  /// The same for a packet whose headers were read before, by another thread perhaps.
+  HEADRACE_HD void receive(const Packet& packet, ParseResult parsed, const Headers& headers) {
     TcpCounters& counters = work_.shared.counters;
     ++counters.packets;
     if (parsed != ParseResult::ok) {
@@ -44,7 +42,7 @@ class TcpSequencer {
       ++counters.no_room;
     } else {
       ++counters.segments;
-      arrive(packet, headers, link);
+      arrive(packet, headers);
     }
   }
 
@@ -116,22 +114,23 @@ class TcpSequencer {
   [[nodiscard]] HEADRACE_HD std::uint64_t next_deadline() const { return work_.shared.next_deadline; }
 
  private:
-  HEADRACE_HD void arrive(const Packet& packet, const Headers& headers, const std::byte* link) {
+  HEADRACE_HD void arrive(const Packet& packet, const Headers& headers) {
     std::uint32_t i = work_.table.find(headers.flow);
     if (due_ != kNoConnection && due_ != i) flush();
+    const std::byte* const bytes = ring_ + packet.ring_offset;
     if (i != kNoConnection && begins_anew(work_.view.connections[i], headers)) {
       work_.table.remove(i);
       i = kNoConnection;
     }
     if (i == kNoConnection) {
-      listen(link, headers);
+      listen(bytes, headers);
       return;
     }
     TcpConnection& connection = work_.view.connections[i];
     connection.heard_at = work_.now;
     const std::uint32_t of = packet.segment_bytes == 0 ? headers.payload_length : packet.segment_bytes;
     const std::uint32_t segments = of == 0 ? 0 : (headers.payload_length + of - 1) / of;
-    detail::TcpArrival arrival(work_, i, headers, link, packet.ring_offset, segments);
+    detail::TcpArrival arrival(work_, i, headers, bytes, packet.ring_offset, segments);
     const std::uint64_t sent = work_.shared.counters.acknowledgements;
     const bool due = arrival.arrive();
     if (work_.table.in_use(i)) detail::TcpSending(work_, i).send();
@@ -157,13 +156,13 @@ class TcpSequencer {
   }
 
   /// A segment of no connection (RFC 9293 3.10.7.1, 3.10.7.2).
-  HEADRACE_HD void listen(const std::byte* link_header, const Headers& headers) {
+  HEADRACE_HD void listen(const std::byte* packet, const Headers& headers) {
     constexpr std::uint8_t kWhich = tcp_flag::kSyn | tcp_flag::kAck | tcp_flag::kRst | tcp_flag::kFin;
     const TcpConfig& config = work_.shared.config;
     const bool syn = (headers.flags & kWhich) == tcp_flag::kSyn;
     const bool here = config.port == 0 || config.port == headers.flow.local_port;
     if (syn && here && is_unicast(headers.flow)) {
-      accept(link_header, headers);
+      accept(packet, headers);
       return;
     }
     if (syn) {
@@ -174,7 +173,7 @@ class TcpSequencer {
     const bool answered = syn ? !here : (headers.flags & tcp_flag::kAck) != 0 || !here;
     if (!config.reset_unknown || !answered || (headers.flags & tcp_flag::kRst) != 0) return;
     LinkHeader link;
-    link.answer_to(link_header, headers.link_length);
+    link.answer_to(packet, headers.link_length);
     work_.answers.reset(headers, link);
   }
 
@@ -193,7 +192,7 @@ class TcpSequencer {
     return differ && !group(flow.remote) && !group(flow.local) && !none(flow.remote) && !none(flow.local);
   }
 
-  HEADRACE_HD void accept(const std::byte* link_header, const Headers& headers) {
+  HEADRACE_HD void accept(const std::byte* packet, const Headers& headers) {
     const std::uint32_t i = work_.table.add(headers.flow);
     if (i == kNoConnection) {
       ++work_.shared.counters.refused;
@@ -201,7 +200,7 @@ class TcpSequencer {
     }
     if (due_ == i) due_ = kNoConnection;
     TcpConnection& connection = work_.view.connections[i];
-    connection.link.answer_to(link_header, headers.link_length);
+    connection.link.answer_to(packet, headers.link_length);
     choose_numbers(connection, headers);
     agree(connection, headers);
     connection.limit = work_.shared.config.initial_limit;

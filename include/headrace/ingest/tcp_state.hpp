@@ -173,8 +173,7 @@ struct TcpShared {
   std::uint64_t next_deadline = kNever;  ///< Nothing is due before.
   std::uint32_t connection_count = 0;
   std::uint32_t bucket_mask = 0;
-  std::uint32_t streams = 0;                 ///< Opened so far: the number of the next.
-  std::uint32_t found_last = kNoConnection;  ///< Most likely the next packet's.
+  std::uint32_t streams = 0;  ///< Opened so far: the number of the next.
 };
 
 /// Where the state lies. Valid on the side whose memory it is.

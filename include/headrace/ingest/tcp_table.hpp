@@ -20,11 +20,10 @@ class TcpTable {
   }
 
   [[nodiscard]] HEADRACE_HD std::uint32_t find(const Flow& flow) {
-    std::uint32_t& last = view_.shared->found_last;
-    if (last != kNoConnection && in_use(last) && same_flow(view_.connections[last].flow, flow)) return last;
+    if (last_ != kNoConnection && in_use(last_) && same_flow(view_.connections[last_].flow, flow)) return last_;
     std::uint32_t i = bucket(flow);
     while (i != kNoConnection && !same_flow(view_.connections[i].flow, flow)) i = view_.connections[i].bucket_next;
-    if (i != kNoConnection) last = i;
+    if (i != kNoConnection) last_ = i;
     return i;
   }
 
@@ -109,6 +108,7 @@ class TcpTable {
   }
 
   TcpView view_;
+  std::uint32_t last_ = kNoConnection;
 };
 
 }  // namespace headrace::ingest
