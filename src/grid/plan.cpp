@@ -8,6 +8,7 @@
 
 #include "grid/legs.hpp"
 #include "grid/patches.hpp"
+#include "grid/runs.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -19,14 +20,6 @@ constexpr std::uint32_t kLanesMaxLog2 = 6;
 constexpr std::uint64_t kBlocksMax = 1 << 20;
 constexpr std::int64_t kVectorBytes = 16;
 constexpr std::int64_t kVectorCellsMin = 32;  // of a row: narrower ones would leave threads without work
-// Of a pass: rows that a team goes along, which cost as many more as its steps reach beyond them, but no more rows than
-// leave so many teams for a GPU; cells of a row that a team has there; teams of a block.
-constexpr std::int64_t kSweepRowsMin = 8;
-constexpr std::int64_t kSweepRowsMax = 128;
-constexpr std::int64_t kSweepTeamsWanted = 2048;
-constexpr std::int64_t kSweepCells = 48;
-constexpr std::uint32_t kSweepTeams = 4;
-constexpr std::uint32_t kTeamThreads = 32;
 
 /// What of an own box is within `width` of a side with a neighbour, in boxes that do not overlap, and what is not.
 struct Split {
@@ -91,11 +84,11 @@ class Planner {
     const std::vector<Box> patches = patched ? *leg.sweep->patches : std::vector<Box>();
     if (patched) add_patches(leg, patches, cycle, step);
     if (leg.sweep != nullptr && last) {
-      add_sweep(made.border, outside(split_.border, patches));
-      add_sweep(made.interior, outside(std::span(&split_.interior, 1), patches));
+      add_sweep(made.border, leg, outside(split_.border, patches));
+      add_sweep(made.interior, leg, outside(std::span(&split_.interior, 1), patches));
     } else if (leg.sweep != nullptr) {
       const Box all = reached(cycle.kept[step]);
-      add_sweep(leg.launches, outside(std::span(&all, 1), patches));
+      add_sweep(leg.launches, leg, outside(std::span(&all, 1), patches));
     }
     // A pass reads nothing that it writes, so all of it is tail.
     const std::size_t tail = leg.sweep == nullptr ? flow_.tail : 0;
@@ -148,9 +141,10 @@ class Planner {
               [&](std::span<const Box> some) { to.phases.push_back(launch_of(phase, some)); });
   }
 
-  void add_sweep(Launches& to, std::vector<Box> boxes) const {
+  void add_sweep(Launches& to, const Leg& leg, std::vector<Box> boxes) const {
+    std::ranges::stable_sort(boxes, {}, [](const Box& box) { return box.cells(); });  // the last can end in short runs
     in_groups(std::move(boxes), SweepRegion::kBoxesMax,
-              [&](std::span<const Box> some) { to.sweeps.push_back(sweep_of(some)); });
+              [&](std::span<const Box> some) { to.sweeps.push_back(sweep_of(*leg.sweep, some)); });
   }
 
   /// So many at a time of those that have cells.
@@ -192,8 +186,7 @@ class Planner {
     return made;
   }
 
-  /// A team of threads for each so many cells of the largest box.
-  [[nodiscard]] SweepLaunch sweep_of(std::span<const Box> boxes) const {
+  [[nodiscard]] SweepLaunch sweep_of(const SweepProgram& sweep, std::span<const Box> boxes) const {
     SweepLaunch made;
     const Region like = layout_.region(extent_);
     SweepRegion& region = made.region;
@@ -202,26 +195,9 @@ class Planner {
     std::ranges::copy(like.extent, region.extent);
     region.pitch = like.pitch;
     region.plane = like.plane;
-    const std::int64_t rows = sweep_rows(boxes);
-    region.rows = static_cast<std::int32_t>(rows);
     region.held = layout_.local(reached(layout_.pads));
-    std::uint64_t teams = 1;
-    for (std::size_t b = 0; b < boxes.size(); ++b) {
-      region.boxes[b] = layout_.local(boxes[b]);
-      const std::int64_t runs = (boxes[b].size(1) + rows - 1) / rows * boxes[b].size(2);
-      teams = std::max(teams, static_cast<std::uint64_t>(runs * (boxes[b].size(0) / kSweepCells + 1)));
-    }
-    made.shape = {.blocks = static_cast<std::uint32_t>(std::min((teams + kSweepTeams - 1) / kSweepTeams, kBlocksMax)),
-                  .threads = kSweepTeams * kTeamThreads,
-                  .items = static_cast<std::uint32_t>(boxes.size())};
+    made.shape = cut_into_runs(region, boxes, sweep.halo, layout_, kind_);
     return made;
-  }
-
-  [[nodiscard]] std::int64_t sweep_rows(std::span<const Box> boxes) const {
-    if (kind_ == DeviceKind::cpu) return kSweepRowsMax;
-    std::int64_t rows = 0;  // of one team's width
-    for (const Box& box : boxes) rows += box.size(1) * box.size(2) * (box.size(0) / (2 * kSweepCells) + 1);
-    return std::clamp(rows / kSweepTeamsWanted, kSweepRowsMin, kSweepRowsMax);
   }
 
   const Flow& flow_;

@@ -36,12 +36,13 @@ class TeamThread {
     std::uint64_t values[kTeam] = {};
   };
 
-  TeamThread(Team& team, std::uint32_t rank, std::uint32_t item) : team_(&team), rank_(rank), item_(item) {}
+  TeamThread(Team& team, std::uint32_t rank, std::uint32_t block, std::uint32_t blocks)
+      : team_(&team), rank_(rank), block_(block), blocks_(blocks) {}
 
-  [[nodiscard]] std::uint32_t item() const { return item_; }
+  [[nodiscard]] static std::uint32_t item() { return 0; }
   [[nodiscard]] std::uint32_t size() const { return kTeam; }
-  [[nodiscard]] std::uint32_t block() const { return 0; }
-  [[nodiscard]] std::uint32_t block_count() const { return 1; }
+  [[nodiscard]] std::uint32_t block() const { return block_; }
+  [[nodiscard]] std::uint32_t block_count() const { return blocks_; }
   [[nodiscard]] std::uint32_t team() const { return 0; }
   [[nodiscard]] std::uint32_t team_rank() const { return rank_; }
   template <class T>
@@ -79,7 +80,8 @@ class TeamThread {
  private:
   Team* team_;
   std::uint32_t rank_;
-  std::uint32_t item_;
+  std::uint32_t block_;
+  std::uint32_t blocks_;
 };
 
 /// A domain of one part, and as many fields again for what passes store.
@@ -106,7 +108,7 @@ class Memory {
     const Region plain = layout_.region(extent);
     region_.pitch = plain.pitch;
     region_.plane = plain.plane;
-    region_.rows = rows;
+    region_.rows[0] = rows;
     region_.held = layout_.local(Box::whole(extent));
     for (std::size_t axis = 0; axis < 3; ++axis) {
       region_.own_size[axis] = static_cast<std::int32_t>(extent.cells_along()[axis]);
@@ -115,6 +117,12 @@ class Memory {
   }
 
   void take(const Box& box) { region_.boxes[0] = layout_.local(box); }
+  /// One box behind the other: `blocks` of the item have this one.
+  void take(std::size_t number, const Box& box, std::int32_t rows, std::uint32_t blocks) {
+    region_.boxes[number] = layout_.local(box);
+    region_.rows[number] = rows;
+    region_.blocks[number] = blocks;
+  }
   [[nodiscard]] const SweepPlaces& places() const { return places_; }
   [[nodiscard]] const SweepRegion& region() const { return region_; }
   friend bool operator==(const Memory& a, const Memory& b) { return a.lines_ == b.lines_; }
@@ -130,13 +138,13 @@ class Memory {
   SweepRegion region_;
 };
 
-/// Calls `body(thread)` in every thread of a team.
+/// Calls `body(thread)` in every thread of a team, which is such a block of so many.
 template <class Body>
-void run_team(const Body& body) {
+void run_team(const Body& body, std::uint32_t block = 0, std::uint32_t blocks = 1) {
   TeamThread::Team team;
   std::vector<std::jthread> threads;
   for (std::uint32_t rank = 0; rank < TeamThread::kTeam; ++rank) {
-    threads.emplace_back([&team, &body, rank] { body(TeamThread(team, rank, 0)); });
+    threads.emplace_back([&team, &body, rank, block, blocks] { body(TeamThread(team, rank, block, blocks)); });
   }
 }
 
@@ -187,6 +195,26 @@ TEST(GridSweep, FieldsThatChangePlaces) {
   expect_as_a_cpu_device<4>(Jacobi<float, 2>{}, kPlane, kWhole, 5);
   expect_as_a_cpu_device<2>(Heat<double, 2>{0.1}, kPlane, kWhole, 1);
   expect_as_a_cpu_device<2>(Heat<float, 1>{0.1F}, {37, 1, 1}, {Box::whole({37, 1, 1})}, 1);
+}
+
+/// As a pass ends: three boxes of an item, of four tasks each, in runs of fewer and fewer rows.
+TEST(GridSweep, BoxesOneBehindTheOther) {
+  using Stencil = Fdtd2d<float, false>;
+  using Kernel = SweepKernel<Stencil, 2>;
+  const Memory<Stencil> before(kPlane, 100);
+  Memory<Stencil> wanted(kPlane, 100);
+  Memory<Stencil> found(kPlane, 100);
+  wanted.take(Box::whole(kPlane));
+  Kernel::run(CpuGroup(0, 1, 0, 1), Stencil{}, wanted.places(), wanted.region());
+  found.take(0, {{0, 0, 0}, {37, 6, 1}}, 4, 4);
+  found.take(1, {{0, 6, 0}, {37, 9, 1}}, 2, 4);
+  found.take(2, {{0, 9, 0}, {37, 11, 1}}, 1, 4);
+  for (std::uint32_t block = 0; block < 12; ++block) {
+    run_team([&](const TeamThread& group) { Kernel::run(group, Stencil{}, found.places(), found.region()); }, block,
+             12);
+  }
+  EXPECT_FALSE(wanted == before);
+  EXPECT_TRUE(found == wanted);
 }
 
 /// Wide enough for a strip that reads nothing from beyond the domain, in a run of rows that does not either.

@@ -11,9 +11,9 @@
 
 namespace headrace::grid {
 
-/// `Steps` steps of the swept phases over the boxes of a region, an item a box. A team of threads goes along the rows
-/// of a strip, neighbouring threads beside each other; strips overlap by what is read beyond them, and so do the runs
-/// of rows that a box is cut into. A CPU device's team is one thread, with many cells.
+/// `Steps` steps of the swept phases over the boxes of a region. A team of threads goes along the rows of a strip,
+/// neighbouring threads beside each other; strips overlap by what is read beyond them, and so do the runs of rows that
+/// a box is cut into. A CPU device's team is one thread, with many cells.
 /// @tparam Watched  with a SweepWatch as well, for stencils that have `static constexpr int kWatched`: a field that
 /// each step swaps with another
 template <class Stencil, int Steps, bool Watched = false>
@@ -34,7 +34,11 @@ struct SweepKernel {
   HEADRACE_HD static void run(const Group& group, const Stencil& stencil, const SweepPlaces& places,
                               const SweepRegion& region, const SweepWatch& watch = {}) {
     using Window = SweepWindow<Stencil, Steps, (Group::kLanes > 1)>;
-    const LocalBox& box = region.boxes[group.item()];
+    std::uint32_t number = group.item();
+    std::uint32_t block = group.block();
+    while (block >= region.blocks[number]) block -= region.blocks[number++];
+    const LocalBox& box = region.boxes[number];
+    const std::int32_t rows = region.rows[number];
     constexpr Layers kHalo = Plan::halo();
     constexpr std::int32_t kLow = round_up(static_cast<std::int32_t>(kHalo.low[0]), Window::kUnit);
     constexpr std::int32_t kHigh = round_up(static_cast<std::int32_t>(kHalo.high[0]), Window::kUnit);
@@ -45,19 +49,18 @@ struct SweepKernel {
     const std::int32_t across = box.low[0] + box.size[0] - first;
     const std::int32_t strips = (across + kSpan - kLow - kHigh - 1) / (kSpan - kLow - kHigh);
     const std::int32_t width = round_up((across + strips - 1) / strips, Window::kUnit);
-    const std::int32_t runs = (box.size[1] + region.rows - 1) / region.rows;
+    const std::int32_t runs = (box.size[1] + rows - 1) / rows;
     const std::int64_t tasks = std::int64_t{strips} * runs * box.size[2];
     // Of the first thread: nvcc then knows that all of a team go the same way, and leaves out what others would need.
     const std::uint32_t team = group.team_from(group.team(), 0);
     const std::int64_t block_teams = group.size() / Group::kTeam;
-    for (std::int64_t task = group.block() * block_teams + team; task < tasks;
-         task += group.block_count() * block_teams) {
+    for (std::int64_t task = block * block_teams + team; task < tasks; task += group.block_count() * block_teams) {
       const std::int32_t low = first + static_cast<std::int32_t>(task % strips) * width;
       StripPlace place;
       place.low[0] = low < box.low[0] ? box.low[0] : low;
       place.high[0] = smaller(low + width, box.low[0] + box.size[0]);
-      place.low[1] = box.low[1] + static_cast<std::int32_t>(task / strips % runs) * region.rows;
-      place.high[1] = smaller(place.low[1] + region.rows, box.low[1] + box.size[1]);
+      place.low[1] = box.low[1] + static_cast<std::int32_t>(task / strips % runs) * rows;
+      place.high[1] = smaller(place.low[1] + rows, box.low[1] + box.size[1]);
       place.z = box.low[2] + static_cast<std::int32_t>(task / strips / runs);
       place.first = low - kLow;
       place.end = low + width + kHigh;

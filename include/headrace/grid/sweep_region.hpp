@@ -14,19 +14,21 @@ struct SweepPlaces {
   std::uint8_t to[kFieldsMax] = {};
 };
 
-/// The boxes that one launch of a pass updates, each an item of it.
+/// The boxes that one launch of a pass updates. An item of it has the box of its number, and where it has more blocks
+/// than are that box's, they have the boxes behind it; then each of these boxes has a team for every task.
 struct SweepRegion {
   static constexpr int kBoxesMax = 4;
 
   LocalBox boxes[kBoxesMax] = {};
-  LocalBox held = {};             ///< The cells of the domain that the part has, ghosts and all.
-  std::int32_t own_low[3] = {};   ///< The part's first cell in the domain,
-  std::int32_t own_size[3] = {};  ///< and how many it has.
-  std::int32_t extent[3] = {};    ///< Of the domain.
-  std::int32_t rows = 1;          ///< Of a box, that a team goes along: more are another team's.
-  std::int64_t pitch = 0;         ///< Values from a row to the next,
-  std::int64_t plane = 0;         ///< and from a plane to the next.
-  std::uint64_t step = 0;         ///< Steps done before the pass.
+  std::uint32_t blocks[kBoxesMax] = {1, 1, 1, 1};  ///< Of each box,
+  std::int32_t rows[kBoxesMax] = {1, 1, 1, 1};     ///< and its rows that a team goes along: more are another team's.
+  LocalBox held = {};                              ///< The cells of the domain that the part has, ghosts and all.
+  std::int32_t own_low[3] = {};                    ///< The part's first cell in the domain,
+  std::int32_t own_size[3] = {};                   ///< and how many it has.
+  std::int32_t extent[3] = {};                     ///< Of the domain.
+  std::int64_t pitch = 0;                          ///< Values from a row to the next,
+  std::int64_t plane = 0;                          ///< and from a plane to the next.
+  std::uint64_t step = 0;                          ///< Steps done before the pass.
 };
 
 /// What a team takes of a box at once.
