@@ -366,6 +366,25 @@ def test_a_protocol_of_ones_own():
         serving.stop()
 
 
+class ClosedByBoth(Echo):
+    """Closes once the sender has."""
+
+    def ended(self, stream: int) -> None:
+        self.receiver.close(stream)
+
+
+@isolated
+def test_what_came_as_a_part_is_not_read_again_with_its_frame():
+    with receiver(close_when_finished=False) as source:
+        serving = Serving(source, ClosedByBoth(source))
+        with connect(source) as connection:
+            connection.sendall(b"once\n")
+            assert exactly(connection, 5) == b"once\n"
+            connection.shutdown(socket.SHUT_WR)
+            assert connection.recv(5) == b""
+        serving.stop()
+
+
 @isolated
 def test_a_sender_that_has_finished_is_answered():
     with receiver(close_when_finished=False) as source, connect(source) as connection:
