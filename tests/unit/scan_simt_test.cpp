@@ -70,8 +70,10 @@ void run_blocks(const ScanWork& work, std::uint32_t blocks) {
   }
 }
 
+/// As in a chunk, the memory behind the last value goes on to a multiple of 16 bytes.
 struct Rides {
-  explicit Rides(std::size_t count) : passengers(count), fares(count), validity((count + 7) / 8, 0) {
+  explicit Rides(std::size_t count)
+      : rows(count), passengers(padded(count)), fares(padded(count)), validity((count + 7) / 8, 0) {
     std::mt19937_64 random(7);
     for (std::size_t i = 0; i < count; ++i) {
       passengers[i] = static_cast<std::int16_t>(random() % 7);
@@ -79,6 +81,7 @@ struct Rides {
       if (random() % 5 != 0) validity[i / 8] |= static_cast<std::uint8_t>(1U << (i % 8));
     }
   }
+  [[nodiscard]] static std::size_t padded(std::size_t count) { return (count + 7) / 8 * 8; }
   [[nodiscard]] bool has_passengers(std::size_t i) const { return ((validity[i / 8] >> (i % 8)) & 1) != 0; }
 
   [[nodiscard]] TableView table(bool with_range) const {
@@ -88,9 +91,9 @@ struct Rides {
     table.columns = {{.name = "passengers", .type = small, .nullable = true, .range = ValueRange{0, 6}},
                      {.name = "fare", .type = fare, .nullable = false, .range = ValueRange{-500, 100'000}}};
     if (!with_range) table.columns[0].range = table.columns[1].range = std::nullopt;
-    const auto rows = static_cast<std::int64_t>(passengers.size());
-    const std::int64_t first = rows / 3;
-    for (const auto& [from, length] : {std::pair{std::int64_t{0}, first}, {first, rows - first}}) {
+    const auto count = static_cast<std::int64_t>(rows);
+    const std::int64_t first = count / 3;
+    for (const auto& [from, length] : {std::pair{std::int64_t{0}, first}, {first, count - first}}) {
       table.fragments.push_back(
           {ColumnView{.type = small,
                       .values = passengers.data(),
@@ -102,6 +105,7 @@ struct Rides {
     return table;
   }
 
+  std::size_t rows;
   std::vector<std::int16_t> passengers;
   std::vector<std::int64_t> fares;
   std::vector<std::uint8_t> validity;
@@ -174,7 +178,7 @@ TEST_P(ScanSimtTest, ThreadsOfABlockGatherGroupsTogether) {
     const std::vector<ResultColumn> found = group_columns(host.compiled, host.states, host.tables);
 
     std::map<std::int64_t, Sums> expected;  // -1: missing
-    for (std::size_t i = 0; i < rides.fares.size(); ++i) {
+    for (std::size_t i = 0; i < rides.rows; ++i) {
       if (rides.fares[i] >= 90'000) continue;
       Sums& sums = expected[rides.has_passengers(i) ? rides.passengers[i] : -1];
       ++sums.count;
@@ -211,7 +215,7 @@ TEST(ScanSimt, RowsAreWrittenInTheTablesOrder) {
   std::vector<std::int64_t> expected;
   std::vector<std::int64_t> tile_first;
   const auto first_rows = static_cast<std::size_t>(table.fragments[0][0].length);
-  for (std::size_t i = 0; i < rides.fares.size(); ++i) {
+  for (std::size_t i = 0; i < rides.rows; ++i) {
     const std::size_t in_fragment = i < first_rows ? i : i - first_rows;
     if (in_fragment % kTileRows == 0) tile_first.push_back(static_cast<std::int64_t>(expected.size()));
     if (rides.fares[i] < 90'000) expected.push_back(rides.fares[i]);
