@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,12 +18,11 @@
 
 namespace headrace::ingest {
 
-/// A ring in pinned memory with the packets of one TCP connection, of which only sequence numbers change, whose sender
-/// keeps to the window that replies offer; and the ResidentControl that builds frames of them.
+/// A ring in pinned memory with the packets of one TCP connection, of which only sequence numbers change; and the
+/// ResidentControl that builds frames of them. The sender keeps to the window that replies offer. It sends nothing
+/// twice, so it keeps to the space of frames, too: a window of less than one unit of its scale is offered as one.
 class BenchConnection {
  public:
-  static constexpr Duration kPatience = std::chrono::seconds(30);
-
   /// Opens the connection, whose bytes go into `frames`.
   BenchConnection(Device device, const RingCase& of, FrameRing& frames)
       : of_(packets_of(of)),
@@ -59,7 +57,7 @@ class BenchConnection {
   [[nodiscard]] std::size_t gather(std::uint64_t stream_end) {
     burst_.clear();
     const std::uint64_t copied = this->copied();
-    const std::uint64_t end = std::min(edge_, stream_end);
+    const std::uint64_t end = std::min({edge_, space_, stream_end});
     while (burst_.size() < of_.burst && position_ - copied < slots_.count && (position_ + 1) * payload_ <= end) {
       const std::uint64_t offset = position_ % slots_.count * slots_.stride;
       store_be32(ring_.data() + offset + kEthernet + kIp + 4,
@@ -75,9 +73,11 @@ class BenchConnection {
   /// Time, frames, and what is answered.
   void turn() {
     control_.set_time(static_cast<std::uint64_t>(SteadyClock::now().count()));
+    const std::uint64_t space = frames_ == nullptr ? 0 : frames_->reserved_end();
     if (const Status polled = control_.poll(); !polled) {
       throw DeviceError(polled.error().code, fmt::format("{}: {}", kDoing, control_.failure()), polled.error().native);
     }
+    space_ = space;  // the kernel hears of it before it hears of packets from now on
     while (const auto reply = control_.next_reply()) take(*reply);
   }
 
@@ -166,6 +166,7 @@ class BenchConnection {
       return opened.has_value();
     });
     control_.attach(*opened, frames);
+    frames_ = &frames;
     turn_until([&] { return edge_ > 0; });
     for (std::size_t s = 0; s < slots_.count; ++s) {
       store_be32(ring_.data() + s * slots_.stride + kEthernet + kIp + 8, their_next_);
@@ -196,10 +197,12 @@ class BenchConnection {
   Slots slots_;
   std::uint32_t payload_;
   Buffer ring_;
+  FrameRing* frames_ = nullptr;
   std::vector<Packet> burst_;
   std::uint64_t position_ = 0;
   std::uint64_t acknowledged_ = 0;
   std::uint64_t edge_ = 0;
+  std::uint64_t space_ = 0;  ///< The end of the frames that the kernel was told of.
   std::uint32_t their_next_ = 0;
   std::uint32_t scale_ = 0;
   bool scale_known_ = false;

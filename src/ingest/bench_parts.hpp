@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "headrace/base/bytes.hpp"
+#include "headrace/base/clock.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/stream.hpp"
 #include "headrace/ingest/build_bench.hpp"
@@ -19,6 +21,8 @@
 namespace headrace::ingest {
 
 inline constexpr const char* kDoing = "measuring a builder";
+/// After so long in which nothing moves, something hangs.
+inline constexpr Duration kPatience = std::chrono::seconds(30);
 
 /// Of a ring.
 struct Slots {

@@ -85,13 +85,19 @@ class LatencyRun {
     ns_per_byte_ = 1e9 / bytes_per_second;
     start_ = SteadyClock::now();
     const std::uint64_t end = packets_end(last * of_.frame_bytes);
+    Time moved = start_;
     while (taken_ < last && !stop.stop_requested()) {
       const Time now = SteadyClock::now();
       const std::uint64_t first = feed_.stream_offset() + of_.packets.payload_bytes;
-      if (feed_.gather(std::min(end, come_until(now))) == 0) {
+      const std::uint64_t come = come_until(now);
+      if (feed_.gather(std::min(end, come)) == 0) {
+        // Of packets that have not come, none is waited for; of the last one, its frame is.
+        if (come < std::min(first, end)) moved = now;
+        if (now - moved > kPatience) throw DeviceError(Errc::hung, fmt::format("{}: nothing moves any more", kDoing));
         feed_.flush();
         std::this_thread::yield();  // as a Receiver does, which waits in its source
       } else {
+        moved = now;
         waited.record(now - came_at(first));
         feed_.submit();
       }

@@ -32,7 +32,7 @@ class ResidentRun {
       consumer_.consume(keep);
       if (gathered != 0 || copied != seen_) moved = SteadyClock::now();
       seen_ = copied;
-      if (SteadyClock::now() - moved > BenchConnection::kPatience) {
+      if (SteadyClock::now() - moved > kPatience) {
         throw DeviceError(Errc::hung, fmt::format("{}: packets are not copied any more", kDoing));
       }
       if (gathered == 0) std::this_thread::yield();
