@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -96,7 +98,7 @@ inline fetch::OwnedArray make_batch(std::int64_t rows, std::int64_t first, bool 
   constexpr std::array<std::size_t, kTableColumns> bits{32, 64, 1, 128, 8};
   auto memory = std::make_unique<TableMemory>();
   std::vector<std::string> entries;
-  for (int i = 0; i < kStrings; ++i) entries.push_back("s" + std::to_string(reversed ? kStrings - 1 - i : i));
+  for (int i = 0; i < kStrings; ++i) entries.push_back(fmt::format("s{}", reversed ? kStrings - 1 - i : i));
   memory->strings = std::make_unique<StringArray>(entries);
   memory->pointers.resize(kTableColumns);
   memory->columns.resize(kTableColumns);

@@ -154,11 +154,7 @@ class Fetch::State {
     guarded([&] {
       pieces_ = cut_pieces(*source_, request_, missing_);
       const auto threads = static_cast<std::uint32_t>(std::min<std::size_t>(request_.options.threads, pieces_.size()));
-      const std::size_t flush_bytes = std::max(kLaneFlushLeast, request_.options.flush_bytes / std::max(threads, 1U));
-      for (std::uint32_t i = 0; to_device() && i < threads; ++i) {
-        lanes_.push_back(levels_.state()->take_lane(std::min(flush_bytes, request_.options.flush_bytes)));
-        lanes_.back()->take_notes(notes(i));
-      }
+      if (to_device() && threads > 0) take_lanes(threads);
       threads_ = threads;
       // Pairs with the claims of pieces, and what a thread does at its end with the load below.
       next_.store(0, std::memory_order_release);
@@ -175,6 +171,20 @@ class Fetch::State {
     enter(Phase::ended);
   }
 
+  /// A lane a thread. Chunks that have to be staged go by one of all threads: whoever submits fills its slots with the
+  /// help of as many others, so that they travel in the large copies that the engine wants.
+  void take_lanes(std::uint32_t threads) {
+    const FetchOptions& options = request_.options;
+    const bool staged = levels_.options().host == HostKind::pageable && options.mode == FetchMode::async;
+    const std::uint32_t lanes = staged ? 1 : threads;
+    const std::size_t flush_bytes =
+        std::min(std::max(kLaneFlushLeast, options.flush_bytes / lanes), options.flush_bytes);
+    for (std::uint32_t i = 0; i < lanes; ++i) {
+      lanes_.push_back(levels_.state()->take_lane({.flush_bytes = flush_bytes, .staging_threads = threads / lanes}));
+      lanes_.back()->take_notes(notes(i).recorder);
+    }
+  }
+
   void work(std::uint32_t thread) noexcept {
     static_cast<void>(next_.load(std::memory_order_acquire));
     guarded([&] { make_chunks(thread); });
@@ -183,7 +193,7 @@ class Fetch::State {
 
   /// What one thread does: takes the next piece, fragment by fragment, until there is none.
   void make_chunks(std::uint32_t thread) {
-    Lane* const lane = to_device() ? lanes_[thread].get() : nullptr;
+    Lane* const lane = to_device() ? lanes_[thread % lanes_.size()].get() : nullptr;
     Materialiser make = materialiser(lane, thread);
     while (true) {
       const std::size_t next = next_.fetch_add(1, std::memory_order_acq_rel);
@@ -242,7 +252,7 @@ class Fetch::State {
     }
     guarded([&] {
       for (auto& lane : lanes) {
-        lane->take_notes({});
+        lane->take_notes(nullptr);
         levels_.state()->give_lane(std::move(lane));
       }
     });

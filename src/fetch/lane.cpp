@@ -1,6 +1,7 @@
 #include "fetch/lane.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "headrace/base/bytes.hpp"
 
@@ -8,20 +9,24 @@ namespace headrace::fetch {
 
 namespace {
 
-/// A lane stages nothing but pageable chunks, with its own thread.
-CopyBatchOptions batch_options(std::size_t flush_bytes) {
-  return {.flush_bytes = flush_bytes, .staging_bytes = 8 * kKiB, .staging = {.threads = 1, .slot_bytes = kMiB}};
+/// A lane stages nothing but pageable chunks. Alone, a thread fills larger slots: they are what it sends.
+CopyBatchOptions batch_options(const LaneOptions& options) {
+  StagingOptions staging{.threads = options.staging_threads};
+  if (staging.threads == 1) staging.slot_bytes = kMiB;
+  return {.flush_bytes = options.flush_bytes, .staging_bytes = 8 * kKiB, .staging = staging};
 }
+
+constexpr std::array<std::byte, Slabs::kAlignment> kZeros{};
 
 }  // namespace
 
-Lane::Lane(Device device, std::size_t flush_bytes)
-    : flush_bytes_(flush_bytes), stream_(device), batch_(stream_, batch_options(flush_bytes)), last_(device) {}
+Lane::Lane(Device device, Slabs& slabs, const LaneOptions& options)
+    : options_(options), slabs_(slabs), stream_(device), batch_(stream_, batch_options(options)), last_(device) {}
 
-void Lane::take_notes(Notes notes) {
-  notes_ = notes;
+void Lane::take_notes(Recorder* recorder) {
+  recorder_ = recorder;
   base_.reset();
-  if (notes_.recorder == nullptr) return;
+  if (recorder_ == nullptr) return;
   base_.emplace(stream_.device(), EventTiming::on);
   stream_.record(*base_).or_throw("timing the transfers of a fetch");
   base_->wait().or_throw("timing the transfers of a fetch");
@@ -30,7 +35,7 @@ void Lane::take_notes(Notes notes) {
 
 Status Lane::open_group() {
   started_ = SteadyClock::now();
-  if (notes_.recorder == nullptr) return {};
+  if (recorder_ == nullptr) return {};
   auto event = Event::create(stream_.device(), EventTiming::on);
   if (!event) return event.error();
   begun_ = *std::move(event);
@@ -38,42 +43,58 @@ Status Lane::open_group() {
   return {};
 }
 
-Status Lane::add(Chunk chunk, HostCache::Pin from, DeviceCache::Pin& to) {
-  const ColumnView view = from->view;
-  const ChunkShape shape = shape_of(view);
-  std::byte* const block = to->block.data();
-  to->view = view_in(view, shape, block);
-  const auto source = from->pinned ? CopySource::stable : CopySource::pageable;
-  const bool one_piece = from->pinned;
-  if (gathered_.empty()) {
-    if (const Status opened = open_group(); !opened) return opened;
-  }
-  gathered_.push_back({chunk, std::move(from), &to});
-  if (one_piece) {
+Status Lane::add_pageable(std::byte* to, const std::byte* from, std::size_t bytes, const std::byte* end) {
+  if (const Status added = batch_.add(to, from, bytes, CopySource::pageable); !added) return added;
+  return batch_.add(to + bytes, kZeros.data(), static_cast<std::size_t>(end - (to + bytes)), CopySource::pageable);
+}
+
+Status Lane::add_copies(const HostChunk& from, const Slabs::Block& block) {
+  const ChunkShape shape = shape_of(from.view);
+  std::byte* const to = block.data();
+  const std::byte* const values = values_from(from.view);
+  if (from.pinned) {
     const std::size_t bytes = shape.validity_bytes > 0 ? shape.bytes() : shape.values_bytes;
-    if (const Status added = batch_.add(block, values_from(view), bytes, source); !added) return added;
-  } else {
-    if (const Status added = batch_.add(block, values_from(view), shape.values_bytes, source); !added) return added;
-    const Status added = batch_.add(block + shape.validity_at, validity_from(view), shape.validity_bytes, source);
-    if (!added) return added;
+    return batch_.add(to, values, bytes, CopySource::stable);
   }
+  const std::byte* const end = to + block.bytes();
+  if (shape.validity_bytes == 0) return add_pageable(to, values, shape.values_bytes, end);
+  std::byte* const validity = to + shape.validity_at;
+  if (const Status added = add_pageable(to, values, shape.values_bytes, validity); !added) return added;
+  return add_pageable(validity, validity_from(from.view), shape.validity_bytes, end);
+}
+
+Result<bool> Lane::try_add(Chunk chunk, std::uint32_t thread, HostCache::Pin& from, DeviceCache::Pin& to) {
+  const std::lock_guard lock(mutex_);
+  auto block = slabs_.try_take(shape_of(from->view).bytes());
+  if (!block) return false;
+  to->block = *std::move(block);
+  to->view = view_in(from->view, shape_of(from->view), to->block.data());
+  if (gathered_.empty()) {
+    if (const Status opened = open_group(); !opened) return opened.error();
+  }
+  gathered_.push_back({chunk, thread, std::move(from), &to});
+  if (const Status added = add_copies(*gathered_.back().from, to->block); !added) return added.error();
   if (batch_.statistics().submissions != submissions_) {
-    // A flush in between the two copies of a chunk has left its second behind.
-    if (const Status flushed = batch_.flush(); !flushed) return flushed;
-    if (const Status closed = close_group(); !closed) return closed;
+    // A flush among the copies of a chunk has left others of it behind.
+    if (const Status flushed = batch_.flush(); !flushed) return flushed.error();
+    if (const Status closed = close_group(); !closed) return closed.error();
   }
+  if (const Status arrived = arrive_ready(); !arrived) return arrived.error();
+  return true;
+}
+
+Status Lane::arrive_ready() {
   while (!groups_.empty()) {
     const auto ready = groups_.front().done.ready();
     if (!ready) return ready.error();
     if (!*ready) break;
     arrive(groups_.front());
-    groups_.pop_front();
   }
   return {};
 }
 
 Result<Event> Lane::take_event() noexcept {
-  if (notes_.recorder != nullptr) return Event::create(stream_.device(), EventTiming::on);
+  if (recorder_ != nullptr) return Event::create(stream_.device(), EventTiming::on);
   if (events_.empty()) return Event::create(stream_.device());
   Event event = std::move(events_.back());
   events_.pop_back();
@@ -91,6 +112,7 @@ Status Lane::close_group() {
                      .started = started_,
                      .chunks = std::move(gathered_)});
   gathered_.clear();
+  ++closed_;
   return {};
 }
 
@@ -104,6 +126,8 @@ void Lane::arrive(Group& group) {
     chunk.from.reset();
   }
   if (!group.begun) events_.push_back(std::move(group.done));
+  groups_.pop_front();
+  ++arrived_;
 }
 
 void Lane::note(const Group& group) noexcept {
@@ -112,31 +136,40 @@ void Lane::note(const Group& group) noexcept {
   const auto end = group.done.since(*base_);
   if (!begin || !end) return;
   for (const OnItsWay& one : group.chunks) {
-    notes_.recorder->note({.chunk = one.chunk,
-                           .thread = notes_.thread,
-                           .step = Step::transfer,
-                           .begin = base_time_ + *begin,
-                           .end = base_time_ + *end});
+    recorder_->note({.chunk = one.chunk,
+                     .thread = one.thread,
+                     .step = Step::transfer,
+                     .begin = base_time_ + *begin,
+                     .end = base_time_ + *end});
   }
 }
 
 Status Lane::submit() noexcept {
+  const std::lock_guard lock(mutex_);
   if (const Status flushed = batch_.flush(); !flushed) return flushed;
   if (const Status closed = close_group(); !closed) return closed;
   return stream_.record(last_);
 }
 
 Status Lane::drain() noexcept {
+  std::unique_lock lock(mutex_);
   // Not submit(): others may be waiting for the event that it records.
   Status done = batch_.flush();
   if (done) done = close_group();
-  if (done) done = batch_.wait();
-  if (!done) static_cast<void>(stream_.wait());  // what is on its way still reads and writes
-  for (Group& group : groups_) {
-    if (done) arrive(group);
+  const std::uint64_t upto = closed_;
+  lock.unlock();
+  // Others go on meanwhile. After a failure, too: what is on its way still reads and writes.
+  const Status waited = stream_.wait();
+  lock.lock();
+  if (done) done = waited;
+  while (done && arrived_ < upto) arrive(groups_.front());
+  if (done && groups_.empty() && gathered_.empty()) done = batch_.wait();
+  if (!done) {
+    static_cast<void>(stream_.wait());
+    arrived_ = closed_;
+    groups_.clear();
+    gathered_.clear();
   }
-  groups_.clear();
-  gathered_.clear();
   return done;
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "fetch/chunk_cache.hpp"
@@ -24,38 +27,54 @@ struct DeviceChunk {
 using HostCache = ChunkCache<HostChunk>;
 using DeviceCache = ChunkCache<DeviceChunk>;
 
-/// A thread's own way to the device: a stream, and a batch of copies on it. It keeps what copies on their way read
-/// from, and publishes chunks whose copies are done. Used by one thread at a time; recycled from fetch to fetch.
+struct LaneOptions {
+  std::size_t flush_bytes = 0;
+  /// Of which as many copy what lies in pageable memory.
+  std::uint32_t staging_threads = 1;
+
+  bool operator==(const LaneOptions&) const = default;
+};
+
+/// A way to the device: a stream, and a batch of copies on it. It keeps what copies on their way read from, and
+/// publishes chunks whose copies are done. A thread's own, or of all threads of a fetch: its calls wait for each other,
+/// but for the device only where they say so. Recycled from fetch to fetch.
 class Lane {
  public:
+  /// @param slabs  where blocks of the device are taken; outlives the lane.
   /// Throws DeviceError when the device refuses.
-  Lane(Device device, std::size_t flush_bytes);
+  Lane(Device device, Slabs& slabs, const LaneOptions& options);
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
-  /// drain() has been called since the last add().
+  /// drain() has been called since the last try_add().
   ~Lane() = default;
 
-  [[nodiscard]] std::size_t flush_bytes() const noexcept { return flush_bytes_; }
-  /// From here on takes notes of its transfers, or none any more. Only while nothing is on its way; it may wait for the
-  /// device. Throws DeviceError when the device refuses.
-  void take_notes(Notes notes);
-  /// Adds the copy of a chunk to `to`, whose block is there and whose maker is the caller. `to` stays where it is until
-  /// it is published. Submits when enough is gathered.
-  [[nodiscard]] Status add(Chunk chunk, HostCache::Pin from, DeviceCache::Pin& to);
+  [[nodiscard]] const LaneOptions& options() const noexcept { return options_; }
+  /// From here on takes notes of its transfers; with null, none any more. Only while nothing is on its way; it may wait
+  /// for the device. Throws DeviceError when the device refuses.
+  void take_notes(Recorder* recorder);
+  /// Takes a block for a chunk, and adds its copy to `to`, whose maker is the caller; false, and nothing done, where
+  /// the slabs have no room. `to` stays where it is until it is published. Submits when enough is gathered. Chunks that
+  /// are added one after the other mostly lie one behind the other.
+  /// @param thread  of the fetch, for notes.
+  [[nodiscard]] Result<bool> try_add(Chunk chunk, std::uint32_t thread, HostCache::Pin& from, DeviceCache::Pin& to);
   /// Submits what has been gathered.
   [[nodiscard]] Status submit() noexcept;
-  /// Submits, waits, and lets go of everything; chunks that have come are published. After a failure what was on its
-  /// way is left to be abandoned.
+  /// Submits, waits for what has been added so far, and lets go of it; chunks that have come are published. After a
+  /// failure what was on its way is left to be abandoned.
   [[nodiscard]] Status drain() noexcept;
   /// Holds back later work on `consumer` until what has been submitted has come.
   [[nodiscard]] Status barrier(StreamRef consumer) noexcept { return consumer.wait_for(last_); }
 
   /// Time in which something was on its way, as it was seen from here, since the last call.
-  [[nodiscard]] Duration take_busy() noexcept { return std::exchange(busy_, Duration{}); }
+  [[nodiscard]] Duration take_busy() noexcept {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(busy_, Duration{});
+  }
 
  private:
   struct OnItsWay {
     Chunk chunk;
+    std::uint32_t thread;
     HostCache::Pin from;
     DeviceCache::Pin* to;
   };
@@ -66,15 +85,24 @@ class Lane {
     std::vector<OnItsWay> chunks;
   };
 
+  // All that follows is called under the mutex.
+  [[nodiscard]] Status add_copies(const HostChunk& from, const Slabs::Block& block);
+  /// A copy from pageable memory, and zeros behind it up to `end` of the block: what lies one behind the other on the
+  /// device goes there as one copy.
+  [[nodiscard]] Status add_pageable(std::byte* to, const std::byte* from, std::size_t bytes, const std::byte* end);
   /// Everything added so far has been submitted: it becomes a group.
   [[nodiscard]] Status close_group();
+  /// Publishes what has come.
+  [[nodiscard]] Status arrive_ready();
   void arrive(Group& group);
   void note(const Group& group) noexcept;
   [[nodiscard]] Result<Event> take_event() noexcept;
   /// Begins a group: what is gathered next is its first chunk.
   [[nodiscard]] Status open_group();
 
-  std::size_t flush_bytes_;
+  LaneOptions options_;
+  Slabs& slabs_;
+  std::mutex mutex_;
   Stream stream_;
   CopyBatch batch_;
   Event last_;
@@ -82,13 +110,15 @@ class Lane {
   Time started_{};
   std::optional<Event> begun_;  ///< Of the group that is gathered.
   std::deque<Group> groups_;
+  std::uint64_t closed_ = 0;   ///< Groups so far,
+  std::uint64_t arrived_ = 0;  ///< and how many of them are no longer in groups_.
   std::vector<Event> events_;  ///< To be used again.
   std::uint64_t submissions_ = 0;
   Time seen_{};  ///< Until then busy_ has been counted.
   Duration busy_{};
-  Notes notes_;
-  std::optional<Event> base_;  ///< What notes_ are timed from, on the device,
-  Time base_time_{};           ///< and when that was, on the host.
+  Recorder* recorder_ = nullptr;  ///< Null: no notes are taken.
+  std::optional<Event> base_;     ///< What they are timed from, on the device,
+  Time base_time_{};              ///< and when that was, on the host.
 };
 
 }  // namespace headrace::fetch

@@ -83,18 +83,17 @@ Levels::State::State(Device device, const LevelOptions& options)
       host_slabs(device, MemoryKind::pinned, options_.slab_bytes, cpu_budget),
       device_slabs(device, MemoryKind::device, options_.slab_bytes, device_budget) {}
 
-std::unique_ptr<Lane> Levels::State::take_lane(std::size_t flush_bytes) {
+std::unique_ptr<Lane> Levels::State::take_lane(const LaneOptions& options) {
   {
     const std::lock_guard lock(mutex_);
-    const auto found =
-        std::ranges::find_if(lanes_, [&](const auto& lane) { return lane->flush_bytes() == flush_bytes; });
+    const auto found = std::ranges::find_if(lanes_, [&](const auto& lane) { return lane->options() == options; });
     if (found != lanes_.end()) {
       auto lane = std::move(*found);
       lanes_.erase(found);
       return lane;
     }
   }
-  return std::make_unique<Lane>(device_, flush_bytes);
+  return std::make_unique<Lane>(device_, device_slabs, options);
 }
 
 void Levels::State::give_lane(std::unique_ptr<Lane> lane) {

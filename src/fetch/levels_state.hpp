@@ -40,7 +40,7 @@ class Levels::State {
   [[nodiscard]] const LevelOptions& options() const noexcept { return options_; }
 
   /// A lane that nobody uses, or a new one. Throws DeviceError when the device refuses.
-  [[nodiscard]] std::unique_ptr<Lane> take_lane(std::size_t flush_bytes);
+  [[nodiscard]] std::unique_ptr<Lane> take_lane(const LaneOptions& options);
   void give_lane(std::unique_ptr<Lane> lane);
 
  private:

@@ -59,28 +59,29 @@ void Materialiser::no_room(Level level, std::size_t bytes, const Budget& budget)
   throw Exception(Errc::out_of_memory, text);
 }
 
+bool Materialiser::try_copy(Chunk chunk, HostCache::Pin& from, DeviceCache::Pin& pin) {
+  auto added = lane_->try_add(chunk, notes_.thread, from, pin);
+  return added ? *added : std::move(added).or_throw("copying " + source_.describe(chunk));
+}
+
 void Materialiser::copy_to_device(Chunk chunk, HostCache::Pin from, DeviceCache::Pin& pin) {
   const std::size_t bytes = shape_of(from->view).bytes();
-  auto block = levels_.device_slabs.try_take(bytes);
-  if (!block) {
+  bool added = try_copy(chunk, from, pin);
+  if (!added) {
     // The columns of this very fetch stay, so there is nothing to wait for: what can go, goes.
     settle();
     do {
-      while (!(block = levels_.device_slabs.try_take(bytes)) && levels_.on_device.evict_one()) check_stop();
-    } while (!block && levels_.device_slabs.trim());
-    if (!block) block = levels_.device_slabs.try_take(bytes);  // another thread may have trimmed
+      while (!(added = try_copy(chunk, from, pin)) && levels_.on_device.evict_one()) check_stop();
+    } while (!added && levels_.device_slabs.trim());
   }
-  if (!block) {
+  if (!added && !try_copy(chunk, from, pin)) {  // another thread may have trimmed
     try {
       no_room(Level::device, bytes, levels_.device_budget);
     } catch (...) {
       rethrow_at(source_.describe(chunk));
     }
   }
-  pin->block = *std::move(block);
-  lane_->add(chunk, std::move(from), pin).or_throw("copying " + source_.describe(chunk));
-  LevelCounters& count = counters(Level::device);
-  count.made(bytes, lane_->take_busy());
+  counters(Level::device).made(bytes, lane_->take_busy());
 }
 
 void Materialiser::one_to_device(Chunk chunk, DeviceCache::Pin& pin) {

@@ -90,6 +90,8 @@ class Materialiser {
   void make_together(std::span<const Chunk> chunks, std::span<HostCache::Pin*> pins);
 
   void one_to_device(Chunk chunk, DeviceCache::Pin& pin);
+  /// Whether there was room on the device.
+  [[nodiscard]] bool try_copy(Chunk chunk, HostCache::Pin& from, DeviceCache::Pin& pin);
   void copy_to_device(Chunk chunk, HostCache::Pin from, DeviceCache::Pin& pin);
   [[noreturn]] void no_room(Level level, std::size_t bytes, const Budget& budget) const;
 

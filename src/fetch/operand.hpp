@@ -80,8 +80,8 @@ class Operand {
   }
 
   /// Values of rows that pass, where rows are few: all loads are on their way before the first of them is waited for.
-  /// Of values that do not lie at the boundaries that a run of a buffer has, each is a load. Others are read in pieces of
-  /// at most 16 aligned bytes: of the last one, what comes behind the column is read too, and not used.
+  /// Of values that do not lie at the boundaries that a run of a buffer has, each is a load. Others are read in pieces
+  /// of at most 16 aligned bytes: of the last one, what comes behind the column is read too, and not used.
   template <class T>
   HEADRACE_HD void load(const T* values, T (&loaded)[Rows]) const noexcept {
     constexpr std::uint32_t kPiece = sizeof(T) * kRun > 16 ? 16 / sizeof(T) : kRun;
