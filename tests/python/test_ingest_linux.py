@@ -146,17 +146,17 @@ def test_with_loss_of_super_packets(control: str):
 @pytest.mark.parametrize(
     ("faults", "counter"),
     [
-        (ingest.Faults(duplication=0.02, seed=2), "duplicates"),
-        (ingest.Faults(reordering=0.02, seed=3), "out_of_order"),
-        (ingest.Faults(corruption=0.01, seed=4), "unparsed"),
-        (ingest.Faults(loss=0.01, duplication=0.01, corruption=0.01, reordering=0.02, loss_sent=0.01), "gaps"),
+        ({"duplication": 0.02, "seed": 2}, "duplicates"),
+        ({"reordering": 0.02, "seed": 3}, "out_of_order"),
+        ({"corruption": 0.01, "seed": 4}, "unparsed"),
+        ({"loss": 0.01, "duplication": 0.01, "corruption": 0.01, "reordering": 0.02, "loss_sent": 0.01}, "gaps"),
     ],
     ids=["duplication", "reordering", "corruption", "all"],
 )
 @with_every_control
 @isolated
-def test_with_other_faults(faults: ingest.Faults, counter: str, control: str):
-    with receiver(offloads=False, faults=faults, control=control) as source:
+def test_with_other_faults(faults: dict[str, float], counter: str, control: str):
+    with receiver(offloads=False, faults=ingest.Faults(**faults), control=control) as source:
         check_one(source, BYTES // 8)
         counters = final(source)
     if control == "resident" and counter == "duplicates":
