@@ -20,6 +20,9 @@ namespace {
 
 /// A lane's share of the flush threshold is not below what the link takes at full speed.
 constexpr std::size_t kLaneFlushLeast = 4 * kMiB;
+/// What is staged at once: so much that the link does not rest in between, and no more, because it waits to be
+/// gathered.
+constexpr std::size_t kStagedBytes = 32 * kMiB;
 
 }  // namespace
 
@@ -175,12 +178,12 @@ class Fetch::State {
   /// help of as many others, so that they travel in the large copies that the engine wants.
   void take_lanes(std::uint32_t threads) {
     const FetchOptions& options = request_.options;
+    LaneOptions lane{.flush_bytes =
+                         std::min(std::max(kLaneFlushLeast, options.flush_bytes / threads), options.flush_bytes)};
     const bool staged = levels_.options().host == HostKind::pageable && options.mode == FetchMode::async;
-    const std::uint32_t lanes = staged ? 1 : threads;
-    const std::size_t flush_bytes =
-        std::min(std::max(kLaneFlushLeast, options.flush_bytes / lanes), options.flush_bytes);
-    for (std::uint32_t i = 0; i < lanes; ++i) {
-      lanes_.push_back(levels_.state()->take_lane({.flush_bytes = flush_bytes, .staging_threads = threads / lanes}));
+    if (staged) lane = {options.flush_bytes, std::min(options.flush_bytes, kStagedBytes), threads};
+    for (std::uint32_t i = 0; i < (staged ? 1 : threads); ++i) {
+      lanes_.push_back(levels_.state()->take_lane(lane));
       lanes_.back()->take_notes(notes(i).recorder);
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "headrace/base/bytes.hpp"
 
@@ -64,23 +65,50 @@ Status Lane::add_copies(const HostChunk& from, const Slabs::Block& block) {
 }
 
 Result<bool> Lane::try_add(Chunk chunk, std::uint32_t thread, HostCache::Pin& from, DeviceCache::Pin& to) {
-  const std::lock_guard lock(mutex_);
-  auto block = slabs_.try_take(shape_of(from->view).bytes());
-  if (!block) return false;
-  to->block = *std::move(block);
-  to->view = view_in(from->view, shape_of(from->view), to->block.data());
-  if (gathered_.empty()) {
-    if (const Status opened = open_group(); !opened) return opened.error();
+  {
+    const std::lock_guard lock(gather_mutex_);
+    const ChunkShape shape = shape_of(from->view);
+    auto block = slabs_.try_take(shape.bytes());
+    if (!block) return false;
+    to->block = *std::move(block);
+    to->view = view_in(from->view, shape, to->block.data());
+    gathered_bytes_ += to->block.bytes();
+    gathered_.push_back({chunk, thread, std::move(from), &to});
   }
-  gathered_.push_back({chunk, thread, std::move(from), &to});
-  if (const Status added = add_copies(*gathered_.back().from, to->block); !added) return added.error();
-  if (batch_.statistics().submissions != submissions_) {
-    // A flush among the copies of a chunk has left others of it behind.
-    if (const Status flushed = batch_.flush(); !flushed) return flushed.error();
-    if (const Status closed = close_group(); !closed) return closed.error();
+  // Whoever sends looks again before it ends.
+  while (is_due()) {
+    const std::unique_lock lock(batch_mutex_, std::try_to_lock);
+    if (!lock) break;
+    if (const Status sent = send_gathered(); !sent) return sent.error();
+    if (const Status arrived = arrive_ready(); !arrived) return arrived.error();
   }
-  if (const Status arrived = arrive_ready(); !arrived) return arrived.error();
   return true;
+}
+
+bool Lane::is_due() noexcept {
+  const std::lock_guard lock(gather_mutex_);
+  return !gathered_.empty() && gathered_bytes_ >= options_.gather_bytes;
+}
+
+Status Lane::send_gathered() {
+  std::vector<OnItsWay> chunks;
+  {
+    const std::lock_guard lock(gather_mutex_);
+    chunks.swap(gathered_);
+    gathered_bytes_ = 0;
+  }
+  for (OnItsWay& chunk : chunks) {
+    if (handed_.empty()) {
+      if (const Status opened = open_group(); !opened) return opened;
+    }
+    handed_.push_back(std::move(chunk));
+    const OnItsWay& one = handed_.back();
+    if (const Status added = add_copies(*one.from, (*one.to)->block); !added) return added;
+    // A flush among the copies of a chunk has left others of it behind.
+    if (batch_.statistics().submissions == submissions_) continue;
+    if (const Status closed = close_group(); !closed) return closed;
+  }
+  return options_.gather_bytes > 0 ? close_group() : Status{};
 }
 
 Status Lane::arrive_ready() {
@@ -102,23 +130,24 @@ Result<Event> Lane::take_event() noexcept {
 }
 
 Status Lane::close_group() {
+  if (const Status flushed = batch_.flush(); !flushed) return flushed;
   submissions_ = batch_.statistics().submissions;
-  if (gathered_.empty()) return {};
+  if (handed_.empty()) return {};
   auto event = take_event();
   if (!event) return event.error();
   if (const Status recorded = stream_.record(*event); !recorded) return recorded;
   groups_.push_back({.done = *std::move(event),
                      .begun = std::exchange(begun_, std::nullopt),
                      .started = started_,
-                     .chunks = std::move(gathered_)});
-  gathered_.clear();
+                     .chunks = std::move(handed_)});
+  handed_.clear();
   ++closed_;
   return {};
 }
 
 void Lane::arrive(Group& group) {
   const Time now = SteadyClock::now();
-  busy_ += now - std::max(seen_, group.started);
+  busy_ns_.fetch_add((now - std::max(seen_, group.started)).count(), std::memory_order_relaxed);
   seen_ = now;
   note(group);
   for (OnItsWay& chunk : group.chunks) {
@@ -145,16 +174,16 @@ void Lane::note(const Group& group) noexcept {
 }
 
 Status Lane::submit() noexcept {
-  const std::lock_guard lock(mutex_);
-  if (const Status flushed = batch_.flush(); !flushed) return flushed;
-  if (const Status closed = close_group(); !closed) return closed;
-  return stream_.record(last_);
+  const std::lock_guard lock(batch_mutex_);
+  Status done = send_gathered();
+  if (done) done = close_group();
+  return done ? stream_.record(last_) : done;
 }
 
 Status Lane::drain() noexcept {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(batch_mutex_);
   // Not submit(): others may be waiting for the event that it records.
-  Status done = batch_.flush();
+  Status done = send_gathered();
   if (done) done = close_group();
   const std::uint64_t upto = closed_;
   lock.unlock();
@@ -163,12 +192,12 @@ Status Lane::drain() noexcept {
   lock.lock();
   if (done) done = waited;
   while (done && arrived_ < upto) arrive(groups_.front());
-  if (done && groups_.empty() && gathered_.empty()) done = batch_.wait();
+  if (done && groups_.empty() && handed_.empty()) done = batch_.wait();
   if (!done) {
     static_cast<void>(stream_.wait());
     arrived_ = closed_;
     groups_.clear();
-    gathered_.clear();
+    handed_.clear();
   }
   return done;
 }

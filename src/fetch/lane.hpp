@@ -1,11 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "fetch/chunk_cache.hpp"
@@ -28,16 +28,19 @@ using HostCache = ChunkCache<HostChunk>;
 using DeviceCache = ChunkCache<DeviceChunk>;
 
 struct LaneOptions {
+  /// Of the batch.
   std::size_t flush_bytes = 0;
-  /// Of which as many copy what lies in pageable memory.
+  /// Chunks are handed to the batch, and flushed, once they have so many bytes; 0: each at once, and the batch decides.
+  std::size_t gather_bytes = 0;
+  /// That copy what lies in pageable memory.
   std::uint32_t staging_threads = 1;
 
   bool operator==(const LaneOptions&) const = default;
 };
 
 /// A way to the device: a stream, and a batch of copies on it. It keeps what copies on their way read from, and
-/// publishes chunks whose copies are done. A thread's own, or of all threads of a fetch: its calls wait for each other,
-/// but for the device only where they say so. Recycled from fetch to fetch.
+/// publishes chunks whose copies are done. A thread's own, or of all threads of a fetch: while one submits, others add.
+/// Recycled from fetch to fetch.
 class Lane {
  public:
   /// @param slabs  where blocks of the device are taken; outlives the lane.
@@ -66,10 +69,7 @@ class Lane {
   [[nodiscard]] Status barrier(StreamRef consumer) noexcept { return consumer.wait_for(last_); }
 
   /// Time in which something was on its way, as it was seen from here, since the last call.
-  [[nodiscard]] Duration take_busy() noexcept {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(busy_, Duration{});
-  }
+  [[nodiscard]] Duration take_busy() noexcept { return Duration{busy_ns_.exchange(0, std::memory_order_relaxed)}; }
 
  private:
   struct OnItsWay {
@@ -85,40 +85,48 @@ class Lane {
     std::vector<OnItsWay> chunks;
   };
 
-  // All that follows is called under the mutex.
+  [[nodiscard]] bool is_due() noexcept;
+  // All that follows is called under batch_mutex_.
+  [[nodiscard]] Status send_gathered();
   [[nodiscard]] Status add_copies(const HostChunk& from, const Slabs::Block& block);
   /// A copy from pageable memory, and zeros behind it up to `end` of the block: what lies one behind the other on the
   /// device goes there as one copy.
   [[nodiscard]] Status add_pageable(std::byte* to, const std::byte* from, std::size_t bytes, const std::byte* end);
-  /// Everything added so far has been submitted: it becomes a group.
+  /// Begins a group: what is handed over next is its first chunk.
+  [[nodiscard]] Status open_group();
+  /// Submits what was handed over: it becomes a group.
   [[nodiscard]] Status close_group();
   /// Publishes what has come.
   [[nodiscard]] Status arrive_ready();
   void arrive(Group& group);
   void note(const Group& group) noexcept;
   [[nodiscard]] Result<Event> take_event() noexcept;
-  /// Begins a group: what is gathered next is its first chunk.
-  [[nodiscard]] Status open_group();
 
   LaneOptions options_;
   Slabs& slabs_;
-  std::mutex mutex_;
   Stream stream_;
+
+  std::mutex gather_mutex_;  ///< Of what follows; may be taken under batch_mutex_.
+  std::vector<OnItsWay> gathered_;
+  std::size_t gathered_bytes_ = 0;
+
+  std::mutex batch_mutex_;  ///< Of what follows.
   CopyBatch batch_;
   Event last_;
-  std::vector<OnItsWay> gathered_;
+  std::vector<OnItsWay> handed_;  ///< To the batch, since the last group.
   Time started_{};
-  std::optional<Event> begun_;  ///< Of the group that is gathered.
+  std::optional<Event> begun_;  ///< Of the group of handed_.
   std::deque<Group> groups_;
   std::uint64_t closed_ = 0;   ///< Groups so far,
   std::uint64_t arrived_ = 0;  ///< and how many of them are no longer in groups_.
   std::vector<Event> events_;  ///< To be used again.
   std::uint64_t submissions_ = 0;
-  Time seen_{};  ///< Until then busy_ has been counted.
-  Duration busy_{};
+  Time seen_{};                   ///< Until then busy_ns_ has been counted.
   Recorder* recorder_ = nullptr;  ///< Null: no notes are taken.
   std::optional<Event> base_;     ///< What they are timed from, on the device,
   Time base_time_{};              ///< and when that was, on the host.
+
+  std::atomic<std::int64_t> busy_ns_{0};
 };
 
 }  // namespace headrace::fetch
