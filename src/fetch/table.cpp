@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "fetch/host_chunk.hpp"
-#include "fetch/look.hpp"
-#include "fetch/merge.hpp"
-#include "fetch/need.hpp"
+#include "fetch/query/look.hpp"
+#include "fetch/query/need.hpp"
+#include "fetch/scan/merge.hpp"
 #include "fetch/windows.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"

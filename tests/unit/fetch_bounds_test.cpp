@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "fetch/prune.hpp"
+#include "fetch/query/prune.hpp"
 #include "headrace/fetch/parquet_footer.hpp"
 
 namespace headrace::fetch {

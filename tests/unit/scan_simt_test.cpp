@@ -5,9 +5,9 @@
 #include <thread>
 #include <vector>
 
-#include "fetch/calendar.hpp"
-#include "fetch/result.hpp"
-#include "fetch/tiles.hpp"
+#include "fetch/scan/calendar.hpp"
+#include "fetch/scan/result.hpp"
+#include "fetch/scan/tiles.hpp"
 #include "thread_group.hpp"
 
 /// The scan as CUDA runs it, a few rows a thread and many threads a block, on host threads.

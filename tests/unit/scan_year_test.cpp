@@ -4,8 +4,8 @@
 #include <limits>
 #include <optional>
 
-#include "fetch/calendar.hpp"
-#include "fetch/year_table.hpp"
+#include "fetch/scan/calendar.hpp"
+#include "fetch/scan/year_table.hpp"
 
 /// Days and years of timestamps, which scans find without a division, against division.
 namespace headrace::fetch {

@@ -1,0 +1,285 @@
+#include "fetch/query/compiler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <string_view>
+
+#include "fetch/query/lower.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::fetch {
+
+namespace {
+
+/// Groups that are addressed directly in the device's memory: beyond, most would be empty.
+constexpr std::uint64_t kDirectMax = std::uint64_t{1} << 21;
+constexpr std::uint64_t kNumbersMax = std::uint64_t{1} << 62;
+/// Numbers of groups that are computed in 32 bits.
+constexpr std::uint64_t kNarrowMax = std::uint64_t{1} << 31;
+
+class QueryCompiler {
+ public:
+  QueryCompiler(const TableView& table, const Query& query, const CompileOptions& options)
+      : table_(table), query_(query), options_(options), lowering_(table, out_, options.year_tables) {
+    out_.places = options.places;
+  }
+
+  Compiled compile() {
+    if (query_.filter) compile_filter();
+    if (query_.keys.empty() && query_.aggregates.empty()) {
+      compile_values();
+    } else {
+      compile_groups();
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void compile_filter() {
+    const Typed filter = lowering_.lower(*query_.filter);
+    if (filter.type.id != Type::boolean) {
+      throw UsageError(fmt::format("a filter is a boolean, not {}", to_string(filter.type)));
+    }
+    const bool gathers = !query_.keys.empty() || !query_.aggregates.empty();
+    lowering_.add({.op = Op::filter, .flags = static_cast<std::uint8_t>(gathers ? 0 : 1)});
+    out_.filter_end = out_.program.code_count;
+  }
+
+  void compile_values() {
+    if (query_.values.empty()) throw UsageError("a query needs values, keys or aggregates");
+    if (query_.values.size() > kOutputsMax) {
+      throw UsageError(
+          fmt::format("a scan gives {} values of a row at most, not {}", kOutputsMax, query_.values.size()));
+    }
+    lowering_.add({.op = Op::place});
+    for (std::size_t i = 0; i < query_.values.size(); ++i) {
+      out_.values.push_back(lowering_.lower(query_.values[i]));
+      lowering_.add({.op = Op::emit, .index = static_cast<std::uint16_t>(i)});
+    }
+    for (const Order& by : query_.order) {
+      if (by.value >= query_.values.size()) {
+        throw UsageError(fmt::format("rows are ordered by value {} of {}", by.value, query_.values.size()));
+      }
+      out_.order_ranks.push_back(ranks_of(table_, query_.values[by.value]));
+    }
+  }
+
+  void compile_groups() {
+    if (!query_.values.empty()) throw UsageError("a query has either values or groups");
+    if (!query_.order.empty()) throw UsageError("a scan orders rows, not groups");
+    if (query_.keys.size() > kKeysMax) {
+      throw UsageError(fmt::format("a group-by takes 1 to {} keys, not {}", kKeysMax, query_.keys.size()));
+    }
+    std::uint64_t groups = 1;
+    for (std::size_t k = 0; k < query_.keys.size(); ++k) groups = compile_key(static_cast<std::uint32_t>(k), groups);
+    const auto rows = static_cast<std::uint64_t>(std::max<std::int64_t>(table_.rows(), 0));
+    if (groups > kDirectMax || (groups > options_.local_words && groups / 16 > rows)) groups = intern();
+    out_.program.groups = groups;
+    static_cast<void>(add_state(Op::count_rows));
+    lowering_.add({.op = Op::count_rows, .index = 0});
+    for (const AggregateCall& call : query_.aggregates) compile_aggregate(call);
+    out_.program.copies = local_copies(out_.program, options_);
+    out_.program.held = held_groups(out_.program, options_);
+    lay_out();
+  }
+
+  std::uint32_t add_table() {
+    if (out_.tables == kTablesMax) throw UsageError("the keys of a group-by are too wide together");
+    return out_.tables++;
+  }
+
+  /// Replaces the numbers so far by places in a table; gives how many there are then.
+  std::uint64_t intern() {
+    const std::uint32_t table = add_table();
+    lowering_.add({.op = Op::intern, .index = static_cast<std::uint16_t>(table)});
+    out_.steps.push_back({.op = Op::intern, .table = table});
+    return out_.places + 1;
+  }
+
+  std::uint64_t compile_key(std::uint32_t number, std::uint64_t groups) {
+    const Typed key = infer(table_, query_.keys[number]);
+    out_.keys.push_back(key);
+    KeyStep step{.key = number, .nullable = key.nullable};
+    const std::uint64_t span =
+        key.range ? static_cast<std::uint64_t>(key.range->greatest) - static_cast<std::uint64_t>(key.range->least)
+                  : kNumbersMax;
+    const bool direct = kind_of(key.type) != Kind::real && span < kNumbersMax / 4;
+    step.op = direct ? Op::key : Op::wide_key;
+    step.domain = direct ? span + (key.nullable ? 2 : 1) : out_.places + 2;
+    if (step.domain > kNumbersMax / groups) groups = intern();
+    if (step.domain > kNumbersMax / groups) {
+      // Still too many: this key's own places are fewer.
+      step.op = Op::wide_key;
+      step.domain = out_.places + 2;
+    }
+    static_cast<void>(lowering_.lower(query_.keys[number]));
+    if (step.op == Op::key) {
+      step.least = key.range->least;
+      const bool narrow = groups * step.domain <= kNarrowMax;
+      lowering_.add({.op = Op::key,
+                     .flags = static_cast<std::uint8_t>(narrow ? 1 : 0),
+                     .value = step.least,
+                     .second = static_cast<std::int64_t>(step.domain)});
+    } else {
+      step.table = add_table();
+      lowering_.add({.op = Op::wide_key, .kind = kind_of(key.type), .index = static_cast<std::uint16_t>(step.table)});
+    }
+    out_.steps.push_back(step);
+    return groups * step.domain;
+  }
+
+  std::uint32_t add_state(Op op) {
+    Program& program = out_.program;
+    if (program.state_count == kStatesMax) throw UsageError("a query has too many aggregates");
+    State& state = program.states[program.state_count];
+    state.op = op;
+    state.block = program.state_count == 0 ? 0
+                                           : program.states[program.state_count - 1].block +
+                                                 state_words(program.states[program.state_count - 1].op);
+    return program.state_count++;
+  }
+
+  /// Counts the values that are in the accumulator: once for each column, whatever is gathered of it.
+  std::uint32_t count_state(const Expression& value) {
+    const bool is_column = value.operation() == Operation::column;
+    if (is_column && counted_.contains(value.column_number())) return counted_[value.column_number()];
+    const std::uint32_t state = add_state(Op::count);
+    lowering_.add({.op = Op::count, .index = static_cast<std::uint16_t>(state)});
+    if (is_column) counted_[value.column_number()] = state;
+    return state;
+  }
+
+  void compile_aggregate(const AggregateCall& call) {
+    AggregatePlace place{.function = call.function};
+    if (call.function == Aggregate::count_rows) {
+      place.result = aggregate_type(call.function, {});
+      out_.aggregates.push_back(place);
+      return;
+    }
+    if (!call.value) throw UsageError("an aggregate other than count_rows is of a value");
+    place.value = infer(table_, *call.value);
+    place.result = aggregate_type(call.function, place.value.type);
+    if (call.function == Aggregate::count && !place.value.nullable) {
+      out_.aggregates.push_back(place);
+      return;
+    }
+    static_cast<void>(lowering_.lower(*call.value));
+    if (place.value.nullable) place.count = count_state(*call.value);
+    if (call.function != Aggregate::count) {
+      place.order = lowering_.rank(*call.value);
+      const Op op = op_of(call.function, place.value);
+      place.state = add_state(op);
+      lowering_.add({.op = op, .kind = kind_of(place.value.type), .index = static_cast<std::uint16_t>(place.state)});
+    }
+    out_.aggregates.push_back(place);
+  }
+
+  [[nodiscard]] Op op_of(Aggregate function, const Typed& value) const {
+    if (function == Aggregate::min) return Op::least;
+    if (function == Aggregate::max) return Op::greatest;
+    if (is_float(value.type.id)) return Op::sum_float;
+    if (!value.range || value.type.id == Type::uint64) return Op::sum_wide;
+    // The sum of all rows stays within 62 bits.
+    const std::int64_t bound = (std::int64_t{1} << 62) / std::max<std::int64_t>(table_.rows(), 1);
+    return value.range->least >= -bound && value.range->greatest <= bound ? Op::sum : Op::sum_wide;
+  }
+
+  /// The states of a block, words of 64 bits first.
+  void lay_out() {
+    Program& program = out_.program;
+    if (program.copies == 0 && program.held == 0) return;
+    const std::uint32_t each = local_groups(program);
+    program.local_words = program.held;  // the numbers of the groups that are held come first
+    for (const bool wide : {true, false}) {
+      for (std::uint32_t s = 0; s < program.state_count; ++s) {
+        const std::uint32_t words = local_state_words(program.states[s].op);
+        if ((words > 1) != wide) continue;
+        program.states[s].local_word = program.local_words;
+        program.local_words += words * each;
+      }
+    }
+  }
+
+  const TableView& table_;
+  const Query& query_;
+  const CompileOptions& options_;
+  Compiled out_{};
+  Lowering lowering_;
+  std::map<std::uint32_t, std::uint32_t> counted_;  ///< The state that counts the values of a column.
+};
+
+constexpr std::array<std::string_view, 42> kNames{
+    "load",     "save",         "add",          "subtract",     "multiply",      "divide",        "modulo",
+    "equal",    "not_equal",    "less",         "less_equal",   "greater",       "greater_equal", "and",
+    "or",       "not",          "is_null",      "is_in",        "to_float",      "to_float32",    "to_integer",
+    "check",    "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "year_near",     "rank",
+    "filter",   "key",          "wide_key",     "intern",       "count_rows",    "count",         "sum",
+    "sum_wide", "sum_float",    "least",        "greatest",     "tally",         "place",         "emit"};
+static_assert(kNames.size() == static_cast<std::size_t>(Op::emit) + 1);
+
+}  // namespace
+
+DataType aggregate_type(Aggregate function, const DataType& value) {
+  const DataType int64{.id = Type::int64};
+  const DataType float64{.id = Type::float64};
+  if (function == Aggregate::count_rows || function == Aggregate::count) return int64;
+  if (function == Aggregate::min || function == Aggregate::max) return value;
+  if (!is_number(value.id) && value.id != Type::boolean) {
+    throw UsageError(fmt::format("{} is of numbers, not of {}", function == Aggregate::sum ? "a sum" : "an average",
+                                 to_string(value)));
+  }
+  if (function == Aggregate::average || is_float(value.id)) return float64;
+  return {
+      .id = Type::decimal128, .precision = 38, .scale = value.id == Type::decimal128 ? value.scale : std::int8_t{0}};
+}
+
+std::uint32_t held_groups(const Program& program, const CompileOptions& options) noexcept {
+  if (!options.holds_groups || program.copies > 0 || program.groups >= kNarrowMax) return 0;
+  std::uint32_t words = 1;  // its number
+  for (std::uint32_t s = 0; s < program.state_count; ++s) words += local_state_words(program.states[s].op);
+  // An even number, so that what follows starts at 64 bits.
+  const std::uint32_t fitting = std::bit_floor(options.local_words / words);
+  return fitting < 2 ? 0 : fitting;
+}
+
+std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept {
+  std::uint64_t words = 0;
+  for (std::uint32_t s = 0; s < program.state_count; ++s) words += local_state_words(program.states[s].op);
+  const std::uint32_t most = words == program.state_count ? options.count_copies_max : options.copies_max;
+  if (words == 0) return most;
+  if (program.groups > options.local_words / words) return 0;
+  const std::uint64_t fitting = options.local_words / (words * program.groups);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::bit_floor(fitting), most));
+}
+
+Compiled compile(const TableView& table, const Query& query, const CompileOptions& options) {
+  return QueryCompiler(table, query, options).compile();
+}
+
+std::string to_string(const Program& program, const std::vector<std::string>& columns) {
+  std::string text;
+  for (std::uint32_t i = 0; i < program.code_count; ++i) {
+    const Instruction& code = program.code[i];
+    text += fmt::format("  {}", kNames[static_cast<std::size_t>(code.op)]);
+    switch (code.source) {
+      case OperandSource::none: break;
+      case OperandSource::column: text += " " + columns[code.index]; break;
+      case OperandSource::constant:
+        text += code.kind == Kind::real ? fmt::format(" {}", std::bit_cast<double>(code.value))
+                                        : fmt::format(" {}", code.value);
+        break;
+      case OperandSource::missing: text += " null"; break;
+      case OperandSource::slot: text += fmt::format(" slot {}", code.index); break;
+    }
+    if (code.op == Op::save) text += fmt::format(" slot {}", code.index);
+    if (code.op == Op::key) text += fmt::format(" from {}, {} values", code.value, code.second);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace headrace::fetch

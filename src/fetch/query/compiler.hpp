@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fetch/query/typing.hpp"
+#include "fetch/scan/program.hpp"
+
+/// From a query to the program that the kernel runs, and back from its states to keys.
+namespace headrace::fetch {
+
+/// How a group's number was made, a step a time.
+struct KeyStep {
+  Op op = Op::key;  ///< key, wide_key or intern.
+  std::uint32_t key = 0;
+  std::uint32_t table = 0;
+  std::int64_t least = 0;    ///< Of a key.
+  std::uint64_t domain = 1;  ///< Of a key or a wide key; its last value is the missing one if `nullable`.
+  bool nullable = false;
+};
+
+/// Where the numbers of an aggregate are: states, by their place in Program::states.
+struct AggregatePlace {
+  Aggregate function = Aggregate::count_rows;
+  Typed value{};
+  DataType result{};
+  std::uint32_t count = 0;  ///< The values that are there: state 0 where none is missing.
+  std::uint32_t state = 0;
+  std::shared_ptr<const DictionaryOrder> order{};  ///< Of an extreme of strings, whose state is a place in this.
+};
+
+using Ranks = std::shared_ptr<const std::vector<std::int32_t>>;
+
+struct Compiled {
+  Program program;
+  std::vector<std::uint32_t> columns;  ///< Of the table, by their number in the program.
+  std::vector<Typed> keys;
+  std::vector<KeyStep> steps;
+  std::vector<AggregatePlace> aggregates;
+  std::vector<Typed> values;
+  std::vector<Ranks> ranks;        ///< By their number in the program.
+  std::vector<Ranks> order_ranks;  ///< Of each column of the order: of strings that have a dictionary, else null.
+  std::uint32_t tables = 0;
+  std::uint64_t places = 0;      ///< Of each key table.
+  std::uint32_t filter_end = 0;  ///< Instructions of the filter.
+};
+
+struct CompileOptions {
+  /// How many keys a key table has room for, a power of two, where there have to be tables.
+  std::uint64_t places = std::uint64_t{1} << 16;
+  /// Most copies of its states that a block keeps: one for each thread makes adding to them free of conflicts, a few
+  /// let a core add to one group again before it is done with the last time.
+  std::uint32_t copies_max = kScanThreads;
+  /// The same where nothing but counts is kept: CUDA adds up those of a warp's threads that meet in a word.
+  std::uint32_t count_copies_max = 1;
+  std::uint32_t local_words = kBlockWords;  ///< Of a block's memory for states.
+  /// Whether a block gathers the groups that it meets first where there is no room for all. Some groups are met far
+  /// more often than others, and threads that add to one word in the device's memory wait for each other.
+  bool holds_groups = true;
+  /// Whether years of stamps whose range is known are looked up: a core's vectors compute them faster.
+  bool year_tables = true;
+};
+
+/// Throws UsageError for what the types do not allow, and for a query that is too long.
+[[nodiscard]] Compiled compile(const TableView& table, const Query& query, const CompileOptions& options);
+
+/// The type of an aggregate's result. Throws UsageError where the value's type has none.
+[[nodiscard]] DataType aggregate_type(Aggregate function, const DataType& value);
+[[nodiscard]] std::string to_string(const Program& program, const std::vector<std::string>& columns);
+
+/// Of how many groups a block can hold the states, each under its number; 0 where that is not wanted or cannot be.
+[[nodiscard]] std::uint32_t held_groups(const Program& program, const CompileOptions& options) noexcept;
+/// How many copies of the states a block keeps; 0 where they do not fit it.
+[[nodiscard]] std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept;
+
+}  // namespace headrace::fetch

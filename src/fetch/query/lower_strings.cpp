@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "fetch/query/lower.hpp"
+#include "headrace/base/error.hpp"
+
+/// Comparisons of strings. A column holds indices into a dictionary that grew as chunks were read, so equal indices are
+/// equal strings but their order says nothing: where order counts, an index is exchanged for its place in order.
+namespace headrace::fetch {
+
+namespace {
+
+Operation mirrored(Operation operation) noexcept {
+  switch (operation) {
+    case Operation::less: return Operation::greater;
+    case Operation::less_equal: return Operation::greater_equal;
+    case Operation::greater: return Operation::less;
+    case Operation::greater_equal: return Operation::less_equal;
+    default: return operation;
+  }
+}
+
+bool is_equality(Operation operation) noexcept {
+  return operation == Operation::equal || operation == Operation::not_equal;
+}
+
+bool is_constant(const Expression& expression) noexcept {
+  return expression.operation() == Operation::literal || expression.operation() == Operation::text;
+}
+
+Ranks ranks_of(const std::shared_ptr<const DictionaryOrder>& order) {
+  return order == nullptr ? nullptr : Ranks(order, &order->ranks);
+}
+
+/// The places of the entries of two dictionaries in one order.
+std::pair<Ranks, Ranks> common_ranks(const DictionaryOrder& left, const DictionaryOrder& right) {
+  auto of_left = std::make_shared<std::vector<std::int32_t>>(left.codes.size());
+  auto of_right = std::make_shared<std::vector<std::int32_t>>(right.codes.size());
+  std::size_t l = 0;
+  std::size_t r = 0;
+  for (std::int32_t place = 0; l < left.entries.size() || r < right.entries.size(); ++place) {
+    const bool end_left = l == left.entries.size();
+    const bool end_right = r == right.entries.size();
+    const bool take_left = !end_left && (end_right || left.entries[l] <= right.entries[r]);
+    const bool take_right = !end_right && (end_left || right.entries[r] <= left.entries[l]);
+    if (take_left) (*of_left)[static_cast<std::size_t>(left.codes[l++])] = place;
+    if (take_right) (*of_right)[static_cast<std::size_t>(right.codes[r++])] = place;
+  }
+  return {std::move(of_left), std::move(of_right)};
+}
+
+/// What the ranks of a column are compared with, so that `operation` holds where it does of the strings.
+std::int64_t place_of(const DictionaryOrder& order, Operation operation, const std::string& text) {
+  const bool after = operation == Operation::less_equal || operation == Operation::greater;
+  const auto bound =
+      after ? std::ranges::upper_bound(order.entries, text) : std::ranges::lower_bound(order.entries, text);
+  return (bound - order.entries.begin()) - (after ? 1 : 0);
+}
+
+}  // namespace
+
+const Dictionary* dictionary_of(const TableView& table, const Expression& column) {
+  if (column.operation() == Operation::cast) return dictionary_of(table, column.arguments()[0]);
+  if (column.operation() != Operation::column) {
+    throw UsageError("a string is compared with a column of strings, not with another string");
+  }
+  return table.columns.at(column.column_number()).dictionary;
+}
+
+std::shared_ptr<const DictionaryOrder> order_of(const TableView& table, const Expression& expression) {
+  if (infer(table, expression).type.id != Type::dictionary || is_constant(expression)) return nullptr;
+  const Dictionary* const dictionary = dictionary_of(table, expression);
+  return dictionary == nullptr ? nullptr : dictionary->order();
+}
+
+Ranks ranks_of(const TableView& table, const Expression& expression) { return ranks_of(order_of(table, expression)); }
+
+std::int64_t Lowering::code_of(const Expression& literal, const Expression& column) const {
+  if (literal.operation() != Operation::text) return literal.bits();
+  const Dictionary* const dictionary = dictionary_of(column);
+  if (dictionary == nullptr) {
+    throw UsageError(fmt::format("the string '{}' is compared with a column that has no dictionary", literal.string()));
+  }
+  return dictionary->find(literal.string());
+}
+
+void Lowering::add_rank(const Ranks& ranks) {
+  if (ranks == nullptr) return;
+  const auto found = std::ranges::find(out_.ranks, ranks);
+  const auto number = static_cast<std::uint16_t>(found - out_.ranks.begin());
+  if (found == out_.ranks.end()) {
+    if (out_.ranks.size() == kRanksMax) {
+      throw UsageError(fmt::format("a query puts strings of {} columns in order at most", kRanksMax));
+    }
+    out_.ranks.push_back(ranks);
+  }
+  add({.op = Op::rank, .index = number, .value = static_cast<std::int64_t>(ranks->size())});
+}
+
+std::shared_ptr<const DictionaryOrder> Lowering::rank(const Expression& expression) {
+  auto order = order_of(table_, expression);
+  add_rank(ranks_of(order));
+  return order;
+}
+
+void Lowering::lower_strings(Operation operation, Expression left, Expression right) {
+  if (is_constant(left)) {
+    std::swap(left, right);
+    operation = mirrored(operation);
+  }
+  if (!is_constant(right)) return lower_columns_of_strings(operation, left, right);
+  static_cast<void>(dictionary_of(left));
+  lower(left);
+  Instruction compare{.op = op_of(operation), .source = OperandSource::constant};
+  if (right.operation() == Operation::literal && right.is_missing()) {
+    compare.source = OperandSource::missing;
+  } else if (const auto order = is_equality(operation) ? nullptr : rank(left); order == nullptr) {
+    compare.value = code_of(right, left);
+  } else if (right.operation() == Operation::text) {
+    compare.value = place_of(*order, operation, right.string());
+  } else {
+    compare.value = order->ranks.at(static_cast<std::size_t>(right.bits()));
+  }
+  add(compare);
+}
+
+void Lowering::lower_columns_of_strings(Operation operation, const Expression& left, const Expression& right) {
+  const Dictionary* const of_left = dictionary_of(left);
+  const Dictionary* const of_right = dictionary_of(right);
+  if ((of_left == nullptr) != (of_right == nullptr)) {
+    throw UsageError("columns of strings are compared where both have a dictionary, or neither");
+  }
+  std::pair<Ranks, Ranks> ranks;
+  if (of_left != of_right) {
+    ranks = common_ranks(*of_left->order(), *of_right->order());
+  } else if (of_left != nullptr && !is_equality(operation)) {
+    ranks.first = ranks.second = ranks_of(of_left->order());
+  }
+  const std::uint16_t slot = take_slot();
+  lower(right);
+  add_rank(ranks.second);
+  add({.op = Op::save, .index = slot});
+  lower(left);
+  add_rank(ranks.first);
+  add({.op = op_of(operation), .source = OperandSource::slot, .index = slot});
+  --slots_;
+}
+
+}  // namespace headrace::fetch

@@ -1,0 +1,87 @@
+#include "fetch/query/need.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "fetch/host_chunk.hpp"
+#include "fetch/query/prune.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::fetch {
+
+namespace {
+
+template <class Body>
+void each_expression(const Query& query, const Body& body) {
+  if (query.filter) body(*query.filter);
+  for (const Expression& one : query.keys) body(one);
+  for (const AggregateCall& one : query.aggregates) {
+    if (one.value) body(*one.value);
+  }
+  for (const Expression& one : query.values) body(one);
+}
+
+/// The columns that a query names, in the table's order. One that names none counts rows, in the narrowest column.
+std::vector<std::uint32_t> columns_of(const Query& query, const std::vector<Column>& columns) {
+  std::vector<std::uint32_t> named;
+  each_expression(query, [&](const Expression& one) { one.columns(named); });
+  std::ranges::sort(named);
+  named.erase(std::unique(named.begin(), named.end()), named.end());
+  if (!named.empty() && named.back() >= columns.size()) {
+    throw UsageError(fmt::format("there is no column {}: the table has {}", named.back(), columns.size()));
+  }
+  if (named.empty()) {
+    const auto narrowest =
+        std::ranges::min_element(columns, {}, [](const Column& one) { return value_bits(level_type(one.type)); });
+    named.push_back(static_cast<std::uint32_t>(narrowest - columns.begin()));
+  }
+  return named;
+}
+
+Query renumbered(Query query, const std::vector<std::uint32_t>& columns, std::size_t all) {
+  std::vector<std::uint32_t> numbers(all);
+  for (std::size_t i = 0; i < columns.size(); ++i) numbers[columns[i]] = static_cast<std::uint32_t>(i);
+  if (query.filter) query.filter = query.filter->renumbered(numbers);
+  for (Expression& one : query.keys) one = one.renumbered(numbers);
+  for (AggregateCall& one : query.aggregates) {
+    if (one.value) one.value = one.value->renumbered(numbers);
+  }
+  for (Expression& one : query.values) one = one.renumbered(numbers);
+  return query;
+}
+
+/// The fragments that a query needs: the first rows alone where it takes so many as they come, in no order.
+Fragments fragments_of(const Query& query, const std::vector<Fragment>& fragments) {
+  std::size_t count = fragments.size();
+  if (!query.filter && !gathers_groups(query) && query.order.empty()) {
+    std::int64_t rows = 0;
+    for (count = 0; count < fragments.size() && (count == 0 || rows < query.limit); ++count) {
+      rows += fragments[count].rows;
+    }
+  }
+  Fragments needed(count);
+  std::iota(needed.begin(), needed.end(), 0U);
+  return needed;
+}
+
+}  // namespace
+
+Need need_of(const Query& query, const Source& source) {
+  Need need{.columns = columns_of(query, source.columns()),
+            .fragments = fragments_of(query, source.fragments()),
+            .query = {}};
+  if (query.filter) {
+    need.pruned =
+        std::erase_if(need.fragments, [&](std::uint32_t one) { return !may_pass(*query.filter, source, one); });
+  }
+  need.query = renumbered(query, need.columns, source.columns().size());
+  for (const std::uint32_t fragment : need.fragments) {
+    need.bytes += fragment_bytes(source, need.columns, fragment);
+    need.rows += source.fragments()[fragment].rows;
+  }
+  return need;
+}
+
+}  // namespace headrace::fetch

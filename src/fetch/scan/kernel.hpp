@@ -1,0 +1,12 @@
+#pragma once
+
+#include "fetch/scan/program.hpp"
+#include "headrace/base/result.hpp"
+#include "headrace/device/stream.hpp"
+
+namespace headrace::fetch {
+
+/// Enqueues the scan of `work` on every core or multiprocessor of the device.
+[[nodiscard]] Status enqueue_scan(StreamRef stream, const ScanWork& work) noexcept;
+
+}  // namespace headrace::fetch

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "fetch/scan/order.hpp"
+#include "fetch/scan/rows.hpp"
+
+/// The numbers that rows are ordered by, on a device and where parts of a result are merged.
+namespace headrace::fetch {
+
+/// The place in order of a dictionary's entry.
+[[nodiscard]] HEADRACE_HD inline std::int64_t rank_of(const OrderKey& key, std::int64_t index) noexcept {
+  return index >= 0 && index < key.rank_count ? key.ranks[index] : 0;
+}
+
+/// A missing value's number is above all others in either direction, and NaN's above those of all other floats: of 64
+/// bits, floats leave some over, and integers do not, whose missing values are told apart by a pass of their own.
+[[nodiscard]] HEADRACE_HD inline std::uint64_t word_of(const OrderKey& key, std::int64_t bits, bool valid) noexcept {
+  constexpr std::uint64_t kNan = 0xFFF8'0000'0000'0000;
+  if (key.narrow) {
+    const std::uint64_t missing = std::uint64_t{1} << key.bits;
+    if (!valid) return missing;
+    const std::int64_t value = key.ranks == nullptr ? bits - key.least : rank_of(key, bits);
+    const auto word = static_cast<std::uint64_t>(value);
+    return key.descending ? missing - 1 - word : word;
+  }
+  if (!valid) return ~std::uint64_t{0};
+  if (key.kind == Kind::real && std::isnan(as_double(bits))) return kNan;
+  const std::uint64_t word = ordered(canonical(bits, key.kind), key.kind);
+  return key.descending ? ~word : word;
+}
+
+}  // namespace headrace::fetch

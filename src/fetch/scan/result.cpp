@@ -1,0 +1,180 @@
+#include "fetch/scan/result.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "fetch/scan/rows.hpp"
+
+namespace headrace::fetch {
+
+namespace {
+
+/// Numbers of one group in the states of a device.
+class GroupReader {
+ public:
+  GroupReader(const Program& program, std::span<const std::uint64_t> states, std::uint64_t group)
+      : program_(program), states_(states), group_(group) {}
+
+  [[nodiscard]] std::uint64_t word(std::uint32_t state, std::uint32_t second = 0) const {
+    return states_[(program_.states[state].block + second) * program_.groups + group_];
+  }
+  [[nodiscard]] __int128 sum(std::uint32_t state, Kind kind) const {
+    const auto low = static_cast<std::int64_t>(word(state));
+    if (program_.states[state].op == Op::sum) return low;
+    const std::uint64_t high = word(state, 1);
+    const __int128 halves = kind == Kind::natural ? static_cast<__int128>(high) : static_cast<std::int64_t>(high);
+    return halves * (__int128{1} << 32) + word(state);
+  }
+
+ private:
+  const Program& program_;
+  std::span<const std::uint64_t> states_;
+  std::uint64_t group_;
+};
+
+void append_aggregate(ColumnBuilder& to, const AggregatePlace& place, const GroupReader& group) {
+  const auto count = static_cast<std::int64_t>(group.word(place.count));
+  const Kind kind = kind_of(place.value.type);
+  switch (place.function) {
+    case Aggregate::count_rows:
+    case Aggregate::count: return to.append(count, true);
+    case Aggregate::min:
+    case Aggregate::max: {
+      std::int64_t value = count == 0 ? 0 : unordered(group.word(place.state), kind);
+      if (place.order != nullptr && count > 0) value = place.order->codes.at(static_cast<std::size_t>(value));
+      return to.append(value, count > 0);
+    }
+    case Aggregate::sum:
+      if (kind == Kind::real) return to.append(static_cast<std::int64_t>(group.word(place.state)), count > 0);
+      return to.append_wide(group.sum(place.state, kind), count > 0);
+    case Aggregate::average: break;
+  }
+  double average = 0;
+  if (count > 0 && kind == Kind::real) {
+    average = as_double(static_cast<std::int64_t>(group.word(place.state))) / static_cast<double>(count);
+  } else if (count > 0) {
+    average = average_of(group.sum(place.state, kind), place.value.type.scale, count);
+  }
+  to.append(as_bits(average), count > 0);
+}
+
+/// The keys of group `number`, by undoing how it was made.
+void append_keys(std::vector<ColumnBuilder>& to, const Compiled& compiled, std::uint64_t number,
+                 std::span<const std::vector<std::uint64_t>> tables) {
+  const auto key_of = [&](const KeyStep& step, std::uint64_t place) {
+    const std::vector<std::uint64_t>& table = tables[step.table];
+    return place < table.size() ? table[place] : kEmptyKey;
+  };
+  for (auto step = compiled.steps.rbegin(); step != compiled.steps.rend(); ++step) {
+    if (step->op == Op::intern) {
+      number = key_of(*step, number);
+      continue;
+    }
+    const std::uint64_t digit = number % step->domain;
+    number /= step->domain;
+    // A wide key keeps a digit for the missing one whether or not there can be one.
+    const bool missing = digit == step->domain - 1 && (step->nullable || step->op == Op::wide_key);
+    const std::uint64_t value =
+        step->op == Op::wide_key ? key_of(*step, digit) : digit + static_cast<std::uint64_t>(step->least);
+    to[step->key].append(missing ? 0 : static_cast<std::int64_t>(value), !missing);
+  }
+}
+
+}  // namespace
+
+ColumnBuilder::ColumnBuilder(const DataType& type, std::int64_t length) : bits_(value_bits(type)) {
+  column_.type = type;
+  column_.values.resize(static_cast<std::size_t>(values_bytes(type, length)));
+  column_.validity.resize(static_cast<std::size_t>((length + 7) / 8));
+}
+
+void ColumnBuilder::append_wide(__int128 value, bool valid) {
+  const auto at = static_cast<std::size_t>(column_.length++);
+  if (!valid) {
+    ++column_.null_count;
+    return;  // all zero
+  }
+  column_.validity[at / 8] |= static_cast<std::uint8_t>(1U << (at % 8));
+  if (column_.type.id == Type::float32) {
+    value = std::bit_cast<std::int32_t>(static_cast<float>(as_double(static_cast<std::int64_t>(value))));
+  }
+  std::byte* const values = column_.values.data();
+  const auto low = static_cast<std::int64_t>(value);
+  switch (bits_) {
+    case 1: values[at / 8] |= std::byte{value != 0} << (at % 8); return;
+    case 64: std::memcpy(values + at * sizeof(low), &low, sizeof(low)); return;
+    case 128: std::memcpy(values + at * sizeof(value), &value, sizeof(value)); return;
+    default: std::memcpy(values + at * (bits_ / 8), &low, bits_ / 8);
+  }
+}
+
+ResultColumn ColumnBuilder::finish() {
+  if (column_.null_count == 0) column_.validity.clear();
+  return std::move(column_);
+}
+
+ResultColumn emitted_column(const DataType& type, std::span<const std::int64_t> values,
+                            std::span<const std::uint8_t> valid) {
+  ColumnBuilder builder(type, static_cast<std::int64_t>(values.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) builder.append(values[i], valid[i] != 0);
+  return builder.finish();
+}
+
+std::vector<ResultColumn> group_columns(const Compiled& compiled, std::span<const std::uint64_t> states,
+                                        std::span<const std::vector<std::uint64_t>> tables) {
+  const std::size_t keys = compiled.keys.size();
+  const auto counts = states.first(compiled.program.groups);  // the first state counts rows
+  // Without keys there is one group, of rows or of none.
+  const auto found = keys == 0 ? 1 : static_cast<std::int64_t>(counts.size()) - std::ranges::count(counts, 0U);
+  std::vector<ColumnBuilder> builders;
+  for (const Typed& key : compiled.keys) builders.emplace_back(key.type, found);
+  for (const AggregatePlace& place : compiled.aggregates) builders.emplace_back(place.result, found);
+  for (std::uint64_t number = 0; number < compiled.program.groups; ++number) {
+    const GroupReader group(compiled.program, states, number);
+    if (group.word(0) == 0 && keys != 0) continue;
+    append_keys(builders, compiled, number, tables);
+    for (std::size_t a = 0; a < compiled.aggregates.size(); ++a) {
+      append_aggregate(builders[keys + a], compiled.aggregates[a], group);
+    }
+  }
+  std::vector<ResultColumn> columns;
+  for (ColumnBuilder& builder : builders) columns.push_back(builder.finish());
+  return columns;
+}
+
+bool has_value(const ResultColumn& column, std::int64_t row) noexcept {
+  const auto at = static_cast<std::size_t>(row);
+  return column.validity.empty() || ((column.validity[at / 8] >> (at % 8)) & 1) != 0;
+}
+
+std::int64_t bits_at(const ResultColumn& column, std::int64_t row) noexcept {
+  const auto at = static_cast<std::size_t>(row);
+  if (column.type.id == Type::boolean) return std::to_integer<std::int64_t>(column.values[at / 8] >> (at % 8)) & 1;
+  const std::size_t width = value_bits(column.type) / 8;
+  const std::size_t bytes = std::min<std::size_t>(width, sizeof(std::int64_t));
+  std::int64_t bits = 0;
+  std::memcpy(&bits, column.values.data() + at * width, bytes);
+  if (column.type.id == Type::float32) {
+    return as_bits(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits))));
+  }
+  const Type integer = column.type.id == Type::dictionary ? column.type.index : column.type.id;
+  const bool natural = integer >= Type::uint8 && integer <= Type::uint32;
+  const auto shift = static_cast<int>(64 - 8 * bytes);
+  return natural || shift == 0 ? bits : static_cast<std::int64_t>(static_cast<std::uint64_t>(bits) << shift) >> shift;
+}
+
+__int128 wide_at(const ResultColumn& column, std::int64_t row) noexcept {
+  __int128 value = 0;
+  std::memcpy(&value, column.values.data() + static_cast<std::size_t>(row) * sizeof(value), sizeof(value));
+  return value;
+}
+
+double average_of(__int128 sum, int scale, std::int64_t count) {
+  auto value = static_cast<long double>(sum);
+  if (scale != 0) value /= static_cast<long double>(power_of_ten(scale));
+  return static_cast<double>(value / static_cast<long double>(count));
+}
+
+}  // namespace headrace::fetch

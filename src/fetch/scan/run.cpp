@@ -1,0 +1,224 @@
+#include "fetch/scan/run.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+#include "fetch/scan/kernel.hpp"
+#include "fetch/scan/result.hpp"
+#include "headrace/base/bytes.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::fetch {
+
+namespace {
+
+constexpr const char* kDoing = "scanning a table";
+constexpr std::int64_t kRowsMax = std::int64_t{1} << 31;
+/// Words of the results before the states: the faults.
+constexpr std::size_t kStatesAt = kFaults * sizeof(std::uint32_t) / sizeof(std::uint64_t);
+
+/// Throws UsageError unless the columns of a fragment are what the table says.
+std::int64_t check_fragment(const TableView& table, std::size_t number) {
+  const std::vector<ColumnView>& fragment = table.fragments[number];
+  if (fragment.size() != table.columns.size()) {
+    throw UsageError(
+        fmt::format("fragment {} has {} columns, and the table {}", number, fragment.size(), table.columns.size()));
+  }
+  const std::int64_t rows = fragment.empty() ? 0 : fragment[0].length;
+  for (std::size_t c = 0; c < fragment.size(); ++c) {
+    const ColumnView& view = fragment[c];
+    const ColumnFacts& facts = table.columns[c];
+    if (view.type != facts.type) {
+      throw UsageError(fmt::format("fragment {} has column '{}' as {}, and the table as {}", number, facts.name,
+                                   to_string(view.type), to_string(facts.type)));
+    }
+    if (view.length != rows || rows < 0 || view.offset < 0) {
+      throw UsageError(fmt::format("fragment {} has {} rows from {} on in column '{}', and {} in the first", number,
+                                   view.length, view.offset, facts.name, rows));
+    }
+    if (view.values == nullptr && rows > 0) {
+      throw UsageError(fmt::format("fragment {} has no values in column '{}'", number, facts.name));
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled)
+    : stream_(stream), compiled_(compiled), under_way_(stream) {
+  std::vector<FragmentPlace> places;
+  std::vector<ColumnPlace> columns;
+  std::int64_t all_rows = 0;
+  for (std::size_t f = 0; f < table.fragments.size(); ++f) {
+    const std::int64_t rows = check_fragment(table, f);
+    if (rows == 0) continue;
+    all_rows += rows;
+    if (all_rows > kRowsMax)
+      throw UsageError(fmt::format("a scan takes {} rows at most, not {}", kRowsMax, table.rows()));
+    places.push_back({.rows = static_cast<std::uint32_t>(rows), .first_tile = work_.tiles});
+    work_.tiles += static_cast<std::uint32_t>((rows + kTileRows - 1) / kTileRows);
+    for (const std::uint32_t column : compiled.columns) {
+      ColumnView view = table.fragments[f][column];
+      // A validity bitmap of a column that misses nothing says nothing.
+      if (view.null_count == 0 || !table.columns[column].nullable) view.validity = nullptr;
+      read_bytes_ += static_cast<std::uint64_t>(values_bytes(view.type, rows)) +
+                     (view.validity == nullptr ? 0 : static_cast<std::uint64_t>((rows + 7) / 8));
+      columns.push_back(place_of(view));
+    }
+  }
+  places.push_back({.rows = 0, .first_tile = work_.tiles});
+  upload_arguments(places, columns);
+  for (std::size_t r = 0; r < compiled.ranks.size(); ++r) {
+    ranks_.push_back(upload(compiled.ranks[r]->data(), compiled.ranks[r]->size() * sizeof(std::int32_t)));
+    work_.ranks[r] = ranks_.back().as<const std::int32_t>();
+  }
+}
+
+void Run::upload_arguments(std::span<const FragmentPlace> places, std::span<const ColumnPlace> columns) {
+  constexpr std::size_t alignment = 256;
+  const std::size_t places_at = align_up(sizeof(Program), alignment);
+  const std::size_t columns_at = align_up(places_at + places.size_bytes(), alignment);
+  arguments_.resize(columns_at + columns.size_bytes());
+  std::memcpy(arguments_.data(), &compiled_.program, sizeof(Program));
+  std::memcpy(arguments_.data() + places_at, places.data(), places.size_bytes());
+  if (!columns.empty()) std::memcpy(arguments_.data() + columns_at, columns.data(), columns.size_bytes());
+  on_device_ = upload(arguments_.data(), arguments_.size());
+  work_.program = on_device_.as<const Program>();
+  work_.column_count = static_cast<std::uint32_t>(compiled_.columns.size());
+  work_.fragments = reinterpret_cast<const FragmentPlace*>(on_device_.data() + places_at);
+  work_.columns = reinterpret_cast<const ColumnPlace*>(on_device_.data() + columns_at);
+}
+
+Buffer Run::upload(const void* from, std::size_t bytes) {
+  Buffer buffer(stream_.device(), MemoryKind::pool, bytes);
+  if (bytes > 0) {
+    under_way_.begin();
+    stream_.copy(buffer.data(), from, bytes).or_throw(kDoing);
+  }
+  return buffer;
+}
+
+Buffer Run::make(std::size_t bytes, unsigned char fill) const {
+  Buffer buffer(stream_.device(), MemoryKind::pool, bytes);
+  if (bytes > 0) stream_.fill(buffer.data(), fill, bytes).or_throw(kDoing);
+  return buffer;
+}
+
+template <class T>
+std::vector<T> Run::download(const void* from, std::size_t count) const {
+  std::vector<T> values(count);
+  if (count > 0) stream_.copy(values.data(), from, count * sizeof(T)).or_throw(kDoing);
+  stream_.wait().or_throw(kDoing);
+  return values;
+}
+
+void Run::prepare_results(std::size_t state_bytes) {
+  results_ = make(kStatesAt * sizeof(std::uint64_t) + state_bytes, 0);
+  work_.faults = results_.as<std::uint32_t>();
+  work_.states = results_.as<std::uint64_t>() + kStatesAt;
+}
+
+void Run::prepare_groups() {
+  const Program& program = compiled_.program;
+  const State& last = program.states[program.state_count - 1];
+  const std::size_t words = last.block + state_words(last.op);
+  const std::size_t group_bytes = program.groups * sizeof(std::uint64_t);
+  prepare_results(words * group_bytes);
+  for (std::uint32_t s = 0; s < program.state_count; ++s) {
+    if (program.states[s].op != Op::least) continue;
+    std::byte* const states = results_.data() + kStatesAt * sizeof(std::uint64_t);
+    stream_.fill(states + program.states[s].block * group_bytes, 0xFF, group_bytes).or_throw(kDoing);
+  }
+  for (std::uint32_t t = 0; t < compiled_.tables; ++t) {
+    tables_.push_back(make(compiled_.places * sizeof(std::uint64_t), kEmptyByte));
+    work_.tables[t] = {.keys = tables_.back().as<std::uint64_t>(), .mask = compiled_.places - 1};
+  }
+}
+
+void Run::prepare_values(std::int64_t rows, const std::vector<std::int64_t>& tile_first) {
+  prepare_results(0);
+  work_.limit = rows;
+  tile_rows_ = upload(tile_first.data(), tile_first.size() * sizeof(std::int64_t));
+  work_.tile_rows = tile_rows_.as<std::int64_t>();
+  emitted_ = Emitted(stream_, compiled_.values.size(), rows);
+  work_.outputs = emitted_.on_device.as<const Output>();
+}
+
+bool Run::execute(std::uint32_t tiles, ScanReport& report) {
+  ScanWork work = work_;
+  work.tiles = tiles;
+  const Event start(stream_.device(), EventTiming::on);
+  const Event end(stream_.device(), EventTiming::on);
+  under_way_.begin();
+  stream_.record(start).or_throw(kDoing);
+  if (tiles > 0) enqueue_scan(stream_, work).or_throw(kDoing);
+  stream_.record(end).or_throw(kDoing);
+  // What it leaves follows at once: the host waits one time.
+  left_ = download<std::uint64_t>(results_.data(), results_.bytes() / sizeof(std::uint64_t));
+  under_way_.end();
+  if (tiles > 0) {
+    const Duration took = end.since(start).or_throw(kDoing);
+    report.ended = SteadyClock::now();
+    if (report.began == Time{}) report.began = report.ended - took;
+    report.seconds += std::chrono::duration<double>(took).count();
+  }
+  return check_faults();
+}
+
+void Run::order(std::span<const Order> order, std::int64_t limit, ScanReport& report) {
+  const Time started = SteadyClock::now();
+  std::vector<Buffer> ranks;
+  std::vector<OrderKey> keys;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Ranks& places = compiled_.order_ranks[i];
+    const std::size_t count = places == nullptr ? 0 : places->size();
+    if (count > 0) ranks.push_back(upload(places->data(), count * sizeof(std::int32_t)));
+    keys.push_back(make_order_key(compiled_.values[order[i].value], order[i],
+                                  count == 0 ? nullptr : ranks.back().as<const std::int32_t>(),
+                                  static_cast<std::int64_t>(count)));
+  }
+  emitted_ = ordered_rows(stream_, emitted_, keys, limit);
+  report.order_seconds = std::chrono::duration<double>(SteadyClock::now() - started).count();
+}
+
+bool Run::check_faults() const {
+  std::array<std::uint32_t, kFaults> faults{};
+  std::memcpy(faults.data(), left_.data(), sizeof(faults));
+  const auto happened = [&](Fault what) { return faults[static_cast<std::size_t>(what)] != 0; };
+  if (happened(Fault::overflow)) {
+    throw UsageError("an integer or decimal computation of the query gives more than 64 bits: cast to double first");
+  }
+  if (happened(Fault::conversion)) {
+    throw UsageError(
+        "a cast of the query meets a value that its type does not hold, or a key lies outside the range "
+        "that the table claims for its column");
+  }
+  if (happened(Fault::wide_decimal)) {
+    throw UsageError("a decimal column of the query holds a value of more than 64 bits, which scans do not take");
+  }
+  return !happened(Fault::table_full);
+}
+
+std::span<const std::uint64_t> Run::states() const noexcept { return std::span(left_).subspan(kStatesAt); }
+
+std::vector<std::vector<std::uint64_t>> Run::tables() const {
+  std::vector<std::vector<std::uint64_t>> all;
+  for (const Buffer& table : tables_) all.push_back(download<std::uint64_t>(table.data(), compiled_.places));
+  return all;
+}
+
+std::vector<std::int64_t> Run::tile_rows() const {
+  return download<std::int64_t>(tile_rows_.data(), tile_rows_.bytes() / sizeof(std::int64_t));
+}
+
+ResultColumn Run::output(std::size_t number) const {
+  const auto count = static_cast<std::size_t>(emitted_.rows);
+  const auto values = download<std::int64_t>(emitted_.outputs[number].values, count);
+  const auto valid = download<std::uint8_t>(emitted_.outputs[number].valid, count);
+  return emitted_column(compiled_.values[number].type, values, valid);
+}
+
+}  // namespace headrace::fetch

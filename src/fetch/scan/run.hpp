@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "fetch/query/compiler.hpp"
+#include "fetch/scan/order.hpp"
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/stream.hpp"
+
+namespace headrace::fetch {
+
+/// One run of a compiled program on a device: its arguments there, and what it leaves.
+class Run {
+ public:
+  Run(StreamRef stream, const TableView& table, const Compiled& compiled);
+
+  /// Memory of the states and key tables of a group-by, as they are before a row has come.
+  void prepare_groups();
+  /// Memory of values of `rows` rows; those of tile t go to `tile_first[t]` and on. Without outputs, the rows of each
+  /// tile are counted instead.
+  void prepare_values(std::int64_t rows, const std::vector<std::int64_t>& tile_first);
+  /// Runs the first `tiles` tiles and waits; adds what it took to the report. Throws UsageError for values that do not
+  /// fit; false when a key table was too small.
+  [[nodiscard]] bool execute(std::uint32_t tiles, ScanReport& report);
+  /// Puts the values that have been written in order, and keeps the first `limit` rows.
+  void order(std::span<const Order> order, std::int64_t limit, ScanReport& report);
+
+  [[nodiscard]] std::uint32_t tiles() const noexcept { return work_.tiles; }
+  /// Of the last execute().
+  [[nodiscard]] std::span<const std::uint64_t> states() const noexcept;
+  [[nodiscard]] std::vector<std::vector<std::uint64_t>> tables() const;
+  [[nodiscard]] std::vector<std::int64_t> tile_rows() const;
+  [[nodiscard]] ResultColumn output(std::size_t number) const;
+  /// Of the columns that the program names.
+  [[nodiscard]] std::uint64_t read_bytes() const noexcept { return read_bytes_; }
+
+ private:
+  /// Waits at its end for what still reads or writes memory of the run: a failure leaves that to be freed.
+  class UnderWay {
+   public:
+    explicit UnderWay(StreamRef stream) noexcept : stream_(stream) {}
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+    ~UnderWay() {
+      if (begun_) static_cast<void>(stream_.wait());
+    }
+    void begin() noexcept { begun_ = true; }
+    void end() noexcept { begun_ = false; }
+
+   private:
+    StreamRef stream_;
+    bool begun_ = false;
+  };
+
+  /// The program, where fragments are, and their columns: by one copy.
+  void upload_arguments(std::span<const FragmentPlace> places, std::span<const ColumnPlace> columns);
+  void prepare_results(std::size_t state_bytes);
+  /// The bytes must stay until execute() has returned.
+  [[nodiscard]] Buffer upload(const void* from, std::size_t bytes);
+  [[nodiscard]] Buffer make(std::size_t bytes, unsigned char fill) const;
+  template <class T>
+  [[nodiscard]] std::vector<T> download(const void* from, std::size_t count) const;
+  [[nodiscard]] bool check_faults() const;
+
+  StreamRef stream_;
+  const Compiled& compiled_;
+  ScanWork work_;
+  std::uint64_t read_bytes_ = 0;
+  std::vector<std::byte> arguments_;
+  Buffer on_device_;                 ///< The arguments.
+  Buffer results_;                   ///< Faults, then states.
+  std::vector<std::uint64_t> left_;  ///< What an execution has left there.
+  Buffer tile_rows_;
+  Emitted emitted_;
+  std::vector<Buffer> tables_;
+  std::vector<Buffer> ranks_;
+  UnderWay under_way_;  ///< Last: ends before the memory does.
+};
+
+}  // namespace headrace::fetch
