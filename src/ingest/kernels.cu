@@ -34,13 +34,15 @@ struct GatherBody {
   static constexpr int kBlocksMin = 4;
 
   template <class Group>
-  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t per_team) {
+  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t per_team,
+                              DoneArgument done) {
     const std::uint32_t teams = group.size() / Group::kTeam;
     const std::uint32_t step = worker_count(group, teams) * per_team;
     for (std::uint32_t first = worker(group, teams, group.team()) * per_team; first < count; first += step) {
       const std::uint32_t here = count - first < per_team ? count - first : per_team;
       gather<kInFlight>(group, here, [&](std::uint32_t i) { return parts[first + i]; });
     }
+    say_done(group, done);
   }
 };
 
@@ -50,14 +52,24 @@ struct EvenBody {
   static constexpr int kBlocksMin = 4;
 
   template <class Group>
-  HEADRACE_HD static void run(const Group& group, EvenRun run, EvenCut cut, std::uint32_t per_team) {
-    const std::uint32_t count = run.count * cut.parts;
+  HEADRACE_HD static void run(const Group& group, EvenRuns runs, std::uint32_t per_team, DoneArgument done) {
+    const std::uint32_t count = runs.parts;
     const std::uint32_t teams = group.size() / Group::kTeam;
     const std::uint32_t step = worker_count(group, teams) * per_team;
     for (std::uint32_t first = worker(group, teams, group.team()) * per_team; first < count; first += step) {
       const std::uint32_t here = count - first < per_team ? count - first : per_team;
-      gather<kInFlight>(group, here, [&](std::uint32_t i) { return part_of(run, cut, first + i); });
+      gather<kInFlight>(group, here, [&](std::uint32_t i) { return part_of(runs, first + i); });
     }
+    say_done(group, done);
+  }
+};
+
+struct SayBody {
+  static constexpr const char* kName = "ingest::say";
+
+  template <class Group>
+  HEADRACE_HD static void run(const Group& group, DoneArgument done) {
+    say_done(group, done);
   }
 };
 
@@ -67,8 +79,10 @@ struct BlockBody {
   static constexpr int kThreadsMax = kThreads;
 
   template <class Group>
-  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t /*per_team*/) {
+  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t /*per_team*/,
+                              DoneArgument done) {
     for (std::uint32_t i = worker(group, 1, 0); i < count; i += worker_count(group, 1)) copy(group, parts[i]);
+    say_done(group, done);
   }
 
   template <class Group>
@@ -141,7 +155,8 @@ struct ConvertBody {
   static constexpr int kThreadsMax = kThreads;
 
   template <class Group>
-  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t /*per_team*/) {
+  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t /*per_team*/,
+                              DoneArgument done) {
     const std::uint32_t teams = group.size() / Group::kTeam;
     for (std::uint32_t i = worker(group, teams, group.team()); i < count; i += worker_count(group, teams)) {
       const Part part = parts[i];
@@ -153,6 +168,7 @@ struct ConvertBody {
         Item<Of>::convert(part.to() + std::size_t{k} * Item<Of>::kInFrame, part.from() + k * Item<Of>::kBytes);
       }
     }
+    say_done(group, done);
   }
 };
 
@@ -174,7 +190,7 @@ struct SeamBody {
 
 template <Conversion Of>
 [[nodiscard]] Kernel make_convert() {
-  return make_kernel<ConvertBody<Of>, const Part*, std::uint32_t, std::uint32_t>();
+  return make_kernel<ConvertBody<Of>, const Part*, std::uint32_t, std::uint32_t, DoneArgument>();
 }
 
 template <Conversion Of>
@@ -193,16 +209,18 @@ template <Conversion Of>
 
 std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept { return parts_of_team(bytes, count); }
 
-Kernel gather_kernel() { return make_kernel<GatherBody, const Part*, std::uint32_t, std::uint32_t>(); }
+Kernel gather_kernel() { return make_kernel<GatherBody, const Part*, std::uint32_t, std::uint32_t, DoneArgument>(); }
 
 LaunchShape gather_shape(Device device, std::uint32_t count, std::uint32_t per_team) {
   const std::uint64_t teams = (std::uint64_t{count} + per_team - 1) / per_team;
   return shape_of(device, (teams + kThreads / kWarp - 1) / (kThreads / kWarp), count);
 }
 
-Kernel even_kernel() { return make_kernel<EvenBody, EvenRun, EvenCut, std::uint32_t>(); }
+Kernel even_kernel() { return make_kernel<EvenBody, EvenRuns, std::uint32_t, DoneArgument>(); }
 
-Kernel block_kernel() { return make_kernel<BlockBody, const Part*, std::uint32_t, std::uint32_t>(); }
+Kernel say_kernel() { return make_kernel<SayBody, DoneArgument>(); }
+
+Kernel block_kernel() { return make_kernel<BlockBody, const Part*, std::uint32_t, std::uint32_t, DoneArgument>(); }
 LaunchShape block_shape(Device device, std::uint32_t count) { return shape_of(device, count, count); }
 
 Kernel convert_kernel(Conversion conversion) {
