@@ -13,6 +13,7 @@ constexpr std::uint32_t kWarp = 32;
 constexpr std::uint32_t kThreads = 256;
 /// Lines that a lane has under way. Four blocks a multiprocessor then have 64 KiB of payload in flight.
 constexpr std::uint32_t kInFlight = 4;
+static_assert(kRoundBytes == kInFlight * kWarp * kLineBytes);
 /// Of a CPU device, that share a list.
 constexpr std::uint32_t kItemsMax = 8;
 constexpr std::uint32_t kPartsPerItem = 64;
@@ -207,7 +208,9 @@ template <Conversion Of>
 
 }  // namespace
 
-std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept { return parts_of_team(bytes, count); }
+std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept {
+  return parts_of_team(bytes, count, bytes <= kShortBytes ? kRoundBytes : kTeamBytes);
+}
 
 Kernel gather_kernel() { return make_kernel<GatherBody, const Part*, std::uint32_t, std::uint32_t, DoneArgument>(); }
 

@@ -14,8 +14,13 @@ namespace headrace::ingest {
 /// The longest list that one launch takes.
 inline constexpr std::uint32_t kPartsMax = 1U << 30;
 
-/// Parts of one length, on the average, that a team should take: several rounds of loads, so that reading the list
-/// costs little beside them.
+/// What a team loads in one round. A burst of no more than kShortBytes does not fill a device with several rounds a
+/// team, each of which takes as long as the way to the ring and back: its parts are no longer than that.
+inline constexpr std::uint32_t kRoundBytes = 2048;
+inline constexpr std::uint64_t kShortBytes = std::uint64_t{1} << 20;
+
+/// Parts of one length, on the average, that a team should take: one round of loads of a short burst, several of
+/// others, so that reading the list costs little beside them.
 [[nodiscard]] std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept;
 
 [[nodiscard]] Kernel gather_kernel();

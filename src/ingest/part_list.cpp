@@ -121,17 +121,24 @@ void PartList::list(const EvenRun& run) noexcept {
   }
 }
 
+std::uint32_t PartList::run_part_bytes() const noexcept {
+  return run_bytes() <= kShortBytes ? kRoundBytes : part_bytes_;
+}
+
 std::uint32_t PartList::count() const noexcept {
   std::uint32_t count = count_;
-  for (std::size_t i = 0; i < run_count_; ++i) count += runs_[i].count * EvenCut(runs_[i].bytes, part_bytes_).parts;
+  const std::uint32_t most = run_part_bytes();
+  for (std::size_t i = 0; i < run_count_; ++i) count += runs_[i].count * EvenCut(runs_[i].bytes, most).parts;
   return count;
 }
 
-std::uint64_t PartList::bytes() const noexcept {
-  std::uint64_t bytes = listed_bytes_;
+std::uint64_t PartList::run_bytes() const noexcept {
+  std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < run_count_; ++i) bytes += std::uint64_t{runs_[i].count} * runs_[i].bytes;
   return bytes;
 }
+
+std::uint64_t PartList::bytes() const noexcept { return listed_bytes_ + run_bytes(); }
 
 void PartList::clear() noexcept {
   count_ = 0;
@@ -179,12 +186,9 @@ Result<std::uint32_t> PartList::copy(StreamRef stream, const DoneArgument& done)
 Result<std::uint32_t> PartList::launch_runs(StreamRef stream, const DoneArgument& done) const noexcept {
   if (run_count_ == 0) return 0U;
   EvenRuns runs;
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < run_count_; ++i) {
-    runs.add(runs_[i], part_bytes_);
-    bytes += std::uint64_t{runs_[i].count} * runs_[i].bytes;
-  }
-  const std::uint32_t per_team = parts_per_team(bytes, runs.parts);
+  const std::uint32_t most = run_part_bytes();
+  for (std::size_t i = 0; i < run_count_; ++i) runs.add(runs_[i], most);
+  const std::uint32_t per_team = parts_per_team(run_bytes(), runs.parts);
   const LaunchShape shape = gather_shape(stream.device(), runs.parts, per_team);
   const DoneArgument said = sayable(shape, done);
   if (const Status launched = launch(stream, even_kernel(), shape, runs, per_team, said); !launched) {

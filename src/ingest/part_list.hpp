@@ -88,6 +88,9 @@ class PartList {
   [[nodiscard]] std::uint32_t parts_listed(const EvenRun& run) const noexcept {
     return run.count < kRunMin ? run.count * parts_max(run.bytes) : 0;
   }
+  /// The longest part of a run.
+  [[nodiscard]] std::uint32_t run_part_bytes() const noexcept;
+  [[nodiscard]] std::uint64_t run_bytes() const noexcept;
   [[nodiscard]] Result<std::uint32_t> launch_runs(StreamRef stream, const DoneArgument& done) const noexcept;
   [[nodiscard]] Result<std::uint32_t> launch_kernel(StreamRef stream, const DoneArgument& done) const noexcept;
   [[nodiscard]] Status copy_listed(StreamRef stream) const noexcept;
