@@ -33,7 +33,9 @@ void bind_ingest(nanobind::module_& module);
 void bind_ingest_build(nanobind::module_& module);
 void bind_ingest_measure(nanobind::module_& module);
 void bind_frames(nanobind::module_& module);
+void bind_receiver_options(nanobind::module_& module);
 void bind_receiver(nanobind::module_& module);
+void bind_reception(nanobind::module_& module);
 void bind_messages(nanobind::module_& module);
 
 }  // namespace headrace::python

@@ -33,7 +33,9 @@ NB_MODULE(_core, module) {
   headrace::python::bind_ingest_build(module);
   headrace::python::bind_ingest_measure(module);
   headrace::python::bind_frames(module);
+  headrace::python::bind_receiver_options(module);
   headrace::python::bind_receiver(module);
+  headrace::python::bind_reception(module);
   headrace::python::bind_messages(module);
   if constexpr (headrace::kBuiltWithFetch) headrace::python::bind_fetch(module);
 }

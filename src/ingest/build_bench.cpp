@@ -43,7 +43,9 @@ class DevicePackets {
   [[nodiscard]] std::uint64_t payload_bytes() const noexcept { return list_.bytes(); }
   [[nodiscard]] std::uint32_t part_count() const noexcept { return list_.count(); }
   void clear() { stream_.fill(frames_.data(), 0, list_.bytes()).or_throw(kDoing); }
-  void copy() { list_.copy(stream_).or_throw(fmt::format("copying by way '{}'", to_string(of_.way))); }
+  void copy() {
+    static_cast<void>(list_.copy(stream_).or_throw(fmt::format("copying by way '{}'", to_string(of_.way))));
+  }
   void copy_plainly() { stream_.copy(frames_.data(), ring_.data(), list_.bytes()).or_throw(kDoing); }
 
   /// Every byte is where a plain copy puts it.

@@ -6,8 +6,7 @@
 #include <new>
 
 #include "headrace/base/error.hpp"
-#include "ingest/convert_parts.hpp"
-#include "ingest/kernels.hpp"
+#include "ingest/line.hpp"
 
 namespace headrace::ingest {
 
@@ -15,8 +14,6 @@ namespace {
 
 constexpr std::size_t kLinkStreams = 2;
 constexpr std::size_t kMirrorFlushMin = 256 * kKiB;
-/// Parts that a piece becomes at most, besides those of full length: bytes of cut items at both ends, and the rest.
-constexpr std::size_t kOddPartsMax = 2 * 8 + 2;
 constexpr std::uint32_t kListPartsMin = 64;
 constexpr std::uint32_t kStreamsMax = 1U << 20;
 
@@ -58,7 +55,7 @@ Builder::State::State(Device device, const Buffer& ring, BuilderOptions given)
       device_(device),
       ring_(ring.data()),
       ring_bytes_(ring.bytes()),
-      stream_(device) {
+      copies_(std::make_shared<BuildStream>(device, options.list_count)) {
   if (options.ring_access != RingAccess::direct) {
     mirror_.emplace(device, ring, options.ring_access == RingAccess::payloads, options.list_parts);
     ring_ = mirror_->data();
@@ -72,7 +69,7 @@ Builder::State::State(Device device, const Buffer& ring, BuilderOptions given)
 
 Builder::State::~State() {
   for (const Stream& link : links_) static_cast<void>(link.wait());
-  static_cast<void>(stream_.wait());
+  static_cast<void>(stream().wait());
 }
 
 void Builder::State::attach(std::uint32_t stream, FrameRing& frames) {
@@ -100,228 +97,6 @@ void Builder::State::detach(std::uint32_t stream) {
   if (frames_of(stream) == nullptr) throw UsageError(fmt::format("stream {} is not attached", stream));
   wait().or_throw("detaching a stream");
   streams_[stream] = nullptr;
-}
-
-Status Builder::State::place(std::span<const Piece> pieces, std::uint64_t ring_end) noexcept {
-  while (!pieces.empty()) {
-    const Piece& piece = pieces.front();
-    std::size_t count = place_in_target(pieces);
-    if (count == 0) {
-      if (const Status placed = place_one(piece); !placed) return placed;
-      count = 1;
-    }
-    counters.pieces += count;
-    counters.bytes += count * piece.length;
-    pieces = pieces.subspan(count);
-    if (gathered_bytes_ >= options.flush_bytes) {
-      if (const Status submitted = submit(ring_end_); !submitted) return submitted;
-    }
-  }
-  ring_end_ = ring_end;
-  const bool waited_for = !full_.empty();  // a frame lacks nothing but its copies
-  return waited_for || current_ - oldest_ < options.prompt_count ? submit(ring_end_) : Status{};
-}
-
-Status Builder::State::place_one(const Piece& piece) noexcept {
-  if (piece.length == 0) return {};
-  FrameRing* const frames = frames_of(piece.stream);
-  if (frames == nullptr || piece.ring_offset > ring_bytes_ || piece.length > ring_bytes_ - piece.ring_offset ||
-      piece.stream_offset > ~std::uint64_t{0} - piece.length) {
-    return Errc::invalid_argument;
-  }
-  const std::size_t frame_bytes = frames->options().frame_bytes;
-  const std::uint64_t end = piece.stream_offset + piece.length;
-  // All of it before any of it: a piece is placed whole or not at all.
-  for (std::uint64_t number = piece.stream_offset / frame_bytes; number * frame_bytes < end; ++number) {
-    const FrameRing::Place* const place = frames->fillable(number);
-    const std::uint64_t start = number * frame_bytes;
-    const std::size_t here = std::min(end, start + frame_bytes) - std::max(piece.stream_offset, start);
-    if (place == nullptr || here > place->length - place->placed ||
-        std::min(end, start + frame_bytes) - start > place->length) {
-      return Errc::invalid_argument;
-    }
-  }
-  for (Piece left = piece; left.length > 0;) {
-    const std::uint64_t start = left.stream_offset / frame_bytes * frame_bytes;
-    Piece now = left;
-    now.length =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(left.length, start + frame_bytes - left.stream_offset));
-    if (const Status gathered = gather(*frames, frames->place_of(start / frame_bytes), now); !gathered) return gathered;
-    left.ring_offset += now.length;
-    left.stream_offset += now.length;
-    left.length -= now.length;
-  }
-  return {};
-}
-
-/// What nearly all pieces come to: they lie within the frame of the piece before them, which they do not fill, and its
-/// list has room. Places the first of them, with those that go on like it, and returns how many; 0: the first has to be
-/// looked at more closely.
-std::size_t Builder::State::place_in_target(std::span<const Piece> pieces) noexcept {
-  const Target& target = target_;
-  const Piece& piece = pieces.front();
-  const std::uint64_t offset = piece.stream_offset - target.start;
-  if (target.frames == nullptr || piece.stream != target.stream || piece.length == 0 ||
-      target.place->placed + piece.length >= target.place->length || offset >= target.place->length ||
-      piece.length > target.place->length - offset || piece.ring_offset > ring_bytes_ ||
-      piece.length > ring_bytes_ - piece.ring_offset || target.list->room() < target.list->parts_max(piece.length) ||
-      target.frames->options().conversion != Conversion::none) {
-    return 0;
-  }
-  const std::size_t unfilled = target.place->length - target.place->placed - 1;
-  const std::size_t unsubmitted =
-      options.flush_bytes > gathered_bytes_ ? options.flush_bytes - gathered_bytes_ - 1 : 0;  // rounded up below
-  const std::size_t most =
-      std::min({std::size_t{unfilled / piece.length}, std::size_t{(target.place->length - offset) / piece.length},
-                std::size_t{unsubmitted / piece.length + 1},
-                std::size_t{target.list->room() / target.list->parts_max(piece.length)}});
-  const EvenPieces run = even_pieces(pieces.first(std::min(pieces.size(), most)), ring_bytes_);
-  push(run, offset);
-  return run.count;
-}
-
-/// Pieces that are not converted, to the target's list.
-void Builder::State::push(const EvenPieces& run, std::size_t offset) noexcept {
-  const std::size_t bytes = std::size_t{run.count} * run.first.length;
-  target_.list->add({.to = target_.data + offset,
-                     .from = ring_ + run.first.ring_offset,
-                     .pitch = run.pitch,
-                     .bytes = run.first.length,
-                     .count = run.count});
-  gathered_bytes_ += bytes;
-  target_.place->placed += bytes;
-  if (mirror_) mirror_->add(run);
-}
-
-/// A piece within one frame.
-Status Builder::State::gather(FrameRing& frames, FrameRing::Place& place, const Piece& piece) noexcept {
-  const FrameOptions& of = frames.options();
-  const std::uint64_t number = piece.stream_offset / of.frame_bytes;
-  const std::size_t offset = piece.stream_offset % of.frame_bytes;
-  const auto list = list_for(of.conversion, kOddPartsMax + piece.length / (kPartBytes / 2));
-  if (!list) return list.error();
-  if (const Status noted = note_seam(frames, place, offset); !noted) return noted;
-  target_ = {&frames, &place, *list, frames.data_of(number), number * of.frame_bytes, piece.stream};
-  place.state.store(FrameState::filling, std::memory_order_release);
-  if (of.conversion == Conversion::none) {
-    push({.first = piece}, offset);
-  } else {
-    for_each_converted_part(of.conversion, target_.data, offset, ring_ + piece.ring_offset, piece.length, kPartBytes,
-                            [&](const Part& part) { (*list)->push(part); });
-    gathered_bytes_ += piece.length;
-    place.placed += piece.length;
-    if (mirror_) mirror_->add({.first = piece});
-  }
-  return note_if_full(frames, place);
-}
-
-/// The list of the burst that gathers, with room for so many parts.
-Result<PartList*> Builder::State::list_for(Conversion conversion, std::size_t parts) noexcept {
-  const auto which =
-      static_cast<std::size_t>(std::find(conversions_.begin(), conversions_.end(), conversion) - conversions_.begin());
-  if (parts > options.list_parts) return Errc::invalid_argument;
-  if (bursts_[current_ % bursts_.size()].lists[which].room() < parts) {
-    if (const Status submitted = submit(ring_end_); !submitted) return submitted.error();
-  }
-  return &bursts_[current_ % bursts_.size()].lists[which];
-}
-
-/// A piece that begins within an item shares it with the one before it, whichever comes first.
-Status Builder::State::note_seam(FrameRing& frames, FrameRing::Place& place, std::uint64_t offset) noexcept {
-  const Conversion conversion = frames.options().conversion;
-  if (!to_float(conversion) || offset % item_bytes(conversion) == 0) return {};
-  try {
-    place.seams.push_back(static_cast<std::uint32_t>(offset / item_bytes(conversion)));
-  } catch (const std::bad_alloc&) {
-    return Errc::out_of_memory;
-  }
-  return {};
-}
-
-Status Builder::State::note_if_full(FrameRing& frames, FrameRing::Place& place) noexcept {
-  if (place.placed < place.length) return {};
-  full_.push_back({&frames, &place});  // there is room for every frame
-  return {};
-}
-
-Status Builder::State::flush() noexcept { return submit(ring_end_); }
-
-Status Builder::State::submit(std::uint64_t ring_end) noexcept {
-  Burst& burst = bursts_[current_ % bursts_.size()];
-  target_ = {};
-  burst.ring_end = ring_end;
-  const bool any = gathered_bytes_ != 0;
-  if (any) {
-    if (const Status copied = copy(burst); !copied) return copied;
-    ++counters.submissions;
-    gathered_bytes_ = 0;
-  }
-  for (const Full& full : full_) {
-    if (const Status completed = complete(full); !completed) return completed;
-  }
-  full_.clear();
-  return any ? next_burst() : Status{};
-}
-
-Status Builder::State::copy(Burst& burst) noexcept {
-  const StreamRef before = mirror_ ? links_[current_ % links_.size()] : stream_;
-  for (PartList& list : burst.lists) {
-    if (const Status uploaded = list.upload(before); !uploaded) return uploaded;
-    counters.parts += list.count();
-  }
-  if (mirror_) {
-    Status brought = mirror_->bring(before);
-    if (brought) brought = before.record(burst.arrived);
-    if (brought) brought = stream_.wait_for(burst.arrived);
-    if (!brought) return brought;
-    counters.link_copies = mirror_->copy_count();
-    counters.link_bytes = mirror_->copy_bytes();
-  }
-  for (const PartList& list : burst.lists) {
-    if (const Status copied = list.copy(stream_); !copied) return copied;
-  }
-  return stream_.record(burst.done);
-}
-
-Status Builder::State::complete(const Full& full) noexcept {
-  if (!full.place->seams.empty()) {
-    if (const Status converted = convert_seams(full); !converted) return converted;
-  }
-  return full.frames->complete(*full.place, stream_);
-}
-
-Status Builder::State::convert_seams(const Full& full) noexcept {
-  const Conversion conversion = full.frames->options().conversion;
-  std::byte* const frame = full.frames->data_of(full.place->number.load(std::memory_order_relaxed));
-  std::span<const std::uint32_t> left = full.place->seams;
-  while (!left.empty()) {
-    const auto now = left.first(std::min<std::size_t>(left.size(), Seams::kCapacity));
-    left = left.subspan(now.size());
-    if (const Status free = seams_->read.wait(); !free) return free;
-    std::copy(now.begin(), now.end(), seams_->host.as<std::uint32_t>());
-    const auto count = static_cast<std::uint32_t>(now.size());
-    Status done = stream_.copy(seams_->on_device.data(), seams_->host.data(), now.size_bytes());
-    if (done) done = stream_.record(seams_->read);
-    if (done) {
-      done = launch(stream_, seam_kernel(conversion), seam_shape(device_, count), frame,
-                    static_cast<const std::uint32_t*>(seams_->on_device.as<std::uint32_t>()), count);
-    }
-    if (!done) return done;
-  }
-  return {};
-}
-
-/// Turns to the next burst, once the device is done with what it held.
-Status Builder::State::next_burst() noexcept {
-  ++current_;
-  Burst& burst = bursts_[current_ % bursts_.size()];
-  if (current_ - oldest_ == bursts_.size()) {
-    if (const Status waited = burst.done.wait(); !waited) return waited;
-    copied_ = burst.ring_end;
-    ++oldest_;
-  }
-  for (PartList& list : burst.lists) list.clear();
-  return {};
 }
 
 Status Builder::State::finish(std::uint32_t stream, std::uint64_t end) noexcept {
@@ -373,11 +148,10 @@ Status Builder::State::close(std::uint32_t stream, std::uint64_t frame,
 
 Result<std::uint64_t> Builder::State::copied() noexcept {
   for (; oldest_ < current_; ++oldest_) {
-    const Burst& burst = bursts_[oldest_ % bursts_.size()];
-    const auto ready = burst.done.ready();
-    if (!ready) return ready.error();
-    if (!*ready) return copied_;
-    copied_ = burst.ring_end;
+    const auto done = copies_->done(oldest_ + 1);
+    if (!done) return done.error();
+    if (!*done) return copied_;
+    copied_ = bursts_[oldest_ % bursts_.size()].ring_end;
   }
   if (gathered_bytes_ == 0) copied_ = ring_end_;  // what came since held nothing to copy
   return copied_;
@@ -385,7 +159,7 @@ Result<std::uint64_t> Builder::State::copied() noexcept {
 
 Status Builder::State::wait() noexcept {
   if (const Status flushed = flush(); !flushed) return flushed;
-  if (const Status waited = stream_.wait(); !waited) return waited;
+  if (const Status waited = stream().wait(); !waited) return waited;
   const auto done = copied();
   return done ? Status{} : Status{done.error()};
 }

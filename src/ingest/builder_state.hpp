@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "headrace/device/stream.hpp"
 #include "headrace/ingest/builder.hpp"
+#include "ingest/build_stream.hpp"
 #include "ingest/mirror.hpp"
 #include "ingest/part_list.hpp"
 
@@ -50,9 +52,8 @@ class Builder::State {
  private:
   /// A burst: the copies of it, one list for each conversion that is in use.
   struct Burst {
-    Burst(Device device) : done(device), arrived(device) {}
+    explicit Burst(Device device) : arrived(device) {}
     std::vector<PartList> lists;
-    Event done;
     Event arrived;  ///< What it copies is in the mirror.
     std::uint64_t ring_end = 0;
   };
@@ -79,10 +80,14 @@ class Builder::State {
   [[nodiscard]] Status note_seam(FrameRing& frames, FrameRing::Place& place, std::uint64_t offset) noexcept;
   [[nodiscard]] Status note_if_full(FrameRing& frames, FrameRing::Place& place) noexcept;
   [[nodiscard]] Status submit(std::uint64_t ring_end) noexcept;
-  [[nodiscard]] Status copy(Burst& burst) noexcept;
-  [[nodiscard]] Status complete(const Full& full) noexcept;
+  [[nodiscard]] Status enqueue(Burst& burst) noexcept;
+  [[nodiscard]] Status bring(Burst& burst) noexcept;
+  [[nodiscard]] Result<std::uint32_t> copy(const Burst& burst, const DoneArgument& done) noexcept;
+  [[nodiscard]] bool has_seams() const noexcept;
+  [[nodiscard]] Status convert_seams() noexcept;
   [[nodiscard]] Status convert_seams(const Full& full) noexcept;
   [[nodiscard]] Status next_burst() noexcept;
+  [[nodiscard]] StreamRef stream() const noexcept { return copies_->stream(); }
   [[nodiscard]] FrameRing* frames_of(std::uint32_t stream) const noexcept {
     return stream < streams_.size() ? streams_[stream] : nullptr;
   }
@@ -91,9 +96,9 @@ class Builder::State {
   const std::byte* ring_;
   std::size_t ring_bytes_;
   std::optional<Mirror> mirror_;
-  Stream stream_;              ///< Copies into frames.
-  std::vector<Stream> links_;  ///< Copies to the mirror, in turns: one starts while another ends.
-  std::deque<Burst> bursts_;   ///< A ring: [oldest_, current_) are under way, current_ gathers.
+  std::shared_ptr<BuildStream> copies_;  ///< Into frames, which may outlive the builder.
+  std::vector<Stream> links_;            ///< Copies to the mirror, in turns: one starts while another ends.
+  std::deque<Burst> bursts_;             ///< A ring: [oldest_, current_) are under way, current_ gathers.
   std::uint64_t oldest_ = 0;
   std::uint64_t current_ = 0;
   std::vector<Conversion> conversions_;  ///< Of which there are lists in each burst.

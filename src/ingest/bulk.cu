@@ -123,7 +123,8 @@ struct BulkBody {
   static constexpr int kBlocksMin = kBlocks;
 
   template <class Group>
-  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t /*per_team*/) {
+  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t /*per_team*/,
+                              DoneArgument done) {
     const std::uint32_t teams = group.size() / Group::kTeam;
     const std::uint32_t first = group.thread() / Group::kTeam;
     const std::uint32_t step = group.block_count() * teams;
@@ -139,12 +140,13 @@ struct BulkBody {
       }
     }
 #endif
+    say_done(group, done);
   }
 };
 
 }  // namespace
 
-Kernel bulk_kernel() { return make_kernel<BulkBody, const Part*, std::uint32_t, std::uint32_t>(); }
+Kernel bulk_kernel() { return make_kernel<BulkBody, const Part*, std::uint32_t, std::uint32_t, DoneArgument>(); }
 
 LaunchShape bulk_shape(Device device, std::uint32_t count) {
   const auto multiprocessors = static_cast<std::uint32_t>(std::max(device.properties().multiprocessor_count, 1));

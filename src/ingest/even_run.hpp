@@ -53,4 +53,38 @@ struct EvenCut {
   return {to + begin, run.from + which * run.pitch + begin, end - begin};
 }
 
+/// Runs that one kernel copies, as its argument.
+struct EvenRuns {
+  static constexpr std::uint32_t kMax = 8;
+
+  struct One {
+    EvenRun run;
+    EvenCut cut;
+    std::uint32_t first = 0;  ///< The number of its first part.
+  };
+  One runs[kMax];
+  std::uint32_t count = 0;
+  std::uint32_t parts = 0;  ///< Of all.
+
+  /// There is room; no part is longer than `most`.
+  void add(const EvenRun& run, std::uint32_t most) noexcept {
+    const EvenCut cut(run.bytes, most);
+    runs[count++] = {run, cut, parts};
+    parts += run.count * cut.parts;
+  }
+};
+
+/// Part `index` of all.
+[[nodiscard]] HEADRACE_HD inline Part part_of(const EvenRuns& runs, std::uint32_t index) noexcept {
+  EvenRuns::One one = runs.runs[0];
+  // Numbers of runs that the compiler knows: else they would be looked up in memory.
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+  for (std::uint32_t r = 1; r < EvenRuns::kMax; ++r) {
+    if (r < runs.count && index >= runs.runs[r].first) one = runs.runs[r];
+  }
+  return part_of(one.run, one.cut, index - one.first);
+}
+
 }  // namespace headrace::ingest

@@ -4,6 +4,7 @@
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
+#include "ingest/build_stream.hpp"
 
 namespace headrace::ingest {
 
@@ -95,9 +96,16 @@ Frame FrameRing::part(std::uint64_t begin, std::uint64_t end) const noexcept {
 }
 
 /// Whether the consumer finds every byte there, or its stream does.
-Result<bool> FrameRing::is_ready(const Place& place, const StreamRef* consumer) noexcept {
-  if (!place.copying) return true;
-  if (consumer == nullptr) return place.filled.ready();
+Result<bool> FrameRing::is_ready(Place& place, const StreamRef* consumer) noexcept {
+  if (consumer != nullptr) taken_by_stream_.store(true, std::memory_order_relaxed);
+  if (!place.copies) return true;
+  const auto done = place.copies->done(place.burst);
+  if (!done || *done || consumer == nullptr) return done;
+  // The first frames that are taken so wait for what the builder has enqueued since, too.
+  if (!place.marked) {
+    if (const Status marked = place.copies->stream().record(place.filled); !marked) return marked.error();
+    place.marked = true;
+  }
   if (const Status ordered = consumer->wait_for(place.filled); !ordered) return ordered.error();
   return true;
 }
@@ -169,6 +177,7 @@ void FrameRing::free_front() noexcept {
     place.length = options_.frame_bytes;
     place.presence.clear();
     place.seams.clear();
+    place.copies.reset();
     place.number.store(freed_ + places_.size(), std::memory_order_release);
     ++freed_;
   }
@@ -194,6 +203,7 @@ bool FrameRing::restart() noexcept {
     place.length = options_.frame_bytes;
     place.presence.clear();
     place.seams.clear();
+    place.copies.reset();
   }
   taken_ = freed_ = 0;
   end_ = kNoEnd;
@@ -210,15 +220,19 @@ FrameRing::Place* FrameRing::fillable(std::uint64_t number) noexcept {
   return state == FrameState::free || state == FrameState::filling ? &place : nullptr;
 }
 
-Status FrameRing::complete(Place& place, StreamRef stream) noexcept {
-  if (const Status recorded = stream.record(place.filled); !recorded) return recorded;
-  place.copying = true;
+Status FrameRing::complete(Place& place, const std::shared_ptr<BuildStream>& copies, std::uint64_t burst) noexcept {
+  place.marked = taken_by_stream_.load(std::memory_order_relaxed);
+  if (place.marked) {
+    if (const Status marked = copies->stream().record(place.filled); !marked) return marked;
+  }
+  place.copies = copies;
+  place.burst = burst;
   note_complete(place);
   return {};
 }
 
 void FrameRing::complete(Place& place) noexcept {
-  place.copying = false;
+  place.copies.reset();
   note_complete(place);
 }
 

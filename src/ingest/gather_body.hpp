@@ -78,8 +78,9 @@ inline constexpr std::uint32_t kTeamParts = 32;
 
 /// Of `count` parts with so many bytes together, how many a team should take: several rounds of loads, so that reading
 /// the list costs little beside them.
-[[nodiscard]] HEADRACE_HD inline std::uint32_t parts_of_team(std::uint64_t bytes, std::uint32_t count) noexcept {
-  const std::uint64_t wanted = bytes == 0 ? 1 : (kTeamBytes * count + bytes / 2) / bytes;
+[[nodiscard]] HEADRACE_HD inline std::uint32_t parts_of_team(std::uint64_t bytes, std::uint32_t count,
+                                                             std::uint64_t team_bytes = kTeamBytes) noexcept {
+  const std::uint64_t wanted = bytes == 0 ? 1 : (team_bytes * count + bytes / 2) / bytes;
   return wanted < 1 ? 1 : wanted > kTeamParts ? kTeamParts : static_cast<std::uint32_t>(wanted);
 }
 

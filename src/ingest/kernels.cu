@@ -13,6 +13,7 @@ constexpr std::uint32_t kWarp = 32;
 constexpr std::uint32_t kThreads = 256;
 /// Lines that a lane has under way. Four blocks a multiprocessor then have 64 KiB of payload in flight.
 constexpr std::uint32_t kInFlight = 4;
+static_assert(kRoundBytes == kInFlight * kWarp * kLineBytes);
 /// Of a CPU device, that share a list.
 constexpr std::uint32_t kItemsMax = 8;
 constexpr std::uint32_t kPartsPerItem = 64;
@@ -34,13 +35,15 @@ struct GatherBody {
   static constexpr int kBlocksMin = 4;
 
   template <class Group>
-  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t per_team) {
+  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t per_team,
+                              DoneArgument done) {
     const std::uint32_t teams = group.size() / Group::kTeam;
     const std::uint32_t step = worker_count(group, teams) * per_team;
     for (std::uint32_t first = worker(group, teams, group.team()) * per_team; first < count; first += step) {
       const std::uint32_t here = count - first < per_team ? count - first : per_team;
       gather<kInFlight>(group, here, [&](std::uint32_t i) { return parts[first + i]; });
     }
+    say_done(group, done);
   }
 };
 
@@ -50,14 +53,24 @@ struct EvenBody {
   static constexpr int kBlocksMin = 4;
 
   template <class Group>
-  HEADRACE_HD static void run(const Group& group, EvenRun run, EvenCut cut, std::uint32_t per_team) {
-    const std::uint32_t count = run.count * cut.parts;
+  HEADRACE_HD static void run(const Group& group, EvenRuns runs, std::uint32_t per_team, DoneArgument done) {
+    const std::uint32_t count = runs.parts;
     const std::uint32_t teams = group.size() / Group::kTeam;
     const std::uint32_t step = worker_count(group, teams) * per_team;
     for (std::uint32_t first = worker(group, teams, group.team()) * per_team; first < count; first += step) {
       const std::uint32_t here = count - first < per_team ? count - first : per_team;
-      gather<kInFlight>(group, here, [&](std::uint32_t i) { return part_of(run, cut, first + i); });
+      gather<kInFlight>(group, here, [&](std::uint32_t i) { return part_of(runs, first + i); });
     }
+    say_done(group, done);
+  }
+};
+
+struct SayBody {
+  static constexpr const char* kName = "ingest::say";
+
+  template <class Group>
+  HEADRACE_HD static void run(const Group& group, DoneArgument done) {
+    say_done(group, done);
   }
 };
 
@@ -67,8 +80,10 @@ struct BlockBody {
   static constexpr int kThreadsMax = kThreads;
 
   template <class Group>
-  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t /*per_team*/) {
+  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t /*per_team*/,
+                              DoneArgument done) {
     for (std::uint32_t i = worker(group, 1, 0); i < count; i += worker_count(group, 1)) copy(group, parts[i]);
+    say_done(group, done);
   }
 
   template <class Group>
@@ -141,7 +156,8 @@ struct ConvertBody {
   static constexpr int kThreadsMax = kThreads;
 
   template <class Group>
-  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t /*per_team*/) {
+  HEADRACE_HD static void run(const Group& group, const Part* parts, std::uint32_t count, std::uint32_t /*per_team*/,
+                              DoneArgument done) {
     const std::uint32_t teams = group.size() / Group::kTeam;
     for (std::uint32_t i = worker(group, teams, group.team()); i < count; i += worker_count(group, teams)) {
       const Part part = parts[i];
@@ -153,6 +169,7 @@ struct ConvertBody {
         Item<Of>::convert(part.to() + std::size_t{k} * Item<Of>::kInFrame, part.from() + k * Item<Of>::kBytes);
       }
     }
+    say_done(group, done);
   }
 };
 
@@ -174,7 +191,7 @@ struct SeamBody {
 
 template <Conversion Of>
 [[nodiscard]] Kernel make_convert() {
-  return make_kernel<ConvertBody<Of>, const Part*, std::uint32_t, std::uint32_t>();
+  return make_kernel<ConvertBody<Of>, const Part*, std::uint32_t, std::uint32_t, DoneArgument>();
 }
 
 template <Conversion Of>
@@ -191,18 +208,22 @@ template <Conversion Of>
 
 }  // namespace
 
-std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept { return parts_of_team(bytes, count); }
+std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept {
+  return parts_of_team(bytes, count, bytes <= kShortBytes ? kRoundBytes : kTeamBytes);
+}
 
-Kernel gather_kernel() { return make_kernel<GatherBody, const Part*, std::uint32_t, std::uint32_t>(); }
+Kernel gather_kernel() { return make_kernel<GatherBody, const Part*, std::uint32_t, std::uint32_t, DoneArgument>(); }
 
 LaunchShape gather_shape(Device device, std::uint32_t count, std::uint32_t per_team) {
   const std::uint64_t teams = (std::uint64_t{count} + per_team - 1) / per_team;
   return shape_of(device, (teams + kThreads / kWarp - 1) / (kThreads / kWarp), count);
 }
 
-Kernel even_kernel() { return make_kernel<EvenBody, EvenRun, EvenCut, std::uint32_t>(); }
+Kernel even_kernel() { return make_kernel<EvenBody, EvenRuns, std::uint32_t, DoneArgument>(); }
 
-Kernel block_kernel() { return make_kernel<BlockBody, const Part*, std::uint32_t, std::uint32_t>(); }
+Kernel say_kernel() { return make_kernel<SayBody, DoneArgument>(); }
+
+Kernel block_kernel() { return make_kernel<BlockBody, const Part*, std::uint32_t, std::uint32_t, DoneArgument>(); }
 LaunchShape block_shape(Device device, std::uint32_t count) { return shape_of(device, count, count); }
 
 Kernel convert_kernel(Conversion conversion) {

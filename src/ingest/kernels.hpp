@@ -5,24 +5,33 @@
 #include "headrace/device/kernel.hpp"
 #include "headrace/ingest/conversion.hpp"
 #include "ingest/even_run.hpp"
+#include "ingest/say_done.hpp"
 
-/// The kernels that copy lists of parts. Each takes (const Part* parts, uint32_t count, uint32_t per_team): `parts` is
-/// memory that the kernel reaches; none is empty.
+/// The kernels that copy lists of parts. Each takes (const Part* parts, uint32_t count, uint32_t per_team,
+/// DoneArgument done): `parts` is memory that the kernel reaches; none is empty.
 namespace headrace::ingest {
 
 /// The longest list that one launch takes.
 inline constexpr std::uint32_t kPartsMax = 1U << 30;
 
-/// Parts of one length, on the average, that a team should take: several rounds of loads, so that reading the list
-/// costs little beside them.
+/// What a team loads in one round. A burst of no more than kShortBytes does not fill a device with several rounds a
+/// team, each of which takes as long as the way to the ring and back: its parts are no longer than that.
+inline constexpr std::uint32_t kRoundBytes = 2048;
+inline constexpr std::uint64_t kShortBytes = std::uint64_t{1} << 20;
+
+/// Parts of one length, on the average, that a team should take: one round of loads of a short burst, several of
+/// others, so that reading the list costs little beside them.
 [[nodiscard]] std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept;
 
 [[nodiscard]] Kernel gather_kernel();
 /// Where lists are gathered on a CPU device, several items share the parts.
 [[nodiscard]] LaunchShape gather_shape(Device device, std::uint32_t count, std::uint32_t per_team);
 
-/// (EvenRun run, EvenCut cut, uint32_t per_team): the same for a run of payloads, in the shape for its parts.
+/// (EvenRuns runs, uint32_t per_team, DoneArgument done): the same for runs of payloads, in the shape for their parts.
 [[nodiscard]] Kernel even_kernel();
+
+/// (DoneArgument done): says that all before it is done, for those that cannot say it themselves. One block.
+[[nodiscard]] Kernel say_kernel();
 
 [[nodiscard]] Kernel block_kernel();
 [[nodiscard]] LaunchShape block_shape(Device device, std::uint32_t count);

@@ -52,7 +52,9 @@ class LatencyRun {
   /// A frame that lacks one packet, from when that is there until the frame is READY.
   [[nodiscard]] Duration alone() {
     const std::uint64_t last_packet = ((taken_ + 1) * of_.frame_bytes - 1) / of_.packets.payload_bytes;
+    const Time until = SteadyClock::now() + kPatience;
     while (feed_.position() < last_packet) {
+      throw_after(until);
       if (feed_.gather(last_packet * of_.packets.payload_bytes) == 0) {
         feed_.flush();
       } else {
@@ -60,12 +62,16 @@ class LatencyRun {
       }
     }
     feed_.wait();
-    while (feed_.gather((last_packet + 1) * of_.packets.payload_bytes) == 0) feed_.flush();
+    while (feed_.gather((last_packet + 1) * of_.packets.payload_bytes) == 0) {
+      throw_after(until);
+      feed_.flush();
+    }
     const Time start = SteadyClock::now();
     feed_.submit();
     feed_.flush();
     std::optional<Frame> frame;
     while (!frame) {
+      throw_after(until);
       feed_.look();
       frame = frames_.try_take().or_throw(kDoing);
     }
@@ -93,7 +99,7 @@ class LatencyRun {
       if (feed_.gather(std::min(end, come)) == 0) {
         // Of packets that have not come, none is waited for; of the last one, its frame is.
         if (come < std::min(first, end)) moved = now;
-        if (now - moved > kPatience) throw DeviceError(Errc::hung, fmt::format("{}: nothing moves any more", kDoing));
+        throw_after(moved + kPatience);
         feed_.flush();
         std::this_thread::yield();  // as a Receiver does, which waits in its source
       } else {
@@ -114,6 +120,9 @@ class LatencyRun {
   [[nodiscard]] const Feed& feed() const noexcept { return feed_; }
 
  private:
+  static void throw_after(Time until) {
+    if (SteadyClock::now() > until) throw DeviceError(Errc::hung, fmt::format("{}: nothing moves any more", kDoing));
+  }
   /// The end of the packet that holds the byte before `offset`.
   [[nodiscard]] std::uint64_t packets_end(std::uint64_t offset) const noexcept {
     const std::uint64_t payload = of_.packets.payload_bytes;

@@ -31,6 +31,11 @@ detail::ListedWay listed_way(CopyWay way) noexcept {
   return way == CopyWay::cub ? detail::ListedWay::batched_memcpy : detail::ListedWay::device_runtime;
 }
 
+/// What the blocks of such a launch can say.
+DoneArgument sayable(LaunchShape shape, const DoneArgument& done) noexcept {
+  return std::uint64_t{shape.blocks} * shape.items <= kDoneWords ? done : DoneArgument{};
+}
+
 }  // namespace
 
 bool has_copy_way(Device device, CopyWay way) noexcept {
@@ -116,17 +121,24 @@ void PartList::list(const EvenRun& run) noexcept {
   }
 }
 
+std::uint32_t PartList::run_part_bytes() const noexcept {
+  return run_bytes() <= kShortBytes ? kRoundBytes : part_bytes_;
+}
+
 std::uint32_t PartList::count() const noexcept {
   std::uint32_t count = count_;
-  for (std::size_t i = 0; i < run_count_; ++i) count += runs_[i].count * EvenCut(runs_[i].bytes, part_bytes_).parts;
+  const std::uint32_t most = run_part_bytes();
+  for (std::size_t i = 0; i < run_count_; ++i) count += runs_[i].count * EvenCut(runs_[i].bytes, most).parts;
   return count;
 }
 
-std::uint64_t PartList::bytes() const noexcept {
-  std::uint64_t bytes = listed_bytes_;
+std::uint64_t PartList::run_bytes() const noexcept {
+  std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < run_count_; ++i) bytes += std::uint64_t{runs_[i].count} * runs_[i].bytes;
   return bytes;
 }
+
+std::uint64_t PartList::bytes() const noexcept { return listed_bytes_ + run_bytes(); }
 
 void PartList::clear() noexcept {
   count_ = 0;
@@ -138,7 +150,7 @@ void PartList::clear() noexcept {
 
 Status PartList::upload(StreamRef stream) noexcept {
   close_run();
-  if (count_ > 0 || run_count_ > kShortRunsMax) {
+  if (count_ > 0) {
     const std::size_t count = std::exchange(run_count_, 0);
     for (std::size_t i = 0; i < count; ++i) {
       if (runs_[i].count < kRunMin) {
@@ -162,36 +174,41 @@ Status PartList::upload(StreamRef stream) noexcept {
   return copied;
 }
 
-Status PartList::copy(StreamRef stream) const noexcept {
-  if (const Status launched = launch_runs(stream); !launched) return launched;
-  if (count_ == 0) return {};
-  switch (reader_) {
-    case Reader::kernel: return launch_kernel(stream);
-    case Reader::cuda: return copy_listed(stream);
-    case Reader::host: break;
-  }
-  return copy_one_by_one(stream);
+Result<std::uint32_t> PartList::copy(StreamRef stream, const DoneArgument& done) const noexcept {
+  if (count_ == 0) return launch_runs(stream, done);
+  if (const auto launched = launch_runs(stream, {}); !launched) return launched.error();
+  if (reader_ == Reader::kernel) return launch_kernel(stream, done);
+  const Status copied = reader_ == Reader::cuda ? copy_listed(stream) : copy_one_by_one(stream);
+  if (!copied) return copied.error();
+  return 0U;
 }
 
-Status PartList::launch_runs(StreamRef stream) const noexcept {
-  for (std::size_t i = 0; i < run_count_; ++i) {
-    const EvenRun& run = runs_[i];
-    const EvenCut cut(run.bytes, part_bytes_);
-    const std::uint32_t parts = run.count * cut.parts;
-    const std::uint32_t per_team = parts_per_team(std::uint64_t{run.count} * run.bytes, parts);
-    const LaunchShape shape = gather_shape(stream.device(), parts, per_team);
-    if (const Status launched = launch(stream, even_kernel(), shape, run, cut, per_team); !launched) return launched;
+Result<std::uint32_t> PartList::launch_runs(StreamRef stream, const DoneArgument& done) const noexcept {
+  if (run_count_ == 0) return 0U;
+  EvenRuns runs;
+  const std::uint32_t most = run_part_bytes();
+  for (std::size_t i = 0; i < run_count_; ++i) runs.add(runs_[i], most);
+  const std::uint32_t per_team = parts_per_team(run_bytes(), runs.parts);
+  const LaunchShape shape = gather_shape(stream.device(), runs.parts, per_team);
+  const DoneArgument said = sayable(shape, done);
+  if (const Status launched = launch(stream, even_kernel(), shape, runs, per_team, said); !launched) {
+    return launched.error();
   }
-  return {};
+  return said.words == nullptr ? 0U : shape.blocks * shape.items;
 }
 
-Status PartList::launch_kernel(StreamRef stream) const noexcept {
+Result<std::uint32_t> PartList::launch_kernel(StreamRef stream, const DoneArgument& done) const noexcept {
   const std::uint32_t per_team = parts_per_team(listed_bytes_, count_);
   const Device device = stream.device();
   const LaunchShape shape = way_ == CopyWay::bulk    ? bulk_shape(device, count_)
                             : way_ == CopyWay::block ? block_shape(device, count_)
                                                      : gather_shape(device, count_, per_team);
-  return launch(stream, kernel_, shape, static_cast<const Part*>(device_.as<Part>()), count_, per_team);
+  const DoneArgument said = sayable(shape, done);
+  const Part* const parts = device_.as<Part>();
+  if (const Status launched = launch(stream, kernel_, shape, parts, count_, per_team, said); !launched) {
+    return launched.error();
+  }
+  return said.words == nullptr ? 0U : shape.blocks * shape.items;
 }
 
 Status PartList::copy_listed(StreamRef stream) const noexcept {

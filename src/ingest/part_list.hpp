@@ -12,6 +12,7 @@
 #include "headrace/ingest/copy_way.hpp"
 #include "ingest/even_run.hpp"
 #include "ingest/line.hpp"
+#include "ingest/say_done.hpp"
 
 namespace headrace::ingest {
 
@@ -69,8 +70,9 @@ class PartList {
 
   /// Brings the list to where the device reads it.
   [[nodiscard]] Status upload(StreamRef stream) noexcept;
-  /// Enqueues the copies of an uploaded list; may be called again and again.
-  [[nodiscard]] Status copy(StreamRef stream) const noexcept;
+  /// Enqueues the copies of an uploaded list; may be called again and again. How many blocks of the last kernel will
+  /// say `done`; 0: nothing will, since the way is not a kernel of Headrace's, or one of too many blocks.
+  [[nodiscard]] Result<std::uint32_t> copy(StreamRef stream, const DoneArgument& done = {}) const noexcept;
 
  private:
   /// Who reads the list, and in which form.
@@ -86,16 +88,17 @@ class PartList {
   [[nodiscard]] std::uint32_t parts_listed(const EvenRun& run) const noexcept {
     return run.count < kRunMin ? run.count * parts_max(run.bytes) : 0;
   }
-  [[nodiscard]] Status launch_runs(StreamRef stream) const noexcept;
-  [[nodiscard]] Status launch_kernel(StreamRef stream) const noexcept;
+  /// The longest part of a run.
+  [[nodiscard]] std::uint32_t run_part_bytes() const noexcept;
+  [[nodiscard]] std::uint64_t run_bytes() const noexcept;
+  [[nodiscard]] Result<std::uint32_t> launch_runs(StreamRef stream, const DoneArgument& done) const noexcept;
+  [[nodiscard]] Result<std::uint32_t> launch_kernel(StreamRef stream, const DoneArgument& done) const noexcept;
   [[nodiscard]] Status copy_listed(StreamRef stream) const noexcept;
   [[nodiscard]] Status copy_one_by_one(StreamRef stream) const noexcept;
 
-  static constexpr std::size_t kRunsMax = 8;
-  /// A run that is shorter is not worth a launch beside that of a list,
+  static constexpr std::size_t kRunsMax = EvenRuns::kMax;
+  /// A run that is shorter goes into the list where there is one.
   static constexpr std::uint32_t kRunMin = 128;
-  /// but so many are less than a list of their own, which would have to be uploaded.
-  static constexpr std::size_t kShortRunsMax = 2;
 
   CopyWay way_;
   Reader reader_;

@@ -9,6 +9,7 @@
 
 #include "devices.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/ingest/build_bench.hpp"
 #include "headrace/ingest/latency_bench.hpp"
 #include "headrace/ingest/socket_bench.hpp"
 #include "headrace/ingest/stream_bytes.hpp"
@@ -19,6 +20,7 @@ namespace headrace::testing {
 namespace {
 
 using ingest::BenchRing;
+using ingest::BuildRuns;
 using ingest::Control;
 using ingest::LatencyCase;
 using ingest::LatencyRuns;
@@ -98,6 +100,20 @@ TEST_P(IngestBench, LatencyWithControlByTheDevice) {
   EXPECT_GT(found.alone, Duration{});
   EXPECT_GT(found.reached_per_second, 0);
   EXPECT_GE(found.burst_bytes, 1460);
+  EXPECT_TRUE(found.verified);
+}
+
+// Windows are offered in units of 16 KiB: a sender that filled one would send what is not accepted.
+TEST_P(IngestBench, FramesOfLessThanAUnitOfTheWindow) {
+  LatencyCase of = small_case(RingAccess::automatic, 2);
+  of.control = Control::resident;
+  of.ring.frame_bytes = 5000;
+  of.ring.frame_count = 2;
+  of.frames = 20;
+  EXPECT_TRUE(measure_frame_latency(device(), of, 1).verified);
+  of.ring.packets.total_bytes = 200 * 1520;
+  const BuildRuns found = measure_resident_build(device(), of.ring, 2);
+  EXPECT_EQ(found.times.size(), 2U);
   EXPECT_TRUE(found.verified);
 }
 

@@ -164,10 +164,13 @@ TEST(IngestGather, ReadsNoLineThatHoldsNoneOfItsBytes) {
   }
 }
 
-TEST(IngestKernels, TeamsTakeSeveralRoundsOfWhateverSize) {
+TEST(IngestKernels, TeamsTakeSeveralRoundsOfWhateverSizeAndOneOfShortBursts) {
   EXPECT_EQ(parts_per_team(std::uint64_t{4096} * 1000, 1000), 2U);
   EXPECT_EQ(parts_per_team(std::uint64_t{64} * 1000, 1000), 32U);
   EXPECT_EQ(parts_per_team(std::uint64_t{1460} * 1000, 1000), 6U);
+  EXPECT_EQ(parts_per_team(std::uint64_t{4096} * 100, 100), 1U);
+  EXPECT_EQ(parts_per_team(std::uint64_t{1460} * 100, 100), 1U);
+  EXPECT_EQ(parts_per_team(std::uint64_t{64} * 100, 100), 32U);
   EXPECT_EQ(parts_per_team(0, 0), 1U);
 }
 

@@ -10,18 +10,20 @@ namespace headrace::ingest {
 
 /// How datagrams are numbered, and how they make frames. Times are in nanoseconds.
 struct DatagramConfig {
-  std::uint16_t port = 0;              ///< Of UDP, in packets with headers; 0: any.
-  std::uint32_t raw_offset = 0;        ///< Where in a packet the datagram begins, where `raw`.
-  bool raw = false;                    ///< Packets are not UDP: what lies behind raw_offset is the datagram.
-  std::uint32_t number_offset = 0;     ///< Of the sequence number, from the datagram's first byte.
-  std::uint32_t number_width = 4;      ///< Bytes of it, 1 to 8.
-  bool big_endian = true;              ///< The most significant byte first.
-  std::uint32_t header_bytes = 4;      ///< Of every datagram that do not go into the frame.
-  std::uint32_t payload_bytes = 1;     ///< That go into the frame: its place is number times this.
-  std::uint32_t frame_packets = 1;     ///< Datagrams that make a frame.
-  std::uint32_t window_frames = 2;     ///< Frames that are open at the same time, at most; the window for reordering.
-  std::uint64_t timeout = 10'000'000;  ///< From the first datagram of a frame to when it is closed with its gaps.
-  std::uint64_t jump_packets = 3000;   ///< A number further away counts only when the next one follows (RFC 3550 A.1).
+  std::uint16_t port = 0;           ///< Of UDP, in packets with headers; 0: any.
+  std::uint32_t raw_offset = 0;     ///< Where in a packet the datagram begins, where `raw`.
+  bool raw = false;                 ///< Packets are not UDP: what lies behind raw_offset is the datagram.
+  std::uint32_t number_offset = 0;  ///< Of the sequence number, from the datagram's first byte.
+  std::uint32_t number_width = 4;   ///< Bytes of it, 1 to 8.
+  bool big_endian = true;           ///< The most significant byte first.
+  std::uint32_t header_bytes = 4;   ///< Of every datagram that do not go into the frame.
+  std::uint32_t payload_bytes = 1;  ///< That go into the frame: its place is number times this.
+  std::uint32_t frame_packets = 1;  ///< Datagrams that make a frame.
+  std::uint32_t window_frames = 2;  ///< Frames that are open at the same time, at most; the window for reordering.
+  /// From the first datagram of a frame to when it is closed with its gaps: longer than a whole frame takes to come,
+  /// and than a machine may stand still.
+  std::uint64_t timeout = 1'000'000'000;
+  std::uint64_t jump_packets = 3000;  ///< A number further away counts only when the next one follows (RFC 3550 A.1).
 };
 
 /// Throws UsageError that says what is out of range.

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -17,6 +18,8 @@
 #include "headrace/ingest/conversion.hpp"
 
 namespace headrace::ingest {
+
+class BuildStream;
 
 struct FrameOptions {
   /// Bytes of the stream that make a frame; a multiple of the conversion's items.
@@ -112,10 +115,12 @@ class FrameRing {
     std::size_t placed = 0;                           ///< Bytes of the stream given to the builder.
     std::size_t length = 0;                           ///< Bytes of the stream that the frame is cut to.
     std::vector<std::uint64_t> presence;
-    std::vector<std::uint32_t> seams;  ///< Items that two pieces share, where they must be whole to be converted.
-    bool copying = false;              ///< Copies into it may run, until `filled`.
-    headrace::Event filled;            ///< The last copy into it.
-    headrace::Event released;          ///< The consumer's stream is done with it.
+    std::vector<std::uint32_t> seams;     ///< Items that two pieces share, where they must be whole to be converted.
+    std::shared_ptr<BuildStream> copies;  ///< Whose burst has the last copy into it; null: all are done.
+    std::uint64_t burst = 0;
+    headrace::Event filled;    ///< The last copy into it, for consumers' streams;
+    bool marked = false;       ///< that has been recorded.
+    headrace::Event released;  ///< The consumer's stream is done with it.
     bool releasing = false;
   };
 
@@ -127,7 +132,7 @@ class FrameRing {
     return memory_.data() + number % places_.size() * stride_;
   }
   [[nodiscard]] Result<std::optional<Frame>> take(const StreamRef* consumer) noexcept;
-  [[nodiscard]] static Result<bool> is_ready(const Place& place, const StreamRef* consumer) noexcept;
+  [[nodiscard]] Result<bool> is_ready(Place& place, const StreamRef* consumer) noexcept;
   [[nodiscard]] Result<Place*> taken_place(std::uint64_t number) noexcept;
   [[nodiscard]] Status poll_locked() noexcept;
   void free_front() noexcept;
@@ -140,8 +145,9 @@ class FrameRing {
 
   /// Builder: the place of a frame that bytes may still come to; null where there is none.
   [[nodiscard]] Place* fillable(std::uint64_t number) noexcept;
-  /// Builder: no byte will come to the frame any more, and the last copy into it has been enqueued on `stream`.
-  [[nodiscard]] Status complete(Place& place, StreamRef stream) noexcept;
+  /// Builder: no byte will come to the frame any more, and the last copy into it is in this burst, which is closed, or
+  /// in one before it.
+  [[nodiscard]] Status complete(Place& place, const std::shared_ptr<BuildStream>& copies, std::uint64_t burst) noexcept;
   /// The same where all copies into it are done.
   void complete(Place& place) noexcept;
   /// Builder: the stream ends here.
@@ -152,6 +158,8 @@ class FrameRing {
   std::size_t stride_;
   Buffer memory_;
   std::deque<Place> places_;  ///< Which do not move.
+  /// The consumer takes frames on a stream: their events are recorded when they complete.
+  std::atomic<bool> taken_by_stream_{false};
   std::atomic<std::uint64_t> reserved_end_;
   mutable std::mutex mutex_;    ///< Taken a few times a frame, never for a packet's bytes.
   std::uint64_t taken_ = 0;     ///< Frames that the consumer has had.

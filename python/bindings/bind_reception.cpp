@@ -1,0 +1,150 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "headrace/base/bytes.hpp"
+#include "headrace/ingest/capture_source.hpp"
+#include "headrace/ingest/packet_socket_source.hpp"
+#include "headrace/ingest/synthetic_source.hpp"
+#include "headrace/ingest/tun_source.hpp"
+#include "headrace/ingest/udp_source.hpp"
+#include "headrace/ingest/xdp_source.hpp"
+#include "receiver_handle.hpp"
+
+/// Receivers, a function for each source of packets.
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using ingest::DatagramConfig;
+
+constexpr std::size_t kMergedBytes = 65536;
+/// Ethernet with tags, beside the MTU.
+constexpr std::size_t kLinkBytes = 32;
+
+std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::string& address, std::uint16_t port,
+                                            std::uint32_t connections, std::uint32_t mtu, bool offloads,
+                                            const std::string& name, std::uint32_t window_bytes, double idle_seconds,
+                                            const std::string& interface, const std::string& control,
+                                            bool close_when_finished, bool trust_checksums) {
+  target.options.control = ingest::parse_control(control);
+  ingest::TcpReception tcp;
+  tcp.connections = connections;
+  tcp.config.port = port;
+  tcp.config.mtu = static_cast<std::uint16_t>(std::clamp<std::uint32_t>(mtu, 576, 65535));
+  tcp.config.window_bytes_max = window_bytes;
+  tcp.config.close_when_finished = close_when_finished;
+  tcp.config.idle_max = static_cast<std::uint64_t>(to_duration("idle_seconds", idle_seconds).count());
+  const nb::gil_scoped_release released;
+  if (!interface.empty()) {
+    const auto open = [&](Ring& ring, std::string& at, std::string& on) {
+      at = fmt::format("{}:{}", address, port);
+      on = interface;
+      return ingest::open_xdp(ring, {.interface = interface, .address = address, .trust_checksums = trust_checksums});
+    };
+    return std::make_unique<ReceiverHandle>(target, mtu + kLinkBytes, open, tcp);
+  }
+  const auto open = [&](Ring& ring, std::string& at, std::string& on) -> std::unique_ptr<ingest::Source> {
+    auto tun = ingest::open_tun(ring, {.address = address, .name = name, .mtu = mtu, .offloads = offloads});
+    const std::uint32_t own = tun->address();
+    at = fmt::format("{}.{}.{}.{}:{}", own >> 24, own >> 16 & 255, own >> 8 & 255, own & 255, port);
+    on = tun->name();
+    return tun;
+  };
+  return std::make_unique<ReceiverHandle>(target, offloads ? kMergedBytes : mtu, open, tcp);
+}
+
+std::unique_ptr<ReceiverHandle> receive_udp(const FrameTarget& target, const DatagramConfig& layout,
+                                            const std::string& address, const std::string& multicast_group,
+                                            const std::string& interface, std::size_t kernel_buffer_bytes) {
+  const nb::gil_scoped_release released;
+  const auto open = [&](Ring& ring, std::string& at, std::string& on) -> std::unique_ptr<ingest::Source> {
+    auto udp = ingest::open_udp(ring, {.address = address,
+                                       .port = layout.port,
+                                       .multicast_group = multicast_group,
+                                       .interface = interface,
+                                       .kernel_buffer_bytes = kernel_buffer_bytes});
+    at = fmt::format("{}:{}", address, udp->port());
+    on = interface;
+    return udp;
+  };
+  return std::make_unique<ReceiverHandle>(target, kMergedBytes, open, ingest::DatagramReception{.config = layout});
+}
+
+std::unique_ptr<ReceiverHandle> receive_packets(const FrameTarget& target, const DatagramConfig& layout,
+                                                const std::string& interface, const std::string& via,
+                                                const std::string& address, bool promiscuous, bool trust_checksums) {
+  if (via != "packet" && via != "xdp") throw UsageError(fmt::format("'{}' is not a way to packets: packet, xdp", via));
+  const std::uint16_t udp_port = layout.raw ? std::uint16_t{0} : layout.port;
+  const nb::gil_scoped_release released;
+  const auto open = [&](Ring& ring, std::string& at, std::string& on) {
+    at = fmt::format("{}:{}", address, udp_port);
+    on = interface;
+    if (via == "xdp") {
+      return ingest::open_xdp(
+          ring, {.interface = interface, .address = address, .udp_port = udp_port, .trust_checksums = trust_checksums});
+    }
+    return ingest::open_packet_socket(ring, {.interface = interface, .udp_port = udp_port, .promiscuous = promiscuous});
+  };
+  return std::make_unique<ReceiverHandle>(target, kMergedBytes, open, ingest::DatagramReception{.config = layout});
+}
+
+std::unique_ptr<ReceiverHandle> receive_capture(const FrameTarget& target, const DatagramConfig& layout,
+                                                const std::string& path, double speed) {
+  const nb::gil_scoped_release released;
+  const auto open = [&](Ring& ring, std::string& at, std::string& /*on*/) {
+    at = path;
+    return ingest::open_capture(ring, path, {.speed = speed});
+  };
+  return std::make_unique<ReceiverHandle>(target, kMergedBytes, open,
+                                          ingest::DatagramReception{.config = layout, .wait_for_space = speed == 0});
+}
+
+std::unique_ptr<ReceiverHandle> receive_synthetic(const FrameTarget& target, const DatagramConfig& layout,
+                                                  std::uint64_t packets, double packets_per_second, std::uint64_t seed,
+                                                  bool payloads_once) {
+  const nb::gil_scoped_release released;
+  const std::uint32_t payload = layout.header_bytes + layout.payload_bytes;
+  const auto open = [&](Ring& ring, std::string& at, std::string& /*on*/) {
+    at = "synthetic";
+    return ingest::make_synthetic_source(ring, {.payloads = {{.bytes = payload}},
+                                                .sequence_offset = layout.number_offset,
+                                                .sequence_bytes = layout.number_width,
+                                                .packets = packets,
+                                                .packets_per_second = packets_per_second,
+                                                .port = layout.port,
+                                                .checksums = false,
+                                                .payloads_once = payloads_once,
+                                                .seed = seed});
+  };
+  constexpr std::size_t kHeaders = 14 + 20 + 8;
+  return std::make_unique<ReceiverHandle>(
+      target, payload + kHeaders, open,
+      ingest::DatagramReception{.config = layout, .wait_for_space = packets_per_second == 0});
+}
+
+}  // namespace
+
+void bind_reception(nb::module_& module) {
+  module.def("receive_tcp", &receive_tcp, "target"_a, "address"_a, "port"_a, nb::kw_only(), "connections"_a = 64,
+             "mtu"_a = 1500, "offloads"_a = true, "name"_a = "headrace%d", "window_bytes"_a = 16 * kMiB,
+             "idle_seconds"_a = 0.0, "interface"_a = "", "control"_a = "host", "close_when_finished"_a = true,
+             "trust_checksums"_a = false);
+  module.def("receive_udp", &receive_udp, "target"_a, "layout"_a, "address"_a, nb::kw_only(), "multicast_group"_a = "",
+             "interface"_a = "", "kernel_buffer_bytes"_a = 8 * kMiB);
+  module.def("receive_packets", &receive_packets, "target"_a, "layout"_a, "interface"_a, nb::kw_only(), "via"_a,
+             "address"_a = "", "promiscuous"_a = false, "trust_checksums"_a = false);
+  module.def("receive_capture", &receive_capture, "target"_a, "layout"_a, "path"_a, nb::kw_only(), "speed"_a = 0.0);
+  module.def("receive_synthetic", &receive_synthetic, "target"_a, "layout"_a, nb::kw_only(), "packets"_a = 0,
+             "packets_per_second"_a = 0.0, "seed"_a = 1, "payloads_once"_a = false);
+}
+
+}  // namespace headrace::python
