@@ -4,7 +4,7 @@
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
-#include "ingest/build_stream.hpp"
+#include "ingest/builder/build_stream.hpp"
 
 namespace headrace::ingest {
 

@@ -9,7 +9,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/resident_control.hpp"
 #include "ingest/intake.hpp"
-#include "ingest/resident_memory.hpp"
+#include "ingest/resident/memory.hpp"
 
 namespace headrace::ingest {
 

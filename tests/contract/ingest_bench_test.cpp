@@ -13,7 +13,7 @@
 #include "headrace/ingest/latency_bench.hpp"
 #include "headrace/ingest/socket_bench.hpp"
 #include "headrace/ingest/stream_bytes.hpp"
-#include "ingest/bench_ring.hpp"
+#include "ingest/bench/ring.hpp"
 
 /// The benchmarks of ingest: that they count and compare, not how fast anything is.
 namespace headrace::testing {

@@ -1,4 +1,4 @@
-#include "ingest/build_stream.hpp"
+#include "ingest/builder/build_stream.hpp"
 
 #include "frame_support.hpp"
 

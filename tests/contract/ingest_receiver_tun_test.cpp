@@ -8,9 +8,9 @@
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/faulty_source.hpp"
 #include "headrace/ingest/tun_source.hpp"
-#include "ingest/address.hpp"
+#include "ingest/net/address.hpp"
+#include "ingest/net/subnet.hpp"
 #include "ingest/sources/file_descriptor.hpp"
-#include "ingest/subnet.hpp"
 #include "network.hpp"
 #include "receiver_support.hpp"
 

@@ -14,7 +14,7 @@
 #include "headrace/ingest/stream_bytes.hpp"
 #include "headrace/ingest/wire.hpp"
 #include "headrace/ingest/xdp_source.hpp"
-#include "ingest/address.hpp"
+#include "ingest/net/address.hpp"
 #include "ingest/sources/file_descriptor.hpp"
 #include "ingest/sources/headers.hpp"
 #include "tests/contract/network.hpp"

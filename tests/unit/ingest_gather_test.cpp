@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "ingest/gather_body.hpp"
-#include "ingest/kernels.hpp"
+#include "ingest/builder/gather_body.hpp"
+#include "ingest/builder/kernels.hpp"
 
 /// The gather as a warp runs it, on host threads, beside the plain copy.
 namespace headrace::ingest {

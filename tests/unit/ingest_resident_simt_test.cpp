@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "headrace/ingest/resident_control.hpp"
-#include "ingest/resident_memory.hpp"
-#include "ingest/resident_roles.hpp"
+#include "ingest/resident/memory.hpp"
+#include "ingest/resident/roles.hpp"
 #include "tests/ingest_peer.hpp"
 
 /// The roles of resident control as CUDA runs them, blocks of several threads and teams, on host threads.

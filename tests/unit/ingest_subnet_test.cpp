@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "headrace/base/error.hpp"
-#include "ingest/subnet.hpp"
+#include "ingest/net/subnet.hpp"
 
 namespace headrace::ingest {
 namespace {

@@ -9,7 +9,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/stream_bytes.hpp"
 #include "headrace/ingest/udp_source.hpp"
-#include "ingest/address.hpp"
+#include "ingest/net/address.hpp"
 #include "ingest/sources/file_descriptor.hpp"
 #include "tests/ingest_support.hpp"
 

@@ -10,7 +10,7 @@
 #include <array>
 
 #include "headrace/base/error.hpp"
-#include "ingest/address.hpp"
+#include "ingest/net/address.hpp"
 #include "ingest/sources/rights.hpp"
 
 namespace headrace::ingest {

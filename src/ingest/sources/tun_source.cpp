@@ -7,11 +7,11 @@
 #include <cerrno>
 
 #include "headrace/base/error.hpp"
+#include "ingest/net/subnet.hpp"
 #include "ingest/sources/slot_source.hpp"
 #include "ingest/sources/tun_device.hpp"
 #include "ingest/sources/virtio_header.hpp"
 #include "ingest/sources/wait.hpp"
-#include "ingest/subnet.hpp"
 
 namespace headrace::ingest {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "headrace/base/error.hpp"
-#include "ingest/address.hpp"
+#include "ingest/net/address.hpp"
 #include "ingest/sources/file_descriptor.hpp"
 #include "ingest/sources/slot_source.hpp"
 #include "ingest/sources/wait.hpp"

@@ -14,10 +14,10 @@
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
-#include "ingest/address.hpp"
+#include "ingest/net/address.hpp"
+#include "ingest/net/subnet.hpp"
 #include "ingest/sources/slot_source.hpp"
 #include "ingest/sources/wait.hpp"
-#include "ingest/subnet.hpp"
 #include "ingest/xdp/program.hpp"
 #include "ingest/xdp/queue.hpp"
 

@@ -1,0 +1,212 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "headrace/device/buffer.hpp"
+#include "headrace/ingest/build_bench.hpp"
+#include "headrace/ingest/frames.hpp"
+#include "headrace/ingest/parse.hpp"
+#include "headrace/ingest/resident_control.hpp"
+#include "ingest/bench/parts.hpp"
+
+namespace headrace::ingest {
+
+/// A ring in pinned memory with the packets of one TCP connection, of which only sequence numbers change; and the
+/// ResidentControl that builds frames of them. The sender keeps to the window that replies offer. It sends nothing
+/// twice, so it keeps to the space of frames, too: a window of less than one unit of its scale is offered as one.
+class BenchConnection {
+ public:
+  /// Opens the connection, whose bytes go into `frames`.
+  BenchConnection(Device device, const RingCase& of, FrameRing& frames)
+      : of_(packets_of(of)),
+        slots_(slots_of(of_.packets, of_.ring_bytes)),
+        payload_(of_.packets.payload_bytes),
+        ring_(device, MemoryKind::pinned, (slots_.count + 1) * slots_.stride),  // one for the handshake
+        control_(device, ring_, Layer::ethernet, options(of, slots_)) {
+    fill_randomly(ring_.data(), ring_.bytes(), of.packets.seed);
+    for (std::size_t slot = 0; slot < slots_.count; ++slot) {
+      write_headers(ring_.data() + slot * slots_.stride, payload_, kAck);
+    }
+    burst_.reserve(of.burst);
+    open(frames);
+  }
+
+  [[nodiscard]] const Buffer& memory() const noexcept { return ring_; }
+  [[nodiscard]] std::uint32_t slot_bytes() const noexcept { return slots_.stride; }
+  /// Packets gathered so far, and the bytes of their payloads.
+  [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+  [[nodiscard]] std::uint64_t stream_offset() const noexcept { return position_ * payload_; }
+  /// Packets whose payloads are in frames.
+  [[nodiscard]] std::uint64_t copied() const noexcept { return control_.copied() - kHandshake; }
+  /// Bytes of the ring for such a case.
+  [[nodiscard]] static std::size_t memory_bytes(const RingCase& of) {
+    const RingCase made = packets_of(of);
+    const Slots slots = slots_of(made.packets, made.ring_bytes);
+    return (slots.count + 1) * slots.stride;
+  }
+
+  /// The next packets, as far as a burst, the ring, the window and the caller allow, none of which ends behind
+  /// `stream_end`: how many.
+  [[nodiscard]] std::size_t gather(std::uint64_t stream_end) {
+    burst_.clear();
+    const std::uint64_t copied = this->copied();
+    const std::uint64_t end = std::min({edge_, space_, stream_end});
+    while (burst_.size() < of_.burst && position_ - copied < slots_.count && (position_ + 1) * payload_ <= end) {
+      const std::uint64_t offset = position_ % slots_.count * slots_.stride;
+      store_be32(ring_.data() + offset + kEthernet + kIp + 4,
+                 kInitial + 1 + static_cast<std::uint32_t>(position_ * payload_));
+      burst_.push_back({.ring_offset = offset, .length = kHeader + payload_, .checksum_verified = true});
+      ++position_;
+    }
+    return burst_.size();
+  }
+  /// Tells of what was gathered: there is room for every slot.
+  void post() { static_cast<void>(control_.post(burst_).or_throw(kDoing)); }
+
+  /// Time, frames, and what is answered.
+  void turn() {
+    control_.set_time(static_cast<std::uint64_t>(SteadyClock::now().count()));
+    const std::uint64_t space = frames_ == nullptr ? 0 : frames_->reserved_end();
+    if (const Status polled = control_.poll(); !polled) {
+      throw DeviceError(polled.error().code, fmt::format("{}: {}", kDoing, control_.failure()), polled.error().native);
+    }
+    space_ = space;  // the kernel hears of it before it hears of packets from now on
+    while (const auto reply = control_.next_reply()) take(*reply);
+  }
+
+  /// Turns until `done()`.
+  template <class Done>
+  void turn_until(Done done) {
+    const Time until = SteadyClock::now() + kPatience;
+    while (!done()) {
+      if (SteadyClock::now() > until) throw DeviceError(Errc::hung, fmt::format("{}: nothing moves any more", kDoing));
+      turn();
+      std::this_thread::yield();
+    }
+  }
+
+  /// Whether these are the bytes of the stream from `offset` on.
+  [[nodiscard]] bool holds(const std::byte* bytes, std::uint64_t offset, std::size_t count) const {
+    for (std::uint64_t at = offset; at < offset + count;) {
+      const std::uint64_t within = at % payload_;
+      const std::size_t here = std::min<std::uint64_t>(payload_ - within, offset + count - at);
+      const std::byte* const slot = ring_.data() + at / payload_ % slots_.count * slots_.stride;
+      if (std::memcmp(bytes + (at - offset), slot + kHeader + within, here) != 0) return false;
+      at += here;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::uint32_t kEthernet = 14;
+  static constexpr std::uint32_t kIp = 20;
+  static constexpr std::uint32_t kTcp = 20;
+  static constexpr std::uint32_t kHeader = kEthernet + kIp + kTcp;
+  static constexpr std::uint8_t kAck = tcp_flag::kAck;
+  static constexpr std::uint32_t kInitial = 0xFFFF0000;  ///< Sequence numbers soon wrap.
+  static constexpr std::uint64_t kHandshake = 2;         ///< Packets.
+
+  /// Ethernet, IPv4 and TCP from 10.0.0.1:40000 to 10.0.0.2:9000. Checksums are left out: packets say that they have
+  /// been verified.
+  static void write_headers(std::byte* to, std::uint32_t payload_bytes, std::uint8_t flags, std::uint32_t options = 0) {
+    std::memset(to, 0, kHeader);
+    store_be16(to + 12, 0x0800);
+    std::byte* const ip = to + kEthernet;
+    store_be16(ip, 0x4500);
+    store_be16(ip + 2, kIp + kTcp + options + payload_bytes);
+    store_be16(ip + 8, 64U << 8 | 6U);
+    store_be32(ip + 12, 0x0A000001);
+    store_be32(ip + 16, 0x0A000002);
+    std::byte* const tcp = ip + kIp;
+    store_be16(tcp, 40000);
+    store_be16(tcp + 2, 9000);
+    store_8(tcp + 12, (kTcp + options) / 4 << 4);
+    store_8(tcp + 13, flags);
+    store_be16(tcp + 14, 0xFFFF);
+  }
+
+  [[nodiscard]] static RingCase packets_of(RingCase of) {
+    if (of.burst == 0) throw UsageError("a burst has 1 packet at least");
+    of.packets.payload_max = 0;
+    of.packets.header_bytes = kHeader;
+    return of;
+  }
+  [[nodiscard]] static ResidentOptions options(const RingCase& of, const Slots& slots) {
+    ResidentOptions options;
+    options.tcp.mtu = 0xFFFF;
+    options.tcp.window_bytes_max = (1U << 30) - (1U << 14);
+    options.connections = 1;
+    options.frames_max = std::max(of.frame_count, 2U);
+    options.packets = static_cast<std::uint32_t>(std::bit_ceil(std::max<std::size_t>(slots.count + kHandshake, 256)));
+    return options;
+  }
+
+  void open(FrameRing& frames) {
+    std::byte* const slot = ring_.data() + slots_.count * slots_.stride;
+    constexpr std::uint32_t kOptions = 4;
+    write_headers(slot, 0, tcp_flag::kSyn, kOptions);
+    store_be32(slot + kEthernet + kIp + 4, kInitial);
+    store_be32(slot + kHeader, 0x0103030E);  // a scale of 14
+    post_handshake(kHeader + kOptions);
+    turn_until([&] { return scale_known_; });
+    write_headers(slot, 0, kAck);
+    store_be32(slot + kEthernet + kIp + 4, kInitial + 1);
+    store_be32(slot + kEthernet + kIp + 8, their_next_);
+    post_handshake(kHeader);
+    std::optional<Event> opened;
+    turn_until([&] {
+      if (!opened) opened = control_.next_event().or_throw(kDoing);
+      return opened.has_value();
+    });
+    control_.attach(*opened, frames);
+    frames_ = &frames;
+    turn_until([&] { return edge_ > 0; });
+    for (std::size_t s = 0; s < slots_.count; ++s) {
+      store_be32(ring_.data() + s * slots_.stride + kEthernet + kIp + 8, their_next_);
+    }
+  }
+
+  void post_handshake(std::uint32_t length) {
+    const Packet packet{.ring_offset = slots_.count * slots_.stride, .length = length, .checksum_verified = true};
+    static_cast<void>(control_.post({&packet, 1}).or_throw(kDoing));
+  }
+
+  void take(const Reply& reply) {
+    Headers headers;
+    const Packet packet{.length = reply.length, .checksum_verified = true};
+    if (parse_headers(reply.bytes, packet, Layer::ethernet, headers) != ParseResult::ok) return;
+    if ((headers.flags & tcp_flag::kSyn) != 0) {
+      their_next_ = headers.sequence + 1;
+      scale_ = headers.options.window_scale;
+      scale_known_ = true;
+      return;
+    }
+    acknowledged_ += static_cast<std::uint32_t>(
+        serial_distance(headers.acknowledgement, kInitial + 1 + static_cast<std::uint32_t>(acknowledged_)));
+    edge_ = std::max(edge_, acknowledged_ + (std::uint64_t{headers.window} << scale_));
+  }
+
+  RingCase of_;
+  Slots slots_;
+  std::uint32_t payload_;
+  Buffer ring_;
+  FrameRing* frames_ = nullptr;
+  std::vector<Packet> burst_;
+  std::uint64_t position_ = 0;
+  std::uint64_t acknowledged_ = 0;
+  std::uint64_t edge_ = 0;
+  std::uint64_t space_ = 0;  ///< The end of the frames that the kernel was told of.
+  std::uint32_t their_next_ = 0;
+  std::uint32_t scale_ = 0;
+  bool scale_known_ = false;
+  ResidentControl control_;
+};
+
+}  // namespace headrace::ingest

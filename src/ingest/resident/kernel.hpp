@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/device/kernel.hpp"
+#include "ingest/resident/view.hpp"
+
+namespace headrace::ingest::resident {
+
+inline constexpr std::uint32_t kThreads = 256;
+
+/// (View): all roles; launched with kControlBlocks and the blocks that build, of kThreads each.
+[[nodiscard]] Kernel resident_kernel();
+
+}  // namespace headrace::ingest::resident

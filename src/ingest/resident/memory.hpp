@@ -1,0 +1,27 @@
+#pragma once
+
+#include "headrace/device/buffer.hpp"
+#include "headrace/device/stream.hpp"
+#include "headrace/ingest/resident_control.hpp"
+#include "ingest/resident/view.hpp"
+
+namespace headrace::ingest::resident {
+
+/// Throws UsageError for frames that resident control cannot build.
+void check(const FrameOptions& frames, std::uint32_t frames_max);
+
+/// What the kernel of a ResidentControl uses besides packets and frames: taken once, and made ready.
+class Memory {
+ public:
+  /// Throws UsageError for options that cannot be, DeviceError where there is no room.
+  Memory(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options, StreamRef stream);
+
+  [[nodiscard]] const View& view() const noexcept { return view_; }
+
+ private:
+  View view_;
+  Buffer host_;
+  Buffer device_;
+};
+
+}  // namespace headrace::ingest::resident

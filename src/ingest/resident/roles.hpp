@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ingest/resident/acknowledge.hpp"
+#include "ingest/resident/build.hpp"
+#include "ingest/resident/poll.hpp"
+
+namespace headrace::ingest::resident {
+
+/// What each block of the kernel does until it is told to leave.
+template <class Group>
+HEADRACE_HD void take_role(const Group& group, const View& view) {
+  if (group.rank() == 0 && group.fetch_add_on_device(*view.entered, std::uint64_t{1}) + 1 == group.block_count()) {
+    group.store(*view.running, std::uint64_t{1});  // pairs with ResidentControl::State::wait_running()
+  }
+  static_assert(kControlBlocks == 2);
+  if (group.block() == 0) {
+    Poll<Group>(group, view).run();
+  } else if (group.block() == 1) {
+    Acknowledge<Group>(group, view).run();
+  } else {
+    Build<Group>(group, view).run();
+  }
+}
+
+}  // namespace headrace::ingest::resident
