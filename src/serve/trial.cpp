@@ -126,7 +126,10 @@ measure::LoadResult Trial::load(double rate, Exactness exactness, TrialResult& r
   }
   const measure::LoadResult done = measure::open_loop<EngineTarget>(targets_, load);
   if (done.interrupted) return done;
-  if (!measure::sustains(done, options_.bound)) result.failure = describe_failure(done, options_.bound);
+  if (!measure::sustains(done, options_.bound)) {
+    result.failure = describe_failure(done, options_.bound);
+    result.fell_behind = measure::fell_behind(done, options_.bound);
+  }
   result.tried.push_back(done);
   return done;
 }

@@ -32,6 +32,7 @@ struct TrialResult {
   std::vector<StageSample> samples;
   std::vector<measure::LoadResult> tried;  ///< In the order of trying, without what was interrupted.
   std::string failure;                     ///< What the last rate that was not sustained did, ": p99 was ...".
+  bool fell_behind = false;                ///< It kept p99 within the bound, but not up with what came in.
 };
 
 /// How well a load must know p99.

@@ -202,6 +202,17 @@ TEST(Sustains, AllowsAChanceDifferenceOfWhatIsInFlight) {
   EXPECT_FALSE(sustains(result, milliseconds(1)));
 }
 
+TEST(Sustains, FallingBehindIsToldFromBeingLateAndFromBeingWrong) {
+  LoadResult result = simulated(10'000, 10'000);
+  EXPECT_FALSE(fell_behind(result, milliseconds(1)));
+  result.measured_per_second = 5'000;
+  EXPECT_FALSE(sustains(result, milliseconds(1)));
+  EXPECT_TRUE(fell_behind(result, milliseconds(1)));
+  EXPECT_FALSE(fell_behind(result, microseconds(99)));
+  result.wrong = 1;
+  EXPECT_FALSE(fell_behind(result, milliseconds(1)));
+}
+
 TEST(Search, FindsTheCapacityFromBelowAndFromAbove) {
   for (const double capacity : {1'000.0, 33'333.0, 2e6}) {
     for (const double start : {0.1 * capacity, capacity, 7 * capacity}) {

@@ -60,6 +60,9 @@ enum class Outcome : std::uint8_t { right, wrong, failed };
 /// in flight at their ends.
 [[nodiscard]] bool sustains(const LoadResult& result, Duration p99_bound);
 
+/// Whether a load is not sustained for the one reason that it did not keep up: what was answered was right and in time.
+[[nodiscard]] bool fell_behind(const LoadResult& result, Duration p99_bound);
+
 /// Measured over incoming that counts as keeping up.
 inline constexpr double kKeepsUp = 0.99;
 
