@@ -27,7 +27,7 @@ struct LoadOptions {
   std::uint64_t samples = 0;                   ///< ... and hold this many latencies together, end the run.
   int windows_max = 12;                        ///< Or this many windows do; the result then says that it is not stable.
   Duration give_up_latency = Duration::max();  ///< End the run once ...
-  std::uint64_t give_up_count = 1;             ///< ... so many answers of one generator thread took longer than that.
+  std::uint64_t give_up_count = 1;             ///< ... so many answers took longer than that, of all generator threads.
 
   std::vector<Processor> bind_to{};  ///< Generator thread i is bound to bind_to[i], where there is one.
   std::stop_token stop{};            ///< Ends the run early; what is in flight is still waited for.
