@@ -101,11 +101,13 @@ class Bench:
 
     def _dispatched(self, operator: Operator, of_rung: Plan, *, one_thread: bool) -> list[Candidate]:
         found = []
-        for workers, (blocks, threads) in product(self.pool_sizes(operator), self.shapes(operator)):
+        counts = [1] if one_thread else self.generator_counts()
+        for workers, (blocks, threads), count in product(self.pool_sizes(operator), self.shapes(operator), counts):
             plan = of_rung.copy()
             plan.workers, plan.blocks, plan.block_threads = workers, blocks, threads
             plan.slots, plan.sample_stages_every = _SLOTS, _SAMPLE_EVERY
-            found += [Candidate(plan, count) for count in ([1] if one_thread else self.generator_counts())]
+            plan.clients_max = count  # block 0 reads a line for each client that may be
+            found.append(Candidate(plan, count))
         return found
 
     def shapes(self, operator: Operator) -> list[tuple[int, int]]:
