@@ -13,6 +13,8 @@ from headrace.profiles import STAGES, Json
 CEILING_OVER_CLAIM = 1.2
 _UNREACHABLE = 1e9
 _COARSE = 2.5
+_ROUGH_TRIES = 3
+_ROUGH_RESOLUTION = 0.03
 _RESIDENT = {"light": 512, "retrieval": 512, "reference": 64}  # kernels, of one block and of 32, that fit any large GPU
 
 _LINK_BOUND = {"light"}  # whose blocks wait for the link, not for their arithmetic
@@ -35,6 +37,8 @@ class Scale:
     window: float
     tolerance: float
     confirmations: int
+    tries: int
+    resolution: float
     idle_rate: float
     high_rate: float
     reference_steps: int
@@ -97,11 +101,13 @@ class Bench:
 
     def _dispatched(self, operator: Operator, of_rung: Plan, *, one_thread: bool) -> list[Candidate]:
         found = []
-        for workers, (blocks, threads) in product(self.pool_sizes(operator), self.shapes(operator)):
+        counts = [1] if one_thread else self.generator_counts()
+        for workers, (blocks, threads), count in product(self.pool_sizes(operator), self.shapes(operator), counts):
             plan = of_rung.copy()
             plan.workers, plan.blocks, plan.block_threads = workers, blocks, threads
             plan.slots, plan.sample_stages_every = _SLOTS, _SAMPLE_EVERY
-            found += [Candidate(plan, count) for count in ([1] if one_thread else self.generator_counts())]
+            plan.clients_max = count  # block 0 reads a line for each client that may be
+            found.append(Candidate(plan, count))
         return found
 
     def shapes(self, operator: Operator) -> list[tuple[int, int]]:
@@ -147,6 +153,8 @@ class Bench:
             generators=candidate.generators,
             start=start,
             confirmations=1 if rough else self.scale.confirmations,
+            tries=min(_ROUGH_TRIES, self.scale.tries) if rough else self.scale.tries,
+            resolution=max(_ROUGH_RESOLUTION, self.scale.resolution) if rough else self.scale.resolution,
             window=self.scale.window / 2 if rough else self.scale.window,
             rank_tolerance=min(0.01, self.scale.tolerance * (_COARSE if rough else 1)),
         )
@@ -178,13 +186,24 @@ class Bench:
         values = [load.measured_per_second for load in found.confirmed]
         ceiling = self.ceiling(operator, found.generators)
         most = ceiling / CEILING_OVER_CLAIM
-        about = self.conditions(found.plan, found.confirmed, found.generators, {"bound_us": bound * 1e6})
+        about = self.conditions(
+            found.plan, found.confirmed, found.generators, {"bound_us": bound * 1e6} | self.confirmed(found)
+        )
         about["generator_ceiling"] = ceiling
         if median(values) > most:
             about |= {"measured": median(values), "capped": "the generator's ceiling divided by 1.2"}
         capped = [min(value, most) for value in values]
         self.claims.append((median(capped), found.generators, operator))
         return results.row(identity, capped, "queries/s", self.hardware_roof(operator), about)
+
+    def confirmed(self, found: PlanSearch) -> Json:
+        """How often a rate was tried, and for how long each time: what its row must say."""
+        return {
+            "tries": self.scale.tries,
+            "loads": found.loads,
+            "sustained": len(found.confirmed),
+            "load_seconds": round(median(load.measured_for for load in found.confirmed), 3),
+        }
 
     def conditions(self, plan: Plan, loads: list[LoadResult], generators: int, more: Json) -> Json:
         """What a row says of the loads behind it: of the typical one, and verified only when all are."""

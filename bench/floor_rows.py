@@ -35,8 +35,8 @@ class _Reference:
             self._found = bench.search(operator, bench.candidates(operator), bench.scale.bound)
         found = self._found
         rates = [load.measured_per_second for load in found.confirmed]
-        bound_us = {"bound_us": bench.scale.bound * 1e6}
-        about = bench.conditions(found.plan, found.confirmed, found.generators, bound_us)
+        more = {"bound_us": bench.scale.bound * 1e6} | bench.confirmed(found)
+        about = bench.conditions(found.plan, found.confirmed, found.generators, more)
         return found, rates, about | {"queries_per_second": median(rates), "steps": bench.scale.reference_steps}
 
     def share(self, bench: Bench) -> list[Json]:

@@ -35,6 +35,10 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--generators", default="", metavar="N,N", help="numbers of generator threads to choose from")
     parser.add_argument("--samples", type=int, default=3, help="times that a figure is confirmed")
+    parser.add_argument(
+        "--tries", type=int, default=8, help="loads at a rate, of which one must keep the bound, for each confirmation"
+    )
+    parser.add_argument("--resolution", type=float, default=0.01, help="share by which a good and a bad rate differ")
     parser.add_argument("--window", type=duration, default=0.1, help="shortest window, such as 100ms")
     parser.add_argument("--tolerance", type=float, default=0.002, help="how exactly p99 must be known, as a rank")
     parser.add_argument(
@@ -91,6 +95,8 @@ def main() -> int:
             window=given.window,
             tolerance=given.tolerance,
             confirmations=given.samples,
+            tries=given.tries,
+            resolution=given.resolution,
             idle_rate=given.idle_rate,
             high_rate=given.high_rate,
             reference_steps=given.reference_steps,

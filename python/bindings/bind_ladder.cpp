@@ -124,6 +124,7 @@ void bind_results(nb::module_& module) {
       .def_ro("generators", &PlanSearch::generators)
       .def_ro("capacity", &PlanSearch::capacity, "Queries per second when nothing bounds latency.")
       .def_ro("confirmed", &PlanSearch::confirmed, "At the highest rate at which all of them were sustained.")
+      .def_ro("loads", &PlanSearch::loads, "That it took to confirm that rate, those not sustained as well.")
       .def_ro("tried", &PlanSearch::tried, "Every load, by incoming rate.")
       .def_ro("note", &PlanSearch::note);
   nb::class_<PlanLoad>(module, "PlanLoad", "What one plan did under one load.")
@@ -172,7 +173,8 @@ PlanLoad load(const DeviceOrName& device, const serve::Operator& op, const serve
 
 PlanSearch search_plan(const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan, double bound,
                        std::string_view arrivals, std::uint64_t seed, std::uint32_t generators, double start,
-                       double most, std::uint32_t confirmations, double window, double rank_tolerance) {
+                       double most, std::uint32_t confirmations, std::uint32_t tries, double resolution, double window,
+                       double rank_tolerance) {
   Interruptible interruptible;
   serve::PlanSearchOptions options;
   options.bound = to_duration("bound", bound);
@@ -182,6 +184,8 @@ PlanSearch search_plan(const DeviceOrName& device, const serve::Operator& op, co
   options.start_per_second = start;
   options.most_per_second = most;
   options.confirmations = confirmations;
+  options.tries = tries;
+  options.resolution = resolution;
   options.window = to_duration("window", window);
   options.rank_tolerance = rank_tolerance;
   options.stop = interruptible.token();
@@ -214,10 +218,12 @@ void bind_functions(nb::module_& module) {
   module.def(
       "search_plan", &search_plan, "device"_a, "operator"_a, "plan"_a = serve::Plan{}, nb::kw_only(),
       "bound"_a = 0.5e-3, "arrivals"_a = "poisson", "seed"_a = 1, "generators"_a = 1, "start"_a = 0.0, "most"_a = 1e12,
-      "confirmations"_a = 1, "window"_a = 0.1, "rank_tolerance"_a = 0.002,
+      "confirmations"_a = 1, "tries"_a = 3, "resolution"_a = 0.03, "window"_a = 0.1, "rank_tolerance"_a = 0.002,
       "Searches for the highest incoming rate that `plan` sustains with p99 within `bound` seconds, from `start` "
-      "queries/s (0: from its capacity) and never above `most`, and confirms it `confirmations` times. Answers "
-      "are verified. Ctrl-C ends it with what there is. Raises UsageError naming the option that is out of "
+      "queries/s (0: from its capacity) and never above `most`, and confirms it `confirmations` times. A rate is "
+      "not sustained when `tries` loads in a row are not; in the end a good and a bad rate differ by the share "
+      "`resolution`. Answers are verified. Ctrl-C ends it with what there is. Raises UsageError naming the option that "
+      "is out of "
       "range.");
   module.def("load", &load, "device"_a, "operator"_a, "plan"_a = serve::Plan{}, nb::kw_only(), "rate"_a = nb::none(),
              "arrivals"_a = "poisson", "seed"_a = 1, "trace"_a = std::vector<double>{}, "generators"_a = 1,

@@ -49,6 +49,9 @@ void bind_load_result(nb::module_& module) {
       .def_prop_ro(
           "lateness_p99", [](const LoadResult& result) { return to_seconds(result.lateness_p99); },
           "Seconds from the scheduled arrival to when the generator offered the query.")
+      .def_prop_ro(
+          "measured_for", [](const LoadResult& result) { return to_seconds(result.measured_for); },
+          "Seconds that the windows that count are long.")
       .def_prop_ro("lateness_max", [](const LoadResult& result) { return to_seconds(result.lateness_max); })
       .def_ro("refused", &LoadResult::refused, "Offered and not admitted. Over the whole run, as are the next three.")
       .def_ro("failed", &LoadResult::failed, "Answered with an error.")

@@ -196,6 +196,10 @@ class LoadResult:
         """
 
     @property
+    def measured_for(self) -> float:
+        """Seconds that the windows that count are long."""
+
+    @property
     def lateness_max(self) -> float: ...
 
     @property
@@ -1082,6 +1086,10 @@ class PlanSearch:
         """At the highest rate at which all of them were sustained."""
 
     @property
+    def loads(self) -> int:
+        """That it took to confirm that rate, those not sustained as well."""
+
+    @property
     def tried(self) -> list[LoadResult]:
         """Every load, by incoming rate."""
 
@@ -1105,9 +1113,9 @@ def ladder(device: Device | str, operator: Operator, *, bound: float = ..., rung
     Climbs: for each rung (all, where none is named), the highest incoming rate that is sustained with p99 within `bound` seconds. Every answer is compared with the host's. `progress` and `finished` are called from another thread. Ctrl-C ends the climb: the result then is `interrupted` and has the rungs measured so far. `single_thread` keeps every rung to one engine thread and one generator. Raises UsageError naming the option that is out of range.
     """
 
-def search_plan(device: Device | str, operator: Operator, plan: Plan = ..., *, bound: float = ..., arrivals: str = ..., seed: int = ..., generators: int = ..., start: float = ..., most: float = ..., confirmations: int = ..., window: float = ..., rank_tolerance: float = ...) -> PlanSearch:
+def search_plan(device: Device | str, operator: Operator, plan: Plan = ..., *, bound: float = ..., arrivals: str = ..., seed: int = ..., generators: int = ..., start: float = ..., most: float = ..., confirmations: int = ..., tries: int = ..., resolution: float = ..., window: float = ..., rank_tolerance: float = ...) -> PlanSearch:
     """
-    Searches for the highest incoming rate that `plan` sustains with p99 within `bound` seconds, from `start` queries/s (0: from its capacity) and never above `most`, and confirms it `confirmations` times. Answers are verified. Ctrl-C ends it with what there is. Raises UsageError naming the option that is out of range.
+    Searches for the highest incoming rate that `plan` sustains with p99 within `bound` seconds, from `start` queries/s (0: from its capacity) and never above `most`, and confirms it `confirmations` times. A rate is not sustained when `tries` loads in a row are not; in the end a good and a bad rate differ by the share `resolution`. Answers are verified. Ctrl-C ends it with what there is. Raises UsageError naming the option that is out of range.
     """
 
 def load(device: Device | str, operator: Operator, plan: Plan = ..., *, rate: float | None = ..., arrivals: str = ..., seed: int = ..., trace: Sequence[float] = ..., generators: int = ..., warm_up: float = ..., window: float = ..., windows_max: int = ..., stable_windows: int = ..., stable_within: float = ..., samples: int = ..., progress: Callable[[int, float, float], None] | None = ...) -> PlanLoad:

@@ -9,14 +9,30 @@
 
 namespace headrace::measure {
 
-bool sustains(const LoadResult& result, Duration p99_bound) {
-  if (result.gave_up || result.failed > 0 || result.wrong > 0 || result.latency.count == 0) return false;
+namespace {
+
+bool right_and_in_time(const LoadResult& result, Duration p99_bound) {
+  return !result.gave_up && result.failed == 0 && result.wrong == 0 && result.latency.count > 0 &&
+         result.latency.p99 <= p99_bound;
+}
+
+bool keeps_up(const LoadResult& result) {
   const double seconds = std::chrono::duration<double>(result.measured_for).count();
   const double missing = (result.incoming_per_second - result.measured_per_second) * seconds;
   // What is in flight at either end of the windows differs by chance, as a Poisson count does.
   const double in_flight = result.incoming_per_second * std::chrono::duration<double>(result.latency.mean).count();
   const double allowed = (1 - kKeepsUp) * result.incoming_per_second * seconds + 4 * std::sqrt(in_flight) + 1;
-  return missing <= allowed && result.latency.p99 <= p99_bound;
+  return missing <= allowed;
+}
+
+}  // namespace
+
+bool sustains(const LoadResult& result, Duration p99_bound) {
+  return right_and_in_time(result, p99_bound) && keeps_up(result);
+}
+
+bool fell_behind(const LoadResult& result, Duration p99_bound) {
+  return right_and_in_time(result, p99_bound) && !keeps_up(result);
 }
 
 void validate(const LoadOptions& options) {

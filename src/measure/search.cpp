@@ -43,7 +43,7 @@ class Search {
   }
 
   bool good(double rate) {
-    for (int tries = 0; tries < kTriesPerRate && !result_.interrupted; ++tries) {
+    for (int tries = 0; tries < options_.tries && !result_.interrupted; ++tries) {
       const LoadResult load = probe_(rate);
       ++result_.probes;
       result_.interrupted = load.interrupted || options_.stop.stop_requested();

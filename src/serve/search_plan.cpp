@@ -27,6 +27,8 @@ detail::TrialOptions trial_options(const PlanSearchOptions& options) {
   trial.bound = options.bound;
   trial.arrivals = options.arrivals;
   trial.seed = options.seed;
+  trial.tries = static_cast<int>(options.tries);
+  trial.resolution = options.resolution;
   trial.window = options.window;
   trial.rank_tolerance = options.rank_tolerance;
   trial.generator_per_second = options.most_per_second / options.generators;
@@ -53,7 +55,7 @@ class PlanSearcher {
     }
     const double start = options_.start_per_second > 0 ? options_.start_per_second : 0.7 * result.capacity;
     const double least = std::max(1.0, std::min(start, result.capacity) / 64);
-    if (const auto rate = trial_.highest(start, least, loads_)) result.confirmed = confirm(*rate, least);
+    if (const auto rate = trial_.highest(start, least, loads_)) confirm(*rate, least, result);
     if (result.confirmed.empty()) {
       result.note =
           stopped() ? "interrupted"
@@ -68,21 +70,22 @@ class PlanSearcher {
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
 
   /// Loads at `rate`, and at lower ones until so many as are asked for have been sustained at one.
-  [[nodiscard]] std::vector<measure::LoadResult> confirm(double rate, double least) {
-    constexpr double kStep = 0.97;
-    while (rate >= least && !stopped()) {
+  void confirm(double rate, double least, PlanSearch& result) {
+    for (; rate >= least && !stopped(); rate *= 1 - options_.resolution) {
+      const std::size_t before = loads_.tried.size();
       std::vector<measure::LoadResult> good;
       while (good.size() < options_.confirmations && sustained_once(rate, good)) {
       }
-      if (good.size() == options_.confirmations) return good;
-      rate *= kStep;
+      if (good.size() < options_.confirmations) continue;
+      result.confirmed = std::move(good);
+      result.loads = static_cast<std::uint32_t>(loads_.tried.size() - before);
+      return;
     }
-    return {};
   }
 
-  /// Whether one of kTriesPerRate loads is sustained; that one is added to `good`.
+  /// Whether one of so many loads as may be tried is sustained; that one is added to `good`.
   bool sustained_once(double rate, std::vector<measure::LoadResult>& good) {
-    for (int tries = 0; tries < measure::kTriesPerRate && !stopped(); ++tries) {
+    for (std::uint32_t tries = 0; tries < options_.tries && !stopped(); ++tries) {
       const measure::LoadResult load = trial_.load(rate, detail::Exactness::exact, loads_);
       if (!measure::sustains(load, options_.bound)) continue;
       good.push_back(load);
@@ -105,6 +108,12 @@ void validate(const PlanSearchOptions& options) {
   if (options.bound <= Duration::zero()) throw UsageError("a latency bound must be above 0");
   if (options.window <= Duration::zero()) throw UsageError("window must be above 0");
   if (options.confirmations < 1) throw UsageError("confirmations must be at least 1");
+  if (options.tries < 1 || options.tries > 1000) {
+    throw UsageError(fmt::format("tries must be 1 to 1000, not {}", options.tries));
+  }
+  if (!(options.resolution > 0 && options.resolution <= 0.5)) {
+    throw UsageError(fmt::format("resolution must be above 0 and at most 0.5, not {}", options.resolution));
+  }
   if (options.generators < 1 || options.generators > 64) {
     throw UsageError(fmt::format("generators must be 1 to 64, not {}", options.generators));
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "headrace/measure/search.hpp"
 #include "serve/rung_notes.hpp"
 
 namespace headrace::serve::detail {
@@ -11,6 +10,7 @@ namespace headrace::serve::detail {
 namespace {
 
 constexpr double kPercentile = 0.99;
+constexpr int kRatesMost = 16;
 constexpr double kCoarse = 2.5;  ///< The search knows p99's rank so much less exactly than the confirmation.
 
 }  // namespace
@@ -67,6 +67,9 @@ std::optional<double> Trial::highest(double start, double least, TrialResult& re
                                    {.start_per_second = std::max(start, least),
                                     .most_per_second = options_.generator_per_second * candidate_.generators,
                                     .least_per_second = least,
+                                    .resolution = options_.resolution,
+                                    .tries = options_.tries,
+                                    .probes_max = kRatesMost * options_.tries,
                                     .stop = options_.stop});
   if (!found.best) return std::nullopt;
   return found.best->incoming_per_second;
@@ -118,7 +121,7 @@ measure::LoadResult Trial::load(double rate, Exactness exactness, TrialResult& r
   const double window_seconds = std::chrono::duration<double>(load.window).count();
   const double most_late = 2 * (1 - kPercentile) * rate * window_seconds * load.stable_windows;
   load.give_up_latency = 2 * options_.bound;
-  load.give_up_count = static_cast<std::uint64_t>(std::max(kFewest, most_late)) / candidate_.generators + 1;
+  load.give_up_count = static_cast<std::uint64_t>(std::max(kFewest, most_late)) + 1;
   load.bind_to = processors_;
   load.stop = options_.stop;
   if (options_.progress) {
@@ -126,7 +129,10 @@ measure::LoadResult Trial::load(double rate, Exactness exactness, TrialResult& r
   }
   const measure::LoadResult done = measure::open_loop<EngineTarget>(targets_, load);
   if (done.interrupted) return done;
-  if (!measure::sustains(done, options_.bound)) result.failure = describe_failure(done, options_.bound);
+  if (!measure::sustains(done, options_.bound)) {
+    result.failure = describe_failure(done, options_.bound);
+    result.fell_behind = measure::fell_behind(done, options_.bound);
+  }
   result.tried.push_back(done);
   return done;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/measure/search.hpp"
 #include "headrace/serve/ladder.hpp"
 #include "serve/candidates.hpp"
 #include "serve/load_target.hpp"
@@ -19,6 +20,8 @@ struct TrialOptions {
   std::uint64_t seed = 1;
   Duration window{};
   double rank_tolerance = 0.002;
+  int tries = measure::kTriesPerRate;  ///< As measure::SearchOptions has them, as is the next.
+  double resolution = 0.03;
   double generator_per_second = 1e9;  ///< The ceiling of one generator thread.
   std::stop_token stop{};
   /// Rate tried, rate measured and p99 so far.
@@ -32,6 +35,7 @@ struct TrialResult {
   std::vector<StageSample> samples;
   std::vector<measure::LoadResult> tried;  ///< In the order of trying, without what was interrupted.
   std::string failure;                     ///< What the last rate that was not sustained did, ": p99 was ...".
+  bool fell_behind = false;                ///< It kept p99 within the bound, but not up with what came in.
 };
 
 /// How well a load must know p99.

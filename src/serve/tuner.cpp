@@ -94,7 +94,8 @@ std::optional<TunedPlan> from_cache(const detail::CachedPlan& cached, const Benc
   if (!options.measure_cached) return tuned;
   const Candidate candidate{.plan = cached.plan, .generators = cached.generators};
   try {
-    const TrialResult result = bench.search(candidate, kStart * cached.per_second, cached.per_second / 2);
+    const TrialResult result =
+        detail::search_down(bench.probe(), candidate, kStart * cached.per_second, cached.per_second / 2);
     if (!result.load) return std::nullopt;
     put(tuned, candidate, result);
   } catch (const Exception&) {

@@ -16,6 +16,7 @@ constexpr std::size_t kThird = 3;  ///< One plan in so many goes on ...
 constexpr int kLonger = 3;         ///< ... to runs so many times as long.
 constexpr double kBetter = 1.03;   ///< The resolution of a rate search.
 constexpr double kLittleBetter = 1.02;
+constexpr double kRange = 16;       ///< A rate search ends at its start divided by so much, about.
 constexpr double kPromising = 0.6;  ///< Of the best: a plan whose usable capacity is less cannot win.
 
 /// How far from what the device can hold a plan is: 0 is right there.
@@ -24,6 +25,17 @@ double distance_from_resident(const Candidate& candidate, const CandidateLimits&
 }
 
 }  // namespace
+
+TrialResult search_down(const TunerProbe& probe, const Candidate& candidate, double start, double least) {
+  constexpr int kFurther = 2;
+  TrialResult found = probe.search(candidate, start, least);
+  for (int times = 0; times < kFurther && !found.load && found.fell_behind && least > 1; ++times) {
+    start = least / 2;
+    least /= kRange;
+    found = probe.search(candidate, start, least);
+  }
+  return found;
+}
 
 TunerSearch::TunerSearch(std::vector<Grid> grids, CandidateLimits limits, TunerProbe probe, TunerSearchOptions options)
     : grids_(std::move(grids)),
@@ -159,7 +171,7 @@ bool TunerSearch::try_rates(const Point& point) {
   ++searched_;
   try {
     TrialResult found = best_ ? probe_.search(candidate, kBetter * best, kBetter * best)
-                              : probe_.search(candidate, 0.7 * usable(point), usable(point) / 16);
+                              : search_down(probe_, candidate, 0.7 * usable(point), usable(point) / kRange);
     if (!found.failure.empty()) failure_ = found.failure;
     if (!found.load || found.load->measured_per_second <= best) return false;
     best_ = Best{point, candidate, std::move(found)};

@@ -20,6 +20,12 @@ struct TunerProbe {
   std::function<Time()> now;
 };
 
+/// A plan's rate from `start` down to `least`, and where none is sustained only because what comes in is not kept up
+/// with, further down, to a 256th of `least`: a machine that stops for tens of milliseconds leaves a queue at the end
+/// of a short window that is too long at a high rate, and no more than chance at a low one. What is late at `least` is
+/// late at any rate, and is not looked at again.
+[[nodiscard]] TrialResult search_down(const TunerProbe& probe, const Candidate& candidate, double start, double least);
+
 struct TunerSearchOptions {
   Duration shortest{};  ///< Length of the first capacity runs.
   Duration budget{};

@@ -113,6 +113,17 @@ TEST(OpenLoop, GivesUpOnceEnoughAnswersAreLate) {
   EXPECT_FALSE(sustains(result, std::chrono::seconds(10)));
 }
 
+TEST(OpenLoop, GivesUpByTheLateAnswersOfAllGenerators) {
+  LoadOptions options = quick(40'000);
+  options.give_up_latency = milliseconds(1);
+  options.window = milliseconds(400);
+  options.windows_max = 3;
+  options.stable_within = 1e-9;
+  options.give_up_count = 12'500;  // one server answers 12,000 in that time, and some before
+  std::vector<OneServer> targets{OneServer(microseconds(100)), OneServer(microseconds(100))};
+  EXPECT_TRUE(open_loop<OneServer>(targets, options).gave_up);
+}
+
 TEST(OpenLoop, CountsWhatIsRefused) {
   const LoadResult result = open<OneServer>({OneServer(milliseconds(1), 4)}, quick(20'000));
   EXPECT_GT(result.refused, 100U);
@@ -202,6 +213,17 @@ TEST(Sustains, AllowsAChanceDifferenceOfWhatIsInFlight) {
   EXPECT_FALSE(sustains(result, milliseconds(1)));
 }
 
+TEST(Sustains, FallingBehindIsToldFromBeingLateAndFromBeingWrong) {
+  LoadResult result = simulated(10'000, 10'000);
+  EXPECT_FALSE(fell_behind(result, milliseconds(1)));
+  result.measured_per_second = 5'000;
+  EXPECT_FALSE(sustains(result, milliseconds(1)));
+  EXPECT_TRUE(fell_behind(result, milliseconds(1)));
+  EXPECT_FALSE(fell_behind(result, microseconds(99)));
+  result.wrong = 1;
+  EXPECT_FALSE(fell_behind(result, milliseconds(1)));
+}
+
 TEST(Search, FindsTheCapacityFromBelowAndFromAbove) {
   for (const double capacity : {1'000.0, 33'333.0, 2e6}) {
     for (const double start : {0.1 * capacity, capacity, 7 * capacity}) {
@@ -245,6 +267,20 @@ TEST(Search, TriesABadRateAgain) {
       milliseconds(1), {.start_per_second = 1000, .most_per_second = 1000});
   ASSERT_TRUE(found.best);
   EXPECT_EQ(tries, kTriesPerRate);
+}
+
+TEST(Search, TriesARateAsOftenAsAsked) {
+  for (const int most : {1, 7}) {
+    int tries = 0;
+    const auto found = search_highest_rate(
+        [&](double rate) {
+          ++tries;
+          return simulated(rate, 0);
+        },
+        milliseconds(1), {.start_per_second = 1000, .least_per_second = 1000, .tries = most});
+    EXPECT_FALSE(found.best);
+    EXPECT_EQ(tries, most);
+  }
 }
 
 TEST(Search, RefusesAStartOrBoundOfZero) {

@@ -42,7 +42,9 @@ TEST_P(SearchPlan, ConfirmsARateAsOftenAsAskedAndKeepsWhatItTried) {
     EXPECT_TRUE(measure::sustains(load, options.bound));
     EXPECT_EQ(load.wrong, 0U);
   }
-  EXPECT_GT(found.tried.size(), found.confirmed.size());
+  EXPECT_GE(found.loads, 3U);
+  EXPECT_LE(found.loads, 3 * options.tries);
+  EXPECT_GT(found.tried.size(), found.loads);
   EXPECT_TRUE(std::ranges::is_sorted(found.tried, {}, &measure::LoadResult::incoming_per_second));
 }
 
@@ -75,6 +77,10 @@ TEST_P(SearchPlan, RefusesOptionsOutOfRange) {
   refused([](PlanSearchOptions& options) { options.bound = Duration{}; });
   refused([](PlanSearchOptions& options) { options.window = Duration{}; });
   refused([](PlanSearchOptions& options) { options.confirmations = 0; });
+  refused([](PlanSearchOptions& options) { options.tries = 0; });
+  refused([](PlanSearchOptions& options) { options.tries = 1001; });
+  refused([](PlanSearchOptions& options) { options.resolution = 0; });
+  refused([](PlanSearchOptions& options) { options.resolution = 0.6; });
   refused([](PlanSearchOptions& options) { options.generators = 0; });
   refused([](PlanSearchOptions& options) { options.generators = 65; });
   refused([](PlanSearchOptions& options) { options.arrivals = measure::ArrivalKind::trace; });

@@ -158,6 +158,7 @@ def test_a_plan_is_searched_and_confirmed():
         rank_tolerance=0.01,
     )
     assert len(found.confirmed) == 2, found.note
+    assert 2 <= found.loads <= len(found.tried)
     assert found.note == ""
     assert found.capacity > 0
     assert found.generators == 1
@@ -184,6 +185,8 @@ def test_a_bound_that_no_rate_keeps_says_why():
         ({"arrivals": "trace"}, "poisson or constant"),
         ({"generators": 0}, "generators must be 1 to 64"),
         ({"confirmations": 0}, "confirmations"),
+        ({"tries": 0}, "tries must be 1 to 1000"),
+        ({"resolution": 0}, "resolution"),
         ({"window": 0}, "window"),
     ],
 )

@@ -51,8 +51,10 @@ class TunerSearchTest : public ::testing::Test {
             .search =
                 [this](const Candidate& candidate, double start, double least) {
                   TrialResult result;
-                  const double highest = rate(candidate);
+                  const double highest = busy_share * rate(candidate);
                   const bool found = highest >= least && bound_can_be_kept;
+                  lowest_tried = std::min(lowest_tried, least);
+                  result.fell_behind = !found && bound_can_be_kept;
                   now += found && start > least ? seconds(4) : milliseconds(700);
                   if (!found) result.failure = ": p99 was 9 ms";
                   if (found) {
@@ -74,6 +76,8 @@ class TunerSearchTest : public ::testing::Test {
 
   Time now{};
   bool bound_can_be_kept = true;
+  double busy_share = 1;  ///< Of the highest rate, what a machine that others use too leaves.
+  double lowest_tried = 1e12;
   std::stop_source stop;
 };
 
@@ -116,6 +120,33 @@ TEST_F(TunerSearchTest, SaysWhatTheLastRateDidWhereNoneHolds) {
   TunerSearch search = make({Schedule::blocking});
   EXPECT_FALSE(search.coarse_to_fine());
   EXPECT_EQ(search.failure(), ": p99 was 9 ms");
+}
+
+// A busy machine answers in time, but what it stops for is a queue at the end of a window, at every high rate.
+TEST_F(TunerSearchTest, GoesFurtherDownWhereThePlanOnlyFallsBehind) {
+  for (const double share : {0.9, 1.0 / 100, 1.0 / 1000}) {
+    busy_share = share;
+    TunerSearch search = make({Schedule::blocking});
+    const auto found = search.coarse_to_fine();
+    ASSERT_TRUE(found) << share;
+    EXPECT_GT(found->result.load->measured_per_second, 0);
+  }
+  busy_share = 1e-9;
+  TunerSearch none = make({Schedule::blocking});
+  EXPECT_FALSE(none.coarse_to_fine());
+  EXPECT_FALSE(none.failure().empty());
+}
+
+TEST_F(TunerSearchTest, WhatIsLateAtALowRateIsNotLookedAtFurtherDown) {
+  bound_can_be_kept = false;
+  TunerSearch late = make({Schedule::blocking});
+  static_cast<void>(late.coarse_to_fine());
+  const double lowest = lowest_tried;
+  bound_can_be_kept = true;
+  busy_share = 1e-9;
+  TunerSearch behind = make({Schedule::blocking});
+  static_cast<void>(behind.coarse_to_fine());
+  EXPECT_DOUBLE_EQ(lowest_tried, lowest / 256);
 }
 
 TEST_F(TunerSearchTest, ASmallBudgetEndsItEarlyWithAPlan) {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/measure/load.hpp"
 
@@ -57,10 +58,12 @@ inline void bind_generator(const LoadOptions& options, std::size_t index) {
 template <LoadTarget Target>
 class Generator {
  public:
-  Generator(Target& target, Arrivals arrivals, const LoadOptions& options)
+  /// @param late  answers of all generators that took longer than LoadOptions::give_up_latency
+  Generator(Target& target, Arrivals arrivals, const LoadOptions& options, std::atomic<std::uint64_t>& late)
       : target_(target),
         arrivals_(std::move(arrivals)),
         options_(options),
+        late_(late),
         windows_(static_cast<std::size_t>(options.windows_max)) {}
 
   /// Generates from `start` until `end` is set or a stop is asked for, then waits for what is in flight.
@@ -126,11 +129,12 @@ class Generator {
     const Time now = SteadyClock::now();
     if (Window* window = right == 0 ? nullptr : advance_to(now, back_window_, back_end_)) {
       window->right += right;
+      std::uint64_t late = 0;
       for (std::size_t i = 0; i < right; ++i) {
         window->latency.record(now - back_[i]);
-        late_ += now - back_[i] > options_.give_up_latency ? 1U : 0U;
+        late += now - back_[i] > options_.give_up_latency ? 1U : 0U;
       }
-      if (late_ >= options_.give_up_count) give_up();
+      if (late != 0 && late_.fetch_add(late, std::memory_order_relaxed) + late >= options_.give_up_count) give_up();
     }
     return now;
   }
@@ -176,6 +180,7 @@ class Generator {
   Target& target_;
   Arrivals arrivals_;
   const LoadOptions& options_;
+  std::atomic<std::uint64_t>& late_;
   std::vector<Window> windows_;
   std::array<Time, kPollMax> back_{};  ///< Scheduled times of what one poll brought back.
   std::size_t offered_ = 0;            ///< Cursors of advance_to(): of arrivals, and of answers.
@@ -186,7 +191,6 @@ class Generator {
   int open_ = 0;
   std::atomic<int> closed_{0};
   std::atomic<bool> gave_up_{false};  ///< Ordered by closed_.
-  std::uint64_t late_ = 0;
   std::uint64_t in_flight_ = 0;
   std::uint64_t refused_ = 0;
   std::uint64_t failed_ = 0;
@@ -212,9 +216,10 @@ template <LoadTarget Target>
   using Generator = detail::Generator<Target>;
   std::vector<std::unique_ptr<Generator>> generators;
   std::vector<std::span<const detail::Window>> windows;
+  alignas(kNoSharing) std::atomic<std::uint64_t> late{0};
   for (std::size_t i = 0; i < targets.size(); ++i) {
     generators.push_back(
-        std::make_unique<Generator>(targets[i], detail::share_of_arrivals(options, i, targets.size()), options));
+        std::make_unique<Generator>(targets[i], detail::share_of_arrivals(options, i, targets.size()), options, late));
     windows.push_back(generators.back()->windows());
   }
 

@@ -27,7 +27,7 @@ struct LoadOptions {
   std::uint64_t samples = 0;                   ///< ... and hold this many latencies together, end the run.
   int windows_max = 12;                        ///< Or this many windows do; the result then says that it is not stable.
   Duration give_up_latency = Duration::max();  ///< End the run once ...
-  std::uint64_t give_up_count = 1;             ///< ... so many answers of one generator thread took longer than that.
+  std::uint64_t give_up_count = 1;             ///< ... so many answers took longer than that, of all generator threads.
 
   std::vector<Processor> bind_to{};  ///< Generator thread i is bound to bind_to[i], where there is one.
   std::stop_token stop{};            ///< Ends the run early; what is in flight is still waited for.
@@ -59,6 +59,9 @@ enum class Outcome : std::uint8_t { right, wrong, failed };
 /// up means that kKeepsUp of what arrived in the windows was answered in them, but for a chance difference of what is
 /// in flight at their ends.
 [[nodiscard]] bool sustains(const LoadResult& result, Duration p99_bound);
+
+/// Whether a load is not sustained for the one reason that it did not keep up: what was answered was right and in time.
+[[nodiscard]] bool fell_behind(const LoadResult& result, Duration p99_bound);
 
 /// Measured over incoming that counts as keeping up.
 inline constexpr double kKeepsUp = 0.99;

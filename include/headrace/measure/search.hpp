@@ -8,6 +8,7 @@
 
 namespace headrace::measure {
 
+/// A shared machine can stop for milliseconds at any time, so that one bad try says little.
 inline constexpr int kTriesPerRate = 3;
 
 struct SearchOptions {
@@ -15,6 +16,7 @@ struct SearchOptions {
   double most_per_second = 1e12;  ///< Never try above this, e.g. the generator's ceiling.
   double least_per_second = 1;    ///< Give up below this.
   double resolution = 0.03;       ///< Stop when the highest good and the lowest bad rate differ by this share.
+  int tries = kTriesPerRate;      ///< A rate is bad when so many tries in a row are.
   int probes_max = 48;
   std::stop_token stop{};
 };
@@ -28,8 +30,7 @@ struct SearchResult {
 };
 
 /// Finds the highest incoming rate that `probe` sustains within `p99_bound`: down by halves (or up by 1.5) from the
-/// start until one rate is good and one is bad, then bisection. A rate is bad when kTriesPerRate tries in a row are,
-/// because a shared machine can stop for milliseconds at any time; a hopeless try ends early
+/// start until one rate is good and one is bad, then bisection. A hopeless try ends early
 /// (LoadOptions::give_up_count).
 [[nodiscard]] SearchResult search_highest_rate(const std::function<LoadResult(double rate_per_second)>& probe,
                                                Duration p99_bound, const SearchOptions& options);

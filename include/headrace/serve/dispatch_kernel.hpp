@@ -76,23 +76,27 @@ class Dispatcher {
     std::uint32_t before;  ///< Tickets of this round that other lanes have.
   };
   static constexpr std::uint32_t kReadsPerHeartbeat = 64;
+  static constexpr std::uint32_t kRoundsPerStop = Group::kTeam;  ///< Where each word is a read of its own: 1.
   static constexpr std::uint32_t kIdleReads = 1024;  ///< Reads that find nothing, more than 1 ms, before it rests.
   static constexpr std::uint32_t kIdlePauseNs = 500;
 
   /// Reads a team's width of tails from lane `base` on, and puts what is new into the queue; false once the host wants
-  /// the pool to end. The stop word lies behind the last tail.
+  /// the pool to end. The stop word lies behind the last tail; it is read now and then only, since a read is as slow as
+  /// the slowest of its lines.
   HEADRACE_HD bool read_tails(std::uint32_t base) {
     const std::uint32_t lane = base + group_.team_rank();
+    if (base == 0) ++rounds_;
+    const std::uint32_t words = view_.lane_count + (rounds_ % kRoundsPerStop == 0 ? 1 : 0);
     // Pairs with DirectLane::submit; ordered by docs/decisions/0008.
-    const std::uint32_t tail =
-        lane <= view_.lane_count ? group_.load_relaxed(view_.tails[lane * DispatchView::kTailStride]) : 0;
+    const std::uint32_t tail = lane < words ? group_.load_relaxed(view_.tails[lane * DispatchView::kTailStride]) : 0;
     if (group_.rank() == 0 && ++reads_ % kReadsPerHeartbeat == 0) {
       group_.store_relaxed(*view_.heartbeat, reads_);  // the host's watchdog reads it
     }
     const std::uint32_t from = lane < view_.lane_count ? seen_.tails[lane] : 0;
     const bool stop = lane == view_.lane_count && tail != 0;
     const std::uint32_t count = lane < view_.lane_count ? tail - from : 0;
-    if (!group_.team_any(count != 0 || stop)) {
+    const std::uint32_t found = group_.team_ballot(count != 0 || stop);
+    if (found == 0) {
       if (++idle_ > kIdleReads) group_.pause_ns(kIdlePauseNs);
       group_.relax_briefly();
       return true;
@@ -100,10 +104,15 @@ class Dispatcher {
     if (group_.team_any(stop)) return false;
     idle_ = 0;
     if (count != 0) seen_.tails[lane] = tail;
+    Fresh mine{lane, from, count, 0};
     std::uint32_t total = 0;
-    const Fresh mine{lane, from, count, group_.team_sum_before(count, total)};
+    if ((found & (found - 1)) == 0) {
+      total = group_.team_from(count, group_.lowest_bit(found));  // of one lane alone, as when there is little to do
+    } else {
+      mine.before = group_.team_sum_before(count, total);
+    }
     if (!make_room(published_ + total)) return false;
-    for (std::uint32_t left = group_.team_ballot(count != 0); left != 0; left &= left - 1) publish_of(mine, left);
+    for (std::uint32_t left = found; left != 0; left &= left - 1) publish_of(mine, left);
     published_ += total;
     return true;
   }
@@ -139,6 +148,7 @@ class Dispatcher {
   const DispatchView& view_;
   Seen& seen_;
   std::uint32_t reads_ = 0;
+  std::uint32_t rounds_ = 0;     ///< Through all tails.
   std::uint32_t idle_ = 0;       ///< Reads in a row that found nothing.
   std::uint64_t published_ = 0;  ///< Tickets given to queries.
   std::uint64_t closed_ = 2;     ///< The first half of the queue, counted on, that may not be written yet.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "headrace/measure/search.hpp"
 #include "headrace/serve/ladder.hpp"
 
 namespace headrace::serve {
@@ -18,6 +19,10 @@ struct PlanSearchOptions {
   double start_per_second = 0;      ///< Where to begin; 0 means at 0.7 of the capacity.
   double most_per_second = 1e12;    ///< Never try above this, e.g. the generator's ceiling.
   std::uint32_t confirmations = 1;  ///< Loads that must be sustained at the rate found, each with all samples.
+  /// Loads at a rate of which one must be sustained, for the search and for each confirmation. A machine that stops for
+  /// milliseconds every now and then needs more.
+  std::uint32_t tries = measure::kTriesPerRate;
+  double resolution = 0.03;  ///< Share of the rate by which a good one and a bad one differ in the end.
   Duration window = std::chrono::milliseconds(100);
   double rank_tolerance = 0.002;  ///< How exactly p99 must be known; see samples_needed().
   std::stop_token stop{};         ///< Ends the search with what it has.
@@ -29,6 +34,7 @@ struct PlanSearch {
   std::uint32_t generators = 1;
   double capacity = 0;                         ///< Queries per second when nothing bounds latency.
   std::vector<measure::LoadResult> confirmed;  ///< At the highest rate at which all of them were sustained.
+  std::uint32_t loads = 0;                     ///< That it took to confirm that rate, those not sustained as well.
   std::vector<measure::LoadResult> tried;      ///< Every load, by incoming rate.
   std::string note;
 };
