@@ -53,8 +53,8 @@ struct Split {
 class Planner {
  public:
   Planner(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-          const StencilProgram& program, DeviceKind kind)
-      : flow_(flow), layout_(layout), program_(program), kind_(kind), extent_(decomposition.extent()) {
+          const StencilProgram& program, Device device)
+      : flow_(flow), layout_(layout), program_(program), device_(device), extent_(decomposition.extent()) {
     neighbours_ = decomposition.neighbours(part);
     // What a neighbour has as ghosts on its high side is at this part's low side. And what is not border must not
     // reach ghosts, for they are written while it is computed.
@@ -142,7 +142,6 @@ class Planner {
   }
 
   void add_sweep(Launches& to, const Leg& leg, std::vector<Box> boxes) const {
-    std::ranges::stable_sort(boxes, {}, [](const Box& box) { return box.cells(); });  // the last can end in short runs
     in_groups(std::move(boxes), SweepRegion::kBoxesMax,
               [&](std::span<const Box> some) { to.sweeps.push_back(sweep_of(*leg.sweep, some)); });
   }
@@ -187,7 +186,12 @@ class Planner {
   }
 
   [[nodiscard]] SweepLaunch sweep_of(const SweepProgram& sweep, std::span<const Box> boxes) const {
-    SweepLaunch made;
+    return {.plain = cut_for(sweep.kernel, sweep.halo, boxes),
+            .watched = program_.watched ? cut_for(sweep.watched, sweep.halo, boxes) : SweepCut{}};
+  }
+
+  [[nodiscard]] SweepCut cut_for(const Kernel& kernel, const Layers& halo, std::span<const Box> boxes) const {
+    SweepCut made;
     const Region like = layout_.region(extent_);
     SweepRegion& region = made.region;
     std::ranges::copy(like.own_low, region.own_low);
@@ -196,14 +200,20 @@ class Planner {
     region.pitch = like.pitch;
     region.plane = like.plane;
     region.held = layout_.local(reached(layout_.pads));
-    made.shape = cut_into_runs(region, boxes, sweep.halo, layout_, kind_);
+    if (device_.kind() == DeviceKind::cpu) {
+      made.shape = cut_into_items(region, boxes, layout_);
+    } else {
+      // A kernel of which the device holds no block is refused when it is launched.
+      const std::uint32_t at_once = std::max(device_.resident_blocks_max(kernel, kSweepThreads), 1U);
+      made.shape = cut_into_runs(region, boxes, halo, layout_, at_once);
+    }
     return made;
   }
 
   const Flow& flow_;
   const PartLayout& layout_;
   const StencilProgram& program_;
-  DeviceKind kind_;
+  Device device_;
   Extent extent_;
   Layers neighbours_;
   Split split_;
@@ -212,8 +222,8 @@ class Planner {
 }  // namespace
 
 PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-                    const StencilProgram& program, DeviceKind kind) {
-  const Planner planner(decomposition, part, flow, layout, program, kind);
+                    const StencilProgram& program, Device device) {
+  const Planner planner(decomposition, part, flow, layout, program, device);
   PartPlans plans;
   for (const Cycle& cycle : flow.cycles) {
     plans.amid.push_back(planner.plan(cycle, false));

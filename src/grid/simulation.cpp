@@ -138,7 +138,7 @@ void Simulation::State::replan() {
   for (SweepProgram& sweep : program.sweeps) sweep.patches = patches_of(program, sweep, decomposition.extent());
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     const PartLayout& layout = parts[part]->layout();
-    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part).kind()));
+    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part)));
   }
   if (resident) resident->take_plans();
 }
