@@ -85,7 +85,7 @@ class Planner {
     if (patched) add_patches(leg, patches, cycle, step);
     if (leg.sweep != nullptr && last) {
       add_sweep(made.border, leg, outside(split_.border, patches));
-      add_sweep(made.interior, leg, outside(std::span(&split_.interior, 1), patches));
+      add_sweep(made.interior, leg, outside(std::span(&split_.interior, 1), patches), made.border);
     } else if (leg.sweep != nullptr) {
       const Box all = reached(cycle.kept[step]);
       add_sweep(leg.launches, leg, outside(std::span(&all, 1), patches));
@@ -141,9 +141,10 @@ class Planner {
               [&](std::span<const Box> some) { to.phases.push_back(launch_of(phase, some)); });
   }
 
-  void add_sweep(Launches& to, const Leg& leg, std::vector<Box> boxes) const {
+  /// Beside other launches, where there are any.
+  void add_sweep(Launches& to, const Leg& leg, std::vector<Box> boxes, const Launches& beside = {}) const {
     in_groups(std::move(boxes), SweepRegion::kBoxesMax,
-              [&](std::span<const Box> some) { to.sweeps.push_back(sweep_of(*leg.sweep, some)); });
+              [&](std::span<const Box> some) { to.sweeps.push_back(sweep_of(*leg.sweep, some, beside)); });
   }
 
   /// So many at a time of those that have cells.
@@ -185,12 +186,20 @@ class Planner {
     return made;
   }
 
-  [[nodiscard]] SweepLaunch sweep_of(const SweepProgram& sweep, std::span<const Box> boxes) const {
-    return {.plain = cut_for(sweep.kernel, sweep.halo, boxes),
-            .watched = program_.watched ? cut_for(sweep.watched, sweep.halo, boxes) : SweepCut{}};
+  [[nodiscard]] SweepLaunch sweep_of(const SweepProgram& sweep, std::span<const Box> boxes,
+                                     const Launches& beside) const {
+    std::uint32_t plain = 0;
+    std::uint32_t watched = 0;
+    for (const SweepLaunch& launch : beside.sweeps) {
+      plain += launch.plain.shape.blocks;
+      watched += launch.watched.shape.blocks;
+    }
+    return {.plain = cut_for(sweep.kernel, sweep.halo, boxes, plain),
+            .watched = program_.watched ? cut_for(sweep.watched, sweep.halo, boxes, watched) : SweepCut{}};
   }
 
-  [[nodiscard]] SweepCut cut_for(const Kernel& kernel, const Layers& halo, std::span<const Box> boxes) const {
+  [[nodiscard]] SweepCut cut_for(const Kernel& kernel, const Layers& halo, std::span<const Box> boxes,
+                                 std::uint32_t blocks_beside) const {
     SweepCut made;
     const Region like = layout_.region(extent_);
     SweepRegion& region = made.region;
@@ -205,7 +214,7 @@ class Planner {
     } else {
       // A kernel of which the device holds no block is refused when it is launched.
       const std::uint32_t at_once = std::max(device_.resident_blocks_max(kernel, kSweepThreads), 1U);
-      made.shape = cut_into_runs(region, boxes, halo, layout_, at_once);
+      made.shape = cut_into_runs(region, boxes, halo, layout_, at_once, blocks_beside);
     }
     return made;
   }

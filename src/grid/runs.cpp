@@ -30,22 +30,25 @@ constexpr std::int64_t kUnitBytes = 16;                        // of a row, that
   return over((first % unit + unit) % unit + box.size(0), stored) * box.size(2);
 }
 
-/// What of a box a run of so many rows makes.
-struct Rows {
-  std::int64_t strips;
-  std::int64_t rows;
-  [[nodiscard]] std::int64_t blocks(std::int64_t run) const { return over(strips * over(rows, run), kTeams); }
+struct Strips {
+  std::int64_t count;
+  std::int64_t rows;  ///< Of each.
+  [[nodiscard]] std::int64_t blocks(std::int64_t run) const { return over(count * over(rows, run), kTeams); }
 };
+
+[[nodiscard]] std::int64_t blocks_of(std::span<const Strips> boxes, std::int64_t run) {
+  std::int64_t blocks = 0;
+  for (const Strips& box : boxes) blocks += box.blocks(run);
+  return blocks;
+}
 
 /// The rows of a run with which the device goes through the fewest: in every wave those of a run and what the pass
 /// reaches beyond them.
-[[nodiscard]] std::int64_t best_rows(std::span<const Rows> boxes, std::int64_t reach, std::int64_t at_once) {
+[[nodiscard]] std::int64_t best_rows(std::span<const Strips> boxes, std::int64_t reach, std::int64_t at_once) {
   std::int64_t best = kRowsMin;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (std::int64_t run = kRowsMin; run <= std::max(kRowsMax, kReaches * reach); ++run) {
-    std::int64_t blocks = 0;
-    for (const Rows& box : boxes) blocks += box.blocks(run);
-    const std::int64_t rows = over(blocks, at_once) * (run + reach);
+    const std::int64_t rows = over(blocks_of(boxes, run), at_once) * (run + reach);
     if (rows >= least) continue;
     best = run;
     least = rows;
@@ -56,14 +59,20 @@ struct Rows {
 }  // namespace
 
 LaunchShape cut_into_runs(SweepRegion& region, std::span<const Box> boxes, const Layers& halo, const PartLayout& layout,
-                          std::uint32_t blocks_at_once) {
+                          std::uint32_t blocks_at_once, std::uint32_t blocks_beside) {
   assert(!boxes.empty() && boxes.size() <= SweepRegion::kBoxesMax && blocks_at_once > 0);
-  Rows cut[SweepRegion::kBoxesMax] = {};
+  Strips all[SweepRegion::kBoxesMax] = {};
+  const std::span<const Strips> cut = std::span(all).first(boxes.size());
   for (std::size_t b = 0; b < boxes.size(); ++b) {
-    cut[b] = {.strips = strips_of(boxes[b], halo, layout), .rows = boxes[b].size(1)};
+    all[b] = {.count = strips_of(boxes[b], halo, layout), .rows = boxes[b].size(1)};
   }
-  const std::int64_t rows =
-      best_rows(std::span(cut).first(boxes.size()), halo.low[1] + halo.high[1], std::int64_t{blocks_at_once});
+  const std::int64_t reach = halo.low[1] + halo.high[1];
+  const std::int64_t left = std::int64_t{blocks_at_once} - blocks_beside;
+  std::int64_t rows = best_rows(cut, reach, blocks_at_once);
+  if (left > 0 && blocks_of(cut, rows) <= blocks_at_once) {
+    const std::int64_t longer = best_rows(cut, reach, left);
+    if (blocks_of(cut, longer) <= left) rows = longer;
+  }
   std::uint32_t blocks = 0;
   for (std::size_t b = 0; b < boxes.size(); ++b) {
     region.boxes[b] = layout.local(boxes[b]);

@@ -16,8 +16,11 @@ namespace headrace::grid {
 /// @param boxes  SweepRegion::kBoxesMax at most, all with cells
 /// @param halo  how far the pass reads beyond what it stores
 /// @param blocks_at_once  of kSweepThreads threads, that the device holds of the pass's kernel; at least 1
+/// @param blocks_beside  of other launches at the same time: what is one wave leaves them room where it can, for they
+/// would have none until its end
 [[nodiscard]] LaunchShape cut_into_runs(SweepRegion& region, std::span<const Box> boxes, const Layers& halo,
-                                        const PartLayout& layout, std::uint32_t blocks_at_once);
+                                        const PartLayout& layout, std::uint32_t blocks_at_once,
+                                        std::uint32_t blocks_beside);
 
 /// The same for a CPU device: an item a box.
 [[nodiscard]] LaunchShape cut_into_items(SweepRegion& region, std::span<const Box> boxes, const PartLayout& layout);

@@ -22,9 +22,10 @@ struct Cut {
 
 [[nodiscard]] PartLayout a_layout() { return lay_out(Box::whole({64000, 64000, 8}), {}, {}, layers(1), sizeof(float)); }
 
-[[nodiscard]] Cut cut(const std::vector<Box>& boxes, std::uint32_t at_once = kAtOnce, const Layers& halo = kHalo) {
+[[nodiscard]] Cut cut(const std::vector<Box>& boxes, std::uint32_t at_once = kAtOnce, const Layers& halo = kHalo,
+                      std::uint32_t beside = 0) {
   Cut made{.region = {}, .shape = {}, .count = boxes.size()};
-  made.shape = cut_into_runs(made.region, boxes, halo, a_layout(), at_once);
+  made.shape = cut_into_runs(made.region, boxes, halo, a_layout(), at_once, beside);
   return made;
 }
 
@@ -78,6 +79,17 @@ TEST(GridRuns, HaveEightRowsAtLeast) {
   expect_boxes(made, few);
   EXPECT_EQ(made.region.rows[0], 8);
   EXPECT_EQ(made.shape.blocks, 63U) << "5 strips of up to 120 columns, 50 runs of 8 rows, four to a block";
+}
+
+TEST(GridRuns, LeaveRoomForWhatIsBesideAnOnlyWave) {
+  const std::vector<Box> small{{{0, 0, 0}, {1000, 1000, 1}}};
+  const Cut alone = cut(small, 264, kHaloOfFour);
+  EXPECT_EQ(alone.shape.blocks, 252U);
+  const Cut beside = cut(small, 264, kHaloOfFour, 32);
+  EXPECT_EQ(beside.shape.blocks, 225U) << "9 strips, 100 runs of 10 rows";
+  EXPECT_EQ(cut(small, 264, kHaloOfFour, 264).shape.blocks, alone.shape.blocks) << "no room can be left";
+  const std::vector<Box> large{{{0, 0, 0}, {16000, 8000, 1}}};
+  EXPECT_EQ(cut(large, kAtOnce, kHalo, 34).region.rows[0], cut(large).region.rows[0]) << "there is room after a wave";
 }
 
 TEST(GridRuns, OfSeveralBoxesFillWavesTogether) {
