@@ -37,6 +37,9 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
     throw UsageError(fmt::format("redundant layers: 1 to {} steps from one exchange to the next, not {}", kRedundantMax,
                                  options.redundant));
   }
+  if (options.pass_steps < 1 || options.pass_steps > kPassStepsMax) {
+    throw UsageError(fmt::format("steps of a pass over memory: 1 to {}, not {}", kPassStepsMax, options.pass_steps));
+  }
   if (options.wait_limit <= Duration(0) || options.wait_limit > kWaitLimitMax) {
     throw UsageError(fmt::format("a limit of {} s for waits: above 0 and at most a day",
                                  std::chrono::duration<double>(options.wait_limit).count()));
@@ -59,7 +62,7 @@ void choose_kernels(StencilProgram& program, const SimulationOptions& options, D
   const bool never = options.passes == Passes::never || options.mode == Mode::resident;
   const bool few = options.passes == Passes::automatic && kind == DeviceKind::cpu;
   std::erase_if(program.sweeps, [&](const SweepProgram& sweep) {
-    return never || sweep.steps > options.redundant || (few && sweep.steps < kLeastOnCpu);
+    return never || sweep.steps > std::min(options.redundant, options.pass_steps) || (few && sweep.steps < kLeastOnCpu);
   });
   if (program.sweeps.empty()) program.spare_fields = 0;
   // Of a small grid a resident kernel has a cell for each thread, if that.
