@@ -176,12 +176,19 @@ void Simulation::State::on_every_part(const char* doing, const std::function<Sta
   throw_failure(doing);
 }
 
-Status Simulation::State::run_part(std::size_t part, std::uint64_t count, bool last_of_call) noexcept {
-  const auto longest = static_cast<std::uint64_t>(options.redundant);
+Status Simulation::State::run_part(std::size_t part, std::uint64_t count) noexcept {
   if (resident) {
+    const auto longest = static_cast<std::uint64_t>(options.redundant);
     return resident->run(part,
                          {.count = count, .redundant = longest, .steps_done = steps_done, .cycles_done = cycles_done});
   }
+  const Status status = enqueue_cycles(part, count, true);
+  const Status waited = parts[part]->wait();
+  return status ? waited : status;
+}
+
+Status Simulation::State::enqueue_cycles(std::size_t part, std::uint64_t count, bool last_of_call) noexcept {
+  const auto longest = static_cast<std::uint64_t>(options.redundant);
   std::uint64_t cycle = cycles_done;
   Status status;
   for (std::uint64_t done = 0; done < count && status; done += longest) {
@@ -190,12 +197,11 @@ Status Simulation::State::run_part(std::size_t part, std::uint64_t count, bool l
     const CyclePlan& plan = (last_of_call && count - done <= longest ? plans.last : plans.amid)[steps - 1];
     status = parts[part]->run_cycle(++cycle, plan, steps_done + done, progress);
   }
-  const Status waited = parts[part]->wait();
-  return status ? waited : status;
+  return status;
 }
 
 void Simulation::State::step(std::uint64_t count) {
-  on_every_part("a step of a grid", [&](std::size_t part) { return run_part(part, count, true); });
+  on_every_part("a step of a grid", [&](std::size_t part) { return run_part(part, count); });
   advance(count);
 }
 
