@@ -30,12 +30,12 @@ class Scale:
     small_steps: int = 1400
     samples: int = 5
     layers: int = 10
-    # In a large grid an exchange is hidden, and computing twice is not.
-    redundants: tuple[int, ...] = (1,)
+    # Two devices, whose passes do one step as those of one do, may exchange less often.
+    redundants: tuple[int, ...] = (1, 2, 4)
     small_redundants: tuple[int, ...] = (1, 2, 4, 8)
     # As many steps are done in a pass over memory.
     blocked_redundants: tuple[int, ...] = (2, 4)
-    jacobi_redundants: tuple[int, ...] = (1, 2, 4)
+    jacobi_redundants: tuple[int, ...] = (1, 2, 4, 8)
     pushes: tuple[str, ...] = ("store", "copy")
 
     @staticmethod
@@ -124,9 +124,6 @@ class Bench:
         make = self._make(kind, shape)
         return self._timed(kind, shape, choose(make, settings, redundants, self.scale.pushes, self.say), steps)
 
-    def _several(self, kind: str, shape: Shape, steps: int, redundants: tuple[int, ...]) -> Timed:
-        return self._chosen(kind, shape, steps, redundants, self._on(_PAIR))
-
     def _blocked(self) -> Json:
         settings = replace(self._on(1), passes="always")
         scale = self.scale
@@ -154,7 +151,8 @@ class Bench:
     def _efficiency(self, identity: str, kind: str, shape: Shape) -> Json:
         self._on(_PAIR)
         steps = self.scale.steps
-        one, two = self._one(kind, shape, steps), self._several(kind, shape, steps, self.scale.redundants)
+        pair = replace(self._on(_PAIR), pass_steps=1)
+        one, two = self._one(kind, shape, steps), self._chosen(kind, shape, steps, self.scale.redundants, pair)
         return _efficiency_row(identity, one, two)
 
     def _small(self, count: int) -> Json:

@@ -38,6 +38,7 @@ class Settings:
     redundant: int = 1
     push: str = "automatic"
     passes: str = "automatic"
+    pass_steps: int = 4
     precision: str = "single"
 
     def _options(self) -> dict[str, Any]:
@@ -47,6 +48,7 @@ class Settings:
             "redundant": self.redundant,
             "push": self.push,
             "passes": self.passes,
+            "pass_steps": self.pass_steps,
             "precision": self.precision,
         }
 
@@ -146,6 +148,7 @@ def timed(make: Callable[[Settings], Work], settings: Settings, shape: Shape, st
         "precision": settings.precision,
         "redundant": settings.redundant,
         "passes": settings.passes,
+        "pass_steps": settings.pass_steps,
         **work.about,
         "bytes_per_cell": round(work.step_bytes / cells, 3),
         "memory_gb_per_s": median(memory) / 1e9,

@@ -38,13 +38,15 @@ struct JacobiCore {
 
 void make(JacobiCore* self, const grid::Offsets& shape, const std::vector<DeviceOrName>& names,
           const std::optional<Cuts>& cut, int redundant, const std::string& push, const std::string& passes,
-          const std::string& precision) {
+          int pass_steps, const std::string& precision) {
   const grid::Extent extent{shape[0], shape[1], shape[2]};
   std::vector<Device> devices;
   for (const DeviceOrName& name : names) devices.push_back(to_device(name));
   const grid::Precision parsed = grid::parse_precision(precision);
-  const grid::SimulationOptions options{
-      .redundant = redundant, .push = grid::parse_push(push), .passes = grid::parse_passes(passes)};
+  const grid::SimulationOptions options{.redundant = redundant,
+                                        .push = grid::parse_push(push),
+                                        .passes = grid::parse_passes(passes),
+                                        .pass_steps = pass_steps};
   const nb::gil_scoped_release released;
   const auto decomposition =
       cut ? grid::Decomposition::blocks(extent, *cut) : grid::Decomposition::best(extent, devices.size());
@@ -76,7 +78,7 @@ void set(JacobiCore& self, const Values<Value>& values) {
 void bind_jacobi(nb::module_& module) {
   nb::class_<JacobiCore>(module, "JacobiCore", "What headrace.grid.Jacobi runs on: arrays are flat, x fastest.")
       .def("__init__", &make, "shape"_a, "devices"_a, "cut"_a.none(), "redundant"_a, "push"_a, "passes"_a,
-           "precision"_a)
+           "pass_steps"_a, "precision"_a)
       .def(
           "step", [](JacobiCore& self, std::uint64_t count) { self.simulation.step(count); }, "count"_a,
           nb::call_guard<nb::gil_scoped_release>())

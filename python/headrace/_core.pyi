@@ -2681,7 +2681,7 @@ class Ranks:
 class FdtdOptions:
     """What an FdtdCore is made of; cells have three indices."""
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ...) -> None: ...
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ...) -> None: ...
 
     def weigh(self, speeds: Sequence[float]) -> None:
         """
@@ -2782,7 +2782,7 @@ class FdtdCore:
 class JacobiCore:
     """What headrace.grid.Jacobi runs on: arrays are flat, x fastest."""
 
-    def __init__(self, shape: Sequence[int], devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, passes: str, precision: str) -> None: ...
+    def __init__(self, shape: Sequence[int], devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, passes: str, pass_steps: int, precision: str) -> None: ...
 
     def step(self, count: int) -> None: ...
 

@@ -99,7 +99,8 @@ void Fdtd::State::build(const Decomposition& decomposition) {
   const bool absorbing = options.cpml.cells > 0;
   // A pass of one step saves less than the phases that layers take beside it cost.
   SimulationOptions its = options.simulation;
-  if (absorbing && its.redundant == 1 && its.passes == Passes::automatic) its.passes = Passes::never;
+  if (absorbing && std::min(its.redundant, its.pass_steps) == 1 && its.passes == Passes::automatic)
+    its.passes = Passes::never;
   StencilProgram program =
       options.dimensions == 2 ? fdtd2d_program<Value>(tables, absorbing) : fdtd3d_program<Value>(tables, absorbing);
   stencil_type_ = program.stencil_type;

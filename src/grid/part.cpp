@@ -125,13 +125,13 @@ Status Part::begin_watch(std::uint64_t steps_done, std::uint64_t steps, int expo
 Status Part::end_watch(std::vector<StepChange>& to) noexcept {
   watch_ = {};
   std::vector<ChangeSums> sums(changes_.bytes() / sizeof(ChangeSums));
-  Status status = compute_.copy(sums.data(), changes_.data(), changes_.bytes());
-  if (status) status = compute_.wait();
+  const Status copied = compute_.copy(sums.data(), changes_.data(), changes_.bytes());
+  const Status waited = wait();
   to.assign(sums.size() / ChangeSums::kSlots, {});
   for (std::size_t i = 0; i < sums.size(); ++i) {
     to[i / ChangeSums::kSlots].add({.largest = sums[i].largest, .squares = {sums[i].high, sums[i].low}});
   }
-  return status;
+  return copied ? waited : copied;
 }
 
 Status Part::run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t steps_done,

@@ -27,15 +27,17 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
   const FieldTable within = table_within(leg);
   for (const SweepLaunch& launch : launches.sweeps) {
     if (leg.sweep == nullptr) break;  // a leg without a pass has none of these
-    SweepRegion region = launch.region;
+    const bool watches = watch_.sums != nullptr;
+    const SweepCut& cut = watches ? launch.watched : launch.plain;
+    SweepRegion region = cut.region;
     region.step = step + 1 - leg.steps;
     SweepPlaces places{.from = table_, .to = {}};
     std::ranges::copy(after.slots, places.to);
     SweepWatch watch = watch_;
-    if (watch.sums != nullptr) watch.sums += (region.step - watched_from_) * ChangeSums::kSlots;
+    if (watches) watch.sums += (region.step - watched_from_) * ChangeSums::kSlots;
     void* arguments[] = {stencil_.data(), &places, &region, &watch, nullptr};
-    const Kernel& kernel = watch.sums != nullptr ? leg.sweep->watched : leg.sweep->kernel;
-    const Status launched = stream.launch(kernel, launch.shape, arguments);
+    const Kernel& kernel = watches ? leg.sweep->watched : leg.sweep->kernel;
+    const Status launched = stream.launch(kernel, cut.shape, arguments);
     if (!launched) return launched;
   }
   return launch_phases(stream, launches, within, step);

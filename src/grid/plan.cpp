@@ -53,8 +53,8 @@ struct Split {
 class Planner {
  public:
   Planner(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-          const StencilProgram& program, DeviceKind kind)
-      : flow_(flow), layout_(layout), program_(program), kind_(kind), extent_(decomposition.extent()) {
+          const StencilProgram& program, Device device)
+      : flow_(flow), layout_(layout), program_(program), device_(device), extent_(decomposition.extent()) {
     neighbours_ = decomposition.neighbours(part);
     // What a neighbour has as ghosts on its high side is at this part's low side. And what is not border must not
     // reach ghosts, for they are written while it is computed.
@@ -85,7 +85,7 @@ class Planner {
     if (patched) add_patches(leg, patches, cycle, step);
     if (leg.sweep != nullptr && last) {
       add_sweep(made.border, leg, outside(split_.border, patches));
-      add_sweep(made.interior, leg, outside(std::span(&split_.interior, 1), patches));
+      add_sweep(made.interior, leg, outside(std::span(&split_.interior, 1), patches), made.border);
     } else if (leg.sweep != nullptr) {
       const Box all = reached(cycle.kept[step]);
       add_sweep(leg.launches, leg, outside(std::span(&all, 1), patches));
@@ -141,10 +141,10 @@ class Planner {
               [&](std::span<const Box> some) { to.phases.push_back(launch_of(phase, some)); });
   }
 
-  void add_sweep(Launches& to, const Leg& leg, std::vector<Box> boxes) const {
-    std::ranges::stable_sort(boxes, {}, [](const Box& box) { return box.cells(); });  // the last can end in short runs
+  /// Beside other launches, where there are any.
+  void add_sweep(Launches& to, const Leg& leg, std::vector<Box> boxes, const Launches& beside = {}) const {
     in_groups(std::move(boxes), SweepRegion::kBoxesMax,
-              [&](std::span<const Box> some) { to.sweeps.push_back(sweep_of(*leg.sweep, some)); });
+              [&](std::span<const Box> some) { to.sweeps.push_back(sweep_of(*leg.sweep, some, beside)); });
   }
 
   /// So many at a time of those that have cells.
@@ -186,8 +186,21 @@ class Planner {
     return made;
   }
 
-  [[nodiscard]] SweepLaunch sweep_of(const SweepProgram& sweep, std::span<const Box> boxes) const {
-    SweepLaunch made;
+  [[nodiscard]] SweepLaunch sweep_of(const SweepProgram& sweep, std::span<const Box> boxes,
+                                     const Launches& beside) const {
+    std::uint32_t plain = 0;
+    std::uint32_t watched = 0;
+    for (const SweepLaunch& launch : beside.sweeps) {
+      plain += launch.plain.shape.blocks;
+      watched += launch.watched.shape.blocks;
+    }
+    return {.plain = cut_for(sweep.kernel, sweep.halo, boxes, plain),
+            .watched = program_.watched ? cut_for(sweep.watched, sweep.halo, boxes, watched) : SweepCut{}};
+  }
+
+  [[nodiscard]] SweepCut cut_for(const Kernel& kernel, const Layers& halo, std::span<const Box> boxes,
+                                 std::uint32_t blocks_beside) const {
+    SweepCut made;
     const Region like = layout_.region(extent_);
     SweepRegion& region = made.region;
     std::ranges::copy(like.own_low, region.own_low);
@@ -196,14 +209,20 @@ class Planner {
     region.pitch = like.pitch;
     region.plane = like.plane;
     region.held = layout_.local(reached(layout_.pads));
-    made.shape = cut_into_runs(region, boxes, sweep.halo, layout_, kind_);
+    if (device_.kind() == DeviceKind::cpu) {
+      made.shape = cut_into_items(region, boxes, layout_);
+    } else {
+      // A kernel of which the device holds no block is refused when it is launched.
+      const std::uint32_t at_once = std::max(device_.resident_blocks_max(kernel, kSweepThreads), 1U);
+      made.shape = cut_into_runs(region, boxes, halo, layout_, at_once, blocks_beside);
+    }
     return made;
   }
 
   const Flow& flow_;
   const PartLayout& layout_;
   const StencilProgram& program_;
-  DeviceKind kind_;
+  Device device_;
   Extent extent_;
   Layers neighbours_;
   Split split_;
@@ -212,8 +231,8 @@ class Planner {
 }  // namespace
 
 PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-                    const StencilProgram& program, DeviceKind kind) {
-  const Planner planner(decomposition, part, flow, layout, program, kind);
+                    const StencilProgram& program, Device device) {
+  const Planner planner(decomposition, part, flow, layout, program, device);
   PartPlans plans;
   for (const Cycle& cycle : flow.cycles) {
     plans.amid.push_back(planner.plan(cycle, false));

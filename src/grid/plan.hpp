@@ -19,10 +19,17 @@ struct PhaseLaunch {
   LaunchShape shape;
 };
 
-/// Many steps of the swept phases over some boxes of a part.
-struct SweepLaunch {
+/// Boxes of a part as the tasks of one kernel.
+struct SweepCut {
   SweepRegion region;
   LaunchShape shape;
+};
+
+/// Many steps of the swept phases over some boxes of a part: how many tasks a device does at once is another number for
+/// either kernel.
+struct SweepLaunch {
+  SweepCut plain;
+  SweepCut watched;  ///< Where changes are added up.
 };
 
 /// What is launched together: a pass over memory, and phases after it, which find what it has left.
@@ -57,7 +64,7 @@ struct PartPlans {
 using Restrictions = std::vector<std::optional<std::vector<Box>>>;
 
 [[nodiscard]] PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow,
-                                  const PartLayout& layout, const StencilProgram& program, DeviceKind kind);
+                                  const PartLayout& layout, const StencilProgram& program, Device device);
 
 /// Throws UsageError unless these boxes can restrict a phase.
 void require_restriction(const StencilProgram& program, int phase, const std::vector<Box>& boxes, const Extent& extent);

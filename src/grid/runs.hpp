@@ -1,21 +1,28 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "grid/layout.hpp"
-#include "headrace/device/device.hpp"
 #include "headrace/device/kernel.hpp"
-#include "headrace/grid/stencil.hpp"
+#include "headrace/grid/sweep_region.hpp"
 
 /// How the boxes of a pass are cut into tasks: strips of columns, and runs of rows.
 namespace headrace::grid {
 
-/// Sets the boxes of a region, and the blocks and rows of each. On a CUDA device the last box ends in runs of fewer
-/// rows, as boxes of their own, where it is large and there is room for them: blocks come to their ends at different
-/// times, and with short runs the device is busy nearly to the end of the pass.
-/// @param boxes  one at least, SweepRegion::kBoxesMax at most, all with cells
+/// Sets the boxes of a region, and the blocks and rows of each, for a CUDA device. Teams begin together and take as
+/// long, so the device does its tasks in waves, and a last one of few tasks takes half as long as one of many or more:
+/// runs have as many rows as make waves times rows least.
+/// @param boxes  SweepRegion::kBoxesMax at most, all with cells
 /// @param halo  how far the pass reads beyond what it stores
+/// @param blocks_at_once  of kSweepThreads threads, that the device holds of the pass's kernel; at least 1
+/// @param blocks_beside  of other launches at the same time: what is one wave leaves them room where it can, for they
+/// would have none until its end
 [[nodiscard]] LaunchShape cut_into_runs(SweepRegion& region, std::span<const Box> boxes, const Layers& halo,
-                                        const PartLayout& layout, DeviceKind kind);
+                                        const PartLayout& layout, std::uint32_t blocks_at_once,
+                                        std::uint32_t blocks_beside);
+
+/// The same for a CPU device: an item a box.
+[[nodiscard]] LaunchShape cut_into_items(SweepRegion& region, std::span<const Box> boxes, const PartLayout& layout);
 
 }  // namespace headrace::grid

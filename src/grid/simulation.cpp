@@ -37,6 +37,9 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
     throw UsageError(fmt::format("redundant layers: 1 to {} steps from one exchange to the next, not {}", kRedundantMax,
                                  options.redundant));
   }
+  if (options.pass_steps < 1 || options.pass_steps > kPassStepsMax) {
+    throw UsageError(fmt::format("steps of a pass over memory: 1 to {}, not {}", kPassStepsMax, options.pass_steps));
+  }
   if (options.wait_limit <= Duration(0) || options.wait_limit > kWaitLimitMax) {
     throw UsageError(fmt::format("a limit of {} s for waits: above 0 and at most a day",
                                  std::chrono::duration<double>(options.wait_limit).count()));
@@ -59,7 +62,7 @@ void choose_kernels(StencilProgram& program, const SimulationOptions& options, D
   const bool never = options.passes == Passes::never || options.mode == Mode::resident;
   const bool few = options.passes == Passes::automatic && kind == DeviceKind::cpu;
   std::erase_if(program.sweeps, [&](const SweepProgram& sweep) {
-    return never || sweep.steps > options.redundant || (few && sweep.steps < kLeastOnCpu);
+    return never || sweep.steps > std::min(options.redundant, options.pass_steps) || (few && sweep.steps < kLeastOnCpu);
   });
   if (program.sweeps.empty()) program.spare_fields = 0;
   // Of a small grid a resident kernel has a cell for each thread, if that.
@@ -138,7 +141,7 @@ void Simulation::State::replan() {
   for (SweepProgram& sweep : program.sweeps) sweep.patches = patches_of(program, sweep, decomposition.extent());
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     const PartLayout& layout = parts[part]->layout();
-    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part).kind()));
+    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part)));
   }
   if (resident) resident->take_plans();
 }
@@ -173,12 +176,19 @@ void Simulation::State::on_every_part(const char* doing, const std::function<Sta
   throw_failure(doing);
 }
 
-Status Simulation::State::run_part(std::size_t part, std::uint64_t count, bool last_of_call) noexcept {
-  const auto longest = static_cast<std::uint64_t>(options.redundant);
+Status Simulation::State::run_part(std::size_t part, std::uint64_t count) noexcept {
   if (resident) {
+    const auto longest = static_cast<std::uint64_t>(options.redundant);
     return resident->run(part,
                          {.count = count, .redundant = longest, .steps_done = steps_done, .cycles_done = cycles_done});
   }
+  const Status status = enqueue_cycles(part, count, true);
+  const Status waited = parts[part]->wait();
+  return status ? waited : status;
+}
+
+Status Simulation::State::enqueue_cycles(std::size_t part, std::uint64_t count, bool last_of_call) noexcept {
+  const auto longest = static_cast<std::uint64_t>(options.redundant);
   std::uint64_t cycle = cycles_done;
   Status status;
   for (std::uint64_t done = 0; done < count && status; done += longest) {
@@ -187,12 +197,11 @@ Status Simulation::State::run_part(std::size_t part, std::uint64_t count, bool l
     const CyclePlan& plan = (last_of_call && count - done <= longest ? plans.last : plans.amid)[steps - 1];
     status = parts[part]->run_cycle(++cycle, plan, steps_done + done, progress);
   }
-  const Status waited = parts[part]->wait();
-  return status ? waited : status;
+  return status;
 }
 
 void Simulation::State::step(std::uint64_t count) {
-  on_every_part("a step of a grid", [&](std::size_t part) { return run_part(part, count, true); });
+  on_every_part("a step of a grid", [&](std::size_t part) { return run_part(part, count); });
   advance(count);
 }
 

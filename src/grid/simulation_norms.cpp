@@ -78,7 +78,7 @@ std::vector<StepChange> Simulation::State::watched_steps(std::uint64_t count, in
   on_every_part("a step of a grid", [&](std::size_t part) {
     Part& its = *parts[part];
     Status status = its.begin_watch(steps_done, count, exponent);
-    if (status) status = run_part(part, count, last_of_call);
+    if (status) status = enqueue_cycles(part, count, last_of_call);
     const Status ended = its.end_watch(changes[part]);
     return status ? ended : status;
   });

@@ -52,7 +52,9 @@ class Simulation::State {
 
  private:
   void introduce();
-  [[nodiscard]] Status run_part(std::size_t part, std::uint64_t count, bool last_of_call) noexcept;
+  /// Does steps of a part, in either mode, and waits for them.
+  [[nodiscard]] Status run_part(std::size_t part, std::uint64_t count) noexcept;
+  [[nodiscard]] Status enqueue_cycles(std::size_t part, std::uint64_t count, bool last_of_call) noexcept;
   void advance(std::uint64_t count) noexcept;
   void add_changes(std::vector<Norms>& to, std::uint64_t count, bool last_of_call);
   /// What each step changes in the parts of this process.

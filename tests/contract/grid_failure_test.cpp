@@ -28,6 +28,9 @@ TEST_P(GridFailureTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(with(3, {}), ThrowsMessage<UsageError>(HasSubstr("2 parts need 2 devices")));
   EXPECT_THAT(with(2, {.redundant = 0}), ThrowsMessage<UsageError>(HasSubstr("redundant layers: 1 to 64")));
   EXPECT_THAT(with(2, {.redundant = 65}), ThrowsMessage<UsageError>(HasSubstr("not 65")));
+  EXPECT_THAT(with(2, {.pass_steps = 0}),
+              ThrowsMessage<UsageError>(HasSubstr("steps of a pass over memory: 1 to 4, not 0")));
+  EXPECT_THAT(with(2, {.pass_steps = 5}), ThrowsMessage<UsageError>(HasSubstr("not 5")));
   EXPECT_THAT(with(2, {.redundant = 5}), ThrowsMessage<UsageError>(HasSubstr("at most 1 equal part along y")));
   const std::vector<Driven<float>> three(3);
   EXPECT_THAT(([&] { const Simulation refused(cut, devices(2), driven<float>(three)); }),

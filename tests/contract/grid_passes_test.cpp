@@ -62,6 +62,11 @@ void expect_as_phases(const Decomposition& cut, const grid::StencilProgram& prog
                                redundant, to_string(push)));
       const Options options{.redundant = redundant, .push = push, .passes = Passes::always};
       EXPECT_EQ(fields_after<T>(cut, program, options, between), right);
+      Options short_ones = options;
+      short_ones.pass_steps = push == Push::automatic ? 1 : 3;
+      if (redundant > short_ones.pass_steps) {
+        EXPECT_EQ(fields_after<T>(cut, program, short_ones, between), right);
+      }
     }
   }
 }
@@ -196,6 +201,9 @@ TEST_P(GridPassesTest, ChangesOfEachStepAreEqualForEveryCut) {
       }
     }
   }
+  const auto step_by_step =
+      changes(Decomposition::slabs(extent, 2, 1), {.redundant = 4, .passes = Passes::always, .pass_steps = 1}, kSteps);
+  for (std::size_t step = 0; step < kSteps; ++step) EXPECT_EQ(step_by_step[step].two, right[step].two) << step;
   Simulation simulation(Decomposition::slabs(extent, 1, 0), devices(1), grid::jacobi<float>(2));
   simulation.set<float>(grid::kJacobiSource, scattered<float>(extent, 4).values);
   for (std::uint64_t step = 0; step < kSteps; ++step) {
@@ -234,6 +242,8 @@ TEST_P(GridPassesTest, APassMovesEachFieldOnce) {
   EXPECT_EQ(values_moved(grid::jacobi<float>(2), {.passes = Passes::always}), 3);
   EXPECT_EQ(values_moved(grid::jacobi<float>(2), {.redundant = 4, .passes = Passes::always}), 0.75);
   EXPECT_EQ(values_moved(grid::jacobi<float>(2), {.redundant = 4, .passes = Passes::never}), 3);
+  EXPECT_EQ(values_moved(grid::jacobi<float>(2), {.redundant = 4, .passes = Passes::always, .pass_steps = 1}), 3);
+  EXPECT_EQ(values_moved(grid::jacobi<float>(2), {.redundant = 4, .passes = Passes::always, .pass_steps = 3}), 1.5);
   grid::FdtdOptions fdtd;
   fdtd.extent = extent;
   fdtd.spacing = 0.01;

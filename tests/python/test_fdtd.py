@@ -22,6 +22,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "two devices": {"devices": ["cpu:0", "cpu:1"], "cut": (2, 1)},
     "three devices": {"devices": ["cpu:2", "cpu:0", "cpu:1"]},
     "redundant": {"devices": ["cpu:0", "cpu:1", "cpu:1", "cpu:0"], "cut": (2, 2), "redundant": 3},
+    "passes of a step": {"devices": ["cpu:0", "cpu:1"], "redundant": 4, "passes": "always", "pass_steps": 1},
     "through the host": {"devices": ["cpu:0", "cpu:1"], "push": "host", "redundant": 2},
     "resident": {"devices": ["cpu:0", "cpu:1"], "mode": "resident", "redundant": 2},
 }
@@ -147,6 +148,7 @@ def test_arrays_have_the_shape_of_the_domain_and_scalars_are_for_all_cells():
         ({"devices": ["cuda:99"]}, "cuda:99"),
         ({"devices": []}, "at least one"),
         ({"redundant": 0}, "redundant"),
+        ({"pass_steps": 0}, "steps of a pass over memory: 1 to 4, not 0"),
     ],
 )
 def test_refuses_what_cannot_be(options: dict[str, Any], message: str):

@@ -56,6 +56,8 @@ def test_every_figure_of_two_devices_is_verified_and_beside_its_roof():
     assert rows["grid.fdtd2d.cells"]["conditions"]["bytes_per_cell"] == 48
     assert rows["grid.fdtd2d.blocked.cells"]["conditions"]["bytes_per_cell"] in {36, 18}
     assert rows["grid.jacobi.cells"]["conditions"]["bytes_per_cell"] == 28
+    efficiency = {row["conditions"]["pass_steps"] for name, row in rows.items() if ".efficiency." in name}
+    assert efficiency == {1}, "as many as those of the one device that two are held against"
     assert rows["grid.fdtd3d.cells"]["conditions"]["cpml"] == 10
     assert {rows[identity]["unit"] for identity in cells} == {"cells/s"}
 
@@ -115,6 +117,8 @@ def test_jacobi_solves_poissons_equation():
 def test_jacobi_refuses_what_cannot_be():
     with pytest.raises(UsageError, match="1 or 2 or 3 numbers, not 4"):
         Jacobi((4, 4, 4, 4))
+    with pytest.raises(UsageError, match="steps of a pass over memory: 1 to 4, not 5"):
+        Jacobi((16,), pass_steps=5)
     run = Jacobi((16,))
     with pytest.raises(UsageError, match=r"the source has the shape \(3,\)"):
         run.set_source(np.zeros(3))

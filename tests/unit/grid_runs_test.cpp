@@ -6,11 +6,13 @@
 
 #include "grid/runs.hpp"
 
-/// The tasks of a pass: every cell is in one box, and the last of them are short where a GPU has many.
+/// The tasks of a pass: every cell is in one box, and a GPU is done with them in whole waves.
 namespace headrace::grid {
 namespace {
 
 constexpr Layers kHalo{{1, 1, 0}, {1, 1, 0}};
+constexpr Layers kHaloOfFour{{4, 4, 0}, {4, 4, 0}};
+constexpr std::uint32_t kAtOnce = 4 * 132;  // four blocks a multiprocessor of an H200
 
 struct Cut {
   SweepRegion region;
@@ -18,32 +20,24 @@ struct Cut {
   std::size_t count = 0;  ///< Of boxes.
 };
 
-[[nodiscard]] Cut cut(const std::vector<Box>& boxes, DeviceKind kind = DeviceKind::cuda, const Layers& halo = kHalo) {
-  const PartLayout layout = lay_out(Box::whole({64000, 64000, 8}), {}, {}, layers(1), sizeof(float));
-  Cut made;
-  made.shape = cut_into_runs(made.region, boxes, halo, layout, kind);
-  for (const LocalBox& box : made.region.boxes) made.count += box.size[0] > 0 ? 1 : 0;
+[[nodiscard]] PartLayout a_layout() { return lay_out(Box::whole({64000, 64000, 8}), {}, {}, layers(1), sizeof(float)); }
+
+[[nodiscard]] Cut cut(const std::vector<Box>& boxes, std::uint32_t at_once = kAtOnce, const Layers& halo = kHalo,
+                      std::uint32_t beside = 0) {
+  Cut made{.region = {}, .shape = {}, .count = boxes.size()};
+  made.shape = cut_into_runs(made.region, boxes, halo, a_layout(), at_once, beside);
   return made;
 }
 
-[[nodiscard]] std::int64_t cells(const Cut& its) {
-  std::int64_t count = 0;
-  for (std::size_t b = 0; b < its.count; ++b) {
-    const LocalBox& box = its.region.boxes[b];
-    count += std::int64_t{box.size[0]} * box.size[1] * box.size[2];
-  }
-  return count;
-}
-
-/// One above the other from the first row of `box` on, whole runs but the last.
-void expect_stacked(const Cut& its, std::size_t first, const Box& box) {
-  auto row = static_cast<std::int32_t>(box.low[1]);
-  for (std::size_t b = first; b < its.count; ++b) {
-    EXPECT_EQ(its.region.boxes[b].low[1], row);
+void expect_boxes(const Cut& its, const std::vector<Box>& boxes) {
+  for (std::size_t b = 0; b < boxes.size(); ++b) {
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      EXPECT_EQ(its.region.boxes[b].low[axis], boxes[b].low[axis]);
+      EXPECT_EQ(its.region.boxes[b].size[axis], boxes[b].size(axis));
+    }
     EXPECT_GT(its.region.rows[b], 0);
-    row += its.region.boxes[b].size[1];
+    EXPECT_GT(its.region.blocks[b], 0U);
   }
-  EXPECT_EQ(row, box.high[1]);
 }
 
 [[nodiscard]] std::uint32_t blocks(const Cut& its) {
@@ -52,65 +46,97 @@ void expect_stacked(const Cut& its, std::size_t first, const Box& box) {
   return sum;
 }
 
-TEST(GridRuns, ManyEndInShortOnes) {
-  const Box beside{{0, 0, 0}, {4000, 1, 1}};
-  const Box large{{0, 1, 0}, {4000, 16000, 1}};
-  const Cut made = cut({beside, large});
-  ASSERT_EQ(made.count, 4U);
-  EXPECT_EQ(made.region.boxes[0].size[1], 1) << "the small one comes first";
-  EXPECT_EQ(cells(made), beside.cells() + large.cells());
-  expect_stacked(made, 1, large);
-  EXPECT_EQ(made.region.rows[1], 128);
-  EXPECT_EQ(made.region.rows[2], 32);
-  EXPECT_EQ(made.region.rows[3], 16) << "eight times the rows that the pass reaches beyond";
-  EXPECT_EQ(made.shape.blocks, blocks(made));
+TEST(GridRuns, FillWholeWaves) {
+  const std::vector<Box> square{{{0, 0, 0}, {16000, 16000, 1}}};
+  const Cut made = cut(square);
+  expect_boxes(made, square);
+  EXPECT_EQ(made.region.rows[0], 127) << "134 strips of up to 120 columns, 8 waves of 2112 teams";
+  EXPECT_EQ(made.shape.blocks, 4221U) << "134 strips, 126 runs, four to a block: of 4224 that 8 waves have";
   EXPECT_EQ(made.shape.items, 1U);
 }
 
-TEST(GridRuns, NoneIsShortBesideWhatThePassReaches) {
-  const Box large{{0, 0, 0}, {4000, 16000, 1}};
-  const Cut four = cut({large}, DeviceKind::cuda, {{4, 4, 0}, {4, 4, 0}});
-  EXPECT_EQ(four.region.rows[four.count - 1], 64);
-  const Cut eight = cut({large}, DeviceKind::cuda, {{8, 8, 0}, {8, 8, 0}});
-  ASSERT_EQ(eight.count, 1U);
-  EXPECT_EQ(eight.region.rows[0], 128);
-  EXPECT_EQ(cells(eight), large.cells());
+TEST(GridRuns, DependOnHowManyBlocksADeviceHolds) {
+  const std::vector<Box> narrow{{{0, 0, 0}, {4000, 32000, 1}}};
+  // With 128 rows 2125 blocks, a few more than four waves of 528, would take five.
+  EXPECT_EQ(cut(narrow).region.rows[0], 104);
+  EXPECT_EQ(cut(narrow).shape.blocks, 2618U) << "five waves have 2640";
+  EXPECT_EQ(cut(narrow, 396).region.rows[0], 115);
+  EXPECT_EQ(cut(narrow, 264).region.rows[0], 115);
+  EXPECT_EQ(cut(narrow, 1).region.rows[0], 128);
 }
 
-TEST(GridRuns, FewAreOfOneLength) {
-  const Box box{{3, 5, 0}, {500, 400, 1}};
-  const Cut made = cut({box});
-  ASSERT_EQ(made.count, 1U);
-  EXPECT_EQ(cells(made), box.cells());
+TEST(GridRuns, AreLongWhereThePassReachesFar) {
+  const std::vector<Box> square{{{0, 0, 0}, {20480, 20480, 1}}};
+  EXPECT_EQ(cut(square).region.rows[0], 128);
+  const Cut four = cut(square, kAtOnce, kHaloOfFour);
+  EXPECT_EQ(four.region.rows[0], 239) << "7 waves";
+  EXPECT_LE(four.shape.blocks, 7 * kAtOnce);
+}
+
+TEST(GridRuns, HaveEightRowsAtLeast) {
+  const std::vector<Box> few{{{3, 5, 0}, {500, 400, 1}}};
+  const Cut made = cut(few);
+  expect_boxes(made, few);
   EXPECT_EQ(made.region.rows[0], 8);
   EXPECT_EQ(made.shape.blocks, 63U) << "5 strips of up to 120 columns, 50 runs of 8 rows, four to a block";
 }
 
-TEST(GridRuns, ManyBoxesLeaveNoRoomForShortOnes) {
-  const Box small{{0, 0, 0}, {8, 8, 1}};
-  const Box large{{0, 8, 0}, {64000, 64000, 1}};
-  EXPECT_EQ(cut({small, small, large}).count, 3U);
-  EXPECT_EQ(cut({small, small, small, large}).count, 4U);
+TEST(GridRuns, LeaveRoomForWhatIsBesideAnOnlyWave) {
+  const std::vector<Box> small{{{0, 0, 0}, {1000, 1000, 1}}};
+  const Cut alone = cut(small, 264, kHaloOfFour);
+  EXPECT_EQ(alone.shape.blocks, 252U);
+  const Cut beside = cut(small, 264, kHaloOfFour, 32);
+  EXPECT_EQ(beside.shape.blocks, 225U) << "9 strips, 100 runs of 10 rows";
+  EXPECT_EQ(cut(small, 264, kHaloOfFour, 264).shape.blocks, alone.shape.blocks) << "no room can be left";
+  const std::vector<Box> large{{{0, 0, 0}, {16000, 8000, 1}}};
+  EXPECT_EQ(cut(large, kAtOnce, kHalo, 34).region.rows[0], cut(large).region.rows[0]) << "there is room after a wave";
+}
+
+TEST(GridRuns, OfSeveralBoxesFillWavesTogether) {
+  const std::vector<Box> boxes{{{0, 0, 0}, {4000, 1, 1}},
+                               {{0, 1, 0}, {100, 8001, 1}},
+                               {{200, 1, 0}, {4000, 8001, 1}},
+                               {{0, 8001, 0}, {4000, 8002, 1}}};
+  const Cut made = cut(boxes);
+  expect_boxes(made, boxes);
+  EXPECT_EQ(made.shape.blocks, blocks(made));
+  EXPECT_LE(made.shape.blocks, kAtOnce * 2);
+  EXPECT_EQ(made.region.rows[0], made.region.rows[2]);
 }
 
 TEST(GridRuns, CpuDevicesHaveAnItemABox) {
-  const Cut made = cut({{{0, 0, 0}, {64000, 1, 1}}, {{0, 1, 0}, {64000, 64000, 1}}}, DeviceKind::cpu);
-  EXPECT_EQ(made.count, 2U);
+  const std::vector<Box> boxes{{{0, 0, 0}, {64000, 1, 1}}, {{0, 1, 0}, {64000, 64000, 1}}};
+  Cut made{.region = {}, .shape = {}, .count = boxes.size()};
+  made.shape = cut_into_items(made.region, boxes, a_layout());
+  expect_boxes(made, boxes);
   EXPECT_EQ(made.shape.items, 2U);
   EXPECT_EQ(made.shape.blocks, 1U);
   EXPECT_EQ(made.region.rows[1], 128);
 }
 
-TEST(GridRuns, OfShapesOfAllKinds) {
+/// Rows that the device goes through, were each run so long.
+[[nodiscard]] std::int64_t rows_in_all(const Box& box, std::int64_t run, std::int64_t at_once, const Layers& halo) {
+  const auto over = [](std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit; };
+  const std::int64_t strips = over(box.low[0] % 4 + box.size(0), 120) * box.size(2);
+  const std::int64_t blocks = over(strips * over(box.size(1), run), 4);
+  return over(blocks, at_once) * (run + halo.low[1] + halo.high[1]);
+}
+
+TEST(GridRuns, GoThroughAsFewRowsAsCanBe) {
   for (const Box& box : {Box{{0, 0, 0}, {4000, 10, 8}}, Box{{7, 0, 0}, {64000, 300, 8}}, Box{{1, 2, 3}, {2, 64000, 8}},
                          Box{{0, 0, 0}, {1, 1, 1}}, Box{{0, 0, 0}, {64000, 2, 8}}, Box{{120, 0, 0}, {240, 64000, 4}},
                          Box{{0, 0, 0}, {64000, 400, 1}}, Box{{0, 0, 0}, {64000, 64000, 8}}}) {
-    for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda}) {
-      const Cut made = cut({box}, kind);
-      EXPECT_EQ(cells(made), box.cells()) << to_string(box);
-      expect_stacked(made, 0, box);
-      EXPECT_EQ(made.shape.threads, 128U);
-      EXPECT_EQ(made.shape.blocks, blocks(made));
+    for (const std::uint32_t at_once : {1U, 264U, 396U, 528U, 2368U}) {
+      for (const Layers& halo : {kHalo, kHaloOfFour}) {
+        const Cut made = cut({box}, at_once, halo);
+        expect_boxes(made, {box});
+        EXPECT_EQ(made.shape.threads, 128U);
+        EXPECT_EQ(made.shape.blocks, blocks(made));
+        const std::int64_t least = rows_in_all(box, made.region.rows[0], at_once, halo);
+        for (std::int64_t run = 8; run <= (halo == kHalo ? 128 : 256); ++run) {
+          EXPECT_LE(least, rows_in_all(box, run, at_once, halo)) << to_string(box) << ", " << at_once << ", " << run;
+        }
+      }
     }
   }
 }

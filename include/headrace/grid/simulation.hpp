@@ -42,9 +42,9 @@ enum class Mode : std::uint8_t {
 /// Throws UsageError that lists the names.
 [[nodiscard]] Mode parse_mode(std::string_view text);
 
-/// Whether phases that a stencil names for it (kSwept) are done together, up to `redundant` steps in one pass over
-/// memory, in Mode::streams and where no other phase has cells to do between them. It takes memory for what such phases
-/// write once more.
+/// Whether phases that a stencil names for it (kSwept) are done together, several steps in one pass over memory, in
+/// Mode::streams and where no other phase has cells to do between them. It takes memory for what such phases write once
+/// more.
 enum class Passes : std::uint8_t {
   automatic,  ///< Where they are quicker: on CUDA always, on CPU devices from four steps a pass.
   never,
@@ -56,6 +56,9 @@ enum class Passes : std::uint8_t {
 /// Throws UsageError that lists the names.
 [[nodiscard]] Passes parse_passes(std::string_view text);
 
+/// More steps take more registers than a thread has.
+inline constexpr int kPassStepsMax = 4;
+
 struct SimulationOptions {
   /// Steps from one exchange to the next. Ghosts are so many times as wide, and neighbours compute what both need.
   int redundant = 1;
@@ -63,6 +66,8 @@ struct SimulationOptions {
   /// Mode::resident needs peer access between neighbours (push is then store), and one part a CUDA device.
   Mode mode = Mode::streams;
   Passes passes = Passes::automatic;
+  /// Most steps of a pass: it does 4, 2 or 1 of them, and no more than `redundant`.
+  int pass_steps = kPassStepsMax;
   /// In Mode::resident, how long a kernel waits for its own blocks or for a neighbour before the run fails; the host
   /// waits twice as long for a kernel to begin or to get on. Above 0, at most a day.
   Duration wait_limit = std::chrono::seconds(30);

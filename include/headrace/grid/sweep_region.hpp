@@ -8,6 +8,9 @@
 /// What the kernel of a pass sees of a part of a domain.
 namespace headrace::grid {
 
+/// Of a block that does a pass on CUDA.
+inline constexpr std::uint32_t kSweepThreads = 128;
+
 /// Where a pass finds the fields, and where it leaves them: of each, the place in memory.
 struct SweepPlaces {
   FieldTable from;

@@ -49,6 +49,7 @@ class Fdtd:
         push: str = "automatic",
         mode: str = "streams",
         passes: str = "automatic",
+        pass_steps: int = 4,
         wait_limit: float = 30.0,
         cpml: int = 10,
         precision: str = "single",
@@ -64,8 +65,8 @@ class Fdtd:
         `cpml` is how many cells the absorbing layers take at each wall. `mode` is "streams", or "resident" for domains
         so small that launches dominate (docs/grid.md); a kernel that has then waited `wait_limit` seconds for a
         neighbour ends, and step() raises DeviceError that names who did not get on.
-        `passes` is "never" where there is no memory for passes over it that do up to `redundant` steps, "always" where
-        they are wanted on a CPU device for fewer than four, too.
+        `passes` is "never" where there is no memory for passes over it that do several steps, "always" where they are
+        wanted on a CPU device for fewer than four, too. A pass does at most `redundant` and `pass_steps` (1 to 4).
         `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
         one, all call the same methods in the same order, and field() and state() are whole on rank 0 only.
         Raises UsageError for what cannot be, such as a dt that is not stable.
@@ -83,6 +84,7 @@ class Fdtd:
             push="automatic" if push == MEASURED else push,
             mode=mode,
             passes=passes,
+            pass_steps=pass_steps,
             wait_limit=wait_limit,
             cpml=cpml,
             precision=precision,

@@ -29,11 +29,13 @@ class Jacobi:
         redundant: int = 1,
         push: str = "automatic",
         passes: str = "automatic",
+        pass_steps: int = 4,
         precision: str = "single",
     ) -> None:
         """A domain of zeros in one to three dimensions; a part for each of `devices`, cut as in Fdtd.
 
-        On a GPU up to `redundant` iterations are done in one pass over memory, unless `passes` is "never".
+        On a GPU up to `redundant` and `pass_steps` (1 to 4) iterations are done in one pass over memory, unless
+        `passes` is "never".
 
         Raises UsageError for what cannot be.
         """
@@ -45,6 +47,7 @@ class Jacobi:
             redundant=redundant,
             push=push,
             passes=passes,
+            pass_steps=pass_steps,
             precision=precision,
         )
         self._type = np.dtype(np.float32 if precision == "single" else np.float64)
