@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "headrace/base/error.hpp"
@@ -71,15 +72,17 @@ class PlanSearcher {
 
   /// Loads at `rate`, and at lower ones until so many as are asked for have been sustained at one.
   void confirm(double rate, double least, PlanSearch& result) {
-    for (; rate >= least && !stopped(); rate *= 1 - options_.resolution) {
+    while (rate >= least && !stopped()) {
       const std::size_t before = loads_.tried.size();
       std::vector<measure::LoadResult> good;
       while (good.size() < options_.confirmations && sustained_once(rate, good)) {
       }
-      if (good.size() < options_.confirmations) continue;
-      result.confirmed = std::move(good);
-      result.loads = static_cast<std::uint32_t>(loads_.tried.size() - before);
-      return;
+      if (good.size() == options_.confirmations) {
+        result.confirmed = std::move(good);
+        result.loads = static_cast<std::uint32_t>(loads_.tried.size() - before);
+        return;
+      }
+      rate *= 1 - options_.resolution;
     }
   }
 
@@ -111,7 +114,7 @@ void validate(const PlanSearchOptions& options) {
   if (options.tries < 1 || options.tries > 1000) {
     throw UsageError(fmt::format("tries must be 1 to 1000, not {}", options.tries));
   }
-  if (!(options.resolution > 0 && options.resolution <= 0.5)) {
+  if (!std::isfinite(options.resolution) || options.resolution <= 0 || options.resolution > 0.5) {
     throw UsageError(fmt::format("resolution must be above 0 and at most 0.5, not {}", options.resolution));
   }
   if (options.generators < 1 || options.generators > 64) {
