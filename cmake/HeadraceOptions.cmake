@@ -57,6 +57,12 @@ if(
   list(APPEND host_flags -mno-avx512f)
 endif()
 
+# What Clang names in code that is meant for GPUs as well: '&' of truth values, because it has no branch; loops that are only
+# vectorised by others; constants of a launch.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  list(APPEND host_flags -Wno-bitwise-instead-of-logical -Wno-pass-failed -Wno-unused-const-variable)
+endif()
+
 add_library(headrace_options INTERFACE)
 target_compile_options(headrace_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${host_flags};-Wconversion>)
 list(JOIN host_flags "," host_flags_joined)

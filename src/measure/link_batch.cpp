@@ -53,7 +53,7 @@ class SendTrial {
   [[nodiscard]] Status whole() const { return stream_.copy(to_.data(), from_.data(), pieces_ * piece_bytes_); }
   /// Every other piece, then those between: neighbours in the list are no neighbours that could be merged.
   [[nodiscard]] Status batch() {
-    for (const std::size_t first : {0, 1}) {
+    for (const std::size_t first : {std::size_t{0}, std::size_t{1}}) {
       for (std::size_t i = first; i < pieces_; i += 2) {
         if (const Status added = batch_.add(to(i), from(i), piece_bytes_); !added) return added;
       }

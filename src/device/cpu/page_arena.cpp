@@ -106,7 +106,8 @@ void PageArena::give(std::uint64_t page) noexcept {
   {
     const std::lock_guard lock(mutex_);
     // A page that cannot be cut out of the file stays in memory, and is used for the next that is asked for.
-    static_cast<void>(fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(page), page_bytes_));
+    static_cast<void>(
+        fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(page), static_cast<off_t>(page_bytes_)));
     free_.push_back(page);
     close_if_empty();
   }

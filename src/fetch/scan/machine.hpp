@@ -73,7 +73,7 @@ class Machine : Compute<Group, Rows> {
       check();
       each([&](std::uint32_t i) {
         const std::uint64_t digit = digit_of(i);
-        index_.set(i, index_[i] * domain + (acc_valid_[i] & (digit < domain) ? digit : domain - 1));
+        index_.set(i, index_[i] * domain + ((acc_valid_[i] & (digit < domain)) ? digit : domain - 1));
       });
       return;
     }
