@@ -47,7 +47,13 @@ class StagedFetch : public DeviceTest {
 
 TEST_P(StagedFetch, ChunksLieOneBehindTheOtherWithZerosBetween) {
   constexpr std::size_t kAlignment = 256;
-  Fetch fetch(levels(64 * kMiB), table_of({.rows = 777, .fragments = 5}), all_columns(4, kMiB));
+  Levels shared = levels(64 * kMiB);
+  {
+    Fetch before(shared, table_of({.rows = 1000, .fragments = 5}), all_columns(4, kMiB));  // leaves no zeros behind
+    before.wait();
+  }
+  shared.clear(Level::device);
+  Fetch fetch(shared, table_of({.rows = 777, .fragments = 5}), all_columns(4, kMiB));
   fetch.wait();
   struct Part {
     const std::byte* at;
