@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -14,6 +15,19 @@ namespace headrace::testing {
 namespace {
 
 using namespace fetch;
+
+/// A source over another, which makes what it reads: that takes room on the CPU level.
+class Made final : public Source {
+ public:
+  explicit Made(std::shared_ptr<Source> inner)
+      : Source(inner->columns(), inner->fragments()), inner_(std::move(inner)) {}
+  OwnedArray read(Chunk chunk) override { return inner_->read(chunk); }
+  std::vector<FileRange> ranges(Chunk chunk) const override { return inner_->ranges(chunk); }
+  std::size_t read_bytes(Chunk /*chunk*/) const override { return 32 * kKiB; }
+
+ private:
+  std::shared_ptr<Source> inner_;
+};
 
 class StagedFetch : public DeviceTest {
  protected:
@@ -85,7 +99,7 @@ TEST_P(StagedFetch, ChunksLieOneBehindTheOtherWithZerosBetween) {
 
 TEST_P(StagedFetch, ThreadsThatWaitForRoomAreNotForgotten) {
   // Room for a few chunks: whoever takes the last of it must not end before its copies have.
-  const auto source = table_of({.rows = 4096, .fragments = kFragments});
+  const auto source = std::make_shared<Made>(table_of({.rows = 4096, .fragments = kFragments}));
   for (int round = 0; round < 20; ++round) {
     Fetch fetch(levels(192 * kKiB, 64 * kKiB), source, all_columns(8, kMiB));
     fetch.wait();
@@ -94,7 +108,7 @@ TEST_P(StagedFetch, ThreadsThatWaitForRoomAreNotForgotten) {
 }
 
 TEST_P(StagedFetch, FetchesOfTheSameChunksAtOnce) {
-  const auto source = table_of({.rows = 4096, .fragments = kFragments});
+  const auto source = std::make_shared<Made>(table_of({.rows = 4096, .fragments = kFragments}));
   for (int round = 0; round < 5; ++round) {
     const Levels shared = levels(256 * kKiB, 64 * kKiB);
     std::vector<std::jthread> users;
