@@ -41,11 +41,7 @@ Status Builder::State::enqueue(Burst& burst) noexcept {
 
 /// What the burst's kernels read.
 Status Builder::State::bring(Burst& burst) noexcept {
-  // Where nothing is under way there is nothing to overlap with, and one stream takes fewer calls than two.
-  const auto idle = copies_->done(current_);
-  if (!idle) return idle.error();
-  const bool apart = mirror_ && !*idle;
-  const StreamRef before = apart ? links_[current_ % links_.size()] : stream();
+  const StreamRef before = mirror_ ? StreamRef{links_[current_ % links_.size()]} : stream();
   for (PartList& list : burst.lists) {
     if (const Status uploaded = list.upload(before); !uploaded) return uploaded;
     counters.parts += list.count();
@@ -54,7 +50,6 @@ Status Builder::State::bring(Burst& burst) noexcept {
   if (const Status brought = mirror_->bring(before); !brought) return brought;
   counters.link_copies = mirror_->copy_count();
   counters.link_bytes = mirror_->copy_bytes();
-  if (!apart) return {};
   const Status arrived = before.record(burst.arrived);
   return arrived ? stream().wait_for(burst.arrived) : arrived;
 }
