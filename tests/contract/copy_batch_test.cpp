@@ -41,6 +41,30 @@ std::vector<Piece> random_pieces(std::size_t total, std::size_t longest, std::ui
   return pieces;
 }
 
+TEST_P(CopyBatchTest, CopiesThatContinueEachOtherMayEndInSeveralBuffers) {
+  constexpr std::size_t kBytes = 64 * kKiB;  // CUDA puts buffers of that size side by side
+  constexpr std::size_t kBuffers = 64;
+  std::vector<Buffer> targets;
+  for (std::size_t i = 0; i < kBuffers; ++i) targets.emplace_back(device(), MemoryKind::device, kBytes);
+  std::ranges::sort(targets, {}, [](const Buffer& buffer) { return buffer.data(); });
+  const auto bytes = random_bytes(kBuffers * kBytes, 22);
+  const Buffer source = pinned(device(), bytes);
+  const Stream stream(device());
+  for (const bool staged : {false, true}) {
+    CopyBatch batch(stream, {.staging = {.threads = 4, .slot_bytes = 256 * kKiB}});
+    for (std::size_t i = 0; i < kBuffers; ++i) {
+      ASSERT_OK(stream.fill(targets[i].data(), 0, kBytes));
+      const std::byte* from = (staged ? bytes.data() : source.data()) + i * kBytes;
+      ASSERT_OK(batch.add(targets[i].data(), from, kBytes, staged ? CopySource::pageable : CopySource::stable));
+    }
+    ASSERT_OK(batch.wait());
+    for (std::size_t i = 0; i < kBuffers; ++i) {
+      const auto part = std::span(bytes).subspan(i * kBytes, kBytes);
+      EXPECT_TRUE(std::ranges::equal(fetch(stream, targets[i]), part)) << i << (staged ? ", staged" : "");
+    }
+  }
+}
+
 TEST_P(CopyBatchTest, RandomCopiesArrive) {
   constexpr std::size_t kTotal = 300 * kKiB + 17;
   const auto bytes = random_bytes(kTotal, 20);

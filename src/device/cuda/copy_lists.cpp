@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "device/cuda/engine_copy.hpp"
 #include "device/cuda/error.hpp"
 #include "device/cuda/row_scan.hpp"
 
@@ -81,7 +82,7 @@ Status CopyLists::copy_and_wait(std::span<const Copy> copies, const Circumstance
 
 Status CopyLists::by_engine(const Copy& copy) noexcept {
   if (copy.bytes == 0) return {};
-  return to_status(cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDefault, stream_));
+  return engine_copy(device_, copy, stream_);
 }
 
 Status CopyLists::all_by_engine(std::span<const Copy> copies) noexcept {

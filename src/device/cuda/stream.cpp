@@ -5,6 +5,7 @@
 
 #include "device/cuda/current_device.hpp"
 #include "device/cuda/device.hpp"
+#include "device/cuda/engine_copy.hpp"
 #include "device/cuda/error.hpp"
 #include "device/cuda/event.hpp"
 #include "device/cuda/listed_copies.hpp"
@@ -58,7 +59,7 @@ DeviceBackend& CudaStream::device() noexcept { return device_; }
 
 Status CudaStream::copy(void* to, const void* from, std::size_t bytes) noexcept {
   const CurrentDevice scope(device_.ordinal());
-  return to_status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+  return engine_copy(device_, {to, from, bytes}, stream_);
 }
 
 Status CudaStream::copy_many(std::span<const Copy> copies, CopyRoute route, PageableSink sink) noexcept {
