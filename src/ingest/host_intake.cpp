@@ -9,8 +9,8 @@ constexpr const char* kCopying = "copying payloads";
 }  // namespace
 
 void HostIntake::flush(bool ring_full) {
-  parts_.builder->flush().or_throw(kCopying);
-  if (ring_full) wait();
+  if (ring_full) return wait();
+  parts_.builder->try_flush().or_throw(kCopying);
 }
 
 std::uint64_t HostIntake::copied() { return parts_.builder->copied().or_throw(kCopying); }

@@ -38,7 +38,8 @@ class Intake {
   /// What is due, and what follows from space that the consumer has made. `drained`: no packet that came before `now`
   /// waits in the source.
   virtual void act(std::uint64_t now, bool drained) = 0;
-  /// No packet came: what was gathered is to be copied at once, and waited for where the ring is full.
+  /// No packet came: what was gathered is to be copied, once the device has little to do, and waited for where the ring
+  /// is full.
   virtual void flush(bool ring_full) = 0;
   /// The greatest position of the ring up to which slots hold nothing that is still needed.
   [[nodiscard]] virtual std::uint64_t copied() = 0;

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <thread>
+
 #include "frame_support.hpp"
 #include "headrace/base/error.hpp"
 
@@ -229,6 +232,31 @@ TEST_P(IngestBuilder, SeveralStreamsAtOnce) {
   EXPECT_TRUE(failed_with(builder.place({&pieces[1], 1}, 2), Errc::invalid_argument));
   EXPECT_THROW(builder.detach(5), UsageError);
   EXPECT_THROW(builder.attach(0, second), UsageError);
+}
+
+TEST_P(IngestBuilder, WaitsForMoreWhileBurstsEnoughAreUnderWay) {
+  for (const std::uint32_t prompt : {0U, 1U, 2U}) {
+    auto traffic = make_traffic(device(), MemoryKind::device, std::vector<std::uint32_t>(5, 100), 128, 0);
+    FrameRing frames(device(), {.frame_bytes = 500, .frame_count = 2});
+    Builder builder(device(), traffic.ring, {.prompt_count = prompt});
+    builder.attach(0, frames);
+    const auto place = [&](std::size_t i) { return builder.place({&traffic.pieces[i], 1}, i + 1); };
+    std::uint64_t submitted = 0;
+    for (std::size_t i = 0; i < 4; ++i) {
+      ASSERT_OK(place(i));
+      ASSERT_OK(builder.try_flush());
+      submitted += i < std::max(prompt, 1U) ? 1 : 0;
+      EXPECT_EQ(builder.counters().submissions, submitted) << i;
+    }
+    while (*builder.copied() < submitted) std::this_thread::yield();
+    ASSERT_OK(builder.try_flush());
+    EXPECT_EQ(builder.counters().submissions, submitted + 1);
+    ASSERT_OK(place(4));  // the frame lacks nothing but its copies
+    EXPECT_EQ(builder.counters().submissions, submitted + 2);
+    ASSERT_OK(builder.wait());
+    EXPECT_EQ(*builder.copied(), 5U);
+    EXPECT_TRUE(drained(frames) == traffic.stream);
+  }
 }
 
 TEST_P(IngestBuilder, RefusesWhatLiesOutside) {

@@ -36,7 +36,7 @@ struct BuilderOptions {
   std::size_t flush_bytes =
       4 * kMiB;  ///< Submit once so much of the ring is to be copied; 256 KiB at least for mirrors.
   /// place() submits whatever it has while fewer bursts than this are under way, as copied() last found: frames are
-  /// READY sooner, and bursts become as long as the device needs. Below list_count; 0: flush_bytes alone decide.
+  /// READY sooner, and bursts become as long as the device needs. Below list_count; 0: flush_bytes and flushes decide.
   std::uint32_t prompt_count = 0;
 };
 
@@ -76,8 +76,11 @@ class Builder {
   /// Errc::invalid_argument, and nothing of the piece is copied: it lies outside of the ring, names no stream, has no
   /// space (FrameRing::reserved_end()), or its frame is complete already. Pieces before it have been gathered.
   [[nodiscard]] Status place(std::span<const Piece> pieces, std::uint64_t ring_end) noexcept;
-  /// Submits everything gathered; to be called when no packet is waiting.
+  /// Submits everything gathered.
   [[nodiscard]] Status flush() noexcept;
+  /// To be called again and again while no packet is waiting: submits everything gathered, too, but not while bursts
+  /// enough are under way (prompt_count of them, or one), as copied() last found. More come meanwhile, and go as one.
+  [[nodiscard]] Status try_flush() noexcept;
   /// The end of a stream: its last frame is cut there and completes once its bytes have come.
   [[nodiscard]] Status finish(std::uint32_t stream, std::uint64_t end) noexcept;
   /// The end of a stream that broke off: every byte before `end` has come and the next one has not. What lies behind

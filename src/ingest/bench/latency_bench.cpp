@@ -100,7 +100,7 @@ class LatencyRun {
         // Of packets that have not come, none is waited for; of the last one, its frame is.
         if (come < std::min(first, end)) moved = now;
         throw_after(moved + kPatience);
-        feed_.flush();
+        feed_.try_flush();
         std::this_thread::yield();  // as a Receiver does, which waits in its source
       } else {
         moved = now;

@@ -14,7 +14,8 @@
 ///   position(), stream_offset()  packets gathered so far, and the bytes of their payloads
 ///   gather(stream_end)           the next packets, none of which ends behind that; how many
 ///   submit()                     hands over what was gathered
-///   flush()                      to be called when no packet is waiting
+///   flush()                      the same of all that waits for more
+///   try_flush()                  to be called when no packet is waiting
 ///   look()                       completes frames where that takes somebody who looks
 ///   wait()                       until all that was submitted is in frames
 ///   bursts(), burst_bytes()      that were submitted, of payload
@@ -49,6 +50,7 @@ class BuilderFeed {
   }
   void submit() { builder_.place(pieces_, ring_.position()).or_throw(kDoing); }
   void flush() { builder_.flush().or_throw(kDoing); }
+  void try_flush() { builder_.try_flush().or_throw(kDoing); }
   void look() noexcept {}
   void wait() { builder_.wait().or_throw(kDoing); }
   [[nodiscard]] std::uint64_t bursts() const noexcept { return builder_.counters().submissions; }
@@ -79,6 +81,7 @@ class ResidentFeed {
     connection_.turn();
   }
   void flush() { connection_.turn(); }
+  void try_flush() { connection_.turn(); }
   void look() { connection_.turn(); }
   void wait() {
     connection_.turn_until([&] { return connection_.copied() == connection_.position(); });

@@ -15,6 +15,7 @@ Status Builder::place(std::span<const Piece> pieces, std::uint64_t ring_end) noe
   return state_->place(pieces, ring_end);
 }
 Status Builder::flush() noexcept { return state_->flush(); }
+Status Builder::try_flush() noexcept { return state_->try_flush(); }
 Status Builder::finish(std::uint32_t stream, std::uint64_t end) noexcept { return state_->finish(stream, end); }
 Status Builder::break_off(std::uint32_t stream, std::uint64_t end) noexcept { return state_->break_off(stream, end); }
 Status Builder::close(std::uint32_t stream, std::uint64_t frame, std::span<const std::uint64_t> presence) noexcept {

@@ -39,6 +39,7 @@ class Builder::State {
   void detach(std::uint32_t stream);
   [[nodiscard]] Status place(std::span<const Piece> pieces, std::uint64_t ring_end) noexcept;
   [[nodiscard]] Status flush() noexcept;
+  [[nodiscard]] Status try_flush() noexcept;
   [[nodiscard]] Status finish(std::uint32_t stream, std::uint64_t end) noexcept;
   [[nodiscard]] Status break_off(std::uint32_t stream, std::uint64_t end) noexcept;
   [[nodiscard]] Status close(std::uint32_t stream, std::uint64_t frame,

@@ -9,6 +9,10 @@ namespace headrace::ingest {
 
 Status Builder::State::flush() noexcept { return submit(ring_end_); }
 
+Status Builder::State::try_flush() noexcept {
+  return current_ - oldest_ < std::max(options.prompt_count, 1U) ? flush() : Status{};
+}
+
 Status Builder::State::submit(std::uint64_t ring_end) noexcept {
   Burst& burst = bursts_[current_ % bursts_.size()];
   target_ = {};
