@@ -1,6 +1,7 @@
 """What cells of oversubscription mean: as JSON, and as the figures that are claimed of them."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from statistics import median
 
 from headrace._core import OversubscriptionReport, OversubscriptionResult
@@ -8,6 +9,7 @@ from headrace.profiles import Json
 from headrace.results import row
 
 SEQUENTIAL = ("grid-stride", "block-stride")
+_OPERATIONS = {"read": "", "write": ".write", "read-modify-write": ".rmw"}  # in an id
 _GAIN_FACTOR = 2.0
 _GIGA = 1e9
 
@@ -98,9 +100,10 @@ def _gain(
     budget_bytes: int,
     ours: Callable[[Json], bool],
     theirs: Callable[[Json], bool],
+    operation: str = "read",
 ) -> list[Json]:
-    """The best of ours over the best of theirs, reading at factor 2, both with one page size."""
-    at_two = [cell for cell in cells if cell["factor"] == _GAIN_FACTOR and cell["operation"] == "read"]
+    """The best of ours over the best of theirs, at factor 2, both with one page size."""
+    at_two = [cell for cell in cells if cell["factor"] == _GAIN_FACTOR and cell["operation"] == operation]
     won = None
     for page_bytes in {cell["page_bytes"] for cell in at_two}:
         same = [cell for cell in at_two if cell["page_bytes"] == page_bytes]
@@ -123,14 +126,15 @@ def rows(content: Json) -> list[Json]:
     """The claimed figures whose cells were run and verified, of what as_dict() gave."""
     cells, budget_bytes = measured(content["cells"]), content["budget_bytes"]
     made = _interleaved_share(cells, budget_bytes)
-    for order in ("ordered", "scattered"):
+    for order, operation in product(("ordered", "scattered"), _OPERATIONS):
         of_order = [cell for cell in cells if cell.get("rows") == order]
         made += _gain(
-            f"span.budget.zipf_{order}.gain",
+            f"span.budget.zipf_{order}{_OPERATIONS[operation]}.gain",
             of_order,
             budget_bytes,
             lambda cell: cell["strategy"] == "by-budget",
             lambda cell: cell["strategy"] == "interleaved",
+            operation,
         )
     random = [cell for cell in cells if cell["pattern"] == "random-warp"]
     made += _gain(

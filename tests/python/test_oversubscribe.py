@@ -118,12 +118,19 @@ def test_gains_are_over_what_they_are_compared_with():
         _cell("by-budget", 400.0, **zipf),
         _cell("by-budget", 999.0, **zipf, factor=3.0),
         _cell("by-budget", 998.0, pattern="zipf-rows", rows="scattered"),  # nothing to compare with
+        _cell("interleaved", 30.0, **zipf, operation="write"),
+        _cell("by-budget", 300.0, **zipf, operation="write"),
         _cell("zero-copy", 10.0, pattern="random-warp"),
         _cell("prefetched", 25.0, pattern="random-warp"),
         _cell("interleaved", 20.0, pattern="random-warp"),
     )
-    assert set(rows) == {"span.budget.zipf_ordered.gain", "span.random_warp.gain"}
+    assert set(rows) == {
+        "span.budget.zipf_ordered.gain",
+        "span.budget.zipf_ordered.write.gain",
+        "span.random_warp.gain",
+    }
     assert rows["span.budget.zipf_ordered.gain"]["value"] == pytest.approx(8.0)
+    assert rows["span.budget.zipf_ordered.write.gain"]["value"] == pytest.approx(10.0)
     assert rows["span.random_warp.gain"]["value"] == pytest.approx(2.5)
     assert rows["span.random_warp.gain"]["conditions"]["strategy"] == "prefetched"
 
