@@ -8,6 +8,7 @@ from typing import Any
 import headrace
 from headrace import CopyRoofs, CopyRuns, Device, results
 from headrace.profiles import Json
+from host_copy import copy_rates
 from row_by_row import is_whole
 
 KIB = 1024
@@ -52,12 +53,19 @@ class Bench:
     slot_bytes: int
     stores: str
     _roofs: CopyRoofs | None = field(default=None, repr=False)
+    _host_rates: list[float] = field(default_factory=list, repr=False)
 
     def roofs(self) -> CopyRoofs:
         """Of this run; measured once."""
         if self._roofs is None:
             self._roofs = headrace.measure_copy_roofs(self.device, self.total_bytes, self.runs)
         return self._roofs
+
+    def host_rates(self) -> list[float]:
+        """GB/s that the threads copy which stage pageable memory; measured once."""
+        if not self._host_rates:
+            self._host_rates = copy_rates(self.threads, self.runs, self.total_bytes)
+        return self._host_rates
 
     def measure(self, case: Case) -> CopyRuns:
         """Runs a case."""
@@ -144,11 +152,16 @@ class Bench:
         roofs = self.roofs()
         if case.roof == "kernel":
             return median(roofs.kernel) / 1e9, "kernel that streams through pinned memory"
-        return median(roofs.engine) / 1e9, "one large copy by the engine"
+        engine = (median(roofs.engine) / 1e9, "one large copy by the engine")
+        if case.source != "pageable" or case.route != "automatic":
+            return engine
+        return min(engine, (median(self.host_rates()), "threads that copy on the host"))
 
     def roof_rows(self) -> list[Json]:
         """The roofs themselves, as rows."""
         roofs = self.roofs()
         about: dict[str, Any] = {"bytes": self.total_bytes, "verified": True}
         pairs = (("link.roof.engine", roofs.engine), ("link.roof.kernel", roofs.kernel))
-        return [results.row(name, [rate / 1e9 for rate in rates], "GB/s", None, about) for name, rates in pairs]
+        made = [results.row(name, [rate / 1e9 for rate in rates], "GB/s", None, about) for name, rates in pairs]
+        staging: dict[str, Any] = about | {"threads": self.threads or "automatic"}
+        return [*made, results.row("link.roof.host", self.host_rates(), "GB/s", None, staging)]

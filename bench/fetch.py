@@ -4,8 +4,8 @@
     python bench/fetch.py --study
 
 A table of numbers is written twice, as Arrow IPC and as Parquet with Snappy, in 256 row groups, and fetched from the
-page cache. Every fetch is verified against the values that were written. The link's roof is one large copy from pinned
-memory.
+page cache. Every fetch is verified against the values that were written. Roofs: one large copy from pinned memory, and as
+many threads that copy on the host.
 """
 
 import argparse
@@ -28,12 +28,15 @@ from headrace import results
 from headrace.fetch.fetched import FetchedTable
 from headrace.fetch.measure import rate
 from headrace.fetch.table import Table
+from host_copy import copy_rates
 from row_by_row import size
 
 Json = dict[str, Any]
 
 FRAGMENTS = 256
 SEED = 20261122
+_HOST_SAMPLES = 7
+_HOST_BYTES = 256 << 20
 
 
 def make_table(rows: int) -> pa.Table:
@@ -134,9 +137,12 @@ def fastest(bench: Bench, path: Path, threads: int) -> tuple[list[float], bool, 
 def headline(bench: Bench, arrow: Path, parquet: Path, device: str, threads: int) -> list[Json]:
     """The rows of fetch.ipc and fetch.parquet."""
     link = link_roof(device)
+    copies = median(copy_rates(threads, _HOST_SAMPLES, _HOST_BYTES))
     rows = []
     seconds, right, host = fastest(bench, arrow, threads)
-    rows.append(bench.row("fetch.ipc", seconds, (link, "pinned link"), right, threads=threads, host=host))
+    roof = min((link, "pinned link"), (copies, "threads that copy on the host"))
+    beside = {"link_gb_per_second": link, "host_copies_gb_per_second": copies}
+    rows.append(bench.row("fetch.ipc", seconds, roof, right, threads=threads, host=host, **beside))
     decode = rate(bench.bytes, bench.decode(parquet, threads))
     slower = min((decode, "Arrow's own decode"), (link, "pinned link"))
     seconds, right, host = fastest(bench, parquet, threads)
