@@ -4,8 +4,8 @@
     python bench/fetch.py --study
 
 A table of numbers is written twice, as Arrow IPC and as Parquet with Snappy, in 256 row groups, and fetched from the
-page cache. Every fetch is verified against the values that were written. Roofs: one large copy from pinned memory, and as
-many threads that copy on the host.
+page cache. Every fetch is verified against the values that were written. Roofs: one large copy from pinned memory, and
+as many threads that copy on the host.
 """
 
 import argparse
