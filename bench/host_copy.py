@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -21,11 +22,12 @@ def copy_rates(threads: int, samples: int, total_bytes: int) -> list[float]:
     source = np.ones(parts * _SLOT, np.uint8)
     slots = np.ones((count, _SLOTS, _SLOT), np.uint8)
     barrier = threading.Barrier(count + 1)
+    numbers: Iterator[int] = iter(())  # of the parts to be copied: a thread that is held up leaves more to others
 
     def work(thread: int) -> None:
         for _ in range(samples):
             barrier.wait()
-            for turn, number in enumerate(range(thread, _LAPS * parts, count)):
+            for turn, number in enumerate(numbers):
                 at = number % parts * _SLOT
                 np.copyto(slots[thread, turn % _SLOTS], source[at : at + _SLOT])
             barrier.wait()
@@ -35,6 +37,7 @@ def copy_rates(threads: int, samples: int, total_bytes: int) -> list[float]:
         worker.start()
     rates = []
     for _ in range(samples):
+        numbers = iter(range(_LAPS * parts))
         barrier.wait()
         began = time.perf_counter()
         barrier.wait()
