@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "device/copies/listed_copies.hpp"
 #include "device/known_range.hpp"
-#include "device/listed_copies.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/copy_route.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "device/backend.hpp"
-#include "device/span_places.hpp"
+#include "device/span/span_places.hpp"
 
 namespace headrace {
 

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <numeric>
 
+#include "device/copies/host_copy.hpp"
 #include "device/cpu/testing.hpp"
-#include "device/host_copy.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/copy_batch.hpp"

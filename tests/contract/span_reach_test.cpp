@@ -2,7 +2,7 @@
 #include <tuple>
 
 #include "device/backend.hpp"
-#include "device/page_memory.hpp"
+#include "device/span/page_memory.hpp"
 #include "headrace/device/copy_batch.hpp"
 #include "tests/contract/faulty_device.hpp"
 #include "tests/contract/span_support.hpp"

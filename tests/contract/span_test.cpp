@@ -1,7 +1,7 @@
 #include "headrace/device/span.hpp"
 
 #include "device/backend.hpp"
-#include "device/page_memory.hpp"
+#include "device/span/page_memory.hpp"
 #include "tests/contract/kernels.hpp"
 #include "tests/contract/span_support.hpp"
 

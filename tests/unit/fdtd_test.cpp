@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
-#include "grid/fdtd_names.hpp"
-#include "grid/fdtd_parts.hpp"
+#include "grid/fdtd/fdtd_names.hpp"
+#include "grid/fdtd/fdtd_parts.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {

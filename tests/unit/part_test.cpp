@@ -1,11 +1,11 @@
-#include "device/part.hpp"
+#include "device/copies/part.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <utility>
 
-#include "device/linger_kernel.hpp"
+#include "device/copies/linger_kernel.hpp"
 
 namespace headrace::detail {
 namespace {

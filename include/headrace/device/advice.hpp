@@ -76,7 +76,7 @@ struct Advice {
 };
 
 /// Chooses strategy and placement for data on `device` that is used as `profile` says, by a model of what each strategy
-/// would reach at these rates (src/device/advice_model.hpp has its formulas). Pure: touches no device.
+/// would reach at these rates (src/device/advice/advice_model.hpp has its formulas). Pure: touches no device.
 /// Throws UsageError for a profile that can never be.
 [[nodiscard]] Advice advise(Device device, const AccessProfile& profile, const MemoryRates& rates,
                             const AdviceConstants& constants = {});

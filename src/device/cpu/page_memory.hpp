@@ -1,6 +1,6 @@
 #pragma once
 
-#include "device/page_memory.hpp"
+#include "device/span/page_memory.hpp"
 
 namespace headrace::detail {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/helpers.hpp"
+#include "device/copies/helpers.hpp"
 
 namespace headrace::detail {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "device/part.hpp"
+#include "device/copies/part.hpp"
 
 /// How a warp copies a part of any length and alignment.
 namespace headrace::detail::cuda {

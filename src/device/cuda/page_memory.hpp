@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "device/page_memory.hpp"
+#include "device/span/page_memory.hpp"
 
 namespace headrace::detail::cuda {
 

@@ -1,4 +1,4 @@
-#include "device/lingering_copier.hpp"
+#include "device/copies/lingering_copier.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "device/span_work.hpp"
+#include "device/span/span_work.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "device/span_mover.hpp"
-#include "device/span_state.hpp"
+#include "device/span/span_mover.hpp"
+#include "device/span/span_state.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 

@@ -8,9 +8,9 @@
 #include <limits>
 #include <utility>
 
-#include "grid/fdtd_materials.hpp"
-#include "grid/fdtd_names.hpp"
-#include "grid/fdtd_state.hpp"
+#include "grid/fdtd/fdtd_materials.hpp"
+#include "grid/fdtd/fdtd_names.hpp"
+#include "grid/fdtd/fdtd_state.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {

@@ -1,4 +1,4 @@
-#include "device/staged_copier.hpp"
+#include "device/copies/staged_copier.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <new>
 
 #include "device/backend.hpp"
+#include "device/copies/host_copy.hpp"
+#include "device/copies/joined_copies.hpp"
 #include "device/cpu/spin.hpp"
-#include "device/host_copy.hpp"
-#include "device/joined_copies.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/copy_route.hpp"
 #include "headrace/device/topology.hpp"

@@ -1,4 +1,4 @@
-#include "device/helpers.hpp"
+#include "device/copies/helpers.hpp"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-#include "device/span_places.hpp"
+#include "device/span/span_places.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "device/page_memory.hpp"
-#include "device/span_pages.hpp"
-#include "device/span_places.hpp"
-#include "device/span_rights.hpp"
-#include "device/span_spares.hpp"
-#include "device/span_work.hpp"
+#include "device/span/page_memory.hpp"
+#include "device/span/span_pages.hpp"
+#include "device/span/span_places.hpp"
+#include "device/span/span_rights.hpp"
+#include "device/span/span_spares.hpp"
+#include "device/span/span_work.hpp"
 
 namespace headrace::detail {
 

@@ -1,4 +1,4 @@
-#include "device/span_rights.hpp"
+#include "device/span/span_rights.hpp"
 
 #include <algorithm>
 

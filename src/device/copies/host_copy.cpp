@@ -1,4 +1,4 @@
-#include "device/host_copy.hpp"
+#include "device/copies/host_copy.hpp"
 
 #include <algorithm>
 #include <cstdint>

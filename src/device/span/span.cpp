@@ -8,7 +8,7 @@
 
 #include "device/backend.hpp"
 #include "device/host_memory.hpp"
-#include "device/span_state.hpp"
+#include "device/span/span_state.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 

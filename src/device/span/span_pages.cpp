@@ -1,4 +1,4 @@
-#include "device/span_pages.hpp"
+#include "device/span/span_pages.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/page_memory.hpp"
+#include "device/span/page_memory.hpp"
 
 /// What a span owns: physical pages, and the range of addresses at which they are mapped.
 namespace headrace::detail {

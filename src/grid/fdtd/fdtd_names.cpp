@@ -1,4 +1,4 @@
-#include "grid/fdtd_names.hpp"
+#include "grid/fdtd/fdtd_names.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "grid/fdtd_state.hpp"
+#include "grid/fdtd/fdtd_state.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,9 +8,9 @@
 #include <cmath>
 #include <string>
 
-#include "grid/fdtd_materials.hpp"
-#include "grid/fdtd_names.hpp"
-#include "grid/fdtd_program.hpp"
+#include "grid/fdtd/fdtd_materials.hpp"
+#include "grid/fdtd/fdtd_names.hpp"
+#include "grid/fdtd/fdtd_program.hpp"
 #include "grid/share.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/grid/stencils/fdtd_phases.hpp"

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <new>
 
-#include "device/joined_copies.hpp"
+#include "device/copies/joined_copies.hpp"
 #include "headrace/device/copy_batch.hpp"
 
 /// What is gathered, and when it is submitted.

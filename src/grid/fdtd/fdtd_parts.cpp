@@ -1,4 +1,4 @@
-#include "grid/fdtd_parts.hpp"
+#include "grid/fdtd/fdtd_parts.hpp"
 
 #include <algorithm>
 #include <cstddef>

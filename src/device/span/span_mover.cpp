@@ -1,4 +1,4 @@
-#include "device/span_mover.hpp"
+#include "device/span/span_mover.hpp"
 
 #include <fmt/format.h>
 

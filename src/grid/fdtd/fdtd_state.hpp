@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "grid/fdtd_parts.hpp"
+#include "grid/fdtd/fdtd_parts.hpp"
 #include "headrace/grid/fdtd.hpp"
 
 namespace headrace::grid {

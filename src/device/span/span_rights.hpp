@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "device/page_memory.hpp"
-#include "device/span_pages.hpp"
+#include "device/span/page_memory.hpp"
+#include "device/span/span_pages.hpp"
 
 namespace headrace::detail {
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "device/backend.hpp"
-#include "device/joined_copies.hpp"
-#include "device/lingering_copier.hpp"
-#include "device/span_places.hpp"
-#include "device/staged_copier.hpp"
+#include "device/copies/joined_copies.hpp"
+#include "device/copies/lingering_copier.hpp"
+#include "device/copies/staged_copier.hpp"
+#include "device/span/span_places.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace {

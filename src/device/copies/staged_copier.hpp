@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "device/helpers.hpp"
+#include "device/copies/helpers.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"

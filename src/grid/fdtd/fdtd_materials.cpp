@@ -1,4 +1,4 @@
-#include "grid/fdtd_materials.hpp"
+#include "grid/fdtd/fdtd_materials.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "device/linger_kernel.hpp"
+#include "device/copies/linger_kernel.hpp"
 #include "headrace/base/clock.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/span_pages.hpp"
+#include "device/span/span_pages.hpp"
 
 namespace headrace::detail {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "device/span_state.hpp"
+#include "device/span/span_state.hpp"
 #include "headrace/base/bytes.hpp"
 
 namespace headrace::detail {

@@ -1,4 +1,4 @@
-#include "device/linger_kernel.hpp"
+#include "device/copies/linger_kernel.hpp"
 
 #include <cstring>
 #include <type_traits>
