@@ -40,7 +40,7 @@ class Setting:
 
     control: str
     ring_access: str = "automatic"
-    prompt_count: int = 2
+    prompt_count: int = 1
     flush_bytes: int = 1 << 20
 
     @property
@@ -88,7 +88,7 @@ def _parse() -> argparse.Namespace:
         help=", ".join(_ACCESSES),
     )
     parser.add_argument(
-        "--prompt", type=_each(int), default=[2], metavar="N,N", help="under way, below which all is submitted at once"
+        "--prompt", type=_each(int), default=[1], metavar="N,N", help="under way, below which all is submitted at once"
     )
     parser.add_argument(
         "--flush", type=_each(size), default=[1 << 20], metavar="S,S", help="that is submitted in any case"

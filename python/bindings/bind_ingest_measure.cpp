@@ -122,7 +122,7 @@ void bind_ingest_measure(nb::module_& module) {
   module.def("measure_frame_latency", &measure_latency, "device"_a = "best", nb::kw_only(), "control"_a = "host",
              "way"_a = "automatic", "ring_access"_a = "automatic", "payload_bytes"_a = 8000, "header_bytes"_a = 54,
              "slot_bytes"_a = 0, "ring_bytes"_a = 128 * kMiB, "frame_bytes"_a = kMiB, "frame_count"_a = 16,
-             "flush_bytes"_a = 256 * kKiB, "list_count"_a = 4, "prompt_count"_a = 2, "burst"_a = 256, "load"_a = 0.5,
+             "flush_bytes"_a = 256 * kKiB, "list_count"_a = 4, "prompt_count"_a = 1, "burst"_a = 256, "load"_a = 0.5,
              "bytes_per_second"_a = 0.0, "frames"_a = 10'000, "samples"_a = 5,
              "How soon after its last byte a frame is READY, while packets come evenly to a ring in pinned host memory "
              "at `bytes_per_second` of payload, or `load` of what the same builder reaches when they always wait. "

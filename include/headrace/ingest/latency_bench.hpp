@@ -23,7 +23,7 @@ struct LatencyCase {
   /// Of packets, total_bytes and payload_max are not looked at, and no payload is longer than a frame.
   RingCase ring{.frame_bytes = kMiB, .frame_count = 16, .flush_bytes = 256 * kKiB, .burst = 256};
   std::uint32_t list_count = 4;  ///< As for BuilderOptions, as is prompt_count.
-  std::uint32_t prompt_count = 2;
+  std::uint32_t prompt_count = 1;
   /// Of payload, at which packets come, evenly; 0: `load` times what the same builder reaches when they always wait.
   double bytes_per_second = 0;
   double load = 0.5;
