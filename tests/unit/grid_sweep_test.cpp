@@ -148,6 +148,23 @@ void run_team(const Body& body, std::uint32_t block = 0, std::uint32_t blocks = 
   }
 }
 
+/// A pass over the first box, a block for each task.
+template <class Stencil, int Steps, bool Watched = false, class... Watch>
+void run_teams(const Stencil& stencil, const Memory<Stencil>& memory, const Watch&... watch) {
+  using Team = SweepTeam<Stencil, Steps, Watched, TeamThread>;
+  const SweepRegion& region = memory.region();
+  const std::int64_t tasks = SweepTasks(region.boxes[0], region.rows[0], Team::columns()).count();
+  SweepRegion all = region;
+  all.blocks[0] = static_cast<std::uint32_t>(tasks);
+  for (std::uint32_t block = 0; block < all.blocks[0]; ++block) {
+    run_team(
+        [&](const TeamThread& group) {
+          SweepKernel<Stencil, Steps, Watched>::run(group, stencil, memory.places(), all, watch...);
+        },
+        block, all.blocks[0]);
+  }
+}
+
 template <int Steps, class Stencil>
 void expect_as_a_cpu_device(const Stencil& stencil, const Extent& extent, const std::vector<Box>& boxes,
                             std::int32_t rows) {
@@ -159,7 +176,7 @@ void expect_as_a_cpu_device(const Stencil& stencil, const Extent& extent, const 
     wanted.take(box);
     found.take(box);
     Kernel::run(CpuGroup(0, 1, 0, 1), stencil, wanted.places(), wanted.region());
-    run_team([&](const TeamThread& group) { Kernel::run(group, stencil, found.places(), found.region()); });
+    run_teams<Stencil, Steps>(stencil, found);
   }
   EXPECT_FALSE(wanted == before) << "the pass changes nothing";
   EXPECT_TRUE(found == wanted) << Steps << " steps, runs of " << rows << " rows";
@@ -228,56 +245,75 @@ TEST(GridSweep, StripsWithinTheDomain) {
   expect_as_a_cpu_device<4>(Jacobi<float, 2>{}, kWidePlane, {{{6, 3, 0}, {64, 11, 1}}}, 5);
 }
 
+/// Threads at the sides have all of their cells in the domain or none, or, of the second, one has some.
+TEST(GridSweep, StripsAtTheEdgeOfTheDomain) {
+  for (const std::int64_t across : {72, 70}) {
+    const Extent plane{across, 30, 1};
+    const std::vector<Box> whole{Box::whole(plane)};
+    for (const std::int32_t rows : {100, 7}) {
+      expect_as_a_cpu_device<2>(Fdtd2d<float, false>{}, plane, whole, rows);
+      expect_as_a_cpu_device<4>(Fdtd2d<float, false>{}, plane, whole, rows);
+      expect_as_a_cpu_device<2>(Heat<double, 2>{0.1}, plane, whole, rows);
+      expect_as_a_cpu_device<4>(Jacobi<float, 2>{}, plane, {{{4, 0, 0}, {60, 30, 1}}, {{60, 0, 0}, {across, 30, 1}}},
+                                rows);
+    }
+  }
+}
+
 /// Each condition by itself.
-TEST(GridSweep, StripsThatNeedNotAskForCells) {
-  using Strip = SweepStrip<Jacobi<float, 2>, 4, true, true, TeamThread>;
+TEST(GridSweep, StripsAskNoMoreThanTheyMust) {
+  using Team = SweepTeam<Jacobi<float, 2>, 4, true, TeamThread>;
+  using Unwatched = SweepTeam<Jacobi<float, 2>, 4, false, TeamThread>;
   SweepRegion region;
   region.held = {{-4, -4, 0}, {72, 28, 1}};
   region.own_size[0] = 64;
   region.own_size[1] = 20;
   region.own_size[2] = 1;
   StripPlace place{.low = {24, 4}, .high = {48, 12}, .z = 0, .first = 20, .end = 52};
-  const auto is_inner = [&](auto change) {
+  const auto expect = [&](SweepAsks wanted, const char* why, auto change) {
     SweepRegion other = region;
     StripPlace there = place;
     change(other, there);
-    return Strip::is_inner(there, other);
+    EXPECT_EQ(Team::asks_for(there, other), wanted) << why;
   };
-  EXPECT_TRUE(is_inner([](SweepRegion&, StripPlace&) {}));
-  EXPECT_FALSE(is_inner([](SweepRegion& its, StripPlace&) { its.held.low[0] = 21; })) << "its first cell is not held";
-  EXPECT_FALSE(is_inner([](SweepRegion& its, StripPlace&) { its.held.size[0] = 55; })) << "its last cell is not held";
-  EXPECT_FALSE(is_inner([](SweepRegion& its, StripPlace&) { its.held.low[1] = 1; })) << "its first row is not held";
-  EXPECT_FALSE(is_inner([](SweepRegion& its, StripPlace&) { its.held.size[1] = 19; })) << "its last row is not held";
-  EXPECT_FALSE(is_inner([](SweepRegion& its, StripPlace&) { its.own_size[0] = 47; })) << "stores another's cells";
-  EXPECT_FALSE(is_inner([](SweepRegion& its, StripPlace&) { its.own_size[1] = 11; })) << "stores another's rows";
-  EXPECT_FALSE(is_inner([](SweepRegion&, StripPlace& its) { its.z = 1; })) << "another's plane";
-  EXPECT_FALSE(is_inner([](SweepRegion&, StripPlace& its) { its.z = -1; })) << "another's plane";
-  EXPECT_FALSE(is_inner([](SweepRegion&, StripPlace& its) { its.low[0] = 25; })) << "a thread stores some cells";
-  EXPECT_FALSE(is_inner([](SweepRegion&, StripPlace& its) { its.high[0] = 46; })) << "a thread stores some cells";
+  using enum SweepAsks;
+  expect(nothing, "all is there", [](SweepRegion&, StripPlace&) {});
+  expect(cells, "a thread holds some cells", [](SweepRegion& its, StripPlace&) { its.held.low[0] = 21; });
+  expect(cells, "a thread holds some cells", [](SweepRegion& its, StripPlace&) { its.held.size[0] = 55; });
+  expect(rows, "the first thread holds none", [](SweepRegion& its, StripPlace&) { its.held.low[0] = 24; });
+  expect(rows, "the last thread holds none", [](SweepRegion& its, StripPlace&) { its.held.size[0] = 52; });
+  expect(rows, "its first row is not held", [](SweepRegion& its, StripPlace&) { its.held.low[1] = 1; });
+  expect(rows, "its last row is not held", [](SweepRegion& its, StripPlace&) { its.held.size[1] = 19; });
+  expect(cells, "stores another's cells", [](SweepRegion& its, StripPlace&) { its.own_size[0] = 47; });
+  expect(cells, "stores another's rows", [](SweepRegion& its, StripPlace&) { its.own_size[1] = 11; });
+  expect(cells, "another's plane", [](SweepRegion&, StripPlace& its) { its.z = 1; });
+  expect(cells, "another's plane", [](SweepRegion&, StripPlace& its) { its.z = -1; });
+  expect(cells, "a thread stores some cells", [](SweepRegion&, StripPlace& its) { its.low[0] = 25; });
+  expect(cells, "a thread stores some cells", [](SweepRegion&, StripPlace& its) { its.high[0] = 46; });
   place.first = -4;
-  place.low[0] = -1;
-  EXPECT_FALSE(is_inner([](SweepRegion&, StripPlace&) {})) << "stores another's cells";
+  place.low[0] = -4;
+  expect(cells, "stores another's cells", [](SweepRegion&, StripPlace&) {});
+  EXPECT_EQ(Unwatched::asks_for(place, region), nothing) << "whose they are is asked for sums alone";
   place.low[0] = 0;
-  EXPECT_TRUE(is_inner([](SweepRegion&, StripPlace&) {}));
+  expect(nothing, "the part's first cells", [](SweepRegion&, StripPlace&) {});
   place.low[1] = 0;
-  EXPECT_TRUE(is_inner([](SweepRegion&, StripPlace&) {}));
+  expect(nothing, "and rows", [](SweepRegion&, StripPlace&) {});
   place.low[1] = -1;
   region.held.low[1] = -5;
-  EXPECT_FALSE(is_inner([](SweepRegion&, StripPlace&) {})) << "stores another's rows";
+  expect(cells, "stores another's rows", [](SweepRegion&, StripPlace&) {});
 }
 
-void expect_the_same_changes(const Extent& plane, double scale) {
+void expect_the_same_changes(const Extent& plane, double scale, std::int32_t rows = 4) {
   using Stencil = Jacobi<float, 2>;
   constexpr int kSteps = 4;
   using Kernel = SweepKernel<Stencil, kSteps, true>;
-  Memory<Stencil> memory(plane, 4);
+  Memory<Stencil> memory(plane, rows);
   memory.take(Box::whole(plane));
   std::vector<ChangeSums> by_cpu(kSteps * ChangeSums::kSlots);
   std::vector<ChangeSums> by_team(by_cpu.size());
-  Kernel::run(CpuGroup(0, 1, 0, 1), Stencil{}, memory.places(), memory.region(), {by_cpu.data(), scale});
-  run_team([&](const TeamThread& group) {
-    Kernel::run(group, Stencil{}, memory.places(), memory.region(), {by_team.data(), scale});
-  });
+  const auto watch = [scale](std::vector<ChangeSums>& sums) { return SweepWatch{.sums = sums.data(), .scale = scale}; };
+  Kernel::run(CpuGroup(0, 1, 0, 1), Stencil{}, memory.places(), memory.region(), watch(by_cpu));
+  run_teams<Stencil, kSteps, true>(Stencil{}, memory, watch(by_team));
   for (std::size_t step = 0; step < kSteps; ++step) {
     EXPECT_GT(whole(by_cpu, step).second, 0U);
     EXPECT_TRUE(whole(by_team, step) == whole(by_cpu, step)) << "step " << step << ", scale " << scale;
@@ -287,6 +323,8 @@ void expect_the_same_changes(const Extent& plane, double scale) {
 TEST(GridSweep, ChangesAddUpToTheSameBits) {
   for (const double scale : {1.0 / 16, 1.0 / 1024, 1e-5, 0.5}) expect_the_same_changes(kPlane, scale);
   expect_the_same_changes(kWidePlane, 1.0 / 16);
+  expect_the_same_changes({72, 30, 1}, 1.0 / 16, 7);
+  expect_the_same_changes({70, 30, 1}, 1.0 / 16, 100);
 }
 
 /// Both ways of adding up, against whole numbers.

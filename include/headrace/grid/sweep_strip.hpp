@@ -10,6 +10,7 @@
 #include "headrace/grid/phase_kernel.hpp"
 #include "headrace/grid/sweep.hpp"
 #include "headrace/grid/sweep_region.hpp"
+#include "headrace/grid/sweep_team.hpp"
 #include "headrace/grid/sweep_window.hpp"
 #include "headrace/grid/watch_sum.hpp"
 
@@ -26,8 +27,8 @@
 namespace headrace::grid {
 
 /// What a thread does of a strip: all of a pass, row by row. Set up by SweepKernel.
-/// @tparam Inner  is_inner() holds: the thread asks of no row and of no cell whether it is there
-template <class Stencil, int Steps, bool Watched, bool Inner, class Group>
+/// @tparam Asks  no less than SweepTeam::asks_for() says
+template <class Stencil, int Steps, bool Watched, SweepAsks Asks, class Group>
 struct SweepStrip {
   using Value = typename Stencil::Value;
   using Plan = Sweep<Stencil, Steps>;
@@ -36,31 +37,19 @@ struct SweepStrip {
   static constexpr int kCells = Window::kCells;
   static constexpr int kBeside = Window::kBeside;
   static constexpr int kLag = Plan::lag();
+  static constexpr bool kAsksNothing = Asks == SweepAsks::nothing;
+  static constexpr bool kAsksCells = Asks == SweepAsks::cells;
 
   const Group& group;
   const Stencil& stencil;
   const SweepPlaces& places;
   const SweepRegion& region;
   const StripPlace place;
-  double scale = 1;
+  const SweepWatch& watch;
   WatchSum<kWide> changes[Watched ? Steps : 1] = {};  ///< Of this thread.
   std::int32_t x = 0;                                 ///< The first cell of this thread.
   std::int32_t held_low = 0;
   std::int32_t held_high = 0;
-
-  /// Whether the domain has all that the team reads, the part owns all that it stores, and each thread stores all of
-  /// its cells or none.
-  [[nodiscard]] HEADRACE_HD static bool is_inner(const StripPlace& place, const SweepRegion& region) {
-    constexpr Layers kHalo = Plan::halo();
-    const LocalBox& held = region.held;
-    const std::int32_t past = place.first + static_cast<std::int32_t>(Group::kTeam) * kCells;
-    const std::int32_t first_row = place.low[1] - static_cast<std::int32_t>(kHalo.low[1]);
-    return place.first >= held.low[0] && past <= held.low[0] + held.size[0] && first_row >= held.low[1] &&
-           place.high[1] + kLag + Window::kAhead <= held.low[1] + held.size[1] && place.low[0] >= 0 &&
-           place.high[0] <= region.own_size[0] && place.low[1] >= 0 && place.high[1] <= region.own_size[1] &&
-           place.z >= 0 && place.z < region.own_size[2] && (place.low[0] - place.first) % kCells == 0 &&
-           (place.high[0] - place.first) % kCells == 0;
-  }
 
   HEADRACE_HD void go() {
     x = place.first + static_cast<std::int32_t>(group.team_rank()) * kCells;
@@ -104,7 +93,7 @@ struct SweepStrip {
     if (row >= last) return;
     load<Position + Window::kAhead>(window, row + Window::kAhead, last);
     do_all<Position>(window, row, std::make_integer_sequence<int, Plan::kOps>{});
-    if (row - kLag < place.low[1] || (!Inner && row - kLag >= place.high[1])) return;
+    if (row - kLag < place.low[1]) return;
     store<Position>(window, row - kLag, std::make_integer_sequence<int, Stencil::kFields>{});
   }
 
@@ -115,7 +104,7 @@ struct SweepStrip {
   template <int Position>
   HEADRACE_HD void load(Window& window, std::int32_t row, std::int32_t last) const {
     const bool is_held =
-        Inner || (row < last && row >= region.held.low[1] && row < region.held.low[1] + region.held.size[1]);
+        kAsksNothing || (row < last && row >= region.held.low[1] && row < region.held.low[1] + region.held.size[1]);
     load_all<Position>(window, row, is_held, std::make_integer_sequence<int, Stencil::kFields>{});
   }
 
@@ -142,13 +131,15 @@ struct SweepStrip {
       }
     } else {
       const Value* from = places.from.origin<Value>(WindowNumber) + offset(row);
-      if (Inner || (is_held && held_low <= 0 && held_high >= kCells)) {
+      if (kAsksNothing || (is_held && held_low <= 0 && held_high >= kCells)) {
         const Unit unit = *reinterpret_cast<const Unit*>(from);
         HEADRACE_EACH_CELL
         for (int i = 0; i < kCells; ++i) to[i] = unit.of[i];
       } else {
         HEADRACE_EACH_CELL
-        for (int i = 0; i < kCells; ++i) to[i] = is_held && i >= held_low && i < held_high ? from[i] : Value{0};
+        for (int i = 0; i < kCells; ++i) {
+          to[i] = kAsksCells && is_held && i >= held_low && i < held_high ? from[i] : Value{0};
+        }
       }
     }
   }
@@ -162,7 +153,7 @@ struct SweepStrip {
   HEADRACE_HD void do_one(Window& window, std::int32_t loaded_row) {
     constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
     const std::int32_t row = loaded_row - kOp.lag;
-    if (!Inner && (row < region.held.low[1] || row >= region.held.low[1] + region.held.size[1])) return;
+    if (!kAsksNothing && (row < region.held.low[1] || row >= region.held.low[1] + region.held.size[1])) return;
     if constexpr (!kWide) {
       look_beside<Position, OpNumber>(window, std::make_integer_sequence<int, Stencil::kFields>{});
     }
@@ -171,7 +162,7 @@ struct SweepStrip {
     HEADRACE_EACH_CELL
     for (std::int32_t i = first; i < past; ++i) {
       stencil.template update<kOp.phase>(SweepCell<Stencil, Steps, OpNumber, Position, kWide>(
-          window, region, i, x + i, row, place.z, Inner || (i >= held_low && i < held_high)));
+          window, region, i, x + i, row, place.z, !kAsksCells || (i >= held_low && i < held_high)));
     }
     if constexpr (Watched && OpNumber % Plan::kPhases == Plan::kPhases - 1) watch_row<Position, OpNumber>(window, row);
   }
@@ -184,28 +175,28 @@ struct SweepStrip {
     constexpr int kAfter = Plan::windows(kOp.step + 1)[Stencil::kWatched];
     static_assert(kBefore != kAfter, "a watched field is one that each step swaps with another");
     if (row < place.low[1] || row >= place.high[1]) return;
-    if (!Inner && (row < 0 || row >= region.own_size[1] || place.z < 0 || place.z >= region.own_size[2])) return;
+    if (kAsksCells && (row < 0 || row >= region.own_size[1] || place.z < 0 || place.z >= region.own_size[2])) return;
     const Value* before = window.at[kBefore][Window::ring(Position - kOp.lag)] + kBeside;
     const Value* after = window.at[kAfter][Window::ring(Position - kOp.lag)] + kBeside;
     const std::int32_t first = larger(place.low[0], 0) - x;
     const std::int32_t past = smaller(place.high[0], region.own_size[0]) - x;
     WatchSum<kWide>& sums = changes[kOp.step];
-    const double root_scale = scale * static_cast<double>(std::uint64_t{1} << ChangeSums::kBits / 2);
+    const double root_scale = watch.scale * static_cast<double>(std::uint64_t{1} << ChangeSums::kBits / 2);
     const auto change = [&](int i) { return static_cast<double>(after[i]) - static_cast<double>(before[i]); };
     if constexpr (kWide) {
       for (std::int32_t i = first; i < past; ++i) sums.add(change(i), root_scale);
     } else {
       // Without branches, so that the additions of one cell do not wait for those of another.
       HEADRACE_EACH_CELL
-      for (int i = 0; i < kCells; ++i) sums.add(Inner || (i >= first && i < past) ? change(i) : 0, root_scale);
+      for (int i = 0; i < kCells; ++i) sums.add(!kAsksCells || (i >= first && i < past) ? change(i) : 0, root_scale);
     }
   }
 
   /// Of all threads of the team, into a slot of each step.
-  HEADRACE_HD void add_up(ChangeSums* to, std::uint32_t slot) const {
+  HEADRACE_HD void add_up(std::uint32_t slot) const {
     for (int step = 0; step < Steps; ++step) {
-      ChangeSums& sums = to[static_cast<std::uint32_t>(step) * ChangeSums::kSlots + slot];
-      const bool counts = !Inner || stores_all();
+      ChangeSums& sums = watch.sums[static_cast<std::uint32_t>(step) * ChangeSums::kSlots + slot];
+      const bool counts = kAsksCells || stores_all();
       const ChangeSums own = counts ? changes[step].whole() : ChangeSums{};
       std::uint64_t high_sum = 0;
       std::uint64_t low_sum = 0;
@@ -238,10 +229,14 @@ struct SweepStrip {
         Value* cells = window.at[WindowNumber][Window::ring(Position - kOp.lag + dy)] + kBeside;
         HEADRACE_EACH_CELL
         for (int i = 0; i < kBefore; ++i) {
-          cells[-1 - i] = group.team_from(cells[kCells - 1 - i], group.team_rank() - 1);
+          const Value its = group.team_from(cells[kCells - 1 - i], group.team_rank() - 1);
+          cells[-1 - i] = Asks == SweepAsks::rows && held_low >= 0 ? Value{0} : its;
         }
         HEADRACE_EACH_CELL
-        for (int i = 0; i < kAfter; ++i) cells[kCells + i] = group.team_from(cells[i], group.team_rank() + 1);
+        for (int i = 0; i < kAfter; ++i) {
+          const Value its = group.team_from(cells[i], group.team_rank() + 1);
+          cells[kCells + i] = Asks == SweepAsks::rows && held_high <= kCells ? Value{0} : its;
+        }
       }
     }
   }
@@ -267,7 +262,7 @@ struct SweepStrip {
         HEADRACE_EACH_CELL
         for (int i = 0; i < kCells; ++i) unit.of[i] = from[i];
         *reinterpret_cast<Unit*>(to) = unit;
-      } else if constexpr (!Inner) {
+      } else if constexpr (kAsksCells) {
         HEADRACE_EACH_CELL
         for (int i = 0; i < kCells; ++i) {
           if (i >= first && i < past) to[i] = from[i];

@@ -19,9 +19,8 @@ struct SweepWindow {
   static constexpr int kLineCells = 64 / static_cast<int>(sizeof(Value));
   static constexpr int kUnit = 16 / static_cast<int>(sizeof(Value));  ///< What is loaded and stored at once.
   static constexpr int kCells = Wide ? 128 * kLineCells : kUnit;
-  /// Rows that are loaded before the one that phases begin with: on CUDA their loads are on their way meanwhile. Not in
-  /// passes of one step, which are at 90% of their roof without, and would lose a quarter of their warps.
-  static constexpr int kAhead = Wide || Steps == 1 ? 0 : 1;
+  /// Rows that are loaded before the one that phases begin with: on CUDA their loads are on their way meanwhile.
+  static constexpr int kAhead = Wide ? 0 : 1;
   static constexpr int kDepth = Sweep<Stencil, Steps>::depth() + kAhead;
   static constexpr int kBeside = Wide ? kLineCells : kUnit;
 
