@@ -29,8 +29,8 @@ struct SweepKernel {
       std::popcount(Plan::loaded().mask | Plan::overwritten().mask) * SweepWindow<Stencil, Steps, false>::kDepth * 4;
   /// Where the rest of a pass fits beside them, a multiprocessor holds 12 warps, though a row is loaded ahead: up to
   /// 168 registers a thread. Those that ship do so without spilling (ptxas for sm_90, CUDA 13.0). Where changes are
-  /// added up and 128 registers do, it holds 16, for additions wait for each other: of those that ship, Jacobi's of four
-  /// steps alone spills, 24 bytes, of which a turn of the window reads 8.
+  /// added up and 128 registers do, it holds 16, for additions wait for each other: of those that ship, Jacobi's of
+  /// four steps alone spills, 24 bytes, of which a turn of the window reads 8.
   static constexpr int kBlocksMin = kWindowRegisters > 128 ? 1 : Watched && kWindowRegisters <= 96 ? 4 : 3;
 
   template <class Group>

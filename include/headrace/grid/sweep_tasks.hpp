@@ -49,7 +49,8 @@ class SweepTasks {
     const std::int32_t sides = smaller(strips_, 2);
     if (task < sides * (runs_ - ends)) return strip_of(task % sides * (strips_ - 1), 1 + task / sides);
     task -= sides * (runs_ - ends);
-    return strip_of(1 + task % (strips_ - sides), 1 + task / (strips_ - sides));
+    const std::int32_t others = strips_ > 2 ? strips_ - 2 : 1;
+    return strip_of(1 + task % others, 1 + task / others);
   }
 
   [[nodiscard]] HEADRACE_HD StripPlace strip_of(std::int32_t strip, std::int32_t run) const noexcept {
