@@ -49,6 +49,12 @@ DirectMemory::DirectMemory(Device device, const Plan& plan, const Operator& op)
   const std::size_t words = control_words(plan) + (sealed(op) ? 0 : slots);
   words_ = zeroed(device, plan.host_memory, words * sizeof(std::uint32_t));
   if (view_.sample_every != 0) stamps_ = zeroed(device, plan.host_memory, slots * sizeof(DispatchStamps));
+  if (looks_ahead()) {
+    constexpr std::uint32_t kLineUnits = kNoSharing / sizeof(SealedUnit);
+    view_.alone_stride = static_cast<std::uint32_t>(align_up(sealed_units(view_.query_bytes), kLineUnits));
+    alone_ = zeroed(device, plan.host_memory, sizeof(SealedUnit) * plan.clients_max * view_.alone_stride);
+    view_.alone = alone_.as<SealedUnit>();
+  }
   auto* const control = words_.as<std::uint32_t>();
   view_.queries = queries_.data();
   view_.answers = answers_.data();
@@ -66,10 +72,15 @@ DirectLane::Memory DirectMemory::lane(std::uint32_t index) const noexcept {
   memory.done = view_.done == nullptr ? nullptr : view_.done + first;
   memory.stamps = view_.stamps == nullptr ? nullptr : view_.stamps + first;
   memory.tail = words_.as<std::uint32_t>() + std::size_t{index} * DispatchView::kTailStride;
+  if (view_.alone != nullptr) memory.alone = alone_.as<SealedUnit>() + std::size_t{index} * view_.alone_stride;
   memory.query_stride = view_.query_stride;
   memory.answer_stride = view_.answer_stride;
   memory.answers_itself = answers_itself_;
   return memory;
+}
+
+bool DirectMemory::looks_ahead() const noexcept {
+  return !answers_itself_ && view_.blocks == 1 && view_.query_bytes <= kStagedBytesMax;
 }
 
 std::uint32_t* DirectMemory::stop_word() const noexcept {
