@@ -125,7 +125,7 @@ TEST_P(Dispatched, AskWaitsForItsAnswer) {
 TEST_P(Dispatched, QueriesThatComeAloneAreAnsweredRight) {
   for (const std::uint32_t bytes : {4U, 12U, 64U, 1000U, 1024U, 2048U, 2052U}) {
     for (const std::uint32_t threads : {32U, 64U, 128U}) {
-      SCOPED_TRACE(testing::Message() << bytes << " bytes, " << threads << " threads");
+      SCOPED_TRACE(::testing::Message() << bytes << " bytes, " << threads << " threads");
       const Operator op = operators::light({.query_bytes = bytes});
       Plan plan = dispatched(4);
       plan.block_threads = threads;

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -36,6 +37,7 @@ struct Held {
   std::atomic<bool> waited_for{false};  ///< Block 0 has asked whether entries have been read.
   std::atomic<bool> released{false};
   std::atomic<bool> told_nobody{false};          ///< Block 0 writes no entry while it is so.
+  std::atomic<bool> silent{false};               ///< And it has one to write.
   std::atomic<std::uint32_t> units_read{0};      ///< By blocks that look ahead.
   std::atomic<std::uint32_t> last_sequence{0};  ///< That of the unit read last.
 };
@@ -58,7 +60,7 @@ class HeldGroup : public CpuGroup {
   }
   template <class T>
   void store_relaxed_on_device(T& word, T value) const {
-    while (held_->told_nobody.load()) std::this_thread::yield();
+    for (; held_->told_nobody.load(); std::this_thread::yield()) held_->silent = true;
     CpuGroup::store_relaxed_on_device(word, value);
   }
   [[nodiscard]] SealedUnit load_unit(const SealedUnit& from) const {
@@ -155,7 +157,11 @@ class TestPool {
       EXPECT_EQ(poll(lane), 1U);
     }
     const std::uint32_t before = held.units_read;
-    while (held.units_read < before + 2) std::this_thread::yield();
+    const Time began = SteadyClock::now();
+    while (held.units_read < before + 2 && SteadyClock::now() - began < std::chrono::minutes(1)) {
+      std::this_thread::yield();
+    }
+    EXPECT_GE(held.units_read, before + 2) << "no block looks ahead, or for what is not there";
   }
   /// Makes the query at `position` another one, behind the lane's back.
   void change_slot(std::uint32_t lane, std::uint64_t position, std::uint32_t query) {
@@ -247,6 +253,25 @@ TEST(DispatchAhead, AQueryOfAnotherLaneIsReadFromItsSlot) {
     EXPECT_EQ(pool.poll(1), 1U);
   }
   pool.let_one_look_ahead(0, 3);
+}
+
+TEST(DispatchAhead, ABlockThatIsToldOfAnotherQueryThanItHasAnswersThatOne) {
+  TestPool pool(4, 1);
+  pool.held.released = true;
+  for (std::uint32_t block = 0; block < 3; ++block) pool.start(block, 3);
+  pool.let_one_look_ahead(1, 2);
+  pool.let_one_look_ahead(0, 2);
+  pool.held.told_nobody = true;
+  const std::uint64_t other = pool.submit(1, 8);
+  while (!pool.held.silent) std::this_thread::yield();  // block 0 has seen that one, and no other
+  const std::uint64_t expected = pool.submit(0, 7);
+  EXPECT_EQ(other, expected);
+  while (pool.held.last_sequence != expected + 1) std::this_thread::yield();
+  pool.held.told_nobody = false;
+  pool.await(0, expected);
+  pool.await(1, other);
+  EXPECT_EQ(pool.poll(0), 1U);
+  EXPECT_EQ(pool.poll(1), 1U);
 }
 
 TEST(DispatchAhead, AUnitOfThatSequenceFromLongAgoDoesNotCount) {

@@ -46,9 +46,12 @@ class TicketWait {
   }
 
  private:
+  static constexpr Drawn kNothing{Drawn::What::nothing, 0, 0, 0};
   static constexpr std::uint32_t kPollsPerLook = 64;
   static constexpr std::uint32_t kPauseNs = 40;
-  static constexpr std::uint32_t kPollsPerGuess = 8;  ///< Of a queue that is seldom empty for so long, nothing is read.
+  /// Polls, some 0.4 us each, for which a ticket must have been the next one before its block looks ahead: far more than
+  /// pass between the queries of a busy pool, where whoever reads ahead would keep a query waiting.
+  static constexpr std::uint32_t kPollsPerGuess = 16;
   static constexpr std::uint32_t kUnitsAtOnce = 2;    ///< That a thread reads before it looks at the first.
   static constexpr std::uint32_t kIdleRounds = 1024;  ///< Of look_ahead(), more than 1 ms, before it rests.
   static constexpr std::uint32_t kIdlePauseNs = 500;
@@ -58,10 +61,15 @@ class TicketWait {
     const std::uint64_t number = group_.fetch_add_relaxed_on_device(*view_.next_ticket, std::uint64_t{1});
     ticket_ = view_.blocks == 1 ? number : number / view_.blocks;
     part_ = static_cast<std::uint32_t>(number - ticket_ * view_.blocks);
+    bool was_next = false;
     for (std::uint32_t poll = 0;; ++poll) {
-      Drawn drawn = look(poll);
-      if (drawn.is(Drawn::What::nothing) && poll % kPollsPerGuess == kPollsPerGuess - 1) drawn = guess();
+      const Drawn drawn = look(poll);
       if (!drawn.is(Drawn::What::nothing)) return drawn;
+      if (view_.alone != nullptr && poll % kPollsPerGuess == kPollsPerGuess - 1) {
+        const Drawn expected = guess();
+        if (was_next && !expected.is(Drawn::What::nothing)) return expected;
+        was_next = !expected.is(Drawn::What::nothing);
+      }
       group_.pause_ns(kPauseNs);
     }
   }
@@ -70,8 +78,11 @@ class TicketWait {
   [[nodiscard]] HEADRACE_HD Drawn look(std::uint32_t poll) const {
     if (poll % kPollsPerLook == 0 && group_.load_on_device(*view_.leave) != 0) return {Drawn::What::leave, 0, 0, 0};
     const std::uint64_t entry = group_.load_on_device(view_.entry_at(ticket_));
-    if (!view_.is_for(entry, ticket_)) return {Drawn::What::nothing, 0, 0, 0};
-    // Pairs with Dispatcher::make_room(). That the entry is read is what this depends on, so it needs no release.
+    return view_.is_for(entry, ticket_) ? take(entry) : kNothing;
+  }
+
+  /// Pairs with Dispatcher::make_room(). That the entry has been read is what this depends on, so it needs no release.
+  [[nodiscard]] HEADRACE_HD Drawn take(std::uint64_t entry) const {
     group_.fetch_add_relaxed_on_device(view_.taken_in(view_.half(ticket_)), std::uint32_t{1});
     return {Drawn::What::query, DispatchView::lane_of(entry), DispatchView::position_of(entry), part_};
   }
@@ -79,8 +90,7 @@ class TicketWait {
   /// The query that this ticket will get if the lane asks again that has asked the last two; nothing for a ticket that
   /// is not the next.
   [[nodiscard]] HEADRACE_HD Drawn guess() const {
-    constexpr Drawn kNothing{Drawn::What::nothing, 0, 0, 0};
-    if (view_.alone == nullptr || ticket_ < 2) return kNothing;
+    if (ticket_ < 2) return kNothing;
     const std::uint64_t last = group_.load_on_device(view_.entry_at(ticket_ - 1));
     if (!view_.is_for(last, ticket_ - 1)) return kNothing;
     const std::uint64_t before = group_.load_on_device(view_.entry_at(ticket_ - 2));
@@ -94,28 +104,39 @@ class TicketWait {
   /// on the order in which units, tail and entry are read. A unit could hold the same sequence from 2^32 queries ago:
   /// none counts that was not seen without it first.
   [[nodiscard]] HEADRACE_HD Drawn look_ahead(const Drawn& expected) {
-    Drawn drawn{};
+    std::uint64_t entry = 0;  // this and `leaves` are of rank 0
+    bool leaves = false;
+    const auto arrived = [&](std::uint32_t round) {
+      if (group_.rank() != 0) return false;
+      leaves = round % kPollsPerLook == 0 && group_.load_relaxed(*view_.leave) != 0;
+      entry = group_.load_relaxed(view_.entry_at(ticket_));
+      return leaves || view_.is_for(entry, ticket_);
+    };
     bool fresh = true;
     bool whole = false;
     for (std::uint32_t round = 0;; ++round) {
+      bool ends = false;
       bool held = true;
-      if (!whole) {
-        held = read_units(expected, round == 0, fresh, [&] {
-          if (group_.rank() == 0) drawn = look(round);
-        });
-      } else if (group_.rank() == 0) {
-        drawn = look(round);
+      if (whole) {
+        ends = arrived(round);
+      } else {
+        held = read_units(expected, round == 0, fresh, [&] { ends = arrived(round); });
       }
       whole = !group_.any(!held);
-      if (group_.any(!drawn.is(Drawn::What::nothing))) break;
+      if (group_.any(ends)) break;
       if (round > kIdleRounds) group_.pause_ns(kIdlePauseNs);
       group_.relax_briefly();
     }
-    drawn = group_.broadcast(drawn);
-    if (whole && drawn.is(Drawn::What::query) && drawn.lane == expected.lane && drawn.position == expected.position) {
-      drawn.what = Drawn::What::staged;
+    Drawn drawn{};
+    if (group_.rank() == 0) {
+      drawn = leaves ? Drawn{Drawn::What::leave, 0, 0, 0} : take(entry);
+      if (whole && !leaves && drawn.lane == expected.lane && drawn.position == expected.position) {
+        drawn.what = Drawn::What::staged;
+      } else {
+        static_cast<void>(group_.load_on_device(view_.entry_at(ticket_)));  // the acquire before its query is read
+      }
     }
-    return drawn;
+    return group_.broadcast(drawn);
   }
 
   /// Reads this thread's units of the query into the stage, and calls `meanwhile` while the first are under way; whether
