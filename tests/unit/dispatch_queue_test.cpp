@@ -36,9 +36,9 @@ struct Held {
   std::atomic<bool> drawn{false};
   std::atomic<bool> waited_for{false};  ///< Block 0 has asked whether entries have been read.
   std::atomic<bool> released{false};
-  std::atomic<bool> told_nobody{false};          ///< Block 0 writes no entry while it is so.
-  std::atomic<bool> silent{false};               ///< And it has one to write.
-  std::atomic<std::uint32_t> units_read{0};      ///< By blocks that look ahead.
+  std::atomic<bool> told_nobody{false};         ///< Block 0 writes no entry while it is so.
+  std::atomic<bool> silent{false};              ///< And it has one to write.
+  std::atomic<std::uint32_t> units_read{0};     ///< By blocks that look ahead.
   std::atomic<std::uint32_t> last_sequence{0};  ///< That of the unit read last.
 };
 

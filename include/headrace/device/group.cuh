@@ -163,11 +163,10 @@ class CudaGroup {
   [[nodiscard]] __device__ static SealedUnit load_unit(const SealedUnit& from) noexcept {
     std::uint64_t low;
     std::uint64_t high;
-    asm volatile(
-        "{\n .reg .b128 unit;\n ld.relaxed.sys.global.b128 unit, [%2];\n mov.b128 {%0, %1}, unit;\n}"
-        : "=l"(low), "=l"(high)
-        : "l"(&from)
-        : "memory");
+    asm volatile("{\n .reg .b128 unit;\n ld.relaxed.sys.global.b128 unit, [%2];\n mov.b128 {%0, %1}, unit;\n}"
+                 : "=l"(low), "=l"(high)
+                 : "l"(&from)
+                 : "memory");
     return {{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(high)},
             static_cast<std::uint32_t>(high >> 32)};
   }

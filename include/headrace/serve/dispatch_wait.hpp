@@ -49,8 +49,8 @@ class TicketWait {
   static constexpr Drawn kNothing{Drawn::What::nothing, 0, 0, 0};
   static constexpr std::uint32_t kPollsPerLook = 64;
   static constexpr std::uint32_t kPauseNs = 40;
-  /// Polls, some 0.4 us each, for which a ticket must have been the next one before its block looks ahead: far more than
-  /// pass between the queries of a busy pool, where whoever reads ahead would keep a query waiting.
+  /// Polls, some 0.4 us each, for which a ticket must have been the next one before its block looks ahead: far more
+  /// than pass between the queries of a busy pool, where whoever reads ahead would keep a query waiting.
   static constexpr std::uint32_t kPollsPerGuess = 16;
   static constexpr std::uint32_t kUnitsAtOnce = 2;    ///< That a thread reads before it looks at the first.
   static constexpr std::uint32_t kIdleRounds = 1024;  ///< Of look_ahead(), more than 1 ms, before it rests.
@@ -139,8 +139,8 @@ class TicketWait {
     return group_.broadcast(drawn);
   }
 
-  /// Reads this thread's units of the query into the stage, and calls `meanwhile` while the first are under way; whether
-  /// all hold it.
+  /// Reads this thread's units of the query into the stage, and calls `meanwhile` while the first are under way;
+  /// whether all hold it.
   template <class Meanwhile>
   [[nodiscard]] HEADRACE_HD bool read_units(const Drawn& expected, bool first, bool& fresh, Meanwhile meanwhile) {
     auto& stage = group_.template shared<Stage>();
