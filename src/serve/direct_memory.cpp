@@ -49,12 +49,6 @@ DirectMemory::DirectMemory(Device device, const Plan& plan, const Operator& op)
   const std::size_t words = control_words(plan) + (sealed(op) ? 0 : slots);
   words_ = zeroed(device, plan.host_memory, words * sizeof(std::uint32_t));
   if (view_.sample_every != 0) stamps_ = zeroed(device, plan.host_memory, slots * sizeof(DispatchStamps));
-  if (looks_ahead()) {
-    constexpr std::uint32_t kLineUnits = kNoSharing / sizeof(SealedUnit);
-    view_.alone_stride = static_cast<std::uint32_t>(align_up(sealed_units(view_.query_bytes), kLineUnits));
-    alone_ = zeroed(device, plan.host_memory, sizeof(SealedUnit) * plan.clients_max * view_.alone_stride);
-    view_.alone = alone_.as<SealedUnit>();
-  }
   auto* const control = words_.as<std::uint32_t>();
   view_.queries = queries_.data();
   view_.answers = answers_.data();
@@ -62,6 +56,11 @@ DirectMemory::DirectMemory(Device device, const Plan& plan, const Operator& op)
   view_.heartbeat = control + tail_words(plan);
   view_.done = sealed(op) ? nullptr : control + control_words(plan);
   view_.stamps = stamps_.as<DispatchStamps>();
+  if (!looks_ahead()) return;
+  constexpr std::uint32_t kLineUnits = kNoSharing / sizeof(SealedUnit);
+  view_.alone_stride = static_cast<std::uint32_t>(align_up(sealed_units(view_.query_bytes), kLineUnits));
+  alone_ = zeroed(device, plan.host_memory, sizeof(SealedUnit) * plan.clients_max * view_.alone_stride);
+  view_.alone = alone_.as<SealedUnit>();
 }
 
 DirectLane::Memory DirectMemory::lane(std::uint32_t index) const noexcept {
@@ -80,7 +79,7 @@ DirectLane::Memory DirectMemory::lane(std::uint32_t index) const noexcept {
 }
 
 bool DirectMemory::looks_ahead() const noexcept {
-  return !answers_itself_ && view_.blocks == 1 && view_.query_bytes <= kStagedBytesMax;
+  return !answers_itself_ && view_.done == nullptr && view_.blocks == 1 && view_.query_bytes <= kStagedBytesMax;
 }
 
 std::uint32_t* DirectMemory::stop_word() const noexcept {

@@ -24,7 +24,7 @@ class DirectMemory {
   [[nodiscard]] std::uint32_t heartbeat() const noexcept;
 
  private:
-  /// A block may read a query before it is told of it.
+  /// A block may read a query, and answer it, before it is told of it.
   [[nodiscard]] bool looks_ahead() const noexcept;
 
   DispatchView view_;

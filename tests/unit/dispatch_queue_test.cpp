@@ -78,6 +78,7 @@ class HeldGroup : public CpuGroup {
 class TestPool {
  public:
   static constexpr std::uint32_t kLanes = 2;
+  static constexpr std::uint32_t kSameLane = 4;  ///< Queries of one lane after which a block expects the next of it.
 
   /// @param sealing  lanes write queries that come alone a second time
   TestPool(std::uint32_t slots, std::uint32_t blocks, bool sealing = true) {
@@ -150,9 +151,9 @@ class TestPool {
     while (CpuGroup::load(entries_[0]) == 0) std::this_thread::yield();
   }
   [[nodiscard]] bool full(std::uint32_t lane) const { return lanes_[lane]->full(); }
-  /// Has so many queries of a lane answered, one after the other, and waits until a block looks ahead.
-  void let_one_look_ahead(std::uint32_t lane, std::uint32_t queries) {
-    for (std::uint32_t query = 0; query < queries; ++query) {
+  /// Has queries of a lane answered, one after the other, until a block looks ahead.
+  void let_one_look_ahead(std::uint32_t lane) {
+    for (std::uint32_t query = 0; query < kSameLane; ++query) {
       await(lane, submit(lane, query));
       EXPECT_EQ(poll(lane), 1U);
     }
@@ -233,13 +234,13 @@ TEST(DispatchAhead, ABlockHasItsQueryBeforeItIsToldOfIt) {
   TestPool pool(4, 1);
   pool.held.released = true;
   for (std::uint32_t block = 0; block < 2; ++block) pool.start(block, 2);
-  pool.let_one_look_ahead(0, 2);
+  pool.let_one_look_ahead(0);
   pool.held.told_nobody = true;
-  const std::uint64_t third = pool.submit(0, 7);
-  while (pool.held.last_sequence != third + 1) std::this_thread::yield();
-  pool.change_slot(0, third, 1000);  // which nobody reads any more
+  const std::uint64_t fifth = pool.submit(0, 7);
+  while (pool.held.last_sequence != fifth + 1) std::this_thread::yield();
+  pool.change_slot(0, fifth, 1000);  // which nobody reads any more
   pool.held.told_nobody = false;
-  pool.await(0, third);
+  pool.await(0, fifth);
   EXPECT_EQ(pool.poll(0), 1U);  // the answer to 7
 }
 
@@ -247,20 +248,20 @@ TEST(DispatchAhead, AQueryOfAnotherLaneIsReadFromItsSlot) {
   TestPool pool(4, 1);
   pool.held.released = true;
   for (std::uint32_t block = 0; block < 2; ++block) pool.start(block, 2);
-  pool.let_one_look_ahead(0, 2);
+  pool.let_one_look_ahead(0);
   for (std::uint32_t query = 10; query < 13; ++query) {
     pool.await(1, pool.submit(1, query));
     EXPECT_EQ(pool.poll(1), 1U);
   }
-  pool.let_one_look_ahead(0, 3);
+  pool.let_one_look_ahead(0);
 }
 
 TEST(DispatchAhead, ABlockThatIsToldOfAnotherQueryThanItHasAnswersThatOne) {
   TestPool pool(4, 1);
   pool.held.released = true;
   for (std::uint32_t block = 0; block < 3; ++block) pool.start(block, 3);
-  pool.let_one_look_ahead(1, 2);
-  pool.let_one_look_ahead(0, 2);
+  pool.let_one_look_ahead(1);
+  pool.let_one_look_ahead(0);
   pool.held.told_nobody = true;
   const std::uint64_t other = pool.submit(1, 8);
   while (!pool.held.silent) std::this_thread::yield();  // block 0 has seen that one, and no other
@@ -276,10 +277,10 @@ TEST(DispatchAhead, ABlockThatIsToldOfAnotherQueryThanItHasAnswersThatOne) {
 
 TEST(DispatchAhead, AUnitOfThatSequenceFromLongAgoDoesNotCount) {
   TestPool pool(4, 1, false);
-  pool.alone[0] = {{1000, 0, 0}, 3};  // as 2^32 queries before the third one
+  pool.alone[0] = {{1000, 0, 0}, TestPool::kSameLane + 1};  // as 2^32 queries before the fifth one
   pool.held.released = true;
   for (std::uint32_t block = 0; block < 2; ++block) pool.start(block, 2);
-  pool.let_one_look_ahead(0, 2);
+  pool.let_one_look_ahead(0);
   pool.await(0, pool.submit(0, 7));
   EXPECT_EQ(pool.poll(0), 1U);  // the answer to 7
 }

@@ -159,7 +159,7 @@ class CudaGroup {
         : "memory");
   }
 
-  /// One 128-bit load at system scope.
+  /// One 128-bit load at system scope, single-copy atomic as well.
   [[nodiscard]] __device__ static SealedUnit load_unit(const SealedUnit& from) noexcept {
     std::uint64_t low;
     std::uint64_t high;

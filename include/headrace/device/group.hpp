@@ -216,16 +216,20 @@ class CpuGroup {
     return expected;
   }
 
+  /// Meanwhile the unit has a sequence that nobody expects.
   HEADRACE_HD static void store_unit(SealedUnit& to, const SealedUnit& unit) noexcept {
-    for (std::uint32_t i = 0; i < 3; ++i) store_relaxed(to.data[i], unit.data[i]);
+    constexpr std::uint32_t kFarFromAll = std::uint32_t{1} << 31;
+    store_relaxed(to.sequence, unit.sequence + kFarFromAll);
+    for (std::uint32_t i = 0; i < 3; ++i) store(to.data[i], unit.data[i]);
     store(to.sequence, unit.sequence);
   }
 
-  /// Right as long as a unit is not written again before whoever reads it may have done so.
   [[nodiscard]] HEADRACE_HD static SealedUnit load_unit(const SealedUnit& from) noexcept {
     SealedUnit unit{};
-    unit.sequence = load(from.sequence);
-    for (std::uint32_t i = 0; i < 3; ++i) unit.data[i] = load_relaxed(from.data[i]);
+    do {
+      unit.sequence = load(from.sequence);
+      for (std::uint32_t i = 0; i < 3; ++i) unit.data[i] = load(from.data[i]);
+    } while (load_relaxed(from.sequence) != unit.sequence);
     return unit;
   }
 

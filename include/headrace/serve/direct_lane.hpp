@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -133,17 +132,8 @@ class DirectLane {
     return sample_every_ != 0 && (position & (sample_every_ - 1)) == 0;
   }
 
-  /// Writes the query submitted last as units, which have its sequence. None is written over that could still be read:
-  /// the lane's queries before this one have been answered.
-  void seal(const std::byte* query) noexcept {
-    SealedUnit unit{};
-    unit.sequence = static_cast<std::uint32_t>(next_);
-    SealedUnit* to = memory_.alone;
-    for (std::uint32_t at = 0; at < query_bytes_; at += SealedUnit::kDataBytes) {
-      std::memcpy(unit.data, query + at, std::min(query_bytes_ - at, SealedUnit::kDataBytes));
-      CpuGroup::store_unit(*to++, unit);  // pairs with LookAhead
-    }
-  }
+  /// Writes the query submitted last as units, which have its sequence.
+  void seal(const std::byte* query) noexcept;
 
   [[nodiscard]] static std::uint32_t acquire(const std::uint32_t& word) noexcept {
     return std::atomic_ref(const_cast<std::uint32_t&>(word)).load(std::memory_order_acquire);

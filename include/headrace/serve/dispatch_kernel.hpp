@@ -164,12 +164,12 @@ class Worker {
   using Answer = typename Op::Answer;
 
   HEADRACE_HD Worker(Group group, const State& state, const DispatchView& view)
-      : group_(group), state_(state), view_(view) {}
+      : group_(group), state_(state), view_(view), wait_(group, view) {}
 
   HEADRACE_HD void run() {
-    TicketWait<Group> wait(group_, view_);
+    wait_.begin();
     for (;;) {
-      const Drawn drawn = wait.next();
+      const Drawn drawn = wait_.next();
       if (drawn.is(Drawn::What::leave)) return;
       if (view_.blocks == 1) {
         answer_alone(drawn);
@@ -188,7 +188,7 @@ class Worker {
     return drawn.part == 0 && view_.sampled(drawn.position);
   }
 
-  /// One block answers the whole query.
+  /// One block answers the whole query; one that it was not told of, only if the query turns out to be its own.
   HEADRACE_HD void answer_alone(const Drawn& drawn) {
     const std::uint32_t slot = view_.slot(drawn.lane, drawn.position);
     const bool stamped = sampled(drawn);
@@ -197,7 +197,7 @@ class Worker {
     const void* query = view_.queries + std::size_t{slot} * view_.query_stride;
     if (view_.query_bytes <= kStagedBytesMax) {
       auto& stage = group_.template shared<Stage>();
-      if (!drawn.is(Drawn::What::staged)) {
+      if (!drawn.is(Drawn::What::ahead)) {
         copy_bytes(group_, &stage, query, view_.query_bytes);
         group_.sync();
       }
@@ -209,6 +209,8 @@ class Worker {
     void* const answer = sealed() ? static_cast<void*>(&short_answer) : slot_answer;
     Op::answer(PartGroup<Group>(group_, 0, 1), state_, static_cast<const Query*>(query), static_cast<Answer*>(answer));
     group_.sync();
+    if (stamped) stamps.computed = group_.clock_ns();
+    if (drawn.is(Drawn::What::ahead) && !wait_.confirm(drawn)) return;
     if (stamped) leave_stamps(slot, stamps);
     publish(slot, drawn.position, slot_answer, &short_answer);
   }
@@ -224,7 +226,10 @@ class Worker {
                reinterpret_cast<const Query*>(view_.queries + std::size_t{slot} * view_.query_stride),
                reinterpret_cast<Answer*>(parts));
     group_.sync();
-    if (stamped) leave_stamps(slot, stamps);
+    if (stamped) {
+      stamps.computed = group_.clock_ns();
+      leave_stamps(slot, stamps);
+    }
     std::uint32_t last = 0;
     if (group_.rank() == 0) {
       last = group_.fetch_add_on_device(view_.arrived[slot], 1U) + 1 == view_.blocks ? 1 : 0;
@@ -265,8 +270,7 @@ class Worker {
     return word;
   }
 
-  HEADRACE_HD void leave_stamps(std::uint32_t slot, DispatchStamps& stamps) {
-    stamps.computed = group_.clock_ns();
+  HEADRACE_HD void leave_stamps(std::uint32_t slot, const DispatchStamps& stamps) {
     if (group_.rank() == 0) {
       DispatchStamps& to = view_.stamps[slot];
       to.seen = view_.seen_at[slot];
@@ -281,6 +285,7 @@ class Worker {
   Group group_;
   const State& state_;
   const DispatchView& view_;
+  TicketWait<Group> wait_;
 };
 
 }  // namespace detail
