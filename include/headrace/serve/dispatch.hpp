@@ -14,8 +14,8 @@
 /// blocks answer. Short answers go back as sealed units, written once and without a fence; the client polls the slot.
 ///
 /// A query that comes when its lane has no other is written a second time, as sealed units, to a place of its lane's
-/// own. The block that the next query will go to reads there what it expects, while it waits for its entry: once the
-/// entry shows that it was right, it has the query already (LookAhead in dispatch_ahead.hpp).
+/// own. The block that the next query will go to reads it there and answers it, while it waits for its entry; the
+/// answer goes out once the entry says that the query was this block's (TicketWait in dispatch_wait.hpp).
 namespace headrace::serve {
 
 /// Answers up to this size are written as sealed units.
