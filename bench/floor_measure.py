@@ -71,7 +71,7 @@ class Bench:
         cores = len(os.sched_getaffinity(0))
         return sorted({max(1, count) for count in (cores // 2, cores - 2, cores - 1)})
 
-    def pool_sizes(self, operator: Operator) -> list[int]:
+    def pool_sizes(self, operator: Operator, *, idle: bool = False) -> list[int]:
         """Resident blocks worth trying: as many as fit, or no more than keep the link busy where that is the limit.
 
         Reads that wait for the link also make those of block 0 wait, so that fewer blocks can answer sooner.
@@ -79,16 +79,25 @@ class Bench:
         multiprocessors = self.device.properties.multiprocessor_count
         if self.device.kind.name == "cpu" or operator.name not in _LINK_BOUND:
             return [0]
+        if idle:
+            return [multiprocessors, 3 * multiprocessors]
         return [multiprocessors * 9 // 4, 3 * multiprocessors, 4 * multiprocessors]
 
-    def candidates(self, operator: Operator, *, one_thread: bool = False) -> list[Candidate]:
-        """Plans that may be the best. Where clients are all the threads there are, one for each number of them."""
+    def candidates(self, operator: Operator, *, one_thread: bool = False, idle: bool = False) -> list[Candidate]:
+        """Plans that may be the best. Where clients are all the threads there are, one for each number of them.
+
+        Args:
+            operator: Whose queries come.
+            one_thread: They come from one client.
+            idle: They also come one at a time: with few blocks, and as many threads each as the operator likes best.
+        """
+        one_thread = one_thread or idle
         cores = len(os.sched_getaffinity(0))
         found: list[Candidate] = []
         for name in self.rungs or ["dispatched", "persistent"]:
             rung = headrace.find_rung(name)
             if rung.plan.schedule == "dispatched":
-                found += self._dispatched(operator, rung.plan, one_thread=one_thread)
+                found += self._dispatched(operator, rung.plan, one_thread=one_thread, idle=idle)
                 continue
             generators = 1 if one_thread else max(1, cores // 4)
             for threads in [1] if one_thread else sorted({max(1, cores // 4), max(1, cores // 2)}):
@@ -99,10 +108,12 @@ class Bench:
                 found.append(Candidate(plan, generators))
         return found
 
-    def _dispatched(self, operator: Operator, of_rung: Plan, *, one_thread: bool) -> list[Candidate]:
+    def _dispatched(self, operator: Operator, of_rung: Plan, *, one_thread: bool, idle: bool) -> list[Candidate]:
         found = []
         counts = [1] if one_thread else self.generator_counts()
-        for workers, (blocks, threads), count in product(self.pool_sizes(operator), self.shapes(operator), counts):
+        sizes = self.pool_sizes(operator, idle=idle)
+        shapes = [(0, 0)] if idle else self.shapes(operator)
+        for workers, (blocks, threads), count in product(sizes, shapes, counts):
             plan = of_rung.copy()
             plan.workers, plan.blocks, plan.block_threads = workers, blocks, threads
             plan.slots, plan.sample_stages_every = _SLOTS, _SAMPLE_EVERY
