@@ -69,7 +69,7 @@ TEST_P(GridStencilsTest, HeatDampsASineModeAsItShould) {
 TEST_P(GridStencilsTest, HeatInFloat) {
   const Extent extent{40, 30};
   const auto mode = sine_mode<float>(extent);
-  Simulation simulation(Decomposition::best(extent, 4), devices(4), grid::heat<float>(2, 0.2F));
+  Simulation simulation(Decomposition::blocks(extent, {2, 2, 1}), devices(4), grid::heat<float>(2, 0.2F));
   simulation.set<float>(grid::kHeat, mode.values);
   simulation.step(20);
   expect_close(field_of<float>(simulation, grid::kHeat), mode, std::pow(1 - 0.2 * eigenvalue(extent), 20), 1e-5);

@@ -62,11 +62,13 @@ TEST(DecompositionTest, EqualPartsDifferByACellAtMost) {
 
 TEST(DecompositionTest, TheBestCutHasTheFewestCellsOfFaces) {
   using Along = std::array<std::size_t, 3>;
-  EXPECT_EQ(Decomposition::best({100, 100, 100}, 8).along(), (Along{2, 2, 2}));
+  EXPECT_EQ(Decomposition::best({100, 100, 100}, 8).along(), (Along{1, 2, 4})) << "columns cost more";
   EXPECT_EQ(Decomposition::best({100, 100, 100}, 2).along(), (Along{1, 1, 2})) << "of equals, the slowest axis";
   EXPECT_EQ(Decomposition::best({100, 100}, 2).along(), (Along{1, 2, 1}));
   EXPECT_EQ(Decomposition::best({1000, 10}, 2).along(), (Along{2, 1, 1}));
-  EXPECT_EQ(Decomposition::best({16000, 16000}, 4).along(), (Along{2, 2, 1}));
+  EXPECT_EQ(Decomposition::best({32000, 4000}, 2).along(), (Along{1, 2, 1}));
+  EXPECT_EQ(Decomposition::best({16000, 16000}, 4).along(), (Along{1, 4, 1}));
+  EXPECT_EQ(Decomposition::best({2000, 100}, 4).along(), (Along{2, 2, 1}));
   EXPECT_EQ(Decomposition::best({4, 4, 4}, 1).along(), (Along{1, 1, 1}));
 }
 

@@ -27,8 +27,8 @@ class Decomposition {
   [[nodiscard]] static Decomposition slabs(const Extent& extent, std::size_t parts, std::size_t axis);
   /// Equal blocks, so many along each axis.
   [[nodiscard]] static Decomposition blocks(const Extent& extent, const std::array<std::size_t, 3>& along);
-  /// The blocks whose faces between parts have the fewest cells; of equals, those cut along the slowest axis, whose
-  /// ghosts are contiguous.
+  /// The blocks whose faces between parts have the fewest cells, where one across x counts as 16, for its ghosts are
+  /// columns; of equals, those cut along the slowest axis, whose ghosts are contiguous.
   [[nodiscard]] static Decomposition best(const Extent& extent, std::size_t parts);
   /// Slabs whose thickness goes with the speed of who is to update them, at least one cell each.
   [[nodiscard]] static Decomposition weighted(const Extent& extent, std::size_t axis, std::span<const double> speeds);
