@@ -47,8 +47,8 @@ void require_parts(const Extent& extent, std::size_t axis, std::size_t parts) {
 }
 
 /// A row of cells lies in memory as a row; each cell of a column, in a line of 64 bytes of its own, which is read and
-/// written whole. Two H200 reach 99.6% of twice one with 32000 x 4000 cells cut into halves of 2000 rows, and 94.9% with
-/// halves of 16000 columns.
+/// written whole. Two H200 reach 99.6% of twice one with 32000 x 4000 cells cut into halves of 2000 rows, and 94.9%
+/// with halves of 16000 columns.
 constexpr double kColumnCells = 16;
 
 /// Cells of the faces between parts, those of columns counted as what they cost.
