@@ -18,20 +18,6 @@ DirectLane::DirectLane(const Memory& memory, std::uint32_t slots, std::uint32_t 
       opened_(std::max<std::size_t>(answer_bytes, std::size_t{unit_count_} * SealedUnit::kDataBytes)),
       stages_(stages) {}
 
-void DirectLane::seal(const std::byte* query) noexcept {
-  SealedUnit unit{};
-  unit.sequence = static_cast<std::uint32_t>(next_);
-  SealedUnit* to = memory_.alone;
-  std::uint32_t at = 0;
-  for (; at + SealedUnit::kDataBytes <= query_bytes_; at += SealedUnit::kDataBytes) {
-    std::memcpy(unit.data, query + at, SealedUnit::kDataBytes);
-    CpuGroup::store_unit(*to++, unit);  // pairs with TicketWait::read_units
-  }
-  if (at == query_bytes_) return;
-  std::memcpy(unit.data, query + at, query_bytes_ - at);
-  CpuGroup::store_unit(*to, unit);
-}
-
 void DirectLane::close(Error error) noexcept {
   closed_native_.store(error.native, std::memory_order_relaxed);
   closed_.store(static_cast<std::uint32_t>(error.code) + 1, std::memory_order_release);
@@ -75,8 +61,7 @@ void DirectLane::take_sample(const Note& note) noexcept {
   sample.whole = SteadyClock::now() - note.submitted;
   sample.copy_in = Duration{static_cast<std::int64_t>(stamps.staged - stamps.taken)};
   sample.kernel = Duration{static_cast<std::int64_t>(stamps.computed - stamps.staged)};
-  // A block that looked ahead had the query before block 0 had seen it.
-  sample.queue = std::max(Duration::zero(), Duration{static_cast<std::int64_t>(stamps.taken - stamps.seen)});
+  sample.queue = Duration{static_cast<std::int64_t>(stamps.taken - stamps.seen)};
   // Host and device have clocks of their own: what is left are the ways to the device and back.
   sample.host = std::max(Duration::zero(), sample.whole - sample.queue - sample.copy_in - sample.kernel);
   record_sample(*stages_, sample);

@@ -56,11 +56,6 @@ DirectMemory::DirectMemory(Device device, const Plan& plan, const Operator& op)
   view_.heartbeat = control + tail_words(plan);
   view_.done = sealed(op) ? nullptr : control + control_words(plan);
   view_.stamps = stamps_.as<DispatchStamps>();
-  if (!looks_ahead()) return;
-  constexpr std::uint32_t kLineUnits = kNoSharing / sizeof(SealedUnit);
-  view_.alone_stride = static_cast<std::uint32_t>(align_up(sealed_units(view_.query_bytes), kLineUnits));
-  alone_ = zeroed(device, plan.host_memory, sizeof(SealedUnit) * plan.clients_max * view_.alone_stride);
-  view_.alone = alone_.as<SealedUnit>();
 }
 
 DirectLane::Memory DirectMemory::lane(std::uint32_t index) const noexcept {
@@ -71,15 +66,10 @@ DirectLane::Memory DirectMemory::lane(std::uint32_t index) const noexcept {
   memory.done = view_.done == nullptr ? nullptr : view_.done + first;
   memory.stamps = view_.stamps == nullptr ? nullptr : view_.stamps + first;
   memory.tail = words_.as<std::uint32_t>() + std::size_t{index} * DispatchView::kTailStride;
-  if (view_.alone != nullptr) memory.alone = alone_.as<SealedUnit>() + std::size_t{index} * view_.alone_stride;
   memory.query_stride = view_.query_stride;
   memory.answer_stride = view_.answer_stride;
   memory.answers_itself = answers_itself_;
   return memory;
-}
-
-bool DirectMemory::looks_ahead() const noexcept {
-  return !answers_itself_ && view_.done == nullptr && view_.blocks == 1 && view_.query_bytes <= kStagedBytesMax;
 }
 
 std::uint32_t* DirectMemory::stop_word() const noexcept {

@@ -24,15 +24,11 @@ class DirectMemory {
   [[nodiscard]] std::uint32_t heartbeat() const noexcept;
 
  private:
-  /// A block may read a query, and answer it, before it is told of it.
-  [[nodiscard]] bool looks_ahead() const noexcept;
-
   DispatchView view_;
   Buffer queries_;
   Buffer answers_;
   Buffer words_;  ///< Tails, the stop word, the heartbeat; then done words where answers are not sealed.
   Buffer stamps_;
-  Buffer alone_;
   bool answers_itself_;
 };
 

@@ -3,7 +3,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -36,11 +35,6 @@ struct Held {
   std::atomic<bool> drawn{false};
   std::atomic<bool> waited_for{false};  ///< Block 0 has asked whether entries have been read.
   std::atomic<bool> released{false};
-  std::atomic<bool> told_nobody{false};         ///< Block 0 writes no entry while it is so.
-  std::atomic<bool> but_one{false};             ///< But the next one, after which this is false again.
-  std::atomic<bool> silent{false};              ///< And it has one to write.
-  std::atomic<std::uint32_t> units_read{0};     ///< By blocks that look ahead.
-  std::atomic<std::uint32_t> last_sequence{0};  ///< That of the unit read last.
 };
 
 class HeldGroup : public CpuGroup {
@@ -59,19 +53,6 @@ class HeldGroup : public CpuGroup {
     if (&word == held_->taken) held_->waited_for = true;
     return CpuGroup::load_on_device(word);
   }
-  template <class T>
-  void store_relaxed_on_device(T& word, T value) const {
-    for (; held_->told_nobody.load() && !held_->but_one.exchange(false); std::this_thread::yield()) {
-      held_->silent = true;
-    }
-    CpuGroup::store_relaxed_on_device(word, value);
-  }
-  [[nodiscard]] SealedUnit load_unit(const SealedUnit& from) const {
-    const SealedUnit unit = CpuGroup::load_unit(from);
-    held_->last_sequence = unit.sequence;
-    ++held_->units_read;
-    return unit;
-  }
 
  private:
   Held* held_;
@@ -81,10 +62,8 @@ class HeldGroup : public CpuGroup {
 class TestPool {
  public:
   static constexpr std::uint32_t kLanes = 2;
-  static constexpr std::uint32_t kSameLane = 4;  ///< Queries of one lane after which a block expects the next of it.
 
-  /// @param sealing  lanes write queries that come alone a second time
-  TestPool(std::uint32_t slots, std::uint32_t blocks, bool sealing = true) {
+  TestPool(std::uint32_t slots, std::uint32_t blocks) {
     view_.lane_count = kLanes;
     view_.slots = slots;
     view_.queue_log2 = static_cast<std::uint32_t>(std::bit_width(2 * kLanes * slots - 1));
@@ -102,8 +81,6 @@ class TestPool {
     view_.answers = bytes(answers_);
     view_.parts = bytes(parts_);
     view_.tails = tails_.data();
-    view_.alone = blocks == 1 ? alone.data() : nullptr;
-    view_.alone_stride = 1;
     view_.heartbeat = &heartbeat_;
     view_.entries = entries_.data();
     view_.next_ticket = &next_ticket_;
@@ -112,13 +89,12 @@ class TestPool {
     view_.arrived = arrived_.data();
     held.next_ticket = &next_ticket_;
     held.taken = taken_.data();
-    for (std::uint32_t lane = 0; lane < kLanes; ++lane) lanes_.push_back(make_lane(lane, sealing));
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) lanes_.push_back(make_lane(lane));
   }
   TestPool(const TestPool&) = delete;
   TestPool& operator=(const TestPool&) = delete;
   ~TestPool() {
     held.released = true;
-    held.told_nobody = false;
     CpuGroup::store(tails_[kLanes * DispatchView::kTailStride], std::uint32_t{1});
     threads_.clear();
   }
@@ -154,26 +130,8 @@ class TestPool {
     while (CpuGroup::load(entries_[0]) == 0) std::this_thread::yield();
   }
   [[nodiscard]] bool full(std::uint32_t lane) const { return lanes_[lane]->full(); }
-  /// Has queries of a lane answered, one after the other, until a block looks ahead.
-  void let_one_look_ahead(std::uint32_t lane) {
-    for (std::uint32_t query = 0; query < kSameLane; ++query) {
-      await(lane, submit(lane, query));
-      EXPECT_EQ(poll(lane), 1U);
-    }
-    const std::uint32_t before = held.units_read;
-    const Time began = SteadyClock::now();
-    while (held.units_read < before + 2 && SteadyClock::now() - began < std::chrono::minutes(1)) {
-      std::this_thread::yield();
-    }
-    EXPECT_GE(held.units_read, before + 2) << "no block looks ahead, or for what is not there";
-  }
-  /// Makes the query at `position` another one, behind the lane's back.
-  void change_slot(std::uint32_t lane, std::uint64_t position, std::uint32_t query) {
-    std::memcpy(queries_[lane * view_.slots + position % view_.slots].bytes.data(), &query, sizeof(query));
-  }
 
   Held held;
-  std::array<SealedUnit, kLanes> alone{};
 
  private:
   static constexpr std::uint32_t kStride = 64;
@@ -183,13 +141,12 @@ class TestPool {
 
   [[nodiscard]] static std::byte* bytes(std::vector<Slot>& slots) { return slots.front().bytes.data(); }
 
-  std::unique_ptr<detail::DirectLane> make_lane(std::uint32_t lane, bool sealing) {
+  std::unique_ptr<detail::DirectLane> make_lane(std::uint32_t lane) {
     const std::size_t first = std::size_t{lane} * view_.slots;
     detail::DirectLane::Memory memory;
     memory.queries = queries_[first].bytes.data();
     memory.answers = answers_[first].bytes.data();
     memory.tail = &tails_[lane * DispatchView::kTailStride];
-    if (sealing) memory.alone = &alone[lane];
     memory.query_stride = memory.answer_stride = kStride;
     return std::make_unique<detail::DirectLane>(memory, view_.slots, view_.query_bytes, view_.answer_bytes, 0, nullptr);
   }
@@ -231,73 +188,6 @@ TEST(DispatchQueue, AnEntryIsNotOverwrittenBeforeItsBlockHasLooked) {
   pool.await(1, fifth);
   EXPECT_EQ(pool.poll(0), 1U);
   EXPECT_EQ(pool.poll(1), 1U);
-}
-
-TEST(DispatchAhead, ABlockHasItsQueryBeforeItIsToldOfIt) {
-  TestPool pool(4, 1);
-  pool.held.released = true;
-  for (std::uint32_t block = 0; block < 2; ++block) pool.start(block, 2);
-  pool.let_one_look_ahead(0);
-  pool.held.told_nobody = true;
-  const std::uint64_t fifth = pool.submit(0, 7);
-  while (pool.held.last_sequence != fifth + 1) std::this_thread::yield();
-  pool.change_slot(0, fifth, 1000);  // which nobody reads any more
-  pool.held.told_nobody = false;
-  pool.await(0, fifth);
-  EXPECT_EQ(pool.poll(0), 1U);  // the answer to 7
-}
-
-TEST(DispatchAhead, AQueryOfAnotherLaneIsReadFromItsSlot) {
-  TestPool pool(4, 1);
-  pool.held.released = true;
-  for (std::uint32_t block = 0; block < 2; ++block) pool.start(block, 2);
-  pool.let_one_look_ahead(0);
-  for (std::uint32_t query = 10; query < 13; ++query) {
-    pool.await(1, pool.submit(1, query));
-    EXPECT_EQ(pool.poll(1), 1U);
-  }
-  pool.let_one_look_ahead(0);
-}
-
-TEST(DispatchAhead, ABlockThatIsToldOfAnotherQueryThanItHasAnswersThatOne) {
-  TestPool pool(4, 1);
-  pool.held.released = true;
-  for (std::uint32_t block = 0; block < 3; ++block) pool.start(block, 3);
-  pool.let_one_look_ahead(1);
-  pool.let_one_look_ahead(0);
-  pool.held.told_nobody = true;
-  const std::uint64_t other = pool.submit(1, 8);
-  while (!pool.held.silent) std::this_thread::yield();  // block 0 has seen that one, and no other
-  const std::uint64_t expected = pool.submit(0, 7);
-  EXPECT_EQ(other, expected);
-  while (pool.held.last_sequence != expected + 1) std::this_thread::yield();
-  pool.held.but_one = true;
-  pool.await(1, other);
-  EXPECT_FALSE(pool.back(0, expected));  // the block has an answer to it, and dropped that
-  pool.held.told_nobody = false;
-  pool.await(0, expected);
-  EXPECT_EQ(pool.poll(0), 1U);
-  EXPECT_EQ(pool.poll(1), 1U);
-}
-
-TEST(DispatchAhead, AUnitOfThatSequenceFromLongAgoDoesNotCount) {
-  TestPool pool(4, 1, false);
-  pool.alone[0] = {{1000, 0, 0}, TestPool::kSameLane + 1};  // as 2^32 queries before the fifth one
-  pool.held.released = true;
-  for (std::uint32_t block = 0; block < 2; ++block) pool.start(block, 2);
-  pool.let_one_look_ahead(0);
-  pool.await(0, pool.submit(0, 7));
-  EXPECT_EQ(pool.poll(0), 1U);  // the answer to 7
-}
-
-TEST(DispatchAhead, OnlyAQueryThatComesAloneIsSealed) {
-  TestPool pool(4, 1);
-  pool.submit(1, 5);
-  EXPECT_EQ(pool.alone[1].sequence, 1U);
-  EXPECT_EQ(pool.alone[1].data[0], 5U);
-  pool.submit(1, 6);
-  EXPECT_EQ(pool.alone[1].sequence, 1U);
-  EXPECT_EQ(pool.alone[0].sequence, 0U);
 }
 
 TEST(DispatchQueue, AShortQueueGoesRoundAndRound) {

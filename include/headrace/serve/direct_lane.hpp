@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -30,7 +29,6 @@ class DirectLane {
         nullptr;  ///< Null where answers are sealed, or where nobody answers (`answers_itself`).
     const DispatchStamps* stamps = nullptr;
     std::uint32_t* tail = nullptr;
-    SealedUnit* alone = nullptr;  ///< For a query that comes when no other is in flight; null for none.
     std::uint32_t query_stride = 0;
     std::uint32_t answer_stride = 0;
     bool answers_itself = false;  ///< For Schedule::none: every query has come back at once.
@@ -54,8 +52,6 @@ class DirectLane {
   /// Puts a query of the operator's size into the next slot, which must be free, and tells the device.
   void submit(const std::byte* query, std::uint64_t tag, Time deadline) noexcept {
     const std::uint64_t slot = next_ & mask_;
-    const bool alone = all_taken() && memory_.alone != nullptr;
-    if (alone) prefetch_to_write(reinterpret_cast<const std::byte*>(memory_.alone), sealed_bytes(query_bytes_), kAll);
     copy_lines(slot_at(next_), query, query_bytes_);
     prefetch_to_write(slot_at(next_ + kWriteAhead), query_bytes_, kWriteAheadBytes);
     Note& note = notes_[slot];
@@ -66,7 +62,6 @@ class DirectLane {
     counters_.submitted.store(next_, std::memory_order_relaxed);
     // Pairs with Dispatcher: the query above is there before the tail says so.
     std::atomic_ref(*memory_.tail).store(static_cast<std::uint32_t>(next_), std::memory_order_release);
-    if (alone) seal(query);
   }
 
   /// Whether the query at `position` has come back, with an answer or because the lane was closed.
@@ -132,9 +127,6 @@ class DirectLane {
     return sample_every_ != 0 && (position & (sample_every_ - 1)) == 0;
   }
 
-  /// Writes the query submitted last as units, which have its sequence.
-  void seal(const std::byte* query) noexcept;
-
   [[nodiscard]] static std::uint32_t acquire(const std::uint32_t& word) noexcept {
     return std::atomic_ref(const_cast<std::uint32_t&>(word)).load(std::memory_order_acquire);
   }
@@ -150,7 +142,6 @@ class DirectLane {
   /// some 100 ns: those of the slot after the next are asked for in time.
   static constexpr std::uint64_t kWriteAhead = 2;
   static constexpr std::size_t kWriteAheadBytes = 1024;
-  static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
   /// Answers come from the device, so that each is a miss: several are fetched at once.
   static constexpr std::uint64_t kPrefetchAhead = 4;

@@ -12,10 +12,6 @@
 /// blocks draw tickets from a counter and wait, in device memory, for the entry of theirs. So only one block reads over
 /// the link while there is nothing to do, and any free block takes the next query, or the next part of one that several
 /// blocks answer. Short answers go back as sealed units, written once and without a fence; the client polls the slot.
-///
-/// A query that comes when its lane has no other is written a second time, as sealed units, to a place of its lane's
-/// own. The block that the next query will go to reads it there and answers it, while it waits for its entry; the
-/// answer goes out once the entry says that the query was this block's (TicketWait in dispatch_wait.hpp).
 namespace headrace::serve {
 
 /// Answers up to this size are written as sealed units.
@@ -28,11 +24,6 @@ inline constexpr std::uint32_t kDispatchLanesMax = 256;
 /// Units that hold `bytes` bytes.
 [[nodiscard]] HEADRACE_HD constexpr std::uint32_t sealed_units(std::uint32_t bytes) {
   return (bytes + SealedUnit::kDataBytes - 1) / SealedUnit::kDataBytes;
-}
-
-/// Bytes of those units.
-[[nodiscard]] HEADRACE_HD constexpr std::uint32_t sealed_bytes(std::uint32_t bytes) {
-  return sealed_units(bytes) * static_cast<std::uint32_t>(sizeof(SealedUnit));
 }
 
 /// Device times of one sampled query, in nanoseconds of the device's clock.
@@ -57,7 +48,6 @@ struct DispatchView {
   const std::uint32_t* tails = nullptr;  ///< Queries written to each lane, modulo 2^32; behind them the stop word.
   DispatchStamps* stamps = nullptr;
   std::uint32_t* heartbeat = nullptr;
-  const SealedUnit* alone = nullptr;  ///< Of each lane, its last query that came alone; null where none are written.
   // In device memory.
   std::uint64_t* entries = nullptr;      ///< The queue: see entry().
   std::uint64_t* next_ticket = nullptr;  ///< Parts of queries that blocks have drawn.
@@ -72,7 +62,6 @@ struct DispatchView {
   std::uint32_t queue_log2 = 0;  ///< Entries of the queue: twice as many as queries can wait, at least.
   std::uint32_t query_stride = 0;
   std::uint32_t answer_stride = 0;
-  std::uint32_t alone_stride = 0;  ///< Units from one lane's to the next's.
   std::uint32_t query_bytes = 0;
   std::uint32_t answer_bytes = 0;
   std::uint32_t blocks = 1;        ///< That answer one query.
@@ -93,12 +82,6 @@ struct DispatchView {
   }
   [[nodiscard]] HEADRACE_HD bool is_for(std::uint64_t entry, std::uint64_t ticket) const {
     return (entry >> 48) == round(ticket);
-  }
-  [[nodiscard]] HEADRACE_HD static std::uint32_t lane_of(std::uint64_t entry) {
-    return static_cast<std::uint32_t>(entry >> 32) & 0xFFFF;
-  }
-  [[nodiscard]] HEADRACE_HD static std::uint32_t position_of(std::uint64_t entry) {
-    return static_cast<std::uint32_t>(entry);
   }
   [[nodiscard]] HEADRACE_HD std::uint64_t& entry_at(std::uint64_t ticket) const {
     return entries[ticket & ((std::uint64_t{1} << queue_log2) - 1)];

@@ -5,7 +5,6 @@
 
 #include "headrace/device/group.hpp"
 #include "headrace/serve/dispatch.hpp"
-#include "headrace/serve/dispatch_wait.hpp"
 
 /// The kernel of Schedule::dispatched, written over a Group.
 namespace headrace::serve {
@@ -155,6 +154,14 @@ class Dispatcher {
   std::uint64_t closed_ = 2;     ///< The first half of the queue, counted on, that may not be written yet.
 };
 
+/// What a block has drawn.
+struct Drawn {
+  std::uint32_t lane;
+  std::uint32_t position;
+  std::uint32_t part;
+  std::uint32_t leave;
+};
+
 /// Every other block.
 template <class Op, class Group>
 class Worker {
@@ -164,13 +171,14 @@ class Worker {
   using Answer = typename Op::Answer;
 
   HEADRACE_HD Worker(Group group, const State& state, const DispatchView& view)
-      : group_(group), state_(state), view_(view), wait_(group, view) {}
+      : group_(group), state_(state), view_(view) {}
 
   HEADRACE_HD void run() {
-    wait_.begin();
     for (;;) {
-      const Drawn drawn = wait_.next();
-      if (drawn.is(Drawn::What::leave)) return;
+      Drawn drawn{};
+      if (group_.rank() == 0) drawn = draw();
+      drawn = group_.broadcast(drawn);
+      if (drawn.leave != 0) return;
       if (view_.blocks == 1) {
         answer_alone(drawn);
       } else {
@@ -180,15 +188,37 @@ class Worker {
   }
 
  private:
+  struct alignas(16) Stage {
+    unsigned char bytes[kStagedBytesMax];
+  };
   struct alignas(16) ShortAnswer {
     unsigned char bytes[kSealedBytesMax];
   };
+  static constexpr std::uint32_t kPollsPerLook = 64;
+  static constexpr std::uint32_t kPauseNs = 40;
+
+  [[nodiscard]] HEADRACE_HD Drawn draw() const {
+    const std::uint64_t number = group_.fetch_add_relaxed_on_device(*view_.next_ticket, std::uint64_t{1});
+    const std::uint64_t ticket = view_.blocks == 1 ? number : number / view_.blocks;
+    for (std::uint32_t poll = 0;; ++poll) {
+      if (poll % kPollsPerLook == 0 && group_.load_on_device(*view_.leave) != 0) return {0, 0, 0, 1};
+      const std::uint64_t entry = group_.load_on_device(view_.entry_at(ticket));
+      if (view_.is_for(entry, ticket)) {
+        // Pairs with make_room(). That the entry is read is what this depends on, so it needs no release.
+        group_.fetch_add_relaxed_on_device(view_.taken_in(view_.half(ticket)), std::uint32_t{1});
+        return {static_cast<std::uint32_t>(entry >> 32) & 0xFFFF, static_cast<std::uint32_t>(entry),
+                static_cast<std::uint32_t>(number - ticket * view_.blocks), 0};
+      }
+      group_.pause_ns(kPauseNs);
+    }
+  }
+
   [[nodiscard]] HEADRACE_HD bool sealed() const { return view_.done == nullptr; }
   [[nodiscard]] HEADRACE_HD bool sampled(const Drawn& drawn) const {
     return drawn.part == 0 && view_.sampled(drawn.position);
   }
 
-  /// One block answers the whole query; one that it was not told of, only if the query turns out to be its own.
+  /// One block answers the whole query.
   HEADRACE_HD void answer_alone(const Drawn& drawn) {
     const std::uint32_t slot = view_.slot(drawn.lane, drawn.position);
     const bool stamped = sampled(drawn);
@@ -197,11 +227,9 @@ class Worker {
     const void* query = view_.queries + std::size_t{slot} * view_.query_stride;
     if (view_.query_bytes <= kStagedBytesMax) {
       auto& stage = group_.template shared<Stage>();
-      if (!drawn.is(Drawn::What::ahead)) {
-        copy_bytes(group_, &stage, query, view_.query_bytes);
-        group_.sync();
-      }
+      copy_bytes(group_, &stage, query, view_.query_bytes);
       query = &stage;
+      group_.sync();
     }
     if (stamped) stamps.staged = group_.clock_ns();
     std::byte* const slot_answer = view_.answers + std::size_t{slot} * view_.answer_stride;
@@ -209,8 +237,6 @@ class Worker {
     void* const answer = sealed() ? static_cast<void*>(&short_answer) : slot_answer;
     Op::answer(PartGroup<Group>(group_, 0, 1), state_, static_cast<const Query*>(query), static_cast<Answer*>(answer));
     group_.sync();
-    if (stamped) stamps.computed = group_.clock_ns();
-    if (drawn.is(Drawn::What::ahead) && !wait_.confirm(drawn)) return;
     if (stamped) leave_stamps(slot, stamps);
     publish(slot, drawn.position, slot_answer, &short_answer);
   }
@@ -226,10 +252,7 @@ class Worker {
                reinterpret_cast<const Query*>(view_.queries + std::size_t{slot} * view_.query_stride),
                reinterpret_cast<Answer*>(parts));
     group_.sync();
-    if (stamped) {
-      stamps.computed = group_.clock_ns();
-      leave_stamps(slot, stamps);
-    }
+    if (stamped) leave_stamps(slot, stamps);
     std::uint32_t last = 0;
     if (group_.rank() == 0) {
       last = group_.fetch_add_on_device(view_.arrived[slot], 1U) + 1 == view_.blocks ? 1 : 0;
@@ -270,7 +293,8 @@ class Worker {
     return word;
   }
 
-  HEADRACE_HD void leave_stamps(std::uint32_t slot, const DispatchStamps& stamps) {
+  HEADRACE_HD void leave_stamps(std::uint32_t slot, DispatchStamps& stamps) {
+    stamps.computed = group_.clock_ns();
     if (group_.rank() == 0) {
       DispatchStamps& to = view_.stamps[slot];
       to.seen = view_.seen_at[slot];
@@ -285,7 +309,6 @@ class Worker {
   Group group_;
   const State& state_;
   const DispatchView& view_;
-  TicketWait<Group> wait_;
 };
 
 }  // namespace detail

@@ -88,8 +88,7 @@ struct ScatteredAnswerBody {
 ///   State            trivially copyable, at most 256 bytes; passed by value, pointers in it lead to device memory
 ///   template <class Group> HEADRACE_HD static void answer(Group, const State&, const Query*, Answer*);
 /// `answer` is run by all threads of the group, writes the whole answer, and must give the same answer for any number
-/// of blocks and threads. It changes nothing but the answer: a resident pool may answer a query twice and throw one
-/// answer away. Compile the call with nvcc (a .cu file) to have it on CUDA devices as well.
+/// of blocks and threads. Compile the call with nvcc (a .cu file) to have it on CUDA devices as well.
 template <class Op>
 [[nodiscard]] static Operator make_operator(LaunchShape shape, std::function<LoadedState(Device)> load,
                                             std::function<void(std::uint64_t, std::byte*)> sample = {},
