@@ -11,6 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headrace.profiles import Json
 from headrace.report import style, svg
+from headrace.tables import figure
 
 _WANTED = 0.99
 _GIGA = 1e9
@@ -80,7 +81,7 @@ def _panel(axes: Axes, found: Scaling) -> None:
     axes.plot(counts, [found.rates[count] / _GIGA for count in counts], color=colour, marker="o", markersize=4)
     for count in counts:
         axes.annotate(
-            f"{found.rates[count] / _GIGA:.3g}", (count, found.rates[count] / _GIGA), (5, -11), "data", "offset points"
+            figure(found.rates[count] / _GIGA), (count, found.rates[count] / _GIGA), (5, -11), "data", "offset points"
         )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(0.8, counts[-1] + 0.4)
