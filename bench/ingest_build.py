@@ -42,23 +42,39 @@ class Packets:
     payload_bytes: int
     payload_max: int = 0
     header_bytes: int = _HEADER
+    in_ring: bool = False
+
+    @property
+    def lead_bytes(self) -> int:
+        """Before the headers: in a ring as much as puts payloads on lines of 64 bytes, as slot_lead() says."""
+        return -self.header_bytes % 64 if self.in_ring else 0
 
     @property
     def slot_bytes(self) -> int:
-        """The least multiple of 16 that holds the longest."""
-        return -(-(self.header_bytes + max(self.payload_bytes, self.payload_max)) // 16) * 16
+        """The least multiple of 16 that holds the longest; in a ring, of 256."""
+        multiple = 256 if self.in_ring else 16
+        longest = self.lead_bytes + self.header_bytes + max(self.payload_bytes, self.payload_max)
+        return -(-longest // multiple) * multiple
 
     def conditions(self) -> Json:
         """Of a row."""
         payload: Json = {"payload_bytes": self.payload_bytes}
         if self.payload_max:
             payload = {"payload_bytes": [self.payload_bytes, self.payload_max]}
-        return payload | {"header_bytes": self.header_bytes, "slot_bytes": self.slot_bytes}
+        return payload | {
+            "lead_bytes": self.lead_bytes,
+            "header_bytes": self.header_bytes,
+            "slot_bytes": self.slot_bytes,
+        }
 
 
 _DEVICE = (Packets("8000", 8000), Packets("1460", 1460), Packets("64", 64), Packets("mixed", 64, 9000, 55))
 # Also as a TUN device delivers them: without a link header.
-_PINNED = (*_DEVICE[:2], Packets("1460.ip", 1460, header_bytes=_IP_HEADER))
+_PINNED = (
+    Packets("8000", 8000, in_ring=True),
+    Packets("1460", 1460, in_ring=True),
+    Packets("1460.ip", 1460, header_bytes=_IP_HEADER, in_ring=True),
+)
 _RESIDENT = _DEVICE[:1]
 
 
@@ -147,7 +163,7 @@ class Bench:
             ring_access=ring_access,
             payload_bytes=packets.payload_bytes,
             payload_max=packets.payload_max,
-            header_bytes=packets.header_bytes,
+            header_bytes=packets.lead_bytes + packets.header_bytes,
             slot_bytes=packets.slot_bytes,
             total_bytes=4 * self.given.total * MIB,
             ring_bytes=self.given.ring * MIB,

@@ -10,6 +10,7 @@
 #include "headrace/base/bytes.hpp"
 #include "headrace/ingest/capture_source.hpp"
 #include "headrace/ingest/packet_socket_source.hpp"
+#include "headrace/ingest/slot_lead.hpp"
 #include "headrace/ingest/synthetic_source.hpp"
 #include "headrace/ingest/tun_source.hpp"
 #include "headrace/ingest/udp_source.hpp"
@@ -25,10 +26,16 @@ namespace headrace::python {
 namespace {
 
 using ingest::DatagramConfig;
+using ingest::Layer;
+using ingest::Transport;
 
 constexpr std::size_t kMergedBytes = 65536;
 /// Ethernet with tags, beside the MTU.
 constexpr std::size_t kLinkBytes = 32;
+
+SlotShape merged_slots(const DatagramConfig& layout, Layer layer) {
+  return {kMergedBytes, ingest::slot_lead(layer, Transport::udp, layout.header_bytes)};
+}
 
 std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::string& address, std::uint16_t port,
                                             std::uint32_t connections, std::uint32_t mtu, bool offloads,
@@ -50,7 +57,8 @@ std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::strin
       on = interface;
       return ingest::open_xdp(ring, {.interface = interface, .address = address, .trust_checksums = trust_checksums});
     };
-    return std::make_unique<ReceiverHandle>(target, mtu + kLinkBytes, open, tcp);
+    return std::make_unique<ReceiverHandle>(
+        target, SlotShape{mtu + kLinkBytes, ingest::slot_lead(Layer::ethernet, Transport::tcp)}, open, tcp);
   }
   const auto open = [&](Ring& ring, std::string& at, std::string& on) -> std::unique_ptr<ingest::Source> {
     auto tun = ingest::open_tun(ring, {.address = address, .name = name, .mtu = mtu, .offloads = offloads});
@@ -59,7 +67,8 @@ std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::strin
     on = tun->name();
     return tun;
   };
-  return std::make_unique<ReceiverHandle>(target, offloads ? kMergedBytes : mtu, open, tcp);
+  const SlotShape slots{offloads ? kMergedBytes : mtu, ingest::slot_lead(Layer::ip, Transport::tcp)};
+  return std::make_unique<ReceiverHandle>(target, slots, open, tcp);
 }
 
 std::unique_ptr<ReceiverHandle> receive_udp(const FrameTarget& target, const DatagramConfig& layout,
@@ -76,7 +85,8 @@ std::unique_ptr<ReceiverHandle> receive_udp(const FrameTarget& target, const Dat
     on = interface;
     return udp;
   };
-  return std::make_unique<ReceiverHandle>(target, kMergedBytes, open, ingest::DatagramReception{.config = layout});
+  return std::make_unique<ReceiverHandle>(target, merged_slots(layout, Layer::payload), open,
+                                          ingest::DatagramReception{.config = layout});
 }
 
 std::unique_ptr<ReceiverHandle> receive_packets(const FrameTarget& target, const DatagramConfig& layout,
@@ -94,7 +104,8 @@ std::unique_ptr<ReceiverHandle> receive_packets(const FrameTarget& target, const
     }
     return ingest::open_packet_socket(ring, {.interface = interface, .udp_port = udp_port, .promiscuous = promiscuous});
   };
-  return std::make_unique<ReceiverHandle>(target, kMergedBytes, open, ingest::DatagramReception{.config = layout});
+  return std::make_unique<ReceiverHandle>(target, merged_slots(layout, Layer::ethernet), open,
+                                          ingest::DatagramReception{.config = layout});
 }
 
 std::unique_ptr<ReceiverHandle> receive_capture(const FrameTarget& target, const DatagramConfig& layout,
@@ -104,7 +115,7 @@ std::unique_ptr<ReceiverHandle> receive_capture(const FrameTarget& target, const
     at = path;
     return ingest::open_capture(ring, path, {.speed = speed});
   };
-  return std::make_unique<ReceiverHandle>(target, kMergedBytes, open,
+  return std::make_unique<ReceiverHandle>(target, merged_slots(layout, Layer::ethernet), open,
                                           ingest::DatagramReception{.config = layout, .wait_for_space = speed == 0});
 }
 
@@ -126,9 +137,9 @@ std::unique_ptr<ReceiverHandle> receive_synthetic(const FrameTarget& target, con
                                                 .seed = seed});
   };
   constexpr std::size_t kHeaders = 14 + 20 + 8;
+  const SlotShape slots{payload + kHeaders, ingest::slot_lead(Layer::ethernet, Transport::udp, layout.header_bytes)};
   return std::make_unique<ReceiverHandle>(
-      target, payload + kHeaders, open,
-      ingest::DatagramReception{.config = layout, .wait_for_space = packets_per_second == 0});
+      target, slots, open, ingest::DatagramReception{.config = layout, .wait_for_space = packets_per_second == 0});
 }
 
 }  // namespace

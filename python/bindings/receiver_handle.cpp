@@ -17,15 +17,15 @@ constexpr std::size_t kSlotsMin = 64;
 
 }  // namespace
 
-Ring ReceiverHandle::make_ring(const FrameTarget& target, std::size_t slot_bytes) {
-  return {target.device, MemoryKind::mapped, slot_bytes,
-          std::bit_floor(std::max(target.ring_bytes / slot_bytes, kSlotsMin))};
+Ring ReceiverHandle::make_ring(const FrameTarget& target, const SlotShape& slots) {
+  return {target.device, MemoryKind::mapped, slots.bytes,
+          std::bit_floor(std::max(target.ring_bytes / slots.bytes, kSlotsMin)), slots.lead};
 }
 
-ingest::ReceiverOptions ReceiverHandle::options_for(const FrameTarget& target, std::size_t slot_bytes) {
+ingest::ReceiverOptions ReceiverHandle::options_for(const FrameTarget& target, const SlotShape& slots) {
   ingest::ReceiverOptions options = target.options;
   // Whole slots would carry what lies between packets over the link, too.
-  if (slot_bytes >= kWideSlot && options.builder.ring_access == ingest::RingAccess::automatic &&
+  if (slots.bytes >= kWideSlot && options.builder.ring_access == ingest::RingAccess::automatic &&
       options.control == ingest::Control::host) {
     options.builder.ring_access = ingest::RingAccess::direct;
   }

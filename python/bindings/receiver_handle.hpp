@@ -22,20 +22,27 @@ struct FrameTarget {
   std::optional<ingest::Faults> faults{};  ///< Put between the source and the receiver.
 };
 
+/// As a Ring takes them.
+struct SlotShape {
+  std::size_t bytes;
+  std::size_t lead;
+};
+
 /// headrace.Receiver.
 class ReceiverHandle {
  public:
+  /// @param slots  of the ring.
   /// @param open  makes the source over a ring.
   template <class Open, class Reception>
-  ReceiverHandle(const FrameTarget& target, std::size_t slot_bytes, const Open& open, const Reception& reception)
-      : ring_(make_ring(target, slot_bytes)) {
+  ReceiverHandle(const FrameTarget& target, const SlotShape& slots, const Open& open, const Reception& reception)
+      : ring_(make_ring(target, slots)) {
     if (target.faults) {
-      between_ = std::make_unique<Ring>(target.device, MemoryKind::mapped, slot_bytes, ring_.slot_count());
+      between_ = std::make_unique<Ring>(target.device, MemoryKind::mapped, slots.bytes, ring_.slot_count(), slots.lead);
       source_ = ingest::make_faulty_source(ring_, open(*between_, address_, interface_), *between_, *target.faults);
     } else {
       source_ = open(ring_, address_, interface_);
     }
-    receiver_.emplace(*source_, ring_, target.device, reception, options_for(target, slot_bytes));
+    receiver_.emplace(*source_, ring_, target.device, reception, options_for(target, slots));
     receiver_->start();
   }
 
@@ -44,8 +51,8 @@ class ReceiverHandle {
   [[nodiscard]] const std::string& interface() const noexcept { return interface_; }
 
  private:
-  [[nodiscard]] static Ring make_ring(const FrameTarget& target, std::size_t slot_bytes);
-  [[nodiscard]] static ingest::ReceiverOptions options_for(const FrameTarget& target, std::size_t slot_bytes);
+  [[nodiscard]] static Ring make_ring(const FrameTarget& target, const SlotShape& slots);
+  [[nodiscard]] static ingest::ReceiverOptions options_for(const FrameTarget& target, const SlotShape& slots);
 
   std::string address_;
   std::string interface_;

@@ -19,8 +19,9 @@ std::size_t checked_count(std::size_t slot_count) {
 
 }  // namespace
 
-Ring::Ring(Device device, MemoryKind kind, std::size_t slot_bytes, std::size_t slot_count)
-    : stride_(align_up(slot_bytes, kSlotAlignment)),
+Ring::Ring(Device device, MemoryKind kind, std::size_t slot_bytes, std::size_t slot_count, std::size_t lead_bytes)
+    : lead_(lead_bytes),
+      stride_(align_up(lead_bytes + slot_bytes, kSlotAlignment)),
       mask_(checked_count(slot_count) - 1),
       buffer_(device, kind, stride_ * slot_count) {}
 

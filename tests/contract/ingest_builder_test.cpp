@@ -72,9 +72,12 @@ TEST_P(IngestBuilder, EveryWayPutsEveryByteInItsPlace) {
 }
 
 TEST_P(IngestBuilder, EveryAccessBringsTheRing) {
-  for (const RingAccess ring_access : {RingAccess::direct, RingAccess::slots, RingAccess::payloads}) {
+  for (const RingAccess ring_access :
+       {RingAccess::automatic, RingAccess::direct, RingAccess::slots, RingAccess::payloads}) {
     SCOPED_TRACE(to_string(ring_access));
     const BuilderOptions options{.ring_access = ring_access, .flush_bytes = 256 * kKiB};
+    auto on_lines = make_traffic(device(), MemoryKind::mapped, std::vector<std::uint32_t>(1500, 1460), 1536, 64);
+    expect_whole(on_lines, options, 200'000);
     auto equal = make_traffic(device(), MemoryKind::mapped, std::vector<std::uint32_t>(400, 8000), 8064, 54);
     expect_whole(equal, options, kMiB);
     auto mixed = make_traffic(device(), MemoryKind::mapped, random_lengths(300, 3000, 5), 3072, 33);

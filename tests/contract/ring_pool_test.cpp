@@ -38,6 +38,18 @@ TEST_P(RingTest, FillsAndEmpties) {
   EXPECT_EQ(ring.released(), 3U);
 }
 
+TEST_P(RingTest, SlotsLead) {
+  const Ring ring(device(), MemoryKind::pinned, 246, 4, 10);
+  EXPECT_EQ(ring.slot_stride(), 256U);
+  EXPECT_EQ(ring.slot_bytes(), 246U);
+  EXPECT_EQ(ring.buffer().bytes(), 4 * 256U);
+  EXPECT_EQ(ring.slot(0), ring.buffer().data() + 10);
+  EXPECT_EQ(ring.slot(7), ring.buffer().data() + 3 * 256 + 10);
+  const Ring longer(device(), MemoryKind::pinned, 247, 4, 10);
+  EXPECT_EQ(longer.slot_stride(), 512U);
+  EXPECT_EQ(longer.slot_bytes(), 502U);
+}
+
 TEST_P(RingTest, SeveralSlotsAreTakenTogether) {
   Ring ring(device(), MemoryKind::pinned, 8, 8);
   EXPECT_EQ(ring.try_claim_many(4).count, 0U);

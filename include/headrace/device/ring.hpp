@@ -16,14 +16,18 @@ namespace headrace {
 /// memory. A slot goes reserve -> publish -> claim -> release.
 class Ring {
  public:
-  /// @param slot_bytes  bytes a slot must hold; the stride is rounded up to 256.
+  /// @param slot_bytes  bytes a slot must hold.
   /// @param slot_count  a power of two, else UsageError.
-  Ring(Device device, MemoryKind kind, std::size_t slot_bytes, std::size_t slot_count);
+  /// @param lead_bytes  that slots begin behind a multiple of 256; so what lies deeper in a slot can be aligned.
+  Ring(Device device, MemoryKind kind, std::size_t slot_bytes, std::size_t slot_count, std::size_t lead_bytes = 0);
 
   [[nodiscard]] std::size_t slot_count() const noexcept { return mask_ + 1; }
+  /// From slot to slot: lead and slot, rounded up to 256.
   [[nodiscard]] std::size_t slot_stride() const noexcept { return stride_; }
+  /// That a slot holds: as many as were asked for, or more.
+  [[nodiscard]] std::size_t slot_bytes() const noexcept { return stride_ - lead_; }
   [[nodiscard]] std::byte* slot(std::uint64_t position) const noexcept {
-    return buffer_.data() + (position & mask_) * stride_;
+    return buffer_.data() + (position & mask_) * stride_ + lead_;
   }
   [[nodiscard]] const Buffer& buffer() const noexcept { return buffer_; }
 
@@ -77,6 +81,7 @@ class Ring {
   [[nodiscard]] std::uint64_t released() const noexcept { return released_.load(std::memory_order_acquire); }
 
  private:
+  std::size_t lead_;
   std::size_t stride_;
   std::size_t mask_;
   Buffer buffer_;

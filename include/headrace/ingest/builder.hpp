@@ -18,10 +18,12 @@ namespace headrace::ingest {
 
 /// How payloads in host memory come to a CUDA device.
 enum class RingAccess : std::uint8_t {
-  automatic,  ///< `slots` where the ring lies in host memory that the device does not share, else `direct`.
-  direct,     ///< The copies read the ring where it lies: in host memory, over the link.
-  slots,      ///< Runs of slots go to a mirror of the ring on the device, whole; the copies read that.
-  payloads    ///< The same as rows without the headers where packets are alike, which saves what headers take.
+  /// `direct` where the device shares the ring's memory. Else each run of packets as is quicker: `payloads` where they
+  /// are alike, of 1 KiB at least, and begin on lines of 64 bytes (slot_lead()), `slots` otherwise.
+  automatic,
+  direct,   ///< The copies read the ring where it lies: in host memory, over the link.
+  slots,    ///< Runs of slots go to a mirror of the ring on the device, whole; the copies read that.
+  payloads  ///< The same as rows without the headers where packets are alike, which saves what headers take.
 };
 
 [[nodiscard]] std::string_view to_string(RingAccess ring_access) noexcept;
@@ -97,8 +99,9 @@ class Builder {
   [[nodiscard]] Status wait() noexcept;
 
   [[nodiscard]] const BuilderCounters& counters() const noexcept;
-  /// The way and the ring access that automatic ones have become.
+  /// The way that an automatic one has become.
   [[nodiscard]] CopyWay way() const noexcept;
+  /// As it was given; `direct` where an automatic one has become that.
   [[nodiscard]] RingAccess ring_access() const noexcept;
 
  private:

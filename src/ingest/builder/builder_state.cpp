@@ -18,8 +18,8 @@ constexpr std::uint32_t kListPartsMin = 64;
 constexpr std::uint32_t kStreamsMax = 1U << 20;
 
 RingAccess resolved(Device device, const Buffer& ring, RingAccess ring_access) {
-  if (ring_access != RingAccess::automatic) return ring_access;
-  return device.kind() == DeviceKind::cuda && host_accessible(ring.kind()) ? RingAccess::slots : RingAccess::direct;
+  const bool apart = device.kind() == DeviceKind::cuda && host_accessible(ring.kind());
+  return ring_access == RingAccess::automatic && !apart ? RingAccess::direct : ring_access;
 }
 
 BuilderOptions checked(Device device, const Buffer& ring, BuilderOptions options) {
@@ -57,7 +57,7 @@ Builder::State::State(Device device, const Buffer& ring, BuilderOptions given)
       ring_bytes_(ring.bytes()),
       copies_(std::make_shared<BuildStream>(device, options.list_count)) {
   if (options.ring_access != RingAccess::direct) {
-    mirror_.emplace(device, ring, options.ring_access == RingAccess::payloads, options.list_parts);
+    mirror_.emplace(device, ring, options.ring_access, options.list_parts);
     ring_ = mirror_->data();
     for (std::size_t i = 0; i < kLinkStreams; ++i) links_.emplace_back(device);
   }

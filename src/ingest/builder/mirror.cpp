@@ -11,52 +11,66 @@ namespace {
 
 /// What lies between two pieces is copied with them up to here: a copy costs as much as some 100 KiB of the link.
 constexpr std::size_t kGapMax = 64 * kKiB;
+/// The engine reads whole lines of the host's memory, and has some work with each row: shorter rows, or rows that begin
+/// within lines, take as long as what lies between them.
+constexpr std::size_t kRowAlignment = 64;
+constexpr std::size_t kRowBytesMin = kKiB;
 
 }  // namespace
 
-Mirror::Mirror(Device device, const Buffer& ring, bool rows, std::size_t pieces_max)
-    : ring_(ring.data()), memory_(device, MemoryKind::device, ring.bytes()), rows_(rows) {
+Mirror::Mirror(Device device, const Buffer& ring, RingAccess access, std::size_t pieces_max)
+    : ring_(ring.data()), memory_(device, MemoryKind::device, ring.bytes()), access_(access) {
   pending_.reserve(pieces_max);
 }
 
 void Mirror::add(const EvenPieces& run) noexcept {
+  // In lines, as kernels read them.
+  const auto lines_of = [](std::size_t from, std::size_t to) {
+    const std::size_t begin = from / kLineBytes * kLineBytes;
+    return Rows{.begin = begin, .bytes = align_up(to, kLineBytes) - begin, .pitch = 0, .count = 1};
+  };
   const std::size_t first = run.first.ring_offset;
   const std::size_t length = run.first.length;
-  if (!rows_ && (run.count == 1 || run.pitch <= length + kGapMax)) {
-    add(first, first + (run.count - 1) * run.pitch + length);
-    return;
+  Rows rows = lines_of(first, first + length);
+  rows.pitch = run.pitch;
+  rows.count = run.count;
+  if (rows.count == 1 || come_alone(rows)) {
+    add(rows);
+  } else if (run.pitch <= length + kGapMax) {
+    add(lines_of(first, first + (run.count - 1) * run.pitch + length));
+  } else {
+    for (std::uint32_t i = 0; i < run.count; ++i) add(lines_of(first + i * run.pitch, first + i * run.pitch + length));
   }
-  for (std::uint32_t i = 0; i < run.count; ++i) add(first + i * run.pitch, first + i * run.pitch + length);
 }
 
-void Mirror::add(std::size_t from, std::size_t to) noexcept {
-  // In lines, as kernels read them.
-  const std::size_t begin = from / kLineBytes * kLineBytes;
-  const std::size_t end = std::min(align_up(to, kLineBytes), memory_.bytes());
-  if (rows_ ? extend_row(begin, end - begin) : extend_run(begin, end)) return;
-  pending_.push_back({begin, end - begin, end - begin, 1});
+bool Mirror::come_alone(const Rows& rows) const noexcept {
+  if (access_ == RingAccess::slots || rows.pitch % kLineBytes != 0 || rows.pitch < rows.bytes) return false;
+  return access_ == RingAccess::payloads || (rows.begin % kRowAlignment == 0 && rows.pitch % kRowAlignment == 0 &&
+                                             rows.bytes >= kRowBytesMin && rows.bytes < rows.pitch);
 }
 
-bool Mirror::extend_row(std::size_t begin, std::size_t bytes) noexcept {
-  if (pending_.empty()) return false;
-  Rows& last = pending_.back();
-  if (bytes != last.bytes || begin < last.begin + last.bytes) return false;
-  if (last.count == 1) {
-    if (begin - last.begin > kGapMax) return false;
-    last.pitch = begin - last.begin;
-  } else if (begin != last.begin + last.count * last.pitch) {
+void Mirror::add(const Rows& rows) noexcept {
+  if (!pending_.empty() && (extend_rows(pending_.back(), rows) || extend_run(pending_.back(), rows))) return;
+  pending_.push_back(rows);
+}
+
+bool Mirror::extend_rows(Rows& last, const Rows& next) const noexcept {
+  if (next.bytes != last.bytes || next.begin <= last.begin) return false;
+  const std::size_t pitch = last.count > 1 ? last.pitch : next.begin - last.begin;
+  if (next.begin != last.begin + last.count * pitch || pitch > last.bytes + kGapMax) return false;
+  if (next.count > 1 && next.pitch != pitch) return false;
+  if (last.count == 1 && !come_alone({.begin = last.begin, .bytes = last.bytes, .pitch = pitch, .count = 2})) {
     return false;
   }
-  ++last.count;
+  last.pitch = pitch;
+  last.count += next.count;
   return true;
 }
 
-bool Mirror::extend_run(std::size_t begin, std::size_t end) noexcept {
-  if (pending_.empty()) return false;
-  Rows& last = pending_.back();
-  if (begin < last.begin || begin > last.begin + last.bytes + kGapMax) return false;
-  last.bytes = std::max(last.bytes, end - last.begin);
-  last.pitch = last.bytes;
+bool Mirror::extend_run(Rows& last, const Rows& next) noexcept {
+  if (last.count > 1 || next.count > 1) return false;
+  if (next.begin < last.begin || next.begin > last.begin + last.bytes + kGapMax) return false;
+  last.bytes = std::max(last.bytes, next.begin + next.bytes - last.begin);
   return true;
 }
 

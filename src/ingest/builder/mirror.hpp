@@ -7,6 +7,7 @@
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
+#include "headrace/ingest/builder.hpp"
 #include "ingest/builder/even_pieces.hpp"
 
 namespace headrace::ingest {
@@ -15,9 +16,9 @@ namespace headrace::ingest {
 /// a kernel that reads host memory itself reaches nine tenths of the link at best.
 class Mirror {
  public:
-  /// @param rows  leaves out what lies between payloads that are alike; else whole runs of slots come.
+  /// @param access  any but `direct`
   /// @param pieces_max  between two calls of bring().
-  Mirror(Device device, const Buffer& ring, bool rows, std::size_t pieces_max);
+  Mirror(Device device, const Buffer& ring, RingAccess access, std::size_t pieces_max);
 
   [[nodiscard]] const std::byte* data() const noexcept { return memory_.data(); }
   /// The pieces are to come with the next bring().
@@ -29,21 +30,22 @@ class Mirror {
   [[nodiscard]] std::uint64_t copy_bytes() const noexcept { return copy_bytes_; }
 
  private:
-  /// `count` rows of `bytes`, `pitch` apart; a run of slots is one row.
+  /// `count` rows of `bytes`, `pitch` apart, without what lies between them; one row may be a run of slots.
   struct Rows {
     std::size_t begin;
     std::size_t bytes;
     std::size_t pitch;
     std::size_t count;
   };
-  /// What lies from here to there in the ring.
-  void add(std::size_t from, std::size_t to) noexcept;
-  [[nodiscard]] bool extend_row(std::size_t begin, std::size_t bytes) noexcept;
-  [[nodiscard]] bool extend_run(std::size_t begin, std::size_t end) noexcept;
+  /// Whether payloads that lie so are brought without what lies between them.
+  [[nodiscard]] bool come_alone(const Rows& rows) const noexcept;
+  void add(const Rows& rows) noexcept;
+  [[nodiscard]] bool extend_rows(Rows& last, const Rows& next) const noexcept;
+  [[nodiscard]] static bool extend_run(Rows& last, const Rows& next) noexcept;
 
   const std::byte* ring_;
   Buffer memory_;
-  bool rows_;
+  RingAccess access_;
   std::vector<Rows> pending_;
   std::uint64_t copy_count_ = 0;
   std::uint64_t copy_bytes_ = 0;

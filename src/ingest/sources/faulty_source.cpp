@@ -32,9 +32,9 @@ void check(const Faults& faults, const Slots& to, const Ring& from) {
     throw UsageError(
         fmt::format("packets are held back for 1 to {} others, not {}", kHeldMost, faults.reorder_distance));
   }
-  if (to.slot_bytes() < from.slot_stride()) {
+  if (to.slot_bytes() < from.slot_bytes()) {
     throw UsageError(fmt::format("slots of {} bytes are smaller than those that faults are put into, {}",
-                                 to.slot_bytes(), from.slot_stride()));
+                                 to.slot_bytes(), from.slot_bytes()));
   }
 }
 
@@ -49,7 +49,7 @@ class Faulty final : public FaultySource {
         random_sent_(faults.seed + 1) {
     check(plan_, slots_, between_);
     held_.reserve(kHeldMost);
-    for (std::size_t i = 0; i < kHeldMost; ++i) spare_.emplace_back(between_.slot_stride());
+    for (std::size_t i = 0; i < kHeldMost; ++i) spare_.emplace_back(between_.slot_bytes());
   }
 
   [[nodiscard]] Layer layer() const noexcept override { return inner_->layer(); }

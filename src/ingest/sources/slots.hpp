@@ -23,14 +23,14 @@ class Slots {
     return static_cast<std::size_t>(std::min<std::uint64_t>(most, ring_->slot_count() - (first_ - ring_->released())));
   }
   [[nodiscard]] std::span<std::byte> slot(std::size_t index) const noexcept {
-    return {ring_->slot(first_ + index), ring_->slot_stride()};
+    return {ring_->slot(first_ + index), ring_->slot_bytes()};
   }
   [[nodiscard]] std::uint64_t ring_offset(std::size_t index) const noexcept {
     return static_cast<std::uint64_t>(ring_->slot(first_ + index) - ring_->buffer().data());
   }
   void publish(std::size_t count) noexcept { ring_->publish(first_ + count); }
 
-  [[nodiscard]] std::size_t slot_bytes() const noexcept { return ring_->slot_stride(); }
+  [[nodiscard]] std::size_t slot_bytes() const noexcept { return ring_->slot_bytes(); }
   [[nodiscard]] std::size_t slot_count() const noexcept { return ring_->slot_count(); }
   /// Position of the slot since the ring's start.
   [[nodiscard]] std::uint64_t position(std::size_t index) const noexcept { return first_ + index; }
