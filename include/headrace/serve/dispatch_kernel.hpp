@@ -120,12 +120,13 @@ class Dispatcher {
   /// Before entries are written up to that of ticket `end` - 1: waits for the blocks whose entries they replace; false
   /// when the host wants the pool to end. A block may have drawn its ticket long ago and not yet looked, while others
   /// took a whole round of the queue. They have drawn, because no more queries wait than half the queue has entries;
-  /// so all that is waited for is that they look, and mostly they have.
+  /// so all that is waited for is that they look, and mostly they have. The team goes on or ends as one.
   [[nodiscard]] HEADRACE_HD bool make_room(std::uint64_t end) {
     for (; view_.half(end - 1) >= closed_; ++closed_) {
       const std::uint32_t wanted = view_.taken_before(closed_);
-      while (group_.load_on_device(view_.taken_in(closed_)) != wanted) {
-        if (group_.load_relaxed(view_.tails[view_.lane_count * DispatchView::kTailStride]) != 0) return false;
+      while (group_.team_any(group_.load_on_device(view_.taken_in(closed_)) != wanted)) {
+        const std::uint32_t stop = group_.load_relaxed(view_.tails[view_.lane_count * DispatchView::kTailStride]);
+        if (group_.team_any(stop != 0)) return false;
         group_.relax_briefly();
       }
     }
