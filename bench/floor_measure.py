@@ -89,7 +89,8 @@ class Bench:
         Args:
             operator: Whose queries come.
             one_thread: They come from one client.
-            idle: They also come one at a time: with few blocks, and as many threads each as the operator likes best.
+            idle: They also come one at a time: with few blocks, as many threads each as the operator likes best, and
+                without and with `answer_inline`.
         """
         one_thread = one_thread or idle
         cores = len(os.sched_getaffinity(0))
@@ -113,9 +114,11 @@ class Bench:
         counts = [1] if one_thread else self.generator_counts()
         sizes = self.pool_sizes(operator, idle=idle)
         shapes = [(0, 0)] if idle else self.shapes(operator)
-        for workers, (blocks, threads), count in product(sizes, shapes, counts):
+        inline = [False, True] if idle else [False]
+        for workers, (blocks, threads), count, answer_inline in product(sizes, shapes, counts, inline):
             plan = of_rung.copy()
             plan.workers, plan.blocks, plan.block_threads = workers, blocks, threads
+            plan.answer_inline = answer_inline
             plan.slots, plan.sample_stages_every = _SLOTS, _SAMPLE_EVERY
             plan.clients_max = count  # block 0 reads a line for each client that may be
             found.append(Candidate(plan, count))
@@ -224,9 +227,9 @@ class Bench:
         return about
 
     def steady(
-        self, operator: Operator, candidates: Iterable[Candidate], rate: float
+        self, operator: Operator, candidates: Iterable[Candidate], rate: float, by: str = "p99"
     ) -> tuple[Candidate, list[LoadResult], Json]:
-        """Several loads of one rate on the candidate whose p99 is the lowest, and what each stage takes of them.
+        """Several loads of one rate on the candidate whose latency `by` is lowest, and what each stage takes of them.
 
         Raises:
             NoFigureError: when no candidate keeps up.
@@ -243,9 +246,11 @@ class Bench:
             if len(kept_up) < len(loads):
                 reasons.append(f"{candidate.plan.name}: {rate:,.0f} queries/s are not sustained")
                 continue
-            p99 = median(load.latency.p99 for load in loads)
-            if best is None or p99 < best[0]:
-                best = (p99, candidate, loads, stages)
+            late = {name: median(getattr(load.latency, name) for load in loads) for name in ("p50", "p99")}
+            about = self.conditions(candidate.plan, loads, candidate.generators, {"stages_us": stages})
+            self.say(f"  p50 {late['p50'] * 1e6:.2f} us, p99 {late['p99'] * 1e6:.2f} us: {results.describe(about)}")
+            if best is None or late[by] < best[0]:
+                best = (late[by], candidate, loads, stages)
         if best is None:
             raise NoFigureError("; ".join(dict.fromkeys(reasons)))
         return best[1:]

@@ -77,7 +77,8 @@ def _light(bench: Bench, identity: str, *, query_bytes: int = 1024, one_thread: 
 
 def _idle(bench: Bench) -> list[Json]:
     operator = headrace.light()
-    chosen, loads, stages = bench.steady(operator, bench.candidates(operator, idle=True), bench.scale.idle_rate)
+    candidates = bench.candidates(operator, idle=True)
+    chosen, loads, stages = bench.steady(operator, candidates, bench.scale.idle_rate, by="p50")
     about = bench.conditions(chosen.plan, loads, chosen.generators, {"stages_us": stages})
     return [
         results.row("ladder.light.idle.p50", [load.latency.p50 * 1e6 for load in loads], "us", None, about),

@@ -511,7 +511,7 @@ class Plan:
     Every choice that an engine makes. Choices are names; UsageError lists them for one that is none. What cannot work on a device is refused by Engine.
     """
 
-    def __init__(self, *, name: str = ..., schedule: str = ..., threads: int = ..., streams_per_thread: int = ..., streams: str = ..., allocator: str = ..., host_memory: str = ..., binding: str = ..., first_processor: int = ..., batch_max: int = ..., batch_age: float = ..., doorbell: str = ..., blocks: int = ..., block_threads: int = ..., workers: int = ..., hang_after: float = ..., clients_max: int = ..., slots: int = ..., spin: float = ..., sample_stages_every: int = ...) -> None: ...
+    def __init__(self, *, name: str = ..., schedule: str = ..., threads: int = ..., streams_per_thread: int = ..., streams: str = ..., allocator: str = ..., host_memory: str = ..., binding: str = ..., first_processor: int = ..., batch_max: int = ..., batch_age: float = ..., doorbell: str = ..., blocks: int = ..., block_threads: int = ..., workers: int = ..., answer_inline: bool = ..., hang_after: float = ..., clients_max: int = ..., slots: int = ..., spin: float = ..., sample_stages_every: int = ...) -> None: ...
 
     @property
     def name(self) -> str: ...
@@ -620,6 +620,15 @@ class Plan:
 
     @workers.setter
     def workers(self, arg: int, /) -> None: ...
+
+    @property
+    def answer_inline(self) -> bool:
+        """
+        "dispatched": a query that comes alone is answered by the block that hands queries out.
+        """
+
+    @answer_inline.setter
+    def answer_inline(self, arg: bool, /) -> None: ...
 
     @property
     def hang_after(self) -> float:

@@ -69,6 +69,7 @@ def plan_as_dict(plan: Plan) -> Json:
         "blocks",
         "block_threads",
         "workers",
+        "answer_inline",
         "slots",
         "clients_max",
     )

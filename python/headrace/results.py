@@ -116,7 +116,7 @@ def conditions(plan: Plan, load: LoadResult, generators: int, shared: Json) -> J
     latency = figures["latency_us"]
     choices = {"threads": plan.threads, "streams_per_thread": plan.streams_per_thread}
     if plan.schedule == "dispatched":  # clients are all the threads there are
-        choices = {"workers": plan.workers} if plan.workers else {}
+        choices = {name: getattr(plan, name) for name in ("workers", "answer_inline") if getattr(plan, name)}
     if plan.batch_max > 1:
         choices["batch_max"] = plan.batch_max
     return {

@@ -89,6 +89,12 @@ void validate(const Plan& plan, Device device, const Operator& op) {
                       to_string(plan.host_memory)));
   require(plan.schedule != Schedule::dispatched || plan.clients_max <= kDispatchLanesMax,
           fmt::format("dispatched serves at most {} clients, not {}", kDispatchLanesMax, plan.clients_max));
+  require(!plan.answer_inline || plan.schedule == Schedule::dispatched,
+          fmt::format("answer_inline is a choice of schedule dispatched, not {}", to_string(plan.schedule)));
+  require(!plan.answer_inline || op.pool_inline.cpu != nullptr,
+          fmt::format("operator {} has no pool_inline, which answer_inline needs", op.name));
+  require(!plan.answer_inline || plan.shape(op.shape).blocks == 1,
+          fmt::format("with answer_inline one block answers a query, not {}", plan.shape(op.shape).blocks));
   require(op.query_bytes > 0 && op.answer_bytes > 0, fmt::format("operator {} has an empty query or answer", op.name));
   const bool in_place = device_accessible(plan.host_memory);
   require(plan.schedule != Schedule::graph || plan.allocator == Allocator::pool || in_place,

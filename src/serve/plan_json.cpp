@@ -55,6 +55,14 @@ Member duration(std::string_view name, Duration Plan::* field) {
           }};
 }
 
+Member flag(std::string_view name, bool Plan::* field) {
+  return {name, [field](const Plan& plan) { return Json(plan.*field); },
+          [name, field](Plan& plan, const Json& json) {
+            if (json.boolean() == nullptr) refuse(name, "true or false");
+            plan.*field = *json.boolean();
+          }};
+}
+
 template <class T>
 Member choice(std::string_view name, T Plan::* field, T (*parse)(std::string_view)) {
   return {name, [field](const Plan& plan) { return Json(to_string(plan.*field)); },
@@ -79,6 +87,7 @@ const auto& members() {
       count("blocks", &Plan::blocks),
       count("block_threads", &Plan::block_threads),
       count("workers", &Plan::workers),
+      flag("answer_inline", &Plan::answer_inline),
       duration("hang_after_us", &Plan::hang_after),
       count("clients_max", &Plan::clients_max),
       count("slots", &Plan::slots),

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <string>
 #include <thread>
 
 #include "headrace/base/error.hpp"
@@ -29,19 +31,28 @@ Plan dispatched(std::uint32_t slots) {
   return plan;
 }
 
+/// The same without answer_inline and with it, for operators that have it.
+std::array<Plan, 2> both(std::uint32_t slots) {
+  std::array<Plan, 2> plans{dispatched(slots), dispatched(slots)};
+  plans[1].answer_inline = true;
+  return plans;
+}
+
 class Dispatched : public headrace::testing::DeviceTest {};
 
 TEST_P(Dispatched, SealedAnswersComeOnceAndRight) {
-  for (const std::uint32_t bytes : {4U, 64U, 1024U, 4096U}) {
-    SCOPED_TRACE(bytes);
-    const Operator op = operators::light({.query_bytes = bytes});
-    Engine engine(device(), op, dispatched(32));
-    Client client = engine.connect();
-    ASSERT_NO_FATAL_FAILURE(exchange(client, op, 100, 300));
-    const EngineStatistics statistics = engine.statistics();
-    EXPECT_EQ(statistics.submitted, 300U);
-    EXPECT_EQ(statistics.answered, 300U);
-    EXPECT_EQ(statistics.stages.samples, 75U);
+  for (const Plan& plan : both(32)) {
+    for (const std::uint32_t bytes : {4U, 64U, 1024U, 4096U}) {
+      SCOPED_TRACE(::testing::Message() << bytes << (plan.answer_inline ? " inline" : ""));
+      const Operator op = operators::light({.query_bytes = bytes});
+      Engine engine(device(), op, plan);
+      Client client = engine.connect();
+      ASSERT_NO_FATAL_FAILURE(exchange(client, op, 100, 300));
+      const EngineStatistics statistics = engine.statistics();
+      EXPECT_EQ(statistics.submitted, 300U);
+      EXPECT_EQ(statistics.answered, 300U);
+      EXPECT_EQ(statistics.stages.samples, 75U);
+    }
   }
 }
 
@@ -53,6 +64,9 @@ TEST_P(Dispatched, AnswersThatAreNoWholeWordsComeBackWhole) {
     Client client = engine.connect();
     ASSERT_NO_FATAL_FAILURE(exchange(client, op, 1, 100));
   }
+  Engine engine(device(), uneven_operator(1), both(16)[1]);
+  Client client = engine.connect();
+  ASSERT_NO_FATAL_FAILURE(exchange(client, uneven_operator(1), 1, 100));
 }
 
 TEST_P(Dispatched, SeveralBlocksShareAQuery) {
@@ -77,15 +91,36 @@ TEST_P(Dispatched, OneBlockWritesLongAnswersInPlace) {
 
 TEST_P(Dispatched, ManyClientsGetTheirOwnAnswers) {
   const Operator op = operators::light();
-  Plan plan = dispatched(8);
-  plan.clients_max = 5;
-  Engine engine(device(), op, plan);
-  std::vector<std::jthread> threads;
-  for (std::uint64_t c = 0; c < plan.clients_max; ++c) {
-    threads.emplace_back([&, c, client = engine.connect()]() mutable { exchange(client, op, 1000 * c, 200); });
+  for (Plan plan : both(8)) {
+    plan.clients_max = 5;
+    Engine engine(device(), op, plan);
+    std::vector<std::jthread> threads;
+    for (std::uint64_t c = 0; c < plan.clients_max; ++c) {
+      threads.emplace_back([&, c, client = engine.connect()]() mutable { exchange(client, op, 1000 * c, 200); });
+    }
+    threads.clear();
+    EXPECT_EQ(engine.statistics().answered, 1000U);
   }
-  threads.clear();
-  EXPECT_EQ(engine.statistics().answered, 1000U);
+}
+
+TEST_P(Dispatched, QueriesThatComeAloneAreAnsweredInOrOutOfTheQueue) {
+  const Operator op = operators::light();
+  for (const Plan& plan : both(4)) {
+    Engine engine(device(), op, plan);
+    Client client = engine.connect();
+    std::vector<std::byte> answer(op.answer_bytes);
+    for (std::uint64_t number = 0; number < 200; ++number) {
+      const auto query = query_of(op, number);
+      const Time quiet = SteadyClock::now() + std::chrono::microseconds(20);
+      while (SteadyClock::now() < quiet) std::this_thread::yield();
+      ASSERT_TRUE(client.ask(query, answer));
+      ASSERT_EQ(answer, answer_of(op, query)) << "query " << number;
+      if (number % 50 == 49) {  // and a burst between them
+        ASSERT_NO_FATAL_FAILURE(exchange(client, op, number, 20));
+      }
+    }
+    EXPECT_EQ(engine.statistics().stages.samples, 70U);
+  }
 }
 
 TEST_P(Dispatched, ALaneGoesOnWhereItsLastClientStopped) {
@@ -123,24 +158,26 @@ TEST_P(Dispatched, AskWaitsForItsAnswer) {
 }
 
 TEST_P(Dispatched, CancelledAndLateQueriesComeBackAsSuch) {
-  const Operator op = operators::reference({.query_bytes = 64, .answer_bytes = 64, .blocks = 1, .steps = 1'000'000});
-  Engine engine(device(), op, dispatched(8));
-  Client client = engine.connect();
-  const auto query = query_of(op, 1);
-  ASSERT_TRUE(client.submit(query, {.deadline = SteadyClock::now() - milliseconds(1)}));
-  const auto second = client.submit(query);
-  ASSERT_TRUE(second);
-  client.cancel(*second);
-  ASSERT_TRUE(client.submit(query, {.deadline = SteadyClock::now() + std::chrono::hours(1)}));
-  std::vector<Status> back;
-  while (back.size() < 3) client.poll([&](const Completion& done) { back.push_back(done.status); });
-  EXPECT_EQ(back[0].error().code, Errc::deadline_exceeded);
-  EXPECT_EQ(back[1].error().code, Errc::cancelled);
-  EXPECT_TRUE(back[2]);
-  const EngineStatistics statistics = engine.statistics();
-  EXPECT_EQ(statistics.cancelled, 1U);
-  EXPECT_EQ(statistics.expired, 1U);
-  EXPECT_EQ(statistics.answered, 1U);
+  const Operator op = operators::light({.steps = 1U << 20});
+  for (const Plan& plan : both(8)) {
+    Engine engine(device(), op, plan);
+    Client client = engine.connect();
+    const auto query = query_of(op, 1);
+    ASSERT_TRUE(client.submit(query, {.deadline = SteadyClock::now() - milliseconds(1)}));
+    const auto second = client.submit(query);
+    ASSERT_TRUE(second);
+    client.cancel(*second);
+    ASSERT_TRUE(client.submit(query, {.deadline = SteadyClock::now() + std::chrono::hours(1)}));
+    std::vector<Status> back;
+    while (back.size() < 3) client.poll([&](const Completion& done) { back.push_back(done.status); });
+    EXPECT_EQ(back[0].error().code, Errc::deadline_exceeded);
+    EXPECT_EQ(back[1].error().code, Errc::cancelled);
+    EXPECT_TRUE(back[2]);
+    const EngineStatistics statistics = engine.statistics();
+    EXPECT_EQ(statistics.cancelled, 1U);
+    EXPECT_EQ(statistics.expired, 1U);
+    EXPECT_EQ(statistics.answered, 1U);
+  }
 }
 
 TEST_P(Dispatched, RefusesWhatCannotWork) {
@@ -157,6 +194,27 @@ TEST_P(Dispatched, RefusesWhatCannotWork) {
   plan = dispatched(8);
   plan.blocks = 1U << 22;  // more parts in half a queue than 32 bits count
   EXPECT_THROW(Engine(device(), op, plan), UsageError);
+}
+
+TEST_P(Dispatched, RefusesToAnswerInlineWhatItCannot) {
+  const auto says = [](const Operator& op, const Plan& plan) -> std::string {
+    try {
+      const Engine engine(device(), op, plan);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  Plan plan = both(8)[1];
+  EXPECT_EQ(says(operators::light(), plan), "nothing");
+  EXPECT_EQ(says(operators::reference({.blocks = 1}), plan),
+            "plan: operator reference has no pool_inline, which answer_inline needs");
+  EXPECT_EQ(says(uneven_operator(3), plan), "plan: with answer_inline one block answers a query, not 3");
+  plan.blocks = 2;
+  EXPECT_EQ(says(operators::light(), plan), "plan: with answer_inline one block answers a query, not 2");
+  plan.blocks = 0;
+  plan.schedule = Schedule::persistent;
+  EXPECT_EQ(says(operators::light(), plan), "plan: answer_inline is a choice of schedule dispatched, not persistent");
 }
 
 using headrace::testing::device_names;

@@ -21,6 +21,7 @@ __device__ inline void fault(CudaGroup group, MoodyAnswer* answer) {
 
 struct Moody {
   static constexpr const char* kName = "test::moody";
+  [[maybe_unused]] static constexpr bool kAnswersInline = true;
   using Query = MoodyQuery;
   using Answer = MoodyAnswer;
   struct State {
@@ -44,6 +45,7 @@ struct Moody {
 
 struct Uneven {
   static constexpr const char* kName = "test::uneven";
+  [[maybe_unused]] static constexpr bool kAnswersInline = true;
   using Query = std::uint32_t;
   struct Answer {
     unsigned char bytes[13];

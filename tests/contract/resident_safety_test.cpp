@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "headrace/base/error.hpp"
@@ -46,6 +49,11 @@ constexpr Duration kHangAfter = seconds(1);
   return plan;
 }
 
+[[nodiscard]] std::string trace_of(const Plan& plan) {
+  return fmt::format("{} {}{}", to_string(plan.schedule), to_string(plan.doorbell),
+                     plan.answer_inline ? ", inline" : "");
+}
+
 /// Polls until nothing is in flight; every status must be this error. False after 30 s.
 [[nodiscard]] bool all_fail_with(Client& client, Errc code) {
   return eventually([&] {
@@ -61,8 +69,9 @@ class ResidentSafety : public DeviceTest {
     return {Doorbell::words};
   }
   /// Every way of keeping a kernel resident.
-  [[nodiscard]] static std::vector<Plan> resident_plans(std::uint32_t boxes) {
+  [[nodiscard]] static std::vector<Plan> resident_plans(std::uint32_t boxes, std::uint32_t blocks) {
     std::vector<Plan> plans{dispatched_plan()};
+    if (blocks == 1) plans.emplace_back(dispatched_plan()).answer_inline = true;
     for (const Doorbell doorbell : doorbells()) plans.push_back(persistent_plan(doorbell, boxes));
     return plans;
   }
@@ -77,10 +86,9 @@ class ResidentSafety : public DeviceTest {
 HEADRACE_ON_EVERY_DEVICE(ResidentSafety);
 
 TEST_P(ResidentSafety, AHungOperatorIsReportedAndANewEngineServes) {
-  for (Plan plan : resident_plans(2)) {
-    for (const std::uint32_t blocks : {1U, 3U}) {
-      SCOPED_TRACE(::testing::Message() << to_string(plan.schedule) << " " << to_string(plan.doorbell) << ", blocks "
-                                        << blocks);
+  for (const std::uint32_t blocks : {1U, 3U}) {
+    for (Plan plan : resident_plans(2, blocks)) {
+      SCOPED_TRACE(::testing::Message() << trace_of(plan) << ", blocks " << blocks);
       Hold hold(device());
       const serve::Operator op = moody_operator(hold, blocks);
       plan.hang_after = kHangAfter;
@@ -110,6 +118,33 @@ TEST_P(ResidentSafety, AHungOperatorIsReportedAndANewEngineServes) {
   }
 }
 
+/// Whether a query behind one that is held waits for it, although a worker is free.
+[[nodiscard]] bool waits_for_held(Device device, const Plan& plan) {
+  Hold hold(device);
+  Engine engine(device, moody_operator(hold, 1), plan);
+  Client held = engine.connect();
+  Client other = engine.connect();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // in which block 0 finds nothing
+  EXPECT_OK(held.submit(bytes_of(ask_for(Moodiness::hold))));
+  EXPECT_TRUE(eventually([&] { return hold.entered(); }));
+  EXPECT_OK(other.submit(bytes_of(ask_for(Moodiness::answer))));
+  const Time until = SteadyClock::now() + std::chrono::milliseconds(100);
+  while (other.poll([](const Completion&) {}) == 0 && SteadyClock::now() < until) std::this_thread::yield();
+  const bool waits = other.in_flight() != 0;
+  hold.release();
+  EXPECT_TRUE(engine.drain(seconds(30)));
+  return waits;
+}
+
+TEST_P(ResidentSafety, BlockZeroAnswersInlineWhereThePlanSaysSo) {
+  Plan plan = dispatched_plan();
+  plan.hang_after = seconds(60);
+  plan.answer_inline = true;
+  bool waits = false;
+  for (int attempt = 0; attempt < 10 && !waits; ++attempt) waits = waits_for_held(device(), plan);
+  EXPECT_TRUE(waits);
+}
+
 TEST_P(ResidentSafety, AHangFailsEveryQueryOfTheEngine) {
   Hold hold(device());
   Plan plan = persistent_plan(Doorbell::words, 1);
@@ -124,11 +159,13 @@ TEST_P(ResidentSafety, AHangFailsEveryQueryOfTheEngine) {
 }
 
 TEST_P(ResidentSafety, StoppingIsBoundedWhileAnOperatorHangs) {
-  for (Plan plan : resident_plans(1)) {
-    SCOPED_TRACE(::testing::Message() << to_string(plan.schedule) << " " << to_string(plan.doorbell));
+  std::vector<Plan> plans = resident_plans(1, 2);
+  plans.push_back(resident_plans(1, 1)[1]);
+  for (Plan plan : plans) {
+    SCOPED_TRACE(trace_of(plan));
     Hold hold(device());
     plan.hang_after = kHangAfter;
-    Engine engine(device(), moody_operator(hold, 2), plan);
+    Engine engine(device(), moody_operator(hold, plan.answer_inline ? 1 : 2), plan);
     Client client = engine.connect();
     ASSERT_OK(client.submit(bytes_of(ask_for(Moodiness::hold))));
     ASSERT_TRUE(eventually([&] { return hold.entered(); }));
@@ -197,12 +234,13 @@ TEST_P(ResidentSafety, AFaultOfACudaDeviceIsToldAndHangsNobody) {
 
 TEST_P(ResidentSafety, AFaultOfACpuDeviceFailsItsEngineAlone) {
   if (!on_cpu()) GTEST_SKIP() << "a CUDA device's fault is for a child process, above";
-  for (const Doorbell doorbell : doorbells()) {
-    for (const std::uint32_t blocks : {1U, 3U}) {
+  for (const std::uint32_t blocks : {1U, 3U}) {
+    for (const Plan& plan : resident_plans(2, blocks)) {
+      SCOPED_TRACE(::testing::Message() << trace_of(plan) << ", blocks " << blocks);
       const Hold hold(device());
       const serve::Operator op = moody_operator(hold, blocks);
       {
-        Engine engine(device(), op, persistent_plan(doorbell, 2));
+        Engine engine(device(), op, plan);
         Client client = engine.connect();
         ASSERT_OK(client.submit(bytes_of(ask_for(Moodiness::fault))));
         ASSERT_TRUE(all_fail_with(client, Errc::device_fault));
@@ -211,7 +249,7 @@ TEST_P(ResidentSafety, AFaultOfACpuDeviceFailsItsEngineAlone) {
         EXPECT_TRUE(failed_with(client.submit(bytes_of(ask_for(Moodiness::answer))), Errc::device_fault));
       }
       EXPECT_TRUE(eventually([] { return Engine::abandoned_count() == 0; }));
-      Engine next(device(), op, persistent_plan(doorbell, 2));
+      Engine next(device(), op, plan);
       ASSERT_NO_FATAL_FAILURE(expect_answer(next, 3));
     }
   }

@@ -199,11 +199,14 @@ def test_a_plan_has_every_choice():
     plan = Plan(
         schedule="persistent", streams_per_thread=4, batch_max=8, batch_age=1e-5, doorbell="barrier", hang_after=0.5
     )
-    plan.workers, plan.blocks, plan.block_threads = 12, 2, 64
+    plan.workers, plan.blocks, plan.block_threads, plan.answer_inline = 12, 2, 64, True
     copy = plan.copy()
     assert (copy.schedule, copy.streams_per_thread, copy.batch_max, copy.doorbell) == ("persistent", 4, 8, "barrier")
     assert (copy.batch_age, copy.hang_after) == (pytest.approx(1e-5), 0.5)
-    assert (copy.workers, copy.blocks, copy.block_threads) == (12, 2, 64)
+    assert (copy.workers, copy.blocks, copy.block_threads, copy.answer_inline) == (12, 2, 64, True)
+    assert Plan.from_json(copy.to_json()).answer_inline
+    assert Plan(answer_inline=True).answer_inline
+    assert not Plan().answer_inline
     assert copy.parallelism == 4
     with pytest.raises(UsageError, match="words, barrier"):
         plan.doorbell = "bell"

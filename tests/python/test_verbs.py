@@ -94,6 +94,18 @@ def test_load(run: Run, tmp_path: Path):
     assert answer["load"]["wrong"] == 0
 
 
+def test_load_of_a_pool_that_answers_inline(run: Run):
+    asked = ("load", "--rate", "200", "--duration", "200ms", "--steps", "8", "--answer-inline")
+    done = run(*asked, "--plan", "dispatched", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["plan"]["answer_inline"] is True
+    assert answer["load"]["wrong"] == 0
+    refused = run(*asked, "--plan", "persistent")
+    assert refused.returncode == 2
+    assert "answer_inline is a choice of schedule dispatched, not persistent" in refused.stderr
+
+
 def test_retrieval_through_load(run: Run, index_file: Path):
     done = run(
         "load", "--operator", "retrieval", "--index", index_file, "--rate", "1K", "--duration", "200ms", "--json"

@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "headrace/serve/direct_lane.hpp"
@@ -28,13 +31,18 @@ struct Triple {
   }
 };
 
-/// Keeps one block from looking for the entry that it has drawn, and tells how far it and block 0 have come.
+/// Keeps one block from looking for the entry that it has drawn, and block 0 from reading tails; tells how far they
+/// are.
 struct Held {
   const void* next_ticket = nullptr;
   const void* taken = nullptr;
   std::atomic<bool> drawn{false};
   std::atomic<bool> waited_for{false};  ///< Block 0 has asked whether entries have been read.
   std::atomic<bool> released{false};
+  std::span<const std::uint32_t> tails;
+  std::atomic<bool> tails_held{false};
+  std::atomic<bool> at_hold{false};
+  std::atomic<std::uint64_t> reads{0};  ///< Of tails and the stop word that block 0 has begun.
 };
 
 class HeldGroup : public CpuGroup {
@@ -53,6 +61,19 @@ class HeldGroup : public CpuGroup {
     if (&word == held_->taken) held_->waited_for = true;
     return CpuGroup::load_on_device(word);
   }
+  template <class T>
+  [[nodiscard]] T load(const T& word) const {
+    if constexpr (std::is_same_v<T, std::uint32_t>) {
+      if (&word >= held_->tails.data() && &word <= &held_->tails.back()) {
+        ++held_->reads;
+        while (held_->tails_held.load()) {
+          held_->at_hold = true;
+          std::this_thread::yield();
+        }
+      }
+    }
+    return CpuGroup::load(word);
+  }
 
  private:
   Held* held_;
@@ -63,7 +84,7 @@ class TestPool {
  public:
   static constexpr std::uint32_t kLanes = 2;
 
-  TestPool(std::uint32_t slots, std::uint32_t blocks) {
+  TestPool(std::uint32_t slots, std::uint32_t blocks, bool answers_inline = false) : answers_inline_(answers_inline) {
     view_.lane_count = kLanes;
     view_.slots = slots;
     view_.queue_log2 = static_cast<std::uint32_t>(std::bit_width(2 * kLanes * slots - 1));
@@ -89,20 +110,27 @@ class TestPool {
     view_.arrived = arrived_.data();
     held.next_ticket = &next_ticket_;
     held.taken = taken_.data();
+    held.tails = tails_;
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) lanes_.push_back(make_lane(lane));
   }
   TestPool(const TestPool&) = delete;
   TestPool& operator=(const TestPool&) = delete;
   ~TestPool() {
     held.released = true;
+    held.tails_held = false;
     CpuGroup::store(tails_[kLanes * DispatchView::kTailStride], std::uint32_t{1});
     threads_.clear();
   }
 
   /// Starts block `block` of `all`: block 0 hands queries out, the others answer.
   void start(std::uint32_t block, std::uint32_t all) {
-    threads_.emplace_back(
-        [this, block, all] { DispatchBody<Triple>::run(HeldGroup(block, all, held), Triple::State{}, view_); });
+    threads_.emplace_back([this, group = HeldGroup(block, all, held)] {
+      if (answers_inline_) {
+        InlineDispatchBody<Triple>::run(group, Triple::State{}, view_);
+      } else {
+        DispatchBody<Triple>::run(group, Triple::State{}, view_);
+      }
+    });
   }
   /// The next query of a lane, which must have a free slot; where it is.
   std::uint64_t submit(std::uint32_t lane, std::uint32_t query) {
@@ -129,6 +157,22 @@ class TestPool {
   void await_first_entry() const {
     while (CpuGroup::load(entries_[0]) == 0) std::this_thread::yield();
   }
+  /// Waits until block 0 has begun so many reads more, the last of which it may not have done.
+  void await_reads(std::uint64_t count) const {
+    const std::uint64_t end = held.reads + count;
+    while (held.reads < end) std::this_thread::yield();
+  }
+  /// Keeps block 0 at its next read, until tails_held is false.
+  void hold_tails() {
+    held.at_hold = false;
+    held.tails_held = true;
+    while (!held.at_hold) std::this_thread::yield();
+  }
+  /// Queries that are or were in the queue, up to its length.
+  [[nodiscard]] std::size_t queued() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(entries_, [](const std::uint64_t& entry) { return CpuGroup::load(entry) != 0; }));
+  }
   [[nodiscard]] bool full(std::uint32_t lane) const { return lanes_[lane]->full(); }
 
   Held held;
@@ -151,6 +195,7 @@ class TestPool {
     return std::make_unique<detail::DirectLane>(memory, view_.slots, view_.query_bytes, view_.answer_bytes, 0, nullptr);
   }
 
+  bool answers_inline_;
   std::vector<Slot> queries_;
   std::vector<Slot> answers_;
   std::vector<Slot> parts_;
@@ -191,10 +236,14 @@ TEST(DispatchQueue, AnEntryIsNotOverwrittenBeforeItsBlockHasLooked) {
 }
 
 TEST(DispatchQueue, AShortQueueGoesRoundAndRound) {
-  for (const std::uint32_t blocks : {1U, 3U}) {
-    SCOPED_TRACE(blocks);
+  struct Case {
+    std::uint32_t blocks;
+    bool answers_inline;
+  };
+  for (const auto& [blocks, answers_inline] : {Case{1, false}, Case{3, false}, Case{1, true}}) {
+    SCOPED_TRACE(::testing::Message() << blocks << (answers_inline ? " inline" : ""));
     constexpr std::uint32_t kQueries = 500;
-    TestPool pool(2, blocks);
+    TestPool pool(2, blocks, answers_inline);
     pool.held.released = true;
     for (std::uint32_t block = 0; block < 4; ++block) pool.start(block, 4);
     std::array<std::uint32_t, TestPool::kLanes> sent{};
@@ -208,6 +257,57 @@ TEST(DispatchQueue, AShortQueueGoesRoundAndRound) {
     }
     EXPECT_EQ(back[0] + back[1], 2 * kQueries);
   }
+}
+
+/// Reads of tails that make a query alone: two that find nothing, one that may have been under way, and one begun.
+constexpr std::uint64_t kQuietly = 4;
+
+TEST(InlineAnswer, AQueryThatComesAloneNeedsNoOtherBlock) {
+  TestPool pool(2, 1, true);
+  pool.start(0, 2);
+  for (std::uint32_t query = 0; query < 20; ++query) {
+    const std::uint32_t lane = query % TestPool::kLanes;
+    pool.await_reads(kQuietly);
+    const std::uint64_t position = pool.submit(lane, query);
+    while (!pool.back(lane, position) && pool.queued() == 0) std::this_thread::yield();
+    ASSERT_EQ(pool.queued(), 0U);
+    EXPECT_EQ(pool.poll(lane), 1U);
+  }
+}
+
+TEST(InlineAnswer, QueriesThatComeTogetherAreQueued) {
+  TestPool pool(2, 1, true);
+  pool.held.released = true;
+  pool.start(0, 2);
+  pool.await_reads(kQuietly);
+  pool.hold_tails();
+  pool.submit(0, 1);
+  const std::uint64_t second = pool.submit(0, 2);
+  pool.held.tails_held = false;
+  while (pool.queued() < 2 && !pool.back(0, second)) std::this_thread::yield();
+  EXPECT_EQ(pool.queued(), 2U);
+  EXPECT_FALSE(pool.back(0, 0));
+  pool.start(1, 2);
+  pool.await(0, second);
+  EXPECT_EQ(pool.poll(0), 2U);
+}
+
+TEST(InlineAnswer, AQueryRightBehindAnotherIsQueued) {
+  TestPool pool(2, 1, true);
+  pool.held.released = true;
+  pool.start(0, 2);
+  pool.await_reads(kQuietly);
+  pool.hold_tails();
+  pool.submit(0, 1);
+  pool.submit(1, 2);
+  pool.held.tails_held = false;
+  while (pool.queued() == 0 && (!pool.back(0, 0) || !pool.back(1, 0))) std::this_thread::yield();
+  EXPECT_EQ(pool.queued(), 1U);
+  EXPECT_NE(pool.back(0, 0), pool.back(1, 0)) << "the first is answered by block 0, the other waits for a worker";
+  pool.start(1, 2);
+  pool.await(0, 0);
+  pool.await(1, 0);
+  EXPECT_EQ(pool.poll(0) + pool.poll(1), 2U);
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ TEST(PlanJson, EveryChoiceComesBack) {
   plan.blocks = 4;
   plan.block_threads = 256;
   plan.workers = 99;
+  plan.answer_inline = true;
   plan.hang_after = std::chrono::milliseconds(7);
   plan.clients_max = 5;
   plan.slots = 64;
@@ -95,6 +96,7 @@ TEST(PlanJson, RefusesByName) {
   EXPECT_EQ(says(R"({"threads": 1.5})"), "plan: threads must be a whole number");
   EXPECT_EQ(says(R"({"threads": -1})"), "plan: threads must be a number from 0 to 4294967295");
   EXPECT_EQ(says(R"({"threads": "1"})"), "plan: threads must be a number from 0 to 4294967295");
+  EXPECT_EQ(says(R"({"answer_inline": 1})"), "plan: answer_inline must be true or false");
   EXPECT_EQ(says(R"({"name": 1})"), "plan: name must be a string");
   EXPECT_NE(says(R"({"schedule": "fast"})").find("'fast' is not a schedule"), std::string::npos);
   EXPECT_THROW(static_cast<void>(serve::parse_plan("{")), DataError);

@@ -19,6 +19,7 @@ struct LightOptions {
 /// fused multiply-adds a thread, and answers with 64 bytes that depend on all of it.
 struct Light {
   static constexpr const char* kName = "light";
+  static constexpr bool kAnswersInline = true;
   static constexpr std::uint32_t kAnswerWords = 8;
 
   using Query = std::uint32_t;  ///< query_bytes / 4 of them.

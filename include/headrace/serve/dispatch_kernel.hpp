@@ -47,21 +47,39 @@ HEADRACE_HD void copy_bytes(Group group, void* to, const void* from, std::uint32
   }
 }
 
+/// What a block is to answer.
+struct Drawn {
+  std::uint32_t lane;
+  std::uint32_t position;
+  std::uint32_t part;
+  std::uint32_t leave;
+};
+
 /// Block 0 of the pool: one team of it reads the tails. One read at a time: further reads of the same line wait for the
-/// first, and reads of copies in other lines or by other teams made what they find no younger.
-template <class Group>
+/// first, and reads of copies in other lines or by other teams made what they find no younger. Where AnswersInline, a
+/// query that comes alone is not handed out, but answered by block 0.
+template <class Group, bool AnswersInline>
 class Dispatcher {
  public:
   HEADRACE_HD Dispatcher(Group group, const DispatchView& view)
       : group_(group), view_(view), seen_(group.template shared<Seen>()) {}
 
-  HEADRACE_HD void run() {
+  /// Every thread of block 0, first.
+  HEADRACE_HD void begin() {
     for (std::uint32_t i = group_.rank(); i < kDispatchLanesMax; i += group_.size()) seen_.tails[i] = 0;
     group_.sync();
-    if (group_.team() != 0) return;
-    for (std::uint32_t base = 0; read_tails(base);)
-      base = base + group_.kTeam <= view_.lane_count ? base + group_.kTeam : 0;
-    if (group_.team_rank() == 0) group_.store_on_device(*view_.leave, std::uint32_t{1});
+  }
+
+  /// Team 0: hands queries out until the pool is to end or, where AnswersInline, one comes alone; says which.
+  HEADRACE_HD Drawn hand_out() {
+    lone_ = {};
+    while (read_tails()) {
+      base_ = base_ + group_.kTeam <= view_.lane_count ? base_ + group_.kTeam : 0;
+      if constexpr (AnswersInline) {
+        if (lone_.count != 0) return {lone_.lane, lone_.from, 0, 0};
+      }
+    }
+    return {0, 0, 0, 1};
   }
 
  private:
@@ -79,16 +97,18 @@ class Dispatcher {
   static constexpr std::uint32_t kRoundsPerStop = Group::kTeam;  ///< Where each word is a read of its own: 1.
   static constexpr std::uint32_t kIdleReads = 1024;  ///< Reads that find nothing, more than 1 ms, before it rests.
   static constexpr std::uint32_t kIdlePauseNs = 500;
+  /// Reads in a row that find nothing before a query counts as alone. While block 0 answers, nobody hands queries out,
+  /// so under load it must not; two reads take about as long as a short answer.
+  static constexpr std::uint32_t kQuietReads = 2;
 
-  /// Reads a team's width of tails from lane `base` on, and puts what is new into the queue; false once the host wants
+  /// Reads a team's width of tails from lane `base_` on, and puts what is new into the queue; false once the host wants
   /// the pool to end. The stop word lies behind the last tail; it is read now and then only, since a read is as slow as
   /// the slowest of its lines.
-  HEADRACE_HD bool read_tails(std::uint32_t base) {
-    const std::uint32_t lane = base + group_.team_rank();
-    if (base == 0) ++rounds_;
+  HEADRACE_HD bool read_tails() {
+    const std::uint32_t lane = base_ + group_.team_rank();
+    if (base_ == 0) ++rounds_;
     const std::uint32_t words = view_.lane_count + (rounds_ % kRoundsPerStop == 0 ? 1 : 0);
-    // Pairs with DirectLane::submit; ordered by docs/decisions/0008.
-    const std::uint32_t tail = lane < words ? group_.load_relaxed(view_.tails[lane * DispatchView::kTailStride]) : 0;
+    const std::uint32_t tail = lane < words ? load_tail(view_.tails[lane * DispatchView::kTailStride]) : 0;
     if (group_.rank() == 0 && ++reads_ % kReadsPerHeartbeat == 0) {
       group_.store_relaxed(*view_.heartbeat, reads_);  // the host's watchdog reads it
     }
@@ -102,12 +122,21 @@ class Dispatcher {
       return true;
     }
     if (group_.team_any(stop)) return false;
+    const bool quiet = idle_ >= kQuietReads;
     idle_ = 0;
     if (count != 0) seen_.tails[lane] = tail;
     Fresh mine{lane, from, count, 0};
     std::uint32_t total = 0;
     if ((found & (found - 1)) == 0) {
-      total = group_.team_from(count, group_.lowest_bit(found));  // of one lane alone, as when there is little to do
+      const std::uint32_t rank = group_.lowest_bit(found);
+      total = group_.team_from(count, rank);  // of one lane alone, as when there is little to do
+      if constexpr (AnswersInline) {
+        if (quiet && total == 1) {
+          lone_ = {base_ + rank, group_.team_from(from, rank), 1, 0};
+          if (group_.team_rank() == 0) note_seen(lone_.lane, lone_.from);
+          return true;
+        }
+      }
     } else {
       mine.before = group_.team_sum_before(count, total);
     }
@@ -117,15 +146,30 @@ class Dispatcher {
     return true;
   }
 
+  /// Pairs with DirectLane::submit. What is handed on is ordered by docs/decisions/0008, and what block 0 answers by
+  /// the acquire and the barrier of the block.
+  [[nodiscard]] HEADRACE_HD std::uint32_t load_tail(const std::uint32_t& tail) const {
+    if constexpr (AnswersInline) {
+      return group_.load(tail);
+    } else {
+      return group_.load_relaxed(tail);
+    }
+  }
+
+  HEADRACE_HD void note_seen(std::uint32_t lane, std::uint32_t position) const {
+    if (view_.sampled(position)) view_.seen_at[view_.slot(lane, position)] = group_.clock_ns();
+  }
+
   /// Before entries are written up to that of ticket `end` - 1: waits for the blocks whose entries they replace; false
   /// when the host wants the pool to end. A block may have drawn its ticket long ago and not yet looked, while others
   /// took a whole round of the queue. They have drawn, because no more queries wait than half the queue has entries;
-  /// so all that is waited for is that they look, and mostly they have.
+  /// so all that is waited for is that they look, and mostly they have. The team goes on or ends as one.
   [[nodiscard]] HEADRACE_HD bool make_room(std::uint64_t end) {
     for (; view_.half(end - 1) >= closed_; ++closed_) {
       const std::uint32_t wanted = view_.taken_before(closed_);
-      while (group_.load_on_device(view_.taken_in(closed_)) != wanted) {
-        if (group_.load_relaxed(view_.tails[view_.lane_count * DispatchView::kTailStride]) != 0) return false;
+      while (group_.team_any(group_.load_on_device(view_.taken_in(closed_)) != wanted)) {
+        const std::uint32_t stop = group_.load_relaxed(view_.tails[view_.lane_count * DispatchView::kTailStride]);
+        if (group_.team_any(stop != 0)) return false;
         group_.relax_briefly();
       }
     }
@@ -139,7 +183,7 @@ class Dispatcher {
     for (std::uint32_t i = group_.team_rank(); i < fresh.count; i += group_.kTeam) {
       const std::uint64_t ticket = published_ + fresh.before + i;
       const std::uint32_t position = fresh.from + i;
-      if (view_.sampled(position)) view_.seen_at[view_.slot(fresh.lane, position)] = group_.clock_ns();
+      note_seen(fresh.lane, position);
       group_.store_relaxed_on_device(view_.entry_at(ticket), view_.entry(ticket, fresh.lane, position));
     }
   }
@@ -147,19 +191,13 @@ class Dispatcher {
   Group group_;
   const DispatchView& view_;
   Seen& seen_;
+  Fresh lone_{};            ///< The query that hand_out() ends with.
+  std::uint32_t base_ = 0;  ///< The first lane of the next read.
   std::uint32_t reads_ = 0;
   std::uint32_t rounds_ = 0;     ///< Through all tails.
   std::uint32_t idle_ = 0;       ///< Reads in a row that found nothing.
   std::uint64_t published_ = 0;  ///< Tickets given to queries.
   std::uint64_t closed_ = 2;     ///< The first half of the queue, counted on, that may not be written yet.
-};
-
-/// What a block has drawn.
-struct Drawn {
-  std::uint32_t lane;
-  std::uint32_t position;
-  std::uint32_t part;
-  std::uint32_t leave;
 };
 
 /// Every other block.
@@ -187,16 +225,7 @@ class Worker {
     }
   }
 
- private:
-  struct alignas(16) Stage {
-    unsigned char bytes[kStagedBytesMax];
-  };
-  struct alignas(16) ShortAnswer {
-    unsigned char bytes[kSealedBytesMax];
-  };
-  static constexpr std::uint32_t kPollsPerLook = 64;
-  static constexpr std::uint32_t kPauseNs = 40;
-
+  /// The thread of rank 0: the next part that nobody has, once it is there.
   [[nodiscard]] HEADRACE_HD Drawn draw() const {
     const std::uint64_t number = group_.fetch_add_relaxed_on_device(*view_.next_ticket, std::uint64_t{1});
     const std::uint64_t ticket = view_.blocks == 1 ? number : number / view_.blocks;
@@ -211,11 +240,6 @@ class Worker {
       }
       group_.pause_ns(kPauseNs);
     }
-  }
-
-  [[nodiscard]] HEADRACE_HD bool sealed() const { return view_.done == nullptr; }
-  [[nodiscard]] HEADRACE_HD bool sampled(const Drawn& drawn) const {
-    return drawn.part == 0 && view_.sampled(drawn.position);
   }
 
   /// One block answers the whole query.
@@ -239,6 +263,21 @@ class Worker {
     group_.sync();
     if (stamped) leave_stamps(slot, stamps);
     publish(slot, drawn.position, slot_answer, &short_answer);
+  }
+
+ private:
+  struct alignas(16) Stage {
+    unsigned char bytes[kStagedBytesMax];
+  };
+  struct alignas(16) ShortAnswer {
+    unsigned char bytes[kSealedBytesMax];
+  };
+  static constexpr std::uint32_t kPollsPerLook = 64;
+  static constexpr std::uint32_t kPauseNs = 40;
+
+  [[nodiscard]] HEADRACE_HD bool sealed() const { return view_.done == nullptr; }
+  [[nodiscard]] HEADRACE_HD bool sampled(const Drawn& drawn) const {
+    return drawn.part == 0 && view_.sampled(drawn.position);
   }
 
   /// Several blocks write to device memory; the last of them hands the whole to the host.
@@ -311,6 +350,22 @@ class Worker {
   const DispatchView& view_;
 };
 
+/// Tells the other blocks to leave when block 0 does, be it because an operator throws there (on a CPU device).
+template <class Group>
+class Leaving {
+ public:
+  HEADRACE_HD Leaving(Group group, const DispatchView& view) : group_(group), view_(view) {}
+  Leaving(const Leaving&) = delete;
+  Leaving& operator=(const Leaving&) = delete;
+  HEADRACE_HD ~Leaving() {
+    if (group_.block() == 0 && group_.rank() == 0) group_.store_on_device(*view_.leave, std::uint32_t{1});
+  }
+
+ private:
+  Group group_;
+  const DispatchView& view_;
+};
+
 }  // namespace detail
 
 /// The pool: one launch of 1 + workers blocks that stays until its stop word is set.
@@ -321,9 +376,39 @@ struct DispatchBody {
   template <class Group>
   HEADRACE_HD static void run(Group group, typename Op::State state, DispatchView view) {
     if (group.block() == 0) {
-      detail::Dispatcher<Group>(group, view).run();
+      detail::Dispatcher<Group, false> dispatcher(group, view);
+      dispatcher.begin();
+      if (group.team() != 0) return;
+      static_cast<void>(dispatcher.hand_out());
+      if (group.team_rank() == 0) group.store_on_device(*view.leave, std::uint32_t{1});
     } else {
       detail::Worker<Op, Group>(group, state, view).run();
+    }
+  }
+};
+
+/// The pool of Plan::answer_inline: block 0 answers a query that comes alone itself, which spares the way through the
+/// queue. A kernel of its own, because that takes more registers. One block answers a query.
+template <class Op>
+struct InlineDispatchBody {
+  static constexpr const char* kName = Op::kName;
+
+  template <class Group>
+  HEADRACE_HD static void run(Group group, typename Op::State state, DispatchView view) {
+    const detail::Leaving<Group> leaving(group, view);
+    detail::Dispatcher<Group, true> dispatcher(group, view);
+    detail::Worker<Op, Group> worker(group, state, view);
+    if (group.block() == 0) dispatcher.begin();
+    for (;;) {
+      detail::Drawn drawn{};
+      if (group.block() != 0) {
+        if (group.rank() == 0) drawn = worker.draw();
+      } else if (group.team() == 0) {
+        drawn = dispatcher.hand_out();
+      }
+      drawn = group.broadcast(drawn);  // where the other teams of block 0 wait
+      if (drawn.leave != 0) return;
+      worker.answer_alone(drawn);
     }
   }
 };

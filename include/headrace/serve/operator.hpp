@@ -44,7 +44,8 @@ struct Operator {
   std::size_t answer_bytes = 0;
   LaunchShape shape;  ///< Blocks and threads that answer one query; items stays 1.
   Kernel kernel;
-  Kernel pool;  ///< For Schedule::dispatched; its arguments are the state and a DispatchView.
+  Kernel pool;         ///< For Schedule::dispatched; its arguments are the state and a DispatchView.
+  Kernel pool_inline;  ///< The same for Plan::answer_inline; none of an operator without kAnswersInline.
   /// The same for queries that lie anywhere: (State, const QueryPlace* places), item i answers places[i].
   Kernel scattered_kernel;
   Kernel persistent;          ///< For Schedule::persistent and Doorbell::words: (State, PersistentView<MailboxView>).
@@ -87,6 +88,8 @@ struct ScatteredAnswerBody {
 ///   Query, Answer    trivially copyable; arrays of them where query_bytes or answer_bytes below say so
 ///   State            trivially copyable, at most 256 bytes; passed by value, pointers in it lead to device memory
 ///   template <class Group> HEADRACE_HD static void answer(Group, const State&, const Query*, Answer*);
+/// and may have
+///   static constexpr bool kAnswersInline = true;   takes Plan::answer_inline, which is a kernel more to compile
 /// `answer` is run by all threads of the group, writes the whole answer, and must give the same answer for any number
 /// of blocks and threads. Compile the call with nvcc (a .cu file) to have it on CUDA devices as well.
 template <class Op>
@@ -104,6 +107,9 @@ template <class Op>
   op.kernel =
       make_kernel<AnswerBody<Op>, typename Op::State, const std::byte*, std::byte*, std::uint64_t, std::uint64_t>();
   op.pool = make_kernel<DispatchBody<Op>, typename Op::State, DispatchView>();
+  if constexpr (requires { requires Op::kAnswersInline; }) {
+    op.pool_inline = make_kernel<InlineDispatchBody<Op>, typename Op::State, DispatchView>();
+  }
   op.scattered_kernel = make_kernel<ScatteredAnswerBody<Op>, typename Op::State, const QueryPlace*>();
   op.persistent = make_kernel<PersistentBody<Op, MailboxView>, typename Op::State, PersistentView<MailboxView>>();
   op.persistent_barrier =

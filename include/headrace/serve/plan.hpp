@@ -65,9 +65,12 @@ struct Plan {
   std::uint32_t batch_max = 1;  ///< A batch closes at so many queries ...
   Duration batch_age{};         ///< ... or when its first query has been held for so long.
   Doorbell doorbell = Doorbell::words;
-  std::uint32_t blocks = 0;                       ///< Blocks that answer one query; 0 means Operator::shape.
-  std::uint32_t block_threads = 0;                ///< Threads of each; 0 means Operator::shape.
-  std::uint32_t workers = 0;                      ///< dispatched: resident blocks; 0 means as many as fit.
+  std::uint32_t blocks = 0;         ///< Blocks that answer one query; 0 means Operator::shape.
+  std::uint32_t block_threads = 0;  ///< Threads of each; 0 means Operator::shape.
+  std::uint32_t workers = 0;        ///< dispatched: resident blocks; 0 means as many as fit.
+  /// dispatched: a query that comes alone is answered by the block that hands queries out, which spares it the way
+  /// through the queue. One block answers a query, of an operator with Operator::pool_inline.
+  bool answer_inline = false;
   Duration hang_after = std::chrono::seconds(2);  ///< A resident kernel that has a query for longer is given up.
 
   std::uint32_t clients_max = 8;                  ///< Lanes that exist.

@@ -97,6 +97,10 @@ def load(
     workers: Annotated[
         int | None, typer.Option("--workers", min=0, help="dispatched: resident blocks; 0: as many as fit.")
     ] = None,
+    answer_inline: Annotated[
+        bool | None,
+        typer.Option("--answer-inline", help="dispatched: who hands queries out answers one that comes alone."),
+    ] = None,
     hang_after: Annotated[
         float | None,
         typer.Option("--hang-after", parser=options.duration, metavar="TIME", help="Gives up a resident kernel."),
@@ -139,6 +143,7 @@ def load(
         blocks=plan_blocks,
         block_threads=plan_block_threads,
         workers=workers,
+        answer_inline=answer_inline,
         hang_after=hang_after,
         allocator=allocator,
         host_memory=host_memory,

@@ -16,9 +16,13 @@ namespace headrace::serve::detail {
 
 namespace {
 
+const Kernel& pool_kernel(const EngineState& engine) {
+  return engine.plan.answer_inline ? engine.op.pool_inline : engine.op.pool;
+}
+
 /// Blocks that answer queries, besides the one that hands them out.
 std::uint32_t worker_count(const EngineState& engine, std::uint32_t threads) {
-  const std::uint32_t fit = engine.device.resident_blocks_max(engine.op.pool, threads);
+  const std::uint32_t fit = engine.device.resident_blocks_max(pool_kernel(engine), threads);
   const std::uint32_t most = fit > 0 ? fit - 1 : 0;
   if (engine.plan.workers > most || most == 0) {
     throw UsageError(
@@ -54,7 +58,7 @@ class Pool final : public Resident {
     std::vector<std::byte> state = engine.loaded.bytes;
     std::array<void*, 3> arguments{state.data(), &view, nullptr};
     const auto doing = fmt::format("starting the resident pool of {} on {}", engine.op.name, engine.device.name());
-    stream_.launch_resident(engine.op.pool, pool, arguments.data()).or_throw(doing);
+    stream_.launch_resident(pool_kernel(engine), pool, arguments.data()).or_throw(doing);
     stream_.record(ended_).or_throw(doing);
   }
 
