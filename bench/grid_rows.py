@@ -31,7 +31,7 @@ class Scale:
     samples: int = 5
     layers: int = 10
     # Two devices, whose passes do one step as those of one do, may exchange less often.
-    redundants: tuple[int, ...] = (1, 2, 4)
+    redundants: tuple[int, ...] = (1, 2, 4, 8)
     small_redundants: tuple[int, ...] = (1, 2, 4, 8)
     # As many steps are done in a pass over memory.
     blocked_redundants: tuple[int, ...] = (2, 4)

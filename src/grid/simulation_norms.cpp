@@ -16,7 +16,9 @@ namespace headrace::grid {
 namespace {
 
 /// Steps whose changes are added up in the same units,
-constexpr std::uint64_t kStepsWatched = 16;
+constexpr std::uint64_t kStepsWatched = 64;
+/// the power of two by which changes may grow meanwhile,
+constexpr int kGrowthLog2 = 6;
 /// and the smallest change that sets them: 2^-exponent must be a double.
 constexpr double kChangeMin = 1e-290;
 
@@ -107,10 +109,10 @@ StepChange Simulation::State::plain_step(int exponent) {
   return own;
 }
 
-/// Squares are rounded in units that the last step before these sets: they may grow eightfold.
+/// Squares are rounded in units that the last step before these sets: changes may grow 64-fold.
 void Simulation::State::add_changes(std::vector<Norms>& to, std::uint64_t count, bool last_of_call) {
   constexpr const char* kDoing = "the norms of what steps of a grid change";
-  const int exponent = exponent_of(to.back().maximum) + 2;
+  const int exponent = exponent_of(to.back().maximum) + kGrowthLog2 - 1;
   // With passes there are fewer exchanges, so that all ranks must do the same.
   const auto can = static_cast<std::uint8_t>(passes_alone(count, last_of_call));
   const bool in_passes = std::ranges::min(of_all_ranks(share.ranks(), kDoing, can)) != 0;
@@ -133,10 +135,10 @@ void Simulation::State::add_changes(std::vector<Norms>& to, std::uint64_t count,
       continue;
     }
     if (maximum >= std::ldexp(2.0, exponent)) {
-      throw DataError(
-          fmt::format("the change of field {} of stencil {} grew from {} to {} within {} steps, and its norm "
-                      "is not known: what is watched so must not grow eightfold; use norms() after each step",
-                      program.watched->first, program.name, to.back().maximum, maximum, kStepsWatched));
+      throw DataError(fmt::format(
+          "the change of field {} of stencil {} grew from {} to {} within {} steps, and its norm "
+          "is not known: what is watched so must not grow {}-fold; use norms() after each step",
+          program.watched->first, program.name, to.back().maximum, maximum, kStepsWatched, 1 << kGrowthLog2));
     }
     to.push_back({.maximum = maximum, .two = root_of(change.squares, exponent, ChangeSums::kBits)});
   }

@@ -220,7 +220,7 @@ TEST_P(GridPassesTest, ChangesThatCannotBeAddedUp) {
     Simulation growing(Decomposition::slabs(extent, 1, 0), devices(1), leaning(40.0F), {.passes = passes});
     growing.set<float>(0, scattered<float>(extent, 4).values);
     EXPECT_THAT([&] { static_cast<void>(growing.step_with_changes(9)); },
-                ThrowsMessage<DataError>(HasSubstr("must not grow eightfold")));
+                ThrowsMessage<DataError>(HasSubstr("must not grow 64-fold")));
     Simulation still(Decomposition::slabs(extent, 1, 0), devices(1), grid::heat<double>(2, 0.2), {.passes = passes});
     for (const Norms& norms : still.step_with_changes(20)) EXPECT_EQ(norms.two, 0);
     HostField<double> field(extent);

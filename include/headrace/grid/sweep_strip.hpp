@@ -202,11 +202,21 @@ struct SweepStrip {
       std::uint64_t low_sum = 0;
       static_cast<void>(group.team_sum_before(own.high, high_sum));
       static_cast<void>(group.team_sum_before(own.low, low_sum));
-      group.fetch_max_relaxed_on_device(sums.largest, own.largest);
+      const std::uint64_t largest = team_max(own.largest);
       if (group.team_rank() != 0) continue;
+      group.fetch_max_relaxed_on_device(sums.largest, largest);
       static_cast<void>(group.fetch_add_relaxed_on_device(sums.high, high_sum));
       static_cast<void>(group.fetch_add_relaxed_on_device(sums.low, low_sum));
     }
+  }
+
+  /// One thread a team goes to memory: of many that change one word, each waits for those before it.
+  [[nodiscard]] HEADRACE_HD std::uint64_t team_max(std::uint64_t value) const {
+    for (std::uint32_t apart = Group::kTeam / 2; apart > 0; apart /= 2) {
+      const std::uint64_t its = group.team_from(value, group.team_rank() ^ apart);
+      if (its > value) value = its;
+    }
+    return value;
   }
 
   template <int Position, int OpNumber, int... WindowNumber>

@@ -75,7 +75,7 @@ class Jacobi:
 
         Residuals are added up while cells are computed, at no cost in memory traffic where passes do the iterations.
 
-        Raises DataError where they grow eightfold within 16 iterations, which those of Jacobi's do not.
+        Raises DataError where they grow 64-fold within 64 iterations, which those of Jacobi's do not.
         """
         if count < 0:
             raise UsageError(f"count is 0 or more, not {count}")
