@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -106,6 +107,15 @@ class ChunkCache {
       const auto found = entries_.find(ids[i]);
       if (found != entries_.end() && found->second->ready) pins[i] = pin(*found->second, false);
     }
+  }
+
+  /// Whether all of these are there.
+  [[nodiscard]] bool holds(std::span<const ChunkId> ids) const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::all_of(ids, [&](const ChunkId& id) {
+      const auto found = entries_.find(id);
+      return found != entries_.end() && found->second->ready;
+    });
   }
 
   /// Lets go of many, as each pin's end would, at once.

@@ -23,6 +23,9 @@ constexpr std::size_t kLaneFlushLeast = 4 * kMiB;
 /// What is staged at once: so much that the link does not rest in between, and no more, because it waits to be
 /// gathered.
 constexpr std::size_t kStagedBytes = 32 * kMiB;
+/// Chunks that are at hand and are staged take a thread 1 us each, mostly under locks: one gathers while another sends.
+/// More would hold each other up, and take processors from those who copy.
+constexpr std::uint32_t kGatherers = 2;
 
 }  // namespace
 
@@ -157,13 +160,13 @@ class Fetch::State {
     guarded([&] {
       pieces_ = cut_pieces(*source_, request_, missing_);
       const auto threads = static_cast<std::uint32_t>(std::min<std::size_t>(request_.options.threads, pieces_.size()));
-      if (to_device() && threads > 0) take_lanes(threads);
       threads_ = threads;
+      if (to_device() && threads > 0) take_lanes(threads);
       // Pairs with the claims of pieces, and what a thread does at its end with the load below.
       next_.store(0, std::memory_order_release);
       if (threads > 0) {
         run_in_arena(
-            threads, [](void* state, std::uint32_t thread) { static_cast<State*>(state)->work(thread); }, this);
+            threads_, [](void* state, std::uint32_t thread) { static_cast<State*>(state)->work(thread); }, this);
       }
       static_cast<void>(left_.load(std::memory_order_acquire));
     });
@@ -182,10 +185,22 @@ class Fetch::State {
                          std::min(std::max(kLaneFlushLeast, options.flush_bytes / threads), options.flush_bytes)};
     const bool staged = levels_.options().host == HostKind::pageable && options.mode == FetchMode::async;
     if (staged) lane = {options.flush_bytes, std::min(options.flush_bytes, kStagedBytes), threads};
+    if (staged && at_hand()) threads_ = std::min(threads, kGatherers);
     for (std::uint32_t i = 0; i < (staged ? 1 : threads); ++i) {
       lanes_.push_back(levels_.state()->take_lane(lane));
       lanes_.back()->take_notes(notes(i).recorder);
     }
+  }
+
+  /// Whether all that is missing lies in memory, or in pages of files that the level of the disk holds.
+  [[nodiscard]] bool at_hand() const {
+    std::vector<ChunkId> ids;
+    ids.reserve(missing_.size());
+    for (const std::size_t number : missing_) {
+      if (source_->read_bytes(chunk(number)) != 0) return false;
+      ids.push_back({.table = source_->id(), .chunk = chunk(number)});
+    }
+    return source_->ranges(chunk(missing_.front())).empty() || levels_.state()->disk.holds(ids);
   }
 
   void work(std::uint32_t thread) noexcept {
@@ -274,7 +289,7 @@ class Fetch::State {
   std::vector<Piece> pieces_;                 ///< Of those.
   std::atomic<std::size_t> next_{0};
   std::atomic<std::uint64_t> done_{0};
-  std::uint32_t threads_ = 0;
+  std::uint32_t threads_ = 0;                ///< That make chunks.
   std::atomic<std::uint32_t> left_{0};       ///< Threads that are done.
   std::atomic<std::uint32_t> submitted_{0};  ///< Threads that have submitted their last copies.
   std::stop_source stop_;

@@ -86,6 +86,7 @@ class Materialiser {
   [[nodiscard]] HostCache::Pin one_to_host(Chunk chunk);
   /// Of chunks of one fragment those that are there or can be made at once, without waiting; other pins are empty.
   [[nodiscard]] std::vector<HostCache::Pin> try_host(std::span<const Chunk> chunks);
+  [[nodiscard]] std::vector<OwnedArray> read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns);
   /// Makes chunks by one read and publishes them. Where one cannot be, its pin is emptied: somebody else may make it.
   void make_together(std::span<const Chunk> chunks, std::span<HostCache::Pin*> pins);
 

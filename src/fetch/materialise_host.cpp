@@ -171,6 +171,19 @@ std::vector<HostCache::Pin> Materialiser::try_host(std::span<const Chunk> chunks
   return pins;
 }
 
+/// Those that cost nothing to read together are read in turn, so that a fetch ends early when it is cancelled.
+std::vector<OwnedArray> Materialiser::read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns) {
+  if (source_.read_bytes({.fragment = fragment, .column = columns.front()}) > 0) {
+    return source_.read_columns(fragment, columns);
+  }
+  std::vector<OwnedArray> arrays;
+  for (const std::uint32_t column : columns) {
+    check_stop();
+    arrays.push_back(source_.read({.fragment = fragment, .column = column}));
+  }
+  return arrays;
+}
+
 void Materialiser::make_together(std::span<const Chunk> chunks, std::span<HostCache::Pin*> pins) {
   std::vector<DiskCache::Pin> in_page_cache;
   std::vector<std::uint32_t> columns;
@@ -189,7 +202,7 @@ void Materialiser::make_together(std::span<const Chunk> chunks, std::span<HostCa
     }
     if (columns.empty()) return;
     const Time started = SteadyClock::now();
-    auto arrays = source_.read_columns(chunks[0].fragment, columns);
+    auto arrays = read_columns(chunks[0].fragment, columns);
     std::size_t all = 0;
     for (std::size_t k = 0; k < taken.size(); ++k) {
       HostChunk& host = **pins[taken[k]];

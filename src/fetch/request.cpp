@@ -81,11 +81,9 @@ std::vector<Piece> cut_pieces(const Source& source, const FetchRequest& request,
   std::vector<Piece> pieces;
   std::size_t first = 0;
   std::size_t bytes = 0;
-  std::size_t before = 0;  // bytes of the chunk before
   for (std::size_t i = 0; i <= numbers.size(); ++i) {
     const std::size_t more = i < numbers.size() ? source.read_bytes(chunk_of(request, numbers[i])) : 0;
-    const bool apart = i == numbers.size() || i - first >= most || more == 0 || before == 0 ||
-                       bytes + more > kPieceBytes ||
+    const bool apart = i == numbers.size() || i - first >= most || bytes + more > kPieceBytes ||
                        chunk_of(request, numbers[i]).fragment != chunk_of(request, numbers[first]).fragment;
     if (apart && i > first) {
       pieces.push_back(numbers.subspan(first, i - first));
@@ -93,7 +91,6 @@ std::vector<Piece> cut_pieces(const Source& source, const FetchRequest& request,
       bytes = 0;
     }
     bytes += more;
-    before = more;
   }
   return pieces;
 }

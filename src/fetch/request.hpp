@@ -19,7 +19,7 @@ namespace headrace::fetch {
 using Piece = std::span<const std::size_t>;
 
 /// Cuts chunks into pieces: as few as there can be where reading them together pays, which it does of small chunks that
-/// a source makes, and enough to keep every thread busy.
+/// a source makes and of those that it need not make, and enough to keep every thread busy.
 /// @param numbers  ascending; outlive the pieces.
 [[nodiscard]] std::vector<Piece> cut_pieces(const Source& source, const FetchRequest& request, Piece numbers);
 
