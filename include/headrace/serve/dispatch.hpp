@@ -103,4 +103,16 @@ struct DispatchView {
   }
 };
 
+namespace detail {
+
+/// What a block is to answer.
+struct Drawn {
+  std::uint32_t lane;
+  std::uint32_t position;
+  std::uint32_t part;
+  std::uint32_t leave;
+};
+
+}  // namespace detail
+
 }  // namespace headrace::serve

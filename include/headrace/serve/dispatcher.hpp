@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/device/group.hpp"
+#include "headrace/serve/dispatch.hpp"
+
+/// Who hands queries out in the pool of Schedule::dispatched.
+namespace headrace::serve::detail {
+
+/// Block 0 of the pool: one team of it reads the tails. One read at a time: further reads of the same line wait for the
+/// first, and reads of copies in other lines or by other teams made what they find no younger. Where AnswersInline, a
+/// query that comes alone is not handed out, but answered by block 0.
+template <class Group, bool AnswersInline>
+class Dispatcher {
+ public:
+  HEADRACE_HD Dispatcher(Group group, const DispatchView& view)
+      : group_(group), view_(view), seen_(group.template shared<Seen>()) {}
+
+  /// Every thread of block 0, first.
+  HEADRACE_HD void begin() {
+    for (std::uint32_t i = group_.rank(); i < kDispatchLanesMax; i += group_.size()) seen_.tails[i] = 0;
+    group_.sync();
+  }
+
+  /// Team 0: hands queries out until the pool is to end or, where AnswersInline, one comes alone; says which.
+  HEADRACE_HD Drawn hand_out() {
+    lone_ = {};
+    while (read_tails()) {
+      base_ = base_ + group_.kTeam <= view_.lane_count ? base_ + group_.kTeam : 0;
+      if constexpr (AnswersInline) {
+        if (lone_.count != 0) return {lone_.lane, lone_.from, 0, 0};
+      }
+    }
+    return {0, 0, 0, 1};
+  }
+
+ private:
+  struct Seen {
+    std::uint32_t tails[kDispatchLanesMax];  ///< Queries of each lane that are in the queue, modulo 2^32.
+  };
+  /// Queries of one lane that are not in the queue yet, and their place in it.
+  struct Fresh {
+    std::uint32_t lane;
+    std::uint32_t from;
+    std::uint32_t count;
+    std::uint32_t before;  ///< Tickets of this round that other lanes have.
+  };
+  static constexpr std::uint32_t kReadsPerHeartbeat = 64;
+  static constexpr std::uint32_t kRoundsPerStop = Group::kTeam;  ///< Where each word is a read of its own: 1.
+  static constexpr std::uint32_t kIdleReads = 1024;  ///< Reads that find nothing, more than 1 ms, before it rests.
+  static constexpr std::uint32_t kIdlePauseNs = 500;
+  /// Reads in a row that find nothing before a query counts as alone. While block 0 answers, nobody hands queries out,
+  /// so under load it must not; two reads take about as long as a short answer.
+  static constexpr std::uint32_t kQuietReads = 2;
+
+  /// Reads a team's width of tails from lane `base_` on, and puts what is new into the queue; false once the host wants
+  /// the pool to end. The stop word lies behind the last tail; it is read now and then only, since a read is as slow as
+  /// the slowest of its lines.
+  HEADRACE_HD bool read_tails() {
+    const std::uint32_t lane = base_ + group_.team_rank();
+    if (base_ == 0) ++rounds_;
+    const std::uint32_t words = view_.lane_count + (rounds_ % kRoundsPerStop == 0 ? 1 : 0);
+    const std::uint32_t tail = lane < words ? load_tail(view_.tails[lane * DispatchView::kTailStride]) : 0;
+    if (group_.rank() == 0 && ++reads_ % kReadsPerHeartbeat == 0) {
+      group_.store_relaxed(*view_.heartbeat, reads_);  // the host's watchdog reads it
+    }
+    const std::uint32_t from = lane < view_.lane_count ? seen_.tails[lane] : 0;
+    const bool stop = lane == view_.lane_count && tail != 0;
+    const std::uint32_t count = lane < view_.lane_count ? tail - from : 0;
+    const std::uint32_t found = group_.team_ballot(count != 0 || stop);
+    if (found == 0) {
+      if (++idle_ > kIdleReads) group_.pause_ns(kIdlePauseNs);
+      group_.relax_briefly();
+      return true;
+    }
+    if (group_.team_any(stop)) return false;
+    const bool quiet = idle_ >= kQuietReads;
+    idle_ = 0;
+    if (count != 0) seen_.tails[lane] = tail;
+    Fresh mine{lane, from, count, 0};
+    std::uint32_t total = 0;
+    if ((found & (found - 1)) == 0) {
+      const std::uint32_t rank = group_.lowest_bit(found);
+      total = group_.team_from(count, rank);  // of one lane alone, as when there is little to do
+      if constexpr (AnswersInline) {
+        if (quiet && total == 1) {
+          lone_ = {base_ + rank, group_.team_from(from, rank), 1, 0};
+          if (group_.team_rank() == 0) note_seen(lone_.lane, lone_.from);
+          return true;
+        }
+      }
+    } else {
+      mine.before = group_.team_sum_before(count, total);
+    }
+    if (!make_room(published_ + total)) return false;
+    for (std::uint32_t left = found; left != 0; left &= left - 1) publish_of(mine, left);
+    published_ += total;
+    return true;
+  }
+
+  /// Pairs with DirectLane::submit. What is handed on is ordered by docs/decisions/0008, and what block 0 answers by
+  /// the acquire and the barrier of the block.
+  [[nodiscard]] HEADRACE_HD std::uint32_t load_tail(const std::uint32_t& tail) const {
+    if constexpr (AnswersInline) {
+      return group_.load(tail);
+    } else {
+      return group_.load_relaxed(tail);
+    }
+  }
+
+  HEADRACE_HD void note_seen(std::uint32_t lane, std::uint32_t position) const {
+    if (view_.sampled(position)) view_.seen_at[view_.slot(lane, position)] = group_.clock_ns();
+  }
+
+  /// Before entries are written up to that of ticket `end` - 1: waits for the blocks whose entries they replace; false
+  /// when the host wants the pool to end. A block may have drawn its ticket long ago and not yet looked, while others
+  /// took a whole round of the queue. They have drawn, because no more queries wait than half the queue has entries;
+  /// so all that is waited for is that they look, and mostly they have. The team goes on or ends as one.
+  [[nodiscard]] HEADRACE_HD bool make_room(std::uint64_t end) {
+    for (; view_.half(end - 1) >= closed_; ++closed_) {
+      const std::uint32_t wanted = view_.taken_before(closed_);
+      while (group_.team_any(group_.load_on_device(view_.taken_in(closed_)) != wanted)) {
+        const std::uint32_t stop = group_.load_relaxed(view_.tails[view_.lane_count * DispatchView::kTailStride]);
+        if (group_.team_any(stop != 0)) return false;
+        group_.relax_briefly();
+      }
+    }
+    return true;
+  }
+
+  /// The whole team: puts the queries into the queue that the thread of the lowest bit of `left` has found. No fence
+  /// stands between a tail and its entries: docs/decisions/0008.
+  HEADRACE_HD void publish_of(const Fresh& mine, std::uint32_t left) {
+    const Fresh fresh = group_.team_from(mine, group_.lowest_bit(left));
+    for (std::uint32_t i = group_.team_rank(); i < fresh.count; i += group_.kTeam) {
+      const std::uint64_t ticket = published_ + fresh.before + i;
+      const std::uint32_t position = fresh.from + i;
+      note_seen(fresh.lane, position);
+      group_.store_relaxed_on_device(view_.entry_at(ticket), view_.entry(ticket, fresh.lane, position));
+    }
+  }
+
+  Group group_;
+  const DispatchView& view_;
+  Seen& seen_;
+  Fresh lone_{};            ///< The query that hand_out() ends with.
+  std::uint32_t base_ = 0;  ///< The first lane of the next read.
+  std::uint32_t reads_ = 0;
+  std::uint32_t rounds_ = 0;     ///< Through all tails.
+  std::uint32_t idle_ = 0;       ///< Reads in a row that found nothing.
+  std::uint64_t published_ = 0;  ///< Tickets given to queries.
+  std::uint64_t closed_ = 2;     ///< The first half of the queue, counted on, that may not be written yet.
+};
+
+}  // namespace headrace::serve::detail
