@@ -18,6 +18,16 @@ DirectLane::DirectLane(const Memory& memory, std::uint32_t slots, std::uint32_t 
       opened_(std::max<std::size_t>(answer_bytes, std::size_t{unit_count_} * SealedUnit::kDataBytes)),
       stages_(stages) {}
 
+void DirectLane::write_lone(const std::byte* query) noexcept {
+  SealedUnit unit{};
+  unit.sequence = static_cast<std::uint32_t>(next_ + 1);
+  SealedUnit* to = memory_.lone;
+  for (std::size_t at = 0; at < query_bytes_; at += SealedUnit::kDataBytes) {
+    std::memcpy(unit.data, query + at, std::min<std::size_t>(SealedUnit::kDataBytes, query_bytes_ - at));
+    CpuGroup::store_unit(*to++, unit);  // pairs with LoneQuery::read
+  }
+}
+
 void DirectLane::close(Error error) noexcept {
   closed_native_.store(error.native, std::memory_order_relaxed);
   closed_.store(static_cast<std::uint32_t>(error.code) + 1, std::memory_order_release);

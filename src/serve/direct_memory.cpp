@@ -56,6 +56,11 @@ DirectMemory::DirectMemory(Device device, const Plan& plan, const Operator& op)
   view_.heartbeat = control + tail_words(plan);
   view_.done = sealed(op) ? nullptr : control + control_words(plan);
   view_.stamps = stamps_.as<DispatchStamps>();
+  if (!plan.answer_inline || view_.query_bytes > kStagedBytesMax) return;
+  constexpr std::uint32_t kLineUnits = kNoSharing / sizeof(SealedUnit);
+  view_.lone_stride = static_cast<std::uint32_t>(align_up(sealed_units(view_.query_bytes), kLineUnits));
+  lone_ = zeroed(device, plan.host_memory, sizeof(SealedUnit) * plan.clients_max * view_.lone_stride);
+  view_.lone = lone_.as<SealedUnit>();
 }
 
 DirectLane::Memory DirectMemory::lane(std::uint32_t index) const noexcept {
@@ -66,6 +71,7 @@ DirectLane::Memory DirectMemory::lane(std::uint32_t index) const noexcept {
   memory.done = view_.done == nullptr ? nullptr : view_.done + first;
   memory.stamps = view_.stamps == nullptr ? nullptr : view_.stamps + first;
   memory.tail = words_.as<std::uint32_t>() + std::size_t{index} * DispatchView::kTailStride;
+  if (view_.lone != nullptr) memory.lone = lone_.as<SealedUnit>() + std::size_t{index} * view_.lone_stride;
   memory.query_stride = view_.query_stride;
   memory.answer_stride = view_.answer_stride;
   memory.answers_itself = answers_itself_;

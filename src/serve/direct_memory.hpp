@@ -29,6 +29,7 @@ class DirectMemory {
   Buffer answers_;
   Buffer words_;  ///< Tails, the stop word, the heartbeat; then done words where answers are not sealed.
   Buffer stamps_;
+  Buffer lone_;
   bool answers_itself_;
 };
 

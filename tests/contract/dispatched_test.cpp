@@ -123,6 +123,27 @@ TEST_P(Dispatched, QueriesThatComeAloneAreAnsweredInOrOutOfTheQueue) {
   }
 }
 
+TEST_P(Dispatched, QueriesOfAnyLengthAreReadBeforeTheirTails) {
+  for (const std::uint32_t bytes : {4U, 12U, 64U, 1000U, 1024U, 2048U, 2052U}) {
+    for (const std::uint32_t threads : {32U, 64U, 128U}) {
+      SCOPED_TRACE(::testing::Message() << bytes << " bytes, " << threads << " threads");
+      const Operator op = operators::light({.query_bytes = bytes});
+      Plan plan = both(4)[1];
+      plan.block_threads = threads;
+      Engine engine(device(), op, plan);
+      Client one = engine.connect();
+      Client other = engine.connect();
+      std::vector<std::byte> answer(op.answer_bytes);
+      for (std::uint64_t i = 0; i < 30; ++i) {
+        const auto query = query_of(op, i);
+        if (i % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));  // so that block 0 looks for one
+        ASSERT_TRUE((i % 7 == 6 ? other : one).ask(query, answer));
+        ASSERT_EQ(answer, answer_of(op, query)) << i;
+      }
+    }
+  }
+}
+
 TEST_P(Dispatched, ALaneGoesOnWhereItsLastClientStopped) {
   const Operator op = operators::light();
   Plan plan = dispatched(8);

@@ -52,6 +52,7 @@ struct GroupFunctions {
     report.sum = group.sum(value);
     report.before = group.sum_before(value, report.total);
     report.broadcast = group.broadcast(static_cast<std::uint32_t>(value));
+    report.any = group.any(group.rank() + 1 == group.size() && value % 2 != 0) ? 1 : 0;
     reports[group.thread()] = report;
   }
 };

@@ -32,6 +32,7 @@ struct GroupReport {
   std::uint32_t block_count;
   std::uint32_t thread_count;
   std::uint32_t broadcast;
+  std::uint32_t any;  ///< Whether the value of the block's last thread is odd.
   std::uint64_t sum;
   std::uint64_t before;
   std::uint64_t total;

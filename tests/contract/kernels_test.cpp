@@ -99,6 +99,7 @@ void expect_reports(const std::vector<std::uint64_t>& values, const GroupReport*
       ASSERT_EQ(report.total, total);
       ASSERT_EQ(report.before, before) << "block " << block << " rank " << rank;
       ASSERT_EQ(report.broadcast, static_cast<std::uint32_t>(values[block * size]));
+      ASSERT_EQ(report.any, values[block * size + size - 1] % 2) << "block " << block << " rank " << rank;
       before += values[block * size + rank];
     }
   }

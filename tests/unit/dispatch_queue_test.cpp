@@ -42,7 +42,8 @@ struct Held {
   std::span<const std::uint32_t> tails;
   std::atomic<bool> tails_held{false};
   std::atomic<bool> at_hold{false};
-  std::atomic<std::uint64_t> reads{0};  ///< Of tails and the stop word that block 0 has begun.
+  std::atomic<std::uint64_t> reads{0};       ///< Of tails and the stop word that block 0 has begun.
+  std::atomic<std::uint64_t> units_read{0};  ///< By block 0, of queries that are expected.
 };
 
 class HeldGroup : public CpuGroup {
@@ -74,17 +75,27 @@ class HeldGroup : public CpuGroup {
     }
     return CpuGroup::load(word);
   }
+  [[nodiscard]] SealedUnit load_unit(const SealedUnit& from) const {
+    const SealedUnit unit = CpuGroup::load_unit(from);
+    ++held_->units_read;
+    return unit;
+  }
 
  private:
   Held* held_;
 };
+
+/// Reads of tails that make a query alone: two that find nothing, one that may have been under way, and one begun.
+constexpr std::uint64_t kQuietly = 4;
 
 /// A pool on threads of the test, with every word of it in the test's memory.
 class TestPool {
  public:
   static constexpr std::uint32_t kLanes = 2;
 
-  TestPool(std::uint32_t slots, std::uint32_t blocks, bool answers_inline = false) : answers_inline_(answers_inline) {
+  /// @param writes_lone  clients write queries that come alone a second time, where the pool answers inline
+  TestPool(std::uint32_t slots, std::uint32_t blocks, bool answers_inline = false, bool writes_lone = true)
+      : answers_inline_(answers_inline) {
     view_.lane_count = kLanes;
     view_.slots = slots;
     view_.queue_log2 = static_cast<std::uint32_t>(std::bit_width(2 * kLanes * slots - 1));
@@ -108,10 +119,13 @@ class TestPool {
     view_.taken = taken_.data();
     view_.leave = &leave_;
     view_.arrived = arrived_.data();
+    if (answers_inline) view_.lone = lone.data();
+    view_.lone_stride = 1;
     held.next_ticket = &next_ticket_;
     held.taken = taken_.data();
     held.tails = tails_;
-    for (std::uint32_t lane = 0; lane < kLanes; ++lane) lanes_.push_back(make_lane(lane));
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+      lanes_.push_back(make_lane(lane, answers_inline && writes_lone));
   }
   TestPool(const TestPool&) = delete;
   TestPool& operator=(const TestPool&) = delete;
@@ -162,6 +176,18 @@ class TestPool {
     const std::uint64_t end = held.reads + count;
     while (held.reads < end) std::this_thread::yield();
   }
+  /// Has a query answered that comes alone.
+  void answer_alone(std::uint32_t lane, std::uint32_t query) {
+    await_reads(kQuietly);
+    await(lane, submit(lane, query));
+    EXPECT_EQ(poll(lane), 1U);
+  }
+  /// Has queries of a lane answered until block 0 looks for the next one.
+  void let_it_watch(std::uint32_t lane) {
+    for (std::uint32_t query = 0; query < 2; ++query) answer_alone(lane, query);
+    const std::uint64_t before = held.units_read;
+    while (held.units_read < before + 3) std::this_thread::yield();
+  }
   /// Keeps block 0 at its next read, until tails_held is false.
   void hold_tails() {
     held.at_hold = false;
@@ -176,6 +202,7 @@ class TestPool {
   [[nodiscard]] bool full(std::uint32_t lane) const { return lanes_[lane]->full(); }
 
   Held held;
+  std::array<SealedUnit, kLanes> lone{};
 
  private:
   static constexpr std::uint32_t kStride = 64;
@@ -185,12 +212,13 @@ class TestPool {
 
   [[nodiscard]] static std::byte* bytes(std::vector<Slot>& slots) { return slots.front().bytes.data(); }
 
-  std::unique_ptr<detail::DirectLane> make_lane(std::uint32_t lane) {
+  std::unique_ptr<detail::DirectLane> make_lane(std::uint32_t lane, bool writes_lone) {
     const std::size_t first = std::size_t{lane} * view_.slots;
     detail::DirectLane::Memory memory;
     memory.queries = queries_[first].bytes.data();
     memory.answers = answers_[first].bytes.data();
     memory.tail = &tails_[lane * DispatchView::kTailStride];
+    if (writes_lone) memory.lone = &lone[lane];
     memory.query_stride = memory.answer_stride = kStride;
     return std::make_unique<detail::DirectLane>(memory, view_.slots, view_.query_bytes, view_.answer_bytes, 0, nullptr);
   }
@@ -259,9 +287,6 @@ TEST(DispatchQueue, AShortQueueGoesRoundAndRound) {
   }
 }
 
-/// Reads of tails that make a query alone: two that find nothing, one that may have been under way, and one begun.
-constexpr std::uint64_t kQuietly = 4;
-
 TEST(InlineAnswer, AQueryThatComesAloneNeedsNoOtherBlock) {
   TestPool pool(2, 1, true);
   pool.start(0, 2);
@@ -308,6 +333,70 @@ TEST(InlineAnswer, AQueryRightBehindAnotherIsQueued) {
   pool.await(0, 0);
   pool.await(1, 0);
   EXPECT_EQ(pool.poll(0) + pool.poll(1), 2U);
+}
+
+TEST(LoneQuery, IsAnsweredBeforeItsTailSaysThatItIsThere) {
+  TestPool pool(4, 1, true);
+  pool.start(0, 2);
+  pool.let_it_watch(0);
+  CpuGroup::store_unit(pool.lone[0], {{7, 0, 0}, 3});
+  pool.await(0, 2);
+  pool.await_reads(kQuietly);  // with the tail behind what has been answered
+  EXPECT_EQ(pool.submit(0, 7), 2U);
+  EXPECT_EQ(pool.poll(0), 1U);
+  pool.answer_alone(0, 8);
+  EXPECT_EQ(pool.queued(), 0U);
+}
+
+TEST(LoneQuery, OfAnotherLaneIsReadFromItsSlot) {
+  TestPool pool(4, 1, true);
+  pool.start(0, 2);
+  pool.let_it_watch(0);
+  pool.answer_alone(1, 9);
+  pool.let_it_watch(1);
+  EXPECT_EQ(pool.queued(), 0U);
+}
+
+TEST(LoneQuery, AUnitOfThatSequenceFromLongAgoDoesNotCount) {
+  TestPool pool(4, 1, true, false);
+  pool.start(0, 2);
+  pool.answer_alone(0, 1);
+  pool.lone[0] = {{1000, 0, 0}, 3};  // as 2^32 queries before the third one
+  pool.answer_alone(0, 2);
+  while (pool.held.units_read == 0) std::this_thread::yield();
+  pool.answer_alone(0, 7);
+}
+
+TEST(LoneQuery, OnlyWhatComesAloneIsWrittenTwice) {
+  TestPool pool(4, 1, true);
+  pool.submit(1, 5);
+  EXPECT_EQ(pool.lone[1].sequence, 1U);
+  EXPECT_EQ(pool.lone[1].data[0], 5U);
+  pool.submit(1, 6);
+  EXPECT_EQ(pool.lone[1].sequence, 1U);
+  EXPECT_EQ(pool.lone[0].sequence, 0U);
+}
+
+TEST(LoneQuery, IsThereOnceAllOfItsUnitsAre) {
+  const std::array<SealedUnit, 4> units{{{}, {}, {{1, 2, 3}, 5}, {{4, 5, 6}, 4}}};
+  DispatchView view;
+  view.lone = units.data();
+  view.lone_stride = 2;
+  view.query_bytes = 20;
+  const detail::LoneQuery<CpuGroup> query(CpuGroup(0, 1), view);
+  bool called = false;
+  const auto found = [&](std::uint32_t sequence) { return query.read(1, sequence, [&] { called = true; }); };
+  EXPECT_FALSE(found(5).all);
+  EXPECT_TRUE(found(5).any);
+  EXPECT_FALSE(found(6).any);
+  EXPECT_TRUE(called);
+  auto whole = units;
+  whole[3].sequence = 5;
+  view.lone = whole.data();
+  EXPECT_TRUE(found(5).all);
+  std::array<std::uint32_t, 6> read{};
+  std::memcpy(read.data(), CpuGroup::shared<detail::Stage>().bytes, sizeof(read));
+  EXPECT_EQ(read, (std::array<std::uint32_t, 6>{1, 2, 3, 4, 5, 6}));
 }
 
 }  // namespace

@@ -69,6 +69,8 @@ class CudaGroup {
     return before + inclusive - value;
   }
 
+  [[nodiscard]] __device__ static bool any(bool value) noexcept { return __syncthreads_or(value ? 1 : 0) != 0; }
+
   template <class T>
   [[nodiscard]] __device__ static T broadcast(T value) noexcept {
     __shared__ T shared;
@@ -155,6 +157,18 @@ class CudaGroup {
         "{\n .reg .b128 unit;\n mov.b128 unit, {%1, %2};\n st.relaxed.sys.global.b128 [%0], unit;\n}" ::"l"(&to),
         "l"(low), "l"(high)
         : "memory");
+  }
+
+  /// One 128-bit load at system scope, single-copy atomic as well.
+  [[nodiscard]] __device__ static SealedUnit load_unit(const SealedUnit& from) noexcept {
+    std::uint64_t low;
+    std::uint64_t high;
+    asm volatile("{\n .reg .b128 unit;\n ld.relaxed.sys.global.b128 unit, [%2];\n mov.b128 {%0, %1}, unit;\n}"
+                 : "=l"(low), "=l"(high)
+                 : "l"(&from)
+                 : "memory");
+    return {{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(high)},
+            static_cast<std::uint32_t>(high >> 32)};
   }
 
   __device__ static void fence_system() noexcept { __threadfence_system(); }

@@ -63,8 +63,8 @@ struct alignas(64) BarrierCell {
 ///   item(), item_count()     which of the independent items of this launch is being worked on
 ///   kLanes                   consecutive indices that one thread should take at once (SIMD on the CPU, 1 on CUDA)
 ///   sync()                   barrier over the block; memory written before is visible after
-///   sum(v), sum_before(v, total), broadcast(v)
-///                            over the threads of the block; every thread must call
+///   sum(v), sum_before(v, total), any(p), broadcast(v)
+///                            over the threads of the block; every thread must call. any() is a barrier as well
 ///   shared<T>()              one T for the block, contents undefined at first; the same at every call with that T
 ///   load(word), store(word, v)
 ///                            acquire and release at system scope, for words shared with the host;
@@ -90,7 +90,8 @@ struct alignas(64) BarrierCell {
 ///   lowest_bit(mask)         the rank of the first thread in a ballot
 ///   arrive(cell), passed(cell, token)
 ///                            at a BarrierCell shared with the host; see there
-///   store_unit(to, unit)     writes a SealedUnit so that its sequence is never seen without its data
+///   store_unit(to, unit), load_unit(from)
+///                            write and read a SealedUnit so that its sequence is never seen without its data
 ///   clock_ns()               the device's clock
 ///   pause_ns(n), relax()     called in every iteration of a loop that polls
 ///   relax_briefly()          the same, where what is polled takes its time anyhow
@@ -127,6 +128,9 @@ class CpuGroup {
     total = value;
     return T{};
   }
+
+  /// Whether `value` holds for any thread.
+  [[nodiscard]] static constexpr bool any(bool value) noexcept { return value; }
 
   /// The value that the thread of rank 0 passed.
   template <class T>
@@ -212,9 +216,21 @@ class CpuGroup {
     return expected;
   }
 
+  /// Meanwhile the unit has a sequence that nobody expects.
   HEADRACE_HD static void store_unit(SealedUnit& to, const SealedUnit& unit) noexcept {
-    for (std::uint32_t i = 0; i < 3; ++i) to.data[i] = unit.data[i];
+    constexpr std::uint32_t kFarFromAll = std::uint32_t{1} << 31;
+    store_relaxed(to.sequence, unit.sequence + kFarFromAll);
+    for (std::uint32_t i = 0; i < 3; ++i) store(to.data[i], unit.data[i]);
     store(to.sequence, unit.sequence);
+  }
+
+  [[nodiscard]] HEADRACE_HD static SealedUnit load_unit(const SealedUnit& from) noexcept {
+    SealedUnit unit{};
+    do {
+      unit.sequence = load(from.sequence);
+      for (std::uint32_t i = 0; i < 3; ++i) unit.data[i] = load(from.data[i]);
+    } while (load_relaxed(from.sequence) != unit.sequence);
+    return unit;
   }
 
   /// Nothing to do: every store of this class but store_relaxed() is a release. (ThreadSanitizer knows no fences.)

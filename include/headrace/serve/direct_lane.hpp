@@ -29,6 +29,7 @@ class DirectLane {
         nullptr;  ///< Null where answers are sealed, or where nobody answers (`answers_itself`).
     const DispatchStamps* stamps = nullptr;
     std::uint32_t* tail = nullptr;
+    SealedUnit* lone = nullptr;  ///< See DispatchView::lone.
     std::uint32_t query_stride = 0;
     std::uint32_t answer_stride = 0;
     bool answers_itself = false;  ///< For Schedule::none: every query has come back at once.
@@ -52,6 +53,7 @@ class DirectLane {
   /// Puts a query of the operator's size into the next slot, which must be free, and tells the device.
   void submit(const std::byte* query, std::uint64_t tag, Time deadline) noexcept {
     const std::uint64_t slot = next_ & mask_;
+    if (memory_.lone != nullptr && all_taken()) write_lone(query);
     copy_lines(slot_at(next_), query, query_bytes_);
     prefetch_to_write(slot_at(next_ + kWriteAhead), query_bytes_, kWriteAheadBytes);
     Note& note = notes_[slot];
@@ -126,6 +128,9 @@ class DirectLane {
   [[nodiscard]] bool sampled(std::uint64_t position) const noexcept {
     return sample_every_ != 0 && (position & (sample_every_ - 1)) == 0;
   }
+
+  /// Writes the query that is about to be submitted as units, which have the sequence of its tail.
+  void write_lone(const std::byte* query) noexcept;
 
   [[nodiscard]] static std::uint32_t acquire(const std::uint32_t& word) noexcept {
     return std::atomic_ref(const_cast<std::uint32_t&>(word)).load(std::memory_order_acquire);

@@ -12,6 +12,9 @@
 /// blocks draw tickets from a counter and wait, in device memory, for the entry of theirs. So only one block reads over
 /// the link while there is nothing to do, and any free block takes the next query, or the next part of one that several
 /// blocks answer. Short answers go back as sealed units, written once and without a fence; the client polls the slot.
+///
+/// Where block 0 answers queries that come alone itself (Plan::answer_inline), a client writes such a query a second
+/// time, as sealed units, which block 0 reads together with the tails.
 namespace headrace::serve {
 
 /// Answers up to this size are written as sealed units.
@@ -48,6 +51,9 @@ struct DispatchView {
   const std::uint32_t* tails = nullptr;  ///< Queries written to each lane, modulo 2^32; behind them the stop word.
   DispatchStamps* stamps = nullptr;
   std::uint32_t* heartbeat = nullptr;
+  /// Of each lane the query that it had last when it had no other, as units of the sequence that its tail then has;
+  /// null where nobody writes them.
+  const SealedUnit* lone = nullptr;
   // In device memory.
   std::uint64_t* entries = nullptr;      ///< The queue: see entry().
   std::uint64_t* next_ticket = nullptr;  ///< Parts of queries that blocks have drawn.
@@ -62,6 +68,7 @@ struct DispatchView {
   std::uint32_t queue_log2 = 0;  ///< Entries of the queue: twice as many as queries can wait, at least.
   std::uint32_t query_stride = 0;
   std::uint32_t answer_stride = 0;
+  std::uint32_t lone_stride = 0;  ///< Units from one lane's to the next's.
   std::uint32_t query_bytes = 0;
   std::uint32_t answer_bytes = 0;
   std::uint32_t blocks = 1;        ///< That answer one query.
@@ -105,12 +112,21 @@ struct DispatchView {
 
 namespace detail {
 
-/// What a block is to answer.
+/// What a block is to do.
 struct Drawn {
+  enum class What : std::uint32_t {
+    nothing,   ///< Go on looking.
+    query,     ///< Answer a query, or a part of one.
+    held,      ///< Answer a query that is in the block's Stage already.
+    expected,  ///< Look for a query that is likely to come.
+    leave,     ///< The pool ends.
+  };
+  What what;
   std::uint32_t lane;
   std::uint32_t position;
   std::uint32_t part;
-  std::uint32_t leave;
+
+  [[nodiscard]] HEADRACE_HD bool is(What other) const { return what == other; }
 };
 
 }  // namespace detail

@@ -62,14 +62,8 @@ struct InlineDispatchBody {
     detail::Worker<Op, Group> worker(group, state, view);
     if (group.block() == 0) dispatcher.begin();
     for (;;) {
-      detail::Drawn drawn{};
-      if (group.block() != 0) {
-        if (group.rank() == 0) drawn = worker.draw();
-      } else if (group.team() == 0) {
-        drawn = dispatcher.hand_out();
-      }
-      drawn = group.broadcast(drawn);  // where the other teams of block 0 wait
-      if (drawn.leave != 0) return;
+      const detail::Drawn drawn = group.block() == 0 ? dispatcher.next() : worker.next();
+      if (drawn.is(detail::Drawn::What::leave)) return;
       worker.answer_alone(drawn);
     }
   }

@@ -5,6 +5,7 @@
 
 #include "headrace/device/group.hpp"
 #include "headrace/serve/dispatch.hpp"
+#include "headrace/serve/lone_query.hpp"
 
 /// Who answers queries in the pool of Schedule::dispatched.
 namespace headrace::serve {
@@ -60,10 +61,8 @@ class Worker {
 
   HEADRACE_HD void run() {
     for (;;) {
-      Drawn drawn{};
-      if (group_.rank() == 0) drawn = draw();
-      drawn = group_.broadcast(drawn);
-      if (drawn.leave != 0) return;
+      const Drawn drawn = next();
+      if (drawn.is(Drawn::What::leave)) return;
       if (view_.blocks == 1) {
         answer_alone(drawn);
       } else {
@@ -72,18 +71,25 @@ class Worker {
     }
   }
 
-  /// The thread of rank 0: the next part that nobody has, once it is there.
+  /// Every thread of the block: the next part that nobody has, once it is there.
+  [[nodiscard]] HEADRACE_HD Drawn next() const {
+    Drawn drawn{};
+    if (group_.rank() == 0) drawn = draw();
+    return group_.broadcast(drawn);
+  }
+
+  /// The thread of rank 0.
   [[nodiscard]] HEADRACE_HD Drawn draw() const {
     const std::uint64_t number = group_.fetch_add_relaxed_on_device(*view_.next_ticket, std::uint64_t{1});
     const std::uint64_t ticket = view_.blocks == 1 ? number : number / view_.blocks;
     for (std::uint32_t poll = 0;; ++poll) {
-      if (poll % kPollsPerLook == 0 && group_.load_on_device(*view_.leave) != 0) return {0, 0, 0, 1};
+      if (poll % kPollsPerLook == 0 && group_.load_on_device(*view_.leave) != 0) return {Drawn::What::leave, 0, 0, 0};
       const std::uint64_t entry = group_.load_on_device(view_.entry_at(ticket));
       if (view_.is_for(entry, ticket)) {
         // Pairs with make_room(). That the entry is read is what this depends on, so it needs no release.
         group_.fetch_add_relaxed_on_device(view_.taken_in(view_.half(ticket)), std::uint32_t{1});
-        return {static_cast<std::uint32_t>(entry >> 32) & 0xFFFF, static_cast<std::uint32_t>(entry),
-                static_cast<std::uint32_t>(number - ticket * view_.blocks), 0};
+        return {Drawn::What::query, static_cast<std::uint32_t>(entry >> 32) & 0xFFFF, static_cast<std::uint32_t>(entry),
+                static_cast<std::uint32_t>(number - ticket * view_.blocks)};
       }
       group_.pause_ns(kPauseNs);
     }
@@ -98,9 +104,11 @@ class Worker {
     const void* query = view_.queries + std::size_t{slot} * view_.query_stride;
     if (view_.query_bytes <= kStagedBytesMax) {
       auto& stage = group_.template shared<Stage>();
-      copy_bytes(group_, &stage, query, view_.query_bytes);
+      if (!drawn.is(Drawn::What::held)) {
+        copy_bytes(group_, &stage, query, view_.query_bytes);
+        group_.sync();
+      }
       query = &stage;
-      group_.sync();
     }
     if (stamped) stamps.staged = group_.clock_ns();
     std::byte* const slot_answer = view_.answers + std::size_t{slot} * view_.answer_stride;
@@ -113,9 +121,6 @@ class Worker {
   }
 
  private:
-  struct alignas(16) Stage {
-    unsigned char bytes[kStagedBytesMax];
-  };
   struct alignas(16) ShortAnswer {
     unsigned char bytes[kSealedBytesMax];
   };

@@ -4,6 +4,7 @@
 
 #include "headrace/device/group.hpp"
 #include "headrace/serve/dispatch.hpp"
+#include "headrace/serve/lone_query.hpp"
 
 /// Who hands queries out in the pool of Schedule::dispatched.
 namespace headrace::serve::detail {
@@ -23,16 +24,30 @@ class Dispatcher {
     group_.sync();
   }
 
-  /// Team 0: hands queries out until the pool is to end or, where AnswersInline, one comes alone; says which.
+  /// Team 0: hands queries out until the pool is to end or, where AnswersInline, one comes alone or is expected; says
+  /// which.
   HEADRACE_HD Drawn hand_out() {
-    lone_ = {};
-    while (read_tails()) {
-      base_ = base_ + group_.kTeam <= view_.lane_count ? base_ + group_.kTeam : 0;
+    for (;;) {
+      const Drawn drawn = read_tails();
+      if (!drawn.is(Drawn::What::nothing)) return drawn;
       if constexpr (AnswersInline) {
-        if (lone_.count != 0) return {lone_.lane, lone_.from, 0, 0};
+        if (idle_ == kReadsBeforeWatch && steady_ && view_.lone != nullptr) {
+          return {Drawn::What::expected, lane_, group_.team_from(seen_.tails[lane_], lane_ % group_.kTeam), 0};
+        }
       }
     }
-    return {0, 0, 0, 1};
+  }
+
+  /// Every thread of block 0, where AnswersInline: hands queries out until there is one for block 0 itself, or the pool
+  /// is to end.
+  [[nodiscard]] HEADRACE_HD Drawn next() {
+    for (;;) {
+      Drawn drawn{};
+      if (group_.team() == 0) drawn = hand_out();
+      drawn = group_.broadcast(drawn);  // where the other teams wait
+      if (drawn.is(Drawn::What::expected)) drawn = watch(drawn);
+      if (!drawn.is(Drawn::What::nothing)) return drawn;
+    }
   }
 
  private:
@@ -53,13 +68,47 @@ class Dispatcher {
   /// Reads in a row that find nothing before a query counts as alone. While block 0 answers, nobody hands queries out,
   /// so under load it must not; two reads take about as long as a short answer.
   static constexpr std::uint32_t kQuietReads = 2;
+  /// And before the next one is looked for, which makes each read longer.
+  static constexpr std::uint32_t kReadsBeforeWatch = 4;
 
-  /// Reads a team's width of tails from lane `base_` on, and puts what is new into the queue; false once the host wants
-  /// the pool to end. The stop word lies behind the last tail; it is read now and then only, since a read is as slow as
-  /// the slowest of its lines.
-  HEADRACE_HD bool read_tails() {
-    const std::uint32_t lane = base_ + group_.team_rank();
-    if (base_ == 0) ++rounds_;
+  /// Every thread of the block: reads the copy of the query that is expected together with the tails, until all of it
+  /// is there or a tail says something. A unit's sequence vouches for its data, so nothing depends on the order of
+  /// these reads. One of 2^32 queries ago may have the same sequence: none counts that was not seen without it first.
+  [[nodiscard]] HEADRACE_HD Drawn watch(const Drawn& expected) {
+    const LoneQuery<Group> copy(group_, view_);
+    const std::uint32_t sequence = expected.position + 1;
+    if (group_.any(copy.read(expected.lane, sequence, [] {}).any)) return {};
+    for (;;) {
+      Drawn drawn{};
+      const auto found = copy.read(expected.lane, sequence, [&] {
+        if (group_.team() == 0) drawn = read_tails();
+      });
+      const bool whole = !group_.any(!found.all);
+      const bool told = group_.any(group_.rank() == 0 && idle_ == 0);
+      if (!told && !whole) continue;
+      if (!told) {
+        idle_ = 0;
+        if (group_.rank() == 0) {
+          seen_.tails[expected.lane] = sequence;
+          note_seen(expected.lane, expected.position);
+        }
+        return {Drawn::What::held, expected.lane, expected.position, 0};
+      }
+      drawn = group_.broadcast(drawn);
+      const bool same = drawn.lane == expected.lane && drawn.position == expected.position;
+      if (whole && same && drawn.is(Drawn::What::query)) drawn.what = Drawn::What::held;
+      return drawn;
+    }
+  }
+
+  /// Reads a team's width of tails, and puts what is new into the queue. Gives `leave` once the host wants the pool to
+  /// end and, where AnswersInline, the query that came alone, which is then not in the queue; else `nothing`. The stop
+  /// word lies behind the last tail; it is read now and then only, since a read is as slow as the slowest of its lines.
+  HEADRACE_HD Drawn read_tails() {
+    const std::uint32_t base = base_;
+    base_ = base + group_.kTeam <= view_.lane_count ? base + group_.kTeam : 0;
+    const std::uint32_t lane = base + group_.team_rank();
+    if (base == 0) ++rounds_;
     const std::uint32_t words = view_.lane_count + (rounds_ % kRoundsPerStop == 0 ? 1 : 0);
     const std::uint32_t tail = lane < words ? load_tail(view_.tails[lane * DispatchView::kTailStride]) : 0;
     if (group_.rank() == 0 && ++reads_ % kReadsPerHeartbeat == 0) {
@@ -67,16 +116,16 @@ class Dispatcher {
     }
     const std::uint32_t from = lane < view_.lane_count ? seen_.tails[lane] : 0;
     const bool stop = lane == view_.lane_count && tail != 0;
-    const std::uint32_t count = lane < view_.lane_count ? tail - from : 0;
+    const std::uint32_t count = lane < view_.lane_count ? fresh(tail, from) : 0;
     const std::uint32_t found = group_.team_ballot(count != 0 || stop);
     if (found == 0) {
       if (++idle_ > kIdleReads) group_.pause_ns(kIdlePauseNs);
       group_.relax_briefly();
-      return true;
+      return {};
     }
-    if (group_.team_any(stop)) return false;
     const bool quiet = idle_ >= kQuietReads;
     idle_ = 0;
+    if (group_.team_any(stop)) return {Drawn::What::leave, 0, 0, 0};
     if (count != 0) seen_.tails[lane] = tail;
     Fresh mine{lane, from, count, 0};
     std::uint32_t total = 0;
@@ -84,19 +133,28 @@ class Dispatcher {
       const std::uint32_t rank = group_.lowest_bit(found);
       total = group_.team_from(count, rank);  // of one lane alone, as when there is little to do
       if constexpr (AnswersInline) {
+        steady_ = lane_ == base + rank;
+        lane_ = base + rank;
         if (quiet && total == 1) {
-          lone_ = {base_ + rank, group_.team_from(from, rank), 1, 0};
-          if (group_.team_rank() == 0) note_seen(lone_.lane, lone_.from);
-          return true;
+          const Drawn drawn{Drawn::What::query, lane_, group_.team_from(from, rank), 0};
+          if (group_.team_rank() == 0) note_seen(drawn.lane, drawn.position);
+          return drawn;
         }
       }
     } else {
       mine.before = group_.team_sum_before(count, total);
     }
-    if (!make_room(published_ + total)) return false;
+    if (!make_room(published_ + total)) return {Drawn::What::leave, 0, 0, 0};
     for (std::uint32_t left = found; left != 0; left &= left - 1) publish_of(mine, left);
     published_ += total;
-    return true;
+    return {};
+  }
+
+  /// Queries of a lane that have not been handed out. What block 0 had before it was told of is behind its tail.
+  [[nodiscard]] HEADRACE_HD static std::uint32_t fresh(std::uint32_t tail, std::uint32_t from) {
+    const std::uint32_t count = tail - from;
+    if constexpr (AnswersInline) return count >> 31 != 0 ? 0 : count;
+    return count;
   }
 
   /// Pairs with DirectLane::submit. What is handed on is ordered by docs/decisions/0008, and what block 0 answers by
@@ -144,7 +202,8 @@ class Dispatcher {
   Group group_;
   const DispatchView& view_;
   Seen& seen_;
-  Fresh lone_{};            ///< The query that hand_out() ends with.
+  std::uint32_t lane_ = 0;  ///< That had a query last, where AnswersInline.
+  bool steady_ = false;     ///< And the last but one, too.
   std::uint32_t base_ = 0;  ///< The first lane of the next read.
   std::uint32_t reads_ = 0;
   std::uint32_t rounds_ = 0;     ///< Through all tails.
