@@ -1,6 +1,7 @@
 """What fetching columns costs on a machine: the figures fetch.*, and a study of the ways to the device.
 
     python bench/fetch.py --device cuda:0 --rows 20000000 --save docs/results/fetch.<machine>.json
+    python bench/fetch.py --only fetch.ipc --rows 100000000
     python bench/fetch.py --study
 
 A table of numbers is written twice, as Arrow IPC and as Parquet with Snappy, in 256 row groups, and fetched from the
@@ -13,7 +14,6 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -56,14 +56,32 @@ def make_table(rows: int) -> pa.Table:
     )
 
 
-def write(table: pa.Table, folder: Path) -> tuple[Path, Path]:
-    """The table as Arrow IPC and as Parquet."""
-    rows = max(1, -(-table.num_rows // FRAGMENTS))
-    arrow, parquet = folder / "table.arrow", folder / "table.parquet"
-    with ipc.new_file(arrow, table.schema) as writer:
-        writer.write_table(table, max_chunksize=rows)
-    pq.write_table(table, parquet, row_group_size=rows, compression="snappy")
-    return arrow, parquet
+def _fragment_rows(table: pa.Table) -> int:
+    return max(1, -(-table.num_rows // FRAGMENTS))
+
+
+def write_arrow(table: pa.Table, folder: Path) -> Path:
+    """The table as Arrow IPC, in the page cache."""
+    path = folder / "table.arrow"
+    with ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=_fragment_rows(table))
+    return into_page_cache(path)
+
+
+def write_parquet(table: pa.Table, folder: Path) -> Path:
+    """The table as Parquet, in the page cache."""
+    path = folder / "table.parquet"
+    pq.write_table(table, path, row_group_size=_fragment_rows(table), compression="snappy")
+    return into_page_cache(path)
+
+
+def into_page_cache(path: Path) -> Path:
+    """Reads the file once."""
+    with path.open("rb", buffering=0) as file:
+        part = bytearray(16 << 20)
+        while file.readinto(part):
+            pass
+    return path
 
 
 def verified(fetched: FetchedTable, table: pa.Table) -> bool:
@@ -112,15 +130,15 @@ class Bench:
             seconds.append(time.perf_counter() - started)
         return min(seconds)
 
-    def row(self, identity: str, seconds: list[float], roof: tuple[float, str], right: bool, **conditions: Any) -> Json:  # noqa: ANN401
-        """A figure in GB/s."""
-        rates = [rate(self._bytes, one) for one in seconds]
-        return results.row(identity, rates, "GB/s", roof, {**conditions, "verified": right})
-
     @property
     def bytes(self) -> int:
         """Of all columns."""
         return self._bytes
+
+    @property
+    def rows(self) -> int:
+        """Of the table."""
+        return self._table.num_rows
 
 
 def link_roof(device: str) -> float:
@@ -134,23 +152,27 @@ def fastest(bench: Bench, path: Path, threads: int) -> tuple[list[float], bool, 
     return min(found, key=lambda one: median(one[0]))
 
 
-def headline(bench: Bench, arrow: Path, parquet: Path, device: str, threads: int) -> list[Json]:
-    """The rows of fetch.ipc and fetch.parquet."""
+def ipc_row(bench: Bench, arrow: Path, device: str, threads: int) -> Json:
+    """The row fetch.ipc."""
     link = link_roof(device)
     copies = median(copy_rates(threads, _HOST_SAMPLES, _HOST_BYTES))
-    rows = []
     seconds, right, host = fastest(bench, arrow, threads)
     roof = min((link, "pinned link"), (copies, "threads that copy on the host"))
-    beside = {"link_gb_per_second": link, "host_copies_gb_per_second": copies}
-    rows.append(bench.row("fetch.ipc", seconds, roof, right, threads=threads, host=host, **beside))
+    speeds = {"link_gb_per_second": link, "host_copies_gb_per_second": copies}
+    conditions = {"rows": bench.rows, "threads": threads, "host": host, **speeds, "verified": right}
+    return results.row("fetch.ipc", [rate(bench.bytes, one) for one in seconds], "GB/s", roof, conditions)
+
+
+def parquet_row(bench: Bench, parquet: Path, device: str, threads: int) -> Json:
+    """The row fetch.parquet."""
+    link = link_roof(device)
     decode = rate(bench.bytes, bench.decode(parquet, threads))
     slower = min((decode, "Arrow's own decode"), (link, "pinned link"))
     seconds, right, host = fastest(bench, parquet, threads)
     shares = [rate(bench.bytes, one) / slower[0] for one in seconds]
     speeds = {"decode_gb_per_second": decode, "link_gb_per_second": link}
-    conditions = {"threads": threads, "host": host, **speeds, "verified": right}
-    rows.append(results.row("fetch.parquet", shares, "fraction", (1.0, slower[1]), conditions))
-    return rows
+    conditions = {"rows": bench.rows, "threads": threads, "host": host, **speeds, "verified": right}
+    return results.row("fetch.parquet", shares, "fraction", (1.0, slower[1]), conditions)
 
 
 def _timed(work: Callable[[], Any]) -> float:
@@ -222,6 +244,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--samples", type=int, default=5)
+    parser.add_argument("--only", action="append", choices=["fetch.ipc", "fetch.parquet"], help="may be repeated")
     parser.add_argument("--study", action="store_true", help="what each way of host memory costs")
     parser.add_argument("--study-bytes", type=size, default=1 << 30, help="of each way (1GiB)")
     parser.add_argument("--save", type=Path)
@@ -229,11 +252,15 @@ def main() -> None:
     device = headrace.Device.parse(chosen.device)
     table = make_table(chosen.rows)
     with tempfile.TemporaryDirectory() as folder:
-        arrow, parquet = write(table, Path(folder))
-        with ThreadPoolExecutor(2) as pool:  # into the page cache
-            list(pool.map(lambda path: len(path.read_bytes()), (arrow, parquet)))
         bench = Bench(table, device.name, chosen.samples)
-        rows = headline(bench, arrow, parquet, device.name, chosen.threads)
+        wanted = chosen.only or ["fetch.ipc", "fetch.parquet"]
+        arrow = write_arrow(table, Path(folder))
+        rows: list[Json] = []
+        if "fetch.ipc" in wanted:
+            rows.append(ipc_row(bench, arrow, device.name, chosen.threads))
+        if "fetch.parquet" in wanted:
+            parquet = write_parquet(table, Path(folder))
+            rows.append(parquet_row(bench, parquet, device.name, chosen.threads))
         more: Json = {}
         if chosen.study:
             more["ways"] = ways(device.name, chosen.study_bytes, chosen.samples)
