@@ -22,6 +22,8 @@ void DirectLane::write_lone(const std::byte* query) noexcept {
   SealedUnit unit{};
   unit.sequence = static_cast<std::uint32_t>(next_ + 1);
   SealedUnit* to = memory_.lone;
+  const std::size_t bytes = sealed_units(query_bytes_) * sizeof(SealedUnit);
+  prefetch_to_write(reinterpret_cast<const std::byte*>(to), bytes, bytes);  // the device has read them just now
   for (std::size_t at = 0; at < query_bytes_; at += SealedUnit::kDataBytes) {
     std::memcpy(unit.data, query + at, std::min<std::size_t>(SealedUnit::kDataBytes, query_bytes_ - at));
     CpuGroup::store_unit(*to++, unit);  // pairs with LoneQuery::read

@@ -85,8 +85,8 @@ class HeldGroup : public CpuGroup {
   Held* held_;
 };
 
-/// Reads of tails that make a query alone: two that find nothing, one that may have been under way, and one begun.
-constexpr std::uint64_t kQuietly = 4;
+/// Reads that make a query alone: of both tails and the stop word, one that may have been under way, and one begun.
+constexpr std::uint64_t kQuietly = 5;
 
 /// A pool on threads of the test, with every word of it in the test's memory.
 class TestPool {
@@ -341,10 +341,13 @@ TEST(LoneQuery, IsAnsweredBeforeItsTailSaysThatItIsThere) {
   pool.let_it_watch(0);
   CpuGroup::store_unit(pool.lone[0], {{7, 0, 0}, 3});
   pool.await(0, 2);
+  CpuGroup::store_unit(pool.lone[0], {{8, 0, 0}, 4});  // right behind it
+  pool.await(0, 3);
   pool.await_reads(kQuietly);  // with the tail behind what has been answered
   EXPECT_EQ(pool.submit(0, 7), 2U);
-  EXPECT_EQ(pool.poll(0), 1U);
-  pool.answer_alone(0, 8);
+  EXPECT_EQ(pool.submit(0, 8), 3U);
+  EXPECT_EQ(pool.poll(0), 2U);
+  pool.answer_alone(0, 9);
   EXPECT_EQ(pool.queued(), 0U);
 }
 

@@ -91,7 +91,8 @@ struct alignas(64) BarrierCell {
 ///   arrive(cell), passed(cell, token)
 ///                            at a BarrierCell shared with the host; see there
 ///   store_unit(to, unit), load_unit(from)
-///                            write and read a SealedUnit so that its sequence is never seen without its data
+///                            write and read a SealedUnit so that its sequence is never seen without its data; it is
+///                            written again only once nobody expects that sequence any more
 ///   clock_ns()               the device's clock
 ///   pause_ns(n), relax()     called in every iteration of a loop that polls
 ///   relax_briefly()          the same, where what is polled takes its time anyhow
@@ -216,20 +217,15 @@ class CpuGroup {
     return expected;
   }
 
-  /// Meanwhile the unit has a sequence that nobody expects.
   HEADRACE_HD static void store_unit(SealedUnit& to, const SealedUnit& unit) noexcept {
-    constexpr std::uint32_t kFarFromAll = std::uint32_t{1} << 31;
-    store_relaxed(to.sequence, unit.sequence + kFarFromAll);
-    for (std::uint32_t i = 0; i < 3; ++i) store(to.data[i], unit.data[i]);
+    for (std::uint32_t i = 0; i < 3; ++i) store_relaxed(to.data[i], unit.data[i]);
     store(to.sequence, unit.sequence);
   }
 
   [[nodiscard]] HEADRACE_HD static SealedUnit load_unit(const SealedUnit& from) noexcept {
     SealedUnit unit{};
-    do {
-      unit.sequence = load(from.sequence);
-      for (std::uint32_t i = 0; i < 3; ++i) unit.data[i] = load(from.data[i]);
-    } while (load_relaxed(from.sequence) != unit.sequence);
+    unit.sequence = load(from.sequence);
+    for (std::uint32_t i = 0; i < 3; ++i) unit.data[i] = load_relaxed(from.data[i]);
     return unit;
   }
 

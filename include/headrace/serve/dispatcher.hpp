@@ -16,7 +16,7 @@ template <class Group, bool AnswersInline>
 class Dispatcher {
  public:
   HEADRACE_HD Dispatcher(Group group, const DispatchView& view)
-      : group_(group), view_(view), seen_(group.template shared<Seen>()) {}
+      : group_(group), view_(view), seen_(group.template shared<Seen>()), copy_(group, view) {}
 
   /// Every thread of block 0, first.
   HEADRACE_HD void begin() {
@@ -27,14 +27,15 @@ class Dispatcher {
   /// Team 0: hands queries out until the pool is to end or, where AnswersInline, one comes alone or is expected; says
   /// which.
   HEADRACE_HD Drawn hand_out() {
-    for (;;) {
-      const Drawn drawn = read_tails();
-      if (!drawn.is(Drawn::What::nothing)) return drawn;
+    for (bool now = alone_;; now = idle_ == kRoundsBeforeWatch * reads_a_round()) {
       if constexpr (AnswersInline) {
-        if (idle_ == kReadsBeforeWatch && steady_ && view_.lone != nullptr) {
+        alone_ = false;
+        if (now && steady_ && view_.lone != nullptr) {
           return {Drawn::What::expected, lane_, group_.team_from(seen_.tails[lane_], lane_ % group_.kTeam), 0};
         }
       }
+      const Drawn drawn = read_tails();
+      if (!drawn.is(Drawn::What::nothing)) return drawn;
     }
   }
 
@@ -65,41 +66,40 @@ class Dispatcher {
   static constexpr std::uint32_t kRoundsPerStop = Group::kTeam;  ///< Where each word is a read of its own: 1.
   static constexpr std::uint32_t kIdleReads = 1024;  ///< Reads that find nothing, more than 1 ms, before it rests.
   static constexpr std::uint32_t kIdlePauseNs = 500;
-  /// Reads in a row that find nothing before a query counts as alone. While block 0 answers, nobody hands queries out,
-  /// so under load it must not; two reads take about as long as a short answer.
-  static constexpr std::uint32_t kQuietReads = 2;
-  /// And before the next one is looked for, which makes each read longer.
-  static constexpr std::uint32_t kReadsBeforeWatch = 4;
+  /// Rounds through all tails that find nothing before a query counts as alone. While block 0 answers, nobody hands
+  /// queries out, so under load it must not.
+  static constexpr std::uint32_t kQuietRounds = 1;
+  /// And before the next query is looked for, which makes each read longer, where the last did not come alone.
+  static constexpr std::uint32_t kRoundsBeforeWatch = 4;
 
   /// Every thread of the block: reads the copy of the query that is expected together with the tails, until all of it
   /// is there or a tail says something. A unit's sequence vouches for its data, so nothing depends on the order of
-  /// these reads. One of 2^32 queries ago may have the same sequence: none counts that was not seen without it first.
+  /// these reads. A unit of 2^32 queries ago has the same sequence: if any has it from the start, nobody watches.
   [[nodiscard]] HEADRACE_HD Drawn watch(const Drawn& expected) {
-    const LoneQuery<Group> copy(group_, view_);
-    const std::uint32_t sequence = expected.position + 1;
-    if (group_.any(copy.read(expected.lane, sequence, [] {}).any)) return {};
-    for (;;) {
+    bool none_before = copied_last_;
+    copied_last_ = false;
+    for (;; none_before = true) {
       Drawn drawn{};
-      const auto found = copy.read(expected.lane, sequence, [&] {
+      const auto found = copy_.read(expected.lane, expected.position + 1, [&] {
         if (group_.team() == 0) drawn = read_tails();
       });
-      const bool whole = !group_.any(!found.all);
+      const bool there = none_before ? !group_.any(!found.all) : group_.any(found.any);
       const bool told = group_.any(group_.rank() == 0 && idle_ == 0);
-      if (!told && !whole) continue;
-      if (!told) {
-        idle_ = 0;
-        if (group_.rank() == 0) {
-          seen_.tails[expected.lane] = sequence;
-          note_seen(expected.lane, expected.position);
-        }
-        return {Drawn::What::held, expected.lane, expected.position, 0};
-      }
-      drawn = group_.broadcast(drawn);
+      if (!told && !there) continue;
+      if (told) drawn = group_.broadcast(drawn);
       const bool same = drawn.lane == expected.lane && drawn.position == expected.position;
-      if (whole && same && drawn.is(Drawn::What::query)) drawn.what = Drawn::What::held;
-      return drawn;
+      if (!(there && none_before) || (told && !(same && drawn.is(Drawn::What::query)))) return drawn;
+      if (!told && group_.rank() == 0) {
+        seen_.tails[expected.lane] = expected.position + 1;
+        note_seen(expected.lane, expected.position);
+      }
+      idle_ = 0;
+      alone_ = copied_last_ = true;
+      return {Drawn::What::held, expected.lane, expected.position, 0};
     }
   }
+
+  [[nodiscard]] HEADRACE_HD std::uint32_t reads_a_round() const { return view_.lane_count / group_.kTeam + 1; }
 
   /// Reads a team's width of tails, and puts what is new into the queue. Gives `leave` once the host wants the pool to
   /// end and, where AnswersInline, the query that came alone, which is then not in the queue; else `nothing`. The stop
@@ -123,7 +123,7 @@ class Dispatcher {
       group_.relax_briefly();
       return {};
     }
-    const bool quiet = idle_ >= kQuietReads;
+    const bool quiet = idle_ >= kQuietRounds * reads_a_round();
     idle_ = 0;
     if (group_.team_any(stop)) return {Drawn::What::leave, 0, 0, 0};
     if (count != 0) seen_.tails[lane] = tail;
@@ -135,7 +135,8 @@ class Dispatcher {
       if constexpr (AnswersInline) {
         steady_ = lane_ == base + rank;
         lane_ = base + rank;
-        if (quiet && total == 1) {
+        alone_ = quiet && total == 1;
+        if (alone_) {
           const Drawn drawn{Drawn::What::query, lane_, group_.team_from(from, rank), 0};
           if (group_.team_rank() == 0) note_seen(drawn.lane, drawn.position);
           return drawn;
@@ -202,9 +203,12 @@ class Dispatcher {
   Group group_;
   const DispatchView& view_;
   Seen& seen_;
-  std::uint32_t lane_ = 0;  ///< That had a query last, where AnswersInline.
-  bool steady_ = false;     ///< And the last but one, too.
-  std::uint32_t base_ = 0;  ///< The first lane of the next read.
+  LoneQuery<Group> copy_;
+  std::uint32_t lane_ = 0;    ///< That had a query last, where AnswersInline.
+  bool steady_ = false;       ///< And the last but one, too.
+  bool alone_ = false;        ///< And the last one came alone.
+  bool copied_last_ = false;  ///< And it was read from its copy, so that no unit can have the next sequence yet.
+  std::uint32_t base_ = 0;    ///< The first lane of the next read.
   std::uint32_t reads_ = 0;
   std::uint32_t rounds_ = 0;     ///< Through all tails.
   std::uint32_t idle_ = 0;       ///< Reads in a row that found nothing.
