@@ -112,9 +112,9 @@ template <class Take>
                 .bits = bits,
                 .partials = partials->as<std::uint64_t>()};
   for (std::size_t axis = 0; axis < 3; ++axis) work.size[axis] = static_cast<std::int32_t>(layout.own.size(axis));
-  Status status = launch(part.stream(), kernel, shape, work);
-  if (status) status = part.stream().wait();
-  if (!status) return status;
+  const Status launched = launch(part.stream(), kernel, shape, work);
+  const Status waited = part.stream().wait();
+  if (!launched || !waited) return launched ? waited : launched;
   for (std::uint32_t block = 0; block < shape.blocks; ++block) take(partials->as<std::uint64_t>() + block * words);
   return {};
 }

@@ -14,6 +14,9 @@ namespace {
 constexpr std::int64_t kSkewBytes = 256;
 /// A thread that enqueues is at most twice so many cycles ahead of its device.
 constexpr std::uint64_t kPaceCycles = 16;
+/// Of a turn.
+constexpr std::size_t kSums = kStepsWatched * ChangeSums::kSlots;
+constexpr std::size_t kSumBytes = kSums * sizeof(ChangeSums);
 
 [[nodiscard]] std::size_t memory_bytes(const PartLayout& layout, int fields) noexcept {
   return static_cast<std::size_t>(layout.field_bytes + kSkewBytes) * static_cast<std::size_t>(fields);
@@ -34,6 +37,7 @@ Part::Part(std::size_t number, Device device, const PartLayout& layout, const St
       border_(two_events(device)),
       pushed_(two_events(device)),
       pace_(two_events(device)),
+      read_(two_events(device)),
       staged_(device),
       compute_stream_(device),
       border_stream_(device, {.priority = Priority::high}),
@@ -43,10 +47,14 @@ Part::Part(std::size_t number, Device device, const PartLayout& layout, const St
   for (int field = 0; field < program.field_count + program.spare_fields; ++field) {
     table_.slots[field] = static_cast<std::uint8_t>(field);
   }
+  if (!program.watched || program.sweeps.empty()) return;
+  changes_ = Buffer(device, MemoryKind::device, 2 * kSumBytes);
+  read_changes_ = Buffer(device, MemoryKind::pinned, 2 * kSumBytes);
 }
 
 Status Part::clear() noexcept {
-  const Status filled = compute_.fill(memory_.data(), 0, memory_.bytes());
+  Status filled = compute_.fill(memory_.data(), 0, memory_.bytes());
+  if (filled && changes_.bytes() > 0) filled = compute_.fill(changes_.data(), 0, changes_.bytes());
   return filled ? compute_.wait() : filled;
 }
 
@@ -110,28 +118,29 @@ void Part::advance(std::uint64_t steps) noexcept {
   for (std::uint64_t step = 0; step < steps % period; ++step) table_ = table_after({});
 }
 
-Status Part::begin_watch(std::uint64_t steps_done, std::uint64_t steps, int exponent) noexcept {
-  const std::size_t bytes = steps * ChangeSums::kSlots * sizeof(ChangeSums);
-  if (changes_.bytes() < bytes) {
-    auto more = Buffer::allocate(device_, MemoryKind::device, bytes);
-    if (!more) return more.error();
-    changes_ = *std::move(more);
-  }
-  watch_ = {.sums = changes_.as<ChangeSums>(), .scale = std::ldexp(1.0, -exponent)};
+void Part::begin_watch(std::size_t turn, std::uint64_t steps_done, int exponent) noexcept {
+  watch_ = {.sums = changes_.as<ChangeSums>() + turn * kSums, .scale = std::ldexp(1.0, -exponent)};
   watched_from_ = steps_done;
-  return compute_.fill(changes_.data(), 0, changes_.bytes());
 }
 
-Status Part::end_watch(std::vector<StepChange>& to) noexcept {
+Status Part::end_watch(std::size_t turn) noexcept {
   watch_ = {};
-  std::vector<ChangeSums> sums(changes_.bytes() / sizeof(ChangeSums));
-  const Status copied = compute_.copy(sums.data(), changes_.data(), changes_.bytes());
-  const Status waited = wait();
-  to.assign(sums.size() / ChangeSums::kSlots, {});
-  for (std::size_t i = 0; i < sums.size(); ++i) {
+  std::byte* sums = changes_.data() + turn * kSumBytes;
+  Status status = compute_.record(body_);
+  if (status) status = border_stream_.wait_for(body_);
+  if (status) status = border_stream_.copy(read_changes_.data() + turn * kSumBytes, sums, kSumBytes);
+  if (status) status = border_stream_.fill(sums, 0, kSumBytes);
+  return status ? border_stream_.record(read_[turn]) : status;
+}
+
+Status Part::take_changes(std::size_t turn, std::span<StepChange> to) noexcept {
+  const Status waited = read_[turn].wait();
+  if (!waited) return waited;
+  const ChangeSums* sums = read_changes_.as<ChangeSums>() + turn * kSums;
+  for (std::size_t i = 0; i < to.size() * ChangeSums::kSlots; ++i) {
     to[i / ChangeSums::kSlots].add({.largest = sums[i].largest, .squares = {sums[i].high, sums[i].low}});
   }
-  return copied ? waited : copied;
+  return {};
 }
 
 Status Part::run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t steps_done,

@@ -45,11 +45,13 @@ class Part {
   /// failed.
   [[nodiscard]] Status run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t steps_done,
                                  Progress& progress) noexcept;
-  /// From here on until end_watch(), for up to `steps` steps after `steps_done` that are all done in passes: adds up
-  /// what each changes, in units as ChangeSums has them.
-  [[nodiscard]] Status begin_watch(std::uint64_t steps_done, std::uint64_t steps, int exponent) noexcept;
-  /// Waits, and gives what each changed.
-  [[nodiscard]] Status end_watch(std::vector<StepChange>& to) noexcept;
+  /// From here on until end_watch(), for up to kStepsWatched steps after `steps_done` that are all done in passes: adds
+  /// up what each changes, in units as ChangeSums has them. `turn`, 0 or 1: its changes have been taken.
+  void begin_watch(std::size_t turn, std::uint64_t steps_done, int exponent) noexcept;
+  /// Enqueues reading the sums back, beside what compute_ does next.
+  [[nodiscard]] Status end_watch(std::size_t turn) noexcept;
+  /// Waits until they are there, and adds what each step changed.
+  [[nodiscard]] Status take_changes(std::size_t turn, std::span<StepChange> to) noexcept;
   /// Waits for all that has been enqueued.
   [[nodiscard]] Status wait() noexcept;
 
@@ -107,16 +109,18 @@ class Part {
   std::vector<RankMessage> sends_;
   std::vector<RankMessage> receives_;  ///< and what it exchanges with them in a cycle.
 
-  Buffer changes_;  ///< ChangeSums of the steps that are watched.
+  Buffer changes_;       ///< ChangeSums of the steps that are watched, for each turn; 0 where nobody adds them up,
+  Buffer read_changes_;  ///< and as read back.
   SweepWatch watch_;
   std::uint64_t watched_from_ = 0;
 
   // Streams after what they work on, so that they end first.
-  Event body_;                   ///< On compute_: all that the border needs has been done.
+  Event body_;                   ///< On compute_: all that border_ then waits for has been done.
   Event filled_;                 ///< On border_: the ghosts are there for the next cycle.
   std::array<Event, 2> border_;  ///< Of even and odd cycles: neighbours may not have asked for the last one yet.
   std::array<Event, 2> pushed_;
   std::array<Event, 2> pace_;
+  std::array<Event, 2> read_;  ///< On border_: the changes of a turn have been read back and cleared.
   std::unique_ptr<Recorder> recorder_;
   Event staged_;  ///< On border_: what goes to other ranks is where messages lie.
   Stream compute_stream_;

@@ -168,12 +168,15 @@ void Simulation::State::on_every_part(const char* doing, const std::function<Sta
   team->run([&](std::size_t thread) {
     const std::size_t part = share.first() + thread;
     const Status done = job(part);
-    if (done || done.error().code == Errc::cancelled) return;
-    progress.fail(part, done.error());
-    // Threads of this process may be waiting for other ranks, too.
-    if (share.ranks() != nullptr) share.ranks()->fail(fmt::format("{} failed", share.device(part).name()));
+    if (!done && done.error().code != Errc::cancelled) fail(part, done.error());
   });
   throw_failure(doing);
+}
+
+void Simulation::State::fail(std::size_t part, Error error) {
+  progress.fail(part, error);
+  // Threads of this process may be waiting for other ranks, too.
+  if (share.ranks() != nullptr) share.ranks()->fail(fmt::format("{} failed", share.device(part).name()));
 }
 
 Status Simulation::State::run_part(std::size_t part, std::uint64_t count) noexcept {

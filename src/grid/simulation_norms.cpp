@@ -4,6 +4,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "grid/legs.hpp"
 #include "grid/norms.hpp"
@@ -15,12 +18,13 @@ namespace headrace::grid {
 
 namespace {
 
-/// Steps whose changes are added up in the same units,
-constexpr std::uint64_t kStepsWatched = 64;
-/// the power of two by which changes may grow meanwhile,
+/// The power of two by which changes may grow until the end of two groups,
 constexpr int kGrowthLog2 = 6;
-/// and the smallest change that sets them: 2^-exponent must be a double.
+/// and the smallest change that sets units: 2^-exponent must be a double.
 constexpr double kChangeMin = 1e-290;
+
+constexpr const char* kStepping = "a step of a grid";
+constexpr const char* kAddingUp = "the norms of what steps of a grid change";
 
 /// Of the power of two above a value.
 [[nodiscard]] int exponent_of(double value) noexcept {
@@ -75,21 +79,28 @@ bool Simulation::State::passes_alone(std::uint64_t count, bool last_of_call) con
   return true;
 }
 
-std::vector<StepChange> Simulation::State::watched_steps(std::uint64_t count, int exponent, bool last_of_call) {
-  std::vector<std::vector<StepChange>> changes(parts.size());
-  on_every_part("a step of a grid", [&](std::size_t part) {
-    Part& its = *parts[part];
-    Status status = its.begin_watch(steps_done, count, exponent);
-    if (status) status = enqueue_cycles(part, count, last_of_call);
-    const Status ended = its.end_watch(changes[part]);
-    return status ? ended : status;
-  });
-  advance(count);
-  std::vector<StepChange> own(count);
-  for (std::size_t part = share.first(); part < share.end(); ++part) {
-    for (std::size_t step = 0; step < count; ++step) own[step].add(changes[part][step]);
+Simulation::State::GroupsInPasses Simulation::State::groups_in_passes(std::uint64_t count) const {
+  GroupsInPasses all{.amid = passes_alone(kStepsWatched, false),
+                     .last = passes_alone((count - 1) % kStepsWatched + 1, true)};
+  // With passes there are fewer exchanges, so that all ranks must do the same.
+  for (const GroupsInPasses& its : of_all_ranks(share.ranks(), kAddingUp, all)) {
+    all.amid = all.amid && its.amid;
+    all.last = all.last && its.last;
   }
-  return own;
+  return all;
+}
+
+void Simulation::State::begin(ChangeGroup& group) {
+  if (!group.in_passes) {
+    for (StepChange& change : group.changes) change = plain_step(group.exponent);
+    return;
+  }
+  on_every_part(kStepping, [&](std::size_t part) {
+    parts[part]->begin_watch(group.turn, steps_done, group.exponent);
+    const Status enqueued = enqueue_cycles(part, group.changes.size(), group.ends_call);
+    return enqueued ? parts[part]->end_watch(group.turn) : enqueued;
+  });
+  advance(group.changes.size());
 }
 
 StepChange Simulation::State::plain_step(int exponent) {
@@ -109,58 +120,75 @@ StepChange Simulation::State::plain_step(int exponent) {
   return own;
 }
 
-/// Squares are rounded in units that the last step before these sets: changes may grow 64-fold.
-void Simulation::State::add_changes(std::vector<Norms>& to, std::uint64_t count, bool last_of_call) {
-  constexpr const char* kDoing = "the norms of what steps of a grid change";
-  const int exponent = exponent_of(to.back().maximum) + kGrowthLog2 - 1;
-  // With passes there are fewer exchanges, so that all ranks must do the same.
-  const auto can = static_cast<std::uint8_t>(passes_alone(count, last_of_call));
-  const bool in_passes = std::ranges::min(of_all_ranks(share.ranks(), kDoing, can)) != 0;
-  std::vector<StepChange> own;
-  if (in_passes) {
-    own = watched_steps(count, exponent, last_of_call);
-  } else {
-    for (std::uint64_t step = 0; step < count; ++step) own.push_back(plain_step(exponent));
+void Simulation::State::finish(ChangeGroup& group, std::vector<Norms>& to) {
+  if (group.in_passes) {
+    for (std::size_t part = share.first(); part < share.end(); ++part) {
+      const Status taken = parts[part]->take_changes(group.turn, group.changes);
+      if (!taken) fail(part, taken.error());
+    }
+    throw_failure(kStepping);
   }
   std::array<StepChange, kStepsWatched> of_rank{};
-  std::ranges::copy(own, of_rank.begin());
-  std::vector<StepChange> changes(count);
-  for (const auto& its : of_all_ranks(share.ranks(), kDoing, of_rank)) {
-    for (std::size_t step = 0; step < count; ++step) changes[step].add(its[step]);
+  std::ranges::copy(group.changes, of_rank.begin());
+  std::array<StepChange, kStepsWatched> of_all{};
+  for (const auto& its : of_all_ranks(share.ranks(), kAddingUp, of_rank)) {
+    for (std::size_t step = 0; step < its.size(); ++step) of_all[step].add(its[step]);
   }
-  for (const StepChange& change : changes) {
+  for (const StepChange& change : std::span(of_all).first(group.changes.size())) {
     const auto maximum = std::bit_cast<double>(change.largest);
     if (maximum == 0 || !std::isfinite(maximum)) {
       to.push_back({.maximum = maximum, .two = maximum});
       continue;
     }
-    if (maximum >= std::ldexp(2.0, exponent)) {
+    if (maximum >= std::ldexp(2.0, group.exponent)) {
       throw DataError(fmt::format(
           "the change of field {} of stencil {} grew from {} to {} within {} steps, and its norm "
           "is not known: what is watched so must not grow {}-fold; use norms() after each step",
-          program.watched->first, program.name, to.back().maximum, maximum, kStepsWatched, 1 << kGrowthLog2));
+          program.watched->first, program.name, group.before, maximum, 2 * kStepsWatched, 1 << kGrowthLog2));
     }
-    to.push_back({.maximum = maximum, .two = root_of(change.squares, exponent, ChangeSums::kBits)});
+    to.push_back({.maximum = maximum, .two = root_of(change.squares, group.exponent, ChangeSums::kBits)});
   }
 }
 
-std::vector<Norms> Simulation::State::step_with_changes(std::uint64_t count) {
+/// A group is enqueued before the one before it is finished, so that devices do not wait for the host. Its units are
+/// set by the last step that is known by then.
+std::vector<Norms> Simulation::State::step_with_changes(std::uint64_t count) try {
   if (!program.watched) {
     throw UsageError(fmt::format("stencil {} names no field whose changes are watched (kWatched)", program.name));
   }
   require_summable();
   std::vector<Norms> found;
+  std::uint64_t begun = 0;
+  std::optional<ChangeGroup> running;
+  GroupsInPasses in_passes;
   while (found.size() < count) {
-    const bool is_known = !found.empty() && found.back().maximum >= kChangeMin && std::isfinite(found.back().maximum);
-    if (is_known) {
-      const std::uint64_t some = std::min(count - found.size(), kStepsWatched);
-      add_changes(found, some, found.size() + some == count);
-    } else {
+    std::optional<ChangeGroup> next;
+    const double known = found.empty() ? 0 : found.back().maximum;
+    if (known >= kChangeMin && std::isfinite(known) && begun < count) {
+      if (!running) in_passes = groups_in_passes(count - begun);
+      const std::uint64_t some = std::min(count - begun, kStepsWatched);
+      begun += some;
+      const bool ends_call = begun == count;
+      next = {.before = known,
+              .exponent = exponent_of(known) + kGrowthLog2 - 1,
+              .turn = running ? 1 - running->turn : 0,
+              .ends_call = ends_call,
+              .in_passes = ends_call ? in_passes.last : in_passes.amid,
+              .changes = std::vector<StepChange>(some)};
+      begin(*next);
+    } else if (!running) {
       step(1);
       found.push_back(norms(program.watched->first, program.watched->second));
+      ++begun;
     }
+    if (running) finish(*running, found);
+    running = std::move(next);
   }
   return found;
+} catch (...) {
+  if (resident) throw;  // nothing was only enqueued, and what hangs would hang here, too
+  for (std::size_t part = share.first(); part < share.end(); ++part) static_cast<void>(parts[part]->wait());
+  throw;
 }
 
 }  // namespace headrace::grid

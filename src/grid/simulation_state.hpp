@@ -56,9 +56,28 @@ class Simulation::State {
   [[nodiscard]] Status run_part(std::size_t part, std::uint64_t count) noexcept;
   [[nodiscard]] Status enqueue_cycles(std::size_t part, std::uint64_t count, bool last_of_call) noexcept;
   void advance(std::uint64_t count) noexcept;
-  void add_changes(std::vector<Norms>& to, std::uint64_t count, bool last_of_call);
-  /// What each step changes in the parts of this process.
-  [[nodiscard]] std::vector<StepChange> watched_steps(std::uint64_t count, int exponent, bool last_of_call);
+  /// Notes why a part cannot go on.
+  void fail(std::size_t part, Error error);
+
+  /// Steps whose changes are added up in the same units.
+  struct ChangeGroup {
+    double before = 0;  ///< The change of an earlier step, which sets the units:
+    int exponent = 0;   ///< see ChangeSums.
+    std::size_t turn = 0;
+    bool ends_call = false;
+    bool in_passes = false;
+    std::vector<StepChange> changes;  ///< Of each, in the parts of this process.
+  };
+  /// Whether all ranks do groups of so many steps in passes: those amid them, and the last.
+  struct GroupsInPasses {
+    bool amid = false;
+    bool last = false;
+  };
+  [[nodiscard]] GroupsInPasses groups_in_passes(std::uint64_t count) const;
+  /// Does its steps, or only enqueues them where they are done in passes.
+  void begin(ChangeGroup& group);
+  /// Waits for them, and gives their norms.
+  void finish(ChangeGroup& group, std::vector<Norms>& to);
   [[nodiscard]] StepChange plain_step(int exponent);
 };
 

@@ -16,6 +16,9 @@ struct WholeSum {
   }
 };
 
+/// Steps whose changes are added up in the same units. While they are done, those before them are read back.
+inline constexpr std::uint64_t kStepsWatched = 32;
+
 /// What a step has changed in a watched field: the bits of the largest absolute value, and the sum of squares.
 struct StepChange {
   std::uint64_t largest = 0;

@@ -119,7 +119,7 @@ TEST_P(GridRanksTest, FdtdHasFieldsOnTheFirstRankAndTracesOnAll) {
     simulation.step(count);
     for (int field = 0; field < kFields; ++field) fields.push_back(field_of<float>(simulation, field));
   }
-  return {fields, simulation.step_with_changes(23)};
+  return {fields, simulation.step_with_changes(75)};
 }
 
 /// Passes do the steps from one exchange of messages to the next.
@@ -155,6 +155,18 @@ TEST_P(GridRanksTest, PassesDoTheStepsBetweenMessages) {
     expect_passes_equal_on_ranks(Decomposition::slabs({45, 40}, 3, 0), {1, 2}, redundant);
     expect_passes_equal_on_ranks(Decomposition::blocks({46, 38}, {2, 2, 1}), {1, 1, 1, 1}, redundant);
   }
+}
+
+TEST_P(GridRanksTest, ChangesThatGrowTooFastAreAnErrorOnAll) {
+  on_ranks(3, [&](const std::shared_ptr<Ranks>& ranks) {
+    Simulation simulation(Decomposition::slabs({20, 45}, 3, 1), devices(1),
+                          growing(Growing<float>{.factor = 1.1F, .other = 0, .from = 1000, .past = 1000}),
+                          {.redundant = 4, .passes = grid::Passes::always, .ranks = ranks});
+    simulation.set<float>(0, scattered<float>({20, 45}, 4).values);
+    EXPECT_THAT([&] { static_cast<void>(simulation.step_with_changes(200)); },
+                ThrowsMessage<DataError>(HasSubstr("must not grow 64-fold")));
+    EXPECT_EQ(simulation.step_with_changes(20).size(), 20U);
+  });
 }
 
 TEST_P(GridRanksTest, FdtdInPassesIsEqualToOneDevice) {
@@ -251,6 +263,28 @@ TEST(GridRanksFaultTest, ADeviceThatFailsIsNamedOnItsRankAndEndsTheOthers) {
         EXPECT_THAT([&] { simulation.step(1000); }, ThrowsMessage<DeviceError>(HasSubstr("which has part 1 of 3")));
       } else {
         EXPECT_THAT([&] { simulation.step(1000); }, ThrowsMessage<SystemError>(HasSubstr("rank 1: ")));
+      }
+    });
+  }
+}
+
+TEST(GridRanksFaultTest, ADeviceThatFailsWhileChangesAreAddedUpEndsTheOthers) {
+  for (int calls = 0; calls < 400; calls += 9) {
+    FaultyDevice faulty;
+    on_ranks(3, [&](const std::shared_ptr<Ranks>& ranks) {
+      const bool fails = ranks->rank() == 1;
+      const Device device = fails ? faulty.device() : Device::parse("cpu:0");
+      Simulation simulation(Decomposition::slabs({12, 30}, 3, 1), {device}, grid::jacobi<float>(2),
+                            {.redundant = 4, .passes = grid::Passes::always, .ranks = ranks});
+      simulation.set<float>(grid::kJacobiSource, scattered<float>({12, 30}, 4).values);
+      meet(*ranks);
+      if (fails) {
+        faulty.fail_after(calls);
+        EXPECT_THAT([&] { static_cast<void>(simulation.step_with_changes(1000)); },
+                    ThrowsMessage<DeviceError>(HasSubstr("which has part 1 of 3")));
+      } else {
+        EXPECT_THAT([&] { static_cast<void>(simulation.step_with_changes(1000)); },
+                    ThrowsMessage<SystemError>(HasSubstr("rank 1: ")));
       }
     });
   }

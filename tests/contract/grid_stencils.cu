@@ -20,6 +20,11 @@ grid::StencilProgram coupled(T share) {
 grid::StencilProgram rotating() { return grid::make_stencil(Rotating{}); }
 
 template <class T>
+grid::StencilProgram growing(const Growing<T>& stencil) {
+  return grid::make_stencil(stencil);
+}
+
+template <class T>
 grid::StencilProgram driven(const std::vector<Driven<T>>& parts) {
   return grid::make_stencil(std::span<const Driven<T>>(parts));
 }
@@ -30,6 +35,8 @@ template grid::StencilProgram leaning(float);
 template grid::StencilProgram leaning(double);
 template grid::StencilProgram coupled(float);
 template grid::StencilProgram coupled(double);
+template grid::StencilProgram growing(const Growing<float>&);
+template grid::StencilProgram growing(const Growing<double>&);
 template grid::StencilProgram driven(const std::vector<Driven<float>>&);
 template grid::StencilProgram driven(const std::vector<Driven<double>>&);
 

@@ -166,6 +166,34 @@ struct Rotating {
   }
 };
 
+/// What a step changes grows by a factor a step, and by another one in some steps.
+template <class T>
+struct Growing {
+  static constexpr const char* kName = "growing";
+  using Value = T;
+  enum Fields : int { now, next };
+  static constexpr int kFields = 2;
+  static constexpr std::array kPhases{grid::Phase{.writes = grid::fields(next),
+                                                  .reads = grid::fields(now),
+                                                  .neighbours = grid::fields(now),
+                                                  .reach = {.low = {1, 1, 0}, .high = {0, 0, 0}}}};
+  static constexpr std::array kSwaps{grid::Swap{now, next}};
+  static constexpr std::array kSwept{0};
+  static constexpr int kWatched = now;
+
+  T factor;
+  T other;
+  std::uint64_t from;
+  std::uint64_t past;
+
+  template <int PhaseNumber, class Cell>
+  HEADRACE_HD void update(Cell cell) const {
+    const T by = cell.step() >= from && cell.step() < past ? other : factor;
+    const T beside = cell.get(now, -1, 0, 0) - cell.get(now, 0, -1, 0);
+    cell.set(next, by * cell.get(now) + (by - T(1)) * T(0.125) * beside);
+  }
+};
+
 template <class T>
 [[nodiscard]] grid::StencilProgram skewed(T share);
 template <class T>
@@ -173,6 +201,8 @@ template <class T>
 template <class T>
 [[nodiscard]] grid::StencilProgram coupled(T share);
 [[nodiscard]] grid::StencilProgram rotating();
+template <class T>
+[[nodiscard]] grid::StencilProgram growing(const Growing<T>& stencil);
 /// One a part.
 template <class T>
 [[nodiscard]] grid::StencilProgram driven(const std::vector<Driven<T>>& parts);

@@ -140,9 +140,10 @@ class Simulation {
 
   /// Does so many steps, and gives of each the norms of what it changed in the stencil's watched field (kWatched),
   /// added up in passes where those do the steps. Squares are rounded to 2^-62 of the square of a power of two that is
-  /// 32 to 64 times the largest change of an earlier step: the last before a group of 64. So norms are equal for every
-  /// cut and device, but for steps after the first not in their last bits to what norms_of_difference() gives. Throws
-  /// UsageError for a stencil without such a field, and DataError where a change grows 64-fold within 64 steps.
+  /// 32 to 64 times the largest change of an earlier step, at most 64 before; which one depends on the changes alone.
+  /// So norms are equal for every cut and device, but for steps after the first not in their last bits to what
+  /// norms_of_difference() gives. Throws UsageError for a stencil without such a field, and DataError where a change
+  /// grows 64-fold within 64 steps; by then steps after it have been done, too.
   [[nodiscard]] std::vector<Norms> step_with_changes(std::uint64_t count);
 
   /// Notes when each part of this process does what in so many cycles (from one exchange to the next) of the next
