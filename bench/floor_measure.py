@@ -151,13 +151,32 @@ class Bench:
                 best = (rate, candidate)
         if best is None:
             raise NoFigureError("; ".join(dict.fromkeys(reasons)) or "no plan to try")
-        found = self._search(operator, best[1], bound, rough=False, start=best[0])
+        confirmations = self.scale.confirmations
+        found = self._search(operator, best[1], bound, rough=False, confirmations=confirmations, start=best[0])
+        if not found.confirmed:
+            raise NoFigureError(found.note)
+        return found
+
+    def slow(self, operator: Operator, candidate: Candidate, bound: float) -> PlanSearch:
+        """The rate of a candidate so slow that each load takes seconds: found roughly, and confirmed as others are.
+
+        Raises:
+            NoFigureError: when it sustains no rate.
+        """
+        found = self._search(operator, candidate, bound, rough=True, confirmations=self.scale.confirmations)
         if not found.confirmed:
             raise NoFigureError(found.note)
         return found
 
     def _search(
-        self, operator: Operator, candidate: Candidate, bound: float, *, rough: bool, start: float = 0.0
+        self,
+        operator: Operator,
+        candidate: Candidate,
+        bound: float,
+        *,
+        rough: bool,
+        confirmations: int = 1,
+        start: float = 0.0,
     ) -> PlanSearch:
         return headrace.search_plan(
             self.device,
@@ -166,7 +185,7 @@ class Bench:
             bound=bound,
             generators=candidate.generators,
             start=start,
-            confirmations=1 if rough else self.scale.confirmations,
+            confirmations=confirmations,
             tries=min(_ROUGH_TRIES, self.scale.tries) if rough else self.scale.tries,
             resolution=max(_ROUGH_RESOLUTION, self.scale.resolution) if rough else self.scale.resolution,
             window=self.scale.window / 2 if rough else self.scale.window,

@@ -55,8 +55,7 @@ class _Reference:
     def gain(self, bench: Bench) -> list[Json]:
         """The rate over that of the first rung."""
         _, rates, about = self._best(bench)
-        only = [Candidate(headrace.find_rung("1").plan, 1)]
-        first = bench.search(self._operator(bench), only, bench.scale.bound)
+        first = bench.slow(self._operator(bench), Candidate(headrace.find_rung("1").plan, 1), bench.scale.bound)
         start = median([load.measured_per_second for load in first.confirmed])
         late = first.confirmed[0].latency
         about |= {

@@ -41,6 +41,7 @@ struct Held {
   std::atomic<bool> released{false};
   std::span<const std::uint32_t> tails;
   std::atomic<bool> tails_held{false};
+  std::atomic<bool> but_one{false};  ///< But the next read, after which this is false again.
   std::atomic<bool> at_hold{false};
   std::atomic<std::uint64_t> reads{0};       ///< Of tails and the stop word that block 0 has begun.
   std::atomic<std::uint64_t> units_read{0};  ///< By block 0, of queries that are expected.
@@ -67,7 +68,7 @@ class HeldGroup : public CpuGroup {
     if constexpr (std::is_same_v<T, std::uint32_t>) {
       if (&word >= held_->tails.data() && &word <= &held_->tails.back()) {
         ++held_->reads;
-        while (held_->tails_held.load()) {
+        while (held_->tails_held.load() && !held_->but_one.exchange(false)) {
           held_->at_hold = true;
           std::this_thread::yield();
         }
@@ -193,6 +194,12 @@ class TestPool {
     held.at_hold = false;
     held.tails_held = true;
     while (!held.at_hold) std::this_thread::yield();
+  }
+  /// Lets it go on to the read after that.
+  void let_one_read_pass() {
+    const std::uint64_t before = held.reads;
+    held.but_one = true;
+    while (held.reads == before) std::this_thread::yield();
   }
   /// Queries that are or were in the queue, up to its length.
   [[nodiscard]] std::size_t queued() const {
@@ -339,9 +346,11 @@ TEST(LoneQuery, IsAnsweredBeforeItsTailSaysThatItIsThere) {
   TestPool pool(4, 1, true);
   pool.start(0, 2);
   pool.let_it_watch(0);
+  pool.hold_tails();
   CpuGroup::store_unit(pool.lone[0], {{7, 0, 0}, 3});
-  pool.await(0, 2);
+  pool.let_one_read_pass();                            // block 0 has read the unit
   CpuGroup::store_unit(pool.lone[0], {{8, 0, 0}, 4});  // right behind it
+  pool.held.tails_held = false;
   pool.await(0, 3);
   pool.await_reads(kQuietly);  // with the tail behind what has been answered
   EXPECT_EQ(pool.submit(0, 7), 2U);
