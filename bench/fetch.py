@@ -250,6 +250,7 @@ def main() -> None:
     parser.add_argument("--save", type=Path)
     chosen = parser.parse_args()
     device = headrace.Device.parse(chosen.device)
+    topic = results.topic_of(chosen.save, device) if chosen.save else "fetch"
     table = make_table(chosen.rows)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(table, device.name, chosen.samples)
@@ -265,7 +266,7 @@ def main() -> None:
         if chosen.study:
             more["ways"] = ways(device.name, chosen.study_bytes, chosen.samples)
             more["cpu_levels"] = levels_of(bench, arrow, device.name, chosen.threads)
-    content = results.document("fetch", device, rows, **more)
+    content = results.document(topic, device, rows, **more)
     if chosen.save:
         results.save(chosen.save, content)
     print(json.dumps(content, indent=2))
