@@ -64,7 +64,7 @@ struct InlineDispatchBody {
     for (;;) {
       const detail::Drawn drawn = group.block() == 0 ? dispatcher.next() : worker.next();
       if (drawn.is(detail::Drawn::What::leave)) return;
-      worker.answer_alone(drawn);
+      worker.answer_alone(drawn, drawn.is(detail::Drawn::What::held));
     }
   }
 };

@@ -64,7 +64,7 @@ class Worker {
       const Drawn drawn = next();
       if (drawn.is(Drawn::What::leave)) return;
       if (view_.blocks == 1) {
-        answer_alone(drawn);
+        answer_alone(drawn, false);
       } else {
         answer_part(drawn);
       }
@@ -95,8 +95,8 @@ class Worker {
     }
   }
 
-  /// One block answers the whole query.
-  HEADRACE_HD void answer_alone(const Drawn& drawn) {
+  /// One block answers the whole query, which is in its Stage already where `held`.
+  HEADRACE_HD void answer_alone(const Drawn& drawn, bool held) {
     const std::uint32_t slot = view_.slot(drawn.lane, drawn.position);
     const bool stamped = sampled(drawn);
     DispatchStamps stamps{};
@@ -104,7 +104,7 @@ class Worker {
     const void* query = view_.queries + std::size_t{slot} * view_.query_stride;
     if (view_.query_bytes <= kStagedBytesMax) {
       auto& stage = group_.template shared<Stage>();
-      if (!drawn.is(Drawn::What::held)) {
+      if (!held) {
         copy_bytes(group_, &stage, query, view_.query_bytes);
         group_.sync();
       }
