@@ -1,6 +1,7 @@
 """bench/fetch.py: what it says of the ways of host memory, on the CPU device."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -41,10 +42,26 @@ def test_each_way_is_measured_and_verified(bench, capsys):
 
 def test_the_levels_of_a_table_are_measured(bench, tmp_path):
     table = bench.make_table(5000)
-    arrow, _ = bench.write(table, tmp_path)
+    arrow = bench.write_arrow(table, tmp_path)
     found = bench.levels_of(bench.Bench(table, "cpu:0", 1), arrow, "cpu:0", 2)
     assert [one["cpu_level"] for one in found] == ["pinned", "pageable"]
     assert all(one["first_seconds"] > 0 and one["again_seconds"] > 0 for one in found)
     with Table.open(arrow, device="cpu") as stored:
         assert isinstance(stored.schema, pa.Schema)
         assert len(stored.fragments) <= bench.FRAGMENTS
+
+
+def test_one_figure_alone_is_measured_and_saved(bench, tmp_path, monkeypatch, capsys):
+    name = bench.results.machine(bench.headrace.Device.parse("cpu"))["name"]
+    saved = tmp_path / f"some.{name}.json"
+    words = "--device cpu --rows 20000 --threads 2 --samples 1 --only fetch.ipc --save"
+    monkeypatch.setattr(sys, "argv", ["fetch.py", *words.split(), str(saved)])
+    bench.main()
+    capsys.readouterr()
+    content = json.loads(saved.read_text())
+    assert content["topic"] == "some"
+    (row,) = content["rows"]
+    assert row["id"] == "fetch.ipc"
+    assert row["value"] > 0
+    assert row["conditions"]["rows"] == 20_000
+    assert row["conditions"]["verified"]
