@@ -373,7 +373,7 @@ TEST(LoneQuery, AUnitOfThatSequenceFromLongAgoDoesNotCount) {
   TestPool pool(4, 1, true, false);
   pool.start(0, 2);
   pool.answer_alone(0, 1);
-  pool.lone[0] = {{1000, 0, 0}, 3};  // as 2^32 queries before the third one
+  CpuGroup::store_unit(pool.lone[0], {{1000, 0, 0}, 3});  // as 2^32 queries before the third one
   pool.answer_alone(0, 2);
   while (pool.held.units_read == 0) std::this_thread::yield();
   pool.answer_alone(0, 7);
