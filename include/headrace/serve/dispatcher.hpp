@@ -31,7 +31,9 @@ class Dispatcher {
       if constexpr (AnswersInline) {
         alone_ = false;
         if (now && steady_ && view_.lone != nullptr) {
-          return {Drawn::What::expected, lane_, group_.team_from(seen_.tails[lane_], lane_ % group_.kTeam), 0};
+          const std::uint32_t owner = lane_ % group_.kTeam;  // the thread that wrote it, with no barrier since
+          const std::uint32_t next = group_.team_rank() == owner ? seen_.tails[lane_] : 0;
+          return {Drawn::What::expected, lane_, group_.team_from(next, owner), 0};
         }
       }
       const Drawn drawn = read_tails();
