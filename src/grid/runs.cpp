@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "headrace/grid/sweep_tasks.hpp"
+
 namespace headrace::grid {
 
 namespace {
@@ -16,18 +18,18 @@ constexpr std::int64_t kRowsMax = 128;
 /// Where a pass reaches far, runs may have so many times those rows.
 constexpr std::int64_t kReaches = 32;
 
-constexpr std::int64_t kTeamThreads = 32;
+constexpr std::int32_t kTeamThreads = 32;
 constexpr std::int64_t kTeams = kSweepThreads / kTeamThreads;  // of a block
-constexpr std::int64_t kUnitBytes = 16;                        // of a row, that a thread has
+constexpr std::int32_t kUnitBytes = 16;                        // of a row, that a thread has
 
 [[nodiscard]] std::int64_t over(std::int64_t value, std::int64_t unit) noexcept { return (value + unit - 1) / unit; }
 
 /// Of all planes, as SweepKernel cuts them on CUDA.
 [[nodiscard]] std::int64_t strips_of(const Box& box, const Layers& halo, const PartLayout& layout) {
-  const std::int64_t unit = kUnitBytes / static_cast<std::int64_t>(layout.value_bytes);
-  const std::int64_t stored = unit * (kTeamThreads - over(halo.low[0], unit) - over(halo.high[0], unit));
-  const std::int64_t first = layout.local(box).low[0];
-  return over((first % unit + unit) % unit + box.size(0), stored) * box.size(2);
+  const std::int32_t unit = kUnitBytes / static_cast<std::int32_t>(layout.value_bytes);
+  const LocalBox local = layout.local(box);
+  const auto columns = TeamColumns::reaching(kTeamThreads * unit, unit, halo.low[0], halo.high[0]);
+  return SweepTasks(local, local.size[1], columns).count();
 }
 
 struct Strips {

@@ -250,43 +250,46 @@ TEST_P(GridRanksTest, ARankThatLeavesEndsTheOthers) {
   });
 }
 
+/// Three ranks run() a Simulation that make() gives, on which the device of rank 1 fails after so many calls: that rank
+/// names device and part, and the others name the rank.
+template <class Make, class Run>
+void expect_failure_named(int calls, Make make, Run run) {
+  FaultyDevice faulty;
+  on_ranks(3, [&](const std::shared_ptr<Ranks>& ranks) {
+    const bool fails = ranks->rank() == 1;
+    Simulation simulation = make(fails ? faulty.device() : Device::parse("cpu:0"), ranks);
+    meet(*ranks);
+    if (fails) {
+      faulty.fail_after(calls);
+      EXPECT_THAT([&] { run(simulation); }, ThrowsMessage<DeviceError>(HasSubstr("which has part 1 of 3")));
+    } else {
+      EXPECT_THAT([&] { run(simulation); }, ThrowsMessage<SystemError>(HasSubstr("rank 1: ")));
+    }
+  });
+}
+
 TEST(GridRanksFaultTest, ADeviceThatFailsIsNamedOnItsRankAndEndsTheOthers) {
   for (int calls = 0; calls < 40; calls += 3) {
-    FaultyDevice faulty;
-    on_ranks(3, [&](const std::shared_ptr<Ranks>& ranks) {
-      const bool fails = ranks->rank() == 1;
-      const Device device = fails ? faulty.device() : Device::parse("cpu:0");
-      Simulation simulation(Decomposition::slabs({12, 30}, 3, 1), {device}, skewed<float>(0.1F), {.ranks = ranks});
-      meet(*ranks);
-      if (fails) {
-        faulty.fail_after(calls);
-        EXPECT_THAT([&] { simulation.step(1000); }, ThrowsMessage<DeviceError>(HasSubstr("which has part 1 of 3")));
-      } else {
-        EXPECT_THAT([&] { simulation.step(1000); }, ThrowsMessage<SystemError>(HasSubstr("rank 1: ")));
-      }
-    });
+    expect_failure_named(
+        calls,
+        [](Device device, const std::shared_ptr<Ranks>& ranks) {
+          return Simulation(Decomposition::slabs({12, 30}, 3, 1), {device}, skewed<float>(0.1F), {.ranks = ranks});
+        },
+        [](Simulation& simulation) { simulation.step(1000); });
   }
 }
 
 TEST(GridRanksFaultTest, ADeviceThatFailsWhileChangesAreAddedUpEndsTheOthers) {
   for (int calls = 0; calls < 400; calls += 9) {
-    FaultyDevice faulty;
-    on_ranks(3, [&](const std::shared_ptr<Ranks>& ranks) {
-      const bool fails = ranks->rank() == 1;
-      const Device device = fails ? faulty.device() : Device::parse("cpu:0");
-      Simulation simulation(Decomposition::slabs({12, 30}, 3, 1), {device}, grid::jacobi<float>(2),
-                            {.redundant = 4, .passes = grid::Passes::always, .ranks = ranks});
-      simulation.set<float>(grid::kJacobiSource, scattered<float>({12, 30}, 4).values);
-      meet(*ranks);
-      if (fails) {
-        faulty.fail_after(calls);
-        EXPECT_THAT([&] { static_cast<void>(simulation.step_with_changes(1000)); },
-                    ThrowsMessage<DeviceError>(HasSubstr("which has part 1 of 3")));
-      } else {
-        EXPECT_THAT([&] { static_cast<void>(simulation.step_with_changes(1000)); },
-                    ThrowsMessage<SystemError>(HasSubstr("rank 1: ")));
-      }
-    });
+    expect_failure_named(
+        calls,
+        [](Device device, const std::shared_ptr<Ranks>& ranks) {
+          Simulation simulation(Decomposition::slabs({12, 30}, 3, 1), {device}, grid::jacobi<float>(2),
+                                {.redundant = 4, .passes = grid::Passes::always, .ranks = ranks});
+          simulation.set<float>(grid::kJacobiSource, scattered<float>({12, 30}, 4).values);
+          return simulation;
+        },
+        [](Simulation& simulation) { static_cast<void>(simulation.step_with_changes(1000)); });
   }
 }
 

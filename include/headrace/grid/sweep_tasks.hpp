@@ -14,6 +14,13 @@ struct TeamColumns {
   std::int32_t low = 0;  ///< The first so many of them, and the last, are not stored.
   std::int32_t high = 0;
   std::int32_t unit = 1;
+
+  /// Of `cells`, where a pass reaches `low` and `high` cells beyond what is stored.
+  [[nodiscard]] HEADRACE_HD static constexpr TeamColumns reaching(std::int32_t cells, std::int32_t unit,
+                                                                  std::int64_t low, std::int64_t high) noexcept {
+    return {cells, static_cast<std::int32_t>((low + unit - 1) / unit) * unit,
+            static_cast<std::int32_t>((high + unit - 1) / unit) * unit, unit};
+  }
 };
 
 /// The tasks that a box is cut into: strips of columns, each in runs of rows, a plane after the other. Those at the

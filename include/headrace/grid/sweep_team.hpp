@@ -24,10 +24,9 @@ struct SweepTeam {
 
   [[nodiscard]] HEADRACE_HD static constexpr TeamColumns columns() noexcept {
     constexpr Layers kHalo = Plan::halo();
-    constexpr std::int32_t kLow = whole_units(kHalo.low[0]);
-    constexpr std::int32_t kHigh = whole_units(kHalo.high[0]);
-    static_assert(kColumns > kLow + kHigh, "so many steps reach further than a strip is wide");
-    return {.all = kColumns, .low = kLow, .high = kHigh, .unit = Window::kUnit};
+    constexpr auto kTeam = TeamColumns::reaching(kColumns, Window::kUnit, kHalo.low[0], kHalo.high[0]);
+    static_assert(kColumns > kTeam.low + kTeam.high, "so many steps reach further than a strip is wide");
+    return kTeam;
   }
 
   [[nodiscard]] HEADRACE_HD static SweepAsks asks_for(const StripPlace& place, const SweepRegion& region) noexcept {
@@ -45,11 +44,6 @@ struct SweepTeam {
     const bool holds_all = low <= place.first && high >= past && first_row >= region.held.low[1] &&
                            past_row <= region.held.low[1] + region.held.size[1];
     return holds_all ? SweepAsks::nothing : SweepAsks::rows;
-  }
-
- private:
-  [[nodiscard]] HEADRACE_HD static constexpr std::int32_t whole_units(std::int64_t cells) noexcept {
-    return static_cast<std::int32_t>((cells + Window::kUnit - 1) / Window::kUnit * Window::kUnit);
   }
 };
 
