@@ -94,6 +94,11 @@ def _interleaved_share(cells: Sequence[Json], budget_bytes: int) -> list[Json]:
     return [row("span.interleaved.share", shares, "fraction", (1.0, "memory and link together"), about)]
 
 
+def _drawn_bytes(cell: Json) -> int:
+    """The page that a random warp draws, which makes it another pattern; 0 of other patterns."""
+    return int(cell["page_bytes"]) if cell["pattern"] == "random-warp" else 0
+
+
 def _gain(
     identity: str,
     cells: Sequence[Json],
@@ -102,11 +107,11 @@ def _gain(
     theirs: Callable[[Json], bool],
     operation: str = "read",
 ) -> list[Json]:
-    """The best of ours over the best of theirs, at factor 2, both with one page size."""
+    """The best of ours over the best of theirs, at factor 2; of random-warp, where both draw pages of one size."""
     at_two = [cell for cell in cells if cell["factor"] == _GAIN_FACTOR and cell["operation"] == operation]
     won = None
-    for page_bytes in {cell["page_bytes"] for cell in at_two}:
-        same = [cell for cell in at_two if cell["page_bytes"] == page_bytes]
+    for drawn in {_drawn_bytes(cell) for cell in at_two}:
+        same = [cell for cell in at_two if _drawn_bytes(cell) == drawn]
         better, plain = best(filter(ours, same)), best(filter(theirs, same))
         if (
             better

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <utility>
+#include <vector>
 
 #include "device/backend.hpp"
 #include "headrace/base/bytes.hpp"
@@ -17,6 +20,28 @@ namespace {
 detail::DeviceBackend* backend_of(Place place) noexcept {
   const std::optional<Device> device = place.device();
   return device ? &device->backend() : nullptr;
+}
+
+/// What the driver moves at the least.
+constexpr std::size_t kPageBytesMin = 4 * kKiB;
+/// Each run of pages costs a few calls of some microseconds, and the driver memory.
+constexpr std::size_t kRunsMax = std::size_t{1} << 18;
+
+/// Consecutive pages in one place.
+struct Run {
+  PageRange pages;
+  Place place;
+};
+
+std::vector<Run> runs_of(const std::vector<Place>& pages) {
+  std::vector<Run> runs;
+  for (std::size_t first = 0; first < pages.size();) {
+    std::size_t end = first + 1;
+    while (end < pages.size() && pages[end] == pages[first]) ++end;
+    runs.push_back({{first, end - first}, pages[first]});
+    first = end;
+  }
+  return runs;
 }
 
 bool within(std::size_t offset, std::size_t bytes, std::size_t whole) noexcept {
@@ -76,6 +101,29 @@ Status ManagedMemory::prefetch(StreamRef stream, std::size_t offset, std::size_t
   if (stream.device().kind() != device_->kind()) return Errc::invalid_argument;
   if (bytes == 0) return {};
   return stream.backend().prefetch(data_ + offset, bytes, to);
+}
+
+void ManagedMemory::place(StreamRef stream, const Placement& placement, std::size_t page_bytes) {
+  constexpr const char* kDoing = "placing pages of managed memory";
+  if (page_bytes < kPageBytesMin || !std::has_single_bit(page_bytes)) {
+    throw UsageError(fmt::format("a page of managed memory has a power of two of bytes, {} at least, not {}",
+                                 format_bytes(kPageBytesMin), page_bytes));
+  }
+  const std::vector<Run> runs = runs_of(placement.pages((bytes_ + page_bytes - 1) / page_bytes, page_bytes));
+  if (runs.size() > kRunsMax) {
+    throw DeviceError(Errc::not_supported,
+                      fmt::format("{} parts of {} in turn on device and host: the driver is told of each, and more "
+                                  "than {} take too long; take larger pages or a smaller budget",
+                                  runs.size(), format_bytes(page_bytes), kRunsMax));
+  }
+  keep_mapped(0, bytes_).or_throw(kDoing);
+  for (const Run& run : runs) {
+    const std::size_t offset = run.pages.first * page_bytes;
+    const std::size_t bytes = std::min(run.pages.count * page_bytes, bytes_ - offset);
+    prefer(offset, bytes, run.place).or_throw(kDoing);
+    prefetch(stream, offset, bytes, run.place).or_throw(kDoing);
+  }
+  stream.wait().or_throw(kDoing);
 }
 
 }  // namespace headrace

@@ -50,10 +50,20 @@ HeatKind heat_kind(const OversubscriptionCell& cell) noexcept {
   return cell.rows == RowOrder::ordered ? HeatKind::ordered : HeatKind::scattered;
 }
 
+/// What is placed as one: of random_warp, page_bytes is the page that is drawn.
+std::size_t piece_bytes(const OversubscriptionCell& cell) noexcept {
+  const bool by_heat = cell.strategy == Strategy::by_budget && cell.pattern != AccessPattern::random_warp;
+  return by_heat || cell.strategy == Strategy::prefetched ? cell.page_bytes : kPageBytes;
+}
+
+bool is_managed(const OversubscriptionCell& cell) noexcept {
+  return cell.strategy == Strategy::on_demand || cell.strategy == Strategy::prefetched ||
+         piece_bytes(cell) < kPageBytes;
+}
+
 /// What decides about memory, and in which order cells are measured: those of one memory come together, reads first.
 auto memory_key(const OversubscriptionCell& cell) noexcept {
-  const std::size_t piece_bytes = cell.strategy == Strategy::prefetched ? cell.page_bytes : kPageBytes;
-  return std::tuple(cell.factor, cell.strategy, piece_bytes, heat_kind(cell));
+  return std::tuple(cell.factor, cell.strategy, piece_bytes(cell), heat_kind(cell));
 }
 
 double median_seconds(std::vector<Duration> times) {
@@ -168,7 +178,6 @@ class Oversubscription {
 
   /// Why a cell is not even tried; empty when it is.
   [[nodiscard]] std::string refusal(const OversubscriptionCell& cell, std::size_t data_bytes) {
-    const bool managed = cell.strategy == Strategy::on_demand || cell.strategy == Strategy::prefetched;
     if (cell.strategy == Strategy::on_demand && data_bytes > budget_bytes_) {
       return "with a budget below the card's size nothing is evicted, so its figure would not be one of "
              "oversubscription; managed memory beyond the card's size can hang it";
@@ -176,7 +185,7 @@ class Oversubscription {
     const std::size_t held = memory_ && memory_key(cell) == key_ && !backwards_ ? data_bytes : 0;
     if (!held) forget();
     const std::size_t free_bytes = bench_.device().memory().free_bytes;
-    if (managed && !held && data_bytes > free_bytes) {
+    if (is_managed(cell) && !held && data_bytes > free_bytes) {
       return fmt::format("{} of managed memory would be more than the {} that are free, which can hang a card",
                          format_bytes(data_bytes), format_bytes(free_bytes));
     }
@@ -201,10 +210,10 @@ class Oversubscription {
       StrategyPlan plan{.strategy = cell.strategy,
                         .page_count = page_count,
                         .budget_bytes = budget_bytes_,
-                        .piece_bytes = cell.page_bytes};
+                        .piece_bytes = piece_bytes(cell)};
       plan.backwards = backwards;
       if (heat_kind(cell) != HeatKind::none) {
-        plan.heat = bench_.touches(work_of(cell, 0), page_count, kPageBytes, DrawSeed::learnt).bytes;
+        plan.heat = bench_.touches(work_of(cell, 0), page_count, plan.piece_bytes, DrawSeed::learnt).bytes;
       }
       memory_.emplace(bench_.stream(), plan);
       key_ = memory_key(cell);

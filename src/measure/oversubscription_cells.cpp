@@ -72,7 +72,10 @@ std::vector<OversubscriptionCell> oversubscription_cells(const OversubscriptionO
   check(options);
   std::vector<OversubscriptionCell> cells;
   const auto add = [&](OversubscriptionCell cell) {
-    const bool has_pages = cell.pattern == AccessPattern::random_warp || cell.strategy == Strategy::prefetched;
+    const bool by_heat = cell.strategy == Strategy::by_budget &&
+                         (cell.pattern == AccessPattern::zipf_rows || cell.pattern == AccessPattern::hot_tenth);
+    const bool has_pages =
+        cell.pattern == AccessPattern::random_warp || cell.strategy == Strategy::prefetched || by_heat;
     for (const std::size_t page_bytes : where(has_pages, options.page_bytes, kPageBytes)) {
       for (const std::uint32_t threads : options.threads) {
         for (const bool synchronised : options.synchronised) {

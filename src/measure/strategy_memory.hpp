@@ -17,11 +17,12 @@ namespace headrace::measure {
 /// What data is to be kept in.
 struct StrategyPlan {
   Strategy strategy = Strategy::interleaved;
-  std::size_t page_count = 1;            ///< Of kPageBytes.
-  std::size_t budget_bytes = 0;          ///< Of the device, whole pages.
-  std::size_t piece_bytes = kPageBytes;  ///< Of prefetched, what is split.
-  std::vector<std::uint64_t> heat{};     ///< Of by_budget, one a page.
-  bool backwards = false;                ///< Of interleaved: dealt from the last page to the first.
+  std::size_t page_count = 1;    ///< Of kPageBytes.
+  std::size_t budget_bytes = 0;  ///< Of the device, whole pages.
+  std::size_t piece_bytes =
+      kPageBytes;                     ///< Of prefetched and by_budget, what is placed; small ones are managed memory.
+  std::vector<std::uint64_t> heat{};  ///< Of by_budget, one a piece.
+  bool backwards = false;             ///< Of interleaved: dealt from the last page to the first.
 };
 
 /// Bytes touched in each place.
@@ -45,7 +46,7 @@ class StrategyMemory {
   [[nodiscard]] Traffic traffic(const Touches& touches) const;
 
  private:
-  void hint(StreamRef stream, ManagedMemory& memory, const StrategyPlan& plan);
+  void place_managed(StreamRef stream, const StrategyPlan& plan);
 
   Strategy strategy_;
   std::byte* data_ = nullptr;

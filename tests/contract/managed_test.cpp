@@ -42,6 +42,41 @@ TEST_P(ManagedMemoryTest, HostAndDeviceSeeOneAnothersBytesUnderEveryHint) {
   for (std::size_t i = 0; i < kBytes; ++i) ASSERT_EQ(memory.data()[i], std::byte{3}) << i;
 }
 
+TEST_P(ManagedMemoryTest, PagesSmallerThanThoseOfASpanArePlaced) {
+  constexpr std::size_t kPage = 64 * kKiB;
+  constexpr std::size_t kBytes = 33 * kPage + 100;  // a last page that is not whole
+  const Stream stream(device());
+  ManagedMemory memory(device(), kBytes);
+  for (std::size_t i = 0; i < kBytes; ++i) memory.data()[i] = static_cast<std::byte>(i * 7);
+  std::vector<std::uint64_t> heat(34);
+  for (std::size_t i = 0; i < heat.size(); ++i) heat[i] = (i * 11) % 34;
+  for (const Placement& placement : {Placement::interleaved({{Place::on(device()), 2}, {Place::host(), 1}}),
+                                     Placement::budget(device(), 9 * kPage, heat), Placement::all(Place::host())}) {
+    memory.place(stream, placement, kPage);
+    EXPECT_OK(launch(stream, add_kernel(), {.blocks = 8, .threads = 128},
+                     reinterpret_cast<std::uint32_t*>(memory.data()), static_cast<std::uint32_t>(kBytes / 4),
+                     std::uint32_t{0x01010101}));
+    EXPECT_OK(stream.wait());
+  }
+  const auto byte_after = [](std::size_t i) {  // words are added to, so that bytes carry
+    std::uint32_t word = 0;
+    for (std::size_t b = 0; b < 4; ++b) word |= static_cast<std::uint32_t>((i / 4 * 4 + b) * 7 & 0xFF) << (8 * b);
+    return static_cast<std::byte>((word + 3 * 0x01010101U) >> (8 * (i % 4)));
+  };
+  for (std::size_t i = 0; i < kBytes; ++i) ASSERT_EQ(memory.data()[i], byte_after(i)) << i;
+}
+
+TEST_P(ManagedMemoryTest, APlacementThatDoesNotFitIsRefused) {
+  const Stream stream(device());
+  ManagedMemory memory(device(), 3 * 4 * kKiB + 1);
+  const Placement four = Placement::map(std::vector<Place>(4, Place::host()));
+  memory.place(stream, four, 4 * kKiB);
+  for (const std::size_t page_bytes : {std::size_t{0}, 2 * kKiB, 12 * kKiB}) {
+    EXPECT_THROW(memory.place(stream, four, page_bytes), UsageError) << page_bytes;
+  }
+  EXPECT_THROW(memory.place(stream, four, 8 * kKiB), UsageError) << "of two pages";
+}
+
 TEST_P(ManagedMemoryTest, RangesOutsideAndPlacesOfAnotherKindAreRefused) {
   const Stream stream(device());
   ManagedMemory memory(device(), 4096);

@@ -118,6 +118,23 @@ TEST_P(OversubscriptionTest, TheHotPartIsOnTheDeviceByBudgetAndHalfOfItWhenInter
   EXPECT_EQ(report.cells[1].host_bytes, 2 * kPageBytes) << "each cold page once";
 }
 
+TEST_P(OversubscriptionTest, SmallPagesHaveFewerColdRowsBesideHotOnes) {
+  OversubscriptionOptions options = small({2.0});
+  options.patterns = {AccessPattern::zipf_rows, AccessPattern::grid_stride};
+  options.rows = {RowOrder::scattered};
+  options.operations = {AccessOperation::read, AccessOperation::read_modify_write};
+  options.strategies = {Strategy::by_budget};
+  options.page_bytes = {kPageBytes, 64 * kKiB, 4 * kKiB};
+  const auto report = measure_oversubscription(device(), options);
+  ASSERT_EQ(report.cells.size(), 2U * 3 + 2) << "sweeps have no heat, and one page size";
+  for (const OversubscriptionResult& result : report.cells) expect_sound(result);
+  for (std::size_t first = 0; first < 6; first += 3) {
+    for (std::size_t i = first; i < first + 2; ++i) {
+      EXPECT_LT(report.cells[i + 1].host_bytes, report.cells[i].host_bytes) << report.cells[i + 1].cell.page_bytes;
+    }
+  }
+}
+
 TEST_P(OversubscriptionTest, StopsWhenAsked) {
   OversubscriptionOptions options = small({1.0});
   options.strategies = {Strategy::interleaved};

@@ -115,7 +115,8 @@ def test_gains_are_over_what_they_are_compared_with():
     zipf = {"pattern": "zipf-rows", "rows": "ordered"}
     rows = _rows(
         _cell("interleaved", 50.0, **zipf),
-        _cell("by-budget", 400.0, **zipf),
+        _cell("by-budget", 400.0, **zipf, page_bytes=65536),
+        _cell("by-budget", 350.0, **zipf),
         _cell("by-budget", 999.0, **zipf, factor=3.0),
         _cell("by-budget", 998.0, pattern="zipf-rows", rows="scattered"),  # nothing to compare with
         _cell("interleaved", 30.0, **zipf, operation="write"),
@@ -123,6 +124,7 @@ def test_gains_are_over_what_they_are_compared_with():
         _cell("zero-copy", 10.0, pattern="random-warp"),
         _cell("prefetched", 25.0, pattern="random-warp"),
         _cell("interleaved", 20.0, pattern="random-warp"),
+        _cell("interleaved", 99.0, pattern="random-warp", page_bytes=4096),  # another pattern than the zero-copy
     )
     assert set(rows) == {
         "span.budget.zipf_ordered.gain",

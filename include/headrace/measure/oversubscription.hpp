@@ -32,15 +32,17 @@ struct OversubscriptionCell {
   RowOrder rows = RowOrder::ordered;  ///< Of zipf_rows alone.
   AccessOperation operation = AccessOperation::read;
   Strategy strategy = Strategy::interleaved;
-  double factor = 1.0;                  ///< Bytes of data over bytes of the budget.
-  std::size_t page_bytes = kPageBytes;  ///< Of random_warp, the page that is drawn; of prefetched, what is split.
-  std::uint32_t threads = 256;          ///< Of a block.
-  bool synchronised = false;            ///< Threads of a block meet after every turn of the loop.
+  double factor = 1.0;  ///< Bytes of data over bytes of the budget.
+  /// Of random_warp, the page that is drawn; else what prefetched splits, and by_budget places by heat: a page of a
+  /// span, or a smaller one of managed memory.
+  std::size_t page_bytes = kPageBytes;
+  std::uint32_t threads = 256;  ///< Of a block.
+  bool synchronised = false;    ///< Threads of a block meet after every turn of the loop.
   friend bool operator==(const OversubscriptionCell&, const OversubscriptionCell&) = default;
 };
 
-/// Which cells: every combination that means something. Page sizes vary where they apply (random_warp and prefetched),
-/// row orders with zipf_rows.
+/// Which cells: every combination that means something. Page sizes vary where they apply (random_warp, prefetched, and
+/// by_budget where there is heat), row orders with zipf_rows.
 struct OversubscriptionOptions {
   std::vector<AccessPattern> patterns{AccessPattern::grid_stride, AccessPattern::block_stride,
                                       AccessPattern::random_warp, AccessPattern::zipf_rows, AccessPattern::hot_tenth};

@@ -152,7 +152,7 @@ def oversubscribe(
         typer.Option(
             "--page-sizes",
             metavar="LIST",
-            help="4KiB,64KiB,2MiB: the page that random-warp draws, and that prefetched splits.",
+            help="4KiB,64KiB,2MiB: the page that random-warp draws, and that prefetched and by-budget place.",
         ),
     ] = "2MiB",
     threads: Annotated[
