@@ -1,6 +1,7 @@
 """What several test files use."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,10 @@ import pytest
 import headrace
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+# Programs inherit what is ignored. Where the tests were started in the background, that may be Ctrl-C, which some send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DOCUMENTS = ["an apple", "an apple pie", "a pie in the sky", "", "banana bread"]
 
