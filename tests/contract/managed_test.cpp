@@ -72,7 +72,7 @@ TEST_P(ManagedMemoryTest, APlacementThatDoesNotFitIsRefused) {
   const Placement four = Placement::map(std::vector<Place>(4, Place::host()));
   memory.place(stream, four, 4 * kKiB);
   for (const std::size_t page_bytes : {std::size_t{0}, 2 * kKiB, 12 * kKiB}) {
-    EXPECT_THROW(memory.place(stream, four, page_bytes), UsageError) << page_bytes;
+    EXPECT_THROW(memory.place(stream, Placement::all(Place::host()), page_bytes), UsageError) << page_bytes;
   }
   EXPECT_THROW(memory.place(stream, four, 8 * kKiB), UsageError) << "of two pages";
 }
