@@ -1,7 +1,7 @@
-"""`headrace taxi`: the taxi benchmark, over a generated table or the city's own."""
+"""`headrace taxi`: the taxi benchmark, over a generated table or rides from the city's own files."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -19,19 +19,23 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="The taxi benchmark: make its table, run its queries.", no_args_is_help=True)
 
+MoneyOption = Annotated[
+    str, typer.Option("--money", help="Type of amounts: decimal, or double as in the city's files.")
+]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="0: one a core.")]
+FragmentsOption = Annotated[
+    int, typer.Option("--fragments", min=0, help="Row groups, or record batches; 0: of 1,048,576 rows each.")
+]
+
 
 @app.command("generate")
 def generate(
     rows: Annotated[int, typer.Option("--rows", parser=options.count, metavar="COUNT", help="Such as 100M.")],
     out: Annotated[Path, typer.Option("--out", help="A .parquet or .arrow file.")],
-    money: Annotated[
-        str, typer.Option("--money", help="Type of amounts: decimal, or double as in the city's files.")
-    ] = "decimal",
+    money: MoneyOption = "decimal",
     seed: options.SeedOption = 1,
-    threads: Annotated[int, typer.Option("--threads", min=0, help="0: one a core.")] = 0,
-    fragments: Annotated[
-        int, typer.Option("--fragments", min=0, help="Row groups, or record batches; 0: of 1,048,576 rows each.")
-    ] = 0,
+    threads: ThreadsOption = 0,
+    fragments: FragmentsOption = 0,
 ) -> None:
     """Write a table of taxi rides, the same for the same seed.
 
@@ -39,9 +43,7 @@ def generate(
     """
     from headrace.fetch import taxi  # noqa: PLC0415 - with pyarrow, which is slow to import
 
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=show.stderr(), transient=True) as progress:
-        task = progress.add_task("rows", total=rows)
+    with _rows_written(rows) as on_rows:
         taxi.generate(
             rows,
             out,
@@ -49,14 +51,39 @@ def generate(
             money=money,
             threads=threads or None,
             fragments=fragments or None,
-            on_rows=lambda done: progress.advance(task, done),
+            on_rows=on_rows,
         )
+    typer.echo(f"{out}: {rows:,} rows, {out.stat().st_size:,} bytes")
+
+
+@app.command("load")
+def load(
+    files: Annotated[list[Path], typer.Argument(help="The city's own Parquet files, of yellow and green cabs.")],
+    out: Annotated[Path, typer.Option("--out", help="A .parquet or .arrow file.")],
+    money: MoneyOption = "double",
+    threads: ThreadsOption = 0,
+    fragments: FragmentsOption = 0,
+) -> None:
+    """Write the rides of the city's files as one table for the benchmark, whatever their columns are called.
+
+    Example: headrace taxi load yellow_tripdata_2015-*.parquet green_tripdata_2015-*.parquet --out rides.parquet
+    """
+    from headrace.fetch import taxi_files  # noqa: PLC0415
+
+    city = [taxi_files.look(file) for file in files]
+    rows = sum(file.rows for file in city)
+    with _rows_written(rows) as on_rows:
+        taxi_files.load(city, out, money=money, threads=threads or None, fragments=fragments or None, on_rows=on_rows)
+    for file in city:
+        if file.left_empty:
+            empty = ", ".join(sorted(file.left_empty))
+            show.stderr().print(f"{file.path}: left empty: {empty}", markup=False, soft_wrap=True)
     typer.echo(f"{out}: {rows:,} rows, {out.stat().st_size:,} bytes")
 
 
 @app.command("run")
 def run(
-    file: Annotated[Path, typer.Argument(help="A .parquet or .arrow file: from taxi generate, or the city's own.")],
+    file: Annotated[Path, typer.Argument(help="A .parquet or .arrow file, from taxi generate or taxi load.")],
     device: options.DeviceOption = "best",
     fragments: Annotated[
         str, typer.Option("--fragments", metavar="COUNTS", help="Such as 4,256: the table is written so, to be read.")
@@ -128,6 +155,15 @@ def run(
         results.save(save, content)
     if found.wrong:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _rows_written(rows: int) -> Iterator[Callable[[int], None]]:
+    """A bar, and what moves it."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=show.stderr(), transient=True) as progress:
+        task = progress.add_task("rows", total=rows)
+        yield lambda done: progress.advance(task, done)
 
 
 def _words(text: str) -> list[str]:

@@ -33,6 +33,9 @@ _RATES = (np.array([1, 2, 3, 4, 5, 6, 99]), [0.973, 0.02, 0.0015, 0.0005, 0.004,
 # Of the columns, those that the queries read.
 QUERY_COLUMNS = ("cab_type", "passenger_count", "pickup_datetime", "total_amount", "trip_distance")
 
+# Every cab is of one of these, in this order of a dictionary.
+CABS = ("yellow", "green")
+
 _MONEY = {"decimal": pa.decimal128(14, 2), "double": pa.float64()}
 
 
@@ -75,7 +78,7 @@ def chunk(number: int, rows: int, *, seed: int = 1, money: str = "decimal") -> p
     cents = _cents(random, miles, minutes)
     columns: dict[str, Any] = {
         "cab_type": pa.DictionaryArray.from_arrays(
-            random.choice(2, rows, p=[0.94, 0.06]).astype(np.int32), pa.array(["yellow", "green"])
+            random.choice(2, rows, p=[0.94, 0.06]).astype(np.int32), pa.array(CABS)
         ),
         "vendor_id": random.integers(1, 3, rows),
         "pickup_datetime": pickup,
@@ -114,17 +117,34 @@ def generate(
     """
     if rows < 0:
         raise UsageError(f"a table has 0 rows or more, not {rows}")
+    sizes = [min(CHUNK_ROWS, rows - first) for first in range(0, rows, CHUNK_ROWS)]
+    work = [partial(chunk, number, size, seed=seed, money=money) for number, size in enumerate(sizes)]
+    write(out, schema(money), rows, work, threads=threads, fragments=fragments, on_rows=on_rows)
+
+
+def write(
+    out: Path,
+    wanted: pa.Schema,
+    rows: int,
+    work: Sequence[Callable[[], pa.RecordBatch]],
+    *,
+    threads: int | None = None,
+    fragments: int | None = None,
+    on_rows: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Writes the `rows` rows that the work gives, in its order, done by several threads; else as generate() says.
+
+    Raises:
+        UsageError: for a number of fragments or a kind of file that cannot be; and what the work raises.
+    """
     if fragments is not None and fragments < 1:
         raise UsageError(f"a table has 1 fragment or more, not {fragments}")
-    wanted = schema(money)
-    sizes = [min(CHUNK_ROWS, rows - first) for first in range(0, rows, CHUNK_ROWS)]
+    _kind(out)
     count_ = threads or os.cpu_count() or 1
+    each = CHUNK_ROWS if fragments is None else max(1, -(-rows // fragments))
     try:
         with _writer(out, wanted) as writer, ThreadPoolExecutor(count_) as pool:
-            work = [partial(chunk, number, size, seed=seed, money=money) for number, size in enumerate(sizes)]
-            made = _in_order(pool, work, count_)
-            each = CHUNK_ROWS if fragments is None else max(1, -(-rows // fragments))
-            for table in _cut(made, wanted, each):
+            for table in _cut(_in_order(pool, work, count_), wanted, each):
                 writer.write_table(table, each)
                 on_rows(table.num_rows)
     except BaseException:
