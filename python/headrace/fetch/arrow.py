@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -27,6 +28,26 @@ _PLAIN = {
 _PLAIN_ARROW = {id_: arrow for arrow, id_ in _PLAIN.items()}
 _UNITS = {"s": TimeUnit.second, "ms": TimeUnit.millisecond, "us": TimeUnit.microsecond, "ns": TimeUnit.nanosecond}
 _UNIT_NAMES = {unit: name for name, unit in _UNITS.items()}
+
+
+class ArrowStream(Protocol):
+    """What hands Arrow data over by the Arrow PyCapsule interface: tables of pyarrow, Polars and DuckDB, and others."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:  # noqa: ANN401
+        """A capsule with an ArrowArrayStream."""
+
+
+def as_table(source: ArrowStream) -> pa.Table:
+    """Arrow data of any producer as pyarrow has it, without a copy.
+
+    Raises:
+        UsageError: for what is no such data.
+    """
+    if isinstance(source, pa.Table):
+        return source
+    if not hasattr(source, "__arrow_c_stream__"):
+        raise UsageError(f"{type(source).__name__} hands no Arrow data over: it has no __arrow_c_stream__()")
+    return pa.RecordBatchReader.from_stream(source).read_all()
 
 
 @dataclass(frozen=True)

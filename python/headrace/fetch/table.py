@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headrace import _core
 from headrace.errors import DeviceError, Errc, UsageError
-from headrace.fetch.arrow import ScanColumn, column_type, unknown_column
+from headrace.fetch.arrow import ArrowStream, ScanColumn, as_table, column_type, unknown_column
 from headrace.fetch.fetched import FetchedTable, Progress
 from headrace.fetch.files import open_files
 from headrace.fetch.query import Scannable
@@ -78,32 +78,32 @@ class Table(Scannable):
     @classmethod
     def from_arrow(
         cls,
-        source: pa.Table | pa.RecordBatch,
+        source: ArrowStream,
         device: "str | _core.Device" = "best",
         *,
         fragment_rows: int | None = None,
         levels: "_core.Levels | None" = None,
         options: "_core.FetchOptions | None" = None,
     ) -> Self:
-        """A table of pyarrow's, in its own fragments or in some of `fragment_rows` rows; the rest as for open().
+        """A table of pyarrow's, DuckDB's, Polars' or any other that the Arrow PyCapsule interface hands over.
 
-        Its columns are taken to the device from where they lie, without another copy on the host.
+        In its own fragments or in some of `fragment_rows` rows; the rest as for open(). Its columns are taken to the
+        device from where they lie, without another copy on the host; of a stream, such as DuckDB's, once all has come.
 
         Raises:
-            UsageError: for two columns of one name, and fragments of no rows.
+            UsageError: for what is no Arrow data, two columns of one name, and fragments of no rows.
         """
         require_fetch()
-        if isinstance(source, pa.RecordBatch):
-            source = pa.Table.from_batches([source])
-        if len(set(source.column_names)) < source.num_columns:
-            raise UsageError(f"columns need names of their own, not {', '.join(source.column_names)}")
+        table = as_table(source)
+        if len(set(table.column_names)) < table.num_columns:
+            raise UsageError(f"columns need names of their own, not {', '.join(table.column_names)}")
         if fragment_rows is not None:
             if fragment_rows < 1:
                 raise UsageError(f"a fragment has 1 row or more, not {fragment_rows}")
-            batches = source.combine_chunks().to_batches(max_chunksize=fragment_rows)
-            source = pa.Table.from_batches(batches, source.schema)
+            batches = table.combine_chunks().to_batches(max_chunksize=fragment_rows)
+            table = pa.Table.from_batches(batches, table.schema)
         caches = levels if levels is not None else _core.Levels(device, host="pageable")
-        return cls(memory_source(source), None, caches, options)
+        return cls(memory_source(table), None, caches, options)
 
     @property
     def schema(self) -> pa.Schema:
