@@ -89,17 +89,20 @@ class Climber {
   }
 
   /// The first candidate is searched from far below its capacity. Others of about the same promise, no more than
-  /// kChallengers, must first do better than the best so far.
+  /// kChallengers, must first do better than the best so far. Rates below a share of the best capacity are not tried:
+  /// where threads that spin starve each other, a load there takes minutes and shows nothing else.
   void search(const std::vector<Sized>& sized, RungResult& result) {
     constexpr double kClose = 0.85;
     constexpr int kChallengers = 2;
+    const double least = sized.empty() ? 0 : sized.front().usable / 16;
     int challengers = 0;
     for (const Sized& next : sized) {
       const bool close = next.usable >= kClose * sized.front().usable;
       if (stopped() || next.usable <= 0 || (result.load && (!close || challengers++ == kChallengers))) break;
       const double best = result.load ? result.load->measured_per_second : 0;
       const double start = result.load ? kBetter * best : 0.7 * next.usable;
-      try_candidate(next.candidate, start, result.load ? kBetter * best : next.usable / 16, result);
+      if (start < least) break;
+      try_candidate(next.candidate, start, result.load ? kBetter * best : least, result);
     }
   }
 
