@@ -32,4 +32,16 @@ configure() {
   }
   grep -h '^-- Headrace:' "$folder.log" || true
 }
+
+# cpp_tests FOLDER NAME [PREFIX...]: runs the C++ tests of the build in FOLDER, by a command that is started as
+# PREFIX...; their results go to build/results/NAME.
+cpp_tests() {
+  local folder=$1 name=$2 failed=0
+  shift 2
+  rm -rf "$folder/results" "build/results/$name"
+  "$@" ctest --test-dir "$folder" --output-on-failure --no-tests=error --parallel "$(nproc)" --progress || failed=1
+  mkdir -p build/results
+  cp -r "$folder/results" "build/results/$name" || failed=1
+  return "$failed"
+}
 mkdir -p build

@@ -14,16 +14,25 @@ cmake --build build/fuzz
 shopt -s nullglob
 targets=(build/fuzz/tests/fuzz/fuzz_*)
 ((${#targets[@]} > 0)) || die "no fuzz target was built: tests/fuzz holds no *.cpp"
-for target in "${targets[@]}"; do
+fuzz() {
+  local target=$1 name folders options=()
   name=$(basename "$target")
   name=${name#fuzz_}
-  say "fuzz: $name, $seconds s"
   mkdir -p "build/fuzz-corpus/$name"
   folders=("build/fuzz-corpus/$name")
   [[ ! -d tests/fuzz/corpus/$name ]] || folders+=("tests/fuzz/corpus/$name")
-  options=()
   [[ ! -f tests/fuzz/$name.dict ]] || options=(-dict="tests/fuzz/$name.dict")
   "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
-    -artifact_prefix="build/$name-" "${options[@]}" "${folders[@]}"
-done
+    -artifact_prefix="build/$name-" "${options[@]}" "${folders[@]}" >"build/fuzz-$name.log" 2>&1 || {
+    cat "build/fuzz-$name.log" >&2
+    die "fuzz: $name FAILED"
+  }
+  say "fuzz: $name passed, $(grep -oE 'number_of_executed_units: *[0-9]+' "build/fuzz-$name.log" | grep -oE '[0-9]+') inputs"
+}
+export -f fuzz say die
+export seconds
+# As many side by side as there are processors; all of them, whatever the first one finds.
+# shellcheck disable=SC2016
+printf '%s\0' "${targets[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -euo pipefail -c 'fuzz "$1"' fuzz ||
+  die "not every fuzz target passed"
 printf '%d fuzz targets passed, 0 failed\n' "${#targets[@]}"

@@ -24,6 +24,4 @@ export UBSAN_OPTIONS=print_stacktrace=1
 # oneTBB is not built with the sanitizer: what it frees as the program ends looks like a race with its own threads.
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1
 say "$preset: run"
-mkdir -p build/results
-"${run[@]}" ctest --test-dir "$folder" --output-on-failure --no-tests=error --parallel "$(nproc)" --progress \
-  --output-junit "$PWD/build/results/$preset.xml"
+cpp_tests "$folder" "$preset" "${run[@]}"

@@ -10,8 +10,7 @@ cmake --build build/test
 say "C++ tests"
 # Both suites run, whatever the first one says.
 failed=0
-ctest --test-dir build/test --output-on-failure --no-tests=error --parallel "$(nproc)" --progress \
-  --output-junit "$PWD/build/results/cpp.xml" || failed=1
+cpp_tests build/test cpp || failed=1
 say "Python tests"
 # Files run beside each other, but not those that need the whole machine, nor where all would share a GPU.
 workers=$(($(nproc) < 8 ? $(nproc) : 8))

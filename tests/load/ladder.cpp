@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <stop_token>
+#include <string>
+#include <vector>
 
 #include "headrace/base/error.hpp"
 #include "headrace/operators/light.hpp"
@@ -68,6 +71,29 @@ TEST_P(Ladder, FindsARateOrSaysWhyNot) {
     }
   }
   EXPECT_TRUE(result.rungs[0].load) << result.rungs[0].note;
+}
+
+// Where no candidate keeps the bound, each is searched downwards, but no further than a share of the best capacity: of
+// a bound that short a quarter is usable, and a sixteenth of that is the least rate.
+TEST_P(Ladder, GivesUpAboveAShareOfTheBestCapacity) {
+  LadderOptions options;
+  options.rungs = {3};
+  options.bound = std::chrono::nanoseconds(1);
+  options.window = milliseconds(2);
+  options.rank_tolerance = 0.1;
+  options.threads_max = 2;
+  std::vector<double> rates;
+  const LadderResult result = climb(device(), operators::light(), options, [&](const LadderProgress& progress) {
+    if (progress.rate_per_second > 0) rates.push_back(progress.rate_per_second);
+  });
+  ASSERT_EQ(result.rungs.size(), 1U);
+  EXPECT_FALSE(result.rungs[0].load);
+  EXPECT_NE(result.rungs[0].note.find("no rate keeps p99"), std::string::npos) << result.rungs[0].note;
+  double best = 0;
+  for (const Capacity& capacity : result.rungs[0].capacities) best = std::max(best, capacity.per_second);
+  ASSERT_FALSE(rates.empty());
+  EXPECT_GT(result.rungs[0].capacities.size(), 1U);
+  EXPECT_GE(*std::ranges::min_element(rates), 0.999 * best / 4 / 16);
 }
 
 TEST_P(Ladder, StopsWhenAsked) {

@@ -26,15 +26,17 @@ def test_a_failure_of_either_kind_fails(tmp_path: Path):
 
 def test_a_failure_is_named_with_the_end_of_what_it_said(tmp_path: Path):
     long = "".join(f"line {i}\n" for i in range(100))
-    suite = f"<testcase name='slow' status='fail'><failure message=''/><system-out>{long}</system-out></testcase>"
+    suite = f"<testcase name='slow' classname='Speed'><failure message=''>{long}</failure></testcase>"
     _, said = count(
-        tmp_path, suite, "<testcase name='wrong'><failure message='short'>assert 1 == 2</failure></testcase>"
+        tmp_path,
+        suite,
+        "<testcase name='wrong' classname='t'><failure message='short'>assert 1 == 2</failure></testcase>",
     )
     lines = said.splitlines()
-    assert lines[0] == "FAILED 0: slow"
+    assert lines[0] == "FAILED 0: Speed.slow"
     assert "    line 99" in lines
     assert "    line 50" not in lines
-    assert lines[-3:] == ["FAILED 1: wrong", "    assert 1 == 2", "0 passed, 2 failed"]
+    assert lines[-3:] == ["FAILED 1: t.wrong", "    assert 1 == 2", "0 passed, 2 failed"]
 
 
 def test_nothing_run_is_a_failure(tmp_path: Path):
