@@ -149,13 +149,17 @@ def _torch(bench: Bench) -> list[Json]:
 
 
 def figures(wordnet: Path | None, zipf: Path | None) -> list[tuple[list[str], Make]]:
-    """Every figure in order, with the ids of its rows; the generator's after those that claim a rate."""
+    """Every figure in order, with the ids of its rows.
+
+    First those that a busy host spoils, so that a run there can be ended early; the generator's after those that claim
+    a rate.
+    """
     light, retrieval, reference = "ladder.light", "ladder.retrieval", _Reference()
     return [
-        ([f"{light}.qps"], partial(_light, identity=f"{light}.qps")),
+        ([f"{light}.idle.p50", f"{light}.idle.p99"], _idle),
         ([f"{light}64.qps"], partial(_light, identity=f"{light}64.qps", query_bytes=64)),
         ([f"{light}.one_thread.qps"], partial(_light, identity=f"{light}.one_thread.qps", one_thread=True)),
-        ([f"{light}.idle.p50", f"{light}.idle.p99"], _idle),
+        ([f"{light}.qps"], partial(_light, identity=f"{light}.qps")),
         ([f"{light}.at25m.p99"], _at_high_rate),
         (["ladder.reference.qps", "ladder.reference.share"], reference.share),
         (["ladder.reference.gain"], reference.gain),

@@ -78,7 +78,8 @@ def _measure(bench: Bench, given: argparse.Namespace, keep: Callable[[list[Json]
             continue
         made += [row for row in found if not given.only or any(row["id"].startswith(word) for word in given.only)]
         keep(made)
-        bench.say(f"  {time.monotonic() - began:.1f} s")
+        said = "; ".join(f"{figure(row['value'])} {row['unit']}" for row in found)
+        bench.say(f"  {said}; took {time.monotonic() - began:.1f} s")
     return made
 
 
