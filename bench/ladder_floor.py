@@ -3,7 +3,7 @@
     python bench/ladder_floor.py [--device cuda:0] [--only ladder.light] [--wordnet F.hridx] [--zipf F.hridx] [--save F]
 
 Every figure is that of a plan found by trying a few, and is then confirmed several times; answers are verified, and a
-claim never exceeds the ceiling of its own load generator divided by 1.2. Takes about five minutes on a GPU and 16
+claim never exceeds the ceiling of its own load generator divided by 1.2. Takes six to eight minutes on a GPU and 16
 cores; on the CPU device it runs too, with smaller rates. A figure that cannot be measured is left out, and its reason
 printed. Exit status: 0; 1 when an error ended it or no row could be measured; 2 for wrong use.
 """

@@ -46,11 +46,6 @@ endif()
 if(HEADRACE_SANITIZE)
   list(APPEND host_flags -fsanitize=${HEADRACE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   set(sanitize_link -fsanitize=${HEADRACE_SANITIZE})
-  # A null pointer that is used ends the program under the address sanitizer too, and to ask for it before each use makes
-  # GCC a sixth slower.
-  if(HEADRACE_SANITIZE MATCHES "address")
-    list(APPEND host_flags -fno-sanitize=null)
-  endif()
 endif()
 # Frames that outlive their functions, to find what is used after them, lie at multiples of 32 bytes; GCC 12 moves 64 bytes
 # there as if they lay at multiples of 64 (its bug 110027).
