@@ -54,6 +54,11 @@ def test_render(tmp_path: Path):
     assert "not.verified" not in page
 
 
+def test_the_page_of_the_project_is_current():
+    folder = Path(__file__).parents[2] / "docs" / "results"
+    assert results_page.render(folder) == (folder / "README.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [("{", "not JSON"), ("[]", "not a results file"), ('{"rows": []}', "lacks 'machine'")],
