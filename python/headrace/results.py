@@ -159,6 +159,8 @@ def _rung_row(prefix: str, found: list[tuple[RungResult, Roofs]], shared: Json) 
     typical, roofs = min(found, key=lambda pair: abs(pair[0].load.measured_per_second - middle))  # type: ignore[union-attr]
     assert typical.load is not None
     about = {"rung": typical.rung.id} | conditions(typical.plan, typical.load, typical.generators, shared)
+    if typical.note:
+        about["note"] = typical.note
     return row(f"{prefix}.{rung_name(typical)}.qps", values, "queries/s", roof_of(roofs, typical.generators), about)
 
 

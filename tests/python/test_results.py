@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -136,6 +137,7 @@ def test_rows_of_a_climb_and_of_a_single_thread():
     assert row["samples"] == 2
     assert row["conditions"]["generators"] == 1
     assert row["conditions"]["verified"] is True
+    assert "note" not in row["conditions"]
     single = results.ladder_rows(climbs, "light", device, 10.0, shared, single=True)
     assert [row["id"] for row in single] == ["ladder.light.single.rung06.qps"]
 
@@ -145,6 +147,25 @@ def test_rows_of_a_climb_and_of_a_single_thread():
     assert entry["roof"] > 0
     assert entry["plan"]["schedule"] == "blocking"
     assert set(entry["stages_us"]) == set(profiles.STAGES)
+
+
+class _Noted:
+    """A rung with a note."""
+
+    def __init__(self, result: headrace.RungResult, note: str) -> None:
+        self._result = result
+        self.note = note
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._result, name)
+
+
+def test_a_row_says_why_its_rung_is_lower():
+    climb = headrace.ladder("cpu", headrace.light(steps=1), rungs=[6], bound=10, window=0.02, rank_tolerance=0.01)
+    lower = SimpleNamespace(rungs=[_Noted(climb.rungs[0], "9.0% below rung 5: more threads")], roofs=climb.roofs)
+    row, _ = results.ladder_rows([lower], "light", Device.parse("cpu"), 10.0, {})  # type: ignore[list-item]
+    assert row["conditions"]["note"] == "9.0% below rung 5: more threads"
+    assert "note 9.0% below rung 5" in results.describe(row["conditions"])
 
 
 def test_thinning_keeps_both_ends():
