@@ -12,7 +12,7 @@ constexpr std::int64_t kStagingBytes = 8 << 20;
 /// The rows of a part as they lie in memory, through a page-locked buffer of many: so that copies are few, and large.
 class Rows {
  public:
-  Rows(const Part& part, int field, const Extent& extent) noexcept
+  Rows(Part& part, int field, const Extent& extent) noexcept
       : layout_(part.layout()), stream_(part.stream()), extent_(extent) {
     const auto value_bytes = static_cast<std::int64_t>(layout_.value_bytes);
     data_ = part.table().origin<std::byte>(field) - layout_.origin * value_bytes;
@@ -105,12 +105,11 @@ class Rows {
 
 }  // namespace
 
-Status upload_field(const Part& part, int field, const Extent& extent, const std::byte* from,
-                    bool one_for_all) noexcept {
+Status upload_field(Part& part, int field, const Extent& extent, const std::byte* from, bool one_for_all) noexcept {
   return Rows(part, field, extent).upload(from, one_for_all);
 }
 
-Status download_field(const Part& part, int field, const Extent& extent, std::byte* to) noexcept {
+Status download_field(Part& part, int field, const Extent& extent, std::byte* to) noexcept {
   return Rows(part, field, extent).download(to);
 }
 

@@ -93,7 +93,7 @@ struct SumSquares {
 
 /// Runs a kernel over a part and gives what its blocks have left.
 template <class Take>
-[[nodiscard]] Status reduce(const Part& part, int field, int other, int exponent, int bits, const Kernel& kernel,
+[[nodiscard]] Status reduce(Part& part, int field, int other, int exponent, int bits, const Kernel& kernel,
                             std::uint32_t words, const Take& take) noexcept {
   const PartLayout& layout = part.layout();
   const auto rows = static_cast<std::uint64_t>(layout.own.size(1) * layout.own.size(2));
@@ -121,7 +121,7 @@ template <class Take>
 
 }  // namespace
 
-Result<std::uint64_t> largest_bits(const Part& part, int field, int other) noexcept {
+Result<std::uint64_t> largest_bits(Part& part, int field, int other) noexcept {
   static const Kernel floats = make_kernel<Largest<float>, NormWork>();
   static const Kernel doubles = make_kernel<Largest<double>, NormWork>();
   std::uint64_t most = 0;
@@ -136,7 +136,7 @@ double root_of(const WholeSum& sum, int exponent, int bits) noexcept {
   return std::ldexp(std::sqrt(std::ldexp(units, -bits)), exponent);
 }
 
-Result<WholeSum> sum_squares(const Part& part, int field, int other, int exponent, int bits) noexcept {
+Result<WholeSum> sum_squares(Part& part, int field, int other, int exponent, int bits) noexcept {
   static const Kernel floats = make_kernel<SumSquares<float>, NormWork>();
   static const Kernel doubles = make_kernel<SumSquares<double>, NormWork>();
   WholeSum sum;

@@ -88,6 +88,23 @@ void Part::follow(PartPlans plans) {
     }
   }
   copies_.reserve(most * static_cast<std::size_t>(program_.field_count));
+  make_room_for_chains();
+}
+
+void Part::make_room_for_chains() {
+  end_chain();
+  std::size_t most = 0;
+  for (const auto* cycles : {&plans_.amid, &plans_.last}) {
+    for (const CyclePlan& cycle : *cycles) {
+      for (const SweepLaunch& launch : cycle.interior.sweeps) {
+        most = std::max({most, launch.plain.chained, launch.watched.chained});
+      }
+    }
+  }
+  if (most * sizeof(std::uint64_t) <= done_.bytes()) return;
+  done_ = Buffer(device_, MemoryKind::device, most * sizeof(std::uint64_t));
+  compute_.fill(done_.data(), 0, done_.bytes())
+      .or_throw("clearing what tasks of a grid have done on " + device_.name());
 }
 
 FieldTable Part::table_of(const Part& other) const noexcept {
@@ -268,6 +285,7 @@ Status Part::keep_pace(std::uint64_t cycle) noexcept {
 }
 
 Status Part::wait() noexcept {
+  end_chain();
   const Status computed = compute_.wait();
   const Status pushed = border_stream_.wait();
   return computed ? pushed : computed;

@@ -17,6 +17,7 @@
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
 #include "headrace/grid/stencil.hpp"
+#include "headrace/grid/sweep_chain.hpp"
 
 namespace headrace::grid {
 
@@ -38,6 +39,7 @@ class Part {
   [[nodiscard]] Status clear() noexcept;
   /// Once links are there and before the first cycle.
   void meet(std::vector<Neighbour> neighbours, const Share& share);
+  /// Nothing that was enqueued is left to do. Throws as Buffer does, and a DeviceError where the device fails.
   void follow(PartPlans plans);
   void take_stencil(std::span<const std::byte> bytes) { stencil_.assign(bytes.begin(), bytes.end()); }
 
@@ -69,12 +71,20 @@ class Part {
   [[nodiscard]] Device device() const noexcept { return device_; }
   [[nodiscard]] const PartLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] const FieldTable& table() const noexcept { return table_; }
-  [[nodiscard]] StreamRef stream() const noexcept { return compute_; }
+  /// For whatever else is to be enqueued between cycles.
+  [[nodiscard]] StreamRef stream() noexcept {
+    end_chain();
+    return compute_;
+  }
 
  private:
   /// The launches of a leg, whose last step comes after so many.
   [[nodiscard]] Status launch_all(StreamRef stream, const Leg& leg, const Launches& launches,
                                   std::uint64_t step) noexcept;
+  /// The next pass as one behind those of `kernel` that were launched last, where nothing else has been since.
+  [[nodiscard]] SweepChain chain_to(const Kernel& kernel) noexcept;
+  void end_chain() noexcept { chained_ = nullptr; }
+  void make_room_for_chains();
   [[nodiscard]] Status launch_phases(StreamRef stream, const Launches& launches, FieldTable table,
                                      std::uint64_t step) noexcept;
   /// What a pass leaves to phases, for a leg whose first step comes after so many.
@@ -112,6 +122,10 @@ class Part {
   Buffer changes_;       ///< ChangeSums of the steps that are watched, for each turn; 0 where nobody adds them up,
   Buffer read_changes_;  ///< and as read back.
   SweepWatch watch_;
+
+  Buffer done_;                      ///< Of the tasks of passes that are chained: see SweepChain.
+  std::uint64_t passes_ = 0;         ///< So many have been chained in all;
+  const Kernel* chained_ = nullptr;  ///< the kernel of the last, where the next can follow it.
   std::uint64_t watched_from_ = 0;
 
   // Streams after what they work on, so that they end first.

@@ -35,15 +35,31 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
     std::ranges::copy(after.slots, places.to);
     SweepWatch watch = watch_;
     if (watches) watch.sums += (region.step - watched_from_) * ChangeSums::kSlots;
-    void* arguments[] = {stencil_.data(), &places, &region, &watch, nullptr};
     const Kernel& kernel = watches ? leg.sweep->watched : leg.sweep->kernel;
-    const Status launched = stream.launch(kernel, cut.shape, arguments);
+    SweepChain chain;
+    if (cut.chained > 0) {
+      chain = chain_to(kernel);
+    } else {
+      end_chain();
+    }
+    LaunchShape shape = cut.shape;
+    shape.early = chain.after > 0;
+    void* arguments[] = {stencil_.data(), &places, &region, &chain, &watch, nullptr};
+    const Status launched = stream.launch(kernel, shape, arguments);
     if (!launched) return launched;
   }
   return launch_phases(stream, launches, within, step);
 }
 
+SweepChain Part::chain_to(const Kernel& kernel) noexcept {
+  const bool follows = chained_ == &kernel;
+  chained_ = &kernel;
+  ++passes_;
+  return {.done = done_.as<std::uint64_t>(), .pass = passes_, .after = follows ? passes_ - 1 : 0};
+}
+
 Status Part::launch_phases(StreamRef stream, const Launches& launches, FieldTable table, std::uint64_t step) noexcept {
+  if (!launches.phases.empty()) end_chain();
   for (const PhaseLaunch& launch : launches.phases) {
     Region region = launch.region;
     region.step = step;
@@ -55,6 +71,7 @@ Status Part::launch_phases(StreamRef stream, const Launches& launches, FieldTabl
 }
 
 Status Part::patch(const Leg& leg, std::uint64_t step) noexcept {
+  end_chain();
   const FieldTable within = table_within(leg);
   for (const Box& box : leg.copied) {
     const std::int64_t first = layout_.at(box.low) * static_cast<std::int64_t>(layout_.value_bytes);

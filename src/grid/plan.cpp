@@ -73,10 +73,36 @@ class Planner {
       done += leg.steps;
       add_leg(made, leg, cycle, done - 1);
     }
+    if (device_.kind() == DeviceKind::cuda) chain(made);
     return made;
   }
 
  private:
+  /// Where a part without neighbours does a cycle in passes of one sort, each over all of it at once.
+  void chain(CyclePlan& cycle) const {
+    const SweepProgram* const sweep = cycle.body.front().sweep;
+    const bool alone = cycle.border.sweeps.empty() && cycle.border.phases.empty();
+    const bool alike =
+        std::ranges::all_of(cycle.body, [&](const Leg& leg) { return leg.sweep == sweep && leg.patches.empty(); });
+    if (sweep == nullptr || !alone || !alike) return;
+    std::vector<Launches*> passes;
+    for (Leg& leg : cycle.body) passes.push_back(&leg.launches);
+    passes.back() = &cycle.interior;
+    const auto is_pass = [](const Launches* its) { return its->phases.empty() && its->sweeps.size() == 1; };
+    if (!std::ranges::all_of(passes, is_pass)) return;
+    for (Launches* const its : passes) {
+      SweepLaunch& launch = its->sweeps.front();
+      cut_into_chain(launch.plain, layout_.own, sweep->halo, layout_, blocks_at_once(sweep->kernel));
+      if (!program_.watched) continue;
+      cut_into_chain(launch.watched, layout_.own, sweep->halo, layout_, blocks_at_once(sweep->watched));
+    }
+  }
+
+  /// A kernel of which the device holds no block is refused when it is launched.
+  [[nodiscard]] std::uint32_t blocks_at_once(const Kernel& kernel) const {
+    return std::max(device_.resident_blocks_max(kernel, kSweepThreads), 1U);
+  }
+
   /// A leg whose last step is the `step`th of the cycle.
   void add_leg(CyclePlan& made, Leg& leg, const Cycle& cycle, std::size_t step) const {
     const bool last = step + 1 == cycle.beyond.size();
@@ -212,9 +238,7 @@ class Planner {
     if (device_.kind() == DeviceKind::cpu) {
       made.shape = cut_into_items(region, boxes, layout_);
     } else {
-      // A kernel of which the device holds no block is refused when it is launched.
-      const std::uint32_t at_once = std::max(device_.resident_blocks_max(kernel, kSweepThreads), 1U);
-      made.shape = cut_into_runs(region, boxes, halo, layout_, at_once, blocks_beside);
+      made.shape = cut_into_runs(region, boxes, halo, layout_, blocks_at_once(kernel), blocks_beside);
     }
     return made;
   }

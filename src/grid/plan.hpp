@@ -6,6 +6,7 @@
 
 #include "grid/flow.hpp"
 #include "grid/layout.hpp"
+#include "grid/runs.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/device/kernel.hpp"
 #include "headrace/grid/decomposition.hpp"
@@ -16,12 +17,6 @@ namespace headrace::grid {
 struct PhaseLaunch {
   std::size_t phase = 0;
   Region region;
-  LaunchShape shape;
-};
-
-/// Boxes of a part as the tasks of one kernel.
-struct SweepCut {
-  SweepRegion region;
   LaunchShape shape;
 };
 

@@ -79,7 +79,7 @@ void append(std::vector<ResidentStage>& stages, const Launches& made, std::size_
 }
 
 /// Waits also where enqueueing has failed: memory that the stream may still write goes only then.
-void wait_or_throw(const Part& part, const Status& enqueued) {
+void wait_or_throw(Part& part, const Status& enqueued) {
   const Status waited = part.stream().wait();
   (enqueued ? waited : enqueued).or_throw("setting up the resident kernel of " + part.device().name());
 }

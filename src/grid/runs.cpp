@@ -58,6 +58,12 @@ struct Strips {
   return best;
 }
 
+/// Of a run of passes that are chained, in times of what the pass reaches.
+constexpr std::int64_t kChainedReachesMin = 6;
+constexpr std::int64_t kChainedReachesMax = 50;
+/// Tasks of a chained pass for each ten that the device does at once: with fewer, teams wait for those about them.
+constexpr std::int64_t kChainedTasksPerTen = 14;
+
 }  // namespace
 
 LaunchShape cut_into_runs(SweepRegion& region, std::span<const Box> boxes, const Layers& halo, const PartLayout& layout,
@@ -83,6 +89,29 @@ LaunchShape cut_into_runs(SweepRegion& region, std::span<const Box> boxes, const
     blocks += region.blocks[b];
   }
   return {.blocks = blocks, .threads = kSweepThreads, .items = 1};
+}
+
+void cut_into_chain(SweepCut& cut, const Box& box, const Layers& halo, const PartLayout& layout,
+                    std::uint32_t blocks_at_once) {
+  assert(!box.empty() && blocks_at_once > 0);
+  const Strips strips{.count = strips_of(box, halo, layout), .rows = box.size(1)};
+  const auto tasks_of = [&](std::int64_t run) { return strips.count * over(strips.rows, run); };
+  const std::int64_t reach = halo.low[1] + halo.high[1];
+  const std::int64_t tasks_min = over(blocks_at_once * kTeams * kChainedTasksPerTen, 10);
+  std::int64_t best = 0;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t run = kChainedReachesMin * reach; run <= kChainedReachesMax * reach; ++run) {
+    const std::int64_t rows = tasks_of(run) * (run + reach);
+    if (tasks_of(run) < tasks_min || rows >= least) continue;
+    best = run;
+    least = rows;
+  }
+  if (best == 0) return;
+  cut.region.boxes[0] = layout.local(box);
+  cut.region.rows[0] = static_cast<std::int32_t>(best);
+  cut.region.blocks[0] = static_cast<std::uint32_t>(strips.blocks(best));
+  cut.shape = {.blocks = cut.region.blocks[0], .threads = kSweepThreads, .items = 1};
+  cut.chained = static_cast<std::size_t>(tasks_of(best));
 }
 
 LaunchShape cut_into_items(SweepRegion& region, std::span<const Box> boxes, const PartLayout& layout) {

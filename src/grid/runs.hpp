@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -9,6 +10,13 @@
 
 /// How the boxes of a pass are cut into tasks: strips of columns, and runs of rows.
 namespace headrace::grid {
+
+/// Boxes of a part as the tasks of one kernel.
+struct SweepCut {
+  SweepRegion region;
+  LaunchShape shape;
+  std::size_t chained = 0;  ///< So many tasks, where passes are chained: see SweepChain.
+};
 
 /// Sets the boxes of a region, and the blocks and rows of each, for a CUDA device. Teams begin together and take as
 /// long, so the device does its tasks in waves, and a last one of few tasks takes half as long as one of many or more:
@@ -21,6 +29,12 @@ namespace headrace::grid {
 [[nodiscard]] LaunchShape cut_into_runs(SweepRegion& region, std::span<const Box> boxes, const Layers& halo,
                                         const PartLayout& layout, std::uint32_t blocks_at_once,
                                         std::uint32_t blocks_beside);
+
+/// The same for a box over which passes are chained, as `cut` was for waves of the same kernel: there are none then,
+/// and runs have as many rows as make tasks times rows least, with more tasks than the device does at once. Leaves it
+/// as it was where runs would have to be so short for that, that waiting for those about them costs more than waves do.
+void cut_into_chain(SweepCut& cut, const Box& box, const Layers& halo, const PartLayout& layout,
+                    std::uint32_t blocks_at_once);
 
 /// The same for a CPU device: an item a box.
 [[nodiscard]] LaunchShape cut_into_items(SweepRegion& region, std::span<const Box> boxes, const PartLayout& layout);

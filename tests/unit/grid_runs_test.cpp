@@ -104,6 +104,49 @@ TEST(GridRuns, OfSeveralBoxesFillWavesTogether) {
   EXPECT_EQ(made.region.rows[0], made.region.rows[2]);
 }
 
+/// Of a kernel of which a multiprocessor holds three blocks.
+[[nodiscard]] SweepCut chain(const Extent& extent, const Layers& halo = kHaloOfFour) {
+  SweepCut made{.region = {}, .shape = {.blocks = 5}, .chained = 0};
+  cut_into_chain(made, Box::whole(extent), halo, a_layout(), 396);
+  return made;
+}
+
+TEST(GridRuns, OfAChainAreLong) {
+  for (const std::int64_t across : {4096, 8192, 20480}) {
+    const Extent extent{across, across, 1};
+    const SweepCut made = chain(extent);
+    const std::int32_t rows = made.region.rows[0];
+    const auto strips = static_cast<std::size_t>((across + 119) / 120);
+    const auto runs = static_cast<std::size_t>((across + rows - 1) / rows);
+    EXPECT_TRUE(rows >= 48 && rows <= 400) << rows;
+    EXPECT_EQ(made.chained, strips * runs);
+    EXPECT_EQ(made.region.blocks[0], (made.chained + 3) / 4);
+    EXPECT_EQ(made.shape, (LaunchShape{.blocks = made.region.blocks[0], .threads = 128, .items = 1}));
+    EXPECT_EQ(made.region.boxes[0].size[1], across);
+    // Rows that a team goes along, were each run so long.
+    const auto tasks = [&](std::int64_t run) { return static_cast<std::int64_t>(strips) * ((across + run - 1) / run); };
+    EXPECT_GE(tasks(rows), 2218) << "1.4 times what 396 blocks do";
+    for (std::int64_t run = 48; run <= 400; ++run) {
+      if (tasks(run) < 2218) continue;
+      EXPECT_LE(tasks(rows) * (rows + 8), tasks(run) * (run + 8)) << run;
+    }
+  }
+}
+
+TEST(GridRuns, OfAChainAreShorterInASmallGrid) {
+  EXPECT_EQ(chain({4096, 4096, 1}).region.rows[0], 64);
+  EXPECT_EQ(chain({8192, 8192, 1}).region.rows[0], 241);
+}
+
+TEST(GridRuns, OfAChainAreNotCutTooShort) {
+  for (const Extent& extent : {Extent{2048, 2048, 1}, Extent{3000, 3000, 1}, Extent{1, 1, 1}}) {
+    EXPECT_EQ(chain(extent).chained, 0U);
+    EXPECT_EQ(chain(extent).shape.blocks, 5U) << "as it was";
+  }
+  EXPECT_EQ(chain({20480, 20480, 1}).chained % 171, 0U);
+  EXPECT_GT(chain({3000, 3000, 1}, kHalo).chained, 0U) << "a pass that reaches less far may have shorter runs";
+}
+
 TEST(GridRuns, CpuDevicesHaveAnItemABox) {
   const std::vector<Box> boxes{{{0, 0, 0}, {64000, 1, 1}}, {{0, 1, 0}, {64000, 64000, 1}}};
   Cut made{.region = {}, .shape = {}, .count = boxes.size()};

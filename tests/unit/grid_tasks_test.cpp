@@ -53,18 +53,45 @@ TEST(GridTasks, HaveEveryCellOnce) {
     for (const std::int32_t rows : {1, 8, 127, 512}) {
       for (const TeamColumns& team : {kOfFour, kUneven}) {
         const SweepTasks tasks(box, rows, team);
-        Counts counts(box);
+        Counts edge_first(box);
+        Counts row_by_row(box);
         for (std::int64_t task = 0; task < tasks.count(); ++task) {
-          const StripPlace place = tasks.place(task);
-          counts.add(place);
+          const StripPlace place = tasks.edge_first(task);
+          edge_first.add(place);
+          row_by_row.add(tasks.row_by_row(task));
           EXPECT_EQ(place.first % team.unit, 0) << "loads of whole units";
           EXPECT_LE(place.first + team.low, place.low[0]);
           EXPECT_GE(place.end - team.high, place.high[0]);
           EXPECT_LE(place.end - place.first, team.all) << "as many as a team has";
           EXPECT_LE(place.high[1] - place.low[1], rows);
         }
-        EXPECT_TRUE(counts.all_once()) << box.size[0] << " x " << box.size[1] << ", runs of " << rows;
+        EXPECT_TRUE(edge_first.all_once()) << box.size[0] << " x " << box.size[1] << ", runs of " << rows;
+        EXPECT_TRUE(row_by_row.all_once()) << box.size[0] << " x " << box.size[1] << ", runs of " << rows;
       }
+    }
+  }
+}
+
+/// All others that read what a task stores, or store what it reads.
+TEST(GridTasks, KnowThoseBesideThem) {
+  for (const LocalBox& box : kBoxes) {
+    const SweepTasks tasks(box, 8, kOfFour);
+    for (std::int64_t task = 0; task < tasks.count(); ++task) {
+      const StripPlace here = tasks.row_by_row(task);
+      std::vector<std::int64_t> wanted;
+      for (std::int64_t other = 0; other < tasks.count(); ++other) {
+        const StripPlace its = tasks.row_by_row(other);
+        const auto meets = [&](std::size_t axis, std::int32_t reach) {
+          return its.low[axis] < here.high[axis] + reach && here.low[axis] < its.high[axis] + reach;
+        };
+        if (its.z == here.z && meets(0, 4) && meets(1, 4)) wanted.push_back(other);
+      }
+      std::vector<std::int64_t> found;
+      for (std::uint32_t number = 0; number < SweepTasks::kBeside; ++number) {
+        const std::int64_t other = tasks.beside(task, number);
+        if (other >= 0) found.push_back(other);
+      }
+      EXPECT_EQ(found, wanted) << task << " of " << box.size[0] << " x " << box.size[1];
     }
   }
 }
@@ -76,7 +103,7 @@ TEST(GridTasks, BeginWithThoseAtTheEdgeOfAPlane) {
     bool within = false;
     for (std::int64_t task = 0; task < tasks.count(); ++task) {
       if (task % in_plane == 0) within = false;
-      const StripPlace place = tasks.place(task);
+      const StripPlace place = tasks.edge_first(task);
       EXPECT_EQ(place.z, box.low[2] + task / in_plane);
       const bool at_edge = place.low[0] == box.low[0] || place.low[1] == box.low[1] ||
                            place.high[0] == box.low[0] + box.size[0] || place.high[1] == box.low[1] + box.size[1];

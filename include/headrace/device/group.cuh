@@ -239,6 +239,12 @@ class CudaGroup {
   __device__ static void relax_briefly() noexcept {}
   __device__ static void relax() noexcept { __nanosleep(kRelaxNanoseconds); }
 
+  __device__ static void launch_dependents() noexcept {
+#if __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+  }
+
  private:
   using Barrier = ::cuda::barrier<::cuda::thread_scope_system>;
   static_assert(sizeof(Barrier) <= sizeof(BarrierCell) && alignof(Barrier) <= alignof(BarrierCell));

@@ -96,6 +96,7 @@ struct alignas(64) BarrierCell {
 ///   clock_ns()               the device's clock
 ///   pause_ns(n), relax()     called in every iteration of a loop that polls
 ///   relax_briefly()          the same, where what is polled takes its time anyhow
+///   launch_dependents()      a launch behind this one with LaunchShape::early may begin once all blocks have called it
 ///
 /// On the CPU a block is one thread, so sync() is nothing and the reductions are the identity.
 class CpuGroup {
@@ -270,6 +271,8 @@ class CpuGroup {
   HEADRACE_HD static void relax_briefly() noexcept { std::this_thread::yield(); }
   HEADRACE_HOST_BODY
   HEADRACE_HD static void relax() noexcept { std::this_thread::yield(); }
+
+  static constexpr void launch_dependents() noexcept {}
 
  private:
   [[nodiscard]] HEADRACE_HD static std::uint64_t& arrivals(BarrierCell& cell) noexcept {

@@ -19,7 +19,7 @@ namespace headrace {
 
 /// Most arguments that a kernel takes, and the bytes that they take together.
 inline constexpr std::size_t kKernelArgumentsMax = 8;
-inline constexpr std::size_t kKernelArgumentBytesMax = 512;
+inline constexpr std::size_t kKernelArgumentBytesMax = 640;
 
 /// A function that can be launched on a stream, with its type erased: an entry for each kind of device.
 struct Kernel {
@@ -41,6 +41,11 @@ struct LaunchShape {
   std::uint32_t blocks = 1;
   std::uint32_t threads = 1;
   std::uint32_t items = 1;
+  /// Begins as soon as all blocks of the kernel enqueued just before it have ended or called launch_dependents() of
+  /// their group, though not all that they do is done or can be seen: the kernels themselves order that (CUDA C++
+  /// Programming Guide, "Programmatic Dependent Launch and Synchronization"). Where devices cannot, below compute
+  /// capability 9.0, and in graphs, it begins when that kernel has ended, as others do.
+  bool early = false;
   friend bool operator==(const LaunchShape&, const LaunchShape&) = default;
 };
 
@@ -91,7 +96,7 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// `static`, because the same call compiled by nvcc and by a C++ compiler gives different kernels.
 /// Body::kThreadsMax, where there is one, is the most threads of a block that it is launched with: a thread then has as
 /// many registers as that leaves it, or less where Body::kBlocksMin such blocks shall fit a multiprocessor. A CUDA
-/// device refuses a shape of more. Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 512
+/// device refuses a shape of more. Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 640
 /// bytes together.
 template <class Body, class... Arguments>
 [[nodiscard]] static Kernel make_kernel() {

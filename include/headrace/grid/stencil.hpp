@@ -126,7 +126,7 @@ template <class Stencil, int Steps>
   using Plan = Sweep<Stencil, Steps>;
   constexpr auto kRedirects = Plan::redirects();
   SweepProgram made{.steps = Steps,
-                    .kernel = make_kernel<SweepKernel<Stencil, Steps>, Stencil, SweepPlaces, SweepRegion>(),
+                    .kernel = make_kernel<SweepKernel<Stencil, Steps>, Stencil, SweepPlaces, SweepRegion, SweepChain>(),
                     .watched = {},
                     .redirects = {},
                     .loaded = Plan::loaded(),
@@ -134,7 +134,8 @@ template <class Stencil, int Steps>
                     .halo = Plan::halo(),
                     .patches = {}};
   if constexpr (requires { Stencil::kWatched; }) {
-    made.watched = make_kernel<SweepKernel<Stencil, Steps, true>, Stencil, SweepPlaces, SweepRegion, SweepWatch>();
+    made.watched =
+        make_kernel<SweepKernel<Stencil, Steps, true>, Stencil, SweepPlaces, SweepRegion, SweepChain, SweepWatch>();
   }
   made.redirects.assign(kRedirects.swaps.begin(), kRedirects.swaps.begin() + kRedirects.count);
   return made;

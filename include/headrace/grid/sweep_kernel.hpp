@@ -5,6 +5,7 @@
 
 #include "headrace/device/group.hpp"
 #include "headrace/grid/sweep.hpp"
+#include "headrace/grid/sweep_chain.hpp"
 #include "headrace/grid/sweep_region.hpp"
 #include "headrace/grid/sweep_strip.hpp"
 #include "headrace/grid/sweep_tasks.hpp"
@@ -28,24 +29,25 @@ struct SweepKernel {
   static constexpr int kWindowRegisters =
       std::popcount(Plan::loaded().mask | Plan::overwritten().mask) * SweepWindow<Stencil, Steps, false>::kDepth * 4;
   /// Where the rest of a pass fits beside them, a multiprocessor holds 12 warps, though a row is loaded ahead: up to
-  /// 168 registers a thread. Those that ship do so without spilling (ptxas for sm_90, CUDA 13.0). Where changes are
-  /// added up and 128 registers do, it holds 16, for additions wait for each other: of those that ship, Jacobi's of
-  /// four steps alone spills, 24 bytes, of which a turn of the window reads 8.
-  static constexpr int kBlocksMin = kWindowRegisters > 128 ? 1 : Watched && kWindowRegisters <= 96 ? 4 : 3;
+  /// 168 registers a thread. Those that ship do so without spilling (ptxas for sm_90, CUDA 13.0).
+  static constexpr int kBlocksMin = kWindowRegisters > 128 ? 1 : 3;
 
   template <class Group>
   HEADRACE_HD static void run(const Group& group, const Stencil& stencil, const SweepPlaces& places,
-                              const SweepRegion& region, const SweepWatch& watch = {}) {
+                              const SweepRegion& region, const SweepChain& chain = {}, const SweepWatch& watch = {}) {
     using Team = SweepTeam<Stencil, Steps, Watched, Group>;
     std::uint32_t number = group.item();
     std::uint32_t block = group.block();
     while (block >= region.blocks[number]) block -= region.blocks[number++];
+    const bool chained = chain.done != nullptr;
+    if (chained) group.launch_dependents();
     const SweepTasks tasks(region.boxes[number], region.rows[number], Team::columns());
     // Of the first thread: nvcc then knows that all of a team go the same way, and leaves out what others would need.
     const std::uint32_t team = group.team_from(group.team(), 0);
     const std::int64_t teams = group.size() / Group::kTeam;
     for (std::int64_t task = block * teams + team; task < tasks.count(); ++task) {
-      const StripPlace place = tasks.place(task);
+      const StripPlace place = chained ? tasks.row_by_row(task) : tasks.edge_first(task);
+      if (chained) chain.await(group, tasks, task);
       const auto slot = static_cast<std::uint32_t>(task) % ChangeSums::kSlots;
       const SweepAsks asks = Group::kLanes == 1 ? Team::asks_for(place, region) : SweepAsks::cells;
       if (asks == SweepAsks::nothing) {
@@ -55,6 +57,7 @@ struct SweepKernel {
       } else {
         go<SweepAsks::cells>(group, stencil, places, region, watch, place, slot);
       }
+      if (chained) chain.tell(group, task);
       if constexpr (Group::kLanes == 1) return;  // no team has another
     }
   }

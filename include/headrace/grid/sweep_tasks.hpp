@@ -23,10 +23,11 @@ struct TeamColumns {
   }
 };
 
-/// The tasks that a box is cut into: strips of columns, each in runs of rows, a plane after the other. Those at the
-/// edge of a plane come first: at the domain's they take longest, and teams with others shall still be busy then.
+/// The tasks that a box is cut into: strips of columns, each in runs of rows, a plane after the other.
 class SweepTasks {
  public:
+  static constexpr std::uint32_t kBeside = 9;
+
   HEADRACE_HD SweepTasks(const LocalBox& box, std::int32_t rows, const TeamColumns& team) noexcept
       : box_(box), team_(team), rows_(rows) {
     const std::int32_t stored = team.all - team.low - team.high;
@@ -37,17 +38,41 @@ class SweepTasks {
     runs_ = over(box.size[1], rows);
   }
 
-  [[nodiscard]] HEADRACE_HD std::int64_t count() const noexcept { return std::int64_t{strips_} * runs_ * box_.size[2]; }
+  [[nodiscard]] HEADRACE_HD std::int64_t count() const noexcept { return in_a_plane() * box_.size[2]; }
 
+  /// Tasks so numbered that those at the edge of a plane come first: at the domain's they take longest, and teams with
+  /// others shall still be busy then.
   /// @param task  0 to count() - 1
-  [[nodiscard]] HEADRACE_HD StripPlace place(std::int64_t task) const noexcept {
-    const std::int64_t plane = std::int64_t{strips_} * runs_;
-    StripPlace at = in_plane(static_cast<std::int32_t>(task % plane));
-    at.z = box_.low[2] + static_cast<std::int32_t>(task / plane);
+  [[nodiscard]] HEADRACE_HD StripPlace edge_first(std::int64_t task) const noexcept {
+    StripPlace at = in_plane(static_cast<std::int32_t>(task % in_a_plane()));
+    at.z = plane_of(task);
     return at;
   }
 
+  /// So numbered that those about a task come soon before and after it.
+  [[nodiscard]] HEADRACE_HD StripPlace row_by_row(std::int64_t task) const noexcept {
+    const auto number = static_cast<std::int32_t>(task % in_a_plane());
+    StripPlace at = strip_of(number % strips_, number / strips_);
+    at.z = plane_of(task);
+    return at;
+  }
+
+  /// Row by row, the task itself and those that share a side or a corner with it: kBeside of them, or -1 where the box
+  /// ends. A pass that reads no further than a task's own width and rows reads of no others.
+  [[nodiscard]] HEADRACE_HD std::int64_t beside(std::int64_t task, std::uint32_t number) const noexcept {
+    const auto here = static_cast<std::int32_t>(task % in_a_plane());
+    const std::int32_t strip = here % strips_ + static_cast<std::int32_t>(number % 3) - 1;
+    const std::int32_t run = here / strips_ + static_cast<std::int32_t>(number / 3) - 1;
+    if (strip < 0 || strip >= strips_ || run < 0 || run >= runs_) return -1;
+    return task - here + std::int64_t{run} * strips_ + strip;
+  }
+
  private:
+  [[nodiscard]] HEADRACE_HD std::int64_t in_a_plane() const noexcept { return std::int64_t{strips_} * runs_; }
+  [[nodiscard]] HEADRACE_HD std::int32_t plane_of(std::int64_t task) const noexcept {
+    return box_.low[2] + static_cast<std::int32_t>(task / in_a_plane());
+  }
+
   [[nodiscard]] HEADRACE_HD StripPlace in_plane(std::int32_t task) const noexcept {
     // The first and the last run, the first and the last strip of the others, and the rest.
     const std::int32_t ends = smaller(runs_, 2);

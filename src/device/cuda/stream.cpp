@@ -16,11 +16,22 @@ namespace headrace::detail::cuda {
 
 namespace {
 
-Status enqueue(const Kernel& kernel, LaunchShape shape, void* const* arguments, cudaStream_t stream) noexcept {
+constexpr int kEarlyFrom = 90;  // compute capability
+
+Status enqueue(const Kernel& kernel, LaunchShape shape, void* const* arguments, cudaStream_t stream,
+               const CudaDevice& device) noexcept {
   if (kernel.cuda == nullptr) return Error{Errc::not_supported, static_cast<int>(cudaErrorInvalidDeviceFunction)};
   if (shape.items > kItemsMax) return Error{Errc::invalid_argument, static_cast<int>(cudaErrorInvalidConfiguration)};
-  return to_status(cudaLaunchKernel(kernel.cuda, dim3(shape.blocks, shape.items), dim3(shape.threads),
-                                    const_cast<void**>(arguments), 0, stream));
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(shape.blocks, shape.items);
+  config.blockDim = dim3(shape.threads);
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = shape.early && device.properties().compute_capability >= kEarlyFrom ? 1 : 0;
+  return to_status(cudaLaunchKernelExC(&config, kernel.cuda, const_cast<void**>(arguments)));
 }
 
 }  // namespace
@@ -105,7 +116,7 @@ Status CudaStream::prefetch(void* data, std::size_t bytes, const DeviceBackend* 
 
 Status CudaStream::launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept {
   const CurrentDevice scope(device_.ordinal());
-  return enqueue(kernel, shape, arguments, stream_);
+  return enqueue(kernel, shape, arguments, stream_, device_);
 }
 
 Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept {
@@ -117,7 +128,7 @@ Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void
   if (wanted > *fitting) return Error{Errc::not_supported, static_cast<int>(*fitting)};
   // Counted first, so that nobody puts a kernel between this one and the count.
   device_.resident_kernel_starts();
-  Status status = enqueue(kernel, shape, arguments, stream_);
+  Status status = enqueue(kernel, shape, arguments, stream_, device_);
   if (!status) {
     device_.resident_kernel_ends();
     return status;
