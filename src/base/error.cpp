@@ -4,6 +4,9 @@
 
 #include <system_error>
 
+#include "headrace/base/process.hpp"
+#include "headrace/base/threads.hpp"
+
 namespace headrace {
 
 std::string_view to_string(Errc code) noexcept {
@@ -34,6 +37,18 @@ void throw_errno(std::string_view doing, int error_number) {
 }
 
 void throw_error(std::string_view doing, Error error) {
+  if (error == kInherited) {
+    throw Exception(error.code,
+                    fmt::format("{}: it was made before fork(), and its threads and CUDA contexts are the parent "
+                                "process's alone; make a new one in this process (for CUDA, in a process that is "
+                                "spawned instead of forked)",
+                                doing),
+                    error.native);
+  }
+  // pthread_create(3): a limit on the number of threads was reached.
+  if (error.code == Errc::system && error.native == EAGAIN) {
+    throw SystemError(error.code, fmt::format("{}: no thread could start: {}", doing, thread_limits()), error.native);
+  }
   if (error.code == Errc::system && error.native != 0) throw_errno(doing, error.native);
   const auto message = error.native == 0
                            ? fmt::format("{}: {}", doing, to_string(error.code))

@@ -1,13 +1,14 @@
 #include "headrace/device/memory_rates.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/base/nearest.hpp"
 
 namespace headrace {
 
@@ -98,12 +99,26 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+/// What else a row is called: as drivers name the very card whose rates it has. Other cards of the same chip (an H100
+/// PCIe, a GH200) have other memory and links, and names that only begin or end alike.
+struct OtherName {
+  std::string_view name;
+  std::string_view row;
+};
+constexpr std::array<OtherName, 6> kOtherNames{{{"NVIDIA H100 80GB HBM3", "H100"},
+                                                {"H100 SXM", "H100"},
+                                                {"H100 SXM5", "H100"},
+                                                {"NVIDIA H100", "H100"},
+                                                {"NVIDIA H200", "H200"},
+                                                {"H200 SXM", "H200"}}};
+
 const MemoryRates* look_up(std::string_view name) {
   const std::string wanted = lower(name);
-  for (const MemoryRates& row : known_memory_rates()) {
-    if (wanted.find(lower(row.name)) != std::string::npos) return &row;
-  }
-  return nullptr;
+  const auto other = std::ranges::find_if(kOtherNames, [&](const OtherName& one) { return lower(one.name) == wanted; });
+  const std::string row_name = other == kOtherNames.end() ? wanted : lower(other->row);
+  const auto& rows = known_memory_rates();
+  const auto row = std::ranges::find_if(rows, [&](const MemoryRates& one) { return lower(one.name) == row_name; });
+  return row == rows.end() ? nullptr : &*row;
 }
 
 }  // namespace
@@ -126,9 +141,7 @@ const MemoryRates& find_memory_rates(std::string_view name) {
   if (const MemoryRates* row = look_up(name)) return *row;
   std::vector<std::string> names;
   for (const MemoryRates& row : known_memory_rates()) names.push_back(row.name);
-  throw UsageError(
-      fmt::format("no memory rates are known of '{}'; there are those of {}", name, fmt::join(names, ", ")),
-      Errc::not_found);
+  throw UsageError(fmt::format("no memory rates are known of '{}'{}", name, offer_names(name, names)), Errc::not_found);
 }
 
 MemoryRates memory_rates_of(Device device) {

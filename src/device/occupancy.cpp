@@ -7,9 +7,11 @@
 #include <cctype>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/base/nearest.hpp"
 
 namespace headrace {
 
@@ -77,12 +79,12 @@ std::uint32_t blocks_by_shared(const GpuLimits& gpu, const KernelResources& kern
 std::span<const GpuLimits> known_gpus() { return kGpus; }
 
 const GpuLimits& find_gpu(std::string_view name) {
-  std::string known;
+  std::vector<std::string> known;
   for (const GpuLimits& gpu : kGpus) {
     if (plain(gpu.name) == plain(name)) return gpu;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", gpu.name);
+    known.emplace_back(gpu.name);
   }
-  throw UsageError(fmt::format("the table of GPUs has no '{}': {}", name, known), Errc::not_found);
+  throw UsageError(fmt::format("the table of GPUs has no '{}'{}", name, offer_names(name, known)), Errc::not_found);
 }
 
 GpuLimits limits_of(Device device) {
