@@ -5,6 +5,7 @@
 #include <array>
 
 #include "device/backend.hpp"
+#include "device/span/span_spares.hpp"
 #include "headrace/base/bytes.hpp"
 
 namespace headrace {
@@ -61,7 +62,8 @@ Result<Buffer> Buffer::allocate(Device device, MemoryKind kind, std::size_t byte
   buffer.bytes_ = bytes;
   buffer.device_ = &device.backend();
   if (bytes == 0) return buffer;
-  auto data = device.backend().allocate(kind, bytes, nullptr);
+  auto data =
+      detail::with_spares_reclaimed(Place::on(device), [&] { return device.backend().allocate(kind, bytes, nullptr); });
   if (!data) return data.error();
   buffer.data_ = static_cast<std::byte*>(*data);
   return buffer;
@@ -75,7 +77,8 @@ Result<Buffer> Buffer::allocate(StreamRef stream, MemoryKind kind, std::size_t b
   buffer.device_ = &stream.device().backend();
   buffer.stream_ = &stream.backend();
   if (bytes == 0) return buffer;
-  auto data = buffer.device_->allocate(kind, bytes, buffer.stream_);
+  auto data = detail::with_spares_reclaimed(Place::on(stream.device()),
+                                            [&] { return buffer.device_->allocate(kind, bytes, buffer.stream_); });
   if (!data) return data.error();
   buffer.data_ = static_cast<std::byte*>(*data);
   return buffer;

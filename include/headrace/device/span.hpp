@@ -130,8 +130,8 @@ class Span {
   void move(StreamRef stream, const Placement& placement);
   /// Keeps at most so many of the pages that moves leave in a place, in each place, for the next moves that come there,
   /// and gives back at once what is kept beyond that. Making a page costs more than copying it: a span that moves
-  /// back and forth wants as many as it moves; 0 keeps none. They count as used until a move takes them, trim(), or the
-  /// end of the span.
+  /// back and forth wants as many as it moves; 0 keeps none. They count as used until a move takes them, trim(), the
+  /// end of the span, or until an allocation in their place, of whatever this process makes there, finds no memory.
   void keep_spare_pages(std::size_t count_per_place);
   /// Gives back the pages kept from moves; later moves keep pages again.
   void trim() noexcept;

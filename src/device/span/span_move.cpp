@@ -57,11 +57,14 @@ void require_room(const PlacedPages& placed, const detail::SparePages& spares, c
   for (const SpanUse& use : detail::count_places(coming, page_bytes)) {
     std::size_t room = spares.count(use.place);
     for (const SpanUse& other : left) room += other.place == use.place ? other.page_count : 0;
-    const std::size_t free = detail::free_bytes(use.place);
-    if (use.page_count <= room || (use.page_count - room) * page_bytes <= free) continue;
+    // With spare pages of its own taken back, too: they are free then instead of spare.
+    const std::size_t here = spares.count(use.place);
+    const std::size_t more = use.page_count <= room ? 0 : (use.page_count - room) * page_bytes;
+    const std::size_t free = detail::free_bytes(use.place, more);
+    const std::size_t needed = more == 0 ? 0 : more + (here - spares.count(use.place)) * page_bytes;
+    if (needed <= free) continue;
     throw DeviceError(Errc::out_of_memory, fmt::format("moving pages asks for {} more on {} ({} free)",
-                                                       format_bytes((use.page_count - room) * page_bytes),
-                                                       use.place.name(), format_bytes(free)));
+                                                       format_bytes(needed), use.place.name(), format_bytes(free)));
   }
 }
 

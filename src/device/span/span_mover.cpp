@@ -98,7 +98,7 @@ std::vector<OwnedPage> PageMover::take_pages(Place to, std::size_t count) {
       pages.push_back(*std::move(spare));
       continue;
     }
-    const auto page = placed_.memory().create(to, placed_.options);
+    const auto page = with_spares_reclaimed(to, [&] { return placed_.memory().create(to, placed_.options); });
     if (page) {
       pages.emplace_back(placed_.memory(), *page);
       continue;

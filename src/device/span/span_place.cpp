@@ -25,7 +25,7 @@ void require_room(const std::vector<SpanUse>& uses) {
   std::size_t bytes = 0;
   bool fits = true;
   for (const SpanUse& use : uses) {
-    const std::size_t free = free_bytes(use.place);
+    const std::size_t free = free_bytes(use.place, use.bytes);
     fits = fits && use.bytes <= free;
     bytes += use.bytes;
     text += fmt::format("{}{} on {} ({} free)", text.empty() ? "" : ", ", format_bytes(use.bytes), use.place.name(),
@@ -62,8 +62,10 @@ PageMemory& checked_memory(Device device, const std::vector<Place>& places, cons
 
 std::string name_of(Accessor who) { return who ? who->name() : "the host"; }
 
-std::size_t free_bytes(Place place) {
-  return place.is_host() ? host_memory().free_bytes : place.device()->memory().free_bytes;
+std::size_t free_bytes(Place place, std::size_t wanted) {
+  const auto free = [&] { return place.is_host() ? host_memory().free_bytes : place.device()->memory().free_bytes; };
+  const std::size_t before = free();
+  return before < wanted && reclaim_spares(place) > 0 ? free() : before;
 }
 
 std::vector<SpanUse> count_places(const std::vector<Place>& places, std::size_t page_bytes) {
@@ -111,7 +113,7 @@ PlacedPages::PlacedPages(Device owner, std::size_t bytes, std::vector<Place> at,
   for (const Device other : span_options.accessed_by) rights.add(other);
   pages.reserve(places.size());
   for (const Place place : places) {
-    auto page = memory().create(place, options);
+    auto page = with_spares_reclaimed(place, [&] { return memory().create(place, options); });
     if (!page) {
       throw_error(fmt::format("making page {} of {} of a span of {}, on {} ({} free)", pages.size() + 1, places.size(),
                               format_bytes(bytes), place.name(), format_bytes(free_bytes(place))),

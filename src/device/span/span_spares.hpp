@@ -1,73 +1,61 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
+#include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "device/span/span_pages.hpp"
 
 namespace headrace::detail {
 
-/// Pages that moves have left over, for the next moves: making a page costs more than copying it.
+/// Pages that moves have left over, for the next moves: making a page costs more than copying it. Another thread may
+/// take them back at any time, by reclaim_spares().
 class SparePages {
  public:
-  explicit SparePages(std::size_t most_per_place) noexcept : most_per_place_(most_per_place) {}
+  /// Throws std::bad_alloc.
+  explicit SparePages(std::size_t most_per_place);
+  SparePages(const SparePages&) = delete;
+  SparePages& operator=(const SparePages&) = delete;
+  ~SparePages();
 
-  [[nodiscard]] std::size_t count(Place place) const noexcept {
-    const Pile* const pile = find(place);
-    return pile == nullptr ? 0 : pile->pages.size();
-  }
-  [[nodiscard]] std::size_t count() const noexcept {
-    std::size_t count = 0;
-    for (const Pile& pile : piles_) count += pile.pages.size();
-    return count;
-  }
+  [[nodiscard]] std::size_t count(Place place) const noexcept;
+  [[nodiscard]] std::size_t count() const noexcept;
 
   /// Keeps at most so many in each place from now on; those beyond go back to their makers.
-  void keep(std::size_t most_per_place) noexcept {
-    most_per_place_ = most_per_place;
-    for (Pile& pile : piles_) {
-      if (pile.pages.size() <= most_per_place) continue;
-      pile.pages.erase(pile.pages.begin() + static_cast<std::ptrdiff_t>(most_per_place), pile.pages.end());
-    }
-  }
-
-  [[nodiscard]] std::optional<OwnedPage> take(Place place) noexcept {
-    Pile* const pile = find(place);
-    if (pile == nullptr || pile->pages.empty()) return {};
-    OwnedPage page = std::move(pile->pages.back());
-    pile->pages.pop_back();
-    return page;
-  }
+  void keep(std::size_t most_per_place) noexcept;
+  [[nodiscard]] std::optional<OwnedPage> take(Place place) noexcept;
   /// Room for so many more in a place, so that give() needs no memory.
-  void reserve(Place place, std::size_t more) {
-    if (find(place) == nullptr) piles_.push_back({place, {}});
-    std::vector<OwnedPage>& pages = find(place)->pages;
-    const std::size_t wanted = std::min(pages.size() + more, most_per_place_);
-    if (wanted > pages.capacity()) pages.reserve(std::max(wanted, 2 * pages.capacity()));
-  }
+  void reserve(Place place, std::size_t more);
   /// Only after reserve().
-  void give(Place place, OwnedPage page) noexcept {
-    Pile* const pile = find(place);
-    if (pile->pages.size() < most_per_place_) pile->pages.push_back(std::move(page));
-  }
-  void clear() noexcept { piles_.clear(); }
+  void give(Place place, OwnedPage page) noexcept;
+  /// Gives back those in a place, or all; how many there were.
+  std::size_t clear(std::optional<Place> place = {}) noexcept;
 
  private:
   struct Pile {
     Place place;
     std::vector<OwnedPage> pages;
   };
-  [[nodiscard]] const Pile* find(Place place) const noexcept {
-    const auto found = std::find_if(piles_.begin(), piles_.end(), [&](const Pile& one) { return one.place == place; });
-    return found == piles_.end() ? nullptr : &*found;
-  }
-  [[nodiscard]] Pile* find(Place place) noexcept { return const_cast<Pile*>(std::as_const(*this).find(place)); }
+  /// Lock held.
+  [[nodiscard]] Pile* find(Place place) noexcept;
+  [[nodiscard]] const Pile* find(Place place) const noexcept { return const_cast<SparePages*>(this)->find(place); }
 
+  mutable std::mutex mutex_;
   std::size_t most_per_place_;
   std::vector<Pile> piles_;
 };
+
+/// Takes back the spare pages of every span of this process in a place; how many there were. For when memory has run
+/// out there: then it is tried once more.
+std::size_t reclaim_spares(Place place) noexcept;
+
+/// `make()`, a Result, and once more where it found no memory in a place and spare pages could be taken back there.
+template <class Make>
+auto with_spares_reclaimed(Place place, Make make) noexcept {
+  auto made = make();
+  if (!made && made.error().code == Errc::out_of_memory && reclaim_spares(place) > 0) made = make();
+  return made;
+}
 
 }  // namespace headrace::detail

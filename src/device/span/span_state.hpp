@@ -9,6 +9,7 @@
 #include "device/span/span_rights.hpp"
 #include "device/span/span_spares.hpp"
 #include "device/span/span_work.hpp"
+#include "headrace/base/process.hpp"
 
 namespace headrace::detail {
 
@@ -39,8 +40,8 @@ struct PlacedPages {
 /// "cuda:0"; "the host" where empty.
 [[nodiscard]] std::string name_of(Accessor who);
 
-/// The bytes free at a place.
-[[nodiscard]] std::size_t free_bytes(Place place);
+/// The bytes free at a place. Where they are fewer than `wanted`, spare pages of all spans there are taken back first.
+[[nodiscard]] std::size_t free_bytes(Place place, std::size_t wanted = 0);
 
 /// Pages wanted at places, counted; in the order in which the places first appear.
 [[nodiscard]] std::vector<SpanUse> count_places(const std::vector<Place>& places, std::size_t page_bytes);
@@ -71,6 +72,7 @@ class Span::State {
   void allow(detail::Accessor who, Right right, std::optional<PageRange> pages);
   void move(StreamRef stream, PageRange pages, const std::vector<Place>& to);
 
+  Birth birth;
   std::size_t bytes;
   bool shareable;
   bool imported;
