@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "headrace/base/threads.hpp"
+
 namespace headrace::operators {
 
 /// How many threads work on `items` pieces: those of the machine, `wanted` where it is not 0, and one for each
@@ -33,7 +35,8 @@ void in_parallel(std::uint32_t threads, const Work& work) {
   {
     std::vector<std::jthread> others;
     others.reserve(threads);
-    for (std::uint32_t i = 1; i < threads; ++i) others.emplace_back(guarded, i);
+    start_each("threads that share a piece of work", threads - 1,
+               [&](std::size_t i) { others.emplace_back(guarded, static_cast<std::uint32_t>(i + 1)); });
     guarded(0);
   }
   if (failure) std::rethrow_exception(failure);

@@ -2,9 +2,8 @@
 
 #include <bit>
 #include <optional>
-#include <system_error>
 
-#include "headrace/base/error.hpp"
+#include "headrace/base/threads.hpp"
 #include "operators/spmv/kernels.hpp"
 
 namespace headrace::operators {
@@ -46,7 +45,7 @@ Crew<Value>::~Crew() {
 template <class Value>
 void Crew<Value>::start_threads() {
   try {
-    for (std::size_t number = 0; number < members_.size(); ++number) {
+    start_each("host threads of a sparse matrix, one a device,", members_.size(), [&](std::size_t number) {
       Member& member = *members_[number];
       const auto processor = processor_for(member.part.device, number);
       member.thread = std::thread([this, &member, processor] {
@@ -54,11 +53,10 @@ void Crew<Value>::start_threads() {
         if (processor) static_cast<void>(bind_this_thread(*processor));
         work(member);
       });
-    }
-  } catch (const std::system_error& error) {
+    });
+  } catch (...) {
     stop_threads();
-    throw SystemError(Errc::system, "starting a host thread for each device: " + error.code().message(),
-                      error.code().value());
+    throw;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "headrace/base/error.hpp"
+#include "headrace/base/process.hpp"
 #include "operators/spmv/csr_check.hpp"
 #include "operators/spmv/layout.hpp"
 #include "operators/spmv/store.hpp"
@@ -74,6 +75,7 @@ class CsrMatrix<Value>::State {
     return shared_span(devices, bytes, vector_pages(cut, sizeof(Value), devices));
   }
 
+  const Birth birth;
   const std::vector<Device> devices;
   const std::uint64_t row_count;
   const std::uint64_t column_count;
@@ -92,9 +94,15 @@ CsrMatrix<Value>::CsrMatrix(std::vector<Device> devices, const HostCsr<Value, Co
 template <class Value>
 CsrMatrix<Value>::CsrMatrix(CsrMatrix&&) noexcept = default;
 template <class Value>
-CsrMatrix<Value>& CsrMatrix<Value>::operator=(CsrMatrix&&) noexcept = default;
+CsrMatrix<Value>& CsrMatrix<Value>::operator=(CsrMatrix&& other) noexcept {
+  let_go_if_inherited(state_);
+  state_ = std::move(other.state_);
+  return *this;
+}
 template <class Value>
-CsrMatrix<Value>::~CsrMatrix() = default;
+CsrMatrix<Value>::~CsrMatrix() {
+  let_go_if_inherited(state_);
+}
 
 template <class Value>
 std::uint64_t CsrMatrix<Value>::row_count() const noexcept {
@@ -128,12 +136,14 @@ Span CsrMatrix<Value>::output_vector() const {
 
 template <class Value>
 Status CsrMatrix<Value>::copy_in(const Span& vector, std::span<const Value> from) {
+  if (state_->birth.inherited()) return kInherited;
   if (from.size_bytes() > vector.bytes()) return Errc::invalid_argument;
   return upload(state_->crew.first_stream(), vector, 0, from.data(), from.size_bytes());
 }
 
 template <class Value>
 Status CsrMatrix<Value>::copy_out(std::span<Value> to, const Span& vector) {
+  if (state_->birth.inherited()) return kInherited;
   if (to.size_bytes() > vector.bytes()) return Errc::invalid_argument;
   const Status done = wait();
   if (!done) return done;
@@ -142,6 +152,7 @@ Status CsrMatrix<Value>::copy_out(std::span<Value> to, const Span& vector) {
 
 template <class Value>
 Status CsrMatrix<Value>::enqueue(const Value* x, Value* y) {
+  if (state_->birth.inherited()) return kInherited;
   if (x == nullptr || y == nullptr ||
       overlap(x, state_->column_count * sizeof(Value), y, state_->row_count * sizeof(Value))) {
     return Errc::invalid_argument;
@@ -151,6 +162,7 @@ Status CsrMatrix<Value>::enqueue(const Value* x, Value* y) {
 
 template <class Value>
 Status CsrMatrix<Value>::wait() {
+  if (state_->birth.inherited()) return kInherited;
   return state_->crew.wait();
 }
 

@@ -9,10 +9,13 @@
 #include <thread>
 
 #include "fetch/arena.hpp"
+#include "fetch/levels_state.hpp"
 #include "fetch/materialise.hpp"
 #include "fetch/recorder.hpp"
 #include "fetch/request.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/base/process.hpp"
+#include "headrace/base/threads.hpp"
 
 namespace headrace::fetch {
 
@@ -31,9 +34,11 @@ constexpr std::uint32_t kGatherers = 2;
 
 class Fetch::State {
  public:
+  const Birth birth;
+
   State(Levels levels, std::shared_ptr<Source> source, FetchRequest request)
       : levels_(std::move(levels)),
-        source_(std::move(source)),
+        source_((levels_.state()->birth.require("fetching by levels of a table"), std::move(source))),
         request_(checked_request(*source_, std::move(request))),
         recorder_(request_.options.timeline_spans),
         started_(SteadyClock::now()) {
@@ -42,7 +47,8 @@ class Fetch::State {
     request_.to == Level::device ? on_device_.resize(count) : on_host_.resize(count);
     take_what_is_there();
     if (!missing_.empty() || count == 0) {
-      runner_ = std::jthread([this](const std::stop_token&) { run(); });
+      start_each("threads of a fetch", 1,
+                 [this](std::size_t) { runner_ = std::jthread([this](const std::stop_token&) { run(); }); });
     } else {
       enter(Phase::ended);
     }
@@ -302,18 +308,27 @@ class Fetch::State {
   std::jthread runner_;
 };
 
+Fetch::State& Fetch::own_state() const {
+  state_->birth.require("using a fetch");
+  return *state_;
+}
+
 Fetch::Fetch(Levels levels, std::shared_ptr<Source> source, FetchRequest request)
     : state_(std::make_unique<State>(std::move(levels), std::move(source), std::move(request))) {}
 Fetch::Fetch(Fetch&&) noexcept = default;
-Fetch& Fetch::operator=(Fetch&&) noexcept = default;
-Fetch::~Fetch() = default;
+Fetch& Fetch::operator=(Fetch&& other) noexcept {
+  let_go_if_inherited(state_);
+  state_ = std::move(other.state_);
+  return *this;
+}
+Fetch::~Fetch() { let_go_if_inherited(state_); }
 
 void Fetch::cancel() noexcept { state_->cancel(); }
-void Fetch::wait() { state_->wait(); }
-void Fetch::barrier(StreamRef consumer) { state_->barrier(consumer); }
-bool Fetch::wait_for(Duration most) const { return state_->wait_for(most); }
-FetchProgress Fetch::progress() const { return state_->progress(); }
-FetchTimeline Fetch::timeline() const { return state_->timeline(); }
+void Fetch::wait() { own_state().wait(); }
+void Fetch::barrier(StreamRef consumer) { own_state().barrier(consumer); }
+bool Fetch::wait_for(Duration most) const { return own_state().wait_for(most); }
+FetchProgress Fetch::progress() const { return own_state().progress(); }
+FetchTimeline Fetch::timeline() const { return own_state().timeline(); }
 const FetchRequest& Fetch::request() const noexcept { return state_->request(); }
 const std::shared_ptr<Source>& Fetch::source() const noexcept { return state_->source(); }
 const ColumnView& Fetch::view(std::size_t column, std::size_t fragment) const { return state_->view(column, fragment); }

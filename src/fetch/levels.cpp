@@ -9,6 +9,7 @@
 #include "device/host_memory.hpp"
 #include "fetch/levels_state.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/base/process.hpp"
 
 namespace headrace::fetch {
 
@@ -107,12 +108,13 @@ void Levels::State::give_lane(std::unique_ptr<Lane> lane) {
   }
 }
 
-Levels::Levels(Device device, const LevelOptions& options) : state_(std::make_shared<State>(device, options)) {}
+Levels::Levels(Device device, const LevelOptions& options) : state_(make_process_owned<State>(device, options)) {}
 
 Device Levels::device() const noexcept { return state_->device(); }
 const LevelOptions& Levels::options() const noexcept { return state_->options(); }
 
 LevelStatistics Levels::statistics(Level level) const {
+  state_->birth.require("asking the levels of a table for statistics");
   switch (level) {
     case Level::disk: return statistics_of(state_->disk, state_->disk_budget);
     case Level::cpu: return statistics_of(state_->cpu, state_->cpu_budget);
@@ -122,6 +124,7 @@ LevelStatistics Levels::statistics(Level level) const {
 }
 
 void Levels::clear(Level level) {
+  state_->birth.require("clearing a level of a table");
   switch (level) {
     case Level::disk: return state_->disk.clear();
     case Level::cpu: return state_->cpu.clear();
@@ -130,11 +133,13 @@ void Levels::clear(Level level) {
 }
 
 void Levels::trim() {
+  state_->birth.require("trimming the levels of a table");
   state_->device_slabs.trim();
   state_->host_slabs.trim();
 }
 
 void Levels::forget(std::uint64_t table) {
+  if (state_->birth.inherited()) return;  // another thread of the parent may have held a lock
   state_->on_device.forget(table);
   state_->cpu.forget(table);
   state_->disk.forget(table);

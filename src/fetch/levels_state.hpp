@@ -11,6 +11,7 @@
 #include "fetch/host_chunk.hpp"
 #include "fetch/lane.hpp"
 #include "fetch/slabs.hpp"
+#include "headrace/base/process.hpp"
 #include "headrace/fetch/levels.hpp"
 #include "headrace/fetch/source.hpp"
 
@@ -35,6 +36,8 @@ using DiskCache = ChunkCache<DiskChunk>;
 class Levels::State {
  public:
   State(Device device, const LevelOptions& options);
+
+  const Birth birth;
 
   [[nodiscard]] Device device() const noexcept { return device_; }
   [[nodiscard]] const LevelOptions& options() const noexcept { return options_; }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "fetch/host_chunk.hpp"
+#include "fetch/levels_state.hpp"
 #include "fetch/query/look.hpp"
 #include "fetch/query/need.hpp"
 #include "fetch/scan/merge.hpp"
@@ -59,6 +60,7 @@ class Table::State {
   [[nodiscard]] const FetchOptions& options() const noexcept { return options_; }
 
   [[nodiscard]] TableResult scan(const Query& query, const Watch& watch) {
+    levels_.state()->birth.require("querying a table");
     const std::lock_guard lock(mutex_);
     const Need need = need_of(query, *source_);
     std::string why = too_much(need);
@@ -74,6 +76,7 @@ class Table::State {
   }
 
   [[nodiscard]] std::string explain(const Query& query, const Watch& watch) {
+    levels_.state()->birth.require("explaining a query of a table");
     const std::lock_guard lock(mutex_);
     const Need need = need_of(query, *source_);
     std::vector<std::string> names;

@@ -164,6 +164,7 @@ void Simulation::State::throw_failure(const char* doing) const {
 }
 
 void Simulation::State::on_every_part(const char* doing, const std::function<Status(std::size_t)>& job) {
+  birth.require(doing);
   throw_failure(doing);
   team->run([&](std::size_t thread) {
     const std::size_t part = share.first() + thread;
@@ -240,8 +241,12 @@ Simulation::Simulation(const Decomposition& decomposition, std::vector<Device> d
   if (options.ranks) options.ranks->fail(error.what());
 }
 Simulation::Simulation(Simulation&&) noexcept = default;
-Simulation& Simulation::operator=(Simulation&&) noexcept = default;
-Simulation::~Simulation() = default;
+Simulation& Simulation::operator=(Simulation&& other) noexcept {
+  let_go_if_inherited(state_);
+  state_ = std::move(other.state_);
+  return *this;
+}
+Simulation::~Simulation() { let_go_if_inherited(state_); }
 
 void Simulation::set_bytes(int field, std::type_index value_type, const void* values, std::size_t count) {
   const bool one_for_all = count == 1;
@@ -268,6 +273,7 @@ void Simulation::step(std::uint64_t count) { state_->step(count); }
 std::vector<Norms> Simulation::step_with_changes(std::uint64_t count) { return state_->step_with_changes(count); }
 
 void Simulation::record_timeline(std::size_t cycles) {
+  state_->birth.require("recording the timeline of a grid");
   constexpr std::size_t kCyclesMax = 10000;
   if (cycles > kCyclesMax) throw UsageError(fmt::format("a timeline of {} cycles: at most {}", cycles, kCyclesMax));
   if (state_->resident) {
@@ -279,6 +285,7 @@ void Simulation::record_timeline(std::size_t cycles) {
 }
 
 std::vector<WorkSpan> Simulation::timeline() const {
+  state_->birth.require("the timeline of a grid");
   std::vector<WorkSpan> all;
   for (std::size_t part = state_->share.first(); part < state_->share.end(); ++part) {
     const std::vector<WorkSpan> its = state_->parts[part]->recorded();
@@ -288,6 +295,7 @@ std::vector<WorkSpan> Simulation::timeline() const {
 }
 
 void Simulation::restrict(int phase, std::vector<Box> boxes) {
+  state_->birth.require("restricting a phase of a grid");
   require_restriction(state_->program, phase, boxes, state_->decomposition.extent());
   state_->program.only[static_cast<std::size_t>(phase)] = std::move(boxes);
   state_->replan();

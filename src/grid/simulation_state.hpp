@@ -10,6 +10,7 @@
 #include "grid/resident.hpp"
 #include "grid/share.hpp"
 #include "grid/team.hpp"
+#include "headrace/base/process.hpp"
 #include "headrace/grid/simulation.hpp"
 
 namespace headrace::grid {
@@ -37,6 +38,7 @@ class Simulation::State {
   /// Whether these steps, from the start of a cycle on, are all done in passes.
   [[nodiscard]] bool passes_alone(std::uint64_t count, bool last_of_call) const;
 
+  const Birth birth;
   const Decomposition decomposition;
   const Share share;
   StencilProgram program;

@@ -1,9 +1,8 @@
 #include "grid/team.hpp"
 
 #include <optional>
-#include <system_error>
 
-#include "headrace/base/error.hpp"
+#include "headrace/base/threads.hpp"
 #include "headrace/device/topology.hpp"
 
 namespace headrace::grid {
@@ -22,18 +21,18 @@ namespace {
 Team::Team(const std::vector<Device>& devices) : count_(devices.size()) {
   if (count_ == 1) return;
   try {
-    for (std::size_t part = 0; part < count_; ++part) {
+    threads_.reserve(count_);
+    start_each("host threads of a grid, one a part,", count_, [&](std::size_t part) {
       const auto processor = processor_for(devices[part], part);
       threads_.emplace_back([this, part, processor] {
         // A refusal (a container without the right) leaves the thread unbound, which is only slower.
         if (processor) static_cast<void>(bind_this_thread(*processor));
         work(part);
       });
-    }
-  } catch (const std::system_error& error) {
+    });
+  } catch (...) {
     stop();
-    throw SystemError(Errc::system, "starting a host thread for each part: " + error.code().message(),
-                      error.code().value());
+    throw;
   }
 }
 

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "headrace/base/error.hpp"
+#include "headrace/base/process.hpp"
+#include "headrace/base/threads.hpp"
 #include "ingest/intake.hpp"
 #include "ingest/require.hpp"
 
@@ -84,6 +86,8 @@ class Receiver::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() { stop(); }
+
+  const Birth birth;
 
   [[nodiscard]] IntakeParts parts() noexcept {
     return {source_, ring_, streams_, builder_ ? &*builder_ : nullptr, requests_.answer_bytes()};
@@ -215,7 +219,8 @@ void Receiver::State::end() {
 void Receiver::State::start() {
   if (started_.exchange(true)) throw UsageError("the receiver has been started before");
   publish_counters(SteadyClock::now());
-  thread_ = std::jthread([this](const std::stop_token& token) { run(token); });
+  start_each("threads of a receiver", 1,
+             [this](std::size_t) { thread_ = std::jthread([this](const std::stop_token& token) { run(token); }); });
 }
 
 void Receiver::State::run(const std::stop_token& token) noexcept {
@@ -242,6 +247,7 @@ void Receiver::State::fail(const std::exception_ptr& why) noexcept {
 }
 
 void Receiver::State::stop() noexcept {
+  if (birth.inherited()) return;  // the parent's thread goes on
   if (thread_.joinable()) {
     thread_.request_stop();
     thread_.join();
@@ -296,41 +302,47 @@ Receiver::Receiver(Source& source, Ring& ring, Device device, const DatagramRece
   state_->set_intake(make_datagram_intake(state_->parts(), datagrams));
 }
 
-Receiver::~Receiver() = default;
+Receiver::~Receiver() { let_go_if_inherited(state_); }
+
+Receiver::State& Receiver::own_state() const {
+  state_->birth.require("using a receiver");
+  return *state_;
+}
 
 bool Receiver::step(Duration timeout) {
+  State& state = own_state();
   try {
-    return state_->step(timeout);
+    return state.step(timeout);
   } catch (...) {
     state_->fail(std::current_exception());
     throw;
   }
 }
 
-void Receiver::start() { state_->start(); }
+void Receiver::start() { own_state().start(); }
 void Receiver::stop() noexcept { state_->stop(); }
 void Receiver::reset(std::uint32_t stream) {
-  state_->requests().add({.kind = StreamRequest::Kind::reset, .stream = stream});
+  own_state().requests().add({.kind = StreamRequest::Kind::reset, .stream = stream});
 }
 
 Status Receiver::send(std::uint32_t stream, std::span<const std::byte> bytes) {
-  state_->require_answers();
+  own_state().require_answers();
   return state_->requests().add_answer(stream, bytes);
 }
 
 void Receiver::close(std::uint32_t stream) {
-  state_->require_answers();
+  own_state().require_answers();
   state_->requests().add({.kind = StreamRequest::Kind::close, .stream = stream});
 }
 
 void Receiver::peek(std::uint32_t stream, std::uint64_t offset) {
-  state_->require_answers();
+  own_state().require_answers();
   state_->require_unconverted();
   state_->requests().add({.kind = StreamRequest::Kind::peek, .stream = stream, .offset = offset});
 }
 
-std::optional<Delivery> Receiver::next(Duration timeout) { return state_->deliveries().next(timeout); }
-bool Receiver::ended() const { return state_->deliveries().ended(); }
-ReceiverCounters Receiver::counters() const { return state_->counters(); }
+std::optional<Delivery> Receiver::next(Duration timeout) { return own_state().deliveries().next(timeout); }
+bool Receiver::ended() const { return own_state().deliveries().ended(); }
+ReceiverCounters Receiver::counters() const { return own_state().counters(); }
 
 }  // namespace headrace::ingest

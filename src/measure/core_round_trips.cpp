@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <system_error>
 #include <thread>
 
 #include "headrace/base/bytes.hpp"
@@ -84,12 +85,18 @@ Result<Duration> core_round_trip(const Processor& a, const Processor& b) {
       meet();
       if (bound_a && bound_b) answer(ball);
     });
-    const std::jthread caller([&] {
-      bound_a = bind_this_thread(a);
-      meet();
-      if (bound_a && bound_b) median = call(ball);
-      ball.over.store(true, std::memory_order_relaxed);
-    });
+    std::jthread caller;
+    try {
+      caller = std::jthread([&] {
+        bound_a = bind_this_thread(a);
+        meet();
+        if (bound_a && bound_b) median = call(ball);
+        ball.over.store(true, std::memory_order_relaxed);
+      });
+    } catch (const std::system_error& error) {
+      bound_a = Error{Errc::system, error.code().value()};
+      meet();  // in its place, so that the other goes on and ends
+    }
   }
   if (!bound_a) return bound_a.error();
   if (!bound_b) return bound_b.error();

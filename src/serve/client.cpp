@@ -29,6 +29,7 @@ Client::Client(std::shared_ptr<detail::EngineState> engine, detail::LaneRef lane
 Client& Client::operator=(Client&& other) noexcept {
   if (this != &other) {
     leave();
+    birth_ = other.birth_;
     engine_ = std::move(other.engine_);
     lane_ = other.lane_;
     direct_ = other.direct_;
@@ -43,6 +44,7 @@ Client::~Client() { leave(); }
 
 void Client::leave() noexcept {
   if (!engine_) return;
+  if (birth_.inherited()) return engine_.reset();
   while (in_flight() > 0) {
     static_cast<void>(wait(oldest()));
     poll([](const Completion&) {});
@@ -98,6 +100,7 @@ void Client::pop() noexcept {
 }
 
 Result<bool> Client::wait(Ticket ticket, Duration limit) const noexcept {
+  if (birth_.inherited()) return kInherited;
   if (ticket >= next()) return Errc::invalid_argument;
   if (ticket < oldest()) return true;
   const Time began = SteadyClock::now();
@@ -113,6 +116,7 @@ Result<bool> Client::wait(Ticket ticket, Duration limit) const noexcept {
 }
 
 Status Client::ask(std::span<const std::byte> query, std::span<std::byte> answer, SubmitOptions options) noexcept {
+  if (birth_.inherited()) return kInherited;
   if (in_flight() != 0 || answer.size() != engine_->op.answer_bytes) return Errc::invalid_argument;
   const auto ticket = submit(query, options);
   if (!ticket) return ticket.error();
@@ -129,6 +133,7 @@ Status Client::ask(std::span<const std::byte> query, std::span<std::byte> answer
 }
 
 void Client::cancel(Ticket ticket) noexcept {
+  if (birth_.inherited()) return;
   if (ticket < oldest() || ticket >= next()) return;
   if (direct_ != nullptr) return direct_->cancel(ticket);
   lane_->control(ticket).cancelled.store(ticket + 1, std::memory_order_release);  // pairs with admissible()

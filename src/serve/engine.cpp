@@ -12,7 +12,8 @@ namespace headrace::serve {
 namespace {
 
 std::shared_ptr<detail::EngineState> start(Device device, Operator op, Plan plan) {
-  auto state = std::make_shared<detail::EngineState>(device, std::move(op), std::move(plan));
+  std::shared_ptr<detail::EngineState> state(
+      make_process_owned<detail::EngineState>(device, std::move(op), std::move(plan)));
   switch (state->plan.schedule) {
     case Schedule::blocking: detail::start_blocking(*state); break;
     case Schedule::pipelined: detail::start_pipelined(*state); break;
@@ -45,9 +46,14 @@ Engine::~Engine() {
   if (state_) stop();
 }
 
-Client Engine::connect() { return Client(state_, state_->take_lane()); }
+Client Engine::connect() {
+  state_->birth.require("connecting to an engine");
+  if (state_->stopping()) throw_error("connecting to an engine", Error{Errc::stopped, 0});
+  return Client(state_, state_->take_lane());
+}
 
 bool Engine::drain(Duration limit) {
+  state_->birth.require("draining an engine");
   const Time began = SteadyClock::now();
   while (!state_->all_answered()) {
     if (SteadyClock::now() - began >= limit) return false;
@@ -59,6 +65,7 @@ bool Engine::drain(Duration limit) {
 void Engine::stop() noexcept { state_->stop(); }
 
 EngineStatistics Engine::statistics() const {
+  state_->birth.require("asking an engine for statistics");
   EngineStatistics total;
   std::uint64_t samples = 0;
   StageTimes& stages = total.stages;

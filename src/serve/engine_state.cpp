@@ -179,6 +179,7 @@ void EngineState::keep_until_gone() noexcept {
 }
 
 void EngineState::stop() noexcept {
+  if (birth.inherited()) return;  // the parent's threads go on
   std::call_once(stopped_, [this] {
     stopping_.store(true, std::memory_order_seq_cst);
     worker_parking_.notify_all();

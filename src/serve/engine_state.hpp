@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "headrace/base/process.hpp"
 #include "headrace/serve/engine.hpp"
 #include "serve/direct_memory.hpp"
 #include "serve/resident.hpp"
@@ -66,6 +67,7 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_seq_cst); }
   [[nodiscard]] bool all_answered() const noexcept;
 
+  const Birth birth;
   const Device device;
   const Operator op;
   const Plan plan;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "headrace/base/error.hpp"
+#include "headrace/base/process.hpp"
 #include "serve/load_target.hpp"
 
 namespace headrace::serve {
@@ -28,6 +29,7 @@ struct LoadSession::State {
         targets(detail::connect_targets(engine, queries, generators)),
         processors(detail::generator_processors(device, engine.plan(), generators)) {}
 
+  Birth birth;
   detail::QuerySet queries;
   Engine engine;
   std::vector<detail::EngineTarget> targets;
@@ -41,6 +43,7 @@ LoadSession::LoadSession(LoadSession&&) noexcept = default;
 LoadSession& LoadSession::operator=(LoadSession&&) noexcept = default;
 
 measure::LoadResult LoadSession::run(const measure::LoadOptions& options) {
+  state_->birth.require("running a load");
   measure::LoadOptions load = options;
   load.bind_to = state_->processors;
   return measure::open_loop<detail::EngineTarget>(state_->targets, load);

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 #include <vector>
 
+#include "headrace/base/process.hpp"
+#include "headrace/base/threads.hpp"
 #include "serve/engine_state.hpp"
 
 namespace headrace::serve::detail {
@@ -12,7 +15,7 @@ namespace {
 
 struct Abandoned {
   std::shared_ptr<const void> keep;
-  Resident* resident;
+  Resident* resident = nullptr;
 };
 
 struct AbandonedList {
@@ -22,14 +25,16 @@ struct AbandonedList {
 
 AbandonedList& abandoned() {
   // Never destroyed: a kernel that hangs uses what is kept here until the process is gone.
-  static AbandonedList* const list = new AbandonedList;
-  return *list;
+  static AbandonedList& list = make_process_wide<AbandonedList>();
+  return list;
 }
 
 }  // namespace
 
 Watchdog::Watchdog(EngineState& engine, std::shared_ptr<Resident> resident)
-    : engine_(engine), resident_(std::move(resident)), thread_([this] { watch(); }) {}
+    : engine_(engine), resident_(std::move(resident)) {
+  start_each("threads that watch an engine", 1, [this](std::size_t) { thread_ = std::jthread([this] { watch(); }); });
+}
 
 Watchdog::~Watchdog() {
   ending_.store(true, std::memory_order_seq_cst);
@@ -75,14 +80,15 @@ void abandon(std::shared_ptr<const void> keep, Resident& resident) noexcept {
 }
 
 std::size_t reap_abandoned() noexcept {
-  std::vector<Abandoned> reaped;  // freed without the lock: an engine's end may take time
   AbandonedList& list = abandoned();
-  const std::lock_guard lock(list.mutex);
-  const auto left = std::partition(list.entries.begin(), list.entries.end(),
-                                   [](const Abandoned& entry) { return !entry.resident->gone(); });
-  reaped.assign(std::make_move_iterator(left), std::make_move_iterator(list.entries.end()));
-  list.entries.erase(left, list.entries.end());
-  return list.entries.size();
+  while (true) {
+    Abandoned gone;  // freed without the lock: an engine's end may take time
+    const std::lock_guard lock(list.mutex);
+    const auto found = std::ranges::find_if(list.entries, [](const Abandoned& one) { return one.resident->gone(); });
+    if (found == list.entries.end()) return list.entries.size();
+    gone = std::exchange(*found, std::move(list.entries.back()));
+    list.entries.pop_back();
+  }
 }
 
 }  // namespace headrace::serve::detail

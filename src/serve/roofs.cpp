@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "headrace/base/bytes.hpp"
+#include "headrace/base/threads.hpp"
 #include "headrace/device/topology.hpp"
 #include "headrace/measure/roofs.hpp"
 #include "headrace/serve/ladder.hpp"
@@ -27,7 +28,7 @@ double compute_on_cpu(const Operator& op, const detail::QuerySet& queries) {
   const Time start = SteadyClock::now();
   {
     std::vector<std::jthread> threads;
-    for (std::size_t t = 0; t < Topology::machine().processors().size(); ++t) {
+    start_each("threads that answer in place", Topology::machine().processors().size(), [&](std::size_t t) {
       threads.emplace_back([&, t] {
         std::vector<std::byte> answer(op.answer_bytes);
         std::uint64_t count = 0;
@@ -36,7 +37,7 @@ double compute_on_cpu(const Operator& op, const detail::QuerySet& queries) {
         }
         total.fetch_add(count, std::memory_order_relaxed);
       });
-    }
+    });
   }
   const double seconds = std::chrono::duration<double>(SteadyClock::now() - start).count();
   return static_cast<double>(total.load(std::memory_order_relaxed)) / seconds;
@@ -56,10 +57,10 @@ class SaturatingLaunches {
       : op_(op),
         items_(std::clamp<std::size_t>(kBytesMost / (op.query_bytes + op.answer_bytes), 1, kItemsMost)),
         state_(op.load(device)),
-        stream_(device),
         in_(device, MemoryKind::device, items_ * op.query_bytes),
         out_(device, MemoryKind::device, items_ * op.answer_bytes),
-        places_(device, MemoryKind::device, items_ * sizeof(QueryPlace)) {
+        places_(device, MemoryKind::device, items_ * sizeof(QueryPlace)),
+        stream_(device) {
     for (std::size_t i = 0; i < items_; i += queries.count()) {
       const std::size_t count = std::min(queries.count(), items_ - i);
       stream_.copy(in_.data() + i * op.query_bytes, queries.queries().data(), count * op.query_bytes).or_throw(kDoing);
@@ -113,10 +114,10 @@ class SaturatingLaunches {
   Operator op_;
   std::size_t items_;
   LoadedState state_;
-  Stream stream_;
   Buffer in_;
   Buffer out_;
   Buffer places_;
+  Stream stream_;  ///< After what it works on, so that it ends first.
   bool scattered_ = false;
 };
 

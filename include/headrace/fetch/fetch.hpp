@@ -92,6 +92,8 @@ class Fetch {
 
  private:
   class State;
+  /// Throws in a forked child.
+  [[nodiscard]] State& own_state() const;
   std::unique_ptr<State> state_;
 };
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "headrace/base/process.hpp"
 #include "headrace/ingest/frames.hpp"
 
 namespace headrace::ingest {
@@ -17,12 +18,14 @@ class FrameLease {
   FrameLease(const FrameLease&) = delete;
   FrameLease& operator=(const FrameLease&) = delete;
   ~FrameLease() {
-    if (ring_) static_cast<void>(ring_->release(number_));
+    // In a forked child the parent's receiver may hold the lock of the ring.
+    if (ring_ && !birth_.inherited()) static_cast<void>(ring_->release(number_));
   }
 
   [[nodiscard]] const FrameRing& ring() const noexcept { return *ring_; }
 
  private:
+  Birth birth_;
   std::shared_ptr<FrameRing> ring_;
   std::uint64_t number_;
 };

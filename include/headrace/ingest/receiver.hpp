@@ -163,6 +163,8 @@ class Receiver {
 
  private:
   class State;
+  /// Throws in a forked child.
+  [[nodiscard]] State& own_state() const;
   std::unique_ptr<State> state_;
 };
 

@@ -14,6 +14,7 @@
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/base/threads.hpp"
 #include "headrace/measure/load.hpp"
 
 namespace headrace::measure {
@@ -198,6 +199,19 @@ class Generator {
   std::uint64_t answered_ = 0;
 };
 
+/// Starts run(i) in thread i of `count`. Where one cannot start, `end` tells those that have to end; throws as
+/// start_each() does.
+template <class Run>
+void start_generators(std::vector<std::jthread>& threads, std::size_t count, const Run& run, std::atomic<bool>& end) {
+  try {
+    threads.reserve(count);
+    start_each("generator threads", count, [&](std::size_t i) { threads.emplace_back(run, i); });
+  } catch (...) {
+    end.store(true, std::memory_order_relaxed);
+    throw;
+  }
+}
+
 /// Arrivals for thread `index` of `count`: each gets its share of the rate, and together they are the process asked for
 /// (a sum of Poisson processes is one).
 [[nodiscard]] Arrivals share_of_arrivals(const LoadOptions& options, std::size_t index, std::size_t count);
@@ -238,7 +252,7 @@ template <LoadTarget Target>
       }
       generators[i]->close_all();
     };
-    for (std::size_t i = 0; i < targets.size(); ++i) threads.emplace_back(run, i);
+    detail::start_generators(threads, targets.size(), run, end);
 
     int done = 0;
     bool is_stable = false;
@@ -279,6 +293,7 @@ template <LoadTarget Target>
 [[nodiscard]] double closed_loop(std::span<Target> targets, std::size_t in_flight, Duration duration,
                                  const LoadOptions& options = {}) {
   std::atomic<std::uint64_t> total{0};
+  std::atomic<bool> end{false};
   std::vector<std::exception_ptr> errors(targets.size());
   const auto run = [&](std::size_t index) {
     detail::bind_generator(options, index);
@@ -294,7 +309,7 @@ template <LoadTarget Target>
       });
       now = SteadyClock::now();
     };
-    while (now - start < duration && !options.stop.stop_requested()) {
+    while (now - start < duration && !end.load(std::memory_order_relaxed) && !options.stop.stop_requested()) {
       while (outstanding < in_flight && target.submit(now)) ++outstanding;
       collect();
     }
@@ -315,7 +330,7 @@ template <LoadTarget Target>
   const Time start = SteadyClock::now();
   {
     std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < targets.size(); ++i) threads.emplace_back(run, i);
+    detail::start_generators(threads, targets.size(), run, end);
   }
   for (const auto& error : errors) {
     if (error) std::rethrow_exception(error);

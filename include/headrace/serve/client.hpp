@@ -7,6 +7,7 @@
 #include <span>
 
 #include "headrace/base/clock.hpp"
+#include "headrace/base/process.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/serve/direct_lane.hpp"
 #include "headrace/serve/lane.hpp"
@@ -43,6 +44,7 @@ class Client {
   /// or not yet polled, Errc::stopped after Engine::stop(), the engine's fault once it has one, Errc::invalid_argument
   /// for another size. Never blocks.
   [[nodiscard]] Result<Ticket> submit(std::span<const std::byte> query, SubmitOptions options = {}) noexcept {
+    if (birth_.inherited()) return kInherited;
     if (direct_ == nullptr) return submit_queued(query, options);
     if (query.size() != query_bytes_) return Errc::invalid_argument;
     if (const Status open = direct_->open_status(); !open) return open.error();
@@ -61,6 +63,7 @@ class Client {
   /// Calls `done(const Completion&)` for queries that have come back, in order of submission, at most `most`; how many.
   template <class Done>
   std::size_t poll(Done done, std::size_t most = 64) {
+    if (birth_.inherited()) return 0;
     if (direct_ != nullptr) {
       return direct_->poll([&](Ticket ticket, std::uint64_t tag, Status status,
                                std::span<const std::byte> answer) { done(Completion{ticket, tag, status, answer}); },
@@ -84,6 +87,12 @@ class Client {
   /// Asks for a query not to be answered. If it has not been started it comes back with Errc::cancelled.
   void cancel(Ticket ticket) noexcept;
 
+  /// Whether this process is a forked child of the one that made this client: then submit(), ask() and wait() answer
+  /// kInherited, and nothing comes back.
+  [[nodiscard]] bool inherited() const noexcept { return birth_.inherited(); }
+  /// Throws Exception where it is.
+  void require_own_process() const { birth_.require("using a client of an engine"); }
+
   /// The oldest query not yet polled; with none in flight, the next to be submitted.
   [[nodiscard]] Ticket oldest() const noexcept { return direct_ != nullptr ? direct_->taken() : taken_; }
   /// Queries submitted and not yet polled.
@@ -103,6 +112,7 @@ class Client {
   void pop() noexcept;
   void leave() noexcept;
 
+  Birth birth_;
   std::shared_ptr<detail::EngineState> engine_;
   detail::Lane* lane_;
   detail::DirectLane* direct_;

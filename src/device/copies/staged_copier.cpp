@@ -94,10 +94,11 @@ std::uint32_t StagedCopier::threads_for(std::size_t bytes) noexcept {
   DeviceBackend& device = stream_.device().backend();
   // One thread makes it slower, not wrong. Taking memory may wait for ever where no kernel can start.
   if (ring_.count == kSlots && !(device.kernel_can_start() && grow())) return 1;
-  return std::min(wanted, 1 + helpers_.start(wanted - 1, device.properties().numa_node));
+  return std::min(wanted, 1 + helpers_->start(wanted - 1, device.properties().numa_node));
 }
 
 Status StagedCopier::copy(std::span<const Copy> copies, Scatter scatter) noexcept {
+  if (birth_.inherited()) return kInherited;  // there are no helpers to wait for
   bytes_ = 0;
   for (const Copy& copy : copies) bytes_ += copy.bytes;
   copies_ = copies;
@@ -107,12 +108,12 @@ Status StagedCopier::copy(std::span<const Copy> copies, Scatter scatter) noexcep
   stop_.store(false, std::memory_order_relaxed);  // helpers see it, and the rest, through begin() below
   const std::uint32_t helpers = threads_for(bytes_) - 1;
   if (helpers > 0) {
-    helpers_.begin(
+    helpers_->begin(
         helpers, [](void* self, std::uint32_t /*helper*/) { static_cast<StagedCopier*>(self)->help(); }, this);
   }
   const Status sent = send_all(helpers);
   stop_.store(true, std::memory_order_relaxed);  // seen by help()
-  if (helpers > 0) helpers_.end();
+  if (helpers > 0) helpers_->end();
   if (!sent) start_over();
   return sent;
 }

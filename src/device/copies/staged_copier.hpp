@@ -11,6 +11,7 @@
 
 #include "device/copies/helpers.hpp"
 #include "headrace/base/bytes.hpp"
+#include "headrace/base/process.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/copy_batch.hpp"
@@ -114,7 +115,8 @@ class StagedCopier {
   std::uint64_t read_runs_ = 0;
   std::uint64_t sent_ = 0;    ///< Slots.
   std::vector<Copy> spread_;  ///< Of the run that is sent.
-  Helpers helpers_;
+  const Birth birth_;
+  ProcessOwned<Helpers> helpers_ = make_process_owned<Helpers>();
 
   std::span<const Copy> copies_;  ///< Of the work in hand, as is what follows.
   Scatter scatter_ = Scatter::from_slot;

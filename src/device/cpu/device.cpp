@@ -13,6 +13,7 @@
 #include "device/cpu/stream.hpp"
 #include "device/cpu/testing.hpp"
 #include "device/registry.hpp"
+#include "headrace/base/process.hpp"
 
 namespace headrace::detail {
 
@@ -21,7 +22,7 @@ namespace {
 /// Two at least, so that a function which waits for another stream's work does not wait for ever.
 constexpr int kWorkersMin = 2;
 
-std::uint32_t worker_count(const DeviceProperties& properties) {
+std::uint32_t worker_count(const DeviceProperties& properties) noexcept {
   const int processors = properties.multiprocessor_count * properties.threads_per_multiprocessor;
   return static_cast<std::uint32_t>(std::max(kWorkersMin, processors));
 }
@@ -99,6 +100,13 @@ const BarrierFunctions* CpuDevice::barrier_functions() const noexcept {
 
 PageMemory& CpuDevice::page_memory() noexcept { return cpu_page_memory(); }
 
+void CpuDevice::renew_after_fork() noexcept {
+  memory_.renew_locks();
+  renew(mutex_);
+  renew(pages_);
+  new (&workers_) Workers(worker_count(properties_));
+}
+
 PageArena& CpuDevice::page_arena(std::size_t page_bytes) {
   const std::lock_guard lock(mutex_);
   return pages_.try_emplace(page_bytes, &memory_, page_bytes).first->second;
@@ -106,11 +114,15 @@ PageArena& CpuDevice::page_arena(std::size_t page_bytes) {
 
 DeviceBackend& cpu_device(int ordinal) {
   // Never destroyed: threads may still use a device while the process exits.
-  static std::mutex* const mutex = new std::mutex;
+  static std::mutex& mutex = make_process_wide<std::mutex>();
   static auto* const devices = new std::array<CpuDevice*, kCpuDevicesMax>{};
-  const std::lock_guard lock(*mutex);
+  const std::lock_guard lock(mutex);
   CpuDevice*& device = (*devices)[static_cast<std::size_t>(ordinal)];
-  if (device == nullptr) device = new CpuDevice(ordinal);
+  if (device == nullptr) {
+    auto made = std::make_unique<CpuDevice>(ordinal);
+    renew_in_children([](void* object) noexcept { static_cast<CpuDevice*>(object)->renew_after_fork(); }, made.get());
+    device = made.release();
+  }
   return *device;
 }
 

@@ -52,6 +52,8 @@ class CpuDevice final : public DeviceBackend {
 
   [[nodiscard]] Workers& workers() noexcept { return workers_; }
   [[nodiscard]] CpuMemory& cpu_memory() noexcept { return memory_; }
+  /// In a forked child: workers start afresh with the next stream. Pages of the parent's spans are left to it.
+  void renew_after_fork() noexcept;
   /// Throws std::bad_alloc.
   [[nodiscard]] PageArena& page_arena(std::size_t page_bytes);
 

@@ -23,17 +23,20 @@ StrandPoint CpuEvent::point() const noexcept {
 }
 
 Result<bool> CpuEvent::ready() noexcept {
+  if (inherited()) return kInherited;
   const StrandPoint at = point();
   return !at.strand || at.strand->poll(at.sequence);
 }
 
 Status CpuEvent::wait() noexcept {
+  if (inherited()) return kInherited;
   const StrandPoint at = point();
   if (at.strand) at.strand->wait(at.sequence);
   return {};
 }
 
 Status CpuEvent::record(Strand& strand) noexcept {
+  if (inherited() || strand.inherited()) return kInherited;
   const std::lock_guard lock(mutex_);
   if (time_) {
     const Status stamped = strand.enqueue<StampTask>(TaskKind::stamp, [this](StampTask& task) {
@@ -57,6 +60,7 @@ Result<Time> CpuEvent::time() const noexcept {
 Result<Duration> CpuEvent::since(EventBackend& earlier) noexcept {
   const CpuEvent* other = as_cpu_event(earlier);
   if (other == nullptr) return Errc::invalid_argument;
+  if (inherited() || other->inherited()) return kInherited;
   const auto to = time();
   const auto from = other->time();
   if (!to || !from) return Errc::invalid_argument;

@@ -31,12 +31,14 @@ class CpuEvent final : public EventBackend {
   [[nodiscard]] Result<Duration> since(EventBackend& earlier) noexcept override;
 
   [[nodiscard]] Status record(Strand& strand) noexcept;
+  [[nodiscard]] bool inherited() const noexcept { return birth_.inherited(); }
   /// As last recorded.
   [[nodiscard]] StrandPoint point() const noexcept;
 
  private:
   [[nodiscard]] Result<Time> time() const noexcept;
 
+  const Birth birth_;
   const Ref<EventTime> time_;
   mutable std::mutex mutex_;
   StrandPoint point_;

@@ -6,6 +6,7 @@
 #include "device/cpu/properties.hpp"
 #include "device/cpu/testing.hpp"
 #include "headrace/base/bytes.hpp"
+#include "headrace/base/process.hpp"
 
 namespace headrace::detail {
 
@@ -64,6 +65,11 @@ void CpuMemory::trim() noexcept {
       block = next;
     }
   }
+}
+
+// Whoever held a lock had changed nothing yet, or all: a list changes by one store.
+void CpuMemory::renew_locks() noexcept {
+  for (SizeClass& one : classes_) renew(one.mutex);
 }
 
 bool CpuMemory::take_budget(std::size_t bytes) noexcept {

@@ -25,6 +25,9 @@ class CpuMemory {
 
   /// Counts memory that lies elsewhere, such as the pages of a span; false when the budget does not allow it.
   [[nodiscard]] bool take_budget(std::size_t bytes) noexcept;
+  /// In a forked child: another thread of the parent may have held the locks. What the parent has allocated, and what
+  /// its pool keeps, is the child's own copy and counts there, too.
+  void renew_locks() noexcept;
   void give_budget(std::size_t bytes) noexcept { discharge(bytes); }
 
  private:

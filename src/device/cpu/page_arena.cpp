@@ -103,7 +103,7 @@ Result<std::uint64_t> PageArena::take() noexcept {
 }
 
 void PageArena::give(std::uint64_t page) noexcept {
-  {
+  if (!birth_.inherited()) {
     const std::lock_guard lock(mutex_);
     // A page that cannot be cut out of the file stays in memory, and is used for the next that is asked for.
     static_cast<void>(

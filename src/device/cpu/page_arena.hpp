@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "headrace/base/process.hpp"
 #include "headrace/base/result.hpp"
 
 namespace headrace::detail {
@@ -13,7 +14,8 @@ namespace headrace::detail {
 class CpuMemory;
 
 /// Pages of one place and size as parts of one memory file, so that a process does not run out of descriptors: its
-/// limit is often 1,024, which with a file a page would be 2 GiB. The file is there while pages are.
+/// limit is often 1,024, which with a file a page would be 2 GiB. The file is there while pages are. A forked child
+/// maps the same file; it neither takes pages from it nor cuts any out of it, and has arenas of its own.
 class PageArena {
  public:
   /// @param memory      charged for each page; null for pages of the host
@@ -27,7 +29,7 @@ class PageArena {
 
   /// The number of a page. Its bytes are 0.
   [[nodiscard]] Result<std::uint64_t> take() noexcept;
-  /// Its memory goes back to the system.
+  /// Its memory goes back to the system, unless it is the parent's.
   void give(std::uint64_t page) noexcept;
   /// Maps a page over whatever is at `at`, without rights.
   [[nodiscard]] Status map(std::byte* at, std::uint64_t page) const noexcept;
@@ -47,6 +49,7 @@ class PageArena {
   CpuMemory* const memory_;
   const std::size_t page_bytes_;
   const std::optional<int> numa_node_;
+  const Birth birth_;
   mutable std::mutex mutex_;
   int file_ = -1;
   std::uint64_t page_count_ = 0;     ///< Of the file.

@@ -13,6 +13,7 @@
 
 #include "device/cpu/device.hpp"
 #include "device/cpu/testing.hpp"
+#include "headrace/base/process.hpp"
 
 namespace headrace::detail {
 
@@ -42,12 +43,16 @@ Error system_error() noexcept {
   return code == ENOMEM ? Error{Errc::out_of_memory, code} : Error{Errc::system, code};
 }
 
+struct HostArenas {
+  std::mutex mutex;
+  std::map<std::pair<std::optional<int>, std::size_t>, PageArena*> arenas;
+};
+
 /// One for each node and size asked for, never destroyed: spans may outlive it.
 PageArena& host_arena(std::optional<int> numa_node, std::size_t page_bytes) {
-  static std::mutex* const mutex = new std::mutex;
-  static auto* const arenas = new std::map<std::pair<std::optional<int>, std::size_t>, PageArena*>;
-  const std::lock_guard lock(*mutex);
-  PageArena*& arena = (*arenas)[{numa_node, page_bytes}];
+  static HostArenas& host = make_process_wide<HostArenas>();
+  const std::lock_guard lock(host.mutex);
+  PageArena*& arena = host.arenas[{numa_node, page_bytes}];
   if (arena == nullptr) arena = new PageArena(nullptr, page_bytes, numa_node);
   return *arena;
 }

@@ -16,10 +16,12 @@ class RefCounted {
 
   void add_ref() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   void drop_ref() noexcept {
-    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) last_ref_dropped();
   }
 
  private:
+  virtual void last_ref_dropped() noexcept { delete this; }
+
   std::atomic<std::uint32_t> refs_{1};
 };
 

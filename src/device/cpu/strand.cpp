@@ -24,6 +24,7 @@ Strand::Strand(Workers& workers, StreamOptions options) noexcept
     : high_priority_(options.priority == Priority::high), run_in_waiter_(options.run_in_waiter), workers_(&workers) {}
 
 Status Strand::enqueue_copies(std::span<const Copy> copies) noexcept {
+  if (inherited()) return kInherited;
   constexpr std::size_t kCopiesMax = (TaskQueue::kTaskBytesMax - sizeof(CopyManyTask)) / sizeof(Copy);
   Workers* runner = nullptr;
   {

@@ -9,6 +9,7 @@
 #include "device/cpu/ref.hpp"
 #include "device/cpu/task_queue.hpp"
 #include "headrace/base/bytes.hpp"
+#include "headrace/base/process.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/stream.hpp"
 
@@ -54,6 +55,8 @@ class Strand final : public RefCounted {
   [[nodiscard]] bool reserve() noexcept { return queue_.reserve(1); }
 
   [[nodiscard]] bool high_priority() const noexcept { return high_priority_; }
+  /// Made before a fork: nobody runs it in this process. Tasks are refused, and nothing waits for it.
+  [[nodiscard]] bool inherited() const noexcept { return birth_.inherited(); }
   [[nodiscard]] std::uint64_t enqueued() const noexcept { return enqueued_.load(std::memory_order_acquire); }
   /// What the first `sequence` tasks wrote is visible when this is true.
   [[nodiscard]] bool reached(std::uint64_t sequence) const noexcept {
@@ -63,6 +66,7 @@ class Strand final : public RefCounted {
   /// Appends a task of `bytes` bytes; `write(T&)` fills it in. Errc::out_of_memory leaves the queue as it was.
   template <class T, class Write>
   [[nodiscard]] Status enqueue(TaskKind kind, std::size_t bytes, Write write) noexcept {
+    if (inherited()) return kInherited;
     Workers* runner = nullptr;
     {
       const std::lock_guard lock(mutex_);
@@ -81,7 +85,8 @@ class Strand final : public RefCounted {
   /// Appends the copies as few tasks; all of them or, with Errc::out_of_memory, none.
   [[nodiscard]] Status enqueue_copies(std::span<const Copy> copies) noexcept;
 
-  /// Returns once the point `sequence` is reached; where the strand runs in its waiter, by running it.
+  /// Returns once the point `sequence` is reached; where the strand runs in its waiter, by running it. Returns at once
+  /// where it is inherited.
   void wait(std::uint64_t sequence) noexcept;
   /// Whether the point is reached; where the strand runs in its waiter, runs what it can first. Does not wait.
   [[nodiscard]] bool poll(std::uint64_t sequence) noexcept;
@@ -137,8 +142,13 @@ class Strand final : public RefCounted {
   /// A strand run by `workers` depends on `sequence`: where this strand runs in its waiter, they run it up to there.
   void demand(std::uint64_t sequence, Workers& workers) noexcept;
 
+  void last_ref_dropped() noexcept override {
+    if (!inherited()) delete this;  // else threads of the parent may count as waiting on its condition variable
+  }
+
   const bool high_priority_;
   const bool run_in_waiter_;
+  const Birth birth_;
 
   std::atomic<bool> faulted_{false};
   std::mutex mutex_;

@@ -139,7 +139,7 @@ void Strand::advance(std::uint64_t sequence, bool may_wait, StrandPoint& obstacl
 }
 
 bool Strand::finish(std::uint64_t sequence, bool may_wait) noexcept {
-  while (!reached(sequence)) {
+  while (!reached(sequence) && !inherited()) {
     Strand* here = this;
     std::uint64_t goal = sequence;
     Ref<Strand> held;

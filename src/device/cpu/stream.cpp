@@ -29,6 +29,10 @@ std::unique_ptr<CpuStream> CpuStream::create(CpuDevice& device, StreamOptions op
 }
 
 CpuStream::~CpuStream() {
+  if (strand_->inherited()) {
+    for (auto& launch : resident_) static_cast<void>(launch.release());  // its threads are the parent's
+    return;
+  }
   strand_->wait(strand_->enqueued());
   resident_.clear();
   if (uses_workers_) device_.workers().remove_user();
@@ -81,6 +85,7 @@ Status CpuStream::launch_resident(const Kernel& kernel, LaunchShape shape, void*
   if (std::uint64_t{shape.blocks} * shape.items > ResidentLaunch::kBlocksMax) {
     return Error{Errc::not_supported, static_cast<int>(ResidentLaunch::kBlocksMax)};
   }
+  if (strand_->inherited()) return kInherited;
   const std::lock_guard lock(resident_mutex_);
   std::erase_if(resident_, [](const auto& launch) { return launch->finished(); });
   auto launch = ResidentLaunch::create(strand_, kernel, shape, arguments);
@@ -118,6 +123,7 @@ Status CpuStream::record(EventBackend& event) noexcept {
 Status CpuStream::wait_for(EventBackend& event) noexcept {
   const CpuEvent* awaited = as_cpu_event(event);
   if (awaited == nullptr) return Errc::invalid_argument;
+  if (strand_->inherited() || awaited->inherited()) return kInherited;
   StrandPoint point = awaited->point();
   if (point.strand.get() == strand_.get() || point.reached()) return {};
   const Status enqueued = strand_->enqueue<WaitTask>(TaskKind::wait, [&](WaitTask& task) {
@@ -128,11 +134,13 @@ Status CpuStream::wait_for(EventBackend& event) noexcept {
 }
 
 Result<bool> CpuStream::ready() noexcept {
+  if (strand_->inherited()) return kInherited;
   if (strand_->faulted()) return Errc::device_fault;
   return strand_->poll(strand_->enqueued());
 }
 
 Status CpuStream::wait() noexcept {
+  if (strand_->inherited()) return kInherited;
   strand_->wait(strand_->enqueued());
   if (strand_->faulted()) return Errc::device_fault;
   return {};
@@ -140,7 +148,7 @@ Status CpuStream::wait() noexcept {
 
 void CpuStream::free_in_order(void* data, std::size_t bytes) noexcept {
   CpuMemory& memory = device_.cpu_memory();
-  if (!strand_->reached(strand_->enqueued())) {
+  if (!strand_->inherited() && !strand_->reached(strand_->enqueued())) {
     const Status enqueued = strand_->enqueue<FreeTask>(TaskKind::free, [&](FreeTask& task) {
       task.memory = &memory;
       task.data = data;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "headrace/base/process.hpp"
+
 namespace headrace::detail::cuda {
 
 namespace {
@@ -48,10 +50,19 @@ Errc classify(cudaError_t code) noexcept {
   }
 }
 
+/// The process that asked for devices: a forked child cannot use CUDA, and each call there fails at once.
+const Birth& first_use() noexcept {
+  static const Birth birth;
+  return birth;
+}
+
 }  // namespace
+
+void note_first_use() noexcept { static_cast<void>(first_use()); }
 
 Error to_error(cudaError_t code) noexcept {
   static_cast<void>(cudaGetLastError());
+  if (first_use().inherited()) return kInherited;
   return {classify(code), static_cast<int>(code)};
 }
 

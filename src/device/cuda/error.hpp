@@ -9,6 +9,9 @@
 /// What the CUDA runtime's error codes mean to Headrace.
 namespace headrace::detail::cuda {
 
+/// From now on CUDA belongs to this process: what fails in a child that is forked from it is kInherited.
+void note_first_use() noexcept;
+
 /// The Headrace error for a CUDA code other than cudaSuccess; the code is kept as `native`. Also clears the thread's
 /// last CUDA error, so that one refused call does not fail a later one. (A sticky error comes back by itself.)
 [[nodiscard]] Error to_error(cudaError_t code) noexcept;

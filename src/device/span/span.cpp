@@ -99,7 +99,11 @@ const Span::State& Span::state() const {
   if (state_ == nullptr) throw UsageError("the span was released");
   return *state_;
 }
-Span::State& Span::state() { return const_cast<State&>(std::as_const(*this).state()); }
+Span::State& Span::state() {
+  auto& its = const_cast<State&>(std::as_const(*this).state());
+  its.birth.require("changing a span");
+  return its;
+}
 
 Device Span::device() const { return state().placed.device; }
 std::byte* Span::data() const noexcept { return state_ == nullptr ? nullptr : state_->placed.range.at(0); }
@@ -156,7 +160,7 @@ Status Span::used_by(StreamRef stream) { return state().work.add(stream); }
 
 void Span::release() {
   if (state_ == nullptr) return;
-  if (!state_->work.done()) {
+  if (!state_->birth.inherited() && !state_->work.done()) {
     throw UsageError("the span is in use: wait for the work on it, or destroy it, which waits");
   }
   state_.reset();

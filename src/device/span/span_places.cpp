@@ -8,6 +8,8 @@
 #include <new>
 #include <shared_mutex>
 
+#include "headrace/base/process.hpp"
+
 namespace headrace::detail {
 
 namespace {
@@ -26,8 +28,8 @@ struct Spans {
 
 /// Never destroyed: spans may outlive it.
 Spans& spans() {
-  static auto* const all = new Spans;
-  return *all;
+  static Spans& all = make_process_wide<Spans>();
+  return all;
 }
 
 std::uintptr_t address_of(const void* data) noexcept { return reinterpret_cast<std::uintptr_t>(data); }

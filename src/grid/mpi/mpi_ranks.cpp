@@ -8,6 +8,7 @@
 #include "grid/mpi/mpi_calls.hpp"
 #include "grid/mpi/watch.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/base/process.hpp"
 #include "headrace/grid/mpi.hpp"
 
 namespace headrace::grid {
@@ -118,7 +119,7 @@ std::shared_ptr<Ranks> join_mpi() {
   const std::lock_guard lock(mutex);
   if (joined) return joined;
   const bool ours = start_mpi();
-  joined = std::make_shared<MpiRanks>();
+  joined = make_process_owned<MpiRanks>();
   leave_before_mpi_ends();
   if (ours && std::atexit(end_mpi) != 0) throw SystemError(Errc::system, "MPI could not be told to end at exit");
   return joined;

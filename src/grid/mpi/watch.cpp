@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
 #include <vector>
 
-#include "headrace/base/error.hpp"
+#include "headrace/base/threads.hpp"
 
 namespace headrace::grid {
 
@@ -28,12 +27,7 @@ Watch::Watch(Duration silence_max)
       before_((rank_ + count_ - 1) % count_),
       silence_max_(silence_max) {
   if (count_ == 1) return;
-  try {
-    thread_ = std::thread([this] { work(); });
-  } catch (const std::system_error& error) {
-    throw SystemError(Errc::system, "starting a thread that watches ranks: " + error.code().message(),
-                      error.code().value());
-  }
+  start_each("threads that watch ranks", 1, [this](std::size_t) { thread_ = std::thread([this] { work(); }); });
 }
 
 Watch::~Watch() { leave(); }

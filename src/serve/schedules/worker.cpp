@@ -1,3 +1,6 @@
+#include <system_error>
+
+#include "headrace/base/threads.hpp"
 #include "headrace/device/topology.hpp"
 #include "serve/schedules/schedules.hpp"
 
@@ -9,11 +12,15 @@ void start_worker(EngineState& engine, std::uint32_t worker, std::function<void(
     const auto order = Topology::machine().by_cache_distance(engine.device.properties().numa_node);
     processor = order[(engine.plan.first_processor + worker) % order.size()];
   }
-  engine.workers.emplace_back([processor, work = std::move(work)] {
-    // A refusal (a container without the right) leaves the thread unbound, which is only slower.
-    if (processor) static_cast<void>(bind_this_thread(*processor));
-    work();
-  });
+  try {
+    engine.workers.emplace_back([processor, work = std::move(work)] {
+      // A refusal (a container without the right) leaves the thread unbound, which is only slower.
+      if (processor) static_cast<void>(bind_this_thread(*processor));
+      work();
+    });
+  } catch (const std::system_error& error) {
+    throw_no_thread("threads of an engine", engine.workers.size(), engine.plan.host_threads(), error.code().value());
+  }
 }
 
 }  // namespace headrace::serve::detail
