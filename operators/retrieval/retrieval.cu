@@ -6,7 +6,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/device/stream.hpp"
+#include "headrace/device/uploads.hpp"
 #include "operators/retrieval/device_image.hpp"
 #include "operators/sample.hpp"
 
@@ -14,29 +14,14 @@ namespace headrace::operators {
 
 namespace {
 
-/// What a loaded state's pointers lead to.
-struct Uploaded {
-  Buffer entries;
-  Buffer lists;
-  Buffer bitmaps;
-};
-
-template <class T>
-Buffer upload(StreamRef stream, const std::vector<T>& from) {
-  Buffer buffer(stream.device(), MemoryKind::device, from.size() * sizeof(T));
-  stream.copy(buffer.data(), from.data(), from.size() * sizeof(T))
-      .or_throw("copying an index to " + stream.device().name());
-  return buffer;
-}
-
 serve::LoadedState load(const Index& index, Device device) {
   const DeviceImage image = make_device_image(index);
-  const Stream stream(device);
-  auto uploaded = std::make_shared<Uploaded>(
-      Uploaded{upload(stream, image.entries), upload(stream, image.lists), upload(stream, image.bitmaps)});
-  stream.wait().or_throw("copying an index to " + device.name());
-  const auto postings =
-      make_postings(index, uploaded->entries.data(), uploaded->lists.data(), uploaded->bitmaps.data());
+  Uploads uploads(device, "copying an index to a device");
+  uploads.add(image.entries);
+  uploads.add(image.lists);
+  uploads.add(image.bitmaps);
+  auto uploaded = std::make_shared<const std::vector<Buffer>>(uploads.finish());
+  const auto postings = make_postings(index, (*uploaded)[0].data(), (*uploaded)[1].data(), (*uploaded)[2].data());
   return serve::make_state(postings, std::move(uploaded));
 }
 

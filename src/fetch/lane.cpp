@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <utility>
 
 #include "headrace/base/bytes.hpp"
@@ -133,6 +134,7 @@ Status Lane::close_group() {
   if (const Status flushed = batch_.flush(); !flushed) return flushed;
   submissions_ = batch_.statistics().submissions;
   if (handed_.empty()) return {};
+  events_.reserve(events_.size() + groups_.size() + 1);  // so that a group that arrives needs no memory
   auto event = take_event();
   if (!event) return event.error();
   if (const Status recorded = stream_.record(*event); !recorded) return recorded;
@@ -173,18 +175,25 @@ void Lane::note(const Group& group) noexcept {
   }
 }
 
+Status Lane::send_all() noexcept {
+  try {
+    const Status sent = send_gathered();
+    return sent ? close_group() : sent;
+  } catch (const std::bad_alloc&) {
+    return Errc::out_of_memory;
+  }
+}
+
 Status Lane::submit() noexcept {
   const std::lock_guard lock(batch_mutex_);
-  Status done = send_gathered();
-  if (done) done = close_group();
+  const Status done = send_all();
   return done ? stream_.record(last_) : done;
 }
 
 Status Lane::drain() noexcept {
   std::unique_lock lock(batch_mutex_);
   // Not submit(): others may be waiting for the event that it records.
-  Status done = send_gathered();
-  if (done) done = close_group();
+  Status done = send_all();
   const std::uint64_t upto = closed_;
   lock.unlock();
   // Others go on meanwhile. After a failure, too: what is on its way still reads and writes.

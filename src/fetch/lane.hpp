@@ -48,8 +48,8 @@ class Lane {
   Lane(Device device, Slabs& slabs, const LaneOptions& options);
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
-  /// drain() has been called since the last try_add().
-  ~Lane() = default;
+  /// Waits for what is on its way: chunks that are read and written go with the lane.
+  ~Lane() { static_cast<void>(stream_.wait()); }
 
   [[nodiscard]] const LaneOptions& options() const noexcept { return options_; }
   /// From here on takes notes of its transfers; with null, none any more. Only while nothing is on its way; it may wait
@@ -88,6 +88,8 @@ class Lane {
   [[nodiscard]] bool is_due() noexcept;
   // All that follows is called under batch_mutex_.
   [[nodiscard]] Status send_gathered();
+  /// Sends what is gathered, and closes its group.
+  [[nodiscard]] Status send_all() noexcept;
   [[nodiscard]] Status add_copies(const HostChunk& from, const Slabs::Block& block);
   /// A copy from pageable memory, and zeros behind it up to `end` of the block: what lies one behind the other on the
   /// device goes there as one copy.

@@ -7,6 +7,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/device.hpp"
+#include "headrace/device/uploads.hpp"
 
 namespace headrace::measure {
 
@@ -140,6 +141,7 @@ std::uint64_t AccessBench::wrong_units(const AccessWork& work, std::byte* data, 
     drawn = count(work, page_count, kPageBytes, DrawSeed::timed);
     expected.rows = drawn.rows.as<std::uint8_t>();
   }
+  const WaitAtEnd settled(stream_);
   const Kernel kernel = check_kernel();
   run(kernel, plain_shape(kernel), of(data, page_count), expected);
   return sum_of(last_blocks_);
@@ -152,6 +154,8 @@ AccessBench::Drawn AccessBench::count(const AccessWork& work, std::size_t page_c
   Drawn drawn;
   drawn.rows = Buffer(device(), MemoryKind::device, draws.rows.count);
   const Buffer counts(device(), MemoryKind::device, granules * sizeof(std::uint32_t));
+  drawn.pages.resize(granules);
+  const WaitAtEnd settled(stream_);
   stream_.fill(counts.data(), 0, counts.bytes()).or_throw(kDoing);
   stream_.fill(drawn.rows.data(), 0, drawn.rows.bytes()).or_throw(kDoing);
   const Kernel kernel = count_kernel();
@@ -160,7 +164,6 @@ AccessBench::Drawn AccessBench::count(const AccessWork& work, std::size_t page_c
                  .page_rows = granule_bytes / ZipfRows::kBytes,
                  .rows = drawn.rows.as<std::uint8_t>()},
       draws);
-  drawn.pages.resize(granules);
   stream_.copy(drawn.pages.data(), counts.data(), counts.bytes()).or_throw(kDoing);
   stream_.wait().or_throw(kDoing);
   return drawn;

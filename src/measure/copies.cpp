@@ -75,10 +75,10 @@ class Batch {
  public:
   Batch(Device device, const CopyCase& of)
       : case_(checked(of)),
-        stream_(device),
         source_(device, of.source, of.copy_bytes * of.count + kSlack),
         target_(device, MemoryKind::device, source_.bytes()),
         result_(device, MemoryKind::pinned, source_.bytes()),
+        stream_(device),
         batch_(stream_, {.route = of.route, .staging = of.staging, .linger = of.linger}) {
     fill_randomly(source_, of.count);
     to_ = offsets(of.layout == CopyLayout::scattered, of.odd ? kOddTarget : 0, 1);
@@ -124,10 +124,10 @@ class Batch {
   }
 
   CopyCase case_;
-  Stream stream_;
   Buffer source_;
   Buffer target_;
   Buffer result_;
+  Stream stream_;  ///< After what it works on, so that it ends first.
   CopyBatch batch_;
   std::vector<std::size_t> to_;
   std::vector<std::size_t> from_;
@@ -174,10 +174,10 @@ CopyRuns measure_copy_batch(Device device, const CopyCase& of, std::size_t runs,
 CopyRoofs measure_copy_roofs(Device device, std::size_t bytes, std::size_t runs) {
   const std::size_t quads = bytes / sizeof(Quad);
   if (quads == 0) throw UsageError("the roof of copies needs 16 bytes at least");
-  const Stream stream(device);
   const Buffer source(device, MemoryKind::mapped, quads * sizeof(Quad));
   const Buffer target(device, MemoryKind::device, source.bytes());
   const Buffer result(device, MemoryKind::pinned, source.bytes());
+  const Stream stream(device);
   fill_randomly(source, bytes);
   const auto check = [&](std::string_view what) {
     stream.copy(result.data(), target.data(), result.bytes()).or_throw("fetching what was copied");

@@ -48,11 +48,11 @@ class Ways {
  public:
   Ways(Device device, std::size_t bytes, std::size_t passes)
       : device_(device),
-        stream_(device),
         bytes_(align_up(bytes, RegisteredMemory::kAlignment)),
         passes_(passes),
         pages_(make_pages(bytes_)),
-        target_(device, MemoryKind::device, bytes_) {}
+        target_(device, MemoryKind::device, bytes_),
+        stream_(device) {}
 
   [[nodiscard]] HostWayCost measure(HostWay way) {
     HostWayCost cost{.way = way, .bytes = bytes_};
@@ -136,11 +136,11 @@ class Ways {
   }
 
   Device device_;
-  Stream stream_;
   std::size_t bytes_;
   std::size_t passes_;
   Pages pages_;
   Buffer target_;
+  Stream stream_;  ///< After what it works on, so that it ends first.
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/clock.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/device/buffer.hpp"
+#include "headrace/device/uploads.hpp"
 
 namespace headrace::measure {
 
@@ -36,7 +36,7 @@ double copy_rate(StreamRef stream, std::byte* to, const std::byte* from) {
 class CopyWithin {
  public:
   CopyWithin(Device device, std::size_t bytes)
-      : stream_(device), from_(device, MemoryKind::device, bytes), to_(device, MemoryKind::device, bytes) {
+      : from_(device, MemoryKind::device, bytes), to_(device, MemoryKind::device, bytes), stream_(device) {
     stream_.fill(from_.data(), kPattern, bytes).or_throw(kDoing);
     stream_.fill(to_.data(), 0, bytes).or_throw(kDoing);
     stream_.wait().or_throw(kDoing);
@@ -53,6 +53,7 @@ class CopyWithin {
   void check() {
     const std::size_t some = std::min<std::size_t>(to_.bytes(), 4 * kKiB);
     std::vector<unsigned char> found(2 * some);
+    const WaitAtEnd settled(stream_);
     stream_.copy(found.data(), to_.data(), some).or_throw(kDoing);
     stream_.copy(found.data() + some, to_.data() + (to_.bytes() - some), some).or_throw(kDoing);
     wait();
@@ -64,9 +65,9 @@ class CopyWithin {
   static constexpr const char* kDoing = "measuring copies within memory";
   static constexpr unsigned char kPattern = 0x5A;
 
-  Stream stream_;
   Buffer from_;
   Buffer to_;
+  Stream stream_;  ///< After what it works on, so that it ends first.
 };
 
 }  // namespace
@@ -94,11 +95,11 @@ std::vector<double> measure_memory_copies(const std::vector<Device>& devices, st
 }
 
 MemoryRoofs measure_memory_roofs(Device device) {
-  const Stream stream(device, {.run_in_waiter = true});
   const Buffer source(device, MemoryKind::pinned, kBytes);
   const Buffer result(device, MemoryKind::pinned, kBytes);
   const Buffer near(device, MemoryKind::device, kBytes);
   const Buffer far(device, MemoryKind::device, kBytes);
+  const Stream stream(device, {.run_in_waiter = true});
   std::mt19937_64 random(1);
   for (std::size_t i = 0; i < kBytes / sizeof(std::uint64_t); ++i) source.as<std::uint64_t>()[i] = random();
   std::memset(result.data(), 0, kBytes);

@@ -6,6 +6,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/pair_sorter.hpp"
+#include "headrace/device/uploads.hpp"
 
 namespace headrace::fetch {
 
@@ -56,6 +57,7 @@ Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const Orde
   Emitted ordered(stream, rows.outputs.size(), count);
   if (count == 0) return ordered;
   PairSorter sorter(stream, static_cast<std::size_t>(rows.rows));
+  const WaitAtEnd settled(stream);
   bool first = true;
   const auto pass = [&](const OrderKey& key, bool missing_only, std::uint32_t bits) {
     const OrderWords words{.key = key,

@@ -21,11 +21,11 @@ class DevicePackets {
       : of_(of),
         slots_(slots_of(of, of.total_bytes)),
         lengths_(lengths_of(of, slots_.count)),
-        stream_(device),
         host_(device, MemoryKind::pinned, slots_.bytes()),
         ring_(device, MemoryKind::device, slots_.bytes()),
         frames_(device, MemoryKind::device, slots_.bytes()),
-        list_(device, of.way, parts()) {
+        list_(device, of.way, parts()),
+        stream_(device) {
     fill_randomly(host_.data(), host_.bytes(), of.seed);
     stream_.copy(ring_.data(), host_.data(), ring_.bytes()).or_throw(kDoing);
     std::byte* to = frames_.data();
@@ -73,11 +73,11 @@ class DevicePackets {
   BuildCase of_;
   Slots slots_;
   std::vector<std::uint32_t> lengths_;
-  Stream stream_;
   Buffer host_;
   Buffer ring_;
   Buffer frames_;
   PartList list_;
+  Stream stream_;  ///< After what it works on, so that it ends first.
 };
 
 /// A ring in pinned memory that a Builder goes round, and a consumer that takes every frame.

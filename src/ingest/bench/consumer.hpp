@@ -20,8 +20,8 @@ class BenchConsumer {
  public:
   BenchConsumer(Device device, const RingCase& of)
       : frames_(device, {.frame_bytes = of.frame_bytes, .frame_count = of.frame_count}),
-        stream_(device),
-        kept_(device, MemoryKind::pinned, of.frame_bytes * of.frame_count) {}
+        kept_(device, MemoryKind::pinned, of.frame_bytes * of.frame_count),
+        stream_(device) {}
 
   [[nodiscard]] FrameRing& frames() noexcept { return frames_; }
   [[nodiscard]] StreamRef stream() const noexcept { return stream_; }
@@ -55,9 +55,9 @@ class BenchConsumer {
 
  private:
   FrameRing frames_;
-  Stream stream_;
   Buffer kept_;
   std::vector<std::uint64_t> kept_frames_;
+  Stream stream_;  ///< After what it works on, so that it ends first.
 };
 
 /// Times `runs` runs of `ring`, after one that warms up and is looked at, each beside a plain copy of as many bytes

@@ -43,8 +43,8 @@ class LatencyRun {
       : of_(of.ring),
         frame_count_(of.frames),
         frames_(device, {.frame_bytes = of_.frame_bytes, .frame_count = of_.frame_count}),
-        stream_(device),
         looked_at_(device, MemoryKind::pinned, of_.frame_bytes),
+        stream_(device),
         feed_(device, of, frames_) {
     held_.reserve(of_.frame_count);
   }
@@ -168,8 +168,8 @@ class LatencyRun {
   RingCase of_;
   std::uint64_t frame_count_;
   FrameRing frames_;
-  Stream stream_;
   Buffer looked_at_;
+  Stream stream_;  ///< After what it works on, so that it ends first.
   Feed feed_;
   std::vector<Frame> held_;
   std::uint64_t taken_ = 0;
