@@ -12,6 +12,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/device/advice.hpp"
 #include "headrace/measure/memory_rates.hpp"
 #include "span_handle.hpp"
@@ -77,7 +78,7 @@ void bind_rates(nb::module_& module) {
       "measure_memory_rates",
       [](const DeviceOrName& device) {
         const Device parsed = to_device(device);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_memory_rates(parsed);
       },
       "device"_a = "best", "Measures them, in some tenths of a second.");
@@ -183,7 +184,7 @@ void bind_advised_span() {
           "advised",
           [](const DeviceOrName& device, const AccessProfile& profile, const std::optional<MemoryRates>& rates) {
             const Device owner = to_device(device);
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             return SpanHandle(Span::advised(owner, profile, rates ? *rates : memory_rates_of(owner)));
           },
           "device"_a, "profile"_a, "rates"_a = nb::none(),

@@ -10,6 +10,7 @@
 #include "bindings.hpp"
 #include "client_handle.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -65,7 +66,7 @@ void bind_statistics(nb::module_& module) {
 
 std::shared_ptr<Engine> make_engine(const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan) {
   const Device parsed = to_device(device);
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   return std::make_shared<Engine>(parsed, op, plan);
 }
 
@@ -85,13 +86,13 @@ void bind_engine(nb::module_& module) {
           "drain",
           [](Engine& engine, std::optional<double> timeout) {
             const Duration limit = timeout ? to_duration("timeout", *timeout) : Duration::max();
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             return engine.drain(limit);
           },
           "timeout"_a = nb::none(),
           "Waits until everything submitted so far has been answered, or `timeout` seconds have passed; whether it "
           "has been.")
-      .def("stop", &Engine::stop, nb::call_guard<nb::gil_scoped_release>(),
+      .def("stop", &Engine::stop, nb::call_guard<GilRelease>(),
            "Refuses new queries, answers those not yet started with the status stopped, and ends the threads. Clients "
            "may still poll.")
       .def("statistics", &Engine::statistics)
@@ -103,7 +104,7 @@ void bind_engine(nb::module_& module) {
       .def(
           "__exit__",
           [](Engine& engine, const nb::args&) {
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             engine.stop();
           },
           nb::sig("def __exit__(self, *exception: object) -> None"))

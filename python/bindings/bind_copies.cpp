@@ -5,6 +5,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/measure/copies.hpp"
 #include "headrace/measure/host_ways.hpp"
 #include "interrupt.hpp"
@@ -95,7 +96,7 @@ void bind_copies(nb::module_& module) {
       "measure_copy_roofs",
       [](const DeviceOrName& device, std::size_t bytes, std::size_t runs) {
         const Device parsed = to_device(device);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_copy_roofs(parsed, bytes, runs);
       },
       "device"_a = "best", "bytes"_a = 256 * kMiB, "runs"_a = 5, "The roofs beside which copies are shown.");
@@ -103,7 +104,7 @@ void bind_copies(nb::module_& module) {
       "measure_host_ways",
       [](const DeviceOrName& device, std::size_t bytes, std::size_t passes) {
         const Device parsed = to_device(device);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_host_ways(parsed, bytes, passes);
       },
       "device"_a = "best", "bytes"_a = 256 * kMiB, "passes"_a = 5,

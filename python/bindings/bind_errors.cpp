@@ -2,9 +2,11 @@
 
 #include <exception>
 #include <string>
+#include <system_error>
 
 #include "bindings.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/base/threads.hpp"
 
 namespace nb = nanobind;
 
@@ -38,6 +40,10 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
     set_error("SystemError", exception);
   } catch (const Exception& exception) {
     set_error("Error", exception);
+  } catch (const std::system_error& exception) {  // of the standard library, which starts threads
+    const int number = exception.code().value();
+    const std::string text = number == EAGAIN ? "no thread could start: " + thread_limits() : exception.what();
+    set_error("SystemError", Exception(Errc::system, text, number));
   }
 }
 

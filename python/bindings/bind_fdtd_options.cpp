@@ -13,6 +13,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/grid/fdtd_tune.hpp"
 
 namespace nb = nanobind;
@@ -56,7 +57,7 @@ void make(FdtdOptions* self, int dimensions, const grid::Offsets& shape, double 
                             .push = push ? std::optional(grid::parse_push(*push)) : std::nullopt};
   grid::Tuned tuned;
   {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     tuned = grid::tune(self, forced, steps);
   }
   std::vector<Trial> trials;
@@ -84,7 +85,7 @@ void bind_fdtd_options(nb::module_& module) {
       .def("weigh", &weigh, "speeds"_a, "Cuts slabs along the last axis, as thick as these numbers say, one a part.")
       .def(
           "measure_speeds", [](const FdtdOptions& self, std::uint64_t steps) { return measure_speeds(self, steps); },
-          "steps"_a, nb::call_guard<nb::gil_scoped_release>(), "Cells a second of each device alone, for weigh().")
+          "steps"_a, nb::call_guard<GilRelease>(), "Cells a second of each device alone, for weigh().")
       .def("tune", &tune, "redundant"_a.none(), "push"_a.none(), "steps"_a,
            "Takes the redundant layers and the push, of those not given, that have the shortest step. Of each choice "
            "tried: layers, push, seconds a step, and why it cannot be.")

@@ -12,6 +12,7 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "fetch_handle.hpp"
+#include "gil.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/fetch/levels.hpp"
 #include "headrace/fetch/parquet_footer.hpp"
@@ -132,16 +133,16 @@ void bind_levels(nb::module_& module) {
           "clear",
           [](fetch::Levels& levels, const std::string& level) {
             const Level parsed = fetch::parse_level(level);
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             levels.clear(parsed);
           },
           "level"_a, "Empties a level of what is not in use. Its memory is kept for the next chunks.")
-      .def("trim", &fetch::Levels::trim, nb::call_guard<nb::gil_scoped_release>(),
+      .def("trim", &fetch::Levels::trim, nb::call_guard<GilRelease>(),
            "Gives memory that nothing lies in back to the driver.")
       .def(
           "forget",
           [](fetch::Levels& levels, const fetch::Source& source) {
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             levels.forget(source.id());
           },
           "source"_a, "Empties every level of a table, and trims.");
@@ -190,7 +191,7 @@ nb::bytes copy_back(const FetchedChunk& chunk, const void* from, std::size_t byt
   if (!made.is_valid()) throw nb::python_error();
   char* const to = PyBytes_AS_STRING(made.ptr());
   if (bytes > 0) {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     const Stream stream(chunk.fetch->device());
     stream.copy(to, from, bytes).or_throw("copying a chunk to the host");
     stream.wait().or_throw("copying a chunk to the host");
@@ -303,12 +304,12 @@ void bind_fetch(nb::module_& module) {
           "wait_for",
           [](const FetchHandle& fetch, double seconds) {
             const Duration most = to_duration("seconds", seconds);
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             return fetch.fetch().wait_for(most);
           },
           "seconds"_a, "Waits for so long at most. Whether wait() would return at once.")
       .def_prop_ro("progress", [](const FetchHandle& fetch) { return fetch.fetch().progress(); })
-      .def("timeline", &timeline_of, nb::call_guard<nb::gil_scoped_release>(),
+      .def("timeline", &timeline_of, nb::call_guard<GilRelease>(),
            "Waits for its end. What each thread did when, (fragment, column, thread, step, begin, end) with the "
            "source's "
            "numbers and seconds of time.monotonic(), and how many spans more there were than are kept.")

@@ -12,6 +12,7 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "frame_handle.hpp"
+#include "gil.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/ingest/builder.hpp"
 
@@ -56,7 +57,7 @@ nb::object copied_to_host(const FrameHandle& handle, std::size_t offset, std::op
   }
   auto memory = std::make_unique<std::uint8_t[]>(bytes);
   if (bytes != 0) {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     const Stream stream(held->ring().device());
     stream.copy(memory.get(), frame.data + offset, bytes).or_throw("copying a frame");
     stream.wait().or_throw("copying a frame");

@@ -17,6 +17,7 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/grid/fdtd.hpp"
 #include "interrupt.hpp"
 
@@ -37,7 +38,7 @@ using Values = nb::ndarray<const Value, nb::ndim<1>, nb::c_contig, nb::device::c
 }
 
 void make(Fdtd* self, const grid::FdtdOptions& options) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   new (self) Fdtd(options);
 }
 
@@ -80,7 +81,7 @@ nb::object copied(Fdtd& self, const std::string& field) {
   const auto cells = static_cast<std::size_t>(self.options().extent.cells());
   auto values = make_values<Value>(cells);
   {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     // Of other parts only rank 0 gets what they hold.
     if (self.options().simulation.ranks) std::fill_n(values.get(), cells, Value{0});
     self.get(field, std::span<Value>(values.get(), cells));
@@ -94,7 +95,7 @@ nb::object get(Fdtd& self, const std::string& field) {
 
 template <class Value>
 void set(Fdtd& self, const std::string& field, const Values<Value>& values) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   self.set(field, std::span<const Value>(values.data(), values.shape(0)));
 }
 
@@ -144,7 +145,7 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
   fdtd.def(
           "set_materials",
           [](Fdtd& self, const Numbers& permittivity, const Numbers& conductivity, const Numbers& permeability) {
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             self.set_materials({span_of(permittivity), span_of(conductivity), span_of(permeability)});
           },
           "permittivity"_a, "conductivity"_a, "permeability"_a, "Of one value, or of one a cell, x fastest.")
@@ -173,7 +174,7 @@ void bind_grid(nb::module_& module) {
   fdtd.def("__init__", &make, "options"_a)
       .def("step", &step, "count"_a, "check_every"_a = 0,
            "Looks for values that are not finite every so many steps, where that is not 0.")
-      .def("check_finite", &Fdtd::check_finite, nb::call_guard<nb::gil_scoped_release>())
+      .def("check_finite", &Fdtd::check_finite, nb::call_guard<GilRelease>())
       .def("get", &get, "field"_a, nb::sig("def get(self, field: str) -> numpy.typing.NDArray[Any]"))
       .def("set", &set<float>, "field"_a, "values"_a)
       .def("set", &set<double>, "field"_a, "values"_a)

@@ -18,6 +18,7 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/operators/brute_force.hpp"
 #include "headrace/operators/retrieval.hpp"
 #include "headrace/operators/synthetic.hpp"
@@ -63,7 +64,7 @@ void add_many(IndexBuilder& builder, const nb::iterable& documents) {
 Index build(const nb::iterable& documents) {
   IndexBuilder builder;
   add_many(builder, documents);
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   return builder.build();
 }
 
@@ -108,7 +109,7 @@ Bytes2d compile_many(const Index& index, const std::vector<std::string>& texts) 
 RetrievalAnswer query(const Index& index, std::string_view text, const DeviceOrName& device) {
   const RetrievalQuery compiled = index.compile(text);
   const Device parsed = to_device(device);
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   serve::Plan plan;
   plan.clients_max = 1;
   serve::Engine engine(parsed, operators::retrieval(std::make_shared<const Index>(index), {.sample = false}), plan);
@@ -146,17 +147,17 @@ void bind_class(nb::module_& module) {
           "order of frequency, is w and k with leading zeros. `length` is the mean number of words of a document. The "
           "same for any number of threads (0: all). Raises UsageError for what is out of range, SystemError when there "
           "is not memory enough: 4 bytes a posting, about 36 a term and 4 a term and thread.")
-      .def_static("load", &Index::load, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+      .def_static("load", &Index::load, "path"_a, nb::call_guard<GilRelease>(),
                   nb::sig("def load(path: str | os.PathLike[str]) -> Index"),
                   "Maps a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, "
                   "DataError naming what is wrong with it.")
-      .def("save", &Index::save, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+      .def("save", &Index::save, "path"_a, nb::call_guard<GilRelease>(),
            nb::sig("def save(self, path: str | os.PathLike[str]) -> None"), "Writes the file whole or not at all.")
       .def("compile", &compile, "text"_a,
            "The query, as the 176 bytes that retrieval(index) takes. Words are terms; AND, OR, NOT in any case; "
            "parentheses; words beside each other mean AND. Raises UsageError with the position of what is wrong.")
       .def("compile_many", &compile_many, "texts"_a, "The same for many queries: one row each.")
-      .def("query", &query, "text"_a, nb::kw_only(), "device"_a = "cpu",
+      .def("query", &query, "text"_a, nb::kw_only(), "device"_a = "best",
            "Answers one query with an engine of its own. For many queries, keep an Engine.")
       .def("postings", &postings, "term"_a, "The ids of the documents that have the term (lower case), ascending.")
       .def_prop_ro("document_count", &Index::document_count)
@@ -180,7 +181,7 @@ void bind_helpers(nb::module_& module) {
            nb::sig("def add_many(self, documents: collections.abc.Iterable[str | bytes]) -> None"),
            "Adds documents up to the first that raises.")
       .def_prop_ro("document_count", &IndexBuilder::document_count)
-      .def("build", &IndexBuilder::build, nb::call_guard<nb::gil_scoped_release>(),
+      .def("build", &IndexBuilder::build, nb::call_guard<GilRelease>(),
            "The index of all documents added; the builder is then empty. Raises DataError when there is none.");
   nb::class_<RetrievalAnswer>(module, "Hits", "The answer to a Boolean query.")
       .def_ro("hits", &RetrievalAnswer::hits, "How many documents match.")
@@ -201,18 +202,18 @@ void bind_helpers(nb::module_& module) {
       .def(
           "__init__",
           [](BruteForce* self, const std::vector<std::string>& documents) {
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             new (self) BruteForce(documents);
           },
           "documents"_a, "Raises DataError when a document is not UTF-8.")
-      .def("answer", &BruteForce::answer, "text"_a, nb::call_guard<nb::gil_scoped_release>(),
+      .def("answer", &BruteForce::answer, "text"_a, nb::call_guard<GilRelease>(),
            "Raises UsageError where Index.compile() would.");
   nb::class_<operators::RetrievalSampler>(module, "RetrievalSampler",
                                           "An endless, reproducible sequence of Boolean queries drawn from an index.")
       .def(
           "__init__",
           [](operators::RetrievalSampler* self, const Index& index) {
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             new (self) operators::RetrievalSampler(std::make_shared<const Index>(index));
           },
           "index"_a)

@@ -5,6 +5,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/ingest/sender.hpp"
 #include "headrace/ingest/stream_bytes.hpp"
 
@@ -58,7 +59,7 @@ void bind_tcp(nb::module_& module) {
                                                  .segment_bytes = segment_bytes,
                                                  .kernel_buffer_bytes = kernel_buffer_bytes,
                                                  .connect_timeout = to_duration("connect_timeout", connect_timeout)};
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             new (self) TcpSender(options);
           },
           "address"_a, "port"_a, nb::kw_only(), "seed"_a = 1, "segment_bytes"_a = 0, "kernel_buffer_bytes"_a = 0,
@@ -71,7 +72,7 @@ void bind_tcp(nb::module_& module) {
           "run",
           [](TcpSender& sender, double seconds) {
             const Duration time = to_duration("seconds", seconds);
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             return sender.run(time);
           },
           "seconds"_a, "Sends for about so long; True when the part is done and acknowledged.")
@@ -105,7 +106,7 @@ void bind_udp(nb::module_& module) {
           "run",
           [](UdpSender& sender, double seconds) {
             const Duration time = to_duration("seconds", seconds);
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             return sender.run(time);
           },
           "seconds"_a, "Sends for about so long; True when all datagrams are sent.")

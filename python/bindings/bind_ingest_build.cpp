@@ -5,6 +5,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/ingest/build_bench.hpp"
 #include "interrupt.hpp"
 
@@ -126,7 +127,7 @@ void bind_ingest_build(nb::module_& module) {
          const std::vector<std::uint32_t>& packets, std::size_t runs) {
         const Device parsed = to_device(device);
         const ingest::CopyWay parsed_way = ingest::parse_copy_way(way);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return to_all_seconds(measure_iterations(parsed, parsed_way, payload_bytes, packets, runs));
       },
       "device"_a = "best", nb::kw_only(), "way"_a = "automatic", "payload_bytes"_a = 8000,

@@ -16,6 +16,7 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/grid/fdtd.hpp"
 #include "headrace/grid/stencils/jacobi.hpp"
 
@@ -47,7 +48,7 @@ void make(JacobiCore* self, const grid::Offsets& shape, const std::vector<Device
                                         .push = grid::parse_push(push),
                                         .passes = grid::parse_passes(passes),
                                         .pass_steps = pass_steps};
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   const auto decomposition =
       cut ? grid::Decomposition::blocks(extent, *cut) : grid::Decomposition::best(extent, devices.size());
   const int dimensions = extent.dimensions();
@@ -61,7 +62,7 @@ nb::object copied(JacobiCore& self) {
   const auto cells = static_cast<std::size_t>(self.simulation.decomposition().extent().cells());
   auto values = make_values<Value>(cells);
   {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     self.simulation.get(grid::kJacobiSolution, std::span<Value>(values.get(), cells));
   }
   return nb::cast(to_numpy<Value>(std::move(values), cells));
@@ -69,7 +70,7 @@ nb::object copied(JacobiCore& self) {
 
 template <class Value, int Field>
 void set(JacobiCore& self, const Values<Value>& values) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   self.simulation.set(Field, std::span<const Value>(values.data(), values.shape(0)));
 }
 
@@ -81,7 +82,7 @@ void bind_jacobi(nb::module_& module) {
            "pass_steps"_a, "precision"_a)
       .def(
           "step", [](JacobiCore& self, std::uint64_t count) { self.simulation.step(count); }, "count"_a,
-          nb::call_guard<nb::gil_scoped_release>())
+          nb::call_guard<GilRelease>())
       .def(
           "step_with_residuals",
           [](JacobiCore& self, std::uint64_t count) {
@@ -91,15 +92,14 @@ void bind_jacobi(nb::module_& module) {
             }
             return residuals;
           },
-          "count"_a, nb::call_guard<nb::gil_scoped_release>(), "Of each step, as residual() gives it.")
+          "count"_a, nb::call_guard<GilRelease>(), "Of each step, as residual() gives it.")
       .def(
           "residual",
           [](JacobiCore& self) {
             const grid::Norms norms = grid::jacobi_residual(self.simulation);
             return std::pair(norms.maximum, norms.two);
           },
-          nb::call_guard<nb::gil_scoped_release>(),
-          "Of the largest absolute value, and the root of the sum of squares.")
+          nb::call_guard<GilRelease>(), "Of the largest absolute value, and the root of the sum of squares.")
       .def(
           "get_solution",
           [](JacobiCore& self) {

@@ -12,6 +12,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/serve/ladder.hpp"
 #include "headrace/serve/load_session.hpp"
 #include "headrace/serve/search_plan.hpp"
@@ -84,7 +85,7 @@ void bind_roofs(nb::module_& module) {
       "measure_roofs",
       [](const DeviceOrName& device, const serve::Operator& op, std::uint32_t generators) {
         const Device parsed = to_device(device);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return serve::measure_roofs(parsed, op, generators);
       },
       "device"_a, "operator"_a, "generators"_a = 1, "Measures all roofs, in about half a second.");
@@ -243,7 +244,7 @@ void bind_session(nb::module_& module) {
           [](LoadSession* self, const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan,
              std::uint32_t generators, std::uint64_t seed) {
             const Device parsed = to_device(device);
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             new (self) LoadSession(parsed, op, plan, generators, seed);
           },
           "device"_a, "operator"_a, "plan"_a = serve::Plan{}, nb::kw_only(), "generators"_a = 1, "seed"_a = 1)
@@ -252,7 +253,7 @@ void bind_session(nb::module_& module) {
            "stable_windows"_a = 3, "stable_within"_a = 0.05, "samples"_a = 0, "progress"_a = nb::none(),
            "One load, as load() does it; everything of it has been answered when this returns.")
       .def("statistics", &LoadSession::statistics, "Over all runs so far.")
-      .def("stop", &LoadSession::stop, nb::call_guard<nb::gil_scoped_release>(), "Ends the engine's threads.");
+      .def("stop", &LoadSession::stop, nb::call_guard<GilRelease>(), "Ends the engine's threads.");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/measure/link_costs.hpp"
 #include "headrace/measure/link_latency.hpp"
@@ -72,7 +73,7 @@ void bind_chase(nb::module_& module) {
                                             .steps = steps,
                                             .samples = samples};
         const Device chosen = to_device(device);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_chase(chosen, options);
       },
       "device"_a, "memory"_a = "local", "peer"_a = nb::none(), "bytes"_a = 1 << 20, "stride_bytes"_a = 128,
@@ -89,7 +90,7 @@ void bind_chase(nb::module_& module) {
       [](const DeviceOrName& reader, const DeviceOrName& owner, int samples) {
         const Device reads = to_device(reader);
         const Device owns = to_device(owner);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_owner_cache(reads, owns, samples);
       },
       "reader"_a, "owner"_a, "samples"_a = 5);
@@ -107,7 +108,7 @@ void bind_atomics(nb::module_& module) {
       [](const DeviceOrName& owner, const DeviceOrName& other, int samples) {
         const Device owns = to_device(owner);
         const Device adds = to_device(other);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_peer_atomics(owns, adds, samples);
       },
       "owner"_a, "other"_a, "samples"_a = 5, "Words on `owner`, added to by both.");
@@ -115,7 +116,7 @@ void bind_atomics(nb::module_& module) {
       "measure_host_atomics",
       [](const DeviceOrName& device, int samples) {
         const Device chosen = to_device(device);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_host_atomics(chosen, samples);
       },
       "device"_a, "samples"_a = 5, "Words in host memory, added to by device and host; \"local\" is the host.");
@@ -140,7 +141,7 @@ void bind_hiding(nb::module_& module) {
         const auto other = to_peer(peer);
         const FarMemory far = to_memory(memory);
         const HiddenWork hidden = to_work(work);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_hiding(chosen, far, other, hidden, samples);
       },
       "device"_a, "memory"_a = "host", "peer"_a = nb::none(), "work"_a = "loads", "samples"_a = 5);
@@ -159,7 +160,7 @@ void bind_costs(nb::module_& module) {
       "measure_batched_send",
       [](const DeviceOrName& device, std::size_t pieces, std::size_t piece_bytes, int samples) {
         const Device chosen = to_device(device);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_batched_send(chosen, pieces, piece_bytes, samples);
       },
       "device"_a, "pieces"_a = 512, "piece_bytes"_a = 1024, "samples"_a = 9);
@@ -180,7 +181,7 @@ void bind_costs(nb::module_& module) {
       [](const DeviceOrName& device, const DeviceOrName& peer, int samples) {
         const Device chosen = to_device(device);
         const Device other = to_device(peer);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_peer_costs(chosen, other, samples);
       },
       "device"_a, "peer"_a, "samples"_a = 5);
@@ -195,7 +196,7 @@ void bind_costs(nb::module_& module) {
       [](const DeviceOrName& device, const DeviceOrName& peer, std::uint64_t bytes) {
         const Device chosen = to_device(device);
         const Device other = to_device(peer);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_counters(chosen, other, bytes);
       },
       "device"_a, "peer"_a, "bytes"_a = std::uint64_t{4} << 30U);

@@ -7,6 +7,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/device/health.hpp"
 #include "headrace/device/peer.hpp"
 #include "headrace/measure/links.hpp"
@@ -107,7 +108,7 @@ void bind_curve(nb::module_& module) {
         options.samples = samples;
         options.bytes_per_sample = bytes_per_sample;
         options.seed = seed;
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_link(route, options);
       },
       "route"_a, "sizes"_a, "samples"_a = 5, "bytes_per_sample"_a = LinkOptions{}.bytes_per_sample, "seed"_a = 1,

@@ -6,6 +6,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/measure/load.hpp"
 #include "headrace/measure/roofs.hpp"
 
@@ -97,7 +98,7 @@ void bind_measure(nb::module_& module) {
       "measure_memory_roofs",
       [](const DeviceOrName& device) {
         const Device parsed = to_device(device);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_memory_roofs(parsed);
       },
       "device"_a = "best", "Measures them, in some tenths of a second.");
@@ -106,7 +107,7 @@ void bind_measure(nb::module_& module) {
       [](const std::vector<DeviceOrName>& devices, std::size_t bytes, int runs) {
         std::vector<Device> parsed;
         for (const DeviceOrName& device : devices) parsed.push_back(to_device(device));
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return measure::measure_memory_copies(parsed, bytes, runs);
       },
       "devices"_a, "bytes"_a, "runs"_a = 5,

@@ -8,6 +8,7 @@
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/operators/light.hpp"
 #include "headrace/operators/reference.hpp"
 #include "headrace/operators/retrieval.hpp"
@@ -25,7 +26,7 @@ Bytes2d sample(const Operator& op, std::size_t count, std::uint64_t first) {
   if (!op.sample) throw UsageError(fmt::format("operator {} has no sample queries", op.name));
   auto queries = make_values<std::uint8_t>(count * op.query_bytes);
   {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     for (std::size_t i = 0; i < count; ++i) {
       op.sample(first + i, reinterpret_cast<std::byte*>(queries.get() + i * op.query_bytes));
     }
@@ -38,7 +39,7 @@ Bytes2d answer_on_host(const Operator& op, nb::handle object) {
   const std::size_t count = queries.count(op.query_bytes);
   auto answers = make_values<std::uint8_t>(count * op.answer_bytes);
   {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     const serve::LoadedState state = op.load(Device::parse("cpu"));
     for (std::size_t i = 0; i < count; ++i) {
       serve::answer_here(op, state, queries.bytes().data() + i * op.query_bytes,
@@ -74,7 +75,7 @@ void bind_shipped(nb::module_& module) {
   module.def(
       "retrieval",
       [](const operators::Index& index, std::uint32_t threads, bool with_samples) {
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return operators::retrieval(std::make_shared<const operators::Index>(index),
                                     {.threads = threads, .sample = with_samples});
       },

@@ -8,6 +8,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/serve/plan_json.hpp"
 #include "headrace/serve/rungs.hpp"
 
@@ -121,6 +122,10 @@ void bind_plan_class(nb::module_& module) {
   plan.def("copy", [](const Plan& self) { return self; }, "A plan that can be changed without changing this one.");
   plan.def("__repr__", &repr);
   plan.def(
+      "__eq__", [](const Plan& a, const Plan& b) { return serve::to_json(a).text() == serve::to_json(b).text(); },
+      nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
+  plan.attr("__hash__") = nb::none();  // it can be changed
+  plan.def(
       "to_json", [](const Plan& self) { return serve::to_json(self).text(); },
       "Every choice as a JSON object; durations in microseconds.");
   plan.def_static("from_json", &serve::parse_plan, "text"_a,
@@ -130,7 +135,7 @@ void bind_plan_class(nb::module_& module) {
       [](const DeviceOrName& device, const serve::Operator& op, double bound) {
         const Device parsed = to_device(device);
         const Duration limit = to_duration("bound", bound);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return Plan::tuned(parsed, op, limit);
       },
       "device"_a, "operator"_a, "bound"_a = 0.5e-3,

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "bindings.hpp"
+#include "gil.hpp"
 #include "headrace/grid/ranks.hpp"
 
 namespace nb = nanobind;
@@ -25,7 +26,7 @@ using grid::Ranks;
 constexpr std::size_t kTextMax = 256;
 
 [[nodiscard]] std::vector<std::int64_t> agree(Ranks& ranks, const std::vector<std::int64_t>& numbers) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   const auto all = grid::gather_on_all(ranks, std::as_bytes(std::span(numbers)));
   grid::throw_rank_failure(&ranks, "agreeing with other ranks");
   if (!all) throw_error("agreeing with other ranks", all.error());
@@ -35,7 +36,7 @@ constexpr std::size_t kTextMax = 256;
 }
 
 [[nodiscard]] std::vector<std::string> gather(Ranks& ranks, const std::string& text) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   std::array<char, kTextMax> padded{};
   std::copy_n(text.begin(), std::min(text.size(), kTextMax - 1), padded.begin());
   std::vector<std::string> found;
@@ -53,8 +54,7 @@ void bind_ranks(nb::module_& module) {
       .def_prop_ro("takes_device_memory", &Ranks::takes_device_memory,
                    "Whether borders go from the memory of one CUDA device to another's, not through the host's.")
       .def_prop_ro("failure", &Ranks::failure, "Which rank failed, and why; None while all is well.")
-      .def("fail", &Ranks::fail, "why"_a, nb::call_guard<nb::gil_scoped_release>(),
-           "Tells all ranks that this one cannot go on.")
+      .def("fail", &Ranks::fail, "why"_a, nb::call_guard<GilRelease>(), "Tells all ranks that this one cannot go on.")
       .def("agree", &agree, "numbers"_a, "The numbers of rank 0, on all; all call it, with as many.")
       .def("gather", &gather, "text"_a, "What each rank gives, by rank, on all; of at most 255 bytes.");
 }

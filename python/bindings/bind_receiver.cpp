@@ -9,6 +9,7 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "frame_handle.hpp"
+#include "gil.hpp"
 #include "headrace/base/bytes.hpp"
 #include "receiver_handle.hpp"
 
@@ -53,7 +54,7 @@ std::optional<Delivery> wait_next(ReceiverHandle& self, Time deadline) {
     std::optional<Delivery> delivery;
     bool over = false;
     {
-      const nb::gil_scoped_release released;
+      const GilRelease released;
       const Time now = SteadyClock::now();
       delivery = self.receiver().next(std::clamp(deadline - now, Duration{}, kLook));
       over = !delivery && (SteadyClock::now() >= deadline || self.receiver().ended());
@@ -86,7 +87,7 @@ void send(ReceiverHandle& self, std::uint32_t stream, const nb::bytes& data) {
 }
 
 void stop(ReceiverHandle& self) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   self.receiver().stop();
 }
 

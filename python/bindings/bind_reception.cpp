@@ -7,6 +7,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/ingest/capture_source.hpp"
 #include "headrace/ingest/packet_socket_source.hpp"
@@ -50,7 +51,7 @@ std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::strin
   tcp.config.window_bytes_max = window_bytes;
   tcp.config.close_when_finished = close_when_finished;
   tcp.config.idle_max = static_cast<std::uint64_t>(to_duration("idle_seconds", idle_seconds).count());
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   if (!interface.empty()) {
     const auto open = [&](Ring& ring, std::string& at, std::string& on) {
       at = fmt::format("{}:{}", address, port);
@@ -74,7 +75,7 @@ std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::strin
 std::unique_ptr<ReceiverHandle> receive_udp(const FrameTarget& target, const DatagramConfig& layout,
                                             const std::string& address, const std::string& multicast_group,
                                             const std::string& interface, std::size_t kernel_buffer_bytes) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   const auto open = [&](Ring& ring, std::string& at, std::string& on) -> std::unique_ptr<ingest::Source> {
     auto udp = ingest::open_udp(ring, {.address = address,
                                        .port = layout.port,
@@ -94,7 +95,7 @@ std::unique_ptr<ReceiverHandle> receive_packets(const FrameTarget& target, const
                                                 const std::string& address, bool promiscuous, bool trust_checksums) {
   if (via != "packet" && via != "xdp") throw UsageError(fmt::format("'{}' is not a way to packets: packet, xdp", via));
   const std::uint16_t udp_port = layout.raw ? std::uint16_t{0} : layout.port;
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   const auto open = [&](Ring& ring, std::string& at, std::string& on) {
     at = fmt::format("{}:{}", address, udp_port);
     on = interface;
@@ -110,7 +111,7 @@ std::unique_ptr<ReceiverHandle> receive_packets(const FrameTarget& target, const
 
 std::unique_ptr<ReceiverHandle> receive_capture(const FrameTarget& target, const DatagramConfig& layout,
                                                 const std::string& path, double speed) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   const auto open = [&](Ring& ring, std::string& at, std::string& /*on*/) {
     at = path;
     return ingest::open_capture(ring, path, {.speed = speed});
@@ -122,7 +123,7 @@ std::unique_ptr<ReceiverHandle> receive_capture(const FrameTarget& target, const
 std::unique_ptr<ReceiverHandle> receive_synthetic(const FrameTarget& target, const DatagramConfig& layout,
                                                   std::uint64_t packets, double packets_per_second, std::uint64_t seed,
                                                   bool payloads_once) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   const std::uint32_t payload = layout.header_bytes + layout.payload_bytes;
   const auto open = [&](Ring& ring, std::string& at, std::string& /*on*/) {
     at = "synthetic";

@@ -11,6 +11,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/base/bytes.hpp"
 #include "span_handle.hpp"
 
@@ -125,7 +126,7 @@ void construct(SpanHandle* self, const DeviceOrName& device, std::size_t bytes, 
   SpanOptions options{.accessed_by = {}, .numa_node = numa_node, .shareable = shareable, .page_bytes = page_bytes};
   for (const DeviceOrName& other : accessed_by) options.accessed_by.push_back(to_device(other));
   const Device owner = to_device(device);
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   new (self) SpanHandle(Span(owner, bytes, placement, options));
 }
 

@@ -8,6 +8,7 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "csr_handle.hpp"
+#include "gil.hpp"
 #include "headrace/operators/spmv_roofs.hpp"
 
 namespace nb = nanobind;
@@ -73,7 +74,7 @@ void bind_spmv(nb::module_& module) {
       [](const DeviceOrName& reader, const DeviceOrName& owner) {
         const Device from = to_device(owner);
         const Device to = to_device(reader);
-        const nb::gil_scoped_release released;
+        const GilRelease released;
         return operators::measure_gather(to, from);
       },
       "reader"_a, "owner"_a,

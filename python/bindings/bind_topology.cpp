@@ -5,6 +5,7 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
+#include "gil.hpp"
 #include "headrace/measure/core_round_trips.hpp"
 
 namespace nb = nanobind;
@@ -38,8 +39,7 @@ void bind_topology(nb::module_& module) {
       .def_ro("b", &CoreRoundTrip::b)
       .def_prop_ro("distance", [](const CoreRoundTrip& self) { return std::string(to_string(self.distance)); })
       .def_prop_ro("round_trip", [](const CoreRoundTrip& self) { return to_seconds(self.round_trip); }, "Seconds.");
-  module.def("measure_core_round_trips", &measure::measure_core_round_trips, "each"_a = 4,
-             nb::call_guard<nb::gil_scoped_release>(),
+  module.def("measure_core_round_trips", &measure::measure_core_round_trips, "each"_a = 4, nb::call_guard<GilRelease>(),
              "The round trip between pairs of processors, at most `each` of every distance from the first; empty on a "
              "machine of one processor.");
 }

@@ -1,4 +1,5 @@
 #include "client_handle.hpp"
+#include "gil.hpp"
 
 #include <fmt/format.h>
 
@@ -30,6 +31,7 @@ std::uint8_t status_byte(Status status) noexcept {
 class ClientHandle::Use {
  public:
   explicit Use(ClientHandle& handle) : busy_(handle.busy_) {
+    if (handle.client_) handle.client_->require_own_process();  // another thread of the parent may have been using it
     if (busy_.exchange(true, std::memory_order_acquire)) {
       throw UsageError("this client is in use by another thread: give each thread a client of its own");
     }
@@ -72,7 +74,7 @@ std::size_t ClientHandle::submit_many(nb::handle object, std::uint64_t tag, std:
   const BytesView queries(object, kQueries);
   static_cast<void>(queries.count(engine_->op().query_bytes));
   const serve::SubmitOptions options{.tag = tag, .deadline = to_deadline(deadline)};
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   return client_->submit_many(queries.bytes(), options).or_throw("submitting queries");
 }
 
@@ -108,7 +110,7 @@ bool ClientHandle::wait(std::uint64_t ticket, std::optional<double> timeout) {
   const Time until = timeout ? SteadyClock::now() + to_duration("timeout", *timeout) : Time::max();
   while (true) {
     {
-      const nb::gil_scoped_release released;
+      const GilRelease released;
       const Duration left = std::min(until - SteadyClock::now(), kLook);
       if (client_->wait(ticket, std::max(left, Duration::zero())).or_throw("waiting for a query")) return true;
     }
@@ -182,7 +184,7 @@ void ClientHandle::ask_all(nb::handle object, std::optional<double> deadline, st
   std::optional<nb::python_error> interrupted;
   while (!batch.ended()) {
     {
-      const nb::gil_scoped_release released;
+      const GilRelease released;
       run(batch);
     }
     if (PyErr_CheckSignals() == 0) continue;
@@ -213,8 +215,9 @@ std::uint64_t ClientHandle::oldest() {
 
 void ClientHandle::close() {
   if (!client_) return;
+  if (client_->inherited()) return client_.reset();
   const Use use(*this);
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   client_.reset();
 }
 

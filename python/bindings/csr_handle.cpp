@@ -1,4 +1,5 @@
 #include "csr_handle.hpp"
+#include "gil.hpp"
 
 #include <fmt/format.h>
 
@@ -60,7 +61,7 @@ CsrHandle::Typed<Value> CsrHandle::make_with(std::vector<Device> devices, const 
   const operators::HostCsr<Value, Column> host{arrays.rows, arrays.columns, starts,
                                                values_of<Column>(arrays.indices, "indices"),
                                                values_of<Value>(arrays.data, "data")};
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   operators::CsrMatrix<Value> matrix(std::move(devices), host, reads);
   Span x = matrix.input_vector();
   Span y = matrix.output_vector();
@@ -120,7 +121,7 @@ nb::object CsrHandle::multiply(const AnyArray& x, std::uint64_t times) {
         const auto rows = static_cast<std::size_t>(typed.matrix.row_count());
         auto result = make_values<Value>(rows);
         {
-          const nb::gil_scoped_release released;
+          const GilRelease released;
           typed.matrix.copy_in(typed.x, given).or_throw("copying x to the devices");
           typed.loaded = true;
           for (std::uint64_t step = 0; step < times; ++step) {
@@ -136,7 +137,7 @@ nb::object CsrHandle::multiply(const AnyArray& x, std::uint64_t times) {
 
 std::vector<double> CsrHandle::time(std::uint32_t samples, std::uint32_t repeats) {
   if (samples == 0 || repeats == 0) throw UsageError("samples and repeats must be at least 1");
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   return std::visit(
       [&]<class Value>(Typed<Value>& typed) {
         if (!typed.loaded) {

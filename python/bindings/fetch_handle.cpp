@@ -1,4 +1,5 @@
 #include "fetch_handle.hpp"
+#include "gil.hpp"
 
 #include <fmt/format.h>
 
@@ -62,9 +63,13 @@ using SharedFunction = std::shared_ptr<nb::object>;
 
 SharedFunction share(nb::object function) {
   return {new nb::object(std::move(function)), [](nb::object* held) {
-            if (!nb::is_alive()) return;  // the interpreter is gone, and the object with it
-            const nb::gil_scoped_acquire acquired;
-            delete held;
+            // The interpreter is gone or goes, and the object with it.
+            if (!nb::is_alive() || python_ends_elsewhere()) return;
+            try {
+              const GilAcquire acquired;
+              delete held;
+            } catch (const Exception&) {  // it has begun to go since
+            }
           }};
 }
 
@@ -90,7 +95,7 @@ std::vector<fetch::OwnedArray> take_columns(const ArrowSchema& schema, fetch::Ow
 
 std::vector<fetch::OwnedArray> call(const nb::object& read, std::uint32_t fragment,
                                     std::span<const std::uint32_t> columns, const std::vector<fetch::DataType>& types) {
-  const nb::gil_scoped_acquire acquired;
+  const GilAcquire acquired;
   try {
     nb::list numbers;
     std::vector<fetch::DataType> expected;
@@ -159,7 +164,7 @@ FetchHandle::~FetchHandle() {
   if (PyGILState_Check() == 0) {
     fetch_.reset();
   } else {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     fetch_.reset();
   }
 }
@@ -167,7 +172,7 @@ FetchHandle::~FetchHandle() {
 void FetchHandle::wait() const {
   constexpr auto look = std::chrono::milliseconds(50);
   const auto ended = [&] {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     return fetch_->wait_for(look);
   };
   while (!ended()) {
@@ -178,13 +183,13 @@ void FetchHandle::wait() const {
     }
     throw raised;
   }
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   fetch_->wait();
 }
 
 fetch::ScanReport FetchHandle::look() const {
   wait();
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   const fetch::FetchRequest& request = fetch_->request();
   if (request.to != fetch::Level::device) throw UsageError("columns in host memory are looked at by no kernel");
   fetch::TableView table;

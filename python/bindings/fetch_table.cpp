@@ -11,6 +11,7 @@
 
 #include "convert.hpp"
 #include "fetch_handle.hpp"
+#include "gil.hpp"
 #include "headrace/fetch/table.hpp"
 
 namespace nb = nanobind;
@@ -36,7 +37,7 @@ fetch::Query make_query(std::optional<fetch::Expression> filter, std::vector<fet
 /// Looks for Ctrl-C and tells a Python function, if there is one. Called without Python's lock.
 fetch::Watch make_watch(const nb::object& watch) {
   return [&watch](const fetch::FetchProgress& progress) {
-    const nb::gil_scoped_acquire acquired;
+    const GilAcquire acquired;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (!watch.is_none()) watch(progress);
   };
@@ -88,7 +89,7 @@ void bind_fetch_table(nb::module_& module) {
                 make_query(std::move(filter), std::move(keys), aggregates, std::move(values), order, limit);
             fetch::TableResult result;
             {
-              const nb::gil_scoped_release released;
+              const GilRelease released;
               result = self.scan(query, make_watch(watch));
             }
             return std::pair(std::move(result.columns), std::move(result.report));
@@ -109,7 +110,7 @@ void bind_fetch_table(nb::module_& module) {
              std::optional<std::int64_t> limit) {
             const fetch::Query query =
                 make_query(std::move(filter), std::move(keys), aggregates, std::move(values), order, limit);
-            const nb::gil_scoped_release released;
+            const GilRelease released;
             return self.explain(query, make_watch(nb::none()));
           },
           "filter"_a.none(), "keys"_a, "aggregates"_a, "values"_a, "order"_a, "limit"_a.none(),

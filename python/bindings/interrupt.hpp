@@ -9,6 +9,9 @@
 #include <stop_token>
 #include <utility>
 
+#include "gil.hpp"
+#include "headrace/base/threads.hpp"
+
 namespace headrace::python {
 
 /// Runs long work beside the calling thread, which meanwhile keeps Python alive: it gives up the GIL, and looks for
@@ -24,6 +27,7 @@ class Interruptible {
     return [this, &callback](Args... arguments) {
       if (failure_) return;
       try {
+        const GilAcquire acquired;
         callback(std::move(arguments)...);
       } catch (...) {
         failure_ = std::current_exception();
@@ -35,7 +39,9 @@ class Interruptible {
   /// Returns what `work` returns, throws what it throws. Called with the GIL; `work` runs without.
   template <class Work>
   auto run(Work work) {
-    auto result = std::async(std::launch::async, std::move(work));
+    std::future<decltype(work())> result;
+    start_each("threads that a call works in", 1,
+               [&](std::size_t) { result = std::async(std::launch::async, std::move(work)); });
     std::exception_ptr raised;
     while (!ready(result)) {
       if (PyErr_CheckSignals() == 0) continue;
@@ -54,7 +60,7 @@ class Interruptible {
 
   template <class Future>
   [[nodiscard]] static bool ready(Future& result) {
-    const nanobind::gil_scoped_release released;
+    const GilRelease released;
     return result.wait_for(kLook) == std::future_status::ready;
   }
 

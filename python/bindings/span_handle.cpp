@@ -1,4 +1,5 @@
 #include "span_handle.hpp"
+#include "gil.hpp"
 
 #include <fmt/format.h>
 
@@ -52,14 +53,14 @@ void SpanHandle::allow_host(Right right, std::optional<PageRange> pages) {
 void SpanHandle::move(const Placement& placement) {
   require_no_view_lost();
   Stream& mover = stream();
-  const nanobind::gil_scoped_release released;
+  const GilRelease released;
   span_.move(mover, placement);
 }
 
 void SpanHandle::move(PageRange pages, Place to) {
   require_no_view_lost();
   Stream& mover = stream();
-  const nanobind::gil_scoped_release released;
+  const GilRelease released;
   span_.move(mover, pages, to);
 }
 
