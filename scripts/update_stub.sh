@@ -2,4 +2,7 @@
 # Writes python/headrace/_core.pyi from the built extension. A change to the Python surface then shows in review.
 source "$(dirname "$0")/common.sh"
 
-.venv/bin/python -m nanobind.stubgen --quiet --exclude-values -m headrace._core -o "${1:-python/headrace/_core.pyi}"
+stub=${1:-python/headrace/_core.pyi}
+.venv/bin/python -m nanobind.stubgen --quiet --exclude-values -m headrace._core -o "$stub"
+# What headrace.display adds to classes is none of the extension's own; the generator would import it into the module.
+sed -i '/^from headrace\.display import/,/^)$/d' "$stub"

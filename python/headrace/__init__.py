@@ -8,8 +8,10 @@ Durations are seconds, rates are per second, sizes are bytes. A device may be gi
 Hits(hits=1, ids=[0])
 """
 
+import logging
 from typing import TYPE_CHECKING
 
+from headrace import _core, display, pickling
 from headrace._core import (
     PAGE_BYTES,
     SPARE_PAGES,
@@ -329,6 +331,10 @@ if built_with_fetch:  # which needs oneTBB
     from headrace._core import FetchOptions, Levels
 
     __all__ += ["FetchOptions", "Levels"]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # a program that wants the log sets logging up
+display.complete(vars(_core).values())
+pickling.register()
 
 
 def __getattr__(name: str) -> object:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 
+
 version: str = ...
 
 built_with_cuda: bool = ...
@@ -675,6 +676,10 @@ class Plan:
         """A plan that can be changed without changing this one."""
 
     def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    __hash__: None = ...
 
     def to_json(self) -> str:
         """Every choice as a JSON object; durations in microseconds."""

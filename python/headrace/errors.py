@@ -39,6 +39,10 @@ class Error(Exception):
         self.code = Errc(code)
         self.native = native
 
+    def __reduce__(self) -> tuple[type["Error"], tuple[str, Errc, int]]:
+        """For pickle, which would drop the code: an error of a worker process tells its parent what it was."""
+        return type(self), (str(self), self.code, self.native)
+
 
 class UsageError(Error):
     """The caller asked for something that can never work: a bad option, name, size or query."""

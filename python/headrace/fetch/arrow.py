@@ -102,6 +102,16 @@ def result_array(column: ResultColumn, source: ScanColumn | None) -> pa.Array:
     return storage.from_storage(array, source.arrow)
 
 
+def whole(sums: pa.Array) -> pa.Array:
+    """Sums of integers, which are computed in 128 bits, as int64 where all of them fit; else as they are."""
+    if not pa.types.is_decimal128(sums.type) or sums.type.scale != 0:
+        return sums
+    try:
+        return sums.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return sums
+
+
 def unknown_column(name: str, names: list[str]) -> UsageError:
     """What to raise for a column that is not there."""
     near = difflib.get_close_matches(name, names, n=3)

@@ -5,6 +5,8 @@ import decimal
 import struct
 from collections.abc import Callable
 
+import pyarrow as pa
+
 from headrace._core import ColumnType, Operation, ScanExpression, TimeUnit, TypeId
 from headrace.errors import UsageError
 from headrace.fetch.arrow import ScanColumn, column_type
@@ -54,6 +56,22 @@ class Binder:
         if isinstance(expression, Alias):
             return self.source(expression.value)
         return self._find(expression.column) if isinstance(expression, Column) else None
+
+    def is_whole(self, expression: Expr) -> bool:
+        """Whether an expression is made of integers and booleans alone, so that its sum is a whole number."""
+        match expression:
+            case Column(column=name):
+                arrow = self._find(name).arrow
+                return bool(pa.types.is_integer(arrow) or pa.types.is_boolean(arrow))
+            case Value(value=value):
+                return isinstance(value, int)
+            case Alias(value=value):
+                return self.is_whole(value)
+            case Cast(to=to):
+                return bool(pa.types.is_integer(to) or pa.types.is_boolean(to))
+            case Call(arguments=arguments):
+                return all(self.is_whole(argument) for argument in arguments)
+        return False
 
     def _call(self, operation: Operation, arguments: tuple[Expr, ...]) -> ScanExpression:
         if any(_is_text(argument) for argument in arguments):

@@ -147,7 +147,10 @@ class Expr:
         return Aggregation(Aggregate.count, self)
 
     def sum(self) -> "Aggregation":
-        """The sum: of integers and decimals exact, as a decimal128 of 38 digits; of floats a double."""
+        """The sum: of integers exact, as int64, or as decimal128 where one does not fit; of floats a double.
+
+        That of decimals is exact, as a decimal128 of 38 digits.
+        """
         return Aggregation(Aggregate.sum, self)
 
     def avg(self) -> "Aggregation":

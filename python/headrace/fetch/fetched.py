@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
+import numpy.typing as npt
 import pyarrow as pa
 
-from headrace import _core
+from headrace import _core, display
 from headrace.errors import UsageError
 from headrace.fetch import storage
 from headrace.fetch.arrow import unknown_column
+from headrace.fetch.exports import ArrowExports
 from headrace.fetch.source import TableSource
 
 Progress = Callable[["_core.FetchProgress"], None]
@@ -27,7 +29,7 @@ class StepSpan(NamedTuple):
     end: float
 
 
-class FetchedTable:
+class FetchedTable(ArrowExports):
     """Columns that have been fetched, or are on their way. Keeps them where they are while it lives."""
 
     def __init__(self, core: "_core.Fetch | None", source: TableSource, names: list[str], fragments: list[int]) -> None:
@@ -131,6 +133,15 @@ class FetchedTable:
         self._core = None
         self._names = []
 
+    def __repr__(self) -> str:
+        """What was asked for."""
+        return f"FetchedTable({', '.join(self._names)}; {self.num_rows} rows of {len(self._fragments)} fragments)"
+
+    def _repr_html_(self) -> str:
+        """Its columns and their types."""
+        types = [(name, str(self._source.schema.field(name).type)) for name in self._names]
+        return display.table(repr(self), types)
+
     def _held(self) -> None:
         if self._core is None and self._fragments and not self._names:
             raise UsageError("the columns have been released")
@@ -174,6 +185,18 @@ class DeviceColumn:
             for chunk in self.chunks
         ]
         return pa.chunked_array(arrays, arrays[0].type if arrays else self.type)
+
+    def __repr__(self) -> str:
+        """How long it is, and of what type."""
+        return f"DeviceColumn({self.name}: {self.type}, {len(self)} values in {len(self.chunks)} chunks)"
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """For pyarrow.chunked_array() and others: copies the column back to the host."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> "npt.NDArray[Any]":
+        """The values of a column of one chunk without missing values, where the host can read them."""
+        return display.as_array(self._values(), dtype, copy)
 
     def __dlpack__(self, **options: Any) -> Any:  # noqa: ANN401
         """The values of a column of one chunk without missing values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace import display
 from headrace._core import Aggregate, ScanExpression
 from headrace.errors import UsageError
 from headrace.fetch import storage
-from headrace.fetch.arrow import ScanColumn, result_array
+from headrace.fetch.arrow import ScanColumn, result_array, whole
 from headrace.fetch.bind import Binder
+from headrace.fetch.exports import ArrowExports
 from headrace.fetch.expressions import Aggregation, Column, Expr, named
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from headrace.fetch.fetched import Progress
     from headrace.fetch.table import Table
 
+_LOG = logging.getLogger(__name__)
 _ORDERS = ("ascending", "descending")
 _Bound = tuple[
     ScanExpression | None,
@@ -39,9 +43,10 @@ class _Ready:
     names: list[str]
     bound: _Bound
     sources: list[ScanColumn | None]
+    whole: list[int]  # aggregates that add up integers
 
 
-class Scannable:
+class Scannable(ArrowExports):
     """What a table and a query have in common: the steps that make a query longer."""
 
     def filter(self, *conditions: Expr) -> Query:
@@ -95,6 +100,14 @@ class Scannable:
             raise UsageError(f"a limit is 0 or more, not {rows}")
         return replace(self._query(), count=rows)
 
+    def to_arrow(self) -> pa.Table:
+        """Runs the query on the table's device; of a table itself, all columns.
+
+        Raises:
+            UsageError: for what the table or the types do not allow, and for values that do not fit their type.
+        """
+        return self._query().run()[0]
+
     def _query(self) -> Query:
         return Query(self._table())
 
@@ -114,19 +127,16 @@ class Query(Scannable):
     order: tuple[tuple[str, str], ...] = ()
     count: int | None = None
 
-    def to_arrow(self) -> pa.Table:
-        """Runs the query on the table's device.
-
-        Raises:
-            UsageError: for what the table or the types do not allow, and for values that do not fit their type.
-        """
-        return self.run()[0]
-
     def run(self, progress: Progress | None = None) -> tuple[pa.Table, TableReport]:
         """The result, and how the table gave it. `progress` is called now and then while columns are fetched."""
         ready = self._ready
         columns, report = self.table.core.scan(*ready.bound, progress)
+        if report.streamed:
+            _LOG.info("a query went through the device in %d windows: %s", report.windows, report.streamed)
         arrays = [result_array(column, source) for column, source in zip(columns, ready.sources, strict=True)]
+        first = len(arrays) - len(self.aggregates)
+        for number in ready.whole:
+            arrays[first + number] = whole(arrays[first + number])
         result = pa.Table.from_arrays(arrays, ready.names)
         return self._ordered(result) if self._grouped() else result, report
 
@@ -140,6 +150,19 @@ class Query(Scannable):
             where = "on the host" if self._grouped() else "on the device"
             text += f"then, {where}\n  order by " + ", ".join(f"{name} {way}" for name, way in self.order) + "\n"
         return text if self.count is None else text + f"at most {self.count} rows\n"
+
+    def _repr_html_(self) -> str:
+        """Its steps: a notebook shows a query without running it."""
+        steps = {
+            "filter": [] if self.condition is None else [self.condition],
+            "select": self.values,
+            "group by": self.keys,
+            "aggregates": self.aggregates,
+            "order by": self.order,
+            "limit": [] if self.count is None else [self.count],
+        }
+        rows = [(name, ", ".join(map(str, step))) for name, step in steps.items() if step]
+        return display.table(f"Query over {self.table!r}", rows)
 
     def _query(self) -> Query:
         return self
@@ -184,7 +207,12 @@ class Query(Scannable):
             None if one.value is None or one.function not in kept else binder.source(one.value)
             for one in self.aggregates
         ]
-        return _Ready(names, bound, [*(binder.source(one) for one in self._outputs()), *gathered])
+        whole_ones = [
+            number
+            for number, one in enumerate(self.aggregates)
+            if one.function == Aggregate.sum and one.value is not None and binder.is_whole(one.value)
+        ]
+        return _Ready(names, bound, [*(binder.source(one) for one in self._outputs()), *gathered], whole_ones)
 
     def _ordered(self, result: pa.Table) -> pa.Table:
         """Groups, which are few, and whose averages and strings pyarrow orders as it does everywhere."""

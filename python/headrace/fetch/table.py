@@ -7,7 +7,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from headrace import _core
+from headrace import _core, display
 from headrace.errors import DeviceError, Errc, UsageError
 from headrace.fetch.arrow import ArrowStream, ScanColumn, as_table, column_type, unknown_column
 from headrace.fetch.fetched import FetchedTable, Progress
@@ -45,7 +45,8 @@ class Table(Scannable):
         self._source = source
         self._columns = source.schema.names if columns is None else self._checked(columns, source.schema.names)
         self._found: dict[str, ScanColumn] = {}
-        self.core = _core.FetchTable(levels, source.core, options or _core.FetchOptions())
+        self._core = _core.FetchTable(levels, source.core, options or _core.FetchOptions())
+        self._closed = False
 
     @classmethod
     def open(
@@ -131,9 +132,20 @@ class Table(Scannable):
         return [Fragment(*one) for one in self._source.fragments]
 
     @property
+    def core(self) -> "_core.FetchTable":
+        """What runs queries.
+
+        Raises:
+            UsageError: for a table that has been closed.
+        """
+        if self._closed:
+            raise UsageError("the table has been closed", Errc.stopped)
+        return self._core
+
+    @property
     def levels(self) -> "_core.Levels":
         """The caches that columns come through."""
-        return self.core.levels
+        return self._core.levels
 
     @property
     def device(self) -> "_core.Device":
@@ -152,7 +164,8 @@ class Table(Scannable):
         names = self._checked(columns, self._columns) if columns is not None else self._fetchable()
         numbers = [self._source.number(name) for name in names]
         chosen = list(range(len(self._source.fragments)) if fragments is None else fragments)
-        how = options if options is not None else self.core.options
+        core_options = self.core.options  # raises where the table is closed
+        how = options if options is not None else core_options
         # An empty list would be all fragments.
         core = _core.Fetch(self.levels, self._source.core, numbers, chosen, to=to, options=how) if chosen else None
         return FetchedTable(core, self._source, names, chosen)
@@ -238,7 +251,11 @@ class Table(Scannable):
         return found
 
     def close(self) -> None:
-        """Gives back what the table's chunks take, on every level. What was fetched and is still held stays."""
+        """Gives back what the table's chunks take, on every level, and answers no more queries.
+
+        What was fetched and is still held stays.
+        """
+        self._closed = True
         self.levels.forget(self._source.core)
 
     def __enter__(self) -> Self:
@@ -252,6 +269,10 @@ class Table(Scannable):
     def __repr__(self) -> str:
         """How large it is."""
         return f"Table({len(self.files)} files, {len(self.fragments)} fragments, {self.num_rows} rows)"
+
+    def _repr_html_(self) -> str:
+        """Its columns and their types."""
+        return display.table(repr(self), ((field.name, str(field.type)) for field in self.schema))
 
     def _table(self) -> "Table":
         return self

@@ -1,6 +1,9 @@
 """Grids over several devices: Maxwell's equations by finite differences in the time domain, and Jacobi's iteration."""
 
+from headrace import display
 from headrace.grid.fdtd import Fdtd
 from headrace.grid.jacobi import Jacobi
 
 __all__ = ["Fdtd", "Jacobi"]
+
+display.complete([Fdtd, Jacobi])

@@ -42,7 +42,7 @@ class Fdtd:
         spacing: float,
         *,
         dt: float | None = None,
-        devices: Sequence[str | Device] = ("cpu:0",),
+        devices: Sequence[str | Device] = ("best",),
         cut: str | Sequence[int] = "best",
         weights: Sequence[float] | None = None,
         redundant: int | str = 1,

@@ -24,7 +24,7 @@ class Jacobi:
         self,
         shape: Sequence[int],
         *,
-        devices: Sequence[str | Device] = ("cpu:0",),
+        devices: Sequence[str | Device] = ("best",),
         cut: str | Sequence[int] = "best",
         redundant: int = 1,
         push: str = "automatic",

@@ -10,6 +10,7 @@
 SendReport(bytes=1073741824, units=1024, seconds=0.61)
 """
 
+from headrace import display
 from headrace._core import (
     DatagramLayout,
     Faults,
@@ -73,3 +74,5 @@ __all__ = [
     "tcp",
     "udp",
 ]
+
+display.complete([globals()[name] for name in __all__])

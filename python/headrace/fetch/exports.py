@@ -1,0 +1,53 @@
+"""What everything that to_arrow() turns into a pyarrow table offers to other libraries."""
+
+import importlib
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.errors import Errc, UsageError
+
+
+def require(name: str) -> Any:  # noqa: ANN401 - whatever module it is
+    """A library that has to be installed only where it is asked for.
+
+    Raises:
+        UsageError: where it is not.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(f"this needs {name}: pip install {name}", Errc.not_supported) from error
+
+
+class ArrowExports:
+    """The same result for pandas, Polars, and whoever speaks the Arrow PyCapsule interface."""
+
+    def to_arrow(self) -> pa.Table:
+        """The result on the host."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:  # noqa: ANN401
+        """The result of to_arrow() as a pandas DataFrame.
+
+        Raises:
+            UsageError: when pandas is not installed.
+        """
+        require("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:  # noqa: ANN401
+        """The result of to_arrow() as a Polars DataFrame.
+
+        Raises:
+            UsageError: when Polars is not installed.
+        """
+        return require("polars").from_arrow(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """For pyarrow.table(), polars.from_arrow(), DuckDB and others: the result of to_arrow()."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:  # noqa: ANN401
+        """Raises UsageError: columns have types of their own, of which NumPy would make one of objects."""
+        raise UsageError(f"a {type(self).__name__} is no array: take a column of it, to_arrow() or to_pandas()")
