@@ -207,8 +207,10 @@ class MemoryNetwork final : public SlotSource<Source> {
     const Answer answer = read_answer(reply);
     for (const auto& sender : senders_) {
       const Peer& peer = sender->peer();
-      const auto host = std::to_integer<std::uint8_t>(packet[19]);  // the last byte of an IPv4 packet's destination
-      if (peer.host == host && peer.port == answer.headers.flow.local_port) sender->take(answer, SteadyClock::now());
+      const std::uint32_t version = answer.headers.flow.version;
+      const auto host = std::to_integer<std::uint8_t>(packet[version == 4 ? 19 : 39]);  // the destination's last byte
+      if (peer.version == version && peer.host == host && peer.port == answer.headers.flow.local_port)
+        sender->take(answer, SteadyClock::now());
     }
     count_sent(packet.size());
     return {};

@@ -92,11 +92,15 @@ nb::dict cuda_array_interface(const FrameHandle& handle) {
   return array;
 }
 
+const FrameHandle& frame_of(const FrameHandle& frame) { return frame; }
+const FrameHandle& frame_of(const PartHandle& part) { return part.frame; }
+
 /// The view keeps the frame as its arrays do: by a reference of its own, in `internal`.
+template <class Handle>
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->obj = nullptr;
   try {
-    const auto& handle = nb::cast<FrameHandle&>(nb::handle(self));
+    const FrameHandle& handle = frame_of(nb::cast<Handle&>(nb::handle(self)));
     const HeldFrame& held = held_by(handle);
     if (!on_host(held)) throw UsageError("the frame is on the device: use __dlpack__, or copy it");
     auto kept = std::make_unique<std::shared_ptr<HeldFrame>>(handle.held);
@@ -115,8 +119,9 @@ void release_buffer(PyObject* /*self*/, Py_buffer* view) noexcept {
   delete static_cast<std::shared_ptr<HeldFrame>*>(view->internal);
 }
 
+template <class Handle>
 PyType_Slot* buffer_slots() noexcept {
-  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer<Handle>)},
                                 {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)},
                                 {0, nullptr}};
   return slots;
@@ -127,11 +132,41 @@ std::vector<std::uint64_t> presence_of(const FrameHandle& handle) {
   return {presence.begin(), presence.end()};
 }
 
+/// What lets a frame, or a part of one, be taken as an array.
+template <class Handle>
+void bind_arrays(nb::class_<Handle>& made) {
+  made.def("__len__", [](const Handle& handle) { return held_by(frame_of(handle)).item_count(); })
+      .def(
+          "numpy", [](const Handle& handle) { return numpy_of(frame_of(handle)); },
+          nb::sig("def numpy(self) -> NDArray[typing.Any]"),
+          "As an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError where it "
+          "is "
+          "not on a CPU device.")
+      .def(
+          "to_host",
+          [](const Handle& handle, std::size_t offset, std::optional<std::size_t> count) {
+            return copied_to_host(frame_of(handle), offset, count);
+          },
+          "offset"_a = 0, "count"_a.none() = nb::none(),
+          nb::sig("def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[typing.Any]"),
+          "A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.")
+      .def(
+          "__dlpack__",
+          [](const Handle& handle, const nb::kwargs& options) { return dlpack(frame_of(handle), options); },
+          nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
+      .def(
+          "__dlpack_device__", [](const Handle& handle) { return dlpack_device(frame_of(handle)); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def_prop_ro(
+          "__cuda_array_interface__", [](const Handle& handle) { return cuda_array_interface(frame_of(handle)); },
+          nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "On CUDA devices alone.");
+}
+
 void bind_frame(nb::module_& module) {
-  nb::class_<FrameHandle>(module, "Frame", nb::type_slots(buffer_slots()),
-                          "A cut of a stream, on a device. Its buffer is filled anew once it and every array over it "
-                          "are gone: work of a GPU on it must be done by then.")
-      .def_prop_ro("number", [](const FrameHandle& handle) { return held_by(handle).frame().number; })
+  nb::class_<FrameHandle> made(module, "Frame", nb::type_slots(buffer_slots<FrameHandle>()),
+                               "A cut of a stream, on a device. Its buffer is filled anew once it and every array over "
+                               "it are gone: work of a GPU on it must be done by then.");
+  made.def_prop_ro("number", [](const FrameHandle& handle) { return held_by(handle).frame().number; })
       .def_prop_ro(
           "stream_offset", [](const FrameHandle& handle) { return held_by(handle).frame().stream_offset; },
           "Of its first byte.")
@@ -150,37 +185,28 @@ void bind_frame(nb::module_& module) {
             return handle.peer.empty() ? std::optional<std::string>{} : std::optional(handle.peer);
           },
           "Who sent it, '10.0.0.1:40000'; None where that is not known.")
-      .def("__len__", [](const FrameHandle& handle) { return held_by(handle).item_count(); })
       .def(
           "release", [](FrameHandle& handle) { handle.held.reset(); },
-          "Lets go of it now; arrays over it stay valid, and keep the buffer.")
-      .def(
-          "numpy", &numpy_of, nb::sig("def numpy(self) -> NDArray[typing.Any]"),
-          "The frame as an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError "
-          "for frames that are not on a CPU device.")
-      .def("to_host", &copied_to_host, "offset"_a = 0, "count"_a.none() = nb::none(),
-           nb::sig("def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[typing.Any]"),
-           "A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.")
-      .def("__dlpack__", &dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
-      .def("__dlpack_device__", &dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
-      .def_prop_ro("__cuda_array_interface__", &cuda_array_interface,
-                   nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "On CUDA devices alone.");
+          "Lets go of it now; arrays over it stay valid, and keep the buffer.");
+  bind_arrays(made);
 }
 
 void bind_part(nb::module_& module) {
-  nb::class_<PartHandle>(module, "FramePart",
-                         "What has come so far of a frame that is not full, for which Receiver.peek() asked. The frame "
-                         "comes as well, with the same bytes, and its buffer is not filled anew while this is kept.")
-      .def_prop_ro(
+  nb::class_<PartHandle> made(
+      module, "FramePart", nb::type_slots(buffer_slots<PartHandle>()),
+      "What has come so far of a frame that is not full, for which Receiver.peek() asked. The "
+      "frame comes as well, with the same bytes, and its buffer is not filled anew while this or "
+      "an array over it is kept.");
+  made.def_prop_ro(
           "stream_offset", [](const PartHandle& part) { return held_by(part.frame).frame().stream_offset; },
           "Of its first byte.")
       .def_prop_ro("bytes", [](const PartHandle& part) { return held_by(part.frame).frame().bytes; })
       .def_prop_ro("stream", [](const PartHandle& part) { return part.frame.stream; })
       .def_prop_ro("peer", [](const PartHandle& part) { return part.frame.peer; })
       .def(
-          "to_host", [](const PartHandle& part) { return copied_to_host(part.frame, 0, {}); },
-          nb::sig("def to_host(self) -> NDArray[typing.Any]"), "A copy, as uint8, from whatever device it is on.")
-      .def("release", [](PartHandle& part) { part.frame.held.reset(); }, "Lets go of it now.");
+          "release", [](PartHandle& part) { part.frame.held.reset(); },
+          "Lets go of it now; arrays over it stay valid, and keep the buffer.");
+  bind_arrays(made);
 }
 
 /// A ring in host memory, a builder, and the frames of one stream.

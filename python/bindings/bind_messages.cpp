@@ -72,7 +72,10 @@ void bind_messages(nb::module_& module) {
           "Where its header begins in the stream.")
       .def_prop_ro(
           "bytes", [](const MessageHandle& self) { return self.framed.message.body_bytes; }, "Of its body.")
-      .def_prop_ro("parts", &parts_of, "(frame, offset in the frame, bytes) of its body, in order; not copied.")
+      .def_prop_ro(
+          "parts", &parts_of,
+          "(frame, offset in the frame, bytes) of its body, in order; not copied. Of a frame that was not full when "
+          "the message came there is what had come.")
       .def("__repr__", [](const MessageHandle& self) {
         return fmt::format("Message(stream={}, begin={}, bytes={})", self.stream, self.framed.message.begin,
                            self.framed.message.body_bytes);
@@ -96,10 +99,24 @@ void bind_messages(nb::module_& module) {
           "counts_header"_a = false, "body_max"_a = std::uint64_t{1} << 30,
           "A header has `header_bytes` (None: up to the end of the length), of which `width` at `offset` say how many "
           "bytes follow, or with `counts_header` how many there are in all.")
-      .def("add", &add, "frame"_a, "The stream's next frame.")
+      .def("add", &add, "frame"_a,
+           "The stream's next frame, or a part of one: bytes that were added before are left out. Raises UsageError "
+           "where "
+           "bytes are missing between.")
+      .def(
+          "add", [](MessagesHandle& self, const PartHandle& part) { add(self, part.frame); }, "part"_a)
       .def("next", &next,
            "The next message, None until all of it has come. Raises DataError for one longer than `body_max`, or than "
            "all frames of the stream but one.")
+      .def_prop_ro(
+          "end", [](const MessagesHandle& self) { return self.reader ? self.reader->end() : 0; },
+          "Bytes of the stream that have been added.")
+      .def_prop_ro(
+          "needs",
+          [](const MessagesHandle& self) {
+            return self.reader ? self.reader->needs() : std::uint64_t{self.prefix.header_bytes};
+          },
+          "How many of them next() wants before it gives or raises anything more.")
       .def_prop_ro(
           "rest", [](const MessagesHandle& self) { return self.reader ? self.reader->rest() : 0; },
           "Bytes at the end that are no whole message.");

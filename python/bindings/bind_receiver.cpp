@@ -88,7 +88,7 @@ void send(ReceiverHandle& self, std::uint32_t stream, const nb::bytes& data) {
 
 void stop(ReceiverHandle& self) {
   const GilRelease released;
-  self.receiver().stop();
+  self.stop();
 }
 
 void bind_events(nb::module_& module) {
@@ -115,7 +115,7 @@ void bind_receivers(nb::module_& module) {
   nb::class_<ReceiverHandle>(module, "Receiver",
                              "Receives on a thread of its own. Iterating waits for frames, of all streams, and ends "
                              "with the source; next() gives what happens to streams as well. A context manager, which "
-                             "stops it. Frames stay valid.")
+                             "stops it, and gives its address back. Frames stay valid.")
       .def_prop_ro("address", &ReceiverHandle::address, "To send to, '198.18.0.2:9000'; else what is read.")
       .def_prop_ro("interface", &ReceiverHandle::interface, "The network device in use; empty where there is none.")
       .def("next", &next_any, "timeout"_a.none() = nb::none(),
@@ -136,14 +136,20 @@ void bind_receivers(nb::module_& module) {
           "Nothing more will be said on the connection: FIN follows what waits. What its peer sends still comes.")
       .def(
           "peek",
-          [](ReceiverHandle& self, std::uint32_t stream, std::uint64_t offset) {
-            self.receiver().peek(stream, offset);
+          [](ReceiverHandle& self, std::uint32_t stream, std::uint64_t offset, std::uint64_t end) {
+            self.receiver().peek(stream, offset, end);
           },
-          "stream"_a, "offset"_a,
+          "stream"_a, "offset"_a, "end"_a = 0,
           "Asks for bytes of a stream from `offset` on before their frame is full: next() gives a FramePart, once, as "
-          "soon as some have come in order, unless their frame comes first. Raises UsageError for frames that are "
-          "converted.")
-      .def("stop", &stop, "Resets connections that are open. What is waiting may still be taken.")
+          "soon as some have come in order, and all before `end`, unless their frame comes first. Raises UsageError "
+          "for "
+          "frames that are converted.")
+      .def_prop_ro(
+          "has_parts", [](ReceiverHandle& self) { return self.receiver().has_parts(); },
+          "Whether peek() can be asked for parts of frames.")
+      .def("stop", &stop,
+           "Resets connections that are open, and gives the socket or network device back: the same address can be "
+           "received on again. What is waiting may still be taken.")
       .def("counters", &counters_of, nb::sig("def counters(self) -> dict[str, dict[str, int]]"),
            "What has been seen so far, 50 ms old at most: see docs/ingest.md.")
       .def(

@@ -63,12 +63,12 @@ std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::strin
   }
   const auto open = [&](Ring& ring, std::string& at, std::string& on) -> std::unique_ptr<ingest::Source> {
     auto tun = ingest::open_tun(ring, {.address = address, .name = name, .mtu = mtu, .offloads = offloads});
-    const std::uint32_t own = tun->address();
-    at = fmt::format("{}.{}.{}.{}:{}", own >> 24, own >> 16 & 255, own >> 8 & 255, own & 255, port);
+    at = ingest::to_string(tun->address(), port);
     on = tun->name();
     return tun;
   };
-  const SlotShape slots{offloads ? kMergedBytes : mtu, ingest::slot_lead(Layer::ip, Transport::tcp)};
+  const int version = address.find(':') == std::string::npos ? 4 : 6;
+  const SlotShape slots{offloads ? kMergedBytes : mtu, ingest::slot_lead(Layer::ip, Transport::tcp, 0, version)};
   return std::make_unique<ReceiverHandle>(target, slots, open, tcp);
 }
 
@@ -82,7 +82,8 @@ std::unique_ptr<ReceiverHandle> receive_udp(const FrameTarget& target, const Dat
                                        .multicast_group = multicast_group,
                                        .interface = interface,
                                        .kernel_buffer_bytes = kernel_buffer_bytes});
-    at = fmt::format("{}:{}", address, udp->port());
+    const bool is_v6 = address.find(':') != std::string::npos;
+    at = is_v6 ? fmt::format("[{}]:{}", address, udp->port()) : fmt::format("{}:{}", address, udp->port());
     on = interface;
     return udp;
   };

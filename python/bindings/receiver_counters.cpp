@@ -27,6 +27,7 @@ constexpr Named<SourceCounters> kSource[] = {
 constexpr Named<TcpCounters> kTcp[] = {
     {"packets", &TcpCounters::packets},
     {"not_tcp", &TcpCounters::not_tcp},
+    {"signatures", &TcpCounters::signatures},
     {"no_room", &TcpCounters::no_room},
     {"segments", &TcpCounters::segments},
     {"bytes", &TcpCounters::bytes},

@@ -47,6 +47,11 @@ class ReceiverHandle {
   }
 
   [[nodiscard]] ingest::Receiver& receiver() noexcept { return *receiver_; }
+  /// Ends the receiver, and gives its socket or network device back; frames and counters stay.
+  void stop() noexcept {
+    receiver_->stop();
+    source_->close();
+  }
   [[nodiscard]] const std::string& address() const noexcept { return address_; }
   [[nodiscard]] const std::string& interface() const noexcept { return interface_; }
 

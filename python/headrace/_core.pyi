@@ -3256,14 +3256,14 @@ class Frame:
     def peer(self) -> str | None:
         """Who sent it, '10.0.0.1:40000'; None where that is not known."""
 
-    def __len__(self) -> int: ...
-
     def release(self) -> None:
         """Lets go of it now; arrays over it stay valid, and keep the buffer."""
 
+    def __len__(self) -> int: ...
+
     def numpy(self) -> NDArray[Any]:
         """
-        The frame as an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError for frames that are not on a CPU device.
+        As an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError where it is not on a CPU device.
         """
 
     def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[Any]:
@@ -3281,7 +3281,7 @@ class Frame:
 
 class FramePart:
     """
-    What has come so far of a frame that is not full, for which Receiver.peek() asked. The frame comes as well, with the same bytes, and its buffer is not filled anew while this is kept.
+    What has come so far of a frame that is not full, for which Receiver.peek() asked. The frame comes as well, with the same bytes, and its buffer is not filled anew while this or an array over it is kept.
     """
 
     @property
@@ -3297,11 +3297,28 @@ class FramePart:
     @property
     def peer(self) -> str: ...
 
-    def to_host(self) -> NDArray[Any]:
-        """A copy, as uint8, from whatever device it is on."""
-
     def release(self) -> None:
-        """Lets go of it now."""
+        """Lets go of it now; arrays over it stay valid, and keep the buffer."""
+
+    def __len__(self) -> int: ...
+
+    def numpy(self) -> NDArray[Any]:
+        """
+        As an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError where it is not on a CPU device.
+        """
+
+    def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[Any]:
+        """
+        A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.
+        """
+
+    def __dlpack__(self, **kwargs: Any) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """On CUDA devices alone."""
 
 class FrameBuilder:
     """
@@ -3406,7 +3423,7 @@ class StreamEnded:
 
 class Receiver:
     """
-    Receives on a thread of its own. Iterating waits for frames, of all streams, and ends with the source; next() gives what happens to streams as well. A context manager, which stops it. Frames stay valid.
+    Receives on a thread of its own. Iterating waits for frames, of all streams, and ends with the source; next() gives what happens to streams as well. A context manager, which stops it, and gives its address back. Frames stay valid.
     """
 
     @property
@@ -3439,13 +3456,19 @@ class Receiver:
         Nothing more will be said on the connection: FIN follows what waits. What its peer sends still comes.
         """
 
-    def peek(self, stream: int, offset: int) -> None:
+    def peek(self, stream: int, offset: int, end: int = ...) -> None:
         """
-        Asks for bytes of a stream from `offset` on before their frame is full: next() gives a FramePart, once, as soon as some have come in order, unless their frame comes first. Raises UsageError for frames that are converted.
+        Asks for bytes of a stream from `offset` on before their frame is full: next() gives a FramePart, once, as soon as some have come in order, and all before `end`, unless their frame comes first. Raises UsageError for frames that are converted.
         """
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether peek() can be asked for parts of frames."""
+
     def stop(self) -> None:
-        """Resets connections that are open. What is waiting may still be taken."""
+        """
+        Resets connections that are open, and gives the socket or network device back: the same address can be received on again. What is waiting may still be taken.
+        """
 
     def counters(self) -> dict[str, dict[str, int]]:
         """What has been seen so far, 50 ms old at most: see docs/ingest.md."""
@@ -3488,7 +3511,9 @@ class Message:
 
     @property
     def parts(self) -> list[tuple[Frame, int, int]]:
-        """(frame, offset in the frame, bytes) of its body, in order; not copied."""
+        """
+        (frame, offset in the frame, bytes) of its body, in order; not copied. Of a frame that was not full when the message came there is what had come.
+        """
 
     def __repr__(self) -> str: ...
 
@@ -3500,13 +3525,27 @@ class MessageReader:
         A header has `header_bytes` (None: up to the end of the length), of which `width` at `offset` say how many bytes follow, or with `counts_header` how many there are in all.
         """
 
+    @overload
     def add(self, frame: Frame) -> None:
-        """The stream's next frame."""
+        """
+        The stream's next frame, or a part of one: bytes that were added before are left out. Raises UsageError where bytes are missing between.
+        """
+
+    @overload
+    def add(self, part: FramePart) -> None: ...
 
     def next(self) -> Message | None:
         """
         The next message, None until all of it has come. Raises DataError for one longer than `body_max`, or than all frames of the stream but one.
         """
+
+    @property
+    def end(self) -> int:
+        """Bytes of the stream that have been added."""
+
+    @property
+    def needs(self) -> int:
+        """How many of them next() wants before it gives or raises anything more."""
 
     @property
     def rest(self) -> int:

@@ -1,3 +1,8 @@
+#include <fmt/format.h>
+
+#include <string>
+
+#include "headrace/base/error.hpp"
 #include "ingest/intake.hpp"
 
 namespace headrace::ingest {
@@ -18,5 +23,10 @@ std::uint64_t HostIntake::copied() { return parts_.builder->copied().or_throw(kC
 void HostIntake::give_up() noexcept { static_cast<void>(parts_.builder->wait()); }
 
 void HostIntake::wait() { parts_.builder->wait().or_throw(kCopying); }
+
+void throw_source_error(std::string_view doing, const Source& source, const Error& error) {
+  const std::string why = source.failure();
+  throw_error(why.empty() ? std::string(doing) : fmt::format("{}: {}", doing, why), error);
+}
 
 }  // namespace headrace::ingest

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "headrace/ingest/packet.hpp"
 #include "headrace/ingest/receiver.hpp"
@@ -77,6 +78,8 @@ class HostIntake : public Intake {
                                                            const TcpReception& tcp, const ReceiverOptions& options);
 /// With a key, drawn where there is none.
 [[nodiscard]] TcpConfig completed(TcpConfig config, std::uint64_t initial_limit);
+/// Throws what a source could not do, with what it says of it.
+[[noreturn]] void throw_source_error(std::string_view doing, const Source& source, const Error& error);
 /// False where the source had no room, as if the network had lost it. Throws other errors.
 [[nodiscard]] bool send_reply(Source& source, const Reply& reply);
 

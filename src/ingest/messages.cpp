@@ -45,7 +45,7 @@ MessageReader::MessageReader(const LengthPrefix& prefix, const FrameRing& frames
 
 void MessageReader::add(std::shared_ptr<HeldFrame> frame) {
   const Frame& added = frame->frame();
-  if (added.stream_offset != end_) {
+  if (added.stream_offset > end_) {
     throw UsageError(
         fmt::format("messages were read up to byte {}, and the frame begins at {}", end_, added.stream_offset));
   }
@@ -53,6 +53,8 @@ void MessageReader::add(std::shared_ptr<HeldFrame> frame) {
     throw DataError(
         fmt::format("frame {} lacks {} bytes: messages cannot be told apart", added.number, added.missing_bytes));
   }
+  if (end_of(added) <= end_) return;
+  while (!frames_.empty() && frames_.back()->frame().stream_offset >= added.stream_offset) frames_.pop_back();
   end_ = end_of(added);
   frames_.push_back(std::move(frame));
 }
@@ -100,14 +102,15 @@ std::optional<FramedMessage> MessageReader::next() {
 FramedMessage MessageReader::take() {
   FramedMessage made{.message = *found_, .body = {}};
   const std::uint64_t end = found_->body + found_->body_bytes;
+  std::uint64_t from = found_->body;
   for (const auto& held : frames_) {
     const Frame& frame = held->frame();
-    const std::uint64_t from = std::max(found_->body, frame.stream_offset);
     const std::uint64_t to = std::min(end, end_of(frame));
     if (from >= to) continue;
     made.body.push_back({.frame = held,
                          .offset = static_cast<std::size_t>(from - frame.stream_offset),
                          .bytes = static_cast<std::size_t>(to - from)});
+    from = to;
   }
   found_.reset();
   taken_ = end;

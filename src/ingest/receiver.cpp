@@ -100,6 +100,7 @@ class Receiver::State {
   /// Throws UsageError unless streams can be answered.
   void require_answers() const;
   void require_unconverted() const;
+  [[nodiscard]] bool has_parts() const noexcept { return answers_ == Answers::yes && !converts_; }
   [[nodiscard]] StreamRequests& requests() noexcept { return requests_; }
   /// The receiver ends by an error.
   void fail(const std::exception_ptr& why) noexcept;
@@ -159,11 +160,7 @@ std::size_t Receiver::State::receive(Duration timeout) {
     return 0;
   }
   const auto got = source_.receive({packets_.data(), most}, wait);
-  if (!got) {
-    const std::string why = source_.failure();
-    if (why.empty()) throw_error("receiving packets", got.error());
-    throw_error(fmt::format("receiving packets: {}", why), got.error());
-  }
+  if (!got) throw_source_error("receiving packets", source_, got.error());
   drained_ = *got < most && !ring_is_full();
   return *got;
 }
@@ -335,10 +332,12 @@ void Receiver::close(std::uint32_t stream) {
   state_->requests().add({.kind = StreamRequest::Kind::close, .stream = stream});
 }
 
-void Receiver::peek(std::uint32_t stream, std::uint64_t offset) {
+bool Receiver::has_parts() const noexcept { return own_state().has_parts(); }
+
+void Receiver::peek(std::uint32_t stream, std::uint64_t offset, std::uint64_t end) {
   own_state().require_answers();
   state_->require_unconverted();
-  state_->requests().add({.kind = StreamRequest::Kind::peek, .stream = stream, .offset = offset});
+  state_->requests().add({.kind = StreamRequest::Kind::peek, .stream = stream, .offset = offset, .end = end});
 }
 
 std::optional<Delivery> Receiver::next(Duration timeout) { return own_state().deliveries().next(timeout); }

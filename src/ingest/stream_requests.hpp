@@ -17,6 +17,7 @@ struct StreamRequest {
   Kind kind = Kind::reset;
   std::uint32_t stream = 0;
   std::uint64_t offset = 0;        ///< peek
+  std::uint64_t end = 0;           ///< peek
   std::vector<std::byte> bytes{};  ///< send
 };
 

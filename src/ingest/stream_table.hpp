@@ -22,6 +22,7 @@ class StreamTable {
   /// Bytes that the consumer wants to see before their frame is full.
   struct Peek {
     std::uint64_t offset = 0;    ///< From here on.
+    std::uint64_t least = 0;     ///< Not before the stream has come up to here.
     std::uint64_t end = 0;       ///< So far bytes have come in order; 0: none that are wanted.
     std::uint64_t ring_end = 0;  ///< Once the ring is copied up to here, they lie in the frame.
   };

@@ -84,7 +84,7 @@ class TcpIntake final : public HostIntake {
       case StreamRequest::Kind::peek: break;
     }
     const auto place = parts_.streams.find(request.stream);
-    if (place) parts_.streams.places()[*place].peek = {.offset = request.offset};
+    if (place) parts_.streams.places()[*place].peek = {.offset = request.offset, .least = request.end};
   }
 
   void reset(std::uint32_t stream, std::uint64_t now) {
@@ -171,7 +171,7 @@ class TcpIntake final : public HostIntake {
     for (StreamTable::Stream& stream : parts_.streams.places()) {
       if (!stream.frames || stream.end || !stream.peek || stream.peek->end != 0) continue;
       const std::uint64_t in_order = view_.connections[stream.connection].intervals.next();
-      if (in_order <= stream.peek->offset) continue;
+      if (in_order <= stream.peek->offset || in_order < stream.peek->least) continue;
       stream.peek->end = in_order;
       stream.peek->ring_end = ring_end;
       parts_.builder->flush().or_throw("copying payloads");
@@ -206,7 +206,7 @@ TcpConfig completed(TcpConfig config, std::uint64_t initial_limit) {
 
 bool send_reply(Source& source, const Reply& reply) {
   const Status sent = source.send({reply.bytes, reply.length});
-  if (!sent && sent.error().code != Errc::full) sent.or_throw("answering a TCP peer");
+  if (!sent && sent.error().code != Errc::full) throw_source_error("answering a TCP peer", source, sent.error());
   return sent.ok();
 }
 

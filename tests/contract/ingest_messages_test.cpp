@@ -46,6 +46,7 @@ class IngestMessages : public DeviceTest {
 
   /// The next frame; null where there is none, or no space for it.
   std::shared_ptr<HeldFrame> next_frame() {
+    lease_.reset();
     const std::uint64_t end = std::min(frames_->reserved_end(), bytes_);
     if (sent_ < end) {
       const Piece piece{
@@ -58,7 +59,9 @@ class IngestMessages : public DeviceTest {
     }
     EXPECT_OK(builder_->wait());
     const auto frame = *frames_->try_take();
-    return frame ? std::make_shared<HeldFrame>(frames_, *frame) : nullptr;
+    if (!frame) return nullptr;
+    lease_ = std::make_shared<const ingest::FrameLease>(frames_, frame->number);
+    return std::make_shared<HeldFrame>(lease_, *frame);
   }
 
   static Bytes body_of(const FramedMessage& message) {
@@ -74,6 +77,7 @@ class IngestMessages : public DeviceTest {
   Buffer ring_;
   std::shared_ptr<FrameRing> frames_;
   std::optional<Builder> builder_;
+  std::shared_ptr<const ingest::FrameLease> lease_;  ///< Of the last frame, for parts of it.
   std::uint64_t sent_ = 0;
   std::uint64_t bytes_ = 0;
 };
@@ -102,6 +106,62 @@ TEST_P(IngestMessages, AreFoundWhereverFramesAreCut) {
   EXPECT_TRUE(bodies == stream_of(1, bodies.size()));
   EXPECT_EQ(reader.rest(), 0U);
   EXPECT_EQ(begin, bytes_) << "all frames came: none was kept too long";
+}
+
+// A message is given as soon as the parts of its frames hold it, and a frame brings nothing twice.
+TEST_P(IngestMessages, AreFoundInPartsOfFrames) {
+  const std::vector<std::uint32_t> lengths{10, 0, 980, 1, 0, 995, 1500, 3, 0, 0, 2 * kFrameBytes - 4, 7, 500, 2, 1};
+  for (const std::size_t step : {1U, 7U, 333U, 1000U}) {
+    SCOPED_TRACE(step);
+    const Bytes stream = messages_of(lengths);
+    send(stream);
+    MessageReader reader({}, *frames_);
+    std::vector<Bytes> bodies;
+    const auto take_all = [&] {
+      while (const auto message = reader.next()) {
+        EXPECT_LE(message->message.body + message->message.body_bytes, reader.end());
+        bodies.push_back(body_of(*message));
+      }
+      EXPECT_GT(reader.needs(), reader.end());
+    };
+    while (auto frame = next_frame()) {
+      const ingest::Frame whole = frame->frame();
+      for (std::size_t end = step; end < whole.bytes; end += step) {
+        ingest::Frame part = whole;  // what has come since, or with step 7 all that has come of the frame
+        const std::size_t begin = step == 7 ? 0 : end - step;
+        part.stream_offset += begin;
+        part.data += begin;
+        part.bytes = end - begin;
+        reader.add(std::make_shared<HeldFrame>(lease_, part));
+        take_all();
+      }
+      reader.add(std::move(frame));
+      take_all();
+    }
+    ASSERT_EQ(bodies.size(), lengths.size());
+    Bytes all;
+    for (const Bytes& body : bodies) all.insert(all.end(), body.begin(), body.end());
+    EXPECT_TRUE(all == stream_of(1, all.size()));
+    EXPECT_EQ(reader.rest(), 0U);
+  }
+}
+
+TEST_P(IngestMessages, ALengthOutOfBoundsIsSeenWithItsHeader) {
+  Bytes stream = messages_of({5});
+  stream.insert(stream.end(), 4, std::byte{0xFF});
+  stream.resize(stream.size() + 100);
+  send(stream);
+  MessageReader reader({}, *frames_);
+  const auto frame = next_frame();
+  ingest::Frame part = frame->frame();
+  part.bytes = 12;  // all of the first, and three bytes of the second's header
+  reader.add(std::make_shared<HeldFrame>(lease_, part));
+  EXPECT_TRUE(reader.next().has_value());
+  EXPECT_FALSE(reader.next().has_value());
+  EXPECT_EQ(reader.needs(), 13U);
+  part.bytes = 13;
+  reader.add(std::make_shared<HeldFrame>(lease_, part));
+  EXPECT_THROW((void)reader.next(), DataError);
 }
 
 TEST_P(IngestMessages, AMessageBeyondTheLimitEndsTheStream) {

@@ -94,6 +94,24 @@ TEST_P(IngestReceiverAnswers, ARequestIsSeenBeforeItsFrameIsFullAndAnswered) {
   EXPECT_EQ(received_.frames, 1U);
 }
 
+TEST_P(IngestReceiverAnswers, APartWaitsForAsMuchAsIsAskedFor) {
+  const Bytes data = stream_of(1, 300);
+  MemorySender& peer = network_.add(Bytes(data.begin(), data.begin() + 100), kTalks);
+  Receiver receiver(network_, ring_, device(), TcpReception{.connections = 1}, kSmall);
+  EXPECT_TRUE(receiver.has_parts());
+  converse(receiver, [&] { return received_.opened.size() == 1; });
+  receiver.peek(0, 50, 250);
+  peer.say(Bytes(data.begin() + 100, data.begin() + 200));
+  converse(receiver, [&] { return receiver.counters().tcp.bytes == 200; });
+  int steps = 0;
+  converse(receiver, [&] { return ++steps > 50; });
+  EXPECT_TRUE(parts_.empty());
+  peer.say(Bytes(data.begin() + 200, data.end()));
+  converse(receiver, [&] { return parts_.size() == 1; });
+  EXPECT_EQ(parts_[0].offset, 50U);
+  EXPECT_EQ(parts_[0].bytes, Bytes(data.begin() + 50, data.end()));
+}
+
 // Whoever always asks for what follows sees every byte as a part or as a frame, and all frames come whole.
 TEST_P(IngestReceiverAnswers, PartsAndFramesTogetherHaveEveryByte) {
   const Bytes data = stream_of(3, 5 * kFrameBytes + 777);

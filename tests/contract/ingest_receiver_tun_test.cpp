@@ -9,7 +9,6 @@
 #include "headrace/ingest/faulty_source.hpp"
 #include "headrace/ingest/tun_source.hpp"
 #include "ingest/net/address.hpp"
-#include "ingest/net/subnet.hpp"
 #include "ingest/sources/file_descriptor.hpp"
 #include "network.hpp"
 #include "receiver_support.hpp"
@@ -30,9 +29,9 @@ constexpr std::uint16_t kPort = 9000;
 constexpr std::uint64_t kSeed = 11;
 
 /// Sends so much of StreamBytes(kSeed) by the kernel's TCP, and says that this was all.
-void send_stream(std::uint32_t address, std::uint64_t bytes) {
-  const ingest::SocketAddress to = ingest::parse_address(ingest::format_ipv4(address), kPort);
-  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+void send_stream(const ingest::IpAddress& address, std::uint64_t bytes) {
+  const ingest::SocketAddress to = ingest::parse_address(to_string(address), kPort);
+  const FileDescriptor socket(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::connect(socket.get(), to.get(), to.bytes), 0) << std::strerror(errno);
   const StreamBytes stream(kSeed);
   Bytes part(256 << 10);
@@ -131,26 +130,37 @@ TEST_P(IngestReceiverTun, ALinuxSenderOfSingleSegments) {
   expect_stream({.mtu = 65535, .offloads = false}, 32 << 20, 1 << 20);
 }
 
+TEST_P(IngestReceiverTun, ALinuxSenderOfIpv6) {
+  expect_stream({.address = "fd00:9::2"}, (64 << 20) + 12345, 16 << 20);
+  expect_stream({.address = "fd00:9::2", .mtu = 1280, .offloads = false}, 4 << 20, 1'000'001);
+  expect_stream({.address = "::", .mtu = 65535}, 32 << 20, 1 << 20);
+}
+
 TEST_P(IngestReceiverTun, ALinuxSenderOverABadNetwork) {
-  for (const double loss : {0.001, 0.01, 0.05}) {
+  for (const auto& [loss, address] : {std::pair{0.001, ""}, {0.01, "fd00:9::2"}, {0.05, ""}}) {
     SCOPED_TRACE(loss);
-    with_tun({.offloads = false}, 256, [&](std::unique_ptr<ingest::TunSource> source, Ring& between) {
-      constexpr std::uint64_t kBytes = 4 << 20;
-      Ring ring(device(), MemoryKind::mapped, 65536, 256);
-      const std::uint32_t address = source->address();
-      const auto faulty = ingest::make_faulty_source(
-          ring, std::move(source), between,
-          {.loss = loss, .duplication = 0.01, .corruption = 0.01, .reordering = 0.01, .loss_sent = loss, .seed = 3});
-      Receiver receiver(*faulty, ring, device(), one_connection(1500),
-                        with_control({.frames = {.frame_bytes = 1 << 20}}));
-      receiver.start();
-      const std::jthread sender([&] { send_stream(address, kBytes); });
-      Comparison comparison;
-      comparison.take(receiver);
-      EXPECT_EQ(comparison.bytes(), kBytes);
-      receiver.stop();
-      EXPECT_GT(faulty->faults().lost, 0U);
-    });
+    with_tun({.address = address, .offloads = false}, 256,
+             [&](std::unique_ptr<ingest::TunSource> source, Ring& between) {
+               constexpr std::uint64_t kBytes = 4 << 20;
+               Ring ring(device(), MemoryKind::mapped, 65536, 256);
+               const ingest::IpAddress to = source->address();
+               const auto faulty = ingest::make_faulty_source(ring, std::move(source), between,
+                                                              {.loss = loss,
+                                                               .duplication = 0.01,
+                                                               .corruption = 0.01,
+                                                               .reordering = 0.01,
+                                                               .loss_sent = loss,
+                                                               .seed = 3});
+               Receiver receiver(*faulty, ring, device(), one_connection(1500),
+                                 with_control({.frames = {.frame_bytes = 1 << 20}}));
+               receiver.start();
+               const std::jthread sender([&] { send_stream(to, kBytes); });
+               Comparison comparison;
+               comparison.take(receiver);
+               EXPECT_EQ(comparison.bytes(), kBytes);
+               receiver.stop();
+               EXPECT_GT(faulty->faults().lost, 0U);
+             });
   }
 }
 
@@ -159,7 +169,7 @@ TEST_P(IngestReceiverTun, AStoppedReceiverResetsItsPeer) {
     Receiver receiver(*source, ring, device(), one_connection(1500),
                       with_control({.frames = {.frame_bytes = 1 << 20}}));
     receiver.start();
-    const ingest::SocketAddress to = ingest::parse_address(ingest::format_ipv4(source->address()), kPort);
+    const ingest::SocketAddress to = ingest::parse_address(to_string(source->address()), kPort);
     const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(::connect(socket.get(), to.get(), to.bytes), 0) << std::strerror(errno);
     Received received;
@@ -168,6 +178,22 @@ TEST_P(IngestReceiverTun, AStoppedReceiverResetsItsPeer) {
     std::byte byte{};
     EXPECT_EQ(::recv(socket.get(), &byte, 1, 0), -1);
     EXPECT_EQ(errno, ECONNRESET);
+  });
+}
+
+TEST_P(IngestReceiverTun, ADeletedDeviceIsNamed) {
+  with_tun({.name = "shortlived"}, 256, [&](std::unique_ptr<ingest::TunSource> source, Ring& ring) {
+    Receiver receiver(*source, ring, device(), one_connection(1500),
+                      with_control({.frames = {.frame_bytes = 1 << 20}}));
+    receiver.start();
+    command("ip link del shortlived");
+    std::string why;
+    try {
+      (void)receiver.next(ingest::testing::kGuard);
+    } catch (const SystemError& error) {
+      why = error.what();
+    }
+    EXPECT_EQ(why.find("receiving packets: the network device shortlived was deleted meanwhile"), 0U) << why;
   });
 }
 

@@ -58,14 +58,15 @@ void with_tun(const std::function<void()>& body) {
 }
 
 /// An IPv4 packet from `source` with its header's checksum.
-Bytes ipv4(std::uint8_t protocol, std::uint32_t source, std::uint32_t destination, std::span<const std::byte> inner) {
+Bytes ipv4(std::uint8_t protocol, const IpAddress& source, const IpAddress& destination,
+           std::span<const std::byte> inner) {
   Bytes packet(kIpv4Bytes + inner.size());
   packet[0] = std::byte{0x45};
   store_be16(packet.data() + 2, static_cast<std::uint16_t>(packet.size()));
   packet[8] = std::byte{64};
   packet[9] = std::byte{protocol};
-  store_be32(packet.data() + 12, source);
-  store_be32(packet.data() + 16, destination);
+  std::memcpy(packet.data() + 12, source.bytes.data(), 4);
+  std::memcpy(packet.data() + 16, destination.bytes.data(), 4);
   store_be16(packet.data() + 10, internet_checksum(std::span(packet).first(kIpv4Bytes)));
   std::copy(inner.begin(), inner.end(), packet.begin() + kIpv4Bytes);
   return packet;
@@ -87,9 +88,9 @@ const Taken& first_of(const std::vector<Taken>& all, std::uint8_t protocol) {
 }
 
 /// A TCP socket that connects without waiting.
-FileDescriptor connect_to(std::uint32_t address, std::uint16_t port) {
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
-  const SocketAddress to = parse_address(format_ipv4(address), port);
+FileDescriptor connect_to(const IpAddress& address, std::uint16_t port) {
+  const SocketAddress to = parse_address(to_string(address), port);
+  FileDescriptor socket(::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK, 0));
   EXPECT_EQ(::connect(socket.get(), to.get(), to.bytes), -1);
   EXPECT_EQ(errno, EINPROGRESS);
   return socket;
@@ -101,7 +102,7 @@ TEST(TunSource, TheKernelAnswersAPing) {
     const auto source = open_tun(ring);
     EXPECT_EQ(source->layer(), Layer::ip);
     EXPECT_TRUE(source->name().starts_with("headrace")) << source->name();
-    EXPECT_EQ(source->address() >> 17, 0xC6120000U >> 17) << "198.18.0.0/15";
+    EXPECT_THAT(to_string(source->address()), ::testing::StartsWith("198.18."));
     Bytes echo(64);
     StreamBytes(1).fill(0, std::span(echo).subspan(8));
     echo[0] = std::byte{8};  // request
@@ -111,8 +112,8 @@ TEST(TunSource, TheKernelAnswersAPing) {
     std::vector<Taken> taken;
     take_until(*source, ring, taken, any_of(kIcmp));
     const Taken& answer = first_of(taken, kIcmp);
-    EXPECT_EQ(load_big(answer.bytes, 12, 4), source->peer_address());
-    EXPECT_EQ(load_big(answer.bytes, 16, 4), source->address());
+    EXPECT_EQ(IpAddress::v4(static_cast<std::uint32_t>(load_big(answer.bytes, 12, 4))), source->peer_address());
+    EXPECT_EQ(IpAddress::v4(static_cast<std::uint32_t>(load_big(answer.bytes, 16, 4))), source->address());
     EXPECT_EQ(load_big(answer.bytes, 20, 1), 0U) << "an echo's reply";
     EXPECT_EQ(Bytes(answer.bytes.begin() + 28, answer.bytes.end()), Bytes(echo.begin() + 8, echo.end()));
     EXPECT_EQ(source->counters().sent, 1U);
@@ -124,8 +125,8 @@ TEST(TunSource, AConnectionBeginsWithASyn) {
   with_tun([] {
     Ring ring = cpu_ring(65536, 16);
     const auto source = open_tun(ring, {.address = "10.9.0.2", .mtu = 9000});
-    EXPECT_EQ(format_ipv4(source->address()), "10.9.0.2");
-    EXPECT_EQ(format_ipv4(source->peer_address()), "10.9.0.1");
+    EXPECT_EQ(to_string(source->address()), "10.9.0.2");
+    EXPECT_EQ(to_string(source->peer_address()), "10.9.0.1");
     const FileDescriptor socket = connect_to(source->address(), 9000);
     std::vector<Taken> taken;
     take_until(*source, ring, taken, any_of(kTcp));
@@ -147,11 +148,12 @@ Bytes syn_ack(const TunSource& source, const Bytes& syn) {
   store_be16(tcp.data() + 12, 0x6012);
   store_be16(tcp.data() + 14, 65535);
   store_be32(tcp.data() + 20, 0x020405B4);  // an MSS of 1460
-  const std::uint32_t own = source.address();
-  const std::uint32_t peer = source.peer_address();
-  const std::uint64_t pseudo = (own >> 16) + (own & 0xFFFF) + (peer >> 16) + (peer & 0xFFFF) + kTcp + tcp.size();
+  std::uint64_t pseudo = kTcp + tcp.size();
+  for (const IpAddress& address : {source.address(), source.peer_address()}) {
+    for (std::size_t i = 0; i < 4; ++i) pseudo += std::uint64_t{address.bytes[i]} << (i % 2 == 0 ? 8 : 0);
+  }
   store_be16(tcp.data() + 16, internet_checksum(tcp, pseudo));
-  return ipv4(kTcp, own, peer, tcp);
+  return ipv4(kTcp, source.address(), source.peer_address(), tcp);
 }
 
 struct Stream {
@@ -240,12 +242,66 @@ TEST(TunSource, SubnetsDoNotClash) {
     command("ip addr add 198.18.0.1/29 dev lo");
     command("ip route add 198.18.0.8/29 dev lo table 77");
     const auto first = open_tun(ring);
-    EXPECT_EQ(format_ipv4(first->address()), "198.18.0.18");
+    EXPECT_EQ(to_string(first->address()), "198.18.0.18");
     const auto second = open_tun(ring);
-    EXPECT_EQ(format_ipv4(second->address()), "198.18.0.22");
+    EXPECT_EQ(to_string(second->address()), "198.18.0.22");
     EXPECT_THAT(
         [&] { (void)open_tun(ring, {.address = "198.18.0.14"}); },
         Throws<UsageError>(Property(&std::exception::what, HasSubstr("198.18.0.12/30 overlaps 198.18.0.8/29"))));
+  });
+}
+
+TEST(TunSource, AConnectionOfIpv6BeginsWithASyn) {
+  with_tun([] {
+    Ring ring = cpu_ring(65536, 16);
+    const auto source = open_tun(ring, {.address = "fd00:9::2"});
+    EXPECT_EQ(to_string(source->address()), "fd00:9::2");
+    EXPECT_EQ(to_string(source->peer_address()), "fd00:9::1");
+    EXPECT_THAT([&] { (void)open_tun(ring, {.address = "fd00:9::1"}); },
+                Throws<UsageError>(Property(&std::exception::what, HasSubstr("fd00:9::/126 overlaps fd00:9::"))));
+    EXPECT_EQ(to_string(open_tun(ring, {.address = "::"})->address()), "2001:2::2");
+    const FileDescriptor socket = connect_to(source->address(), 9000);
+    std::vector<Taken> taken;
+    const auto is_syn = [](const Taken& one) {
+      return load_big(one.bytes, 0, 1) >> 4 == 6 && load_big(one.bytes, 6, 1) == kTcp;
+    };
+    take_until(*source, ring, taken,
+               [&](const std::vector<Taken>& all) { return std::any_of(all.begin(), all.end(), is_syn); });
+    const Bytes& syn = std::find_if(taken.begin(), taken.end(), is_syn)->bytes;
+    EXPECT_EQ(load_big(syn, 42, 2), 9000U);
+    EXPECT_EQ(load_big(syn, 53, 1), kSyn);
+    EXPECT_EQ(load_big(syn, 62, 2), 1440U) << "the MSS of the MTU";
+    EXPECT_EQ(taken.size(), 1U) << "the kernel sends nothing of its own";
+  });
+}
+
+TEST(TunSource, ADeletedDeviceIsNamed) {
+  with_tun([] {
+    Ring ring = cpu_ring(65536, 16);
+    const auto source = open_tun(ring, {.name = "shortlived"});
+    command("ip link del shortlived");
+    std::vector<Packet> packets(4);
+    EXPECT_EQ(source->receive(packets, testing::kGuard).error().native, EBADFD);
+    EXPECT_EQ(source->failure(), "the network device shortlived was deleted meanwhile");
+    EXPECT_EQ(source->send(Bytes(40)).error().native, EBADFD);
+  });
+}
+
+TEST(TunSource, AClosedSourceKeepsItsCountersAlone) {
+  with_tun([] {
+    Ring ring = cpu_ring(65536, 1);
+    const auto source = open_tun(ring, {.address = "10.9.0.2", .name = "once"});
+    std::vector<Packet> packets(4);
+    const FileDescriptor one = connect_to(source->address(), 1);
+    EXPECT_EQ(*source->receive(packets, testing::kGuard), 1U);
+    source->close();
+    source->close();
+    EXPECT_EQ(::if_nametoindex("once"), 0U);
+    EXPECT_EQ(source->counters().packets, 1U);
+    ring.release(1);
+    const auto again = open_tun(ring, {.address = "10.9.0.2", .name = "once"});
+    const FileDescriptor two = connect_to(again->address(), 1);
+    EXPECT_EQ(*again->receive(packets, testing::kGuard), 1U);
   });
 }
 
@@ -275,10 +331,14 @@ TEST(TunSource, RefusesWhatCannotBe) {
   EXPECT_THAT(opening(small, {.mtu = 9000, .offloads = false}), Throws<UsageError>(says("up to 9000 bytes")));
   EXPECT_THAT(opening(ring, {.mtu = 60}), Throws<UsageError>(says("from 68 to 65535, not 60")));
   EXPECT_THAT(opening(ring, {.mtu = 65536}), Throws<UsageError>(says("not 65536")));
-  EXPECT_THAT(opening(ring, {.address = "10.0.0"}), Throws<UsageError>(says("'10.0.0' is no IPv4 address")));
+  EXPECT_THAT(opening(ring, {.address = "10.0.0"}), Throws<UsageError>(says("'10.0.0' is no IPv4 or IPv6 address")));
   EXPECT_THAT(opening(ring, {.address = "10.0.0.2/31"}), Throws<UsageError>(says("prefix")));
   EXPECT_THAT(opening(ring, {.address = "10.0.0.2/30x"}), Throws<UsageError>(says("prefix")));
   EXPECT_THAT(opening(ring, {.address = "10.0.0.4/30"}), Throws<UsageError>(says("no host's address in 10.0.0.4/30")));
+  EXPECT_THAT(opening(ring, {.address = "fd00:9::2", .mtu = 1000}),
+              Throws<UsageError>(says("an MTU of IPv6 is from 1280 to 65535, not 1000")));
+  EXPECT_THAT(opening(ring, {.address = "fd00:9::2/127"}), Throws<UsageError>(says("prefix is from 1 to 126")));
+  EXPECT_THAT(opening(ring, {.address = "fe80::2"}), Throws<UsageError>(says("link-local")));
   EXPECT_THAT(opening(ring, {.name = ""}), Throws<UsageError>(says("1 to 15 characters")));
   EXPECT_THAT(opening(ring, {.name = "a-name-that-is-long"}), Throws<UsageError>(says("1 to 15 characters")));
 }

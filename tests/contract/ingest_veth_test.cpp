@@ -243,6 +243,7 @@ TEST(PacketSocketSource, SaysWhatIsWrong) {
     while (got.ok() && std::chrono::steady_clock::now() < give_up) got = testing::take(*source, ring, taken);
     ASSERT_FALSE(got.ok()) << "the interface is gone";
     EXPECT_EQ(got.error().native, ENETDOWN);
+    EXPECT_EQ(source->failure(), "the network interface right was deleted meanwhile");
   });
 }
 

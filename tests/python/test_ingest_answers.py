@@ -1,15 +1,12 @@
 """Senders that wait for answers: iperf3, uploads by HTTP, and protocols of one's own."""
 
-import hashlib
 import json
-import re
 import shutil
 import socket
 import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ import numpy as np
 import pytest
 from conftest import Run
 from ingest_network import BYTES, GUARD_SECONDS, SMALL, receiver, started
+from ingest_serving import Serving, connect, exactly, serve, serving, until_reset
 from network_namespace import isolated
 
 import headrace
@@ -25,22 +23,6 @@ from headrace import Errc, ingest
 from headrace.ingest.taking import Taker
 
 COUNT = BYTES // 4
-
-
-def serve(
-    source: ingest.Receiver, answering: ingest.Answering, taker: Taker, over: Callable[[], bool], **checks: Any
-) -> None:
-    """Takes what comes until it is over."""
-    give_up = time.monotonic() + GUARD_SECONDS
-    while not over():
-        assert time.monotonic() < give_up, source.counters()
-        delivery = source.next(timeout=0.05)
-        if delivery is None:
-            continue
-        answering.take(delivery)
-        if "look" in checks and isinstance(delivery, ingest.Frame) and answering.body(delivery.stream):
-            checks["look"](delivery)
-        taker.take(delivery)
 
 
 class Iperf3(threading.Thread):
@@ -150,42 +132,6 @@ def test_one_test_follows_another_and_those_that_cannot_be_are_refused():
             assert client.status == 0, client.said
 
 
-class Serving:
-    """A protocol that is served on a thread of its own."""
-
-    def __init__(self, source: ingest.Receiver, answering: ingest.Answering) -> None:
-        self.taker = Taker(sha256=True, body=answering.body)
-        self._over = False
-        self.failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._serve, args=(source, answering), daemon=True)
-        self._thread.start()
-
-    def _serve(self, source: ingest.Receiver, answering: ingest.Answering) -> None:
-        try:
-            serve(source, answering, self.taker, lambda: self._over)
-        except BaseException as error:
-            self.failure = error
-
-    def stop(self) -> None:
-        self._over = True
-        self._thread.join(GUARD_SECONDS)
-        if self.failure is not None:
-            raise self.failure
-
-
-def connect(source: ingest.Receiver) -> socket.socket:
-    host, port = source.address.rsplit(":", 1)
-    return socket.create_connection((host, int(port)), timeout=GUARD_SECONDS)
-
-
-def exactly(connection: socket.socket, count: int) -> bytes:
-    """So many bytes, or fewer where the other side ends before."""
-    found = b""
-    while len(found) < count and (more := connection.recv(count - len(found))):
-        found += more
-    return found
-
-
 def served(source: ingest.Receiver, cookie: bytes) -> socket.socket:
     """A control connection of iperf3 that has its test: the end of the one before may still be to be seen."""
     give_up = time.monotonic() + GUARD_SECONDS
@@ -197,11 +143,6 @@ def served(source: ingest.Receiver, cookie: bytes) -> socket.socket:
         assert state == b"\xff"
         connection.close()
     raise AssertionError("it is not served")
-
-
-def until_reset(connection: socket.socket) -> None:
-    with pytest.raises(ConnectionResetError):
-        list(iter(lambda: connection.recv(100), b""))
 
 
 @isolated
@@ -233,59 +174,76 @@ def test_iperf3_clients_that_come_in_between_or_say_nonsense():
         assert serving.taker.streams == {}
 
 
-@isolated
-def test_uploads_by_curl_are_answered(tmp_path: Path):
-    if shutil.which("curl") is None:
-        pytest.skip("there is no curl here")
-    path = tmp_path / "upload"
-    path.write_bytes(ingest.stream_bytes(5, 0, COUNT + 77))
-    with receiver() as source:
-        serving = Serving(source, ingest.HttpUploads(source))
-        where = f"http://{source.address}/a/b?c"
-        command = ["curl", "--silent", "--show-error", "--include", "--max-time", str(GUARD_SECONDS)]
-        put = subprocess.run([*command, "--upload-file", str(path), where], capture_output=True, text=True, check=True)
-        post = subprocess.run([*command, "--data-binary", "abc", where], capture_output=True, text=True, check=True)
-        give_up = time.monotonic() + GUARD_SECONDS
-        while serving.taker.ended < 2 and time.monotonic() < give_up:
-            time.sleep(0.01)
-        serving.stop()
-    assert re.search(r"^HTTP/1.1 100 Continue", put.stdout)
-    assert re.search(r"^HTTP/1.1 200 OK", put.stdout, re.MULTILINE)
-    assert put.stdout.endswith(f"\n{COUNT + 77} bytes\n")
-    assert post.stdout.startswith("HTTP/1.1 200 OK")
-    streams = list(serving.taker.streams.values())
-    assert [stream.bytes for stream in streams] == [COUNT + 77, 3]
-    assert streams[0].hash.hexdigest() == ingest.digest(5, COUNT + 77)
-    assert streams[1].hash.hexdigest() == hashlib.sha256(b"abc").hexdigest()
+DEEP = b"[" * 60_000
 
 
 @pytest.mark.parametrize(
-    ("request_text", "status"),
+    "text",
     [
-        ("PUT /x HTTP/1.1\r\nContent-Length: 0\r\n\r\n", "200 OK"),
-        ("PUT /x HTTP/1.1\r\ncontent-length:  3 \r\n\r\nabcdefg", "200 OK"),
-        ("GET /x HTTP/1.1\r\nHost: y\r\n\r\n", "405 Method Not Allowed"),
-        ("PUT /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "411 Length Required"),
-        ("PUT /x HTTP/1.1\r\nContent-Length: -5\r\n\r\n", "411 Length Required"),
-        (f"PUT /x HTTP/1.1\r\nContent-Length: {'9' * 30}\r\n\r\n", "411 Length Required"),
-        ("hello there\r\n\r\n", "400 Bad Request"),
-        ("\r\n\r\n", "400 Bad Request"),
+        b'{"a":' + DEEP,
+        b'{"a":' + b'{"a":' * 5000,
+        b'{"parallel": 99999999999999999999999999}',
+        b'{"parallel": Infinity}',
+        b'{"parallel": NaN}',
+        b'{"parallel": 1e999}',
+        b'{"parallel": true}',
+        b'{"parallel": -1}',
+        b'{"parallel": 1.5}',
+        b'{"parallel": "1"}',
+        b'{"parallel": null}',
+        b"\xff\xfe{}",
+        b"",
     ],
+    ids=range(13),
 )
 @isolated
-def test_requests_of_http(request_text: str, status: str):
-    with receiver() as source:
-        serving = Serving(source, ingest.HttpUploads(source))
-        with connect(source) as connection:
-            for byte in request_text[:40]:  # however it is cut
-                connection.sendall(byte.encode())
-            connection.sendall(request_text[40:].encode())
-            answer = exactly(connection, 1 << 20)
-        assert answer.startswith(f"HTTP/1.1 {status}\r\n".encode())
-        assert b"Connection: close\r\n" in answer
-        head, _, text = answer.partition(b"\r\n\r\n")
-        assert f"Content-Length: {len(text)}".encode() in head
-        serving.stop()
+def test_hostile_parameters_of_iperf3_end_their_stream_alone(text: bytes):
+    cookie = b"c" * 36 + b"\0"
+    with receiver() as source, serving(source, ingest.Iperf3Server(source)):
+        with served(source, cookie) as one:
+            one.sendall(struct.pack(">I", len(text)) + text)
+            until_reset(one)
+        with served(source, cookie) as other:
+            other.sendall(struct.pack(">I", 2) + b"{}")
+            assert exactly(other, 1) == b"\x0a"
+
+
+@pytest.mark.parametrize(
+    ("results", "told"),
+    [
+        (b'{"streams":[{"id":1,"bytes":1000}]}', 1000),
+        (b'{"streams":[{"id":1,"bytes":1e3}]}', 1000),
+        (b'{"streams":[{"id":1,"bytes":Infinity}]}', None),
+        (b'{"streams":[{"id":1,"bytes":99999999999999999999999999}]}', None),
+        (b'{"streams":[{"id":1,"bytes":9223372036854775808}]}', None),
+        (b'{"streams":[{"id":1,"bytes":-5}]}', None),
+        (b'{"streams":[{"id":1,"bytes":true}]}', None),
+        (b'{"streams":[{"id":"1","bytes":"1000"}]}', None),
+        (b'{"streams":[[1]]}', None),
+        (b'{"streams":{"1":2}}', None),
+        (b'{"streams":null}', None),
+        (b'{"streams":[' + b'{"id":1,"bytes":1},' * 200 + b'{"id":1,"bytes":1}]}', None),
+    ],
+    ids=range(12),
+)
+@isolated
+def test_hostile_results_of_iperf3_end_their_stream_alone(results: bytes, told: int | None):
+    cookie = b"d" * 36 + b"\0"
+    with receiver() as source, serving(source, ingest.Iperf3Server(source)):
+        with served(source, cookie) as control, connect(source) as data:
+            control.sendall(struct.pack(">I", 2) + b"{}")
+            assert exactly(control, 1) == b"\x0a"
+            data.sendall(cookie + b"z" * 1000)
+            assert exactly(control, 2) == b"\x01\x02"
+            control.sendall(b"\x04")
+            assert exactly(control, 1) == b"\x0d"
+            control.sendall(struct.pack(">I", len(results)) + results)
+            if told is None:
+                until_reset(control)
+            else:
+                (length,) = struct.unpack(">I", exactly(control, 4))
+                assert json.loads(exactly(control, length))["streams"][0]["bytes"] == told
+        served(source, cookie).close()
 
 
 @pytest.mark.parametrize("protocol", [ingest.Iperf3Server, ingest.HttpUploads])
@@ -322,15 +280,6 @@ def test_garbage_leaves_a_server_that_serves(protocol: type[ingest.Answering]):
         serving.stop()
 
 
-@isolated
-def test_a_head_without_end_is_cut_off():
-    with receiver() as source:
-        serving = Serving(source, ingest.HttpUploads(source))
-        with connect(source) as connection, pytest.raises((ConnectionResetError, BrokenPipeError)):
-            connection.sendall(b"x" * (64 << 20))
-        serving.stop()
-
-
 class Echo(ingest.Answering):
     """Lines, which are said again."""
 
@@ -364,6 +313,85 @@ def test_a_protocol_of_ones_own():
         for connection in connections:
             connection.close()
         serving.stop()
+
+
+class Fragile(Echo):
+    """Fails in every way that a conversation can."""
+
+    def talk(self, stream: int) -> ingest.Talk:
+        if stream == 0:
+            raise KeyError("before it has begun")
+        return self._talk(stream)
+
+    def _talk(self, stream: int) -> ingest.Talk:
+        kind = yield b"\n"
+        if kind == b"divide\n":
+            self.say(stream, bytes(1 // 0))
+        elif kind == b"recurse\n":
+            self._recurse()
+        elif kind == b"later\n":
+            self.when(stream, 12, lambda: {}[stream])
+        elif kind == b"much\n":
+            self.say(stream, bytes(2 << 20))  # more than may wait
+        elif kind == b"type\n":
+            yield "nothing that can be waited for"  # type: ignore[misc]
+        elif kind == b"slow\n":
+            self.deadline(stream, 0.05)
+            try:
+                yield 1000
+            except TimeoutError:
+                self.say(stream, b"too slow\n")
+                self.receiver.close(stream)
+        elif kind == b"slower\n":
+            self.deadline(stream, 0.05)
+            yield 1000
+        else:
+            yield from super().talk(stream)
+
+    def _recurse(self) -> None:
+        self._recurse()
+
+    def ended(self, stream: int) -> None:
+        raise RuntimeError(f"at the end of stream {stream}")
+
+
+@isolated
+def test_whatever_fails_ends_its_conversation_alone(caplog: pytest.LogCaptureFixture):
+    with receiver() as source, serving(source, Fragile(source)):
+        with pytest.raises(ConnectionResetError), connect(source) as first:  # or connect() itself is told
+            list(iter(lambda: first.recv(100), b""))
+        with connect(source) as honest:
+            for kind in (b"divide\n", b"recurse\n", b"later\nabcdef", b"much\n", b"type\n", b"slower\n"):
+                with connect(source) as one:
+                    one.sendall(kind)
+                    until_reset(one)
+            with connect(source) as slow:
+                slow.sendall(b"slow\n")
+                assert exactly(slow, 100) == b"too slow\n"
+            honest.sendall(b"anything\nstill here\n")
+            assert exactly(honest, 11) == b"still here\n"
+    assert "stream 0 is reset: its conversation failed: KeyError('before it has begun')" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+    assert "at the end of stream 2" in caplog.text
+
+
+class Counting(ingest.Answering):
+    """Says how many bytes it was given, of 5 MB of which it copies 3 bytes in every megabyte."""
+
+    def talk(self, stream: int) -> ingest.Talk:
+        told = 0
+        for _ in range(5):
+            told += len((yield 3)) + len((yield ingest.Skip((1 << 20) - 3)))
+        some = yield ingest.Some(10)
+        self.say(stream, f"{told} {self.position(stream)} {some[:1]!r}".encode())
+        self.receiver.close(stream)
+
+
+@isolated
+def test_bytes_that_are_skipped_are_not_given():
+    with receiver(frame="512KiB") as source, serving(source, Counting(source)), connect(source) as connection:
+        connection.sendall(bytes(5 << 20) + b"!")
+        assert exactly(connection, 100) == f"15 {(5 << 20) + 1} b'!'".encode()
 
 
 class ClosedByBoth(Echo):
@@ -421,6 +449,51 @@ def test_parts_come_before_their_frame_is_full():
         frame = source.next(timeout=GUARD_SECONDS)
         assert isinstance(frame, ingest.Frame)
         assert frame.numpy().tobytes() == b"hello world"
+
+
+@isolated
+def test_parts_are_arrays_as_frames_are():
+    with receiver(frame="64KiB", frames=2) as source, connect(source) as connection:
+        assert isinstance(source.next(timeout=GUARD_SECONDS), ingest.StreamOpened)
+        source.peek(0, 0, 300)
+        sent = ingest.stream_bytes(9, 0, 300)
+        connection.sendall(sent[:100])
+        assert source.next(timeout=0.3) is None, "not before so much has come"
+        connection.sendall(sent[100:])
+        part = source.next(timeout=GUARD_SECONDS)
+        assert isinstance(part, ingest.FramePart)
+        assert len(part) == part.bytes == 300
+        assert part.__dlpack_device__() == (1, 0)
+        arrays = [np.from_dlpack(part), part.numpy(), np.asarray(part), np.frombuffer(memoryview(part), np.uint8)]
+        for array in arrays:
+            assert array.dtype == np.uint8
+            assert array.tobytes() == sent
+        assert bytes(part) == sent
+        assert part.to_host(10, 5).tobytes() == sent[10:15]
+        assert not hasattr(part, "__cuda_array_interface__")
+        with pytest.raises(headrace.UsageError, match="does not have 2"):
+            part.to_host(299, 2)
+        assert np.shares_memory(arrays[0], arrays[1]), "not copied"
+        part.release()
+        for misuse in (part.numpy, part.to_host, part.__dlpack__, lambda: len(part)):
+            with pytest.raises(headrace.UsageError, match="released"):
+                misuse()
+        with pytest.raises(BufferError, match="released"):
+            memoryview(part)
+        connection.sendall(bytes(65536 - 300 + 65536))
+        for number in range(2):
+            frame = source.next(timeout=GUARD_SECONDS)
+            assert isinstance(frame, ingest.Frame)
+            assert frame.number == number
+            frame.release()
+        connection.sendall(bytes(65536))
+        assert source.next(timeout=0.3) is None, "the arrays keep the first frame's buffer"
+        assert arrays[3].tobytes() == sent
+        arrays.clear()
+        del array
+        frame = source.next(timeout=GUARD_SECONDS)
+        assert isinstance(frame, ingest.Frame)
+        assert frame.number == 2
 
 
 @isolated

@@ -47,6 +47,7 @@ class Both {
       ASSERT_EQ(intervals_.find(i) != Intervals::kMax, there_[i]) << i;
       if (there_[i] && !there_[i - 1]) ++count;
     }
+    compare_first_accepted();
     ASSERT_EQ(intervals_.count(), count);
     for (std::uint32_t i = 0; i < count; ++i) {
       ASSERT_LT(intervals_[i].begin, intervals_[i].end);
@@ -58,6 +59,21 @@ class Both {
   [[nodiscard]] const Intervals& intervals() const { return intervals_; }
 
  private:
+  void compare_first_accepted() const {
+    for (std::uint64_t begin = 0; begin < there_.size(); begin += 37) {
+      const std::uint64_t end = std::min<std::uint64_t>(there_.size(), begin + 1 + begin % 90);
+      std::uint64_t first = begin;
+      while (first < end && !there_[first]) ++first;
+      std::uint64_t last = first;
+      while (last < end && there_[last]) ++last;
+      const Interval found = intervals_.first_accepted(begin, end);
+      ASSERT_EQ(found.end - found.begin, last - first) << begin;
+      if (last != first) {
+        ASSERT_EQ(found.begin, first);
+      }
+    }
+  }
+
   Intervals intervals_;
   std::vector<bool> there_;
 };

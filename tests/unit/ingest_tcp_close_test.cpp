@@ -292,5 +292,37 @@ TEST(TcpIdle, ASilentPeerIsGivenUp) {
   EXPECT_TRUE(receiver.answers.at(0).is(kRst | kAck));
 }
 
+// RFC 2385 2.0 and Linux: without a key, what is signed is discarded without an answer, whatever it says.
+TEST(TcpSignatures, SegmentsThatCarryOneAreDropped) {
+  const auto option = [](std::uint8_t kind, std::uint8_t size) {
+    Bytes bytes(size);
+    bytes[0] = std::byte{kind};
+    bytes[1] = std::byte{size};
+    return bytes;
+  };
+  Receiver receiver(test_config());
+  Client client(receiver);
+  const auto arrive = [&](std::int64_t offset, const Bytes& payload, std::uint8_t flags, const Bytes& options) {
+    Segment segment = client.segment(offset, payload, flags);
+    segment.options = options;
+    receiver.arrive(tcp_packet(client.peer(), segment));
+  };
+  arrive(-1, {}, kSyn, option(19, 18));
+  EXPECT_TRUE(receiver.answers.empty());
+  client.open();
+  client.send(0, pattern(0, 10));
+  for (const Bytes& signature : {option(19, 18), option(29, 16)}) {
+    arrive(10, {}, kRst, signature);
+    EXPECT_TRUE(receiver.events.empty());
+    EXPECT_TRUE(receiver.answers.empty());
+    arrive(10, pattern(10, 10), kAck, signature);
+    EXPECT_TRUE(receiver.pieces.empty());
+  }
+  EXPECT_EQ(receiver.counters().signatures, 5U);
+  arrive(10, {}, kRst, option(19, 10));  // no signature: too short
+  ASSERT_EQ(receiver.events.size(), 1U);
+  EXPECT_EQ(receiver.events[0].kind, StreamEvent::reset);
+}
+
 }  // namespace
 }  // namespace headrace::ingest::testing

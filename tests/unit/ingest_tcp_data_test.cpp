@@ -87,7 +87,7 @@ TEST_F(TcpData, EveryGapIsAnsweredAtOnce) {
   send(0, 100);
   expect_answer(400, {{700, 710}, {600, 610}, {500, 510}});
   send(400, 300);
-  expect_answer(710);
+  expect_answer(710, {{500, 510}});
   EXPECT_EQ(receiver.streams[0], pattern(0, 710));
   EXPECT_EQ(receiver.counters().bytes, 710U);
   EXPECT_EQ(receiver.counters().duplicate_bytes, 20U);
@@ -111,7 +111,7 @@ TEST_F(TcpData, OverlapsAreTrimmed) {
   EXPECT_EQ(receiver.pieces[1].length, 50U);
   EXPECT_EQ(receiver.pieces[2].stream_offset, 310U);
   EXPECT_EQ(receiver.pieces[2].length, 90U);
-  expect_answer(400);
+  expect_answer(400, {{50, 250}});
   EXPECT_EQ(receiver.streams[0], pattern(0, 400));
 }
 
@@ -128,6 +128,30 @@ TEST_F(TcpData, DuplicatesAreAnsweredAtOnce) {
   EXPECT_EQ(receiver.counters().duplicates, 2U);
   EXPECT_EQ(receiver.counters().duplicate_bytes, 200U);
   EXPECT_TRUE(receiver.streams[0].size() == 300);
+}
+
+// RFC 2883 4.2.1: so is a part of a segment, wherever in it; of several parts the first.
+TEST_F(TcpData, PartsOfASegmentThatCameBeforeAreReported) {
+  send(1000, 1000);
+  send(2000, 1000);
+  send(0, 6000);
+  expect_answer(6000, {{1000, 3000}});
+  send(7000, 1000);
+  send(6000, 2000);
+  expect_answer(8000, {{7000, 8000}});
+  send(9000, 500);
+  send(10'000, 500);
+  send(8900, 2000);  // around both
+  expect_answer(8000, {{9000, 9500}, {8900, 10'900}});
+  send(8000, 900);
+  expect_answer(10'900);
+  send(11'000, 100);
+  send(10'800, 400);  // around its beginning: what lies below the next byte is first
+  expect_answer(11'200, {{10'800, 10'900}});
+  send(11'250, 50);
+  send(11'150, 200);
+  expect_answer(11'350, {{11'150, 11'200}});
+  EXPECT_EQ(receiver.streams[0], pattern(0, 11'350));
 }
 
 TEST_F(TcpData, SequenceNumbersWrap) {
@@ -180,7 +204,7 @@ TEST_F(TcpData, IntervalsTooManyAreNotAcknowledged) {
   EXPECT_EQ(receiver.counters().bytes, bytes);
   EXPECT_EQ(receiver.counters().unaccepted_bytes, 10U);
   send(0, 11'000);
-  expect_answer(11'000);
+  expect_answer(11'000, {{100, 110}});
   EXPECT_EQ(receiver.streams[0], pattern(0, 11'000));
 }
 
@@ -189,7 +213,7 @@ TEST_F(TcpData, WithoutRoomForPiecesTheRestIsNotAccepted) {
   send(30, 10);
   receiver.pieces_max = 2;
   send(0, 100);
-  expect_answer(40);
+  expect_answer(40, {{10, 20}});
   receiver.pieces_max = 512;
   send(0, 100);
   expect_answer(100, {{0, 40}});
@@ -333,7 +357,7 @@ TEST(TcpTimestamps, AreEchoedAndProtectAgainstOldSegments) {
   ASSERT_EQ(receiver.answers.size(), 1U);
   EXPECT_EQ(receiver.answers[0].headers.options.timestamp_echo, 0xFFFFFFF0 + 100);
   EXPECT_TRUE(receiver.answers[0].headers.options.has_timestamps);
-  client.elapsed_ms = 99;
+  client.elapsed_ms = 98;
   client.send(20, pattern(20, 10));
   ASSERT_EQ(receiver.answers.size(), 1U);
   EXPECT_EQ(client.offset(receiver.answers[0].acknowledgement()), 20);
@@ -359,15 +383,74 @@ TEST(TcpTimestamps, ThatOfTheOldestUnacknowledgedIsEchoed) {
   EXPECT_EQ(receiver.answers.at(0).headers.options.timestamp_echo, 1005U);
 }
 
-TEST(TcpTimestamps, SegmentsWithoutAreDropped) {
+// As Linux does: a middlebox may strip the option after the handshake, or from the acknowledgement that ends it.
+TEST(TcpTimestamps, SegmentsWithoutAreTaken) {
+  Receiver receiver(test_config());
+  Client client(receiver, {}, {.timestamp = 1000});
+  client.send_syn();
+  const auto arrive = [&](std::int64_t offset, std::size_t count) {
+    Segment bare = client.segment(offset, pattern(static_cast<std::uint64_t>(offset), count));
+    bare.options.clear();
+    receiver.arrive(tcp_packet(client.peer(), bare));
+  };
+  arrive(0, 0);
+  ASSERT_EQ(receiver.events.size(), 1U);
+  EXPECT_EQ(receiver.events[0].kind, StreamEvent::opened);
+  arrive(0, 10);
+  arrive(10, 10);
+  client.elapsed_ms = 7;
+  client.send(20, pattern(20, 10));
+  arrive(30, 10);
+  EXPECT_EQ(receiver.counters().missing_timestamps, 4U);
+  EXPECT_EQ(receiver.streams[receiver.last_stream], pattern(0, 40));
+  ASSERT_EQ(receiver.answers.size(), 1U);
+  EXPECT_EQ(receiver.answers[0].headers.options.timestamp_echo, 1007U) << "of those that have one";
+}
+
+// Linux's TCP_PAWS_WINDOW. The timestamp that is echoed does not go back.
+TEST(TcpTimestamps, OneTickBackIsTaken) {
   Receiver receiver(test_config());
   Client client(receiver, {}, {.timestamp = 1000});
   client.open();
-  Segment bare = client.segment(0, pattern(0, 10));
-  bare.options.clear();
-  receiver.arrive(tcp_packet(client.peer(), bare));
-  EXPECT_TRUE(receiver.pieces.empty());
-  EXPECT_EQ(receiver.counters().missing_timestamps, 1U);
+  client.elapsed_ms = 50;
+  client.send(0, pattern(0, 10));
+  client.elapsed_ms = 49;
+  client.send(10, pattern(10, 10));
+  ASSERT_EQ(receiver.answers.size(), 1U);
+  EXPECT_EQ(receiver.answers[0].headers.options.timestamp_echo, 1050U);
+  client.elapsed_ms = 48;
+  client.send(20, pattern(20, 10));
+  EXPECT_EQ(receiver.counters().old_timestamps, 1U);
+  EXPECT_EQ(receiver.streams[receiver.last_stream], pattern(0, 20));
+}
+
+TEST(TcpTimestamps, AfterZeroAnyIsTaken) {
+  Receiver receiver(test_config());
+  Client client(receiver, {}, {.timestamp = 0});
+  client.open();
+  client.elapsed_ms = 0x90000000;  // behind 0, by serial arithmetic
+  client.send(0, pattern(0, 10));
+  client.send(10, pattern(10, 10));
+  EXPECT_EQ(receiver.counters().old_timestamps, 0U);
+  ASSERT_EQ(receiver.answers.size(), 1U);
+  EXPECT_EQ(receiver.answers[0].headers.options.timestamp_echo, 0x90000000U);
+}
+
+TEST(TcpTimestamps, AnOvertakenAcknowledgementIsNotAnswered) {
+  Receiver receiver(test_config());
+  Client client(receiver, {}, {.timestamp = 1000});
+  client.open();
+  client.elapsed_ms = 2000;
+  client.send(0, pattern(0, 10));
+  client.send(10, pattern(10, 10));
+  client.elapsed_ms = 1990;
+  client.send(20, {});
+  EXPECT_TRUE(receiver.answers.empty());
+  EXPECT_EQ(receiver.counters().old_timestamps, 0U);
+  client.elapsed_ms = 10;  // longer ago than anything is under way
+  client.send(20, {});
+  EXPECT_EQ(receiver.answers.size(), 1U);
+  EXPECT_EQ(receiver.counters().old_timestamps, 1U);
 }
 
 TEST(TcpTimestamps, TellTheRoundTrip) {

@@ -42,7 +42,7 @@ inline constexpr std::uint8_t kPsh = 0x08;
 inline constexpr std::uint8_t kAck = 0x10;
 }  // namespace tcp_flag
 
-/// The options of a TCP header that matter here (RFC 9293 3.2, 7323, 2018).
+/// The options of a TCP header that matter here (RFC 9293 3.2, 7323, 2018, 2385, 5925).
 struct TcpOptions {
   std::uint32_t timestamp = 0;  ///< TSval; with timestamp_echo valid where has_timestamps.
   std::uint32_t timestamp_echo = 0;
@@ -51,6 +51,7 @@ struct TcpOptions {
   bool has_window_scale = false;
   bool has_timestamps = false;
   bool sack_permitted = false;
+  bool has_signature = false;  ///< An MD5 signature, or TCP-AO.
 };
 
 /// The headers of one packet. Offsets count from its first byte.

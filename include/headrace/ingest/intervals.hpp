@@ -31,6 +31,14 @@ class Intervals {
     return i < count_ && intervals_[i].begin <= offset ? i : kMax;
   }
 
+  /// The first of the bytes from `begin` up to before `end` that are accepted and lie together; empty where none is.
+  [[nodiscard]] HEADRACE_HD Interval first_accepted(std::uint64_t begin, std::uint64_t end) const {
+    if (begin < next_) return {begin, lesser(end, next_)};
+    const std::uint32_t i = first_ending_from(begin + 1);
+    if (i == count_ || intervals_[i].begin >= end) return {0, 0};
+    return {greater(begin, intervals_[i].begin), lesser(end, intervals_[i].end)};
+  }
+
   struct Accepted {
     std::uint64_t bytes = 0;  ///< That are new.
     std::uint64_t end = 0;    ///< Nothing from here on was accepted.

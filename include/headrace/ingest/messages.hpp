@@ -28,19 +28,26 @@ struct FramedMessage {
   std::vector<MessagePart> body;
 };
 
-/// Cuts the frames of one stream into messages that say their length. It keeps the frames of a message that is not
-/// complete, so a message must fit into all frames of the ring but one. Of frames that the host cannot read it copies
-/// headers, 16 KiB at a time, and nothing else.
+/// Cuts the frames of one stream, and parts of them, into messages that say their length. It keeps the frames of a
+/// message that is not complete, so a message must fit into all frames of the ring but one. Of frames that the host
+/// cannot read it copies headers, 16 KiB at a time, and nothing else.
 class MessageReader {
  public:
   /// Throws UsageError for a prefix that cannot be, and for frames that are converted or too few for a header.
   MessageReader(const LengthPrefix& prefix, const FrameRing& frames);
 
-  /// The stream's next frame. Throws UsageError for one out of turn, DataError for one with gaps.
+  /// The stream's next frame, or a part of one (Receiver::peek()). Bytes that were added before, by a part, are left
+  /// out. Throws UsageError where bytes between are left out, DataError for a frame with gaps.
   void add(std::shared_ptr<HeldFrame> frame);
   /// The next message, once all of it has come. Throws DataError, now and from then on, for one longer than
   /// LengthPrefix::body_max or than frames have room for.
   [[nodiscard]] std::optional<FramedMessage> next();
+  /// Bytes of the stream that have been added.
+  [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
+  /// How many of them next() wants before it has anything more to say: a message, or that its length is out of bounds.
+  [[nodiscard]] std::uint64_t needs() const noexcept {
+    return found_ ? found_->body + found_->body_bytes : framing_.begin() + prefix_.header_bytes;
+  }
   /// Bytes at the end that are no whole message: other than 0 only once the stream has ended within one.
   [[nodiscard]] std::uint64_t rest() const noexcept { return end_ - taken_; }
 

@@ -136,6 +136,7 @@ HEADRACE_HD inline void parse_tcp_options(const std::byte* bytes, std::uint32_t 
       options.window_scale = load_8(value) > 14 ? 14 : load_8(value);  // RFC 7323 2.3
     }
     if (kind == 4 && size == 2) options.sack_permitted = true;
+    if ((kind == 19 && size == 18) || (kind == 29 && size >= 4)) options.has_signature = true;
     if (kind == 8 && size == 10) {
       options.has_timestamps = true;
       options.timestamp = load_be32(value);

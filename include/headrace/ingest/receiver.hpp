@@ -145,11 +145,13 @@ class Receiver {
   [[nodiscard]] Status send(std::uint32_t stream, std::span<const std::byte> bytes);
   /// Nothing more will be said on the connection: FIN follows what waits. What the peer sends is still received.
   void close(std::uint32_t stream);
-  /// Asks for bytes of a stream from `offset` on before their frame is full: as soon as some have come in order, a
-  /// Delivery::Kind::part brings what has of their frame, once. Their frame comes as well, with the same bytes; where
-  /// it comes first, no part does. Another call takes the place of one that is not fulfilled. Throws UsageError for
-  /// frames that are converted.
-  void peek(std::uint32_t stream, std::uint64_t offset);
+  /// Asks for bytes of a stream from `offset` on before their frame is full: as soon as some have come in order, and
+  /// all before `end` have, a Delivery::Kind::part brings what has of their frame, once. Their frame comes as well,
+  /// with the same bytes; where it comes first, no part does. Another call takes the place of one that is not
+  /// fulfilled. Throws UsageError for frames that are converted.
+  void peek(std::uint32_t stream, std::uint64_t offset, std::uint64_t end = 0);
+  /// Whether streams have parts: peek() does not throw.
+  [[nodiscard]] bool has_parts() const noexcept;
 
   /// What comes next, waiting for it until `timeout`. Empty when nothing came, or nothing will: see ended(). Throws
   /// what ended the thread of start(), after everything that came before. May be called by several threads.

@@ -38,8 +38,12 @@ class Source {
   /// Sends one packet of this layer; Errc::not_supported where the source has no way out.
   [[nodiscard]] virtual Status send(std::span<const std::byte> packet) noexcept = 0;
   [[nodiscard]] virtual SourceCounters counters() const noexcept = 0;
-  /// After receive() gave an error: what is wrong and where, for people. Empty where the error says all there is.
+  /// After receive() or send() gave an error: what is wrong and where, for people. Empty where the error says all there
+  /// is.
   [[nodiscard]] virtual std::string failure() const { return {}; }
+  /// Gives back what it has of the system: sockets, network devices, files, so that others can have the same. Counters
+  /// stay, and packets that are in the ring. Nothing may be received or sent any more.
+  virtual void close() noexcept {}
 };
 
 }  // namespace headrace::ingest

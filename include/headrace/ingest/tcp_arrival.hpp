@@ -51,6 +51,7 @@ class TcpArrival {
 
  private:
   static constexpr std::uint64_t kTimestampsForget = 24ULL * 24 * 3600 * TcpConfig::kSecond;  ///< RFC 7323 5.5
+  static constexpr std::int32_t kTicksBack = 1;  ///< Linux's TCP_PAWS_WINDOW: a peer's processors may differ by one.
 
   [[nodiscard]] HEADRACE_HD bool has(std::uint8_t flag) const { return (headers_.flags & flag) != 0; }
 
@@ -61,19 +62,35 @@ class TcpArrival {
            headers_.sequence == connection_.initial_remote;
   }
 
-  /// RFC 7323 5.3, R1, and 3.2. A SYN may come from a peer that has forgotten what was agreed.
+  /// RFC 7323 5.3, R1, with the exceptions of Linux: senders behind middleboxes that strip the option work there.
   [[nodiscard]] HEADRACE_HD bool timestamp_is_good() {
     if (!connection_.timestamps || has(tcp_flag::kRst)) return true;
-    if (!headers_.options.has_timestamps) {
-      if (has(tcp_flag::kSyn)) return true;
+    if (!headers_.options.has_timestamps) {  // RFC 7323 3.2 says that it SHOULD be dropped; Linux takes it.
       ++counters_.missing_timestamps;
-      return false;
+      return true;
     }
-    if (!serial_before(headers_.options.timestamp, connection_.timestamp_recent)) return true;
-    if (work_.now - connection_.timestamp_recent_at > kTimestampsForget) return true;
+    if (timestamp_is_current(kTicksBack) || is_overtaken_acknowledgement()) return true;
     ++counters_.old_timestamps;
     work_.answers.challenge(connection_, {0, 0});
     return false;
+  }
+
+  /// Whether the segment's timestamp is at most `back` ticks older than the latest, or the latest cannot be relied on:
+  /// it is too old, or 0, which some senders put into their SYN alone.
+  [[nodiscard]] HEADRACE_HD bool timestamp_is_current(std::int32_t back) const {
+    const std::uint32_t recent = connection_.timestamp_recent;
+    return serial_distance(recent, headers_.options.timestamp) <= back || recent == 0 ||
+           work_.now - connection_.timestamp_recent_at > kTimestampsForget;
+  }
+
+  /// An acknowledgement that says nothing new and was overtaken on its way (Linux's tcp_disordered_ack): it is no
+  /// reason to answer.
+  [[nodiscard]] HEADRACE_HD bool is_overtaken_acknowledgement() const {
+    const std::int32_t ticks = serial_distance(connection_.timestamp_recent, headers_.options.timestamp);
+    const std::uint64_t late = static_cast<std::uint64_t>(ticks) * work_.shared.config.timestamp_tick;
+    const std::uint32_t window = std::uint32_t{headers_.window} << connection_.peer_scale;
+    return has(tcp_flag::kAck) && begin_ == 0 && end_ == 0 && headers_.acknowledgement == connection_.acknowledged &&
+           window == connection_.peer_window && late <= work_.timeout(connection_) / 5 * 6;
   }
 
   /// Whether any of it lies in the window. Behind the last byte is in it: who has filled it speaks from there. What is
@@ -217,10 +234,9 @@ class TcpArrival {
 
   /// RFC 7323 4.3, and the round trip of the first segment that brings one of ours back.
   HEADRACE_HD void note_timestamps() {
-    if (!connection_.timestamps) return;
     const TcpOptions& options = headers_.options;
-    if (!serial_before(options.timestamp, connection_.timestamp_recent) &&
-        serial_distance(headers_.sequence, connection_.last_acknowledgement) <= 0) {
+    if (!connection_.timestamps || !options.has_timestamps) return;
+    if (timestamp_is_current(0) && serial_distance(headers_.sequence, connection_.last_acknowledgement) <= 0) {
       connection_.timestamp_recent = options.timestamp;
       connection_.timestamp_recent_at = work_.now;
     }

@@ -39,7 +39,7 @@ class TcpPayload {
     const Interval duplicate = headers_.payload_length > 0 ? accept_bytes() : Interval{0, 0};
     if (has_fin_) note_finish(end, edge);
     if (connection_.finish_known && connection_.intervals.next() == connection_.finish_offset) {
-      finish();
+      finish(duplicate);
       return false;
     }
     if (headers_.payload_length == 0 && !has_fin_) return false;
@@ -57,8 +57,8 @@ class TcpPayload {
   }
 
  private:
-  /// Accepts what is new and has space, and counts what kind of segment it was. Returns the bytes that had come before,
-  /// where the segment begins with such.
+  /// Accepts what is new and has space, and counts what kind of segment it was. Returns the first bytes of the segment
+  /// that had been accepted before and lie together, for the acknowledgement to report (RFC 2883 4).
   [[nodiscard]] HEADRACE_HD Interval accept_bytes() {
     Intervals& intervals = connection_.intervals;
     const auto next = static_cast<std::int64_t>(intervals.next());
@@ -70,7 +70,8 @@ class TcpPayload {
     const std::uint64_t to = lesser(static_cast<std::uint64_t>(last), edge);
     const std::uint64_t highest = intervals.highest();
     const std::uint32_t gaps = intervals.count();
-    const Interval before = duplicate_of(first, last);
+    const Interval duplicate =
+        intervals.first_accepted(static_cast<std::uint64_t>(first < 0 ? 0 : first), static_cast<std::uint64_t>(last));
     Intervals::Accepted accepted{0, lesser(from, static_cast<std::uint64_t>(last))};
     if (from < to) {
       accepted = intervals.accept(from, to, [&](std::uint64_t begin, std::uint64_t end) {
@@ -86,7 +87,7 @@ class TcpPayload {
       if (intervals.count() > gaps) ++counters_.gaps;
     }
     if (from > static_cast<std::uint64_t>(next)) note_recent(from);
-    return before;
+    return duplicate;
   }
 
   HEADRACE_HD void count_bytes(const Intervals::Accepted& accepted, std::uint64_t beyond) {
@@ -97,16 +98,6 @@ class TcpPayload {
     counters_.unaccepted_bytes += beyond;
     if (accepted.bytes == 0 && repeated > 0) ++counters_.duplicates;
     if (beyond == headers_.payload_length && begin_ == 0) ++counters_.probes;
-  }
-
-  /// The first bytes of a segment, as far as they had come before.
-  [[nodiscard]] HEADRACE_HD Interval duplicate_of(std::int64_t first, std::int64_t last) const {
-    const Intervals& intervals = connection_.intervals;
-    const auto end = static_cast<std::uint64_t>(last);
-    const auto begin = static_cast<std::uint64_t>(first < 0 ? 0 : first);
-    if (begin < intervals.next()) return {begin, lesser(end, intervals.next())};
-    const std::uint32_t i = intervals.find(begin);
-    return i == Intervals::kMax ? Interval{0, 0} : Interval{begin, lesser(end, intervals[i].end)};
   }
 
   /// Puts the interval of `offset` before the others that changed lately.
@@ -132,8 +123,8 @@ class TcpPayload {
     connection_.finish_offset = end;
   }
 
-  /// All bytes are accepted, and FIN with them.
-  HEADRACE_HD void finish() {
+  /// All bytes are accepted, and FIN with them. `duplicate` is reported where the answer is not FIN.
+  HEADRACE_HD void finish(const Interval& duplicate) {
     connection_.finished = true;
     work_.tell(i_, StreamEvent::finished);
     if (connection_.state == TcpState::established) work_.table.move(i_, TcpState::close_wait);
@@ -143,7 +134,7 @@ class TcpPayload {
     if (connection_.state == TcpState::close_wait && work_.shared.config.close_when_finished) {
       TcpSending(work_, i_).close();
     }
-    if (counters_.acknowledgements == sent) work_.answers.acknowledge(connection_, {0, 0});
+    if (counters_.acknowledgements == sent) work_.answers.acknowledge(connection_, duplicate);
   }
 
   TcpWork& work_;

@@ -38,6 +38,8 @@ class TcpSequencer {
       ++counters.unparsed[static_cast<std::uint32_t>(parsed)];
     } else if (headers.transport != Transport::tcp) {
       ++counters.not_tcp;
+    } else if (headers.options.has_signature) {
+      ++counters.signatures;  // No key was agreed: RFC 2385 and Linux discard such a segment, even a reset, unanswered.
     } else if (!work_.output.has_room()) {
       ++counters.no_room;
     } else {

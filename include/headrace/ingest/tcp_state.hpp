@@ -122,7 +122,8 @@ struct TcpCounters {
   std::uint64_t packets = 0;
   std::uint64_t unparsed[kParseResults] = {};  ///< By ParseResult.
   std::uint64_t not_tcp = 0;
-  std::uint64_t no_room = 0;  ///< Dropped because the output was full.
+  std::uint64_t signatures = 0;  ///< Segments dropped for an MD5 or TCP-AO option, which is never agreed to.
+  std::uint64_t no_room = 0;     ///< Dropped because the output was full.
   std::uint64_t segments = 0;
   std::uint64_t bytes = 0;                 ///< Accepted.
   std::uint64_t duplicate_bytes = 0;       ///< That were accepted before.
@@ -133,7 +134,7 @@ struct TcpCounters {
   std::uint64_t duplicates = 0;            ///< Segments of which nothing was new.
   std::uint64_t out_of_window = 0;         ///< Segments that were not acceptable.
   std::uint64_t old_timestamps = 0;        ///< Dropped by PAWS.
-  std::uint64_t missing_timestamps = 0;    ///< Dropped for having none.
+  std::uint64_t missing_timestamps = 0;    ///< Segments without one although it was agreed to.
   std::uint64_t bad_acknowledgements = 0;  ///< Of what was never sent, or none at all.
   std::uint64_t probes = 0;                ///< Of a closed window, or to keep alive.
   std::uint64_t challenges = 0;            ///< Acknowledgements sent for it (RFC 5961).

@@ -4,16 +4,18 @@
 #include <memory>
 #include <string>
 
+#include "headrace/ingest/ip_address.hpp"
 #include "headrace/ingest/source.hpp"
 
 namespace headrace::ingest {
 
 struct TunOptions {
-  /// Headrace's address: "10.0.0.2/24", or without a prefix the smallest subnet that it can be a host of. The kernel
-  /// gets another one there. Empty: a subnet of 198.18.0.0/15 (RFC 2544) that nothing routes to.
+  /// Headrace's address: "10.0.0.2/24", "fd00::2/64", or without a prefix the smallest subnet that it can be a host of.
+  /// The kernel gets another one there. Empty: a subnet of 198.18.0.0/15 (RFC 2544) that nothing routes to; "::": one
+  /// of 2001:2::/48 (RFC 5180).
   std::string address{};
   std::string name = "headrace%d";  ///< Of the device; %d: the first number that is free.
-  std::uint32_t mtu = 1500;         ///< 68 to 65535.
+  std::uint32_t mtu = 1500;         ///< 68, or of IPv6 1280, to 65535.
   /// The kernel hands over super-packets of up to 64 KiB, to be cut every segment_bytes, without checksums (TSO, USO).
   /// Slots must hold 65,535 bytes.
   bool offloads = true;
@@ -25,10 +27,10 @@ struct TunOptions {
 class TunSource : public Source {
  public:
   [[nodiscard]] virtual const std::string& name() const noexcept = 0;
-  /// Headrace's address, to which the kernel sends: IPv4, in the machine's byte order.
-  [[nodiscard]] virtual std::uint32_t address() const noexcept = 0;
+  /// Headrace's address, to which the kernel sends.
+  [[nodiscard]] virtual const IpAddress& address() const noexcept = 0;
   /// The kernel's address, from which it sends.
-  [[nodiscard]] virtual std::uint32_t peer_address() const noexcept = 0;
+  [[nodiscard]] virtual const IpAddress& peer_address() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t mtu() const noexcept = 0;
 };
 

@@ -91,17 +91,17 @@ def _take(receiver: ingest.Receiver, taker: Taker, watch: Watch, ends: Json, ans
         if ends["duration"] is not None and watch.elapsed >= ends["duration"]:
             return "duration"
         delivery = receiver.next(timeout=_LOOK_SECONDS)
-        if delivery is not None:
-            _take_one(delivery, taker, answering)
-        elif receiver.ended:
+        _take_one(delivery, taker, answering)
+        if delivery is None and receiver.ended:
             return "source"
         watch.look()
 
 
-def _take_one(delivery: Delivery, taker: Taker, answering: ingest.Answering | None) -> None:
+def _take_one(delivery: Delivery | None, taker: Taker, answering: ingest.Answering | None) -> None:
     if answering is not None:
         answering.take(delivery)
-    taker.take(delivery)
+    if delivery is not None:
+        taker.take(delivery)
 
 
 def _take_what_waits(receiver: ingest.Receiver, taker: Taker, answering: ingest.Answering | None) -> None:

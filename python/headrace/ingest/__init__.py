@@ -29,7 +29,8 @@ from headrace._core import (
     UdpSender,
     stream_bytes,
 )
-from headrace.ingest.answering import Answering, ProtocolError, Talk
+from headrace.ingest.answering import Answering, ProtocolError, Skip, Some, Talk, Wants
+from headrace.ingest.body import Body
 from headrace.ingest.http import HttpUploads
 from headrace.ingest.iperf3 import Iperf3Server
 from headrace.ingest.messages import LengthPrefix, Messages, body, messages
@@ -38,6 +39,7 @@ from headrace.ingest.sending import Progress, digest, resolve, send, send_datagr
 
 __all__ = [
     "Answering",
+    "Body",
     "Building",
     "DatagramLayout",
     "Faults",
@@ -55,13 +57,16 @@ __all__ = [
     "ProtocolError",
     "Receiver",
     "SendReport",
+    "Skip",
     "SocketReception",
     "SocketRun",
+    "Some",
     "StreamEnded",
     "StreamOpened",
     "Talk",
     "TcpSender",
     "UdpSender",
+    "Wants",
     "body",
     "digest",
     "messages",

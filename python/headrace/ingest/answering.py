@@ -1,21 +1,42 @@
 """Protocols over a receiver's connections: what a sender says beside its data, and the answers that it waits for."""
 
+import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
 from headrace._core import Frame, FramePart, Receiver, StreamEnded, StreamOpened
+from headrace.ingest.body import Body
 
 Delivery = StreamOpened | Frame | FramePart | StreamEnded
 
-Body = tuple[int, int | None]
-"""Where the data of a stream begins and ends, in bytes; None: with the stream."""
+_log = logging.getLogger("headrace.ingest")
 
-Talk = Generator[int | bytes, bytes, None]
-"""What is done on one connection: it yields how many bytes it waits for, or the bytes that end them, and is given
-them. What comes after its end is not looked at."""
+
+@dataclass(frozen=True)
+class Some:
+    """Waits for a byte at least: the talk is given what has come, at most so many bytes."""
+
+    most: int = 1 << 12
+
+
+@dataclass(frozen=True)
+class Skip:
+    """Waits until so many bytes have come, which are not copied: the talk is given none of them."""
+
+    count: int
+
+
+Wants = int | bytes | Some | Skip
+"""What a talk waits for: so many bytes, the bytes that end them, any, or that some have gone by."""
+
+Talk = Generator[Wants, bytes, None]
+"""What is done on one connection: it yields what it waits for, and is given it. What comes after its end is not looked
+at."""
 
 _WAIT_MOST = 1 << 20
+"""Bytes that are kept for a talk: one that waits for more is over, and its connection reset."""
 
 
 class ProtocolError(Exception):
@@ -24,26 +45,35 @@ class ProtocolError(Exception):
 
 @dataclass
 class _Connection:
-    talk: Talk | None
-    wants: int | bytes = 0
+    talk: Talk | None = None
+    wants: Wants = 0
     kept: bytearray = field(default_factory=bytearray)
-    """That came and was not given to the talk."""
+    """Bytes from `position` on that have come."""
+    position: int = 0
+    """Of the first byte of the stream that the talk has not been given."""
+    searched: int = 0
+    """Of `kept`: no end that is waited for begins before."""
     seen: int = 0
     """Bytes of the stream that have come."""
     then: tuple[int, Callable[[], None]] | None = None
+    due: float | None = None
     body: Body | None = None
 
 
 class Answering(ABC):
     """A protocol that is spoken on all TCP connections of a receiver; control must be the host's.
 
-    Give it every delivery first; frames are still to be released by whoever took them.
+    Give it every delivery first, and None now and then while there is none, for deadlines; frames are still to be
+    released by whoever took them. Whatever goes wrong in one conversation resets that connection alone, and is logged
+    ("headrace.ingest").
     """
 
     def __init__(self, receiver: Receiver) -> None:
         self.receiver = receiver
         self._connections: dict[int, _Connection] = {}
         self._over: int | None = None
+        self._framed: tuple[Body, int] | None = None
+        self._next_due = float("inf")
 
     @abstractmethod
     def talk(self, stream: int) -> Talk:
@@ -57,29 +87,22 @@ class Answering(ABC):
     def body(self, stream: int) -> Body | None:
         """Where a stream's data lies; None where it has none, or that is not known yet.
 
-        Known when a frame with data of it, or its end, has been taken; until another delivery is.
+        Known for a frame, or a stream's end, when that has been taken; until another delivery is.
         """
         connection = self._connections.get(stream)
         return None if connection is None else connection.body
 
-    def take(self, delivery: Delivery) -> None:
-        """Reads what a delivery brings, and answers it.
+    def take(self, delivery: Delivery | None) -> None:
+        """Reads what a delivery brings, and answers it. None: nothing came, and time has passed.
 
         Raises:
             UsageError: for a receiver whose connections cannot be answered.
         """
-        if self._over is not None:
-            del self._connections[self._over]
-            self._over = None
-        stream = delivery.stream
-        if isinstance(delivery, StreamOpened):
-            self._connections[stream] = _Connection(self.talk(stream))
-            self._go_on(stream, None)
-        elif isinstance(delivery, StreamEnded):
-            self.ended(stream)
-            self._over = stream
-        else:
-            self._add(self._connections[stream], delivery)
+        self._forget_taken()
+        if delivery is not None:
+            self._take(delivery)
+        if time.monotonic() >= self._next_due:
+            self._expire()
 
     def ended(self, stream: int) -> None:  # noqa: B027
         """A stream has ended: for a protocol that has to know."""
@@ -92,9 +115,15 @@ class Answering(ABC):
         """Bytes of a stream that are known to have come."""
         return self._connections[stream].seen
 
-    def set_body(self, stream: int, begin: int, end: int | None) -> None:
-        """What body() says from now on."""
-        self._connections[stream].body = (begin, end)
+    def position(self, stream: int) -> int:
+        """Of the next byte of the stream that its talk will be given."""
+        return self._connections[stream].position
+
+    def open_body(self, stream: int) -> Body:
+        """The stream has data, where this will say."""
+        connection = self._connections[stream]
+        connection.body = Body()
+        return connection.body
 
     def when(self, stream: int, count: int, then: Callable[[], None]) -> None:
         """Calls `then` once the stream has so many bytes. For a connection whose talk is over, or ends thereby."""
@@ -103,54 +132,150 @@ class Answering(ABC):
             then()
             return
         connection.then = (count, then)
-        self.receiver.peek(stream, count - 1)
+        self.receiver.peek(stream, count - 1, count)
+
+    def deadline(self, stream: int, seconds: float | None) -> None:
+        """What happens in so many seconds: the talk is raised TimeoutError, or the connection reset where it is over.
+
+        Takes the place of the one before; None: nothing does.
+        """
+        connection = self._connections[stream]
+        connection.due = None if seconds is None else time.monotonic() + seconds
+        if connection.due is not None:
+            self._next_due = min(self._next_due, connection.due)
+
+    def _forget_taken(self) -> None:
+        if self._over is not None:
+            del self._connections[self._over]
+            self._over = None
+        if self._framed is not None:
+            body, end = self._framed
+            body.drop(end)
+            self._framed = None
+
+    def _take(self, delivery: Delivery) -> None:
+        stream = delivery.stream
+        if isinstance(delivery, StreamOpened):
+            self.receiver.peek(stream, 0)
+            self._connections[stream] = connection = _Connection()
+            if self._guard(stream, lambda: setattr(connection, "talk", self.talk(stream))):
+                self._go_on(stream, None)
+        elif isinstance(delivery, StreamEnded):
+            self._guard(stream, lambda: self.ended(stream))
+            self._over = stream
+        else:
+            connection = self._connections[stream]
+            self._guard(stream, lambda: self._add(connection, delivery))
+            if isinstance(delivery, Frame) and connection.body is not None:
+                self._framed = (connection.body, delivery.stream_offset + delivery.bytes)
 
     def _add(self, connection: _Connection, piece: Frame | FramePart) -> None:
         end = piece.stream_offset + piece.bytes
-        new = end - connection.seen
-        if new <= 0:
+        if end <= connection.seen:
             return
+        new = end - max(connection.seen, connection.position)
         connection.seen = end
         if connection.talk is not None:
-            came = piece.to_host(piece.bytes - new) if isinstance(piece, Frame) else piece.to_host()[-new:]
-            connection.kept += came.tobytes()
+            if new > 0:
+                connection.kept += piece.to_host(piece.bytes - new).data
             self._feed(piece.stream, connection)
         if connection.then is not None and connection.seen >= connection.then[0]:
             _, then = connection.then
             connection.then = None
-            then()
+            self._guard(piece.stream, then)
 
     def _feed(self, stream: int, connection: _Connection) -> None:
         """Gives the talk what it waits for, as long as that is there."""
         while connection.talk is not None:
-            wants = connection.wants
-            found = connection.kept.find(wants) if isinstance(wants, bytes) else 0
-            count = found + len(wants) if isinstance(wants, bytes) else wants
-            if found < 0 or count > len(connection.kept):
-                if len(connection.kept) > _WAIT_MOST:
-                    self._refuse(stream)
-                else:
-                    self.receiver.peek(stream, connection.seen)
+            count = self._found(connection)
+            if count is None:
+                self._wait(stream, connection)
                 return
             given = bytes(connection.kept[:count])
             del connection.kept[:count]
+            connection.position += count
+            connection.searched = 0
             self._go_on(stream, given)
+
+    @staticmethod
+    def _found(connection: _Connection) -> int | None:
+        """How many of the kept bytes the talk is to be given; None where it waits."""
+        wants, kept = connection.wants, connection.kept
+        if isinstance(wants, Skip):
+            return 0 if connection.seen >= connection.position else None
+        if isinstance(wants, Some):
+            return min(len(kept), wants.most) or None
+        if isinstance(wants, int):
+            return wants if wants <= len(kept) else None
+        found = kept.find(wants, connection.searched)
+        if found < 0:
+            connection.searched = max(0, len(kept) - len(wants) + 1)
+            return None
+        return found + len(wants)
+
+    def _wait(self, stream: int, connection: _Connection) -> None:
+        """Asks for what lacks."""
+        wants = connection.wants
+        if len(connection.kept) > _WAIT_MOST:
+            self._refuse(stream)
+        elif isinstance(wants, Skip):
+            self.receiver.peek(stream, connection.position - 1, connection.position)
+        else:
+            least = connection.position + wants if isinstance(wants, int) else 0
+            self.receiver.peek(stream, max(connection.seen, connection.position), least)
 
     def _go_on(self, stream: int, given: bytes | None) -> None:
         connection = self._connections[stream]
-        assert connection.talk is not None
+        talk = connection.talk
+        assert talk is not None
+        self._resume(stream, connection, lambda: next(talk) if given is None else talk.send(given))
+
+    def _resume(self, stream: int, connection: _Connection, go_on: Callable[[], Wants]) -> None:
+        def step() -> None:
+            try:
+                connection.wants = go_on()
+            except StopIteration:
+                connection.talk = None
+                connection.kept.clear()
+                return
+            if isinstance(connection.wants, Skip):
+                passed = min(connection.wants.count, len(connection.kept))
+                del connection.kept[:passed]
+                connection.position += connection.wants.count
+
+        self._guard(stream, step)
+
+    def _guard(self, stream: int, call: Callable[[], object]) -> bool:
+        """Calls what belongs to one conversation, which alone it may end. Whether it went well."""
         try:
-            connection.wants = next(connection.talk) if given is None else connection.talk.send(given)
-        except StopIteration:
-            connection.talk = None
-            connection.kept.clear()
-            return
-        except ProtocolError:
+            call()
+        except Exception as error:
+            if not isinstance(error, ProtocolError):
+                detailed = _log.isEnabledFor(logging.DEBUG)
+                _log.warning("stream %d is reset: its conversation failed: %r", stream, error, exc_info=detailed)
             self._refuse(stream)
-            return
-        if given is None:
-            self.receiver.peek(stream, 0)
+            return False
+        return True
+
+    def _expire(self) -> None:
+        now = time.monotonic()
+        late = [stream for stream, one in self._connections.items() if one.due is not None and one.due <= now]
+        for stream in late:
+            connection = self._connections[stream]
+            connection.due = None
+            talk = connection.talk
+            if talk is None:
+                self._refuse(stream)
+                continue
+            error = TimeoutError("the deadline of its conversation has passed")
+            self._resume(stream, connection, lambda talk=talk, error=error: talk.throw(error))  # type: ignore[misc]
+            self._feed(stream, connection)
+        dues = (connection.due for connection in self._connections.values() if connection.due is not None)
+        self._next_due = min(dues, default=float("inf"))
 
     def _refuse(self, stream: int) -> None:
-        self._connections[stream].talk = None
+        connection = self._connections.get(stream)
+        if connection is not None:
+            connection.talk = connection.then = connection.due = None
+            connection.kept.clear()
         self.receiver.reset(stream)

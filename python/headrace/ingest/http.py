@@ -1,40 +1,208 @@
 """Uploads by HTTP: what `curl --upload-file` sends, and the answer that it waits for."""
 
 import re
+from collections.abc import Generator
 
-from headrace.ingest.answering import Answering, Talk
+from headrace._core import Receiver
+from headrace.ingest.answering import Answering, Skip, Some, Talk, Wants
 
-_DIGITS_MOST = 18
+_UPLOAD_MOST = 1 << 62
+_LINE_OF_CHUNK_MOST = 4096
+_CHUNKS_MOST = 1 << 19
+"""Whose places are kept: those of one frame."""
+_LINGER_SECONDS = 30.0
+"""That a client has to close its end once it has been answered."""
+
+_REQUEST = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP/1\.([01])")
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[^\x00-\x08\x0a-\x1f\x7f]*)?")
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+
+Reading = Generator[Wants, bytes, bytes]
+
+
+class _RefusedError(Exception):
+    """What is answered to a request that is none, or none that can be served."""
+
+    def __init__(self, status: str, text: str, *more: str) -> None:
+        super().__init__(status)
+        self.status = status
+        self.text = text
+        self.more = more
+
+
+class _Input:
+    """The bytes of one connection, line by line (RFC 9112 2.2: lines end with CRLF and nothing else)."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+        self._at = 0
+        self.offset = 0
+        """Of the next byte of the stream."""
+
+    def line(self, most: int, too_long: str) -> Reading:
+        """The next line without its end, of `most` bytes at most."""
+        searched = self._at
+        while True:
+            found = _CONTROL.search(self._kept, searched)
+            if found is not None and found[0] != b"\r":
+                raise _RefusedError("400 Bad Request", "a line ends with CRLF, and has no control characters\n")
+            if (len(self._kept) if found is None else found.start()) - self._at > most:
+                raise _RefusedError(too_long, f"a line of more than {most} bytes\n")
+            if found is not None and found.end() < len(self._kept):
+                break
+            searched = len(self._kept) if found is None else found.start()
+            searched -= yield from self._fill()
+        if self._kept[found.end()] != ord("\n"):
+            raise _RefusedError("400 Bad Request", "a line ends with CRLF, not with CR alone\n")
+        line = bytes(self._kept[self._at : found.start()])
+        self._pass(found.end() + 1 - self._at)
+        return line
+
+    def skip(self, count: int) -> Generator[Wants, bytes, None]:
+        """Passes over so many bytes once they have come."""
+        here = min(count, len(self._kept) - self._at)
+        self._pass(here)
+        if here < count:
+            yield Skip(count - here)
+            self.offset += count - here
+
+    def exactly(self, count: int) -> Reading:
+        """The next bytes."""
+        while len(self._kept) - self._at < count:
+            yield from self._fill()
+        taken = bytes(self._kept[self._at : self._at + count])
+        self._pass(count)
+        return taken
+
+    def _pass(self, count: int) -> None:
+        self._at += count
+        self.offset += count
+
+    def _fill(self) -> Generator[Wants, bytes, int]:
+        """Waits for more; how far what is kept has moved."""
+        moved, self._at = self._at, 0
+        del self._kept[:moved]
+        self._kept += yield Some()
+        return moved
 
 
 class HttpUploads(Answering):
-    """The server's end of HTTP/1.1, for PUT and POST with a Content-Length: one upload a connection.
+    """The server's end of HTTP/1.1, for PUT and POST: one upload a connection, of a Content-Length or in chunks.
 
     Whatever the path is. An upload is answered with 200 once all of it has come, and the connection closed.
+
+    Args:
+        receiver: whose connections are served.
+        head_bytes: of a request, at most; a longer head is answered with 431.
+        head_seconds: in which it has to come, else it is answered with 408.
     """
 
+    def __init__(self, receiver: Receiver, *, head_bytes: int = 32 << 10, head_seconds: float = 20.0) -> None:
+        super().__init__(receiver)
+        self._head_bytes = head_bytes
+        self._head_seconds = head_seconds
+
     def talk(self, stream: int) -> Talk:
-        """Reads one head, and answers when its body has come."""
-        head = yield b"\r\n\r\n"
-        request, _, rest = head.decode("latin-1").partition("\r\n")
-        fields = (line.partition(":") for line in rest.splitlines())
-        headers = {name.strip().lower(): value.strip() for name, _, value in fields}
-        length = headers.get("content-length", "")
-        method = re.fullmatch(r"([A-Z]+) \S+ HTTP/1\.\d", request)
+        """Reads one request, and answers when all of it has come."""
+        try:
+            self.deadline(stream, self._head_seconds)
+            count = yield from self._upload(stream)
+            self._answer(stream, "200 OK", f"{count} bytes\n")
+        except _RefusedError as refused:
+            self._answer(stream, refused.status, refused.text, *refused.more)
+        except TimeoutError:
+            self._answer(stream, "408 Request Timeout", f"a head must come in {self._head_seconds:g} s\n")
+
+    def _upload(self, stream: int) -> Generator[Wants, bytes, int]:
+        """Reads all of a request; how many bytes its body has."""
+        reader = _Input()
+        too_long = "431 Request Header Fields Too Large"
+        request = yield from reader.line(self._head_bytes, too_long)
+        if not request:  # RFC 9112 2.2: some clients send an empty line first
+            request = yield from reader.line(self._head_bytes, too_long)
+        method = _REQUEST.fullmatch(request)
         if method is None:
-            self._answer(stream, "400 Bad Request", "this is no request of HTTP/1.1\n")
-        elif method[1] not in ("PUT", "POST"):
-            self._answer(stream, "405 Method Not Allowed", "uploads alone are taken: PUT, POST\n", "Allow: PUT, POST")
-        elif not re.fullmatch(r"[0-9]+", length) or len(length) > _DIGITS_MOST or "transfer-encoding" in headers:
-            self._answer(stream, "411 Length Required", "an upload must say its Content-Length\n")
-        else:
-            end = len(head) + int(length)
-            self.set_body(stream, len(head), end)
-            if "100-continue" in headers.get("expect", "").lower():
-                self.say(stream, b"HTTP/1.1 100 Continue\r\n\r\n")
-            self.when(stream, end, lambda: self._answer(stream, "200 OK", f"{int(length)} bytes\n"))
+            raise _RefusedError("400 Bad Request", "this is no request of HTTP/1.1\n")
+        fields = yield from self._fields(reader, self._head_bytes - len(request))
+        if method[1] not in (b"PUT", b"POST"):
+            raise _RefusedError("405 Method Not Allowed", "uploads alone are taken: PUT, POST\n", "Allow: PUT, POST")
+        length = _length(fields, version_1_0=method[3] == b"0")
+        self.deadline(stream, None)
+        if any(b"100-continue" in value.lower() for value in fields.get(b"expect", [])) and method[3] != b"0":
+            self.say(stream, b"HTTP/1.1 100 Continue\r\n\r\n")
+        if length is None:
+            return (yield from self._chunks(stream, reader))
+        body = self.open_body(stream)
+        body.add(reader.offset, reader.offset + length)
+        body.whole = False
+        yield from reader.skip(length)
+        body.whole = True
+        return length
+
+    @staticmethod
+    def _fields(reader: _Input, room: int) -> Generator[Wants, bytes, dict[bytes, list[bytes]]]:
+        """The values of each header field, or trailer, by its name in small letters, up to the empty line."""
+        fields: dict[bytes, list[bytes]] = {}
+        while line := (yield from reader.line(max(room, 0), "431 Request Header Fields Too Large")):
+            room -= len(line) + 2
+            found = _FIELD.fullmatch(line)
+            if found is None:  # among others a space before the colon, and a line that goes on with the one before
+                raise _RefusedError("400 Bad Request", "a header is 'Name: value', with nothing before the colon\n")
+            fields.setdefault(found[1].lower(), []).append(found[2])
+        return fields
+
+    def _chunks(self, stream: int, reader: _Input) -> Generator[Wants, bytes, int]:
+        """Reads a body in chunks (RFC 9112 7.1); how many bytes it has."""
+        body = self.open_body(stream)
+        body.whole = False
+        total = 0
+        while size := _chunk_size((yield from reader.line(_LINE_OF_CHUNK_MOST, "400 Bad Request"))):
+            total += size
+            if total > _UPLOAD_MOST:
+                raise _RefusedError("413 Content Too Large", f"an upload has {_UPLOAD_MOST} bytes at most\n")
+            if len(body) >= _CHUNKS_MOST:
+                raise _RefusedError("413 Content Too Large", f"more than {_CHUNKS_MOST} chunks in one frame\n")
+            body.add(reader.offset, reader.offset + size)
+            yield from reader.skip(size)
+            if (yield from reader.exactly(2)) != b"\r\n":
+                raise _RefusedError("400 Bad Request", "a chunk is longer than it says\n")
+        self.deadline(stream, self._head_seconds)
+        yield from self._fields(reader, self._head_bytes)
+        self.deadline(stream, None)
+        body.whole = True
+        return total
 
     def _answer(self, stream: int, status: str, text: str, *more: str) -> None:
         head = [f"HTTP/1.1 {status}", "Content-Type: text/plain", f"Content-Length: {len(text)}", "Connection: close"]
         self.say(stream, "\r\n".join([*head, *more, "", text]).encode())
         self.receiver.close(stream)
+        self.deadline(stream, _LINGER_SECONDS)
+
+
+def _chunk_size(line: bytes) -> int:
+    found = _CHUNK.fullmatch(line)
+    if found is None:
+        raise _RefusedError("400 Bad Request", "a chunk begins with its size in hexadecimal digits\n")
+    return int(found[1], 16)
+
+
+def _length(fields: dict[bytes, list[bytes]], *, version_1_0: bool) -> int | None:
+    """The length of a body (RFC 9112 6); None where it comes in chunks."""
+    codings = fields.get(b"transfer-encoding")
+    lengths = fields.get(b"content-length")
+    if codings is not None:
+        if lengths is not None:
+            raise _RefusedError("400 Bad Request", "Content-Length and Transfer-Encoding exclude each other\n")
+        if version_1_0:
+            raise _RefusedError("400 Bad Request", "HTTP/1.0 knows no Transfer-Encoding\n")
+        if [coding.lower() for coding in codings] != [b"chunked"]:
+            raise _RefusedError("501 Not Implemented", "the one Transfer-Encoding that is known is chunked\n")
+        return None
+    if lengths is None:
+        raise _RefusedError("411 Length Required", "an upload must say its Content-Length, or come in chunks\n")
+    if len(lengths) != 1 or re.fullmatch(rb"[0-9]+", lengths[0]) is None:
+        raise _RefusedError("400 Bad Request", "a Content-Length is one number\n")
+    if len(lengths[0]) > len(str(_UPLOAD_MOST)) or int(lengths[0]) > _UPLOAD_MOST:
+        raise _RefusedError("413 Content Too Large", f"an upload has {_UPLOAD_MOST} bytes at most\n")
+    return int(lengths[0])

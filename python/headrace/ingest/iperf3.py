@@ -2,6 +2,8 @@
 
 import functools
 import json
+import math
+import re
 import struct
 import time
 from collections.abc import Generator
@@ -9,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace._core import Receiver
-from headrace.ingest.answering import Answering, ProtocolError, Talk
+from headrace.ingest.answering import Answering, ProtocolError, Talk, Wants
 
 _COOKIE_BYTES = 37
 
@@ -29,8 +31,11 @@ _SERVER_ERROR = 254
 _NOT_IMPLEMENTED = 13  # IEUNIMP
 
 _NOT_SERVED = ("udp", "sctp", "reverse", "bidirectional")
-_JSON_MOST = 1 << 19
+_JSON_MOST = 1 << 16  # bytes: those of 128 streams take some 25,000
+_JSON_DEPTH_MOST = 8
+_DIGITS_MOST = 19
 _STREAMS_MOST = 128  # of iperf3 itself
+_BYTES_MOST = (1 << 63) - 1
 
 
 @dataclass
@@ -85,10 +90,9 @@ class Iperf3Server(Answering):
             self.say(test.control, struct.pack(">BII", _SERVER_ERROR, _NOT_IMPLEMENTED, 0))
             self._end_test(test)
             return
-        parallel = parameters.get("parallel", 1)
-        if not isinstance(parallel, int) or not 1 <= parallel <= _STREAMS_MOST:
+        test.parallel = _count(parameters.get("parallel", 1), _STREAMS_MOST)
+        if test.parallel == 0:
             raise ProtocolError
-        test.parallel = parallel
         self._state(test.control, _CREATE_STREAMS)
         while True:
             (state,) = yield 1
@@ -100,7 +104,7 @@ class Iperf3Server(Answering):
                 return
 
     def _join(self, test: _Test, stream: int) -> None:
-        self.set_body(stream, _COOKIE_BYTES, None)
+        self.open_body(stream).add(_COOKIE_BYTES, None)
         test.streams.append(stream)
         if len(test.streams) == test.parallel:
             test.streams.sort()
@@ -162,18 +166,52 @@ class Iperf3Server(Answering):
         self.say(stream, bytes([state]))
 
 
-def _json() -> Generator[int | bytes, bytes, dict[str, Any]]:
-    """An object with its length before it."""
+def _json() -> Generator[Wants, bytes, dict[str, Any]]:
+    """An object with its length before it. What no iperf3 would send is no protocol: deep nesting, endless numbers."""
     (length,) = struct.unpack(">I", (yield 4))
     if length > _JSON_MOST:
         raise ProtocolError
+    text = yield length
+    if _depth(text) > _JSON_DEPTH_MOST:
+        raise ProtocolError
     try:
-        found = json.loads((yield length))
-    except ValueError:
+        found = json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_float)
+    except (ValueError, RecursionError):
         raise ProtocolError from None
     if not isinstance(found, dict):
         raise ProtocolError
     return found
+
+
+def _depth(text: bytes) -> int:
+    """How deep arrays and objects are nested, at most: brackets in strings count as well."""
+    depth = deepest = 0
+    for bracket in re.finditer(rb"[\[\]{}]", text):
+        depth += 1 if bracket[0] in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _integer(digits: str) -> int:
+    if len(digits.lstrip("-")) > _DIGITS_MOST:
+        raise ValueError("more digits than any count of iperf3 has")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError("a number that is not finite")
+    return value
+
+
+def _count(value: object, most: int) -> int:
+    """A whole number from 0 on; iperf3 writes large ones as 1.5e+16."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise ProtocolError
+    return value
 
 
 def _id(place: int) -> int:
@@ -183,7 +221,12 @@ def _id(place: int) -> int:
 
 def _sent(results: dict[str, Any]) -> dict[int, int]:
     """Bytes by iperf3's numbers, as the client says."""
-    try:
-        return {int(stream["id"]): int(stream["bytes"]) for stream in results["streams"]}
-    except (KeyError, TypeError, ValueError):
-        raise ProtocolError from None
+    streams = results.get("streams")
+    if not isinstance(streams, list) or len(streams) > _STREAMS_MOST:
+        raise ProtocolError
+    sent: dict[int, int] = {}
+    for stream in streams:
+        if not isinstance(stream, dict):
+            raise ProtocolError
+        sent[_count(stream.get("id"), _BYTES_MOST)] = _count(stream.get("bytes"), _BYTES_MOST)
+    return sent

@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace._core import Frame, Message, MessageReader, Receiver, StreamEnded
+from headrace._core import Frame, FramePart, Message, MessageReader, Receiver, StreamEnded, StreamOpened
 from headrace.errors import DataError
 
 
@@ -24,6 +24,9 @@ class LengthPrefix(TypedDict, total=False):
 
 class Messages(Iterator[Message]):
     """The messages of all streams of a receiver, each when all of it has come.
+
+    Of TCP, with the host's control, that does not wait for a frame to be full, and a length out of bounds is known as
+    soon as it has come. With resident control, and of datagrams, messages come with their frames.
 
     A message beyond the limit, and a stream that ends within one, raise DataError, which names stream and peer. The
     stream is then reset; iterating goes on with the others. A message keeps its frames: let go of it.
@@ -43,21 +46,30 @@ class Messages(Iterator[Message]):
             while self._ready:
                 if message := self._next_of(self._ready[0]):
                     return message
-                self._ready.popleft()
+                self._ask(self._ready.popleft())
             item = self._receiver.next()
             if item is None:
                 raise StopIteration
-            if isinstance(item, Frame):
-                self._add(item)
+            if isinstance(item, StreamOpened):
+                self._readers[item.stream] = MessageReader(**self._prefix)
+                self._ask(item.stream)
             elif isinstance(item, StreamEnded):
                 self._end(item)
+            else:
+                self._add(item)
 
-    def _add(self, frame: Frame) -> None:
-        if frame.stream in self._refused:
+    def _add(self, piece: Frame | FramePart) -> None:
+        if piece.stream in self._refused:
             return
-        reader = self._readers.setdefault(frame.stream, MessageReader(**self._prefix))
-        reader.add(frame)
-        self._ready.append(frame.stream)
+        reader = self._readers.setdefault(piece.stream, MessageReader(**self._prefix))
+        reader.add(piece)
+        self._ready.append(piece.stream)
+
+    def _ask(self, stream: int) -> None:
+        """Asks for the rest of a message, so that it does not wait for its frame."""
+        reader = self._readers.get(stream)
+        if reader is not None and self._receiver.has_parts:
+            self._receiver.peek(stream, reader.end, reader.needs)
 
     def _next_of(self, stream: int) -> Message | None:
         reader = self._readers.get(stream)

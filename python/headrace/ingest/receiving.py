@@ -1,5 +1,6 @@
 """Receiving: packets from a network device, a socket, a file or memory, as frames on a device."""
 
+import re
 import socket
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -53,15 +54,16 @@ def _target(frame: int | str, frames: int, to: str | Device, how: Building) -> F
 
 def _split(target: str, port_least: int = 1) -> tuple[str, int]:
     """Address and port of "10.0.0.2:9000", "[::1]:9000", or ":9000", whose address is empty."""
-    address, colon, port = target.rpartition(":")
-    if not colon or not port.isdigit() or not port_least <= int(port) < 1 << 16:
-        raise UsageError(f"'{target}' is not an address with a port, such as 10.0.0.2:9000 or :9000")
-    return address.removeprefix("[").removesuffix("]"), int(port)
+    found = re.fullmatch(r"(?:\[([^\[\]]+)\]|([^:\[\]]*)):([0-9]{1,5})", target)
+    if found is None or not port_least <= int(found[3]) < 1 << 16:
+        raise UsageError(f"'{target}' is not an address with a port, such as 10.0.0.2:9000, [fd00::2]:9000 or :9000")
+    return found[1] or found[2], int(found[3])
 
 
 def _is_own(address: str) -> bool:
     """Whether the kernel has that address."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((address, 0))
         except OSError:
@@ -95,10 +97,11 @@ def tcp(
     trust_checksums: bool = False,
     **how: Unpack[Building],
 ) -> Receiver:
-    """Receives TCP connections at "10.0.0.2:9000", or at ":9000" of an address that clashes with no route.
+    """Receives TCP connections at "10.0.0.2:9000" or "[fd00::2]:9000", or at an address that clashes with no route.
 
-    The address is that of a TUN device made for it, and goes with the receiver; with `interface`, one that the kernel
-    does not have, on that interface, by AF_XDP. Each connection has `frames` frames of `frame` bytes on `to`.
+    ":9000" chooses one of IPv4, "[::]:9000" one of IPv6. The address is that of a TUN device made for it, and goes with
+    the receiver; with `interface`, one of IPv4 that the kernel does not have, on that interface, by AF_XDP. Each
+    connection has `frames` frames of `frame` bytes on `to`.
     `connections`: at the same time. `idle_seconds`: after which a silent one is given up; 0: never. `how`: Building.
     `control`: host; resident, in a kernel that stays on `to`, which takes the frames of all connections first and
     converts nothing (docs/ingest-resident.md). `close_when_finished`: a sender that has finished is told the same at

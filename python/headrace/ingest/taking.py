@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace._core import Frame, FramePart, StreamEnded, StreamOpened
-from headrace.ingest.answering import Body
+from headrace.ingest.body import Body
 from headrace.ingest.gaps import fill, present
 
+_ALL_OF_IT = Body.all_of_it()
 _PIECE_BYTES = 4 << 20  # between two looks at signals and clocks
 
 Delivery = StreamOpened | Frame | FramePart | StreamEnded
@@ -31,7 +32,8 @@ class TakenStream:
     """Bytes of the last frame behind the last datagram that came, where its timeout closed it: the receiver could not
     know whether more would come."""
     end: str = "cut"
-    """Why it ended: finished, reset, timed out; cut where the receiver went first."""
+    """Why it ended: finished, reset, timed out; cut where the receiver went first; incomplete where its sender had
+    promised more."""
     path: Path | None = None
     hash: Any = field(default=None, repr=False)
     file: BinaryIO | None = field(default=None, repr=False)
@@ -75,7 +77,7 @@ class Taker:
         sha256: bool = False,
         out: Path | None = None,
         packet_bytes: int = 0,
-        body: Callable[[int], Body | None] = lambda _: (0, None),
+        body: Callable[[int], Body | None] = lambda _: _ALL_OF_IT,
         look: Callable[[], object] = lambda: None,
     ) -> None:
         self.streams: dict[int, TakenStream] = {}
@@ -98,7 +100,7 @@ class Taker:
             return
         stream = self._stream(delivery)
         if isinstance(delivery, StreamEnded):
-            stream.end = delivery.reason
+            stream.end = _end_of(delivery, body)
             self.ended += 1
             self._close(stream)
         elif isinstance(delivery, Frame):
@@ -126,23 +128,24 @@ class Taker:
 
     def _take_frame(self, stream: TakenStream, frame: Frame, body: Body) -> None:
         """Of a frame of datagrams, what is behind the last that came counts when another frame follows."""
-        begin = min(max(body[0] - frame.stream_offset, 0), frame.bytes)
+        at = frame.stream_offset
+        data = [(begin - at, end - at) for begin, end in body.within(at, at + frame.bytes)]
         end, missing, came = frame.bytes, frame.missing_bytes, None
-        if body[1] is not None:
-            end = min(max(body[1] - frame.stream_offset, begin), frame.bytes)
         if frame.presence and self._packet_bytes:
             came = present(frame.presence, -(-frame.bytes // self._packet_bytes))
             last = int(np.flatnonzero(came)[-1]) + 1 if came.any() else 0
             end = min(frame.bytes, last * self._packet_bytes)
             missing = int(np.count_nonzero(~came[:last])) * self._packet_bytes
+            data = [(0, end)]
         if stream.hash is not None or stream.file is not None:
             whole: NDArray[np.uint8] = frame.to_host().view(np.uint8)
             if came is not None:
                 whole = fill(whole, came, self._packet_bytes)
             for at in range(0, stream.behind, _PIECE_BYTES):
                 self._keep(stream, memoryview(bytes(min(_PIECE_BYTES, stream.behind - at))))
-            self._keep(stream, whole[begin:end].data)
-        stream.bytes += stream.behind + end - begin
+            for first, last in data:
+                self._keep(stream, whole[first:last].data)
+        stream.bytes += stream.behind + sum(last - first for first, last in data)
         stream.missing_bytes += stream.behind + missing
         stream.behind = frame.bytes - end if came is not None else 0
 
@@ -160,3 +163,12 @@ class Taker:
         if stream.file is not None:
             stream.file.close()
             stream.file = None
+
+
+def _end_of(ended: StreamEnded, body: Body) -> str:
+    """What was promised and came is whole, however the connection ended after it."""
+    if body.whole is None:
+        return ended.reason
+    if body.whole:
+        return "finished"
+    return "incomplete" if ended.reason == "finished" else ended.reason

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -13,6 +14,18 @@
 #include "ingest/sources/file_descriptor.hpp"
 
 namespace headrace::ingest {
+
+namespace {
+
+bool is_up(const std::string& name) {
+  const FileDescriptor control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::memcpy(request.ifr_name, name.data(), std::min(name.size(), sizeof request.ifr_name - 1));
+  if (!control.valid() || ::ioctl(control.get(), SIOCGIFFLAGS, &request) != 0) throw_errno("looking at " + name);
+  return (request.ifr_flags & IFF_UP) != 0;
+}
+
+}  // namespace
 
 std::uint16_t SocketAddress::port() const noexcept {
   // The port lies at the same place in both families.
@@ -52,15 +65,19 @@ unsigned interface_index(const std::string& name) {
 
 unsigned receiving_interface(const std::string& name) {
   const unsigned index = interface_index(name);
-  const FileDescriptor control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request{};
-  std::memcpy(request.ifr_name, name.data(), std::min(name.size(), sizeof request.ifr_name - 1));
-  if (!control.valid() || ::ioctl(control.get(), SIOCGIFFLAGS, &request) != 0) throw_errno("looking at " + name);
-  if ((request.ifr_flags & IFF_UP) == 0) {
+  if (!is_up(name)) {
     throw SystemError(Errc::system, fmt::format("{} is down: let it be up first (ip link set {} up)", name, name),
                       ENETDOWN);
   }
   return index;
+}
+
+std::string interface_loss(const std::string& name, unsigned index) {
+  std::array<char, IFNAMSIZ> now{};
+  if (::if_indextoname(index, now.data()) == nullptr) {
+    return fmt::format("the network interface {} was deleted meanwhile", name);
+  }
+  return is_up(now.data()) ? std::string() : fmt::format("the network interface {} was put down meanwhile", name);
 }
 
 }  // namespace headrace::ingest

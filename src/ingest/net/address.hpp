@@ -26,5 +26,7 @@ struct SocketAddress {
 [[nodiscard]] unsigned interface_index(const std::string& name);
 /// The same of one that is to receive. Throws SystemError where it is down.
 [[nodiscard]] unsigned receiving_interface(const std::string& name);
+/// What has become of an interface that has stopped receiving: deleted, or put down; empty where neither is.
+[[nodiscard]] std::string interface_loss(const std::string& name, unsigned index);
 
 }  // namespace headrace::ingest

@@ -1,30 +1,32 @@
-// Routes, asked of the kernel by netlink: /proc/net/route knows the main table only.
+// Routes are asked of the kernel by netlink: /proc/net/route knows the main table only.
+#include "ingest/net/routes.hpp"
 
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "headrace/base/error.hpp"
-#include "ingest/net/subnet.hpp"
 #include "ingest/sources/file_descriptor.hpp"
 
 namespace headrace::ingest {
 
 namespace {
 
-/// Adds where a route leads to; not the default, which leads everywhere.
+/// Adds where an IPv4 or IPv6 route leads to; not the default, which leads everywhere.
 void add(const nlmsghdr& header, std::vector<Subnet>& to) {
   const auto* route = static_cast<const rtmsg*>(NLMSG_DATA(&header));
-  if (route->rtm_family != AF_INET || route->rtm_dst_len == 0) return;
+  if ((route->rtm_family != AF_INET && route->rtm_family != AF_INET6) || route->rtm_dst_len == 0) return;
   auto left = static_cast<int>(RTM_PAYLOAD(&header));
   for (const rtattr* one = RTM_RTA(route); RTA_OK(one, left); one = RTA_NEXT(one, left)) {
     if (one->rta_type != RTA_DST) continue;
-    std::uint32_t address = 0;
-    std::memcpy(&address, RTA_DATA(one), sizeof address);
-    to.push_back({.address = __builtin_bswap32(address), .prefix = route->rtm_dst_len});
+    Subnet& subnet = to.emplace_back();
+    subnet = {.address = {.version = route->rtm_family == AF_INET ? 4 : 6}, .prefix = route->rtm_dst_len};
+    std::memcpy(subnet.address.bytes.data(), RTA_DATA(one), std::min<std::size_t>(RTA_PAYLOAD(one), 16));
   }
 }
 
@@ -41,11 +43,16 @@ bool add_all(std::byte* bytes, std::size_t count, std::vector<Subnet>& to) {
   return true;
 }
 
+[[nodiscard]] FileDescriptor open_netlink(const char* doing) {
+  FileDescriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  if (!socket.valid()) throw_errno(doing);
+  return socket;
+}
+
 }  // namespace
 
 std::vector<Subnet> routed_subnets() {
-  const FileDescriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
-  if (!socket.valid()) throw_errno("asking for routes");
+  const FileDescriptor socket = open_netlink("asking for routes");
   struct {
     nlmsghdr header;
     rtmsg route;
@@ -55,7 +62,7 @@ std::vector<Subnet> routed_subnets() {
                     .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
                     .nlmsg_seq = 1,
                     .nlmsg_pid = 0};
-  request.route.rtm_family = AF_INET;
+  request.route.rtm_family = AF_UNSPEC;
   if (::send(socket.get(), &request, request.header.nlmsg_len, 0) < 0) throw_errno("asking for routes");
   std::vector<Subnet> subnets;
   alignas(nlmsghdr) std::array<std::byte, 32768> answer;
@@ -65,6 +72,45 @@ std::vector<Subnet> routed_subnets() {
     if (got < 0) throw_errno("asking for routes");
     if (!add_all(answer.data(), static_cast<std::size_t>(got), subnets)) return subnets;
   }
+}
+
+int add_address(unsigned device, const IpAddress& address, int prefix) {
+  constexpr const char* kDoing = "giving a network device an address";
+  const FileDescriptor socket = open_netlink(kDoing);
+  const auto bytes = static_cast<std::size_t>(address.bits()) / 8;
+  struct {
+    nlmsghdr header;
+    ifaddrmsg about;
+    alignas(RTA_ALIGNTO) std::array<std::byte, 2 * RTA_SPACE(16)> attributes;
+  } request{};
+  request.about = {.ifa_family = static_cast<unsigned char>(address.version == 4 ? AF_INET : AF_INET6),
+                   .ifa_prefixlen = static_cast<unsigned char>(prefix),
+                   .ifa_flags = IFA_F_NODAD,  // usable at once
+                   .ifa_scope = RT_SCOPE_UNIVERSE,
+                   .ifa_index = device};
+  std::size_t length = 0;
+  for (const unsigned short type : {IFA_LOCAL, IFA_ADDRESS}) {
+    auto* const attribute = reinterpret_cast<rtattr*>(request.attributes.data() + length);
+    *attribute = {.rta_len = static_cast<unsigned short>(RTA_LENGTH(bytes)), .rta_type = type};
+    std::memcpy(RTA_DATA(attribute), address.bytes.data(), bytes);
+    length += RTA_SPACE(bytes);
+  }
+  request.header = {.nlmsg_len = static_cast<unsigned>(NLMSG_LENGTH(sizeof request.about) + length),
+                    .nlmsg_type = RTM_NEWADDR,
+                    .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL,
+                    .nlmsg_seq = 1,
+                    .nlmsg_pid = 0};
+  if (::send(socket.get(), &request, request.header.nlmsg_len, 0) < 0) throw_errno(kDoing);
+  struct {
+    nlmsghdr header;
+    nlmsgerr error;
+  } answer{};
+  ssize_t got = -1;
+  do {
+    got = ::recv(socket.get(), &answer, sizeof answer, 0);
+  } while (got < 0 && errno == EINTR);
+  if (got < static_cast<ssize_t>(sizeof answer) || answer.header.nlmsg_type != NLMSG_ERROR) throw_errno(kDoing, EPROTO);
+  return -answer.error.error;
 }
 
 }  // namespace headrace::ingest

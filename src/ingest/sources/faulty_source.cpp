@@ -57,6 +57,7 @@ class Faulty final : public FaultySource {
     return inner_->ended() && next_ == arrived_ && held_.empty() && !duplicate_;
   }
   [[nodiscard]] std::string failure() const override { return inner_->failure(); }
+  void close() noexcept override { inner_->close(); }
   [[nodiscard]] FaultCounters faults() const noexcept override { return faults_; }
 
   /// Of what came through; what the inner source dropped or truncated counts as well.

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "ingest/net/address.hpp"
 #include "ingest/sources/packet_socket.hpp"
 #include "ingest/sources/slot_source.hpp"
 #include "ingest/sources/virtio_header.hpp"
@@ -23,6 +24,8 @@ class PacketSocketSource final : public SlotSource<> {
       : SlotSource<>(ring, "a packet socket's source"),
         block_bytes_(options.block_bytes),
         block_count_(options.block_count),
+        interface_(options.interface),
+        index_(receiving_interface(options.interface)),
         socket_(make_packet_socket(options)) {}
 
   [[nodiscard]] Layer layer() const noexcept override { return Layer::ethernet; }
@@ -68,6 +71,13 @@ class PacketSocketSource final : public SlotSource<> {
     SourceCounters all = counters_;
     all.dropped += kernel_drops_;
     return all;
+  }
+
+  [[nodiscard]] std::string failure() const override { return interface_loss(interface_, index_); }
+  void close() noexcept override {
+    (void)counters();
+    socket_ = {};
+    left_ = 0;
   }
 
  private:
@@ -130,6 +140,8 @@ class PacketSocketSource final : public SlotSource<> {
 
   std::size_t block_bytes_;
   std::size_t block_count_;
+  std::string interface_;
+  unsigned index_;
   PacketSocket socket_;
   std::size_t block_ = 0;      ///< The one that is read, or that comes next.
   std::uint32_t left_ = 0;     ///< Packets of it that have not been taken.

@@ -1,20 +1,20 @@
 #include "ingest/sources/tun_device.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <linux/if_link.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "headrace/base/error.hpp"
+#include "ingest/net/routes.hpp"
 #include "ingest/sources/rights.hpp"
 
 namespace headrace::ingest {
@@ -28,13 +28,6 @@ constexpr unsigned kUso = 0x20U | 0x40U;  ///< TUN_F_USO4 and TUN_F_USO6 of Linu
   ifreq request{};
   std::memcpy(request.ifr_name, name.data(), std::min(name.size(), sizeof request.ifr_name - 1));
   return request;
-}
-
-void set_address(ifreq& request, std::uint32_t address) noexcept {
-  sockaddr_in socket_address{};
-  socket_address.sin_family = AF_INET;
-  socket_address.sin_addr.s_addr = htonl(address);
-  std::memcpy(&request.ifr_addr, &socket_address, sizeof socket_address);
 }
 
 void set_offloads(const TunDevice& device, bool offloads) {
@@ -51,15 +44,24 @@ void set_offloads(const TunDevice& device, bool offloads) {
   }
 }
 
-/// Its router solicitations would be packets that nobody asked for. Where /proc/sys cannot be written they come.
-void silence_ipv6(const std::string& name) noexcept {
+/// Where /proc/sys cannot be written, the setting stays as it is.
+void set_ipv6(const std::string& name, std::string_view setting, std::string_view value) noexcept {
   try {
-    const auto path = fmt::format("/proc/sys/net/ipv6/conf/{}/disable_ipv6", name);
+    const auto path = fmt::format("/proc/sys/net/ipv6/conf/{}/{}", name, setting);
     const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (file.valid()) (void)!::write(file.get(), "1", 1);
+    if (file.valid()) (void)!::write(file.get(), value.data(), value.size());
   } catch (const std::exception&) {
     return;
   }
+}
+
+/// The kernel's router solicitations and reports of groups would be packets that nobody asked for.
+void quieten_ipv6(const std::string& name, bool uses_ipv6) noexcept {
+  set_ipv6(name, "disable_ipv6", uses_ipv6 ? "0" : "1");
+  if (!uses_ipv6) return;
+  set_ipv6(name, "addr_gen_mode", "1");  // no link-local address
+  set_ipv6(name, "accept_ra", "0");
+  set_ipv6(name, "router_solicitations", "0");
 }
 
 }  // namespace
@@ -93,17 +95,23 @@ void start_tun(const TunDevice& device, const HostPair& hosts, std::uint32_t mtu
   const auto apply = [&](unsigned long what, ifreq& request, const char* doing) {
     if (::ioctl(control.get(), what, &request) != 0) throw_rights(fmt::format("{} {}", doing, device.name), kRight);
   };
-  silence_ipv6(device.name);
+  quieten_ipv6(device.name, hosts.peer.version == 6);
   ifreq request = named(device.name);
   request.ifr_mtu = static_cast<int>(mtu);
   apply(SIOCSIFMTU, request, "setting the MTU of");
-  set_address(request, hosts.peer);
-  apply(SIOCSIFADDR, request, "setting the address of");
-  set_address(request, hosts.own.mask());
-  apply(SIOCSIFNETMASK, request, "setting the netmask of");
   apply(SIOCGIFFLAGS, request, "asking for the flags of");
   request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP | IFF_RUNNING);
   apply(SIOCSIFFLAGS, request, "putting up");
+  apply(SIOCGIFINDEX, request, "asking for the index of");
+  const int problem = add_address(static_cast<unsigned>(request.ifr_ifindex), hosts.peer, hosts.own.prefix);
+  if (problem == 0) return;
+  const std::string doing = fmt::format("giving {} the address {}", device.name, to_string(hosts.peer));
+  if (hosts.peer.version == 6 && problem != EPERM) {
+    throw SystemError(Errc::not_supported,
+                      doing + ": IPv6 is switched off here (sysctl net.ipv6.conf.all.disable_ipv6, ipv6.disable)",
+                      problem);
+  }
+  throw_rights(doing, kRight, problem);
 }
 
 std::uint64_t tun_drops(const std::string& name) noexcept {

@@ -17,7 +17,7 @@ struct TunDevice {
 /// Makes a device that is not up yet. Throws SystemError that names what is lacking.
 [[nodiscard]] TunDevice make_tun(const std::string& name, bool offloads);
 
-/// Gives it the kernel's address and an MTU, and puts it up.
+/// Gives it an MTU, puts it up, and gives it the kernel's address. Throws SystemError, also where IPv6 is switched off.
 void start_tun(const TunDevice& device, const HostPair& hosts, std::uint32_t mtu);
 
 /// Packets that the kernel dropped since they were not taken in time.

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include "headrace/base/error.hpp"
+#include "ingest/net/routes.hpp"
 #include "ingest/net/subnet.hpp"
 #include "ingest/sources/slot_source.hpp"
 #include "ingest/sources/tun_device.hpp"
@@ -18,11 +20,13 @@ namespace headrace::ingest {
 namespace {
 
 constexpr std::uint32_t kMtuLeast = 68;
+constexpr std::uint32_t kMtuLeastIpv6 = 1280;  ///< RFC 8200 5.
 constexpr std::uint32_t kPacketMost = 65535;
 
 HostPair choose_hosts(const TunOptions& options) {
   const std::vector<Subnet> taken = routed_subnets();
-  if (options.address.empty()) return choose_pair(taken);
+  if (options.address.empty()) return choose_pair(4, taken);
+  if (options.address == "::") return choose_pair(6, taken);
   const HostPair hosts = pair_of(parse_host(options.address));
   for (const Subnet& other : taken) {
     if (!hosts.own.overlaps(other)) continue;
@@ -33,9 +37,11 @@ HostPair choose_hosts(const TunOptions& options) {
 }
 
 /// The MTU, if options and slots go together.
-std::uint32_t checked_mtu(const TunOptions& options, const Slots& slots) {
-  if (options.mtu < kMtuLeast || options.mtu > kPacketMost) {
-    throw UsageError(fmt::format("an MTU is from {} to {}, not {}", kMtuLeast, kPacketMost, options.mtu));
+std::uint32_t checked_mtu(const TunOptions& options, const HostPair& hosts, const Slots& slots) {
+  const std::uint32_t least = hosts.peer.version == 4 ? kMtuLeast : kMtuLeastIpv6;
+  if (options.mtu < least || options.mtu > kPacketMost) {
+    throw UsageError(fmt::format("an MTU{} is from {} to {}, not {}", hosts.peer.version == 4 ? "" : " of IPv6", least,
+                                 kPacketMost, options.mtu));
   }
   const std::size_t most = options.offloads ? kPacketMost : options.mtu;
   if (slots.slot_bytes() < most) {
@@ -49,21 +55,29 @@ class Tun final : public SlotSource<TunSource> {
  public:
   Tun(Ring& ring, const TunOptions& options)
       : SlotSource<TunSource>(ring, "a TUN source"),
-        mtu_(checked_mtu(options, slots_)),
         hosts_(choose_hosts(options)),
+        mtu_(checked_mtu(options, hosts_, slots_)),
         device_(make_tun(options.name, options.offloads)) {
     start_tun(device_, hosts_, mtu_);
   }
 
   [[nodiscard]] const std::string& name() const noexcept override { return device_.name; }
-  [[nodiscard]] std::uint32_t address() const noexcept override { return hosts_.own.address; }
-  [[nodiscard]] std::uint32_t peer_address() const noexcept override { return hosts_.peer; }
+  [[nodiscard]] const IpAddress& address() const noexcept override { return hosts_.own.address; }
+  [[nodiscard]] const IpAddress& peer_address() const noexcept override { return hosts_.peer; }
   [[nodiscard]] std::uint32_t mtu() const noexcept override { return mtu_; }
   [[nodiscard]] Layer layer() const noexcept override { return Layer::ip; }
   [[nodiscard]] SourceCounters counters() const noexcept override {
+    if (device_.file.valid()) drops_ = std::max(drops_, tun_drops(device_.name));
     SourceCounters all = counters_;
-    all.dropped += tun_drops(device_.name);
+    all.dropped += drops_;
     return all;
+  }
+  void close() noexcept override {
+    (void)counters();
+    device_.file = FileDescriptor();
+  }
+  [[nodiscard]] std::string failure() const override {
+    return deleted_ ? fmt::format("the network device {} was deleted meanwhile", device_.name) : std::string();
   }
 
   [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {
@@ -84,13 +98,19 @@ class Tun final : public SlotSource<TunSource> {
                                iovec{.iov_base = const_cast<std::byte*>(packet.data()), .iov_len = packet.size()}};
     while (::writev(device_.file.get(), parts.data(), static_cast<int>(parts.size())) < 0) {
       if (errno == EINTR) continue;
-      return errno == EAGAIN || errno == ENOBUFS ? Error{Errc::full, errno} : Error{Errc::system, errno};
+      return errno == EAGAIN || errno == ENOBUFS ? Error{Errc::full, errno} : system_error();
     }
     count_sent(packet.size());
     return {};
   }
 
  private:
+  /// What errno says; a descriptor whose device has been deleted gives EBADFD.
+  [[nodiscard]] Error system_error() noexcept {
+    deleted_ = deleted_ || errno == EBADFD;
+    return {Errc::system, errno};
+  }
+
   /// What is there now, without waiting.
   [[nodiscard]] Result<std::size_t> take(std::span<Packet> packets) noexcept {
     std::size_t count = 0;
@@ -104,7 +124,7 @@ class Tun final : public SlotSource<TunSource> {
                                  iovec{.iov_base = &beyond, .iov_len = 1}};
       const ssize_t got = ::readv(device_.file.get(), parts.data(), static_cast<int>(parts.size()));
       if (got < 0) {
-        if (errno != EAGAIN && errno != EINTR) status = Error{Errc::system, errno};
+        if (errno != EAGAIN && errno != EINTR) status = system_error();
         break;
       }
       if (static_cast<std::size_t>(got) <= sizeof header) continue;
@@ -128,9 +148,11 @@ class Tun final : public SlotSource<TunSource> {
     return packet;
   }
 
-  std::uint32_t mtu_;
   HostPair hosts_;
+  std::uint32_t mtu_;
   TunDevice device_;
+  mutable std::uint64_t drops_ = 0;  ///< The device's count, which ends with it.
+  bool deleted_ = false;
 };
 
 }  // namespace

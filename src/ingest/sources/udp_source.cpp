@@ -112,6 +112,8 @@ class Udp final : public SlotSource<UdpSource> {
     return count;
   }
 
+  void close() noexcept override { socket_ = FileDescriptor(); }
+
  private:
   [[nodiscard]] int take(std::size_t most) noexcept {
     for (std::size_t i = 0; i < most; ++i) {

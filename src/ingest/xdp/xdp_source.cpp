@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "headrace/base/bytes.hpp"
@@ -44,7 +46,8 @@ XdpFilter filter_of(const XdpOptions& options) {
   XdpFilter filter{.address = {}, .udp_port = options.udp_port};
   if (!options.address.empty()) {
     const SocketAddress address = parse_address(options.address, 0);
-    if (address.family() != AF_INET) throw UsageError(options.address + " is no IPv4 address");
+    if (address.family() != AF_INET)
+      throw UsageError(options.address + " is no IPv4 address: IPv6 comes by a TUN device, without an interface");
     filter.address = ntohl(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr.s_addr);
   }
   return filter;
@@ -68,16 +71,17 @@ class Xdp final : public SlotSource<> {
  public:
   Xdp(Ring& ring, const XdpOptions& options)
       : SlotSource<>(ring, "an AF_XDP source"),
+        name_(options.interface),
         interface_(receiving_interface(options.interface)),
         trust_checksums_(options.trust_checksums),
-        program_(filter_of(options), queue_end(options)) {
+        program_(std::in_place, filter_of(options), queue_end(options)) {
     const std::uint32_t end = queue_end(options);
     for (std::uint32_t queue = options.first_queue; queue < end; ++queue) {
       queues_.push_back(std::make_unique<XdpQueue>(options, queue, queue == options.first_queue));
-      program_.set_socket(queue, queues_.back()->socket());
+      program_->set_socket(queue, queues_.back()->socket());
       waits_.push_back({.fd = queues_.back()->socket(), .events = POLLIN, .revents = 0});
     }
-    program_.attach(interface_, options);
+    program_->attach(interface_, options);
   }
 
   [[nodiscard]] Layer layer() const noexcept override { return Layer::ethernet; }
@@ -90,6 +94,7 @@ class Xdp final : public SlotSource<> {
       const auto ready = wait_ready(waits_, timeout);
       if (!ready) return ready.error();
       if (*ready) count = take(packets.first(most));
+      if (const int error = socket_error(); count == 0 && error != 0) return Error{Errc::system, error};
     }
     slots_.publish(count);
     return count;
@@ -107,7 +112,23 @@ class Xdp final : public SlotSource<> {
     return all;
   }
 
+  [[nodiscard]] std::string failure() const override { return interface_loss(name_, interface_); }
+  void close() noexcept override {
+    counters_ = counters();
+    waits_.clear();
+    queues_.clear();  // before the program, as in the destructor
+    program_.reset();
+  }
+
  private:
+  /// Of an interface that went down or away, once; else 0. A poll does not tell.
+  [[nodiscard]] int socket_error() const noexcept {
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    (void)::getsockopt(queues_.front()->socket(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+    return error;
+  }
+
   /// What is there now: a burst begins with another queue than the one before, so that none is starved.
   [[nodiscard]] std::size_t take(std::span<Packet> packets) noexcept {
     const auto now = static_cast<std::uint64_t>(SteadyClock::now().count());
@@ -132,9 +153,10 @@ class Xdp final : public SlotSource<> {
     return count;
   }
 
+  std::string name_;
   unsigned interface_;
   bool trust_checksums_;
-  XdpProgram program_;
+  std::optional<XdpProgram> program_;
   std::vector<std::unique_ptr<XdpQueue>> queues_;
   std::vector<pollfd> waits_;
   std::size_t next_queue_ = 0;

@@ -1,0 +1,57 @@
+"""Which bytes of a stream are a sender's data, where others are the protocol's."""
+
+from array import array
+from bisect import bisect_right
+
+_WITHOUT_END = (1 << 63) - 1
+
+
+class Body:
+    """Ranges of a stream's bytes, in order."""
+
+    def __init__(self) -> None:
+        self._begins = array("Q")
+        self._ends = array("Q")
+        self._last_end = 0
+        self.whole: bool | None = None
+        """Whether all data that the sender promised has come; None where it promised none, and ends with the stream."""
+
+    @classmethod
+    def all_of_it(cls) -> "Body":
+        """Of a stream that has nothing but data."""
+        made = cls()
+        made.add(0, None)
+        return made
+
+    def __len__(self) -> int:
+        """How many ranges are kept."""
+        return len(self._begins)
+
+    def add(self, begin: int, end: int | None) -> None:
+        """Data behind what was added before; None: up to the stream's end.
+
+        Raises:
+            ValueError: for data before that.
+        """
+        if begin < self._last_end:
+            raise ValueError(f"data from byte {begin} on, behind data up to byte {self._last_end}")
+        if begin == end:
+            return
+        self._last_end = _WITHOUT_END if end is None else end
+        self._begins.append(begin)
+        self._ends.append(self._last_end)
+
+    def within(self, begin: int, end: int) -> list[tuple[int, int]]:
+        """The data among the bytes from `begin` up to before `end`, of which none has been dropped."""
+        first = bisect_right(self._ends, begin)
+        found = []
+        for at in range(first, len(self._begins)):
+            if self._begins[at] >= end:
+                break
+            found.append((max(begin, self._begins[at]), min(end, self._ends[at])))
+        return found
+
+    def drop(self, before: int) -> None:
+        """Forgets data that ends there or earlier."""
+        count = bisect_right(self._ends, before)
+        del self._begins[:count], self._ends[:count]
