@@ -72,6 +72,7 @@ class HostIntake : public Intake {
 [[nodiscard]] std::unique_ptr<Intake> make_tcp_intake(const IntakeParts& parts, const TcpReception& tcp);
 [[nodiscard]] std::unique_ptr<Intake> make_datagram_intake(const IntakeParts& parts,
                                                            const DatagramReception& datagrams);
+[[nodiscard]] std::unique_ptr<Intake> make_follow_intake(const IntakeParts& parts, FollowSource& source);
 /// Starts the kernel: all frames have been made. Throws as ResidentControl does.
 [[nodiscard]] std::unique_ptr<Intake> make_resident_intake(const IntakeParts& parts, Device device,
                                                            const TcpReception& tcp, const ReceiverOptions& options);

@@ -46,6 +46,14 @@ FrameOptions frames_of(const DatagramReception& datagrams, const ReceiverOptions
   return frames;
 }
 
+FrameOptions frames_of(const FollowReception& /*follow*/, const ReceiverOptions& options) {
+  if (options.control == Control::resident) {
+    throw UsageError(
+        "resident control answers senders: where connections of others are followed, control is the host's");
+  }
+  return options.frames;
+}
+
 ReceiverOptions checked(const ReceiverOptions& options, std::uint32_t streams) {
   require(options.burst_packets >= 1 && options.burst_packets <= kBurstMax, "receiver", "burst_packets",
           options.burst_packets, "1 to 65,536");
@@ -65,7 +73,7 @@ std::optional<Builder> make_builder(Device device, const Ring& ring, const Recei
 }
 
 /// Whether the peers of streams can be answered.
-enum class Answers : std::uint8_t { yes, not_resident, not_datagrams };
+enum class Answers : std::uint8_t { yes, not_resident, not_datagrams, not_others };
 
 }  // namespace
 
@@ -168,6 +176,8 @@ void Receiver::State::require_answers() const {
   if (answers_ == Answers::not_resident) {
     throw UsageError("resident control answers nothing and shows no parts of frames: let control be the host's");
   }
+  if (answers_ == Answers::not_others)
+    throw UsageError("the stream is of a connection between others: it has no answers");
   if (answers_ == Answers::not_datagrams) throw UsageError("a stream of datagrams has nobody to answer: TCP has");
 }
 
@@ -294,6 +304,13 @@ Receiver::Receiver(Source& source, Ring& ring, Device device, const DatagramRece
     : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options), 1U,
                                      Answers::not_datagrams)) {
   state_->set_intake(make_datagram_intake(state_->parts(), datagrams));
+}
+
+Receiver::Receiver(FollowSource& source, Ring& ring, Device device, const FollowReception& follow,
+                   const ReceiverOptions& options)
+    : state_(std::make_unique<State>(source, ring, device, options, frames_of(follow, options), follow.streams,
+                                     Answers::not_others)) {
+  state_->set_intake(make_follow_intake(state_->parts(), source));
 }
 
 Receiver::~Receiver() = default;

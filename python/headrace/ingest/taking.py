@@ -24,6 +24,8 @@ class TakenStream:
 
     stream: int
     peer: str
+    destination: str = ""
+    """Where it goes to, as far as that is known."""
     bytes: int = 0
     frames: int = 0
     missing_bytes: int = 0
@@ -41,6 +43,7 @@ class TakenStream:
         made: dict[str, Any] = {
             "stream": self.stream,
             "peer": self.peer,
+            "destination": self.destination,
             "bytes": self.bytes,
             "frames": self.frames,
             "missing_bytes": self.missing_bytes,
@@ -97,7 +100,9 @@ class Taker:
                 delivery.release()
             return
         stream = self._stream(delivery)
-        if isinstance(delivery, StreamEnded):
+        if isinstance(delivery, StreamOpened):
+            stream.destination = delivery.destination
+        elif isinstance(delivery, StreamEnded):
             stream.end = delivery.reason
             self.ended += 1
             self._close(stream)
