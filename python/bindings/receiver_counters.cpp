@@ -14,6 +14,7 @@ using Named = std::pair<const char*, std::uint64_t Of::*>;
 using ingest::BuilderCounters;
 using ingest::DatagramCounters;
 using ingest::FollowCounters;
+using ingest::FragmentCounters;
 using ingest::FrameCounters;
 using ingest::ReceiverCounters;
 using ingest::SourceCounters;
@@ -100,6 +101,13 @@ constexpr Named<FollowCounters> kFollow[] = {
     {"forgotten", &FollowCounters::forgotten},
 };
 
+constexpr Named<FragmentCounters> kFragments[] = {
+    {"fragments", &FragmentCounters::fragments},   {"datagrams", &FragmentCounters::datagrams},
+    {"duplicates", &FragmentCounters::duplicates}, {"overlapping", &FragmentCounters::overlapping},
+    {"timed_out", &FragmentCounters::timed_out},   {"no_memory", &FragmentCounters::no_memory},
+    {"malformed", &FragmentCounters::malformed},   {"incomplete", &FragmentCounters::incomplete},
+};
+
 constexpr Named<BuilderCounters> kBuilder[] = {
     {"pieces", &BuilderCounters::pieces},
     {"bytes", &BuilderCounters::bytes},
@@ -146,10 +154,11 @@ nb::dict counters_of(ReceiverHandle& handle) {
   nb::dict follow = dict_of(all.follow, kFollow);
   const auto unread = [&](ingest::ParseResult why) { return all.follow.unread[static_cast<std::size_t>(why)]; };
   follow["bad_checksums"] = unread(ingest::ParseResult::bad_checksum);
-  follow["fragments"] = unread(ingest::ParseResult::fragment);
-  follow["malformed"] = unread(ingest::ParseResult::malformed) + unread(ingest::ParseResult::truncated);
+  follow["malformed"] = unread(ingest::ParseResult::malformed) + unread(ingest::ParseResult::truncated) +
+                        unread(ingest::ParseResult::fragment);
   follow["unsupported"] = unread(ingest::ParseResult::unsupported);
   made["follow"] = follow;
+  made["fragments"] = dict_of(all.fragments, kFragments);
   made["builder"] = dict_of(all.builder, kBuilder);
   made["frames"] = dict_of(all.frames, kFrames);
   nb::dict streams = dict_of(all, kStreams);

@@ -51,7 +51,10 @@ class FollowIntake final : public HostIntake {
     wait();
   }
 
-  void count(ReceiverCounters& counters) const override { counters.follow = source_.follow_counters(); }
+  void count(ReceiverCounters& counters) const override {
+    counters.follow = source_.follow_counters();
+    counters.fragments = source_.fragment_counters();
+  }
 
  private:
   /// A stream that has not ended.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "headrace/base/error.hpp"
+#include "ingest/defragmenter.hpp"
 #include "ingest/intake.hpp"
 #include "ingest/require.hpp"
 
@@ -97,6 +98,8 @@ class Receiver::State {
     return {source_, ring_, streams_, builder_ ? &*builder_ : nullptr, requests_.answer_bytes()};
   }
   void set_intake(std::unique_ptr<Intake> intake) noexcept { intake_ = std::move(intake); }
+  /// Puts IP fragments together from now on.
+  void defragment() { defragmenter_.emplace(); }
 
   bool step(Duration timeout);
   void start();
@@ -127,6 +130,7 @@ class Receiver::State {
   Answers answers_;
   bool converts_;
   std::vector<Packet> packets_;
+  std::optional<Defragmenter> defragmenter_;
   Deliveries deliveries_;
   std::optional<Builder> builder_;  ///< None with resident control.
   StreamTable streams_;
@@ -169,7 +173,10 @@ std::size_t Receiver::State::receive(Duration timeout) {
     throw_error(fmt::format("receiving packets: {}", why), got.error());
   }
   drained_ = *got < most && !ring_is_full();
-  return *got;
+  if (!defragmenter_) return *got;
+  const std::size_t whole = defragmenter_->pass(std::span(packets_).first(*got), ring_, source_.layer());
+  if (whole == 0 && *got != 0) intake_->pass_over();
+  return whole;
 }
 
 void Receiver::State::require_answers() const {
@@ -269,6 +276,7 @@ void Receiver::State::stop() noexcept {
 ReceiverCounters Receiver::State::count() const {
   ReceiverCounters counters;
   intake_->count(counters);
+  if (defragmenter_) counters.fragments = defragmenter_->counters();
   counters.source = source_.counters();
   if (builder_) counters.builder = builder_->counters();
   counters.frames = streams_.counters();
@@ -297,6 +305,7 @@ Receiver::Receiver(Source& source, Ring& ring, Device device, const TcpReception
   const bool resident = options.control == Control::resident;
   state_->set_intake(resident ? make_resident_intake(state_->parts(), device, tcp, options)
                               : make_tcp_intake(state_->parts(), tcp));
+  if (!resident) state_->defragment();
 }
 
 Receiver::Receiver(Source& source, Ring& ring, Device device, const DatagramReception& datagrams,
@@ -304,6 +313,7 @@ Receiver::Receiver(Source& source, Ring& ring, Device device, const DatagramRece
     : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options), 1U,
                                      Answers::not_datagrams)) {
   state_->set_intake(make_datagram_intake(state_->parts(), datagrams));
+  if (!datagrams.config.raw) state_->defragment();
 }
 
 Receiver::Receiver(FollowSource& source, Ring& ring, Device device, const FollowReception& follow,

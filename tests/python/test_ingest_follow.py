@@ -218,6 +218,64 @@ def test_a_capture_that_is_cut_short_gives_what_it_has(talks: tuple[Path, dict[s
     }
 
 
+def _fragments(packet: bytes, each: int, number: int) -> list[bytes]:
+    """An Ethernet frame with IPv4, cut into fragments with so much payload."""
+    link, ip, payload = packet[:14], packet[14:34], packet[34:]
+    made = []
+    for at in range(0, len(payload), each):
+        part = payload[at : at + each]
+        place = at // 8 | (0x2000 if at + each < len(payload) else 0)
+        head = ip[:2] + struct.pack("!HHH", 20 + len(part), number, place) + ip[8:10] + b"\0\0" + ip[12:]
+        made.append(link + head[:10] + struct.pack("!H", _checksum(head)) + head[12:] + part)
+    return made
+
+
+def test_segments_in_ip_fragments(talks: tuple[Path, dict[str, bytes]], tmp_path: Path) -> None:
+    whole = talks[0].read_bytes()
+    capture = Capture()
+    at, number = 24, 0
+    while at < len(whole):
+        length = struct.unpack_from("<I", whole, at + 8)[0]
+        packet = whole[at + 16 : at + 16 + length]
+        parts = _fragments(packet, 400, number % 65536) if length > 500 else [packet]
+        for part in reversed(parts):
+            capture.add(part)
+        at += 16 + length
+        number += 1
+    path = tmp_path / "fragments.pcap"
+    path.write_bytes(capture.bytes)
+    receiver = ingest.pcap(path, follow="tcp", to="cpu", frame="64KiB")
+    assert _received(receiver) == talks[1]
+    assert receiver.counters()["fragments"]["datagrams"] > 100
+
+
+def test_datagrams_in_ip_fragments(tmp_path: Path) -> None:
+    capture = Capture()
+    payloads = [random.Random(number).randbytes(3000) for number in range(50)]
+    for number, payload in enumerate(payloads):
+        data = number.to_bytes(8, "big") + payload
+        udp = struct.pack("!HHHH", 4000, 9000, 8 + len(data), 0) + data
+        ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), number, 0, 64, 17, 0) + CLIENT + SERVER
+        frame = b"\2\0\0\0\0\1\2\0\0\0\0\2\x08\0" + ip + udp
+        parts = _fragments(frame, 1480, number)
+        if number == 10:
+            parts.pop()  # which leaves one datagram incomplete
+        for part in parts:
+            capture.add(part)
+    path = tmp_path / "datagrams.pcap"
+    path.write_bytes(capture.bytes)
+    with ingest.pcap(path, to="cpu", payload_bytes=3000, frame=50 * 3000) as receiver:
+        frames = list(receiver)
+        counters = receiver.counters()
+    assert frames[0].missing_bytes == 3000
+    got = frames[0].to_host().tobytes()
+    assert all(got[3000 * n : 3000 * (n + 1)] == payload for n, payload in enumerate(payloads) if n != 10)
+    assert counters["fragments"]["datagrams"] == 49
+    assert counters["fragments"]["incomplete"] == 1
+    done = _command("--pcap", str(path), "--payload", "3008")
+    assert "1 datagrams lack IP fragments" in " ".join(done.stdout.decode().split())
+
+
 def test_tcp_without_following_says_how(talks: tuple[Path, dict[str, bytes]]) -> None:
     done = _command("--pcap", str(talks[0]))
     assert "--follow tcp" in done.stdout.decode()

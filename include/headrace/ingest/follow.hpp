@@ -9,6 +9,7 @@
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/clock.hpp"
 #include "headrace/device/ring.hpp"
+#include "headrace/ingest/fragments.hpp"
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/source.hpp"
 
@@ -79,8 +80,10 @@ class FollowSource : public Source {
   /// What receive() has given so far. The reader removes what it has dealt with; ended() waits for that.
   [[nodiscard]] virtual std::deque<Followed>& followed() noexcept = 0;
   [[nodiscard]] virtual FollowCounters follow_counters() const noexcept = 0;
+  [[nodiscard]] virtual FragmentCounters fragment_counters() const = 0;
 };
 
+/// IP fragments are put together first.
 /// @param inner  fills `between`, a ring in host memory that nobody else uses and that outlives this source.
 /// Damage in a capture is an error of receive() after everything that precedes it, streams' ends included.
 /// Throws UsageError for options out of range.

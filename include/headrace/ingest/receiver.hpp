@@ -15,6 +15,7 @@
 #include "headrace/ingest/builder.hpp"
 #include "headrace/ingest/datagram_state.hpp"
 #include "headrace/ingest/follow.hpp"
+#include "headrace/ingest/fragments.hpp"
 #include "headrace/ingest/frames.hpp"
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/held_frame.hpp"
@@ -95,6 +96,7 @@ struct ReceiverCounters {
   TcpCounters tcp;             ///< All 0 where streams are not TCP.
   DatagramCounters datagrams;  ///< All 0 where streams are.
   FollowCounters follow;       ///< All 0 unless connections between others are followed.
+  FragmentCounters fragments;  ///< All 0 with resident control, of sockets, and of raw packets.
   BuilderCounters builder;     ///< All 0 with resident control, which has none.
   FrameCounters frames;        ///< Of all streams together.
   std::uint32_t open_streams = 0;

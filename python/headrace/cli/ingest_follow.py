@@ -13,7 +13,6 @@ def follow_notes(follow: Mapping[str, int]) -> list[str]:
             follow["bad_checksums"],
             "{:,} packets were refused for wrong checksums: if a card was to fill them in, use --trust-checksums",
         ),
-        (follow["fragments"], "{:,} IP fragments could not be put together"),
         (follow["malformed"], "{:,} packets end before their headers do, or contradict themselves"),
         (follow["other"] + follow["unsupported"], "{:,} packets are not TCP, or of another port"),
         (follow["late_bytes"], "{:,} bytes came after their gap was given up, or after their connection had ended"),
@@ -23,6 +22,17 @@ def follow_notes(follow: Mapping[str, int]) -> list[str]:
         ),
         (follow["given_up"], "{:,} gaps were given up for want of memory: a larger --hold waits longer"),
         (follow["forgotten"], "{:,} connections were ended early: too many were open at once"),
+    )
+    return [text.format(count) for count, text in told if count]
+
+
+def fragment_notes(fragments: Mapping[str, int]) -> list[str]:
+    """The same of IP fragments, from Receiver.counters()["fragments"]."""
+    told = (
+        (fragments["overlapping"], "{:,} datagrams were refused because their IP fragments overlap"),
+        (fragments["timed_out"] + fragments["incomplete"], "{:,} datagrams lack IP fragments"),
+        (fragments["no_memory"], "{:,} datagrams were given up: too many waited for IP fragments"),
+        (fragments["malformed"], "{:,} IP fragments are damaged, or were captured in part"),
     )
     return [text.format(count) for count, text in told if count]
 

@@ -12,7 +12,7 @@ import typer
 
 from headrace import ingest
 from headrace.cli import ingest_show, show
-from headrace.cli.ingest_follow import follow_notes
+from headrace.cli.ingest_follow import follow_notes, fragment_notes
 from headrace.cli.ingest_kinds import ANSWERS, Common, Given, Kind
 from headrace.ingest.figures import Counters, Figures, accepted_bytes, figures
 from headrace.ingest.prometheus import Exporter
@@ -211,6 +211,7 @@ class Run:
         if not self.as_json:
             counters = receiver.counters()
             notes = follow_notes(counters["follow"]) if self.follow else _notes(counters, self.kind.option, self.via)
+            notes += fragment_notes(counters["fragments"])
             ingest_show.print_totals(show.stdout(), title, total, streams, notes)
             return
         content = {

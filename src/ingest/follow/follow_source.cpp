@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "headrace/ingest/follow.hpp"
+#include "ingest/defragmenter.hpp"
 #include "ingest/follow/follower.hpp"
 #include "ingest/sources/slot_source.hpp"
 
@@ -33,6 +34,7 @@ class FollowingSource final : public SlotSource<FollowSource> {
   [[nodiscard]] SourceCounters counters() const noexcept override { return inner_->counters(); }
   [[nodiscard]] std::deque<Followed>& followed() noexcept override { return followed_; }
   [[nodiscard]] FollowCounters follow_counters() const noexcept override { return follower_.counters(); }
+  [[nodiscard]] FragmentCounters fragment_counters() const override { return defragmenter_.counters(); }
 
   [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {
     try {
@@ -64,14 +66,18 @@ class FollowingSource final : public SlotSource<FollowSource> {
       return true;
     }
     const Layer layer = inner_->layer();
-    for (std::size_t i = 0; i < *got; ++i) take(packets_[i], layer);
+    const std::span<Packet> burst = std::span(packets_).first(*got);
+    if (trust_checksums_) {
+      for (Packet& packet : burst) packet.checksum_verified = true;
+    }
+    const std::size_t whole = defragmenter_.pass(burst, between_, layer);
+    for (const Packet& packet : burst.first(whole)) take(packet, layer);
     between_.release(between_.published());
     if (*got == 0) follower_.flush();  // nothing more for now: what has come may be wanted
     return *got != 0;
   }
 
-  void take(Packet packet, Layer layer) {
-    packet.checksum_verified = packet.checksum_verified || trust_checksums_;
+  void take(const Packet& packet, Layer layer) {
     FollowCounters& counters = follower_.counters();
     const SegmentReader::Read read = reader_.read(between_.buffer().data() + packet.ring_offset, packet, layer);
     if (read.is_tcp) return follower_.take(read.segment);
@@ -129,6 +135,7 @@ class FollowingSource final : public SlotSource<FollowSource> {
   Ring& between_;
   bool trust_checksums_;
   Follower follower_;
+  Defragmenter defragmenter_;
   SegmentReader reader_;
   std::vector<Packet> packets_;
   std::deque<Followed> followed_;
