@@ -162,6 +162,12 @@ void bind_arrays(nb::class_<Handle>& made) {
           nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "On CUDA devices alone.");
 }
 
+std::vector<std::tuple<std::uint64_t, std::uint64_t>> missing_of(const FrameHandle& handle) {
+  std::vector<std::tuple<std::uint64_t, std::uint64_t>> made;
+  for (const ingest::Interval& one : held_by(handle).missing()) made.emplace_back(one.begin, one.end);
+  return made;
+}
+
 void bind_frame(nb::module_& module) {
   nb::class_<FrameHandle> made(module, "Frame", nb::type_slots(buffer_slots<FrameHandle>()),
                                "A cut of a stream, on a device. Its buffer is filled anew once it and every array over "
@@ -178,6 +184,9 @@ void bind_frame(nb::module_& module) {
           "Of the stream, that never came.")
       .def_prop_ro("presence", &presence_of,
                    "Words with a bit for each packet that came, where some are missing and the protocol says which.")
+      .def_prop_ro("missing", &missing_of,
+                   "Of a TCP stream that is followed: where bytes are zeros because the capture lacks them, as pairs "
+                   "of stream offsets, from the first to before the second.")
       .def_ro("stream", &FrameHandle::stream, "Of a receiver: its streams count from 0.")
       .def_prop_ro(
           "peer",

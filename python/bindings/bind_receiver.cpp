@@ -25,6 +25,7 @@ using ingest::Delivery;
 struct StreamOpened {
   std::uint32_t stream;
   std::string peer;
+  std::string destination;
 };
 
 struct StreamEnded {
@@ -37,7 +38,7 @@ struct StreamEnded {
 nb::object to_python(Delivery delivery) {
   const std::string peer = peer_of(delivery.flow);
   switch (delivery.kind) {
-    case Delivery::Kind::opened: return nb::cast(StreamOpened{delivery.stream, peer});
+    case Delivery::Kind::opened: return nb::cast(StreamOpened{delivery.stream, peer, destination_of(delivery.flow)});
     case Delivery::Kind::ended:
       return nb::cast(StreamEnded{delivery.stream, peer, std::string(to_string(delivery.end)), delivery.stream_bytes});
     case Delivery::Kind::part:
@@ -95,6 +96,8 @@ void bind_events(nb::module_& module) {
   nb::class_<StreamOpened>(module, "StreamOpened", "A sender has connected, or its first datagram has come.")
       .def_ro("stream", &StreamOpened::stream, "Streams count from 0.")
       .def_ro("peer", &StreamOpened::peer, "Who sends: '10.0.0.1:40000'; empty where that is not known.")
+      .def_ro("destination", &StreamOpened::destination,
+              "Where it goes to: '10.0.0.2:80'; empty where that is not known.")
       .def("__repr__", [](const StreamOpened& event) {
         return fmt::format("StreamOpened(stream={}, peer='{}')", event.stream, event.peer);
       });

@@ -10,6 +10,7 @@
 #include "gil.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/ingest/capture_source.hpp"
+#include "headrace/ingest/follow.hpp"
 #include "headrace/ingest/packet_socket_source.hpp"
 #include "headrace/ingest/slot_lead.hpp"
 #include "headrace/ingest/synthetic_source.hpp"
@@ -121,6 +122,20 @@ std::unique_ptr<ReceiverHandle> receive_capture(const FrameTarget& target, const
                                           ingest::DatagramReception{.config = layout, .wait_for_space = speed == 0});
 }
 
+std::unique_ptr<ReceiverHandle> follow_capture(const FrameTarget& target, const std::string& path, double speed,
+                                               std::uint16_t port, std::uint32_t connections, std::size_t hold_bytes,
+                                               bool trust_checksums) {
+  const nb::gil_scoped_release released;
+  const auto open = [&](Ring& ring, std::string& at, std::string& /*on*/) {
+    at = path;
+    return ingest::open_capture(ring, path, {.speed = speed});
+  };
+  return std::make_unique<ReceiverHandle>(
+      target, SlotShape{kMergedBytes, 0}, open,
+      ingest::FollowOptions{.port = port, .trust_checksums = trust_checksums, .hold_bytes = hold_bytes},
+      ingest::FollowReception{.streams = connections});
+}
+
 std::unique_ptr<ReceiverHandle> receive_synthetic(const FrameTarget& target, const DatagramConfig& layout,
                                                   std::uint64_t packets, double packets_per_second, std::uint64_t seed,
                                                   bool payloads_once) {
@@ -156,6 +171,8 @@ void bind_reception(nb::module_& module) {
   module.def("receive_packets", &receive_packets, "target"_a, "layout"_a, "interface"_a, nb::kw_only(), "via"_a,
              "address"_a = "", "promiscuous"_a = false, "trust_checksums"_a = false);
   module.def("receive_capture", &receive_capture, "target"_a, "layout"_a, "path"_a, nb::kw_only(), "speed"_a = 0.0);
+  module.def("follow_capture", &follow_capture, "target"_a, "path"_a, nb::kw_only(), "speed"_a = 0.0, "port"_a = 0,
+             "connections"_a = 64, "hold_bytes"_a = 256 * kMiB, "trust_checksums"_a = false);
   module.def("receive_synthetic", &receive_synthetic, "target"_a, "layout"_a, nb::kw_only(), "packets"_a = 0,
              "packets_per_second"_a = 0.0, "seed"_a = 1, "payloads_once"_a = false);
 }

@@ -13,6 +13,8 @@ using Named = std::pair<const char*, std::uint64_t Of::*>;
 
 using ingest::BuilderCounters;
 using ingest::DatagramCounters;
+using ingest::FollowCounters;
+using ingest::FragmentCounters;
 using ingest::FrameCounters;
 using ingest::ReceiverCounters;
 using ingest::SourceCounters;
@@ -81,6 +83,32 @@ constexpr Named<DatagramCounters> kDatagrams[] = {
     {"timeouts", &DatagramCounters::timeouts},
 };
 
+constexpr Named<FollowCounters> kFollow[] = {
+    {"segments", &FollowCounters::segments},
+    {"other", &FollowCounters::other},
+    {"connections", &FollowCounters::connections},
+    {"under_way", &FollowCounters::under_way},
+    {"streams", &FollowCounters::streams},
+    {"bytes", &FollowCounters::bytes},
+    {"gaps", &FollowCounters::gaps},
+    {"missing_bytes", &FollowCounters::missing_bytes},
+    {"out_of_order", &FollowCounters::out_of_order},
+    {"duplicates", &FollowCounters::duplicates},
+    {"duplicate_bytes", &FollowCounters::duplicate_bytes},
+    {"late_bytes", &FollowCounters::late_bytes},
+    {"cut_bytes", &FollowCounters::cut_bytes},
+    {"unproven_bytes", &FollowCounters::unproven_bytes},
+    {"given_up", &FollowCounters::given_up},
+    {"forgotten", &FollowCounters::forgotten},
+};
+
+constexpr Named<FragmentCounters> kFragments[] = {
+    {"fragments", &FragmentCounters::fragments},   {"datagrams", &FragmentCounters::datagrams},
+    {"duplicates", &FragmentCounters::duplicates}, {"overlapping", &FragmentCounters::overlapping},
+    {"timed_out", &FragmentCounters::timed_out},   {"no_memory", &FragmentCounters::no_memory},
+    {"malformed", &FragmentCounters::malformed},   {"incomplete", &FragmentCounters::incomplete},
+};
+
 constexpr Named<BuilderCounters> kBuilder[] = {
     {"pieces", &BuilderCounters::pieces},
     {"bytes", &BuilderCounters::bytes},
@@ -124,6 +152,14 @@ nb::dict counters_of(ReceiverHandle& handle) {
   tcp["bad_checksums"] = all.tcp.unparsed[static_cast<std::size_t>(ingest::ParseResult::bad_checksum)];
   made["tcp"] = tcp;
   made["datagrams"] = dict_of(all.datagrams, kDatagrams);
+  nb::dict follow = dict_of(all.follow, kFollow);
+  const auto unread = [&](ingest::ParseResult why) { return all.follow.unread[static_cast<std::size_t>(why)]; };
+  follow["bad_checksums"] = unread(ingest::ParseResult::bad_checksum);
+  follow["malformed"] = unread(ingest::ParseResult::malformed) + unread(ingest::ParseResult::truncated) +
+                        unread(ingest::ParseResult::fragment);
+  follow["unsupported"] = unread(ingest::ParseResult::unsupported);
+  made["follow"] = follow;
+  made["fragments"] = dict_of(all.fragments, kFragments);
   made["builder"] = dict_of(all.builder, kBuilder);
   made["frames"] = dict_of(all.frames, kFrames);
   nb::dict streams = dict_of(all, kStreams);

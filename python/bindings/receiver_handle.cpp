@@ -32,12 +32,18 @@ ingest::ReceiverOptions ReceiverHandle::options_for(const FrameTarget& target, c
   return options;
 }
 
-std::string peer_of(const ingest::Flow& flow) {
-  if (flow.version == 0) return {};
+namespace {
+
+std::string text_of(const std::uint32_t (&address)[4], std::uint16_t port, std::uint32_t version) {
+  if (version == 0) return {};
   std::array<char, INET6_ADDRSTRLEN> text{};
-  ::inet_ntop(flow.version == 4 ? AF_INET : AF_INET6, &flow.remote[0], text.data(), text.size());
-  return flow.version == 4 ? fmt::format("{}:{}", text.data(), flow.remote_port)
-                           : fmt::format("[{}]:{}", text.data(), flow.remote_port);
+  ::inet_ntop(version == 4 ? AF_INET : AF_INET6, &address[0], text.data(), text.size());
+  return version == 4 ? fmt::format("{}:{}", text.data(), port) : fmt::format("[{}]:{}", text.data(), port);
 }
+
+}  // namespace
+
+std::string peer_of(const ingest::Flow& flow) { return text_of(flow.remote, flow.remote_port, flow.version); }
+std::string destination_of(const ingest::Flow& flow) { return text_of(flow.local, flow.local_port, flow.version); }
 
 }  // namespace headrace::python

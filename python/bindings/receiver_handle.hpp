@@ -31,6 +31,25 @@ struct SlotShape {
 /// headrace.Receiver.
 class ReceiverHandle {
  public:
+  /// Follows TCP connections in what the source brings: `slots` are for its packets.
+  template <class Open>
+  ReceiverHandle(const FrameTarget& target, const SlotShape& slots, const Open& open,
+                 const ingest::FollowOptions& follow, const ingest::FollowReception& reception)
+      : ring_(make_ring(target, {kFollowedBytes, 0})) {
+    between_ = std::make_unique<Ring>(target.device, MemoryKind::mapped, slots.bytes, kFollowedSlots, slots.lead);
+    std::unique_ptr<ingest::Source> inner;
+    if (target.faults) {
+      before_ = std::make_unique<Ring>(target.device, MemoryKind::mapped, slots.bytes, kFollowedSlots, slots.lead);
+      inner = ingest::make_faulty_source(*between_, open(*before_, address_, interface_), *before_, *target.faults);
+    } else {
+      inner = open(*between_, address_, interface_);
+    }
+    auto source = ingest::make_follow_source(ring_, std::move(inner), *between_, follow);
+    receiver_.emplace(*source, ring_, target.device, reception, options_for(target, {kFollowedBytes, 0}));
+    source_ = std::move(source);
+    receiver_->start();
+  }
+
   /// @param slots  of the ring.
   /// @param open  makes the source over a ring.
   template <class Open, class Reception>
@@ -59,10 +78,15 @@ class ReceiverHandle {
   [[nodiscard]] static Ring make_ring(const FrameTarget& target, const SlotShape& slots);
   [[nodiscard]] static ingest::ReceiverOptions options_for(const FrameTarget& target, const SlotShape& slots);
 
+  /// What a slot holds of a stream that is followed.
+  static constexpr std::size_t kFollowedBytes = 65536;
+  static constexpr std::size_t kFollowedSlots = 64;
+
   std::string address_;
   std::string interface_;
   Ring ring_;
-  std::unique_ptr<Ring> between_;  ///< Where there are faults: what the source fills.
+  std::unique_ptr<Ring> before_;   ///< Where there are faults and TCP is followed: what the source fills.
+  std::unique_ptr<Ring> between_;  ///< Where there are faults, or TCP is followed: what comes before.
   std::unique_ptr<ingest::Source> source_;
   std::optional<ingest::Receiver> receiver_;
 };
@@ -72,5 +96,7 @@ class ReceiverHandle {
 
 /// "10.0.0.1:40000", "[fe80::1]:40000"; empty for a flow that is not known.
 [[nodiscard]] std::string peer_of(const ingest::Flow& flow);
+/// The other end, in the same form.
+[[nodiscard]] std::string destination_of(const ingest::Flow& flow);
 
 }  // namespace headrace::python

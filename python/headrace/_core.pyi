@@ -3249,6 +3249,12 @@ class Frame:
         """
 
     @property
+    def missing(self) -> list[tuple[int, int]]:
+        """
+        Of a TCP stream that is followed: where bytes are zeros because the capture lacks them, as pairs of stream offsets, from the first to before the second.
+        """
+
+    @property
     def stream(self) -> int:
         """Of a receiver: its streams count from 0."""
 
@@ -3398,6 +3404,10 @@ class StreamOpened:
     def peer(self) -> str:
         """Who sends: '10.0.0.1:40000'; empty where that is not known."""
 
+    @property
+    def destination(self) -> str:
+        """Where it goes to: '10.0.0.2:80'; empty where that is not known."""
+
     def __repr__(self) -> str: ...
 
 class StreamEnded:
@@ -3488,6 +3498,8 @@ def receive_udp(target: FrameTarget, layout: DatagramLayout, address: str, *, mu
 def receive_packets(target: FrameTarget, layout: DatagramLayout, interface: str, *, via: str, address: str = ..., promiscuous: bool = ..., trust_checksums: bool = ...) -> Receiver: ...
 
 def receive_capture(target: FrameTarget, layout: DatagramLayout, path: str, *, speed: float = ...) -> Receiver: ...
+
+def follow_capture(target: FrameTarget, path: str, *, speed: float = ..., port: int = ..., connections: int = ..., hold_bytes: int = ..., trust_checksums: bool = ...) -> Receiver: ...
 
 def receive_synthetic(target: FrameTarget, layout: DatagramLayout, *, packets: int = ..., packets_per_second: float = ..., seed: int = ..., payloads_once: bool = ...) -> Receiver: ...
 

@@ -13,6 +13,8 @@ constexpr const char* kCopying = "copying payloads";
 
 }  // namespace
 
+void HostIntake::pass_over() { parts_.builder->place({}, parts_.ring.published()).or_throw(kCopying); }
+
 void HostIntake::flush(bool ring_full) {
   if (ring_full) return wait();
   parts_.builder->try_flush().or_throw(kCopying);

@@ -36,6 +36,8 @@ class Intake {
   [[nodiscard]] virtual std::size_t room(std::size_t most) const { return most; }
   /// A burst, which ends with the ring's last published slot; `before` is where it begins.
   virtual void take(std::span<const Packet> packets, std::uint64_t before, std::uint64_t now) = 0;
+  /// Slots were published in which nothing is for it.
+  virtual void pass_over() {}
   /// What is due, and what follows from space that the consumer has made. `drained`: no packet that came before `now`
   /// waits in the source.
   virtual void act(std::uint64_t now, bool drained) = 0;
@@ -60,6 +62,7 @@ class HostIntake : public Intake {
  public:
   explicit HostIntake(const IntakeParts& parts) : parts_(parts) {}
 
+  void pass_over() override;
   void flush(bool ring_full) override;
   [[nodiscard]] std::uint64_t copied() override;
   void give_up() noexcept override;
@@ -73,6 +76,7 @@ class HostIntake : public Intake {
 [[nodiscard]] std::unique_ptr<Intake> make_tcp_intake(const IntakeParts& parts, const TcpReception& tcp);
 [[nodiscard]] std::unique_ptr<Intake> make_datagram_intake(const IntakeParts& parts,
                                                            const DatagramReception& datagrams);
+[[nodiscard]] std::unique_ptr<Intake> make_follow_intake(const IntakeParts& parts, FollowSource& source);
 /// Starts the kernel: all frames have been made. Throws as ResidentControl does.
 [[nodiscard]] std::unique_ptr<Intake> make_resident_intake(const IntakeParts& parts, Device device,
                                                            const TcpReception& tcp, const ReceiverOptions& options);

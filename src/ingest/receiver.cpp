@@ -17,6 +17,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/base/process.hpp"
 #include "headrace/base/threads.hpp"
+#include "ingest/defragmenter.hpp"
 #include "ingest/intake.hpp"
 #include "ingest/require.hpp"
 
@@ -48,6 +49,14 @@ FrameOptions frames_of(const DatagramReception& datagrams, const ReceiverOptions
   return frames;
 }
 
+FrameOptions frames_of(const FollowReception& /*follow*/, const ReceiverOptions& options) {
+  if (options.control == Control::resident) {
+    throw UsageError(
+        "resident control answers senders: where connections of others are followed, control is the host's");
+  }
+  return options.frames;
+}
+
 ReceiverOptions checked(const ReceiverOptions& options, std::uint32_t streams) {
   require(options.burst_packets >= 1 && options.burst_packets <= kBurstMax, "receiver", "burst_packets",
           options.burst_packets, "1 to 65,536");
@@ -67,7 +76,7 @@ std::optional<Builder> make_builder(Device device, const Ring& ring, const Recei
 }
 
 /// Whether the peers of streams can be answered.
-enum class Answers : std::uint8_t { yes, not_resident, not_datagrams };
+enum class Answers : std::uint8_t { yes, not_resident, not_datagrams, not_others };
 
 }  // namespace
 
@@ -93,6 +102,8 @@ class Receiver::State {
     return {source_, ring_, streams_, builder_ ? &*builder_ : nullptr, requests_.answer_bytes()};
   }
   void set_intake(std::unique_ptr<Intake> intake) noexcept { intake_ = std::move(intake); }
+  /// Puts IP fragments together from now on.
+  void defragment() { defragmenter_.emplace(); }
 
   bool step(Duration timeout);
   void start();
@@ -124,6 +135,7 @@ class Receiver::State {
   Answers answers_;
   bool converts_;
   std::vector<Packet> packets_;
+  std::optional<Defragmenter> defragmenter_;
   Deliveries deliveries_;
   std::optional<Builder> builder_;  ///< None with resident control.
   StreamTable streams_;
@@ -162,13 +174,18 @@ std::size_t Receiver::State::receive(Duration timeout) {
   const auto got = source_.receive({packets_.data(), most}, wait);
   if (!got) throw_source_error("receiving packets", source_, got.error());
   drained_ = *got < most && !ring_is_full();
-  return *got;
+  if (!defragmenter_) return *got;
+  const std::size_t whole = defragmenter_->pass(std::span(packets_).first(*got), ring_, source_.layer());
+  if (whole == 0 && *got != 0) intake_->pass_over();
+  return whole;
 }
 
 void Receiver::State::require_answers() const {
   if (answers_ == Answers::not_resident) {
     throw UsageError("resident control answers nothing and shows no parts of frames: let control be the host's");
   }
+  if (answers_ == Answers::not_others)
+    throw UsageError("the stream is of a connection between others: it has no answers");
   if (answers_ == Answers::not_datagrams) throw UsageError("a stream of datagrams has nobody to answer: TCP has");
 }
 
@@ -262,6 +279,7 @@ void Receiver::State::stop() noexcept {
 ReceiverCounters Receiver::State::count() const {
   ReceiverCounters counters;
   intake_->count(counters);
+  if (defragmenter_) counters.fragments = defragmenter_->counters();
   counters.source = source_.counters();
   if (builder_) counters.builder = builder_->counters();
   counters.frames = streams_.counters();
@@ -290,6 +308,7 @@ Receiver::Receiver(Source& source, Ring& ring, Device device, const TcpReception
   const bool resident = options.control == Control::resident;
   state_->set_intake(resident ? make_resident_intake(state_->parts(), device, tcp, options)
                               : make_tcp_intake(state_->parts(), tcp));
+  if (!resident) state_->defragment();
 }
 
 Receiver::Receiver(Source& source, Ring& ring, Device device, const DatagramReception& datagrams,
@@ -297,6 +316,14 @@ Receiver::Receiver(Source& source, Ring& ring, Device device, const DatagramRece
     : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options), 1U,
                                      Answers::not_datagrams)) {
   state_->set_intake(make_datagram_intake(state_->parts(), datagrams));
+  if (!datagrams.config.raw) state_->defragment();
+}
+
+Receiver::Receiver(FollowSource& source, Ring& ring, Device device, const FollowReception& follow,
+                   const ReceiverOptions& options)
+    : state_(std::make_unique<State>(source, ring, device, options, frames_of(follow, options), follow.streams,
+                                     Answers::not_others)) {
+  state_->set_intake(make_follow_intake(state_->parts(), source));
 }
 
 Receiver::~Receiver() { let_go_if_inherited(state_); }

@@ -71,26 +71,58 @@ std::shared_ptr<FrameRing> StreamTable::frames() {
   }
 }
 
-bool StreamTable::open(std::uint32_t number, std::uint32_t connection, const Flow& flow) {
+StreamTable::Stream* StreamTable::take_place(std::uint32_t number, std::uint32_t connection, const Flow& flow) {
   const auto place = std::find_if(places_.begin(), places_.end(), [](const Stream& one) { return !one.frames; });
-  if (place == places_.end() || deliveries_.ends_waiting() >= places_.size()) return false;
+  if (place == places_.end() || deliveries_.ends_waiting() >= places_.size()) return nullptr;
   auto made = frames();
-  if (!made) return false;
+  if (!made) return nullptr;
   const auto index = static_cast<std::uint32_t>(place - places_.begin());
   if (builder_ != nullptr) builder_->attach(index, *made);
-  *place = {.number = number,
-            .connection = connection,
-            .flow = flow,
-            .frames = std::move(made),
-            .limit = space_bytes(),
-            .peek = {},
-            .lease = {},
-            .end = {}};
+  *place = {};
+  place->number = number;
+  place->connection = connection;
+  place->flow = flow;
+  place->frames = std::move(made);
+  place->limit = space_bytes();
   by_number_[number] = index;
   ++open_count_;
+  return &*place;
+}
+
+bool StreamTable::open(std::uint32_t number, std::uint32_t connection, const Flow& flow) {
+  if (take_place(number, connection, flow) == nullptr) return false;
   deliveries_.push({.kind = Delivery::Kind::opened, .stream = number, .flow = flow, .frame = {}});
   return true;
 }
+
+bool StreamTable::resume(std::uint32_t number, const Flow& flow, std::uint64_t offset, std::uint64_t first_frame) {
+  Stream* const stream = take_place(number, 0, flow);
+  if (stream == nullptr) return false;
+  stream->base = offset;
+  stream->first_frame = first_frame;
+  return true;
+}
+
+void StreamTable::rest(std::uint32_t place, std::uint64_t offset) {
+  places_[place].rests = true;
+  end(place, StreamEvent::reset, offset);
+}
+
+void StreamTable::end_resting(std::uint32_t number, const Flow& flow, StreamEnd why, std::uint64_t offset) {
+  deliveries_.push(
+      {.kind = Delivery::Kind::ended, .stream = number, .flow = flow, .frame = {}, .end = why, .stream_bytes = offset});
+}
+
+void StreamTable::note_missing(std::uint32_t place, Interval missing) {
+  std::deque<Interval>& all = places_[place].missing;
+  if (!all.empty() && all.back().end == missing.begin) {
+    all.back().end = missing.end;
+  } else {
+    all.push_back(missing);
+  }
+}
+
+bool StreamTable::waits_for_consumer() const { return !kept_.empty() || deliveries_.ends_waiting() >= places_.size(); }
 
 std::optional<std::uint32_t> StreamTable::find(std::uint32_t number) noexcept {
   if (last_found_ && places_[*last_found_].frames && places_[*last_found_].number == number) return last_found_;
@@ -105,7 +137,8 @@ void StreamTable::end(std::uint32_t place, StreamEvent why, std::uint64_t offset
   if (stream.end) return;
   if (builder_ != nullptr) {
     const bool whole = why == StreamEvent::finished;
-    const Status ended = whole ? builder_->finish(place, offset) : builder_->break_off(place, offset);
+    const std::uint64_t end = offset - stream.base;
+    const Status ended = whole ? builder_->finish(place, end) : builder_->break_off(place, end);
     ended.or_throw("ending a stream of frames");
   }
   stream.end = end_of(why, stream.cut);
@@ -114,16 +147,40 @@ void StreamTable::end(std::uint32_t place, StreamEvent why, std::uint64_t offset
 
 void StreamTable::deliver_frames(Stream& stream) {
   while (stream.frames->state(stream.taken) == FrameState::complete) {
-    const auto frame = stream.frames->try_take().or_throw("taking a frame");
+    auto frame = stream.frames->try_take().or_throw("taking a frame");
     if (!frame) return;
     ++stream.taken;
+    auto lease =
+        stream.lease ? std::move(stream.lease) : std::make_shared<const FrameLease>(stream.frames, frame->number);
+    stream.lease.reset();
+    frame->number += stream.first_frame;
+    frame->stream_offset += stream.base;
+    auto missing = missing_in(stream, *frame);
     deliveries_.push({.kind = Delivery::Kind::frame,
                       .stream = stream.number,
                       .flow = stream.flow,
-                      .frame = stream.lease ? std::make_shared<HeldFrame>(std::move(stream.lease), *frame)
-                                            : std::make_shared<HeldFrame>(stream.frames, *frame)});
-    stream.lease.reset();
+                      .frame = std::make_shared<HeldFrame>(std::move(lease), *frame, std::move(missing))});
   }
+}
+
+/// The parts of a frame that never came, which it counts from now on.
+std::vector<Interval> StreamTable::missing_in(Stream& stream, Frame& frame) {
+  std::vector<Interval> found;
+  const std::size_t growth = to_float(options_.conversion) ? sizeof(float) / item_bytes(options_.conversion) : 1;
+  const std::uint64_t end = frame.stream_offset + frame.bytes / growth;
+  while (!stream.missing.empty() && stream.missing.front().begin < end) {
+    Interval& first = stream.missing.front();
+    found.push_back({first.begin, std::min(first.end, end)});
+    frame.missing_bytes += static_cast<std::size_t>(found.back().end - found.back().begin);
+    first.begin = found.back().end;
+    if (first.begin < first.end) break;
+    stream.missing.pop_front();
+  }
+  if (!found.empty()) {
+    ++zeros_.with_gaps;
+    zeros_.missing_bytes += frame.missing_bytes;
+  }
+  return found;
 }
 
 void StreamTable::deliver_part(Stream& stream, std::uint64_t copied) {
@@ -156,12 +213,7 @@ void StreamTable::collect(std::uint64_t copied) {
 void StreamTable::retire(std::uint32_t place) {
   if (builder_ != nullptr) builder_->detach(place);
   Stream& stream = places_[place];
-  deliveries_.push({.kind = Delivery::Kind::ended,
-                    .stream = stream.number,
-                    .flow = stream.flow,
-                    .frame = {},
-                    .end = *stream.end,
-                    .stream_bytes = stream.end_offset});
+  if (!stream.rests) end_resting(stream.number, stream.flow, *stream.end, stream.end_offset);
   add(ended_, stream.frames->counters());
   by_number_.erase(stream.number);
   kept_.push_back(std::move(stream.frames));
@@ -176,9 +228,12 @@ void StreamTable::poll() {
 
 FrameCounters StreamTable::counters() const {
   FrameCounters all = ended_;
+  all.with_gaps += zeros_.with_gaps;
+  all.missing_bytes += zeros_.missing_bytes;
   for (const Stream& stream : places_) {
     if (stream.frames) add(all, stream.frames->counters());
   }
+  all.bytes -= zeros_.missing_bytes;
   return all;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "headrace/ingest/builder.hpp"
+#include "headrace/ingest/intervals.hpp"
 #include "headrace/ingest/output.hpp"
 #include "headrace/ingest/receiver.hpp"
 #include "ingest/deliveries.hpp"
@@ -36,6 +38,10 @@ class StreamTable {
     std::optional<Peek> peek;
     std::shared_ptr<const FrameLease> lease;  ///< Of the next frame, where a part of it was delivered.
     bool cut = false;                         ///< This side resets it: that it is reset is not by the peer.
+    std::uint64_t base = 0;         ///< Where these frames begin: a stream that has rested has had others before.
+    std::uint64_t first_frame = 0;  ///< The number of the first of these frames.
+    bool rests = false;             ///< Its frames end here, the stream does not.
+    std::deque<Interval> missing;   ///< Bytes of it that are zeros because they never came, in order.
     std::optional<StreamEnd> end;
     std::uint64_t end_offset = 0;
   };
@@ -50,6 +56,16 @@ class StreamTable {
 
   /// False where there is no place or no memory for its frames, or the consumer leaves too many ended ones waiting.
   [[nodiscard]] bool open(std::uint32_t number, std::uint32_t connection, const Flow& flow);
+  /// The same for a stream that rests: its next frames begin at `offset`. Not announced again.
+  [[nodiscard]] bool resume(std::uint32_t number, const Flow& flow, std::uint64_t offset, std::uint64_t first_frame);
+  /// Ends the frames of the stream at `place` at `offset`, so that another may have them: its last frame is short.
+  void rest(std::uint32_t place, std::uint64_t offset);
+  /// Ends a stream that rests.
+  void end_resting(std::uint32_t number, const Flow& flow, StreamEnd why, std::uint64_t offset);
+  /// Bytes that are given to the builder as zeros never came.
+  void note_missing(std::uint32_t place, Interval missing);
+  /// open() waits for the consumer: to release frames, or to take ends of streams.
+  [[nodiscard]] bool waits_for_consumer() const;
   /// Its place; empty where it is not open.
   [[nodiscard]] std::optional<std::uint32_t> find(std::uint32_t number) noexcept;
   /// No more bytes will come to the stream at `place`. `why`: finished, reset or timed_out.
@@ -64,6 +80,7 @@ class StreamTable {
   [[nodiscard]] std::uint32_t open_count() const noexcept { return open_count_; }
   /// Of all streams there were.
   [[nodiscard]] FrameCounters counters() const;
+  [[nodiscard]] const FrameOptions& frame_options() const noexcept { return options_; }
   [[nodiscard]] std::uint32_t frame_count() const noexcept { return options_.frame_count; }
   [[nodiscard]] std::uint64_t space_bytes() const noexcept {
     return std::uint64_t{options_.frame_bytes} * options_.frame_count;
@@ -71,7 +88,9 @@ class StreamTable {
 
  private:
   [[nodiscard]] std::shared_ptr<FrameRing> frames();
+  [[nodiscard]] Stream* take_place(std::uint32_t number, std::uint32_t connection, const Flow& flow);
   void deliver_frames(Stream& stream);
+  [[nodiscard]] std::vector<Interval> missing_in(Stream& stream, Frame& frame);
   void deliver_part(Stream& stream, std::uint64_t copied);
   void retire(std::uint32_t place);
 
@@ -86,6 +105,7 @@ class StreamTable {
   std::uint32_t ring_count_ = 0;
   std::uint32_t open_count_ = 0;
   FrameCounters ended_;
+  FrameCounters zeros_;  ///< What frames count as bytes and is missing (note_missing()).
 };
 
 }  // namespace headrace::ingest

@@ -63,6 +63,22 @@ def take(source: ingest.Receiver, frames: int) -> tuple[list[int], str]:
     return lacks, whole.hexdigest()
 
 
+@isolated
+def test_datagrams_in_fragments():
+    """The sender's kernel cuts each datagram into three packets."""
+    payload, count = 4000, 500
+    with datagrams("packet", payload_bytes=payload, frame=100 * payload) as source:
+        sender = ingest.UdpSender(PEER, 9000, count, seed=3, payload_bytes=payload + 8, packets_per_second=2000)
+        ingest.send_datagrams(sender)
+        lacks, digest = take(source, count // 100)
+        source.stop()
+        counters = source.counters()
+    assert lacks == [0] * (count // 100)
+    assert digest == ingest.digest(3, count * payload)
+    assert counters["fragments"]["fragments"] == 3 * count
+    assert counters["fragments"]["datagrams"] == count
+
+
 @pytest.mark.parametrize("via", ["packet", "xdp"])
 @isolated
 def test_numbered_datagrams(via: str):

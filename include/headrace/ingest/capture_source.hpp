@@ -14,10 +14,11 @@ struct CaptureOptions {
   double speed = 0;
 };
 
-/// The packets of a pcap or pcapng file: microseconds or nanoseconds, either byte order, several sections and
-/// interfaces. Link types: Ethernet, raw IP, Linux cooked (v1, v2), BSD loopback. The first interface says the layer:
-/// packets of others are brought to it (link header taken off, or an Ethernet header put before), and what is not IP
-/// has no place there and is left out. A packet that the capture holds only the start of is truncated.
+/// The packets of a pcap or pcapng file, or of a pipe ("-" is the standard input), packed by gzip or Zstandard or not:
+/// microseconds or nanoseconds, either byte order, several sections and interfaces. Link types: Ethernet, raw IP, Linux
+/// cooked (v1, v2), BSD loopback. The first interface says the layer: packets of others are brought to it (link header
+/// taken off, or an Ethernet header put before), and what is not IP has no place there and is left out. A packet that
+/// the capture holds only the start of is truncated.
 ///
 /// Throws UsageError when there is no such file, DataError "<path>: byte <offset>: ..." when it is no capture or of
 /// another link type. Damage further on is an error of receive(), after everything before it, in the same words in

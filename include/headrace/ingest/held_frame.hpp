@@ -3,10 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "headrace/base/process.hpp"
 #include "headrace/ingest/frames.hpp"
+#include "headrace/ingest/intervals.hpp"
 
 namespace headrace::ingest {
 
@@ -36,10 +39,13 @@ class HeldFrame {
  public:
   HeldFrame(std::shared_ptr<FrameRing> ring, const Frame& frame)
       : HeldFrame(std::make_shared<const FrameLease>(std::move(ring), frame.number), frame) {}
-  HeldFrame(std::shared_ptr<const FrameLease> lease, const Frame& frame) noexcept
-      : lease_(std::move(lease)), frame_(frame) {}
+  /// @param missing  which bytes of the stream in it never came and are zeros.
+  HeldFrame(std::shared_ptr<const FrameLease> lease, const Frame& frame, std::vector<Interval> missing = {}) noexcept
+      : lease_(std::move(lease)), frame_(frame), missing_(std::move(missing)) {}
 
   [[nodiscard]] const Frame& frame() const noexcept { return frame_; }
+  /// Where bytes are zeros because they never came, by offsets of the stream: of frames that have no presence.
+  [[nodiscard]] std::span<const Interval> missing() const noexcept { return missing_; }
   [[nodiscard]] const FrameRing& ring() const noexcept { return lease_->ring(); }
   [[nodiscard]] bool is_float() const noexcept { return to_float(ring().options().conversion); }
   [[nodiscard]] std::size_t item_count() const noexcept {
@@ -49,6 +55,7 @@ class HeldFrame {
  private:
   std::shared_ptr<const FrameLease> lease_;
   Frame frame_;
+  std::vector<Interval> missing_;
 };
 
 }  // namespace headrace::ingest

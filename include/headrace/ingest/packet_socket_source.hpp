@@ -19,7 +19,8 @@ enum class Fanout : std::uint8_t {
 
 struct PacketSocketOptions {
   std::string interface{};
-  /// Only UDP datagrams to this port, over IPv4 or IPv6 without extension headers; 0: everything that comes in.
+  /// Only UDP datagrams to this port, over IPv4 or IPv6 without extension headers, and fragments of UDP over IPv4 or of
+  /// anything over IPv6; 0: everything that comes in.
   std::uint16_t udp_port = 0;
   bool promiscuous = false;              ///< What is sent to other addresses as well.
   std::optional<std::uint16_t> group{};  ///< Shares the packets with the other sockets of this number.

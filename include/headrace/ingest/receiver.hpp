@@ -14,6 +14,8 @@
 #include "headrace/device/ring.hpp"
 #include "headrace/ingest/builder.hpp"
 #include "headrace/ingest/datagram_state.hpp"
+#include "headrace/ingest/follow.hpp"
+#include "headrace/ingest/fragments.hpp"
 #include "headrace/ingest/frames.hpp"
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/held_frame.hpp"
@@ -35,6 +37,13 @@ struct DatagramReception {
   DatagramConfig config{};
   /// Takes no more from the source than there is space for: for sources that wait, and lose nothing thereby.
   bool wait_for_space = false;
+};
+
+/// Streams are the directions of TCP connections between others: see FollowSource. Control is the host's.
+struct FollowReception {
+  /// That have frames of their own at the same time, at most. While more are open, one that has had no bytes for
+  /// longest gives its frames to the next: its last one is short, and its stream goes on in others.
+  std::uint32_t streams = 64;
 };
 
 /// Who decides what packets mean, and copies their payloads.
@@ -86,6 +95,8 @@ struct ReceiverCounters {
   SourceCounters source;
   TcpCounters tcp;             ///< All 0 where streams are not TCP.
   DatagramCounters datagrams;  ///< All 0 where streams are.
+  FollowCounters follow;       ///< All 0 unless connections between others are followed.
+  FragmentCounters fragments;  ///< All 0 with resident control, of sockets, and of raw packets.
   BuilderCounters builder;     ///< All 0 with resident control, which has none.
   FrameCounters frames;        ///< Of all streams together.
   std::uint32_t open_streams = 0;
@@ -114,6 +125,9 @@ class Receiver {
   /// not start.
   Receiver(Source& source, Ring& ring, Device device, const TcpReception& tcp, const ReceiverOptions& options = {});
   Receiver(Source& source, Ring& ring, Device device, const DatagramReception& datagrams,
+           const ReceiverOptions& options = {});
+  /// A source that waits, as a capture does, loses nothing: it is read as frames are released.
+  Receiver(FollowSource& source, Ring& ring, Device device, const FollowReception& follow,
            const ReceiverOptions& options = {});
   Receiver(const Receiver&) = delete;
   Receiver& operator=(const Receiver&) = delete;

@@ -87,8 +87,8 @@ def growth(conversion: str) -> int:
 
 
 def packet_bytes(kind: str, target: str, given: Given) -> int:
-    """Bytes of the stream in a datagram; 0 for --tcp."""
-    if kind == "tcp":
+    """Bytes of the stream in a datagram; 0 for TCP."""
+    if kind == "tcp" or given["follow"] is not None:
         return 0
     return _synthetic_bytes(target) if kind == "synthetic" else _payload_bytes(given)
 
@@ -144,7 +144,29 @@ def _udp(address: str, given: Given, common: Common) -> ingest.Receiver:
     )
 
 
+def _follow(path: str, given: Given, common: Common) -> ingest.Receiver:
+    """The TCP connections of a capture."""
+    for option in _DATAGRAMS:
+        if given[option] is not None:
+            raise UsageError(f"--{option} is for datagrams, not for --follow {given['follow']}")
+    more = _known(
+        given,
+        port="port",
+        speed="speed",
+        follow="follow",
+        connections="connections",
+        hold="hold",
+        trust_checksums="trust-checksums",
+    )
+    return ingest.pcap(path, frame=common.frame, frames=common.frames, to=common.to, **more, **common.how)
+
+
 def _pcap(path: str, given: Given, common: Common) -> ingest.Receiver:
+    if given["follow"] is not None:
+        return _follow(path, given, common)
+    for option in ("connections", "hold", "trust-checksums"):
+        if given[option] is not None:
+            raise UsageError(f"--{option} of --pcap needs --follow tcp")
     return ingest.pcap(
         path,
         frame=common.frame,
@@ -173,7 +195,7 @@ _CONNECTIONS_ALONE = ("connections", "mtu", "offloads", "window", "idle", "contr
 KINDS = (
     Kind("tcp", (*_CONNECTIONS_ALONE, "interface", "trust-checksums"), _tcp),
     Kind("udp", (*_DATAGRAMS, "via", "interface", "group", "promiscuous", "trust-checksums"), _udp),
-    Kind("pcap", (*_DATAGRAMS, "port", "speed"), _pcap),
+    Kind("pcap", (*_DATAGRAMS, "port", "speed", "follow", "connections", "hold", "trust-checksums"), _pcap),
     Kind("synthetic", ("packets", "rate", "seed", "payloads-once"), _synthetic),
 )
 

@@ -45,7 +45,8 @@ def receive(
         str | None, typer.Option("--udp", metavar="ADDRESS:PORT", help="Numbered datagrams; :9000 is any address.")
     ] = None,
     pcap: Annotated[
-        str | None, typer.Option("--pcap", metavar="FILE", help="Numbered datagrams of a pcap or pcapng file.")
+        str | None,
+        typer.Option("--pcap", metavar="FILE", help="Numbered datagrams of a capture, or TCP: see --follow."),
     ] = None,
     synthetic: Annotated[
         str | None, typer.Option("--synthetic", metavar="SIZE", help="Datagrams made in memory, of so much payload.")
@@ -74,7 +75,7 @@ def receive(
     way: Annotated[str, typer.Option("--way", help="To copy; one of headrace.copy_ways().")] = "automatic",
     ring: Annotated[str, typer.Option("--ring", metavar="SIZE", help="Memory for packets.")] = "64MiB",
     connections: Annotated[
-        int | None, typer.Option("--connections", min=1, max=65536, help="tcp: at the same time; 64.")
+        int | None, typer.Option("--connections", min=1, max=65536, help="tcp, --follow: at the same time; 64.")
     ] = None,
     mtu: Annotated[int | None, typer.Option("--mtu", min=576, max=65535, help="tcp: of the device; 1500.")] = None,
     offloads: Annotated[
@@ -99,7 +100,8 @@ def receive(
         bool | None, typer.Option("--promiscuous", help="udp, --via packet: what is sent to others as well.")
     ] = None,
     trust_checksums: Annotated[
-        bool | None, typer.Option("--trust-checksums", help="AF_XDP: on a veth, whose other end leaves them out.")
+        bool | None,
+        typer.Option("--trust-checksums", help="AF_XDP, --follow: take wrong ones, which a card was to fill in."),
     ] = None,
     raw_offset: Annotated[
         int | None, typer.Option("--raw-offset", min=0, help="udp, pcap: datagrams are no UDP, and begin there.")
@@ -121,6 +123,13 @@ def receive(
     port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="pcap: of datagrams; any.")] = None,
     speed: Annotated[
         float | None, typer.Option("--speed", min=0, help="pcap: 1 with its gaps, 2 twice as fast; 0: no gaps.")
+    ] = None,
+    follow: Annotated[
+        str | None,
+        typer.Option("--follow", metavar="tcp", help="pcap: TCP connections, each direction a stream, as tcpflow."),
+    ] = None,
+    hold: Annotated[
+        str | None, typer.Option("--hold", metavar="SIZE", help="--follow: for segments that wait for others; 256MiB.")
     ] = None,
     packets: Annotated[int | None, typer.Option("--packets", min=1, help="synthetic: then end.")] = None,
     rate: Annotated[
@@ -168,6 +177,8 @@ def receive(
         "frame-timeout": frame_timeout,
         "port": port,
         "speed": speed,
+        "follow": follow,
+        "hold": _bytes_option(hold, "--hold"),
         "packets": packets,
         "rate": rate,
         "seed": seed,
@@ -195,6 +206,7 @@ def receive(
         control=control or "host",
         answer=answer,
         via=via,
+        follow=follow,
         interval=interval,
         prometheus=prometheus,
         as_json=as_json,

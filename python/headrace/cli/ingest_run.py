@@ -12,6 +12,7 @@ import typer
 
 from headrace import ingest
 from headrace.cli import ingest_show, show
+from headrace.cli.ingest_follow import follow_notes, fragment_notes
 from headrace.cli.ingest_kinds import ANSWERS, Common, Given, Kind
 from headrace.ingest.figures import Counters, Figures, accepted_bytes, figures
 from headrace.ingest.prometheus import Exporter
@@ -115,7 +116,8 @@ def _notes(counters: Counters, kind: str, via: str | None) -> list[str]:
     others = counters["datagrams"]["unparsed"] + counters["datagrams"]["malformed"]
     if kind != "tcp" and others:
         checksum = ", or with a wrong checksum (a veth's other end leaves them out: --trust-checksums)" * (via == "xdp")
-        notes.append(f"{others:,} packets were no datagrams with a number, or of another port{checksum}")
+        tcp = "; --follow tcp puts TCP connections together" * (kind == "pcap")
+        notes.append(f"{others:,} packets were no datagrams with a number, or of another port{checksum}{tcp}")
     if counters["streams"]["streams_refused"]:
         notes.append(f"{counters['streams']['streams_refused']:,} connections were refused: no memory for their frames")
     if counters["tcp"]["refused"]:
@@ -145,6 +147,7 @@ class Run:
     control: str
     answer: str | None
     via: str | None
+    follow: str | None
     interval: float | None
     prometheus: str | None
     as_json: bool
@@ -193,6 +196,7 @@ class Run:
         on = f" ({receiver.interface})" if receiver.interface else ""
         frame = ingest_show.size(self.common.frame)
         there = ", control resident there" if self.control == "resident" else ""
+        there += ", following TCP" if self.follow else ""
         there += f", answering {self.answer}" if self.answer is not None else ""
         return f"{where[self.kind.option]} {what}{on}: frames of {frame} to {self.common.to.name}{there}"
 
@@ -205,7 +209,9 @@ class Run:
     def _print_totals(self, title: str, receiver: ingest.Receiver, taker: Taker, total: Figures, ended_by: str) -> None:
         streams = list(taker.streams.values())
         if not self.as_json:
-            notes = _notes(receiver.counters(), self.kind.option, self.via)
+            counters = receiver.counters()
+            notes = follow_notes(counters["follow"]) if self.follow else _notes(counters, self.kind.option, self.via)
+            notes += fragment_notes(counters["fragments"])
             ingest_show.print_totals(show.stdout(), title, total, streams, notes)
             return
         content = {

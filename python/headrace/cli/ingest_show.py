@@ -83,6 +83,9 @@ def _stream_table(streams: Sequence[TakenStream]) -> Table:
     missing = any(stream.missing_bytes for stream in streams)
     table.add_column("stream", justify="right", no_wrap=True)
     table.add_column("from", no_wrap=True)
+    several = len({stream.destination for stream in streams}) > 1
+    if several:
+        table.add_column("to", no_wrap=True)
     for heading in ("bytes", "frames", *(("missing",) if missing else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("ended", no_wrap=True)
@@ -91,6 +94,7 @@ def _stream_table(streams: Sequence[TakenStream]) -> Table:
         table.add_row(
             str(stream.stream),
             stream.peer or tables.NONE,
+            *((stream.destination,) if several else ()),
             f"{stream.bytes:,}",
             f"{stream.frames:,}",
             *lacks,

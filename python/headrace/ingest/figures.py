@@ -21,7 +21,7 @@ class Figures:
     """As the source gave them: those that a kernel has merged are one."""
     frames: int
     gaps: int
-    """TCP: places where bytes were missing for a while. Datagrams: those that never came."""
+    """TCP: places where bytes were missing for a while; in captures, those that stayed. Datagrams that never came."""
     sent_again: int
     """Packets with bytes that came late or once too often: a retransmission as a receiver sees it."""
     dropped: int
@@ -53,20 +53,21 @@ class Figures:
 
 def accepted_bytes(counters: Counters) -> int:
     """Payload so far, by whichever protocol."""
-    return counters["tcp"]["bytes"] + counters["datagrams"]["bytes"]
+    return counters["tcp"]["bytes"] + counters["datagrams"]["bytes"] + counters["follow"]["bytes"]
 
 
 def figures(before: Counters | None, after: Counters, seconds: float) -> Figures:
     """What happened from one reading to another, `seconds` later; from the start, where there is no first."""
     tcp, datagrams = _less(before, after, "tcp"), _less(before, after, "datagrams")
     source, frames = _less(before, after, "source"), _less(before, after, "frames")
+    follow = _less(before, after, "follow")
     return Figures(
         seconds=seconds,
-        bytes=tcp["bytes"] + datagrams["bytes"],
+        bytes=tcp["bytes"] + datagrams["bytes"] + follow["bytes"],
         packets=source["packets"],
         frames=frames["frames"],
-        gaps=tcp["gaps"] + datagrams["missing"],
-        sent_again=tcp["late"] + tcp["duplicates"] + datagrams["late"] + datagrams["duplicates"],
+        gaps=tcp["gaps"] + datagrams["missing"] + follow["gaps"],
+        sent_again=follow["duplicates"] + tcp["late"] + tcp["duplicates"] + datagrams["late"] + datagrams["duplicates"],
         dropped=source["dropped"] + tcp["no_room"] + datagrams["no_room"] + datagrams["no_space"],
         window_bytes=after["streams"]["window_least_bytes"],
         round_trip=after["tcp"]["round_trip_ns"] * _NANO,

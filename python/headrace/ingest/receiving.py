@@ -198,12 +198,40 @@ def pcap(
     port: int = 0,
     payload_bytes: int = _UDP_PAYLOAD_BYTES,
     speed: float = 0.0,
+    follow: str = "",
+    connections: int = 64,
+    hold: int | str = "256MiB",
+    trust_checksums: bool = False,
     **how: Unpack[Numbering],
 ) -> Receiver:
-    """Replays the numbered datagrams of a pcap or pcapng file; `port` 0: of all ports.
+    """Replays the numbered datagrams of a pcap or pcapng file, or its TCP connections; `port` 0: of all ports.
 
     `speed` 0: as fast as frames are taken, losing nothing; 1: with the gaps of the capture.
+
+    `follow` "tcp": each direction of a TCP connection is a stream, put together as tshark's "follow" and tcpflow do
+    (docs/ingest-follow.md). Bytes that the capture lacks are zeros: Frame.missing says where. `connections`: how many
+    streams have frames at the same time; where more are open, frames become shorter. `hold`: the memory for segments
+    that wait for others. `trust_checksums`: take packets with wrong checksums, which the sender's card was to fill in.
+    How datagrams are numbered does not matter then.
+
+    Raises:
+        UsageError: for a file that is not there, and for options that cannot be.
+        DataError: for a file that is no capture, and after everything before it, for damage in one.
     """
+    if follow:
+        if follow != "tcp":
+            raise UsageError(f"'{follow}' is not a protocol to follow: there is tcp")
+        return _core.follow_capture(
+            _target(frame, frames, to, how),
+            str(path),
+            speed=speed,
+            port=port,
+            connections=connections,
+            hold_bytes=_bytes(hold),
+            trust_checksums=trust_checksums,
+        )
+    if trust_checksums:
+        raise UsageError("trust_checksums is for follow='tcp'")
     layout = _layout(port, payload_bytes, frame, how)
     return _core.receive_capture(_target(frame, frames, to, how), layout, str(path), speed=speed)
 

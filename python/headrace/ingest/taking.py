@@ -25,6 +25,8 @@ class TakenStream:
 
     stream: int
     peer: str
+    destination: str = ""
+    """Where it goes to, as far as that is known."""
     bytes: int = 0
     frames: int = 0
     missing_bytes: int = 0
@@ -43,6 +45,7 @@ class TakenStream:
         made: dict[str, Any] = {
             "stream": self.stream,
             "peer": self.peer,
+            "destination": self.destination,
             "bytes": self.bytes,
             "frames": self.frames,
             "missing_bytes": self.missing_bytes,
@@ -99,7 +102,9 @@ class Taker:
                 delivery.release()
             return
         stream = self._stream(delivery)
-        if isinstance(delivery, StreamEnded):
+        if isinstance(delivery, StreamOpened):
+            stream.destination = delivery.destination
+        elif isinstance(delivery, StreamEnded):
             stream.end = _end_of(delivery, body)
             self.ended += 1
             self._close(stream)

@@ -1,28 +1,49 @@
 #include "ingest/sources/capture_input.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "headrace/base/error.hpp"
+#include "ingest/sources/wait.hpp"
 
 namespace headrace::ingest {
 
+namespace {
+
+constexpr std::size_t kPacked = std::size_t{64} << 10;
+constexpr std::size_t kMagic = 4;
+/// What a wait of any length is made of.
+constexpr Duration kForever = std::chrono::hours(24);
+
+}  // namespace
+
 CaptureInput::CaptureInput(const std::string& path)
-    : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path_(path), buffer_(kWindow) {
-  if (!file_.valid() && errno == ENOENT) throw UsageError("there is no file " + path, Errc::not_found);
-  if (!file_.valid()) throw_errno("opening " + path);
+    : file_(path == "-" ? ::fcntl(0, F_DUPFD_CLOEXEC, 3) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+      path_(path == "-" ? "the standard input" : path),
+      buffer_(kWindow) {
+  if (!file_.valid() && errno == ENOENT) throw UsageError("there is no file " + path_, Errc::not_found);
+  if (!file_.valid()) throw_errno("opening " + path_);
   struct stat status{};
-  if (::fstat(file_.get(), &status) != 0) throw_errno("opening " + path);
-  if (!S_ISREG(status.st_mode)) throw UsageError(path + " is not a file", Errc::not_found);
+  if (::fstat(file_.get(), &status) != 0) throw_errno("opening " + path_);
+  is_pipe_ = S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || S_ISCHR(status.st_mode);
+  if (!S_ISREG(status.st_mode) && !is_pipe_) throw UsageError(path_ + " is not a file", Errc::not_found);
+  find_unpacker();
 }
 
-std::span<const std::byte> CaptureInput::peek(std::size_t count) {
-  if (window_.size() < count && file_.valid()) refill();
-  return window_.first(std::min(count, window_.size()));
+/// Looks at the first bytes.
+void CaptureInput::find_unpacker() {
+  const auto start = peek(kMagic);
+  unpacker_ = make_unpacker(start, path_);
+  if (!unpacker_) return;
+  packed_.assign(window_.begin(), window_.end());
+  packed_left_ = packed_;
+  window_ = {};
 }
 
 bool CaptureInput::skip(std::uint64_t count) {
@@ -36,17 +57,56 @@ bool CaptureInput::skip(std::uint64_t count) {
   }
 }
 
-void CaptureInput::refill() {
+/// Fills the window, but waits for `count` bytes alone.
+void CaptureInput::refill(std::size_t count) {
   std::size_t kept = window_.size();
   if (kept != 0) std::memmove(buffer_.data(), window_.data(), kept);
-  while (kept < buffer_.size()) {
-    const ssize_t got = ::read(file_.get(), buffer_.data() + kept, buffer_.size() - kept);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_errno("reading " + path_);
-    if (got == 0) break;
-    kept += static_cast<std::size_t>(got);
+  window_ = std::span<const std::byte>(buffer_).first(kept);  // should the next lines throw
+  while (kept < buffer_.size() && (!is_pipe_ || kept < count)) {
+    const auto to = std::span(buffer_).subspan(kept);
+    try {
+      const std::size_t got = unpacker_ ? unpack(to) : read(to);
+      if (got == 0) return;
+      kept += got;
+    } catch (const DataError&) {
+      if (kept < count) throw;
+      return;  // what precedes the damage comes first: the next call says so again
+    }
+    window_ = std::span<const std::byte>(buffer_).first(kept);
   }
-  window_ = std::span<const std::byte>(buffer_).first(kept);
+}
+
+/// What the file has next; 0 at its end.
+std::size_t CaptureInput::read(std::span<std::byte> to) {
+  while (true) {
+    if (is_pipe_) {
+      const auto ready = wait_readable(file_.get(), std::min(patience_, kForever));
+      if (!ready) throw_error("reading " + path_, ready.error());
+      if (!*ready && patience_ != Duration::max()) throw CaptureStarved{};
+      if (!*ready) throw SystemError(Errc::system, "reading " + path_ + ": interrupted");
+    }
+    const ssize_t got = ::read(file_.get(), to.data(), to.size());
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno != EINTR) throw_errno("reading " + path_);
+  }
+}
+
+std::size_t CaptureInput::unpack(std::span<std::byte> to) {
+  while (true) {
+    const Unpacker::Step step = unpacker_->step(packed_left_, to);
+    packed_left_ = packed_left_.subspan(step.used);
+    if (step.made != 0) return step.made;
+    if (!packed_left_.empty()) continue;
+    if (packed_ended_) {
+      if (unpacker_->complete()) return 0;
+      throw DataError(
+          fmt::format("{}: the file ends within its {} data: it was cut short", path_, unpacker_->format()));
+    }
+    packed_.resize(kPacked);
+    const std::size_t got = read(packed_);
+    packed_left_ = std::span<const std::byte>(packed_).first(got);
+    packed_ended_ = got == 0;
+  }
 }
 
 }  // namespace headrace::ingest

@@ -2,40 +2,66 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "headrace/base/clock.hpp"
 #include "ingest/sources/file_descriptor.hpp"
+#include "ingest/sources/unpack.hpp"
 
 namespace headrace::ingest {
 
-/// A file or bytes in memory, read from the start to the end through a window. A file is read, not mapped: one that is
-/// cut short meanwhile is an end, not a signal.
+/// Thrown where the bytes that are asked for have not come through a pipe yet. Whoever asks again finds everything as
+/// it was.
+struct CaptureStarved {};
+
+/// A file, a pipe or bytes in memory, read from the start to the end through a window. What is gzip or Zstandard is
+/// unpacked. A file is read, not mapped: one that is cut short meanwhile is an end, not a signal.
 class CaptureInput {
  public:
   static constexpr std::size_t kWindow = std::size_t{1} << 20;
 
-  /// Throws UsageError when there is no such file.
+  /// `path` may name a pipe; "-" is the standard input. Throws UsageError when there is no such file, or it is a
+  /// folder.
   explicit CaptureInput(const std::string& path);
   /// `bytes` must stay.
   explicit CaptureInput(std::span<const std::byte> bytes) noexcept : window_(bytes) {}
 
   /// The next `count` bytes, at most kWindow; fewer at the end. They stay until the next call.
-  [[nodiscard]] std::span<const std::byte> peek(std::size_t count);
+  /// Throws CaptureStarved where a pipe does not bring them in time, DataError where packed data is damaged or ends
+  /// too early, after everything that could be unpacked.
+  [[nodiscard]] std::span<const std::byte> peek(std::size_t count) {
+    if (window_.size() < count && file_.valid()) refill(count);
+    return window_.first(count < window_.size() ? count : window_.size());
+  }
   /// Goes on by `count` bytes, or to the end. False: it was the end.
   bool skip(std::uint64_t count);
   /// Of the next byte, from the start.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
 
+  /// Whether it is a pipe, for which peek() waits so long.
+  [[nodiscard]] bool is_pipe() const noexcept { return is_pipe_; }
+  void wait_for(Duration patience) noexcept { patience_ = patience; }
+
  private:
-  void refill();
+  void refill(std::size_t count);
+  [[nodiscard]] std::size_t read(std::span<std::byte> to);
+  [[nodiscard]] std::size_t unpack(std::span<std::byte> to);
+  void find_unpacker();
 
   FileDescriptor file_;
   std::string path_;
+  bool is_pipe_ = false;
+  Duration patience_ = Duration::max();
   std::vector<std::byte> buffer_;
   std::span<const std::byte> window_;
   std::uint64_t offset_ = 0;
+  std::unique_ptr<Unpacker> unpacker_;  ///< Null: the bytes are as they are.
+  std::vector<std::byte> packed_;
+  std::span<const std::byte> packed_left_;
+  bool packed_ended_ = false;
 };
 
 }  // namespace headrace::ingest

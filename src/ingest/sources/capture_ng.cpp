@@ -93,6 +93,7 @@ std::optional<CaptureReader::Block> CaptureReader::next_block() {
 }
 
 void CaptureReader::pass(const Block& block) {
+  if (block.bytes <= kBlockMost) static_cast<void>(input_.peek(block.bytes));  // all of it, where a pipe brings it
   if (block.type == kSection) read_section(block);
   if (block.type == kInterface) read_interface(block);
   if (!input_.skip(block.bytes - kTrailer)) fail(block.offset, "the file ends within a block");

@@ -31,8 +31,10 @@ class CaptureReader {
 
   /// Of the first interface; empty for a pcapng file that has none.
   [[nodiscard]] std::optional<std::uint32_t> first_link_type() const noexcept { return first_link_type_; }
-  /// The next packet, or empty at the end.
+  /// The next packet, or empty at the end. Throws as CaptureInput::peek() does.
   [[nodiscard]] std::optional<CaptureRecord> next();
+  /// How long next() waits for a pipe; at first for as long as it takes.
+  void wait_for(Duration patience) noexcept { input_.wait_for(patience); }
 
  private:
   struct Interface {

@@ -65,10 +65,11 @@ class CaptureSource final : public SlotSource<> {
   [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {
     const std::size_t most = slots_.begin(packets.size());
     std::size_t count = 0;
+    reader_.wait_for(timeout);
     while (count < most && look_ahead() && wait_due(count == 0 ? timeout : Duration{})) {
       if (!place(packets[count], count)) continue;
       SlotSource<>::count(packets[count]);
-      ++count;
+      if (count++ == 0) reader_.wait_for({});
     }
     slots_.publish(count);
     if (count == 0 && fault_) return *fault_;
@@ -87,6 +88,8 @@ class CaptureSource final : public SlotSource<> {
         link_type_ = next_->link_type;
       }
       ended_ = !next_;
+    } catch (const CaptureStarved&) {
+      return false;  // a pipe, through which more may come
     } catch (const Exception& error) {
       failure_ = error.what();
       fault_ = Error{error.code(), error.native()};

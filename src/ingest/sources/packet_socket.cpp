@@ -40,30 +40,31 @@ void check(const PacketSocketOptions& options) {
   if (options.block_timeout_ms == 0) throw UsageError("a block's timeout must be 1 ms or more");
 }
 
-/// Lets UDP over IPv4 (not later fragments) and IPv6 through, to one port. VLAN tags are beside the packet.
+/// Lets UDP over IPv4 and IPv6 to one port through, and every fragment, whose port is known once it is put together.
+/// VLAN tags are beside the packet.
 void filter_port(int socket, std::uint16_t port) {
   constexpr std::uint32_t kWhole = 0x40000;
   constexpr std::uint32_t kUdp = IPPROTO_UDP;
-  std::array<sock_filter, 15> program{{
+  constexpr std::uint32_t kFragment = IPPROTO_FRAGMENT;
+  std::array<sock_filter, 17> whole{{
       BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),                 //  0: ethertype
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 6),    //  1: else to 8
       BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 23),                 //  2: protocol
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kUdp, 0, 10),       //  3: else to 14
-      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 20),                 //  4: fragment offset
-      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1FFF, 8, 0),     //  5: if any, to 14
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kUdp, 0, 11),       //  3: else to 15
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 20),                 //  4: more fragments, fragment offset
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x3FFF, 10, 0),    //  5: if any, to 16
       BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 14),                //  6: length of the IPv4 header
-      BPF_STMT(BPF_JMP | BPF_JA, 4),                          //  7: to 12
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 0, 5),  //  8: else to 14
+      BPF_STMT(BPF_JMP | BPF_JA, 5),                          //  7: to 13
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 0, 6),  //  8: else to 15
       BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 20),                 //  9: next header
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kUdp, 0, 3),        // 10: else to 14
-      BPF_STMT(BPF_LDX | BPF_IMM, 40),                        // 11: length of the IPv6 header
-      BPF_STMT(BPF_LD | BPF_H | BPF_IND, 16),                 // 12: port sent to
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 1, 0),        // 13: if it is that one, to 15
-      BPF_STMT(BPF_RET | BPF_K, 0),                           // 14
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kFragment, 5, 0),   // 10: if so, to 16
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kUdp, 0, 3),        // 11: else to 15
+      BPF_STMT(BPF_LDX | BPF_IMM, 40),                        // 12: length of the IPv6 header
+      BPF_STMT(BPF_LD | BPF_H | BPF_IND, 16),                 // 13: port sent to
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 1, 0),        // 14: if it is that one, to 16
+      BPF_STMT(BPF_RET | BPF_K, 0),                           // 15
+      BPF_STMT(BPF_RET | BPF_K, kWhole),                      // 16
   }};
-  std::array<sock_filter, 16> whole{};
-  std::copy(program.begin(), program.end(), whole.begin());
-  whole.back() = BPF_STMT(BPF_RET | BPF_K, kWhole);
   const sock_fprog attached{.len = whole.size(), .filter = whole.data()};
   if (::setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &attached, sizeof attached) != 0) {
     throw_errno("filtering a packet socket");

@@ -1,0 +1,244 @@
+"""Compares the TCP streams of captures with those of tshark's "follow" and of tcpflow, and explains differences.
+
+For each capture, `ingest.pcap(..., follow="tcp", trust_checksums=True)` gives the streams by their ends. tshark and
+tcpflow, which do not look at checksums either, give theirs. Where two differ, the reason is looked for among the rules
+of docs/ingest-follow.md; what no rule explains is printed as "unexplained", and the exit status is 1.
+
+    .venv/bin/python bench/follow_check.py --tool tshark capture.pcap more.pcapng
+"""
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import headrace
+from headrace import ingest
+
+Ends = tuple[str, str]
+"""Who sends, and to whom: "10.0.0.1:40000", "[fe80::1]:80"."""
+
+_MISSING = re.compile(rb"\[(\d+) bytes missing in capture file\]\0?")
+_TCPFLOW = re.compile(r"^([0-9a-fA-F.:]+)\.(\d{5})-([0-9a-fA-F.:]+)\.(\d{5})(?:-\d+)?(?:c\d+)?$")
+_MISSING_MOST = 1 << 28
+_PADDING_MOST = 6  # bytes that Ethernet adds to a segment without payload
+_TSHARK_AT_ONCE = 64
+_TSHARK_MORE = 4  # connections that it may see and Headrace does not
+_TIMEOUT_SECONDS = 300
+
+
+@dataclass
+class Stream:
+    """One direction of a connection."""
+
+    data: bytearray = field(default_factory=bytearray)
+    missing: list[tuple[int, int]] = field(default_factory=list)
+    end: str = ""
+
+    def covered(self) -> bytes:
+        """The bytes that came, without those that are missing."""
+        made = bytearray()
+        at = 0
+        for begin, end in self.missing:
+            made += self.data[at:begin]
+            at = end
+        return bytes(made + self.data[at:])
+
+
+Streams = dict[Ends, list[bytes]]
+
+
+def _end(address: str, port: str | int) -> str:
+    address = address.strip("[]")
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def ours(capture: Path) -> tuple[dict[Ends, list[Stream]], dict[str, int]]:
+    """The streams of Headrace by their ends, in the order in which they began, and the counters."""
+    found: dict[int, Stream] = {}
+    ends: dict[int, Ends] = {}
+    with ingest.pcap(
+        capture, frame="64KiB", frames=8, to="cpu", follow="tcp", connections=512, trust_checksums=True
+    ) as receiver:
+        while not receiver.ended:
+            delivery = receiver.next(timeout=1.0)
+            if isinstance(delivery, ingest.StreamOpened):
+                found[delivery.stream] = Stream()
+                ends[delivery.stream] = (delivery.peer, delivery.destination)
+            elif isinstance(delivery, ingest.Frame):
+                found[delivery.stream].data += delivery.to_host().tobytes()
+                found[delivery.stream].missing += delivery.missing
+                delivery.release()
+            elif isinstance(delivery, ingest.StreamEnded):
+                found[delivery.stream].end = delivery.reason
+            if receiver.counters()["follow"]["missing_bytes"] > _MISSING_MOST:
+                raise headrace.DataError(f"{capture}: gaps of more than {_MISSING_MOST:,} bytes are not compared")
+        counters = receiver.counters()["follow"]
+    by_ends: dict[Ends, list[Stream]] = defaultdict(list)
+    for stream in sorted(found):
+        by_ends[ends[stream]].append(found[stream])
+    return by_ends, counters
+
+
+def by_tcpflow(capture: Path) -> Streams:
+    """The streams of tcpflow by their ends; those of one pair of ends in the order of its files."""
+    found: Streams = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["tcpflow", "-r", str(capture), "-o", folder, "-q", "-S", "enable_report=NO"]
+        subprocess.run(command, capture_output=True, check=False, timeout=_TIMEOUT_SECONDS)
+        for path in sorted(
+            Path(folder).iterdir(), key=lambda one: (one.name.partition("c")[0], len(one.name), one.name)
+        ):
+            match = _TCPFLOW.match(path.name)
+            if match is None:
+                continue
+            addresses = [re.sub(r"\b0+(?=\d)", "", part) if ":" not in part else part for part in (match[1], match[3])]
+            found[_end(addresses[0], int(match[2])), _end(addresses[1], int(match[4]))].append(path.read_bytes())
+    return found
+
+
+def by_tshark(capture: Path, connections: int) -> Streams:
+    """The streams of tshark's "follow" by their ends; what it says is missing is left as it says so."""
+    found: Streams = defaultdict(list)
+    for start in range(0, connections + _TSHARK_MORE, _TSHARK_AT_ONCE):
+        command = ["tshark", "-r", str(capture), "-q"]
+        for number in range(start, min(start + _TSHARK_AT_ONCE, connections + _TSHARK_MORE)):
+            command += ["-z", f"follow,tcp,raw,{number}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS)
+        for ends, data in _read_follow(done.stdout):
+            found[ends].append(data)
+    return found
+
+
+def _read_follow(text: str) -> Iterator[tuple[Ends, bytes]]:
+    nodes = ["", ""]
+    data = [bytearray(), bytearray()]
+    for line in text.splitlines():
+        if line.startswith("Node "):
+            nodes[int(line[5])] = re.sub(r"^(.*):(\d+)$", lambda m: _end(m[1], m[2]), line.partition(": ")[2])
+        elif line.startswith("==="):
+            for which in (0, 1):
+                if data[which]:
+                    yield (nodes[which], nodes[1 - which]), bytes(data[which])
+            data = [bytearray(), bytearray()]
+        elif line and not line.startswith(("Follow", "Filter")):
+            data[line.startswith("\t")] += bytes.fromhex(line.strip())
+
+
+def _walk(mine: Stream, theirs: bytes) -> tuple[int, int] | None:
+    """Walks along what tshark gives, whose gaps must be gaps here or hold bytes; None where contents differ.
+
+    Returns the offset at which tshark ends, and how many bytes are here that tshark calls missing.
+    """
+    data = bytes(mine.data)
+    at, filled = 0, 0
+    pieces = _MISSING.split(theirs)
+    for number, piece in enumerate(pieces):
+        if number % 2 == 0:
+            if data[at : at + len(piece)] != piece:
+                return None
+            at += len(piece)
+            continue
+        length = int(piece)
+        if at == 0 and length == 1 and not data.startswith(pieces[number + 1], 1):
+            continue  # a keep-alive came first
+        missing = sum(max(0, min(end, at + length) - max(begin, at)) for begin, end in mine.missing)
+        filled += length - missing
+        at += length
+    return at, filled
+
+
+def _explain_tshark(mine: Stream, theirs: bytes) -> str:
+    if mine.missing and mine.covered() == theirs:
+        return "payload was cut by the snap length: tshark does not say so"
+    walked = _walk(mine, theirs)
+    if walked is None or walked[0] > len(mine.data):
+        return "unexplained"
+    at, filled = walked
+    if at == len(mine.data):
+        return "the capture holds bytes later than their acknowledgement: tshark calls them missing" if filled else ""
+    if not any(begin <= at <= end for begin, end in mine.missing):
+        return "unexplained"
+    if mine.missing[-1][0] <= at:
+        return "the end was acknowledged, but is not in the capture: tshark does not say so"
+    return "tshark leaves out what lies behind a gap that nobody acknowledged"
+
+
+def _explain_tcpflow(mine: Stream, theirs: bytes) -> str:
+    data = bytes(mine.data)
+    if data == theirs:
+        return ""
+    if theirs.startswith(data) and len(theirs) - len(data) <= _PADDING_MOST:
+        return "tcpflow takes the padding of a short Ethernet frame for payload"
+    if mine.missing and mine.missing[-1][1] == len(data) and data[: mine.missing[-1][0]] == theirs:
+        return "the end was acknowledged, but is not in the capture: tcpflow writes no zeros there"
+    if len(data) == len(theirs):
+        return "bytes came twice, and differ: tcpflow takes the last ones"
+    return "unexplained"
+
+
+def _explain(mine: Stream | None, theirs: bytes | None, tool: str) -> str:
+    """The rule by which one stream differs; empty where it does not, "unexplained" where none is known."""
+    if mine is None:
+        assert theirs is not None
+        padding = tool == "tcpflow" and len(theirs) <= _PADDING_MOST
+        return "tcpflow takes the padding of a short Ethernet frame for payload" if padding else "unexplained"
+    if theirs is None:
+        return "nothing of it was captured but its length" if not mine.covered() else "unexplained"
+    return _explain_tshark(mine, theirs) if tool == "tshark" else _explain_tcpflow(mine, theirs)
+
+
+def compare(capture: Path, tool: str) -> tuple[Counter[str], list[str]]:
+    """How many streams agree, or differ by which rule, and a line for each of the latter."""
+    mine, counters = ours(capture)
+    theirs = by_tshark(capture, counters["connections"]) if tool == "tshark" else by_tcpflow(capture)
+    tally: Counter[str] = Counter()
+    lines = []
+    for ends in sorted({*mine, *theirs}):
+        here, there = mine.get(ends, []), theirs.get(ends, [])
+        for which in range(max(len(here), len(there))):
+            one = here[which] if which < len(here) else None
+            other = there[which] if which < len(there) else None
+            why = _explain(one, other, tool)
+            tally[why or "equal"] += 1
+            if why:
+                sizes = (len(one.data) if one else None, len(other) if other is not None else None)
+                lines.append(f"{capture}: {ends[0]} > {ends[1]} {which}: {why} {sizes} {one.end if one else ''}")
+    return tally, lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 1 where a difference has no explanation."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("captures", nargs="+", type=Path)
+    parser.add_argument("--tool", choices=("tshark", "tcpflow"), action="append")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(arguments)
+    total: dict[str, Counter[str]] = {}
+    for tool in given.tool or ["tshark", "tcpflow"]:
+        if shutil.which(tool) is None:
+            raise SystemExit(f"{tool} is not installed")
+        total[tool] = Counter()
+        for capture in given.captures:
+            try:
+                tally, lines = compare(capture, tool)
+            except headrace.Error as error:
+                total[tool]["not read by Headrace"] += 1
+                print(f"{capture}: {error}", file=sys.stderr)
+                continue
+            total[tool] += tally
+            for line in lines:
+                print(f"{tool}: {line}", file=sys.stderr)
+    print(json.dumps(total, indent=2) if given.json else "\n".join(f"{t}: {dict(c)}" for t, c in total.items()))
+    return 1 if any(counts["unexplained"] for counts in total.values()) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

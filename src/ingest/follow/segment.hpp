@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "headrace/ingest/headers.hpp"
+#include "headrace/ingest/packet.hpp"
+
+namespace headrace::ingest {
+
+/// A TCP segment between two other machines.
+struct FollowedSegment {
+  Flow flow;  ///< `remote` has sent it.
+  std::uint64_t time_ns = 0;
+  std::uint32_t sequence = 0;  ///< Of the first byte of its payload: one further than the header's for SYN.
+  std::uint32_t acknowledgement = 0;
+  std::uint8_t flags = 0;
+  std::uint32_t length = 0;            ///< Bytes of payload on the wire.
+  std::span<const std::byte> payload;  ///< Those that were captured.
+
+  [[nodiscard]] bool has(std::uint8_t flag) const noexcept { return (flags & flag) != 0; }
+};
+
+/// Reads segments out of packets, those that a capture has cut off as well.
+class SegmentReader {
+ public:
+  /// A segment, whose payload lies at `bytes`, only where the result is ok and the packet is TCP.
+  struct Read {
+    ParseResult result = ParseResult::unsupported;
+    bool is_tcp = false;
+    FollowedSegment segment;
+  };
+  [[nodiscard]] Read read(const std::byte* bytes, Packet packet, Layer layer);
+
+ private:
+  [[nodiscard]] ParseResult parse_cut(const std::byte* bytes, Packet packet, Layer layer, Headers& headers);
+
+  std::vector<std::byte> padded_;  ///< A packet, and zeros for what was cut off.
+  std::size_t written_ = 0;        ///< Everything behind is zero.
+};
+
+}  // namespace headrace::ingest

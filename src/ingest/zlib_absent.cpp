@@ -1,0 +1,12 @@
+#include <fmt/format.h>
+
+#include "headrace/base/error.hpp"
+#include "ingest/sources/unpack.hpp"
+
+namespace headrace::ingest {
+
+std::unique_ptr<Unpacker> make_gzip_unpacker(const std::string& name) {
+  throw UsageError(fmt::format("{}: gzip data, and Headrace was built without zlib: unpack it first", name));
+}
+
+}  // namespace headrace::ingest
