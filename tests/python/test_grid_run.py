@@ -12,7 +12,7 @@ import pytest
 from grid_reference import NumpyFdtd
 from grid_scenes import flat
 
-from headrace import DataError, DeviceError, UsageError
+from headrace import DataError, DeviceError, MissingFileError, UsageError
 from headrace.grid.solver import Done, Layout, Outputs, Scene, memory, model, run_one, run_scan, traces
 from headrace.grid.solver.running import Speed, Stop, Watcher, run
 from headrace.grid.solver.waveforms import ricker
@@ -63,7 +63,7 @@ def test_what_receivers_recorded_comes_back(tmp_path: Path):
     pytest.importorskip("h5py")
     scene, path = flat(), tmp_path / "traces.h5"
     done = ran(scene, Outputs(traces=path), position=1)
-    assert done.written == [path]
+    assert done.files.written == [path]
     found = traces.read(path, scene)
     assert found.positions == [1]
     assert (found.values["near", "hx"][0] == trace_of(done, "hx")).all()
@@ -239,7 +239,7 @@ def test_pictures(tmp_path: Path, scene: Scene):
 
     png, gif = tmp_path / "a.png", tmp_path / "a.gif"
     outputs = Outputs(png=png, gif=gif, at=20 * scene.dt, plane="xz")
-    assert ran(scene, outputs).written == [png, gif]
+    assert ran(scene, outputs).files.written == [png, gif]
     with Image.open(png) as picture:
         assert picture.format == "PNG"
         colours = np.asarray(picture.convert("RGB")).astype(int)
@@ -251,7 +251,7 @@ def test_pictures(tmp_path: Path, scene: Scene):
 def test_a_radargram(tmp_path: Path):
     pytest.importorskip("matplotlib")
     png = tmp_path / "scan.png"
-    assert run_scan(flat(), Layout(), Outputs(png=png), maker=NumpyFdtd).written == [png]
+    assert run_scan(flat(), Layout(), Outputs(png=png), maker=NumpyFdtd).files.written == [png]
     assert png.read_bytes().startswith(b"\x89PNG")
 
 
@@ -381,7 +381,7 @@ def test_what_cannot_be_written_is_refused_before_the_run(outputs: Outputs, says
     def never(**_):
         raise AssertionError
 
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises((UsageError, MissingFileError), match=says):
         run_one(flat(), Layout(), outputs, maker=never)
 
 

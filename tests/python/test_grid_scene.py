@@ -223,7 +223,7 @@ def test_two_of_one_name():
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(b"a = [", "bad.toml: not TOML"), (b"\xff", "bad.toml: not text"), (None, "No such file")]
+    ("content", "says"), [(b"a = [", "bad.toml: not TOML"), (b"\xff", "bad.toml: not text"), (None, "there is no file")]
 )
 def test_files_that_are_none(tmp_path: Path, content: bytes | None, says: str):
     path = tmp_path / "bad.toml"

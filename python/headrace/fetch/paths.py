@@ -5,14 +5,14 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from headrace.errors import Errc, UsageError
+from headrace.errors import MissingFileError, UsageError
 
 
 def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     """The files that a path, a pattern such as "taxi-*.parquet", a folder, or several of them stand for, in order.
 
     Raises:
-        UsageError: for a path that is not there and a pattern that fits none.
+        MissingFileError: for a pattern that fits no file.
     """
     names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: list[str] = []
@@ -24,7 +24,7 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
         else:
             some = [name]
         if not some:
-            raise UsageError(f"no file fits {name}", Errc.not_found)
+            raise MissingFileError(f"no file fits {name}")
         found += some
     if not found:
         raise UsageError("a table needs at least one file")

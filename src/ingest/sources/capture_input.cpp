@@ -13,7 +13,7 @@ namespace headrace::ingest {
 
 CaptureInput::CaptureInput(const std::string& path)
     : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path_(path), buffer_(kWindow) {
-  if (!file_.valid() && errno == ENOENT) throw UsageError("there is no file " + path, Errc::not_found);
+  if (!file_.valid() && errno == ENOENT) throw SystemError(Errc::not_found, "there is no file " + path, ENOENT);
   if (!file_.valid()) throw_errno("opening " + path);
   struct stat status{};
   if (::fstat(file_.get(), &status) != 0) throw_errno("opening " + path);
