@@ -211,10 +211,12 @@ def ladder(
         typer.echo(results.dumps(content), nl=False)
     else:
         _print(chosen, op, settings, climbs, swept)
-    # Of an interrupted climb as well, whose rungs are whole, and of one without a figure, which has the loads tried.
     attempts = outputs.Attempts()
-    attempts.write(save, lambda path: results.save(path, content))
-    attempts.write(report_to, lambda path: report.write([content], path))
-    if not interrupted and not any(one.has_figures for one in climbs):
+    has_figures = any(one.has_figures for one in climbs)
+    # Of an interrupted climb the rungs that it has are whole. One to its end without a figure has the loads it tried.
+    if has_figures or not interrupted:
+        attempts.write(save, lambda path: results.save(path, content))
+        attempts.write(report_to, lambda path: report.write([content], path))
+    if not has_figures and not interrupted:
         attempts.failures.append(Error("no rung has a figure; the notes say why"))
     finish(attempts, STATUS_INTERRUPTED if interrupted else 0)

@@ -9,6 +9,7 @@ from rich.console import Console
 import headrace
 from headrace import Device, GpuLimits, Operator, Roofs, UsageError, quiet
 from headrace.cli import options, show, stopping
+from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.profiles import roofs_as_dict
 
 Json = dict[str, Any]
@@ -95,15 +96,28 @@ def _print(content: Json, kinds: Json, gpu: GpuLimits | None, roofs: Roofs | Non
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _roofs(device: Device, op: Operator, generators: int, watch: quiet.Watch) -> Roofs:
-    """The roofs, measured twice, which tells whether either can be trusted."""
+def _roofs(
+    device: Device | None, op: Operator | None, generators: int, watch: quiet.Watch
+) -> tuple[Roofs | None, bool]:
+    """The roofs, measured twice, which tells whether either can be trusted; what there is, and whether Ctrl-C came.
+
+    There are none of a device that is not here.
+    """
+    if device is None or op is None:
+        return None, False
     found: list[Roofs] = []
-    if stopping.stopped(lambda: found.extend(headrace.measure_roofs(device, op, generators) for _ in range(2))):
-        raise KeyboardInterrupt  # of roofs measured once it is not known whether they hold
+
+    def measure() -> None:
+        for _ in range(2):
+            found.append(headrace.measure_roofs(device, op, generators))  # noqa: PERF401 - seen while it grows
+
+    if stopping.stopped(measure):
+        watch.add("the roofs were not measured twice, because of Ctrl-C")
+        return (found[0] if found else None), True
     first, second = found
     for name in ("link_in", "link_out", "compute", "generator"):
         watch.roofs(name.replace("_", " "), (getattr(first, name), getattr(second, name)))
-    return max(first, second, key=lambda roofs: roofs.lowest)
+    return max(first, second, key=lambda roofs: roofs.lowest), False
 
 
 def roof(
@@ -172,7 +186,7 @@ def roof(
         if not kinds:
             raise UsageError("a GPU that is not here needs --registers or --blocks-per-multiprocessor")
     watch = quiet.Watch()
-    roofs = _roofs(here, op, generators, watch) if here is not None and op is not None else None
+    roofs, interrupted = _roofs(here, op, generators, watch)
     content: Json = {
         "operator": str(operator),
         "device": here.name if here is not None else None,
@@ -190,3 +204,5 @@ def roof(
         _print(content, kinds, limits, roofs)
         if roofs:
             show.print_quiet(show.stdout(), watch.stop())
+    if interrupted:
+        raise typer.Exit(STATUS_INTERRUPTED)
