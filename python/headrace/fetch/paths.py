@@ -12,7 +12,7 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     """The files that a path, a pattern such as "taxi-*.parquet", a folder, or several of them stand for, in order.
 
     Raises:
-        MissingFileError: for a pattern that fits no file.
+        UsageError: for a path that is not there and a pattern that fits none.
     """
     names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: list[str] = []
