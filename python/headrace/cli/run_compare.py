@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 import headrace
-from headrace import Device, Error, Operator, RungResult, quiet, tables
+from headrace import Device, Error, LadderProgress, Operator, RungResult, quiet, tables
 from headrace.baselines import Fts5, PythonLoop, timed
 from headrace.cli import show
 
@@ -92,7 +92,7 @@ def _baselines(documents: Sequence[str], texts: Sequence[str], console: Console)
 def _climb(
     device: Device, operator: Operator, number: int, bound: float, budget: float
 ) -> tuple[RungResult | None, bool]:
-    with show.live_ladder() as live:
+    with show.live_line() as say:
         climbed = headrace.ladder(
             device,
             operator,
@@ -101,10 +101,17 @@ def _climb(
             window=_WINDOW,
             rank_tolerance=_TOLERANCE,
             budget=budget,
-            progress=live.progress,
-            finished=live.finished,
+            progress=lambda now: say(f"  {_RUNGS[number]}: {_doing(now)}"),
         )
     return (climbed.rungs[0] if climbed.rungs else None), climbed.interrupted
+
+
+def _doing(now: LadderProgress) -> str:
+    if now.rung == 0:
+        return "measuring what the hardware allows ..."
+    if now.rate_per_second == 0:
+        return f"how many without a bound, {now.threads} thread{'s' if now.threads > 1 else ''} ..."
+    return f"trying {tables.rate(now.rate_per_second)} a second, p99 {tables.latency(now.p99)} ..."
 
 
 def _line(name: str, result: RungResult | None) -> Line | None:

@@ -210,6 +210,17 @@ def live_ladder() -> Iterator[LiveLadder]:
 
 
 @contextmanager
+def live_line() -> Iterator[Callable[[str], None]]:
+    """Shows one line that changes on the terminal, and clears it; any thread may call."""
+    console = stderr()
+    if not console.is_terminal:
+        yield lambda _text: None
+        return
+    with Live(console=console, transient=True, refresh_per_second=8) as live:
+        yield lambda text: live.update(Text(text, style="dim", no_wrap=True, overflow="ellipsis"))
+
+
+@contextmanager
 def progress_bar(what: str, *, shown: bool = True) -> Iterator["Bar"]:
     """A bar on the terminal, cleared at the end."""
     columns = (
@@ -244,7 +255,8 @@ class Bar:
 
 def print_quiet(console: Console, disturbed: str) -> None:
     """Whether the machine was quiet, beside the figures of a command."""
-    console.print(quiet.line(disturbed), markup=False, soft_wrap=True, style="bold red" if disturbed else "dim")
+    wraps = not console.is_terminal  # a terminal gets whole words
+    console.print(quiet.line(disturbed), markup=False, soft_wrap=wraps, style="bold red" if disturbed else "dim")
 
 
 def load_table(done: PlanLoad, disturbed: str) -> Table:
