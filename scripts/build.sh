@@ -10,11 +10,34 @@ if [[ -z $newer && $(cat "$stamp" 2>/dev/null) == "$choice" ]]; then
   exit 0
 fi
 
-say "building Headrace (minutes the first time, seconds after)"
+# Copies what the build prints to the log, and shows how far it is and what is being built: on a terminal in one line,
+# elsewhere every twentieth step.
+show_progress() {
+  local line step=0
+  while IFS= read -r line; do
+    printf '%s\n' "$line" >>"$log"
+    [[ $line =~ \[([0-9]+)/([0-9]+)\]\ (Building|Linking)\ .*[/\ ]([^/\ ]+)$ ]] || continue
+    if [[ -t 1 ]]; then
+      printf '\r\033[K   %s of %s: %s' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" "${BASH_REMATCH[4]%.o}"
+    elif ((step++ % 20 == 0)); then
+      printf '   %s of %s: %s\n' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" "${BASH_REMATCH[4]%.o}"
+    fi
+  done
+  [[ ! -t 1 ]] || printf '\r\033[K'
+}
+
+say "building Headrace: the C++ library, the kernels and the Python package (minutes the first time, seconds after)"
 started=$(mktemp build/started.XXXXXX)
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . \
+log=build/python.log
+: >"$log"
+.venv/bin/python -m pip install --verbose --disable-pip-version-check --no-deps --no-build-isolation --editable . \
   --config-settings=build-dir=build/python \
-  --config-settings=cmake.define.HEADRACE_WERROR="$HEADRACE_WERROR"
+  --config-settings=cmake.define.HEADRACE_WERROR="$HEADRACE_WERROR" 2>&1 | show_progress || {
+  grep -E -A 20 'error:|FAILED|CMake Error' "$log" | head -n 60 >&2 || tail -n 40 "$log" >&2
+  rm -f "$started"
+  die "the build failed; $log has all that it said"
+}
+say "built in $SECONDS s"
 # The stamp carries the time at which the build started: what changed meanwhile is built next time.
 echo "$choice" >"$stamp"
 touch -r "$started" "$stamp"

@@ -18,11 +18,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from headrace import outputs
 from headrace.grid import Fdtd
 from headrace.grid.solver import Layout, read_scene, timeline
 from headrace.report import grid_plots, read, svg
 from headrace.report.style import FAINT, INK
-from headrace.results import write_whole
 
 _GHOST, _BORDER, _INSIDE = "#e8c9a0", "#d98a3d", "#6f93c4"
 _SHAPE, _CUT = (24, 16), (2, 2)
@@ -119,13 +119,14 @@ def draw_scaling(path: Path) -> None:
     if not found:
         return
     with svg.styled():
-        write_whole(path, svg.standalone(grid_plots.scaling(found)))
+        outputs.write(path, svg.standalone(grid_plots.scaling(found)))
 
 
 def save(figure: Figure, path: Path) -> None:
     """Writes it as SVG."""
     FigureCanvasSVG(figure)
-    figure.savefig(path, format="svg")
+    with outputs.writing(path) as file:
+        figure.savefig(file, format="svg")
 
 
 def main() -> None:

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 #include <string>
-#include <utility>
 
 #include "headrace/base/error.hpp"
 
@@ -19,8 +19,9 @@ namespace {
 /// Owns a file descriptor.
 class Descriptor {
  public:
+  /// Does not wait for the writer of a FIFO.
   Descriptor(const std::string& path, int flags, std::string_view doing)
-      : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+      : number_(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK)) {
     if (number_ < 0) throw_errno(fmt::format("{} {}", doing, path));
   }
   Descriptor(const Descriptor&) = delete;
@@ -30,36 +31,10 @@ class Descriptor {
   }
 
   [[nodiscard]] int number() const noexcept { return number_; }
-  /// Closes now; some file systems report a failed write only here.
-  [[nodiscard]] bool close() noexcept { return ::close(std::exchange(number_, -1)) == 0; }
 
  private:
   int number_;
 };
-
-/// Removes a file unless told to keep it.
-class TemporaryName {
- public:
-  explicit TemporaryName(std::string path) : path_(std::move(path)) {}
-  TemporaryName(const TemporaryName&) = delete;
-  TemporaryName& operator=(const TemporaryName&) = delete;
-  ~TemporaryName() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-  void keep() noexcept { path_.clear(); }
-
- private:
-  std::string path_;
-};
-
-void write_all(const Descriptor& file, std::span<const std::byte> bytes, const std::string& doing) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.number(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_errno(doing);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-}
 
 }  // namespace
 
@@ -76,22 +51,6 @@ MappedFile map_file(const std::filesystem::path& path) {
   if (data == MAP_FAILED) throw_errno(fmt::format("mapping {}", path.string()));
   std::shared_ptr<const void> owner(data, [bytes](void* mapped) { ::munmap(mapped, bytes); });
   return {{static_cast<const std::byte*>(data), bytes}, std::move(owner)};
-}
-
-void replace_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  const std::string doing = fmt::format("writing {}", path.string());
-  const std::string temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
-  Descriptor file(temporary, O_WRONLY | O_CREAT | O_EXCL, "creating");
-  TemporaryName name(temporary);
-  write_all(file, bytes, doing);
-  if (::fsync(file.number()) != 0) throw_errno(doing);
-  if (!file.close()) throw_errno(doing);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) throw_errno(doing);
-  name.keep();
-  // The new name must be on the disk as well. A file system that cannot sync directories has its own way.
-  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  const Descriptor directory(folder.string(), O_RDONLY | O_DIRECTORY, "opening");
-  if (::fsync(directory.number()) != 0 && errno != EINVAL) throw_errno(doing);
 }
 
 }  // namespace headrace::operators

@@ -16,8 +16,4 @@ struct MappedFile {
 /// Throws SystemError naming the file.
 [[nodiscard]] MappedFile map_file(const std::filesystem::path& path);
 
-/// Replaces the file at `path` by `bytes`, whole or not at all: a temporary file beside it is written, synced and
-/// renamed. Throws SystemError naming the file, and then leaves nothing behind.
-void replace_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
-
 }  // namespace headrace::operators

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/base/output_file.hpp"
 #include "operators/retrieval/compiler.hpp"
 #include "operators/retrieval/file.hpp"
 #include "operators/retrieval/index_format.hpp"
@@ -34,7 +35,9 @@ Index Index::from_bytes(std::span<const std::byte> bytes, std::string_view name)
   return Index(view, std::move(copy), name);
 }
 
-void Index::save(const std::filesystem::path& path) const { replace_file(path, bytes_); }
+void Index::save(const std::filesystem::path& path, const std::function<void()>& interrupted) const {
+  write_output(path, bytes_, interrupted);
+}
 
 std::optional<std::uint32_t> Index::find(std::string_view wanted) const noexcept {
   std::uint32_t low = 0;

@@ -1,5 +1,6 @@
 #include <nanobind/stl/string.h>
 
+#include <cerrno>
 #include <exception>
 #include <string>
 #include <system_error>
@@ -37,7 +38,7 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
   } catch (const DeviceError& exception) {
     set_error("DeviceError", exception);
   } catch (const SystemError& exception) {
-    set_error("SystemError", exception);
+    set_error(exception.native() == ENOENT ? "MissingFileError" : "SystemError", exception);
   } catch (const Exception& exception) {
     set_error("Error", exception);
   } catch (const std::system_error& exception) {  // of the standard library, which starts threads

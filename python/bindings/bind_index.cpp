@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -120,6 +121,17 @@ RetrievalAnswer query(const Index& index, std::string_view text, const DeviceOrN
   return answer;
 }
 
+Array1d<std::uint32_t> matches(const Index& index, std::string_view text) {
+  std::vector<std::uint32_t> ids;
+  {
+    const nb::gil_scoped_release released;
+    ids = index.matches(text);
+  }
+  auto copy = make_values<std::uint32_t>(ids.size());
+  std::ranges::copy(ids, copy.get());
+  return to_numpy(std::move(copy), ids.size());
+}
+
 Array1d<std::uint32_t> postings(const Index& index, std::string_view term) {
   const auto number = index.find(term);
   const auto ids = number ? index.postings(*number) : std::span<const std::uint32_t>{};
@@ -151,14 +163,23 @@ void bind_class(nb::module_& module) {
                   nb::sig("def load(path: str | os.PathLike[str]) -> Index"),
                   "Maps a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, "
                   "DataError naming what is wrong with it.")
-      .def("save", &Index::save, "path"_a, nb::call_guard<GilRelease>(),
-           nb::sig("def save(self, path: str | os.PathLike[str]) -> None"), "Writes the file whole or not at all.")
+      .def(
+          "save",
+          [](const Index& index, const std::filesystem::path& path) {
+            const GilRelease released;
+            index.save(path, raise_signals);
+          },
+          "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
+          "Writes the file whole or not at all.")
       .def("compile", &compile, "text"_a,
            "The query, as the 176 bytes that retrieval(index) takes. Words are terms; AND, OR, NOT in any case; "
            "parentheses; words beside each other mean AND. Raises UsageError with the position of what is wrong.")
       .def("compile_many", &compile_many, "texts"_a, "The same for many queries: one row each.")
       .def("query", &query, "text"_a, nb::kw_only(), "device"_a = "best",
            "Answers one query with an engine of its own. For many queries, keep an Engine.")
+      .def("matches", &matches, "text"_a,
+           "The ids of all documents that satisfy a query, ascending, found on the host: for listing what an answer "
+           "only counts. Raises UsageError as compile() does.")
       .def("postings", &postings, "term"_a, "The ids of the documents that have the term (lower case), ascending.")
       .def_prop_ro("document_count", &Index::document_count)
       .def_prop_ro("term_count", &Index::term_count)

@@ -116,7 +116,8 @@ void bind_results(nb::module_& module) {
       .def_ro("capacities", &RungResult::capacities, "Of every thread count tried.")
       .def_ro("note", &RungResult::note);
   nb::class_<LadderResult>(module, "LadderResult")
-      .def_ro("roofs", &LadderResult::roofs)
+      .def_ro("roofs", &LadderResult::roofs, "Measured before and after the climb: the higher ones.")
+      .def_ro("roofs_disturbed", &LadderResult::roofs_disturbed, "Why they may not be the machine's own, or empty.")
       .def_ro("rungs", &LadderResult::rungs)
       .def_ro("interrupted", &LadderResult::interrupted, "Ctrl-C ended it early.");
   nb::class_<PlanSearch>(module, "PlanSearch",
@@ -131,12 +132,13 @@ void bind_results(nb::module_& module) {
   nb::class_<PlanLoad>(module, "PlanLoad", "What one plan did under one load.")
       .def_ro("load", &PlanLoad::load)
       .def_ro("stages", &PlanLoad::stages)
-      .def_ro("roofs", &PlanLoad::roofs);
+      .def_ro("roofs", &PlanLoad::roofs, "Measured before and after the load: the higher ones.")
+      .def_ro("roofs_disturbed", &PlanLoad::roofs_disturbed, "Why they may not be the machine's own, or empty.");
 }
 
 LadderResult ladder(const DeviceOrName& device, const serve::Operator& op, double bound, const std::vector<int>& rungs,
                     std::string_view arrivals, std::uint64_t seed, std::uint32_t generators, bool single_thread,
-                    std::uint32_t threads_max, double window, double rank_tolerance,
+                    std::uint32_t threads_max, double window, double rank_tolerance, std::optional<double> budget,
                     const std::optional<std::function<void(LadderProgress)>>& progress,
                     const std::optional<std::function<void(RungResult)>>& finished) {
   Interruptible interruptible;
@@ -151,6 +153,7 @@ LadderResult ladder(const DeviceOrName& device, const serve::Operator& op, doubl
   options.window = to_duration("window", window);
   options.rank_tolerance = rank_tolerance;
   options.stop = interruptible.token();
+  if (budget) options.budget = to_duration("budget", *budget);
   const Device parsed = to_device(device);
   const std::function<void(LadderProgress)> none;
   const auto on_progress = progress ? interruptible.guard(*progress) : none;
@@ -210,11 +213,12 @@ void bind_functions(nb::module_& module) {
   module.def("ladder", &ladder, "device"_a, "operator"_a, nb::kw_only(), "bound"_a = 0.5e-3,
              "rungs"_a = std::vector<int>{}, "arrivals"_a = "poisson", "seed"_a = 1, "generators"_a = 1,
              "single_thread"_a = false, "threads_max"_a = 0, "window"_a = 0.1, "rank_tolerance"_a = 0.002,
-             "progress"_a = nb::none(), "finished"_a = nb::none(),
+             "budget"_a = nb::none(), "progress"_a = nb::none(), "finished"_a = nb::none(),
              "Climbs: for each rung (all, where none is named), the highest incoming rate that is sustained with p99 "
              "within `bound` seconds. Every answer is compared with the host's. `progress` and `finished` are called "
              "from another thread. Ctrl-C ends the climb: the result then is `interrupted` and has the rungs measured "
-             "so far. `single_thread` keeps every rung to one engine thread and one generator. Raises UsageError "
+             "so far. `budget` ends it likewise after so many seconds. `single_thread` keeps every rung to one engine "
+             "thread and one generator. Raises UsageError "
              "naming the option that is out of range.");
   module.def(
       "search_plan", &search_plan, "device"_a, "operator"_a, "plan"_a = serve::Plan{}, nb::kw_only(),

@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "gil.hpp"
 #include "headrace/measure/load.hpp"
+#include "headrace/measure/machine_watch.hpp"
 #include "headrace/measure/roofs.hpp"
 
 namespace nb = nanobind;
@@ -42,11 +45,35 @@ void bind_latency(nb::module_& module) {
       });
 }
 
+void bind_machine(nb::module_& module) {
+  using measure::MachineActivity;
+  using measure::MachineWatch;
+  nb::class_<MachineActivity>(module, "MachineActivity",
+                              "What the processors of this process did apart from it, as shares of their time.")
+      .def_ro("others", &MachineActivity::others, "Other processes ran.")
+      .def_ro("steal", &MachineActivity::steal, "The hypervisor ran something else.")
+      .def_ro("waiting", &MachineActivity::waiting, "Time in which some task waited for a processor.")
+      .def_ro("runnable", &MachineActivity::runnable, "Other tasks that ran or waited for each processor, at the end.")
+      .def_prop_ro(
+          "over", [](const MachineActivity& activity) { return to_seconds(activity.over); }, "Seconds looked at.")
+      .def_prop_ro(
+          "disturbed", [](const MachineActivity& activity) { return measure::why_disturbed(activity); },
+          "Why the machine was not quiet; empty when it was.")
+      .def("__repr__", [](const MachineActivity& activity) {
+        return fmt::format("MachineActivity(others={:.2f}, steal={:.2f}, waiting={:.2f})", activity.others,
+                           activity.steal, activity.waiting);
+      });
+  nb::class_<MachineWatch>(module, "MachineWatch", "Looks at what else the machine does, from one lap to the next.")
+      .def(nb::init<>())
+      .def("lap", &MachineWatch::lap, "Since construction or the lap before.");
+}
+
 void bind_load_result(nb::module_& module) {
   nb::class_<LoadResult>(module, "LoadResult", "What a load did, over the windows that count.")
       .def_ro("incoming_per_second", &LoadResult::incoming_per_second, "Arrivals, whether refused or not.")
       .def_ro("measured_per_second", &LoadResult::measured_per_second, "Right answers.")
-      .def_ro("latency", &LoadResult::latency, "From the scheduled arrival to when the client saw the answer.")
+      .def_ro("latency", &LoadResult::latency,
+              "From the scheduled arrival to when the client saw the answer, of queries that were admitted.")
       .def_prop_ro(
           "lateness_p99", [](const LoadResult& result) { return to_seconds(result.lateness_p99); },
           "Seconds from the scheduled arrival to when the generator offered the query.")
@@ -59,7 +86,20 @@ void bind_load_result(nb::module_& module) {
       .def_ro("wrong", &LoadResult::wrong, "Answered, but not with the answer expected.")
       .def_ro("answered", &LoadResult::answered, "All that came back.")
       .def_ro("windows", &LoadResult::windows, "Windows run.")
-      .def_ro("stable", &LoadResult::stable)
+      .def_ro("stable", &LoadResult::stable, "The windows' rates agree, and nothing was refused.")
+      .def_ro("complete", &LoadResult::complete, "Everything scheduled in the windows was offered and answered.")
+      .def_ro("machine", &LoadResult::machine, "What else the machine did meanwhile.")
+      .def_prop_ro(
+          "disturbed", [](const LoadResult& result) { return measure::why_disturbed(result); },
+          "Why the figures may not be this machine's own; empty when it was quiet.")
+      .def_ro("refused_counted", &LoadResult::refused_counted, "Refused, of the arrivals in the windows that count.")
+      .def_prop_ro(
+          "p99_offered",
+          [](const LoadResult& result) {
+            return result.p99_offered == Duration::max() ? std::numeric_limits<double>::infinity()
+                                                         : to_seconds(result.p99_offered);
+          },
+          "p99 with each refused query later than any answer; inf where it falls among these.")
       .def_ro("gave_up", &LoadResult::gave_up, "Hopeless, and ended early: the figures are of a part of a window.")
       .def_ro("interrupted", &LoadResult::interrupted, "Ctrl-C ended it early.")
       .def("__repr__", [](const LoadResult& result) {
@@ -79,6 +119,7 @@ void bind_load_result(nb::module_& module) {
 
 void bind_measure(nb::module_& module) {
   bind_latency(module);
+  bind_machine(module);
   bind_load_result(module);
   module.def(
       "read_trace",

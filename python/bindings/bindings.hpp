@@ -7,6 +7,7 @@ namespace headrace::python {
 
 void bind_errors(nanobind::module_& module);
 void bind_exit(nanobind::module_& module);
+void bind_output(nanobind::module_& module);
 void bind_device(nanobind::module_& module);
 void bind_measure(nanobind::module_& module);
 void bind_copies(nanobind::module_& module);

@@ -14,6 +14,12 @@
 
 namespace headrace::python {
 
+/// Called without the GIL, after a signal has interrupted a system call: raises what its handler in Python raised.
+inline void raise_signals() {
+  const nanobind::gil_scoped_acquire acquired;
+  if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+}
+
 /// Runs long work beside the calling thread, which meanwhile keeps Python alive: it gives up the GIL, and looks for
 /// signals. Ctrl-C asks the work to stop, and run() then returns what the work has.
 class Interruptible {

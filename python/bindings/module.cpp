@@ -8,6 +8,7 @@ NB_MODULE(_core, module) {
   module.attr("built_with_xdp") = headrace::kBuiltWithXdp;
   headrace::python::bind_errors(module);
   headrace::python::bind_exit(module);
+  headrace::python::bind_output(module);
   headrace::python::bind_device(module);
   headrace::python::bind_measure(module);
   headrace::python::bind_copies(module);

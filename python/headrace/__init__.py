@@ -161,7 +161,7 @@ from headrace._core import (
 )
 from headrace._core import version as __version__
 from headrace.dtypes import RETRIEVAL_ANSWER, answer_dtype, typed_answers
-from headrace.errors import DataError, DeviceError, Errc, Error, SystemError, UsageError  # noqa: A004
+from headrace.errors import DataError, DeviceError, Errc, Error, MissingFileError, SystemError, UsageError  # noqa: A004
 
 if TYPE_CHECKING:
     from headrace.fetch import Table, col, lit
@@ -222,6 +222,7 @@ __all__ = [
     "MemoryInfo",
     "MemoryRates",
     "MemoryRoofs",
+    "MissingFileError",
     "Occupancy",
     "OperationRates",
     "Operator",

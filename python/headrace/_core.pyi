@@ -18,6 +18,20 @@ built_with_fetch: bool = ...
 
 built_with_xdp: bool = ...
 
+class OutputFile:
+    """
+    A file that gets its name, or its new content, at commit(): whole or not at all. Symbolic links are followed, and what is not a regular file gets the bytes written into it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None: ...
+
+    @property
+    def staging(self) -> str:
+        """A name under which the bytes can be written until commit()."""
+
+    def commit(self) -> None:
+        """Gives the file its new content, durably."""
+
 class DeviceProperties:
     """What a device is and can do; None where the machine does not say."""
 
@@ -175,6 +189,45 @@ class LatencySummary:
 
     def __repr__(self) -> str: ...
 
+class MachineActivity:
+    """
+    What the processors of this process did apart from it, as shares of their time.
+    """
+
+    @property
+    def others(self) -> float:
+        """Other processes ran."""
+
+    @property
+    def steal(self) -> float:
+        """The hypervisor ran something else."""
+
+    @property
+    def waiting(self) -> float:
+        """Time in which some task waited for a processor."""
+
+    @property
+    def runnable(self) -> float:
+        """Other tasks that ran or waited for each processor, at the end."""
+
+    @property
+    def over(self) -> float:
+        """Seconds looked at."""
+
+    @property
+    def disturbed(self) -> str:
+        """Why the machine was not quiet; empty when it was."""
+
+    def __repr__(self) -> str: ...
+
+class MachineWatch:
+    """Looks at what else the machine does, from one lap to the next."""
+
+    def __init__(self) -> None: ...
+
+    def lap(self) -> MachineActivity:
+        """Since construction or the lap before."""
+
 class LoadResult:
     """What a load did, over the windows that count."""
 
@@ -188,7 +241,9 @@ class LoadResult:
 
     @property
     def latency(self) -> LatencySummary:
-        """From the scheduled arrival to when the client saw the answer."""
+        """
+        From the scheduled arrival to when the client saw the answer, of queries that were admitted.
+        """
 
     @property
     def lateness_p99(self) -> float:
@@ -224,7 +279,32 @@ class LoadResult:
         """Windows run."""
 
     @property
-    def stable(self) -> bool: ...
+    def stable(self) -> bool:
+        """The windows' rates agree, and nothing was refused."""
+
+    @property
+    def complete(self) -> bool:
+        """Everything scheduled in the windows was offered and answered."""
+
+    @property
+    def machine(self) -> MachineActivity:
+        """What else the machine did meanwhile."""
+
+    @property
+    def disturbed(self) -> str:
+        """
+        Why the figures may not be this machine's own; empty when it was quiet.
+        """
+
+    @property
+    def refused_counted(self) -> int:
+        """Refused, of the arrivals in the windows that count."""
+
+    @property
+    def p99_offered(self) -> float:
+        """
+        p99 with each refused query later than any answer; inf where it falls among these.
+        """
 
     @property
     def gave_up(self) -> bool:
@@ -391,6 +471,11 @@ class Index:
     def query(self, text: str, *, device: Device | str = ...) -> Hits:
         """
         Answers one query with an engine of its own. For many queries, keep an Engine.
+        """
+
+    def matches(self, text: str) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+        """
+        The ids of all documents that satisfy a query, ascending, found on the host: for listing what an answer only counts. Raises UsageError as compile() does.
         """
 
     def postings(self, term: str) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
@@ -1070,7 +1155,12 @@ class RungResult:
 
 class LadderResult:
     @property
-    def roofs(self) -> Roofs: ...
+    def roofs(self) -> Roofs:
+        """Measured before and after the climb: the higher ones."""
+
+    @property
+    def roofs_disturbed(self) -> str:
+        """Why they may not be the machine's own, or empty."""
 
     @property
     def rungs(self) -> list[RungResult]: ...
@@ -1120,11 +1210,16 @@ class PlanLoad:
     def stages(self) -> StageTimes: ...
 
     @property
-    def roofs(self) -> Roofs: ...
+    def roofs(self) -> Roofs:
+        """Measured before and after the load: the higher ones."""
 
-def ladder(device: Device | str, operator: Operator, *, bound: float = ..., rungs: Sequence[int] = ..., arrivals: str = ..., seed: int = ..., generators: int = ..., single_thread: bool = ..., threads_max: int = ..., window: float = ..., rank_tolerance: float = ..., progress: Callable[[LadderProgress], None] | None = ..., finished: Callable[[RungResult], None] | None = ...) -> LadderResult:
+    @property
+    def roofs_disturbed(self) -> str:
+        """Why they may not be the machine's own, or empty."""
+
+def ladder(device: Device | str, operator: Operator, *, bound: float = ..., rungs: Sequence[int] = ..., arrivals: str = ..., seed: int = ..., generators: int = ..., single_thread: bool = ..., threads_max: int = ..., window: float = ..., rank_tolerance: float = ..., budget: float | None = ..., progress: Callable[[LadderProgress], None] | None = ..., finished: Callable[[RungResult], None] | None = ...) -> LadderResult:
     """
-    Climbs: for each rung (all, where none is named), the highest incoming rate that is sustained with p99 within `bound` seconds. Every answer is compared with the host's. `progress` and `finished` are called from another thread. Ctrl-C ends the climb: the result then is `interrupted` and has the rungs measured so far. `single_thread` keeps every rung to one engine thread and one generator. Raises UsageError naming the option that is out of range.
+    Climbs: for each rung (all, where none is named), the highest incoming rate that is sustained with p99 within `bound` seconds. Every answer is compared with the host's. `progress` and `finished` are called from another thread. Ctrl-C ends the climb: the result then is `interrupted` and has the rungs measured so far. `budget` ends it likewise after so many seconds. `single_thread` keeps every rung to one engine thread and one generator. Raises UsageError naming the option that is out of range.
     """
 
 def search_plan(device: Device | str, operator: Operator, plan: Plan = ..., *, bound: float = ..., arrivals: str = ..., seed: int = ..., generators: int = ..., start: float = ..., most: float = ..., confirmations: int = ..., tries: int = ..., resolution: float = ..., window: float = ..., rank_tolerance: float = ...) -> PlanSearch:

@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from headrace._core import AccessProfile, Advice, FaultRates, MemoryRates, OperationRates, StrategyForecast
-from headrace.errors import DataError, Errc, SystemError  # noqa: A004
+from headrace.errors import DataError, reading
 from headrace.profiles import Json
 
 _PLAIN = (
@@ -101,7 +101,7 @@ def load_json(path: Path) -> Any:  # noqa: ANN401
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SystemError(f"{path}: {error.strerror}", Errc.not_found, error.errno or 0) from error
+        raise reading(path, error) from error
     except ValueError as error:
         raise DataError(f"{path} is no JSON file: {error}") from error
 
@@ -118,7 +118,7 @@ def read_counts(path: Path) -> list[int]:
             with path.open("rb") as file:  # which np.load() leaves open where an archive is broken
                 counts = _array(path, np.load(file, allow_pickle=False))
         except OSError as error:
-            raise SystemError(f"{path}: {error.strerror or error}", Errc.not_found, error.errno or 0) from error
+            raise reading(path, error) from error
         except _BROKEN as error:
             raise DataError(f"{path} is no .npy file: {error}") from error
     else:

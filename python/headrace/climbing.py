@@ -8,6 +8,7 @@ from typing import Any
 import headrace
 from headrace import Device, LadderProgress, LadderResult, Operator, Plan, RungResult, results
 from headrace.profiles import Json, batch_as_dict, profile, roofs_as_dict
+from headrace.quiet import Watch
 
 BATCHED = "batched"
 _MOST_STREAMS = 4
@@ -38,6 +39,7 @@ class Climbs:
     single: bool
     done: list[LadderResult] = field(default_factory=list)
     seconds: float = 0.0
+    watch: Watch = field(default_factory=Watch)
 
     @property
     def interrupted(self) -> bool:
@@ -82,6 +84,7 @@ def climb(
             )
         )
     climbs.seconds = time.monotonic() - began
+    climbs.watch.stop()
     return climbs
 
 
@@ -163,6 +166,7 @@ def document(
         about: dict[str, Any] = {
             "roofs": roofs_as_dict(climbs.done[-1].roofs),
             "seconds": round(climbs.seconds, 1),
+            "quiet": climbs.watch.as_dict(),
             "profile": profile(climbs.done),
         }
         more |= {"single": about} if climbs.single else about

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from headrace._core import Index, IndexBuilder
-from headrace.errors import DataError, Errc, UsageError
+from headrace.errors import DataError, Errc, MissingFileError, UsageError
 
 WORDNET = Path("/usr/share/wordnet")
 
@@ -33,7 +33,7 @@ def locate(source: str) -> Path:
     """The path of a corpus; "wordnet" stands for Debian's, unless there is a file of that name.
 
     Raises:
-        FileNotFoundError: naming it, and for WordNet the package that has it.
+        MissingFileError: naming it, and for WordNet the package that has it.
     """
     path = Path(source)
     if path.exists():
@@ -41,8 +41,8 @@ def locate(source: str) -> Path:
     if source == "wordnet" or path == WORDNET:
         if WORDNET.exists():
             return WORDNET
-        raise FileNotFoundError(f"there is no {WORDNET}: install the Debian package wordnet-base")
-    raise FileNotFoundError(f"there is no file or folder {source}")
+        raise MissingFileError(f"there is no {WORDNET}: install the Debian package wordnet-base")
+    raise MissingFileError(f"there is no file or folder {source}")
 
 
 def guess(path: Path) -> Format:
@@ -112,7 +112,7 @@ def _wordnet(path: Path, progress: Progress) -> Iterator[Document]:
     for number, name in enumerate(_WORDNET_FILES):
         file = path / name
         if not file.exists():
-            raise FileNotFoundError(f"there is no {file}: a WordNet folder has {', '.join(_WORDNET_FILES)}")
+            raise MissingFileError(f"there is no {file}: a WordNet folder has {', '.join(_WORDNET_FILES)}")
         for line in _lines(file, _part(progress, number, len(_WORDNET_FILES))):
             if line.startswith(b"  "):  # the licence, at the head of each file
                 continue

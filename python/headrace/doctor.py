@@ -77,10 +77,10 @@ def _rate(bytes_per_second: float) -> str:
     return f"{bytes_per_second / GIGA:.3g} GB/s"
 
 
-def no_gpu(facts: MachineFacts) -> Iterator[Finding]:
-    """There is no GPU, and why."""
+def no_gpu(facts: MachineFacts) -> str:
+    """That there is no GPU, why, and what to do for one: nothing is wrong with such a machine. Empty where there is."""
     if facts.devices:
-        return
+        return ""
     why = facts.gpu_absence or "none was found"
     remedy = "Everything runs on the CPU device meanwhile"
     if "built without CUDA" in why:
@@ -89,7 +89,7 @@ def no_gpu(facts: MachineFacts) -> Iterator[Finding]:
         remedy = "Unset HEADRACE_DEVICES to use the GPUs"
     elif "driver" in why:
         remedy = "Install or update NVIDIA's driver, and see that nvidia-smi lists the GPU"
-    yield Finding("no_gpu", "machine", f"no GPU ({why})", remedy)
+    return f"machine: no GPU ({why}). {remedy}."
 
 
 def not_verified(facts: MachineFacts) -> Iterator[Finding]:
@@ -228,7 +228,6 @@ Rule = Callable[[MachineFacts], Iterator[Finding]]
 
 # Worst first.
 RULES: tuple[Rule, ...] = (
-    no_gpu,
     not_verified,
     narrow_link,
     slow_link,

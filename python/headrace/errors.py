@@ -1,6 +1,10 @@
 """What Headrace raises. Mirrors headrace/base/error.hpp."""
 
+import errno
+import shlex
+import sys
 from enum import StrEnum
+from pathlib import Path
 
 
 class Errc(StrEnum):
@@ -64,3 +68,27 @@ class DeviceError(Error):
 
 class SystemError(Error):  # noqa: A001 - the name that C++ has
     """An operating system call failed; `native` is its errno."""
+
+
+class MissingFileError(SystemError, FileNotFoundError):
+    """A file or folder that is not there. Python code may catch it as the FileNotFoundError that it is."""
+
+    def __init__(self, message: str, code: Errc | str = Errc.not_found, native: int = errno.ENOENT) -> None:
+        super().__init__(message, code, native)
+        self.errno = native
+
+
+def reading(path: object, error: OSError) -> SystemError:
+    """The exception for a file that cannot be read, which names it."""
+    if isinstance(error, FileNotFoundError):
+        return MissingFileError(f"there is no file {path}")
+    code = Errc.no_permission if isinstance(error, PermissionError) else Errc.system
+    return SystemError(f"reading {path}: {error.strerror or error}", code, error.errno or 0)
+
+
+def how_to_install(*packages: str) -> str:
+    """The command that installs packages beside this one, to paste."""
+    python = Path(sys.executable)
+    here = Path.cwd()
+    shown = python.relative_to(here) if python.is_relative_to(here) else python
+    return f"{shlex.quote(str(shown))} -m pip install {' '.join(packages)}"

@@ -1,4 +1,4 @@
-"""How fast packets can be placed into frames: the model of seed document 001, fitted to a device, and its GPUs.
+"""How fast packets can be placed into frames: the model of Ito 2024, fitted to a device, and its GPUs.
 
 An iteration of the loop that builds frames takes `offset + cycles * packets / merge` cycles, so that
 
@@ -165,7 +165,7 @@ GPU_RATES = {
 
 
 def gpu_ceilings(gpu: GpuLimits, cycles: float, payload_bytes: int, merges: Sequence[int]) -> Json:
-    """What a GPU of the table can place, in bits per second: by the document's copies and by a gather."""
+    """What a GPU of the table can place, in bits per second: by copies as in Ito 2024 and by a gather."""
     rates = GPU_RATES[gpu.name]
     model = Model(cycles, 0, rates.clock_mhz, payload_bytes)
     # A line of 32 bytes more is read for each payload, and its entry in the list.

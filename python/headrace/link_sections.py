@@ -1,5 +1,6 @@
 """What `headrace link` measures, section by section, as plain data."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -119,19 +120,15 @@ def _routes(settings: Settings) -> list[LinkRoute]:
     return routes
 
 
-def _curves(settings: Settings, step: Callable[[], None]) -> list[Json]:
-    found = []
+def _curves(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:
     per_sample = 256 * MIB if settings.full else 32 * MIB
     for route in _routes(settings):
         curve = headrace.measure_link(route, settings.link_sizes, settings.samples, per_sample)
         found.append(curve_as_dict(curve))
         step()
-    _add_roofs(found, settings.devices)
-    return found
 
 
-def _batched(settings: Settings, step: Callable[[], None]) -> list[Json]:
-    found = []
+def _batched(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:
     for device in settings.devices:
         send = headrace.measure_batched_send(device, samples=3 * settings.samples)
         found.append(
@@ -149,7 +146,6 @@ def _batched(settings: Settings, step: Callable[[], None]) -> list[Json]:
             }
         )
         step()
-    return found
 
 
 def _reachable(settings: Settings, device: Device) -> list[Device]:
@@ -179,20 +175,18 @@ def _one_chase(device: Device, memory: str, peer: Device | None, settings: Setti
     }
 
 
-def _chase(settings: Settings, step: Callable[[], None]) -> Json:
+def _chase(settings: Settings, step: Callable[[], None], chases: list[Json], owners: list[Json]) -> None:
     """Sizes at a stride of one line; strides at one size; whose L2 it is."""
     sizes = settings.chain_sizes
     middle = sizes[-1] if settings.sizes else STRIDE_BYTES
-    chases, owners = [], []
     for device in settings.devices:
         for memory, peer in _far_places(settings, device):
             shapes = [(size, LINE) for size in sizes]
             shapes += [(middle, stride) for stride in _STRIDES if stride != LINE or middle not in sizes]
             for size, stride in shapes:
-                chases += [
-                    _one_chase(device, memory, peer, settings, bytes=size, stride_bytes=stride, first_cache=cached)
-                    for cached in (True, False)
-                ]
+                for cached in (True, False):
+                    shape = {"bytes": size, "stride_bytes": stride, "first_cache": cached}
+                    chases.append(_one_chase(device, memory, peer, settings, **shape))
             step()
         for peer in _reachable(settings, device):
             found = headrace.measure_owner_cache(device, peer, settings.samples)
@@ -207,10 +201,9 @@ def _chase(settings: Settings, step: Callable[[], None]) -> Json:
                     "note": found.note,
                 }
             )
-    return {"chases": chases, "owners": owners}
 
 
-def _atomics(settings: Settings, step: Callable[[], None]) -> list[Json]:
+def _atomics(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:
     def as_dict(words: str, other: str, result: headrace.AtomicsResult) -> Json:
         return {
             "words": words,
@@ -223,17 +216,17 @@ def _atomics(settings: Settings, step: Callable[[], None]) -> list[Json]:
             "note": result.note,
         }
 
-    found = [
+    found.extend(
         as_dict("host", device.name, headrace.measure_host_atomics(device, settings.samples))
         for device in settings.devices
-    ]
-    found += [as_dict(a.name, b.name, headrace.measure_peer_atomics(a, b, settings.samples)) for a, b in settings.pairs]
+    )
+    found.extend(
+        as_dict(a.name, b.name, headrace.measure_peer_atomics(a, b, settings.samples)) for a, b in settings.pairs
+    )
     step()
-    return found
 
 
-def _hiding(settings: Settings, step: Callable[[], None]) -> list[Json]:
-    found = []
+def _hiding(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:
     for device in settings.devices:
         for memory, peer in _far_places(settings, device)[1:]:
             for work in ("loads", "arithmetic"):
@@ -259,11 +252,9 @@ def _hiding(settings: Settings, step: Callable[[], None]) -> list[Json]:
                     }
                 )
             step()
-    return found
 
 
-def _peer(settings: Settings, step: Callable[[], None]) -> list[Json]:
-    found = []
+def _peer(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:
     for a, b in settings.pairs:
         costs = headrace.measure_peer_costs(a, b, settings.samples)
         found.append(
@@ -284,11 +275,9 @@ def _peer(settings: Settings, step: Callable[[], None]) -> list[Json]:
             }
         )
         step()
-    return found
 
 
-def _counters(settings: Settings, step: Callable[[], None]) -> list[Json]:
-    found = []
+def _counters(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:
     for a, b in settings.pairs:
         check = headrace.measure_counters(a, b, (16 if settings.full else 4) * GIB)
         moved = check.moved_bytes
@@ -306,7 +295,6 @@ def _counters(settings: Settings, step: Callable[[], None]) -> list[Json]:
             }
         )
         step()
-    return found
 
 
 def _steps(settings: Settings) -> int:
@@ -324,8 +312,15 @@ def _steps(settings: Settings) -> int:
     return steps + (len(_routes(settings)) if _CURVES & set(settings.sections) else 0)
 
 
-def measure(settings: Settings, progress: Progress = lambda _: None) -> Json:
-    """Measures the sections and returns them by name. `curves` is there for bandwidth or latency.
+def about_seconds(settings: Settings) -> float:
+    """How long measuring may take."""
+    return _steps(settings) * (8.0 if settings.full else 1.0)
+
+
+def measure(settings: Settings, found: Json, progress: Progress = lambda _: None) -> None:
+    """Measures the sections into `found`, by name, which complete() then completes; `curves` for bandwidth or latency.
+
+    Each figure is added as soon as it is known, so that what there is can be shown when measuring is interrupted.
 
     Raises:
         UsageError: for sizes that cannot be measured, and sections that need two devices.
@@ -339,14 +334,13 @@ def measure(settings: Settings, progress: Progress = lambda _: None) -> Json:
         done += 1
         progress(min(1.0, done / total))
 
-    found: Json = {}
     if "topology" in settings.sections:
         found["topology"] = _topology(settings)
     if _CURVES & set(settings.sections):
-        found["curves"] = _curves(settings, step)
-    parts = {
+        _curves(settings, step, found.setdefault("curves", []))
+    parts: dict[str, Callable[[Settings, Callable[[], None], Any], None]] = {
         "batched": _batched,
-        "chase": _chase,
+        "chase": lambda settings, step, chase: _chase(settings, step, chase["chases"], chase["owners"]),
         "atomics": _atomics,
         "hiding": _hiding,
         "peer": _peer,
@@ -354,5 +348,12 @@ def measure(settings: Settings, progress: Progress = lambda _: None) -> Json:
     }
     for name, part in parts.items():
         if name in settings.sections:
-            found[name] = part(settings, step)
-    return found
+            found[name] = {"chases": [], "owners": []} if name == "chase" else []
+            part(settings, step, found[name])
+
+
+def complete(found: Json, settings: Settings) -> Json:
+    """What was measured, as it is now, with roofs beside curves and without sections that have nothing yet."""
+    there = {name: part for name, part in copy.deepcopy(found).items() if part and part != {"chases": [], "owners": []}}
+    _add_roofs(there.get("curves", []), settings.devices)
+    return there

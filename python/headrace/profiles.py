@@ -1,8 +1,10 @@
 """What a ladder's results file keeps beside its rows, and its report is drawn from: plans, loads, stages, samples."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+from headrace import quiet
 from headrace._core import Capacity, LadderResult, LoadResult, Plan, PlanSearch, Roofs, RungResult, StageSample
 
 Json = dict[str, Any]
@@ -79,15 +81,29 @@ def plan_as_dict(plan: Plan) -> Json:
 
 def load_as_dict(load: LoadResult) -> Json:
     """A load's figures: rates per second, times in microseconds."""
-    counts = ("refused", "failed", "wrong", "answered", "windows", "stable", "gave_up", "interrupted")
+    counts = ("refused_counted", "refused", "failed", "wrong", "answered", "windows", "stable", "complete", "gave_up")
     latency = {name: _micro(getattr(load.latency, name)) for name in ("mean", "p50", "p90", "p99", "p999", "max")}
     return {
         "incoming_per_second": load.incoming_per_second,
         "measured_per_second": load.measured_per_second,
         "latency_us": latency | {"count": load.latency.count},
+        "latency_is_of": "admitted queries" if load.refused_counted else "all queries",
+        # None: among the refused, which are later than any answer.
+        "p99_offered_us": _micro(load.p99_offered) if math.isfinite(load.p99_offered) else None,
         "lateness_us": {"p99": _micro(load.lateness_p99), "max": _micro(load.lateness_max)},
         **{name: getattr(load, name) for name in counts},
+        "interrupted": load.interrupted,
+        "disturbed": load.disturbed,
+        "machine": quiet.activity_as_dict(load.machine),
     }
+
+
+def disturbed_of(load: LoadResult | None, roof: float, roof_is: str, roofs_disturbed: str = "") -> str:
+    """Why a load's figures, or their share of the roof, are not to be taken as results; empty where they are."""
+    if load is None:
+        return ""
+    above = quiet.above_roof(load.measured_per_second / roof, f"{roof_is} roof") if roof else ""
+    return load.disturbed or above or roofs_disturbed
 
 
 def tried_as_rows(tried: Sequence[LoadResult]) -> list[list[float]]:
@@ -129,7 +145,7 @@ def _best_by_threads(capacities: Sequence[Capacity]) -> dict[str, float]:
     return best
 
 
-def rung_as_dict(result: RungResult, roofs: Roofs | None) -> Json:
+def rung_as_dict(result: RungResult, roofs: Roofs | None, roofs_disturbed: str = "") -> Json:
     """One rung with everything that a report needs of it; without roofs, while it is still climbed."""
     roof, roof_is = roof_of(roofs, result.generators) if roofs else (0.0, "")
     return {
@@ -142,6 +158,7 @@ def rung_as_dict(result: RungResult, roofs: Roofs | None) -> Json:
         "load": load_as_dict(result.load) if result.load else None,
         "roof": roof,
         "roof_is": roof_is,
+        "disturbed": disturbed_of(result.load, roof, roof_is, roofs_disturbed),
         "stages_us": {stage: _micro(getattr(result.stages, stage)) for stage in STAGES},
         "capacity": _best_by_threads(result.capacities),
         "capacities": _capacity_rows(result.capacities),
@@ -163,12 +180,12 @@ def _typical(results: list[RungResult]) -> RungResult:
 def profile(climbs: Sequence[LadderResult]) -> list[Json]:
     """Every rung of repeated climbs, each as the climb had it whose rate is the median."""
     by_rung: dict[int, list[RungResult]] = {}
-    roofs: dict[int, Roofs] = {}
+    roofs: dict[int, tuple[Roofs, str]] = {}
     for climb in climbs:
         for result in climb.rungs:
             by_rung.setdefault(result.rung.number, []).append(result)
-            roofs[result.rung.number] = climb.roofs
-    return [rung_as_dict(_typical(results), roofs[number]) for number, results in sorted(by_rung.items())]
+            roofs[result.rung.number] = (climb.roofs, climb.roofs_disturbed)
+    return [rung_as_dict(_typical(results), *roofs[number]) for number, results in sorted(by_rung.items())]
 
 
 def batch_as_dict(batch_max: int, found: PlanSearch) -> Json:

@@ -7,18 +7,19 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from headrace._core import Device, LadderResult, LoadResult, Plan, Roofs, RungResult
+from headrace import outputs, quiet
+from headrace._core import Device, LadderResult, LoadResult, Plan, RungResult
 from headrace.errors import UsageError
-from headrace.profiles import Json, load_as_dict, roof_of
+from headrace.profiles import Json, disturbed_of, load_as_dict, roof_of
+from headrace.quiet import Watch
 
-NAMED_RUNGS_FROM = 12  # those before are the seed document's
+NAMED_RUNGS_FROM = 12  # those before are called by their number
 _TIMES = ("s", "ms", "us", "ns")
 _LINE = 110
 _FIRST_BOUND = 0.5e-3
@@ -77,8 +78,24 @@ def _command() -> str:
     return shlex.join([name, *(Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:])])
 
 
-def document(topic: str, device: Device, rows: list[Json], **more: Any) -> Json:  # noqa: ANN401
-    """The whole of a results file."""
+def document(topic: str, device: Device, rows: list[Json], watch: Watch | None = None, **more: Any) -> Json:  # noqa: ANN401
+    """The whole of a results file. Rows from a machine that was not quiet, or above their roof, say so.
+
+    Args:
+        topic: what the file is about.
+        device: that was measured.
+        rows: from row(), made while `watch` watched.
+        watch: of the machine while the rows were measured.
+        more: further members.
+    """
+    disturbed = watch.stop() if watch else ""
+    for figure in rows:
+        above = quiet.above_roof(share_of_roof(figure), figure["roof_is"]) if figure.get("roof") else ""
+        reason = figure["conditions"].get("disturbed") or above or disturbed
+        if reason:
+            figure["conditions"] = figure["conditions"] | {"disturbed": reason}
+    if watch:
+        more["quiet"] = watch.as_dict()
     return {
         "topic": topic,
         "machine": machine(device),
@@ -98,6 +115,12 @@ def row(identity: str, values: Sequence[float], unit: str, roof: tuple[float, st
     return figure | {"spread": [min(values), max(values)], "samples": len(values), "conditions": conditions}
 
 
+def accepted(figure: Json) -> bool:
+    """Whether a row counts as a result: it was verified, on a quiet machine."""
+    about = figure["conditions"]
+    return about.get("verified") is not False and not about.get("disturbed")
+
+
 def share_of_roof(figure: Json) -> float:
     """How near to its roof a row is: 1.0 at the roof, which is the least where the figure is a time."""
     share: float = figure["value"] / figure["roof"]
@@ -105,7 +128,7 @@ def share_of_roof(figure: Json) -> float:
 
 
 def rung_name(rung: RungResult) -> str:
-    """How ids name a rung: rung01 to rung11 for those of the seed document, those after by their own id."""
+    """How ids name a rung: rung01 to rung11, and those after by their own id."""
     number = rung.rung.number
     return f"rung{number:02d}" if number < NAMED_RUNGS_FROM else rung.rung.id
 
@@ -139,7 +162,7 @@ def describe(about: Json) -> str:
     return ", ".join(
         f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in about.items()
-        if name != "verified"
+        if name not in ("verified", "disturbed")
     )
 
 
@@ -153,15 +176,19 @@ def _best_ids(operator: str, device: Device, bound: float) -> list[str]:
     return ids
 
 
-def _rung_row(prefix: str, found: list[tuple[RungResult, Roofs]], shared: Json) -> Json:
+def _rung_row(prefix: str, found: list[tuple[RungResult, LadderResult]], shared: Json) -> Json:
     values = [result.load.measured_per_second for result, _ in found if result.load is not None]
     middle = median(values)
-    typical, roofs = min(found, key=lambda pair: abs(pair[0].load.measured_per_second - middle))  # type: ignore[union-attr]
+    typical, climb = min(found, key=lambda pair: abs(pair[0].load.measured_per_second - middle))  # type: ignore[union-attr]
     assert typical.load is not None
     about = {"rung": typical.rung.id} | conditions(typical.plan, typical.load, typical.generators, shared)
     if typical.note:
         about["note"] = typical.note
-    return row(f"{prefix}.{rung_name(typical)}.qps", values, "queries/s", roof_of(roofs, typical.generators), about)
+    roof = roof_of(climb.roofs, typical.generators)
+    disturbed = disturbed_of(typical.load, *roof, climb.roofs_disturbed)
+    if disturbed:
+        about["disturbed"] = disturbed
+    return row(f"{prefix}.{rung_name(typical)}.qps", values, "queries/s", roof, about)
 
 
 def ladder_rows(
@@ -171,11 +198,11 @@ def ladder_rows(
 
     `single` climbs are those of one engine thread: theirs are called `ladder.<operator>.single.<rung>.qps`.
     """
-    by_rung: dict[int, list[tuple[RungResult, Roofs]]] = {}
+    by_rung: dict[int, list[tuple[RungResult, LadderResult]]] = {}
     for climb in climbs:
         for result in climb.rungs:
             if result.load is not None:
-                by_rung.setdefault(result.rung.number, []).append((result, climb.roofs))
+                by_rung.setdefault(result.rung.number, []).append((result, climb))
     prefix = f"ladder.{operator}.single" if single else f"ladder.{operator}"
     rows = [_rung_row(prefix, found, shared) for _, found in sorted(by_rung.items())]
     if single:
@@ -215,32 +242,19 @@ def _is_flat(value: Json | list[Any]) -> bool:
 
 def save(path: Path, content: Json) -> None:
     """Writes a results file whole or not at all."""
-    write_whole(path, dumps(content))
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Writes a file whole or not at all."""
-    if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent} to write {path.name} to")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    outputs.write(path, dumps(content))
 
 
 def topic_of(path: Path, device: Device) -> str:
-    """The topic that `<topic>.<machine>.json` names.
+    """The topic that `<topic>.<machine>.json` names; called before the work whose results go there.
 
     Raises:
         UsageError: when the name is not of that form, or names another machine.
+        SystemError: when the file cannot be written.
     """
     name = machine(device)["name"]
     topic, _, rest = path.name.partition(".")
     if not topic or rest != f"{name}.json":
         raise UsageError(f"results of this machine go to <topic>.{name}.json, not {path.name}")
+    outputs.check(path)
     return topic

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from headrace.errors import DataError
 from headrace.profiles import STAGES, Json
-from headrace.results import describe, share_of_roof
+from headrace.results import accepted, describe, share_of_roof
 from headrace.tables import figure as figure_text
 
 
@@ -57,7 +57,10 @@ def _section(path: Path, content: Json) -> str:
         "| id | achieved | roof | share | spread, samples | conditions |",
         "|---|---|---|---|---|---|",
     ]
-    lines += [_line(figure) for figure in content["rows"] if figure["conditions"].get("verified") is not False]
+    lines += [_line(figure) for figure in content["rows"] if accepted(figure)]
+    disturbed = [figure for figure in content["rows"] if figure["conditions"].get("disturbed")]
+    lines += [""] if disturbed else []
+    lines += [f"- `{figure['id']}` is no result: {figure['conditions']['disturbed']}" for figure in disturbed]
     if content.get("profile"):
         lines += _profile_lines(content["profile"])
     return "\n".join(lines)

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
+from headrace import quiet
 from headrace.profiles import STAGES, Json
 
 NONE = "-"
 _THOUSAND = 1000
-_PAST_DOCUMENT = 11  # the last rung of the seed document
-PAST_DOCUMENT_TITLE = "past the document"
+_LAST_KNOWN = 11  # the rungs up to it are known from elsewhere; see docs/ladder.md
+OWN_TITLE = "Headrace's own"
 
 
 def rate(per_second: float) -> str:
@@ -41,9 +42,9 @@ def micro(value_us: float) -> str:
     return latency(value_us / 1e6)
 
 
-def past_document(entry: Json) -> bool:
-    """Whether a rung is one that the seed document does not have."""
-    return int(entry["rung"].split()[0]) > _PAST_DOCUMENT
+def is_own(entry: Json) -> bool:
+    """Whether a rung is a technique of Headrace's own."""
+    return int(entry["rung"].split()[0]) > _LAST_KNOWN
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,12 @@ def cells(entry: Json) -> dict[str, str]:
     at_once = plan["threads"] * plan["streams_per_thread"] * plan["batch_max"]
     if plan["streams"] == "shared":
         at_once = plan["batch_max"]
-    roof = entry.get("roof")
+    roof, disturbed = entry.get("roof"), entry.get("disturbed", "")
     return {
         "mean": micro(load["latency_us"]["mean"]),
         "p50": micro(load["latency_us"]["p50"]),
         "p99": micro(load["latency_us"]["p99"]),
-        "throughput": rate(load["measured_per_second"]),
+        "throughput": rate(load["measured_per_second"]) + ("!" if disturbed else ""),
         "threads": str(plan["threads"]) if on_host else NONE,
         "streams": str(plan["streams_per_thread"]) if on_host else NONE,
         "batch": str(plan["batch_max"]),
@@ -94,7 +95,7 @@ def cells(entry: Json) -> dict[str, str]:
         "parallelism": str(at_once) if on_host else NONE,
         "roof": short_rate(roof) if roof else NONE,
         "roof_is": entry["roof_is"] if roof else NONE,
-        "share": f"{load['measured_per_second'] / roof:.1%}" if roof else NONE,
+        "share": quiet.share_text(load["measured_per_second"] / roof, disturbed) if roof else NONE,
     }
 
 
@@ -125,4 +126,11 @@ def stage_cells(entry: Json) -> list[str]:
 
 def notes(entries: list[Json]) -> list[str]:
     """Why rungs have no figures, and what is to be said of those that have."""
-    return [f"rung {entry['rung'].split()[0]}: {entry['note']}" for entry in entries if entry["note"]]
+    said = []
+    for entry in entries:
+        number = entry["rung"].split()[0]
+        if entry.get("disturbed"):
+            said.append(f"rung {number}!: no result, the machine was disturbed: {entry['disturbed']}")
+        if entry["note"]:
+            said.append(f"rung {number}: {entry['note']}")
+    return said

@@ -60,5 +60,7 @@ def rows(operator: str, found: TunedPlan, sweep: TunedPlan | None, roofs: Roofs,
         **(against(found, sweep) if sweep else {}),
         "verified": load.wrong == 0 and load.failed == 0,
     }
+    if load.disturbed:
+        conditions["disturbed"] = load.disturbed
     roof = (roofs.lowest, roofs.lowest_name)
     return [row(f"ladder.{operator}.tuned.qps", [load.measured_per_second], "queries/s", roof, conditions)]

@@ -24,7 +24,7 @@ MemoryRates h100() {
   MemoryRates rates;
   rates.name = "H100";
   rates.device = {.read = 2.91e12, .write = 2.91e12, .read_modify_write = 2.91e12 / 2};  // bytes read and written
-  // Document 004's published microbenchmark, prefetched once: 1,226 GiB/s random.
+  // NVIDIA 2021's published microbenchmark, prefetched once: 1,226 GiB/s random.
   const double random = 1226 * kGiBPerSecond;
   rates.device_random = {.read = random, .write = random, .read_modify_write = random / 2};
   rates.link = {.read = 49.9e9, .write = 49.9e9, .read_modify_write = 39.7e9};  // the last: each way, both at once

@@ -43,7 +43,7 @@ void read_through(int descriptor, std::size_t offset, std::size_t bytes, const s
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string()) {
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0 && errno == ENOENT) throw UsageError("there is no file " + path_, Errc::not_found);
+  if (descriptor_ < 0 && errno == ENOENT) throw SystemError(Errc::not_found, "there is no file " + path_, ENOENT);
   if (descriptor_ < 0) throw_errno("opening " + path_);
   try {
     struct stat status{};

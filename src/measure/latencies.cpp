@@ -38,7 +38,7 @@ LatencySummary Latencies::summary() const noexcept {
   summary.p90 = percentile(0.90);
   summary.p99 = percentile(0.99);
   summary.p999 = percentile(0.999);
-  summary.max = Duration{max_ns_};
+  summary.max = Duration{static_cast<std::int64_t>(max_ns_)};
   return summary;
 }
 

@@ -11,28 +11,45 @@ namespace headrace::measure {
 
 namespace {
 
+constexpr Duration kLatenessMost = std::chrono::microseconds(100);
+
 bool right_and_in_time(const LoadResult& result, Duration p99_bound) {
-  return !result.gave_up && result.failed == 0 && result.wrong == 0 && result.latency.count > 0 &&
-         result.latency.p99 <= p99_bound;
+  return !result.gave_up && result.complete && result.failed == 0 && result.wrong == 0 && result.latency.count > 0 &&
+         std::max(result.latency.p99, result.p99_offered) <= p99_bound;
 }
 
-bool keeps_up(const LoadResult& result) {
+/// Queries that arrived in the windows and were not answered in them, in multiples of what keeping up allows.
+double shortfall(const LoadResult& result) {
   const double seconds = std::chrono::duration<double>(result.measured_for).count();
   const double missing = (result.incoming_per_second - result.measured_per_second) * seconds;
   // What is in flight at either end of the windows differs by chance, as a Poisson count does.
   const double in_flight = result.incoming_per_second * std::chrono::duration<double>(result.latency.mean).count();
   const double allowed = (1 - kKeepsUp) * result.incoming_per_second * seconds + 4 * std::sqrt(in_flight) + 1;
-  return missing <= allowed;
+  return missing / allowed;
 }
 
 }  // namespace
 
 bool sustains(const LoadResult& result, Duration p99_bound) {
-  return right_and_in_time(result, p99_bound) && keeps_up(result);
+  return right_and_in_time(result, p99_bound) && std::abs(shortfall(result)) <= 1;
 }
 
 bool fell_behind(const LoadResult& result, Duration p99_bound) {
-  return right_and_in_time(result, p99_bound) && !keeps_up(result);
+  return right_and_in_time(result, p99_bound) && shortfall(result) > 1;
+}
+
+std::string why_disturbed(const LoadResult& result) {
+  if (!result.complete) return "the generator or the answers fell too far behind to be counted";
+  if (result.latency.count > 0 && shortfall(result) < -1) {
+    return "more was answered than arrived: the machine had stood still before";
+  }
+  const Duration late = std::max(kLatenessMost, result.latency.p99 / 2);
+  if (result.lateness_p99 > late) {
+    const double ms = std::chrono::duration<double, std::milli>(result.lateness_p99).count();
+    return ms < 1000 ? fmt::format("the generator was {:.3g} ms late at p99", ms)
+                     : fmt::format("the generator was {:.3g} s late at p99", ms / 1000);
+  }
+  return why_disturbed(result.machine);
 }
 
 void validate(const LoadOptions& options) {
@@ -42,7 +59,11 @@ void validate(const LoadOptions& options) {
     throw UsageError(fmt::format("a rate must be above 0 queries/s, not {}", options.rate_per_second));
   }
   if (options.window <= Duration::zero()) throw UsageError("a window must last longer than 0 s");
+  if (options.late_limit < Duration::zero()) throw UsageError("late_limit must not be negative");
   if (options.warm_up < Duration::zero()) throw UsageError("a warm-up must not be negative");
+  if (!(options.stable_within >= 0)) {
+    throw UsageError(fmt::format("stable_within must be 0 or more, not {}", options.stable_within));
+  }
   if (options.stable_windows < 1 || options.windows_max < options.stable_windows) {
     throw UsageError(fmt::format("windows: at least 1 must be stable and no more than windows_max ({}), not {}",
                                  options.windows_max, options.stable_windows));
@@ -50,6 +71,20 @@ void validate(const LoadOptions& options) {
 }
 
 namespace detail {
+
+namespace {
+
+constexpr double kTail = 0.99;
+
+/// The percentile of latencies of which so many more are later than any.
+Duration percentile_with_refused(const Latencies& latency, std::uint64_t refused, double fraction) {
+  const auto count = static_cast<double>(latency.count());
+  if (refused == 0) return latency.percentile(fraction);
+  const double rank = fraction * (count + static_cast<double>(refused));
+  return rank > count ? Duration::max() : latency.percentile(rank / count);
+}
+
+}  // namespace
 
 void throw_lost(std::uint64_t in_flight, Duration waited) {
   throw Exception(Errc::system, fmt::format("{} queries were not answered within {:.1f} s of the end of the load",
@@ -79,6 +114,7 @@ LoadResult summarise(std::span<const std::span<const Window>> threads, int end, 
       latency.append(window.latency);
       lateness.append(window.lateness);
       scheduled += window.scheduled;
+      result.refused_counted += window.refused;
       right += window.right;
     }
   }
@@ -88,6 +124,7 @@ LoadResult summarise(std::span<const std::span<const Window>> threads, int end, 
   result.incoming_per_second = static_cast<double>(scheduled) / seconds;
   result.measured_per_second = static_cast<double>(right) / seconds;
   result.latency = latency.summary();
+  result.p99_offered = percentile_with_refused(latency, result.refused_counted, kTail);
   const LatencySummary late = lateness.summary();
   result.lateness_p99 = late.p99;
   result.lateness_max = late.max;

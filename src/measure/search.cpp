@@ -17,21 +17,32 @@ class Search {
       : probe_(probe), bound_(bound), options_(options) {}
 
   SearchResult run() {
-    double rate = std::min(options_.start_per_second, options_.most_per_second);
-    while (result_.probes < options_.probes_max && !result_.interrupted && rate >= options_.least_per_second) {
-      if (good(rate)) {
-        good_rate_ = rate;
-      } else {
-        bad_rate_ = rate;
-      }
-      if (good_rate_ >= options_.most_per_second) break;
-      if (good_rate_ > 0 && bad_rate_ != kNone && bad_rate_ - good_rate_ <= options_.resolution * bad_rate_) break;
-      rate = next();
+    narrow(std::min(options_.start_per_second, options_.most_per_second));
+    // One bad verdict bounds all that follows, and a machine that stood still for a moment makes one of any rate. So
+    // the lowest bad rate is looked at once more; if it is good by now, the search goes on upwards from there.
+    while (may_go_on() && good_rate_ > 0 && bad_rate_ != kNone) {
+      const double rate = bad_rate_;
+      if (!good(rate)) break;
+      good_rate_ = rate;
+      bad_rate_ = kNone;
+      if (good_rate_ < options_.most_per_second) narrow(next());
     }
     return result_;
   }
 
  private:
+  [[nodiscard]] bool may_go_on() const { return result_.probes < options_.probes_max && !result_.interrupted; }
+
+  /// Narrows the interval from `rate` on, until it is no wider than the resolution.
+  void narrow(double rate) {
+    while (may_go_on() && rate >= options_.least_per_second) {
+      (good(rate) ? good_rate_ : bad_rate_) = rate;
+      if (good_rate_ >= options_.most_per_second) return;
+      if (good_rate_ > 0 && bad_rate_ != kNone && bad_rate_ - good_rate_ <= options_.resolution * bad_rate_) return;
+      rate = next();
+    }
+  }
+
   static constexpr double kUp = 1.5;
   static constexpr double kDown = 0.5;
   static constexpr double kNone = -1;
@@ -43,6 +54,7 @@ class Search {
   }
 
   bool good(double rate) {
+    int disturbed = 0;  // tries that say nothing, because the machine was not quiet: no more than of the others
     for (int tries = 0; tries < options_.tries && !result_.interrupted; ++tries) {
       const LoadResult load = probe_(rate);
       ++result_.probes;
@@ -53,6 +65,10 @@ class Search {
         return true;
       }
       result_.last_failure = load;
+      if (!why_disturbed(load.machine).empty() && disturbed < options_.tries) {
+        ++disturbed;
+        --tries;
+      }
     }
     return false;
   }

@@ -3,6 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -70,7 +76,7 @@ class Climber {
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
 
   [[nodiscard]] std::string why_none(const std::vector<Sized>& sized, const std::string& refusal) const {
-    if (stopped()) return "interrupted";
+    if (stopped()) return "stopped before it had a figure";
     if ((sized.empty() || sized.front().usable <= 0) && !refusal.empty()) return refusal;
     const double bound_ms = std::chrono::duration<double, std::milli>(options_.bound).count();
     return fmt::format("no rate keeps p99 within {:.3g} ms{}", bound_ms, last_failure_);
@@ -138,6 +144,26 @@ class Climber {
   std::string last_failure_;
 };
 
+/// A stop that comes when another does, or when some time is over.
+class TimeLimit {
+ public:
+  TimeLimit(const std::stop_token& stop, Duration limit)
+      : forward_(stop, [this] { source_.request_stop(); }), timer_([this, limit](const std::stop_token& over) {
+          std::unique_lock lock(mutex_);
+          const auto most = std::min<Duration>(limit, std::chrono::hours(24 * 365));
+          if (!wake_.wait_for(lock, over, most, [&] { return over.stop_requested(); })) source_.request_stop();
+        }) {}
+
+  [[nodiscard]] std::stop_token token() const noexcept { return source_.get_token(); }
+
+ private:
+  std::stop_source source_;
+  std::stop_callback<std::function<void()>> forward_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::jthread timer_;
+};
+
 void validate(const LadderOptions& options) {
   if (options.arrivals == measure::ArrivalKind::trace) {
     throw UsageError("a ladder needs poisson or constant arrivals: a trace has a rate of its own");
@@ -146,6 +172,7 @@ void validate(const LadderOptions& options) {
   if (options.generators < 1 || options.generators > 64) {
     throw UsageError(fmt::format("generators must be 1 to 64, not {}", options.generators));
   }
+  if (options.budget <= Duration::zero()) throw UsageError("the budget of a climb must be above 0");
   for (const int number : options.rungs) static_cast<void>(find_rung(std::to_string(number)));
 }
 
@@ -159,10 +186,13 @@ const RungResult* last_with_figures(const std::vector<RungResult>& rungs) {
 
 }  // namespace
 
-LadderResult climb(Device device, const Operator& op, const LadderOptions& options,
+LadderResult climb(Device device, const Operator& op, const LadderOptions& asked,
                    const std::function<void(const LadderProgress&)>& progress,
                    const std::function<void(const RungResult&)>& finished) {
-  validate(options);
+  validate(asked);
+  const TimeLimit limit(asked.stop, asked.budget);
+  LadderOptions options = asked;
+  options.stop = limit.token();
   if (progress) progress({});
   LadderResult result;
   result.roofs = measure_roofs(device, op, options.single_thread ? 1 : options.generators);
@@ -181,7 +211,12 @@ LadderResult climb(Device device, const Operator& op, const LadderOptions& optio
     if (finished) finished(row);
     result.rungs.push_back(std::move(row));
   }
-  result.interrupted = options.stop.stop_requested();
+  result.interrupted = asked.stop.stop_requested();
+  if (!options.stop.stop_requested()) {
+    const Roofs again = measure_roofs(device, op, result.roofs.generators);
+    result.roofs_disturbed = why_disturbed(result.roofs, again);
+    result.roofs = higher(result.roofs, again);
+  }
   return result;
 }
 

@@ -70,6 +70,11 @@ PlanLoad load(Device device, const Operator& op, const Plan& plan, const measure
   LoadSession session(device, op, plan, generators, options.seed);
   result.load = session.run(options);
   result.stages = session.statistics().stages;
+  if (options.stop.stop_requested()) return result;
+  session.stop();
+  const Roofs again = measure_roofs(device, op, generators);
+  result.roofs_disturbed = why_disturbed(result.roofs, again);
+  result.roofs = higher(result.roofs, again);
   return result;
 }
 

@@ -1,15 +1,17 @@
 #include "serve/plan_cache.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <span>
 #include <sstream>
+#include <string>
 #include <system_error>
 
 #include "headrace/base/error.hpp"
+#include "headrace/base/output_file.hpp"
 #include "headrace/config.hpp"
 #include "headrace/device/topology.hpp"
 #include "headrace/serve/plan_json.hpp"
@@ -115,18 +117,12 @@ bool write_cached(const std::filesystem::path& file, const std::string& key, con
                                          {"per_second", plan.per_second},
                                          {"p99_us", std::chrono::duration<double, std::micro>(plan.p99).count()}});
     const Json whole(Json::Object{{"format", kFormat}, {"plans", std::move(plans)}});
-    const std::filesystem::path temporary = file.string() + fmt::format(".{}", getpid());
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    out << whole.text(true) << '\n';
-    out.close();
-    std::error_code error;
-    if (out) std::filesystem::rename(temporary, file, error);
-    if (out && !error) return true;
-    std::filesystem::remove(temporary, error);
+    const std::string text = whole.text(true) + '\n';
+    write_output(file, std::as_bytes(std::span(text)));
+    return true;
   } catch (const std::exception&) {
     return false;
   }
-  return false;
 }
 
 }  // namespace detail

@@ -1,8 +1,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/threads.hpp"
@@ -173,10 +177,33 @@ double generator_ceiling(Device device, const Operator& op, const detail::QueryS
   options.rate_per_second = kUnreachable;
   options.warm_up = std::chrono::milliseconds(20);
   options.window = std::chrono::milliseconds(30);
+  options.late_limit = options.window;
   return measure::open_loop<detail::EngineTarget>(targets, options).measured_per_second;
 }
 
 }  // namespace
+
+Roofs higher(const Roofs& one, const Roofs& other) {
+  Roofs roofs = one;
+  for (double Roofs::* roof : {&Roofs::link_in, &Roofs::link_out, &Roofs::compute, &Roofs::generator}) {
+    roofs.*roof = std::max(one.*roof, other.*roof);
+  }
+  return roofs;
+}
+
+std::string why_disturbed(const Roofs& before, const Roofs& after) {
+  using Named = std::pair<const char*, double Roofs::*>;
+  constexpr std::array<Named, 4> kRoofs{Named{"link to device", &Roofs::link_in},
+                                        Named{"link to host", &Roofs::link_out}, Named{"compute", &Roofs::compute},
+                                        Named{"generator", &Roofs::generator}};
+  for (const auto& [name, roof] : kRoofs) {
+    const double least = std::min(before.*roof, after.*roof);
+    const double most = std::max(before.*roof, after.*roof);
+    if (least >= (1 - kRoofsDiffer) * most) continue;
+    return fmt::format("the {} roof read {:.3g} queries/s, then {:.3g}", name, before.*roof, after.*roof);
+  }
+  return {};
+}
 
 double Roofs::lowest() const noexcept { return std::min({link_in, link_out, compute, generator * generators}); }
 

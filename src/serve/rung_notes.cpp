@@ -62,12 +62,16 @@ std::string describe_failure(const measure::LoadResult& failure, Duration bound)
   if (failure.wrong > 0) return fmt::format(": {} wrong answers", failure.wrong);
   if (failure.failed > 0) return fmt::format(": {} queries failed", failure.failed);
   if (failure.latency.count == 0) return ": nothing was answered";
+  const std::string disturbed = measure::why_disturbed(failure);
+  const std::string also = disturbed.empty() ? "" : fmt::format(", and {}", disturbed);
+  if (failure.latency.p99 <= bound && failure.measured_per_second > failure.incoming_per_second)
+    return ": " + disturbed;
   if (failure.latency.p99 <= bound) {
-    return fmt::format(": {:.0f} of {:.0f} queries/s were answered", failure.measured_per_second,
-                       failure.incoming_per_second);
+    return fmt::format(": {:.0f} of {:.0f} queries/s were answered{}", failure.measured_per_second,
+                       failure.incoming_per_second, also);
   }
-  return fmt::format(": p99 was {:.3g} ms at {:.0f} queries/s", us(failure.latency.p99) / 1000,
-                     failure.incoming_per_second);
+  return fmt::format(": p99 was {:.3g} ms at {:.0f} queries/s{}", us(failure.latency.p99) / 1000,
+                     failure.incoming_per_second, also);
 }
 
 std::string why_lower(const RungResult& before, const RungResult& now) {

@@ -75,19 +75,26 @@ std::optional<double> Trial::highest(double start, double least, TrialResult& re
   return found.best->incoming_per_second;
 }
 
+bool Trial::sustained(double rate, TrialResult& result) {
+  const StageTimes before = engine_.statistics().stages;
+  const measure::LoadResult now = load(rate, Exactness::exact, result);
+  if (now.interrupted || !measure::sustains(now, options_.bound)) return false;
+  const EngineStatistics after = engine_.statistics();
+  result.load = now;
+  result.stages = stages_between(before, after.stages);
+  result.samples = after.recent;
+  return true;
+}
+
 void Trial::confirm(double rate, double least, TrialResult& result) {
   constexpr double kStep = 0.05;
   constexpr double kLongest = 0.3;
+  const double found = rate;
   double step = kStep;
   for (int tries = 1; rate >= least && !stopped(); ++tries) {
-    const StageTimes before = engine_.statistics().stages;
-    const measure::LoadResult now = load(rate, Exactness::exact, result);
-    if (now.interrupted) return;
-    if (measure::sustains(now, options_.bound)) {
-      const EngineStatistics after = engine_.statistics();
-      result.load = now;
-      result.stages = stages_between(before, after.stages);
-      result.samples = after.recent;
+    if (sustained(rate, result)) {
+      // Below the rate that coarse loads sustained: whatever kept it down may be over.
+      if (rate < found && !stopped()) sustained(found, result);
       return;
     }
     if (tries % measure::kTriesPerRate != 0) continue;

@@ -62,6 +62,8 @@ class Trial {
   void add_lower_rates(TrialResult& result);
 
  private:
+  /// One exact load; when it is sustained, it is the result.
+  bool sustained(double rate, TrialResult& result);
   void confirm(double rate, double least, TrialResult& result);
   [[nodiscard]] bool stopped() const { return options_.stop.stop_requested(); }
 

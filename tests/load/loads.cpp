@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
 #include <deque>
+#include <string>
+#include <thread>
 
 #include "headrace/measure/generator.hpp"
 #include "headrace/measure/search.hpp"
@@ -98,6 +102,67 @@ TEST(OpenLoop, OverloadShowsInTheLatency) {
   EXPECT_LT(result.measured_per_second, 0.7 * result.incoming_per_second);
   EXPECT_GT(result.latency.p99, milliseconds(5));
   EXPECT_FALSE(sustains(result, milliseconds(100)));
+}
+
+/// A server that is fast, in a process that stands still once: for so long, when it is offered some query.
+class StandsStill : public OneServer {
+ public:
+  StandsStill(Duration stall, std::size_t at) : OneServer(microseconds(1)), stall_(stall), left_(at) {}
+
+  bool submit(Time scheduled) {
+    if (left_-- == 0) std::this_thread::sleep_for(stall_);
+    return OneServer::submit(scheduled);
+  }
+
+ private:
+  Duration stall_;
+  std::size_t left_;
+};
+
+// Of N arrivals at a constant rate, a stall delays rate * stall of them, from all of it down to nothing: p99 is what
+// 1% of N exceed.
+TEST(OpenLoop, AStallOfAnyLengthLosesNoArrivalAndNoLateness) {
+  constexpr double kRate = 5'000;
+  for (const Duration stall : {milliseconds(200), milliseconds(500), milliseconds(1000), milliseconds(3000)}) {
+    LoadOptions options = quick(kRate);
+    options.arrivals = ArrivalKind::constant;
+    options.window = milliseconds(100);
+    options.windows_max = 20;
+    options.stable_windows = 20;
+    std::vector<StandsStill> targets{StandsStill(stall, 5'000)};
+    const LoadResult result = open_loop<StandsStill>(targets, options);
+    EXPECT_TRUE(result.complete);
+    EXPECT_EQ(result.windows, 20);
+    EXPECT_NEAR(result.incoming_per_second, kRate, 0.01 * kRate);
+    EXPECT_EQ(result.latency.count, std::lround(result.incoming_per_second * 2));
+    // Before the stall a second has passed, so that what is left of the load is stalled at most.
+    const double stalled = std::chrono::duration<double>(std::min<Duration>(stall, milliseconds(1000))).count();
+    const double exceeding = 0.01 * 2 * kRate;
+    const double p99 = std::chrono::duration<double>(stall).count() - std::min(exceeding / kRate, stalled);
+    const auto seconds = [](Duration duration) { return std::chrono::duration<double>(duration).count(); };
+    EXPECT_NEAR(seconds(result.latency.p99), p99, 0.05 * p99 + 0.02);
+    EXPECT_NEAR(seconds(result.lateness_max), seconds(stall), 0.05 * seconds(stall) + 0.02);
+    EXPECT_NEAR(seconds(result.latency.max), seconds(stall), 0.05 * seconds(stall) + 0.02);
+  }
+}
+
+TEST(OpenLoop, WhatComesBehindTheLimitIsSaidToBeMissing) {
+  LoadOptions options = quick(5'000);
+  options.late_limit = milliseconds(50);
+  std::vector<StandsStill> targets{StandsStill(milliseconds(400), 100)};
+  const LoadResult result = open_loop<StandsStill>(targets, options);
+  EXPECT_FALSE(result.complete);
+  EXPECT_FALSE(result.stable);
+  EXPECT_FALSE(sustains(result, std::chrono::seconds(10)));
+  EXPECT_FALSE(why_disturbed(result).empty());
+}
+
+TEST(OpenLoop, IsNeverStableWithRefusals) {
+  LoadOptions options = quick(2'000);
+  options.stable_within = 10;
+  const LoadResult result = open<OneServer>({OneServer(milliseconds(1), 4)}, options);
+  EXPECT_GT(result.refused, 0U);
+  EXPECT_FALSE(result.stable);
 }
 
 TEST(OpenLoop, GivesUpOnceEnoughAnswersAreLate) {
@@ -224,6 +289,66 @@ TEST(Sustains, FallingBehindIsToldFromBeingLateAndFromBeingWrong) {
   EXPECT_FALSE(fell_behind(result, milliseconds(1)));
 }
 
+TEST(Sustains, CountsTheRefusedAsLate) {
+  LoadResult result = simulated(10'000, 10'000);
+  EXPECT_TRUE(sustains(result, milliseconds(1)));
+  result.p99_offered = Duration::max();
+  EXPECT_FALSE(sustains(result, milliseconds(1)));
+}
+
+TEST(Sustains, RefusesWhatWasAnsweredOfAnEarlierTime) {
+  LoadResult result = simulated(10'000, 10'000);
+  result.measured_per_second = 10'500;
+  EXPECT_FALSE(sustains(result, milliseconds(1)));
+  EXPECT_FALSE(fell_behind(result, milliseconds(1)));
+  EXPECT_NE(why_disturbed(result).find("more was answered than arrived"), std::string::npos);
+}
+
+TEST(WhyDisturbed, NamesWhatOtherProgramsAndTheHypervisorTook) {
+  LoadResult result = simulated(10'000, 10'000);
+  EXPECT_EQ(why_disturbed(result), "");
+  result.machine.others = 0.4;
+  EXPECT_EQ(why_disturbed(result), "other programs took 40% of the processors' time");
+  result.machine = {.steal = 0.1};
+  EXPECT_EQ(why_disturbed(result), "the hypervisor took 10% of the processors' time");
+  result.machine = {};
+  result.lateness_p99 = milliseconds(37);
+  EXPECT_EQ(why_disturbed(result), "the generator was 37 ms late at p99");
+}
+
+// A machine that stands still while one rate is tried makes it bad, whatever the system can do.
+TEST(Search, OneBadMomentDoesNotDecide) {
+  for (const int first : {0, 3, 6, 9}) {
+    int tries = 0;
+    const auto found = search_highest_rate(
+        [&](double rate) {
+          LoadResult result = simulated(rate, 400'000);
+          const bool still = tries >= first && tries < first + 2 * kTriesPerRate;
+          ++tries;
+          if (still) result.latency.p99 = milliseconds(80);
+          return result;
+        },
+        milliseconds(1), {.start_per_second = 280'000, .probes_max = 120});
+    ASSERT_TRUE(found.best);
+    EXPECT_GE(found.best->measured_per_second, 0.96 * 400'000) << first;
+  }
+}
+
+TEST(Search, ATryOnADisturbedMachineCountsForLess) {
+  int tries = 0;
+  const auto found = search_highest_rate(
+      [&](double rate) {
+        LoadResult result = simulated(rate, 1e9);
+        if (++tries > 2 * kTriesPerRate - 1) return result;
+        result.latency.p99 = milliseconds(80);
+        result.machine.others = 0.5;
+        return result;
+      },
+      milliseconds(1), {.start_per_second = 1000, .most_per_second = 1000});
+  ASSERT_TRUE(found.best);
+  EXPECT_EQ(tries, 2 * kTriesPerRate);
+}
+
 TEST(Search, FindsTheCapacityFromBelowAndFromAbove) {
   for (const double capacity : {1'000.0, 33'333.0, 2e6}) {
     for (const double start : {0.1 * capacity, capacity, 7 * capacity}) {
@@ -305,6 +430,19 @@ TEST(Summarise, TakesTheLastWindowsOfEveryThread) {
   EXPECT_DOUBLE_EQ(result.measured_per_second, (20 + 30) * 2 / 0.2);
   EXPECT_EQ(result.latency.count, 4U);
   EXPECT_EQ(result.latency.p50, microseconds(1));
+}
+
+TEST(Summarise, PutsRefusedQueriesBehindAllAnswers) {
+  std::vector<detail::Window> windows(1);
+  for (int i = 1; i <= 1000; ++i) windows[0].latency.record(microseconds(i));
+  const std::vector<std::span<const detail::Window>> threads{windows};
+  const auto p99 = [&](std::uint64_t refused) {
+    windows[0].refused = refused;
+    return detail::summarise(threads, 1, 1, milliseconds(100)).p99_offered;
+  };
+  EXPECT_NEAR(static_cast<double>(p99(0).count()), 990e3, 2e3);
+  EXPECT_NEAR(static_cast<double>(p99(5).count()), 995e3, 2e3);
+  EXPECT_EQ(p99(11), Duration::max());
 }
 
 TEST(Stable, NeedsWindowsWithinTheShareAndTheSamples) {

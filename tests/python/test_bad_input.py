@@ -50,7 +50,6 @@ def assert_error(result: subprocess.CompletedProcess[str], status: int, says: st
         ("index", "Missing command"),
         ("index build one", "output"),
         ("index build one two --format html", "html"),
-        ("results render /nowhere", "/nowhere"),
     ],
 )
 def test_usage(run: Run, line: str, says: str):

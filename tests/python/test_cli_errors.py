@@ -4,7 +4,7 @@ import pytest
 import typer
 
 import headrace
-from headrace.cli.errors import guarded
+from headrace.cli.errors import guarded, report
 
 
 def status_of(failure: BaseException | None) -> int:
@@ -38,3 +38,11 @@ def test_status(failure: BaseException | None, status: int, says: str, capsys: p
     assert error == "" if says == "" else says in error
     assert "Traceback" not in error
     assert error.count("\n") <= 1
+
+
+def test_what_would_move_the_cursor_is_not_printed(capsys: pytest.CaptureFixture[str]):
+    report("bad title \x1b[31mred\x07 and \u202etext")
+    shown = capsys.readouterr().err
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "[31mred" in shown

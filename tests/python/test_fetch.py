@@ -13,7 +13,7 @@ import pytest
 from pyarrow import ipc
 
 import headrace
-from headrace import DataError, DeviceError, Errc, Error, FetchOptions, UsageError, _core
+from headrace import DataError, DeviceError, Errc, Error, FetchOptions, MissingFileError, UsageError, _core
 from headrace.fetch import Table
 
 pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
@@ -269,11 +269,11 @@ def test_types_that_are_not_supported_are_named(tmp_path, levels):
 
 
 def test_files_that_are_none_are_refused(tmp_path):
-    with pytest.raises(UsageError, match="there is no file"):
+    with pytest.raises(MissingFileError, match="there is no file"):
         Table.open(tmp_path / "none.parquet")
-    with pytest.raises(UsageError, match="no file fits"):
+    with pytest.raises(MissingFileError, match="no file fits"):
         Table.open(str(tmp_path / "*.parquet"))
-    with pytest.raises(UsageError, match="no file fits"):
+    with pytest.raises(MissingFileError, match="no file fits"):
         Table.open(tmp_path)
     path = tmp_path / "file"
     for content in (b"", b"PAR1", b"not a table at all", b"ARROW1\0\0" + b"x" * 100, b"PAR1" + b"x" * 100):

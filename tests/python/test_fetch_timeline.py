@@ -103,7 +103,6 @@ def test_the_verb_writes_it(path, tmp_path, name):
     ("options", "says"),
     [
         (("--timeline", "t.jpg"), "written as .json, .svg or .png"),
-        (("--timeline", "no/such/t.json"), "there is no folder no/such"),
         (("--timeline", "t.json", "--to", "host"), "on a device, not on the host"),
         (("--window", "3"), "--window is for --timeline"),
     ],
@@ -113,6 +112,12 @@ def test_what_cannot_be_drawn_is_refused(path, options, says):
     result = run("fetch", path, *where, *options)
     assert result.returncode == 2
     assert_one_error_line(result, says)
+
+
+def test_a_missing_folder_is_known_before_anything_is_fetched(path):
+    result = run("fetch", path, "--to", "cpu", "--timeline", "no/such/t.json")
+    assert result.returncode == 1
+    assert_one_error_line(result, "there is no folder no/such")
 
 
 def test_columns_on_the_host_are_looked_at_by_no_kernel(path):

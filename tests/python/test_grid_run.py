@@ -12,7 +12,7 @@ import pytest
 from grid_reference import NumpyFdtd
 from grid_scenes import flat
 
-from headrace import DataError, DeviceError, UsageError
+from headrace import DataError, DeviceError, MissingFileError, UsageError
 from headrace.grid.solver import Done, Layout, Outputs, Scene, memory, model, run_one, run_scan, traces
 from headrace.grid.solver.running import Speed, Stop, Watcher, run
 from headrace.grid.solver.waveforms import ricker
@@ -63,7 +63,7 @@ def test_what_receivers_recorded_comes_back(tmp_path: Path):
     pytest.importorskip("h5py")
     scene, path = flat(), tmp_path / "traces.h5"
     done = ran(scene, Outputs(traces=path), position=1)
-    assert done.written == [path]
+    assert done.files.written == [path]
     found = traces.read(path, scene)
     assert found.positions == [1]
     assert (found.values["near", "hx"][0] == trace_of(done, "hx")).all()
@@ -239,7 +239,7 @@ def test_pictures(tmp_path: Path, scene: Scene):
 
     png, gif = tmp_path / "a.png", tmp_path / "a.gif"
     outputs = Outputs(png=png, gif=gif, at=20 * scene.dt, plane="xz")
-    assert ran(scene, outputs).written == [png, gif]
+    assert ran(scene, outputs).files.written == [png, gif]
     with Image.open(png) as picture:
         assert picture.format == "PNG"
         colours = np.asarray(picture.convert("RGB")).astype(int)
@@ -248,11 +248,45 @@ def test_pictures(tmp_path: Path, scene: Scene):
         assert (picture.format, picture.n_frames) == ("GIF", scene.steps // scene.snapshots.every)
 
 
-def test_a_radargram(tmp_path: Path):
+def test_markers_keep_their_colours_in_a_moving_picture(tmp_path: Path):
     pytest.importorskip("matplotlib")
+    from PIL import Image  # noqa: PLC0415
+
+    gif = tmp_path / "a.gif"
+    ran(flat(), Outputs(gif=gif))
+    with Image.open(gif) as picture:
+        frames = []
+        for number in range(picture.n_frames):
+            picture.seek(number)
+            frames.append(np.asarray(picture.convert("RGB")).astype(int))
+    assert len(frames) > 3
+    for wanted in ((0xB3, 0x54, 0x1E), (0x1D, 0x7A, 0x4C)):  # source and receiver
+        marked = [np.abs(frame - wanted).max(axis=-1) <= 4 for frame in frames]
+        assert marked[0].sum() > 10
+        inside = np.logical_and.reduce(marked)
+        assert inside.sum() > 0.9 * marked[0].sum()
+
+
+def test_a_radargram_has_metres_and_a_colour_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    matplotlib = pytest.importorskip("matplotlib.figure")
+    drawn = []
+    save = matplotlib.Figure.savefig
+    monkeypatch.setattr(
+        matplotlib.Figure, "savefig", lambda figure, *a, **more: (drawn.append(figure), save(figure, *a, **more))[1]
+    )
     png = tmp_path / "scan.png"
-    assert run_scan(flat(), Layout(), Outputs(png=png), maker=NumpyFdtd).written == [png]
+    scene = flat()
+    assert run_scan(scene, Layout(), Outputs(png=png), maker=NumpyFdtd).files.written == [png]
     assert png.read_bytes().startswith(b"\x89PNG")
+    axes, bar = drawn[0].axes
+    receiver = scene.receivers[0]
+    start = receiver.position[0]
+    assert axes.get_xlabel() == f"x of {receiver.name}, m"
+    step = scene.scan.step[0]
+    assert axes.get_xlim() == pytest.approx((start - step / 2, start + (scene.scan.count - 0.5) * step))
+    assert axes.get_ylabel() == "time, ns"
+    assert bar.get_ylabel() == "ez, V/m"
+    assert axes.get_title()
 
 
 def test_a_field_that_is_not_finite_stops_the_run(tmp_path: Path):
@@ -381,7 +415,7 @@ def test_what_cannot_be_written_is_refused_before_the_run(outputs: Outputs, says
     def never(**_):
         raise AssertionError
 
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises((UsageError, MissingFileError), match=says):
         run_one(flat(), Layout(), outputs, maker=never)
 
 

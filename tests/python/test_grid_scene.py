@@ -1,6 +1,7 @@
 """Scene files: what they mean, and that what is wrong in one is named."""
 
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -206,6 +207,11 @@ WRONG = [
     (("step = [0.05, 0.0]", "step = [0.0, 0.0]"), "[scan] step: moves nothing"),
     (("[scan]", "[scann]"), "there is no key 'scann'; did you mean 'scan'?"),
     (("[snapshots]", "[[snapshots]]"), "snapshots: [{'interval': 5e-10}] is not a table"),
+    (("permittivity = 4.0", f"permittivity = {'7' * 400}"), "permittivity: a number of more than 20 digits is not a"),
+    (("steps = 150", f"steps = {'3' * 30}"), "[time] steps: a number of more than 20 digits is above"),
+    (("steps = 150", "window = 1e250"), "[time] window: "),
+    (("spacing = 0.01", "spacing = 1e-200"), "[domain] spacing: 0.4 m along x is 4e+199 cells, more than"),
+    (("count = 3", "count = 200_000_000"), "[scan] count: 200000000 is above 1,000,000"),
 ]
 
 
@@ -223,7 +229,32 @@ def test_two_of_one_name():
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(b"a = [", "bad.toml: not TOML"), (b"\xff", "bad.toml: not text"), (None, "No such file")]
+    "text",
+    [
+        f"a = {'[' * 3000}{']' * 3000}",
+        f"a = {'{b = ' * 3000}1{'}' * 3000}",
+        f"a = {'8' * 5000}",
+    ],
+    ids=["lists", "tables", "digits"],
+)
+def test_files_that_go_beyond_the_reader_are_an_error_of_one_line(tmp_path: Path, text: str):
+    path = tmp_path / "deep.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"deep\.toml: ") as caught:
+        read_scene(path)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_long_scan_is_checked_at_its_ends():
+    began = time.monotonic()
+    flat(("count = 3", "count = 1_000_000"), ("step = [0.05, 0.0]", "step = [1e-9, 0.0]"))
+    with pytest.raises(UsageError, match="at position 999999 of the scan is not in the domain"):
+        flat(("count = 3", "count = 1_000_000"), ("step = [0.05, 0.0]", "step = [1e-3, 0.0]"))
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(b"a = [", "bad.toml: not TOML"), (b"\xff", "bad.toml: not text"), (None, "there is no file")]
 )
 def test_files_that_are_none(tmp_path: Path, content: bytes | None, says: str):
     path = tmp_path / "bad.toml"

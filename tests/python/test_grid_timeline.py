@@ -70,11 +70,12 @@ def test_one_device_exchanges_nothing(call: Call):  # noqa: F811
 
 
 @pytest.mark.parametrize(
-    ("words", "says"), [(("-o", "a.jpg"), "a timeline is drawn as .svg or .png"), (("-o", "no/a.svg"), "no")]
+    ("words", "wanted", "says"),
+    [(("-o", "a.jpg"), 2, "a timeline is drawn as .svg or .png"), (("-o", "no/a.svg"), 1, "there is no folder no")],
 )
-def test_what_cannot_be_drawn_is_refused(call: Call, words: tuple[str, ...], says: str):  # noqa: F811
+def test_what_cannot_be_drawn_is_refused(call: Call, words: tuple[str, ...], wanted: int, says: str):  # noqa: F811
     pytest.importorskip("matplotlib")
     Path("small.toml").write_text(changed(), encoding="utf-8")
     status, _, error = call("timeline", "small.toml", *words)
-    assert status == 2
+    assert status == wanted
     assert says in error

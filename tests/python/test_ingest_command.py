@@ -302,7 +302,7 @@ def test_a_right_that_is_lacking_is_named(capability: str, arguments: tuple[str,
         (("--synthetic", "100B", "--prometheus", "x.txt"), 2, "neither a port"),
         (("--synthetic", "100B", "--out", "/nowhere/x"), 1, "/nowhere/x"),
         (("--synthetic", "100B", "--duration", "5"), 2, "time above 0 with a unit"),
-        (("--pcap", "/nowhere/x.pcap"), 2, "/nowhere/x.pcap"),
+        (("--pcap", "/nowhere/x.pcap"), 1, "/nowhere/x.pcap"),
         (("--tcp", ":9000", "send", "--tcp", "127.0.0.1:9"), 2, "takes its options behind its name"),
     ],
 )

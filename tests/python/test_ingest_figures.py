@@ -110,7 +110,7 @@ def test_a_target_that_is_none(target: str, counters: Counters):
 
 
 def test_a_file_that_cannot_be_written(counters: Counters, tmp_path: Path):
-    with pytest.raises(headrace.SystemError, match="No such file"):
+    with pytest.raises(headrace.SystemError, match="there is no folder"):
         Exporter(str(tmp_path / "no" / "x.prom"), lambda: counters, {})
 
 

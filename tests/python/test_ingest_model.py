@@ -1,4 +1,4 @@
-"""The model of seed document 001: its own table, fits to measured iterations, and the verb that prints both."""
+"""The model of Ito 2024: its own table, fits to measured iterations, and the verb that prints both."""
 
 import json
 import math

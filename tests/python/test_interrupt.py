@@ -82,7 +82,7 @@ def test_what_is_whole_is_saved_when_it_is_terminated(tmp_path: Path):
     machine = f"cpu-{len(os.sched_getaffinity(0))}"
     path = tmp_path / f"ladder.{machine}.json"
     result = interrupted(*CLIMB, "--save", str(path), when="Rung 3", by=signal.SIGTERM)
-    assert result.returncode == 130
+    assert result.returncode == 143
     assert any(row["id"] == "ladder.light.rung01.qps" for row in json.loads(path.read_text())["rows"])
 
 
@@ -101,6 +101,16 @@ def test_long_verbs(verb: tuple[str, ...], when: str):
     result = interrupted(*verb, "--rate", "1K", when=when)
     assert result.returncode == 130
     assert result.stdout != ""
+
+
+def test_a_call_that_does_not_look_at_signals_is_left_at_once():
+    began = time.monotonic()
+    result = interrupted("link", "--full", "--device", "cpu", "--json", when="Links")
+    assert result.returncode == 130
+    content = json.loads(result.stdout)
+    assert content["interrupted"] is True
+    assert content["sections"]["topology"]["devices"]
+    assert time.monotonic() - began < 60  # all of it takes minutes
 
 
 def test_ask_many_raises_and_the_client_lives_on():

@@ -190,9 +190,7 @@ def test_table(run: Run):
         (("--threads", "100"), "not 100"),
         (("--threads", "few"), "'few'"),
         (("--page-sizes", "1GiB"), "not 1 GiB"),
-        (("--plot", "/nowhere/spans.svg"), "no folder /nowhere"),
         (("--save", "spans.json"), "results of this machine go to"),
-        (("--strategies", "on-demand", "--factors", "2", "--plot", "spans.svg"), "nothing to save or plot"),
     ],
 )
 def test_errors(run: Run, arguments: tuple[str, ...], says: str):
@@ -200,3 +198,18 @@ def test_errors(run: Run, arguments: tuple[str, ...], says: str):
     assert failed.returncode == 2, failed.stderr
     assert says in failed.stderr
     assert "Traceback" not in failed.stderr
+
+
+def test_a_missing_folder_is_known_before_anything_is_measured(run: Run):
+    failed = run(*SMALL, "--plot", "/nowhere/spans.svg")
+    assert failed.returncode == 1
+    assert "no folder /nowhere" in failed.stderr
+    assert failed.stdout == ""
+
+
+def test_nothing_to_plot_is_a_failure_that_shows_why(run: Run, tmp_path: Path):
+    failed = run(*SMALL, "--strategies", "on-demand", "--factors", "2", "--plot", tmp_path / "spans.svg")
+    assert failed.returncode == 1
+    assert "nothing to save or plot" in failed.stderr
+    assert "on-demand at 2" in failed.stdout
+    assert list(tmp_path.iterdir()) == []

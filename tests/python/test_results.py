@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 import headrace
-from headrace import DataError, Device, UsageError, profiles, results, results_page
+from headrace import DataError, Device, MissingFileError, UsageError, profiles, quiet, results, results_page
+from headrace.quiet import Watch
 
 CONTENT = {
     "topic": "ladder",
@@ -70,11 +71,11 @@ def test_render_names_the_bad_file(tmp_path: Path, content: str, says: str):
         results_page.render(tmp_path)
 
 
-def test_this_machine():
+def test_this_machine(tmp_path: Path):
     here = results.machine(Device.parse("cpu"))
     assert here["name"] == f"cpu-{here['cores']}"
     assert here["driver"] == ""
-    assert results.topic_of(Path(f"x/ladder.{here['name']}.json"), Device.parse("cpu")) == "ladder"
+    assert results.topic_of(tmp_path / f"ladder.{here['name']}.json", Device.parse("cpu")) == "ladder"
     for name in ("ladder.json", "ladder.h100-16.json", f".{here['name']}.json"):
         with pytest.raises(UsageError, match=here["name"]):
             results.topic_of(Path(name), Device.parse("cpu"))
@@ -96,7 +97,7 @@ def test_save_is_whole_or_not_at_all(tmp_path: Path):
     path = tmp_path / "a.json"
     with pytest.raises(TypeError):
         results.save(path, {"bad": object()})
-    with pytest.raises(UsageError, match="no folder"):
+    with pytest.raises(MissingFileError, match="no folder"):
         results.save(tmp_path / "none" / "a.json", {})
     assert list(tmp_path.iterdir()) == []
     results.save(path, CONTENT)
@@ -162,7 +163,9 @@ class _Noted:
 
 def test_a_row_says_why_its_rung_is_lower():
     climb = headrace.ladder("cpu", headrace.light(steps=1), rungs=[6], bound=10, window=0.02, rank_tolerance=0.01)
-    lower = SimpleNamespace(rungs=[_Noted(climb.rungs[0], "9.0% below rung 5: more threads")], roofs=climb.roofs)
+    lower = SimpleNamespace(
+        rungs=[_Noted(climb.rungs[0], "9.0% below rung 5: more threads")], roofs=climb.roofs, roofs_disturbed=""
+    )
     row, _ = results.ladder_rows([lower], "light", Device.parse("cpu"), 10.0, {})  # type: ignore[list-item]
     assert row["conditions"]["note"] == "9.0% below rung 5: more threads"
     assert "note 9.0% below rung 5" in results.describe(row["conditions"])
@@ -171,3 +174,40 @@ def test_a_row_says_why_its_rung_is_lower():
 def test_thinning_keeps_both_ends():
     assert profiles.thin(list(range(100)), 4) == [0, 33, 66, 99]
     assert profiles.thin([1, 2], 4) == [1, 2]
+
+
+def test_a_figure_from_a_disturbed_machine_is_no_result(tmp_path: Path):
+    watch = Watch()
+    rows = [
+        results.row("a", [50.0], "GB/s", (100.0, "memory"), {}),
+        results.row("b", [147.0], "GB/s", (100.0, "memory"), {}),
+        results.row("c", [90.0], "s", (100.0, "memory"), {}),  # a time below its least
+    ]
+    watch.stop()
+    watch.reasons.clear()
+    content = results.document("made", Device.parse("cpu"), rows, watch)
+    assert [results.accepted(row) for row in content["rows"]] == [True, False, False]
+    assert "147% of what the memory allows" in content["rows"][1]["conditions"]["disturbed"]
+    assert content["quiet"]["disturbed"] == ""
+    (tmp_path / "made.cpu-2.json").write_text(json.dumps(content))
+    page = results_page.render(tmp_path)
+    assert "| `a` |" in page
+    assert "| `b` |" not in page
+    assert "- `b` is no result: 147%" in page
+
+    watch.add("other programs took 40% of the processors' time")
+    content = results.document("made", Device.parse("cpu"), [results.row("a", [5.0], "GB/s", None, {})], watch)
+    assert not results.accepted(content["rows"][0])
+
+
+def test_two_roofs_that_differ_are_not_to_be_trusted():
+    watch = Watch()
+    watch.stop()
+    watch.reasons.clear()
+    watch.roofs("memory", [10.0, 9.0])
+    assert watch.stop() == ""
+    watch.roofs("memory", [10.0, 5.0])
+    assert watch.stop() == "the memory roof read 10, then 5"
+    assert quiet.share_text(1.91, "") == "disturbed"
+    assert quiet.share_text(0.5, "") == "50.0%"
+    assert quiet.share_text(0.5, "it was busy") == "disturbed"

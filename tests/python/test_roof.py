@@ -1,4 +1,4 @@
-"""Occupancy and topology: the figures of the seed document, and what the verbs print."""
+"""Occupancy and topology: the published figures, and what the verbs print."""
 
 import json
 

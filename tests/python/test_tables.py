@@ -1,4 +1,4 @@
-"""The two tables: what they say, how wide they are, and what marks the rungs past the document."""
+"""The two tables: what they say, how wide they are, and what marks the rungs Headrace's own."""
 
 import io
 
@@ -51,10 +51,10 @@ def test_stages_are_in_the_same_row_where_there_is_room_and_else_below():
 
 def test_rungs_past_the_document_are_set_apart():
     lines = printed(160, PROFILE).splitlines()
-    mark = next(number for number, line in enumerate(lines) if "past the document" in line)
+    mark = next(number for number, line in enumerate(lines) if "Headrace's own" in line)
     assert "11 persistent" in "".join(lines[:mark])
     assert "12 graph" in lines[mark + 1]
-    assert "past the document" not in printed(160, PROFILE[:3])
+    assert "Headrace's own" not in printed(160, PROFILE[:3])
 
 
 def test_parallelism_is_queries_on_the_device():

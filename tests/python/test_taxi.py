@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from headrace import DataError, Device, UsageError, _core, results
+from headrace import DataError, Device, MissingFileError, UsageError, _core, results
 from headrace.cli import app
 from headrace.fetch import Table, taxi, taxi_bench
 from headrace.fetch.compare import difference
@@ -157,7 +157,7 @@ def test_bad_files_and_numbers_are_refused(tmp_path):
     broken.write_bytes(b"PAR1 and no more")
     with pytest.raises(DataError, match=r"broken\.parquet"):
         taxi.read(broken)
-    with pytest.raises(UsageError, match="there is no file"):
+    with pytest.raises(MissingFileError, match="there is no file"):
         taxi.read(tmp_path / "none.parquet")
     with pytest.raises(UsageError, match=r"\.parquet or an \.arrow file"):
         taxi.generate(1, tmp_path / "rides.csv")

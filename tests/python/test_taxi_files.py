@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from headrace import DataError, UsageError, _core
+from headrace import DataError, MissingFileError, UsageError, _core
 from headrace.cli import app
 from headrace.fetch import taxi, taxi_files
 
@@ -158,7 +158,7 @@ def test_a_table_of_the_benchmark_can_be_loaded_too(tmp_path):
 
 def test_what_cannot_be_loaded_is_refused_by_name(files, tmp_path):
     out = tmp_path / "rides.parquet"
-    with pytest.raises(UsageError, match=r"there is no file .*none\.parquet"):
+    with pytest.raises(MissingFileError, match=r"there is no file .*none\.parquet"):
         taxi_files.look(tmp_path / "none.parquet")
     broken = tmp_path / "yellow.parquet"
     broken.write_bytes(b"PAR1 and no more")

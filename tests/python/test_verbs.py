@@ -1,10 +1,14 @@
 """Every verb as a user runs it: what it prints, and that --json prints nothing else."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import Run
+
+import headrace
+from headrace.baselines import Fts5, PythonLoop
 
 pytestmark = pytest.mark.whole_machine
 
@@ -123,12 +127,27 @@ def test_soak(run: Run):
 
 
 def test_run_does_the_main_job_and_reuses_its_index(run: Run, tmp_path: Path):
-    first = run("run", "--bound", "10s", XDG_CACHE_HOME=str(tmp_path))
+    first = run("run", "--time", "25s", XDG_CACHE_HOME=str(tmp_path), COLUMNS="80")
     assert first.returncode == 0, first.stderr
-    assert "117,659 WordNet glosses" in first.stdout
-    assert "built in" in first.stdout
-    assert "every answer is that of the brute-force reference" in first.stdout
-    assert "Best: rung" in first.stdout
+    shown = first.stdout
+    assert "117,659 glosses" in shown
+    assert "built in" in shown
+    for question in ("apple AND NOT pie", "violin AND bow", "whale AND (baleen OR blubber)"):
+        assert question in shown
+    assert "a bow used in playing the violin" in shown
+    assert "Verified: 300 random questions" in shown
+    for way in ("A loop in Python", "FTS5", "Headrace: "):
+        assert way in shown
+    assert "The best rate" in shown
+    assert "machine was quiet" in shown or "DISTURBED" in shown
+    commands = [line.strip() for line in shown.splitlines() if line.startswith("  ") and " -m headrace " in line]
+    assert next(command.split(" -m headrace ")[1].split()[0] for command in commands) == "query"
+    for command in commands:
+        if " query " in command or "--help" in command:
+            done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            assert done.stdout
+
     (kept,) = (tmp_path / "headrace").iterdir()
     whole = kept.read_bytes()
     kept.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
@@ -138,5 +157,48 @@ def test_run_does_the_main_job_and_reuses_its_index(run: Run, tmp_path: Path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert verb.wordnet_index(WORDNET, stdout()).document_count == 117659
-    assert kept.read_bytes() == whole
+        index, path = verb.wordnet_index(WORDNET, stdout())
+        assert index.document_count == 117659
+        assert path == kept
+        assert kept.read_bytes() == whole
+        patch.setenv("XDG_CACHE_HOME", "/proc/no-cache")
+        assert verb.wordnet_index(WORDNET, stdout())[1] is None
+
+
+def test_baselines_answer_as_headrace_does():
+    texts = ["an apple", "an apple pie", "a pie in the sky", "banana bread", "blue sky"]
+    index = headrace.Index.build(texts)
+    loop, base = PythonLoop(texts), Fts5(texts)
+    for query in (
+        "apple",
+        "apple AND NOT pie",
+        "(pie OR bread) AND NOT (apple OR banana)",
+        "sky AND NOT blue AND NOT x",
+    ):
+        right = index.query(query).hits
+        assert loop.answer(query) == right, query
+        assert index.matches(query).size == right, query
+        if "NOT (" not in query:
+            assert base.answer(query) == right, query
+
+
+def test_query_lists_all_that_match(run: Run, tmp_path: Path):
+    corpus, index = tmp_path / "lines.txt", tmp_path / "lines.hridx"
+    corpus.write_text("".join(f"even line {i}\n" if i % 2 == 0 else f"odd line {i}\n" for i in range(100)))
+    assert run("index", "build", corpus, index).returncode == 0
+    few = json.loads(run("query", index, "even AND NOT 4", "--json").stdout)
+    every = json.loads(run("query", index, "even AND NOT 4", "--all", "--json").stdout)
+    assert few["hits"] == every["hits"] == 49
+    assert len(few["ids"]) == 15
+    assert every["ids"] == [i for i in range(0, 100, 2) if i != 4]
+    assert run("query", index, "even", "--all", "--corpus", corpus).stdout.count("even line") == 50
+
+
+def test_help_and_version_have_short_forms(run: Run):
+    assert run("-V").stdout == run("--version").stdout
+    assert run("-h").stdout == run("--help").stdout == run("help").stdout
+    assert "--spacing" not in run("grid", "fdtd", "-h").stdout
+    assert "SCENE.toml" in run("help", "grid", "fdtd").stdout
+    unknown = run("help", "grid", "flow")
+    assert unknown.returncode == 2
+    assert "there is no verb 'grid flow'" in unknown.stderr

@@ -265,7 +265,7 @@ TEST_F(Capture, GivesNothingWithoutSlotsAndLosesNothing) {
 
 TEST_F(Capture, SaysWhatIsNoCapture) {
   EXPECT_THAT([&] { (void)open_capture(ring_, "/nowhere/x.pcap"); },
-              Throws<UsageError>(Property(&std::exception::what, HasSubstr("there is no file /nowhere/x.pcap"))));
+              Throws<SystemError>(Property(&std::exception::what, HasSubstr("there is no file /nowhere/x.pcap"))));
   EXPECT_THAT([&] { (void)open_capture(ring_, folder_.path().string()); },
               Throws<UsageError>(Property(&std::exception::what, HasSubstr("is not a file"))));
   EXPECT_THAT(failure({}), HasSubstr("byte 0: neither pcap nor pcapng: the file has 0 bytes"));

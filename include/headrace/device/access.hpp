@@ -5,7 +5,7 @@
 
 namespace headrace {
 
-/// How a kernel goes through data: the three of seed document 004, and two that users have.
+/// How a kernel goes through data: the three of NVIDIA 2021, and two that users have.
 enum class AccessPattern : std::uint8_t {
   grid_stride,   ///< Neighbouring blocks read neighbouring elements; all move on by the size of the grid.
   block_stride,  ///< Each block reads a large contiguous part of its own.

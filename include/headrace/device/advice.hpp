@@ -19,7 +19,7 @@ struct AccessProfile {
   AccessPattern pattern = AccessPattern::grid_stride;
   AccessOperation operation = AccessOperation::read;
   std::size_t bytes = 0;               ///< Of data.
-  std::size_t budget_bytes = 0;        ///< Of device memory for it. The factor of document 004 is bytes / budget_bytes.
+  std::size_t budget_bytes = 0;        ///< Of device memory for it. The factor of NVIDIA 2021 is bytes / budget_bytes.
   double reuse = 100;                  ///< How many times the data is gone through; infinity leaves preparation out.
   double exponent = 1.0;               ///< zipf_rows: row of rank r is drawn with probability 1 / r^exponent.
   std::size_t row_bytes = 512;         ///< zipf_rows.

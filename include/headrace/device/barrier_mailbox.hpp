@@ -39,7 +39,7 @@ struct BarrierMailboxView : BoxesView {
 };
 
 /// A Mailbox whose two sides meet at barriers instead of reading each other's words: one barrier for the request and
-/// one for the answer (seed document 000, "Persistent Kernel Pool": cuda::barrier<cuda::thread_scope_system>). Both
+/// one for the answer (Guo 2024, "Persistent Kernel Pool": cuda::barrier<cuda::thread_scope_system>). Both
 /// sides arrive with an atomic read-modify-write, so the barriers lie in managed memory, which moves to whoever does
 /// one where the link has no atomics: correct anywhere, slow over PCIe.
 class BarrierMailbox : public Boxes {

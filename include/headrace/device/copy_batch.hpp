@@ -36,7 +36,7 @@ struct StagingOptions {
 };
 
 struct CopyBatchOptions {
-  std::size_t flush_bytes = 128 * kMiB;    ///< Submit once this much is gathered (seed document 003: 128 MB).
+  std::size_t flush_bytes = 128 * kMiB;    ///< Submit once this much is gathered (a published fetch takes 128 MB).
   std::size_t flush_count = 65536;         ///< Or this many copies.
   Duration flush_after = Duration::max();  ///< Or when the oldest copy has waited this long; seen at add() and poll().
   std::size_t staging_bytes = 4 * kMiB;    ///< Pinned memory, in two halves, that small staged copies pass through.

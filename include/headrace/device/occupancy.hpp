@@ -61,7 +61,7 @@ struct Occupancy {
 [[nodiscard]] Occupancy occupancy(const GpuLimits& gpu, const KernelResources& kernel, std::uint32_t block_threads);
 
 /// Queries that can be resident at once: whole queries of `blocks_per_query` blocks on all multiprocessors together
-/// (seed document 000: 142 x 10 / 32 = 44 on an L40). Throws UsageError when blocks_per_query is 0.
+/// (Guo 2024: 142 x 10 / 32 = 44 on an L40). Throws UsageError when blocks_per_query is 0.
 [[nodiscard]] std::uint32_t resident_queries(std::uint32_t multiprocessors, std::uint32_t blocks_per_multiprocessor,
                                              std::uint32_t blocks_per_query);
 
@@ -73,7 +73,7 @@ struct ThreadsAndStreams {
 };
 
 /// For each number of threads up to `threads_max`, the most streams of each that stay within `parallelism` together:
-/// 31 gives 1x31, 2x15, 3x10, 4x7, ... (seed document 000, Persistent Kernel Pool). Ends where a thread has no stream.
+/// 31 gives 1x31, 2x15, 3x10, 4x7, ... (Guo 2024, Persistent Kernel Pool). Ends where a thread has no stream.
 [[nodiscard]] std::vector<ThreadsAndStreams> combinations(std::uint32_t parallelism, std::uint32_t threads_max = 10);
 
 }  // namespace headrace

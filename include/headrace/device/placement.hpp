@@ -54,10 +54,10 @@ class Placement {
  public:
   [[nodiscard]] static Placement all(Place place);
   /// Pages dealt to the shares in proportion to their weights, each share spread as evenly as whole pages allow: device
-  /// 2, host 1 puts every third page on the host (seed document 004). Throws UsageError when there is no share, a
+  /// 2, host 1 puts every third page on the host (NVIDIA 2021). Throws UsageError when there is no share, a
   /// place appears twice, or all weights are 0.
   [[nodiscard]] static Placement interleaved(std::vector<Share> shares);
-  /// Consecutive pages, as even a number as possible for each place, in this order (seed document 002). Throws
+  /// Consecutive pages, as even a number as possible for each place, in this order (Evtushenko 2020). Throws
   /// UsageError when there is no place.
   [[nodiscard]] static Placement blocked(const std::vector<Place>& places);
   /// A place for each page. Throws UsageError when empty; a span of another number of pages refuses it.

@@ -28,7 +28,7 @@ enum class FetchMode : std::uint8_t {
 /// How columns are fetched.
 struct FetchOptions {
   FetchMode mode = FetchMode::async;
-  /// 0: by the machine, a thread a core, 16 at most (document 003 found no benefit beyond).
+  /// 0: by the machine, a thread a core, 16 at most (a published fetch gained nothing beyond).
   std::uint32_t threads = 0;
   /// Copies are submitted once this much is gathered, shared out over the threads.
   std::size_t flush_bytes = 128 * kMiB;

@@ -65,7 +65,7 @@ struct RingCase {
                                                const std::stop_token& stop = {});
 
 /// One iteration of a builder's loop: a burst of packets placed, submitted and waited for. Its time for several numbers
-/// of packets is what the model of seed document 001 is fitted to. Of each run, in the order of `packets`.
+/// of packets is what the model of Ito 2024 is fitted to. Of each run, in the order of `packets`.
 [[nodiscard]] std::vector<Duration> measure_iterations(Device device, CopyWay way, std::uint32_t payload_bytes,
                                                        const std::vector<std::uint32_t>& packets, std::size_t runs);
 

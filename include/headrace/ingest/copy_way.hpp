@@ -13,7 +13,7 @@ enum class CopyWay : std::uint8_t {
   bulk,            ///< The bulk copy engine brings parts to shared memory several deep, warps shift and store them.
   block,           ///< One block a packet, a byte a thread at a time unless both sides are equally aligned.
   cub,             ///< cub::DeviceMemcpy::Batched.
-  device_copy,     ///< cudaMemcpyAsync from device code, one a packet (seed document 001).
+  device_copy,     ///< cudaMemcpyAsync from device code, one a packet (Ito 2024).
   device_copy_2,   ///< cudaMemcpy2DAsync from device code, two packets a call where they are alike.
   device_copy_32,  ///< The same, 32 packets a call.
   host_copy,       ///< A copy a packet, given to the stream by the host.

@@ -36,8 +36,8 @@ struct TcpSendOptions {
 /// measured with. Parts of the stream follow each other: begin(), run() until it says that the part is done, and again.
 ///
 /// A part is sent in chunks. Where it waits, a chunk is sent only when the receiver's TCP has acknowledged all of the
-/// one before: the kernel is asked (SIOCOUTQ) until no byte is outstanding. This is what the sender of seed document
-/// 001 does, whose chunk size thereby sets the throughput, and it asks nothing of the receiver's program. A receiver
+/// one before: the kernel is asked (SIOCOUTQ) until no byte is outstanding. This is what the sender of Ito 2024
+/// does, whose chunk size thereby sets the throughput, and it asks nothing of the receiver's program. A receiver
 /// that delays its acknowledgements (Linux: 40 ms) delays the chunk.
 class TcpSender {
  public:

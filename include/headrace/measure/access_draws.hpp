@@ -50,7 +50,7 @@ struct Scatter {
   }
 };
 
-/// Regions of 128 bytes, each once, in an order that goes to another page with every draw (seed document 004's random
+/// Regions of 128 bytes, each once, in an order that goes to another page with every draw (NVIDIA 2021's random
 /// warp, but without repeats, so that writes and their check need no atomics).
 struct RandomRegions {
   static constexpr std::size_t kBytes = 128;

@@ -32,12 +32,36 @@ inline constexpr std::size_t kPollMax = 64;
 
 namespace detail {
 
-/// What one generator thread saw in one window.
+/// What one generator thread saw of one window. All but `right` is about the queries that were scheduled in it, however
+/// late they were offered and answered: a thread that stood still would otherwise lose the queries that suffered most.
 struct Window {
   std::uint64_t scheduled = 0;
-  std::uint64_t right = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t pending = 0;  ///< Admitted and not answered yet.
+  std::uint64_t right = 0;    ///< Right answers that came back within it.
   Latencies latency;
   Latencies lateness;
+};
+
+/// Finds the window that a time falls in. Times that follow each other are mostly in the same.
+class WindowCursor {
+ public:
+  WindowCursor(Time first, Duration length) : first_(first), length_(length), begin_(first) {}
+
+  /// Below 0 before the first.
+  [[nodiscard]] std::int64_t find(Time time) noexcept {
+    if (time >= begin_ && time < begin_ + length_) return index_;
+    if (time < first_) return -1;
+    index_ = (time - first_) / length_;
+    begin_ = first_ + index_ * length_;
+    return index_;
+  }
+
+ private:
+  Time first_;
+  Duration length_;
+  Time begin_;
+  std::int64_t index_ = 0;
 };
 
 /// Time left to what is in flight once a load ends.
@@ -70,8 +94,8 @@ class Generator {
   /// Generates from `start` until `end` is set or a stop is asked for, then waits for what is in flight.
   void run(Time start, const std::atomic<bool>& end) {
     window_end_ = start + options_.warm_up;
-    offered_end_ = window_end_;
-    back_end_ = window_end_;
+    by_schedule_ = WindowCursor(window_end_, options_.window);
+    by_answer_ = by_schedule_;
     Time next = start + arrivals_.next();
     Time now = SteadyClock::now();
     while (!end.load(std::memory_order_relaxed) && !options_.stop.stop_requested()) {
@@ -98,6 +122,8 @@ class Generator {
     closed_.notify_all();
   }
 
+  /// Whether every window that was closed was whole; read after wait_closed().
+  [[nodiscard]] bool complete() const noexcept { return complete_; }
   [[nodiscard]] bool gave_up() const noexcept { return gave_up_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::span<const Window> windows() const noexcept { return windows_; }
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
@@ -107,45 +133,49 @@ class Generator {
 
  private:
   void offer(Time scheduled, Time now) {
-    if (target_.submit(scheduled)) {
-      ++in_flight_;
-    } else {
-      ++refused_;
-    }
-    if (Window* window = advance_to(scheduled, offered_, offered_end_)) {
+    const std::uint64_t admitted = target_.submit(scheduled) ? 1 : 0;
+    in_flight_ += admitted;
+    refused_ += 1 - admitted;
+    if (Window* window = open_window(scheduled, by_schedule_)) {
       ++window->scheduled;
+      window->pending += admitted;
+      window->refused += 1 - admitted;
       window->lateness.record(now - scheduled);
     }
   }
 
   /// Takes in what has come back; the time at which the client saw it.
   Time collect() {
-    std::size_t right = 0;
-    answered_ += target_.poll([&](Time at, Outcome outcome) {
-      --in_flight_;
-      if (outcome == Outcome::right) back_[right++] = at;
-      if (outcome == Outcome::wrong) ++wrong_;
-      if (outcome == Outcome::failed) ++failed_;
-    });
+    std::size_t back = 0;
+    answered_ += target_.poll([&](Time at, Outcome outcome) { back_[back++] = {at, outcome}; });
     const Time now = SteadyClock::now();
-    if (Window* window = right == 0 ? nullptr : advance_to(now, back_window_, back_end_)) {
-      window->right += right;
-      std::uint64_t late = 0;
-      for (std::size_t i = 0; i < right; ++i) {
-        window->latency.record(now - back_[i]);
-        late += now - back_[i] > options_.give_up_latency ? 1U : 0U;
-      }
-      if (late != 0 && late_.fetch_add(late, std::memory_order_relaxed) + late >= options_.give_up_count) give_up();
+    in_flight_ -= back;
+    std::uint64_t right = 0;
+    std::uint64_t late = 0;
+    for (std::size_t i = 0; i < back; ++i) {
+      const auto [at, outcome] = back_[i];
+      right += outcome == Outcome::right ? 1U : 0U;
+      wrong_ += outcome == Outcome::wrong ? 1U : 0U;
+      failed_ += outcome == Outcome::failed ? 1U : 0U;
+      Window* const window = open_window(at, by_schedule_);
+      if (window == nullptr) continue;
+      --window->pending;
+      if (outcome != Outcome::right) continue;
+      window->latency.record(now - at);
+      late += now - at > options_.give_up_latency ? 1U : 0U;
     }
+    if (Window* window = right == 0 ? nullptr : open_window(now, by_answer_)) window->right += right;
+    if (late != 0 && late_.fetch_add(late, std::memory_order_relaxed) + late >= options_.give_up_count) give_up();
     return now;
   }
 
-  /// A window closes once it is over and all its arrivals have been offered; for those of a generator that cannot keep
-  /// up it waits no longer than its own length.
+  /// A window closes once it is over and all its arrivals have been offered and answered, or late_limit after its end.
   void close_windows(Time now, Time next) noexcept {
     while (open_ < options_.windows_max) {
       const Time end = window_end_ + options_.window;
-      if (now < end || (next < end && now < end + options_.window)) return;
+      const bool whole = next >= end && windows_[static_cast<std::size_t>(open_)].pending == 0;
+      if (now < end || (!whole && now < end + options_.late_limit)) return;
+      complete_ = complete_ && whole;
       window_end_ = end;
       ++open_;
       closed_.store(open_, std::memory_order_release);
@@ -168,27 +198,28 @@ class Generator {
   }
 
   /// The window that `time` falls in, or null before the first, after the last, and in one that has been closed: it is
-  /// being read by the thread that watches the run. Times of one cursor ascend: `index` windows end before `end`.
-  [[nodiscard]] Window* advance_to(Time time, std::size_t& index, Time& end) noexcept {
-    while (time >= end && index <= windows_.size()) {
-      end += options_.window;
-      ++index;
-    }
-    if (index == 0 || index > windows_.size() || index <= static_cast<std::size_t>(open_)) return nullptr;
-    return &windows_[index - 1];
+  /// being read by the thread that watches the run.
+  [[nodiscard]] Window* open_window(Time time, WindowCursor& cursor) noexcept {
+    const std::int64_t index = cursor.find(time);
+    return index < open_ || index >= options_.windows_max ? nullptr : &windows_[static_cast<std::size_t>(index)];
   }
+
+  /// An answer that one poll brought back.
+  struct Back {
+    Time scheduled;
+    Outcome outcome;
+  };
 
   Target& target_;
   Arrivals arrivals_;
   const LoadOptions& options_;
   std::atomic<std::uint64_t>& late_;
   std::vector<Window> windows_;
-  std::array<Time, kPollMax> back_{};  ///< Scheduled times of what one poll brought back.
-  std::size_t offered_ = 0;            ///< Cursors of advance_to(): of arrivals, and of answers.
-  Time offered_end_{};
-  std::size_t back_window_ = 0;
-  Time back_end_{};
+  std::array<Back, kPollMax> back_{};
+  WindowCursor by_schedule_{Time{}, Duration{1}};
+  WindowCursor by_answer_{Time{}, Duration{1}};
   Time window_end_{};
+  bool complete_ = true;  ///< Ordered by closed_.
   int open_ = 0;
   std::atomic<int> closed_{0};
   std::atomic<bool> gave_up_{false};  ///< Ordered by closed_.
@@ -239,6 +270,7 @@ template <LoadTarget Target>
 
   std::atomic<bool> end{false};
   std::vector<std::exception_ptr> errors(targets.size());
+  MachineWatch watch;
   const Time start = SteadyClock::now() + std::chrono::milliseconds(1);
   LoadResult result;
   {
@@ -268,6 +300,7 @@ template <LoadTarget Target>
     }
     result = detail::summarise(windows, done, std::min(done, options.stable_windows), options.window);
     result.stable = is_stable && !gave_up;
+    result.machine = watch.lap();
     result.gave_up = gave_up;
     if (gave_up) result.incoming_per_second = options.rate_per_second;
     result.windows = done;
@@ -282,7 +315,9 @@ template <LoadTarget Target>
     result.failed += generator->failed();
     result.wrong += generator->wrong();
     result.answered += generator->answered();
+    result.complete = result.complete && generator->complete();
   }
+  result.stable = result.stable && result.refused == 0 && result.complete;
   return result;
 }
 

@@ -21,14 +21,14 @@ struct LatencySummary {
 
 /// The distribution of latencies, in memory that does not grow: a histogram of 1 ns steps below 2,048 ns and of 1,024
 /// steps an octave above, so that a percentile is exact to 0.1% (after Tene's HdrHistogram). Mean and greatest are
-/// exact. Resolution 1 ns; more than 4.29 s counts as 4.29 s.
+/// exact. Resolution 1 ns; more than 18 minutes counts as 18 minutes.
 ///
 /// Recording touches one counter: at tens of millions of answers a second, lists of them would spend the generator's
 /// time on memory, and sorting them would take a processor from it.
 class Latencies {
  public:
   void record(Duration latency) noexcept {
-    const std::uint32_t ns = clamp(latency);
+    const std::uint64_t ns = clamp(latency);
     ++counts_[bucket(ns)];
     ++count_;
     total_ns_ += ns;
@@ -44,17 +44,18 @@ class Latencies {
 
  private:
   static constexpr std::uint32_t kStepsLog2 = 10;  ///< Steps an octave.
-  static constexpr std::uint32_t kExact = 2U << kStepsLog2;
-  static constexpr std::size_t kBuckets = kExact + (std::size_t{31 - kStepsLog2} << kStepsLog2);
+  static constexpr std::uint32_t kBits = 40;       ///< Of the greatest latency in ns.
+  static constexpr std::uint64_t kExact = 2U << kStepsLog2;
+  static constexpr std::size_t kBuckets = kExact + (std::size_t{kBits - 1 - kStepsLog2} << kStepsLog2);
 
-  [[nodiscard]] static std::uint32_t clamp(Duration latency) noexcept {
-    constexpr std::int64_t kMost = 0xFFFFFFFF;
+  [[nodiscard]] static std::uint64_t clamp(Duration latency) noexcept {
+    constexpr std::int64_t kMost = (std::int64_t{1} << kBits) - 1;
     const std::int64_t ns = latency.count();
-    return static_cast<std::uint32_t>(ns < 0 ? 0 : (ns > kMost ? kMost : ns));
+    return static_cast<std::uint64_t>(ns < 0 ? 0 : (ns > kMost ? kMost : ns));
   }
-  [[nodiscard]] static std::uint32_t bucket(std::uint32_t ns) noexcept {
+  [[nodiscard]] static std::size_t bucket(std::uint64_t ns) noexcept {
     if (ns < kExact) return ns;
-    const auto shift = static_cast<std::uint32_t>(std::bit_width(ns)) - (kStepsLog2 + 1);
+    const auto shift = static_cast<std::size_t>(std::bit_width(ns)) - (kStepsLog2 + 1);
     return (shift << kStepsLog2) + (ns >> shift);
   }
   /// The greatest value of a bucket.
@@ -63,7 +64,7 @@ class Latencies {
   std::vector<std::uint32_t> counts_ = std::vector<std::uint32_t>(kBuckets);
   std::uint64_t count_ = 0;
   std::uint64_t total_ns_ = 0;
-  std::uint32_t max_ns_ = 0;
+  std::uint64_t max_ns_ = 0;
 };
 
 /// How many samples the percentile `fraction` needs so that, with 95% confidence, the measured value is one whose true

@@ -9,7 +9,7 @@
 #include "headrace/base/clock.hpp"
 #include "headrace/device/device.hpp"
 
-/// What sending small pieces costs, and what access to a peer costs (seed document 002).
+/// What sending small pieces costs, and what access to a peer costs (Evtushenko 2020).
 namespace headrace::measure {
 
 /// Many small copies against one large one, host to device, pinned, by the host's clock from the first call until all
@@ -24,7 +24,7 @@ struct BatchedSend {
   bool verified = false;
 };
 
-/// The seed document's 512 pieces of 1 KiB by default. Throws UsageError (no pieces, no bytes, no multiple of 16) or
+/// Evtushenko's 512 pieces of 1 KiB by default. Throws UsageError (no pieces, no bytes, no multiple of 16) or
 /// DeviceError.
 [[nodiscard]] BatchedSend measure_batched_send(Device device, std::size_t pieces = 512, std::size_t piece_bytes = 1024,
                                                int samples = 9);

@@ -9,8 +9,8 @@
 #include "headrace/base/clock.hpp"
 #include "headrace/device/device.hpp"
 
-/// What one access over a link takes, how much of it hides, and whether atomic operations are exact (seed document
-/// 002).
+/// What one access over a link takes, how much of it hides, and whether atomic operations are exact
+/// (Evtushenko 2020).
 namespace headrace::measure {
 
 /// Whose memory is reached for.
@@ -90,7 +90,7 @@ struct HidingCurve {
 };
 
 /// The time against the number of local loads (0 to 32) or arithmetic steps (0 to 4,096) that come between a load from
-/// `memory` and its use (the seed document's graph).
+/// `memory` and its use (Evtushenko's graph).
 [[nodiscard]] HidingCurve measure_hiding(Device device, FarMemory memory, std::optional<Device> peer, HiddenWork work,
                                          int samples = 5);
 

@@ -11,7 +11,7 @@
 #include "headrace/base/clock.hpp"
 #include "headrace/device/device.hpp"
 
-/// Bandwidth and latency of links against the size of a transfer (seed document 002). docs/links.md says how to read
+/// Bandwidth and latency of links against the size of a transfer (Evtushenko 2020). docs/links.md says how to read
 /// them.
 namespace headrace::measure {
 

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <functional>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "headrace/base/clock.hpp"
 #include "headrace/device/topology.hpp"
 #include "headrace/measure/arrivals.hpp"
 #include "headrace/measure/latencies.hpp"
+#include "headrace/measure/machine_watch.hpp"
 
 namespace headrace::measure {
 
@@ -28,6 +30,9 @@ struct LoadOptions {
   int windows_max = 12;                        ///< Or this many windows do; the result then says that it is not stable.
   Duration give_up_latency = Duration::max();  ///< End the run once ...
   std::uint64_t give_up_count = 1;             ///< ... so many answers took longer than that, of all generator threads.
+  /// How long after its end a window waits for what was scheduled in it: to be offered, by a generator that was stopped
+  /// or cannot keep up, and to be answered. What comes later is not in the figures, which then are not complete.
+  Duration late_limit = std::chrono::seconds(30);
 
   std::vector<Processor> bind_to{};  ///< Generator thread i is bound to bind_to[i], where there is one.
   std::stop_token stop{};            ///< Ends the run early; what is in flight is still waited for.
@@ -39,29 +44,39 @@ struct LoadOptions {
 struct LoadResult {
   double incoming_per_second = 0;  ///< Arrivals, whether refused or not.
   double measured_per_second = 0;  ///< Right answers.
-  LatencySummary latency;          ///< From the scheduled arrival to when the client saw the answer.
-  Duration lateness_p99{};         ///< From the scheduled arrival to when the generator offered the query.
+  /// From the scheduled arrival to when the client saw the answer, of the queries that were admitted.
+  LatencySummary latency;
+  Duration p99_offered{};   ///< The same with each refused query later than any answer; Duration::max() for those.
+  Duration lateness_p99{};  ///< From the scheduled arrival to when the generator offered the query.
   Duration lateness_max{};
-  std::uint64_t refused = 0;   ///< Offered and not admitted. Over the whole run, as are the next three.
-  std::uint64_t failed = 0;    ///< Answered with an error.
-  std::uint64_t wrong = 0;     ///< Answered, but not with the answer expected.
-  std::uint64_t answered = 0;  ///< All that came back.
-  Duration measured_for{};     ///< Length of the windows that count.
-  int windows = 0;             ///< Windows run.
-  bool stable = false;
-  bool gave_up = false;  ///< Ended by give_up_count; the figures are those of a part of the last window.
+  std::uint64_t refused_counted = 0;  ///< Offered and not admitted, of the arrivals in the windows that count.
+  std::uint64_t refused = 0;          ///< The same over the whole run, as are the next three.
+  std::uint64_t failed = 0;           ///< Answered with an error.
+  std::uint64_t wrong = 0;            ///< Answered, but not with the answer expected.
+  std::uint64_t answered = 0;         ///< All that came back.
+  Duration measured_for{};            ///< Length of the windows that count.
+  int windows = 0;                    ///< Windows run.
+  bool stable = false;                ///< The windows' rates agree, and nothing was refused.
+  bool complete = true;               ///< Everything scheduled in the windows was offered and answered by late_limit.
+  MachineActivity machine;            ///< What else the machine did over the whole run.
+  bool gave_up = false;               ///< Ended by give_up_count; the figures are those of a part of the last window.
   bool interrupted = false;
 };
 
 enum class Outcome : std::uint8_t { right, wrong, failed };
 
-/// The rule of the search: the system keeps up with what comes in, nothing fails, and p99 is within the bound. Keeping
-/// up means that kKeepsUp of what arrived in the windows was answered in them, but for a chance difference of what is
-/// in flight at their ends.
+/// The rule of the search: the system keeps up with what comes in, nothing fails, and p99 of all that was offered is
+/// within the bound. Keeping up means that kKeepsUp of what arrived in the windows was answered in them, but for a
+/// chance difference of what is in flight at their ends. Nor was more answered than arrived: that is a backlog of a
+/// time when the machine stood still.
 [[nodiscard]] bool sustains(const LoadResult& result, Duration p99_bound);
 
 /// Whether a load is not sustained for the one reason that it did not keep up: what was answered was right and in time.
 [[nodiscard]] bool fell_behind(const LoadResult& result, Duration p99_bound);
+
+/// Why the figures of a load may be another machine's rather than this one's, such as "other programs took 40% of the
+/// processors": it was disturbed. Empty when it was quiet.
+[[nodiscard]] std::string why_disturbed(const LoadResult& result);
 
 /// Measured over incoming that counts as keeping up.
 inline constexpr double kKeepsUp = 0.99;

@@ -16,7 +16,7 @@ struct SearchOptions {
   double most_per_second = 1e12;  ///< Never try above this, e.g. the generator's ceiling.
   double least_per_second = 1;    ///< Give up below this.
   double resolution = 0.03;       ///< Stop when the highest good and the lowest bad rate differ by this share.
-  int tries = kTriesPerRate;      ///< A rate is bad when so many tries in a row are.
+  int tries = kTriesPerRate;      ///< A rate is bad when so many tries in a row are, twice as many if disturbed.
   int probes_max = 48;
   std::stop_token stop{};
 };
@@ -30,7 +30,8 @@ struct SearchResult {
 };
 
 /// Finds the highest incoming rate that `probe` sustains within `p99_bound`: down by halves (or up by 1.5) from the
-/// start until one rate is good and one is bad, then bisection. A hopeless try ends early
+/// start until one rate is good and one is bad, then bisection, and in the end another look at the lowest bad rate: a
+/// machine that stood still for a moment must not decide what is found. A hopeless try ends early
 /// (LoadOptions::give_up_count).
 [[nodiscard]] SearchResult search_highest_rate(const std::function<LoadResult(double rate_per_second)>& probe,
                                                Duration p99_bound, const SearchOptions& options);

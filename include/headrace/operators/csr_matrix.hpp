@@ -50,7 +50,7 @@ struct CsrPartUse {
 
 /// A sparse matrix over one or several devices of one kind: rows are cut so that rows and entries together are equal,
 /// and each device has its own in pages of its own of one Span. Vectors are spans, too, one range over all devices, so
-/// that one kernel, the same for one device as for many, reads x wherever it lies (seed document 002). Where the rows
+/// that one kernel, the same for one device as for many, reads x wherever it lies (Evtushenko 2020). Where the rows
 /// of a device need elements from all over x, it copies x near first. Each device has a stream, and from two devices on
 /// a host thread near it.
 ///

@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "headrace/operators/retrieval_query.hpp"
 
@@ -26,8 +28,8 @@ class Index {
   [[nodiscard]] static Index load(const std::filesystem::path& path);
   /// The same from bytes in memory, which are copied. `name` stands for the file in errors.
   [[nodiscard]] static Index from_bytes(std::span<const std::byte> bytes, std::string_view name = "index");
-  /// Writes the file whole or not at all: to a temporary name beside it, synced, then renamed. Throws SystemError.
-  void save(const std::filesystem::path& path) const;
+  /// Writes the file as write_output() does: whole or not at all. Throws SystemError.
+  void save(const std::filesystem::path& path, const std::function<void()>& interrupted = {}) const;
 
   /// The query that `text` stands for. Language: words are terms; AND, OR, NOT in any case; parentheses; words beside
   /// each other mean AND; NOT binds closer than AND, and AND closer than OR. A word is a run of letters, digits and
@@ -50,6 +52,10 @@ class Index {
   }
   /// The number of a term as documents have it (lower-cased), or none.
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view term) const noexcept;
+
+  /// The ids of all documents that satisfy a query, ascending, found on the host: for listing what an answer only
+  /// counts. Throws as compile() does.
+  [[nodiscard]] std::vector<std::uint32_t> matches(std::string_view text) const;
 
   /// The whole file.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }

@@ -6,7 +6,7 @@
 
 namespace headrace::operators {
 
-/// The numbers of seed document 000's test model, whose own are lost with its figure; these are Headrace's.
+/// The numbers of Guo 2024's test model, whose own are lost with its figure; these are Headrace's.
 struct ReferenceOptions {
   std::uint32_t query_bytes = 4096;  ///< A multiple of 4.
   std::uint32_t answer_bytes = 4096;

@@ -31,6 +31,13 @@ struct Roofs {
 /// Measures all roofs; about half a second.
 [[nodiscard]] Roofs measure_roofs(Device device, const Operator& op, std::uint32_t generators = 1);
 
+/// Of two measurements of the same roofs the higher ones: whatever disturbs a roof lowers it.
+[[nodiscard]] Roofs higher(const Roofs& one, const Roofs& other);
+/// Why two measurements of the same roofs cannot be trusted: they differ by more than kRoofsDiffer, such as "the
+/// compute roof read 1.2e+06, then 8e+05". Empty when they agree.
+[[nodiscard]] std::string why_disturbed(const Roofs& before, const Roofs& after);
+inline constexpr double kRoofsDiffer = 0.15;  ///< As a share of the higher one.
+
 struct LadderOptions {
   Duration bound = std::chrono::microseconds(500);  ///< On p99.
   measure::ArrivalKind arrivals = measure::ArrivalKind::poisson;
@@ -39,13 +46,15 @@ struct LadderOptions {
   /// Generator threads, each with a client of its own. Where clients are all the threads there are
   /// (Schedule::dispatched) more are tried as well.
   std::uint32_t generators = 1;
-  bool single_thread = false;  ///< One engine thread in every rung, and one generator: the document's second table.
+  bool single_thread = false;  ///< One engine thread in every rung, and one generator.
   std::uint32_t threads_max =
       0;  ///< Most engine threads tried; 0 means the processors left by the generators, at least 2.
   Duration window =
       std::chrono::milliseconds(100);  ///< Shortest window; low rates take longer ones, for their samples.
   double rank_tolerance = 0.002;       ///< How exactly p99 must be known; see samples_needed().
   std::stop_token stop{};              ///< Ends the climb; the rungs measured so far are returned.
+  /// Ends the climb as well once it has taken so long; what is being tried is finished.
+  Duration budget = Duration::max();
 };
 
 /// Queries per second that a plan answers when nothing bounds latency, with so many threads.
@@ -70,7 +79,9 @@ struct RungResult {
 };
 
 struct LadderResult {
-  Roofs roofs;
+  Roofs roofs;  ///< Measured before and after the climb: the higher ones.
+  /// Why the roofs may not be this machine's own; empty when both measurements agree. Each load says it for itself.
+  std::string roofs_disturbed;
   std::vector<RungResult> rungs;
   bool interrupted = false;
 };
@@ -95,7 +106,8 @@ struct LadderProgress {
 struct PlanLoad {
   measure::LoadResult load;
   StageTimes stages;
-  Roofs roofs;
+  Roofs roofs;  ///< As in LadderResult, as is the next.
+  std::string roofs_disturbed;
 };
 
 /// Puts one load on one plan, answers verified. Throws UsageError when the rate is beyond the generator's ceiling.

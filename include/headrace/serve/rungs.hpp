@@ -8,11 +8,11 @@
 
 namespace headrace::serve {
 
-/// A named plan of the ladder: what seed document 000 (Guo, GTC 2024) climbs, one technique a rung.
+/// A named plan of the ladder, one technique a rung. Rungs 1 to 11 are those of a talk (Guo, GTC 2024).
 struct Rung {
-  int number;                ///< From 1; those past 11 are not in the document.
+  int number;                ///< From 1; those past 11 are Headrace's own.
   std::string_view id;       ///< "page-locked"; for the command line and for files.
-  std::string_view title;    ///< As in the document.
+  std::string_view title;    ///< In a few words.
   std::string_view removes;  ///< What costs the rung before it time, and this one does not.
   Plan plan;                 ///< With one thread.
   bool many_threads;         ///< Whether the number of threads is searched for.

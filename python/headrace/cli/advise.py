@@ -149,7 +149,9 @@ def advise(
     heat: Annotated[
         Path | None,
         typer.Option(
-            "--heat", help="Accesses to each page of 2 MiB: a .npy file, or a JSON list. Instead of a pattern."
+            "--heat",
+            readable=False,
+            help="Accesses to each page of 2 MiB: a .npy file, or a JSON list. Instead of a pattern.",
         ),
     ] = None,
     factor: Annotated[float | None, typer.Option("--factor", help="Bytes of data over device bytes for it.")] = None,
@@ -172,7 +174,7 @@ def advise(
         str | None, typer.Option("--gpu", help="A GPU that is not here, from the table: H100, H200.")
     ] = None,
     rates_file: Annotated[
-        Path | None, typer.Option("--rates", help="Rates from a file: those of an earlier --json.")
+        Path | None, typer.Option("--rates", readable=False, help="Rates from a file: those of an earlier --json.")
     ] = None,
     measure: Annotated[bool, typer.Option(help="Measure the device, which takes some tenths of a second.")] = True,
     as_json: options.JsonOption = False,

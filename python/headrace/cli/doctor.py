@@ -16,12 +16,15 @@ _LINES_MOST = 10
 
 def lines(facts: MachineFacts, findings: list[Finding]) -> list[str]:
     """At most ten, worst first."""
+    absent = examination.no_gpu(facts)
+    said = [absent] if absent else []
     if not findings:
-        return [*(_healthy(one) for one in facts.devices[: _LINES_MOST - 1]), "Nothing is wrong."]
-    shown = [finding.line for finding in findings[:_LINES_MOST]]
-    if len(findings) > _LINES_MOST:
-        shown[-1] = f"and {len(findings) - _LINES_MOST + 1} more: headrace doctor --json lists them"
-    return shown
+        return [*said, *(_healthy(one) for one in facts.devices[: _LINES_MOST - 1]), "Nothing is wrong."]
+    most = _LINES_MOST - len(said)
+    shown = [finding.line for finding in findings[:most]]
+    if len(findings) > most:
+        shown[-1] = f"and {len(findings) - most + 1} more: headrace doctor --json lists them"
+    return [*said, *shown]
 
 
 def _healthy(one: DeviceFacts) -> str:
@@ -34,7 +37,7 @@ def _healthy(one: DeviceFacts) -> str:
 def doctor(as_json: options.JsonOption = False) -> None:
     """Say what is wrong with this machine and what to do, in ten lines at most.
 
-    The exit status is 0 when nothing is, 1 when something is.
+    The exit status is 0 when nothing is, 1 when something is. A machine without a GPU is not wrong.
 
     Example: headrace doctor
     """
@@ -44,7 +47,17 @@ def doctor(as_json: options.JsonOption = False) -> None:
     if as_json:
         known = asdict(facts) | {"process_nodes": sorted(facts.process_nodes)}
         found = [asdict(one) for one in findings]
-        typer.echo(json.dumps({"healthy": not findings, "findings": found, "facts": known}, indent=2))
+        typer.echo(
+            json.dumps(
+                {
+                    "healthy": not findings,
+                    "no_gpu": examination.no_gpu(facts) or None,
+                    "findings": found,
+                    "facts": known,
+                },
+                indent=2,
+            )
+        )
     else:
         console = show.stdout()
         for line in lines(facts, findings):

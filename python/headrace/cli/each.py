@@ -10,9 +10,9 @@ from headrace import UsageError
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_FAILURE
 from headrace.each import Command, Outcome, Report, Rules, Runner, Slot, cpu_slots, gather_inputs, gpu_slots
-from headrace.each.commands import printable
 from headrace.each.runner import Ending
 from headrace.each.slots import gpu_count
+from headrace.text import printable
 
 _NEVER_RAN = (Ending.not_run, Ending.interrupted)
 # The options end at the first word of the command, so that the program's own are left alone.
@@ -133,7 +133,10 @@ def each(
         int | None, typer.Option("--slots", min=1, max=4096, help="Processes at once on the CPU; they see no GPU.")
     ] = None,
     logs: Annotated[
-        Path, typer.Option("--logs", help="Folder for stdout and stderr of each input; made where it is not there.")
+        Path,
+        typer.Option(
+            "--logs", readable=False, help="Folder for stdout and stderr of each input; made where it is not there."
+        ),
     ] = Path("each-logs"),
     retries: Annotated[int, typer.Option("--retries", min=0, help="More attempts for an input that fails.")] = 0,
     timeout: Annotated[

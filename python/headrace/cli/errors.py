@@ -6,7 +6,10 @@ import sys
 
 import typer
 
+from headrace import interrupts
 from headrace.errors import Error, UsageError
+from headrace.outputs import Attempts
+from headrace.text import printable
 
 STATUS_FAILURE = 1
 STATUS_USAGE = 2
@@ -15,7 +18,18 @@ STATUS_INTERRUPTED = 128 + signal.SIGINT
 
 def report(message: str) -> None:
     """Prints "headrace: error: <message>" on stderr, as one line."""
-    print(f"headrace: error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"headrace: error: {printable(' '.join(message.split()))}", file=sys.stderr)
+
+
+def finish(attempts: Attempts, status: int = 0) -> None:
+    """Reports the files that could not be written, and leaves with that status or, if it is 0, with that of a failure.
+
+    It is called last, so that a failed file suppresses neither the figures nor another file.
+    """
+    for failure in attempts.failures:
+        report(str(failure))
+    if status or attempts.failures:
+        raise typer.Exit(status or STATUS_FAILURE)
 
 
 def _silence_stdout() -> None:
@@ -28,10 +42,8 @@ def guarded(app: typer.Typer, arguments: list[str] | None = None) -> int:
     try:
         status = app(args=arguments, prog_name="headrace", standalone_mode=False)
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        return STATUS_INTERRUPTED
-    except typer.Abort:
-        return STATUS_INTERRUPTED
+    except (KeyboardInterrupt, typer.Abort):
+        return interrupts.status()
     except typer.TyperException as error:
         report(error.format_message())
         return STATUS_USAGE
@@ -43,4 +55,6 @@ def guarded(app: typer.Typer, arguments: list[str] | None = None) -> int:
             raise
         report(str(error) or type(error).__name__)
         return STATUS_USAGE if isinstance(error, UsageError) else STATUS_FAILURE
+    if status == STATUS_INTERRUPTED:
+        return interrupts.status()
     return status if isinstance(status, int) else 0

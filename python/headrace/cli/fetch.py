@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 
 import headrace
-from headrace import Error, UsageError
+from headrace import Error, UsageError, quiet
 from headrace.cli import options, show
+from headrace.cli.errors import STATUS_INTERRUPTED
 
 # pyarrow takes as long to import as all of Headrace: not for other verbs.
 if TYPE_CHECKING:
@@ -91,29 +92,37 @@ def _print(console: Console, content: Json, run: "Run") -> None:
 
 def _measured(
     stored: "Table", names: list[str] | None, to: str, runs: int, cleared: list[str]
-) -> "tuple[list[Run], bool]":
-    """So many runs, and whether they were passes of a stream because the columns do not fit the device."""
+) -> "tuple[list[Run], bool, bool]":
+    """So many runs; whether they streamed because the columns do not fit the device; whether Ctrl-C came.
+
+    Ctrl-C before the first has ended is raised, because there is nothing to show.
+    """
     from headrace.fetch import measure  # noqa: PLC0415
     from headrace.fetch.table import is_out_of_device_memory  # noqa: PLC0415
 
     measured: list[Run] = []
     streamed = False
-    for number in range(runs):
-        for level in cleared:
-            stored.levels.clear(level)
-        with _bar(f"Run {number + 1} of {runs}" if runs > 1 else "Fetching") as bar:
-            try:
-                if not streamed:
-                    # Not kept: what it holds could not be cleared.
-                    measured.append(measure.of(stored.fetch(names, to=to, progress=bar)))
-                    continue
-            except Error as error:
-                if not is_out_of_device_memory(error):
-                    raise
-                show.stderr().print(f"{error}: streaming through it instead", markup=False, soft_wrap=True)
-                streamed = True
-            measured.append(measure.of_stream(stored, names))
-    return measured, streamed
+    try:
+        for number in range(runs):
+            for level in cleared:
+                stored.levels.clear(level)
+            with _bar(f"Run {number + 1} of {runs}" if runs > 1 else "Fetching") as bar:
+                try:
+                    if not streamed:
+                        # Not kept: what it holds could not be cleared.
+                        measured.append(measure.of(stored.fetch(names, to=to, progress=bar)))
+                        continue
+                except Error as error:
+                    if not is_out_of_device_memory(error):
+                        raise
+                    show.stderr().print(f"{error}: streaming through it instead", markup=False, soft_wrap=True)
+                    streamed = True
+                measured.append(measure.of_stream(stored, names))
+    except KeyboardInterrupt:
+        if not measured:
+            raise
+        return measured, streamed, True
+    return measured, streamed, False
 
 
 def _draw(path: Path, stored: "Table", names: list[str] | None, window: int | None, cleared: list[str]) -> Json:
@@ -146,7 +155,12 @@ def fetch(
     ] = "cpu,device",
     timeline: Annotated[
         Path | None,
-        typer.Option("--timeline", metavar="FILE", help="Then a pass with a kernel, drawn as .png, .svg or .json."),
+        typer.Option(
+            "--timeline",
+            metavar="FILE",
+            readable=False,
+            help="Then a pass with a kernel, drawn as .png, .svg or .json.",
+        ),
     ] = None,
     window: Annotated[
         int | None, typer.Option("--window", min=1, help="With --timeline: row groups at once; by default an eighth.")
@@ -182,7 +196,8 @@ def fetch(
     level = "cpu" if to == "host" else "device"
     with Table.open(table, levels=levels, options=how) as stored:
         names = _names(columns)
-        measured, streamed = _measured(stored, names, level, runs, cleared)
+        watch = quiet.Watch()
+        measured, streamed, interrupted = _measured(stored, names, level, runs, cleared)
         middle = median(run.seconds for run in measured)
         shown = min(measured, key=lambda run: abs(run.seconds - middle))
         content: Json = {
@@ -202,10 +217,15 @@ def fetch(
             "levels": shown.levels,
             "memory": measure.memory_of(levels),
             "runs": [run.seconds for run in measured],
+            "interrupted": interrupted,
+            "quiet": watch.as_dict(),
         }
-        if timeline is not None:
+        if timeline is not None and not interrupted:
             content["timeline"] = _draw(timeline, stored, names, window, cleared)
     if as_json:
         typer.echo(json.dumps(content, indent=2))
     else:
         _print(show.stdout(), content, shown)
+        show.print_quiet(show.stdout(), watch.stop())
+    if interrupted:
+        raise typer.Exit(STATUS_INTERRUPTED)

@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from headrace import UsageError
+from headrace import UsageError, outputs
 from headrace.cli import grid_fdtd, grid_timeline, show
+from headrace.cli.errors import finish
 from headrace.grid.solver import gprmax, pictures, session, traces
 from headrace.grid.solver.reading import read_scene
-from headrace.results import write_whole
+from headrace.text import printable
 
 app = typer.Typer(help="Fields on grids.", no_args_is_help=False)
 
@@ -25,9 +26,9 @@ app.command("timeline")(grid_timeline.timeline)
 
 @app.command("convert")
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="FILE.in", help="An input file of gprMax.")],
+    source: Annotated[Path, typer.Argument(metavar="FILE.in", readable=False, help="An input file of gprMax.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The scene; FILE.toml beside it if not given.")
+        Path | None, typer.Option("--output", "-o", readable=False, help="The scene; FILE.toml beside it if not given.")
     ] = None,
 ) -> None:
     """Make a scene of the common part of gprMax's input files; what it does not cover is refused by name.
@@ -38,19 +39,25 @@ def convert(
     if written.exists() and written.samefile(source):
         raise UsageError(f"{written} would take the place of the file that it is made of")
     found = gprmax.convert(gprmax.read(source), source)
-    write_whole(written, found.text)
+    outputs.write(written, found.text)
     for line in (*found.notes, *found.scene.warnings):
-        show.stderr().print(f"headrace: warning: {line}", markup=False, soft_wrap=True)
+        show.stderr().print(f"headrace: warning: {printable(line)}", markup=False, soft_wrap=True)
     shape = " x ".join(str(count) for count in found.scene.shape)
     show.stdout().print(f"{written}: {shape} cells, {found.scene.steps:,} steps", markup=False, soft_wrap=True)
 
 
 @app.command("merge")
 def merge(
-    scene_file: Annotated[Path, typer.Argument(metavar="SCENE.toml", help="The scene that they are of.")],
-    parts: Annotated[list[Path], typer.Argument(metavar="FILES...", help="What --position and --traces wrote.")],
-    output: Annotated[Path, typer.Option("--traces", "-o", help="All positions, as HDF5.")] = Path("scan.h5"),
-    png: Annotated[Path | None, typer.Option("--png", help="The radargram.")] = None,
+    scene_file: Annotated[
+        Path, typer.Argument(metavar="SCENE.toml", readable=False, help="The scene that they are of.")
+    ],
+    parts: Annotated[
+        list[Path], typer.Argument(metavar="FILES...", readable=False, help="What --position and --traces wrote.")
+    ],
+    output: Annotated[Path, typer.Option("--traces", "-o", readable=False, help="All positions, as HDF5.")] = Path(
+        "scan.h5"
+    ),
+    png: Annotated[Path | None, typer.Option("--png", readable=False, help="The radargram.")] = None,
     field: Annotated[str, typer.Option("--field", help="Of the radargram.")] = "ez",
 ) -> None:
     """Put the positions of a scan together that were run one by one.
@@ -62,9 +69,12 @@ def merge(
     if png:
         pictures.check(png)
     found = traces.merge([(path, traces.read(path, scene)) for path in parts])
-    written = session.write_traces(session.Outputs(traces=output, png=png, field=field), found)
+    attempts = outputs.Attempts()
+    session.write_traces(session.Outputs(traces=output, png=png, field=field), found, attempts)
+    written = ", ".join(map(str, attempts.written)) or "nothing written"
     show.stdout().print(
-        f"{len(found.positions)} positions of {found.steps:,} steps: {', '.join(map(str, written))}",
+        f"{len(found.positions)} positions of {found.steps:,} steps: {written}",
         markup=False,
         soft_wrap=True,
     )
+    finish(attempts)

@@ -10,17 +10,22 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from headrace import UsageError, tables
+from headrace import Device, UsageError, tables
 from headrace._core import Ranks
 from headrace.cli import grid_show, options, show
-from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.cli.errors import STATUS_INTERRUPTED, finish
 from headrace.grid.ranks import device_of, failing_together, joined
+from headrace.grid.solver import memory
 from headrace.grid.solver.choosing import choose
 from headrace.grid.solver.model import Layout
 from headrace.grid.solver.reading import read_scene
 from headrace.grid.solver.running import Speed
 from headrace.grid.solver.scene import Scene
 from headrace.grid.solver.session import Outputs, Progress, run_one, run_scan
+from headrace.text import printable
+
+_CELLS_PER_SECOND = {"cpu": 200e6, "cuda": 20e9}  # of one device, about
+_LONG_SECONDS = 5.0
 
 
 class Push(StrEnum):
@@ -111,8 +116,19 @@ def _check(scene: Scene, outputs: Outputs, scan: bool, position: int | None) -> 
         raise UsageError("--checkpoint-every needs --checkpoint FILE")
 
 
+def _expect(scene: Scene, layout: Layout, positions: int) -> None:
+    """Says what a run will take, where that is much."""
+    updates = float(np.prod(scene.shape)) * scene.steps * positions
+    kinds = {Device.parse(name).kind.name for name in layout.devices}
+    rate = _CELLS_PER_SECOND["cuda" if kinds == {"cuda"} else "cpu"] * layout.count
+    if updates / rate > _LONG_SECONDS:
+        show.expect(updates / rate, memory.device_bytes(scene, layout))
+
+
 def fdtd(
-    scene_file: Annotated[Path, typer.Argument(metavar="SCENE.toml", help="See docs/scenes.md.", show_default=False)],
+    scene_file: Annotated[
+        Path, typer.Argument(metavar="SCENE.toml", readable=False, help="See docs/scenes.md.", show_default=False)
+    ],
     device: Annotated[
         list[str] | None,
         typer.Option(
@@ -142,13 +158,19 @@ def fdtd(
             "--wait-limit", parser=options.duration, metavar="TIME", help="Of --mode resident, for a device that hangs."
         ),
     ] = "30s",  # type: ignore[assignment] # parsed
-    traces: Annotated[Path | None, typer.Option("--traces", "-o", help="What receivers recorded, as HDF5.")] = None,
-    snapshots: Annotated[Path | None, typer.Option("--snapshots", help="A folder for VTK files (ParaView).")] = None,
-    png: Annotated[
-        Path | None, typer.Option("--png", help="A picture of the field; with --scan, the radargram.")
+    traces: Annotated[
+        Path | None, typer.Option("--traces", "-o", readable=False, help="What receivers recorded, as HDF5.")
     ] = None,
-    gif: Annotated[Path | None, typer.Option("--gif", help="The snapshots as a moving picture.")] = None,
-    mp4: Annotated[Path | None, typer.Option("--mp4", help="The same as MP4, by ffmpeg.")] = None,
+    snapshots: Annotated[
+        Path | None, typer.Option("--snapshots", readable=False, help="A folder for VTK files (ParaView).")
+    ] = None,
+    png: Annotated[
+        Path | None, typer.Option("--png", readable=False, help="A picture of the field; with --scan, the radargram.")
+    ] = None,
+    gif: Annotated[
+        Path | None, typer.Option("--gif", readable=False, help="The snapshots as a moving picture.")
+    ] = None,
+    mp4: Annotated[Path | None, typer.Option("--mp4", readable=False, help="The same as MP4, by ffmpeg.")] = None,
     field: Annotated[str, typer.Option("--field", help="That is drawn.")] = "ez",
     plane: Annotated[PlaneName, typer.Option("--plane", help="3D: the cut, through the first source.")] = PlaneName.xy,
     at: Annotated[
@@ -156,16 +178,21 @@ def fdtd(
         typer.Option("--at", parser=options.duration, metavar="TIME", help="Of --png, such as 8ns. Default: half way."),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option("--checkpoint", help="Written at the end and on Ctrl-C; --restart goes on from it.")
+        Path | None,
+        typer.Option(
+            "--checkpoint", readable=False, help="Written at the end and on Ctrl-C; --restart goes on from it."
+        ),
     ] = None,
     checkpoint_every: Annotated[int, typer.Option("--checkpoint-every", min=0, help="And every so many steps.")] = 0,
-    restart: Annotated[Path | None, typer.Option("--restart", help="A checkpoint of this scene.")] = None,
+    restart: Annotated[
+        Path | None, typer.Option("--restart", readable=False, help="A checkpoint of this scene.")
+    ] = None,
     scan: Annotated[bool, typer.Option("--scan", help=r"All positions of \[scan], one after the other.")] = False,
     position: Annotated[int | None, typer.Option("--position", min=0, help=r"One position of \[scan], from 0.")] = None,
     roof: Annotated[bool, typer.Option(help="Measure what memory allows, at the end of a run.")] = True,
     as_json: options.JsonOption = False,
 ) -> None:
-    r"""Solve Maxwell's equations in a scene; HDF5 and pictures need pip install 'headrace\[grid]'.
+    r"""Solve Maxwell's equations in a scene; HDF5 needs h5py, pictures need matplotlib and pillow.
 
     Example: headrace grid fdtd examples/radar.toml --png radar.png --traces radar.h5
     """
@@ -193,7 +220,9 @@ def fdtd(
         layout = replace(layout, wait_limit=wait_limit)
         devices = _devices(layout)
         for line in scene.warnings if layout.first else ():
-            show.stderr().print(f"headrace: warning: {line}", markup=False, soft_wrap=True)
+            show.stderr().print(f"headrace: warning: {printable(line)}", markup=False, soft_wrap=True)
+        if layout.first:
+            _expect(scene, layout, scene.scan.count if scan and scene.scan else 1)
         with show.progress_bar("Setting up", shown=layout.first) as bar:
             count = scene.scan.count if scan and scene.scan else 1
             chosen = choose(
@@ -214,5 +243,4 @@ def fdtd(
         typer.echo(json.dumps(grid_show.summary(scene, chosen, devices, done), indent=2))
     elif layout.first:
         grid_show.write(scene, chosen, devices, done, scan)
-    if done.interrupted:
-        raise typer.Exit(STATUS_INTERRUPTED)
+    finish(done.files, STATUS_INTERRUPTED if done.interrupted else 0)

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from headrace import tables
+from headrace import quiet, tables
 from headrace.cli import show
 from headrace.grid.solver.choosing import Chosen
 from headrace.grid.solver.model import times
 from headrace.grid.solver.scene import Scene
 from headrace.grid.solver.session import Done
+from headrace.text import printable
 
 
 def _peaks(done: Done) -> list[dict[str, Any]]:
@@ -51,8 +52,9 @@ def summary(scene: Scene, chosen: Chosen, devices: list[str], done: Done) -> dic
         "seconds": done.speed.seconds,
         "cells_per_second": done.speed.cells_per_second,
         "roof_cells_per_second": done.roof,
+        "disturbed": done.disturbed,
         "traces": _peaks(done),
-        "files": [str(path) for path in done.written],
+        "files": [str(path) for path in done.files.written],
         "warnings": list(scene.warnings),
         "interrupted": done.interrupted,
     }
@@ -80,8 +82,9 @@ def write(scene: Scene, chosen: Chosen, devices: list[str], done: Done, scanned:
     layout = chosen.layout
     shape = " x ".join(f"{count:,}" for count in scene.shape)
     lines = [
-        f"{scene.title}: {shape} cells of {scene.spacing:g} m, {scene.steps:,} steps of {scene.dt * 1e12:.4g} ps, "
-        f"{scene.precision} precision, on {', '.join(devices)}{f' of {len(devices)} ranks' if layout.ranks else ''}"
+        f"{printable(scene.title)}: {shape} cells of {scene.spacing:g} m, {scene.steps:,} steps of "
+        f"{scene.dt * 1e12:.4g} ps, {scene.precision} precision, "
+        f"on {', '.join(devices)}{f' of {len(devices)} ranks' if layout.ranks else ''}"
     ]
     lines += _choices(chosen, devices)
     if done.interrupted:
@@ -90,7 +93,10 @@ def write(scene: Scene, chosen: Chosen, devices: list[str], done: Done, scanned:
     steps = f"{len(done.positions)} positions" if scanned else f"{done.steps - done.first_step:,} steps"
     rate = done.speed.cells_per_second
     share = (
-        f", {rate / done.roof:.0%} of what memory allows ({tables.short_rate(done.roof)}cells/s)" if done.roof else ""
+        f", {quiet.share_text(rate / done.roof, done.disturbed, 0)} of what memory allows "
+        f"({tables.short_rate(done.roof)}cells/s)"
+        if done.roof and not done.disturbed
+        else ""
     )
     lines.append(f"{steps} in {done.speed.seconds:.2f} s: {tables.short_rate(rate)}cells/s{share}")
     lines += [
@@ -99,6 +105,7 @@ def write(scene: Scene, chosen: Chosen, devices: list[str], done: Done, scanned:
         for one in _peaks(done)
         if one["peak"] is not None
     ]
-    lines += [f"Wrote {path}" for path in done.written]
+    lines += [f"Wrote {path}" for path in done.files.written]
     for line in lines:
         show.stdout().print(line, markup=False, soft_wrap=True)
+    show.print_quiet(show.stdout(), done.disturbed)

@@ -7,20 +7,26 @@ from typing import Annotated
 import typer
 
 from headrace.cli import grid_fdtd, options, show
+from headrace.cli.errors import finish
 from headrace.cli.grid_fdtd import Mode, Push
 from headrace.grid.ranks import failing_together, joined
 from headrace.grid.solver import timeline as lines
 from headrace.grid.solver.reading import read_scene
+from headrace.outputs import Attempts
 
 
 def timeline(
-    scene_file: Annotated[Path, typer.Argument(metavar="SCENE.toml", help="See docs/scenes.md.", show_default=False)],
+    scene_file: Annotated[
+        Path, typer.Argument(metavar="SCENE.toml", readable=False, help="See docs/scenes.md.", show_default=False)
+    ],
     device: Annotated[list[str] | None, typer.Option("--device", help="As of headrace grid fdtd.")] = None,
     cut: Annotated[str, typer.Option("--cut", help="best, or parts along each axis, such as 2x1.")] = "best",
     redundant: Annotated[int, typer.Option("--redundant", min=1, help="Steps between two exchanges of borders.")] = 1,
     push: Annotated[Push, typer.Option("--push", help="How borders reach the neighbour.")] = Push.automatic,
     cycles: Annotated[int, typer.Option("--cycles", min=1, max=1000, help="From one exchange to the next.")] = 6,
-    output: Annotated[Path, typer.Option("--output", "-o", help="FILE.svg or FILE.png.")] = Path("timeline.svg"),
+    output: Annotated[Path, typer.Option("--output", "-o", readable=False, help="FILE.svg or FILE.png.")] = Path(
+        "timeline.svg"
+    ),
     as_json: options.JsonOption = False,
 ) -> None:
     """Draw what each device does when, over some steps of a scene: borders, exchanges, interiors.
@@ -40,18 +46,22 @@ def timeline(
         shape = " x ".join(f"{count:,}" for count in scene.shape)
         whose = f", rank 0 of {ranks.count}" if ranks else ""
         how = f", {share:.0%} of the exchange beside computing" if share is not None else ""
-        lines.draw(output, f"{shape} cells on {layout.count} devices{whose}{how}", spans, layout.devices)
+        title = f"{shape} cells on {layout.count} devices{whose}{how}"
+        attempts = Attempts()
+        attempts.write(output, lambda path: lines.draw(path, title, spans, layout.devices))
     if as_json:
         found = {
             "exchange_seconds": took,
             "hidden_seconds": beside,
             "hidden_share": share,
-            "file": str(output),
+            "file": str(output) if attempts.written else None,
             "spans": [span._asdict() for span in spans],
         }
         typer.echo(json.dumps(found, indent=2))
-        return
-    said = (
-        f"{took * 1e6:.0f} us of exchange on all parts, {share:.0%} of it beside computing" if took else "no exchange"
-    )
-    show.stdout().print(f"{cycles} cycles: {said}\nWrote {output}", markup=False, soft_wrap=True)
+    else:
+        said = "no exchange"
+        if share is not None:
+            said = f"{took * 1e6:.0f} us of exchange on all parts, {share:.0%} of it beside computing"
+        shown = [f"{cycles} cycles: {said}", *(f"Wrote {path}" for path in attempts.written)]
+        show.stdout().print("\n".join(shown), markup=False, soft_wrap=True)
+    finish(attempts)

@@ -1,16 +1,19 @@
 """`headrace index`: a corpus, or a made-up one, to an index in one file."""
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from headrace import Index, SystemError, UsageError  # noqa: A004
+from headrace import Index, outputs
 from headrace.cli.options import JsonOption, count
-from headrace.cli.show import progress_bar, stdout
+from headrace.cli.show import expect, progress_bar, stdout
 from headrace.corpus import Format, build_index, locate
-from headrace.errors import Errc
+
+_FEW_POSTINGS = 10e6
+_POSTINGS_PER_SECOND = 8e6  # of a thread
 
 app = typer.Typer(help="Boolean indexes.", no_args_is_help=False)
 
@@ -21,13 +24,6 @@ FieldOption = Annotated[str, typer.Option("--field", help="JSON Lines and Parque
 @app.callback()
 def index() -> None:
     """Boolean indexes over a corpus."""
-
-
-def _check_output(output: Path) -> None:
-    if output.is_dir():
-        raise UsageError(f"{output} is a folder; name the file to write")
-    if not output.absolute().parent.is_dir():
-        raise SystemError(f"there is no folder {output.parent} to write {output.name} to", Errc.not_found)
 
 
 def _save(made: Index, output: Path, *, as_json: bool) -> None:
@@ -53,7 +49,7 @@ def _save(made: Index, output: Path, *, as_json: bool) -> None:
 @app.command("build")
 def build(
     source: Annotated[str, typer.Argument(help="File; or a WordNet folder; or the word wordnet, for Debian's.")],
-    output: Annotated[Path, typer.Argument(help="File to write; replaced whole or not at all.")],
+    output: Annotated[Path, typer.Argument(readable=False, help="File to write; replaced whole or not at all.")],
     form: FormatOption = Format.auto,
     field: FieldOption = "text",
     as_json: JsonOption = False,
@@ -62,7 +58,7 @@ def build(
 
     Example: headrace index build wordnet wordnet.hridx
     """
-    _check_output(output)
+    outputs.check(output)
     path = locate(source)
     with progress_bar(f"Reading {path}") as bar:
         made = build_index(path, form, field, bar)
@@ -71,7 +67,7 @@ def build(
 
 @app.command("synthetic")
 def synthetic(
-    output: Annotated[Path, typer.Argument(help="File to write; replaced whole or not at all.")],
+    output: Annotated[Path, typer.Argument(readable=False, help="File to write; replaced whole or not at all.")],
     documents: Annotated[
         int, typer.Option("--documents", parser=count, metavar="N", help="Such as 10M, which takes 400 MB.")
     ] = "10M",  # type: ignore[assignment]
@@ -86,7 +82,12 @@ def synthetic(
 
     Example: headrace index synthetic --documents 10M --terms 1M --length 10 --seed 1 zipf10m.hridx
     """
-    _check_output(output)
+    outputs.check(output)
+    workers = threads or len(os.sched_getaffinity(0))
+    postings = documents * length
+    if postings > _FEW_POSTINGS:
+        # As Index.synthetic() says: 4 bytes a posting, about 36 a term and 4 a term and thread.
+        expect(postings / _POSTINGS_PER_SECOND / workers, 4 * postings + (36 + 4 * workers) * terms)
     with progress_bar(f"Making {documents:,} documents") as bar:
         made = Index.synthetic(
             documents=documents,

@@ -73,7 +73,7 @@ def _print(content: Json, found: Fit | None, model: Model) -> None:
     if found is not None:
         lines += ["", *_fit_lines(found)]
     merges = content["table"][0]["merges"]
-    lines += ["", "Most that the copies can carry, Gb/s (of 1,024 Mb/s, cut off, as in seed document 001)"]
+    lines += ["", "Most that the copies can carry, Gb/s (of 1,024 Mb/s, cut off, as Ito 2024 has them)"]
     lines.append("clock MHz" + "".join(f"{f'{merge} a copy':>14}" for merge in merges))
     for row in content["table"]:
         cells = ("no limit" if cell is None else f"{cell:,}" for cell in row["gbps"])
@@ -118,7 +118,7 @@ def model(
         map(str, ingest_model.DOCUMENT_CLOCKS_MHZ)
     ),
     measured: Annotated[
-        bool, typer.Option("--measure/--document", help="Fit the costs to --device, or take the document's.")
+        bool, typer.Option("--measure/--published", help="Fit the costs to --device, or take those of Ito 2024.")
     ] = False,
     device: options.DeviceOption = "best",
     way: Annotated[str, typer.Option("--way", help="That is measured; one of headrace.copy_ways().")] = "automatic",
@@ -149,7 +149,7 @@ def model(
         constants, costs = f"measured on {here.name}, way {way}", found.model
     else:
         given = cycles is not None or offset is not None
-        constants = "as given" if given else "seed document 001"
+        constants = "as given" if given else "Ito 2024"
         costs = Model(
             ingest_model.DOCUMENT_CYCLES if cycles is None else cycles,
             ingest_model.DOCUMENT_OFFSET if offset is None else offset,

@@ -56,7 +56,8 @@ def receive(
     to: Annotated[str, typer.Option("--to", metavar="DEVICE", help="cpu, cuda:0, or best.")] = "best",
     sha256: Annotated[bool, typer.Option("--sha256", help="Give the SHA-256 of each stream.")] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the stream; further ones to FILE.1, ...")
+        Path | None,
+        typer.Option("--out", metavar="FILE", readable=False, help="Write the stream; further ones to FILE.1, ..."),
     ] = None,
     duration: Annotated[
         float | None, typer.Option("--duration", parser=options.duration, metavar="TIME", help="Then end.")

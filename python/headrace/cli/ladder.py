@@ -7,19 +7,22 @@ from typing import Annotated
 import typer
 
 import headrace
-from headrace import Device, Operator, UsageError, climbing, report, results
+from headrace import Device, Error, Operator, UsageError, climbing, outputs, report, results
 from headrace.cli import options, show
 from headrace.cli import tune as tuning
-from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.cli.errors import STATUS_INTERRUPTED, finish
 from headrace.climbing import Climbs, Settings
 from headrace.profiles import Json, profile
 from headrace.tables import latency
 
 _BATCH_MOST = 4096
+_RUNG_SECONDS = 8.0  # on a quiet machine; one that is busy is tried more often
+_ROOF_SECONDS = 2.0
+_MEMORY_BYTES = 500e6
 
 
 class Tables(StrEnum):
-    """Which of the document's two tables are made."""
+    """Which of the two tables are made."""
 
     all = "all"
     single = "single"
@@ -68,6 +71,7 @@ def _print(device: Device, operator: Operator, settings: Settings, climbs: list[
             console.print()
         title = _title(device, operator, settings, one)
         show.print_ladder(console, title, profile(one.done), one.done[-1].roofs)
+        show.print_quiet(console, one.watch.stop())
     if batches:
         console.print()
         console.print(f"Batch sizes of rung {climbing.BATCHED}:", style="bold")
@@ -89,7 +93,7 @@ def ladder(
         Tables,
         typer.Option(
             "--tables",
-            help="The document's tables: all threads, a single thread (fewer plans to try, so the shorter climb), or "
+            help="All threads, a single thread (fewer plans to try, so the shorter climb), or "
             "both, one after the other; each says how long it took.",
         ),
     ] = Tables.all,
@@ -117,10 +121,12 @@ def ladder(
         int, typer.Option("--samples", min=1, help="Climb so often; figures are the median and its spread.")
     ] = 1,
     save: Annotated[
-        Path | None, typer.Option("--save", help="Write the results file docs/results/<topic>.<machine>.json.")
+        Path | None,
+        typer.Option("--save", readable=False, help="Write the results file docs/results/<topic>.<machine>.json."),
     ] = None,
     report_to: Annotated[
-        Path | None, typer.Option("--report", help="Write one page with plots; needs pip install 'headrace\\[report]'.")
+        Path | None,
+        typer.Option("--report", readable=False, help="Write one page with plots; needs matplotlib."),
     ] = None,
     steps: options.StepsOption = None,
     query_bytes: options.QueryBytesOption = None,
@@ -158,6 +164,9 @@ def ladder(
     )
     if (exhaustive or schedule) and not tune:
         raise UsageError("--exhaustive and --schedule are for --tune")
+    topic = results.topic_of(save, chosen) if save else "ladder"
+    if report_to:
+        report.check(report_to)  # before minutes of work
     if tune:
         if rung:
             raise UsageError("--tune chooses among all plans: it has no --rung")
@@ -174,7 +183,7 @@ def ladder(
             cache=plans,
             exhaustive=exhaustive,
         )
-        tuning.tune(chosen, op, chosen_for_tuning, save, as_json)
+        tuning.tune(chosen, op, chosen_for_tuning, tuning.Files(topic, save, report_to), as_json)
         return
     settings = Settings(
         bound=bound,
@@ -187,9 +196,9 @@ def ladder(
         rungs=[headrace.find_rung(text).number for text in rung or []],
     )
     sizes = _batch_sizes(batches) if batches else []
-    topic = results.topic_of(save, chosen) if save else "ladder"
-    if report_to:
-        report.check(report_to)  # before minutes of work
+    ladders = (2 if tables is Tables.both else 1) * samples
+    count = len(set(settings.rungs)) or len(headrace.rungs())
+    show.expect(ladders * (count * _RUNG_SECONDS + _ROOF_SECONDS) + len(sizes) * _RUNG_SECONDS, _MEMORY_BYTES)
     climbs: list[Climbs] = []
     for wanted in ([False], [True], [False, True])[list(Tables).index(tables)]:
         if not any(one.interrupted for one in climbs):
@@ -202,12 +211,12 @@ def ladder(
         typer.echo(results.dumps(content), nl=False)
     else:
         _print(chosen, op, settings, climbs, swept)
+    attempts = outputs.Attempts()
     has_figures = any(one.has_figures for one in climbs)
-    if has_figures and save:  # of an interrupted climb as well: the rungs that it has are whole
-        results.save(save, content)
-    if has_figures and report_to:
-        report.write([content], report_to)
-    if interrupted:
-        raise typer.Exit(STATUS_INTERRUPTED)
-    if (save or report_to) and not has_figures:
-        raise UsageError("no rung has figures: nothing to save")
+    # Of an interrupted climb the rungs that it has are whole. One to its end without a figure has the loads it tried.
+    if has_figures or not interrupted:
+        attempts.write(save, lambda path: results.save(path, content))
+        attempts.write(report_to, lambda path: report.write([content], path))
+    if not has_figures and not interrupted:
+        attempts.failures.append(Error("no rung has a figure; the notes say why"))
+    finish(attempts, STATUS_INTERRUPTED if interrupted else 0)

@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 import headrace
-from headrace import UsageError, link_results, link_sections, links, results
-from headrace.cli import link_show, options, show
+from headrace import UsageError, link_results, link_sections, links, outputs, quiet, results
+from headrace.cli import link_show, options, show, stopping
+from headrace.cli.errors import STATUS_INTERRUPTED, finish
+from headrace.profiles import Json
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:
@@ -37,7 +39,8 @@ def link(
         bool, typer.Option("--full", help="1 KiB to 1 GiB by powers of two, more samples: minutes, not seconds.")
     ] = False,
     save: Annotated[
-        Path | None, typer.Option("--save", help="Write the results file docs/results/<topic>.<machine>.json.")
+        Path | None,
+        typer.Option("--save", readable=False, help="Write the results file docs/results/<topic>.<machine>.json."),
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -49,18 +52,27 @@ def link(
     settings = links.Settings(devices, links.chosen_sections(section), _sizes(sizes), full)
     links.check_pairs(settings)
     topic = results.topic_of(save, devices[0]) if save else "link"
+    largest = max(settings.link_sizes, default=0)
+    show.expect(link_sections.about_seconds(settings), 3 * largest * len(devices))
+    watch = quiet.Watch()
     with show.progress_bar("Links") as bar:
-        found = link_sections.measure(settings, bar)
+        partial: Json = {}
+        interrupted = stopping.stopped(lambda: link_sections.measure(settings, partial, bar))
+    found = link_sections.complete(partial, settings)
     content = results.document(
         topic,
         devices[0],
         link_results.rows(found),
+        watch,
         nvbandwidth=link_results.nvbandwidth(found, devices),
         sections=found,
+        interrupted=interrupted,
     )
     if as_json:
         typer.echo(results.dumps(content), nl=False)
     else:
         link_show.show(show.stdout(), found, settings.sections)
-    if save:
-        results.save(save, content)
+        show.print_quiet(show.stdout(), watch.stop())
+    attempts = outputs.Attempts()
+    attempts.write(save, lambda path: results.save(path, content))
+    finish(attempts, STATUS_INTERRUPTED if interrupted else 0)

@@ -11,7 +11,7 @@ import headrace
 from headrace import Plan, PlanLoad, UsageError, tables
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_INTERRUPTED
-from headrace.profiles import STAGES, Json, load_as_dict, plan_as_dict, roofs_as_dict
+from headrace.profiles import STAGES, Json, disturbed_of, load_as_dict, plan_as_dict, roofs_as_dict
 
 _LATENCIES_MOST = 50e6  # every latency is kept, 8 bytes each with its lateness
 
@@ -43,6 +43,13 @@ def _as_dict(operator: str, device: str, plan: Plan, done: PlanLoad) -> Json:
         "stages_us": {name: getattr(done.stages, name) * 1e6 for name in STAGES},
         "roofs": roofs_as_dict(done.roofs),
     }
+
+
+def _refused(done: PlanLoad) -> str:
+    return (
+        f"{done.load.refused:,} queries were refused, because all slots were taken (--slots): latencies are those of "
+        "the queries that were admitted."
+    )
 
 
 def _windows(seconds: float | None, rate: float | None) -> dict[str, float | int]:
@@ -174,12 +181,17 @@ def load(
             progress=lambda window, _measured, _p99: bar(window / windows.get("windows_max", 12)),
             **windows,  # type: ignore[arg-type]
         )
+    roof = (done.roofs.lowest, done.roofs.lowest_name)
+    disturbed = disturbed_of(done.load, *roof, done.roofs_disturbed)
     if as_json:
-        typer.echo(json.dumps(_as_dict(op.name, chosen.name, made, done), indent=2))
+        typer.echo(json.dumps(_as_dict(op.name, chosen.name, made, done) | {"disturbed": disturbed}, indent=2))
     else:
         console = show.stdout()
         console.print(f"{op.name} on {chosen.name}: {made!r}", markup=False, soft_wrap=False)
-        console.print(show.load_table(done.load, done.stages, done.roofs))
+        console.print(show.load_table(done, disturbed))
+        show.print_quiet(console, disturbed)
+        if done.load.refused:
+            console.print(_refused(done), markup=False, soft_wrap=True)
         for line in show.roof_lines(done.roofs):
             console.print(line, markup=False)
     if done.load.interrupted:

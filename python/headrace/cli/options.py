@@ -63,7 +63,9 @@ class Arrivals(StrEnum):
 DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda:0, ...; best is the first of: headrace devices")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 OperatorOption = Annotated[OperatorName, typer.Option("--operator", help="What is done with a query.")]
-IndexOption = Annotated[Path | None, typer.Option("--index", help="For retrieval: made by headrace index build.")]
+IndexOption = Annotated[
+    Path | None, typer.Option("--index", readable=False, help="For retrieval: made by headrace index build.")
+]
 BoundOption = Annotated[
     float, typer.Option("--bound", parser=duration, metavar="TIME", help="On p99, such as 0.5ms or 100us.")
 ]

@@ -10,16 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 import headrace
-from headrace import (
-    Device,
-    OversubscriptionProgress,
-    UsageError,
-    results,
-)
+from headrace import DataError, Device, OversubscriptionProgress, UsageError, outputs, quiet, results
 from headrace import oversubscription as cells_of
 from headrace import report as report_files
 from headrace.cli import options, show
-from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED
+from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED, finish
 from headrace.profiles import Json
 
 _PATTERNS = headrace.access_patterns()
@@ -28,6 +23,9 @@ _STRATEGIES = headrace.access_strategies()
 _ALL = "all"
 _KIB = 1024
 _GIGA = 1e9
+_FEW_CELLS = 20
+_CELL_SECONDS = 0.5
+_BUDGET_SHARE = 8  # of what is free, which the budget is by default
 
 
 class Synchronised(StrEnum):
@@ -83,7 +81,7 @@ def _figure(cell: Json) -> str:
         return "-"
     if not cell["verified"]:
         return "WRONG"
-    return f"{cell['gb_per_s']:.3g} {cell['gb_per_s'] / cell['roof_gb_per_s']:.0%}"
+    return f"{cell['gb_per_s']:.3g} {quiet.share_text(cell['gb_per_s'] / cell['roof_gb_per_s'], '', 0)}"
 
 
 def _roof_lines(content: Json) -> list[str]:
@@ -175,10 +173,12 @@ def oversubscribe(
     runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="Timed ones of each cell.")] = 5,
     device: options.DeviceOption = "best",
     save: Annotated[
-        Path | None, typer.Option("--save", help="Write the results file docs/results/<topic>.<machine>.json.")
+        Path | None,
+        typer.Option("--save", readable=False, help="Write the results file docs/results/<topic>.<machine>.json."),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Write an SVG; needs pip install 'headrace\\[report]'.")
+        Path | None,
+        typer.Option("--plot", readable=False, help="Write an SVG; needs matplotlib."),
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -190,34 +190,40 @@ def oversubscribe(
     topic = results.topic_of(save, chosen) if save else "oversubscription"
     if plot:
         report_files.check(plot)
+    budget_bytes = _budget(budget)
+    wanted = _each(factors, "--factors", "numbers such as 0.5,1,2", float)
+    ways = _words(strategies, _STRATEGIES)
+    cells = len(_words(patterns, _PATTERNS)) * len(_words(operations, _OPERATIONS)) * len(ways) * len(wanted)
+    if cells > _FEW_CELLS:
+        memory = max(wanted) * (budget_bytes or chosen.memory().free_bytes / _BUDGET_SHARE)
+        show.expect(cells * _CELL_SECONDS, memory)
+    watch = quiet.Watch()
     with show.progress_bar("Oversubscription") as bar:
         found = headrace.oversubscribe(
             chosen,
             patterns=_words(patterns, _PATTERNS),
             rows=_words(rows),
             operations=_words(operations, _OPERATIONS),
-            strategies=_words(strategies, _STRATEGIES),
-            factors=_each(factors, "--factors", "numbers such as 0.5,1,2", float),
+            strategies=ways,
+            factors=wanted,
             page_bytes=[headrace.parse_bytes(word) for word in _words(page_sizes)],
             threads=_each(threads, "--threads", "whole numbers such as 128,256", options.count),
             synchronised=[value for value in (False, True) if synchronised in (["no", "both"], ["yes", "both"])[value]],
-            budget_bytes=_budget(budget),
+            budget_bytes=budget_bytes,
             blocks_per_multiprocessor=blocks,
             runs=runs,
             progress=_progress(bar),
         )
     shown = cells_of.as_dict(found)
     figures = cells_of.rows(shown)
-    content = results.document(topic, chosen, figures, **shown)
+    content = results.document(topic, chosen, figures, watch, **shown)
     if as_json:
         typer.echo(results.dumps(content), nl=False)
     else:
         _print(chosen, content, figures)
-    _write(content, save, plot)
-    if found.interrupted:
-        raise typer.Exit(STATUS_INTERRUPTED)
-    if any(cell.get("verified") is False for cell in content["cells"]):
-        raise typer.Exit(STATUS_FAILURE)
+        show.print_quiet(show.stdout(), watch.stop())
+    wrong = any(cell.get("verified") is False for cell in content["cells"])
+    _write(content, save, plot, STATUS_INTERRUPTED if found.interrupted else STATUS_FAILURE if wrong else 0)
 
 
 def _budget(text: str | None) -> int:
@@ -229,12 +235,16 @@ def _budget(text: str | None) -> int:
     return found
 
 
-def _write(content: Json, save: Path | None, plot: Path | None) -> None:
-    if (save or plot) and not cells_of.measured(content["cells"]):
-        raise UsageError("no cell has a figure: nothing to save or plot")
-    if save:
-        results.save(save, content)
-    if plot:
+def _write(content: Json, save: Path | None, plot: Path | None, status: int) -> None:
+    def draw(path: Path) -> None:
         from headrace.report import span_plots  # noqa: PLC0415 - matplotlib is optional and slow to import
 
-        span_plots.write(content["cells"], plot)
+        span_plots.write(content["cells"], path)
+
+    attempts = outputs.Attempts()
+    if cells_of.measured(content["cells"]):
+        attempts.write(save, lambda path: results.save(path, content))
+        attempts.write(plot, draw)
+    elif save or plot:
+        attempts.failures.append(DataError("no cell has a figure: nothing to save or plot"))
+    finish(attempts, status)

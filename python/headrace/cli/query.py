@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from headrace import Hits, Index, UsageError
+from headrace import Index, UsageError
 from headrace.cli.errors import STATUS_USAGE, report
 from headrace.cli.index import FieldOption, FormatOption
 from headrace.cli.options import DeviceOption, JsonOption, find_device
@@ -25,10 +25,10 @@ def _caret(text: str, error: UsageError) -> list[str]:
     return [f"  {text}", f"  {' ' * column}^"]
 
 
-def _texts(corpus: str, form: Format, field: str, hits: Hits) -> dict[int, str]:
-    if not hits.ids:
+def _texts(corpus: str, form: Format, field: str, ids: list[int]) -> dict[int, str]:
+    if not ids:
         return {}
-    wanted = set(hits.ids)
+    wanted = set(ids)
     found = {}
     for number, document in enumerate(islice(documents(locate(corpus), form, field), max(wanted) + 1)):
         if number in wanted:
@@ -39,15 +39,16 @@ def _texts(corpus: str, form: Format, field: str, hits: Hits) -> dict[int, str]:
 
 
 def query(
-    index: Annotated[Path, typer.Argument(help="Made by headrace index build.")],
+    index: Annotated[Path, typer.Argument(readable=False, help="Made by headrace index build.")],
     text: Annotated[str, typer.Argument(help="Words, AND, OR, NOT and parentheses.")],
     device: DeviceOption = "best",
     corpus: Annotated[str | None, typer.Option("--corpus", help="Print the documents themselves, from here.")] = None,
     form: FormatOption = Format.auto,
     field: FieldOption = "text",
+    everything: Annotated[bool, typer.Option("--all", help="List all that match, instead of the first 15.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask an index one Boolean query: how many documents match, and the first of them.
+    """Ask an index one Boolean query: how many documents match, and the first of them, or all.
 
     Example: headrace query wordnet.hridx "apple AND NOT pie" --corpus wordnet
     """
@@ -61,15 +62,16 @@ def query(
             print(line, file=sys.stderr)
         raise typer.Exit(STATUS_USAGE) from None
     hits = loaded.query(text, device=chosen)
-    texts = _texts(corpus, form, field, hits) if corpus is not None else None
+    ids = loaded.matches(text).tolist() if everything else hits.ids
+    texts = _texts(corpus, form, field, ids) if corpus is not None else None
     if as_json:
-        answer = {"query": text, "hits": hits.hits, "ids": hits.ids}
+        answer = {"query": text, "hits": hits.hits, "ids": ids}
         if texts is not None:
-            answer["documents"] = [texts[number] for number in hits.ids]
+            answer["documents"] = [texts[number] for number in ids]
         typer.echo(json.dumps(answer))
         return
     typer.echo(f"{hits.hits:,} of {loaded.document_count:,} documents")
-    for number in hits.ids:
+    for number in ids:
         typer.echo(f"{number:>10}  {texts[number]}" if texts is not None else f"{number:>10}")
-    if hits.hits > len(hits.ids):
-        typer.echo(f"       ... and {hits.hits - len(hits.ids):,} more")
+    if hits.hits > len(ids):
+        typer.echo(f"       ... and {hits.hits - len(ids):,} more (--all lists them)")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from headrace import UsageError, results, results_page
+from headrace import MissingFileError, outputs, results_page
 from headrace import report as pages
 from headrace.cli.errors import STATUS_FAILURE, report
 
@@ -19,7 +19,7 @@ def group() -> None:
 
 @app.command("render")
 def render(
-    folder: Annotated[Path, typer.Argument(help="Where the JSON files are.")] = Path("docs/results"),
+    folder: Annotated[Path, typer.Argument(readable=False, help="Where the JSON files are.")] = Path("docs/results"),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when the page is not current.")] = False,
 ) -> None:
     """Make README.md of a folder from its JSON files.
@@ -27,11 +27,11 @@ def render(
     Example: headrace results render docs/results
     """
     if not folder.is_dir():
-        raise UsageError(f"there is no folder {folder}")
+        raise MissingFileError(f"there is no folder {folder}")
     page = results_page.render(folder)
     path = folder / "README.md"
     if not check:
-        results.write_whole(path, page)
+        outputs.write(path, page)
     elif not path.exists() or path.read_text(encoding="utf-8") != page:
         report(f"{path} is not current: run headrace results render {folder}")
         raise typer.Exit(STATUS_FAILURE)
@@ -39,10 +39,10 @@ def render(
 
 @app.command("report")
 def write_report(
-    files: Annotated[list[Path], typer.Argument(help="Results files of ladders, and of floors.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
+    files: Annotated[list[Path], typer.Argument(readable=False, help="Results files of ladders, and of floors.")],
+    output: Annotated[Path, typer.Option("--output", "-o", readable=False, help="The page.")] = Path("report.html"),
 ) -> None:
-    r"""Make one page with plots and tables of results files; needs pip install 'headrace\[report]'.
+    r"""Make one page with plots and tables of results files; needs matplotlib.
 
     Example: headrace results report ladder-light.h100-16.json -o report.html
     """

@@ -7,8 +7,9 @@ import typer
 from rich.console import Console
 
 import headrace
-from headrace import Device, GpuLimits, Operator, Roofs, UsageError
-from headrace.cli import options, show
+from headrace import Device, GpuLimits, Operator, Roofs, UsageError, quiet
+from headrace.cli import options, show, stopping
+from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.profiles import roofs_as_dict
 
 Json = dict[str, Any]
@@ -95,6 +96,30 @@ def _print(content: Json, kinds: Json, gpu: GpuLimits | None, roofs: Roofs | Non
         console.print(line, markup=False, soft_wrap=True)
 
 
+def _roofs(
+    device: Device | None, op: Operator | None, generators: int, watch: quiet.Watch
+) -> tuple[Roofs | None, bool]:
+    """The roofs, measured twice, which tells whether either can be trusted; what there is, and whether Ctrl-C came.
+
+    There are none of a device that is not here.
+    """
+    if device is None or op is None:
+        return None, False
+    found: list[Roofs] = []
+
+    def measure() -> None:
+        for _ in range(2):
+            found.append(headrace.measure_roofs(device, op, generators))  # noqa: PERF401 - seen while it grows
+
+    if stopping.stopped(measure):
+        watch.add("the roofs were not measured twice, because of Ctrl-C")
+        return (found[0] if found else None), True
+    first, second = found
+    for name in ("link_in", "link_out", "compute", "generator"):
+        watch.roofs(name.replace("_", " "), (getattr(first, name), getattr(second, name)))
+    return max(first, second, key=lambda roofs: roofs.lowest), False
+
+
 def roof(
     operator: options.OperatorOption = options.OperatorName.reference,
     index: options.IndexOption = None,
@@ -160,7 +185,8 @@ def roof(
                 kinds[name] = _parallelism(found[0], limits, each, host_threads) | found[1]
         if not kinds:
             raise UsageError("a GPU that is not here needs --registers or --blocks-per-multiprocessor")
-    roofs = headrace.measure_roofs(here, op, generators) if here is not None and op is not None else None
+    watch = quiet.Watch()
+    roofs, interrupted = _roofs(here, op, generators, watch)
     content: Json = {
         "operator": str(operator),
         "device": here.name if here is not None else None,
@@ -170,8 +196,13 @@ def roof(
         "block_threads": block_threads,
         **kinds,
         "roofs": roofs_as_dict(roofs) if roofs else None,
+        "quiet": watch.as_dict() if roofs else None,
     }
     if as_json:
         typer.echo(json.dumps(content, indent=2))
     else:
         _print(content, kinds, limits, roofs)
+        if roofs:
+            show.print_quiet(show.stdout(), watch.stop())
+    if interrupted:
+        raise typer.Exit(STATUS_INTERRUPTED)

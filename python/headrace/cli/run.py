@@ -1,25 +1,44 @@
-"""`headrace run`: the main job, on real input."""
+"""`headrace run`: the main job, on real input, so that somebody who has just built Headrace sees what it does."""
 
 import hashlib
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
+from rich.text import Text
 
 import headrace
-from headrace import DataError, Device, Index, LadderResult, RetrievalSampler, tables
-from headrace.cli import options, show
+from headrace import DataError, Device, Error, Index, Operator, RetrievalSampler, tables
+from headrace.cli import options, run_compare, show
 from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.cli.run_next import next_steps
 from headrace.corpus import WORDNET, build_index, locate, read_text
-from headrace.profiles import profile
 
 _CHECKED = 300
 _NO_DOCUMENT = 0xFFFFFFFF
-_WINDOW = 0.05
-_TOLERANCE = 0.005  # p99 known to within ranks 98.5% and 99.5%: a third of a minute for the ladder, not two
-_RUNGS = [1, 6, 8, 11, 14]  # where the most changes; "headrace ladder" climbs all
+_SHOWN = 2  # answers to each query
+_REPEATS = 50  # of a query whose time is shown
+_QUESTIONS = (
+    "apple AND NOT pie",
+    "(river OR stream) AND mill AND water",
+    "violin AND bow",
+    "whale AND (baleen OR blubber)",
+    "moon AND NOT (earth OR month)",
+)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What is asked, and where it lies."""
+
+    texts: list[str]
+    index: Index
+    file: Path | None
 
 
 def cache_folder() -> Path:
@@ -35,91 +54,124 @@ def _digest(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def wordnet_index(folder: Path, console: Console) -> Index:
-    """The index of a WordNet folder: from the cache where it is whole, else built and kept there."""
-    kept = cache_folder() / f"wordnet-{_digest(folder)}.hridx"
-    if kept.exists():
-        try:
-            index = Index.load(kept)
-        except DataError as error:
-            console.print(f"{error}: building it anew", markup=False, soft_wrap=True)
-        else:
-            console.print(
-                f"Index of {index.document_count:,} WordNet glosses, from {kept}", markup=False, soft_wrap=True
-            )
-            return index
+def _say(console: Console, text: str = "", style: str = "") -> None:
+    """One paragraph, broken to the width of the terminal between words."""
+    console.print(Text(text, style=style))
+
+
+def _kept(path: Path, console: Console) -> Index | None:
+    if not path.exists():
+        return None
+    try:
+        return Index.load(path)
+    except Error as error:
+        _say(console, f"{error}: building it anew")
+        return None
+
+
+def wordnet_index(folder: Path, console: Console) -> tuple[Index, Path | None]:
+    """The index of a WordNet folder, and where it is kept: from the cache where it is whole, else built."""
+    path = cache_folder() / f"wordnet-{_digest(folder)}.hridx"
+    index = _kept(path, console)
+    if index is not None:
+        _say(console, f"Index of WordNet's {index.document_count:,} glosses: from {path}")
+        return index, path
     began = time.monotonic()
+    _say(console, f"Building an index of WordNet's glosses ({folder}), which takes some seconds ...")
     with show.progress_bar("Indexing WordNet") as bar:
         index = build_index(folder, progress=bar)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    index.save(kept)
-    console.print(
-        f"Index of {index.document_count:,} WordNet glosses, {index.term_count:,} terms, built in "
-        f"{time.monotonic() - began:.1f} s: {kept}",
-        markup=False,
-        soft_wrap=True,
+    took = (
+        f"{index.document_count:,} glosses with {index.term_count:,} words, built in {time.monotonic() - began:.1f} s"
     )
-    return index
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        index.save(path)
+    except (Error, OSError) as error:
+        _say(console, f"{took}. It cannot be kept for the next time: {error}")
+        return index, None
+    _say(console, f"{took}; kept in {path}")
+    return index, path
 
 
-def check_answers(device: Device, index: Index, folder: Path, console: Console) -> None:
-    """Asks an engine, and compares with what looking at every document gives.
+def _ids(answer: Any) -> list[int]:  # noqa: ANN401 - a record of NumPy
+    return [int(identity) for identity in answer["ids"] if identity != _NO_DOCUMENT]
+
+
+def ask(device: Device, operator: Operator, corpus: Corpus, console: Console) -> None:
+    """Asks some questions one by one, and shows each with its answers and its time."""
+    _say(console, f"\nSome questions to {corpus.index.document_count:,} glosses, one at a time:", "bold")
+    with headrace.Engine(device, operator) as engine, engine.connect() as client:
+        for question in _QUESTIONS:
+            query = corpus.index.compile(question)
+            took = []
+            for _ in range(_REPEATS):
+                began = time.perf_counter()
+                raw = client.ask(query)
+                took.append(time.perf_counter() - began)
+            answer = headrace.typed_answers(operator, raw[np.newaxis])[0]
+            hits, spent = int(answer["hits"]), tables.latency(sorted(took)[len(took) // 2])
+            line = Text("\n  ").append(question, "bold").append(f"   {hits:,} gloss{'es' * (hits != 1)} in {spent}")
+            console.print(line)
+            for identity in _ids(answer)[:_SHOWN]:
+                shown = Text(f"    {corpus.texts[identity]}")
+                shown.truncate(console.width, overflow="ellipsis")
+                console.print(shown)
+            if hits > _SHOWN:
+                console.print(Text(f"    ... and {hits - _SHOWN:,} more", "dim"))
+
+
+def check_answers(device: Device, operator: Operator, corpus: Corpus, console: Console) -> list[str]:
+    """Asks random questions, and compares with what looking at every document gives; returns them.
 
     Raises:
         DataError: naming the first query whose answer differs.
     """
-    sampler = RetrievalSampler(index)
+    sampler = RetrievalSampler(corpus.index)
     texts = [sampler.text(number) for number in range(_CHECKED)]
-    reference = headrace.BruteForce(read_text(folder))
-    operator = headrace.retrieval(index, sample=False)
+    reference = headrace.BruteForce(corpus.texts)
     with headrace.Engine(device, operator) as engine, engine.connect() as client:
-        answers, status = client.ask_many(index.compile_many(texts))
-    with show.progress_bar("Checking answers") as bar:
+        answers, status = client.ask_many(corpus.index.compile_many(texts))
+    with show.progress_bar("Verifying answers") as bar:
         for number, (text, answer) in enumerate(zip(texts, headrace.typed_answers(operator, answers), strict=True)):
-            right = reference.answer(text)
-            ids = [int(identity) for identity in answer["ids"] if identity != _NO_DOCUMENT]
+            right, ids = reference.answer(text), _ids(answer)
             if status[number] != 0 or (int(answer["hits"]), ids) != (right.hits, right.ids):
                 raise DataError(f"wrong answer to '{text}': {answer['hits']} hits {ids}, not {right}")
             bar(number / _CHECKED)
-    console.print(f"{_CHECKED} random queries: every answer is that of the brute-force reference")
-
-
-def _summary(result: LadderResult, bound: float) -> str:
-    loads = [(rung, rung.load) for rung in result.rungs if rung.load is not None]
-    if not loads:
-        return f"No rung kept p99 within {tables.latency(bound)}: is something else using this machine? Try --bound 5ms"
-    best, load = max(loads, key=lambda pair: pair[1].measured_per_second)
-    return (
-        f"Best: rung {best.rung.number} ({best.rung.id}), {tables.rate(load.measured_per_second)} queries/s at p99 "
-        f"{tables.latency(load.latency.p99)}, {load.measured_per_second / result.roofs.lowest:.0%} of the "
-        f"{result.roofs.lowest_name} roof"
+    _say(
+        console,
+        f'\nVerified: {_CHECKED} random questions such as "{texts[0]}" were answered as a plain search through every '
+        "gloss answers them, to the last hit.",
     )
+    return texts
 
 
-def run(device: options.DeviceOption = "best", bound: options.BoundOption = "0.5ms") -> None:  # type: ignore[assignment]
-    """Do the main job: index WordNet, serve queries drawn from it, check answers, climb five rungs of the ladder.
+def run(
+    device: options.DeviceOption = "best",
+    bound: options.BoundOption = "0.5ms",  # type: ignore[assignment]
+    seconds: Annotated[
+        float,
+        typer.Option("--time", parser=options.duration, metavar="TIME", help="About how long all of it may take."),
+    ] = "65s",  # type: ignore[assignment]
+) -> None:
+    """Do the main job: index WordNet, ask it questions, verify answers, and show what the techniques gain here.
 
     Example: headrace run
     """
+    ends = time.monotonic() + seconds
     console = show.stdout()
     chosen = options.find_device(device)
     folder = locate(str(WORDNET))
-    console.print(f"Device {chosen.name}: {chosen.properties.name}", markup=False)
-    index = wordnet_index(folder, console)
-    check_answers(chosen, index, folder, console)
-    with show.live_ladder() as live:
-        result = headrace.ladder(
-            chosen,
-            headrace.retrieval(index),
-            bound=bound,
-            rungs=_RUNGS,
-            window=_WINDOW,
-            rank_tolerance=_TOLERANCE,
-            progress=live.progress,
-            finished=live.finished,
-        )
-    title = f"retrieval on {chosen.name}: p99 within {tables.latency(bound)}, Poisson arrivals"
-    show.print_ladder(console, title, profile([result]), result.roofs)
-    console.print(f"\n{_summary(result, bound)}", markup=False)
-    if result.interrupted:
+    about = f"this takes about {show.minutes(seconds)} and 300 MB of memory"
+    _say(console, f"Headrace {headrace.__version__} on {chosen.name} ({chosen.properties.name}); {about}.")
+    index, file = wordnet_index(folder, console)
+    corpus = Corpus(read_text(folder), index, file)
+    operator = headrace.retrieval(index)
+    ask(chosen, operator, corpus, console)
+    texts = check_answers(chosen, operator, corpus, console)
+    interrupted = run_compare.compare(chosen, operator, corpus.texts, texts, bound, ends, console)
+    _say(console, "\nNext, to paste into this terminal:", "bold")
+    for command, why in next_steps(file):
+        console.print(Text(f"  {command}", "cyan"), soft_wrap=True)
+        console.print(Text(f"      {why}", "dim"))
+    if interrupted:
         raise typer.Exit(STATUS_INTERRUPTED)

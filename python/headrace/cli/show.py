@@ -1,5 +1,6 @@
 """How figures are shown to people."""
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from headrace import LadderProgress, LoadResult, Roofs, RungResult, StageTimes, tables
+from headrace import LadderProgress, PlanLoad, Roofs, RungResult, quiet, tables
 from headrace.profiles import STAGES, Json, rung_as_dict
 from headrace.tables import latency, rate
 
@@ -25,6 +26,19 @@ def minutes(seconds: float) -> str:
     """Such as "42 s" or "3 min 5 s"."""
     whole, rest = divmod(round(seconds), 60)
     return f"{whole} min {rest} s" if whole else f"{rest} s"
+
+
+def expect(seconds: float | None = None, memory_bytes: float | None = None, where: str = "memory") -> None:
+    """Says on stderr what an expensive command will take, before it begins; both are about."""
+    parts = []
+    if seconds is not None:
+        parts.append(minutes(max(1.0, seconds)))
+    if memory_bytes is not None:
+        for unit, scale in (("GB", 1e9), ("MB", 1e6)):
+            if memory_bytes >= scale or unit == "MB":
+                parts.append(f"{memory_bytes / scale:,.3g} {unit} of {where}")
+                break
+    stderr().print(f"This will take about {' and '.join(parts)}.", markup=False, soft_wrap=True)
 
 
 def stdout() -> Console:
@@ -72,7 +86,7 @@ def _ladder_table(entries: list[Json], form: _Form) -> Table:
 
 
 def ladder_table(entries: list[Json], console: Console) -> tuple[Table, bool]:
-    """A ladder, a row a rung, those past the seed document set apart, in the fullest form that there is room for.
+    """A ladder, a row a rung, Headrace's own ones set apart, in the fullest form that there is room for.
 
     Whether it has the stages comes with it. What has no figures says why in tables.notes().
     """
@@ -90,13 +104,13 @@ def plain_table(padding: tuple[int, int] = (0, 1)) -> Table:
 
 
 def _add_rungs(table: Table, entries: list[Json], cells: Callable[[Json], list[str]]) -> None:
-    """A row a rung; the first that the document does not have is set apart and says so."""
-    past = False
+    """A row a rung; those that are Headrace's own are set apart."""
+    own = False
     for entry in entries:
-        if not past and tables.past_document(entry):
-            past = True
+        if not own and tables.is_own(entry):
+            own = True
             table.add_section()
-            table.add_row(f"{tables.PAST_DOCUMENT_TITLE}:", style="italic dim")
+            table.add_row(f"{tables.OWN_TITLE}:", style="italic dim")
         number, identity = entry["rung"].split(maxsplit=1)
         table.add_row(f"{number:>2} {identity}", *cells(entry), style="" if entry.get("load") else "dim")
 
@@ -135,7 +149,7 @@ def roof_lines(roofs: Roofs) -> list[str]:
         "generator": roofs.generator * roofs.generators,
     }
     width = max(len(rate(value)) for value in found.values())
-    lines = ["Roofs, queries/s, each measured alone in this run:"]
+    lines = ["Roofs, queries/s, each measured alone, before and after in this run:"]
     for name, value in sorted(found.items(), key=lambda item: item[1]):
         threads = f" ({roofs.generators} thread{'s' if roofs.generators > 1 else ''})" if name == "generator" else ""
         lines.append(f"  {rate(value):>{width}}  {name}{threads}")
@@ -196,6 +210,17 @@ def live_ladder() -> Iterator[LiveLadder]:
 
 
 @contextmanager
+def live_line() -> Iterator[Callable[[str], None]]:
+    """Shows one line that changes on the terminal, and clears it; any thread may call."""
+    console = stderr()
+    if not console.is_terminal:
+        yield lambda _text: None
+        return
+    with Live(console=console, transient=True, refresh_per_second=8) as live:
+        yield lambda text: live.update(Text(text, style="dim", no_wrap=True, overflow="ellipsis"))
+
+
+@contextmanager
 def progress_bar(what: str, *, shown: bool = True) -> Iterator["Bar"]:
     """A bar on the terminal, cleared at the end."""
     columns = (
@@ -228,22 +253,32 @@ class Bar:
         self._progress.console.print(line, markup=False, soft_wrap=True)
 
 
-def load_table(load: LoadResult, stages: StageTimes, roofs: Roofs) -> Table:
+def print_quiet(console: Console, disturbed: str) -> None:
+    """Whether the machine was quiet, beside the figures of a command."""
+    wraps = not console.is_terminal  # a terminal gets whole words
+    console.print(quiet.line(disturbed), markup=False, soft_wrap=wraps, style="bold red" if disturbed else "dim")
+
+
+def load_table(done: PlanLoad, disturbed: str) -> Table:
     """One plan under one load, a line a figure."""
+    load, stages, roofs = done.load, done.stages, done.roofs
     table = Table(show_header=False)
     table.add_column("what")
     table.add_column("figure", justify="right")
-    late = load.latency
+    late, share = load.latency, load.measured_per_second / roofs.lowest
+    admitted = " of those admitted" if load.refused_counted else ""
+    offered = latency(load.p99_offered) if math.isfinite(load.p99_offered) else "more than any answer's"
     rows = [
         ("incoming queries/s", rate(load.incoming_per_second)),
         ("measured queries/s", rate(load.measured_per_second)),
-        (f"share of roof ({roofs.lowest_name})", f"{load.measured_per_second / roofs.lowest:.1%}"),
-        ("latency, average", latency(late.mean)),
-        ("latency, p50", latency(late.p50)),
-        ("latency, p90", latency(late.p90)),
-        ("latency, p99", latency(late.p99)),
-        ("latency, p99.9", latency(late.p999)),
-        ("latency, highest", latency(late.max)),
+        (f"share of roof ({roofs.lowest_name})", quiet.share_text(share, disturbed)),
+        (f"latency, average{admitted}", latency(late.mean)),
+        (f"latency, p50{admitted}", latency(late.p50)),
+        (f"latency, p90{admitted}", latency(late.p90)),
+        (f"latency, p99{admitted}", latency(late.p99)),
+        *([("latency, p99, the refused as latest", offered)] if load.refused_counted else []),
+        (f"latency, p99.9{admitted}", latency(late.p999)),
+        (f"latency, highest{admitted}", latency(late.max)),
         ("latencies", f"{late.count:,}"),
         ("generator late, p99", latency(load.lateness_p99)),
         ("generator late, most", latency(load.lateness_max)),

@@ -17,6 +17,7 @@ import headrace
 from headrace import Error, LoadResult, LoadSession, Plan, results, tables
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED
+from headrace.quiet import Watch
 
 _FLAT = 0.02
 _CHUNK = 5.0
@@ -151,7 +152,7 @@ def soak_plan(
     return report
 
 
-def _print(report: Report, faults: list[str]) -> None:
+def _print(report: Report, faults: list[str], watch: Watch) -> None:
     lines = [
         f"{report.seconds:.1f} s at {tables.rate(report.rate)} queries/s",
         f"queries admitted / came back: {report.submitted:,} / {report.back:,}; refused {report.refused:,}, failed "
@@ -164,6 +165,7 @@ def _print(report: Report, faults: list[str]) -> None:
     ]
     for line in lines:
         show.stdout().print(line, markup=False, soft_wrap=True)
+    show.print_quiet(show.stdout(), watch.stop())
 
 
 def soak(
@@ -193,13 +195,16 @@ def soak(
             raise typer.Exit(STATUS_INTERRUPTED)
         rate, plan = share * peak[0], peak[1]
     plan.slots = max(plan.slots, _SLOTS)
+    show.expect(minutes * 60)
+    watch = Watch()
     report = soak_plan(chosen, op, plan, rate, minutes * 60, generators)
     faults = report.faults()
     if as_json:
         facts = asdict(report) | {"resident_drift": report.resident_drift, "faults": faults}
+        facts["quiet"] = watch.as_dict()
         typer.echo(json.dumps(facts | {"machine": results.machine(chosen), "commit": results.commit()}, indent=2))
     else:
-        _print(report, faults)
+        _print(report, faults, watch)
     if report.interrupted:
         raise typer.Exit(STATUS_INTERRUPTED)
     if faults:

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from headrace import UsageError, results
+from headrace import UsageError, outputs, quiet, results
 from headrace.cli import options, show
+from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED, finish
 
 # pyarrow takes as long to import as all of Headrace: not for other verbs.
 if TYPE_CHECKING:
     from headrace.fetch.taxi_bench import Duck, Measured
 
 app = typer.Typer(help="The taxi benchmark: make its table, run its queries.", no_args_is_help=True)
+
+_FEW_ROWS = 2_000_000
+_ROWS_PER_SECOND = 500_000.0
+_ROW_BYTES = 80.0
 
 MoneyOption = Annotated[
     str, typer.Option("--money", help="Type of amounts: decimal, or double as in the city's files.")
@@ -31,7 +36,7 @@ FragmentsOption = Annotated[
 @app.command("generate")
 def generate(
     rows: Annotated[int, typer.Option("--rows", parser=options.count, metavar="COUNT", help="Such as 100M.")],
-    out: Annotated[Path, typer.Option("--out", help="A .parquet or .arrow file.")],
+    out: Annotated[Path, typer.Option("--out", readable=False, help="A .parquet or .arrow file.")],
     money: MoneyOption = "decimal",
     seed: options.SeedOption = 1,
     threads: ThreadsOption = 0,
@@ -43,6 +48,9 @@ def generate(
     """
     from headrace.fetch import taxi  # noqa: PLC0415 - with pyarrow, which is slow to import
 
+    if rows > _FEW_ROWS:
+        taxi.check(out)
+        show.expect(rows / _ROWS_PER_SECOND, rows * _ROW_BYTES, "disk")
     with _rows_written(rows) as on_rows:
         taxi.generate(
             rows,
@@ -58,8 +66,10 @@ def generate(
 
 @app.command("load")
 def load(
-    files: Annotated[list[Path], typer.Argument(help="The city's own Parquet files, of yellow and green cabs.")],
-    out: Annotated[Path, typer.Option("--out", help="A .parquet or .arrow file.")],
+    files: Annotated[
+        list[Path], typer.Argument(readable=False, help="The city's own Parquet files, of yellow and green cabs.")
+    ],
+    out: Annotated[Path, typer.Option("--out", readable=False, help="A .parquet or .arrow file.")],
     money: MoneyOption = "double",
     threads: ThreadsOption = 0,
     fragments: FragmentsOption = 0,
@@ -83,7 +93,9 @@ def load(
 
 @app.command("run")
 def run(
-    file: Annotated[Path, typer.Argument(help="A .parquet or .arrow file, from taxi generate or taxi load.")],
+    file: Annotated[
+        Path, typer.Argument(readable=False, help="A .parquet or .arrow file, from taxi generate or taxi load.")
+    ],
     device: options.DeviceOption = "best",
     fragments: Annotated[
         str, typer.Option("--fragments", metavar="COUNTS", help="Such as 4,256: the table is written so, to be read.")
@@ -104,10 +116,12 @@ def run(
     duckdb_threads: Annotated[int, typer.Option("--duckdb-threads", min=0, help="0: one a core.")] = 0,
     check: Annotated[bool, typer.Option(help="Compare every result with DuckDB's, and time it as well.")] = True,
     folder: Annotated[
-        Path | None, typer.Option("--folder", help="For the tables of --fragments; default: a temporary one.")
+        Path | None,
+        typer.Option("--folder", readable=False, help="For the tables of --fragments; default: a temporary one."),
     ] = None,
     save: Annotated[
-        Path | None, typer.Option("--save", help="Write the results file docs/results/<topic>.<machine>.json.")
+        Path | None,
+        typer.Option("--save", readable=False, help="Write the results file docs/results/<topic>.<machine>.json."),
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -132,6 +146,7 @@ def run(
     topic = results.topic_of(save, chosen) if save else "taxi"
     with _tables(file, _numbers(fragments, "--fragments"), folder) as files:
         duck = _duck(file, duckdb_threads) if check else None
+        watch = quiet.Watch()
         with show.progress_bar("Taxi") as bar:
 
             def move(share: float, what: str) -> None:
@@ -143,18 +158,20 @@ def run(
         topic,
         chosen,
         taxi_bench.rows_of(found, chosen),
+        watch,
         cells=found.as_json(),
         duckdb={name: {"file": times.file, "table": times.table} for name, times in found.duckdb.items()},
         memory_bytes_per_second=found.roof,
+        interrupted=found.interrupted,
     )
     if as_json:
         typer.echo(results.dumps(content), nl=False)
     else:
         _print(file, found)
-    if save:
-        results.save(save, content)
-    if found.wrong:
-        raise typer.Exit(1)
+        show.print_quiet(show.stdout(), watch.stop())
+    attempts = outputs.Attempts()
+    attempts.write(save, lambda path: results.save(path, content))
+    finish(attempts, STATUS_INTERRUPTED if found.interrupted else STATUS_FAILURE if found.wrong else 0)
 
 
 @contextmanager

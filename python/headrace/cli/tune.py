@@ -13,11 +13,14 @@ from rich.live import Live
 from rich.text import Text
 
 import headrace
-from headrace import Device, Operator, TunedPlan, TunerProgress, UsageError, results, tuning
+from headrace import Device, Operator, TunedPlan, TunerProgress, outputs, quiet, report, results, tuning
 from headrace.cli import show
-from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED
+from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED, finish
 from headrace.profiles import roofs_as_dict
 from headrace.tables import latency, rate
+
+_ROOF_SECONDS = 2.0
+_MEMORY_BYTES = 500e6
 
 
 class Cache(StrEnum):
@@ -111,11 +114,21 @@ def _print(console: Console, found: TunedPlan, sweep: TunedPlan | None) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def tune(device: Device, operator: Operator, settings: Settings, save: Path | None, as_json: bool) -> None:
+@dataclass(frozen=True)
+class Files:
+    """Where the results go."""
+
+    topic: str
+    save: Path | None
+    report: Path | None
+
+
+def tune(device: Device, operator: Operator, settings: Settings, files: Files, as_json: bool) -> None:
     """Finds the plan, prints it, and leaves with the status of the command."""
-    topic = results.topic_of(save, device) if save else "ladder"
     # A sweep is there to judge a search: a plan from the cache would have been found in no time.
     cache = Cache.refresh if settings.exhaustive and settings.cache is Cache.use else settings.cache
+    show.expect(settings.budget + _ROOF_SECONDS, _MEMORY_BYTES)
+    watch = quiet.Watch()
     found = _run(device, operator, settings, cache=str(cache))
     sweep = None
     if settings.exhaustive and not found.interrupted:
@@ -124,9 +137,10 @@ def tune(device: Device, operator: Operator, settings: Settings, save: Path | No
     shared = {"bound_us": settings.bound * 1e6, "arrivals": settings.arrivals, "seed": settings.seed}
     interrupted = found.interrupted or (sweep is not None and sweep.interrupted)
     content = results.document(
-        topic,
+        files.topic,
         device,
         tuning.rows(operator.name, found, sweep, roofs, shared),
+        watch,
         roofs=roofs_as_dict(roofs),
         tuned=tuning.as_dict(found),
         exhaustive=tuning.as_dict(sweep) if sweep else None,
@@ -136,11 +150,8 @@ def tune(device: Device, operator: Operator, settings: Settings, save: Path | No
         typer.echo(json.dumps(content, indent=2))
     else:
         _print(show.stdout(), found, sweep)
-    if interrupted:
-        raise typer.Exit(STATUS_INTERRUPTED)
-    if not found.per_second:
-        if save:
-            raise UsageError("no plan has figures: nothing to save")
-        raise typer.Exit(STATUS_FAILURE)
-    if save:
-        results.save(save, content)
+        show.print_quiet(show.stdout(), watch.stop())
+    attempts = outputs.Attempts()
+    attempts.write(files.save, lambda path: results.save(path, content))
+    attempts.write(files.report, lambda path: report.write([content], path))
+    finish(attempts, STATUS_INTERRUPTED if interrupted else 0 if found.per_second else STATUS_FAILURE)

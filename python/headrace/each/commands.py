@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.each.slots import Slot
-from headrace.errors import Errc, UsageError
+from headrace.errors import Errc, UsageError, reading
+from headrace.text import printable
 
 SEPARATOR = ":::"
 _MARK = re.compile(r"\{(?:device|index)?\}")
@@ -65,20 +66,12 @@ class Command:
                 seen.add(program)
 
 
-def printable(text: str) -> str:
-    """The text as it can be shown: what is not UTF-8, or would move the cursor, is replaced."""
-    decoded = os.fsencode(text).decode("utf-8", "replace")
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in decoded.expandtabs())
-
-
 def _lines(source: str) -> list[str]:
     """The lines of a file, or of standard input where it is called "-"; empty lines are none. Any bytes will do."""
     try:
         content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
-        raise UsageError(
-            f"cannot read inputs from {source}: {error.strerror}", Errc.not_found, error.errno or 0
-        ) from error
+        raise reading(source, error) from error
     return [os.fsdecode(line) for line in content.splitlines() if line.strip()]
 
 

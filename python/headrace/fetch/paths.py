@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from headrace.errors import Errc, UsageError
+from headrace.errors import MissingFileError, UsageError
 
 
 def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -24,7 +24,7 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
         else:
             some = [name]
         if not some:
-            raise UsageError(f"no file fits {name}", Errc.not_found)
+            raise MissingFileError(f"no file fits {name}")
         found += some
     if not found:
         raise UsageError("a table needs at least one file")

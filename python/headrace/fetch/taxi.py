@@ -15,7 +15,8 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from headrace.errors import DataError, UsageError
+from headrace import outputs
+from headrace.errors import DataError, MissingFileError, UsageError
 from headrace.fetch.expressions import col, count
 from headrace.fetch.query import Query
 from headrace.fetch.table import Table
@@ -110,7 +111,7 @@ def generate(
     """Writes a table of `rows` rides to a .parquet or .arrow file, by several threads; the threads do not change it.
 
     Row groups, or record batches, are of CHUNK_ROWS rows, or such that there are so many `fragments`. `on_rows` is told
-    how many rows have been written since it was told before. A file that is not finished is removed.
+    how many rows have been written since it was told before. A file that is not finished is not there.
 
     Raises:
         UsageError: for a number of rows or fragments, a kind of money or a kind of file that cannot be.
@@ -139,17 +140,17 @@ def write(
     """
     if fragments is not None and fragments < 1:
         raise UsageError(f"a table has 1 fragment or more, not {fragments}")
-    _kind(out)
+    kind = _kind(out)
     count_ = threads or os.cpu_count() or 1
     each = CHUNK_ROWS if fragments is None else max(1, -(-rows // fragments))
-    try:
-        with _writer(out, wanted) as writer, ThreadPoolExecutor(count_) as pool:
-            for table in _cut(_in_order(pool, work, count_), wanted, each):
-                writer.write_table(table, each)
-                on_rows(table.num_rows)
-    except BaseException:
-        out.unlink(missing_ok=True)
-        raise
+    with (
+        outputs.replacing(out) as staged,
+        _writer(staged, kind, wanted) as writer,
+        ThreadPoolExecutor(count_) as pool,
+    ):
+        for table in _cut(_in_order(pool, work, count_), wanted, each):
+            writer.write_table(table, each)
+            on_rows(table.num_rows)
 
 
 def refragment(file: Path, fragments: int, out: Path) -> None:
@@ -161,7 +162,7 @@ def refragment(file: Path, fragments: int, out: Path) -> None:
     if fragments < 1:
         raise UsageError(f"a table has 1 fragment or more, not {fragments}")
     table = read(file, list(QUERY_COLUMNS))
-    with _writer(out, table.schema) as writer:
+    with outputs.replacing(out) as staged, _writer(staged, _kind(out), table.schema) as writer:
         writer.write_table(table.combine_chunks(), max(1, -(-table.num_rows // fragments)))
 
 
@@ -174,7 +175,7 @@ def read(file: Path, columns: list[str] | None = None) -> pa.Table:
     """
     kind = _kind(file)
     if not file.exists():
-        raise UsageError(f"there is no file {file}")
+        raise MissingFileError(f"there is no file {file}")
     try:
         if kind == ".parquet":
             return pq.read_table(file, columns=columns, read_dictionary=["cab_type"])
@@ -275,8 +276,19 @@ def _kind(file: Path) -> str:
     return file.suffix
 
 
-def _writer(out: Path, wanted: pa.Schema) -> Any:  # noqa: ANN401
-    if _kind(out) == ".parquet":
+def check(out: Path) -> None:
+    """Whether a table can be written there.
+
+    Raises:
+        UsageError: for a name that ends otherwise than in .parquet or .arrow.
+        SystemError: when the file cannot be written.
+    """
+    _kind(out)
+    outputs.check(out)
+
+
+def _writer(out: Path, kind: str, wanted: pa.Schema) -> Any:  # noqa: ANN401
+    if kind == ".parquet":
         return pq.ParquetWriter(out, wanted, compression="snappy")
     return pa.ipc.new_file(str(out), wanted)
 

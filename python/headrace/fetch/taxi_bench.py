@@ -127,6 +127,7 @@ class Measured:
     duckdb: dict[str, DuckTimes]
     duckdb_threads: int
     roof: float  # bytes per second that a kernel reads of the device's memory
+    interrupted: bool = False
 
     def of(self, query: str, level: str) -> list[Cell]:
         """The cells of a query from a level."""
@@ -147,28 +148,49 @@ def measure(
 ) -> Measured:
     """Runs the queries over each file, which hold the same table in different fragments.
 
-    `on_cell` is told what share of the work is done, and what comes next.
+    `on_cell` is told what share of the work is done, and what comes next. Ctrl-C ends it with the cells that there are,
+    if there are any.
     """
     cells: list[Cell] = []
-    rows = 0
     levels = headrace.Levels(settings.device, host=settings.host)
+    with Table.open(files[0], levels=levels) as table:
+        rows = table.num_rows
     expected = {} if duck is None else {query.name: duck.result(query) for query in taxi.QUERIES}
     ways = [(mode, threads) for mode in settings.modes for threads in settings.threads]
+    roof = headrace.measure_memory_rates(settings.device).device.read
+    times: dict[str, DuckTimes] = {}
+    threads_of_duck = 0 if duck is None else duck.threads
+    try:
+        _cells(files, settings, ways, levels, expected, cells, on_cell)
+        times = {} if duck is None else {query.name: duck.times(query, settings.runs) for query in taxi.QUERIES}
+    except KeyboardInterrupt:
+        if not cells:
+            raise
+        return Measured(rows, cells, times, threads_of_duck, roof, interrupted=True)
+    return Measured(rows, cells, times, threads_of_duck, roof)
+
+
+def _cells(
+    files: Sequence[Path],
+    settings: Settings,
+    ways: list[tuple[str, int]],
+    levels: "_core.Levels",
+    expected: dict[str, pa.Table],
+    cells: list[Cell],
+    on_cell: Callable[[float, str], None],
+) -> None:
+    """Adds to the cells."""
     for at, file in enumerate(files):
         for number, (mode, threads) in enumerate(ways):
             on_cell((at + number / len(ways)) / len(files), f"{file.name}, {mode}, {threads} threads")
             how = _core.FetchOptions(mode=mode, threads=threads)
             with Table.open(file, levels=levels, options=how) as table:
-                rows = table.num_rows
                 for query in taxi.QUERIES:
                     for level in settings.levels:
                         # What is on the device already is not fetched: how is all the same.
                         if level == "hot" and number != len(ways) - 1:
                             continue
                         cells.append(_cell(query, table, level, settings, expected.get(query.name)))
-    times = {} if duck is None else {query.name: duck.times(query, settings.runs) for query in taxi.QUERIES}
-    roof = headrace.measure_memory_rates(settings.device).device.read
-    return Measured(rows, cells, times, 0 if duck is None else duck.threads, roof)
 
 
 def _cell(query: taxi.TaxiQuery, table: Table, level: str, settings: Settings, expected: pa.Table | None) -> Cell:
@@ -262,7 +284,7 @@ def _duckdb_rows(found: Measured, device: "_core.Device") -> list[Json]:
 
 
 def _gain_rows(found: Measured) -> list[Json]:
-    """Fetching, cold: the slowest way of document 003, one thread that waits for each copy, over the others."""
+    """Fetching, cold: the slowest way, one thread that waits for each copy, over the others."""
     rows = []
     by_threads: dict[int, list[list[float]]] = {}
     fragments = max((cell.fragments for cell in found.cells), default=0)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from headrace.errors import DataError, UsageError
+from headrace.errors import DataError, MissingFileError, UsageError
 from headrace.fetch import taxi
 
 # What the city has called a column, in lower case.
@@ -56,7 +56,7 @@ def look(path: Path) -> CityFile:
         DataError: for one that is no Parquet file, or lacks what the queries read.
     """
     if not path.exists():
-        raise UsageError(f"there is no file {path}")
+        raise MissingFileError(f"there is no file {path}")
     with _named(path), pq.ParquetFile(path) as file:
         own = {name.lower(): name for name in file.schema_arrow.names}
         rows, row_groups = file.metadata.num_rows, file.num_row_groups

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace import outputs
 from headrace._core import FetchOptions
 from headrace.errors import UsageError
 from headrace.report import timeline
 from headrace.report.timeline import Bar
-from headrace.results import write_whole
 
 if TYPE_CHECKING:
     from headrace.fetch.fetched import StepSpan
@@ -64,14 +64,14 @@ def check(path: Path) -> None:
     """Whether a timeline can be written there, before anything is fetched.
 
     Raises:
-        UsageError: for another ending, no such folder, or a picture without matplotlib.
+        UsageError: for another ending, or a picture without matplotlib.
+        SystemError: when the file cannot be written.
     """
     if path.suffix not in (".json", *timeline.FORMATS):
         raise UsageError(f"{path}: a timeline is written as .json, {' or '.join(timeline.FORMATS)}")
     if path.suffix != ".json":
-        timeline.check(path, "report")
-    if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent} to write {path.name} to")
+        timeline.check(path)
+    outputs.check(path)
 
 
 def record(table: "Table", columns: list[str] | None, window: int | None) -> Pass:
@@ -124,7 +124,7 @@ def content(one: Pass) -> dict[str, Any]:
 def write(path: Path, one: Pass) -> None:
     """Writes the pass as JSON, or draws it: two rows a thread, and one of kernels."""
     if path.suffix == ".json":
-        write_whole(path, json.dumps(content(one), indent=1) + "\n")
+        outputs.write(path, json.dumps(content(one), indent=1) + "\n")
         return
     rows = [f"thread {thread}: {what}" for thread in range(one.threads) for what in ("materialise", "transfer")]
     bars = [
@@ -138,4 +138,4 @@ def write(path: Path, one: Pass) -> None:
     title = (
         f"{len(one.columns)} columns to {one.device} in {one.windows} windows, {share:.0%} of transfers beside decoding"
     )
-    write_whole(path, timeline.render(path.suffix, title, [*rows, "kernel"], bars, _COLOURS, ""))
+    outputs.write(path, timeline.render(path.suffix, title, [*rows, "kernel"], bars, _COLOURS, ""))

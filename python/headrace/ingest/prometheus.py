@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, start_http_server, write_to_textfile
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from headrace import outputs
 from headrace.errors import SystemError, UsageError  # noqa: A004
 from headrace.ingest.figures import Counters
 
@@ -96,10 +97,7 @@ class Exporter:
         """Writes the file anew, in one step; does nothing for a port."""
         if self._file is None:
             return
-        try:
-            write_to_textfile(str(self._file), self._registry)
-        except OSError as error:
-            raise SystemError(f"{self._file}: {error.strerror}", native=error.errno or 0) from None
+        outputs.write(self._file, generate_latest(self._registry))
 
     def close(self) -> None:
         """Writes the last figures, or stops answering."""

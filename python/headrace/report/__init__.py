@@ -5,9 +5,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from headrace.errors import DataError, SystemError, UsageError  # noqa: A004
+from headrace import outputs
+from headrace.errors import DataError, UsageError, how_to_install, reading
 from headrace.profiles import Json
-from headrace.results import write_whole
 
 _NEEDED = ("topic", "machine", "commit", "date", "command", "rows")
 
@@ -16,12 +16,12 @@ def check(path: Path) -> None:
     """Whether a report can be written there, before the work for it is done.
 
     Raises:
-        UsageError: when matplotlib is not installed, or the folder does not exist.
+        UsageError: when matplotlib is not installed.
+        SystemError: when the file cannot be written.
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise UsageError("a report needs matplotlib: pip install 'headrace[report]'")
-    if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent} to write {path.name} to")
+        raise UsageError(f"a report needs matplotlib: {how_to_install('matplotlib')}")
+    outputs.check(path)
 
 
 def read(path: Path) -> Json:
@@ -33,7 +33,7 @@ def read(path: Path) -> Json:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SystemError(f"{path}: {error.strerror}") from None
+        raise reading(path, error) from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not JSON: {error}") from None
     if not isinstance(content, dict):
@@ -56,4 +56,4 @@ def write(contents: Sequence[Json], path: Path) -> None:
         text = page(contents)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise DataError(f"a report cannot be made of these results: {type(error).__name__}: {error}") from error
-    write_whole(path, text)
+    outputs.write(path, text)

@@ -9,8 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from headrace import quiet
 from headrace.profiles import Json
 from headrace.report import style, svg
+from headrace.results import accepted, share_of_roof
 from headrace.tables import figure
 
 _WANTED = 0.99
@@ -53,7 +55,7 @@ def _of_small(row: Json, found: Scaling) -> None:
 def scalings(rows: Sequence[Json]) -> list[Scaling]:
     """Those of the grids that were measured on one device and on several; rows that are not verified do not count."""
     made: dict[str, Scaling] = {}
-    counted = [row for row in rows if row["conditions"].get("verified") is not False]
+    counted = [row for row in rows if accepted(row)]
     for row in counted:
         small = row["id"].startswith(_SMALL)
         if not small and not (row["id"].startswith("grid.") and _EFFICIENCY in row["id"]):
@@ -125,3 +127,39 @@ def scaling(all_found: Sequence[Scaling]) -> Figure:
     upper.supylabel("Gcells/s", color=style.FAINT, fontsize=9)
     _efficiencies(lower.subplots(), all_found)
     return figure
+
+
+def with_rates(rows: Sequence[Json]) -> list[Json]:
+    """Rows that rates() can draw: accepted ones, in cells a second."""
+    return [row for row in rows if row["unit"] == "cells/s" and accepted(row)]
+
+
+def rates(rows: Sequence[Json]) -> Figure:
+    """A bar for each row of with_rates(): what was reached, with a mark at its roof and the share beside it."""
+    drawn = svg.figure(0.9 + 0.42 * len(rows))
+    axes = drawn.subplots()
+    places = range(len(rows))
+    names = [f"{row['id'].removesuffix('.cells')}\n{row['conditions'].get('shape', '')}" for row in rows]
+    colour = style.STRATEGY_COLOURS["interleaved"]
+    axes.barh(places, [row["value"] / _GIGA for row in rows], color=colour, height=0.55)
+    for place, row in zip(places, rows, strict=True):
+        roof = row.get("roof")
+        most = max(row["value"], roof or 0) / _GIGA
+        if roof:
+            axes.plot([roof / _GIGA] * 2, [place - 0.38, place + 0.38], color=style.BOUND, linewidth=1.6)
+        share = f", {quiet.share_text(share_of_roof(row), '', 0)} of the roof" if roof else ""
+        text = f"{figure(row['value'] / _GIGA)} Gcells/s{share}"
+        axes.annotate(text, (most, place), (6, 0), "data", "offset points", va="center", color=style.INK, fontsize=9)
+    axes.set_yticks(places, names)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    least = min(row["value"] for row in rows) / _GIGA
+    most = max(max(row["value"], row.get("roof") or 0) for row in rows) / _GIGA
+    axes.set_xlim(least / 3, most * max(6.0, (most / least) ** 0.6))  # with room for the text behind the bars
+    axes.set_xlabel("Gcells/s", color=style.FAINT, fontsize=9)
+    handles = [
+        Line2D([], [], color=colour, linewidth=6, label="measured"),
+        Line2D([], [], color=style.BOUND, linewidth=1.6, label="roof: what memory allows"),
+    ]
+    drawn.legend(handles=handles, loc="outside upper left", ncols=2, labelcolor=style.INK)
+    return drawn

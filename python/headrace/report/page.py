@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from html import escape
 
-from headrace import tables
+from headrace import quiet, tables
 from headrace.profiles import STAGES, Json
 from headrace.report import grid_plots, plots, stage_plots, style, svg
 from headrace.report.curves import curves
-from headrace.results import describe
+from headrace.results import describe, share_of_roof
 
 _STYLE = """
 :root { color-scheme: light dark; LIGHT }
@@ -83,11 +83,11 @@ def _dot(rung: str) -> str:
 
 def _rows(entries: Sequence[Json], width: int, cells: Callable[[Json], list[str]]) -> str:
     lines = []
-    past = False
+    own = False
     for entry in entries:
-        if not past and tables.past_document(entry):
-            past = True
-            lines.append(f'<tr class="past"><td colspan="{width}">{tables.PAST_DOCUMENT_TITLE}</td></tr>')
+        if not own and tables.is_own(entry):
+            own = True
+            lines.append(f'<tr class="past"><td colspan="{width}">{tables.OWN_TITLE}</td></tr>')
         kind = "" if entry.get("load") else ' class="none"'
         figures = "".join(f"<td>{escape(cell)}</td>" for cell in cells(entry))
         lines.append(f"<tr{kind}><td>{_dot(entry['rung'])}{escape(entry['rung'])}</td>{figures}</tr>")
@@ -111,17 +111,22 @@ def _stage_table(entries: list[Json]) -> str:
     return _table(headings, _rows(entries, len(headings), tables.stage_cells))
 
 
+def _share(row: Json, disturbed: str) -> str:
+    return quiet.share_text(share_of_roof(row), disturbed)
+
+
 def _figures_table(rows: Sequence[Json]) -> str:
     lines = []
     for row in rows:
         if row["conditions"].get("verified") is False:
             continue
-        roof = row.get("roof")
+        roof, disturbed = row.get("roof"), row["conditions"].get("disturbed", "")
+        why = f"; no result, the machine was disturbed: {disturbed}" if disturbed else ""
         cells = [
             f"<td><code>{escape(row['id'])}</code></td>",
             f"<td>{tables.figure(row['value'])} {escape(row['unit'])}</td>",
-            f"<td>{tables.figure(roof)}</td><td>{row['value'] / roof:.1%}</td>" if roof else "<td>-</td><td>-</td>",
-            f'<td class="text faint">{escape(describe(row["conditions"]))}</td>',
+            f"<td>{tables.figure(roof)}</td><td>{_share(row, disturbed)}</td>" if roof else "<td>-</td><td>-</td>",
+            f'<td class="text faint">{escape(describe(row["conditions"]) + why)}</td>',
         ]
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return _table(["figure", "achieved", "roof", "share", _ABOUT], "".join(lines))
@@ -224,6 +229,16 @@ def _time_sections(content: Json, identity: str, entries: list[Json]) -> list[st
     return made
 
 
+def _grid_sections(content: Json, identity: str) -> list[str]:
+    made = []
+    rates = grid_plots.with_rates(content["rows"])
+    if rates:
+        words = "Cells that each grid advances in a second, beside what the memory of its devices allows."
+        drawn = svg.inline(grid_plots.rates(rates), "cells a second")
+        made.append(_section(f"{identity}-rates", "Cells a second", words, _plot(drawn)))
+    return made + _scaling_section(content, identity)
+
+
 def _scaling_section(content: Json, identity: str) -> list[str]:
     found = grid_plots.scalings(content["rows"])
     if not found:
@@ -243,7 +258,7 @@ def _chapter(content: Json, identity: str) -> str:
         parts += _load_sections(content, identity, shown, single)
         parts += _time_sections(content, identity, shown)
     else:
-        parts += _scaling_section(content, identity)
+        parts += _grid_sections(content, identity)
         parts.append(
             _section(f"{identity}-figures", "Figures", "Each beside its roof.", _figures_table(content["rows"]))
         )

@@ -1,9 +1,11 @@
 """The plots of loads: latency and throughput against what comes in, throughput per rung, batch sizes."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from headrace.profiles import Json
@@ -12,6 +14,8 @@ from headrace.report.curves import INCOMING, MEAN, MEASURED, P50, P99, Curve
 from headrace.tables import micro, short_rate
 
 _ROOFS = {"compute": "compute", "link_in": "link in", "link_out": "link out"}
+_DOT_WIDE, _DOT_TALL = 0.021, 0.062  # of a numbered dot, as shares of the axes
+_SHIFTS = ((0, 0), (0, -1), (1, 0), (-1, 0), (1, -1), (-1, -1), (0, -2), (1, -2), (-1, -2), (2, -1), (-2, -1), (0, -3))
 _PANEL_TICKS = 4
 _FEW_DECADES = 300.0
 _CLOSE = 10.0  # labels of roofs nearer to each other than this would meet
@@ -48,17 +52,6 @@ def latency_overview(curves: Sequence[Curve], bound_us: float) -> str:
     for one in curves:
         colour = style.rung_colour(one.number)
         axes.plot(one.column(INCOMING), one.column(P99), color=colour, marker="o", markersize=2.5)
-        if one.best:
-            axes.plot(one.best[INCOMING], one.best[P99], marker="o", markersize=11, color=colour, zorder=3)
-            axes.annotate(
-                str(one.number),
-                (one.best[INCOMING], one.best[P99]),
-                ha="center",
-                va="center_baseline",
-                fontsize=7,
-                color=style.CARD,
-                zorder=4,
-            )
     axes.axhline(bound_us, color=style.BOUND, linewidth=1, linestyle=(0, (4, 3)))
     axes.annotate(
         f"bound {micro(bound_us)}",
@@ -71,12 +64,41 @@ def latency_overview(curves: Sequence[Curve], bound_us: float) -> str:
     )
     highest = max(max(one.column(P99)) for one in curves)
     axes.set_ylim(top=min(highest * 1.6, bound_us * 30))
+    _number_rungs(axes, curves)
     axes.set_xlabel("incoming throughput, queries/s")
     axes.set_ylabel("p99 latency")
     _fine_ticks(axes, x=True, y=True)
     _rates(axes.xaxis)
     _times(axes.yaxis)
     return svg.inline(figure, "p99 latency against incoming throughput, every rung")
+
+
+def _number_rungs(axes: Axes, curves: Sequence[Curve]) -> None:
+    """A dot with the rung's number at its best load; where dots would overlap, the later one is moved and linked."""
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    axes.set_xlim(left, right)
+    wide, tall = math.log(right / left), math.log(high / low)
+    taken: list[tuple[float, float]] = []  # as shares of the axes
+    for one in sorted((one for one in curves if one.best), key=lambda one: one.best[INCOMING] if one.best else 0.0):
+        assert one.best is not None
+        colour = style.rung_colour(one.number)
+        x, y = math.log(one.best[INCOMING] / left) / wide, math.log(one.best[P99] / low) / tall
+        shifts = [(dx * _DOT_WIDE, dy * _DOT_TALL) for dx, dy in _SHIFTS]
+        dx, dy = next(
+            (
+                (dx, dy)
+                for dx, dy in shifts
+                if all(abs(x + dx - a) >= _DOT_WIDE or abs(y + dy - b) >= _DOT_TALL for a, b in taken)
+            ),
+            shifts[-1],
+        )
+        taken.append((x + dx, y + dy))
+        place = left * math.exp((x + dx) * wide), low * math.exp((y + dy) * tall)
+        if dx or dy:
+            line = [one.best[INCOMING], place[0]], [one.best[P99], place[1]]
+            axes.plot(*line, color=colour, linewidth=0.8, marker="o", markevery=[0], markersize=3, zorder=3)
+        axes.plot(*place, marker="o", markersize=11, color=colour, zorder=3)
+        axes.annotate(str(one.number), place, ha="center", va="center_baseline", fontsize=7, color=style.CARD, zorder=4)
 
 
 def _panel(axes: Axes, one: Curve) -> None:
@@ -89,7 +111,11 @@ def _panel(axes: Axes, one: Curve) -> None:
 def latency_panels(curves: Sequence[Curve], bound_us: float) -> str:
     """Mean, p50 and p99 against incoming throughput, a plot a rung."""
     figure, grid = svg.panels(len(curves), 1.9, sharey=True)
-    lines = ((P99, "p99", "-", 1.6), (MEAN, "mean", "--", 1.2), (P50, "p50", ":", 1.4))
+    lines: tuple[tuple[int, str, Any, float], ...] = (
+        (P99, "p99", "-", 1.6),
+        (MEAN, "mean", "--", 1.2),
+        (P50, "p50", ":", 1.4),
+    )
     for axes, one in zip(grid, curves, strict=True):
         _log(axes, y=True)
         _panel(axes, one)
@@ -110,7 +136,11 @@ def latency_panels(curves: Sequence[Curve], bound_us: float) -> str:
     highest = max(max(one.column(P99)) for one in curves)
     grid[0].set_ylim(top=min(highest * 1.6, bound_us * 30))
     _fine_ticks(grid[0], y=True)
-    grid[0].legend(loc="upper left", ncols=3, handlelength=1.4, columnspacing=0.8, borderaxespad=0.1)
+    handles = [
+        Line2D([], [], color=style.FAINT, linestyle=dashes, linewidth=width, label=name)
+        for _, name, dashes, width in lines
+    ]
+    figure.legend(handles=handles, loc="outside upper right", ncols=3, labelcolor=style.INK)
     figure.supxlabel("incoming throughput, queries/s", color=style.FAINT, fontsize=9)
     figure.supylabel("latency", color=style.FAINT, fontsize=9)
     return svg.inline(figure, "mean, p50 and p99 latency against incoming throughput, a plot a rung")

@@ -1,4 +1,4 @@
-"""The plot of oversubscription, as the seed document has it: bandwidth on a logarithmic scale against the factor."""
+"""The plot of oversubscription: bandwidth on a logarithmic scale against the factor."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
+from headrace import outputs
 from headrace.oversubscription import best, measured, pattern_name
 from headrace.profiles import Json
 from headrace.report import style, svg
-from headrace.results import write_whole
 
 _FEW_DECADES = 30.0
 _PANEL_HEIGHT = 2.5
@@ -79,4 +79,4 @@ def write(cells: Sequence[Json], path: Path) -> None:
     """Writes the plot as a file of its own, whole or not at all."""
     with svg.styled():
         drawn = bandwidths(cells)
-    write_whole(path, drawn)
+    outputs.write(path, drawn)

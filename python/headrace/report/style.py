@@ -12,7 +12,7 @@ _NEUTRAL = {
     "bound": ("#c0262d", "#ff7b72"),
     "accent": ("#1769aa", "#6cb6ff"),
 }
-# The blocking rungs are shades of one colour, from the document's first to its eighth; each schedule has its own.
+# The blocking rungs are shades of one colour, from the first rung to the eighth; each schedule has its own.
 _RUNGS = {
     1: ("#a8b3bf", "#7d8995"),
     2: ("#97a8bb", "#7b8c9e"),
@@ -37,7 +37,7 @@ _STAGES = {
     "copy_out": ("#3f7cc4", "#4f93e0"),
     "notify": ("#a884d6", "#b998e8"),
 }
-# From the worst of the seed document to what goes past it.
+# From the slowest to Headrace's own.
 _STRATEGIES = {
     "on-demand": ("#b8433a", "#f08a80"),
     "zero-copy": ("#d98324", "#f0ad5e"),

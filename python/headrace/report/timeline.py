@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from headrace.errors import UsageError
+from headrace.errors import UsageError, how_to_install
 from headrace.report.style import FAINT, INK
 
 FORMATS = (".svg", ".png")
@@ -25,16 +25,16 @@ class Bar(NamedTuple):
     end: float
 
 
-def check(path: Path, extra: str) -> None:
+def check(path: Path) -> None:
     """Whether a timeline can be drawn there, before what it shows is done.
 
     Raises:
-        UsageError: for another format, or without matplotlib, which `extra` of Headrace installs.
+        UsageError: for another format, or without matplotlib.
     """
     if path.suffix not in FORMATS:
         raise UsageError(f"{path}: a timeline is drawn as {' or '.join(FORMATS)}")
     if importlib.util.find_spec("matplotlib") is None:
-        raise UsageError(f"pictures need matplotlib: pip install 'headrace[{extra}]'")
+        raise UsageError(f"pictures need matplotlib: {how_to_install('matplotlib')}")
 
 
 def union(intervals: Iterable[Interval]) -> list[Interval]:

@@ -15,7 +15,7 @@ namespace headrace::detail::cuda {
 [[nodiscard]] cudaError_t batched_memcpy_scratch(std::uint32_t count, std::size_t& bytes) noexcept;
 
 /// One warp whose lanes each call cudaMemcpyAsync, or cudaMemcpy2DAsync for up to `merge` copies in a row that are
-/// alike (seed document 001). Launched again and again, since only so many copies may be pending.
+/// alike (Ito 2024). Launched again and again, since only so many copies may be pending.
 [[nodiscard]] cudaError_t device_runtime_copies(const ListedCopies& copies, cudaStream_t stream) noexcept;
 
 }  // namespace headrace::detail::cuda

@@ -27,7 +27,7 @@ CaptureInput::CaptureInput(const std::string& path)
     : file_(path == "-" ? ::fcntl(0, F_DUPFD_CLOEXEC, 3) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
       path_(path == "-" ? "the standard input" : path),
       buffer_(kWindow) {
-  if (!file_.valid() && errno == ENOENT) throw UsageError("there is no file " + path_, Errc::not_found);
+  if (!file_.valid() && errno == ENOENT) throw SystemError(Errc::not_found, "there is no file " + path_, ENOENT);
   if (!file_.valid()) throw_errno("opening " + path_);
   struct stat status{};
   if (::fstat(file_.get(), &status) != 0) throw_errno("opening " + path_);

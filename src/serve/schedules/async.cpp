@@ -8,7 +8,7 @@
 #include "serve/schedules/schedules.hpp"
 
 /// The async schedule: one thread submits, another beside it watches what is in flight, as an epoll loop watches
-/// sockets, and answers in the order in which things are done (seed document 000, Async Scheduling). No thread waits
+/// sockets, and answers in the order in which things are done (Guo 2024, Async Scheduling). No thread waits
 /// for one query.
 namespace headrace::serve::detail {
 

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from headrace.errors import DataError, SystemError, UsageError  # noqa: A004
-from headrace.grid.solver.files import replacing
+from headrace import outputs
+from headrace.errors import DataError, UsageError, reading
 from headrace.grid.solver.model import Array, Solver
 from headrace.grid.solver.scene import Scene
 
 _FORMAT = 1
 _HEAD = "headrace_checkpoint"
 _STATE = "state."
+_ZIP = b"PK\x03\x04"  # how an .npz file begins
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ def save(path: Path, scene: Scene, steps: int, state: dict[str, Array]) -> None:
     """Writes the state after so many steps, whole or not at all. Each array has a checksum, that of the zip format."""
     arrays: dict[str, Any] = {_STATE + name: np.asarray(value) for name, value in state.items()}
     arrays |= {_HEAD: _FORMAT, "scene": scene.digest(), "steps": steps}
-    with replacing(path) as written, written.open("wb") as file:
+    with outputs.writing(path) as file:
         # A file object, because savez() adds .npz to a name that lacks it.
         np.savez(file, **arrays)
 
@@ -61,14 +62,17 @@ def load(path: Path, scene: Scene) -> Checkpoint:
 
 
 def _arrays(path: Path) -> dict[str, Array]:
-    """All that an .npz file holds; none of a file that holds one array alone."""
+    """All that an .npz file holds; nothing for a file of another kind."""
     try:
         # Opened here, because np.load() leaves a file open that it cannot read.
         with path.open("rb") as raw:
+            if raw.read(len(_ZIP)) != _ZIP:  # which np.load() would take for a pickle
+                return {}
+            raw.seek(0)
             file = np.load(raw, allow_pickle=False)
             return {name: file[name] for name in file.files} if isinstance(file, NpzFile) else {}
-    except FileNotFoundError as error:
-        raise SystemError(f"{path}: {error.strerror}") from None
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        raise reading(path, error) from None
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path}: not a whole checkpoint: {error}") from None
 

@@ -8,6 +8,7 @@ from headrace.grid.solver.scene import LIGHT, Material, PlaneWave, Receiver, Sce
 from headrace.grid.solver.waveforms import BAND
 
 _CELLS_A_WAVELENGTH = 10  # fewer, and waves of the grid are noticeably slower than those of the medium
+_POSITIONS_LOOKED_AT = 1000
 _GOOD_CONDUCTOR = 1e3  # S/m; nothing travels in it that would need cells
 
 
@@ -35,7 +36,9 @@ def check_places(scene: Scene) -> Scene:
         if _outside(scene, one.shape.bounds(scene.size))
     ]
     warned: set[str] = set()  # a place that is warned of at one position is left in peace at the others
-    for number in range(scene.scan.count if scene.scan else 1):
+    # A scan goes straight on: between two positions that are in the domain, and not in its layers, the others are.
+    last = scene.scan.count - 1 if scene.scan else 0
+    for number in range(last + 1) if last <= _POSITIONS_LOOKED_AT else (0, last):
         moved = scene.moved(number)
         where = f" at position {number} of the scan" if number else ""
         for kind, places in (("sources", moved.sources), ("receivers", moved.receivers)):

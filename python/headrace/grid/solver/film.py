@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from headrace.errors import SystemError, UsageError  # noqa: A004
+from headrace import outputs
+from headrace.errors import SystemError, UsageError, how_to_install  # noqa: A004
 from headrace.grid.solver import pictures
-from headrace.grid.solver.files import replacing
 from headrace.grid.solver.pictures import Frame, Plane
 
 
@@ -23,7 +23,9 @@ def encoder() -> str:
     if found:
         return found
     if importlib.util.find_spec("imageio_ffmpeg") is None:
-        raise UsageError("MP4 needs ffmpeg: pip install 'headrace[video]', or install ffmpeg; --gif needs neither")
+        raise UsageError(
+            f"MP4 needs ffmpeg: {how_to_install('imageio-ffmpeg')}, or install ffmpeg; --gif needs neither"
+        )
     import imageio_ffmpeg  # noqa: PLC0415 - optional
 
     return str(imageio_ffmpeg.get_ffmpeg_exe())
@@ -33,7 +35,8 @@ def check(path: Path) -> None:
     """Whether a film can be written there, before the work for it is done.
 
     Raises:
-        UsageError: when matplotlib or ffmpeg are not there, or the folder does not exist.
+        UsageError: when matplotlib or ffmpeg are not there.
+        SystemError: when the file cannot be written.
     """
     pictures.check(path)
     encoder()
@@ -53,7 +56,7 @@ def write(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> None
     even = "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white"
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{columns}x{rows}", "-r", str(pictures.FRAMES_PER_SECOND)]
     target = ["-vf", even, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4"]
-    with replacing(path) as written, tempfile.TemporaryFile() as said:
+    with outputs.replacing(path) as written, tempfile.TemporaryFile() as said:
         command = [encoder(), "-loglevel", "error", "-y", *source, "-i", "-", *target, str(written)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said) as process:
             assert process.stdin is not None

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.errors import DataError, SystemError, UsageError  # noqa: A004
+from headrace.errors import DataError, UsageError, reading
 from headrace.grid.solver.keys import nearest
 from headrace.grid.solver.reading import parse_scene
 from headrace.grid.solver.scene import Scene
@@ -86,7 +86,7 @@ def read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise SystemError(f"{path}: {error.strerror}") from None
+        raise reading(path, error) from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not text in UTF-8: {error}") from None
 
@@ -105,7 +105,10 @@ def convert(text: str, path: Path) -> Converted:
     for given, name in ((model.domain, "domain"), (model.spacing, "dx_dy_dz"), (model.window, "time_window")):
         if not given:
             raise UsageError(f"{path}: there is no #{name}")
-    made = _scene_text(model, path)
+    try:
+        made = _scene_text(model, path)
+    except OverflowError:
+        raise DataError(f"{path}: #domain, #dx_dy_dz or #time_window is out of range") from None
     notes = []
     if any(command.words[-1] != "n" for command, _ in model.shapes):
         notes.append(f"{path}: materials fill whole cells here; gprMax averages them where objects meet")

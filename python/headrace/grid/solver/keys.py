@@ -18,6 +18,17 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; there are {', '.join(words)}" if words else ""
 
 
+WHOLE_MOST = 1 << 53  # all below are told apart as floating point as well
+_DIGITS_SHOWN = 20
+
+
+def _short(value: object) -> str:
+    """A value in an error, without thousands of digits."""
+    if isinstance(value, int) and abs(value) >= 10**_DIGITS_SHOWN:
+        return f"a number of more than {_DIGITS_SHOWN} digits"
+    return repr(value)
+
+
 class Keys:
     """One table of a scene file. Every key that is asked for is known; done() refuses the others."""
 
@@ -59,9 +70,15 @@ class Keys:
         return given[0]
 
     def _number(self, value: Any, key: str) -> float:  # noqa: ANN401
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.error(f"{value!r} is not a number", key)
-        return float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise self.error(f"{_short(value)} is not a number, or too large for one", key)
+        return number
 
     def number(
         self, key: str, default: float | None = None, *, above: float | None = None, least: float | None = None
@@ -74,13 +91,15 @@ class Keys:
             raise self.error(f"{value:g} is below {least:g}", key)
         return value
 
-    def whole(self, key: str, default: int | None = None, *, least: int = 0) -> int:
+    def whole(self, key: str, default: int | None = None, *, least: int = 0, most: int = WHOLE_MOST) -> int:
         """A whole number."""
         value = self._take(key, default)
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.error(f"{value!r} is not a whole number", key)
         if value < least:
-            raise self.error(f"{value} is below {least}", key)
+            raise self.error(f"{_short(value)} is below {least}", key)
+        if value > most:
+            raise self.error(f"{_short(value)} is above {most:,}", key)
         return value
 
     def text(self, key: str, default: str | None = None) -> str:

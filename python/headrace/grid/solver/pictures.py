@@ -4,23 +4,27 @@ import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.errors import UsageError
-from headrace.grid.solver.files import check_folder, replacing
+from headrace import outputs
+from headrace.errors import UsageError, how_to_install
 from headrace.grid.solver.model import Array, paint
 from headrace.grid.solver.scene import Scene
 from headrace.grid.solver.shapes import AXES
 from headrace.grid.solver.traces import Traces
 from headrace.report.style import FAINT, INK
-from headrace.tables import figure as written_figure  # a figure is a drawing here
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
 
 _GOOD_CONDUCTOR = 1e3  # S/m; drawn as metal
 _MOST_PIXELS = 1600
 _FRAME_PIXELS = 640
 _DPI = 120
+_COLOURS = 256
+_MARKER_ROWS = 8
 FRAMES_PER_SECOND = 15
 _SHOWN = 99.0  # percentile of the field's strength that has the full colour: what is near a source has far more
 _SOURCE, _RECEIVER = "#b3541e", "#1d7a4c"
@@ -73,11 +77,12 @@ def check(path: Path) -> None:
     """Whether a picture can be written there, before the work for it is done.
 
     Raises:
-        UsageError: when matplotlib is not installed, or the folder does not exist.
+        UsageError: when matplotlib is not installed.
+        SystemError: when the file cannot be written.
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise UsageError("pictures need matplotlib: pip install 'headrace[grid]'")
-    check_folder(path)
+        raise UsageError(f"pictures need matplotlib: {how_to_install('matplotlib', 'pillow')}")
+    outputs.check(path)
 
 
 def _ground(plane: Plane, shape: tuple[int, ...]) -> Array:
@@ -108,6 +113,28 @@ def _limit(frames: Sequence[Frame]) -> float:
     return float(np.percentile(strengths, _SHOWN)) if strengths.size else 1.0
 
 
+def unit_of(field: str) -> str:
+    """Of a component."""
+    return "V/m" if field.startswith("e") else "A/m"
+
+
+def _scale() -> Array:
+    """The colours of a field over air, from the strongest negative one to the strongest positive one."""
+    shares = np.linspace(-1, 1, _COLOURS)
+    return np.asarray(_blend(np.ones((_COLOURS, 1)), shares[:, None], 1.0)[0])
+
+
+def _colour_bar(figure: Any, axes: Any, colours: Array, limit: float, label: str) -> None:  # noqa: ANN401 - optional
+    """What the colours stand for, to the right of the axes; what is stronger has the colours of the ends."""
+    from matplotlib.cm import ScalarMappable  # noqa: PLC0415 - optional, slow to import
+    from matplotlib.colors import ListedColormap, Normalize  # noqa: PLC0415
+
+    shown = ScalarMappable(Normalize(-limit, limit), ListedColormap(colours))
+    bar = figure.colorbar(shown, ax=axes, extend="both", shrink=0.9, pad=0.02)
+    bar.set_label(label, color=INK)
+    bar.ax.tick_params(colors=FAINT)
+
+
 class _Canvas:
     """A figure of a scene, whose field can be changed."""
 
@@ -128,6 +155,7 @@ class _Canvas:
         self._axes.set_xlabel(f"{AXES[right]}, m", color=INK)
         self._axes.set_ylabel(f"{AXES[up]}, m", color=INK)
         self._axes.tick_params(colors=FAINT)
+        _colour_bar(self.figure, self._axes, np.asarray(_scale()) / 255, limit, f"{field}, {unit_of(field)}")
         self._mark(plane)
         self.show(first)
 
@@ -143,8 +171,8 @@ class _Canvas:
             if places:
                 x, y = ([one.position[axis] for one in places] for axis in (right, up))
                 self._axes.scatter(x, y, marker=marker, s=46, c=colour, edgecolors="white", lw=0.6, label=label)
-        if plane.scene.sources or plane.scene.receivers:
-            self._axes.legend(loc="upper right", fontsize="small", framealpha=0.8)
+        if plane.scene.sources or plane.scene.receivers:  # beside the picture, where it hides nothing
+            self.figure.legend(loc="outside lower right", ncols=2, fontsize="small", frameon=False)
 
     def settle(self) -> None:
         """Leaves everything where it is from now on, which makes drawing quicker."""
@@ -154,15 +182,14 @@ class _Canvas:
     def show(self, frame: Frame) -> None:
         """Changes the moment."""
         self._image.set_data(self._pixels(frame))
-        strength = f"full colour at {written_figure(self._limit)} {'V/m' if self._field.startswith('e') else 'A/m'}"
-        title = f"{self._title}: {self._field} after {frame.seconds * 1e9:.2f} ns, {strength}"
+        title = f"{self._title}: {self._field} after {frame.seconds * 1e9:.2f} ns"
         self._axes.set_title(title, fontsize="medium", color=INK)
 
 
 def draw(path: Path, plane: Plane, field: str, frame: Frame) -> None:
     """Writes one moment as PNG."""
     canvas = _Canvas(plane, field, frame, _limit([frame]), 9.0)
-    with replacing(path) as written:
+    with outputs.writing(path) as written:
         canvas.figure.savefig(written, dpi=_DPI, format="png")
 
 
@@ -174,8 +201,11 @@ def animate(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> No
     """
     from PIL import Image  # noqa: PLC0415 - comes with matplotlib
 
-    pictures = [Image.fromarray(pixels).quantize(64) for pixels in drawn(path, plane, field, frames)]
-    with replacing(path) as written:
+    images = [Image.fromarray(pixels) for pixels in drawn(path, plane, field, frames)]
+    palette = _palette(images)
+    # Without dithering, and with one palette: what does not move keeps its colour from frame to frame.
+    pictures = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
+    with outputs.writing(path) as written:
         pictures[0].save(
             written,
             format="GIF",
@@ -184,6 +214,20 @@ def animate(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> No
             duration=1000 // FRAMES_PER_SECOND,
             loop=0,
         )
+
+
+def _palette(images: "Sequence[Picture]") -> "Picture":
+    """Colours that fit all of the images: those of some of them side by side, with as many pixels of markers again."""
+    from PIL import Image  # noqa: PLC0415 - comes with matplotlib
+
+    some = [images[round(i * (len(images) - 1) / 3)] for i in range(min(4, len(images)))]
+    width, height = some[0].size
+    sheet = Image.new("RGB", (width * len(some), height + _MARKER_ROWS))
+    for place, image in enumerate(some):
+        sheet.paste(image, (place * width, 0))
+    for number, colour in enumerate((_SOURCE, _RECEIVER)):
+        sheet.paste(colour, (number * sheet.width // 2, height, (number + 1) * sheet.width // 2, sheet.height))
+    return sheet.quantize(256, dither=Image.Dither.NONE)
 
 
 def drawn(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> Iterator[Array]:
@@ -203,6 +247,14 @@ def drawn(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> Iter
         yield np.ascontiguousarray(np.asarray(agg.buffer_rgba())[..., :3])
 
 
+def _way(scene: Scene, receiver: str) -> tuple[int, float, float]:
+    """The axis that a receiver moves along the most in a scan, where it starts, and how far each position takes it."""
+    place = next(one for one in scene.receivers if one.name == receiver).position
+    steps = scene.scan.step if scene.scan else (1.0,)
+    axis = max(range(len(steps)), key=lambda number: abs(steps[number]))
+    return axis, place[axis], steps[axis]
+
+
 def draw_radargram(path: Path, traces: Traces, key: tuple[str, str]) -> None:
     """Writes a B-scan as PNG: positions to the right, time downwards, without what all positions have in common."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional, slow to import
@@ -214,17 +266,23 @@ def draw_radargram(path: Path, traces: Traces, key: tuple[str, str]) -> None:
         values -= values.mean(axis=0)
     limit = float(np.percentile(np.abs(values), 99.5)) or 1.0
     first, last = traces.positions[0], traces.positions[-1]
+    axis, start, step = _way(scene, key[0])
     shown = np.full((last - first + 1, traces.steps), np.nan)  # blank where a position is missing
     shown[np.array(traces.positions) - first] = values
     figure = Figure(figsize=(9.0, 6.0), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    extent = (first - 0.5, last + 0.5, traces.steps * scene.dt * 1e9, 0.0)
+    if step < 0:
+        shown = shown[::-1]
+    ends = sorted((start + first * step, start + last * step))
+    extent = (ends[0] - abs(step) / 2, ends[1] + abs(step) / 2, traces.steps * scene.dt * 1e9, 0.0)
     axes.imshow(shown.T, cmap="gray", vmin=-limit, vmax=limit, extent=extent, aspect="auto", interpolation="nearest")
-    axes.set_xlabel("position of the scan", color=INK)
+    greys = np.repeat(np.linspace(0, 1, _COLOURS)[:, None], 3, axis=1)
+    _colour_bar(figure, axes, greys, limit, f"{key[1]}, {unit_of(key[1])}")
+    axes.set_xlabel(f"{AXES[axis]} of {key[0]}, m", color=INK)
     axes.set_ylabel("time, ns", color=INK)
     axes.tick_params(colors=FAINT)
     less = ", less the mean of all positions" if several else ""
     axes.set_title(f"{scene.title}: {key[1]} at {key[0]}{less}", fontsize="medium", color=INK)
-    with replacing(path) as written:
+    with outputs.writing(path) as written:
         figure.savefig(written, dpi=_DPI, format="png")

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from headrace.errors import DataError, SystemError  # noqa: A004
+from headrace.errors import DataError, reading
 from headrace.grid.solver.checks import check_places, check_resolution, courant_limit
-from headrace.grid.solver.keys import Keys, nearest
+from headrace.grid.solver.keys import WHOLE_MOST, Keys, nearest
 from headrace.grid.solver.scene import (
     BUILT_IN,
     Cell,
@@ -29,6 +29,8 @@ from headrace.grid.solver.waveforms import WAVEFORMS
 
 _FRAMES = 60  # snapshots of a run, where the scene does not say how many
 _PLANE = ("plane", "plane_wave")
+_CELLS_MOST = 1 << 31  # along an axis
+_POSITIONS_MOST = 1_000_000
 
 
 def read_scene(path: Path) -> Scene:
@@ -41,7 +43,7 @@ def read_scene(path: Path) -> Scene:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise SystemError(f"{path}: {error.strerror}") from None
+        raise reading(path, error) from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not text in UTF-8: {error}") from None
     return parse_scene(text, path)
@@ -53,7 +55,14 @@ def parse_scene(text: str, path: Path) -> Scene:
         content: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{path}: not TOML: {error}") from None
-    return _scene(Keys(path, "", content), path)
+    except RecursionError:
+        raise DataError(f"{path}: not a scene: its lists and tables are nested too deeply") from None
+    except ValueError:  # the standard library's, for a number of thousands of digits
+        raise DataError(f"{path}: a number has more digits than a number can have") from None
+    try:
+        return _scene(Keys(path, "", content), path)
+    except OverflowError as error:
+        raise DataError(f"{path}: a number is out of range: {error}") from None
 
 
 def _scene(top: Keys, path: Path) -> Scene:
@@ -98,6 +107,8 @@ def _shape(domain: Keys) -> tuple[Cell, float, int]:
     shape = []
     for axis, length in zip(AXES, size, strict=False):
         count = length / spacing
+        if count > _CELLS_MOST:
+            raise domain.error(f"{length:g} m along {axis} is {count:g} cells, more than {_CELLS_MOST:,}", "spacing")
         whole = round(count)
         if whole < 1 or abs(count - whole) > 1e-6 * max(1, whole):
             least = max(1, int(count))
@@ -166,7 +177,10 @@ def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Mate
         steps = keys.whole("steps", least=1)
     else:
         # Rounded before it is rounded up: 100 steps' worth of time is 100 steps.
-        steps = max(1, math.ceil(round(keys.number("window", above=0) / dt, 6)))
+        count = keys.number("window", above=0) / dt
+        if count > WHOLE_MOST:
+            raise keys.error(f"{count:g} steps of {dt:g} s are too many", "window")
+        steps = max(1, math.ceil(round(count, 6)))
     keys.done()
     return dt, steps
 
@@ -271,7 +285,7 @@ def _snapshots(keys: Keys, dimensions: int, dt: float, steps: int) -> Snapshots:
 def _scan(keys: Keys, dimensions: int, *, given: bool) -> Scan | None:
     if not given:
         return None
-    found = Scan(keys.point("step", [dimensions]), keys.whole("count", least=1))
+    found = Scan(keys.point("step", [dimensions]), keys.whole("count", least=1, most=_POSITIONS_MOST))
     keys.done()
     if not any(found.step):
         raise keys.error("moves nothing", "step")

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from headrace import interrupts
 from headrace.errors import DataError
 from headrace.grid.solver.model import Array, Solver
 from headrace.grid.solver.scene import Scene
@@ -41,7 +42,8 @@ class Stop:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _note(self, _number: int, _frame: FrameType | None) -> None:
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        interrupts.note(number)
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True

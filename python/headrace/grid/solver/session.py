@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from headrace.errors import UsageError
-from headrace.grid.solver import checkpoint, files, film, memory, pictures, roof, traces, vti
+from headrace import outputs as files
+from headrace.errors import MissingFileError, UsageError
+from headrace.grid.solver import checkpoint, film, memory, pictures, roof, traces, vti
 from headrace.grid.solver.model import Layout, Solver, build, paint
 from headrace.grid.solver.pictures import Frame, Plane
 from headrace.grid.solver.running import Speed, Stop, Watcher, run
 from headrace.grid.solver.scene import Scene
 from headrace.grid.solver.traces import Traces
+from headrace.outputs import Attempts
+from headrace.quiet import Watch, above_roof
 
 Progress = Callable[[int, int, Speed], None]
 
@@ -37,7 +40,7 @@ class Outputs:
         """Whether all of it can be written, before the work for it is done.
 
         Raises:
-            UsageError: naming what cannot.
+            UsageError, SystemError: naming what cannot.
         """
         if self.traces:
             traces.check(self.traces)
@@ -48,12 +51,10 @@ class Outputs:
                 pictures.check(path)
         if self.mp4:
             film.check(self.mp4)
-        if self.snapshots and not self.snapshots.parent.is_dir():
-            raise UsageError(f"there is no folder {self.snapshots.parent} to make {self.snapshots.name} in")
-        if self.snapshots and self.snapshots.exists() and not self.snapshots.is_dir():
-            raise UsageError(f"{self.snapshots} is a file, and snapshots go to a folder")
+        if self.snapshots:
+            _check_snapshots(self.snapshots)
         if self.checkpoint:
-            files.check_folder(self.checkpoint)
+            files.check(self.checkpoint)
         if self.field not in scene.fields:
             raise UsageError(f"there is no field '{self.field}' in this scene; there are {', '.join(scene.fields)}")
         if self.at is not None and round(self.at / scene.dt) > scene.steps:
@@ -70,8 +71,9 @@ class Done:
     interrupted: bool = False
     speed: Speed = field(default_factory=Speed)
     roof: float | None = None  # cells a second that memory allows
+    disturbed: str = ""  # why the machine was not quiet meanwhile
     traces: Traces | None = None
-    written: list[Path] = field(default_factory=list)
+    files: Attempts = field(default_factory=Attempts)
 
 
 def run_one(
@@ -94,8 +96,9 @@ def run_one(
     model = build(moved, layout, maker)
     if outputs.restart:
         checkpoint.restore(outputs.restart, moved, model.solver)
-    keeper = _Keeper(moved, outputs, model.solver, writes=layout.first)
     done = Done([position], first_step=model.solver.steps_done)
+    keeper = _Keeper(moved, outputs, model.solver, done.files if layout.first else None)
+    watch = Watch()
     with Stop() as stop:
         done.speed = run(
             moved,
@@ -105,13 +108,19 @@ def run_one(
             stop=stop,
             agree=layout.agree,
         )
+        watch.stop()
         if outputs.roof and done.speed.cells and model.solver.steps_done == moved.steps:
-            done.roof = roof.cells_per_second(moved, layout, model.solver)
+            # Twice: whatever disturbs a roof lowers it, and two that differ are not to be trusted.
+            found = [roof.cells_per_second(moved, layout, model.solver) for _ in range(2)]
+            watch.roofs("memory", found)
+            done.roof = max(found)
+            watch.add(above_roof(done.speed.cells_per_second / done.roof, "memory"))
+        done.disturbed = watch.stop()
         done.steps = model.solver.steps_done
         done.interrupted = done.steps < moved.steps
         done.traces = Traces(scene, done.steps)
         done.traces.take(position, model)
-        done.written = keeper.finish(done.traces, interrupted=done.interrupted)
+        keeper.finish(done.traces, interrupted=done.interrupted)
     return done
 
 
@@ -132,6 +141,7 @@ def run_scan(
     memory.check(scene, layout)
     done = Done(traces=Traces(scene, scene.steps), steps=scene.steps)
     assert done.traces is not None
+    watch = Watch()
     with Stop() as stop:
         for number in range(scene.scan.count):
             moved = scene.moved(number)
@@ -143,41 +153,52 @@ def run_scan(
                 done.interrupted = True
                 break
             done.traces.take(number, model)
+        done.disturbed = watch.stop()
         done.positions = done.traces.positions
         if done.positions and layout.first:
-            done.written = write_traces(outputs, done.traces)
+            write_traces(outputs, done.traces, done.files)
     return done
 
 
-def write_traces(outputs: Outputs, found: Traces) -> list[Path]:
+def write_traces(outputs: Outputs, found: Traces, attempts: Attempts) -> None:
     """The traces of a scan as HDF5 and as a picture, of the first receiver that has the field."""
-    if outputs.traces:
-        traces.write(outputs.traces, found)
-    if outputs.png:
+
+    def draw(path: Path) -> None:
         key = next((key for key in found.values if key[1] == outputs.field), None)
         if key is None:
             raise UsageError(f"no receiver records {outputs.field}, so there is nothing to draw")
-        pictures.draw_radargram(outputs.png, found, key)
-    return [path for path in (outputs.traces, outputs.png) if path]
+        pictures.draw_radargram(path, found, key)
+
+    attempts.write(outputs.traces, lambda path: traces.write(path, found))
+    attempts.write(outputs.png, draw)
+
+
+def _check_snapshots(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file, and snapshots go to a folder")
+    if not folder.exists() and not folder.parent.is_dir():
+        raise MissingFileError(f"there is no folder {folder.parent} to make {folder.name} in")
+    files.check(folder / "materials.vti" if folder.exists() else folder)
 
 
 class _Keeper:
-    """Keeps what is wanted of a run on its way, and writes it; where it does not write, it only takes part in that."""
+    """Keeps what is wanted of a run on its way, and writes it; without attempts it only takes part in that."""
 
-    def __init__(self, scene: Scene, outputs: Outputs, solver: Solver, *, writes: bool = True) -> None:
+    def __init__(self, scene: Scene, outputs: Outputs, solver: Solver, attempts: Attempts | None) -> None:
         self._scene = scene
         self._outputs = outputs
-        self._start = solver.steps_done
         self._solver = solver
-        self._writes = writes
+        self._attempts = attempts
         self._plane = Plane.of(scene, outputs.plane)
         self._frames: list[Frame] = []
         self._picture: Frame | None = None
         self._series: list[tuple[float, str]] = []
-        if outputs.snapshots and writes:
-            outputs.snapshots.mkdir(exist_ok=True)
-            cells, _ = paint(scene)
-            vti.write(outputs.snapshots / "materials.vti", {"material": cells}, scene.spacing)
+        self._snapshots = attempts is not None and attempts.write(outputs.snapshots, self._begin_snapshots)
+
+    def _begin_snapshots(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        cells, _ = paint(self._scene)
+        vti.write(folder / "materials.vti", {"material": cells}, self._scene.spacing)
 
     def watchers(self) -> list[Watcher]:
         """What run() is to call."""
@@ -195,47 +216,44 @@ class _Keeper:
             found.append(Watcher(self._checkpoint, every=outputs.checkpoint_every))
         return found
 
-    def finish(self, found: Traces, *, interrupted: bool) -> list[Path]:
-        """Writes what is written at the end, or where the run was interrupted, and names all the files."""
+    def finish(self, found: Traces, *, interrupted: bool) -> None:
+        """Writes what is written at the end, or where the run was interrupted."""
         outputs = self._outputs
         # Interrupted, or restarted, on the other side of the moment that was to be drawn: the last one there is.
         if outputs.png and self._picture is None:
             self._take_picture(self._solver)
         if outputs.checkpoint:
             self._checkpoint(self._solver)
-        return self._write(found, interrupted=interrupted) if self._writes else []
+        if self._attempts is not None:
+            self._write(self._attempts, found, interrupted=interrupted)
 
-    def _write(self, found: Traces, *, interrupted: bool) -> list[Path]:
-        outputs, written = self._outputs, []
-        if outputs.traces:
-            traces.write(outputs.traces, found)
-            written.append(outputs.traces)
-        if outputs.snapshots:
-            series = outputs.snapshots / "snapshots.pvd"
-            vti.write_series(series, self._series)
-            written.append(series)
-        if outputs.png:
-            assert self._picture is not None
-            pictures.draw(outputs.png, self._plane, outputs.field, self._picture)
-            written.append(outputs.png)
-        if outputs.gif and (self._frames or not interrupted):
-            pictures.animate(outputs.gif, self._plane, outputs.field, self._frames)
-            written.append(outputs.gif)
-        if outputs.mp4 and (self._frames or not interrupted):
-            film.write(outputs.mp4, self._plane, outputs.field, self._frames)
-            written.append(outputs.mp4)
-        return [*written, *([outputs.checkpoint] if outputs.checkpoint else [])]
+    def _write(self, attempts: Attempts, found: Traces, *, interrupted: bool) -> None:
+        outputs, frames = self._outputs, self._frames
+        attempts.write(outputs.traces, lambda path: traces.write(path, found))
+        if self._snapshots and outputs.snapshots:
+            attempts.write(outputs.snapshots / "snapshots.pvd", lambda path: vti.write_series(path, self._series))
+        picture = self._picture
+        if picture is not None:
+            attempts.write(outputs.png, lambda path: pictures.draw(path, self._plane, outputs.field, picture))
+        if frames or not interrupted:
+            attempts.write(outputs.gif, lambda path: pictures.animate(path, self._plane, outputs.field, frames))
+            attempts.write(outputs.mp4, lambda path: film.write(path, self._plane, outputs.field, frames))
 
     def _seconds(self, solver: Solver) -> float:
         return solver.steps_done * self._scene.dt
 
     def _snapshot(self, solver: Solver) -> None:
         assert self._outputs.snapshots is not None
+        moment = self._seconds(solver)
         name = f"step-{solver.steps_done:08d}.vti"
         values = {name: solver.field(name) for name in self._scene.snapshots.fields}
-        if self._writes:
-            vti.write(self._outputs.snapshots / name, values, self._scene.spacing, self._seconds(solver))
-        self._series.append((self._seconds(solver), name))
+        if self._attempts is None or not self._snapshots:
+            return
+        # After one that cannot be written there are no more: the disk is full, and the run goes on.
+        path = self._outputs.snapshots / name
+        self._snapshots = self._attempts.write(path, lambda to: vti.write(to, values, self._scene.spacing, moment))
+        if self._snapshots:
+            self._series.append((moment, name))
 
     def _take_frame(self, solver: Solver) -> None:
         values = solver.field(self._outputs.field)
@@ -246,6 +264,8 @@ class _Keeper:
 
     def _checkpoint(self, solver: Solver) -> None:
         assert self._outputs.checkpoint is not None
-        state = solver.state()
-        if self._writes:
-            checkpoint.save(self._outputs.checkpoint, self._scene, solver.steps_done, state)
+        state, steps = solver.state(), solver.steps_done
+        if self._attempts is not None:
+            self._attempts.write(
+                self._outputs.checkpoint, lambda path: checkpoint.save(path, self._scene, steps, state)
+            )

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace import outputs
 from headrace.errors import UsageError
 from headrace.grid.solver import memory
-from headrace.grid.solver.files import check_folder, replacing
 from headrace.grid.solver.model import Layout, build
 from headrace.grid.solver.scene import Scene
 from headrace.report import timeline
@@ -31,10 +31,11 @@ def check(path: Path) -> None:
     """Whether a timeline can be drawn there.
 
     Raises:
-        UsageError: for another format, no such folder, or without matplotlib.
+        UsageError: for another format, or without matplotlib.
+        SystemError: when the file cannot be written.
     """
-    timeline.check(path, "grid")
-    check_folder(path)
+    timeline.check(path)
+    outputs.check(path)
 
 
 def record(scene: Scene, layout: Layout, cycles: int) -> "list[WorkSpan]":
@@ -81,8 +82,7 @@ def draw(path: Path, title: str, spans: "Sequence[WorkSpan]", devices: Sequence[
         for span in spans
     ]
     clock = ", each part by the clock of its device; where there is no bar, it waits"
-    with replacing(path) as written:
-        written.write_bytes(timeline.render(path.suffix, title, rows, bars, _COLOURS, clock))
+    outputs.write(path, timeline.render(path.suffix, title, rows, bars, _COLOURS, clock))
 
 
 _ROWS = ("computing", "exchanging")

@@ -1,14 +1,15 @@
 """What receivers recorded: kept in memory while a scene or its scan runs, and as an HDF5 file."""
 
 import importlib.util
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from headrace.errors import DataError, SystemError, UsageError  # noqa: A004
-from headrace.grid.solver.files import check_folder, replacing
+from headrace import outputs
+from headrace.errors import DataError, UsageError, how_to_install, reading
 from headrace.grid.solver.model import Array, Model, times
 from headrace.grid.solver.scene import Scene
 
@@ -39,11 +40,12 @@ def check(path: Path) -> None:
     """Whether traces can be written there, before the work for it is done.
 
     Raises:
-        UsageError: when h5py is not installed, or the folder does not exist.
+        UsageError: when h5py is not installed.
+        SystemError: when the file cannot be written.
     """
     if importlib.util.find_spec("h5py") is None:
-        raise UsageError("receivers are kept in HDF5, which needs h5py: pip install 'headrace[grid]'")
-    check_folder(path)
+        raise UsageError(f"receivers are kept in HDF5, which needs h5py: {how_to_install('h5py')}")
+    outputs.check(path)
 
 
 def write(path: Path, traces: Traces) -> None:
@@ -51,7 +53,8 @@ def write(path: Path, traces: Traces) -> None:
     import h5py  # noqa: PLC0415 - optional
 
     scene = traces.scene
-    with replacing(path) as written, h5py.File(written, "w") as file:
+    whole = io.BytesIO()  # whose errors are not those of a disk in the middle of HDF5
+    with h5py.File(whole, "w") as file:
         file.attrs["format"] = _FORMAT
         file.attrs["title"] = scene.title
         file.attrs["scene"] = scene.digest()
@@ -69,6 +72,7 @@ def write(path: Path, traces: Traces) -> None:
                 data = group.create_dataset(name, data=traces.stacked((receiver.name, name)))
                 data.attrs["unit"] = "V/m" if name.startswith("e") else "A/m"
                 group.create_dataset(f"time_{name}", data=times(scene, name, traces.steps)).attrs["unit"] = "s"
+    outputs.write(path, whole.getbuffer())
 
 
 def read(path: Path, scene: Scene) -> Traces:
@@ -88,7 +92,7 @@ def read(path: Path, scene: Scene) -> Traces:
                 raise UsageError(f"{path}: traces of another scene than {scene.path}")
             return _content(file, scene)
     except FileNotFoundError as error:
-        raise SystemError(f"{path}: {error.strerror}") from None
+        raise reading(path, error) from None
     except (OSError, KeyError) as error:
         raise DataError(f"{path}: not a whole HDF5 file of traces: {error}") from None
 

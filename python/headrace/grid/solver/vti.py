@@ -7,7 +7,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from headrace.grid.solver.files import replacing
+from headrace import outputs
 from headrace.grid.solver.model import Array
 
 _TYPES = {np.dtype(np.float32): "Float32", np.dtype(np.float64): "Float64", np.dtype(np.uint16): "UInt16"}
@@ -35,7 +35,7 @@ def write(path: Path, fields: Mapping[str, Array], spacing: float, time: float |
         f'<Piece Extent="{extent}">\n<CellData>\n' + "\n".join(arrays) + "\n</CellData>\n</Piece>\n</ImageData>\n"
         '<AppendedData encoding="raw">\n_'
     )
-    with replacing(path) as written, written.open("wb") as file:
+    with outputs.writing(path) as file:
         file.write(head.encode())
         file.writelines(blocks)
         file.write(b"\n</AppendedData>\n</VTKFile>\n")
@@ -56,5 +56,4 @@ def write_series(path: Path, files: Sequence[tuple[float, str]]) -> None:
         + "\n".join(lines)
         + "\n</Collection>\n</VTKFile>\n"
     )
-    with replacing(path) as written:
-        written.write_text(text, encoding="utf-8")
+    outputs.write(path, text)

@@ -1,0 +1,33 @@
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string.h>
+
+#include "bindings.hpp"
+#include "headrace/base/output_file.hpp"
+#include "interrupt.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+/// Commits without the GIL; a signal whose handler raises ends waiting for the reader of a FIFO.
+void commit(OutputFile& file) {
+  const nb::gil_scoped_release released;
+  file.commit(raise_signals);
+}
+
+}  // namespace
+
+void bind_output(nb::module_& module) {
+  nb::class_<OutputFile>(module, "OutputFile",
+                         "A file that gets its name, or its new content, at commit(): whole or not at all. Symbolic "
+                         "links are followed, and what is not a regular file gets the bytes written into it.")
+      .def(nb::init<const std::filesystem::path&>(), "path"_a,
+           nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
+      .def_prop_ro("staging", &OutputFile::staging, "A name under which the bytes can be written until commit().")
+      .def("commit", &commit, "Gives the file its new content, durably.");
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,93 @@
+"""Files that are whole or not there at all. Every file that the package writes at once goes through this module."""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from headrace._core import OutputFile
+from headrace.errors import Error, SystemError  # noqa: A004
+
+_CAUSES = (r"\berrno = (\d+)", r"\[[Ee]rrno (\d+)\]")  # as HDF5 and Arrow write it
+
+
+def check(path: Path) -> None:
+    """Finds out whether a file can be written there, before the work for it is done.
+
+    Raises:
+        UsageError: when it is a folder.
+        SystemError: naming it, when its folder is missing or nothing can be written there.
+    """
+    OutputFile(path)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A name to write bytes under; they become the content of `path` when the block ends well, and vanish otherwise.
+
+    Links are followed, and device nodes, FIFOs and standard streams get the bytes written into them. The name has no
+    ending, so a library that goes by endings must be told the format.
+
+    Raises:
+        SystemError: naming `path`, when it cannot be written or the block fails to write.
+    """
+    file = OutputFile(path)
+    try:
+        yield Path(file.staging)
+    except OSError as error:
+        if isinstance(error, Error) or (error.filename is not None and str(error.filename) != file.staging):
+            raise
+        raise SystemError(f"writing {path}: {_reason(error)}", native=error.errno or 0) from error
+    sys.stdout.flush()  # before what goes to the same place
+    file.commit()
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """As replacing(), an open file that can also be read and sought in."""
+    with replacing(path) as staged, staged.open("w+b") as file:
+        yield file
+
+
+def write(path: Path, content: str | bytes | memoryview) -> None:
+    """Writes all of a file, text as UTF-8."""
+    with writing(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def _reason(error: OSError) -> str:
+    """Why writing failed, without the name under which the bytes were kept."""
+    if error.strerror is not None:
+        return error.strerror
+    found = (re.search(cause, str(error)) for cause in _CAUSES)
+    number = next((int(match[1]) for match in found if match), None)
+    return os.strerror(number) if number is not None else str(error)
+
+
+class Attempts:
+    """Writes the files of a command, each whatever has become of the others.
+
+    Attributes:
+        written: those that are there.
+        failures: why others are not.
+    """
+
+    def __init__(self) -> None:
+        self.written: list[Path] = []
+        self.failures: list[Exception] = []
+
+    def write(self, path: Path | None, how: Callable[[Path], object]) -> bool:
+        """Writes a file if there is to be one. Returns whether it is there."""
+        if path is None:
+            return False
+        try:
+            how(path)
+        except (Error, OSError) as error:
+            self.failures.append(error)
+            return False
+        if path not in self.written:
+            self.written.append(path)
+        return True
