@@ -27,28 +27,28 @@ using fetch::Level;
 using fetch::LevelProgress;
 using fetch::LevelStatistics;
 
-using ParquetChunk = std::tuple<std::string, std::size_t, std::size_t, std::size_t, fetch::ParquetStatistics>;
+using ParquetColumns = std::vector<std::tuple<std::string, std::size_t, bool, bool>>;
 
-std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> parquet_row_groups(const MappedHandle& mapped) {
-  std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> made;
-  const fetch::MappedFile& file = *mapped.file;
-  try {
-    for (auto& group : fetch::read_parquet_footer({file.data(), file.bytes()})) {
-      auto& chunks = made.emplace_back(group.rows, std::vector<ParquetChunk>()).second;
-      for (auto& chunk : group.chunks) {
-        chunks.emplace_back(std::move(chunk.path), chunk.offset, chunk.bytes, chunk.decoded_bytes,
-                            std::move(chunk.statistics));
-      }
-    }
-  } catch (const DataError& error) {
-    throw DataError(fmt::format("{}: {}", file.path(), error.what()));
+void want(ParquetHandle& parquet, const ParquetColumns& columns) {
+  parquet.columns.clear();
+  for (const auto& [path, row_bytes, is_text, comparable] : columns) {
+    parquet.columns.push_back(
+        {.path = path, .type = {}, .row_bytes = row_bytes, .is_text = is_text, .comparable = comparable});
   }
-  return made;
+}
+
+std::vector<std::int64_t> rows_of(const ParquetHandle& parquet) {
+  std::vector<std::int64_t> rows;
+  for (const auto& group : parquet.groups) rows.push_back(group.rows);
+  return rows;
 }
 
 void bind_sources(nb::module_& module) {
-  const nb::class_<fetch::ParquetStatistics> statistics(
-      module, "ParquetStatistics", "What a Parquet file says of the values of a column of a row group.");
+  nb::class_<ParquetHandle>(module, "ParquetFooter", "The row groups of a Parquet file, by its footer.")
+      .def_prop_ro("rows", &rows_of, "Of each row group.")
+      .def("want", &want, "columns"_a,
+           "Says which columns a source reads, in its order: (path in the schema, bytes that a decoded value takes at "
+           "most, whether it is text, whether statistics are of the very values that are read).");
   nb::class_<MappedHandle>(module, "MappedFile", "A file's bytes, mapped for reading.")
       .def(
           "__init__",
@@ -56,9 +56,7 @@ void bind_sources(nb::module_& module) {
             new (self) MappedHandle{std::make_shared<const fetch::MappedFile>(path)};
           },
           "path"_a, "Raises UsageError for a file that is not there.")
-      .def("parquet_row_groups", &parquet_row_groups,
-           "By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, "
-           "offset, bytes, bytes without compression, statistics). Raises DataError that names the file.")
+      .def("parquet_footer", &read_parquet, "Raises DataError that names the file.")
       .def_prop_ro("path", [](const MappedHandle& mapped) { return mapped.file->path(); })
       .def_prop_ro("bytes", [](const MappedHandle& mapped) { return mapped.file->bytes(); })
       .def_prop_ro(
@@ -73,13 +71,12 @@ void bind_sources(nb::module_& module) {
       .def_static(
           "of_reader", &make_reader_source, "schema"_a, "fragments"_a, "places"_a, "read"_a,
           nb::sig("def of_reader(schema: typing.Any, fragments: list[tuple[str, int, int]], places: "
-                  "list[tuple[list[tuple[MappedFile, int, int]], int, ParquetStatistics | None]], read: "
+                  "list[tuple[list[tuple[MappedFile, int, int]], int] | ParquetFooter], read: "
                   "typing.Callable[[int, list[int]], "
                   "typing.Any]) -> FetchSource"),
           "Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. "
-          "A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading "
-          "takes, statistics of the very values that reading gives) for each chunk, column by column within a "
-          "fragment.")
+          "A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for "
+          "each chunk, column by column within a fragment, or a footer for all chunks of its file.")
       .def_prop_ro("rows", &fetch::Source::rows)
       .def_prop_ro("id", &fetch::Source::id)
       .def(

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -107,7 +108,26 @@ std::vector<fetch::OwnedArray> call(const nb::object& read, std::uint32_t fragme
   }
 }
 
+void add_places(const ParquetHandle& parquet, const std::vector<fetch::Column>& columns,
+                std::vector<fetch::ReaderSource::ChunkPlace>& to) {
+  if (parquet.columns.size() != columns.size()) throw UsageError("a Parquet file has a place for every column");
+  std::vector<fetch::ParquetColumn> typed = parquet.columns;
+  for (std::size_t c = 0; c < typed.size(); ++c) typed[c].type = columns[c].type;
+  auto places = fetch::places_of(parquet.file, parquet.groups, typed);
+  std::move(places.begin(), places.end(), std::back_inserter(to));
+}
+
 }  // namespace
+
+std::shared_ptr<ParquetHandle> read_parquet(const MappedHandle& mapped) {
+  const fetch::MappedFile& file = *mapped.file;
+  try {
+    return std::make_shared<ParquetHandle>(
+        ParquetHandle{mapped.file, fetch::read_parquet_footer({file.data(), file.bytes()}), {}});
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", file.path(), error.what()));
+  }
+}
 
 std::shared_ptr<fetch::Source> make_arrow_source(nb::handle schema, const nb::list& batches) {
   const auto taken = take_schema(schema);
@@ -133,14 +153,12 @@ std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::l
   }
   std::vector<fetch::ReaderSource::ChunkPlace> where;
   for (const nb::handle item : places) {
-    const auto [ranges, read_bytes, statistics] = nb::cast<std::tuple<nb::list, std::size_t, nb::object>>(item);
-    auto& place = where.emplace_back();
-    place.ranges = to_ranges(ranges);
-    place.read_bytes = read_bytes;
-    const std::size_t number = where.size() - 1;
-    if (statistics.is_none() || number / columns.size() >= made.size()) continue;
-    place.bounds = fetch::bounds_of(nb::cast<const fetch::ParquetStatistics&>(statistics),
-                                    columns[number % columns.size()].type, made[number / columns.size()].rows);
+    if (nb::isinstance<ParquetHandle>(item)) {
+      add_places(nb::cast<const ParquetHandle&>(item), columns, where);
+      continue;
+    }
+    const auto [ranges, read_bytes] = nb::cast<std::tuple<nb::list, std::size_t>>(item);
+    where.push_back({.ranges = to_ranges(ranges), .read_bytes = read_bytes});
   }
   std::vector<fetch::DataType> types;
   for (const auto& column : columns) types.push_back(column.type);

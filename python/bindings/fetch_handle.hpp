@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "headrace/fetch/fetch.hpp"
+#include "headrace/fetch/parquet_footer.hpp"
 #include "headrace/fetch/scan.hpp"
 #include "headrace/fetch/source.hpp"
 
@@ -21,13 +22,22 @@ struct MappedHandle {
   std::shared_ptr<const fetch::MappedFile> file;
 };
 
+/// The row groups of a Parquet file, and of which columns a source wants to know where they lie.
+struct ParquetHandle {
+  std::shared_ptr<const fetch::MappedFile> file;
+  std::vector<fetch::ParquetRowGroup> groups;
+  std::vector<fetch::ParquetColumn> columns;  ///< In the order of the source's columns, whose types they get there.
+};
+/// Reads a file's footer. Throws DataError that names the file.
+[[nodiscard]] std::shared_ptr<ParquetHandle> read_parquet(const MappedHandle& mapped);
+
 /// A source of record batches that lie in memory: (batch, file, number in it, mapping that its buffers lie in or None).
 /// A batch is anything with __arrow_c_array__, taken without a copy.
 [[nodiscard]] std::shared_ptr<fetch::Source> make_arrow_source(nanobind::handle schema, const nanobind::list& batches);
 
 /// A source whose chunks `read(fragment, columns)` gives, as anything whose __arrow_c_array__ is a record batch of
-/// these columns in that order. `fragments` are (file, row group, rows), `places` ([(mapping, offset, bytes)], bytes
-/// that reading takes, statistics or None), column by column within a fragment.
+/// these columns in that order. `fragments` are (file, row group, rows). `places` has ([(mapping, offset, bytes)],
+/// bytes that reading takes) for each chunk, column by column within a fragment, or a ParquetHandle for all of a file.
 [[nodiscard]] std::shared_ptr<fetch::Source> make_reader_source(nanobind::handle schema,
                                                                 const nanobind::list& fragments,
                                                                 const nanobind::list& places, nanobind::object read);

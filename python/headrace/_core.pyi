@@ -3507,8 +3507,17 @@ class MessageReader:
     def rest(self) -> int:
         """Bytes at the end that are no whole message."""
 
-class ParquetStatistics:
-    """What a Parquet file says of the values of a column of a row group."""
+class ParquetFooter:
+    """The row groups of a Parquet file, by its footer."""
+
+    @property
+    def rows(self) -> list[int]:
+        """Of each row group."""
+
+    def want(self, columns: Sequence[tuple[str, int, bool, bool]]) -> None:
+        """
+        Says which columns a source reads, in its order: (path in the schema, bytes that a decoded value takes at most, whether it is text, whether statistics are of the very values that are read).
+        """
 
 class MappedFile:
     """A file's bytes, mapped for reading."""
@@ -3516,10 +3525,8 @@ class MappedFile:
     def __init__(self, path: str) -> None:
         """Raises UsageError for a file that is not there."""
 
-    def parquet_row_groups(self) -> list[tuple[int, list[tuple[str, int, int, int, ParquetStatistics]]]]:
-        """
-        By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, offset, bytes, bytes without compression, statistics). Raises DataError that names the file.
-        """
+    def parquet_footer(self) -> ParquetFooter:
+        """Raises DataError that names the file."""
 
     @property
     def path(self) -> str: ...
@@ -3541,9 +3548,9 @@ class FetchSource:
         """
 
     @staticmethod
-    def of_reader(schema: Any, fragments: list[tuple[str, int, int]], places: list[tuple[list[tuple[MappedFile, int, int]], int, ParquetStatistics | None]], read: Callable[[int, list[int]], Any]) -> FetchSource:
+    def of_reader(schema: Any, fragments: list[tuple[str, int, int]], places: list[tuple[list[tuple[MappedFile, int, int]], int] | ParquetFooter], read: Callable[[int, list[int]], Any]) -> FetchSource:
         """
-        Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes, statistics of the very values that reading gives) for each chunk, column by column within a fragment.
+        Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for each chunk, column by column within a fragment, or a footer for all chunks of its file.
         """
 
     @property

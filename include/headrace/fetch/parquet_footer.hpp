@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,5 +42,20 @@ struct ParquetRowGroup {
 /// What statistics say of a chunk of so many rows whose values are of that type as they are in the file (a decimal's of
 /// the same scale, a timestamp's of the same unit). Statistics that contradict themselves say nothing.
 [[nodiscard]] ChunkBounds bounds_of(const ParquetStatistics& statistics, const DataType& type, std::int64_t rows);
+
+/// A column of a table, as it is in a Parquet file.
+struct ParquetColumn {
+  std::string path;           ///< In the file's schema, with dots.
+  DataType type;              ///< In which it is read.
+  std::size_t row_bytes = 0;  ///< That a decoded value takes with its validity, at most.
+  bool is_text = false;       ///< Its pages' strings are decoded as well.
+  bool comparable = false;    ///< Statistics are of the very values that are read.
+};
+
+/// Where the chunks of those columns lie, column by column within a row group. A column that a row group has not lies
+/// nowhere.
+[[nodiscard]] std::vector<ReaderSource::ChunkPlace> places_of(const std::shared_ptr<const MappedFile>& file,
+                                                              std::span<const ParquetRowGroup> groups,
+                                                              std::span<const ParquetColumn> columns);
 
 }  // namespace headrace::fetch

@@ -1,6 +1,7 @@
 """Parquet and Arrow IPC files as the source of a table: what is in them, and how a chunk is read."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from headrace.errors import DataError, UsageError
 from headrace.fetch import storage
 from headrace.fetch.parquet_types import comparable_columns
 from headrace.fetch.paths import expand
-from headrace.fetch.source import TableSource, require_fetch, value_bytes
+from headrace.fetch.source import Place, TableSource, require_fetch, value_bytes
 
 _PARQUET = b"PAR1"
 _PARQUET_ENCRYPTED = b"PARE"
@@ -23,9 +24,8 @@ _IPC = b"ARROW1"
 _IPC_STREAM = b"\xff\xff\xff\xff"
 _MAGIC_BYTES = 8
 
-Place = tuple[list[tuple["_core.MappedFile", int, int]], int, "_core.ParquetStatistics | None"]
+_Kept = tuple[str, pa.DataType, int]  # a column: name, type, bytes of a decoded value with its validity, at most
 Reader = Callable[[int, list[int]], pa.RecordBatch]
-_Chunk = tuple[int, int, int, "_core.ParquetStatistics"]  # offset, bytes, bytes without compression
 
 
 @dataclass
@@ -37,7 +37,7 @@ class _Opened:
     schema: pa.Schema
     rows: list[int]
     metadata: Any = None  # of Parquet
-    chunks: list[dict[str, _Chunk]] = field(default_factory=list)  # of Parquet: by row group and path
+    footer: "_core.ParquetFooter | None" = None  # of Parquet
     idle: list[Any] = field(default_factory=list)  # readers that no thread uses
     batches: list[pa.RecordBatch] | None = None  # of IPC that lies in the mapping as it is
 
@@ -85,21 +85,24 @@ def _open(path: str) -> _Opened:
 
 def _check_names(schema: pa.Schema) -> None:
     """Raises UnicodeDecodeError, a ValueError, for a name that is no text."""
-    for one in schema:
-        str(one)
+    len(schema.names)
+    for kind in schema.types:
+        if kind.num_fields > 0:
+            str(kind)
 
 
 def _open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
     with _arrow_errors(mapped.path):
         file = pq.ParquetFile(pa.BufferReader(buffer))
         metadata = file.metadata
-        _check_names(file.schema_arrow)
+        schema = file.schema_arrow
+        _check_names(schema)
         # pyarrow ends the process where it is asked about a row group whose metadata is damaged.
-        groups = mapped.parquet_row_groups()
-        if len(groups) != metadata.num_row_groups:
-            raise DataError(f"{mapped.path}: {len(groups)} row groups, and {metadata.num_row_groups} by Arrow")
-        chunks = [{path: (at, size, pages, said) for path, at, size, pages, said in group} for _, group in groups]
-        return _Opened(mapped, buffer, file.schema_arrow, [rows for rows, _ in groups], metadata, chunks)
+        footer = mapped.parquet_footer()
+        rows = footer.rows
+        if len(rows) != metadata.num_row_groups:
+            raise DataError(f"{mapped.path}: {len(rows)} row groups, and {metadata.num_row_groups} by Arrow")
+        return _Opened(mapped, buffer, schema, rows, metadata, footer)
 
 
 def _open_ipc(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
@@ -150,24 +153,17 @@ def _check_schemas(files: list[_Opened]) -> None:
         raise DataError(f"{other.path} has its columns in another order than {first.path}")
 
 
-def _parquet_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
-    stored = storage.storage_schema(schema)
-    known = comparable_columns(file.metadata.schema, schema)
-    for rows, chunks in zip(file.rows, file.chunks, strict=True):
-        for name in names:
-            decoded = rows * (value_bytes(stored.field(name).type) + 1)
-            if name not in chunks:
-                yield [], decoded, None
-                continue
-            offset, size, pages, statistics = chunks[name]
-            dictionary = pages if storage.entry_type(schema.field(name).type) else 0
-            yield [(file.mapped, offset, size)], decoded + dictionary, statistics if name in known else None
+def _want(footer: "_core.ParquetFooter", file: _Opened, columns: list[_Kept]) -> None:
+    """Says which of the file's columns a source reads."""
+    known = comparable_columns(file.metadata.schema, file.schema)
+    footer.want(
+        [(name, row_bytes, storage.entry_type(kind) is not None, name in known) for name, kind, row_bytes in columns]
+    )
 
 
-def _ipc_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
-    stored = storage.storage_schema(schema)
+def _ipc_places(file: _Opened, columns: list[_Kept]) -> Iterator[Place]:
     for row_group, rows in enumerate(file.rows):
-        for name in names:
+        for name, _, row_bytes in columns:
             ranges = []
             if file.batches is not None:
                 buffers = file.batches[row_group].column(name).buffers()
@@ -176,7 +172,7 @@ def _ipc_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[
                     for part in buffers
                     if part is not None and part.size > 0
                 ]
-            yield ranges, rows * (value_bytes(stored.field(name).type) + 1), None
+            yield ranges, rows * row_bytes
 
 
 def _read_parquet(file: _Opened, row_group: int, names: list[str], text: list[str]) -> pa.RecordBatch:
@@ -207,12 +203,12 @@ def _read_ipc(file: _Opened, row_group: int, names: list[str]) -> pa.RecordBatch
     return reader.get_batch(row_group).select(names)
 
 
-def _reader(files: list[_Opened], names: list[str]) -> Reader:
+def _reader(files: list[_Opened], columns: list[_Kept]) -> Reader:
     """What reads columns of a fragment: called by any thread."""
-    schema = files[0].schema
+    names = [name for name, _, _ in columns]
     groups = [(file, row_group) for file in files for row_group in range(len(file.rows))]
-    text = [name for name in names if storage.entry_type(schema.field(name).type) is not None]
-    as_they_come = {number for number, name in enumerate(names) if storage.is_plain(schema.field(name).type)}
+    text = [name for name, kind, _ in columns if storage.entry_type(kind) is not None]
+    as_they_come = {number for number, (_, kind, _) in enumerate(columns) if storage.is_plain(kind)}
 
     def read(fragment: int, columns: list[int]) -> pa.RecordBatch:
         file, row_group = groups[fragment]
@@ -246,16 +242,15 @@ def open_files(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]])
     files = [_open(path) for path in expand(paths)]
     _check_schemas(files)
     schema = files[0].schema
-    twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(schema.names).items() if count > 1)
     if twice:
         raise DataError(f"{files[0].path} has two columns called '{twice[0]}'")
     stored = storage.storage_schema(schema)
     if not stored.names:
         raise UsageError(f"{files[0].path} has no column of a type that can be fetched")
     fragments = [(file.path, number, rows) for file in files for number, rows in enumerate(file.rows)]
-    as_they_lie = all(file.batches is not None for file in files) and all(
-        storage.is_view(schema.field(name).type) for name in stored.names
-    )
+    in_place = all(file.batches is not None for file in files)
+    as_they_lie = in_place and all(storage.is_view(schema.field(name).type) for name in stored.names)
     try:
         core = _of_batches(files, stored) if as_they_lie else _of_reader(files, stored, fragments)
     except UsageError as error:  # of a type that Arrow knows, and the core does not
@@ -279,9 +274,16 @@ def _of_batches(files: list[_Opened], stored: pa.Schema) -> "_core.FetchSource":
 
 
 def _of_reader(files: list[_Opened], stored: pa.Schema, fragments: list[tuple[str, int, int]]) -> "_core.FetchSource":
-    places: list[Place] = []
+    places: list[Place | _core.ParquetFooter] = []
+    types = dict(zip(files[0].schema.names, files[0].schema.types, strict=True))
+    columns = [
+        (name, types[name], value_bytes(kind) + 1) for name, kind in zip(stored.names, stored.types, strict=True)
+    ]
     for file in files:
-        of_file = _parquet_places if file.metadata is not None else _ipc_places
         with _arrow_errors(file.path):
-            places += of_file(file, stored.names, file.schema)
-    return _core.FetchSource.of_reader(stored, fragments, places, _reader(files, stored.names))
+            if file.footer is None:
+                places += _ipc_places(file, columns)
+            else:
+                _want(file.footer, file, columns)
+                places.append(file.footer)
+    return _core.FetchSource.of_reader(stored, fragments, places, _reader(files, columns))

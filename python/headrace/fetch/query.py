@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -157,7 +158,7 @@ class Query(Scannable):
 
     def _names(self) -> list[str]:
         names = [*(one.name() for one in self._outputs()), *(one.name() for one in self.aggregates)]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        twice = next((name for name, times in Counter(names).items() if times > 1), None)
         if twice is not None:
             raise UsageError(f"two columns of the result are called '{twice}': give one an alias")
         unknown = next((name for name, _ in self.order if name not in names), None)

@@ -1,12 +1,15 @@
 """What a table is made of: its columns as they are stored and as they lie on a device, and where chunks come from."""
 
 from dataclasses import dataclass, field
+from functools import cache
 
 import pyarrow as pa
 
 from headrace import _core
 from headrace.errors import DataError, UsageError
 from headrace.fetch import storage
+
+Place = tuple[list[tuple["_core.MappedFile", int, int]], int]
 
 _VALUE_BYTES = 8  # of a type that does not say
 
@@ -17,6 +20,7 @@ def require_fetch() -> None:
         raise UsageError("this build has no fetches: install oneTBB (Debian: libtbb-dev) and build Headrace again")
 
 
+@cache
 def value_bytes(kind: pa.DataType) -> int:
     """Of a value of that type, at least 1."""
     try:
@@ -78,8 +82,8 @@ def memory_source(table: pa.Table) -> TableSource:
     if not stored.names:
         raise UsageError("the table has no column of a type that can be fetched")
     taken = {name: storage.is_view(table.schema.field(name).type) for name in stored.names}
-    places: list[tuple[list[tuple[_core.MappedFile, int, int]], int, _core.ParquetStatistics | None]] = [
-        ([], 0 if taken[one.name] else batch.num_rows * (value_bytes(one.type) + 1), None)
+    places: list[Place | _core.ParquetFooter] = [
+        ([], 0 if taken[one.name] else batch.num_rows * (value_bytes(one.type) + 1))
         for batch in batches
         for one in stored
     ]

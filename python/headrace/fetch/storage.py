@@ -1,5 +1,6 @@
 """Arrow's types as those in which columns lie on the levels, and back."""
 
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ def _is_text(arrow: pa.DataType) -> bool:
     )
 
 
+@cache  # a table has far fewer types than columns
 def entry_type(arrow: pa.DataType) -> pa.DataType | None:
     """Of a column that becomes indices into a dictionary: what its entries are there; None for others."""
     if pa.types.is_dictionary(arrow):
@@ -37,6 +39,7 @@ def entry_type(arrow: pa.DataType) -> pa.DataType | None:
     return pa.string() if text else pa.binary()
 
 
+@cache
 def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a line a kind of type
     """The type in which a column lies on the levels; None for one that does not.
 
@@ -63,10 +66,15 @@ def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a
 
 def storage_schema(schema: pa.Schema) -> pa.Schema:
     """The columns that can be fetched, in their storage types."""
-    fields = ((field, storage_type(field.type)) for field in schema)
-    return pa.schema([pa.field(field.name, kind, field.nullable) for field, kind in fields if kind is not None])
+    fields = []
+    for field, arrow in zip(schema, schema.types, strict=True):
+        kind = storage_type(arrow)
+        if kind is not None:
+            fields.append(field if kind == arrow else pa.field(field.name, kind, field.nullable))
+    return pa.schema(fields)
 
 
+@cache
 def is_plain(arrow: pa.DataType) -> bool:
     """Whether arrays of the type are those of its storage type, and have nothing to check but their buffers' sizes."""
     return storage_type(arrow) == arrow and not pa.types.is_dictionary(arrow)

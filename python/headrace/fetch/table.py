@@ -260,15 +260,17 @@ class Table(Scannable):
     def _checked(names: Sequence[str], known: list[str]) -> list[str]:
         if isinstance(names, str):
             raise UsageError(f"columns are a list of names, such as ['{names}']")
-        for name in names:
-            if name not in known:
-                raise unknown_column(name, known)
         if not names:
             raise UsageError("name at least one column")
+        there = set(known)
+        unknown = next((name for name in names if name not in there), None)
+        if unknown is not None:
+            raise unknown_column(unknown, known)
         return list(dict.fromkeys(names))
 
     def _fetchable(self) -> list[str]:
-        return [name for name in self._columns if name in self._source.stored.names]
+        stored = set(self._source.stored.names)
+        return [name for name in self._columns if name in stored]
 
 
 def is_out_of_device_memory(error: BaseException) -> bool:
