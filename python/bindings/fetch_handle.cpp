@@ -34,12 +34,22 @@ fetch::OwnedSchema take_schema(nb::handle schema) {
   return fetch::OwnedSchema(*in_capsule<ArrowSchema>(capsule, "arrow_schema"));
 }
 
+/// The code of one of Headrace's own exceptions. Called with Python's lock.
+Errc code_of(const nb::python_error& error) {
+  const std::string name = nb::str(error.value().attr("code").attr("value")).c_str();
+  for (int i = 0; i <= static_cast<int>(Errc::hung); ++i) {
+    if (to_string(static_cast<Errc>(i)) == name) return static_cast<Errc>(i);
+  }
+  return Errc::system;
+}
+
 /// What a Python exception is in C++: Headrace's own keep their kind and code. Called with Python's lock.
 [[noreturn]] void rethrow(const nb::python_error& error) {
   const nb::module_ errors = nb::module_::import_("headrace.errors");
   const std::string text = nb::str(error.value()).c_str();
   if (error.matches(errors.attr("DataError"))) throw DataError(text);
-  if (error.matches(errors.attr("UsageError"))) throw UsageError(text);
+  if (error.matches(errors.attr("UsageError"))) throw UsageError(text, code_of(error));
+  if (error.matches(errors.attr("Error"))) throw Exception(code_of(error), text);
   throw Exception(Errc::system, fmt::format("{}: {}", nb::str(error.type().attr("__name__")).c_str(), text));
 }
 
@@ -144,12 +154,17 @@ std::shared_ptr<fetch::Source> make_arrow_source(nb::handle schema, const nb::li
 }
 
 std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::list& fragments, const nb::list& places,
-                                                  nb::object read) {
+                                                  nb::object read, const std::vector<MappedHandle>& mapped,
+                                                  const std::vector<ConstantChunk>& constants) {
   auto columns = columns_of(schema);
   std::vector<fetch::Fragment> made;
   for (const nb::handle item : fragments) {
     auto [file, row_group, rows] = nb::cast<std::tuple<std::string, std::int64_t, std::int64_t>>(item);
-    made.push_back({.file = std::move(file), .row_group = row_group, .rows = rows});
+    const std::size_t number = made.size();
+    made.push_back({.file = std::move(file),
+                    .row_group = row_group,
+                    .rows = rows,
+                    .mapped = number < mapped.size() ? mapped[number].file : nullptr});
   }
   std::vector<fetch::ReaderSource::ChunkPlace> where;
   for (const nb::handle item : places) {
@@ -160,6 +175,10 @@ std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::l
     const auto [ranges, read_bytes] = nb::cast<std::tuple<nb::list, std::size_t>>(item);
     where.push_back({.ranges = to_ranges(ranges), .read_bytes = read_bytes});
   }
+  for (const auto& [fragment, column, statistics] : constants) {
+    where.at(fragment * columns.size() + column).bounds =
+        fetch::bounds_of(statistics, columns.at(column).type, made.at(fragment).rows);
+  }
   std::vector<fetch::DataType> types;
   for (const auto& column : columns) types.push_back(column.type);
   return std::make_shared<fetch::ReaderSource>(std::move(columns), std::move(made), std::move(where),
@@ -167,6 +186,19 @@ std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::l
                                                    std::uint32_t fragment, std::span<const std::uint32_t> wanted) {
                                                  return call(*function, fragment, wanted, types);
                                                });
+}
+
+std::vector<std::pair<std::string, std::string>> stream_formats(nb::handle capsule) {
+  auto* const stream = in_capsule<ArrowArrayStream>(capsule, "arrow_array_stream");
+  fetch::OwnedSchema schema;
+  if (stream->get_schema(stream, schema.out()) != 0) throw DataError("an Arrow stream without a schema");
+  const auto text = [](const char* given) { return std::string(given == nullptr ? "" : given); };
+  std::vector<std::pair<std::string, std::string>> formats;
+  for (std::int64_t i = 0; schema->children != nullptr && i < schema->n_children; ++i) {
+    if (schema->children[i] == nullptr) continue;
+    formats.emplace_back(text(schema->children[i]->name), text(schema->children[i]->format));
+  }
+  return formats;
 }
 
 FetchHandle::FetchHandle(const fetch::Levels& levels, std::shared_ptr<fetch::Source> source,

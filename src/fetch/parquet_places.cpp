@@ -8,8 +8,8 @@ namespace headrace::fetch {
 
 namespace {
 
-/// Finds chunks of row groups by path. Row groups of a file list their columns in one order, so a chunk is first looked
-/// for where the row group before had it.
+/// Finds chunks of columns of the table by name: a field within a column may have a path that reads the same. Row
+/// groups of a file list their columns in one order, so a chunk is first looked for where the row group before had it.
 class ChunkFinder {
  public:
   explicit ChunkFinder(std::size_t columns) : positions_(columns, 0) {}
@@ -22,9 +22,13 @@ class ChunkFinder {
   [[nodiscard]] const ParquetChunk* find(std::size_t column, std::string_view path) {
     const auto& chunks = group_->chunks;
     std::size_t& position = positions_[column];
-    if (position < chunks.size() && chunks[position].path == path) return &chunks[position];
+    if (position < chunks.size() && chunks[position].depth == 1 && chunks[position].path == path) {
+      return &chunks[position];
+    }
     if (by_path_.empty()) {
-      for (std::size_t i = 0; i < chunks.size(); ++i) by_path_[chunks[i].path] = i;
+      for (std::size_t i = 0; i < chunks.size(); ++i) {
+        if (chunks[i].depth == 1) by_path_[chunks[i].path] = i;
+      }
     }
     const auto found = by_path_.find(path);
     if (found == by_path_.end()) return nullptr;
@@ -54,6 +58,7 @@ std::vector<ReaderSource::ChunkPlace> places_of(const std::shared_ptr<const Mapp
       const ParquetChunk* const chunk = chunks.find(c, column.path);
       if (chunk == nullptr) continue;
       place->ranges = {{.file = file, .offset = chunk->offset, .bytes = chunk->bytes}};
+      place->read_bytes += chunk->bytes;  // as they are in the file, before they are decoded
       if (column.is_text) place->read_bytes += chunk->decoded_bytes;
       if (column.comparable) place->bounds = bounds_of(chunk->statistics, column.type, group.rows);
     }

@@ -60,6 +60,7 @@ class Table::State {
 
   [[nodiscard]] TableResult scan(const Query& query, const Watch& watch) {
     const std::lock_guard lock(mutex_);
+    source_->require_unchanged();  // statistics of fragments that are left out are relied on, too
     const Need need = need_of(query, *source_);
     std::string why = too_much(need);
     if (why.empty()) {
@@ -75,6 +76,7 @@ class Table::State {
 
   [[nodiscard]] std::string explain(const Query& query, const Watch& watch) {
     const std::lock_guard lock(mutex_);
+    source_->require_unchanged();
     const Need need = need_of(query, *source_);
     std::vector<std::string> names;
     for (const std::uint32_t column : need.columns) names.push_back(source_->columns()[column].name);

@@ -23,10 +23,12 @@ struct ParquetStatistics {
 
 /// Where a Parquet file has a column of a row group. A part that lies outside of the file is left out.
 struct ParquetChunk {
-  std::string path;  ///< In the schema, with dots.
+  std::string path;       ///< In the schema, with dots, which names may have as well.
+  std::size_t depth = 0;  ///< Names that the path has: 1 for a column of the table, more for a field within one.
   std::size_t offset = 0;
   std::size_t bytes = 0;
   std::size_t decoded_bytes = 0;  ///< Of its pages, without compression.
+  bool delta_strings = false;     ///< Pages may be encoded as DELTA_LENGTH_BYTE_ARRAY or DELTA_BYTE_ARRAY.
   ParquetStatistics statistics = {};
 };
 
@@ -45,7 +47,7 @@ struct ParquetRowGroup {
 
 /// A column of a table, as it is in a Parquet file.
 struct ParquetColumn {
-  std::string path;           ///< In the file's schema, with dots.
+  std::string path;           ///< Its name.
   DataType type;              ///< In which it is read.
   std::size_t row_bytes = 0;  ///< That a decoded value takes with its validity, at most.
   bool is_text = false;       ///< Its pages' strings are decoded as well.

@@ -1,7 +1,7 @@
 """Which columns of a Parquet file have statistics of the very values that are read from it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import pyarrow as pa
@@ -30,8 +30,23 @@ def comparable_columns(file: pq.ParquetSchema, schema: pa.Schema) -> set[str]:
             if _is_comparable(file.column(number), kind)
         }
     by_name = dict(zip(names, types, strict=True))
-    leaves = ((column.path, column) for column in map(file.column, range(len(file))))
+    leaves = _columns(file)
     return {name for name, column in leaves if name in by_name and _is_comparable(column, by_name[name])}
+
+
+def int96_columns(file: pq.ParquetSchema, schema: pa.Schema) -> frozenset[str]:
+    """Names of the columns that are timestamps in 96 bits."""
+    if not any(map(pa.types.is_timestamp, schema.types)):
+        return frozenset()
+    return frozenset(name for name, column in _columns(file) if column.physical_type == "INT96")
+
+
+def _columns(file: pq.ParquetSchema) -> Iterator[tuple[str, pq.ColumnSchema]]:
+    """The leaves that are columns of the table, not fields within one, whose path may read as a column's name."""
+    for number in range(len(file)):
+        column = file.column(number)
+        if column.path == column.name:
+            yield column.path, column
 
 
 def _is_comparable(column: pq.ColumnSchema, arrow: pa.DataType) -> bool:

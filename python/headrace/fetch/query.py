@@ -54,7 +54,7 @@ class Scannable:
         return replace(query, condition=reduce(lambda left, right: left & right, both) if both else None)
 
     def select(self, *values: Expr | str, **names: Expr | str) -> Query:
-        """These values of each row; all columns where nothing is selected."""
+        """These values of each row; all columns that can be fetched where nothing is selected."""
         query = self._query()
         if query.values or query.keys or query.aggregates:
             raise UsageError("a query selects once, and not beside group_by or agg")
@@ -137,6 +137,8 @@ class Query(Scannable):
         Columns that fit the device are brought there: how groups are found depends on their values.
         """
         text = self.table.core.explain(*self._ready.bound)
+        if not self.values and not self._grouped() and self.table.left_out:
+            text += f"leaves out {', '.join(self.table.left_out)}, which cannot be fetched\n"
         if self.order:
             where = "on the host" if self._grouped() else "on the device"
             text += f"then, {where}\n  order by " + ", ".join(f"{name} {way}" for name, way in self.order) + "\n"
@@ -154,7 +156,7 @@ class Query(Scannable):
     def _outputs(self) -> tuple[Expr, ...]:
         if self._grouped():
             return self.keys
-        return self.values or tuple(map(Column, self.table.schema.names))
+        return self.values or tuple(map(Column, self.table.fetchable()))
 
     def _names(self) -> list[str]:
         names = [*(one.name() for one in self._outputs()), *(one.name() for one in self.aggregates)]

@@ -31,6 +31,8 @@ def _is_text(arrow: pa.DataType) -> bool:
 @cache  # a table has far fewer types than columns
 def entry_type(arrow: pa.DataType) -> pa.DataType | None:
     """Of a column that becomes indices into a dictionary: what its entries are there; None for others."""
+    if isinstance(arrow, pa.BaseExtensionType):
+        return entry_type(arrow.storage_type)
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
     if not _is_text(arrow):
@@ -44,8 +46,11 @@ def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a
     """The type in which a column lies on the levels; None for one that does not.
 
     Times and durations are the integers that they consist of, date64 the timestamps, decimals of other widths
-    decimal128, strings and bytes indices into a dictionary.
+    decimal128, strings and bytes indices into a dictionary, float16 is float32. A column of type null is one of int8 of
+    which every value is missing. An extension type, such as a UUID, is what it is stored as.
     """
+    if isinstance(arrow, pa.BaseExtensionType):
+        return storage_type(arrow.storage_type)
     if arrow in _PLAIN or pa.types.is_timestamp(arrow) or pa.types.is_decimal128(arrow):
         return arrow
     entries = entry_type(arrow)
@@ -53,6 +58,10 @@ def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a
         return pa.dictionary(pa.int32(), entries)
     if pa.types.is_dictionary(arrow):
         return storage_type(arrow.value_type)
+    if pa.types.is_null(arrow):
+        return pa.int8()
+    if pa.types.is_float16(arrow):
+        return pa.float32()
     if pa.types.is_time32(arrow):
         return pa.int32()
     if pa.types.is_date64(arrow):
@@ -70,8 +79,12 @@ def storage_schema(schema: pa.Schema) -> pa.Schema:
     for field, arrow in zip(schema, schema.types, strict=True):
         kind = storage_type(arrow)
         if kind is not None:
-            fields.append(field if kind == arrow else pa.field(field.name, kind, field.nullable))
+            fields.append(field if kind == arrow else pa.field(field.name, kind, _is_nullable(field)))
     return pa.schema(fields)
+
+
+def _is_nullable(field: pa.Field) -> bool:
+    return bool(field.nullable or pa.types.is_null(field.type))
 
 
 @cache
@@ -87,11 +100,17 @@ def is_view(arrow: pa.DataType) -> bool:
         return False
     if pa.types.is_dictionary(arrow):
         return arrow.value_type in {pa.string(), pa.large_string(), pa.binary(), pa.large_binary()}
-    return not (pa.types.is_dictionary(storage) or _is_cast(arrow))
+    made = isinstance(arrow, pa.BaseExtensionType) or pa.types.is_null(arrow)
+    return not (made or pa.types.is_dictionary(storage) or _is_cast(arrow))
 
 
 def _is_cast(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_dictionary(arrow) or (pa.types.is_decimal(arrow) and not pa.types.is_decimal128(arrow)))
+    kinds = pa.types
+    return bool(
+        kinds.is_dictionary(arrow)
+        or kinds.is_float16(arrow)
+        or (kinds.is_decimal(arrow) and not kinds.is_decimal128(arrow))
+    )
 
 
 def check(array: pa.Array) -> None:
@@ -116,6 +135,10 @@ def to_storage(array: pa.Array) -> pa.Array:
         raise UsageError(f"type {array.type} is not supported")
     if storage == array.type:
         return array
+    if isinstance(array.type, pa.BaseExtensionType):
+        return to_storage(array.storage)
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), storage)
     if entry_type(array.type) is not None:
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         return pa.DictionaryArray.from_arrays(
@@ -130,6 +153,10 @@ def from_storage(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     """The array in the type that its column has in the files."""
     if array.type == arrow:
         return array
+    if isinstance(arrow, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(arrow, from_storage(array, arrow.storage_type))
+    if pa.types.is_null(arrow):
+        return pa.nulls(len(array))
     if pa.types.is_dictionary(array.type) and not pa.types.is_dictionary(arrow):
         return array.dictionary_decode().cast(arrow)
     if pa.types.is_dictionary(arrow):
