@@ -2,6 +2,7 @@
 
 import ctypes
 import datetime
+import decimal
 import io
 import json
 import logging
@@ -301,6 +302,42 @@ def test_a_query_and_a_fetch_leave_out_the_same_and_say_so(tmp_path, caplog):
             assert "leaves out l, s, which cannot be fetched" in table.filter(col("x") > 1).explain()
             with pytest.raises(UsageError, match="column 'l' is of type list"):
                 table.filter(col("x") > 1).select("x", "l").to_arrow()
+
+
+def test_more_columns_than_one_program_has_room_for(tmp_path):
+    rng = np.random.default_rng(5)
+    names = [f"c{number}" for number in range(150)]
+    rows = 500
+    columns: dict[str, object] = {
+        name: pa.array(rng.integers(0, 9, rows), mask=rng.random(rows) < 0.1) for name in names
+    }
+    wide = [decimal.Decimal(int(value)) * 10**25 for value in rng.integers(-9, 9, rows)]
+    columns |= {f"w{number}": pa.array(wide, pa.decimal128(38, 0)) for number in range(70)}
+    whole = pa.table(columns)
+    path = tmp_path / "wide.parquet"
+    pq.write_table(whole, path, row_group_size=100)
+    small = headrace.Levels("cpu", device_bytes=2 << 20, slab_bytes=1 << 18)
+    for caches in (headrace.Levels("cpu"), small):
+        with Table.open(path, levels=caches) as table:
+            mask = [value is not None and value > 5 for value in whole["c149"].to_pylist()]
+            expected = whole.filter(pa.array(mask))
+            got = table.filter(col("c149") > 5).to_arrow()
+            assert got.column_names == expected.column_names
+            assert plain(got) == plain(expected)
+            first = table.filter(col("c149") > 5).order_by("c3", ("c100", "descending")).limit(17).to_arrow()
+            keys = [("c3", "ascending"), ("c100", "descending")]
+            theirs = duckdb.sql(
+                "select * from expected order by c3 nulls last, c100 desc nulls last limit 17"
+            ).to_arrow_table()
+            assert [(a, b) for a, b in zip(*(first[name].to_pylist() for name, _ in keys), strict=True)] == [
+                (a, b) for a, b in zip(*(theirs[name].to_pylist() for name, _ in keys), strict=True)
+            ]
+            rows_by_all = {tuple(row.values()) for row in expected.to_pylist()}
+            assert all(tuple(row.values()) in rows_by_all for row in first.to_pylist())
+            computed = table.select(**{f"e{number}": col(f"c{number}") * 2 + 1 for number in range(60)}).to_arrow()
+            assert computed["e59"].to_pylist() == [None if v is None else 2 * v + 1 for v in whole["c59"].to_pylist()]
+    with Table.open(path, device="cpu:0") as table:
+        assert " passes" in table.filter(col("c149") > 5).explain()
 
 
 # Checksums of pages.
