@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "fetch_handle.hpp"
@@ -28,43 +30,76 @@ using fetch::Level;
 using fetch::LevelProgress;
 using fetch::LevelStatistics;
 
-using ParquetChunk = std::tuple<std::string, std::size_t, std::size_t, std::size_t, fetch::ParquetStatistics>;
+using ParquetColumns = std::vector<std::tuple<std::string, std::size_t, bool, bool>>;
 
-std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> parquet_row_groups(const MappedHandle& mapped) {
-  std::vector<std::pair<std::int64_t, std::vector<ParquetChunk>>> made;
-  const fetch::MappedFile& file = *mapped.file;
-  try {
-    for (auto& group : fetch::read_parquet_footer({file.data(), file.bytes()})) {
-      auto& chunks = made.emplace_back(group.rows, std::vector<ParquetChunk>()).second;
-      for (auto& chunk : group.chunks) {
-        chunks.emplace_back(std::move(chunk.path), chunk.offset, chunk.bytes, chunk.decoded_bytes,
-                            std::move(chunk.statistics));
-      }
-    }
-  } catch (const DataError& error) {
-    throw DataError(fmt::format("{}: {}", file.path(), error.what()));
+void want(ParquetHandle& parquet, const ParquetColumns& columns) {
+  parquet.columns.clear();
+  for (const auto& [path, row_bytes, is_text, comparable] : columns) {
+    parquet.columns.push_back(
+        {.path = path, .type = {}, .row_bytes = row_bytes, .is_text = is_text, .comparable = comparable});
   }
-  return made;
+}
+
+std::vector<std::string> delta_strings_of(const ParquetHandle& parquet) {
+  std::set<std::string> names;
+  for (const auto& group : parquet.groups) {
+    for (const auto& chunk : group.chunks) {
+      if (chunk.delta_strings && chunk.depth == 1) names.insert(chunk.path);
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::int64_t> rows_of(const ParquetHandle& parquet) {
+  std::vector<std::int64_t> rows;
+  for (const auto& group : parquet.groups) rows.push_back(group.rows);
+  return rows;
 }
 
 void bind_sources(nb::module_& module) {
-  const nb::class_<fetch::ParquetStatistics> statistics(
-      module, "ParquetStatistics", "What a Parquet file says of the values of a column of a row group.");
+  nb::class_<fetch::ParquetStatistics>(module, "ParquetStatistics",
+                                       "What a Parquet file says of the values of a column of a row group.")
+      .def(
+          "__init__",
+          [](fetch::ParquetStatistics* self, int physical_type, const std::optional<nb::bytes>& value,
+             std::int64_t nulls) {
+            new (self) fetch::ParquetStatistics{.physical_type = physical_type, .nulls = nulls};
+            if (value) self->least = self->greatest = std::string(value->c_str(), value->size());
+          },
+          "physical_type"_a, "value"_a.none(), "nulls"_a,
+          "Of a column that is one value throughout, plain-encoded, or None where every value is missing. "
+          "`physical_type` is the format's number.");
+  nb::class_<ParquetHandle>(module, "ParquetFooter", "The row groups of a Parquet file, by its footer.")
+      .def_prop_ro("rows", &rows_of, "Of each row group.")
+      .def_prop_ro("delta_strings", &delta_strings_of,
+                   "Columns of which a row group says that its strings may be delta-encoded.")
+      .def("want", &want, "columns"_a,
+           "Says which columns a source reads, in its order: (name, bytes that a decoded value takes at "
+           "most, whether it is text, whether statistics are of the very values that are read).");
   nb::class_<MappedHandle>(module, "MappedFile", "A file's bytes, mapped for reading.")
       .def(
           "__init__",
-          [](MappedHandle* self, const std::string& path) {
-            new (self) MappedHandle{std::make_shared<const fetch::MappedFile>(path)};
+          [](MappedHandle* self, const nb::bytes& path, const std::string& name) {
+            new (self)
+                MappedHandle{std::make_shared<const fetch::MappedFile>(std::string(path.c_str(), path.size()), name)};
           },
-          "path"_a, "Raises UsageError for a file that is not there.")
-      .def("parquet_row_groups", &parquet_row_groups,
-           "By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, "
-           "offset, bytes, bytes without compression, statistics). Raises DataError that names the file.")
+          "path"_a, "name"_a,
+          "The path as the system has it, and what errors call it. Raises UsageError for what is no file.")
+      .def(
+          "require_unchanged", [](const MappedHandle& mapped) { mapped.file->require_unchanged(); },
+          "Raises DataError that names the file when it has changed since it was opened.")
+      .def_prop_ro(
+          "descriptor", [](const MappedHandle& mapped) { return mapped.file->descriptor(); },
+          "Of the open file; valid while this, or a source made with it, lives.")
+      .def("parquet_footer", &read_parquet, "Raises DataError that names the file.")
       .def_prop_ro("path", [](const MappedHandle& mapped) { return mapped.file->path(); })
       .def_prop_ro("bytes", [](const MappedHandle& mapped) { return mapped.file->bytes(); })
       .def_prop_ro(
           "address", [](const MappedHandle& mapped) { return reinterpret_cast<std::uintptr_t>(mapped.file->data()); },
           "Of the first byte; valid while this, or a source made with it, lives.");
+  module.def("stream_formats", &stream_formats, "capsule"_a,
+             nb::sig("def stream_formats(capsule: typing.Any) -> list[tuple[str, str]]"),
+             "The name and the Arrow format of each column that an Arrow stream promises.");
   nb::class_<fetch::Source>(module, "FetchSource", "A table that is read chunk by chunk: a column of a fragment.")
       .def_static("of_batches", &make_arrow_source, "schema"_a, "batches"_a,
                   nb::sig("def of_batches(schema: typing.Any, batches: collections.abc.Sequence[tuple[typing.Any, str, "
@@ -73,14 +108,18 @@ void bind_sources(nb::module_& module) {
                   "Record batches in memory, taken without a copy: (batch, file, number in it, mapping or None).")
       .def_static(
           "of_reader", &make_reader_source, "schema"_a, "fragments"_a, "places"_a, "read"_a,
+          "mapped"_a = std::vector<MappedHandle>(), "constants"_a = std::vector<ConstantChunk>(),
           nb::sig("def of_reader(schema: typing.Any, fragments: list[tuple[str, int, int]], places: "
-                  "list[tuple[list[tuple[MappedFile, int, int]], int, ParquetStatistics | None]], read: "
+                  "list[tuple[list[tuple[MappedFile, int, int]], int] | ParquetFooter], read: "
                   "typing.Callable[[int, list[int]], "
-                  "typing.Any]) -> FetchSource"),
+                  "typing.Any], mapped: collections.abc.Sequence[MappedFile] = (), constants: "
+                  "collections.abc.Sequence[tuple[int, int, ParquetStatistics]] = ()) -> FetchSource"),
           "Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. "
-          "A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading "
-          "takes, statistics of the very values that reading gives) for each chunk, column by column within a "
-          "fragment.")
+          "A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for "
+          "each chunk, column by column within a fragment, or a footer for all chunks of its file. `mapped` is the "
+          "file "
+          "of each fragment, for a table of files: one that changes fails. `constants` are (fragment, column, what it "
+          "says of itself) where a column is one value throughout a fragment.")
       .def_prop_ro("rows", &fetch::Source::rows)
       .def_prop_ro("id", &fetch::Source::id)
       .def(
@@ -201,12 +240,15 @@ nb::bytes copy_back(const FetchedChunk& chunk, const void* from, std::size_t byt
 
 nb::object to_host(const FetchedChunk& chunk) {
   const fetch::ColumnView& view = chunk.view;
+  const auto& fragment = chunk.fetch->fetch().source()->fragments()[chunk.fragment];
   const std::int64_t positions = view.offset + view.length;
   const nb::object values = copy_back(chunk, view.values, static_cast<std::size_t>(values_bytes(view.type, positions)));
   const nb::object validity =
       view.validity == nullptr
           ? nb::none()
           : nb::object(copy_back(chunk, view.validity, static_cast<std::size_t>(positions + 7) / 8));
+  // A chunk on a CPU level of pageable memory may be the file's own bytes.
+  if (fragment.mapped != nullptr && fragment.mapped->bytes_from(view.values) > 0) fragment.mapped->require_unchanged();
   return nb::make_tuple(values, validity);
 }
 
@@ -267,20 +309,23 @@ void bind_options(nb::module_& module) {
       .def(
           "__init__",
           [](FetchOptions* self, const std::string& mode, std::uint32_t threads, std::size_t flush_bytes,
-             std::size_t timeline_spans) {
+             std::size_t timeline_spans, bool verify_checksums) {
             new (self) FetchOptions{.mode = fetch::parse_fetch_mode(mode),
                                     .threads = threads,
                                     .flush_bytes = flush_bytes,
-                                    .timeline_spans = timeline_spans};
+                                    .timeline_spans = timeline_spans,
+                                    .verify_checksums = verify_checksums};
           },
           nb::kw_only(), "mode"_a = "async", "threads"_a = 0, "flush_bytes"_a = 128 * kMiB, "timeline_spans"_a = 0,
+          "verify_checksums"_a = false,
           "`mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one "
           "a core, 16 at most. Copies are submitted once `flush_bytes` are gathered. So many spans of a fetch's "
-          "timeline are kept.")
+          "timeline are kept. `verify_checksums` checks the pages of Parquet files that have checksums.")
       .def_prop_ro("mode", [](const FetchOptions& options) { return fetch::to_string(options.mode); })
       .def_ro("threads", &FetchOptions::threads)
       .def_ro("flush_bytes", &FetchOptions::flush_bytes)
-      .def_ro("timeline_spans", &FetchOptions::timeline_spans);
+      .def_ro("timeline_spans", &FetchOptions::timeline_spans)
+      .def_ro("verify_checksums", &FetchOptions::verify_checksums);
 }
 
 }  // namespace
@@ -323,7 +368,8 @@ void bind_fetch(nb::module_& module) {
           [](std::shared_ptr<FetchHandle> fetch, std::size_t column, std::size_t fragment) {
             fetch->wait();
             const fetch::ColumnView view = fetch->fetch().view(column, fragment);
-            return FetchedChunk{std::move(fetch), view};
+            const std::uint32_t number = fetch->fetch().request().fragments[fragment];
+            return FetchedChunk{std::move(fetch), view, number};
           },
           "column"_a, "fragment"_a, "By position in what was asked for. Waits for the fetch.");
 }

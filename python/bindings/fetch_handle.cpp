@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,12 +35,22 @@ fetch::OwnedSchema take_schema(nb::handle schema) {
   return fetch::OwnedSchema(*in_capsule<ArrowSchema>(capsule, "arrow_schema"));
 }
 
+/// The code of one of Headrace's own exceptions. Called with Python's lock.
+Errc code_of(const nb::python_error& error) {
+  const std::string name = nb::str(error.value().attr("code").attr("value")).c_str();
+  for (int i = 0; i <= static_cast<int>(Errc::hung); ++i) {
+    if (to_string(static_cast<Errc>(i)) == name) return static_cast<Errc>(i);
+  }
+  return Errc::system;
+}
+
 /// What a Python exception is in C++: Headrace's own keep their kind and code. Called with Python's lock.
 [[noreturn]] void rethrow(const nb::python_error& error) {
   const nb::module_ errors = nb::module_::import_("headrace.errors");
   const std::string text = nb::str(error.value()).c_str();
   if (error.matches(errors.attr("DataError"))) throw DataError(text);
-  if (error.matches(errors.attr("UsageError"))) throw UsageError(text);
+  if (error.matches(errors.attr("UsageError"))) throw UsageError(text, code_of(error));
+  if (error.matches(errors.attr("Error"))) throw Exception(code_of(error), text);
   throw Exception(Errc::system, fmt::format("{}: {}", nb::str(error.type().attr("__name__")).c_str(), text));
 }
 
@@ -112,7 +123,26 @@ std::vector<fetch::OwnedArray> call(const nb::object& read, std::uint32_t fragme
   }
 }
 
+void add_places(const ParquetHandle& parquet, const std::vector<fetch::Column>& columns,
+                std::vector<fetch::ReaderSource::ChunkPlace>& to) {
+  if (parquet.columns.size() != columns.size()) throw UsageError("a Parquet file has a place for every column");
+  std::vector<fetch::ParquetColumn> typed = parquet.columns;
+  for (std::size_t c = 0; c < typed.size(); ++c) typed[c].type = columns[c].type;
+  auto places = fetch::places_of(parquet.file, parquet.groups, typed);
+  std::move(places.begin(), places.end(), std::back_inserter(to));
+}
+
 }  // namespace
+
+std::shared_ptr<ParquetHandle> read_parquet(const MappedHandle& mapped) {
+  const fetch::MappedFile& file = *mapped.file;
+  try {
+    return std::make_shared<ParquetHandle>(
+        ParquetHandle{mapped.file, fetch::read_parquet_footer({file.data(), file.bytes()}), {}});
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", file.path(), error.what()));
+  }
+}
 
 std::shared_ptr<fetch::Source> make_arrow_source(nb::handle schema, const nb::list& batches) {
   const auto taken = take_schema(schema);
@@ -129,23 +159,30 @@ std::shared_ptr<fetch::Source> make_arrow_source(nb::handle schema, const nb::li
 }
 
 std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::list& fragments, const nb::list& places,
-                                                  nb::object read) {
+                                                  nb::object read, const std::vector<MappedHandle>& mapped,
+                                                  const std::vector<ConstantChunk>& constants) {
   auto columns = columns_of(schema);
   std::vector<fetch::Fragment> made;
   for (const nb::handle item : fragments) {
     auto [file, row_group, rows] = nb::cast<std::tuple<std::string, std::int64_t, std::int64_t>>(item);
-    made.push_back({.file = std::move(file), .row_group = row_group, .rows = rows});
+    const std::size_t number = made.size();
+    made.push_back({.file = std::move(file),
+                    .row_group = row_group,
+                    .rows = rows,
+                    .mapped = number < mapped.size() ? mapped[number].file : nullptr});
   }
   std::vector<fetch::ReaderSource::ChunkPlace> where;
   for (const nb::handle item : places) {
-    const auto [ranges, read_bytes, statistics] = nb::cast<std::tuple<nb::list, std::size_t, nb::object>>(item);
-    auto& place = where.emplace_back();
-    place.ranges = to_ranges(ranges);
-    place.read_bytes = read_bytes;
-    const std::size_t number = where.size() - 1;
-    if (statistics.is_none() || number / columns.size() >= made.size()) continue;
-    place.bounds = fetch::bounds_of(nb::cast<const fetch::ParquetStatistics&>(statistics),
-                                    columns[number % columns.size()].type, made[number / columns.size()].rows);
+    if (nb::isinstance<ParquetHandle>(item)) {
+      add_places(nb::cast<const ParquetHandle&>(item), columns, where);
+      continue;
+    }
+    const auto [ranges, read_bytes] = nb::cast<std::tuple<nb::list, std::size_t>>(item);
+    where.push_back({.ranges = to_ranges(ranges), .read_bytes = read_bytes});
+  }
+  for (const auto& [fragment, column, statistics] : constants) {
+    where.at(fragment * columns.size() + column).bounds =
+        fetch::bounds_of(statistics, columns.at(column).type, made.at(fragment).rows);
   }
   std::vector<fetch::DataType> types;
   for (const auto& column : columns) types.push_back(column.type);
@@ -154,6 +191,19 @@ std::shared_ptr<fetch::Source> make_reader_source(nb::handle schema, const nb::l
                                                    std::uint32_t fragment, std::span<const std::uint32_t> wanted) {
                                                  return call(*function, fragment, wanted, types);
                                                });
+}
+
+std::vector<std::pair<std::string, std::string>> stream_formats(nb::handle capsule) {
+  auto* const stream = in_capsule<ArrowArrayStream>(capsule, "arrow_array_stream");
+  fetch::OwnedSchema schema;
+  if (stream->get_schema(stream, schema.out()) != 0) throw DataError("an Arrow stream without a schema");
+  const auto text = [](const char* given) { return std::string(given == nullptr ? "" : given); };
+  std::vector<std::pair<std::string, std::string>> formats;
+  for (std::int64_t i = 0; schema->children != nullptr && i < schema->n_children; ++i) {
+    if (schema->children[i] == nullptr) continue;
+    formats.emplace_back(text(schema->children[i]->name), text(schema->children[i]->format));
+  }
+  return formats;
 }
 
 FetchHandle::FetchHandle(const fetch::Levels& levels, std::shared_ptr<fetch::Source> source,

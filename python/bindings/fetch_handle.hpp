@@ -4,12 +4,17 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "headrace/fetch/fetch.hpp"
+#include "headrace/fetch/parquet_footer.hpp"
 #include "headrace/fetch/scan.hpp"
 #include "headrace/fetch/source.hpp"
 
@@ -21,16 +26,35 @@ struct MappedHandle {
   std::shared_ptr<const fetch::MappedFile> file;
 };
 
+/// The row groups of a Parquet file, and of which columns a source wants to know where they lie.
+struct ParquetHandle {
+  std::shared_ptr<const fetch::MappedFile> file;
+  std::vector<fetch::ParquetRowGroup> groups;
+  std::vector<fetch::ParquetColumn> columns;  ///< In the order of the source's columns, whose types they get there.
+};
+/// Reads a file's footer. Throws DataError that names the file.
+[[nodiscard]] std::shared_ptr<ParquetHandle> read_parquet(const MappedHandle& mapped);
+
+/// A fragment, a column, and what a file would say of it.
+using ConstantChunk = std::tuple<std::uint32_t, std::uint32_t, fetch::ParquetStatistics>;
+
 /// A source of record batches that lie in memory: (batch, file, number in it, mapping that its buffers lie in or None).
 /// A batch is anything with __arrow_c_array__, taken without a copy.
 [[nodiscard]] std::shared_ptr<fetch::Source> make_arrow_source(nanobind::handle schema, const nanobind::list& batches);
 
 /// A source whose chunks `read(fragment, columns)` gives, as anything whose __arrow_c_array__ is a record batch of
-/// these columns in that order. `fragments` are (file, row group, rows), `places` ([(mapping, offset, bytes)], bytes
-/// that reading takes, statistics or None), column by column within a fragment.
+/// these columns in that order. `fragments` are (file, row group, rows). `places` has ([(mapping, offset, bytes)],
+/// bytes that reading takes) for each chunk, column by column within a fragment, or a ParquetHandle for all of a file,
+/// and `mapped` the file of each fragment, or none of a table in memory. `constants` are chunks that are one value
+/// throughout.
 [[nodiscard]] std::shared_ptr<fetch::Source> make_reader_source(nanobind::handle schema,
                                                                 const nanobind::list& fragments,
-                                                                const nanobind::list& places, nanobind::object read);
+                                                                const nanobind::list& places, nanobind::object read,
+                                                                const std::vector<MappedHandle>& mapped,
+                                                                const std::vector<ConstantChunk>& constants);
+
+/// The names and formats of the columns that an Arrow stream in a capsule promises. Throws DataError where it fails.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> stream_formats(nanobind::handle capsule);
 
 /// A fetch, which ends before what it reads is gone. Destroyed without Python's lock, which its threads may need.
 class FetchHandle {
@@ -57,6 +81,7 @@ class FetchHandle {
 struct FetchedChunk {
   std::shared_ptr<FetchHandle> fetch;
   fetch::ColumnView view;
+  std::uint32_t fragment = 0;  ///< Of the source.
 };
 
 /// The values or the validity of a chunk, as an array where it lies.

@@ -3661,16 +3661,48 @@ class MessageReader:
 class ParquetStatistics:
     """What a Parquet file says of the values of a column of a row group."""
 
+    def __init__(self, physical_type: int, value: bytes | None, nulls: int) -> None:
+        """
+        Of a column that is one value throughout, plain-encoded, or None where every value is missing. `physical_type` is the format's number.
+        """
+
+class ParquetFooter:
+    """The row groups of a Parquet file, by its footer."""
+
+    @property
+    def rows(self) -> list[int]:
+        """Of each row group."""
+
+    @property
+    def delta_strings(self) -> list[str]:
+        """
+        Columns of which a row group says that its strings may be delta-encoded.
+        """
+
+    def want(self, columns: Sequence[tuple[str, int, bool, bool]]) -> None:
+        """
+        Says which columns a source reads, in its order: (name, bytes that a decoded value takes at most, whether it is text, whether statistics are of the very values that are read).
+        """
+
 class MappedFile:
     """A file's bytes, mapped for reading."""
 
-    def __init__(self, path: str) -> None:
-        """Raises UsageError for a file that is not there."""
+    def __init__(self, path: bytes, name: str) -> None:
+        """
+        The path as the system has it, and what errors call it. Raises UsageError for what is no file.
+        """
 
-    def parquet_row_groups(self) -> list[tuple[int, list[tuple[str, int, int, int, ParquetStatistics]]]]:
+    def require_unchanged(self) -> None:
         """
-        By the footer of a Parquet file: of each row group its rows, and of each column of it (path in the schema, offset, bytes, bytes without compression, statistics). Raises DataError that names the file.
+        Raises DataError that names the file when it has changed since it was opened.
         """
+
+    @property
+    def descriptor(self) -> int:
+        """Of the open file; valid while this, or a source made with it, lives."""
+
+    def parquet_footer(self) -> ParquetFooter:
+        """Raises DataError that names the file."""
 
     @property
     def path(self) -> str: ...
@@ -3682,6 +3714,11 @@ class MappedFile:
     def address(self) -> int:
         """Of the first byte; valid while this, or a source made with it, lives."""
 
+def stream_formats(capsule: Any) -> list[tuple[str, str]]:
+    """
+    The name and the Arrow format of each column that an Arrow stream promises.
+    """
+
 class FetchSource:
     """A table that is read chunk by chunk: a column of a fragment."""
 
@@ -3692,9 +3729,9 @@ class FetchSource:
         """
 
     @staticmethod
-    def of_reader(schema: Any, fragments: list[tuple[str, int, int]], places: list[tuple[list[tuple[MappedFile, int, int]], int, ParquetStatistics | None]], read: Callable[[int, list[int]], Any]) -> FetchSource:
+    def of_reader(schema: Any, fragments: list[tuple[str, int, int]], places: list[tuple[list[tuple[MappedFile, int, int]], int] | ParquetFooter], read: Callable[[int, list[int]], Any], mapped: Sequence[MappedFile] = (), constants: Sequence[tuple[int, int, ParquetStatistics]] = ()) -> FetchSource:
         """
-        Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes, statistics of the very values that reading gives) for each chunk, column by column within a fragment.
+        Chunks that `read(fragment, columns)` gives as a record batch of these columns, called by any thread. A fragment is (file, row group, rows); a place ([(mapping, offset, bytes)], bytes that reading takes) for each chunk, column by column within a fragment, or a footer for all chunks of its file. `mapped` is the file of each fragment, for a table of files: one that changes fails. `constants` are (fragment, column, what it says of itself) where a column is one value throughout a fragment.
         """
 
     @property
@@ -3864,9 +3901,9 @@ class FetchedChunk:
 class FetchOptions:
     """How columns are fetched."""
 
-    def __init__(self, *, mode: str = ..., threads: int = ..., flush_bytes: int = ..., timeline_spans: int = ...) -> None:
+    def __init__(self, *, mode: str = ..., threads: int = ..., flush_bytes: int = ..., timeline_spans: int = ..., verify_checksums: bool = ...) -> None:
         """
-        `mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one a core, 16 at most. Copies are submitted once `flush_bytes` are gathered. So many spans of a fetch's timeline are kept.
+        `mode` is async, or sync to wait for the copy of each chunk, for comparison. `threads` make chunks; 0: one a core, 16 at most. Copies are submitted once `flush_bytes` are gathered. So many spans of a fetch's timeline are kept. `verify_checksums` checks the pages of Parquet files that have checksums.
         """
 
     @property
@@ -3880,6 +3917,9 @@ class FetchOptions:
 
     @property
     def timeline_spans(self) -> int: ...
+
+    @property
+    def verify_checksums(self) -> bool: ...
 
 class ScanReport:
     """What a scan did."""

@@ -22,12 +22,13 @@ T item_at(const void* buffer, std::int64_t i) noexcept {
 
 /// Calls take(i, entry) for every entry of the array, take(i, nullptr) for those that are null.
 template <class Offset, class Take>
-void for_each_entry(const ArrowArray& array, Take take) {
+void for_each_entry(const ArrowArray& array, std::size_t bytes_max, Take take) {
   const auto* validity = static_cast<const std::uint8_t*>(array.buffers[0]);
   const void* const offsets = array.buffers[1];
   const auto* bytes = static_cast<const char*>(array.buffers[2]);
   // Of how many bytes there are, the last offset alone tells.
   const Offset all = array.length == 0 ? Offset{0} : item_at<Offset>(offsets, array.offset + array.length);
+  if (all > 0 && static_cast<std::uint64_t>(all) > bytes_max) throw DataError("a dictionary longer than its file");
   for (std::int64_t i = 0; i < array.length; ++i) {
     const std::int64_t at = array.offset + i;
     if (validity != nullptr && array.null_count != 0 && (validity[at / 8] >> (at % 8) & 1) == 0) {
@@ -46,7 +47,7 @@ void for_each_entry(const ArrowArray& array, Take take) {
 
 }  // namespace
 
-std::vector<std::int32_t> Dictionary::merge(const ArrowArray& entries, bool large) {
+std::vector<std::int32_t> Dictionary::merge(const ArrowArray& entries, bool large, std::size_t bytes_max) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (entries.n_buffers != 3 || entries.length < 0 || entries.offset < 0 || entries.length > most ||
       entries.offset > kTableRowsMax || entries.buffers == nullptr ||
@@ -68,9 +69,9 @@ std::vector<std::int32_t> Dictionary::merge(const ArrowArray& entries, bool larg
   };
   const std::lock_guard lock(mutex_);
   if (large) {
-    for_each_entry<std::int64_t>(entries, take);
+    for_each_entry<std::int64_t>(entries, bytes_max, take);
   } else {
-    for_each_entry<std::int32_t>(entries, take);
+    for_each_entry<std::int32_t>(entries, bytes_max, take);
   }
   return indices;
 }

@@ -42,6 +42,7 @@ class Fetch::State {
         request_(checked_request(*source_, std::move(request))),
         recorder_(request_.options.timeline_spans),
         started_(SteadyClock::now()) {
+    require_unchanged();
     const std::size_t count = request_.columns.size() * request_.fragments.size();
     views_.resize(count);
     request_.to == Level::device ? on_device_.resize(count) : on_host_.resize(count);
@@ -139,6 +140,16 @@ class Fetch::State {
     changed_.notify_all();
   }
 
+  /// What lies in the caches already is of the files as they were, too.
+  void require_unchanged() const {
+    const MappedFile* last = nullptr;
+    for (const std::uint32_t fragment : request_.fragments) {
+      const MappedFile* const file = source_->fragments()[fragment].mapped.get();
+      if (file != nullptr && file != last) file->require_unchanged();
+      last = file;
+    }
+  }
+
   [[nodiscard]] Chunk chunk(std::size_t number) const noexcept { return chunk_of(request_, number); }
 
   /// Pins the chunks that lie on the device. A query over columns that are there all the time is not to wait for
@@ -179,6 +190,7 @@ class Fetch::State {
     for (const auto& lane : lanes_) {  // after a failure
       guarded([&] { materialiser(lane.get(), 0).settle(); });
     }
+    guarded([&] { require_unchanged(); });  // copies may have read from mapped files until now
     give_back();
     enter(Phase::ended);
   }

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <limits>
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/fetch/arrow.hpp"
+#include "headrace/fetch/mapped_file.hpp"
 
 namespace headrace::fetch {
 
@@ -29,11 +31,12 @@ bool has_value(const ColumnView& view, std::int64_t i) noexcept {
   return view.validity == nullptr || (view.validity[at / kBits] >> (at % kBits) & 1) != 0;
 }
 
-/// Writes the table's index for each of the chunk's, 0 where there is no value. An entry of the chunk's dictionary that
-/// is itself null makes its values missing, which Arrow allows and no writer of files does: it is refused.
+/// Writes the table's index for each of the chunk's, 0 where there is no value, and -1 for an entry that is null.
+/// Whether there is one such.
 template <class Index>
-void write_indices(const ColumnView& view, const std::vector<std::int32_t>& map, std::int32_t* to) {
+bool write_indices(const ColumnView& view, const std::vector<std::int32_t>& map, std::int32_t* to) {
   const auto* from = static_cast<const std::byte*>(view.values) + static_cast<std::size_t>(view.offset) * sizeof(Index);
+  bool any_null = false;
   for (std::int64_t i = 0; i < view.length; ++i) {
     if (!has_value(view, i)) {
       to[i] = 0;
@@ -45,14 +48,26 @@ void write_indices(const ColumnView& view, const std::vector<std::int32_t>& map,
       throw DataError(fmt::format("row {} has index {} of a dictionary of {}", i, index, map.size()));
     }
     to[i] = map[static_cast<std::size_t>(index)];
-    if (to[i] < 0) throw DataError(fmt::format("row {} has a dictionary entry that is null", i));
+    any_null |= to[i] < 0;
   }
+  return any_null;
 }
 
-void write_indices(const Source& source, Chunk chunk, const ArrowArray& array, const ColumnView& view,
+/// How many bytes of strings a chunk's dictionary can have: where they lie in a mapped file, no more than are left of
+/// it.
+std::size_t entry_bytes_max(const Source& source, Chunk chunk, const ArrowArray& array) {
+  const MappedFile* const file = source.fragments()[chunk.fragment].mapped.get();
+  const ArrowArray& entries = *array.dictionary;
+  const bool has_bytes = entries.n_buffers == 3 && entries.buffers != nullptr;
+  const std::size_t left = file == nullptr || !has_bytes ? 0 : file->bytes_from(entries.buffers[2]);
+  return left > 0 ? left : std::numeric_limits<std::size_t>::max();
+}
+
+bool write_indices(const Source& source, Chunk chunk, const ArrowArray& array, const ColumnView& view,
                    std::int32_t* to) {
   const Column& column = source.columns()[chunk.column];
-  const auto map = source.dictionary(chunk.column).merge(*array.dictionary, column.large_strings);
+  const auto map = source.dictionary(chunk.column)
+                       .merge(*array.dictionary, column.large_strings, entry_bytes_max(source, chunk, array));
   switch (column.type.index) {
     case Type::int8: return write_indices<std::int8_t>(view, map, to);
     case Type::int16: return write_indices<std::int16_t>(view, map, to);
@@ -66,14 +81,28 @@ void write_indices(const Source& source, Chunk chunk, const ArrowArray& array, c
   }
 }
 
+/// Makes values missing whose index is -1, in a bitmap whose first value is at bit `first`.
+/// @param bits  the validity so far, or where there was none, room for it.
+void clear_null_entries(bool had_validity, std::int32_t* indices, std::int64_t length, std::int64_t first,
+                        std::uint8_t* bits) {
+  if (!had_validity) std::memset(bits, 0xFF, bits_bytes(first + length));
+  for (std::int64_t i = 0; i < length; ++i) {
+    if (indices[i] >= 0) continue;
+    indices[i] = 0;
+    bits[(first + i) / kBits] &= static_cast<std::uint8_t>(~(1U << ((first + i) % kBits)));
+  }
+}
+
+void require_nullable(const Source& source, Chunk chunk) {
+  if (source.columns()[chunk.column].nullable) return;
+  throw DataError("nulls in a column that is said to have none");
+}
+
 ColumnView checked_view(const Source& source, Chunk chunk, const ArrowArray& array) {
   const std::int64_t rows = source.fragments()[chunk.fragment].rows;
-  const Column& column = source.columns()[chunk.column];
-  const ColumnView view = view_of(array, column.type);
+  const ColumnView view = view_of(array, source.columns()[chunk.column].type);
   if (view.length != rows) throw DataError(fmt::format("{} rows where {} are expected", view.length, rows));
-  if (view.validity != nullptr && !column.nullable) {
-    throw DataError("nulls in a column that is said to have none");
-  }
+  if (view.validity != nullptr) require_nullable(source, chunk);
   return view;
 }
 
@@ -115,6 +144,7 @@ HostChunk::HostChunk(HostChunk&& other) noexcept
       block(std::move(other.block)),
       array(std::move(other.array)),
       indices(std::move(other.indices)),
+      validity(std::move(other.validity)),
       budget(std::exchange(other.budget, nullptr)),
       charged(other.charged) {}
 
@@ -124,6 +154,7 @@ HostChunk& HostChunk::operator=(HostChunk&& other) noexcept {
   block = std::move(other.block);
   array = std::move(other.array);
   indices = std::move(other.indices);
+  validity = std::move(other.validity);
   std::swap(budget, other.budget);
   std::swap(charged, other.charged);
   return *this;
@@ -135,35 +166,50 @@ HostChunk::~HostChunk() {
 
 ColumnView put_in(const Source& source, Chunk chunk, const ArrowArray& array, std::byte* block) {
   ColumnView view = checked_view(source, chunk, array);
-  const bool strings = view.type.id == Type::dictionary;
   const DataType given = view.type;
   view.type = level_type(view.type);
   const ChunkShape shape = shape_of(view);
-  if (strings) {
-    ColumnView indices = view;
-    indices.type = given;
-    const std::int64_t first = view.offset % kBits;
-    auto* to = reinterpret_cast<std::int32_t*>(block);
-    std::fill(to, to + first, 0);
-    write_indices(source, chunk, array, indices, to + first);
-  } else if (shape.values_bytes > 0) {
-    std::memcpy(block, values_from(view), shape.values_bytes);
+  auto* const validity = reinterpret_cast<std::uint8_t*>(block + shape.validity_at);
+  if (shape.validity_bytes > 0) std::memcpy(validity, validity_from(view), shape.validity_bytes);
+  if (given.id != Type::dictionary) {
+    if (shape.values_bytes > 0) std::memcpy(block, values_from(view), shape.values_bytes);
+    return view_in(view, shape, block);
   }
-  if (shape.validity_bytes > 0) std::memcpy(block + shape.validity_at, validity_from(view), shape.validity_bytes);
-  return view_in(view, shape, block);
+  ColumnView indices = view;
+  indices.type = given;
+  const std::int64_t first = view.offset % kBits;
+  auto* const to = reinterpret_cast<std::int32_t*>(block);
+  std::fill(to, to + first, 0);
+  const bool any_null = write_indices(source, chunk, array, indices, to + first);
+  ColumnView made = view_in(view, shape, block);
+  if (any_null) {
+    require_nullable(source, chunk);  // and so there is room for them
+    clear_null_entries(view.validity != nullptr, to + first, view.length, first, validity);
+    made.validity = validity;
+    made.null_count = -1;
+  }
+  return made;
 }
 
-ColumnView borrow(const Source& source, Chunk chunk, const ArrowArray& array, std::vector<std::int32_t>& indices) {
+ColumnView borrow(const Source& source, Chunk chunk, const ArrowArray& array, std::vector<std::int32_t>& indices,
+                  std::vector<std::uint8_t>& validity) {
   ColumnView view = checked_view(source, chunk, array);
   if (view.type.id != Type::dictionary) return view;
   // The indices are for positions from 0 on, as the validity is from the first of its byte on.
   const std::int64_t first = view.offset % kBits;
   indices.assign(static_cast<std::size_t>(first + view.length), 0);
-  write_indices(source, chunk, array, view, indices.data() + first);
+  const bool any_null = write_indices(source, chunk, array, view, indices.data() + first);
   view.type = level_type(view.type);
   view.values = indices.data();
   if (view.validity != nullptr) view.validity += view.offset / kBits;
   view.offset = first;
+  if (!any_null) return view;
+  require_nullable(source, chunk);
+  validity.resize(bits_bytes(first + view.length));
+  if (view.validity != nullptr) std::memcpy(validity.data(), view.validity, validity.size());
+  clear_null_entries(view.validity != nullptr, indices.data() + first, view.length, first, validity.data());
+  view.validity = validity.data();
+  view.null_count = -1;
   return view;
 }
 

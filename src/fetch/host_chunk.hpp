@@ -38,9 +38,10 @@ struct HostChunk {
   ColumnView view;
   bool pinned = false;  ///< It lies in a block, in its shape.
   Slabs::Block block;
-  OwnedArray array;                   ///< Of a pageable chunk.
-  std::vector<std::int32_t> indices;  ///< Of a pageable chunk of strings.
-  Budget* budget = nullptr;           ///< What a pageable chunk is charged to.
+  OwnedArray array;                    ///< Of a pageable chunk.
+  std::vector<std::int32_t> indices;   ///< Of a pageable chunk of strings.
+  std::vector<std::uint8_t> validity;  ///< Of one whose dictionary has entries that are null.
+  Budget* budget = nullptr;            ///< What a pageable chunk is charged to.
   std::size_t charged = 0;
 
   HostChunk() = default;
@@ -53,10 +54,12 @@ struct HostChunk {
 [[nodiscard]] DataType level_type(const DataType& type) noexcept;
 
 /// Checks an array that a source gave against what it said, and puts it into `block`, whose memory is large enough.
-/// Strings get the indices of the table's dictionary. Throws DataError.
+/// Strings get the indices of the table's dictionary; a value whose entry in the chunk's is null is missing. Throws
+/// DataError.
 [[nodiscard]] ColumnView put_in(const Source& source, Chunk chunk, const ArrowArray& array, std::byte* block);
-/// The same without a copy, except for strings, whose indices are written to `indices`.
+/// The same without a copy, except for strings, whose indices are written to `indices`, and where an entry is null also
+/// the validity.
 [[nodiscard]] ColumnView borrow(const Source& source, Chunk chunk, const ArrowArray& array,
-                                std::vector<std::int32_t>& indices);
+                                std::vector<std::int32_t>& indices, std::vector<std::uint8_t>& validity);
 
 }  // namespace headrace::fetch

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "headrace/base/bytes.hpp"
@@ -39,30 +42,58 @@ void read_through(int descriptor, std::size_t offset, std::size_t bytes, const s
   }
 }
 
+[[noreturn]] void refuse(const std::string& path, mode_t mode) {
+  const std::string_view kind = S_ISDIR(mode)    ? "a folder"
+                                : S_ISFIFO(mode) ? "a pipe, which cannot be read from its end as files are"
+                                : S_ISSOCK(mode) ? "a socket"
+                                                 : "a device";
+  throw UsageError(fmt::format("{} is not a file but {}", path, kind), Errc::not_found);
+}
+
 }  // namespace
 
-MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string()) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+MappedFile::MappedFile(const std::filesystem::path& path, std::string name)
+    : path_(name.empty() ? path.string() : std::move(name)) {
+  struct stat status{};
+  // Before it is opened: a pipe would be waited for, and a device might do something.
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) refuse(path_, status.st_mode);
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0 && errno == ENOENT) throw SystemError(Errc::not_found, "there is no file " + path_, ENOENT);
   if (descriptor_ < 0) throw_errno("opening " + path_);
   try {
-    struct stat status{};
     if (::fstat(descriptor_, &status) != 0) throw_errno("opening " + path_);
-    if (!S_ISREG(status.st_mode)) throw UsageError(path_ + " is not a file", Errc::not_found);
-    bytes_ = static_cast<std::size_t>(status.st_size);
+    if (!S_ISREG(status.st_mode)) refuse(path_, status.st_mode);
+    identity_ = settled_identity(descriptor_, path_);
+    bytes_ = static_cast<std::size_t>(identity_.bytes);
     if (bytes_ == 0) return;  // nothing to map
     void* mapped = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, descriptor_, 0);
     if (mapped == MAP_FAILED) throw_errno("mapping " + path_);
     data_ = static_cast<std::byte*>(mapped);
+    guard_ = GuardedRange(data_, bytes_);
   } catch (...) {
+    if (data_ != nullptr) ::munmap(data_, bytes_);
     ::close(descriptor_);
     throw;
   }
 }
 
 MappedFile::~MappedFile() {
+  guard_ = GuardedRange();
   if (data_ != nullptr) ::munmap(data_, bytes_);
   ::close(descriptor_);
+}
+
+std::size_t MappedFile::bytes_from(const void* at) const noexcept {
+  const auto offset = reinterpret_cast<std::uintptr_t>(at) - reinterpret_cast<std::uintptr_t>(data_);
+  return offset < bytes_ ? bytes_ - offset : 0;
+}
+
+void MappedFile::require_unchanged() const {
+  const FileIdentity now = identity_of(descriptor_, path_);
+  if (now.bytes < identity_.bytes || guard_.lost()) {
+    throw DataError(path_ + " has been cut short since it was opened: open it again");
+  }
+  if (!is_unchanged(identity_, now)) throw DataError(path_ + " has changed since it was opened: open it again");
 }
 
 void MappedFile::populate(std::size_t offset, std::size_t bytes) const {

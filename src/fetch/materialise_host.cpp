@@ -93,7 +93,7 @@ Materialiser::HostRoom Materialiser::room_of(Chunk chunk) const noexcept {
   const std::size_t read_bytes = source_.read_bytes(chunk);
   if (levels_.options().host == HostKind::pinned) return {.charged = read_bytes, .block_bytes = bound.bytes()};
   const bool strings = column.type.id == Type::dictionary;
-  return {.charged = read_bytes + (strings ? bound.values_bytes : 0), .block_bytes = 0};
+  return {.charged = read_bytes + (strings ? bound.bytes() : 0), .block_bytes = 0};
 }
 
 bool Materialiser::try_room(const HostRoom& room, HostChunk& host) const {
@@ -131,7 +131,7 @@ void Materialiser::wait_for_room(Chunk chunk, HostChunk& host) {
 void Materialiser::put(Chunk chunk, OwnedArray array, HostChunk& host) const {
   host.array = std::move(array);
   if (levels_.options().host == HostKind::pageable) {
-    host.view = borrow(source_, chunk, *host.array, host.indices);
+    host.view = borrow(source_, chunk, *host.array, host.indices, host.validity);
     return;
   }
   host.view = put_in(source_, chunk, *host.array, host.block.data());
@@ -147,10 +147,12 @@ HostCache::Pin Materialiser::one_to_host(Chunk chunk) {
       wait_for_room(chunk, *pin);
       const Time started = SteadyClock::now();
       put(chunk, source_.read(chunk), *pin);
+      source_.require_unchanged(chunk.fragment);
       made(Level::cpu, chunk, shape_of(pin->view).bytes(), Step::decode, started, SteadyClock::now());
       pin.publish();
     });
   } catch (...) {
+    source_.require_unchanged(chunk.fragment);  // then that is what is wrong
     rethrow_at(source_.describe(chunk));
   }
 }
@@ -209,6 +211,7 @@ void Materialiser::make_together(std::span<const Chunk> chunks, std::span<HostCa
       put(chunks[taken[k]], std::move(arrays[k]), host);
       all += shape_of(host.view).bytes();
     }
+    source_.require_unchanged(chunks[0].fragment);
     // Of the time each has its share by bytes.
     const Duration took = SteadyClock::now() - started;
     const auto after = [&](std::size_t bytes) {

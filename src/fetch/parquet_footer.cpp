@@ -16,10 +16,15 @@ namespace {
 using Field = ThriftReader::Type;
 
 constexpr std::string_view kMagic = "PAR1";
+/// Encodings, by the numbers of https://github.com/apache/parquet-format/blob/master/Encodings.md.
+constexpr std::int64_t kDeltaLengthByteArray = 6;
+constexpr std::int64_t kDeltaByteArray = 7;
 
 /// A column's metadata, as it says.
 struct Said {
   std::string path;
+  std::size_t depth = 0;
+  bool delta_strings = false;
   std::int64_t decoded_bytes = 0;
   std::int64_t bytes = 0;
   std::int64_t data_at = 0;
@@ -59,6 +64,13 @@ Said read_column(ThriftReader& reader) {
         said.statistics.physical_type = physical >= 0 && physical < 8 ? static_cast<int>(physical) : -1;
         return true;
       }
+      case 2:
+        if (type != Field::list) return false;
+        reader.each_item(Field::int32, [&] {
+          const std::int64_t encoding = reader.integer();
+          said.delta_strings |= encoding == kDeltaLengthByteArray || encoding == kDeltaByteArray;
+        });
+        return true;
       case 12:
         if (type != Field::structure) return false;
         read_statistics(reader, said.statistics);
@@ -66,7 +78,7 @@ Said read_column(ThriftReader& reader) {
       case 3:
         if (type != Field::list) return false;
         reader.each_item(Field::binary, [&] {
-          if (!said.path.empty()) said.path += '.';
+          if (said.depth++ > 0) said.path += '.';
           said.path += reader.binary();
         });
         return true;
@@ -87,9 +99,11 @@ ParquetChunk placed(Said&& said, std::size_t file_bytes) {
   const std::int64_t first = dictionary_first ? said.dictionary_at : said.data_at;
   const auto offset = std::min(static_cast<std::size_t>(std::max<std::int64_t>(first, 0)), file_bytes);
   return {.path = std::move(said.path),
+          .depth = said.depth,
           .offset = offset,
           .bytes = std::min(static_cast<std::size_t>(std::max<std::int64_t>(said.bytes, 0)), file_bytes - offset),
           .decoded_bytes = static_cast<std::size_t>(std::max<std::int64_t>(said.decoded_bytes, 0)),
+          .delta_strings = said.delta_strings,
           .statistics = std::move(said.statistics)};
 }
 

@@ -61,7 +61,7 @@ std::vector<Fragment> fragments_of(const std::vector<ArrowSource::Batch>& batche
       if (column->length < array->offset + array->length) refuse("a column with too few rows");
       if (column->offset < 0 || column->offset > kTableRowsMax) refuse("a column that starts nowhere");
     }
-    fragments.push_back({.file = batch.file, .row_group = batch.number, .rows = array->length});
+    fragments.push_back({.file = batch.file, .row_group = batch.number, .rows = array->length, .mapped = batch.mapped});
   }
   return fragments;
 }
@@ -98,6 +98,20 @@ Source::Source(std::vector<Column> columns, std::vector<Fragment> fragments)
                                   kTableRowsMax));
     }
     rows_ += fragment.rows;
+  }
+}
+
+void Source::require_unchanged(std::uint32_t fragment) const {
+  const auto& mapped = fragments_.at(fragment).mapped;
+  if (mapped != nullptr) mapped->require_unchanged();
+}
+
+void Source::require_unchanged() const {
+  const MappedFile* last = nullptr;  // the fragments of a file follow each other
+  for (const Fragment& fragment : fragments_) {
+    if (fragment.mapped == nullptr || fragment.mapped.get() == last) continue;
+    last = fragment.mapped.get();
+    last->require_unchanged();
   }
 }
 

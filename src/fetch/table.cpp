@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <mutex>
 #include <numeric>
@@ -14,6 +15,7 @@
 #include "fetch/levels_state.hpp"
 #include "fetch/query/look.hpp"
 #include "fetch/query/need.hpp"
+#include "fetch/query/slices.hpp"
 #include "fetch/scan/merge.hpp"
 #include "fetch/windows.hpp"
 #include "headrace/base/bytes.hpp"
@@ -35,6 +37,23 @@ void add(TableReport& report, const FetchProgress& progress) {
   report.fetching += progress.elapsed;
 }
 
+void add(ScanReport& report, ScanReport&& part);
+
+/// Of another pass over the same rows: what was left out is the same.
+void add(TableReport& report, TableReport&& pass) {
+  add(report.scan, std::move(pass.scan));
+  report.windows += pass.windows;
+  if (report.streamed.empty()) report.streamed = std::move(pass.streamed);
+  for (std::size_t level = 0; level < kLevelCount; ++level) {
+    report.levels[level].bytes += pass.levels[level].bytes;
+    report.levels[level].chunks += pass.levels[level].chunks;
+    report.levels[level].hits += pass.levels[level].hits;
+    report.levels[level].busy += pass.levels[level].busy;
+  }
+  report.fetching += pass.fetching;
+  report.waited += pass.waited;
+}
+
 void add(ScanReport& report, ScanReport&& part) {
   report.groups = std::move(part.groups);
   report.read_bytes += part.read_bytes;
@@ -53,7 +72,11 @@ class Table::State {
         source_(std::move(source)),
         options_(options),
         stream_(levels_.device()),
-        known_(source_->columns().size()) {}
+        known_(source_->columns().size()) {
+    for (const Column& column : source_->columns()) {
+      facts_.columns.push_back({.name = {}, .type = level_type(column.type), .nullable = column.nullable, .range = {}});
+    }
+  }
 
   [[nodiscard]] const Levels& levels() const noexcept { return levels_; }
   [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept { return source_; }
@@ -62,22 +85,61 @@ class Table::State {
   [[nodiscard]] TableResult scan(const Query& query, const Watch& watch) {
     levels_.state()->birth.require("querying a table");
     const std::lock_guard lock(mutex_);
-    const Need need = need_of(query, *source_);
-    std::string why = too_much(need);
-    if (why.empty()) {
-      try {
-        return scan_at_once(need, watch);
-      } catch (...) {
-        rethrow_unless_out_of_device_memory();
-        why = "the device had no memory for all of its columns together";
-      }
+    source_->require_unchanged();  // statistics of fragments that are left out are relied on, too
+    const auto slices = slices_of(query, facts_);
+    TableResult result = scan_slice(slices.front(), watch);
+    for (std::size_t i = 1; i < slices.size(); ++i) {
+      TableResult more = scan_slice(slices[i], watch);
+      std::ranges::move(more.columns, std::back_inserter(result.columns));
+      add(result.report, std::move(more.report));
     }
-    return scan_in_windows(need, std::move(why), watch);
+    return result;
   }
 
   [[nodiscard]] std::string explain(const Query& query, const Watch& watch) {
     levels_.state()->birth.require("explaining a query of a table");
     const std::lock_guard lock(mutex_);
+    source_->require_unchanged();
+    const auto slices = slices_of(query, facts_);
+    std::string text = explain_slice(slices.front().query, watch);
+    if (slices.size() > 1) {
+      text +=
+          fmt::format("and so on for the other values, which one program has no room for: {} passes\n", slices.size());
+    }
+    return text;
+  }
+
+  [[nodiscard]] std::deque<Fragments> windows_of(const Need& need) const {
+    // Two fit with room to spare, since memory comes in slabs.
+    const std::size_t share = levels_.statistics(Level::device).budget_bytes / 5 * 2;
+    return cut_windows(*source_, need.columns, need.fragments, share, kScanRowsMax);
+  }
+
+ private:
+  /// What is known of a column's values once all of them have been looked at.
+  struct Known {
+    bool nullable = true;
+    std::optional<ValueRange> range;
+  };
+
+  [[nodiscard]] TableResult scan_slice(const Slice& slice, const Watch& watch) {
+    const Need need = need_of(slice.query, *source_);
+    std::string why = too_much(need);
+    std::optional<TableResult> result;
+    if (why.empty()) {
+      try {
+        result = scan_at_once(need, watch);
+      } catch (...) {
+        rethrow_unless_out_of_device_memory();
+        why = "the device had no memory for all of its columns together";
+      }
+    }
+    if (!result) result = scan_in_windows(need, std::move(why), watch);
+    if (slice.values > 0) result->columns.resize(slice.values);
+    return *std::move(result);
+  }
+
+  [[nodiscard]] std::string explain_slice(const Query& query, const Watch& watch) {
     const Need need = need_of(query, *source_);
     std::vector<std::string> names;
     for (const std::uint32_t column : need.columns) names.push_back(source_->columns()[column].name);
@@ -107,19 +169,6 @@ class Table::State {
     }
     return text + fetch::explain(view, need.query, levels_.device());
   }
-
-  [[nodiscard]] std::deque<Fragments> windows_of(const Need& need) const {
-    // Two fit with room to spare, since memory comes in slabs.
-    const std::size_t share = levels_.statistics(Level::device).budget_bytes / 5 * 2;
-    return cut_windows(*source_, need.columns, need.fragments, share, kScanRowsMax);
-  }
-
- private:
-  /// What is known of a column's values once all of them have been looked at.
-  struct Known {
-    bool nullable = true;
-    std::optional<ValueRange> range;
-  };
 
   /// Why the columns are not fetched together; empty where they are.
   [[nodiscard]] std::string too_much(const Need& need) const {
@@ -254,6 +303,7 @@ class Table::State {
   std::shared_ptr<Source> source_;
   FetchOptions options_;
   Stream stream_;
+  TableView facts_;  ///< The types of all columns, without names and fragments.
   std::mutex mutex_;
   std::vector<std::optional<Known>> known_;  ///< By column of the source.
 };

@@ -175,8 +175,9 @@ void use(ArrowSource& source, Chunk chunk) {
   const Column& column = source.columns()[chunk.column];
   const std::int64_t rows = source.fragments()[chunk.fragment].rows;
   std::vector<std::int32_t> indices;
+  std::vector<std::uint8_t> validity;
   const OwnedArray array = source.read(chunk);
-  const ColumnView borrowed = borrow(source, chunk, *array, indices);
+  const ColumnView borrowed = borrow(source, chunk, *array, indices, validity);
   std::vector<std::byte> block(shape_bound(column.type, rows, column.nullable).bytes());
   const ColumnView put = put_in(source, chunk, *array, block.data());
   if (put.length != rows || borrowed.length != rows || put.offset > 7) __builtin_trap();

@@ -280,22 +280,6 @@ def test_files_that_are_none_are_refused(tmp_path):
         path.write_bytes(content)
         with pytest.raises(DataError, match=str(path)):
             Table.open(path)
-    with pa.OSFile(str(path), "wb") as sink, ipc.new_stream(sink, pa.schema([("a", pa.int32())])) as writer:
-        writer.write_table(pa.table({"a": pa.array([1], pa.int32())}))
-    with pytest.raises(UsageError, match="stream"):
-        Table.open(path)
-
-
-def test_schemas_that_differ_are_refused(tmp_path):
-    pq.write_table(pa.table({"a": [1], "b": [1.5]}), tmp_path / "0.parquet")
-    for other, why in (
-        ({"a": [1], "b": ["x"]}, "in column 'b': string, not double"),
-        ({"a": [1]}, "in column 'b': no such column, not double"),
-        ({"b": [1.5], "a": [1]}, "another order"),
-    ):
-        pq.write_table(pa.table(other), tmp_path / "1.parquet")
-        with pytest.raises(DataError, match=rf"{tmp_path}/1.parquet .*{why}"):
-            Table.open(tmp_path)
 
 
 @pytest.mark.parametrize("form", ["parquet-snappy", "ipc"])

@@ -2,16 +2,19 @@
 
 import collections
 import datetime
+import decimal
 import math
 from decimal import Decimal
 
+import duckdb
 import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from headrace import Device, UsageError, _core
+from headrace import Device, Levels, UsageError, _core
 from headrace.fetch import Table, col, count, lit
 
 DEVICES = [device.name for device in Device.list()]
@@ -264,7 +267,11 @@ def test_casts_round_as_they_should(device, value, to, expected):
         (lambda t: t.select(x=col("i") + 2**62), "more than 64 bits"),
         (lambda t: t.select(x=col("i").cast("int32")), "a value that its type does not hold"),
         (lambda t: t.select(x=(col("f") * 1e300).cast("int64")), "a value that its type does not hold"),
-        (lambda t: t.select("wide"), "more than 64 bits"),
+        (lambda t: t.select(x=col("wide") + 1), "more than 64 bits"),
+        (lambda t: t.filter(col("wide") > 5).select("i"), "more than 64 bits"),
+        (lambda t: t.agg(col("wide").max()), "more than 64 bits"),
+        (lambda t: t.group_by("wide").agg(count()), "more than 64 bits"),
+        (lambda t: t.agg(col("wide").sum(), (col("wide") + 1).sum()), "more than 64 bits"),
         (lambda t: t.select("fare_ammount"), "did you mean fare_amount"),
         (lambda t: t.select("list"), "column 'list' is of type list"),
         (lambda t: t.filter(col("i")).select("i"), "a filter is a boolean, not int64"),
@@ -362,3 +369,119 @@ def test_explain_says_what_is_read_and_how_groups_are_found(device):
     ):
         assert words in text
     assert "hashed" in table.group_by("y").agg(count()).explain()
+
+
+WIDE = st.none() | st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-(2**66), 2**66)
+WIDE_ROWS = st.lists(st.tuples(SMALL, WIDE, st.none() | st.integers(-99, 99)), max_size=40)
+
+
+@SETTINGS
+@hypothesis.given(rows=WIDE_ROWS, windows=st.booleans())
+def test_wide_decimals_are_selected_counted_summed_and_ordered(device, rows, windows):
+    unit = Decimal("0.01")
+    with decimal.localcontext(prec=60):
+        values = [None if wide is None else Decimal(wide) * unit for _, wide, _ in rows]
+        source = pa.table(
+            {
+                "k": pa.array([k for k, _, _ in rows], pa.int64()),
+                "w": pa.array(values, pa.decimal128(38, 2)),
+                "x": pa.array([x for _, _, x in rows], pa.int64()),
+                "row": pa.array(range(len(rows)), pa.int64()),
+            }
+        )
+        levels = Levels(device, device_bytes=8192, slab_bytes=1024, host="pageable") if windows else Levels(device)
+        table = Table.from_arrow(source, levels=levels, fragment_rows=7)
+        assert table.select("w", "row").to_arrow().to_pydict() == {"w": values, "row": list(range(len(rows)))}
+        some = [row for row, value in enumerate(values) if value is not None]
+        assert table.filter(col("w").is_not_null()).select("row").to_arrow()["row"].to_pylist() == some
+        assert table.agg(col("w").count()).to_arrow().to_pylist() == [{"count(w)": len(some)}]
+        for way in ("ascending", "descending"):
+            ordered = table.select("row", "w").order_by(("w", way), "row").to_arrow()["row"].to_pylist()
+            sign = 1 if way == "ascending" else -1
+            expected = sorted(range(len(rows)), key=lambda r: (values[r] is None, sign * (values[r] or 0), r))
+            assert ordered == expected
+        groups = collections.defaultdict(list)
+        for (k, _, _), value in zip(rows, values, strict=True):
+            groups[k].append(value)
+        there = {k: [value for value in group if value is not None] for k, group in groups.items()}
+        query = table.group_by("k").agg(total=col("w").sum(), n=col("w").count(), mean=col("w").avg())
+        if any(abs(sum(group)) >= 10**36 for group in there.values()):
+            # With several windows, a part of a sum may be beyond as well, or none.
+            with pytest.raises(UsageError, match="more than 38 digits"):
+                query.to_arrow()
+            return
+        try:
+            got = {row["k"]: row for row in query.to_arrow().to_pylist()}
+        except UsageError:
+            assert windows  # a part of it was beyond
+            return
+        assert set(got) == set(there)
+        for k, group in there.items():
+            assert got[k]["n"] == len(group)
+            assert got[k]["total"] == (sum(group) if group else None)
+            if group:
+                mean = float(sum(group) / len(group))
+                assert got[k]["mean"] == pytest.approx(mean, rel=1e-12, abs=1e-12 * float(max(map(abs, group))))
+
+
+def test_narrow_values_of_a_wide_type_are_still_computed_with(device):
+    values = [Decimal(i) for i in range(-50, 50)]
+    table = Table.from_arrow(pa.table({"w": pa.array(values, pa.decimal128(38, 0)), "x": range(100)}), device)
+    got = table.filter(col("w") > 10).agg(col("w").sum(), col("w").max(), (col("w") * 2).sum()).to_arrow().to_pylist()
+    above = [value for value in values if value > 10]
+    assert list(got[0].values()) == [sum(above), 49, 2 * sum(above)]
+
+
+LITERALS = [0.1, -0.1, 0.3, 1.5, 16777217, 16777216, 2**31 - 1, Decimal("0.1"), 1e300, -1e300, 0, float("inf"), 1e-50]
+
+
+@pytest.mark.parametrize("kind", ["float", "halffloat", "double"])
+def test_literals_are_compared_in_the_type_of_the_float_beside_them(device, kind):
+    """As NumPy has it, whose plain numbers take the type of the array."""
+    made = [0.1, -0.1, 0.3, 1.5, 0.0, -0.0, 16777216.0, 2.0**31, 0.099975586, float("inf"), float("-inf"), 1e-45]
+    dtype = {"float": np.float32, "halffloat": np.float16, "double": np.float64}[kind]
+    with np.errstate(over="ignore"):
+        values = np.array(made, dtype)
+    table = Table.from_arrow(pa.table({"f": pa.array(values), "row": range(len(values))}), device)
+
+    def rows(condition):
+        return table.filter(condition).select("row").to_arrow()["row"].to_pylist()
+
+    for literal in LITERALS:
+        with np.errstate(over="ignore"):
+            there = dtype(float(literal))
+        if math.isfinite(float(literal)) and not math.isfinite(float(there)):
+            there = np.float64(float(literal))  # beyond the type: no value is equal to it
+        wanted = values.astype(np.float64), np.float64(there)
+        for ours, theirs in (
+            (col("f") == literal, np.equal),
+            (col("f") != literal, np.not_equal),
+            (col("f") < literal, np.less),
+            (col("f") <= literal, np.less_equal),
+            (col("f") > literal, np.greater),
+            (lit(literal) <= col("f").alias("g"), np.greater_equal),
+        ):
+            assert rows(ours) == np.flatnonzero(theirs(*wanted)).tolist(), (kind, literal, str(ours))
+        assert rows(col("f").is_in([literal, 77])) == np.flatnonzero(np.equal(*wanted)).tolist()
+        assert rows(col("f").between(literal, literal)) == np.flatnonzero(np.equal(*wanted)).tolist()
+    if kind == "float":
+        floats = pa.table({"f": pa.array(values)})
+        for literal in ("0.1", "16777217", "0.3"):
+            theirs = duckdb.sql(f"select count(*) from floats where f = {literal}").fetchall()[0][0]
+            assert len(rows(col("f") == float(literal))) == theirs, literal
+        assert floats.num_rows == len(values)
+        # What is computed is a double, and compared as one.
+        assert rows(col("f") * 1 == 0.1) == []
+        assert rows(col("f").cast("double") == 0.1) == []
+        assert rows(col("f").cast("double").cast("float") == 0.1) == [0]
+
+
+def test_statistics_of_floats_are_beside_literals_of_their_type(device, tmp_path):
+    path = tmp_path / "floats.parquet"
+    values = np.sort(np.random.default_rng(2).random(1000).astype(np.float32))
+    values[500:510] = np.float32(0.1)
+    pq.write_table(pa.table({"f": values}), path, row_group_size=10)
+    with Table.open(path, device=device) as table:
+        result, report = table.filter(col("f") == 0.1).agg(count()).run()
+        assert result.to_pylist() == [{"count": int((values == np.float32(0.1)).sum())}]
+        assert report.pruned > 20

@@ -160,6 +160,10 @@ TEST(FetchDictionary, RefusesOffsetsThatGoBack) {
   EXPECT_THROW(static_cast<void>(dictionary.merge(beyond.array(), false)), DataError);
   ArrowArray none{};
   EXPECT_THROW(static_cast<void>(dictionary.merge(none, false)), DataError);
+  // Bytes of a file end where the file does, whatever its offsets say by now.
+  const StringArray six({"ab", "cd", "ef"});
+  EXPECT_THROW(static_cast<void>(dictionary.merge(six.array(), false, 5)), DataError);
+  EXPECT_EQ(dictionary.merge(six.array(), false, 6).size(), 3U);
 }
 
 /// A part of a column from any row on lies in a block as in Arrow's buffers from that row's byte on.
@@ -178,7 +182,8 @@ TEST(FetchHostChunk, PutsWhatStartsAnywhereIntoABlock) {
       EXPECT_LE(shape_of(put).bytes(), bound.bytes());
       EXPECT_EQ(put.offset, first % 8);
       std::vector<std::int32_t> indices;
-      const ColumnView borrowed = borrow(*source, chunk, *array, indices);
+      std::vector<std::uint8_t> validity;
+      const ColumnView borrowed = borrow(*source, chunk, *array, indices, validity);
       for (std::int64_t row = 0; row < rows; ++row) {
         const auto expected = testing::value_of(column, first + row);
         EXPECT_EQ(testing::value_at(put, row), expected) << source->columns()[column].name << " row " << row;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <random>
 #include <thread>
@@ -288,6 +289,86 @@ TEST(ScanSimt, YearsAreThoseOfTheCalendarWhateverRangeIsClaimed) {
   std::int64_t expected = 0;
   for (const auto& [_, rows] : years_of(stamps, validity, true)) expected += rows;
   EXPECT_EQ(bits_at(group_columns(host.compiled, host.states, host.tables)[0], 0), expected);
+}
+
+/// Decimals of 128 bits, of which every third is missing and holds anything.
+struct WideDecimals {
+  explicit WideDecimals(std::size_t count) : values(count), validity((count + 7) / 8, 0) {
+    std::mt19937_64 random(11);
+    for (std::size_t i = 0; i < count; ++i) {
+      values[i] =
+          static_cast<__int128>(static_cast<std::int64_t>(random())) * 1'000'003 + static_cast<int>(random() % 9);
+      if (i % 3 == 0) continue;
+      validity[i / 8] |= static_cast<std::uint8_t>(1U << (i % 8));
+      sum += values[i];
+      ++there;
+    }
+  }
+  [[nodiscard]] TableView table() const {
+    const DataType type{.id = Type::decimal128, .precision = 38, .scale = 0};
+    TableView table;
+    table.columns = {{.name = "wide", .type = type, .nullable = true, .range = {}}};
+    table.fragments = {{ColumnView{.type = type,
+                                   .values = values.data(),
+                                   .validity = validity.data(),
+                                   .length = static_cast<std::int64_t>(values.size())}}};
+    return table;
+  }
+
+  std::vector<__int128> values;
+  std::vector<std::uint8_t> validity;
+  __int128 sum = 0;
+  std::int64_t there = 0;
+};
+
+TEST(ScanSimt, WideDecimalsAreSummedInTwoHalves) {
+  const WideDecimals wide(5003);
+  const TableView table = wide.table();
+  const Expression column = Expression::column(0);
+  const Query query{.aggregates = {{.function = Aggregate::sum, .value = column},
+                                   {.function = Aggregate::count, .value = column},
+                                   {.function = Aggregate::average, .value = column}}};
+  HostWork narrow(table, compile(table, query, {}));
+  run_blocks(narrow.work, 2);
+  EXPECT_TRUE(narrow.compiled.narrow_sums);
+  EXPECT_NE(narrow.faults[static_cast<std::size_t>(Fault::wide_decimal)], 0U);
+  HostWork host(table, compile(table, query, {.wide_sums = true}));
+  run_blocks(host.work, 2);
+  for (const std::uint32_t fault : host.faults) EXPECT_EQ(fault, 0U);
+  const std::vector<ResultColumn> found = group_columns(host.compiled, host.states, host.tables);
+  EXPECT_TRUE(wide_at(found[0], 0) == wide.sum);
+  EXPECT_EQ(bits_at(found[1], 0), wide.there);
+  EXPECT_DOUBLE_EQ(as_double(bits_at(found[2], 0)),
+                   static_cast<double>(static_cast<long double>(wide.sum) / static_cast<long double>(wide.there)));
+}
+
+TEST(ScanSimt, WideDecimalsAreWrittenInTwoHalves) {
+  const WideDecimals wide(2100);
+  const TableView table = wide.table();
+  const Expression column = Expression::column(0);
+  const Expression present = Expression::call(Operation::logical_not, {Expression::call(Operation::is_null, {column})});
+  HostWork host(table, compile(table, {.filter = present, .values = {column}}, {}));
+  ASSERT_EQ(host.compiled.output_count, 2U);
+  std::vector<__int128> expected;
+  std::vector<std::int64_t> tile_first;
+  for (std::size_t i = 0; i < wide.values.size(); ++i) {
+    if (i % kTileRows == 0) tile_first.push_back(static_cast<std::int64_t>(expected.size()));
+    if (i % 3 != 0) expected.push_back(wide.values[i]);
+  }
+  std::vector<std::int64_t> low(expected.size());
+  std::vector<std::int64_t> high(expected.size());
+  std::vector<std::uint8_t> valid(expected.size());
+  const std::array outputs{Output{low.data(), valid.data()}, Output{high.data(), valid.data()}};
+  host.work.outputs = outputs.data();
+  host.work.tile_rows = tile_first.data();
+  host.work.limit = static_cast<std::int64_t>(expected.size());
+  run_blocks(host.work, 2);
+  for (const std::uint32_t fault : host.faults) EXPECT_EQ(fault, 0U);
+  const ResultColumn column_of = emitted_column(table.columns[0].type, low, high, valid);
+  EXPECT_EQ(column_of.null_count, 0);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_TRUE(wide_at(column_of, static_cast<std::int64_t>(i)) == expected[i]) << i;
+  }
 }
 
 TEST(ScanSimt, AFullKeyTableIsAFault) {

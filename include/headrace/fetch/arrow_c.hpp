@@ -45,6 +45,25 @@ struct ArrowArray {
 
 #endif  // ARROW_C_DATA_INTERFACE
 
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+
+extern "C" {
+
+// NOLINTBEGIN(readability-identifier-naming)
+struct ArrowArrayStream {
+  int (*get_schema)(struct ArrowArrayStream*, struct ArrowSchema* out);
+  int (*get_next)(struct ArrowArrayStream*, struct ArrowArray* out);
+  const char* (*get_last_error)(struct ArrowArrayStream*);
+  void (*release)(struct ArrowArrayStream*);
+  void* private_data;
+};
+// NOLINTEND(readability-identifier-naming)
+
+}  // extern "C"
+
+#endif  // ARROW_C_STREAM_INTERFACE
+
 namespace headrace::fetch {
 
 /// An ArrowArray or ArrowSchema that is released with its owner. Default-constructed it holds none.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,7 +30,10 @@ class Dictionary {
   /// The index here of each entry of a dictionary array: utf8 or binary, with 32- or 64-bit offsets (`large`). A null
   /// entry is -1. Throws DataError for an array that is none of these, or when there would be more than 2^31 - 1
   /// entries.
-  [[nodiscard]] std::vector<std::int32_t> merge(const ArrowArray& entries, bool large);
+  /// @param bytes_max  how many bytes of strings there can be. Offsets in a mapped file may have changed since they
+  /// were checked, and must not lead out of it.
+  [[nodiscard]] std::vector<std::int32_t> merge(const ArrowArray& entries, bool large,
+                                                std::size_t bytes_max = std::numeric_limits<std::size_t>::max());
 
   [[nodiscard]] std::size_t size() const;
   /// The entries from number `first` on, in order.

@@ -34,6 +34,9 @@ struct FetchOptions {
   std::size_t flush_bytes = 128 * kMiB;
   /// Spans of its timeline that are kept; 0: nothing is recorded, which costs nothing.
   std::size_t timeline_spans = 0;
+  /// Whether a source that decodes pages with checksums is to verify them: for whoever makes the source, as Python's
+  /// Table does. A fetch itself reads through whatever source it is given.
+  bool verify_checksums = false;
 };
 
 /// What is fetched.

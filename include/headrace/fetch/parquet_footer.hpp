@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,10 +23,12 @@ struct ParquetStatistics {
 
 /// Where a Parquet file has a column of a row group. A part that lies outside of the file is left out.
 struct ParquetChunk {
-  std::string path;  ///< In the schema, with dots.
+  std::string path;       ///< In the schema, with dots, which names may have as well.
+  std::size_t depth = 0;  ///< Names that the path has: 1 for a column of the table, more for a field within one.
   std::size_t offset = 0;
   std::size_t bytes = 0;
   std::size_t decoded_bytes = 0;  ///< Of its pages, without compression.
+  bool delta_strings = false;     ///< Pages may be encoded as DELTA_LENGTH_BYTE_ARRAY or DELTA_BYTE_ARRAY.
   ParquetStatistics statistics = {};
 };
 
@@ -41,5 +44,20 @@ struct ParquetRowGroup {
 /// What statistics say of a chunk of so many rows whose values are of that type as they are in the file (a decimal's of
 /// the same scale, a timestamp's of the same unit). Statistics that contradict themselves say nothing.
 [[nodiscard]] ChunkBounds bounds_of(const ParquetStatistics& statistics, const DataType& type, std::int64_t rows);
+
+/// A column of a table, as it is in a Parquet file.
+struct ParquetColumn {
+  std::string path;           ///< Its name.
+  DataType type;              ///< In which it is read.
+  std::size_t row_bytes = 0;  ///< That a decoded value takes with its validity, at most.
+  bool is_text = false;       ///< Its pages' strings are decoded as well.
+  bool comparable = false;    ///< Statistics are of the very values that are read.
+};
+
+/// Where the chunks of those columns lie, column by column within a row group. A column that a row group has not lies
+/// nowhere.
+[[nodiscard]] std::vector<ReaderSource::ChunkPlace> places_of(const std::shared_ptr<const MappedFile>& file,
+                                                              std::span<const ParquetRowGroup> groups,
+                                                              std::span<const ParquetColumn> columns);
 
 }  // namespace headrace::fetch

@@ -30,6 +30,7 @@ struct Fragment {
   std::string file = {};  ///< Where it comes from, for errors; empty for memory.
   std::int64_t row_group = 0;
   std::int64_t rows = 0;
+  std::shared_ptr<const MappedFile> mapped = {};  ///< The file; null for memory.
 };
 
 /// One column of one fragment.
@@ -85,6 +86,11 @@ class Source {
 
   /// What is known of the chunk's values; null where nothing is.
   [[nodiscard]] virtual const ChunkBounds* bounds(Chunk /*chunk*/) const { return nullptr; }
+
+  /// Throws DataError that names the file when one of the fragment, or any, has changed since it was opened: whoever
+  /// has read of it, or relies on what it says of itself, asks afterwards.
+  void require_unchanged(std::uint32_t fragment) const;
+  void require_unchanged() const;
 
   /// "data.parquet, row group 3, column 'fare'".
   [[nodiscard]] std::string describe(Chunk chunk) const;

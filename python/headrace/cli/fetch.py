@@ -165,6 +165,9 @@ def fetch(
     window: Annotated[
         int | None, typer.Option("--window", min=1, help="With --timeline: row groups at once; by default an eighth.")
     ] = None,
+    verify_checksums: Annotated[
+        bool, typer.Option("--verify-checksums", help="Check pages of Parquet files that have checksums.")
+    ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Fetch columns of Parquet or Arrow IPC files to a device, and show the rate at each level.
@@ -192,7 +195,9 @@ def fetch(
         device_bytes=_bytes(device_budget),
         host=host,
     )
-    how = headrace.FetchOptions(mode=mode, threads=threads, flush_bytes=headrace.parse_bytes(flush))
+    how = headrace.FetchOptions(
+        mode=mode, threads=threads, flush_bytes=headrace.parse_bytes(flush), verify_checksums=verify_checksums
+    )
     level = "cpu" if to == "host" else "device"
     with Table.open(table, levels=levels, options=how) as stored:
         names = _names(columns)

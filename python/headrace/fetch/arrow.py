@@ -7,9 +7,10 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from headrace._core import ColumnType, ResultColumn, TimeUnit, TypeId
-from headrace.errors import UsageError
+from headrace._core import ColumnType, ResultColumn, TimeUnit, TypeId, stream_formats
+from headrace.errors import Errc, UsageError
 from headrace.fetch import storage
+from headrace.fetch.opened import arrow_errors
 
 _PLAIN = {
     pa.bool_(): TypeId.boolean,
@@ -41,13 +42,31 @@ def as_table(source: ArrowStream) -> pa.Table:
     """Arrow data of any producer as pyarrow has it, without a copy.
 
     Raises:
-        UsageError: for what is no such data.
+        UsageError: for what is no such data, and for a type that pyarrow does not have, with its column.
+        DataError: when the producer fails on the way.
     """
     if isinstance(source, pa.Table):
         return source
     if not hasattr(source, "__arrow_c_stream__"):
         raise UsageError(f"{type(source).__name__} hands no Arrow data over: it has no __arrow_c_stream__()")
-    return pa.RecordBatchReader.from_stream(source).read_all()
+    try:
+        stream = pa.RecordBatchReader.from_stream(source)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise UsageError(_unknown_type(source, error), Errc.not_supported) from error
+    with arrow_errors(f"the data that {type(source).__name__} hands over"):
+        return stream.read_all()
+
+
+def _unknown_type(source: ArrowStream, error: Exception) -> str:
+    """What to say of a schema that pyarrow does not take, with the columns whose formats its error names."""
+    said = " ".join(str(error).split())
+    try:
+        formats = stream_formats(source.__arrow_c_stream__())
+    except Exception:
+        formats = []
+    names = [f"'{name}'" for name, format_ in formats if f"'{format_}'" in said]
+    where = f"column {', '.join(names)} of {type(source).__name__}" if names else type(source).__name__
+    return f"{where} has a type that is not supported ({said}): cast it or leave it out"
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,13 @@
 
 import datetime
 import decimal
+import math
 import struct
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 import pyarrow as pa
 
@@ -24,6 +29,7 @@ _COMPARISONS = {
     Operation.equal,
     Operation.not_equal,
 }
+_NARROW_FLOATS: dict[pa.DataType | None, type[np.floating[Any]]] = {pa.float16(): np.float16, pa.float32(): np.float32}
 
 
 class Binder:
@@ -76,7 +82,32 @@ class Binder:
     def _call(self, operation: Operation, arguments: tuple[Expr, ...]) -> ScanExpression:
         if any(_is_text(argument) for argument in arguments):
             return self._text_call(operation, arguments)
+        if operation in _COMPARISONS or operation == Operation.is_in:
+            arguments = self._in_float_of(arguments)
         return ScanExpression.call(operation, [self._bind_beside(argument, arguments) for argument in arguments])
+
+    def _in_float_of(self, arguments: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Rounds literals that are compared with float16 or float32 to it, as DuckDB, Arrow and Polars compare them.
+
+        A number beyond the type's range stays what it is: no value is equal to it.
+        """
+        kind = next((kind for kind in map(self._narrow_float, arguments) if kind is not None), None)
+        if kind is None or any(self._is_wider(argument) for argument in arguments):
+            return arguments
+        return tuple(_rounded(one, kind) if isinstance(one, Value) else one for one in arguments)
+
+    def _narrow_float(self, expression: Expr) -> type[np.floating[Any]] | None:
+        """float16 or float32, where that is the type of what stands in a comparison."""
+        if isinstance(expression, Alias):
+            return self._narrow_float(expression.value)
+        kind = expression.to if isinstance(expression, Cast) else None
+        if isinstance(expression, Column):
+            kind = self._find(expression.column).arrow
+        return _NARROW_FLOATS.get(kind)
+
+    def _is_wider(self, expression: Expr) -> bool:
+        """Whether it is neither a literal nor of such a type."""
+        return not isinstance(expression, Value) and self._narrow_float(expression) is None
 
     def _bind_beside(self, argument: Expr, all_: tuple[Expr, ...]) -> ScanExpression:
         """None is a missing value of the type of what it stands beside, where that is a column or a literal."""
@@ -95,6 +126,18 @@ class Binder:
             raise UsageError(f"a string is compared with a column of strings, which {beside} is not")
         bound = [self.bind(one) if one is beside else _text(one, source.type) for one in arguments]
         return ScanExpression.call(operation, bound)
+
+
+def _rounded(literal: Value, kind: type[np.floating[Any]]) -> Value:
+    value = literal.value
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
+        return literal
+    with np.errstate(over="ignore"):
+        try:
+            narrow = float(kind(float(value)))
+        except OverflowError:  # an integer that no double holds
+            return literal
+    return Value(narrow) if math.isfinite(narrow) else literal
 
 
 def _is_text(expression: Expr) -> bool:

@@ -37,6 +37,7 @@ class FetchedTable(ArrowExports):
         self._core = core
         self._source = source
         self._names = names
+        self._positions = {name: position for position, name in enumerate(names)}
         self._fragments = fragments
 
     @property
@@ -109,10 +110,10 @@ class FetchedTable(ArrowExports):
 
     def column(self, name: str) -> "DeviceColumn":
         """A column, chunk by chunk. Waits for the fetch."""
-        if name not in self._names:
+        if name not in self._positions:
             raise unknown_column(name, self._names)
         self._held()
-        position = self._names.index(name)
+        position = self._positions[name]
         chunks = (
             []
             if self._core is None

@@ -1,21 +1,19 @@
 """Parquet and Arrow IPC files as the source of a table: what is in them, and how a chunk is read."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow import ipc
 
 from headrace import _core
 from headrace.errors import DataError, UsageError
-from headrace.fetch import storage
-from headrace.fetch.parquet_types import comparable_columns
-from headrace.fetch.paths import expand
-from headrace.fetch.source import TableSource, require_fetch, value_bytes
+from headrace.fetch import partitions, schemas, storage
+from headrace.fetch.ipc_files import ipc_places, open_ipc, read_ipc
+from headrace.fetch.opened import Opened, arrow_errors
+from headrace.fetch.parquet_files import dictionaries, open_parquet, read_parquet, want
+from headrace.fetch.paths import PathLike, expand, shown
+from headrace.fetch.source import Place, TableSource, core_schema, require_fetch, value_bytes
 
 _PARQUET = b"PAR1"
 _PARQUET_ENCRYPTED = b"PARE"
@@ -23,253 +21,161 @@ _IPC = b"ARROW1"
 _IPC_STREAM = b"\xff\xff\xff\xff"
 _MAGIC_BYTES = 8
 
-Place = tuple[list[tuple["_core.MappedFile", int, int]], int, "_core.ParquetStatistics | None"]
+_Kept = tuple[str, pa.DataType, int]  # a column: name, type, bytes of a decoded value with its validity, at most
 Reader = Callable[[int, list[int]], pa.RecordBatch]
-_Chunk = tuple[int, int, int, "_core.ParquetStatistics"]  # offset, bytes, bytes without compression
 
 
-@dataclass
-class _Opened:
-    """One file: its mapping, its schema, and the rows of each of its row groups."""
-
-    mapped: "_core.MappedFile"
-    buffer: pa.Buffer
-    schema: pa.Schema
-    rows: list[int]
-    metadata: Any = None  # of Parquet
-    chunks: list[dict[str, _Chunk]] = field(default_factory=list)  # of Parquet: by row group and path
-    idle: list[Any] = field(default_factory=list)  # readers that no thread uses
-    batches: list[pa.RecordBatch] | None = None  # of IPC that lies in the mapping as it is
-
-    @property
-    def path(self) -> str:
-        return self.mapped.path
-
-    @contextmanager
-    def reader(self, make: Callable[[], Any]) -> Iterator[Any]:
-        """A reader that no other thread uses."""
-        try:
-            one = self.idle.pop()
-        except IndexError:
-            one = make()
-        yield one
-        self.idle.append(one)
-
-
-@contextmanager
-def _arrow_errors(where: str) -> Iterator[None]:
-    """What Arrow raises for a file that is not right, as a DataError that says where."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError, EOFError, IndexError) as error:
-        text = f"{where}: {error}" if where else str(error)  # the core says where a chunk is
-        raise DataError(" ".join(text.split())) from error
-
-
-def _open(path: str) -> _Opened:
-    mapped = _core.MappedFile(path)
+def _open(path: str) -> Opened:
+    mapped = _core.MappedFile(os.fsencode(path), shown(path))
     if mapped.bytes < _MAGIC_BYTES:
-        raise DataError(f"{path} is neither a Parquet nor an Arrow IPC file: it has {mapped.bytes} bytes")
+        raise DataError(f"{mapped.path} is neither a Parquet nor an Arrow IPC file: it has {mapped.bytes} bytes")
     buffer = pa.foreign_buffer(mapped.address, mapped.bytes)
     magic = buffer.slice(0, _MAGIC_BYTES).to_pybytes()
     if magic.startswith(_PARQUET):
-        return _open_parquet(mapped, buffer)
-    if magic.startswith(_IPC):
-        return _open_ipc(mapped, buffer)
-    if magic.startswith(_PARQUET_ENCRYPTED):
-        raise UsageError(f"{path} is an encrypted Parquet file, which is not supported")
-    if magic.startswith(_IPC_STREAM):
-        raise UsageError(f"{path} is an Arrow IPC stream; write it as an IPC file (pyarrow.ipc.new_file)")
-    raise DataError(f"{path} is neither a Parquet nor an Arrow IPC file: it begins with {magic!r}")
+        file = open_parquet(mapped, buffer)
+    elif magic.startswith((_IPC, _IPC_STREAM)):
+        file = open_ipc(mapped, buffer, stream=magic.startswith(_IPC_STREAM))
+    elif magic.startswith(_PARQUET_ENCRYPTED):
+        raise UsageError(f"{mapped.path} is an encrypted Parquet file, which is not supported")
+    else:
+        raise DataError(f"{mapped.path} is neither a Parquet nor an Arrow IPC file: it begins with {magic!r}")
+    mapped.require_unchanged()  # what it says of itself is of one state
+    return file
 
 
-def _check_names(schema: pa.Schema) -> None:
-    """Raises UnicodeDecodeError, a ValueError, for a name that is no text."""
-    for one in schema:
-        str(one)
+@dataclass(frozen=True)
+class _Plan:
+    """How the columns of one file become those of the table, by their numbers."""
+
+    text: list[str]
+    as_they_come: frozenset[int]
+    constants: dict[int, pa.Scalar]
 
 
-def _open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
-    with _arrow_errors(mapped.path):
-        file = pq.ParquetFile(pa.BufferReader(buffer))
-        metadata = file.metadata
-        _check_names(file.schema_arrow)
-        # pyarrow ends the process where it is asked about a row group whose metadata is damaged.
-        groups = mapped.parquet_row_groups()
-        if len(groups) != metadata.num_row_groups:
-            raise DataError(f"{mapped.path}: {len(groups)} row groups, and {metadata.num_row_groups} by Arrow")
-        chunks = [{path: (at, size, pages, said) for path, at, size, pages, said in group} for _, group in groups]
-        return _Opened(mapped, buffer, file.schema_arrow, [rows for rows, _ in groups], metadata, chunks)
+def _plan(file: Opened, columns: list[_Kept]) -> _Plan:
+    own = dict(zip(file.schema.names, file.schema.types, strict=True))
+    same = (
+        number for number, (name, kind, _) in enumerate(columns) if own.get(name) == kind and storage.is_plain(kind)
+    )
+    constants = {number: file.constants[name] for number, (name, _, _) in enumerate(columns) if name in file.constants}
+    return _Plan(dictionaries(file) if file.footer is not None else [], frozenset(same), constants)
 
 
-def _open_ipc(mapped: "_core.MappedFile", buffer: pa.Buffer) -> _Opened:
-    with _arrow_errors(mapped.path):
-        file = ipc.open_file(pa.BufferReader(buffer))
-        _check_names(file.schema)
-        # Of compressed batches a column is read to know their rows; what lies in the mapping is only looked at.
-        as_it_lies = file.num_record_batches == 0 or _lies_in(mapped, file.get_batch(0))
-        one = ipc.IpcReadOptions(included_fields=[0] if file.schema.names else None, use_threads=False)
-        reader = file if as_it_lies else ipc.open_file(pa.BufferReader(buffer), options=one)
-    batches = []
-    rows = []
-    for number in range(file.num_record_batches):
-        read = "" if as_it_lies or not file.schema.names else f", column '{file.schema.names[0]}'"
-        with _arrow_errors(f"{mapped.path}, row group {number}{read}"):
-            batch = reader.get_batch(number)
-            batch.validate()
-            rows.append(batch.num_rows)
-            if as_it_lies:
-                batches.append(batch)
-                for column in batch.columns:
-                    if pa.types.is_dictionary(column.type):
-                        storage.check(column)
-    kept = batches if as_it_lies and all(_lies_in(mapped, batch) for batch in batches) else None
-    return _Opened(mapped, buffer, file.schema, rows, batches=kept)
-
-
-def _lies_in(mapped: "_core.MappedFile", batch: pa.RecordBatch) -> bool:
-    """Whether the batch's buffers are the file's own bytes: it is not compressed."""
-    end = mapped.address + mapped.bytes
-    buffers = (part for column in batch.columns for part in column.buffers() if part is not None and part.size > 0)
-    return all(mapped.address <= part.address < end for part in buffers)
-
-
-def _check_schemas(files: list[_Opened]) -> None:
-    first = files[0]
-    for other in files[1:]:
-        if other.schema.equals(first.schema):
-            continue
-        for name in dict.fromkeys([*first.schema.names, *other.schema.names]):
-            here, there = (file.schema.field(name) if name in file.schema.names else None for file in (first, other))
-            if here is None or there is None or not here.equals(there):
-                said = [
-                    "no such column" if one is None else f"{one.type}{'' if one.nullable else ' not null'}"
-                    for one in (here, there)
-                ]
-                raise DataError(f"{other.path} differs from {first.path} in column '{name}': {said[1]}, not {said[0]}")
-        raise DataError(f"{other.path} has its columns in another order than {first.path}")
-
-
-def _parquet_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
-    stored = storage.storage_schema(schema)
-    known = comparable_columns(file.metadata.schema, schema)
-    for rows, chunks in zip(file.rows, file.chunks, strict=True):
-        for name in names:
-            decoded = rows * (value_bytes(stored.field(name).type) + 1)
-            if name not in chunks:
-                yield [], decoded, None
-                continue
-            offset, size, pages, statistics = chunks[name]
-            dictionary = pages if storage.entry_type(schema.field(name).type) else 0
-            yield [(file.mapped, offset, size)], decoded + dictionary, statistics if name in known else None
-
-
-def _ipc_places(file: _Opened, names: list[str], schema: pa.Schema) -> Iterator[Place]:
-    stored = storage.storage_schema(schema)
-    for row_group, rows in enumerate(file.rows):
-        for name in names:
-            ranges = []
-            if file.batches is not None:
-                buffers = file.batches[row_group].column(name).buffers()
-                ranges = [
-                    (file.mapped, part.address - file.mapped.address, part.size)
-                    for part in buffers
-                    if part is not None and part.size > 0
-                ]
-            yield ranges, rows * (value_bytes(stored.field(name).type) + 1), None
-
-
-def _read_parquet(file: _Opened, row_group: int, names: list[str], text: list[str]) -> pa.RecordBatch:
-    def make() -> Any:  # noqa: ANN401
-        return pq.ParquetFile(pa.BufferReader(file.buffer), metadata=file.metadata, read_dictionary=text)
-
-    with file.reader(make) as reader:
-        table = reader.read_row_group(row_group, columns=names, use_threads=False)
-    batches = table.to_batches()  # one, where each column is one piece
-    if len(batches) == 1 and table.column_names == names:
-        return batches[0]
-    return pa.RecordBatch.from_arrays([_in_one_piece(table.column(name)) for name in names], names)
-
-
-def _in_one_piece(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    whole = column.unify_dictionaries().combine_chunks()
-    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
-
-
-def _read_ipc(file: _Opened, row_group: int, names: list[str]) -> pa.RecordBatch:
-    if file.batches is not None:
-        return file.batches[row_group].select(names)
-    fields = [file.schema.get_field_index(name) for name in names]
-    options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-    reader = ipc.open_file(pa.BufferReader(file.buffer), options=options)
-    return reader.get_batch(row_group).select(names)
-
-
-def _reader(files: list[_Opened], names: list[str]) -> Reader:
+def _reader(files: list[Opened], columns: list[_Kept], verify: bool) -> Reader:
     """What reads columns of a fragment: called by any thread."""
-    schema = files[0].schema
     groups = [(file, row_group) for file in files for row_group in range(len(file.rows))]
-    text = [name for name in names if storage.entry_type(schema.field(name).type) is not None]
-    as_they_come = {number for number, name in enumerate(names) if storage.is_plain(schema.field(name).type)}
+    plans = {id(file): _plan(file, columns) for file in files}
 
-    def read(fragment: int, columns: list[int]) -> pa.RecordBatch:
+    def read(fragment: int, numbers: list[int]) -> pa.RecordBatch:
         file, row_group = groups[fragment]
-        wanted = [names[column] for column in columns]
-        with _arrow_errors(""):
-            if file.metadata is not None:
-                batch = _read_parquet(file, row_group, wanted, text)
-            else:
-                batch = _read_ipc(file, row_group, wanted)
-            batch.validate()
-            if as_they_come.issuperset(columns):
-                return batch
-            arrays = list(batch.columns)
-            for position, column in enumerate(columns):
-                if column not in as_they_come:
-                    storage.check(arrays[position])
-                    arrays[position] = storage.to_storage(arrays[position])
-            return pa.RecordBatch.from_arrays(arrays, wanted)
+        plan = plans[id(file)]
+        names = [columns[number][0] for number in numbers]
+        own = [name for name, number in zip(names, numbers, strict=True) if number not in plan.constants]
+        with arrow_errors(""):
+            found: dict[str, pa.Array] = {}
+            if own and file.footer is not None:
+                found = read_parquet(file, row_group, own, plan.text, verify)
+            elif own:
+                found = read_ipc(file, row_group, own)
+            arrays = []
+            for name, number in zip(names, numbers, strict=True):
+                if number in plan.constants:
+                    array = _repeated(plan.constants[number], file.rows[row_group])
+                else:
+                    array = found[name]
+                arrays.append(_in_table(array, columns[number][1], number in plan.as_they_come))
+            # Positions are what counts: names may be such that the C data interface does not carry them.
+            return pa.RecordBatch.from_arrays(arrays, [str(number) for number in numbers])
 
     return read
 
 
-def open_files(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> TableSource:
+def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
+    if not (value.is_valid and pa.types.is_string(value.type)):
+        return pa.repeat(value, rows)
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([value.as_py()]))
+
+
+def _in_table(array: pa.Array, kind: pa.DataType, as_it_comes: bool) -> pa.Array:
+    if as_it_comes:
+        array.validate()
+        return array
+    storage.check(array)
+    return storage.to_storage(schemas.as_type(array, kind))
+
+
+def open_files(
+    paths: PathLike | Iterable[PathLike], *, hive: bool = True, verify_checksums: bool = False
+) -> TableSource:
     """Opens files: their footers are read, no column is.
+
+    Args:
+        paths: the files, as for paths.expand().
+        hive: whether folders called name=value that enclose the files are columns.
+        verify_checksums: whether pages that have checksums are compared with them when they are read.
 
     Raises:
         UsageError: for a file that is not there or of a kind that is not read, or none of whose columns can be fetched.
-        DataError: for a file that is damaged, or has another schema than the first.
+        DataError: for a file that is damaged.
     """
     require_fetch()
-    files = [_open(path) for path in expand(paths)]
-    _check_schemas(files)
-    schema = files[0].schema
-    twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
-    if twice:
-        raise DataError(f"{files[0].path} has two columns called '{twice[0]}'")
-    stored = storage.storage_schema(schema)
+    found = expand(paths)
+    files = [_open(path) for path in found]
+    if hive:
+        for file, constants in zip(files, partitions.constants_of(found), strict=True):
+            own = set(file.schema.names)
+            file.constants = {name: value for name, value in constants.items() if name not in own}
+    unified = schemas.unify([(file.path, file.whole_schema) for file in files])
+    kept = [one for one in unified.schema if one.name not in unified.differing]
+    stored = storage.storage_schema(pa.schema(kept))
     if not stored.names:
-        raise UsageError(f"{files[0].path} has no column of a type that can be fetched")
-    fragments = [(file.path, number, rows) for file in files for number, rows in enumerate(file.rows)]
-    as_they_lie = all(file.batches is not None for file in files) and all(
-        storage.is_view(schema.field(name).type) for name in stored.names
+        raise UsageError(
+            next(iter(unified.differing.values()), f"{files[0].path} has no column of a type that can be fetched")
+        )
+
+    def source(verify: bool) -> TableSource:
+        fragments = [(file.path, number, rows) for file in files for number, rows in enumerate(file.rows)]
+        try:
+            lying = _lie_alike(files, unified.schema, stored)
+            core = _of_batches(files, stored) if lying else _of_reader(files, unified.schema, stored, fragments, verify)
+        except UsageError as error:  # of a type that Arrow knows, and the core does not
+            raise UsageError(f"{files[0].path}: {error}", error.code) from None
+        return TableSource(
+            core,
+            unified.schema,
+            stored,
+            fragments,
+            [file.path for file in files],
+            sum(file.mapped.bytes for file in files),
+            differing=unified.differing,
+            verifies=verify,
+            verifying=lambda: source(True),
+        )
+
+    return source(verify_checksums)
+
+
+def _lie_alike(files: list[Opened], schema: pa.Schema, stored: pa.Schema) -> bool:
+    """Whether every column lies in the mappings as it goes to the device, and of one type."""
+    kinds = [schema.field(name).type for name in stored.names]
+    if not all(file.batches is not None and not file.constants for file in files) or not all(
+        map(storage.is_view, kinds)
+    ):
+        return False
+    alike = all(file.schema.equals(files[0].schema) for file in files[1:])
+    return alike or all(
+        file.schema.field(name).type == kind for file in files for name, kind in zip(stored.names, kinds, strict=True)
     )
-    try:
-        core = _of_batches(files, stored) if as_they_lie else _of_reader(files, stored, fragments)
-    except UsageError as error:  # of a type that Arrow knows, and the core does not
-        raise UsageError(f"{files[0].path}: {error}", error.code) from None
-    file_bytes = sum(file.mapped.bytes for file in files)
-    return TableSource(core, schema, stored, fragments, [file.path for file in files], file_bytes)
 
 
-def _of_batches(files: list[_Opened], stored: pa.Schema) -> "_core.FetchSource":
+def _of_batches(files: list[Opened], stored: pa.Schema) -> "_core.FetchSource":
     batches = []
     fields = [files[0].schema.field(name) for name in stored.names]
     # A dictionary's indices are taken as they lie: the core gives them those of the table's dictionary.
-    types = [kept.type if pa.types.is_dictionary(kept.type) else stored.field(kept.name).type for kept in fields]
-    schema = pa.schema([pa.field(kept.name, kind, kept.nullable) for kept, kind in zip(fields, types, strict=True)])
+    types = [
+        kept.type if pa.types.is_dictionary(kept.type) else to.type for kept, to in zip(fields, stored, strict=True)
+    ]
+    schema = core_schema([to.with_type(kind) for to, kind in zip(stored, types, strict=True)])
     for file in files:
         for number, batch in enumerate(file.batches or []):
             columns = [batch.column(kept.name) for kept in fields]
@@ -278,10 +184,27 @@ def _of_batches(files: list[_Opened], stored: pa.Schema) -> "_core.FetchSource":
     return _core.FetchSource.of_batches(schema, batches)
 
 
-def _of_reader(files: list[_Opened], stored: pa.Schema, fragments: list[tuple[str, int, int]]) -> "_core.FetchSource":
-    places: list[Place] = []
+def _of_reader(
+    files: list[Opened], schema: pa.Schema, stored: pa.Schema, fragments: list[tuple[str, int, int]], verify: bool
+) -> "_core.FetchSource":
+    places: list[Place | _core.ParquetFooter] = []
+    mapped: list[_core.MappedFile] = []
+    constants: list[tuple[int, int, _core.ParquetStatistics]] = []
+    types = dict(zip(schema.names, schema.types, strict=True))
+    columns = [
+        (name, types[name], value_bytes(kind) + 1) for name, kind in zip(stored.names, stored.types, strict=True)
+    ]
+    numbers = {name: number for number, name in enumerate(stored.names)}
     for file in files:
-        of_file = _parquet_places if file.metadata is not None else _ipc_places
-        with _arrow_errors(file.path):
-            places += of_file(file, stored.names, file.schema)
-    return _core.FetchSource.of_reader(stored, fragments, places, _reader(files, stored.names))
+        said = [(numbers[name], value) for name, value in file.constants.items() if name in numbers]
+        for row_group, rows in enumerate(file.rows):
+            at = len(mapped) + row_group
+            constants += [(at, number, partitions.statistics_of(value, rows)) for number, value in said]
+        mapped += [file.mapped] * len(file.rows)
+        with arrow_errors(file.path):
+            if file.footer is None:
+                places += ipc_places(file, columns)
+            else:
+                places.append(want(file, columns))
+    reader = _reader(files, columns, verify)
+    return _core.FetchSource.of_reader(core_schema(stored), fragments, places, reader, mapped, constants)

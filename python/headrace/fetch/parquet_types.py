@@ -1,6 +1,8 @@
 """Which columns of a Parquet file have statistics of the very values that are read from it."""
 
 import json
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,25 +22,65 @@ _INTEGERS = ({"INT32", "INT64"}, {"INT", "NONE"})
 
 def comparable_columns(file: pq.ParquetSchema, schema: pa.Schema) -> set[str]:
     """Names of those columns: flat, of a type with an order, read in the unit and scale in which they are stored."""
-    columns = (file.column(number) for number in range(len(file)))
-    return {
-        column.path
-        for column in columns
-        if column.max_repetition_level == 0
-        and column.path in schema.names
-        and _is_comparable(column, schema.field(column.path).type)
-    }
+    names, types = schema.names, schema.types
+    if len(file) == len(names) and not any(kind.num_fields for kind in types):  # columns and leaves are the same
+        return {
+            name
+            for number, (name, kind) in enumerate(zip(names, types, strict=True))
+            if _is_comparable(file.column(number), kind)
+        }
+    by_name = dict(zip(names, types, strict=True))
+    leaves = _columns(file)
+    return {name for name, column in leaves if name in by_name and _is_comparable(column, by_name[name])}
+
+
+def int96_columns(file: pq.ParquetSchema, schema: pa.Schema) -> frozenset[str]:
+    """Names of the columns that are timestamps in 96 bits."""
+    if not any(map(pa.types.is_timestamp, schema.types)):
+        return frozenset()
+    return frozenset(name for name, column in _columns(file) if column.physical_type == "INT96")
+
+
+def _columns(file: pq.ParquetSchema) -> Iterator[tuple[str, pq.ColumnSchema]]:
+    """The leaves that are columns of the table, not fields within one, whose path may read as a column's name."""
+    for number in range(len(file)):
+        column = file.column(number)
+        if column.path == column.name:
+            yield column.path, column
 
 
 def _is_comparable(column: pq.ColumnSchema, arrow: pa.DataType) -> bool:
+    if column.max_repetition_level > 0:
+        return False
     logical = column.logical_type
+    check = _check_of(arrow)
+    if check is None:
+        return _is_stored_so(column.physical_type, logical.type, arrow)
+    return check(column, logical, arrow)
+
+
+@cache
+def _check_of(arrow: pa.DataType) -> Callable[[pq.ColumnSchema, pq.ParquetLogicalType, pa.DataType], bool] | None:
+    """What a type needs beside its physical and logical type; None where these tell."""
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
     if pa.types.is_decimal128(arrow):
-        return bool(logical.type == "DECIMAL" and column.scale == arrow.scale)
-    if pa.types.is_timestamp(arrow):
-        if column.physical_type != "INT64" or logical.type != "TIMESTAMP":
-            return False
-        return bool(_UNITS.get(json.loads(logical.to_json())["timeUnit"]) == arrow.unit)
-    physical, meant = _INTEGERS if pa.types.is_integer(arrow) else _STORED.get(arrow, (set(), set()))
-    return column.physical_type in physical and logical.type in meant
+        return lambda column, logical, kind: bool(logical.type == "DECIMAL" and column.scale == _plain(kind).scale)
+    return _has_unit if pa.types.is_timestamp(arrow) else None
+
+
+def _plain(arrow: pa.DataType) -> pa.DataType:
+    return arrow.value_type if pa.types.is_dictionary(arrow) else arrow
+
+
+def _has_unit(column: pq.ColumnSchema, logical: pq.ParquetLogicalType, arrow: pa.DataType) -> bool:
+    if column.physical_type != "INT64" or logical.type != "TIMESTAMP":
+        return False
+    return bool(_UNITS.get(json.loads(logical.to_json())["timeUnit"]) == _plain(arrow).unit)
+
+
+@cache
+def _is_stored_so(physical: str, logical: str, arrow: pa.DataType) -> bool:
+    kind = _plain(arrow)
+    types, meanings = _INTEGERS if pa.types.is_integer(kind) else _STORED.get(kind, (set(), set()))
+    return physical in types and logical in meanings

@@ -7,20 +7,25 @@ from pathlib import Path
 
 from headrace.errors import MissingFileError, UsageError
 
+PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
-def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+
+def expand(paths: PathLike | Iterable[PathLike]) -> list[str]:
     """The files that a path, a pattern such as "taxi-*.parquet", a folder, or several of them stand for, in order.
 
+    Of a folder these are the files in it, and those in folders called name=value in it, as datasets in partitions have
+    them; names that begin with "." or "_" are left out.
+
     Raises:
-        UsageError: for a path that is not there and a pattern that fits none.
+        UsageError: for a path that is not there, a pattern that fits none, and what is no path.
     """
-    names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    names = [paths] if isinstance(paths, str | bytes | os.PathLike) else _listed(paths)
     found: list[str] = []
-    for name in (os.fspath(one) for one in names):
+    for name in map(_text, names):
         if Path(name).is_dir():
-            some = sorted(str(file) for file in Path(name).iterdir() if file.is_file() and file.name[0] not in "._")
+            some = sorted(_files_in(Path(name)))
         elif any(sign in name for sign in "*?[") and not Path(name).exists():
-            some = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - a pattern may be absolute
+            some = sorted(one for one in glob.glob(name, recursive=True) if not Path(one).is_dir())  # noqa: PTH207
         else:
             some = [name]
         if not some:
@@ -28,4 +33,48 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
         found += some
     if not found:
         raise UsageError("a table needs at least one file")
+    return found
+
+
+def shown(path: str) -> str:
+    """The path as errors and Python name it: bytes that are no UTF-8 are written out."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _listed(paths: Iterable[PathLike]) -> list[PathLike]:
+    try:
+        if hasattr(paths, "read"):
+            raise TypeError
+        return list(paths)
+    except TypeError:
+        raise _no_path(paths) from None
+
+
+def _text(path: PathLike) -> str:
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        raise _no_path(path) from None
+    if "\0" in name:
+        raise UsageError(f"a path has no zero byte in it, and {name!r} has")
+    return name
+
+
+def _no_path(given: object) -> UsageError:
+    hint = ": give its name" if hasattr(given, "read") else ""
+    return UsageError(f"files are named by a path or several, not by an object of type {type(given).__name__}{hint}")
+
+
+def _files_in(folder: Path) -> list[str]:
+    """Of the folder, and of partitions in it."""
+    found: list[str] = []
+    try:
+        entries = [entry for entry in folder.iterdir() if entry.name[0] not in "._"]
+    except OSError as error:
+        raise UsageError(f"the folder {folder} cannot be read: {error.strerror}", Errc.no_permission) from error
+    for entry in entries:
+        if entry.is_file():
+            found.append(str(entry))
+        elif "=" in entry.name and entry.is_dir():
+            found += _files_in(entry)
     return found

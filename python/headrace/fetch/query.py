@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -58,7 +59,7 @@ class Scannable(ArrowExports):
         return replace(query, condition=reduce(lambda left, right: left & right, both) if both else None)
 
     def select(self, *values: Expr | str, **names: Expr | str) -> Query:
-        """These values of each row; all columns where nothing is selected."""
+        """These values of each row; all columns that can be fetched where nothing is selected."""
         query = self._query()
         if query.values or query.keys or query.aggregates:
             raise UsageError("a query selects once, and not beside group_by or agg")
@@ -146,6 +147,8 @@ class Query(Scannable):
         Columns that fit the device are brought there: how groups are found depends on their values.
         """
         text = self.table.core.explain(*self._ready.bound)
+        if not self.values and not self._grouped() and self.table.left_out:
+            text += f"leaves out {', '.join(self.table.left_out)}, which cannot be fetched\n"
         if self.order:
             where = "on the host" if self._grouped() else "on the device"
             text += f"then, {where}\n  order by " + ", ".join(f"{name} {way}" for name, way in self.order) + "\n"
@@ -176,11 +179,11 @@ class Query(Scannable):
     def _outputs(self) -> tuple[Expr, ...]:
         if self._grouped():
             return self.keys
-        return self.values or tuple(map(Column, self.table.schema.names))
+        return self.values or tuple(map(Column, self.table.fetchable()))
 
     def _names(self) -> list[str]:
         names = [*(one.name() for one in self._outputs()), *(one.name() for one in self.aggregates)]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        twice = next((name for name, times in Counter(names).items() if times > 1), None)
         if twice is not None:
             raise UsageError(f"two columns of the result are called '{twice}': give one an alias")
         unknown = next((name for name, _ in self.order if name not in names), None)

@@ -1,12 +1,17 @@
 """What a table is made of: its columns as they are stored and as they lie on a device, and where chunks come from."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 import pyarrow as pa
 
 from headrace import _core
 from headrace.errors import DataError, UsageError
 from headrace.fetch import storage
+from headrace.fetch.opened import arrow_errors
+
+Place = tuple[list[tuple["_core.MappedFile", int, int]], int]
 
 _VALUE_BYTES = 8  # of a type that does not say
 
@@ -17,12 +22,29 @@ def require_fetch() -> None:
         raise UsageError("this build has no fetches: install oneTBB (Debian: libtbb-dev) and build Headrace again")
 
 
+@cache
 def value_bytes(kind: pa.DataType) -> int:
     """Of a value of that type, at least 1."""
     try:
         return max(1, int(kind.bit_width) // 8)
     except ValueError:
         return _VALUE_BYTES
+
+
+def core_schema(fields: Iterable[pa.Field]) -> pa.Schema:
+    """The columns as the core knows them: in the C data interface, a name ends where it has a zero byte."""
+    listed = list(fields)
+    if not any("\0" in one.name for one in listed):
+        return fields if isinstance(fields, pa.Schema) else pa.schema(listed)
+    taken: set[str] = set()
+    named = []
+    for one in listed:
+        name = one.name.replace("\0", "\\0")
+        while name in taken:
+            name += "'"
+        taken.add(name)
+        named.append(one if name == one.name else one.with_name(name))
+    return pa.schema(named)
 
 
 @dataclass(frozen=True)
@@ -35,14 +57,19 @@ class TableSource:
     fragments: list[tuple[str, int, int]]  # file, row group, rows
     files: list[str] = field(default_factory=list)
     file_bytes: int = 0
+    differing: dict[str, str] = field(default_factory=dict)  # columns that files do not have alike, and what differs
+    verifies: bool = False  # whether pages are compared with their checksums
+    verifying: "Callable[[], TableSource] | None" = None  # makes a source of the same files that does
     _entries: dict[int, pa.Array] = field(default_factory=dict)  # of dictionaries, as far as they have been asked for
 
     def number(self, name: str) -> int:
         """A column's number in core.
 
         Raises:
-            UsageError: for one of a type that is not supported.
+            UsageError: for one of a type that is not supported, or that the files do not have alike.
         """
+        if name in self.differing:
+            raise UsageError(self.differing[name])
         number = int(self.stored.get_field_index(name))
         if number < 0:
             raise UsageError(f"column '{name}' is of type {self.schema.field(name).type}, which is not supported")
@@ -78,16 +105,17 @@ def memory_source(table: pa.Table) -> TableSource:
     if not stored.names:
         raise UsageError("the table has no column of a type that can be fetched")
     taken = {name: storage.is_view(table.schema.field(name).type) for name in stored.names}
-    places: list[tuple[list[tuple[_core.MappedFile, int, int]], int, _core.ParquetStatistics | None]] = [
-        ([], 0 if taken[one.name] else batch.num_rows * (value_bytes(one.type) + 1), None)
+    places: list[Place | _core.ParquetFooter] = [
+        ([], 0 if taken[one.name] else batch.num_rows * (value_bytes(one.type) + 1))
         for batch in batches
         for one in stored
     ]
 
     def read(fragment: int, columns: list[int]) -> pa.RecordBatch:
-        arrays = [storage.to_storage(batches[fragment].column(stored.names[column])) for column in columns]
-        return pa.RecordBatch.from_arrays(arrays, [stored.names[column] for column in columns])
+        with arrow_errors(""):
+            arrays = [storage.to_storage(batches[fragment].column(stored.names[column])) for column in columns]
+        return pa.RecordBatch.from_arrays(arrays, [str(column) for column in columns])
 
     fragments = [("", number, batch.num_rows) for number, batch in enumerate(batches)]
-    core = _core.FetchSource.of_reader(stored, fragments, places, read)
+    core = _core.FetchSource.of_reader(core_schema(stored), fragments, places, read)
     return TableSource(core, table.schema, stored, fragments)

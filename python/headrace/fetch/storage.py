@@ -1,5 +1,6 @@
 """Arrow's types as those in which columns lie on the levels, and back."""
 
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -27,8 +28,11 @@ def _is_text(arrow: pa.DataType) -> bool:
     )
 
 
+@cache  # a table has far fewer types than columns
 def entry_type(arrow: pa.DataType) -> pa.DataType | None:
     """Of a column that becomes indices into a dictionary: what its entries are there; None for others."""
+    if isinstance(arrow, pa.BaseExtensionType):
+        return entry_type(arrow.storage_type)
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
     if not _is_text(arrow):
@@ -37,12 +41,16 @@ def entry_type(arrow: pa.DataType) -> pa.DataType | None:
     return pa.string() if text else pa.binary()
 
 
+@cache
 def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a line a kind of type
     """The type in which a column lies on the levels; None for one that does not.
 
     Times and durations are the integers that they consist of, date64 the timestamps, decimals of other widths
-    decimal128, strings and bytes indices into a dictionary.
+    decimal128, strings and bytes indices into a dictionary, float16 is float32. A column of type null is one of int8 of
+    which every value is missing. An extension type, such as a UUID, is what it is stored as.
     """
+    if isinstance(arrow, pa.BaseExtensionType):
+        return storage_type(arrow.storage_type)
     if arrow in _PLAIN or pa.types.is_timestamp(arrow) or pa.types.is_decimal128(arrow):
         return arrow
     entries = entry_type(arrow)
@@ -50,6 +58,10 @@ def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a
         return pa.dictionary(pa.int32(), entries)
     if pa.types.is_dictionary(arrow):
         return storage_type(arrow.value_type)
+    if pa.types.is_null(arrow):
+        return pa.int8()
+    if pa.types.is_float16(arrow):
+        return pa.float32()
     if pa.types.is_time32(arrow):
         return pa.int32()
     if pa.types.is_date64(arrow):
@@ -63,10 +75,19 @@ def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a
 
 def storage_schema(schema: pa.Schema) -> pa.Schema:
     """The columns that can be fetched, in their storage types."""
-    fields = ((field, storage_type(field.type)) for field in schema)
-    return pa.schema([pa.field(field.name, kind, field.nullable) for field, kind in fields if kind is not None])
+    fields = []
+    for field, arrow in zip(schema, schema.types, strict=True):
+        kind = storage_type(arrow)
+        if kind is not None:
+            fields.append(field if kind == arrow else pa.field(field.name, kind, _is_nullable(field)))
+    return pa.schema(fields)
 
 
+def _is_nullable(field: pa.Field) -> bool:
+    return bool(field.nullable or pa.types.is_null(field.type))
+
+
+@cache
 def is_plain(arrow: pa.DataType) -> bool:
     """Whether arrays of the type are those of its storage type, and have nothing to check but their buffers' sizes."""
     return storage_type(arrow) == arrow and not pa.types.is_dictionary(arrow)
@@ -79,11 +100,17 @@ def is_view(arrow: pa.DataType) -> bool:
         return False
     if pa.types.is_dictionary(arrow):
         return arrow.value_type in {pa.string(), pa.large_string(), pa.binary(), pa.large_binary()}
-    return not (pa.types.is_dictionary(storage) or _is_cast(arrow))
+    made = isinstance(arrow, pa.BaseExtensionType) or pa.types.is_null(arrow)
+    return not (made or pa.types.is_dictionary(storage) or _is_cast(arrow))
 
 
 def _is_cast(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_dictionary(arrow) or (pa.types.is_decimal(arrow) and not pa.types.is_decimal128(arrow)))
+    kinds = pa.types
+    return bool(
+        kinds.is_dictionary(arrow)
+        or kinds.is_float16(arrow)
+        or (kinds.is_decimal(arrow) and not kinds.is_decimal128(arrow))
+    )
 
 
 def check(array: pa.Array) -> None:
@@ -108,6 +135,10 @@ def to_storage(array: pa.Array) -> pa.Array:
         raise UsageError(f"type {array.type} is not supported")
     if storage == array.type:
         return array
+    if isinstance(array.type, pa.BaseExtensionType):
+        return to_storage(array.storage)
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), storage)
     if entry_type(array.type) is not None:
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         return pa.DictionaryArray.from_arrays(
@@ -122,6 +153,10 @@ def from_storage(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     """The array in the type that its column has in the files."""
     if array.type == arrow:
         return array
+    if isinstance(arrow, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(arrow, from_storage(array, arrow.storage_type))
+    if pa.types.is_null(arrow):
+        return pa.nulls(len(array))
     if pa.types.is_dictionary(array.type) and not pa.types.is_dictionary(arrow):
         return array.dictionary_decode().cast(arrow)
     if pa.types.is_dictionary(arrow):

@@ -1,6 +1,6 @@
 """Tables, in files or in memory, that are fetched to a device and scanned there."""
 
-import os
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -12,10 +12,14 @@ from headrace.errors import DeviceError, Errc, UsageError
 from headrace.fetch.arrow import ArrowStream, ScanColumn, as_table, column_type, unknown_column
 from headrace.fetch.fetched import FetchedTable, Progress
 from headrace.fetch.files import open_files
+from headrace.fetch.paths import PathLike
 from headrace.fetch.query import Scannable
 from headrace.fetch.source import TableSource, memory_source, require_fetch
 
-Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+Paths = PathLike | Iterable[PathLike]
+
+_log = logging.getLogger("headrace.fetch")
+_NAMED_MAX = 5  # columns in one message
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,11 @@ class Table(Scannable):
         """Use open() or from_arrow()."""
         self._source = source
         self._columns = source.schema.names if columns is None else self._checked(columns, source.schema.names)
+        for name in () if columns is None else self._columns:
+            if name in source.differing:
+                raise UsageError(source.differing[name])
+        self._said = False
+        self._verified: TableSource | None = None
         self._found: dict[str, ScanColumn] = {}
         self._core = _core.FetchTable(levels, source.core, options or _core.FetchOptions())
         self._closed = False
@@ -57,23 +66,29 @@ class Table(Scannable):
         device: "str | _core.Device" = "best",
         levels: "_core.Levels | None" = None,
         options: "_core.FetchOptions | None" = None,
+        hive: bool = True,
     ) -> Self:
         """Opens a file, a pattern such as "taxi-*.parquet", a folder, or several of them.
 
-        What the files say of themselves is read, and no column. They may be Parquet and Arrow IPC mixed, of one schema.
+        What the files say of themselves is read, and no column. They may be Parquet, Arrow IPC files and streams mixed.
+        Their schemas may differ in the order, the width and the nullability of columns: the table's types hold what all
+        files have. A column that differs in any other way is an error when it is asked for.
 
         Args:
             paths: the files.
             columns: those that the table has then; by default all.
+            hive: whether folders called name=value that enclose the files are columns, as of partitions.
             device: where columns go, through levels of the table's own.
             levels: caches to go through instead, which tables may share; `device` is then theirs.
             options: how columns are fetched.
 
         Raises:
-            UsageError: for what is not there (a column with the nearest names) or not supported.
-            DataError: for a file that is damaged or has another schema than the first.
+            UsageError: for what is not there (a column with the nearest names) or not supported, and for columns that
+                the files do not have alike.
+            DataError: for a file that is damaged.
         """
-        source = open_files(paths)
+        verify = options is not None and options.verify_checksums
+        source = open_files(paths, hive=hive, verify_checksums=verify)
         return cls(source, columns, levels if levels is not None else _core.Levels(device), options)
 
     @classmethod
@@ -110,6 +125,12 @@ class Table(Scannable):
     def schema(self) -> pa.Schema:
         """Names and types of the columns, as they are stored."""
         return pa.schema([self._source.schema.field(name) for name in self._columns])
+
+    @property
+    def left_out(self) -> dict[str, pa.DataType]:
+        """The columns that are left out where none are named, and their types, which cannot be fetched."""
+        known = {*self._source.stored.names, *self._source.differing}
+        return {name: self._source.schema.field(name).type for name in self._columns if name not in known}
 
     @property
     def num_rows(self) -> int:
@@ -161,14 +182,17 @@ class Table(Scannable):
         options: "_core.FetchOptions | None" = None,
     ) -> FetchedTable:
         """Starts to fetch columns and returns at once; see fetch()."""
-        names = self._checked(columns, self._columns) if columns is not None else self._fetchable()
+        names = self._checked(columns, self._columns) if columns is not None else self.fetchable()
         numbers = [self._source.number(name) for name in names]
-        chosen = list(range(len(self._source.fragments)) if fragments is None else fragments)
         core_options = self.core.options  # raises where the table is closed
+        count = len(self._source.fragments)
+        chosen = list(range(count) if fragments is None else fragments)
+        check_fragments(chosen, count)
         how = options if options is not None else core_options
+        source = self._verifying() if how.verify_checksums else self._source
         # An empty list would be all fragments.
-        core = _core.Fetch(self.levels, self._source.core, numbers, chosen, to=to, options=how) if chosen else None
-        return FetchedTable(core, self._source, names, chosen)
+        core = _core.Fetch(self.levels, source.core, numbers, chosen, to=to, options=how) if chosen else None
+        return FetchedTable(core, source, names, chosen)
 
     def fetch(
         self,
@@ -182,7 +206,7 @@ class Table(Scannable):
         """Brings columns to the device and waits until they are there: for kernels of one's own.
 
         Args:
-            columns: by default all of a type that can be fetched.
+            columns: by default all of a type that can be fetched; a message in the log tells of others.
             fragments: by number; by default all.
             to: "device", or "cpu" to stop at the host's memory.
             options: how; by default the table's.
@@ -213,7 +237,7 @@ class Table(Scannable):
             window: fragments in one; by default as many as fill two fifths of the device's budget.
             options: as for fetch().
         """
-        names = self._checked(columns, self._columns) if columns is not None else self._fetchable()
+        names = self._checked(columns, self._columns) if columns is not None else self.fetchable()
         if window is not None and window < 1:
             raise UsageError(f"a window has 1 fragment or more, not {window}")
         count = len(self._source.fragments)
@@ -250,6 +274,25 @@ class Table(Scannable):
         self._found[name] = found
         return found
 
+    def fetchable(self) -> list[str]:
+        """The columns that stand for all where none are named; the log tells once of those that are left out.
+
+        Raises:
+            UsageError: for a column that the files do not have alike.
+        """
+        for name in self._columns:
+            if name in self._source.differing:
+                raise UsageError(f"{self._source.differing[name]}; name the columns that you want")
+        stored = set(self._source.stored.names)
+        left = self.left_out
+        if left and not self._said:
+            self._said = True
+            named = [f"'{name}' ({kind})" for name, kind in left.items()]
+            more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
+            where = f"{self.files[0]}: " if self.files else ""
+            _log.warning("%sleft out what cannot be fetched: %s%s", where, ", ".join(named[:_NAMED_MAX]), more)
+        return [name for name in self._columns if name in stored]
+
     def close(self) -> None:
         """Gives back what the table's chunks take, on every level, and answers no more queries.
 
@@ -257,6 +300,8 @@ class Table(Scannable):
         """
         self._closed = True
         self.levels.forget(self._source.core)
+        if self._verified is not None:
+            self.levels.forget(self._verified.core)
 
     def __enter__(self) -> Self:
         """The table itself."""
@@ -279,17 +324,39 @@ class Table(Scannable):
 
     @staticmethod
     def _checked(names: Sequence[str], known: list[str]) -> list[str]:
-        if isinstance(names, str):
+        if isinstance(names, str | bytes) or not isinstance(names, Iterable):
             raise UsageError(f"columns are a list of names, such as ['{names}']")
-        for name in names:
-            if name not in known:
-                raise unknown_column(name, known)
+        names = list(names)
+        check_names(names)
         if not names:
             raise UsageError("name at least one column")
+        there = set(known)
+        unknown = next((name for name in names if name not in there), None)
+        if unknown is not None:
+            raise unknown_column(unknown, known)
         return list(dict.fromkeys(names))
 
-    def _fetchable(self) -> list[str]:
-        return [name for name in self._columns if name in self._source.stored.names]
+    def _verifying(self) -> TableSource:
+        """The same files, of which every page is verified: chunks that came without are not taken for it."""
+        if self._source.verifies or self._source.verifying is None:
+            return self._source
+        if self._verified is None:
+            self._verified = self._source.verifying()
+        return self._verified
+
+
+def check_names(names: Iterable[object]) -> None:
+    """Raises UsageError for a column that is not named by a string."""
+    for name in names:
+        if not isinstance(name, str):
+            raise UsageError(f"a column is named by a string, not by {name!r}")
+
+
+def check_fragments(chosen: Iterable[object], count: int) -> None:
+    """Raises UsageError for a fragment that is none of so many."""
+    for one in chosen:
+        if not isinstance(one, int) or not 0 <= one < count:
+            raise UsageError(f"there is no fragment {one!r} of {count}")
 
 
 def is_out_of_device_memory(error: BaseException) -> bool:

@@ -51,14 +51,19 @@ class QueryCompiler {
 
   void compile_values() {
     if (query_.values.empty()) throw UsageError("a query needs values, keys or aggregates");
-    if (query_.values.size() > kOutputsMax) {
-      throw UsageError(
-          fmt::format("a scan gives {} values of a row at most, not {}", kOutputsMax, query_.values.size()));
-    }
     lowering_.add({.op = Op::place});
-    for (std::size_t i = 0; i < query_.values.size(); ++i) {
-      out_.values.push_back(lowering_.lower(query_.values[i]));
-      lowering_.add({.op = Op::emit, .index = static_cast<std::uint16_t>(i)});
+    for (const Expression& value : query_.values) {
+      const bool wide = is_wide_column(table_, value);
+      out_.outputs.push_back({.output = out_.output_count, .wide = wide});
+      if (wide) {
+        out_.values.push_back(infer(table_, value));
+        lowering_.lower_part(value, DecimalPart::low);
+        emit();
+        lowering_.lower_part(value, DecimalPart::high);
+      } else {
+        out_.values.push_back(lowering_.lower(value));
+      }
+      emit();
     }
     for (const Order& by : query_.order) {
       if (by.value >= query_.values.size()) {
@@ -66,6 +71,14 @@ class QueryCompiler {
       }
       out_.order_ranks.push_back(ranks_of(table_, query_.values[by.value]));
     }
+  }
+
+  void emit() {
+    if (out_.output_count == kOutputsMax) {
+      throw UsageError(
+          fmt::format("a scan gives {} values of a row at most, not {}", kOutputsMax, query_.values.size()));
+    }
+    lowering_.add({.op = Op::emit, .index = static_cast<std::uint16_t>(out_.output_count++)});
   }
 
   void compile_groups() {
@@ -167,15 +180,33 @@ class QueryCompiler {
       out_.aggregates.push_back(place);
       return;
     }
-    static_cast<void>(lowering_.lower(*call.value));
+    const bool sums = call.function == Aggregate::sum || call.function == Aggregate::average;
+    const bool wide = is_wide_column(table_, *call.value);
+    if (call.function == Aggregate::count || (sums && wide && options_.wide_sums)) {
+      lowering_.lower_presence(*call.value);
+    } else {
+      static_cast<void>(lowering_.lower(*call.value));
+    }
     if (place.value.nullable) place.count = count_state(*call.value);
-    if (call.function != Aggregate::count) {
+    if (sums && wide && options_.wide_sums) {
+      place.state = add_sum(Kind::natural);
+      lowering_.lower_part(*call.value, DecimalPart::high);
+      place.high_state = add_sum(Kind::integer);
+    } else if (call.function != Aggregate::count) {
+      out_.narrow_sums |= sums && wide;
       place.order = lowering_.rank(*call.value);
       const Op op = op_of(call.function, place.value);
       place.state = add_state(op);
       lowering_.add({.op = op, .kind = kind_of(place.value.type), .index = static_cast<std::uint16_t>(place.state)});
     }
     out_.aggregates.push_back(place);
+  }
+
+  /// The sum of what is in the accumulator, in two words.
+  std::uint32_t add_sum(Kind kind) {
+    const std::uint32_t state = add_state(Op::sum_wide);
+    lowering_.add({.op = Op::sum_wide, .kind = kind, .index = static_cast<std::uint16_t>(state)});
+    return state;
   }
 
   [[nodiscard]] Op op_of(Aggregate function, const Typed& value) const {
@@ -267,7 +298,11 @@ std::string to_string(const Program& program, const std::vector<std::string>& co
     text += fmt::format("  {}", kNames[static_cast<std::size_t>(code.op)]);
     switch (code.source) {
       case OperandSource::none: break;
-      case OperandSource::column: text += " " + columns[code.index]; break;
+      case OperandSource::column:
+        text += " " + columns[code.index];
+        if (code.op == Op::load && code.flags == static_cast<std::uint8_t>(DecimalPart::low)) text += ", low half";
+        if (code.op == Op::load && code.flags == static_cast<std::uint8_t>(DecimalPart::high)) text += ", high half";
+        break;
       case OperandSource::constant:
         text += code.kind == Kind::real ? fmt::format(" {}", std::bit_cast<double>(code.value))
                                         : fmt::format(" {}", code.value);

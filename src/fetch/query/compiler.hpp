@@ -29,7 +29,14 @@ struct AggregatePlace {
   DataType result{};
   std::uint32_t count = 0;  ///< The values that are there: state 0 where none is missing.
   std::uint32_t state = 0;
+  std::optional<std::uint32_t> high_state{};  ///< Of a sum in two: of the high halves, beside the low ones in `state`.
   std::shared_ptr<const DictionaryOrder> order{};  ///< Of an extreme of strings, whose state is a place in this.
+};
+
+/// Where a value of each row is among a program's outputs.
+struct ValuePlace {
+  std::uint32_t output = 0;
+  bool wide = false;  ///< A decimal in two: its low half there, its high half in the next.
 };
 
 using Ranks = std::shared_ptr<const std::vector<std::int32_t>>;
@@ -41,6 +48,9 @@ struct Compiled {
   std::vector<KeyStep> steps;
   std::vector<AggregatePlace> aggregates;
   std::vector<Typed> values;
+  std::vector<ValuePlace> outputs;  ///< Of each value.
+  std::uint32_t output_count = 0;
+  bool narrow_sums = false;        ///< Sums that could be made of wide decimals are made in 64 bits.
   std::vector<Ranks> ranks;        ///< By their number in the program.
   std::vector<Ranks> order_ranks;  ///< Of each column of the order: of strings that have a dictionary, else null.
   std::uint32_t tables = 0;
@@ -60,6 +70,9 @@ struct CompileOptions {
   /// Whether a block gathers the groups that it meets first where there is no room for all. Some groups are met far
   /// more often than others, and threads that add to one word in the device's memory wait for each other.
   bool holds_groups = true;
+  /// Whether sums of decimals that may take more than 64 bits are made of both halves. Few columns that may have such
+  /// values do, and adding up both halves takes twice as long: it is done once a narrow sum has met one.
+  bool wide_sums = false;
   /// Whether years of stamps whose range is known are looked up: a core's vectors compute them faster.
   bool year_tables = true;
 };

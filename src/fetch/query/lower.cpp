@@ -25,6 +25,12 @@ Expression as_natural(const Expression& literal, const DataType& other) {
 
 }  // namespace
 
+bool is_wide_column(const TableView& table, const Expression& expression) {
+  if (expression.operation() != Operation::column) return false;
+  const DataType type = infer(table, expression).type;
+  return type.id == Type::decimal128 && type.precision > kDigitsMax;
+}
+
 Op op_of(Operation operation) noexcept {
   switch (operation) {
     case Operation::add: return Op::add;
@@ -89,6 +95,20 @@ void Lowering::set_source(Instruction& instruction, const Expression& leaf, cons
   instruction.value = literal.bits();
 }
 
+void Lowering::lower_presence(const Expression& expression) {
+  if (is_wide_column(table_, expression)) {
+    lower_part(expression, DecimalPart::low);
+  } else {
+    lower(expression);
+  }
+}
+
+void Lowering::lower_part(const Expression& column, DecimalPart part) {
+  Instruction load{.op = Op::load, .flags = static_cast<std::uint8_t>(part)};
+  set_source(load, column, infer(table_, column).type);
+  add(load);
+}
+
 void Lowering::lower_as(const Expression& expression, const DataType& type) {
   if (is_leaf(expression, type)) {
     Instruction load{.op = Op::load};
@@ -111,7 +131,7 @@ Typed Lowering::lower(const Expression& expression) {
       add({.op = Op::negate});
       break;
     case Operation::is_null:
-      lower(expression.arguments()[0]);
+      lower_presence(expression.arguments()[0]);
       add({.op = Op::is_null});
       break;
     case Operation::is_in: lower_in(expression); break;

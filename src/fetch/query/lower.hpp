@@ -6,6 +6,9 @@
 
 namespace headrace::fetch {
 
+/// Whether an expression is a column of decimals of which some may take more than 64 bits.
+[[nodiscard]] bool is_wide_column(const TableView& table, const Expression& expression);
+
 /// The instruction for an operation of two operands.
 [[nodiscard]] Op op_of(Operation operation) noexcept;
 
@@ -27,6 +30,10 @@ class Lowering {
   Typed lower(const Expression& expression);
   /// The same in another type.
   void lower_as(const Expression& expression, const DataType& type);
+  /// Leaves something there that is missing where the value is: nothing is computed of it.
+  void lower_presence(const Expression& expression);
+  /// Leaves a part of a column of decimals there.
+  void lower_part(const Expression& column, DecimalPart part);
   Instruction& add(const Instruction& instruction);
   /// Where a column of strings has a dictionary: puts the place in order of what is in the accumulator there instead,
   /// and gives that order. Nothing happens, and null is given, for any other expression.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <compare>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <queue>
 #include <utility>
@@ -81,7 +82,10 @@ void PartialGroups::merge(Cell& into, const ResultColumn& column, std::int64_t r
     return;
   }
   if (role == Role::sum || role == Role::count) {
-    into.value += role == Role::sum ? wide_at(column, row) : bits_at(column, row);
+    __int128 sum = 0;
+    const bool over = __builtin_add_overflow(into.value, value_at(column, row), &sum);
+    check_sum(over ? std::numeric_limits<__int128>::max() : sum);
+    into.value = sum;
     return;
   }
   const std::int64_t bits = bits_at(column, row);
@@ -153,8 +157,7 @@ std::vector<ResultColumn> concatenate(const std::vector<std::vector<ResultColumn
     ColumnBuilder builder(parts.front()[c].type, length);
     for (const auto& part : parts) {
       for (std::int64_t row = 0; row < part[c].length; ++row) {
-        const bool valid = has_value(part[c], row);
-        builder.append(valid ? bits_at(part[c], row) : 0, valid);
+        builder.append_wide(value_at(part[c], row), has_value(part[c], row));
       }
     }
     columns.push_back(builder.finish());
@@ -180,7 +183,16 @@ std::vector<ResultColumn> merge_ordered(const std::vector<std::vector<ResultColu
     head.words.clear();
     for (const OrderKey& key : keys) {
       const bool valid = has_value(part[key.value], head.row);
-      head.words.emplace_back(!valid, word_of(key, valid ? bits_at(part[key.value], head.row) : 0, valid));
+      const __int128 value = value_at(part[key.value], head.row);
+      const auto low = static_cast<std::int64_t>(value);
+      if (part[key.value].type.id == Type::decimal128) {
+        for (const OrderKey& half : make_wide_order_keys(0, key.descending, true)) {
+          const auto bits = half.value == 0 ? low : static_cast<std::int64_t>(value >> 64);
+          head.words.emplace_back(!valid, word_of(half, bits, valid));
+        }
+      } else {
+        head.words.emplace_back(!valid, word_of(key, low, valid));
+      }
     }
     heads.push(std::move(head));
   };
@@ -196,8 +208,7 @@ std::vector<ResultColumn> merge_ordered(const std::vector<std::vector<ResultColu
     heads.pop();
     const std::vector<ResultColumn>& part = parts[head.part];
     for (std::size_t c = 0; c < builders.size(); ++c) {
-      const bool valid = has_value(part[c], head.row);
-      builders[c].append(valid ? bits_at(part[c], head.row) : 0, valid);
+      builders[c].append_wide(value_at(part[c], head.row), has_value(part[c], head.row));
     }
     ++head.row;
     push(std::move(head));

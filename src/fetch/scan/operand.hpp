@@ -191,18 +191,25 @@ class Operand {
       case Type::date32: fetch_values<std::int32_t>(values, to); break;
       case Type::float32: fetch_values<float>(values, to); break;
       case Type::float64: fetch_values<double>(values, to); break;
-      case Type::decimal128: fetch_decimals(values, to, valid); break;
+      case Type::decimal128: fetch_decimals(values, part_of(code), to, valid); break;
       default: fetch_values<std::int64_t>(values, to); break;
     }
   }
 
-  HEADRACE_HD void fetch_decimals(const std::byte* column, std::int64_t (&to)[Rows],
+  /// Only a load takes a part: the flags of other instructions mean something else.
+  [[nodiscard]] HEADRACE_HD static DecimalPart part_of(const Instruction& code) noexcept {
+    return code.op == Op::load ? static_cast<DecimalPart>(code.flags) : DecimalPart::whole;
+  }
+
+  HEADRACE_HD void fetch_decimals(const std::byte* column, DecimalPart part, std::int64_t (&to)[Rows],
                                   const Flags<Rows>& valid) const noexcept {
     const auto* values = reinterpret_cast<const WideValue*>(column) + tile_.first;
+    const bool checks = part == DecimalPart::whole;
+    const bool high = part == DecimalPart::high;
     bool wide = false;
     const auto take = [&](std::uint32_t i, const WideValue& value) {
-      to[i] = value.low;
-      wide |= (value.high != value.low >> 63) & valid[i] & tile_.pass[i];
+      to[i] = high ? value.high : value.low;
+      wide |= (value.high != value.low >> 63) & checks & valid[i] & tile_.pass[i];
     };
     if constexpr (kFew) {
       WideValue loaded[Rows];

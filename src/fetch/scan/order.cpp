@@ -38,6 +38,12 @@ OrderKey make_order_key(const Typed& type, const Order& by, const std::int32_t* 
   return key;
 }
 
+std::array<OrderKey, 2> make_wide_order_keys(std::uint32_t low, bool descending, bool nullable) {
+  const OrderKey high{.value = low + 1, .kind = Kind::integer, .descending = descending, .nullable = nullable};
+  // The high half tells missing values apart.
+  return {high, OrderKey{.value = low, .kind = Kind::natural, .descending = descending, .nullable = false}};
+}
+
 Emitted::Emitted(StreamRef stream, std::size_t output_count, std::int64_t row_count) : rows(row_count) {
   const auto count = static_cast<std::size_t>(row_count);
   memory = Buffer(stream.device(), MemoryKind::pool, output_count * count * (sizeof(std::int64_t) + 1));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,9 @@ struct OrderKey {
 /// `ranks` may be null, and lie where the key is used.
 [[nodiscard]] OrderKey make_order_key(const Typed& type, const Order& by, const std::int32_t* ranks,
                                       std::int64_t rank_count);
+
+/// The keys of a wide decimal, whose low half is output `low` and whose high half is the next.
+[[nodiscard]] std::array<OrderKey, 2> make_wide_order_keys(std::uint32_t low, bool descending, bool nullable);
 
 /// The numbers of rows, for a sort.
 struct OrderWords {

@@ -60,6 +60,13 @@ enum class Op : std::uint8_t {
   emit,   ///< Output `index`.
 };
 
+/// Which part of a decimal128 a load takes, as its `flags`.
+enum class DecimalPart : std::uint8_t {
+  whole,  ///< In 64 bits: a value that takes more is a fault.
+  low,    ///< The low half, whatever the value is.
+  high    ///< The high half.
+};
+
 /// How the accumulator is read.
 enum class Kind : std::uint8_t { integer, natural, real };
 

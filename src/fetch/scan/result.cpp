@@ -2,14 +2,29 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "fetch/scan/rows.hpp"
+#include "headrace/base/error.hpp"
 
 namespace headrace::fetch {
 
 namespace {
+
+/// 10^38, the least number of 39 digits.
+constexpr __int128 kDecimalEnd = __int128{10'000'000'000'000'000'000ULL} * 10'000'000'000'000'000'000ULL;
+
+/// 10^scale, exact up to 10^27.
+long double units_of(int scale) noexcept {
+  long double units = 1;
+  for (int i = 0; i < std::abs(scale); ++i) units *= 10;
+  return scale < 0 ? 1 / units : units;
+}
+
+__int128 joined(std::int64_t high, std::uint64_t low) noexcept {
+  return static_cast<__int128>(static_cast<unsigned __int128>(high) << 64 | low);
+}
 
 /// Numbers of one group in the states of a device.
 class GroupReader {
@@ -34,6 +49,33 @@ class GroupReader {
   std::uint64_t group_;
 };
 
+/// The sum of wide decimals: a number without a sign in 64 bits, and how many times 2^64 is added to it.
+struct WideSum {
+  __int128 upper;
+  std::uint64_t lower;
+
+  /// Whether it may have 38 digits or fewer, and then fits 128 bits.
+  [[nodiscard]] bool fits() const noexcept { return upper <= kDecimalEnd >> 64 && upper >= -(kDecimalEnd >> 64) - 1; }
+  [[nodiscard]] __int128 value() const noexcept { return joined(static_cast<std::int64_t>(upper), lower); }
+  /// Throws UsageError where it takes more than 38 digits.
+  [[nodiscard]] __int128 checked() const {
+    check_sum(fits() ? value() : kDecimalEnd);
+    return value();
+  }
+  [[nodiscard]] double average(int scale, std::int64_t count) const {
+    if (fits()) return average_of(value(), scale, count);
+    const long double all = static_cast<long double>(upper) * 0x1p64L + static_cast<long double>(lower);
+    return static_cast<double>(all / units_of(scale) / static_cast<long double>(count));
+  }
+};
+
+/// Of the sums of their high halves, and of the low ones, which have no sign.
+WideSum wide_sum(const AggregatePlace& place, const GroupReader& group) {
+  const __int128 high = group.sum(*place.high_state, Kind::integer);
+  const __int128 low = group.sum(place.state, Kind::natural);
+  return {.upper = high + (low >> 64), .lower = static_cast<std::uint64_t>(low)};
+}
+
 void append_aggregate(ColumnBuilder& to, const AggregatePlace& place, const GroupReader& group) {
   const auto count = static_cast<std::int64_t>(group.word(place.count));
   const Kind kind = kind_of(place.value.type);
@@ -48,12 +90,15 @@ void append_aggregate(ColumnBuilder& to, const AggregatePlace& place, const Grou
     }
     case Aggregate::sum:
       if (kind == Kind::real) return to.append(static_cast<std::int64_t>(group.word(place.state)), count > 0);
-      return to.append_wide(group.sum(place.state, kind), count > 0);
+      return to.append_wide(place.high_state ? wide_sum(place, group).checked() : group.sum(place.state, kind),
+                            count > 0);
     case Aggregate::average: break;
   }
   double average = 0;
   if (count > 0 && kind == Kind::real) {
     average = as_double(static_cast<std::int64_t>(group.word(place.state))) / static_cast<double>(count);
+  } else if (count > 0 && place.high_state) {
+    average = wide_sum(place, group).average(place.value.type.scale, count);
   } else if (count > 0) {
     average = average_of(group.sum(place.state, kind), place.value.type.scale, count);
   }
@@ -116,9 +161,12 @@ ResultColumn ColumnBuilder::finish() {
 }
 
 ResultColumn emitted_column(const DataType& type, std::span<const std::int64_t> values,
-                            std::span<const std::uint8_t> valid) {
+                            std::span<const std::int64_t> high, std::span<const std::uint8_t> valid) {
   ColumnBuilder builder(type, static_cast<std::int64_t>(values.size()));
-  for (std::size_t i = 0; i < values.size(); ++i) builder.append(values[i], valid[i] != 0);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const __int128 value = high.empty() ? __int128{values[i]} : joined(high[i], static_cast<std::uint64_t>(values[i]));
+    builder.append_wide(value, valid[i] != 0);
+  }
   return builder.finish();
 }
 
@@ -171,10 +219,18 @@ __int128 wide_at(const ResultColumn& column, std::int64_t row) noexcept {
   return value;
 }
 
+__int128 value_at(const ResultColumn& column, std::int64_t row) noexcept {
+  if (!has_value(column, row)) return 0;
+  return column.type.id == Type::decimal128 ? wide_at(column, row) : __int128{bits_at(column, row)};
+}
+
+void check_sum(__int128 sum) {
+  if (sum < kDecimalEnd && sum > -kDecimalEnd) return;
+  throw UsageError("a sum of decimals takes more than 38 digits, which no decimal128 has: cast to double first");
+}
+
 double average_of(__int128 sum, int scale, std::int64_t count) {
-  auto value = static_cast<long double>(sum);
-  if (scale != 0) value /= static_cast<long double>(power_of_ten(scale));
-  return static_cast<double>(value / static_cast<long double>(count));
+  return static_cast<double>(static_cast<long double>(sum) / units_of(scale) / static_cast<long double>(count));
 }
 
 }  // namespace headrace::fetch

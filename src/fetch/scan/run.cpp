@@ -143,7 +143,7 @@ void Run::prepare_values(std::int64_t rows, const std::vector<std::int64_t>& til
   work_.limit = rows;
   tile_rows_ = upload(tile_first.data(), tile_first.size() * sizeof(std::int64_t));
   work_.tile_rows = tile_rows_.as<std::int64_t>();
-  emitted_ = Emitted(stream_, compiled_.values.size(), rows);
+  emitted_ = Emitted(stream_, compiled_.output_count, rows);
   work_.outputs = emitted_.on_device.as<const Output>();
 }
 
@@ -173,21 +173,33 @@ void Run::order(std::span<const Order> order, std::int64_t limit, ScanReport& re
   std::vector<Buffer> ranks;
   std::vector<OrderKey> keys;
   for (std::size_t i = 0; i < order.size(); ++i) {
+    const ValuePlace place = compiled_.outputs[order[i].value];
+    if (place.wide) {
+      const bool nullable = compiled_.values[order[i].value].nullable;
+      const auto halves = make_wide_order_keys(place.output, order[i].descending, nullable);
+      keys.insert(keys.end(), halves.begin(), halves.end());
+      continue;
+    }
     const Ranks& places = compiled_.order_ranks[i];
     const std::size_t count = places == nullptr ? 0 : places->size();
     if (count > 0) ranks.push_back(upload(places->data(), count * sizeof(std::int32_t)));
     keys.push_back(make_order_key(compiled_.values[order[i].value], order[i],
                                   count == 0 ? nullptr : ranks.back().as<const std::int32_t>(),
                                   static_cast<std::int64_t>(count)));
+    keys.back().value = place.output;
   }
   emitted_ = ordered_rows(stream_, emitted_, keys, limit);
   report.order_seconds = std::chrono::duration<double>(SteadyClock::now() - started).count();
 }
 
-bool Run::check_faults() const {
+bool Run::happened(Fault what) const noexcept {
   std::array<std::uint32_t, kFaults> faults{};
   std::memcpy(faults.data(), left_.data(), sizeof(faults));
-  const auto happened = [&](Fault what) { return faults[static_cast<std::size_t>(what)] != 0; };
+  return faults[static_cast<std::size_t>(what)] != 0;
+}
+
+bool Run::check_faults() const {
+  if (is_too_wide() && compiled_.narrow_sums) return false;
   if (happened(Fault::overflow)) {
     throw UsageError("an integer or decimal computation of the query gives more than 64 bits: cast to double first");
   }
@@ -197,7 +209,9 @@ bool Run::check_faults() const {
         "that the table claims for its column");
   }
   if (happened(Fault::wide_decimal)) {
-    throw UsageError("a decimal column of the query holds a value of more than 64 bits, which scans do not take");
+    throw UsageError(
+        "the query computes with a decimal column that holds a value of more than 64 bits; such values can be "
+        "selected, counted, summed and ordered");
   }
   return !happened(Fault::table_full);
 }
@@ -216,9 +230,12 @@ std::vector<std::int64_t> Run::tile_rows() const {
 
 ResultColumn Run::output(std::size_t number) const {
   const auto count = static_cast<std::size_t>(emitted_.rows);
-  const auto values = download<std::int64_t>(emitted_.outputs[number].values, count);
-  const auto valid = download<std::uint8_t>(emitted_.outputs[number].valid, count);
-  return emitted_column(compiled_.values[number].type, values, valid);
+  const ValuePlace place = compiled_.outputs[number];
+  const auto values = download<std::int64_t>(emitted_.outputs[place.output].values, count);
+  const auto valid = download<std::uint8_t>(emitted_.outputs[place.output].valid, count);
+  std::vector<std::int64_t> high;
+  if (place.wide) high = download<std::int64_t>(emitted_.outputs[place.output + 1].values, count);
+  return emitted_column(compiled_.values[number].type, values, high, valid);
 }
 
 }  // namespace headrace::fetch

@@ -22,11 +22,12 @@ class Run {
   /// tile are counted instead.
   void prepare_values(std::int64_t rows, const std::vector<std::int64_t>& tile_first);
   /// Runs the first `tiles` tiles and waits; adds what it took to the report. Throws UsageError for values that do not
-  /// fit; false when a key table was too small.
+  /// fit; false when a key table was too small, or narrow sums have met a wide decimal: is_too_wide() tells which.
   [[nodiscard]] bool execute(std::uint32_t tiles, ScanReport& report);
   /// Puts the values that have been written in order, and keeps the first `limit` rows.
   void order(std::span<const Order> order, std::int64_t limit, ScanReport& report);
 
+  [[nodiscard]] bool is_too_wide() const noexcept { return happened(Fault::wide_decimal); }
   [[nodiscard]] std::uint32_t tiles() const noexcept { return work_.tiles; }
   /// Of the last execute().
   [[nodiscard]] std::span<const std::uint64_t> states() const noexcept;
@@ -63,6 +64,7 @@ class Run {
   template <class T>
   [[nodiscard]] std::vector<T> download(const void* from, std::size_t count) const;
   [[nodiscard]] bool check_faults() const;
+  [[nodiscard]] bool happened(Fault what) const noexcept;
 
   StreamRef stream_;
   const Compiled& compiled_;

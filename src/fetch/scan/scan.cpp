@@ -45,11 +45,18 @@ bool groups_rows(const Query& query) { return !query.keys.empty() || !query.aggr
 ScanResult scan_groups(StreamRef stream, const TableView& table, const Query& query) {
   CompileOptions options = options_for(stream.device());
   ScanResult result;
-  for (; options.places <= kPlacesMax; options.places *= kPlacesGrowth) {
+  while (options.places <= kPlacesMax) {
     const Compiled compiled = compile(table, query, options);
     Run run(stream, table, compiled);
     run.prepare_groups();
-    if (!run.execute(run.tiles(), result.report)) continue;
+    if (!run.execute(run.tiles(), result.report)) {
+      if (run.is_too_wide()) {
+        options.wide_sums = true;
+      } else {
+        options.places *= kPlacesGrowth;
+      }
+      continue;
+    }
     result.report.groups = describe_groups(compiled);
     result.report.read_bytes = run.read_bytes();
     result.columns = group_columns(compiled, run.states(), run.tables());
@@ -64,6 +71,8 @@ Compiled only_filter(const Compiled& compiled) {
   counting.program.code_count = compiled.filter_end;
   counting.program.code[counting.program.code_count++] = {.op = Op::tally};
   counting.values.clear();
+  counting.outputs.clear();
+  counting.output_count = 0;
   return counting;
 }
 
