@@ -146,7 +146,7 @@ def timed(case: Case, steps: int, samples: int) -> Timed:
 
 
 def timed_in_turn(cases: Sequence[Case], steps: int, samples: int) -> list[Timed]:
-    """The same for several grids that are compared: they take turns, sample by sample, so that all see the same machine.
+    """Times several grids that are compared: they take turns, sample by sample, so that all see the same machine.
 
     Where memory does not hold all of them at once, one is timed after the other.
     """

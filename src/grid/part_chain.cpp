@@ -75,10 +75,10 @@ std::vector<ChainNeighbour> Part::neighbours_in_chain(bool last, std::size_t ste
     const CyclePlan& its = (last ? other.plans_.last : other.plans_.amid)[steps - 1];
     const SweepLaunch& launch = its.interior.sweeps.front();
     const PartLayout& layout = other.layout_;
-    Offsets apart = layout_.own.low;
-    for (std::size_t axis = 0; axis < 3; ++axis) apart[axis] -= layout.own.low[axis];
-    const std::int64_t to_own = (apart[0] + apart[1] * layout.pitch + apart[2] * layout.plane) * bytes;
-    made.push_back({.own = layout_.local(layout.own),
+    const LocalBox here = layout.local(layout_.own);
+    const std::int64_t to_own = (here.low[0] + here.low[1] * layout.pitch + here.low[2] * layout.plane) * bytes;
+    made.push_back({.apart = {here.low[0], here.low[1], here.low[2]},
+                    .own = layout.local(layout.own),
                     .rows = (watched ? launch.watched : launch.plain).region.rows[0],
                     .ghosts = layout_.local(layout_.own.intersect(layout.own.grow(layout.pads))),
                     .done = done_.as<std::uint64_t>() + words_from_[n],

@@ -141,9 +141,9 @@ void Simulation::State::introduce() {
 /// of their own. And they store into each other's memory.
 bool Simulation::State::can_chain_over_cuts() const {
   const std::vector<Device>& devices = share.devices();
-  const bool wanted = options.chains == Chains::always ||
-                      (options.chains == Chains::automatic && devices.front().kind() == DeviceKind::cuda);
-  if (!wanted || share.ranks() != nullptr || options.push != Push::store || options.mode != Mode::streams) return false;
+  if (options.chains != Chains::always || share.ranks() != nullptr || options.push != Push::store ||
+      options.mode != Mode::streams)
+    return false;
   for (std::size_t i = 1; i < devices.size(); ++i) {
     if (std::ranges::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), devices[i]) !=
         devices.begin() + static_cast<std::ptrdiff_t>(i)) {

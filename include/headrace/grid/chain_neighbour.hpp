@@ -10,16 +10,16 @@
 
 namespace headrace::grid {
 
-/// A neighbouring part whose passes are chained with those of the part that holds this, as a kernel sees it. All boxes
-/// are in cells of the part that holds it.
+/// A neighbouring part whose passes are chained with those of the part that holds this, as a kernel sees it.
 ///
 /// Each part has a word for every task of each neighbour, in its own memory: the neighbour's kernel stores there the
 /// number of the last pass that has done the task, once the cells of it that this part keeps as ghosts lie in this
 /// part's memory. So a kernel only ever polls memory of its own device.
 struct ChainNeighbour {
-  LocalBox own = {};                    ///< What the neighbour owns,
-  std::int32_t rows = 1;                ///< and the rows of its tasks.
-  LocalBox ghosts = {};                 ///< The cells of this part that the neighbour keeps as ghosts.
+  std::int32_t apart[3] = {};           ///< The first cell of this part, in cells of the neighbour.
+  LocalBox own = {};                    ///< What the neighbour owns, in its own cells: tasks are cut from there.
+  std::int32_t rows = 1;                ///< The rows of its tasks.
+  LocalBox ghosts = {};                 ///< What the neighbour keeps of this part as ghosts, in cells of this part.
   const std::uint64_t* done = nullptr;  ///< A word for each task of the neighbour: written by it, polled here.
   std::uint64_t* tell = nullptr;        ///< A word for each task of this part, in the neighbour's memory.
   std::byte* base = nullptr;            ///< Cell (0, 0, 0) of this part in field slot 0 of the neighbour's memory,
@@ -30,19 +30,14 @@ struct ChainNeighbour {
   /// Whether a task that stores `place` reads cells of the neighbour, or the neighbour reads cells of it. `reach`: how
   /// far a pass reads along x and y, the larger of both directions, so that both sides answer alike.
   [[nodiscard]] HEADRACE_HD bool meets(const StripPlace& place, const std::int32_t (&reach)[2]) const noexcept {
-    return place.z >= own.low[2] && place.z < own.low[2] + own.size[2] && overlaps(place, reach, 0) &&
-           overlaps(place, reach, 1);
+    const StripPlace read = seen_from_there(place, reach);
+    return read.z >= own.low[2] && read.z < own.low[2] + own.size[2] && overlaps(read, 0) && overlaps(read, 1);
   }
 
   /// Its tasks that a task which stores `place` must wait for.
   [[nodiscard]] HEADRACE_HD TaskRange tasks_at(const StripPlace& place, const std::int32_t (&reach)[2],
                                                const TeamColumns& team) const noexcept {
-    StripPlace read = place;
-    for (int axis = 0; axis < 2; ++axis) {
-      read.low[axis] -= reach[axis];
-      read.high[axis] += reach[axis];
-    }
-    return SweepTasks(own, rows, team).within(read);
+    return SweepTasks(own, rows, team).within(seen_from_there(place, reach));
   }
 
   /// Copies the cells of `place` that the neighbour keeps as ghosts from where a pass has stored them into its memory.
@@ -71,10 +66,19 @@ struct ChainNeighbour {
   }
 
  private:
-  [[nodiscard]] HEADRACE_HD bool overlaps(const StripPlace& place, const std::int32_t (&reach)[2],
-                                          int axis) const noexcept {
-    return place.low[axis] - reach[axis] < own.low[axis] + own.size[axis] &&
-           place.high[axis] + reach[axis] > own.low[axis];
+  /// A place and what is read about it, in cells of the neighbour.
+  [[nodiscard]] HEADRACE_HD StripPlace seen_from_there(const StripPlace& place,
+                                                       const std::int32_t (&reach)[2]) const noexcept {
+    StripPlace read = place;
+    for (int axis = 0; axis < 2; ++axis) {
+      read.low[axis] += apart[axis] - reach[axis];
+      read.high[axis] += apart[axis] + reach[axis];
+    }
+    read.z += apart[2];
+    return read;
+  }
+  [[nodiscard]] HEADRACE_HD bool overlaps(const StripPlace& read, int axis) const noexcept {
+    return read.low[axis] < own.low[axis] + own.size[axis] && read.high[axis] > own.low[axis];
   }
   [[nodiscard]] HEADRACE_HD static constexpr std::int32_t smaller(std::int32_t a, std::int32_t b) noexcept {
     return a < b ? a : b;

@@ -56,13 +56,13 @@ enum class Passes : std::uint8_t {
 /// Throws UsageError that lists the names.
 [[nodiscard]] Passes parse_passes(std::string_view text);
 
-/// Whether passes that follow each other are chained task by task, also over the cuts between parts: each begins while
-/// the one before ends. Over cuts it takes Push::store, no ranks, a device of its own for each part, and cycles of one
-/// pass (as many redundant steps as a pass does).
+/// Whether passes that follow each other are chained task by task: each begins while the one before ends. Over the cuts
+/// between parts it takes Push::store, no ranks, a device of its own for each part, and cycles of one pass (as many
+/// redundant steps as a pass does).
 enum class Chains : std::uint8_t {
-  automatic,  ///< On CUDA devices, for parts that are large enough.
+  automatic,  ///< On a CUDA device that has no neighbours and a part that is large enough.
   never,
-  always,  ///< Over cuts between CPU devices as well, where each pass takes a thread of its own.
+  always,  ///< Over cuts as well; between CPU devices each pass then takes a thread of its own.
 };
 
 /// "automatic", "never", "always".

@@ -69,7 +69,7 @@ class Fdtd:
         `passes` is "never" where there is no memory for passes over it that do several steps, "always" where they are
         wanted on a CPU device for fewer than four, too. A pass does at most `redundant` and `pass_steps` (1 to 4).
         `chains` is "never" where a pass must not begin before the one before it has ended, "always" where passes are
-        to be chained over the cuts between CPU devices, too.
+        to be chained over the cuts between devices, too.
         `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
         one, all call the same methods in the same order, and field() and state() are whole on rank 0 only.
         Raises UsageError for what cannot be, such as a dt that is not stable.
