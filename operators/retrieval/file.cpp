@@ -40,16 +40,17 @@ class Descriptor {
 /// Removes a file unless told to keep it.
 class TemporaryName {
  public:
-  explicit TemporaryName(std::string path) : path_(std::move(path)) {}
+  /// @param path  outlives it: making a copy could fail when the file is there already.
+  explicit TemporaryName(const std::string& path) noexcept : path_(&path) {}
   TemporaryName(const TemporaryName&) = delete;
   TemporaryName& operator=(const TemporaryName&) = delete;
   ~TemporaryName() {
-    if (!path_.empty()) ::unlink(path_.c_str());
+    if (path_ != nullptr) ::unlink(path_->c_str());
   }
-  void keep() noexcept { path_.clear(); }
+  void keep() noexcept { path_ = nullptr; }
 
  private:
-  std::string path_;
+  const std::string* path_;
 };
 
 void write_all(const Descriptor& file, std::span<const std::byte> bytes, const std::string& doing) {
