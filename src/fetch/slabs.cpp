@@ -27,8 +27,14 @@ std::optional<Slabs::Block> Slabs::take_from_slabs(std::size_t bytes) {
     const auto fits = std::ranges::find_if(free, [&](const auto& part) { return part.second >= bytes; });
     if (fits == free.end()) continue;
     const auto [offset, available] = *fits;
-    if (available > bytes) free.emplace(offset + bytes, available - bytes);
-    free.erase(fits);
+    nodes_.emplace(taken_, 0);
+    ++taken_;
+    auto rest = free.extract(fits);
+    if (available > bytes) {
+      rest.key() = offset + bytes;
+      rest.mapped() = available - bytes;
+      free.insert(std::move(rest));
+    }
     Block block;
     block.owner_ = this;
     block.data_ = slabs_[number].memory.data() + offset;
@@ -43,42 +49,51 @@ bool Slabs::add_slab(std::size_t bytes) {
   const std::size_t left = (budget_.limit() - budget_.used()) / kAlignment * kAlignment;
   const std::size_t slab_bytes = std::max(bytes, std::min(slab_bytes_, left));
   if (!budget_.try_charge(slab_bytes)) return false;
-  auto memory = Buffer::allocate(device_, kind_, slab_bytes);
-  if (!memory) {
+  try {
+    auto memory = Buffer::allocate(device_, kind_, slab_bytes);
+    if (memory) {
+      auto place = std::ranges::find_if(slabs_, [](const Slab& slab) { return slab.memory.bytes() == 0; });
+      if (place == slabs_.end()) place = slabs_.emplace(slabs_.end());
+      place->free.emplace(0, slab_bytes);
+      place->memory = *std::move(memory);
+      return true;
+    }
+  } catch (...) {
     budget_.refund(slab_bytes);
-    return false;
+    throw;
   }
-  auto place = std::ranges::find_if(slabs_, [](const Slab& slab) { return slab.memory.bytes() == 0; });
-  if (place == slabs_.end()) place = slabs_.emplace(slabs_.end());
-  place->memory = *std::move(memory);
-  place->free.emplace(0, slab_bytes);
-  return true;
+  budget_.refund(slab_bytes);
+  return false;
 }
 
 void Slabs::give(const Block& block) noexcept {
   const std::lock_guard lock(mutex_);
   Slab& slab = slabs_[block.slab_];
-  std::size_t offset = static_cast<std::size_t>(block.data_ - slab.memory.data());
+  const auto offset = static_cast<std::size_t>(block.data_ - slab.memory.data());
   std::size_t bytes = block.bytes_;
+  auto node = nodes_.extract(nodes_.begin());
   const auto after = slab.free.lower_bound(offset);
-  if (after != slab.free.begin()) {
-    const auto before = std::prev(after);
-    if (before->first + before->second == offset) {
-      offset = before->first;
-      bytes += before->second;
-      slab.free.erase(before);
-    }
-  }
   if (after != slab.free.end() && after->first == offset + bytes) {
     bytes += after->second;
-    slab.free.erase(after);
+    node = slab.free.extract(after);
   }
-  slab.free.emplace(offset, bytes);
+  const auto behind = slab.free.lower_bound(offset);
+  if (behind != slab.free.begin()) {
+    const auto before = std::prev(behind);
+    if (before->first + before->second == offset) {
+      before->second += bytes;
+      return;
+    }
+  }
+  node.key() = offset;
+  node.mapped() = bytes;
+  slab.free.insert(std::move(node));
 }
 
 bool Slabs::trim() {
   std::vector<Buffer> empty;  // given back without the lock: CUDA waits for the device there
   const std::lock_guard lock(mutex_);
+  empty.reserve(slabs_.size());
   for (Slab& slab : slabs_) {
     if (slab.memory.bytes() == 0 || slab.free.size() != 1 || slab.free.begin()->second != slab.memory.bytes()) continue;
     budget_.refund(slab.memory.bytes());

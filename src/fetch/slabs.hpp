@@ -75,6 +75,9 @@ class Slabs {
   Budget& budget_;
   std::mutex mutex_;
   std::vector<Slab> slabs_;
+  /// Nodes for the maps of slabs, one for each block that is out: giving a block back needs no memory.
+  std::map<std::size_t, std::size_t> nodes_;
+  std::size_t taken_ = 0;  ///< Blocks so far: the keys of nodes_.
 };
 
 }  // namespace headrace::fetch

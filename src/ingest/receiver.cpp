@@ -144,6 +144,7 @@ class Receiver::State {
   bool gathered_ = false;  ///< There may be pieces that are not submitted.
   bool drained_ = true;    ///< The last burst took all that there was.
   bool finished_ = false;
+  bool handing_on_ = false;
   std::atomic<bool> started_{false};
   mutable std::mutex counters_mutex_;
   ReceiverCounters counters_;
@@ -195,9 +196,11 @@ void Receiver::State::require_unconverted() const {
 
 /// Slots go back to the source, and frames to the consumer, as far as copies are done.
 void Receiver::State::hand_on() {
+  handing_on_ = true;  // and stays so where that throws
   const std::uint64_t copied = intake_->copied();
   ring_.release(copied);
   streams_.collect(copied);
+  handing_on_ = false;
 }
 
 bool Receiver::State::step(Duration timeout) {
@@ -249,12 +252,15 @@ void Receiver::State::run(const std::stop_token& token) noexcept {
   }
 }
 
-/// What is READY comes before the error.
+/// What is READY comes before the error, unless handing on is what failed: a frame may have been lost, and nothing that
+/// comes after it may look as if it had not.
 void Receiver::State::fail(const std::exception_ptr& why) noexcept {
   intake_->give_up();
-  try {
-    hand_on();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): why it ends is known
+  if (!handing_on_) {
+    try {
+      hand_on();
+    } catch (...) {  // NOLINT(bugprone-empty-catch): why it ends is known
+    }
   }
   if (started_) publish_counters(SteadyClock::now());
   deliveries_.fail(why);

@@ -52,8 +52,9 @@ ResidentControl::State::State(Device device, const Buffer& ring, Layer layer, co
       burst_(std::min<std::size_t>(kBurst, options.packets)) {
   const LaunchShape shape{.blocks = resident::kControlBlocks + build_blocks(device, options),
                           .threads = resident::kThreads};
-  launch_resident(stream_, resident::resident_kernel(), shape, view())
-      .or_throw(fmt::format("starting resident control on {}", device.name()));
+  // Put together first: nothing may throw once the kernel runs, which nobody would tell to leave.
+  const std::string doing = fmt::format("starting resident control on {}", device.name());
+  launch_resident(stream_, resident::resident_kernel(), shape, view()).or_throw(doing);
 }
 
 ResidentControl::State::~State() {
