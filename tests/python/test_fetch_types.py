@@ -417,6 +417,27 @@ def test_streams_of_arrow_are_files_as_well(tmp_path, compression, end):
             assert stored.agg(col("x").sum()).to_arrow().to_pylist() == [{"sum(x)": ROWS * (ROWS - 1) // 2}]
 
 
+def test_streams_of_before_arrow_0_15(tmp_path):
+    path = tmp_path / "old.arrows"
+    table = pa.table({"x": range(100), "s": ["a", "b"] * 50})
+    options = ipc.IpcWriteOptions(use_legacy_format=True, metadata_version=ipc.MetadataVersion.V4)
+    with pa.OSFile(str(path), "wb") as sink, ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=30)
+    assert not path.read_bytes().startswith(b"\xff")
+    with Table.open(path, device="cpu:0") as stored:
+        assert plain(stored.fetch().to_arrow()) == plain(table)
+
+
+@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
+def test_two_columns_of_one_name_are_refused(tmp_path, make):
+    path = tmp_path / "twice"
+    table = pa.table([[1], [2]], names=["x", "x"])
+    with pa.OSFile(str(path), "wb") as sink, make(sink, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(DataError, match=f"{path} has two columns called 'x'"):
+        Table.open(path, device="cpu:0")
+
+
 def test_streams_that_are_empty_or_cut(tmp_path):
     path = tmp_path / "table.arrows"
     table = pa.table({"x": range(1000), "s": ["a"] * 1000})

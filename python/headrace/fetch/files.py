@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -38,9 +39,18 @@ def _open(path: str) -> Opened:
     elif magic.startswith(_PARQUET_ENCRYPTED):
         raise UsageError(f"{mapped.path} is an encrypted Parquet file, which is not supported")
     else:
-        raise DataError(f"{mapped.path} is neither a Parquet nor an Arrow IPC file: it begins with {magic!r}")
+        file = _open_old_stream(mapped, buffer, magic)
     mapped.require_unchanged()  # what it says of itself is of one state
     return file
+
+
+def _open_old_stream(mapped: "_core.MappedFile", buffer: pa.Buffer, magic: bytes) -> Opened:
+    """Opens a stream of before Arrow 0.15, which begins with the size of its schema and nothing else."""
+    size = int.from_bytes(magic[:4], "little")
+    if 0 < size < mapped.bytes and (size + 4) % _MAGIC_BYTES == 0:
+        with suppress(DataError):
+            return open_ipc(mapped, buffer, stream=True)
+    raise DataError(f"{mapped.path} is neither a Parquet nor an Arrow IPC file: it begins with {magic!r}")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from headrace import _core
 from headrace.errors import DataError
 from headrace.fetch import storage
 from headrace.fetch.opened import Opened, StreamPart, arrow_errors
+from headrace.fetch.schemas import check_names
 from headrace.fetch.source import Place
 
 _READ_MAX = 1 << 30  # bytes of one call: the system reads less than 2 GiB at once
@@ -25,6 +26,7 @@ def open_ipc(mapped: "_core.MappedFile", buffer: pa.Buffer, stream: bool) -> Ope
         schema = file.schema
         for one in schema:
             str(one)  # raises UnicodeDecodeError, a ValueError, for a name that is no text
+        check_names(mapped.path, schema)
         parts = _parts_of(mapped, buffer) if stream else None
         names = [one.name for one in schema if storage.storage_type(one.type) is not None]
         as_it_lies = (

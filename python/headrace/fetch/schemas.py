@@ -43,10 +43,7 @@ def unify(files: Sequence[tuple[str, pa.Schema]]) -> Unified:
     """
     kinds = _distinct(files)
     for path, schema in kinds:
-        names = schema.names
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if len(schema.get_all_field_indices(name)) > 1)
-            raise DataError(f"{path} has two columns called '{twice}'")
+        check_names(path, schema)
     if len(kinds) == 1:
         return Unified(kinds[0][1], {})
     fields: list[pa.Field] = []
@@ -57,6 +54,14 @@ def unify(files: Sequence[tuple[str, pa.Schema]]) -> Unified:
         if difference:
             differing[name] = difference
     return Unified(pa.schema(fields), differing)
+
+
+def check_names(path: str, schema: pa.Schema) -> None:
+    """Raises DataError for a file that has two columns of one name."""
+    names = schema.names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if len(schema.get_all_field_indices(name)) > 1)
+        raise DataError(f"{path} has two columns called '{twice}'")
 
 
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a line a family of types
