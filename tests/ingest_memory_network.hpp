@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -180,23 +181,48 @@ class MemoryNetwork final : public SlotSource<Source> {
     return *senders_.emplace_back(std::make_unique<MemorySender>(std::move(data), options));
   }
 
+  /// From now on checksums count as verified, and payloads go where the receiver expects them. `trouble`: the share of
+  /// packets each that are lost, come twice, or come behind the one after them.
+  void write_in_place(double trouble, std::uint32_t seed) {
+    in_place_ = true;
+    trouble_ = trouble;
+    random_.seed(seed);
+  }
+  /// Bytes that were written where the receiver expected them.
+  [[nodiscard]] std::uint64_t placed_bytes() const { return placed_bytes_; }
+
+  void expect(const Expectation& expectation) noexcept override { expected_ = expectation; }
+  [[nodiscard]] std::span<const std::uint32_t> placed() const noexcept override { return placed_; }
+
   [[nodiscard]] Layer layer() const noexcept override { return Layer::ip; }
   [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {
     const std::size_t most = slots_.begin(packets.size());
     std::size_t count = 0;
     const Time now = SteadyClock::now();
+    placed_.clear();
     for (std::size_t idle = 0; count < most && idle < senders_.size(); ++turn_) {
-      const Bytes bytes = senders_[turn_ % senders_.size()]->next(now);
+      Bytes bytes = std::exchange(held_, {});
+      if (bytes.empty()) bytes = senders_[turn_ % senders_.size()]->next(now);
       if (bytes.empty()) {
         ++idle;
         continue;
       }
       idle = 0;
-      std::memcpy(slots_.slot(count).data(), bytes.data(), bytes.size());
-      packets[count] = {.ring_offset = slots_.ring_offset(count), .length = static_cast<std::uint32_t>(bytes.size())};
+      const double luck = trouble_ == 0 ? 1 : std::uniform_real_distribution<>()(random_);
+      if (luck < trouble_) continue;
+      if (luck < 2 * trouble_) held_ = bytes;
+      if (luck >= 2 * trouble_ && luck < 3 * trouble_) {
+        held_ = std::exchange(bytes, senders_[turn_ % senders_.size()]->next(now));
+        if (bytes.empty()) continue;
+      }
+      write(bytes, count);
+      packets[count] = {.ring_offset = slots_.ring_offset(count),
+                        .length = static_cast<std::uint32_t>(bytes.size()),
+                        .checksum_verified = in_place_};
       SlotSource::count(packets[count++]);
     }
     slots_.publish(count);
+    expected_ = {};
     if (count == 0) std::this_thread::sleep_for(std::min<Duration>(timeout, std::chrono::milliseconds(1)));
     return count;
   }
@@ -217,6 +243,26 @@ class MemoryNetwork final : public SlotSource<Source> {
   }
 
  private:
+  void write(const Bytes& bytes, std::size_t index) {
+    std::byte* const slot = slots_.slot(index).data();
+    const std::size_t headers = std::min<std::size_t>(expected_.header_bytes, bytes.size());
+    const std::size_t here = in_place_ ? std::min(expected_.place.size(), bytes.size() - headers) : 0;
+    std::memcpy(slot, bytes.data(), headers);
+    std::memset(slot + headers, 0x5A, here);  // what was there before
+    if (here != 0) std::memcpy(expected_.place.data(), bytes.data() + headers, here);
+    std::memcpy(slot + headers + here, bytes.data() + headers + here, bytes.size() - headers - here);
+    expected_.place = expected_.place.subspan(here);
+    placed_.push_back(static_cast<std::uint32_t>(here));
+    placed_bytes_ += here;
+  }
+
+  bool in_place_ = false;
+  double trouble_ = 0;
+  std::mt19937 random_;
+  Bytes held_;
+  Expectation expected_;
+  std::vector<std::uint32_t> placed_;
+  std::uint64_t placed_bytes_ = 0;
   std::vector<std::unique_ptr<MemorySender>> senders_;
   std::size_t turn_ = 0;
 };

@@ -92,15 +92,12 @@ nb::dict cuda_array_interface(const FrameHandle& handle) {
   return array;
 }
 
-const FrameHandle& frame_of(const FrameHandle& frame) { return frame; }
-const FrameHandle& frame_of(const PartHandle& part) { return part.frame; }
-
 /// The view keeps the frame as its arrays do: by a reference of its own, in `internal`.
 template <class Handle>
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->obj = nullptr;
   try {
-    const FrameHandle& handle = frame_of(nb::cast<Handle&>(nb::handle(self)));
+    const FrameHandle& handle = nb::cast<Handle&>(nb::handle(self)).as_frame();
     const HeldFrame& held = held_by(handle);
     if (!on_host(held)) throw UsageError("the frame is on the device: use __dlpack__, or copy it");
     auto kept = std::make_unique<std::shared_ptr<HeldFrame>>(handle.held);
@@ -135,9 +132,9 @@ std::vector<std::uint64_t> presence_of(const FrameHandle& handle) {
 /// What lets a frame, or a part of one, be taken as an array.
 template <class Handle>
 void bind_arrays(nb::class_<Handle>& made) {
-  made.def("__len__", [](const Handle& handle) { return held_by(frame_of(handle)).item_count(); })
+  made.def("__len__", [](const Handle& handle) { return held_by(handle.as_frame()).item_count(); })
       .def(
-          "numpy", [](const Handle& handle) { return numpy_of(frame_of(handle)); },
+          "numpy", [](const Handle& handle) { return numpy_of(handle.as_frame()); },
           nb::sig("def numpy(self) -> NDArray[typing.Any]"),
           "As an array of uint8, or of float32 where it was converted to that; not copied. Raises UsageError where it "
           "is "
@@ -145,20 +142,20 @@ void bind_arrays(nb::class_<Handle>& made) {
       .def(
           "to_host",
           [](const Handle& handle, std::size_t offset, std::optional<std::size_t> count) {
-            return copied_to_host(frame_of(handle), offset, count);
+            return copied_to_host(handle.as_frame(), offset, count);
           },
           "offset"_a = 0, "count"_a.none() = nb::none(),
           nb::sig("def to_host(self, offset: int = 0, count: int | None = None) -> NDArray[typing.Any]"),
           "A copy, as uint8, of its bytes from `offset` on, from whatever device it is on.")
       .def(
           "__dlpack__",
-          [](const Handle& handle, const nb::kwargs& options) { return dlpack(frame_of(handle), options); },
+          [](const Handle& handle, const nb::kwargs& options) { return dlpack(handle.as_frame(), options); },
           nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
       .def(
-          "__dlpack_device__", [](const Handle& handle) { return dlpack_device(frame_of(handle)); },
+          "__dlpack_device__", [](const Handle& handle) { return dlpack_device(handle.as_frame()); },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def_prop_ro(
-          "__cuda_array_interface__", [](const Handle& handle) { return cuda_array_interface(frame_of(handle)); },
+          "__cuda_array_interface__", [](const Handle& handle) { return cuda_array_interface(handle.as_frame()); },
           nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"), "On CUDA devices alone.");
 }
 

@@ -34,6 +34,8 @@ class Intake {
 
   /// How many packets may be taken, at most `most`.
   [[nodiscard]] virtual std::size_t room(std::size_t most) const { return most; }
+  /// What is expected of the next burst; asked right before it is taken.
+  [[nodiscard]] virtual Expectation expect() { return {}; }
   /// A burst, which ends with the ring's last published slot; `before` is where it begins.
   virtual void take(std::span<const Packet> packets, std::uint64_t before, std::uint64_t now) = 0;
   /// Slots were published in which nothing is for it.

@@ -172,6 +172,7 @@ std::size_t Receiver::State::receive(Duration timeout) {
     if (wait > Duration{}) std::this_thread::sleep_for(std::min(wait, kSpaceLook));
     return 0;
   }
+  source_.expect(intake_->expect());
   const auto got = source_.receive({packets_.data(), most}, wait);
   if (!got) throw_source_error("receiving packets", source_, got.error());
   drained_ = *got < most && !ring_is_full();

@@ -6,6 +6,7 @@
 #include "headrace/device/buffer.hpp"
 #include "headrace/ingest/tcp_sequencer.hpp"
 #include "ingest/answer_queue.hpp"
+#include "ingest/in_place.hpp"
 #include "ingest/intake.hpp"
 
 namespace headrace::ingest {
@@ -34,7 +35,8 @@ class TcpIntake final : public HostIntake {
         pieces_(kPieces),
         replies_(kReplies),
         events_(kEvents),
-        answers_(parts.answer_bytes) {
+        answers_(parts.answer_bytes),
+        in_place_(parts.source, parts.ring.buffer().data()) {
     output_.pieces = pieces_.data();
     output_.replies = replies_.data();
     output_.events = events_.data();
@@ -43,7 +45,10 @@ class TcpIntake final : public HostIntake {
     output_.events_max = kEvents;
   }
 
+  [[nodiscard]] Expectation expect() override { return in_place_.expect(view_, parts_.streams); }
+
   void take(std::span<const Packet> packets, std::uint64_t before, std::uint64_t now) override {
+    in_place_.begin(packets);
     TcpSequencer sequencer = at(now);
     const Layer layer = parts_.source.layer();
     for (const Packet& packet : packets) {
@@ -52,6 +57,7 @@ class TcpIntake final : public HostIntake {
     }
     sequencer.flush();
     drain(sequencer, parts_.ring.published());
+    in_place_.end(packets);
   }
 
   void act(std::uint64_t now, bool /*drained*/) override {
@@ -149,10 +155,17 @@ class TcpIntake final : public HostIntake {
   void place(std::uint64_t ring_end) {
     std::uint32_t count = 0;
     for (std::uint32_t i = 0; i < output_.piece_count; ++i) {
-      const auto place = parts_.streams.find(output_.pieces[i].stream);
+      Piece piece = output_.pieces[i];
+      const std::uint32_t placed = in_place_.placed(piece);
+      const auto place = parts_.streams.find(piece.stream);
       if (!place) continue;  // of a stream that is refused
-      output_.pieces[count] = output_.pieces[i];
-      output_.pieces[count++].stream = *place;
+      piece.stream = *place;
+      if (placed != 0) parts_.builder->note(*place, piece.stream_offset, placed).or_throw("placing TCP payloads");
+      if (placed == piece.length) continue;
+      piece.ring_offset += placed;
+      piece.stream_offset += placed;
+      piece.length -= placed;
+      output_.pieces[count++] = piece;
     }
     parts_.builder->place({output_.pieces, count}, ring_end).or_throw("placing TCP payloads");
   }
@@ -191,6 +204,7 @@ class TcpIntake final : public HostIntake {
   std::vector<Event> events_;
   Output output_;
   AnswerQueue answers_;
+  InPlace in_place_;
   std::vector<Event> to_abort_;
   std::uint64_t replies_lost_ = 0;
   std::uint64_t refused_ = 0;

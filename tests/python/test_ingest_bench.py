@@ -117,3 +117,23 @@ def test_wrong_use_of_end_to_end_is_told(arguments: tuple[str, ...], says: str):
     done = bench("ingest_end_to_end.py", *arguments)
     assert done.returncode == 2
     assert says in done.stderr
+
+
+@isolated
+def test_processor_time_beside_a_plain_receiver():
+    arguments = ("--bytes", "24MiB", "--frame", "4MiB", "--runs", "2", "--json")
+    done = bench("ingest_cpu.py", *arguments)
+    if "no permission" in done.stderr or "CAP_" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["id"] == "ingest.tcp.cpu_ratio"
+    assert row["unit"] == "ratio"
+    assert row["samples"] == 2
+    about = row["conditions"]
+    assert about["verified"] is True
+    for which in ("ours", "plain"):
+        parts = about[f"{which}_user_seconds_per_gb"] + about[f"{which}_system_seconds_per_gb"]
+        assert 0 < about[f"{which}_cpu_seconds_per_gb"] <= 2 * parts
+        assert about[f"{which}_gbit_per_second"] > 0
+    assert 0 < row["spread"][0] <= row["value"] <= row["spread"][1]

@@ -78,6 +78,9 @@ class Builder {
   /// Errc::invalid_argument, and nothing of the piece is copied: it lies outside of the ring, names no stream, has no
   /// space (FrameRing::reserved_end()), or its frame is complete already. Pieces before it have been gathered.
   [[nodiscard]] Status place(std::span<const Piece> pieces, std::uint64_t ring_end) noexcept;
+  /// So many bytes from `offset` of a stream on lie in their frame already, without conversion. The ring is not looked
+  /// at. Errors are those of place().
+  [[nodiscard]] Status note(std::uint32_t stream, std::uint64_t offset, std::uint32_t length) noexcept;
   /// Submits everything gathered.
   [[nodiscard]] Status flush() noexcept;
   /// To be called again and again while no packet is waiting: submits everything gathered, too, but not while bursts

@@ -22,6 +22,12 @@ struct SourceCounters {
   std::uint64_t sent_bytes = 0;
 };
 
+/// Where the payloads of the next packets belong, one behind the other, if they come as those before.
+struct Expectation {
+  std::span<std::byte> place{};  ///< In the host's memory. Empty: nothing is expected.
+  std::uint32_t header_bytes = 0;
+};
+
 /// Where packets come from. It fills slots of a Ring in order, one packet a slot, and owns the producer's side of the
 /// ring: receive() reserves and publishes. Whoever has copied what it needs gives slots back with Ring::release(), in
 /// ring order. Used by one thread at a time.
@@ -33,6 +39,12 @@ class Source {
   /// A burst: at most packets.size() packets, in the order of arrival. Waits for the first one until `timeout`; 0 when
   /// none came, no slot is free, or the source has ended.
   [[nodiscard]] virtual Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept = 0;
+  /// What the next receive() may make use of, and no later one: behind their first header_bytes it may put the bytes of
+  /// packets to `place` instead of into their slots, those of one packet behind those of the one before, until it is
+  /// full. Whatever packets hold: whoever expects them looks at their headers.
+  virtual void expect(const Expectation& /*expectation*/) noexcept {}
+  /// Of each packet of the last burst, how many bytes were put there. Empty: none of any.
+  [[nodiscard]] virtual std::span<const std::uint32_t> placed() const noexcept { return {}; }
   /// True once nothing can come any more (the end of a capture).
   [[nodiscard]] virtual bool ended() const noexcept = 0;
   /// Sends one packet of this layer; Errc::not_supported where the source has no way out.

@@ -14,6 +14,9 @@ void Builder::detach(std::uint32_t stream) { state_->detach(stream); }
 Status Builder::place(std::span<const Piece> pieces, std::uint64_t ring_end) noexcept {
   return state_->place(pieces, ring_end);
 }
+Status Builder::note(std::uint32_t stream, std::uint64_t offset, std::uint32_t length) noexcept {
+  return state_->note(stream, offset, length);
+}
 Status Builder::flush() noexcept { return state_->flush(); }
 Status Builder::try_flush() noexcept { return state_->try_flush(); }
 Status Builder::finish(std::uint32_t stream, std::uint64_t end) noexcept { return state_->finish(stream, end); }

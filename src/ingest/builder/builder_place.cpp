@@ -34,6 +34,41 @@ Status Builder::State::place(std::span<const Piece> pieces, std::uint64_t ring_e
   return waited_for || current_ - oldest_ < options.prompt_count ? submit(ring_end_) : Status{};
 }
 
+/// All of it before any of it: a piece is placed whole or not at all.
+bool Builder::State::has_space(FrameRing& frames, std::uint64_t offset, std::uint64_t end) const noexcept {
+  const std::size_t frame_bytes = frames.options().frame_bytes;
+  for (std::uint64_t number = offset / frame_bytes; number * frame_bytes < end; ++number) {
+    const FrameRing::Place* const place = frames.fillable(number);
+    const std::uint64_t start = number * frame_bytes;
+    const std::size_t here = std::min(end, start + frame_bytes) - std::max(offset, start);
+    if (place == nullptr || here > place->length - place->placed ||
+        std::min(end, start + frame_bytes) - start > place->length) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Status Builder::State::note(std::uint32_t stream, std::uint64_t offset, std::uint32_t length) noexcept {
+  FrameRing* const frames = frames_of(stream);
+  if (frames == nullptr || offset > ~std::uint64_t{0} - length || frames->options().conversion != Conversion::none ||
+      !has_space(*frames, offset, offset + length)) {
+    return Errc::invalid_argument;
+  }
+  const std::size_t frame_bytes = frames->options().frame_bytes;
+  for (const std::uint64_t end = offset + length; offset < end;) {
+    const std::uint64_t here = std::min(end, offset / frame_bytes * frame_bytes + frame_bytes) - offset;
+    FrameRing::Place& place = frames->place_of(offset / frame_bytes);
+    place.state.store(FrameState::filling, std::memory_order_release);
+    place.placed += here;
+    if (const Status noted = note_if_full(*frames, place); !noted) return noted;
+    offset += here;
+  }
+  ++counters.pieces;
+  counters.bytes += length;
+  return full_.empty() ? Status{} : submit(ring_end_);
+}
+
 Status Builder::State::place_one(const Piece& piece) noexcept {
   if (piece.length == 0) return {};
   FrameRing* const frames = frames_of(piece.stream);
@@ -42,17 +77,7 @@ Status Builder::State::place_one(const Piece& piece) noexcept {
     return Errc::invalid_argument;
   }
   const std::size_t frame_bytes = frames->options().frame_bytes;
-  const std::uint64_t end = piece.stream_offset + piece.length;
-  // All of it before any of it: a piece is placed whole or not at all.
-  for (std::uint64_t number = piece.stream_offset / frame_bytes; number * frame_bytes < end; ++number) {
-    const FrameRing::Place* const place = frames->fillable(number);
-    const std::uint64_t start = number * frame_bytes;
-    const std::size_t here = std::min(end, start + frame_bytes) - std::max(piece.stream_offset, start);
-    if (place == nullptr || here > place->length - place->placed ||
-        std::min(end, start + frame_bytes) - start > place->length) {
-      return Errc::invalid_argument;
-    }
-  }
+  if (!has_space(*frames, piece.stream_offset, piece.stream_offset + piece.length)) return Errc::invalid_argument;
   for (Piece left = piece; left.length > 0;) {
     const std::uint64_t start = left.stream_offset / frame_bytes * frame_bytes;
     Piece now = left;

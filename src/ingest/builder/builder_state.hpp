@@ -38,6 +38,7 @@ class Builder::State {
   void attach(std::uint32_t stream, FrameRing& frames);
   void detach(std::uint32_t stream);
   [[nodiscard]] Status place(std::span<const Piece> pieces, std::uint64_t ring_end) noexcept;
+  [[nodiscard]] Status note(std::uint32_t stream, std::uint64_t offset, std::uint32_t length) noexcept;
   [[nodiscard]] Status flush() noexcept;
   [[nodiscard]] Status try_flush() noexcept;
   [[nodiscard]] Status finish(std::uint32_t stream, std::uint64_t end) noexcept;
@@ -75,6 +76,7 @@ class Builder::State {
 
   [[nodiscard]] std::size_t place_in_target(std::span<const Piece> pieces) noexcept;
   [[nodiscard]] Status place_one(const Piece& piece) noexcept;
+  [[nodiscard]] bool has_space(FrameRing& frames, std::uint64_t offset, std::uint64_t end) const noexcept;
   [[nodiscard]] Status gather(FrameRing& frames, FrameRing::Place& place, const Piece& piece) noexcept;
   void push(const EvenPieces& run, std::size_t offset) noexcept;
   [[nodiscard]] Result<PartList*> list_for(Conversion conversion, std::size_t parts) noexcept;

@@ -83,7 +83,7 @@ bool Subnet::is_host() const noexcept {
     any = any || bit(address, i);
     all = all && bit(address, i);
   }
-  return prefix <= address.bits() - 2 && any && !(all && address.version == 4);
+  return prefix <= address.bits() - 2 && any && (!all || address.version != 4);
 }
 
 std::string format_subnet(const Subnet& subnet) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <vector>
 
 #include "headrace/base/error.hpp"
 #include "ingest/net/routes.hpp"
@@ -57,7 +58,8 @@ class Tun final : public SlotSource<TunSource> {
       : SlotSource<TunSource>(ring, "a TUN source"),
         hosts_(choose_hosts(options)),
         mtu_(checked_mtu(options, hosts_, slots_)),
-        device_(make_tun(options.name, options.offloads)) {
+        device_(make_tun(options.name, options.offloads)),
+        placed_(slots_.slot_count()) {
     start_tun(device_, hosts_, mtu_);
   }
 
@@ -92,6 +94,11 @@ class Tun final : public SlotSource<TunSource> {
     return got;
   }
 
+  void expect(const Expectation& expectation) noexcept override { expected_ = expectation; }
+  [[nodiscard]] std::span<const std::uint32_t> placed() const noexcept override {
+    return {placed_.data(), placed_count_};
+  }
+
   [[nodiscard]] Status send(std::span<const std::byte> packet) noexcept override {
     VirtioHeader header;
     std::array<iovec, 2> parts{iovec{.iov_base = &header, .iov_len = sizeof header},
@@ -114,14 +121,21 @@ class Tun final : public SlotSource<TunSource> {
   /// What is there now, without waiting.
   [[nodiscard]] Result<std::size_t> take(std::span<Packet> packets) noexcept {
     std::size_t count = 0;
+    std::size_t used = 0;  // of the expected place
+    placed_count_ = 0;
     Status status;
     while (count < packets.size()) {
       const auto slot = slots_.slot(count);
       VirtioHeader header;
       std::byte beyond{};  // is written to by a packet that does not fit
-      std::array<iovec, 3> parts{iovec{.iov_base = &header, .iov_len = sizeof header},
-                                 iovec{.iov_base = slot.data(), .iov_len = slot.size()},
-                                 iovec{.iov_base = &beyond, .iov_len = 1}};
+      const std::size_t before = std::min<std::size_t>(expected_.header_bytes, slot.size());
+      const auto place =
+          expected_.place.subspan(used).first(std::min(expected_.place.size() - used, slot.size() - before));
+      const auto rest = slot.subspan(before + place.size());
+      std::array<iovec, 5> parts{
+          iovec{.iov_base = &header, .iov_len = sizeof header}, iovec{.iov_base = slot.data(), .iov_len = before},
+          iovec{.iov_base = place.data(), .iov_len = place.size()},
+          iovec{.iov_base = rest.data(), .iov_len = rest.size()}, iovec{.iov_base = &beyond, .iov_len = 1}};
       const ssize_t got = ::readv(device_.file.get(), parts.data(), static_cast<int>(parts.size()));
       if (got < 0) {
         if (errno != EAGAIN && errno != EINTR) status = system_error();
@@ -130,11 +144,20 @@ class Tun final : public SlotSource<TunSource> {
       if (static_cast<std::size_t>(got) <= sizeof header) continue;
       packets[count] = describe(header, static_cast<std::size_t>(got) - sizeof header, count);
       SlotSource<TunSource>::count(packets[count]);
+      note_placed(packets[count].length - std::min<std::size_t>(before, packets[count].length), place.size(), used);
       ++count;
     }
+    if (count != 0) expected_ = {};
     slots_.publish(count);
     if (count == 0 && !status) return status.error();
     return count;
+  }
+
+  /// Of a packet with so many bytes behind its headers.
+  void note_placed(std::size_t bytes, std::size_t room, std::size_t& used) noexcept {
+    const std::size_t here = std::min(bytes, room);
+    if (placed_count_ < placed_.size()) placed_[placed_count_++] = static_cast<std::uint32_t>(here);
+    used += here;
   }
 
   [[nodiscard]] Packet describe(const VirtioHeader& header, std::size_t bytes, std::size_t index) const noexcept {
@@ -151,6 +174,9 @@ class Tun final : public SlotSource<TunSource> {
   HostPair hosts_;
   std::uint32_t mtu_;
   TunDevice device_;
+  Expectation expected_;
+  std::vector<std::uint32_t> placed_;  ///< Of each packet of a burst.
+  std::size_t placed_count_ = 0;
   mutable std::uint64_t drops_ = 0;  ///< The device's count, which ends with it.
   bool deleted_ = false;
 };
