@@ -1,6 +1,9 @@
 #include "device/cpu/memory.hpp"
 
+#include <sys/mman.h>
+
 #include <bit>
+#include <cstdint>
 #include <new>
 
 #include "device/cpu/properties.hpp"
@@ -14,10 +17,20 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
+/// The system gives memory of this size and more in huge pages, if it may: one page fault for 512 of them.
+constexpr std::size_t kHugeFrom = 8 * kMiB;
+constexpr std::size_t kHugePage = 2 * kMiB;
+
 /// Null when there is none. Asks the system for no more than the machine has: it might promise what it does not have.
 void* take_from_system(std::size_t bytes) noexcept {
   if (allocation_must_fail() || bytes > machine_memory_bytes()) return nullptr;
-  return ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow);
+  void* const data = ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow);
+  if (data != nullptr && bytes >= kHugeFrom) {
+    const std::uintptr_t begin = align_up(reinterpret_cast<std::uintptr_t>(data), kHugePage);
+    const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / kHugePage * kHugePage;
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // advice: nothing depends on it
+  }
+  return data;
 }
 
 void give_to_system(void* data) noexcept { ::operator delete(data, std::align_val_t{kAlignment}); }

@@ -16,6 +16,8 @@ namespace headrace::ingest {
 
 namespace {
 
+/// Read at once: what has been read is still in the second-level cache when packets are copied out of it.
+constexpr std::size_t kStep = std::size_t{256} << 10;
 constexpr std::size_t kPacked = std::size_t{64} << 10;
 constexpr std::size_t kMagic = 4;
 /// What a wait of any length is made of.
@@ -57,13 +59,14 @@ bool CaptureInput::skip(std::uint64_t count) {
   }
 }
 
-/// Fills the window, but waits for `count` bytes alone.
+/// Reads a step or `count` bytes, and through a pipe no more than there is beyond that.
 void CaptureInput::refill(std::size_t count) {
   std::size_t kept = window_.size();
   if (kept != 0) std::memmove(buffer_.data(), window_.data(), kept);
   window_ = std::span<const std::byte>(buffer_).first(kept);  // should the next lines throw
-  while (kept < buffer_.size() && (!is_pipe_ || kept < count)) {
-    const auto to = std::span(buffer_).subspan(kept);
+  const std::size_t enough = is_pipe_ ? count : std::max(count, kStep);
+  while (kept < enough) {
+    const auto to = std::span(buffer_).subspan(kept, std::max(enough, kStep) - kept);
     try {
       const std::size_t got = unpacker_ ? unpack(to) : read(to);
       if (got == 0) return;
