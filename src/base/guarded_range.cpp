@@ -36,7 +36,7 @@ struct GuardedRanges {
   std::mutex mutex;                   ///< Of guards that come and go; the handler takes no lock.
   std::atomic<Slot*> first{nullptr};  ///< Pairs with the handler's load.
   struct sigaction previous{};        ///< The handler that was there before ours.
-  std::uintptr_t page = 0;
+  std::uintptr_t page = 1;            ///< Bytes.
 
   static GuardedRanges& all() {
     static GuardedRanges* const ranges = new GuardedRanges;  // a signal may come after the last destructor
@@ -59,10 +59,10 @@ struct GuardedRanges {
       if (version % 2 != 0 || slot->version.load(std::memory_order_acquire) != version) continue;
       if (begin == 0 || at < begin || at >= end) continue;
       slot->lost.store(true, std::memory_order_release);
-      const std::uintptr_t from = at / page * page;
-      void* const zeros =
-          ::mmap(reinterpret_cast<void*>(from), end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-      return zeros != MAP_FAILED;
+      const std::uintptr_t from = at & ~(page - 1);      // a page has a power of two bytes
+      void* const lost = reinterpret_cast<void*>(from);  // NOLINT(performance-no-int-to-ptr): as the signal gives it
+      constexpr int kInPlace = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+      return ::mmap(lost, end - from, PROT_READ, kInPlace, -1, 0) != MAP_FAILED;
     }
     return false;
   }

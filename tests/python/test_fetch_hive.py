@@ -50,7 +50,13 @@ def test_partitions_are_columns(dataset):
         assert got == sorted(zip(*(theirs[name].to_pylist() for name in ("region", "year", "x")), strict=True), key=str)
         polars = pl.read_parquet(dataset, hive_partitioning=True).select("region", "year", "x")
         assert got == sorted(polars.rows(), key=str)
-    for paths in (f"{dataset}/**/*.parquet", [str(one) for one in sorted(dataset.rglob("*.parquet"))]):
+    for paths in (
+        f"{dataset}/**/*.parquet",
+        f"{dataset}/**",
+        f"{dataset}/region=*",
+        f"{dataset}/*",
+        [str(one) for one in sorted(dataset.rglob("*.parquet"))],
+    ):
         with Table.open(paths, device="cpu:0") as table:
             assert rows_of(table, "region", "year", "x") == got
     with Table.open(dataset, device="cpu:0", hive=False) as table:

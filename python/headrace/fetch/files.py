@@ -63,22 +63,28 @@ class _Plan:
 
 
 def _plan(file: Opened, columns: list[_Kept]) -> _Plan:
-    own = dict(zip(file.schema.names, file.schema.types, strict=True))
+    own = file.types
     same = (
-        number for number, (name, kind, _) in enumerate(columns) if own.get(name) == kind and storage.is_plain(kind)
+        number
+        for number, (name, kind, _) in enumerate(columns)
+        if (own.get(name) is kind or own.get(name) == kind) and storage.is_plain(kind)
     )
-    constants = {number: file.constants[name] for number, (name, _, _) in enumerate(columns) if name in file.constants}
+    constants: dict[int, pa.Scalar] = {}
+    if file.constants:
+        constants = {at: file.constants[name] for at, (name, _, _) in enumerate(columns) if name in file.constants}
     return _Plan(dictionaries(file) if file.footer is not None else [], frozenset(same), constants)
 
 
 def _reader(files: list[Opened], columns: list[_Kept], verify: bool) -> Reader:
     """What reads columns of a fragment: called by any thread."""
     groups = [(file, row_group) for file in files for row_group in range(len(file.rows))]
-    plans = {id(file): _plan(file, columns) for file in files}
+    plans: dict[int, _Plan] = {}  # made when a file is first read: of a wide table that takes a while
 
     def read(fragment: int, numbers: list[int]) -> pa.RecordBatch:
         file, row_group = groups[fragment]
-        plan = plans[id(file)]
+        plan = plans.get(id(file))
+        if plan is None:
+            plan = plans[id(file)] = _plan(file, columns)
         names = [columns[number][0] for number in numbers]
         own = [name for name, number in zip(names, numbers, strict=True) if number not in plan.constants]
         with arrow_errors(""):
@@ -136,8 +142,10 @@ def open_files(
             own = set(file.schema.names)
             file.constants = {name: value for name, value in constants.items() if name not in own}
     unified = schemas.unify([(file.path, file.whole_schema) for file in files])
-    kept = [one for one in unified.schema if one.name not in unified.differing]
-    stored = storage.storage_schema(pa.schema(kept))
+    kept = unified.schema
+    if unified.differing:
+        kept = pa.schema([one for one in unified.schema if one.name not in unified.differing])
+    stored = storage.storage_schema(kept)
     if not stored.names:
         raise UsageError(
             next(iter(unified.differing.values()), f"{files[0].path} has no column of a type that can be fetched")
@@ -167,10 +175,10 @@ def open_files(
 
 def _lie_alike(files: list[Opened], schema: pa.Schema, stored: pa.Schema) -> bool:
     """Whether every column lies in the mappings as it goes to the device, and of one type."""
+    if not all(file.batches is not None and not file.constants for file in files):
+        return False
     kinds = [schema.field(name).type for name in stored.names]
-    if not all(file.batches is not None and not file.constants for file in files) or not all(
-        map(storage.is_view, kinds)
-    ):
+    if not all(map(storage.is_view, kinds)):
         return False
     alike = all(file.schema.equals(files[0].schema) for file in files[1:])
     return alike or all(
@@ -200,13 +208,14 @@ def _of_reader(
     places: list[Place | _core.ParquetFooter] = []
     mapped: list[_core.MappedFile] = []
     constants: list[tuple[int, int, _core.ParquetStatistics]] = []
-    types = dict(zip(schema.names, schema.types, strict=True))
+    alone = schema is files[0].schema  # of one file, or of files that are alike: then types are the same objects
+    types = files[0].types if alone else dict(zip(schema.names, schema.types, strict=True))
     columns = [
         (name, types[name], value_bytes(kind) + 1) for name, kind in zip(stored.names, stored.types, strict=True)
     ]
-    numbers = {name: number for number, name in enumerate(stored.names)}
     for file in files:
-        said = [(numbers[name], value) for name, value in file.constants.items() if name in numbers]
+        numbers = ((stored.get_field_index(name), value) for name, value in file.constants.items())
+        said = [(number, value) for number, value in numbers if number >= 0]
         for row_group, rows in enumerate(file.rows):
             at = len(mapped) + row_group
             constants += [(at, number, partitions.statistics_of(value, rows)) for number, value in said]

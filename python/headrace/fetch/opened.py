@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -51,6 +52,11 @@ class Opened:
     def path(self) -> str:
         """As errors name it."""
         return self.mapped.path
+
+    @cached_property
+    def types(self) -> dict[str, pa.DataType]:
+        """Of its own columns, by name."""
+        return dict(zip(self.schema.names, self.schema.types, strict=True))
 
     @property
     def whole_schema(self) -> pa.Schema:

@@ -24,8 +24,9 @@ def open_parquet(mapped: "_core.MappedFile", buffer: pa.Buffer) -> Opened:
         parquet = pq.ParquetFile(file.by_position(), coerce_int96_timestamp_unit="us")
         file.metadata = parquet.metadata
         file.schema = parquet.schema_arrow
-        _check_names(file.schema)
-        file.int96 = int96_columns(file.metadata.schema, file.schema)
+        _check_names(file)
+        if any(map(pa.types.is_timestamp, file.types.values())):
+            file.int96 = int96_columns(file.metadata.schema)
         # pyarrow ends the process where it is asked about a row group whose metadata is damaged.
         file.footer = mapped.parquet_footer()
         file.rows = file.footer.rows
@@ -38,12 +39,12 @@ def want(file: Opened, columns: Sequence[tuple[str, pa.DataType, int]]) -> "_cor
     """Says which of the file's columns a source reads, each with the type and the bytes that it has in the table."""
     assert file.footer is not None
     known = comparable_columns(file.metadata.schema, file.schema)
-    types = dict(zip(file.schema.names, file.schema.types, strict=True))
     wanted = []
     for name, kind, row_bytes in columns:
-        own = types.get(name, kind)
-        converted = 0 if own == kind else value_bytes(own) + 1
-        comparable = name in known and schemas.keeps_order(own, kind)
+        own = file.types.get(name, kind)
+        same = own is kind or own == kind
+        converted = 0 if same else value_bytes(own) + 1
+        comparable = name in known and (same or schemas.keeps_order(own, kind))
         wanted.append((name, row_bytes + converted, storage.entry_type(own) is not None, comparable))
     file.footer.want(wanted)
     return file.footer
@@ -53,8 +54,7 @@ def dictionaries(file: Opened) -> list[str]:
     """Columns that pyarrow is to read as dictionaries: it cannot where strings are delta-encoded."""
     assert file.footer is not None
     delta = set(file.footer.delta_strings)
-    kinds = zip(file.schema.names, file.schema.types, strict=True)
-    return [name for name, kind in kinds if storage.entry_type(kind) is not None and name not in delta]
+    return [name for name, kind in file.types.items() if storage.entry_type(kind) is not None and name not in delta]
 
 
 def read_parquet(file: Opened, row_group: int, names: list[str], text: list[str], verify: bool) -> dict[str, pa.Array]:
@@ -86,10 +86,9 @@ def read_parquet(file: Opened, row_group: int, names: list[str], text: list[str]
     return arrays
 
 
-def _check_names(schema: pa.Schema) -> None:
+def _check_names(file: Opened) -> None:
     """Raises UnicodeDecodeError, a ValueError, for a name that is no text."""
-    len(schema.names)
-    for kind in schema.types:
+    for kind in file.types.values():
         if kind.num_fields > 0:
             str(kind)
 

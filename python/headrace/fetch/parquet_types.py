@@ -34,10 +34,8 @@ def comparable_columns(file: pq.ParquetSchema, schema: pa.Schema) -> set[str]:
     return {name for name, column in leaves if name in by_name and _is_comparable(column, by_name[name])}
 
 
-def int96_columns(file: pq.ParquetSchema, schema: pa.Schema) -> frozenset[str]:
+def int96_columns(file: pq.ParquetSchema) -> frozenset[str]:
     """Names of the columns that are timestamps in 96 bits."""
-    if not any(map(pa.types.is_timestamp, schema.types)):
-        return frozenset()
     return frozenset(name for name, column in _columns(file) if column.physical_type == "INT96")
 
 

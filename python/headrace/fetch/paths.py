@@ -13,8 +13,8 @@ PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 def expand(paths: PathLike | Iterable[PathLike]) -> list[str]:
     """The files that a path, a pattern such as "taxi-*.parquet", a folder, or several of them stand for, in order.
 
-    Of a folder these are the files in it, and those in folders called name=value in it, as datasets in partitions have
-    them; names that begin with "." or "_" are left out.
+    Of a folder, also one that fits a pattern, these are the files in it, and those in folders called name=value in it,
+    as datasets in partitions have them; names that begin with "." or "_" are left out.
 
     Raises:
         UsageError: for a path that is not there, a pattern that fits none, and what is no path.
@@ -25,7 +25,7 @@ def expand(paths: PathLike | Iterable[PathLike]) -> list[str]:
         if Path(name).is_dir():
             some = sorted(_files_in(Path(name)))
         elif any(sign in name for sign in "*?[") and not Path(name).exists():
-            some = sorted(one for one in glob.glob(name, recursive=True) if not Path(one).is_dir())  # noqa: PTH207
+            some = [file for one in sorted(glob.glob(name, recursive=True)) for file in _matched(one, name)]  # noqa: PTH207
         else:
             some = [name]
         if not some:
@@ -63,6 +63,13 @@ def _text(path: PathLike) -> str:
 def _no_path(given: object) -> UsageError:
     hint = ": give its name" if hasattr(given, "read") else ""
     return UsageError(f"files are named by a path or several, not by an object of type {type(given).__name__}{hint}")
+
+
+def _matched(path: str, pattern: str) -> list[str]:
+    """What a pattern takes: a file, or the files in a folder, unless the pattern goes through folders by itself."""
+    if not Path(path).is_dir():
+        return [path]
+    return [] if "**" in pattern else sorted(_files_in(Path(path)))
 
 
 def _files_in(folder: Path) -> list[str]:

@@ -33,12 +33,12 @@ def value_bytes(kind: pa.DataType) -> int:
 
 def core_schema(fields: Iterable[pa.Field]) -> pa.Schema:
     """The columns as the core knows them: in the C data interface, a name ends where it has a zero byte."""
-    listed = list(fields)
-    if not any("\0" in one.name for one in listed):
-        return fields if isinstance(fields, pa.Schema) else pa.schema(listed)
+    schema = fields if isinstance(fields, pa.Schema) else pa.schema(list(fields))
+    if not any("\0" in name for name in schema.names):
+        return schema
     taken: set[str] = set()
     named = []
-    for one in listed:
+    for one in schema:
         name = one.name.replace("\0", "\\0")
         while name in taken:
             name += "'"
