@@ -31,7 +31,7 @@ double shortfall(const LoadResult& result) {
 }  // namespace
 
 bool sustains(const LoadResult& result, Duration p99_bound) {
-  return right_and_in_time(result, p99_bound) && std::abs(shortfall(result)) <= 1;
+  return right_and_in_time(result, p99_bound) && shortfall(result) <= 1;
 }
 
 bool fell_behind(const LoadResult& result, Duration p99_bound) {

@@ -7,14 +7,15 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace headrace::measure {
@@ -71,8 +72,9 @@ MachineWatch::Reading MachineWatch::read() {
   const double tick = 1.0 / static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
   std::ifstream in("/proc/stat");
   for (std::string line; std::getline(in, line) && line.starts_with("cpu");) {
-    int processor = 0;
-    if (std::sscanf(line.c_str(), "cpu%d", &processor) != 1 || (known && !may_use(set, processor))) continue;
+    int processor = 0;  // of a line such as "cpu1 4705 150"; the line "cpu  4705" is the sum of them
+    const auto [end, error] = std::from_chars(line.data() + 3, line.data() + line.size(), processor);
+    if (error != std::errc{} || (known && !may_use(set, processor))) continue;
     std::istringstream fields(line.substr(line.find(' ')));
     // user, nice, system, idle, iowait, irq, softirq, steal, as proc(5) has them.
     std::array<double, 8> ticks{};

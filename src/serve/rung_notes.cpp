@@ -64,8 +64,6 @@ std::string describe_failure(const measure::LoadResult& failure, Duration bound)
   if (failure.latency.count == 0) return ": nothing was answered";
   const std::string disturbed = measure::why_disturbed(failure);
   const std::string also = disturbed.empty() ? "" : fmt::format(", and {}", disturbed);
-  if (failure.latency.p99 <= bound && failure.measured_per_second > failure.incoming_per_second)
-    return ": " + disturbed;
   if (failure.latency.p99 <= bound) {
     return fmt::format(": {:.0f} of {:.0f} queries/s were answered{}", failure.measured_per_second,
                        failure.incoming_per_second, also);

@@ -1,6 +1,7 @@
 #include "serve/trial.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "serve/rung_notes.hpp"
@@ -89,12 +90,17 @@ bool Trial::sustained(double rate, TrialResult& result) {
 void Trial::confirm(double rate, double least, TrialResult& result) {
   constexpr double kStep = 0.05;
   constexpr double kLongest = 0.3;
+  constexpr int kQuietTries = 2;
   const double found = rate;
   double step = kStep;
   for (int tries = 1; rate >= least && !stopped(); ++tries) {
     if (sustained(rate, result)) {
-      // Below the rate that coarse loads sustained: whatever kept it down may be over.
-      if (rate < found && !stopped()) sustained(found, result);
+      // Below the rate that coarse loads sustained: whatever kept it down may be over. And a disturbed load is no
+      // result, so that others are tried in the hope of a quiet one.
+      if (rate < found && !stopped() && sustained(found, result)) rate = found;
+      for (int again = 0; again < kQuietTries && !stopped() && !measure::why_disturbed(*result.load).empty(); ++again) {
+        sustained(rate, result);
+      }
       return;
     }
     if (tries % measure::kTriesPerRate != 0) continue;
@@ -129,6 +135,8 @@ measure::LoadResult Trial::load(double rate, Exactness exactness, TrialResult& r
   const double most_late = 2 * (1 - kPercentile) * rate * window_seconds * load.stable_windows;
   load.give_up_latency = 2 * options_.bound;
   load.give_up_count = static_cast<std::uint64_t>(std::max(kFewest, most_late)) + 1;
+  // A search does not wait for a machine that stands still: it tries again.
+  load.late_limit = std::max<Duration>(2 * options_.bound, std::chrono::seconds(1));
   load.bind_to = processors_;
   load.stop = options_.stop;
   if (options_.progress) {

@@ -105,11 +105,9 @@ def test_long_verbs(verb: tuple[str, ...], when: str):
 
 def test_a_call_that_does_not_look_at_signals_is_left_at_once():
     began = time.monotonic()
-    result = interrupted("link", "--full", "--device", "cpu", "--json", when="Links")
+    result = interrupted("link", "--full", "--device", "cpu", "--json", when="0%")
     assert result.returncode == 130
-    content = json.loads(result.stdout)
-    assert content["interrupted"] is True
-    assert content["sections"]["topology"]["devices"]
+    assert json.loads(result.stdout)["interrupted"] is True
     assert time.monotonic() - began < 60  # all of it takes minutes
 
 

@@ -55,7 +55,8 @@ def test_ladder_table(run: Run):
         assert word in done.stdout
     assert "rung 2: same as rung 1 here" in done.stdout
     assert all(len(line) <= 100 for line in done.stdout.splitlines())
-    assert done.stderr == ""
+    assert done.stderr.startswith("This will take about ")
+    assert "quiet" in done.stdout or "DISTURBED" in done.stdout
 
 
 def test_ladder_json_and_save(run: Run, tmp_path: Path):

@@ -67,8 +67,7 @@ enum class Outcome : std::uint8_t { right, wrong, failed };
 
 /// The rule of the search: the system keeps up with what comes in, nothing fails, and p99 of all that was offered is
 /// within the bound. Keeping up means that kKeepsUp of what arrived in the windows was answered in them, but for a
-/// chance difference of what is in flight at their ends. Nor was more answered than arrived: that is a backlog of a
-/// time when the machine stood still.
+/// chance difference of what is in flight at their ends. A load may be sustained and disturbed.
 [[nodiscard]] bool sustains(const LoadResult& result, Duration p99_bound);
 
 /// Whether a load is not sustained for the one reason that it did not keep up: what was answered was right and in time.

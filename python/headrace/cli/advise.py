@@ -12,6 +12,9 @@ import headrace
 from headrace import PAGE_BYTES, AccessProfile, Advice, MemoryRates, UsageError, advice
 from headrace.cli import options, show
 from headrace.profiles import Json
+from headrace.quiet import Watch
+
+_MEASURED = "measured in this run"
 
 
 def size(text: str) -> int:
@@ -59,7 +62,7 @@ def _rates(gpu: str | None, file: Path | None, device: str, *, measure: bool) ->
         ), file.name
     here = options.find_device(device)
     if measure:
-        return headrace.measure_memory_rates(here), "measured in this run"
+        return headrace.measure_memory_rates(here), _MEASURED
     return headrace.memory_rates_of(here), "the table"
 
 
@@ -186,7 +189,9 @@ def advise(
     if pattern is None and heat is None:
         raise UsageError("how is the data used? name a pattern, such as zipf-rows, or give --heat FILE")
     counts = advice.read_counts(heat) if heat is not None else []
+    watch = Watch()
     rates, source = _rates(gpu, rates_file, device, measure=measure)
+    disturbed = watch.stop() if source == _MEASURED else ""
     data_bytes, budget_bytes = _sizes(factor, data, budget, len(counts), rates.memory_bytes)
     profile = AccessProfile(
         data_bytes,
@@ -200,8 +205,10 @@ def advise(
         heat=counts,
     )
     found = headrace.advise(profile, rates, device)
-    content = _content(found, profile, rates, source, device, gpu)
+    content = _content(found, profile, rates, source, device, gpu) | {"disturbed": disturbed}
     if as_json:
         typer.echo(json.dumps(content, indent=2))
     else:
         _print(content, found, rates)
+        if source == _MEASURED:
+            show.print_quiet(show.stdout(), disturbed)

@@ -55,9 +55,12 @@ def link(
     largest = max(settings.link_sizes, default=0)
     show.expect(link_sections.about_seconds(settings), 3 * largest * len(devices))
     watch = quiet.Watch()
-    with show.progress_bar("Links") as bar:
-        partial: Json = {}
-        interrupted = stopping.stopped(lambda: link_sections.measure(settings, partial, bar))
+    partial: Json = {}
+    try:
+        with show.progress_bar("Links") as bar:
+            interrupted = stopping.stopped(lambda: link_sections.measure(settings, partial, bar))
+    except KeyboardInterrupt:  # before anything was measured
+        interrupted = True
     found = link_sections.complete(partial, settings)
     content = results.document(
         topic,

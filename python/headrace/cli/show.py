@@ -255,8 +255,7 @@ class Bar:
 
 def print_quiet(console: Console, disturbed: str) -> None:
     """Whether the machine was quiet, beside the figures of a command."""
-    wraps = not console.is_terminal  # a terminal gets whole words
-    console.print(quiet.line(disturbed), markup=False, soft_wrap=wraps, style="bold red" if disturbed else "dim")
+    console.print(quiet.line(disturbed), markup=False, style="bold red" if disturbed else "dim")
 
 
 def load_table(done: PlanLoad, disturbed: str) -> Table:

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import pyarrow as pa
-
 from headrace._core import ColumnType, Operation, ScanExpression, TimeUnit, TypeId
 from headrace.errors import UsageError
 from headrace.fetch.arrow import ScanColumn, column_type

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from headrace.errors import MissingFileError, UsageError
+from headrace.errors import Errc, MissingFileError, UsageError
 
 PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
@@ -17,7 +17,8 @@ def expand(paths: PathLike | Iterable[PathLike]) -> list[str]:
     as datasets in partitions have them; names that begin with "." or "_" are left out.
 
     Raises:
-        UsageError: for a path that is not there, a pattern that fits none, and what is no path.
+        MissingFileError: for a pattern that fits no file.
+        UsageError: for what is no path, and a folder that cannot be read.
     """
     names = [paths] if isinstance(paths, str | bytes | os.PathLike) else _listed(paths)
     found: list[str] = []
