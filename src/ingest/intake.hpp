@@ -77,6 +77,8 @@ class HostIntake : public Intake {
                                                            const TcpReception& tcp, const ReceiverOptions& options);
 /// With a key, drawn where there is none.
 [[nodiscard]] TcpConfig completed(TcpConfig config, std::uint64_t initial_limit);
+/// Of a sequencer's state: those of streams that have ended may still have to close.
+[[nodiscard]] std::uint32_t tcp_connections(const TcpReception& tcp) noexcept;
 /// False where the source had no room, as if the network had lost it. Throws other errors.
 [[nodiscard]] bool send_reply(Source& source, const Reply& reply);
 
