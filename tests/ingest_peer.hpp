@@ -169,7 +169,7 @@ inline Answer read_answer(const Reply& reply, Layer layer = Layer::ip) {
 class Receiver {
  public:
   explicit Receiver(const TcpConfig& config, std::uint32_t connections_max = 8)
-      : memory_(tcp_state_bytes(connections_max) / sizeof(Line) + 1),
+      : memory_(tcp_state_bytes(connections_max, config) / sizeof(Line) + 1),
         view_(make_tcp_state(memory_.data(), connections_max, config)),
         pieces_(512),
         replies_(64),
@@ -189,6 +189,10 @@ class Receiver {
   void set_limit(std::uint64_t limit, std::optional<std::uint32_t> of = {}) {
     const std::uint32_t stream = of.value_or(last_stream);
     run({.kind = Step::Kind::limit, .connection = connections[stream], .stream = stream, .value = limit});
+  }
+  /// `more`: places that are made when they are needed.
+  void set_streams_limit(std::uint32_t limit, std::uint32_t more = 0) {
+    run({.kind = Step::Kind::streams_limit, .stream = more, .value = limit});
   }
   /// Whether the bytes were taken.
   bool send(const Bytes& bytes, std::optional<std::uint32_t> of = {}) {
@@ -233,7 +237,7 @@ class Receiver {
   [[nodiscard]] const TcpCounters& counters() const { return view_.shared->counters; }
   [[nodiscard]] const TcpView& view() const { return view_; }
   [[nodiscard]] const TcpConnection& connection() { return view_.connections[connections[last_stream]]; }
-  [[nodiscard]] std::uint64_t next_deadline() const { return view_.shared->next_deadline; }
+  [[nodiscard]] std::uint64_t next_deadline() const { return view_.shared->deadline(); }
   [[nodiscard]] const Bytes& ring() const { return ring_; }
 
   std::uint64_t now = 1'000'000 * kSecond;
@@ -345,6 +349,11 @@ inline TcpConfig test_config(std::uint64_t initial_limit = 1 << 20) {
   TcpConfig config;
   config.key = {{0x0123456789ABCDEF, 0xFEDCBA9876543210}};
   config.initial_limit = initial_limit;
+  config.initial_streams = 1U << 30;
+  config.open_at_first_byte = false;
+  config.idle_max = config.first_byte_max = 0;
+  config.half_open_max = 256;
+  config.backlog = 64;
   return config;
 }
 

@@ -9,7 +9,7 @@ namespace headrace::ingest::testing {
 
 /// One call of a sequencer, so that calls can be made again elsewhere.
 struct Step {
-  enum class Kind : std::uint32_t { packet, tick, limit, close, abort, send } kind = Kind::packet;
+  enum class Kind : std::uint32_t { packet, tick, limit, close, abort, send, streams_limit } kind = Kind::packet;
   std::uint32_t connection = 0;
   std::uint32_t stream = 0;
   std::uint64_t now = 0;
@@ -27,6 +27,10 @@ HEADRACE_HD inline bool run_step(const TcpView& view, const std::byte* ring, Out
   if (step.kind == Step::Kind::packet) sequencer.receive(step.packet, Layer::ip);
   if (step.kind == Step::Kind::tick) sequencer.tick();
   if (step.kind == Step::Kind::limit) sequencer.set_limit(step.connection, step.stream, step.value);
+  if (step.kind == Step::Kind::streams_limit) {
+    const auto limit = static_cast<std::uint32_t>(step.value);
+    sequencer.set_streams_limit(limit, limit + step.stream);
+  }
   if (step.kind == Step::Kind::close) sequencer.close(step.connection, step.stream);
   if (step.kind == Step::Kind::abort) (void)sequencer.abort(step.connection, step.stream);
   if (step.kind == Step::Kind::send) {

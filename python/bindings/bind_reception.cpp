@@ -43,7 +43,8 @@ std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::strin
                                             std::uint32_t connections, std::uint32_t mtu, bool offloads,
                                             const std::string& name, std::uint32_t window_bytes, double idle_seconds,
                                             const std::string& interface, const std::string& control,
-                                            bool close_when_finished, bool trust_checksums) {
+                                            bool close_when_finished, bool trust_checksums, double first_byte_seconds,
+                                            bool open_at_first_byte, std::uint32_t backlog, std::size_t memory_bytes) {
   target.options.control = ingest::parse_control(control);
   ingest::TcpReception tcp;
   tcp.connections = connections;
@@ -52,6 +53,10 @@ std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::strin
   tcp.config.window_bytes_max = window_bytes;
   tcp.config.close_when_finished = close_when_finished;
   tcp.config.idle_max = static_cast<std::uint64_t>(to_duration("idle_seconds", idle_seconds).count());
+  tcp.config.first_byte_max = static_cast<std::uint64_t>(to_duration("first_byte_seconds", first_byte_seconds).count());
+  tcp.config.open_at_first_byte = open_at_first_byte;
+  tcp.config.backlog = backlog;
+  target.options.memory_bytes_max = memory_bytes;
   const GilRelease released;
   if (!interface.empty()) {
     const auto open = [&](Ring& ring, std::string& at, std::string& on) {
@@ -164,8 +169,9 @@ std::unique_ptr<ReceiverHandle> receive_synthetic(const FrameTarget& target, con
 void bind_reception(nb::module_& module) {
   module.def("receive_tcp", &receive_tcp, "target"_a, "address"_a, "port"_a, nb::kw_only(), "connections"_a = 64,
              "mtu"_a = 1500, "offloads"_a = true, "name"_a = "headrace%d", "window_bytes"_a = 16 * kMiB,
-             "idle_seconds"_a = 0.0, "interface"_a = "", "control"_a = "host", "close_when_finished"_a = true,
-             "trust_checksums"_a = false);
+             "idle_seconds"_a = 300.0, "interface"_a = "", "control"_a = "host", "close_when_finished"_a = true,
+             "trust_checksums"_a = false, "first_byte_seconds"_a = 30.0, "open_at_first_byte"_a = true,
+             "backlog"_a = 4096, "memory_bytes"_a = 0);
   module.def("receive_udp", &receive_udp, "target"_a, "layout"_a, "address"_a, nb::kw_only(), "multicast_group"_a = "",
              "interface"_a = "", "kernel_buffer_bytes"_a = 8 * kMiB);
   module.def("receive_packets", &receive_packets, "target"_a, "layout"_a, "interface"_a, nb::kw_only(), "via"_a,

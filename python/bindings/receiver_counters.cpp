@@ -58,6 +58,13 @@ constexpr Named<TcpCounters> kTcp[] = {
     {"timed_out", &TcpCounters::timed_out},
     {"refused", &TcpCounters::refused},
     {"half_open_lost", &TcpCounters::half_open_lost},
+    {"syns_unanswered", &TcpCounters::syns_unanswered},
+    {"connections", &TcpCounters::connections},
+    {"waited", &TcpCounters::waited},
+    {"left_silent", &TcpCounters::left_silent},
+    {"silent_timed_out", &TcpCounters::silent_timed_out},
+    {"connections_waiting", &TcpCounters::connections_waiting},
+    {"connections_silent", &TcpCounters::connections_silent},
     {"unknown", &TcpCounters::unknown},
     {"round_trip_ns", &TcpCounters::round_trip_ns},
     {"round_trip_least_ns", &TcpCounters::round_trip_least_ns},
@@ -127,6 +134,7 @@ constexpr Named<FrameCounters> kFrames[] = {
 
 constexpr Named<ReceiverCounters> kStreams[] = {
     {"streams_refused", &ReceiverCounters::streams_refused},
+    {"memory_failures", &ReceiverCounters::memory_failures},
     {"replies_lost", &ReceiverCounters::replies_lost},
     {"deliveries_waiting", &ReceiverCounters::deliveries_waiting},
     {"window_least_bytes", &ReceiverCounters::window_least_bytes},

@@ -9,8 +9,7 @@ namespace {
 
 /// Whether the connection is that of the stream, and something may be said on it.
 bool speaks(const TcpConnection& connection, std::uint32_t stream) noexcept {
-  const bool open = connection.state != TcpState::unused && connection.state != TcpState::syn_received;
-  return open && connection.stream == stream && !connection.closes;
+  return connection.state != TcpState::unused && connection.stream == stream && !connection.closes;
 }
 
 }  // namespace

@@ -7,7 +7,6 @@ namespace headrace::ingest {
 void Deliveries::push(Delivery delivery) {
   {
     const std::lock_guard lock(mutex_);
-    if (delivery.kind == Delivery::Kind::ended) ++ends_;
     queue_.push_back(std::move(delivery));
   }
   changed_.notify_one();
@@ -39,7 +38,7 @@ std::optional<Delivery> Deliveries::next(Duration timeout) {
   }
   std::optional<Delivery> first(std::move(queue_.front()));
   queue_.pop_front();
-  if (first->kind == Delivery::Kind::ended) --ends_;
+  if (first->kind == Delivery::Kind::ended) ends_taken_.fetch_add(1, std::memory_order_relaxed);
   return first;
 }
 
@@ -51,11 +50,6 @@ bool Deliveries::ended() const {
 std::size_t Deliveries::waiting() const {
   const std::lock_guard lock(mutex_);
   return queue_.size();
-}
-
-std::size_t Deliveries::ends_waiting() const {
-  const std::lock_guard lock(mutex_);
-  return ends_;
 }
 
 }  // namespace headrace::ingest

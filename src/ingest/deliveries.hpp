@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -23,14 +25,14 @@ class Deliveries {
   [[nodiscard]] std::optional<Delivery> next(Duration timeout);
   [[nodiscard]] bool ended() const;
   [[nodiscard]] std::size_t waiting() const;
-  /// Ends of streams among what waits.
-  [[nodiscard]] std::size_t ends_waiting() const;
+  /// Ends of streams that consumers have taken, since the start.
+  [[nodiscard]] std::uint64_t ends_taken() const noexcept { return ends_taken_.load(std::memory_order_relaxed); }
 
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Delivery> queue_;
-  std::size_t ends_ = 0;
+  std::atomic<std::uint64_t> ends_taken_{0};
   bool closed_ = false;
   std::exception_ptr failure_;
 };

@@ -86,6 +86,8 @@ class HostIntake : public Intake {
 [[nodiscard]] TcpConfig completed(TcpConfig config, std::uint64_t initial_limit);
 /// Throws what a source could not do, with what it says of it.
 [[noreturn]] void throw_source_error(std::string_view doing, const Source& source, const Error& error);
+/// Of a sequencer's state: those of streams that have ended may still have to close.
+[[nodiscard]] std::uint32_t tcp_connections(const TcpReception& tcp) noexcept;
 /// False where the source had no room, as if the network had lost it. Throws other errors.
 [[nodiscard]] bool send_reply(Source& source, const Reply& reply);
 

@@ -30,7 +30,7 @@ using std::chrono::milliseconds;
 
 /// How long to wait for packets while copies are under way, whose frames are to be handed on.
 constexpr Duration kCopyLook = microseconds(20);
-/// While streams are open: frames that are released make space.
+/// While streams are open, or consumers have frames of those that were: what is released makes space.
 constexpr Duration kSpaceLook = milliseconds(1);
 /// A stopped receiver's thread looks no later than that.
 constexpr Duration kStopLook = milliseconds(20);
@@ -91,7 +91,7 @@ class Receiver::State {
         converts_(frames.conversion != Conversion::none),
         packets_(checked(options, streams).burst_packets),
         builder_(make_builder(device, ring, options)),
-        streams_(device, frames, builder_ ? &*builder_ : nullptr, deliveries_, streams) {}
+        streams_(device, frames, builder_ ? &*builder_ : nullptr, deliveries_, streams, options.memory_bytes_max) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() { stop(); }
@@ -156,7 +156,7 @@ class Receiver::State {
 Duration Receiver::State::wait_at_most(Duration timeout, Time now) const {
   if (gathered_) return {};
   Duration wait = timeout;
-  if (streams_.open_count() != 0) wait = std::min(wait, kSpaceLook);
+  if (streams_.busy()) wait = std::min(wait, kSpaceLook);
   if (ring_.released() != ring_.published()) wait = std::min(wait, kCopyLook);
   const std::uint64_t deadline = intake_->next_deadline();
   if (deadline <= to_ns(now)) return {};
@@ -215,7 +215,7 @@ bool Receiver::State::step(Duration timeout) {
   } else {
     intake_->flush(ring_is_full());
     gathered_ = false;
-    streams_.poll();
+    streams_.poll(now);
   }
   for (StreamRequest& request : requests_.take()) intake_->obey(std::move(request), to_ns(now));
   intake_->act(to_ns(now), drained_);
@@ -291,6 +291,8 @@ ReceiverCounters Receiver::State::count() const {
   if (builder_) counters.builder = builder_->counters();
   counters.frames = streams_.counters();
   counters.open_streams = streams_.open_count();
+  counters.memory_failures = streams_.memory_failures();
+  counters.streams_refused = counters.tcp.silent_timed_out;
   counters.deliveries_waiting = deliveries_.waiting();
   return counters;
 }

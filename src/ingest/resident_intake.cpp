@@ -26,7 +26,7 @@ std::uint64_t to_ns(Duration duration) noexcept { return static_cast<std::uint64
 
 ResidentOptions options_of(const IntakeParts& parts, const TcpReception& tcp, const ReceiverOptions& options) {
   ResidentOptions made;
-  made.tcp = completed(tcp.config, 0);
+  made.tcp = completed(tcp.config, parts.streams.space_bytes());
   made.connections = tcp.connections;
   made.frames_max = options.frames.frame_count;
   made.packets =
@@ -58,6 +58,7 @@ class ResidentIntake final : public Intake {
     control_.set_time(now);
     const bool settled = control_.settled();  // asked first: what comes of it is there then
     listen();
+    while (FrameRing* const frames = parts_.streams.grant()) control_.attach(*frames);
     send_replies();
     busy_ = !settled || !to_abort_.empty() || !control_.settled();
     acted_at_ = now;
@@ -117,7 +118,6 @@ class ResidentIntake final : public Intake {
     counters.tcp = control_.counters().tcp;
     counters.window_least_bytes = control_.counters().window_least_bytes;
     counters.replies_lost = replies_lost_;
-    counters.streams_refused = refused_;
   }
 
  private:
@@ -138,21 +138,14 @@ class ResidentIntake final : public Intake {
       if (!next->has_value()) return;
       const Event& event = **next;
       if (event.kind == StreamEvent::opened) {
-        open(event);
+        if (!parts_.streams.open(event.stream, event.connection, event.flow)) {
+          throw Exception(Errc::invalid_argument, "a stream was opened without a place");
+        }
       } else if (event.kind != StreamEvent::closed) {
         const auto place = parts_.streams.find(event.stream);
         if (place) parts_.streams.end(*place, event.kind, event.offset);
       }
     }
-  }
-
-  void open(const Event& event) {
-    if (parts_.streams.open(event.stream, event.connection, event.flow)) {
-      control_.attach(event, *parts_.streams.places()[*parts_.streams.find(event.stream)].frames);
-      return;
-    }
-    ++refused_;
-    to_abort_.push_back(event);
   }
 
   void send_replies() {
@@ -186,7 +179,6 @@ class ResidentIntake final : public Intake {
   bool busy_ = false;  ///< The kernel is at work, or was when it was looked at.
   bool over_ = false;
   std::uint64_t replies_lost_ = 0;
-  std::uint64_t refused_ = 0;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -20,6 +21,22 @@ void add(FrameCounters& to, const FrameCounters& more) noexcept {
   to.missing_bytes += more.missing_bytes;
 }
 
+/// Ended streams that are looked at together.
+constexpr std::size_t kLooksMax = 64;
+/// Memory that no stream has used for so long is given back.
+constexpr Duration kUnusedMax = std::chrono::seconds(10);
+/// To look again whether there is memory.
+constexpr Duration kMemoryAgain = std::chrono::milliseconds(100);
+
+/// Streams whose frames fit: one at least, or FrameRing's own error tells.
+[[nodiscard]] std::uint32_t rings_of(Device device, const FrameOptions& options, std::uint32_t streams_max,
+                                     std::size_t memory_bytes_max) {
+  const std::size_t most = memory_bytes_max != 0 ? memory_bytes_max : device.memory().total_bytes;
+  const std::size_t frame = std::max<std::size_t>(converted_bytes(options.conversion, options.frame_bytes), 1);
+  const std::size_t rings = most / frame / std::max(options.frame_count, 1U);
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(rings, 1, streams_max));
+}
+
 [[nodiscard]] StreamEnd end_of(StreamEvent why, bool cut) noexcept {
   if (why == StreamEvent::finished) return StreamEnd::finished;
   if (why == StreamEvent::timed_out) return StreamEnd::timed_out;
@@ -29,17 +46,26 @@ void add(FrameCounters& to, const FrameCounters& more) noexcept {
 }  // namespace
 
 StreamTable::StreamTable(Device device, const FrameOptions& options, Builder* builder, Deliveries& deliveries,
-                         std::uint32_t streams_max)
-    : device_(device), options_(options), builder_(builder), deliveries_(deliveries), places_(streams_max) {
-  kept_.push_back(std::make_shared<FrameRing>(device_, options_));
-  ring_count_ = 1;
+                         std::uint32_t streams_max, std::size_t memory_bytes_max)
+    : device_(device),
+      options_(options),
+      builder_(builder),
+      deliveries_(deliveries),
+      places_(streams_max),
+      rings_limit_(rings_of(device, options, streams_max, memory_bytes_max)),
+      rings_max_(rings_limit_) {
+  make_frames();
+}
+
+void StreamTable::make_frames() {
+  unused_.push_back({std::make_shared<FrameRing>(device_, options_), SteadyClock::now()});
+  ++ring_count_;
 }
 
 void StreamTable::make_all_frames() {
   try {
-    for (; ring_count_ < places_.size(); ++ring_count_) {
-      kept_.push_back(std::make_shared<FrameRing>(device_, options_));
-    }
+    while (ring_count_ < places_.size()) make_frames();
+    all_made_ = true;
   } catch (const Exception& error) {
     if (error.code() != Errc::out_of_memory) throw;
     throw DeviceError(
@@ -51,31 +77,58 @@ void StreamTable::make_all_frames() {
   }
 }
 
-std::shared_ptr<FrameRing> StreamTable::frames() {
-  const auto free = std::find_if(kept_.begin(), kept_.end(), [](const auto& frames) { return frames->restart(); });
-  if (free != kept_.end()) {
-    std::shared_ptr<FrameRing> found = std::move(*free);
-    kept_.erase(free);
-    return found;
-  }
-  if (ring_count_ == places_.size()) return nullptr;
-  try {
-    auto made = std::make_shared<FrameRing>(device_, options_);
-    ++ring_count_;
-    return made;
-  } catch (const Exception& error) {
-    if (error.code() != Errc::out_of_memory) throw;
-    return nullptr;
-  } catch (const std::bad_alloc&) {
-    return nullptr;
+/// Looks for ended streams that the consumer has done with.
+void StreamTable::take_back() {
+  const std::uint64_t taken = deliveries_.ends_taken();
+  for (std::size_t looks = std::min(ended_.size(), kLooksMax); looks > 0; --looks) {
+    Ended one = std::move(ended_.front());
+    ended_.pop_front();
+    if (one.end <= taken && one.frames->restart()) {
+      unused_.push_back({std::move(one.frames), SteadyClock::now()});
+    } else {
+      ended_.push_back(std::move(one));
+    }
   }
 }
 
+std::uint32_t StreamTable::grantable() {
+  if (unused_.empty()) take_back();
+  const std::uint32_t to_be_made = rings_max_ > ring_count_ ? rings_max_ - ring_count_ : 0;
+  return granted() + static_cast<std::uint32_t>(unused_.size()) + to_be_made;
+}
+
+FrameRing* StreamTable::grant() {
+  if (unused_.empty()) take_back();
+  if (rings_max_ < rings_limit_ && SteadyClock::now() >= memory_again_) rings_max_ = rings_limit_;
+  if (unused_.empty() && ring_count_ < rings_max_) {
+    try {
+      make_frames();
+    } catch (const Exception& error) {
+      if (error.code() != Errc::out_of_memory) throw;
+      note_no_memory();
+    } catch (const std::bad_alloc&) {
+      note_no_memory();
+    }
+  }
+  if (unused_.empty()) return nullptr;
+  granted_.push_back(std::move(unused_.back().frames));
+  unused_.pop_back();
+  return granted_.back().get();
+}
+
+void StreamTable::note_no_memory() noexcept {
+  ++memory_failures_;
+  rings_max_ = ring_count_;
+  memory_again_ = SteadyClock::now() + kMemoryAgain;
+}
+
 StreamTable::Stream* StreamTable::take_place(std::uint32_t number, std::uint32_t connection, const Flow& flow) {
+  if (granted_.empty() && grant() == nullptr) return nullptr;
+  // There is one: every stream that is open, and every one that may open, has a ring, and there are no more.
   const auto place = std::find_if(places_.begin(), places_.end(), [](const Stream& one) { return !one.frames; });
-  if (place == places_.end() || deliveries_.ends_waiting() >= places_.size()) return nullptr;
-  auto made = frames();
-  if (!made) return nullptr;
+  std::shared_ptr<FrameRing> made = std::move(granted_.front());
+  granted_.pop_front();
+  ++opened_;
   const auto index = static_cast<std::uint32_t>(place - places_.begin());
   if (builder_ != nullptr) builder_->attach(index, *made);
   *place = {};
@@ -111,6 +164,7 @@ void StreamTable::rest(std::uint32_t place, std::uint64_t offset) {
 void StreamTable::end_resting(std::uint32_t number, const Flow& flow, StreamEnd why, std::uint64_t offset) {
   deliveries_.push(
       {.kind = Delivery::Kind::ended, .stream = number, .flow = flow, .frame = {}, .end = why, .stream_bytes = offset});
+  ++ends_;
 }
 
 void StreamTable::note_missing(std::uint32_t place, Interval missing) {
@@ -122,7 +176,7 @@ void StreamTable::note_missing(std::uint32_t place, Interval missing) {
   }
 }
 
-bool StreamTable::waits_for_consumer() const { return !kept_.empty() || deliveries_.ends_waiting() >= places_.size(); }
+bool StreamTable::waits_for_consumer() const { return !ended_.empty(); }
 
 std::optional<std::uint32_t> StreamTable::find(std::uint32_t number) noexcept {
   if (last_found_ && places_[*last_found_].frames && places_[*last_found_].number == number) return last_found_;
@@ -214,20 +268,24 @@ void StreamTable::retire(std::uint32_t place) {
   if (builder_ != nullptr) builder_->detach(place);
   Stream& stream = places_[place];
   if (!stream.rests) end_resting(stream.number, stream.flow, *stream.end, stream.end_offset);
-  add(ended_, stream.frames->counters());
+  add(counted_, stream.frames->counters());
   by_number_.erase(stream.number);
-  kept_.push_back(std::move(stream.frames));
+  ended_.push_back({std::move(stream.frames), stream.rests ? 0 : ends_});
   --open_count_;
 }
 
-void StreamTable::poll() {
+void StreamTable::poll(Time now) {
   for (const Stream& stream : places_) {
     if (stream.frames) stream.frames->poll().or_throw("looking at frames");
+  }
+  if (!all_made_ && ring_count_ > 1 && !unused_.empty() && now - unused_.front().since > kUnusedMax) {
+    unused_.pop_front();
+    --ring_count_;
   }
 }
 
 FrameCounters StreamTable::counters() const {
-  FrameCounters all = ended_;
+  FrameCounters all = counted_;
   all.with_gaps += zeros_.with_gaps;
   all.missing_bytes += zeros_.missing_bytes;
   for (const Stream& stream : places_) {

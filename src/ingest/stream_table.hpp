@@ -18,7 +18,8 @@
 namespace headrace::ingest {
 
 /// The streams that are open, each with its frames and its number with the builder, which is its place in the table:
-/// those of sequencers only grow. Frames of streams that have ended serve later ones.
+/// those of sequencers only grow. A place is granted, with its frames, before the stream opens that goes there. It is
+/// free again when the consumer has taken the stream's end and given back all its frames.
 class StreamTable {
  public:
   /// Bytes that the consumer wants to see before their frame is full.
@@ -48,13 +49,20 @@ class StreamTable {
 
   /// Makes the frames of one stream, so that options that cannot be are found. Throws as FrameRing does.
   /// @param builder  is told where streams go, and where they end; null where somebody else fills frames.
+  /// @param memory_bytes_max  of all frames together, as in ReceiverOptions.
   StreamTable(Device device, const FrameOptions& options, Builder* builder, Deliveries& deliveries,
-              std::uint32_t streams_max);
+              std::uint32_t streams_max, std::size_t memory_bytes_max);
 
   /// Makes the frames of all other streams, where none can be made later. Throws DeviceError that says how much it is.
   void make_all_frames();
 
-  /// False where there is no place or no memory for its frames, or the consumer leaves too many ended ones waiting.
+  /// Takes a place for one more stream. Null where all are taken, or there is no memory for its frames now.
+  FrameRing* grant();
+  /// Streams that have a place or had one, since the start: those with numbers below may open.
+  [[nodiscard]] std::uint32_t granted() const noexcept { return opened_ + static_cast<std::uint32_t>(granted_.size()); }
+  /// The same with all places that could be granted now.
+  [[nodiscard]] std::uint32_t grantable();
+  /// False where no place was granted, and none can be.
   [[nodiscard]] bool open(std::uint32_t number, std::uint32_t connection, const Flow& flow);
   /// The same for a stream that rests: its next frames begin at `offset`. Not announced again.
   [[nodiscard]] bool resume(std::uint32_t number, const Flow& flow, std::uint64_t offset, std::uint64_t first_frame);
@@ -73,11 +81,16 @@ class StreamTable {
   /// Delivers frames that are READY, parts that are wanted, and the ends of streams of which all are. `copied` as of
   /// Intake.
   void collect(std::uint64_t copied);
-  /// Looks whether frames that were released on a stream have become free.
-  void poll();
+  /// Looks whether frames that were released on a stream have become free, and gives memory back that no stream has
+  /// used for a while.
+  void poll(Time now);
 
   [[nodiscard]] std::span<Stream> places() noexcept { return places_; }
   [[nodiscard]] std::uint32_t open_count() const noexcept { return open_count_; }
+  /// Whether a consumer may give back space or a place.
+  [[nodiscard]] bool busy() const noexcept { return open_count_ != 0 || !ended_.empty(); }
+  /// Times that there was no memory for frames.
+  [[nodiscard]] std::uint64_t memory_failures() const noexcept { return memory_failures_; }
   /// Of all streams there were.
   [[nodiscard]] FrameCounters counters() const;
   [[nodiscard]] const FrameOptions& frame_options() const noexcept { return options_; }
@@ -87,8 +100,21 @@ class StreamTable {
   }
 
  private:
-  [[nodiscard]] std::shared_ptr<FrameRing> frames();
   [[nodiscard]] Stream* take_place(std::uint32_t number, std::uint32_t connection, const Flow& flow);
+  /// Frames that no stream uses.
+  struct Unused {
+    std::shared_ptr<FrameRing> frames;
+    Time since;
+  };
+  /// Of a stream that has ended.
+  struct Ended {
+    std::shared_ptr<FrameRing> frames;  ///< The consumer may still have some.
+    std::uint64_t end;  ///< Ends that the consumer must have taken before, its own among them; 0 where it has none.
+  };
+
+  void take_back();
+  void make_frames();
+  void note_no_memory() noexcept;
   void deliver_frames(Stream& stream);
   [[nodiscard]] std::vector<Interval> missing_in(Stream& stream, Frame& frame);
   void deliver_part(Stream& stream, std::uint64_t copied);
@@ -99,12 +125,21 @@ class StreamTable {
   Builder* builder_;
   Deliveries& deliveries_;
   std::vector<Stream> places_;
-  std::vector<std::shared_ptr<FrameRing>> kept_;  ///< Of ended streams; the consumer may still have frames of them.
+  std::deque<std::shared_ptr<FrameRing>> granted_;  ///< For the streams that open next, in order.
+  std::deque<Unused> unused_;                       ///< The last to be used is the first to be used again.
+  std::deque<Ended> ended_;
   std::unordered_map<std::uint32_t, std::uint32_t> by_number_;
   std::optional<std::uint32_t> last_found_;
+  std::uint32_t rings_limit_;  ///< As many as there may be.
+  std::uint32_t rings_max_;    ///< As many as there is memory for, as far as is known.
   std::uint32_t ring_count_ = 0;
   std::uint32_t open_count_ = 0;
-  FrameCounters ended_;
+  std::uint32_t opened_ = 0;
+  std::uint64_t ends_ = 0;  ///< Delivered.
+  std::uint64_t memory_failures_ = 0;
+  Time memory_again_{};    ///< When to try again to have more memory.
+  bool all_made_ = false;  ///< No memory can be taken or given back any more.
+  FrameCounters counted_;  ///< Of ended streams.
   FrameCounters zeros_;  ///< What frames count as bytes and is missing (note_missing()).
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/ingest/tcp_sequencer.hpp"
 #include "ingest/answer_queue.hpp"
@@ -30,8 +31,8 @@ class TcpIntake final : public HostIntake {
  public:
   TcpIntake(const IntakeParts& parts, const TcpReception& tcp)
       : HostIntake(parts),
-        memory_(Device::parse("cpu"), MemoryKind::pageable, tcp_state_bytes(tcp.connections)),
-        view_(make_tcp_state(memory_.data(), tcp.connections, completed(tcp.config, parts.streams.space_bytes()))),
+        memory_(Device::parse("cpu"), MemoryKind::pageable, tcp_state_bytes(tcp_connections(tcp), tcp.config)),
+        view_(make_tcp_state(memory_.data(), tcp_connections(tcp), completed(tcp.config, parts.streams.space_bytes()))),
         pieces_(kPieces),
         replies_(kReplies),
         events_(kEvents),
@@ -51,12 +52,15 @@ class TcpIntake final : public HostIntake {
     in_place_.begin(packets);
     TcpSequencer sequencer = at(now);
     const Layer layer = parts_.source.layer();
+    const TcpShared& shared = *view_.shared;
+    bool places = true;
     for (const Packet& packet : packets) {
-      if (!output_.has_room() || output_.piece_count + kPiecesOfPacket > kPieces) drain(sequencer, before);
+      if (!output_.has_room() || output_.piece_count + kPiecesOfPacket > kPieces) drain(before);
       sequencer.receive(packet, layer);
+      if (places && shared.places_now() == 0) places = grant(sequencer);
     }
     sequencer.flush();
-    drain(sequencer, parts_.ring.published());
+    drain(parts_.ring.published());
     in_place_.end(packets);
   }
 
@@ -65,22 +69,24 @@ class TcpIntake final : public HostIntake {
     const std::uint64_t end = parts_.ring.published();
     if (now >= sequencer.next_deadline()) {
       sequencer.tick();
-      drain(sequencer, end);
+      drain(end);
     }
+    if (!output_.has_room()) drain(end);
+    static_cast<void>(grant(sequencer));
     for (StreamTable::Stream& stream : parts_.streams.places()) {
       if (!stream.frames || stream.end) continue;
       const std::uint64_t limit = stream.frames->reserved_end();
       if (limit == stream.limit) continue;
       stream.limit = limit;
-      if (!output_.has_room()) drain(sequencer, end);
+      if (!output_.has_room()) drain(end);
       sequencer.set_limit(stream.connection, stream.number, limit);
     }
     answers_.hand_on(sequencer, view_);  // what has no room in the output is due at the next tick
-    drain(sequencer, end);
+    drain(end);
     note_peeks(end);
   }
 
-  [[nodiscard]] std::uint64_t next_deadline() const override { return view_.shared->next_deadline; }
+  [[nodiscard]] std::uint64_t next_deadline() const override { return view_.shared->deadline(); }
 
   void obey(StreamRequest request, std::uint64_t now) override {
     switch (request.kind) {
@@ -99,7 +105,7 @@ class TcpIntake final : public HostIntake {
     TcpSequencer sequencer = at(now);
     parts_.streams.places()[*place].cut = true;
     static_cast<void>(sequencer.abort(parts_.streams.places()[*place].connection, stream));  // drained: there is room
-    drain(sequencer, parts_.ring.published());
+    drain(parts_.ring.published());
   }
 
   void end(std::uint64_t now) override {
@@ -112,7 +118,6 @@ class TcpIntake final : public HostIntake {
   void count(ReceiverCounters& counters) const override {
     counters.tcp = view_.shared->counters;
     counters.replies_lost = replies_lost_;
-    counters.streams_refused = refused_;
     bool any = false;
     for (const StreamTable::Stream& stream : parts_.streams.places()) {
       if (!stream.frames || stream.end) continue;
@@ -127,28 +132,31 @@ class TcpIntake final : public HostIntake {
  private:
   [[nodiscard]] TcpSequencer at(std::uint64_t now) { return {view_, parts_.ring.buffer().data(), output_, now}; }
 
+  /// One stream more may open than have: frames are made when they are needed, and before a byte of the stream is
+  /// accepted. False where there is no place for it.
+  bool grant(TcpSequencer& sequencer) {
+    StreamTable& streams = parts_.streams;
+    if (streams.granted() == view_.shared->streams) streams.grant();
+    sequencer.set_streams_limit(streams.granted(), streams.grantable());
+    return streams.granted() != view_.shared->streams;
+  }
+
   /// Does what the sequencer has put out. Slots before `ring_end` hold nothing but what is placed by then.
-  void drain(TcpSequencer& sequencer, std::uint64_t ring_end) {
+  void drain(std::uint64_t ring_end) {
     open_streams();
     place(ring_end);
     end_streams();
     send_replies();
     output_.clear();
-    for (const Event& event : to_abort_) {
-      static_cast<void>(sequencer.abort(event.connection, event.stream));  // there is room now
-      send_replies();
-      output_.clear();
-    }
-    to_abort_.clear();
   }
 
   void open_streams() {
     for (std::uint32_t i = 0; i < output_.event_count; ++i) {
       const Event& event = output_.events[i];
       if (event.kind != StreamEvent::opened) continue;
-      if (parts_.streams.open(event.stream, event.connection, event.flow)) continue;
-      ++refused_;
-      to_abort_.push_back(event);
+      if (!parts_.streams.open(event.stream, event.connection, event.flow)) {
+        throw Exception(Errc::invalid_argument, "a stream was opened without a place");
+      }
     }
   }
 
@@ -157,10 +165,8 @@ class TcpIntake final : public HostIntake {
     for (std::uint32_t i = 0; i < output_.piece_count; ++i) {
       Piece piece = output_.pieces[i];
       const std::uint32_t placed = in_place_.placed(piece);
-      const auto place = parts_.streams.find(piece.stream);
-      if (!place) continue;  // of a stream that is refused
-      piece.stream = *place;
-      if (placed != 0) parts_.builder->note(*place, piece.stream_offset, placed).or_throw("placing TCP payloads");
+      piece.stream = parts_.streams.find(piece.stream).value();  // a stream is open before its first piece comes
+      if (placed != 0) parts_.builder->note(piece.stream, piece.stream_offset, placed).or_throw("placing TCP payloads");
       if (placed == piece.length) continue;
       piece.ring_offset += placed;
       piece.stream_offset += placed;
@@ -205,9 +211,7 @@ class TcpIntake final : public HostIntake {
   Output output_;
   AnswerQueue answers_;
   InPlace in_place_;
-  std::vector<Event> to_abort_;
   std::uint64_t replies_lost_ = 0;
-  std::uint64_t refused_ = 0;
 };
 
 }  // namespace
@@ -215,8 +219,11 @@ class TcpIntake final : public HostIntake {
 TcpConfig completed(TcpConfig config, std::uint64_t initial_limit) {
   if (config.key.words[0] == 0 && config.key.words[1] == 0) config.key = draw_key();
   config.initial_limit = initial_limit;
+  config.initial_streams = 0;
   return config;
 }
+
+std::uint32_t tcp_connections(const TcpReception& tcp) noexcept { return 2 * tcp.connections; }
 
 bool send_reply(Source& source, const Reply& reply) {
   const Status sent = source.send({reply.bytes, reply.length});

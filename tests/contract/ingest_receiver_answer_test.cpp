@@ -255,10 +255,12 @@ TEST_P(IngestReceiverAnswers, ConversationsOverABadNetwork) {
   const auto faulty = ingest::make_faulty_source(
       ring, std::move(network), between,
       {.loss = 0.05, .duplication = 0.05, .corruption = 0.02, .reordering = 0.05, .loss_sent = 0.05, .seed = 11});
-  Receiver receiver(
-      *faulty, ring, device(),
-      TcpReception{.config = {.retransmit_first = 5 * ingest::TcpConfig::kMs, .retransmits_max = 16}, .connections = 1},
-      kSmall);
+  Receiver receiver(*faulty, ring, device(),
+                    TcpReception{.config = {.open_at_first_byte = false,
+                                            .retransmit_first = 5 * ingest::TcpConfig::kMs,
+                                            .retransmits_max = 16},
+                                 .connections = 1},
+                    kSmall);
   converse(receiver, [&] { return received_.opened.size() == 1; });
   Bytes said;
   Bytes answered;

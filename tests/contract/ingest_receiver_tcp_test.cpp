@@ -137,7 +137,7 @@ TEST_P(IngestReceiver, ManyConnectionsAtOnceAndThenOthersInTheirFrames) {
     EXPECT_TRUE(received_.bytes[stream] == data[flow.remote_port - 40000U]) << stream;
   }
   const auto counters = settled_counters(receiver);
-  EXPECT_EQ(counters.streams_refused, 0U);
+  EXPECT_EQ(counters.memory_failures, 0U);
   EXPECT_EQ(counters.tcp.opened, 2U * kConnections);
 }
 
@@ -165,14 +165,15 @@ TEST_P(IngestReceiver, ASilentPeerTimesOut) {
   EXPECT_TRUE(received_.bytes[0] == data);
 }
 
-TEST_P(IngestReceiver, AConnectionWithoutMemoryForItsFramesIsResetAndOthersGoOn) {
+TEST_P(IngestReceiver, AConnectionWithoutMemoryForItsFramesWaitsForIt) {
   if (!on_cpu()) GTEST_SKIP() << "allocations fail on purpose on CPU devices alone";
   if (resident()) GTEST_SKIP() << "all frames have been made before";
   const Bytes data = stream_of(6, 10 * kFrameBytes);
   network_.add(data, {.peer = peer_number(0)});
-  Receiver receiver(network_, ring_, device(), TcpReception{.connections = 2}, small_frames());
+  Receiver receiver(network_, ring_, device(), TcpReception{.connections = 3}, small_frames());
   step_until(receiver, received_, [&] { return received_.opened.size() == 1; });
-  const MemorySender& second = network_.add(data, {.peer = peer_number(1)});
+  network_.add(data, {.peer = peer_number(1)});  // for which there are frames already
+  const MemorySender& third = network_.add(data, {.peer = peer_number(2)});
   {
     const detail::AllocationFailure failure(0);
     const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
@@ -181,25 +182,62 @@ TEST_P(IngestReceiver, AConnectionWithoutMemoryForItsFramesIsResetAndOthersGoOn)
       receiver.step(kStep);
     }
   }
-  step_until(receiver, received_, [&] { return received_.ends.size() == 1; });
-  EXPECT_TRUE(received_.bytes[0] == data);
-  EXPECT_TRUE(second.was_reset());
-  EXPECT_EQ(received_.opened.size(), 1U);
-  EXPECT_EQ(receiver.counters().streams_refused, 1U);
-  network_.add(data, {.peer = peer_number(2)});
-  step_until(receiver, received_, [&] { return received_.ends.size() == 2; });
+  EXPECT_EQ(third.acknowledged(), 0U);
+  EXPECT_GE(receiver.counters().memory_failures, 1U);
+  step_until(receiver, received_, [&] { return received_.ends.size() == 3; });
+  for (std::uint32_t stream = 0; stream < 3; ++stream) EXPECT_TRUE(received_.bytes[stream] == data);
+  EXPECT_FALSE(third.was_reset());
 }
 
-TEST_P(IngestReceiver, EndsThatNobodyTakesAreNotPiledUp) {
+// As with a listening socket that nobody accepts from: what there is no place for waits, with nothing acknowledged.
+TEST_P(IngestReceiver, AnAbsentConsumerSlowsSendersDownAndLosesNothing) {
   constexpr std::uint32_t kConnections = 4;
-  Receiver receiver(network_, ring_, device(), TcpReception{.connections = kConnections}, small_frames());
-  const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
-  for (std::uint32_t i = 0; receiver.counters().streams_refused < 3; ++i) {
-    ASSERT_LT(std::chrono::steady_clock::now(), give_up);
-    const MemorySender& sender = network_.add({}, {.peer = peer_number(i)});
-    while (!sender.over()) receiver.step(kStep);
+  constexpr std::uint32_t kSenders = 30;
+  std::vector<const MemorySender*> senders;
+  for (std::uint32_t i = 0; i < kSenders; ++i) {
+    senders.push_back(&network_.add(stream_of(i, i == 7 ? 0 : 100 + i), {.peer = peer_number(i)}));
   }
-  EXPECT_LE(receiver.counters().deliveries_waiting, 2U * 2U * kConnections);
+  Receiver receiver(network_, ring_, device(), TcpReception{.connections = kConnections}, small_frames());
+  const auto over = [&] {
+    return static_cast<std::size_t>(std::ranges::count_if(senders, [](const auto* one) { return one->over(); }));
+  };
+  const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
+  while (over() < kConnections || settled_counters(receiver).tcp.connections < kSenders) {
+    ASSERT_LT(std::chrono::steady_clock::now(), give_up);
+    receiver.step(kStep);
+  }
+  for (int i = 0; i < 200; ++i) receiver.step(kStep);
+  EXPECT_EQ(over(), kConnections);
+  for (const MemorySender* sender : senders) {
+    EXPECT_FALSE(sender->was_reset());
+    EXPECT_TRUE(sender->over() || sender->acknowledged() == 0);
+  }
+  const auto counters = settled_counters(receiver);
+  EXPECT_EQ(counters.tcp.connections_waiting, kSenders - kConnections);
+  EXPECT_EQ(counters.tcp.opened, kConnections);
+  EXPECT_EQ(counters.memory_failures, 0U);
+  step_until(receiver, received_, [&] { return received_.ends.size() == kSenders; });
+  for (const auto& [stream, flow] : received_.opened) {
+    const std::uint32_t sender = flow.remote_port - 40000U;
+    EXPECT_TRUE(received_.bytes[stream] == stream_of(sender, sender == 7 ? 0 : 100 + sender));
+    EXPECT_EQ(received_.ends[stream].end, StreamEnd::finished);
+  }
+}
+
+// Whoever connects and says nothing takes no place, and gets no stream.
+TEST_P(IngestReceiver, SilentConnectionsTakeNoPlace) {
+  constexpr std::uint32_t kSilent = 40;
+  for (std::uint32_t i = 0; i < kSilent; ++i) network_.add({}, {.peer = peer_number(i), .finish = false});
+  TcpReception tcp{.connections = 2};
+  tcp.config.first_byte_max = 500 * ingest::TcpConfig::kMs;
+  Receiver receiver(network_, ring_, device(), tcp, small_frames());
+  step_until(receiver, received_, [&] { return settled_counters(receiver).tcp.connections == kSilent; });
+  const Bytes data = stream_of(1, 100'000);
+  for (std::uint32_t i = 0; i < 4; ++i) network_.add(data, {.peer = peer_number(kSilent + i)});
+  step_until(receiver, received_, [&] { return received_.ends.size() == 4; });
+  for (const auto& [stream, bytes] : received_.bytes) EXPECT_TRUE(bytes == data) << stream;
+  EXPECT_EQ(received_.opened.size(), 4U);
+  step_until(receiver, received_, [&] { return settled_counters(receiver).tcp.silent_timed_out == kSilent; });
 }
 
 TEST_P(IngestReceiver, StopsWithEverythingUnderWayAndFramesStay) {

@@ -38,7 +38,7 @@ class IngestTest : public DeviceTest {
   /// Takes the steps of `receiver` once more, on the device, and holds all that comes of it against what came then.
   static void repeat(const Receiver& receiver, const TcpConfig& config, std::uint32_t connections) {
     constexpr std::uint32_t kRoom = 512;
-    std::vector<std::uint64_t> memory(tcp_state_bytes(connections) / 8);
+    std::vector<std::uint64_t> memory(tcp_state_bytes(connections, config) / 8);
     make_tcp_state(memory.data(), connections, config);
     const Buffer state = on_device(memory);
     const Buffer ring = shared_with_device(receiver.ring());
@@ -51,7 +51,7 @@ class IngestTest : public DeviceTest {
     Buffer after(device(), MemoryKind::mapped, receiver.steps.size() * sizeof(Filled));
     const auto count = static_cast<std::uint32_t>(receiver.steps.size());
     Stream stream(device());
-    ASSERT_OK(launch(stream, tcp_steps_kernel(), {.threads = 32}, tcp_view(state.data(), connections),
+    ASSERT_OK(launch(stream, tcp_steps_kernel(), {.threads = 32}, tcp_view(state.data(), connections, config),
                      static_cast<const std::byte*>(ring.data()), static_cast<const Step*>(steps.as<Step>()), count,
                      output.as<Output>(), after.as<Filled>()));
     ASSERT_OK(stream.wait());

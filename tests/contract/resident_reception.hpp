@@ -164,7 +164,9 @@ class Reception {
 
   [[nodiscard]] static ResidentOptions options() {
     ResidentOptions options;
-    options.tcp = test_config(0);
+    options.tcp = test_config();
+    options.tcp.initial_streams = 0;
+    options.tcp.resets_per_second = 1U << 30;
     options.connections = 8;
     options.packets = 256;
     options.parts = 8192;
@@ -173,9 +175,10 @@ class Reception {
     return options;
   }
 
-  Reception(Device device, const ResidentOptions& options, const Sizes& sizes)
+  Reception(Device device, ResidentOptions options, const Sizes& sizes)
       : ring_(device, MemoryKind::mapped, kSlotBytes, sizes.slots),
         between_(device, MemoryKind::mapped, kSlotBytes, sizes.slots),
+        connections_(options.connections),
         consumer_(device),
         content_(device, MemoryKind::pinned, sizes.frame_bytes) {
     auto wire = std::make_unique<Wire>(between_);
@@ -185,6 +188,7 @@ class Reception {
       frames_.push_back(std::make_unique<FrameRing>(
           device, FrameOptions{.frame_bytes = sizes.frame_bytes, .frame_count = sizes.frame_count}));
     }
+    options.tcp.initial_limit = sizes.frame_bytes * sizes.frame_count;
     control.emplace(device, ring_.buffer(), Layer::ip, options);
   }
 
@@ -192,6 +196,7 @@ class Reception {
   void turn(bool consume = true) {
     const bool again = std::chrono::steady_clock::now() - progress_ > patience;
     if (again) moved();
+    give_frames();
     for (Sender& sender : senders) sender.send(*wire_, again);
     const auto came = control->step(*source_, ring_, Duration::zero());
     ASSERT_OK(came) << control->failure();
@@ -236,16 +241,17 @@ class Reception {
       moved();
       if ((*event)->kind == StreamEvent::opened) {
         opened.push_back(**event);
+        received[(*event)->stream].frames = frames_.at((*event)->stream).get();
       } else if ((*event)->kind != StreamEvent::closed) {
         received[(*event)->stream].end = **event;
+        ++ended_;
       }
     }
-    while (attach && !opened.empty()) {
-      ASSERT_LT(received.size(), frames_.size());
-      FrameRing& frames = *frames_[received.size()];
-      control->attach(opened.front(), frames);
-      received[opened.front().stream].frames = &frames;
-      opened.erase(opened.begin());
+  }
+  /// So that streams can open, as many as there may be at once.
+  void give_frames() {
+    for (; attach && attached_ < frames_.size() && attached_ - ended_ < connections_; ++attached_) {
+      ASSERT_EQ(control->attach(*frames_[attached_]), attached_);
     }
   }
 
@@ -273,7 +279,7 @@ class Reception {
 
   std::vector<Sender> senders;
   std::map<std::uint32_t, Received> received;
-  std::vector<Event> opened;  ///< That have no frames yet.
+  std::vector<Event> opened;
   bool attach = true;
   Duration patience = std::chrono::milliseconds(20);  ///< Without progress; then senders send again.
 
@@ -285,6 +291,9 @@ class Reception {
   Wire* wire_;
   std::unique_ptr<FaultySource> source_;
   std::vector<std::unique_ptr<FrameRing>> frames_;
+  std::size_t connections_;
+  std::size_t attached_ = 0;
+  std::size_t ended_ = 0;
   Stream consumer_;
   Buffer content_;
   std::chrono::steady_clock::time_point progress_ = std::chrono::steady_clock::now();

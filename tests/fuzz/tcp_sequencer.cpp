@@ -14,6 +14,7 @@ using namespace headrace::ingest;
 using testing::Step;
 
 constexpr std::uint32_t kConnections = 4;
+constexpr std::uint32_t kRequests = 8;
 constexpr std::uint32_t kStreams = 256;
 constexpr std::uint64_t kSpan = 1 << 16;
 
@@ -102,7 +103,8 @@ void check_said(const Output& output, const TcpView& view, const Known& known) {
 void check(const TcpView& view, const Known& known) {
   for (std::uint32_t i = 0; i < kConnections; ++i) {
     const TcpConnection& connection = view.connections[i];
-    if (connection.state == TcpState::unused || connection.state == TcpState::syn_received) continue;
+    if (connection.state == TcpState::unused) continue;
+    require(static_cast<std::int32_t>(connection.stream - view.shared->streams_limit) < 0);
     const std::vector<bool>& accepted = known.accepted[connection.stream % kStreams];
     require(connection.intervals.highest() <= connection.limit);
     for (std::uint64_t at = 0; at < std::min(kSpan, connection.intervals.next()); ++at) require(accepted[at]);
@@ -123,10 +125,15 @@ std::vector<std::byte> make_packet(Input& input, const TcpView& view) {
   const auto tcp = ip + 20;
   store_be16(tcp, 1000 + static_cast<std::uint32_t>(choice % 6));
   store_be16(tcp + 2, 9000);
-  const TcpConnection& near = view.connections[choice / 6 % kConnections];
+  const std::uint64_t which = choice / 6 % (kConnections + kRequests);
+  const TcpConnection& near = view.connections[which % kConnections];
+  const TcpRequest& request = view.requests[which % kRequests];
+  const bool streamless = which >= kConnections;
   const auto off = static_cast<std::uint32_t>(static_cast<std::int16_t>(input.number(2)));
-  store_be32(tcp + 4, near.next_sequence() + (choice % 2 == 0 ? off % 64 : off));
-  store_be32(tcp + 8, near.send_next + static_cast<std::uint32_t>(static_cast<std::int8_t>(input.number(1)) / 32));
+  const std::uint32_t sequence = streamless ? request.initial_remote + 1 : near.next_sequence();
+  const std::uint32_t acknowledged = streamless ? request.initial_local + 1 : near.send_next;
+  store_be32(tcp + 4, sequence + (choice % 2 == 0 ? off % 64 : off));
+  store_be32(tcp + 8, acknowledged + static_cast<std::uint32_t>(static_cast<std::int8_t>(input.number(1)) / 32));
   store_8(tcp + 12, choice % 3 == 0 ? 0x80 : 0x50);
   store_8(tcp + 13, static_cast<std::uint32_t>(input.number(1)));
   store_be16(tcp + 14, static_cast<std::uint32_t>(input.number(2)));
@@ -146,7 +153,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   config.close_when_finished = (choices & 1) != 0;
   config.idle_max = (choices & 2) != 0 ? TcpConfig::kSecond : 0;
   config.half_open_max = 1 + (choices >> 2 & 3);
-  std::vector<std::uint64_t> memory(tcp_state_bytes(kConnections) / sizeof(std::uint64_t));
+  config.backlog = kRequests - config.half_open_max;
+  config.open_at_first_byte = (choices & 16) != 0;
+  config.first_byte_max = (choices & 32) != 0 ? TcpConfig::kSecond : 0;
+  config.initial_streams = 1 + (choices >> 6 & 3);
+  std::vector<std::uint64_t> memory(tcp_state_bytes(kConnections, config) / sizeof(std::uint64_t));
   const TcpView view = make_tcp_state(memory.data(), kConnections, config);
   std::vector<Piece> pieces(Intervals::kMax + 1);
   std::vector<Reply> replies(16);
@@ -188,6 +199,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (known.streams > 0) limit = std::max(limit, step.value);
     } else {
       step.kind = kind < 128 ? Step::Kind::close : Step::Kind::abort;
+      if (kind >= 192) step = {.kind = Step::Kind::streams_limit, .value = known.streams + kind % 3};
     }
     step.now = now;
     step.packet.length = static_cast<std::uint32_t>(bytes.size());

@@ -179,7 +179,7 @@ def test_tcp_over_tun(control: str) -> None:
     assert counters["tcp"]["opened"] == 1
     assert counters["tcp"]["bytes"] == counters["frames"]["bytes"] == count
     assert counters["builder"]["bytes"] == (0 if control == "resident" else count)
-    assert counters["streams"]["streams_refused"] == 0
+    assert counters["streams"]["memory_failures"] == 0
 
 
 @pytest.mark.parametrize("control", ["host", "resident"])

@@ -48,7 +48,7 @@ TEST_P(TcpProperty, EveryByteOnceAndNothingElse) {
 TEST(TcpLong, OffsetsGoOnWhereSequenceNumbersWrap) {
   TcpConfig config = test_config(~std::uint64_t{0} >> 1);
   config.window_bytes_max = 1 << 30 >> 1;
-  std::vector<std::uint64_t> memory(tcp_state_bytes(1) / 8 + 8);
+  std::vector<std::uint64_t> memory(tcp_state_bytes(1, config) / 8 + 8);
   const TcpView view = make_tcp_state(memory.data(), 1, config);
   Piece pieces[4];
   Reply replies[8];
@@ -62,7 +62,7 @@ TEST(TcpLong, OffsetsGoOnWhereSequenceNumbersWrap) {
   std::uint64_t offset = 0;
   while (offset < (std::uint64_t{3} << 32)) {
     Headers headers;
-    headers.flow = view.connections[0].flow;
+    headers.flow = view.requests[0].flow;
     headers.payload_length = 400'000'000;  // as if so much had come: nobody reads it
     headers.sequence = 42 + static_cast<std::uint32_t>(offset);
     headers.acknowledgement = acknowledgement;

@@ -27,9 +27,11 @@ namespace headrace::ingest {
 
 /// Streams are TCP connections.
 struct TcpReception {
-  /// `initial_limit` is set by the receiver, and `key` drawn where it is 0.
+  /// `initial_limit` and `initial_streams` are set by the receiver, and `key` drawn where it is 0.
   TcpConfig config{};
-  std::uint32_t connections = 64;  ///< At the same time. Each has frames of its own, from when it is opened.
+  /// Streams at the same time. Each has frames of its own, from when it opens until the consumer has taken its end and
+  /// given back all its frames. Further connections wait: see TcpConfig::backlog.
+  std::uint32_t connections = 64;
 };
 
 /// One stream of numbered datagrams. A frame is frame_packets payloads; FrameOptions::frame_bytes is not looked at.
@@ -63,6 +65,9 @@ struct ReceiverOptions {
   /// Resident control copies in its own way: `way` and `ring_access` must be automatic, the rest is not looked at.
   BuilderOptions builder{};
   std::uint32_t burst_packets = 256;  ///< Taken from the source at once, at most.
+  /// Of the frames of all streams together, one stream's at least; 0: all that the device has. Connections without a
+  /// stream wait for what is given back. Resident control takes all its frames before, whatever this says.
+  std::size_t memory_bytes_max = 0;
   Control control = Control::host;
   /// Of every wait of the kernel, and for it: then resident control is given up, and the receiver ends with an error.
   Duration wait_limit = std::chrono::seconds(30);
@@ -100,7 +105,9 @@ struct ReceiverCounters {
   BuilderCounters builder;     ///< All 0 with resident control, which has none.
   FrameCounters frames;        ///< Of all streams together.
   std::uint32_t open_streams = 0;
-  std::uint64_t streams_refused = 0;     ///< Reset because there was no memory or no place for their frames.
+  /// Connections that were reset before they became streams: TcpCounters::silent_timed_out.
+  std::uint64_t streams_refused = 0;
+  std::uint64_t memory_failures = 0;     ///< Times that there was no memory for a stream's frames: connections waited.
   std::uint64_t replies_lost = 0;        ///< That the source had no room for.
   std::uint64_t deliveries_waiting = 0;  ///< That the consumer has not taken.
   std::uint64_t window_least_bytes = 0;  ///< The smallest that an open connection is offered; 0 without one.

@@ -23,8 +23,10 @@ namespace headrace::ingest {
 
 /// Sizes of rings are powers of two.
 struct ResidentOptions {
-  TcpConfig tcp;                                   ///< initial_limit must be 0: space comes with attach().
-  std::uint32_t connections = 64;                  ///< At the same time, 1 to 65,536.
+  /// initial_limit: bytes that the frames of every stream have space for, at least 1. initial_streams must be 0: places
+  /// come with attach().
+  TcpConfig tcp;
+  std::uint32_t connections = 64;                  ///< With streams, at the same time: 1 to 65,536.
   std::uint32_t frames_max = 16;                   ///< Of each stream's FrameRing.
   std::uint32_t packets = 16'384;                  ///< Under way at once; 256 at least.
   std::uint32_t parts = 32'768;                    ///< Copies under way at once; 8,192 at least.
@@ -85,10 +87,11 @@ class ResidentControl {
   /// with its last one cut at the end; else as ResidentOptions::cut_broken says.
   [[nodiscard]] Result<std::optional<Event>> next_event() noexcept;
 
-  /// The bytes of the stream that `opened` tells of go into `frames`, of the same device, without conversion and of
-  /// 4,096 bytes at least each, which outlive this or the stream. Where commands have no room, poll() tells the kernel.
-  /// Throws UsageError for frames or an event that cannot be.
-  void attach(const Event& opened, FrameRing& frames);
+  /// The bytes of the next stream that has no frames go into `frames`: it opens only then. Returns its number. Frames
+  /// are of the same device, without conversion, of 4,096 bytes at least each and of TcpConfig::initial_limit together,
+  /// and outlive this or the stream. Where commands have no room, poll() tells the kernel. Throws UsageError for frames
+  /// that cannot be, and for more than there may be connections.
+  std::uint32_t attach(FrameRing& frames);
   /// As TcpSequencer. Errc::full where commands have no room.
   [[nodiscard]] Status close(std::uint32_t connection, std::uint32_t stream) noexcept;
   [[nodiscard]] Status abort(std::uint32_t connection, std::uint32_t stream) noexcept;

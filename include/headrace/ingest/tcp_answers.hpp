@@ -15,23 +15,39 @@ class TcpAnswers {
       : shared_(*view.shared), output_(output), now_(now) {}
 
   /// SYN+ACK, with the options that the peer offered (RFC 9293 3.7.1, 7323 2.2 and 3.2, 2018 2).
-  [[gnu::noinline]] HEADRACE_HD void accept(TcpConnection& connection) {
+  [[gnu::noinline]] HEADRACE_HD void accept(const TcpRequest& request) {
     Reply* const reply = output_.add_reply();
     if (reply == nullptr) return;  // the timer sends it again
-    const std::uint64_t window = lesser(connection.edge() - connection.intervals.next(), 0xFFFF);  // not scaled
-    connection.offered = greater(connection.offered, connection.intervals.next() + window);
-    connection.last_acknowledgement = connection.next_sequence();
     TcpReply segment;
-    segment.sequence = connection.initial_local;
-    segment.acknowledgement = connection.last_acknowledgement;
+    segment.sequence = request.initial_local;
+    segment.acknowledgement = request.initial_remote + 1;
     segment.flags = tcp_flag::kSyn | tcp_flag::kAck;
-    segment.window = static_cast<std::uint16_t>(window);
-    store_be32(segment.options, 2U << 24 | 4U << 16 | connection.mss);
+    segment.window = static_cast<std::uint16_t>(lesser(request.offered, 0xFFFF));  // not scaled
+    store_be32(segment.options, 2U << 24 | 4U << 16 | request.mss);
     segment.options_length = 4;
-    if (connection.timestamps) add_timestamps(segment, connection);
-    if (connection.sack) add_word(segment, kNops | 4U << 8 | 2U);
-    if (connection.scales) add_word(segment, 1U << 24 | 3U << 16 | 3U << 8 | connection.scale);
-    write_reply(*reply, connection.link, connection.flow, segment);
+    if (request.timestamps) add_timestamps(segment, request);
+    if (request.sack) add_word(segment, kNops | 4U << 8 | 2U);
+    if (request.scales) add_word(segment, 1U << 24 | 3U << 16 | 3U << 8 | request.scale);
+    write_reply(*reply, request.link, request.flow, segment);
+  }
+
+  /// An acknowledgement of the SYN alone, with the window that is offered. What a window's scale cannot say is not
+  /// offered, but for less than one unit.
+  [[gnu::noinline]] HEADRACE_HD void tell_window(TcpRequest& request) {
+    Reply* const reply = output_.add_reply();
+    if (reply == nullptr) return;  // the peer asks again
+    const std::uint64_t offered = request.offered >> request.scale;
+    const std::uint64_t units = request.offered == 0 ? 0 : greater(offered, 1);
+    request.offered = units << request.scale;
+    TcpReply segment;
+    segment.sequence = request.initial_local + 1;
+    segment.acknowledgement = request.initial_remote + 1;
+    segment.flags = tcp_flag::kAck;
+    segment.window = static_cast<std::uint16_t>(units);
+    if (request.timestamps) add_timestamps(segment, request);
+    write_reply(*reply, request.link, request.flow, segment);
+    ++shared_.counters.acknowledgements;
+    if (units == 0) ++shared_.counters.zero_windows;
   }
 
   /// An acknowledgement of all that is accepted, with the blocks beyond it; `duplicate` is what came once too often, if
@@ -106,9 +122,17 @@ class TcpAnswers {
     send_reset(connection.link, connection.flow, segment);
   }
 
+  [[gnu::noinline]] HEADRACE_HD void reset(const TcpRequest& request) {
+    TcpReply segment;
+    segment.sequence = request.initial_local + 1;
+    segment.acknowledgement = request.initial_remote + 1;
+    segment.flags = tcp_flag::kRst | tcp_flag::kAck;
+    send_reset(request.link, request.flow, segment);
+  }
+
   /// To a segment that belongs to no connection, or acknowledges what was never sent (RFC 9293 3.5.2).
   [[gnu::noinline]] HEADRACE_HD void reset(const Headers& headers, const LinkHeader& link) {
-    if (!shared_.resets.allows(now_, shared_.config.resets_per_second)) {
+    if (!may_reset(headers.flow)) {
       ++shared_.counters.limited;
       return;
     }
@@ -134,8 +158,8 @@ class TcpAnswers {
     return edge - known >= worth_offering(connection, edge) && edge - known >= known - connection.intervals.next();
   }
 
-  [[nodiscard]] HEADRACE_HD std::uint32_t timestamp(const TcpConnection& connection) const {
-    return static_cast<std::uint32_t>(now_ / shared_.config.timestamp_tick) + connection.timestamp_offset;
+  [[nodiscard]] HEADRACE_HD std::uint32_t timestamp(const TcpAgreement& of) const {
+    return static_cast<std::uint32_t>(now_ / shared_.config.timestamp_tick) + of.timestamp_offset;
   }
 
  private:
@@ -176,6 +200,18 @@ class TcpAnswers {
     write_reply(reply, connection.link, connection.flow, segment);
   }
 
+  /// Each peer has a limit of its own, which is drawn anew each second between half of what was configured and all of
+  /// it. Nobody can tell from the resets that they get whether others got some (CVE-2016-5696).
+  [[nodiscard]] HEADRACE_HD bool may_reset(const Flow& flow) const {
+    std::uint64_t words[Flow::kWords];
+    flow.words(words);
+    words[2] = now_ / TcpConfig::kSecond;
+    const auto limit = siphash(shared_.config.key, words, 2) % TcpShared::kResetLimits;
+    const std::uint32_t most = shared_.config.resets_per_second;
+    const auto less = static_cast<std::uint32_t>(siphash(shared_.config.key, words, 3) % (most / 2 + 1));
+    return shared_.resets[limit].allows(now_, most - less);
+  }
+
   HEADRACE_HD void send_reset(const LinkHeader& link, const Flow& flow, const TcpReply& segment) {
     Reply* const reply = output_.add_reply();
     if (reply == nullptr) return;
@@ -188,10 +224,10 @@ class TcpAnswers {
     segment.options_length = static_cast<std::uint8_t>(segment.options_length + 4);
   }
 
-  HEADRACE_HD void add_timestamps(TcpReply& segment, const TcpConnection& connection) const {
+  HEADRACE_HD void add_timestamps(TcpReply& segment, const TcpAgreement& of) const {
     add_word(segment, kNops | 8U << 8 | 10U);
-    add_word(segment, timestamp(connection));
-    add_word(segment, connection.timestamp_recent);
+    add_word(segment, timestamp(of));
+    add_word(segment, of.timestamp_recent);
   }
 
   /// The duplicate first (RFC 2883), then what came last (RFC 2018 4).

@@ -28,10 +28,6 @@ class TcpArrival {
   [[nodiscard]] HEADRACE_HD bool arrive() {
     begin_ = static_cast<std::int64_t>(serial_distance(headers_.sequence, connection_.next_sequence()));
     end_ = begin_ + headers_.payload_length + (has(tcp_flag::kSyn) ? 1 : 0) + (has(tcp_flag::kFin) ? 1 : 0);
-    if (is_repeated_syn()) {
-      work_.answers.accept(connection_);
-      return false;
-    }
     if (!timestamp_is_good() || !is_in_window()) return false;
     if (has(tcp_flag::kRst)) {
       take_reset();
@@ -42,6 +38,7 @@ class TcpArrival {
       return false;
     }
     if (!take_acknowledgement()) return false;
+    connection_.heard_at = work_.now;
     note_timestamps();
     if (headers_.link_length != 0) connection_.link.answer_to(packet_, headers_.link_length);  // it may have moved
     if (!connection_.receives()) return false;
@@ -54,13 +51,6 @@ class TcpArrival {
   static constexpr std::int32_t kTicksBack = 1;  ///< Linux's TCP_PAWS_WINDOW: a peer's processors may differ by one.
 
   [[nodiscard]] HEADRACE_HD bool has(std::uint8_t flag) const { return (headers_.flags & flag) != 0; }
-
-  /// The SYN that began this connection: SYN+ACK was lost.
-  [[nodiscard]] HEADRACE_HD bool is_repeated_syn() const {
-    constexpr std::uint8_t kWhich = tcp_flag::kSyn | tcp_flag::kAck | tcp_flag::kRst;
-    return connection_.state == TcpState::syn_received && (headers_.flags & kWhich) == tcp_flag::kSyn &&
-           headers_.sequence == connection_.initial_remote;
-  }
 
   /// RFC 7323 5.3, R1, with the exceptions of Linux: senders behind middleboxes that strip the option work there.
   [[nodiscard]] HEADRACE_HD bool timestamp_is_good() {
@@ -108,6 +98,7 @@ class TcpArrival {
     const Interval duplicate = bytes_before_next();
     if (begin_ == -1 && end_ <= 0 && headers_.payload_length <= 1) {
       ++counters_.probes;
+      if (has(tcp_flag::kAck) && acknowledgement_is_acceptable()) connection_.heard_at = work_.now;
     } else if (duplicate.begin != duplicate.end) {
       ++counters_.duplicates;
       counters_.duplicate_bytes += duplicate.end - duplicate.begin;
@@ -116,7 +107,7 @@ class TcpArrival {
       counters_.unaccepted_bytes += headers_.payload_length;
     }
     if (connection_.state == TcpState::time_wait && has(tcp_flag::kFin)) work_.wait_for_time(i_);
-    if (headers_.payload_length > 0 && connection_.state != TcpState::syn_received) {
+    if (headers_.payload_length > 0) {
       work_.answers.acknowledge(connection_, duplicate);
     } else {
       work_.answers.challenge(connection_, {0, 0});
@@ -137,9 +128,6 @@ class TcpArrival {
   HEADRACE_HD void take_reset() {
     if (begin_ != 0) {
       work_.answers.challenge(connection_, {0, 0});
-    } else if (connection_.state == TcpState::syn_received) {
-      ++counters_.half_open_lost;
-      work_.table.remove(i_);
     } else if (is_over()) {
       work_.end(i_, StreamEvent::closed);
     } else {
@@ -161,17 +149,7 @@ class TcpArrival {
     }
     const std::uint32_t next = connection_.send_next;
     const std::int32_t further = serial_distance(headers_.acknowledgement, connection_.acknowledged);
-    if (connection_.state == TcpState::syn_received) {
-      if (headers_.acknowledgement != next) {
-        ++counters_.bad_acknowledgements;
-        LinkHeader link;
-        link.answer_to(packet_, headers_.link_length);
-        work_.answers.reset(headers_, link);
-        return false;
-      }
-      open();
-    } else if (serial_distance(headers_.acknowledgement, next) > 0 ||
-               further < -static_cast<std::int64_t>(connection_.peer_window_max)) {  // RFC 5961 5.2
+    if (!acknowledgement_is_acceptable()) {
       ++counters_.bad_acknowledgements;
       work_.answers.challenge(connection_, {0, 0});
       return false;
@@ -179,6 +157,13 @@ class TcpArrival {
     if (further > 0) note_acknowledged(static_cast<std::uint32_t>(further));
     if (headers_.acknowledgement == connection_.acknowledged) note_window();
     return !connection_.fin_sent || connection_.acknowledged != next || take_acknowledged_finish();
+  }
+
+  /// RFC 5961 5.2.
+  [[nodiscard]] HEADRACE_HD bool acknowledgement_is_acceptable() const {
+    const std::int64_t further = serial_distance(headers_.acknowledgement, connection_.acknowledged);
+    return serial_distance(headers_.acknowledgement, connection_.send_next) <= 0 &&
+           further >= -static_cast<std::int64_t>(connection_.peer_window_max);
   }
 
   /// `count` sequence numbers, of SYN, bytes or FIN. RFC 6298 5.2, 5.3.
@@ -209,17 +194,6 @@ class TcpArrival {
     connection_.peer_window_acknowledgement = headers_.acknowledgement;
   }
 
-  HEADRACE_HD void open() {
-    connection_.stream = work_.shared.streams++;
-    if (connection_.retransmits == 0) {
-      note_round_trip(work_.now - connection_.opened_at);
-    } else {
-      connection_.round_trip_variation_ns = work_.shared.config.retransmit_first / 4 * 3;  // RFC 6298 5.7
-    }
-    work_.table.move(i_, TcpState::established);
-    work_.tell(i_, StreamEvent::opened);
-  }
-
   /// Our FIN has arrived. False where the connection is no more.
   [[nodiscard]] HEADRACE_HD bool take_acknowledged_finish() {
     if (connection_.state == TcpState::last_ack) {
@@ -244,20 +218,9 @@ class TcpArrival {
     connection_.timestamp_echoed = options.timestamp_echo;
     const std::int32_t ticks = serial_distance(work_.answers.timestamp(connection_), options.timestamp_echo);
     const std::uint64_t tick = work_.shared.config.timestamp_tick;
-    if (ticks > 0) note_round_trip(static_cast<std::uint64_t>(ticks) * tick);
-    if (ticks == 0 && connection_.round_trip_ns > tick) note_round_trip(tick);  // less than can be told
-  }
-
-  HEADRACE_HD void note_round_trip(std::uint64_t round_trip) {
-    const std::uint64_t before = connection_.round_trip_ns;
-    std::uint64_t& variation = connection_.round_trip_variation_ns;
-    const std::uint64_t off = greater(before, round_trip) - lesser(before, round_trip);
-    variation = before == 0 ? round_trip / 2 : variation - variation / 4 + off / 4;
-    connection_.round_trip_ns = before == 0 ? round_trip : before - before / 8 + round_trip / 8;  // RFC 6298 2.3
-    counters_.round_trip_ns = connection_.round_trip_ns;
-    if (counters_.round_trip_least_ns == 0 || round_trip < counters_.round_trip_least_ns) {
-      counters_.round_trip_least_ns = round_trip;
-    }
+    if (ticks > 0) work_.note_round_trip(connection_, static_cast<std::uint64_t>(ticks) * tick);
+    if (ticks == 0 && connection_.round_trip_ns > tick)
+      work_.note_round_trip(connection_, tick);  // less than can be told
   }
 
   TcpWork& work_;

@@ -43,10 +43,6 @@ class TcpSending {
     ++work_.shared.counters.retransmits;
     connection_.act_at = work_.now + work_.timeout(connection_);
     connection_.outgoing.next = 0;
-    if (state == TcpState::syn_received) {
-      work_.answers.accept(connection_);
-      return true;
-    }
     const bool fin_again = connection_.fin_sent;
     if (connection_.outgoing.length > 0) send_bytes(true);
     if (fin_again && connection_.outgoing.waiting() == 0) work_.answers.finish(connection_);
@@ -86,13 +82,8 @@ class TcpSending {
   }
 
   HEADRACE_HD void give_up() {
-    if (connection_.state == TcpState::syn_received) {
-      ++work_.shared.counters.half_open_lost;
-      work_.table.remove(i_);
-    } else {
-      const bool all_said = connection_.finished && connection_.outgoing.length == 0;
-      work_.end(i_, all_said ? StreamEvent::closed : StreamEvent::timed_out);
-    }
+    const bool all_said = connection_.finished && connection_.outgoing.length == 0;
+    work_.end(i_, all_said ? StreamEvent::closed : StreamEvent::timed_out);
   }
 
   TcpWork& work_;

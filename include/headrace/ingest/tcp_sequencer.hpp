@@ -6,6 +6,7 @@
 #include "headrace/ingest/packet.hpp"
 #include "headrace/ingest/parse.hpp"
 #include "headrace/ingest/tcp_arrival.hpp"
+#include "headrace/ingest/tcp_handshake.hpp"
 #include "headrace/ingest/tcp_sending.hpp"
 
 namespace headrace::ingest {
@@ -15,7 +16,8 @@ namespace headrace::ingest {
 /// at a time, of the host or of a device; nothing it does allocates, waits or fails.
 ///
 /// It acknowledges what it has given out as pieces and nothing else, and gives out nothing beyond the limit of a
-/// stream: whoever sets the limit has a place for every byte below.
+/// stream: whoever sets the limit has a place for every byte below. Neither does it open a stream beyond the limit of
+/// their numbers: a connection without a stream waits, and nothing of it is acknowledged but its SYN.
 class TcpSequencer {
  public:
   /// @param ring  where ring offsets count from.
@@ -48,14 +50,22 @@ class TcpSequencer {
     }
   }
 
-  /// Sends the acknowledgement that was put off to the end of the burst.
+  /// Sends the acknowledgement that was put off to the end of the burst, and lets connections that wait use the places
+  /// of those that have ended.
   HEADRACE_HD void flush() {
-    if (due_ == kNoConnection) return;
-    if (work_.table.in_use(due_)) {
-      work_.answers.acknowledge(work_.view.connections[due_], {0, 0});
-      schedule(due_);
-    }
-    due_ = kNoConnection;
+    acknowledge_burst();
+    detail::TcpHandshake(work_).invite();
+  }
+
+  /// There is a place for every stream with a number below `limit`, which is never less than said before; numbers wrap.
+  /// Streams count from 0 in the order in which they are opened. Where places are made only when a stream needs one,
+  /// `expected` is what the limit can still become: so many connections are let send.
+  HEADRACE_HD void set_streams_limit(std::uint32_t limit, std::uint32_t expected) {
+    TcpShared& shared = work_.shared;
+    if (serial_distance(limit, shared.streams_limit) > 0) shared.streams_limit = limit;
+    const bool fewer = serial_distance(expected, shared.streams_limit) < 0;
+    shared.streams_expected = fewer ? shared.streams_limit : expected;
+    detail::TcpHandshake(work_).invite();
   }
 
   /// There is space for the bytes of `stream` below `limit`; never less than said before. Tells the peer if that opens
@@ -63,7 +73,12 @@ class TcpSequencer {
   HEADRACE_HD void set_limit(std::uint32_t i, std::uint32_t stream, std::uint64_t limit) {
     TcpConnection* const connection = find_stream(i, stream);
     if (connection == nullptr || limit <= connection->limit) return;
+    const bool was_closed = is_closed(*connection);
     connection->limit = limit;
+    if (was_closed) {
+      connection->heard_at = work_.now;
+      schedule(i);
+    }
     if (!connection->receives() || !work_.answers.window_has_grown(*connection)) return;
     ++work_.shared.counters.window_updates;
     work_.answers.acknowledge(*connection, {0, 0});
@@ -105,6 +120,7 @@ class TcpSequencer {
   /// nothing.
   HEADRACE_HD void tick() {
     TcpShared& shared = work_.shared;
+    detail::TcpHandshake(work_).tick();
     if (work_.now < shared.next_deadline) return;
     shared.next_deadline = kNever;
     for (std::uint32_t i = 0; i < shared.connection_count; ++i) {
@@ -113,23 +129,36 @@ class TcpSequencer {
     }
   }
 
-  [[nodiscard]] HEADRACE_HD std::uint64_t next_deadline() const { return work_.shared.next_deadline; }
+  [[nodiscard]] HEADRACE_HD std::uint64_t next_deadline() const { return work_.shared.deadline(); }
 
  private:
+  HEADRACE_HD void acknowledge_burst() {
+    if (due_ == kNoConnection) return;
+    if (work_.table.in_use(due_)) {
+      work_.answers.acknowledge(work_.view.connections[due_], {0, 0});
+      schedule(due_);
+    }
+    due_ = kNoConnection;
+  }
+
   HEADRACE_HD void arrive(const Packet& packet, const Headers& headers) {
     std::uint32_t i = work_.table.find(headers.flow);
-    if (due_ != kNoConnection && due_ != i) flush();
+    if (due_ != kNoConnection && due_ != i) acknowledge_burst();
     const std::byte* const bytes = ring_ + packet.ring_offset;
     if (i != kNoConnection && begins_anew(work_.view.connections[i], headers)) {
       work_.table.remove(i);
       i = kNoConnection;
     }
     if (i == kNoConnection) {
-      listen(bytes, headers);
-      return;
+      const std::uint32_t request = work_.requests.find(headers.flow);
+      if (request == kNoConnection) {
+        listen(bytes, headers);
+        return;
+      }
+      i = detail::TcpHandshake(work_).arrive(request, headers, bytes);
+      if (i == kNoConnection) return;
+      if (due_ == i) due_ = kNoConnection;  // it was another's
     }
-    TcpConnection& connection = work_.view.connections[i];
-    connection.heard_at = work_.now;
     const std::uint32_t of = packet.segment_bytes == 0 ? headers.payload_length : packet.segment_bytes;
     const std::uint32_t segments = of == 0 ? 0 : (headers.payload_length + of - 1) / of;
     detail::TcpArrival arrival(work_, i, headers, bytes, packet.ring_offset, segments);
@@ -142,7 +171,7 @@ class TcpSequencer {
       return;
     }
     if (due) due_ = i;
-    if (due && !work_.shared.config.acknowledge_per_burst) flush();
+    if (due && !work_.shared.config.acknowledge_per_burst) acknowledge_burst();
     schedule(i);
   }
 
@@ -164,7 +193,7 @@ class TcpSequencer {
     const bool syn = (headers.flags & kWhich) == tcp_flag::kSyn;
     const bool here = config.port == 0 || config.port == headers.flow.local_port;
     if (syn && here && is_unicast(headers.flow)) {
-      accept(packet, headers);
+      detail::TcpHandshake(work_).begin(packet, headers);
       return;
     }
     if (syn) {
@@ -194,77 +223,10 @@ class TcpSequencer {
     return differ && !group(flow.remote) && !group(flow.local) && !none(flow.remote) && !none(flow.local);
   }
 
-  HEADRACE_HD void accept(const std::byte* packet, const Headers& headers) {
-    const std::uint32_t i = work_.table.add(headers.flow);
-    if (i == kNoConnection) {
-      ++work_.shared.counters.refused;
-      return;
-    }
-    if (due_ == i) due_ = kNoConnection;
-    TcpConnection& connection = work_.view.connections[i];
-    connection.link.answer_to(packet, headers.link_length);
-    choose_numbers(connection, headers);
-    agree(connection, headers);
-    connection.limit = work_.shared.config.initial_limit;
-    connection.heard_at = connection.opened_at = work_.now;
-    connection.act_at = work_.now + work_.shared.config.retransmit_first;
-    work_.answers.accept(connection);
-    schedule(i);
-  }
-
-  /// RFC 6528: a clock of 4 us and a keyed hash of both ends. The timestamps' offset is another such hash.
-  HEADRACE_HD void choose_numbers(TcpConnection& connection, const Headers& headers) const {
-    std::uint64_t words[Flow::kWords + 1];
-    std::uint64_t flow[Flow::kWords];
-    headers.flow.words(flow);
-    for (std::uint32_t w = 0; w < Flow::kWords; ++w) words[w] = flow[w];
-    words[Flow::kWords] = 1;  // not the hash that the table goes by
-    const std::uint64_t hash = siphash(work_.shared.config.key, words, Flow::kWords + 1);
-    connection.initial_local = static_cast<std::uint32_t>(hash) + static_cast<std::uint32_t>(work_.now / 4000);
-    connection.timestamp_offset = static_cast<std::uint32_t>(hash >> 32);
-    connection.acknowledged = connection.initial_local;
-    connection.send_next = connection.initial_local + 1;
-    connection.peer_window_acknowledgement = connection.initial_local;
-    connection.initial_remote = headers.sequence;
-    connection.peer_window_sequence = headers.sequence;
-  }
-
-  HEADRACE_HD void agree(TcpConnection& connection, const Headers& headers) const {
-    const TcpConfig& config = work_.shared.config;
-    const TcpOptions& options = headers.options;
-    connection.mss = static_cast<std::uint16_t>(config.mtu - (headers.flow.version == 4 ? 40U : 60U));
-    connection.peer_mss = peer_mss(headers);
-    connection.sack = config.sack && options.sack_permitted;
-    connection.timestamps = config.timestamps && options.has_timestamps;
-    connection.timestamp_recent = options.timestamp;
-    connection.timestamp_recent_at = work_.now;
-    connection.scales = options.has_window_scale;
-    connection.peer_window = headers.window;
-    connection.peer_window_max = headers.window;
-    std::uint64_t largest = 0xFFFF;
-    if (connection.scales) {
-      connection.peer_scale = options.window_scale;
-      for (; largest < config.window_bytes_max && connection.scale < 14;
-           largest = std::uint64_t{0xFFFF} << connection.scale) {
-        ++connection.scale;
-      }
-    }
-    connection.window_max = static_cast<std::uint32_t>(lesser(config.window_bytes_max, largest));
-  }
-
-  /// RFC 9293 3.7.1. One that leaves no room beside the options is not believed.
-  [[nodiscard]] HEADRACE_HD static std::uint16_t peer_mss(const Headers& headers) {
-    constexpr std::uint16_t kLeast = 64;
-    const std::uint16_t unsaid = headers.flow.version == 4 ? 536 : 1220;
-    const std::uint16_t said = headers.options.mss == 0 ? unsaid : headers.options.mss;
-    return said < kLeast ? kLeast : said;
-  }
-
   [[nodiscard]] HEADRACE_HD TcpConnection* find_stream(std::uint32_t i, std::uint32_t stream) const {
     if (i >= work_.shared.connection_count) return nullptr;
     TcpConnection& connection = work_.view.connections[i];
-    const bool open = connection.state != TcpState::unused && connection.state != TcpState::syn_received;
-    return open && connection.stream == stream ? &connection : nullptr;
+    return connection.state != TcpState::unused && connection.stream == stream ? &connection : nullptr;
   }
 
   HEADRACE_HD void schedule(std::uint32_t i) {
@@ -275,11 +237,16 @@ class TcpSequencer {
     work_.shared.next_deadline = lesser(work_.shared.next_deadline, deadline);
   }
 
-  /// When an open connection has been silent for too long.
+  /// There is no space for what the peer would send next.
+  [[nodiscard]] HEADRACE_HD static bool is_closed(const TcpConnection& connection) {
+    return connection.receives() && connection.intervals.next() >= connection.limit;
+  }
+
+  /// When an open connection has been silent for too long. One whose window is closed may be.
   [[nodiscard]] HEADRACE_HD std::uint64_t idle_end(const TcpConnection& connection) const {
     const std::uint64_t idle_max = work_.shared.config.idle_max;
     const bool open = connection.receives() || connection.state == TcpState::close_wait;
-    return open && idle_max != 0 ? connection.heard_at + idle_max : kNever;
+    return open && idle_max != 0 && !is_closed(connection) ? connection.heard_at + idle_max : kNever;
   }
 
   /// What is due of one connection.

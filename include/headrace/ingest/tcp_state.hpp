@@ -16,10 +16,9 @@ namespace headrace::ingest {
 inline constexpr std::uint32_t kNoConnection = 0xFFFFFFFF;
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-/// RFC 9293 3.3.2, as far as a passive open leads to them.
+/// RFC 9293 3.3.2, as far as a passive open leads to them. SYN-RECEIVED is that of a TcpRequest.
 enum class TcpState : std::uint8_t {
   unused,
-  syn_received,
   established,
   close_wait,
   last_ack,
@@ -44,57 +43,85 @@ struct RateLimit {
   }
 };
 
-/// One connection. Stream offsets count from the byte after the peer's SYN and do not wrap; sequence numbers do.
-struct TcpConnection {
-  static constexpr std::uint32_t kRecentMax = 4;
-
+/// What a handshake settles: both ends, their initial numbers, and the options that both agreed to.
+struct TcpAgreement {
   Flow flow;
   LinkHeader link;
-  TcpState state = TcpState::unused;
   std::uint8_t scale = 0;       ///< Of windows that this side offers.
   std::uint8_t peer_scale = 0;  ///< Of those that the peer offers.
   bool timestamps = false;      ///< These three: both sides agreed to it.
   bool sack = false;
   bool scales = false;
+  std::uint16_t mss = 0;               ///< The largest segment that the peer was told.
+  std::uint16_t peer_mss = 0;          ///< The largest that it takes.
+  std::uint32_t initial_local = 0;     ///< Our initial sequence number.
+  std::uint32_t initial_remote = 0;    ///< The peer's.
+  std::uint32_t window_max = 0;        ///< The largest to offer, in bytes.
+  std::uint32_t peer_window = 0;       ///< SND.WND.
+  std::uint32_t timestamp_recent = 0;  ///< TS.Recent.
+  std::uint32_t timestamp_offset = 0;
+  std::uint32_t bucket_next = kNoConnection;
+  std::uint32_t list_next = kNoConnection;
+  std::uint32_t list_previous = kNoConnection;
+  RateLimit challenges;
+  std::uint64_t offered = 0;  ///< The end of the window that the peer was told.
+  std::uint64_t timestamp_recent_at = 0;
+  std::uint64_t round_trip_ns = 0;  ///< SRTT and RTTVAR of RFC 6298.
+  std::uint64_t round_trip_variation_ns = 0;
+};
+
+/// Where a connection without a stream stands.
+enum class RequestState : std::uint8_t {
+  unused,
+  half_open,  ///< SYN+ACK was sent; the peer may not exist.
+  waiting,    ///< The handshake is complete. The window is closed: there was no place for a stream.
+  invited,    ///< The window is open, and a place is kept for its first byte, for a moment.
+  silent      ///< The window is open, but the peer did not use its place in time: others may take it.
+};
+
+/// A connection without a stream: nothing that it has sent is acknowledged but its SYN.
+struct TcpRequest : TcpAgreement {
+  /// SYN+ACK is sent 1 + TcpConfig::retransmits_max times; there is a list of half-open connections for each.
+  static constexpr std::uint32_t kTriesMax = 17;
+
+  RequestState state = RequestState::unused;
+  std::uint8_t tries = 0;        ///< Half-open: times that SYN+ACK was sent again.
+  bool promised = false;         ///< Half-open: it was offered a window, and counts as TcpShared::half_open_promised.
+  bool dropped = false;          ///< Bytes or FIN came when there was no place; the peer will send them again.
+  std::uint64_t since = 0;       ///< In this state.
+  std::uint64_t until = 0;       ///< Invited: a place is kept.
+  std::uint64_t asked_at = 0;    ///< The last time that it wanted to send.
+  std::uint64_t asks_every = 0;  ///< The time between the last two.
+};
+
+/// One connection with a stream. Stream offsets count from the byte after the peer's SYN and do not wrap; sequence
+/// numbers do.
+struct TcpConnection : TcpAgreement {
+  static constexpr std::uint32_t kRecentMax = 4;
+
+  TcpState state = TcpState::unused;
   bool finish_known = false;  ///< A FIN came: finish_offset is the end of the stream.
   bool finished = false;      ///< It is accepted; sequence numbers are one further than the stream.
   bool closes = false;        ///< FIN is to be sent behind what is outgoing, or is sent.
   bool fin_sent = false;      ///< send_next is behind it.
   std::uint8_t retransmits = 0;
   std::uint8_t recent_count = 0;
-  std::uint16_t mss = 0;       ///< The largest segment that the peer was told.
-  std::uint16_t peer_mss = 0;  ///< The largest that it takes.
   std::uint32_t stream = 0;
-  std::uint32_t initial_local = 0;   ///< Our initial sequence number.
-  std::uint32_t initial_remote = 0;  ///< The peer's.
-  std::uint32_t acknowledged = 0;    ///< By the peer: SND.UNA.
-  std::uint32_t send_next = 0;       ///< SND.NXT.
-  std::uint32_t window_max = 0;      ///< The largest to offer, in bytes.
-  std::uint32_t peer_window = 0;     ///< SND.WND, and what it was learnt from: SND.WL1, SND.WL2.
-  std::uint32_t peer_window_sequence = 0;
+  std::uint32_t acknowledged = 0;          ///< By the peer: SND.UNA.
+  std::uint32_t send_next = 0;             ///< SND.NXT.
+  std::uint32_t peer_window_sequence = 0;  ///< What peer_window was learnt from: SND.WL1, SND.WL2.
   std::uint32_t peer_window_acknowledgement = 0;
   std::uint32_t peer_window_max = 0;
   std::uint32_t last_acknowledgement = 0;  ///< That was sent: Last.ACK.sent of RFC 7323.
-  std::uint32_t timestamp_recent = 0;      ///< TS.Recent.
-  std::uint32_t timestamp_offset = 0;
-  std::uint32_t timestamp_echoed = 0;  ///< The last of ours that came back.
-  std::uint32_t waiting_segments = 0;  ///< Accepted since the last acknowledgement.
-  std::uint32_t bucket_next = kNoConnection;
-  std::uint32_t list_next = kNoConnection;
-  std::uint32_t list_previous = kNoConnection;
-  RateLimit challenges;
-  std::uint64_t limit = 0;          ///< There is space for the stream up to here.
-  std::uint64_t offered = 0;        ///< The end of the window that the peer was told.
-  std::uint64_t space_max = 0;      ///< The most space that there ever was.
-  std::uint64_t finish_offset = 0;  ///< Where finish_known.
-  std::uint64_t timestamp_recent_at = 0;
-  std::uint64_t acknowledge_at = kNever;  ///< A delayed acknowledgement is due.
-  std::uint64_t act_at = kNever;          ///< To retransmit, or to end the time to wait.
-  std::uint64_t heard_at = 0;
-  std::uint64_t opened_at = 0;      ///< SYN+ACK was sent.
-  std::uint64_t round_trip_ns = 0;  ///< SRTT and RTTVAR of RFC 6298.
-  std::uint64_t round_trip_variation_ns = 0;
-  std::uint64_t recent[kRecentMax] = {};  ///< In the intervals that changed last, the latest first.
+  std::uint32_t timestamp_echoed = 0;      ///< The last of ours that came back.
+  std::uint32_t waiting_segments = 0;      ///< Accepted since the last acknowledgement.
+  std::uint64_t limit = 0;                 ///< There is space for the stream up to here.
+  std::uint64_t space_max = 0;             ///< The most space that there ever was.
+  std::uint64_t finish_offset = 0;         ///< Where finish_known.
+  std::uint64_t acknowledge_at = kNever;   ///< A delayed acknowledgement is due.
+  std::uint64_t act_at = kNever;           ///< To retransmit, or to end the time to wait.
+  std::uint64_t heard_at = 0;              ///< Of the last acceptable segment, or when the window opened again.
+  std::uint64_t recent[kRecentMax] = {};   ///< In the intervals that changed last, the latest first.
   Intervals intervals;
   TcpOutgoing outgoing;
 
@@ -149,10 +176,17 @@ struct TcpCounters {
   std::uint64_t finished = 0;
   std::uint64_t reset = 0;
   std::uint64_t timed_out = 0;
-  std::uint64_t refused = 0;         ///< SYNs for another port, or without place.
-  std::uint64_t half_open_lost = 0;  ///< Replaced by newer ones, or given up.
-  std::uint64_t unknown = 0;         ///< Segments of no connection.
-  std::uint64_t round_trip_ns = 0;   ///< The latest of any connection; 0: none known.
+  std::uint64_t refused = 0;              ///< SYNs for another port, or from or to no single host.
+  std::uint64_t half_open_lost = 0;       ///< Replaced by newer ones, or given up.
+  std::uint64_t syns_unanswered = 0;      ///< The backlog was full: peers try again.
+  std::uint64_t connections = 0;          ///< Handshakes that were completed.
+  std::uint64_t waited = 0;               ///< Connections that had to wait for a place for their stream.
+  std::uint64_t left_silent = 0;          ///< Connections that the peer reset before it had sent a byte.
+  std::uint64_t silent_timed_out = 0;     ///< Connections that were reset because they did not send a first byte.
+  std::uint64_t connections_waiting = 0;  ///< Now, for a place for their stream.
+  std::uint64_t connections_silent = 0;   ///< Now: they may send, and have not.
+  std::uint64_t unknown = 0;              ///< Segments of no connection.
+  std::uint64_t round_trip_ns = 0;        ///< The latest of any connection; 0: none known.
   std::uint64_t round_trip_least_ns = 0;
 };
 
@@ -163,18 +197,49 @@ struct TcpList {
   std::uint32_t count = 0;
 };
 
+/// The connections without a stream, by RequestState. Lists are in the order of TcpRequest::since, the one of those
+/// invited apart.
+struct TcpRequestLists {
+  TcpList unused;
+  TcpList half_open[TcpRequest::kTriesMax];  ///< By TcpRequest::tries.
+  TcpList waiting;
+  TcpList invited;  ///< No more than there are places.
+  TcpList silent;
+  std::uint32_t half_open_count = 0;     ///< Of all their lists.
+  std::uint32_t half_open_promised = 0;  ///< Those on their first try that were offered a window.
+  std::uint64_t next_deadline = kNever;  ///< Nothing of them is due before.
+};
+
 struct TcpShared {
+  /// Peers share a limit of resets only if their addresses have the same keyed hash.
+  static constexpr std::uint32_t kResetLimits = 1024;
+
   TcpConfig config;
   TcpCounters counters;
   TcpList unused;
-  TcpList half_open;
   TcpList time_wait;
   TcpList established;  ///< And all others that are in use.
-  RateLimit resets;
-  std::uint64_t next_deadline = kNever;  ///< Nothing is due before.
+  TcpRequestLists requests;
+  RateLimit resets[kResetLimits];
+  std::uint64_t next_deadline = kNever;  ///< Nothing of connections with streams is due before.
   std::uint32_t connection_count = 0;
   std::uint32_t bucket_mask = 0;
-  std::uint32_t streams = 0;  ///< Opened so far: the number of the next.
+  std::uint32_t request_bucket_mask = 0;
+  std::uint32_t streams = 0;        ///< Opened so far: the number of the next.
+  std::uint32_t streams_limit = 0;  ///< There is a place for every stream with a number below. Numbers wrap.
+  /// Places for streams with a number below can be made as they are opened: connections are let send for so many.
+  std::uint32_t streams_expected = 0;
+
+  [[nodiscard]] HEADRACE_HD std::uint64_t deadline() const { return lesser(next_deadline, requests.next_deadline); }
+  /// Streams that may be opened now, and soon.
+  [[nodiscard]] HEADRACE_HD std::uint32_t places_now() const { return connections_of(streams_limit - streams); }
+  [[nodiscard]] HEADRACE_HD std::uint32_t places() const { return connections_of(streams_expected - streams); }
+
+ private:
+  [[nodiscard]] HEADRACE_HD std::uint32_t connections_of(std::uint32_t streams_free) const {
+    const std::uint32_t connections_free = unused.count + time_wait.count;
+    return streams_free < connections_free ? streams_free : connections_free;
+  }
 };
 
 /// Where the state lies. Valid on the side whose memory it is.
@@ -183,13 +248,16 @@ struct TcpView {
   TcpConnection* connections = nullptr;
   std::uint64_t* deadlines = nullptr;  ///< One a connection: nothing is due before.
   std::uint32_t* buckets = nullptr;    ///< The first connection of each hash value.
+  TcpRequest* requests = nullptr;
+  std::uint32_t* request_buckets = nullptr;
 };
 
-/// The bytes that the state of at most `connections` (1 to 65,536) takes.
-[[nodiscard]] std::size_t tcp_state_bytes(std::uint32_t connections);
+/// The bytes that the state of at most `connections` (1 to 131,072) with streams takes, and of as many without as
+/// `config` says.
+[[nodiscard]] std::size_t tcp_state_bytes(std::uint32_t connections, const TcpConfig& config);
 
-/// The state in `memory` of tcp_state_bytes(connections), aligned to 64. Touches nothing.
-[[nodiscard]] TcpView tcp_view(void* memory, std::uint32_t connections);
+/// The state in `memory` of tcp_state_bytes(connections, config), aligned to 64. Touches nothing.
+[[nodiscard]] TcpView tcp_view(void* memory, std::uint32_t connections, const TcpConfig& config);
 
 /// Makes `memory`, which the host can write, the state of no connection. Throws UsageError where check(config) does, or
 /// the number of connections is out of range.

@@ -4,6 +4,7 @@
 
 #include "headrace/ingest/output.hpp"
 #include "headrace/ingest/tcp_answers.hpp"
+#include "headrace/ingest/tcp_requests.hpp"
 #include "headrace/ingest/tcp_state.hpp"
 #include "headrace/ingest/tcp_table.hpp"
 
@@ -12,7 +13,7 @@ namespace headrace::ingest::detail {
 /// What all parts of a TcpSequencer work with.
 struct TcpWork {
   HEADRACE_HD TcpWork(const TcpView& all, Output& to, std::uint64_t time)
-      : view(all), shared(*all.shared), output(to), now(time), table(all), answers(all, to, time) {}
+      : view(all), shared(*all.shared), output(to), now(time), table(all), requests(all), answers(all, to, time) {}
 
   /// The end of a connection, told to the caller.
   HEADRACE_HD void end(std::uint32_t i, StreamEvent why) {
@@ -29,6 +30,19 @@ struct TcpWork {
     if (what == StreamEvent::finished) ++counters.finished;
     if (what == StreamEvent::reset) ++counters.reset;
     if (what == StreamEvent::timed_out) ++counters.timed_out;
+  }
+
+  HEADRACE_HD void note_round_trip(TcpAgreement& of, std::uint64_t round_trip) const {
+    const std::uint64_t before = of.round_trip_ns;
+    std::uint64_t& variation = of.round_trip_variation_ns;
+    const std::uint64_t off = greater(before, round_trip) - lesser(before, round_trip);
+    variation = before == 0 ? round_trip / 2 : variation - variation / 4 + off / 4;
+    of.round_trip_ns = before == 0 ? round_trip : before - before / 8 + round_trip / 8;  // RFC 6298 2.3
+    TcpCounters& counters = shared.counters;
+    counters.round_trip_ns = of.round_trip_ns;
+    if (counters.round_trip_least_ns == 0 || round_trip < counters.round_trip_least_ns) {
+      counters.round_trip_least_ns = round_trip;
+    }
   }
 
   HEADRACE_HD void wait_for_time(std::uint32_t i) {
@@ -48,6 +62,7 @@ struct TcpWork {
   Output& output;
   std::uint64_t now;
   TcpTable table;
+  TcpRequests requests;
   TcpAnswers answers;
 };
 

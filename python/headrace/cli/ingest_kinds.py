@@ -117,6 +117,9 @@ def _tcp(address: str, given: Given, common: Common) -> ingest.Receiver:
         window="window",
         interface="interface",
         idle_seconds="idle",
+        first_byte_seconds="first-byte",
+        backlog="backlog",
+        memory="memory",
         control="control",
         trust_checksums="trust-checksums",
     )
@@ -190,7 +193,18 @@ def _synthetic(size: str, given: Given, common: Common) -> ingest.Receiver:
 
 
 _DATAGRAMS = ("payload", "sequence-offset", "sequence-bytes", "frame-timeout", "raw-offset")
-_CONNECTIONS_ALONE = ("connections", "mtu", "offloads", "window", "idle", "control", "answer")
+_CONNECTIONS_ALONE = (
+    "connections",
+    "backlog",
+    "memory",
+    "mtu",
+    "offloads",
+    "window",
+    "idle",
+    "first-byte",
+    "control",
+    "answer",
+)
 
 KINDS = (
     Kind("tcp", (*_CONNECTIONS_ALONE, "interface", "trust-checksums"), _tcp),

@@ -9,6 +9,7 @@ import headrace
 from headrace import UsageError, ingest
 from headrace.cli import ingest_kinds, options
 from headrace.cli.ingest_run import Run
+from headrace.ingest.taking import KEPT_STREAMS, OUT_FILES_MAX
 
 
 def _faults(text: str) -> ingest.Faults:
@@ -24,6 +25,11 @@ def _faults(text: str) -> ingest.Faults:
         if name not in known:
             raise typer.BadParameter(f"'{name}' is not a fault; there are {', '.join(known[:-2])}")
     return ingest.Faults(**values)  # type: ignore[arg-type]
+
+
+def _limit(text: str) -> float:
+    """Seconds; 0 for "never"."""
+    return 0.0 if text.strip() == "never" else options.duration(text)
 
 
 def _bytes_option(text: str | None, option: str) -> int | None:
@@ -64,6 +70,15 @@ def receive(
     ] = None,
     frames: Annotated[int | None, typer.Option("--frames", min=1, help="End after so many.")] = None,
     streams: Annotated[int | None, typer.Option("--streams", min=1, help="End when so many have ended.")] = None,
+    out_files: Annotated[
+        int, typer.Option("--out-files", min=1, help="--out: so many at most; streams beyond are reset.")
+    ] = OUT_FILES_MAX,
+    out_bytes: Annotated[
+        str | None, typer.Option("--out-bytes", metavar="SIZE", help="--out: of all files; a stream beyond is reset.")
+    ] = None,
+    keep_streams: Annotated[
+        int, typer.Option("--keep-streams", min=1, help="Streams that have ended and are listed: the last ones.")
+    ] = KEPT_STREAMS,
     interval: Annotated[
         float | None,
         typer.Option("--interval", parser=options.duration, metavar="TIME", help="Print a line so often."),
@@ -76,7 +91,13 @@ def receive(
     way: Annotated[str, typer.Option("--way", help="To copy; one of headrace.copy_ways().")] = "automatic",
     ring: Annotated[str, typer.Option("--ring", metavar="SIZE", help="Memory for packets.")] = "64MiB",
     connections: Annotated[
-        int | None, typer.Option("--connections", min=1, max=65536, help="tcp, --follow: at the same time; 64.")
+        int | None, typer.Option("--connections", min=1, max=65536, help="tcp, --follow: streams at the same time; 64.")
+    ] = None,
+    backlog: Annotated[
+        int | None, typer.Option("--backlog", min=1, max=1048576, help="tcp: connections without a stream; 4096.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="SIZE", help="tcp: of all streams' frames; the device's.")
     ] = None,
     mtu: Annotated[int | None, typer.Option("--mtu", min=576, max=65535, help="tcp: of the device; 1500.")] = None,
     offloads: Annotated[
@@ -85,7 +106,11 @@ def receive(
     window: Annotated[str | None, typer.Option("--window", metavar="SIZE", help="tcp: at most; 16MiB.")] = None,
     idle: Annotated[
         float | None,
-        typer.Option("--idle", parser=options.duration, metavar="TIME", help="tcp: give up who is silent so long."),
+        typer.Option("--idle", parser=_limit, metavar="TIME", help="tcp: reset silent streams; 5min; or never."),
+    ] = None,
+    first_byte: Annotated[
+        float | None,
+        typer.Option("--first-byte", parser=_limit, metavar="TIME", help="tcp: until the first byte; 30s; or never."),
     ] = None,
     control: Annotated[
         str | None, typer.Option("--control", help="tcp: host, or resident: in a kernel on the device; host.")
@@ -160,10 +185,13 @@ def receive(
         return
     given = {
         "connections": connections,
+        "backlog": backlog,
+        "memory": _bytes_option(memory, "--memory"),
         "mtu": mtu,
         "offloads": offloads,
         "window": _bytes_option(window, "--window"),
         "idle": idle,
+        "first-byte": first_byte,
         "control": control,
         "answer": answer,
         "interface": interface,
@@ -203,6 +231,9 @@ def receive(
         ends={"duration": duration, "frames": frames, "streams": streams},
         sha256=sha256,
         out=out,
+        keep_streams=keep_streams,
+        out_files=out_files,
+        out_bytes=_bytes_option(out_bytes, "--out-bytes"),
         packet_bytes=ingest_kinds.packet_bytes(kind.option, target, given) * ingest_kinds.growth(conversion),
         control=control or "host",
         answer=answer,

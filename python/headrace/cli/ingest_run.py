@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+import headrace
 from headrace import ingest
 from headrace.cli import ingest_show, show
 from headrace.cli.ingest_follow import follow_notes, fragment_notes
@@ -110,6 +111,23 @@ def _take_what_waits(receiver: ingest.Receiver, taker: Taker, answering: ingest.
         _take_one(delivery, taker, answering)
 
 
+def _connection_notes(counters: Counters) -> list[str]:
+    """What became of connections that are no streams."""
+    tcp = counters["tcp"]
+    told = (
+        (tcp["waited"], "connections waited for a place: more --connections, or a faster consumer"),
+        (tcp["connections_waiting"], "connections were still waiting at the end, with nothing acknowledged"),
+        (
+            counters["streams"]["memory_failures"],
+            "times there was no memory for a stream's frames, and connections waited: a smaller --frame",
+        ),
+        (tcp["syns_unanswered"], "requests to connect were not answered: the --backlog was full"),
+        (tcp["silent_timed_out"], "connections were reset because they had sent nothing: see --first-byte"),
+        (tcp["refused"], "requests to connect were refused: to another port"),
+    )
+    return [f"{count:,} {what}" for count, what in told if count]
+
+
 def _notes(counters: Counters, kind: str, via: str | None) -> list[str]:
     """What a user would wonder about."""
     notes = []
@@ -118,10 +136,7 @@ def _notes(counters: Counters, kind: str, via: str | None) -> list[str]:
         checksum = ", or with a wrong checksum (a veth's other end leaves them out: --trust-checksums)" * (via == "xdp")
         tcp = "; --follow tcp puts TCP connections together" * (kind == "pcap")
         notes.append(f"{others:,} packets were no datagrams with a number, or of another port{checksum}{tcp}")
-    if counters["streams"]["streams_refused"]:
-        notes.append(f"{counters['streams']['streams_refused']:,} connections were refused: no memory for their frames")
-    if counters["tcp"]["refused"]:
-        notes.append(f"{counters['tcp']['refused']:,} connections were refused: to another port, or too many")
+    notes += _connection_notes(counters)
     late = counters["datagrams"]["late"]
     if late and counters["datagrams"]["timeouts"]:
         notes.append(f"{late:,} datagrams came after the --frame-timeout of their frame: longer, or a smaller --frame")
@@ -130,6 +145,22 @@ def _notes(counters: Counters, kind: str, via: str | None) -> list[str]:
     if counters["source"]["truncated"]:
         notes.append(f"{counters['source']['truncated']:,} packets were longer than a slot, or captured in part")
     return notes
+
+
+def _forgotten(taker: Taker) -> list[str]:
+    shown, totals = len(taker.streams), taker.totals
+    if shown == totals.streams:
+        return []
+    ends = ", ".join(f"{count:,} {reason}" for reason, count in sorted(totals.ends.items()))
+    return [f"{totals.streams:,} streams in all, of which the last {shown:,} were kept; ended: {ends}"]
+
+
+def _check_written(taker: Taker) -> None:
+    """Raises Error where a stream's file lacks bytes that were received."""
+    if taker.totals.failed == 0:
+        return
+    totals = taker.totals
+    raise headrace.Error(f"{totals.failed:,} of {totals.streams:,} streams were not written: {totals.error}")
 
 
 @dataclass
@@ -143,6 +174,9 @@ class Run:
     """duration, frames and streams after which it ends; None: not by that."""
     sha256: bool
     out: Path | None
+    keep_streams: int
+    out_files: int
+    out_bytes: int | None
     packet_bytes: int
     control: str
     answer: str | None
@@ -159,7 +193,7 @@ class Run:
             read = receiver.counters
             watch = Watch(read)
             answering = None if self.answer is None else ANSWERS[self.answer](receiver)
-            taker = self._taker(answering, watch)
+            taker = self._taker(receiver, answering, watch)
             stack.callback(taker.close)
             title = self._title(receiver)
             if self.prometheus is not None:
@@ -184,11 +218,22 @@ class Run:
             finally:
                 receiver.stop()
                 live.stop()
+                taker.close()
                 self._print_totals(title, receiver, taker, watch.total(), ended_by)
+            _check_written(taker)
 
-    def _taker(self, answering: ingest.Answering | None, watch: Watch) -> Taker:
-        body = {} if answering is None else {"body": answering.body}
-        return Taker(sha256=self.sha256, out=self.out, packet_bytes=self.packet_bytes, look=watch.look, **body)
+    def _taker(self, receiver: ingest.Receiver, answering: ingest.Answering | None, watch: Watch) -> Taker:
+        return Taker(
+            sha256=self.sha256,
+            out=self.out,
+            keep=self.keep_streams,
+            files_max=self.out_files,
+            bytes_max=self.out_bytes,
+            reset=receiver.reset if self.kind.option == "tcp" else None,
+            packet_bytes=self.packet_bytes,
+            body=None if answering is None else answering.body,
+            look=watch.look,
+        )
 
     def _title(self, receiver: ingest.Receiver) -> str:
         where = {"tcp": "Listening on", "udp": "Listening on", "pcap": "Replaying", "synthetic": "Making"}
@@ -211,7 +256,7 @@ class Run:
         if not self.as_json:
             counters = receiver.counters()
             notes = follow_notes(counters["follow"]) if self.follow else _notes(counters, self.kind.option, self.via)
-            notes += fragment_notes(counters["fragments"])
+            notes += _forgotten(taker) + fragment_notes(counters["fragments"])
             ingest_show.print_totals(show.stdout(), title, total, streams, notes)
             return
         content = {
@@ -225,6 +270,7 @@ class Run:
             "interrupted": ended_by == "interrupt",
             **total.as_dict(),
             "streams": [stream.as_dict() for stream in streams],
+            "stream_totals": taker.totals.as_dict(),
             "counters": receiver.counters(),
         }
         typer.echo(json.dumps(content, indent=None if self.interval is not None else 2))

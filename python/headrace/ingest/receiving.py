@@ -79,6 +79,9 @@ def _layout(port: int, payload_bytes: int, frame: int | str, how: Numbering) -> 
     return DatagramLayout(payload_bytes, frame_packets, port=port, **options)
 
 
+_FIRST_BYTE_SECONDS = 30.0
+
+
 def tcp(
     address: str,
     *,
@@ -91,7 +94,11 @@ def tcp(
     interface: str = "",
     name: str = "headrace%d",
     window: int | str = "16MiB",
-    idle_seconds: float = 0.0,
+    idle_seconds: float = 300.0,
+    first_byte_seconds: float | None = None,
+    open_at_first_byte: bool = True,
+    backlog: int = 4096,
+    memory: int | str = 0,
     control: str = "host",
     close_when_finished: bool = True,
     trust_checksums: bool = False,
@@ -102,7 +109,13 @@ def tcp(
     ":9000" chooses one of IPv4, "[::]:9000" one of IPv6. The address is that of a TUN device made for it, and goes with
     the receiver; with `interface`, one of IPv4 that the kernel does not have, on that interface, by AF_XDP. Each
     connection has `frames` frames of `frame` bytes on `to`.
-    `connections`: at the same time. `idle_seconds`: after which a silent one is given up; 0: never. `how`: Building.
+    A connection becomes a stream with its first byte; with its handshake where `open_at_first_byte` is off, for
+    protocols in which this side speaks first. `connections`: streams at the same time; others wait, `backlog`
+    of them at most, and nothing that they send is acknowledged; beyond, senders get no answer and try again. `memory`:
+    of the frames of all streams together, beyond which connections wait; 0: all that the device has. `idle_seconds`:
+    after which a silent stream is reset, not counting time in which its window is closed; 0: never.
+    `first_byte_seconds`: the same for a connection that may send its first byte; 0: never; None: 30, or `idle_seconds`
+    where that is less. `how`: Building.
     `control`: host; resident, in a kernel that stays on `to`, which takes the frames of all connections first and
     converts nothing (docs/ingest-resident.md). `close_when_finished`: a sender that has finished is told the same at
     once; else with Receiver.close(), and may be answered until then. `trust_checksums`: with `interface`, for a veth
@@ -118,6 +131,8 @@ def tcp(
         raise UsageError("trust_checksums is for an interface: the kernel says what it knows of a TUN device's packets")
     if interface and _is_own(host):
         raise UsageError(f"TCP on an interface needs an address that is not the kernel's, not '{host}'")
+    if first_byte_seconds is None:
+        first_byte_seconds = min(_FIRST_BYTE_SECONDS, idle_seconds or _FIRST_BYTE_SECONDS)
     return _core.receive_tcp(
         _target(frame, frames, to, how),
         host,
@@ -128,6 +143,10 @@ def tcp(
         name=name,
         window_bytes=_bytes(window),
         idle_seconds=idle_seconds,
+        first_byte_seconds=first_byte_seconds,
+        open_at_first_byte=open_at_first_byte,
+        backlog=backlog,
+        memory_bytes=_bytes(memory),
         interface=interface,
         control=control,
         close_when_finished=close_when_finished,

@@ -1,7 +1,9 @@
 """Taking what a receiver delivers: frames are counted, hashed, or written to files, a stream each."""
 
 import hashlib
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,10 +18,17 @@ from headrace.ingest.gaps import fill, present
 _ALL_OF_IT = Body.all_of_it()
 _PIECE_BYTES = 4 << 20  # between two looks at signals and clocks
 
+OUT_FILES_MAX = 10_000
+KEPT_STREAMS = 10_000
+
 Delivery = StreamOpened | Frame | FramePart | StreamEnded
 
 
-@dataclass
+class _QuotaError(OSError):
+    """More files or bytes than there may be."""
+
+
+@dataclass(slots=True)
 class TakenStream:
     """One stream so far."""
 
@@ -37,6 +46,8 @@ class TakenStream:
     """Why it ended: finished, reset, timed out; cut where the receiver went first; incomplete where its sender had
     promised more."""
     path: Path | None = None
+    error: str | None = None
+    """Why not all of it was written; the stream was reset."""
     hash: Any = field(default=None, repr=False)
     file: BinaryIO | None = field(default=None, repr=False)
 
@@ -55,7 +66,34 @@ class TakenStream:
             made["sha256"] = self.hash.hexdigest()
         if self.path is not None:
             made["file"] = str(self.path)
+        if self.error is not None:
+            made["error"] = self.error
         return made
+
+
+@dataclass
+class Totals:
+    """All streams so far, also those that are forgotten."""
+
+    streams: int = 0
+    bytes: int = 0
+    missing_bytes: int = 0
+    failed: int = 0
+    """Of which not all was written."""
+    error: str | None = None
+    """Why not, of the first of them."""
+    ends: dict[str, int] = field(default_factory=dict)
+    """How many ended by each reason."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "streams": self.streams,
+            "bytes": self.bytes,
+            "missing_bytes": self.missing_bytes,
+            "failed": self.failed,
+            "ends": dict(self.ends),
+        }
 
 
 class Taker:
@@ -63,15 +101,20 @@ class Taker:
 
     Args:
         sha256: hash each stream, as its frames hold it.
-        out: a file that gets the first stream's bytes; the others' go to the same name with .1, .2, ... behind it.
-            What is there is written over.
+        out: a file that gets the first stream's bytes; the others' go to the same name with .1, .2, ... behind it. A
+            file is opened when a stream's first byte comes: one without any has none. What is there is written over.
+        files_max, bytes_max: of all files together. A stream that needs more fails.
+        reset: called with the number of a stream that fails, because of these limits or of its file, such as one on a
+            disk that is full: others go on. Where nothing can be reset, None: then it is raised.
+        keep: streams that have ended are kept so many, the last ones.
         packet_bytes: of a datagram in a frame, 0 for TCP. Those that are missing are zeros in hash and file, and a
             stream ends with the last that came.
         body: where the data of a stream lies, which alone is taken: as Answering.body. Streams without any are none.
+            None: all of every stream.
         look: called now and then while a large frame is worked on.
 
     Raises:
-        OSError: for a file that cannot be written.
+        OSError: for `out`, where it cannot be written.
     """
 
     def __init__(
@@ -79,17 +122,28 @@ class Taker:
         *,
         sha256: bool = False,
         out: Path | None = None,
+        files_max: int = OUT_FILES_MAX,
+        bytes_max: int | None = None,
+        reset: Callable[[int], None] | None = None,
+        keep: int = KEPT_STREAMS,
         packet_bytes: int = 0,
-        body: Callable[[int], Body | None] = lambda _: _ALL_OF_IT,
+        body: Callable[[int], Body | None] | None = None,
         look: Callable[[], object] = lambda: None,
     ) -> None:
         self.streams: dict[int, TakenStream] = {}
+        self.totals = Totals()
         self.frames = 0
         self.ended = 0
         self._sha256 = sha256
         self._out = out
+        self._files = 0
+        self._files_max = files_max
+        self._bytes_left = bytes_max
+        self._reset = reset
+        self._keep_max = keep
+        self._kept: deque[int] = deque()
         self._packet_bytes = packet_bytes
-        self._body = body
+        self._body = body or (lambda _: _ALL_OF_IT)
         self._look = look
         if out is not None:
             out.open("wb").close()  # what cannot be written is known before anything is received
@@ -105,9 +159,7 @@ class Taker:
         if isinstance(delivery, StreamOpened):
             stream.destination = delivery.destination
         elif isinstance(delivery, StreamEnded):
-            stream.end = _end_of(delivery, body)
-            self.ended += 1
-            self._close(stream)
+            self._end(stream, _end_of(delivery, body))
         elif isinstance(delivery, Frame):
             self._take_frame(stream, delivery, body)
             stream.frames += 1
@@ -119,17 +171,58 @@ class Taker:
         for stream in self.streams.values():
             self._close(stream)
 
+    def _end(self, stream: TakenStream, reason: str) -> None:
+        stream.end = reason
+        self.ended += 1
+        self._close(stream)
+        self.totals.ends[reason] = self.totals.ends.get(reason, 0) + 1
+        self._kept.append(stream.stream)
+        if len(self._kept) > self._keep_max:
+            del self.streams[self._kept.popleft()]
+
     def _stream(self, delivery: Delivery) -> TakenStream:
         found = self.streams.get(delivery.stream)
         if found is None:
             found = TakenStream(delivery.stream, delivery.peer or "")
             if self._sha256:
                 found.hash = hashlib.sha256()
-            if self._out is not None:
-                found.path = self._out if not self.streams else Path(f"{self._out}.{len(self.streams)}")
-                found.file = found.path.open("wb")
             self.streams[delivery.stream] = found
+            self.totals.streams += 1
         return found
+
+    def _open(self, stream: TakenStream) -> BinaryIO:
+        if self._out is None or self._files >= self._files_max:
+            raise _QuotaError(f"stream {stream.stream}: there are {self._files_max:,} files already")
+        path = self._out if self._files == 0 else Path(f"{self._out}.{self._files}")
+        self._files += 1  # also where it cannot be opened: the next has another name
+        stream.file = path.open("wb")
+        stream.path = path
+        return stream.file
+
+    def _write(self, stream: TakenStream, piece: memoryview) -> None:
+        """Fails the stream where that cannot be, and not the others."""
+        if stream.error is not None:
+            return
+        try:
+            if self._bytes_left is not None and self._bytes_left < len(piece):
+                raise _QuotaError(f"stream {stream.stream}: its files would have more bytes than they may")
+            (stream.file or self._open(stream)).write(piece)
+            if self._bytes_left is not None:
+                self._bytes_left -= len(piece)
+        except OSError as error:
+            self._fail(stream, error)
+
+    def _fail(self, stream: TakenStream, error: OSError) -> None:
+        if self._reset is None:
+            raise error
+        stream.error = f"{error.filename or stream.path}: {error.strerror}" if error.strerror else str(error)
+        self.totals.failed += 1
+        self.totals.error = self.totals.error or stream.error
+        file, stream.file = stream.file, None
+        if file is not None:
+            with suppress(OSError):  # what it could not write is known
+                file.close()
+        self._reset(stream.stream)
 
     def _take_frame(self, stream: TakenStream, frame: Frame, body: Body) -> None:
         """Of a frame of datagrams, what is behind the last that came counts when another frame follows."""
@@ -142,7 +235,7 @@ class Taker:
             end = min(frame.bytes, last * self._packet_bytes)
             missing = int(np.count_nonzero(~came[:last])) * self._packet_bytes
             data = [(0, end)]
-        if stream.hash is not None or stream.file is not None:
+        if stream.hash is not None or (self._out is not None and stream.error is None):
             whole: NDArray[np.uint8] = frame.to_host().view(np.uint8)
             if came is not None:
                 whole = fill(whole, came, self._packet_bytes)
@@ -152,6 +245,8 @@ class Taker:
                 self._keep(stream, whole[first:last].data)
         stream.bytes += stream.behind + sum(last - first for first, last in data)
         stream.missing_bytes += stream.behind + missing
+        self.totals.bytes += stream.behind + sum(last - first for first, last in data)
+        self.totals.missing_bytes += stream.behind + missing
         stream.behind = frame.bytes - end if came is not None else 0
 
     def _keep(self, stream: TakenStream, view: memoryview) -> None:
@@ -159,15 +254,18 @@ class Taker:
             piece = view[at : at + _PIECE_BYTES]
             if stream.hash is not None:
                 stream.hash.update(piece)
-            if stream.file is not None:
-                stream.file.write(piece)
+            if self._out is not None and len(piece) != 0:
+                self._write(stream, piece)
             self._look()
 
-    @staticmethod
-    def _close(stream: TakenStream) -> None:
-        if stream.file is not None:
+    def _close(self, stream: TakenStream) -> None:
+        if stream.file is None:
+            return
+        try:
             stream.file.close()
             stream.file = None
+        except OSError as error:
+            self._fail(stream, error)
 
 
 def _end_of(ended: StreamEnded, body: Body) -> str:

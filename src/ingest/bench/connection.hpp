@@ -29,7 +29,7 @@ class BenchConnection {
         slots_(slots_of(of_.packets, of_.ring_bytes)),
         payload_(of_.packets.payload_bytes),
         ring_(device, MemoryKind::pinned, (slots_.count + 1) * slots_.stride),  // one for the handshake
-        control_(device, ring_, Layer::ethernet, options(of, slots_)) {
+        control_(device, ring_, Layer::ethernet, options(of, slots_, frames)) {
     fill_randomly(ring_.data(), ring_.bytes(), of.packets.seed);
     for (std::size_t slot = 0; slot < slots_.count; ++slot) {
       write_headers(ring_.data() + slot * slots_.stride, payload_, kAck);
@@ -138,10 +138,12 @@ class BenchConnection {
     of.packets.header_bytes = kHeader;
     return of;
   }
-  [[nodiscard]] static ResidentOptions options(const RingCase& of, const Slots& slots) {
+  [[nodiscard]] static ResidentOptions options(const RingCase& of, const Slots& slots, const FrameRing& frames) {
     ResidentOptions options;
     options.tcp.mtu = 0xFFFF;
     options.tcp.window_bytes_max = (1U << 30) - (1U << 14);
+    options.tcp.initial_limit = frames.reserved_end();
+    options.tcp.open_at_first_byte = false;
     options.connections = 1;
     options.frames_max = std::max(of.frame_count, 2U);
     options.packets = static_cast<std::uint32_t>(std::bit_ceil(std::max<std::size_t>(slots.count + kHandshake, 256)));
@@ -149,6 +151,8 @@ class BenchConnection {
   }
 
   void open(FrameRing& frames) {
+    control_.attach(frames);
+    turn_until([&] { return control_.settled(); });
     std::byte* const slot = ring_.data() + slots_.count * slots_.stride;
     constexpr std::uint32_t kOptions = 4;
     write_headers(slot, 0, tcp_flag::kSyn, kOptions);
@@ -165,9 +169,8 @@ class BenchConnection {
       if (!opened) opened = control_.next_event().or_throw(kDoing);
       return opened.has_value();
     });
-    control_.attach(*opened, frames);
     frames_ = &frames;
-    turn_until([&] { return edge_ > 0; });
+    space_ = frames.reserved_end();
     for (std::size_t s = 0; s < slots_.count; ++s) {
       store_be32(ring_.data() + s * slots_.stride + kEthernet + kIp + 8, their_next_);
     }
@@ -186,6 +189,7 @@ class BenchConnection {
       their_next_ = headers.sequence + 1;
       scale_ = headers.options.window_scale;
       scale_known_ = true;
+      edge_ = headers.window;
       return;
     }
     acknowledged_ += static_cast<std::uint32_t>(

@@ -113,6 +113,7 @@ class Acknowledge {
         case CommandKind::attach:
           view_.attached[command.slot] = {command.frames, command.frame_bytes, command.stride, command.frame_count};
           view_.streams[command.slot] = command.stream;
+          sequencer.set_streams_limit(command.stream + 1, command.stream + 1);
           break;
         case CommandKind::limit: sequencer.set_limit(command.connection, command.stream, command.limit); break;
         case CommandKind::close: sequencer.close(command.connection, command.stream); break;

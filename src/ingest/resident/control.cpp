@@ -31,7 +31,7 @@ std::optional<Reply> ResidentControl::next_reply() noexcept { return state_->nex
 Result<std::optional<Event>> ResidentControl::next_event() noexcept { return state_->next_event(); }
 std::size_t ResidentControl::room() const noexcept { return state_->packet_room(); }
 bool ResidentControl::settled() const noexcept { return state_->settled(); }
-void ResidentControl::attach(const Event& opened, FrameRing& frames) { state_->attach(opened, frames); }
+std::uint32_t ResidentControl::attach(FrameRing& frames) { return state_->attach(frames); }
 
 Status ResidentControl::close(std::uint32_t connection, std::uint32_t stream) noexcept {
   return state_->command({.kind = CommandKind::close, .connection = connection, .stream = stream});

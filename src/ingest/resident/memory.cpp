@@ -22,8 +22,10 @@ constexpr std::uint32_t kConnectionsMost = 1U << 16;
 
 void check(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options) {
   if (layer == Layer::payload) throw UsageError("resident control reads headers: of payloads alone there are none");
-  require(options.tcp.initial_limit == 0, kWhat, "tcp.initial_limit", options.tcp.initial_limit,
-          "0: space comes with frames");
+  require(options.tcp.initial_limit != 0, kWhat, "tcp.initial_limit", options.tcp.initial_limit,
+          "the space of every stream's frames");
+  require(options.tcp.initial_streams == 0, kWhat, "tcp.initial_streams", options.tcp.initial_streams,
+          "0: places come with frames");
   require(options.connections >= 1 && options.connections <= kConnectionsMost, kWhat, "connections",
           options.connections, "1 to 65,536");
   require(options.frames_max >= 2 && options.frames_max <= kFramesMost, kWhat, "frames_max", options.frames_max,
@@ -68,6 +70,9 @@ class Carver {
   std::size_t at_ = 0;
 };
 
+/// Those of streams that have ended may still have to close.
+std::uint32_t tcp_connections(const ResidentOptions& options) noexcept { return 2 * options.connections; }
+
 /// The bytes that it takes; from a null base, nothing but that.
 std::size_t lay_out_host(View& view, const ResidentOptions& options, std::byte* base) {
   Carver carver(base);
@@ -106,7 +111,7 @@ std::size_t lay_out_device(View& view, const ResidentOptions& options, std::byte
   carver.take(view.attached, options.connections);
   carver.take(view.streams, options.connections);
   carver.take(view.scratch);
-  tcp = carver.block(tcp_state_bytes(options.connections));
+  tcp = carver.block(tcp_state_bytes(tcp_connections(options), options.tcp));
   return carver.bytes();
 }
 
@@ -124,8 +129,8 @@ void check(const FrameOptions& frames, std::uint32_t frames_max) {
 }
 
 Memory::Memory(Device device, const Buffer& ring, Layer layer, const ResidentOptions& options, StreamRef stream) {
-  check(device, ring, layer, options);
   ingest::check(options.tcp);
+  check(device, ring, layer, options);
   View on_host;  // of what the device's memory begins with
   std::byte* tcp = nullptr;
   host_ = Buffer(device, MemoryKind::mapped, lay_out_host(view_, options, nullptr));
@@ -134,14 +139,14 @@ Memory::Memory(Device device, const Buffer& ring, Layer layer, const ResidentOpt
   std::memset(host_.data(), 0, host_.bytes());
   std::memset(image.data(), 0, image.bytes());
   lay_out_device(on_host, options, image.data(), tcp);
-  make_tcp_state(tcp, options.connections, options.tcp);
+  make_tcp_state(tcp, tcp_connections(options), options.tcp);
   std::fill_n(on_host.streams, options.connections, kNoStream);
   // Copied, not filled: a kernel that fills could wait for blocks that another resident kernel holds.
   stream.copy(device_.data(), image.data(), image.bytes()).or_throw("preparing resident control");
   stream.wait().or_throw("preparing resident control");
   lay_out_host(view_, options, host_.data());
   lay_out_device(view_, options, device_.data(), tcp);
-  view_.tcp = tcp_view(tcp, options.connections);
+  view_.tcp = tcp_view(tcp, tcp_connections(options), options.tcp);
   view_.layer = layer;
   view_.packet_mask = options.packets - 1;
   view_.part_mask = options.parts - 1;

@@ -107,53 +107,65 @@ std::optional<Reply> ResidentControl::State::next_reply() noexcept {
 Result<std::optional<Event>> ResidentControl::State::next_event() noexcept {
   if (heard(*view().events_end) == events_taken_) return std::optional<Event>{};
   const Event event = view().events[events_taken_ & view().event_mask];
-  if (event.kind != StreamEvent::opened && event.kind != StreamEvent::closed) {
-    for (Slot& slot : slots_) {
-      if (slot.frames == nullptr || slot.stream != event.stream) continue;
-      if (const Status ended = end(slot, event); !ended) return ended.error();
-      slot.frames = nullptr;
-    }
+  Slot* const slot = event.kind == StreamEvent::closed ? nullptr : slot_of(event.stream);
+  if (slot != nullptr && event.kind == StreamEvent::opened) {
+    slot->connection = event.connection;
+    slot->opened = true;
+  } else if (slot != nullptr) {
+    if (const Status ended = end(*slot, event); !ended) return ended.error();
+    slot->frames = nullptr;
   }
   tell(*view().events_taken, ++events_taken_);
   return std::optional(event);
 }
 
 bool ResidentControl::State::settled() const noexcept {
-  return heard(*view().commands_done) == commands_end_ && copied() == packets_end_ &&
+  return heard(*view().commands_done) == commands_end_ && copied() == packets_end_ && streams_told_ == streams_ &&
          std::ranges::all_of(slots_, [](const Slot& slot) {
-           return slot.frames == nullptr || (slot.told && slot.limit == slot.frames->reserved_end());
+           return slot.frames == nullptr || !slot.opened || slot.limit == slot.frames->reserved_end();
          });
 }
 
-void ResidentControl::State::attach(const Event& opened, FrameRing& frames) {
-  if (opened.kind != StreamEvent::opened) throw UsageError("frames are attached to streams that have been opened");
+ResidentControl::State::Slot* ResidentControl::State::slot_of(std::uint32_t stream) noexcept {
+  const auto found =
+      std::ranges::find_if(slots_, [&](const Slot& slot) { return slot.frames != nullptr && slot.stream == stream; });
+  return found == slots_.end() ? nullptr : &*found;
+}
+
+std::uint32_t ResidentControl::State::attach(FrameRing& frames) {
   if (!(frames.device() == device_)) {
     throw UsageError(fmt::format("frames on {} cannot be built on {}", frames.device().name(), device_.name()));
   }
   resident::check(frames.options(), options_.frames_max);
-  const auto taken = [&](const Slot& slot) { return slot.frames != nullptr && slot.stream == opened.stream; };
-  const auto slot = std::ranges::find_if(slots_, [](const Slot& one) { return one.frames == nullptr; });
-  if (std::ranges::any_of(slots_, taken) || slot == slots_.end()) {
-    throw UsageError(fmt::format("stream {} has frames already, or too many others have", opened.stream));
+  if (frames.reserved_end() < options_.tcp.initial_limit) {
+    throw UsageError(fmt::format("frames have space for {} bytes, and every stream is told of {}",
+                                 frames.reserved_end(), options_.tcp.initial_limit));
   }
-  *slot = {.frames = &frames, .connection = opened.connection, .stream = opened.stream};
+  const auto slot = std::ranges::find_if(slots_, [](const Slot& one) { return one.frames == nullptr; });
+  if (slot == slots_.end()) throw UsageError(fmt::format("{} streams have frames already", slots_.size()));
+  *slot = {.frames = &frames, .stream = streams_++, .limit = options_.tcp.initial_limit};
   const auto number = static_cast<std::size_t>(slot - slots_.begin());
   std::fill_n(view().frames + number * view().places_per_slot, frames.options().frame_count, FrameWord{});
-  static_cast<void>(raise_limit(*slot));  // where commands have no room, poll() does
+  const std::uint32_t stream = slot->stream;
+  introduce();
+  return stream;
 }
 
-Status ResidentControl::State::introduce(Slot& slot) noexcept {
-  const FrameOptions& of = slot.frames->options();
-  const Status told = command({.kind = CommandKind::attach,
-                               .connection = slot.connection,
-                               .stream = slot.stream,
-                               .slot = static_cast<std::uint32_t>(&slot - slots_.data()),
-                               .frame_count = of.frame_count,
-                               .frame_bytes = of.frame_bytes,
-                               .stride = slot.frames->stride_,
-                               .frames = slot.frames->data_of(0)});
-  slot.told = told.ok();
-  return told;
+/// Tells the kernel of streams that have frames, in order: it opens none before all before it. Where commands have no
+/// room, the next time.
+void ResidentControl::State::introduce() noexcept {
+  for (; streams_told_ != streams_; ++streams_told_) {
+    const Slot& slot = *slot_of(streams_told_);  // no stream ends before it opens
+    const FrameOptions& of = slot.frames->options();
+    const Status told = command({.kind = CommandKind::attach,
+                                 .stream = slot.stream,
+                                 .slot = static_cast<std::uint32_t>(&slot - slots_.data()),
+                                 .frame_count = of.frame_count,
+                                 .frame_bytes = of.frame_bytes,
+                                 .stride = slot.frames->stride_,
+                                 .frames = slot.frames->data_of(0)});
+    if (!told) return;
+  }
 }
 
 FrameWord& ResidentControl::State::word_of(const Slot& slot, std::uint64_t number) const noexcept {
@@ -206,11 +218,8 @@ Status ResidentControl::State::end(Slot& slot, const Event& event) noexcept {
 }
 
 Status ResidentControl::State::raise_limit(Slot& slot) noexcept {
-  if (!slot.told) {
-    if (const Status introduced = introduce(slot); !introduced) return introduced;
-  }
   const std::uint64_t limit = slot.frames->reserved_end();
-  if (limit == slot.limit) return {};
+  if (!slot.opened || limit == slot.limit) return {};
   const Status told =
       command({.kind = CommandKind::limit, .connection = slot.connection, .stream = slot.stream, .limit = limit});
   if (told) slot.limit = limit;
@@ -218,6 +227,7 @@ Status ResidentControl::State::raise_limit(Slot& slot) noexcept {
 }
 
 Status ResidentControl::State::poll() noexcept {
+  introduce();
   for (Slot& slot : slots_) {
     if (slot.frames == nullptr) continue;
     if (const Status looked = look(slot); !looked) return looked;

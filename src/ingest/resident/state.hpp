@@ -38,7 +38,7 @@ class ResidentControl::State {
   [[nodiscard]] std::optional<Reply> next_reply() noexcept;
   [[nodiscard]] Result<std::optional<Event>> next_event() noexcept;
   [[nodiscard]] bool settled() const noexcept;
-  void attach(const Event& opened, FrameRing& frames);
+  std::uint32_t attach(FrameRing& frames);
   [[nodiscard]] Status command(const resident::Command& command) noexcept;
   [[nodiscard]] Result<std::size_t> step(Source& source, Ring& ring, Duration timeout) noexcept;
   [[nodiscard]] Status stop() noexcept;
@@ -47,14 +47,14 @@ class ResidentControl::State {
   ResidentCounters counters;
 
  private:
-  /// A stream and its frames.
+  /// A stream, which may not be open yet, and its frames.
   struct Slot {
     FrameRing* frames = nullptr;  ///< Null: free.
     std::uint32_t connection = 0;
     std::uint32_t stream = 0;
     std::uint64_t next = 0;   ///< The first frame that is not complete.
     std::uint64_t limit = 0;  ///< That the kernel was told.
-    bool told = false;        ///< The kernel knows of it.
+    bool opened = false;
   };
 
   [[nodiscard]] const resident::View& view() const noexcept { return memory_.view(); }
@@ -63,7 +63,8 @@ class ResidentControl::State {
   [[nodiscard]] Status look(Slot& slot) noexcept;
   [[nodiscard]] Status complete(Slot& slot, std::size_t bytes, std::size_t length) noexcept;
   [[nodiscard]] Status end(Slot& slot, const Event& event) noexcept;
-  [[nodiscard]] Status introduce(Slot& slot) noexcept;
+  void introduce() noexcept;
+  [[nodiscard]] Slot* slot_of(std::uint32_t stream) noexcept;
   [[nodiscard]] Status raise_limit(Slot& slot) noexcept;
   void report() noexcept;
   [[nodiscard]] resident::FrameWord& word_of(const Slot& slot, std::uint64_t number) const noexcept;
@@ -75,6 +76,8 @@ class ResidentControl::State {
   Stream stream_;  ///< The kernel's.
   resident::Memory memory_;
   std::vector<Slot> slots_;
+  std::uint32_t streams_ = 0;       ///< That have frames, or had.
+  std::uint32_t streams_told_ = 0;  ///< Of those, the ones that the kernel knows of.
   std::uint64_t packets_end_ = 0;
   std::uint64_t commands_end_ = 0;
   std::uint64_t replies_taken_ = 0;

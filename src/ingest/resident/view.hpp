@@ -33,7 +33,7 @@ struct Command {
   CommandKind kind = CommandKind::report;
   std::uint32_t connection = 0;
   std::uint32_t stream = 0;
-  std::uint32_t slot = 0;         ///< Of those that streams are attached to: attach.
+  std::uint32_t slot = 0;         ///< Of those that streams are attached to, before they open: attach.
   std::uint32_t frame_count = 0;  ///< From here on, of its frames.
   std::uint64_t frame_bytes = 0;
   std::uint64_t stride = 0;

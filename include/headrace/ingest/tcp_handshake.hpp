@@ -1,0 +1,353 @@
+#pragma once
+
+#include <cstdint>
+
+#include "headrace/ingest/headers.hpp"
+#include "headrace/ingest/tcp_requests.hpp"
+#include "headrace/ingest/tcp_work.hpp"
+
+namespace headrace::ingest::detail {
+
+/// Connections from their SYN to their stream. A connection gets one when it sends its first byte or FIN (or completes
+/// its handshake, where TcpConfig::open_at_first_byte is off) and there is a place. Until then nothing of it is
+/// acknowledged but its SYN: while all places are taken its window is closed, and it waits in the order of arrival.
+class TcpHandshake {
+ public:
+  HEADRACE_HD explicit TcpHandshake(TcpWork& work)
+      : work_(work), shared_(work.shared), lists_(work.shared.requests), requests_(work.requests) {}
+
+  /// A SYN to this port. It stays unanswered while the backlog is full, and the peer tries again.
+  HEADRACE_HD void begin(const std::byte* packet, const Headers& headers) {
+    if (requests_.complete_count() >= shared_.config.backlog && !give_up_silent()) {
+      ++shared_.counters.syns_unanswered;
+      return;
+    }
+    const std::uint32_t i = requests_.add(headers.flow);
+    TcpRequest& request = work_.view.requests[i];
+    request.link.answer_to(packet, headers.link_length);
+    request.since = work_.now;
+    choose_numbers(request, headers);
+    agree(request, headers);
+    if (lists_.waiting.count == 0 && shared_.places() > lists_.invited.count + lists_.half_open_promised) {
+      request.promised = true;
+      ++lists_.half_open_promised;
+      request.offered = lesser(initial_window(request), 0xFFFF);  // that of a SYN is not scaled
+    }
+    work_.answers.accept(request);
+    note_deadline(half_open_end(request));
+  }
+
+  /// A segment of a connection without a stream. The number of the connection that it has become; the segment is still
+  /// to be taken by it. kNoConnection where there is no more to be done.
+  [[nodiscard, gnu::noinline]] HEADRACE_HD std::uint32_t arrive(std::uint32_t i, const Headers& headers,
+                                                                const std::byte* packet) {
+    TcpRequest& request = work_.view.requests[i];
+    const std::int64_t begin = serial_distance(headers.sequence, request.initial_remote + 1);
+    if (!is_acceptable(i, request, headers, packet, begin)) return kNoConnection;
+    if (headers.link_length != 0) request.link.answer_to(packet, headers.link_length);
+    if (request.timestamps && begin <= 0) {
+      request.timestamp_recent = headers.options.timestamp;
+      request.timestamp_recent_at = work_.now;
+    }
+    request.peer_window = std::uint32_t{headers.window} << request.peer_scale;
+    const bool has_fin = (headers.flags & tcp_flag::kFin) != 0;
+    const bool speaks = begin >= 0 && (headers.payload_length > 0 || has_fin);
+    if (request.state == RequestState::half_open) complete(i, request, speaks);
+    const bool probes = begin < 0;
+    if (!speaks && !probes && shared_.config.open_at_first_byte) return kNoConnection;
+    const bool opens = speaks || !shared_.config.open_at_first_byte;
+    const std::uint32_t kept = request.state == RequestState::invited ? 0 : lists_.invited.count;
+    if (shared_.places() > kept && (!opens || shared_.places_now() > 0)) {
+      if (opens) return open(i, speaks);
+      if (request.state == RequestState::waiting) invite(i);
+      if (request.state == RequestState::silent) challenge(request);  // it only asks whether this side is there
+      return kNoConnection;
+    }
+    refuse(i, request, speaks);
+    return kNoConnection;
+  }
+
+  /// Lets those that wait send, as far as there are places that are not kept for others.
+  HEADRACE_HD void invite() {
+    const auto may = [&] {
+      const bool now = shared_.config.open_at_first_byte || shared_.places_now() > 0;
+      return now && lists_.waiting.count > 0 && shared_.places() > lists_.invited.count;
+    };
+    while (may() && work_.output.has_room()) {
+      if (shared_.config.open_at_first_byte) {
+        invite(lists_.waiting.first);
+      } else {
+        (void)open(lists_.waiting.first, false);
+      }
+    }
+    if (may()) note_deadline(work_.now);  // the output had no room
+  }
+
+  /// What has become due.
+  HEADRACE_HD void tick() {
+    if (work_.now < lists_.next_deadline) return;
+    lists_.next_deadline = kNever;
+    for (std::uint32_t tries = 0; tries < TcpRequest::kTriesMax; ++tries) retry(lists_.half_open[tries]);
+    end_invitations();
+    end_silent();
+    invite();
+  }
+
+ private:
+  static constexpr std::uint64_t kInvitation = 250 * TcpConfig::kMs;  ///< More than a round trip on the Earth.
+  static constexpr std::uint64_t kInvitationMax = 10 * TcpConfig::kSecond;
+  /// A silent connection gives way to a new one after so long, where the backlog is full.
+  static constexpr std::uint64_t kSilentMin = 5 * TcpConfig::kSecond;
+
+  [[nodiscard]] HEADRACE_HD std::uint64_t initial_window(const TcpRequest& request) const {
+    return lesser(shared_.config.initial_limit, request.window_max);
+  }
+  HEADRACE_HD void note_deadline(std::uint64_t at) { lists_.next_deadline = lesser(lists_.next_deadline, at); }
+  [[nodiscard]] HEADRACE_HD std::uint64_t half_open_end(const TcpRequest& request) const {
+    return request.since + (shared_.config.retransmit_first << request.tries);
+  }
+  [[nodiscard]] HEADRACE_HD std::uint64_t silent_end(const TcpRequest& request) const {
+    return shared_.config.first_byte_max == 0 ? kNever : request.since + shared_.config.first_byte_max;
+  }
+
+  /// RFC 9293 3.10.7.4 as far as it concerns a connection of which nothing but the SYN is acknowledged; RFC 7323 5.3,
+  /// RFC 5961 3 to 5. `begin`: of the sequence numbers, from the first byte of the stream.
+  [[nodiscard]] HEADRACE_HD bool is_acceptable(std::uint32_t i, TcpRequest& request, const Headers& headers,
+                                               const std::byte* packet, std::int64_t begin) {
+    const auto has = [&](std::uint8_t flag) { return (headers.flags & flag) != 0; };
+    TcpCounters& counters = shared_.counters;
+    const bool half_open = request.state == RequestState::half_open;
+    if (has(tcp_flag::kRst)) {
+      take_reset(i, request, begin);
+      return false;
+    }
+    if (has(tcp_flag::kSyn)) {
+      if (half_open && !has(tcp_flag::kAck) && begin == -1) {
+        work_.answers.accept(request);  // SYN+ACK was lost
+      } else {
+        challenge(request);
+      }
+      return false;
+    }
+    if (request.timestamps && !headers.options.has_timestamps) {
+      ++counters.missing_timestamps;
+      return false;
+    }
+    if (request.timestamps && serial_before(headers.options.timestamp, request.timestamp_recent)) {
+      ++counters.old_timestamps;
+      challenge(request);
+      return false;
+    }
+    const bool probe = begin == -1 && headers.payload_length <= 1 && !half_open;
+    if ((begin < 0 || begin > request.window_max) && !probe) {
+      ++counters.out_of_window;
+      challenge(request);
+      return false;
+    }
+    if (!has(tcp_flag::kAck) || headers.acknowledgement != request.initial_local + 1) {
+      ++counters.bad_acknowledgements;
+      if (!has(tcp_flag::kAck)) return false;
+      if (half_open) {
+        LinkHeader link;
+        link.answer_to(packet, headers.link_length);
+        work_.answers.reset(headers, link);
+      } else {
+        challenge(request);
+      }
+      return false;
+    }
+    return true;
+  }
+
+  /// RFC 5961 3.2: only the very next sequence number resets.
+  HEADRACE_HD void take_reset(std::uint32_t i, TcpRequest& request, std::int64_t begin) {
+    if (begin != 0) {
+      challenge(request);
+      return;
+    }
+    ++(request.state == RequestState::half_open ? shared_.counters.half_open_lost : shared_.counters.left_silent);
+    requests_.remove(i);
+  }
+
+  /// The peer exists. Its window is open, or it waits. What it says at once is taken as if its window were open.
+  HEADRACE_HD void complete(std::uint32_t i, TcpRequest& request, bool speaks) {
+    ++shared_.counters.connections;
+    if (request.tries == 0) {
+      work_.note_round_trip(request, work_.now - request.since);
+    } else {
+      request.round_trip_variation_ns = shared_.config.retransmit_first / 4 * 3;  // RFC 6298 5.7
+    }
+    request.asked_at = work_.now;
+    if (request.offered == 0 && (lists_.waiting.count > 0 || shared_.places() <= lists_.invited.count)) {
+      ++shared_.counters.waited;
+      requests_.move(i, RequestState::waiting, work_.now);
+    } else if (request.offered == 0 && shared_.config.open_at_first_byte && !speaks) {
+      invite(i);
+    } else {
+      keep_place(i, request);
+    }
+  }
+
+  /// Its window is open; while no more are invited than there are places, one is kept for it.
+  HEADRACE_HD void keep_place(std::uint32_t i, TcpRequest& request) {
+    const bool kept = lists_.invited.count < shared_.places();
+    const std::uint64_t again = request.dropped ? 2 * request.asks_every + kInvitation : 0;
+    request.until = work_.now + lesser(greater(again, kInvitation), kInvitationMax);
+    requests_.move(i, kept ? RequestState::invited : RequestState::silent, work_.now);
+    note_deadline(kept ? request.until : silent_end(request));
+  }
+
+  HEADRACE_HD void invite(std::uint32_t i) {
+    TcpRequest& request = work_.view.requests[i];
+    request.offered = initial_window(request);
+    keep_place(i, request);
+    work_.answers.tell_window(request);
+    ++shared_.counters.window_updates;
+  }
+
+  /// There is no place for what it wants to send: the peer is told that the window is closed, and sends it again.
+  HEADRACE_HD void refuse(std::uint32_t i, TcpRequest& request, bool speaks) {
+    request.asks_every = work_.now - request.asked_at;
+    request.asked_at = work_.now;
+    request.dropped = request.dropped || speaks;
+    if (request.state != RequestState::waiting) {
+      ++shared_.counters.waited;
+      request.offered = 0;
+      requests_.wait_first(i, work_.now);
+    }
+    challenge(request);
+  }
+
+  /// An acknowledgement of the SYN, with the window as it is, unless there were too many of them.
+  HEADRACE_HD void challenge(TcpRequest& request) {
+    if (!request.challenges.allows(work_.now, shared_.config.challenges_per_second)) {
+      ++shared_.counters.limited;
+      return;
+    }
+    ++shared_.counters.challenges;
+    work_.answers.tell_window(request);
+  }
+
+  /// There is a place. `acknowledged`: what comes of it opens the window, if it is closed.
+  [[nodiscard]] HEADRACE_HD std::uint32_t open(std::uint32_t i, bool acknowledged) {
+    const TcpRequest& request = work_.view.requests[i];
+    const std::uint32_t opened = work_.table.add(request);
+    TcpConnection& connection = work_.view.connections[opened];
+    requests_.remove(i);
+    connection.stream = shared_.streams++;
+    connection.acknowledged = connection.send_next = connection.initial_local + 1;
+    connection.last_acknowledgement = connection.initial_remote + 1;
+    connection.peer_window_sequence = connection.initial_remote;
+    connection.peer_window_acknowledgement = connection.initial_local;
+    connection.peer_window_max = connection.peer_window;
+    connection.limit = shared_.config.initial_limit;
+    connection.heard_at = work_.now;
+    work_.tell(opened, StreamEvent::opened);
+    if (connection.offered == 0 && !acknowledged) work_.answers.acknowledge(connection, {0, 0});
+    if (connection.offered == 0) connection.waiting_segments = shared_.config.segments_per_acknowledgement;  // at once
+    return opened;
+  }
+
+  /// Those that have not answered the last SYN+ACK of as many, the oldest first.
+  HEADRACE_HD void retry(TcpList& list) {
+    while (list.count > 0) {
+      const std::uint32_t i = list.first;
+      TcpRequest& request = work_.view.requests[i];
+      if (half_open_end(request) > work_.now || !work_.output.has_room()) return note_deadline(half_open_end(request));
+      if (request.tries >= shared_.config.retransmits_max) {
+        ++shared_.counters.half_open_lost;
+        requests_.remove(i);
+        continue;
+      }
+      ++shared_.counters.retransmits;
+      requests_.move(i, RequestState::half_open, work_.now, static_cast<std::uint8_t>(request.tries + 1));
+      work_.answers.accept(request);
+    }
+  }
+
+  /// Those that were invited may still send, if nobody takes their place.
+  HEADRACE_HD void end_invitations() {
+    for (std::uint32_t i = lists_.invited.first; i != kNoConnection;) {
+      const TcpRequest& request = work_.view.requests[i];
+      const std::uint32_t next = request.list_next;
+      if (request.until <= work_.now) {
+        requests_.move(i, RequestState::silent, work_.now);
+      } else {
+        note_deadline(request.until);
+      }
+      i = next;
+    }
+  }
+
+  HEADRACE_HD void end_silent() {
+    while (lists_.silent.count > 0) {
+      const TcpRequest& request = work_.view.requests[lists_.silent.first];
+      if (silent_end(request) > work_.now || !work_.output.has_room()) return note_deadline(silent_end(request));
+      reset_silent();
+    }
+  }
+
+  /// True where the one that has been silent for longest has given way.
+  [[nodiscard]] HEADRACE_HD bool give_up_silent() {
+    if (lists_.silent.count == 0 || work_.view.requests[lists_.silent.first].since + kSilentMin > work_.now)
+      return false;
+    reset_silent();
+    return true;
+  }
+
+  HEADRACE_HD void reset_silent() {
+    work_.answers.reset(work_.view.requests[lists_.silent.first]);
+    ++shared_.counters.silent_timed_out;
+    requests_.remove(lists_.silent.first);
+  }
+
+  /// RFC 6528: a clock of 4 us and a keyed hash of both ends. The timestamps' offset is another such hash.
+  HEADRACE_HD void choose_numbers(TcpRequest& request, const Headers& headers) const {
+    std::uint64_t words[Flow::kWords + 1];
+    std::uint64_t flow[Flow::kWords];
+    headers.flow.words(flow);
+    for (std::uint32_t w = 0; w < Flow::kWords; ++w) words[w] = flow[w];
+    words[Flow::kWords] = 1;  // not the hash that the table goes by
+    const std::uint64_t hash = siphash(shared_.config.key, words, Flow::kWords + 1);
+    request.initial_local = static_cast<std::uint32_t>(hash) + static_cast<std::uint32_t>(work_.now / 4000);
+    request.timestamp_offset = static_cast<std::uint32_t>(hash >> 32);
+    request.initial_remote = headers.sequence;
+  }
+
+  HEADRACE_HD void agree(TcpRequest& request, const Headers& headers) const {
+    const TcpConfig& config = shared_.config;
+    const TcpOptions& options = headers.options;
+    request.mss = static_cast<std::uint16_t>(config.mtu - (headers.flow.version == 4 ? 40U : 60U));
+    request.peer_mss = peer_mss(headers);
+    request.sack = config.sack && options.sack_permitted;
+    request.timestamps = config.timestamps && options.has_timestamps;
+    request.timestamp_recent = options.timestamp;
+    request.timestamp_recent_at = work_.now;
+    request.scales = options.has_window_scale;
+    request.peer_window = headers.window;
+    std::uint64_t largest = 0xFFFF;
+    if (request.scales) {
+      request.peer_scale = options.window_scale;
+      for (; largest < config.window_bytes_max && request.scale < 14;
+           largest = std::uint64_t{0xFFFF} << request.scale) {
+        ++request.scale;
+      }
+    }
+    request.window_max = static_cast<std::uint32_t>(lesser(config.window_bytes_max, largest));
+  }
+
+  /// RFC 9293 3.7.1. One that leaves no room beside the options is not believed.
+  [[nodiscard]] HEADRACE_HD static std::uint16_t peer_mss(const Headers& headers) {
+    constexpr std::uint16_t kLeast = 64;
+    const std::uint16_t unsaid = headers.flow.version == 4 ? 536 : 1220;
+    const std::uint16_t said = headers.options.mss == 0 ? unsaid : headers.options.mss;
+    return said < kLeast ? kLeast : said;
+  }
+
+  TcpWork& work_;
+  TcpShared& shared_;
+  TcpRequestLists& lists_;
+  TcpRequests& requests_;
+};
+
+}  // namespace headrace::ingest::detail
