@@ -35,6 +35,8 @@ class Intake {
   [[nodiscard]] virtual std::size_t room(std::size_t most) const { return most; }
   /// A burst, which ends with the ring's last published slot; `before` is where it begins.
   virtual void take(std::span<const Packet> packets, std::uint64_t before, std::uint64_t now) = 0;
+  /// Whether packets wait that were taken from the source: it has not ended before they have been dealt with.
+  [[nodiscard]] virtual bool is_waiting() const { return false; }
   /// What is due, and what follows from space that the consumer has made. `drained`: no packet that came before `now`
   /// waits in the source.
   virtual void act(std::uint64_t now, bool drained) = 0;

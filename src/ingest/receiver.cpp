@@ -33,6 +33,8 @@ constexpr Duration kSpaceLook = milliseconds(1);
 constexpr Duration kStopLook = milliseconds(20);
 constexpr Duration kCountersAge = milliseconds(50);
 constexpr std::uint32_t kBurstMax = 1U << 16;
+/// A source that gives fewer packets at once, where more were asked for, has no more.
+constexpr std::size_t kSourceBurst = 64;
 
 std::uint64_t to_ns(Time time) noexcept { return static_cast<std::uint64_t>(time.count()); }
 
@@ -40,10 +42,19 @@ FrameOptions frames_of(const DatagramReception& datagrams, const ReceiverOptions
   if (options.control == Control::resident) {
     throw UsageError("resident control receives TCP: of datagrams, control is the host's");
   }
-  check(datagrams.config);
+  const DatagramConfig config = checked(datagrams.config);
   FrameOptions frames = options.frames;
-  frames.frame_bytes = std::size_t{datagrams.config.frame_packets} * datagrams.config.payload_bytes;
+  frames.frame_bytes = config.frame_bytes();
+  frames.frame_count =
+      std::max(frames.frame_count, config.window_frames);  // or what it holds back would depend on them
   return frames;
+}
+
+/// A place for each sender, and one more: a sender that begins anew needs another before the first is free.
+std::uint32_t places_of(const DatagramReception& datagrams) {
+  require(datagrams.senders >= 1 && datagrams.senders < kBurstMax, "datagrams", "senders", datagrams.senders,
+          "1 to 65,535");
+  return datagrams.senders + 1;
 }
 
 ReceiverOptions checked(const ReceiverOptions& options, std::uint32_t streams) {
@@ -155,12 +166,16 @@ std::size_t Receiver::State::receive(Duration timeout) {
     return 0;
   }
   const auto got = source_.receive({packets_.data(), most}, wait);
+  if (!got && intake_->is_waiting()) {  // what came before the fault has to find its place first
+    std::this_thread::sleep_for(std::min(timeout, kSpaceLook));
+    return 0;
+  }
   if (!got) {
     const std::string why = source_.failure();
     if (why.empty()) throw_error("receiving packets", got.error());
     throw_error(fmt::format("receiving packets: {}", why), got.error());
   }
-  drained_ = *got < most && !ring_is_full();
+  drained_ = *got < std::min(most, kSourceBurst) && !ring_is_full();
   return *got;
 }
 
@@ -198,7 +213,7 @@ bool Receiver::State::step(Duration timeout) {
   for (StreamRequest& request : requests_.take()) intake_->obey(std::move(request), to_ns(now));
   intake_->act(to_ns(now), drained_);
   hand_on();
-  if (count == 0 && source_.ended()) end();
+  if (count == 0 && source_.ended() && !intake_->is_waiting()) end();
   if (started_ && !finished_) publish_counters(now);
   return !finished_;
 }
@@ -260,6 +275,7 @@ ReceiverCounters Receiver::State::count() const {
   ReceiverCounters counters;
   intake_->count(counters);
   counters.source = source_.counters();
+  for (std::size_t i = 0; i < kParseResults; ++i) counters.refused[i] += counters.tcp.unparsed[i];
   if (builder_) counters.builder = builder_->counters();
   counters.frames = streams_.counters();
   counters.open_streams = streams_.open_count();
@@ -291,7 +307,7 @@ Receiver::Receiver(Source& source, Ring& ring, Device device, const TcpReception
 
 Receiver::Receiver(Source& source, Ring& ring, Device device, const DatagramReception& datagrams,
                    const ReceiverOptions& options)
-    : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options), 1U,
+    : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options), places_of(datagrams),
                                      Answers::not_datagrams)) {
   state_->set_intake(make_datagram_intake(state_->parts(), datagrams));
 }

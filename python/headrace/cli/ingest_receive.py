@@ -50,7 +50,9 @@ def receive(
     synthetic: Annotated[
         str | None, typer.Option("--synthetic", metavar="SIZE", help="Datagrams made in memory, of so much payload.")
     ] = None,
-    frame: Annotated[str, typer.Option("--frame", metavar="SIZE", help="Bytes of the stream in a frame.")] = "64MiB",
+    frame: Annotated[
+        str | None, typer.Option("--frame", metavar="SIZE", help="Bytes of the stream in a frame; 64MiB.")
+    ] = None,
     buffers: Annotated[int, typer.Option("--buffers", min=2, max=65536, help="Frames in memory, of each stream.")] = 4,
     to: Annotated[str, typer.Option("--to", metavar="DEVICE", help="cpu, cuda:0, or best.")] = "best",
     sha256: Annotated[bool, typer.Option("--sha256", help="Give the SHA-256 of each stream.")] = False,
@@ -83,7 +85,12 @@ def receive(
     window: Annotated[str | None, typer.Option("--window", metavar="SIZE", help="tcp: at most; 16MiB.")] = None,
     idle: Annotated[
         float | None,
-        typer.Option("--idle", parser=options.duration, metavar="TIME", help="tcp: give up who is silent so long."),
+        typer.Option(
+            "--idle",
+            parser=options.duration,
+            metavar="TIME",
+            help="tcp: close connections that are silent so long; udp, pcap: then a sender gives way to another, 10s.",
+        ),
     ] = None,
     control: Annotated[
         str | None, typer.Option("--control", help="tcp: host, or resident: in a kernel on the device; host.")
@@ -99,7 +106,10 @@ def receive(
         bool | None, typer.Option("--promiscuous", help="udp, --via packet: what is sent to others as well.")
     ] = None,
     trust_checksums: Annotated[
-        bool | None, typer.Option("--trust-checksums", help="AF_XDP: on a veth, whose other end leaves them out.")
+        bool | None,
+        typer.Option(
+            "--trust-checksums", help="AF_XDP on a veth, and captures of the sending machine: checksums are not there."
+        ),
     ] = None,
     raw_offset: Annotated[
         int | None, typer.Option("--raw-offset", min=0, help="udp, pcap: datagrams are no UDP, and begin there.")
@@ -112,11 +122,41 @@ def receive(
         int | None, typer.Option("--sequence-offset", min=0, help="udp, pcap: of the number; 0.")
     ] = None,
     sequence_bytes: Annotated[
-        int | None, typer.Option("--sequence-bytes", help="udp, pcap: of the number, 4 or 8; 8.")
+        int | None, typer.Option("--sequence-bytes", min=1, max=8, help="udp, pcap: of the number, 1 to 8; 8.")
+    ] = None,
+    little_endian: Annotated[
+        bool | None, typer.Option("--little-endian", help="udp, pcap: the number's least significant byte is first.")
+    ] = None,
+    header_bytes: Annotated[
+        int | None,
+        typer.Option("--header-bytes", min=1, help="udp, pcap: of a datagram, not in frames; up to its number's end."),
+    ] = None,
+    window_frames: Annotated[
+        int | None, typer.Option("--window-frames", min=1, help="udp, pcap: open at once, for what comes late; 2.")
+    ] = None,
+    forward_packets: Annotated[
+        int | None,
+        typer.Option("--forward-packets", min=1, help="udp, pcap: a longer jump of the number begins a new stream."),
+    ] = None,
+    backward_packets: Annotated[
+        int | None,
+        typer.Option("--backward-packets", min=1, help="udp, pcap: a longer step back begins a new stream; 100."),
+    ] = None,
+    from_senders: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="ADDRESS[:PORT]", help="udp, pcap: only this sender; may be repeated."),
+    ] = None,
+    senders: Annotated[
+        int | None, typer.Option("--senders", min=1, max=65534, help="udp, pcap: at the same time, a stream each; 64.")
     ] = None,
     frame_timeout: Annotated[
         float | None,
-        typer.Option("--frame-timeout", parser=options.duration, metavar="TIME", help="udp, pcap: then gaps stay; 1s."),
+        typer.Option(
+            "--frame-timeout",
+            parser=options.duration,
+            metavar="TIME",
+            help="udp, pcap: age at which a frame comes; 1s.",
+        ),
     ] = None,
     port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="pcap: of datagrams; any.")] = None,
     speed: Annotated[
@@ -166,6 +206,13 @@ def receive(
         "sequence-offset": sequence_offset,
         "sequence-bytes": sequence_bytes,
         "frame-timeout": frame_timeout,
+        "little-endian": little_endian or None,
+        "header-bytes": header_bytes,
+        "window-frames": window_frames,
+        "forward-packets": forward_packets,
+        "backward-packets": backward_packets,
+        "from": from_senders or None,
+        "senders": senders,
         "port": port,
         "speed": speed,
         "packets": packets,
@@ -175,7 +222,7 @@ def receive(
     }
     kind, target = ingest_kinds.choose(sources, given)
     device = options.find_device(to)
-    frame_bytes = _bytes_option(frame, "--frame") or 0
+    frame_bytes = _bytes_option(frame, "--frame") or ingest_kinds.default_frame(kind.option, given)
     common = ingest_kinds.Common(
         frame_bytes,
         buffers,
@@ -192,6 +239,8 @@ def receive(
         sha256=sha256,
         out=out,
         packet_bytes=ingest_kinds.packet_bytes(kind.option, target, given) * ingest_kinds.growth(conversion),
+        growth=ingest_kinds.growth(conversion),
+        item=ingest_kinds.item_bytes(conversion),
         control=control or "host",
         answer=answer,
         via=via,

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from headrace import ingest
-from headrace.cli import ingest_show, show
+from headrace.cli import ingest_notes, ingest_show, show
 from headrace.cli.ingest_kinds import ANSWERS, Common, Given, Kind
 from headrace.ingest.figures import Counters, Figures, accepted_bytes, figures
 from headrace.ingest.prometheus import Exporter
@@ -109,27 +109,6 @@ def _take_what_waits(receiver: ingest.Receiver, taker: Taker, answering: ingest.
         _take_one(delivery, taker, answering)
 
 
-def _notes(counters: Counters, kind: str, via: str | None) -> list[str]:
-    """What a user would wonder about."""
-    notes = []
-    others = counters["datagrams"]["unparsed"] + counters["datagrams"]["malformed"]
-    if kind != "tcp" and others:
-        checksum = ", or with a wrong checksum (a veth's other end leaves them out: --trust-checksums)" * (via == "xdp")
-        notes.append(f"{others:,} packets were no datagrams with a number, or of another port{checksum}")
-    if counters["streams"]["streams_refused"]:
-        notes.append(f"{counters['streams']['streams_refused']:,} connections were refused: no memory for their frames")
-    if counters["tcp"]["refused"]:
-        notes.append(f"{counters['tcp']['refused']:,} connections were refused: to another port, or too many")
-    late = counters["datagrams"]["late"]
-    if late and counters["datagrams"]["timeouts"]:
-        notes.append(f"{late:,} datagrams came after the --frame-timeout of their frame: longer, or a smaller --frame")
-    if kind == "tcp" and counters["tcp"]["bad_checksums"] and not counters["tcp"]["opened"]:
-        notes.append("every packet's checksum is wrong: a veth's other end leaves them out; see --trust-checksums")
-    if counters["source"]["truncated"]:
-        notes.append(f"{counters['source']['truncated']:,} packets were longer than a slot, or captured in part")
-    return notes
-
-
 @dataclass
 class Run:
     """One run of the verb."""
@@ -142,6 +121,8 @@ class Run:
     sha256: bool
     out: Path | None
     packet_bytes: int
+    growth: int
+    item: int
     control: str
     answer: str | None
     via: str | None
@@ -185,7 +166,15 @@ class Run:
 
     def _taker(self, answering: ingest.Answering | None, watch: Watch) -> Taker:
         body = {} if answering is None else {"body": answering.body}
-        return Taker(sha256=self.sha256, out=self.out, packet_bytes=self.packet_bytes, look=watch.look, **body)
+        return Taker(
+            sha256=self.sha256,
+            out=self.out,
+            packet_bytes=self.packet_bytes,
+            growth=self.growth,
+            item=self.item,
+            look=watch.look,
+            **body,
+        )
 
     def _title(self, receiver: ingest.Receiver) -> str:
         where = {"tcp": "Listening on", "udp": "Listening on", "pcap": "Replaying", "synthetic": "Making"}
@@ -205,7 +194,7 @@ class Run:
     def _print_totals(self, title: str, receiver: ingest.Receiver, taker: Taker, total: Figures, ended_by: str) -> None:
         streams = list(taker.streams.values())
         if not self.as_json:
-            notes = _notes(receiver.counters(), self.kind.option, self.via)
+            notes = ingest_notes.notes(receiver.counters(), self.kind.option, self.via)
             ingest_show.print_totals(show.stdout(), title, total, streams, notes)
             return
         content = {

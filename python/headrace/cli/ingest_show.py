@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from headrace import tables
@@ -90,7 +91,7 @@ def _stream_table(streams: Sequence[TakenStream]) -> Table:
         lacks = (f"{stream.missing_bytes:,}",) if missing else ()
         table.add_row(
             str(stream.stream),
-            stream.peer or tables.NONE,
+            escape(stream.peer) or tables.NONE,  # IPv6 has brackets
             f"{stream.bytes:,}",
             f"{stream.frames:,}",
             *lacks,

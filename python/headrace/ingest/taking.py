@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headrace._core import Frame, FramePart, StreamEnded, StreamOpened
 from headrace.ingest.answering import Body
-from headrace.ingest.gaps import fill, present
+from headrace.ingest.gaps import present
 
 _PIECE_BYTES = 4 << 20  # between two looks at signals and clocks
 
@@ -28,8 +27,9 @@ class TakenStream:
     frames: int = 0
     missing_bytes: int = 0
     behind: int = 0
-    """Bytes of the last frame behind the last datagram that came, where its timeout closed it: the receiver could not
-    know whether more would come."""
+    """Bytes of the last frame behind its last datagram, which was short: they count where another frame follows."""
+    short_packets: int = 0
+    """Datagrams that came with less payload than their place has; zeros are behind them."""
     end: str = "cut"
     """Why it ended: finished, reset, timed out; cut where the receiver went first."""
     path: Path | None = None
@@ -46,6 +46,8 @@ class TakenStream:
             "missing_bytes": self.missing_bytes,
             "end": self.end,
         }
+        if self.short_packets:
+            made["short_packets"] = self.short_packets
         if self.hash is not None:
             made["sha256"] = self.hash.hexdigest()
         if self.path is not None:
@@ -60,8 +62,8 @@ class Taker:
         sha256: hash each stream, as its frames hold it.
         out: a file that gets the first stream's bytes; the others' go to the same name with .1, .2, ... behind it.
             What is there is written over.
-        packet_bytes: of a datagram in a frame, 0 for TCP. Those that are missing are zeros in hash and file, and a
-            stream ends with the last that came.
+        packet_bytes: of a datagram in a frame, 0 for TCP: a stream ends behind the last byte that came.
+        growth: how many times as large as the stream its frames are, by their conversion of items of `item` bytes.
         body: where the data of a stream lies, which alone is taken: as Answering.body. Streams without any are none.
         look: called now and then while a large frame is worked on.
 
@@ -75,6 +77,8 @@ class Taker:
         sha256: bool = False,
         out: Path | None = None,
         packet_bytes: int = 0,
+        growth: int = 1,
+        item: int = 1,
         body: Callable[[int], Body | None] = lambda _: (0, None),
         look: Callable[[], object] = lambda: None,
     ) -> None:
@@ -84,6 +88,8 @@ class Taker:
         self._sha256 = sha256
         self._out = out
         self._packet_bytes = packet_bytes
+        self._growth = growth
+        self._item = item
         self._body = body
         self._look = look
         if out is not None:
@@ -125,26 +131,26 @@ class Taker:
         return found
 
     def _take_frame(self, stream: TakenStream, frame: Frame, body: Body) -> None:
-        """Of a frame of datagrams, what is behind the last that came counts when another frame follows."""
+        """What is behind a short datagram at the end of a frame counts when another frame follows."""
         begin = min(max(body[0] - frame.stream_offset, 0), frame.bytes)
-        end, missing, came = frame.bytes, frame.missing_bytes, None
+        end = frame.bytes
         if body[1] is not None:
             end = min(max(body[1] - frame.stream_offset, begin), frame.bytes)
-        if frame.presence and self._packet_bytes:
-            came = present(frame.presence, -(-frame.bytes // self._packet_bytes))
-            last = int(np.flatnonzero(came)[-1]) + 1 if came.any() else 0
-            end = min(frame.bytes, last * self._packet_bytes)
-            missing = int(np.count_nonzero(~came[:last])) * self._packet_bytes
+        behind = 0
+        lengths = frame.lengths
+        if lengths and self._packet_bytes:
+            full = self._packet_bytes // self._growth
+            came = present(frame.presence, len(lengths)) if frame.presence else np.ones(len(lengths), np.bool_)
+            stream.short_packets += int(np.count_nonzero(came & (np.asarray(lengths) < full)))
+            last = (len(lengths) - 1) * self._packet_bytes + lengths[-1] // self._item * self._item * self._growth
+            behind = max(0, end - last) if came[-1] else 0
         if stream.hash is not None or stream.file is not None:
-            whole: NDArray[np.uint8] = frame.to_host().view(np.uint8)
-            if came is not None:
-                whole = fill(whole, came, self._packet_bytes)
             for at in range(0, stream.behind, _PIECE_BYTES):
                 self._keep(stream, memoryview(bytes(min(_PIECE_BYTES, stream.behind - at))))
-            self._keep(stream, whole[begin:end].data)
-        stream.bytes += stream.behind + end - begin
-        stream.missing_bytes += stream.behind + missing
-        stream.behind = frame.bytes - end if came is not None else 0
+            self._keep(stream, frame.to_host(begin, end - behind - begin).data)
+        stream.bytes += stream.behind + end - behind - begin
+        stream.missing_bytes += frame.missing_bytes * self._growth
+        stream.behind = behind
 
     def _keep(self, stream: TakenStream, view: memoryview) -> None:
         for at in range(0, len(view), _PIECE_BYTES):
