@@ -178,12 +178,19 @@ void bind_frame(nb::module_& module) {
           "In the frame, converted where the stream is.")
       .def_prop_ro(
           "missing_bytes", [](const FrameHandle& handle) { return held_by(handle).frame().missing_bytes; },
-          "Of the stream, that never came.")
-      .def_prop_ro("presence", &presence_of,
-                   "Words with a bit for each packet that came, where some are missing and the protocol says which.")
+          "Of the stream: bytes of packets that never came. They are zero in the frame.")
+      .def_prop_ro("presence", &presence_of, "Words with a bit for each packet that came; empty where none is missing.")
       .def_prop_ro("missing", &missing_of,
                    "Of a TCP stream that is followed: where bytes are zeros because the capture lacks them, as pairs "
                    "of stream offsets, from the first to before the second.")
+      .def_prop_ro(
+          "lengths",
+          [](const FrameHandle& handle) {
+            const auto lengths = held_by(handle).frame().lengths;
+            return std::vector<std::uint16_t>(lengths.begin(), lengths.end());
+          },
+          "Bytes that each packet brought, 0 where it is missing; empty where all that came fill their places. What "
+          "lies behind a short packet is zero in the frame.")
       .def_ro("stream", &FrameHandle::stream, "Of a receiver: its streams count from 0.")
       .def_prop_ro(
           "peer",
@@ -257,6 +264,22 @@ void place(FrameBuilder& self, const std::vector<PieceTuple>& pieces, std::uint6
   placed.or_throw("placing pieces");
 }
 
+void close_frame(FrameBuilder& self, std::uint64_t frame, std::uint32_t packet_bytes,
+                 const std::vector<std::uint64_t>& presence, const std::vector<std::uint16_t>& lengths) {
+  const ingest::FrameEnd end{.bytes = self.frames().options().frame_bytes,
+                             .packet_bytes = packet_bytes,
+                             .presence = presence,
+                             .lengths = lengths};
+  const Status closed = self.builder().close(0, frame, end);
+  if (!closed && closed.error().code == Errc::invalid_argument) {
+    throw UsageError(
+        fmt::format("frame {} cannot be closed: it has no space yet, is complete, or has other bytes than "
+                    "packet_bytes, presence and lengths say",
+                    frame));
+  }
+  closed.or_throw("closing a frame");
+}
+
 void bind_builder(nb::module_& module) {
   nb::class_<FrameBuilder>(module, "FrameBuilder",
                            "Builds frames on a device from pieces of a ring in host memory: for packets that Python "
@@ -298,11 +321,11 @@ void bind_builder(nb::module_& module) {
           "finish", [](FrameBuilder& self, std::uint64_t end) { self.builder().finish(0, end).or_throw("finishing"); },
           "end"_a, "The stream has so many bytes; its last frame is cut there.")
       .def(
-          "close",
-          [](FrameBuilder& self, std::uint64_t frame, const std::vector<std::uint64_t>& presence) {
-            self.builder().close(0, frame, presence).or_throw("closing a frame");
-          },
-          "frame"_a, "presence"_a = std::vector<std::uint64_t>{}, "No more bytes will come to this frame.")
+          "close", &close_frame, "frame"_a, "packet_bytes"_a, "presence"_a = std::vector<std::uint64_t>{},
+          "lengths"_a = std::vector<std::uint16_t>{},
+          "No more bytes will come to this frame, whose packets lie at multiples of `packet_bytes`. `presence`: words "
+          "with a bit for each packet that was placed; `lengths`: the bytes of each, where some are shorter than that. "
+          "What no packet wrote becomes zero.")
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> FrameBuilder"))
       .def(

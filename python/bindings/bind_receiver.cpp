@@ -106,8 +106,11 @@ void bind_events(nb::module_& module) {
       .def_ro("peer", &StreamEnded::peer)
       .def_ro("reason", &StreamEnded::reason,
               "finished: the sender said that this was all; reset or timed out: the stream is what came in order until "
-              "then; cut: the receiver was stopped.")
-      .def_ro("bytes", &StreamEnded::bytes, "Of the stream.")
+              "then; cut: the receiver was stopped, or its source failed; restarted: a sender of datagrams has begun "
+              "anew, and what follows is another stream; timed out, of datagrams: it was silent, and gave way.")
+      .def_ro("bytes", &StreamEnded::bytes,
+              "Of the stream, up to the last that came. Where its last datagram is short and its frame was delivered "
+              "before the end was known, that frame has zeros behind.")
       .def("__repr__", [](const StreamEnded& event) {
         return fmt::format("StreamEnded(stream={}, peer='{}', reason='{}', bytes={})", event.stream, event.peer,
                            event.reason, event.bytes);

@@ -1,5 +1,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <fmt/format.h>
 
@@ -38,6 +39,20 @@ constexpr std::size_t kLinkBytes = 32;
 SlotShape merged_slots(const DatagramConfig& layout, Layer layer) {
   return {kMergedBytes, ingest::slot_lead(layer, Transport::udp, layout.header_bytes)};
 }
+
+/// Who may send datagrams: the same for all sources of them.
+struct Senders {
+  std::vector<std::string> from;
+  std::uint32_t count;
+  double idle_seconds;
+
+  [[nodiscard]] ingest::DatagramReception reception(const DatagramConfig& layout, bool wait_for_space = false) const {
+    ingest::DatagramReception made{.config = layout, .wait_for_space = wait_for_space, .senders = count};
+    made.idle = to_duration("idle_seconds", idle_seconds);
+    for (const std::string& one : from) made.from.push_back(ingest::parse_sender(one));
+    return made;
+  }
+};
 
 std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::string& address, std::uint16_t port,
                                             std::uint32_t connections, std::uint32_t mtu, bool offloads,
@@ -80,7 +95,10 @@ std::unique_ptr<ReceiverHandle> receive_tcp(FrameTarget target, const std::strin
 
 std::unique_ptr<ReceiverHandle> receive_udp(const FrameTarget& target, const DatagramConfig& layout,
                                             const std::string& address, const std::string& multicast_group,
-                                            const std::string& interface, std::size_t kernel_buffer_bytes) {
+                                            const std::string& interface, std::size_t kernel_buffer_bytes,
+                                            const std::vector<std::string>& from, std::uint32_t senders,
+                                            double idle_seconds) {
+  const ingest::DatagramReception reception = Senders{from, senders, idle_seconds}.reception(layout);
   const GilRelease released;
   const auto open = [&](Ring& ring, std::string& at, std::string& on) -> std::unique_ptr<ingest::Source> {
     auto udp = ingest::open_udp(ring, {.address = address,
@@ -93,13 +111,15 @@ std::unique_ptr<ReceiverHandle> receive_udp(const FrameTarget& target, const Dat
     on = interface;
     return udp;
   };
-  return std::make_unique<ReceiverHandle>(target, merged_slots(layout, Layer::payload), open,
-                                          ingest::DatagramReception{.config = layout});
+  return std::make_unique<ReceiverHandle>(target, merged_slots(layout, Layer::payload), open, reception);
 }
 
 std::unique_ptr<ReceiverHandle> receive_packets(const FrameTarget& target, const DatagramConfig& layout,
                                                 const std::string& interface, const std::string& via,
-                                                const std::string& address, bool promiscuous, bool trust_checksums) {
+                                                const std::string& address, bool promiscuous, bool trust_checksums,
+                                                const std::vector<std::string>& from, std::uint32_t senders,
+                                                double idle_seconds) {
+  const ingest::DatagramReception reception = Senders{from, senders, idle_seconds}.reception(layout);
   if (via != "packet" && via != "xdp") throw UsageError(fmt::format("'{}' is not a way to packets: packet, xdp", via));
   const std::uint16_t udp_port = layout.raw ? std::uint16_t{0} : layout.port;
   const GilRelease released;
@@ -112,19 +132,20 @@ std::unique_ptr<ReceiverHandle> receive_packets(const FrameTarget& target, const
     }
     return ingest::open_packet_socket(ring, {.interface = interface, .udp_port = udp_port, .promiscuous = promiscuous});
   };
-  return std::make_unique<ReceiverHandle>(target, merged_slots(layout, Layer::ethernet), open,
-                                          ingest::DatagramReception{.config = layout});
+  return std::make_unique<ReceiverHandle>(target, merged_slots(layout, Layer::ethernet), open, reception);
 }
 
 std::unique_ptr<ReceiverHandle> receive_capture(const FrameTarget& target, const DatagramConfig& layout,
-                                                const std::string& path, double speed) {
+                                                const std::string& path, double speed, bool trust_checksums,
+                                                const std::vector<std::string>& from, std::uint32_t senders,
+                                                double idle_seconds) {
+  const ingest::DatagramReception reception = Senders{from, senders, idle_seconds}.reception(layout, speed == 0);
   const GilRelease released;
   const auto open = [&](Ring& ring, std::string& at, std::string& /*on*/) {
     at = path;
-    return ingest::open_capture(ring, path, {.speed = speed});
+    return ingest::open_capture(ring, path, {.speed = speed, .trust_checksums = trust_checksums});
   };
-  return std::make_unique<ReceiverHandle>(target, merged_slots(layout, Layer::ethernet), open,
-                                          ingest::DatagramReception{.config = layout, .wait_for_space = speed == 0});
+  return std::make_unique<ReceiverHandle>(target, merged_slots(layout, Layer::ethernet), open, reception);
 }
 
 std::unique_ptr<ReceiverHandle> follow_capture(const FrameTarget& target, const std::string& path, double speed,
@@ -173,10 +194,14 @@ void bind_reception(nb::module_& module) {
              "trust_checksums"_a = false, "first_byte_seconds"_a = 30.0, "open_at_first_byte"_a = true,
              "backlog"_a = 4096, "memory_bytes"_a = 0);
   module.def("receive_udp", &receive_udp, "target"_a, "layout"_a, "address"_a, nb::kw_only(), "multicast_group"_a = "",
-             "interface"_a = "", "kernel_buffer_bytes"_a = 8 * kMiB);
+             "interface"_a = "", "kernel_buffer_bytes"_a = 8 * kMiB, "from_senders"_a = std::vector<std::string>{},
+             "senders"_a = 64, "idle_seconds"_a = 10.0);
   module.def("receive_packets", &receive_packets, "target"_a, "layout"_a, "interface"_a, nb::kw_only(), "via"_a,
-             "address"_a = "", "promiscuous"_a = false, "trust_checksums"_a = false);
-  module.def("receive_capture", &receive_capture, "target"_a, "layout"_a, "path"_a, nb::kw_only(), "speed"_a = 0.0);
+             "address"_a = "", "promiscuous"_a = false, "trust_checksums"_a = false,
+             "from_senders"_a = std::vector<std::string>{}, "senders"_a = 64, "idle_seconds"_a = 10.0);
+  module.def("receive_capture", &receive_capture, "target"_a, "layout"_a, "path"_a, nb::kw_only(), "speed"_a = 0.0,
+             "trust_checksums"_a = false, "from_senders"_a = std::vector<std::string>{}, "senders"_a = 64,
+             "idle_seconds"_a = 10.0);
   module.def("follow_capture", &follow_capture, "target"_a, "path"_a, nb::kw_only(), "speed"_a = 0.0, "port"_a = 0,
              "connections"_a = 64, "hold_bytes"_a = 256 * kMiB, "trust_checksums"_a = false);
   module.def("receive_synthetic", &receive_synthetic, "target"_a, "layout"_a, nb::kw_only(), "packets"_a = 0,

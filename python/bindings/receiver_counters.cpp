@@ -1,3 +1,4 @@
+#include <string>
 #include <utility>
 
 #include "receiver_handle.hpp"
@@ -16,14 +17,16 @@ using ingest::DatagramCounters;
 using ingest::FollowCounters;
 using ingest::FragmentCounters;
 using ingest::FrameCounters;
+using ingest::ParseResult;
 using ingest::ReceiverCounters;
 using ingest::SourceCounters;
 using ingest::TcpCounters;
 
 constexpr Named<SourceCounters> kSource[] = {
-    {"packets", &SourceCounters::packets}, {"bytes", &SourceCounters::bytes},
-    {"dropped", &SourceCounters::dropped}, {"truncated", &SourceCounters::truncated},
-    {"sent", &SourceCounters::sent},       {"sent_bytes", &SourceCounters::sent_bytes},
+    {"packets", &SourceCounters::packets},       {"bytes", &SourceCounters::bytes},
+    {"dropped", &SourceCounters::dropped},       {"truncated", &SourceCounters::truncated},
+    {"left_out", &SourceCounters::left_out},     {"sent", &SourceCounters::sent},
+    {"sent_bytes", &SourceCounters::sent_bytes},
 };
 
 constexpr Named<TcpCounters> kTcp[] = {
@@ -84,7 +87,6 @@ constexpr Named<DatagramCounters> kDatagrams[] = {
     {"far", &DatagramCounters::far},
     {"restarts", &DatagramCounters::restarts},
     {"no_space", &DatagramCounters::no_space},
-    {"no_room", &DatagramCounters::no_room},
     {"frames", &DatagramCounters::frames},
     {"frames_complete", &DatagramCounters::frames_complete},
     {"timeouts", &DatagramCounters::timeouts},
@@ -157,17 +159,31 @@ nb::dict counters_of(ReceiverHandle& handle) {
   std::uint64_t unparsed = 0;
   for (const std::uint64_t one : all.tcp.unparsed) unparsed += one;
   tcp["unparsed"] = unparsed;
-  tcp["bad_checksums"] = all.tcp.unparsed[static_cast<std::size_t>(ingest::ParseResult::bad_checksum)];
+  std::uint64_t bad_checksums = 0;
+  for (const ParseResult wrong : {ParseResult::ip_checksum, ParseResult::tcp_checksum, ParseResult::udp_checksum}) {
+    bad_checksums += all.tcp.unparsed[static_cast<std::size_t>(wrong)];
+  }
+  tcp["bad_checksums"] = bad_checksums;
   made["tcp"] = tcp;
   made["datagrams"] = dict_of(all.datagrams, kDatagrams);
   nb::dict follow = dict_of(all.follow, kFollow);
-  const auto unread = [&](ingest::ParseResult why) { return all.follow.unread[static_cast<std::size_t>(why)]; };
-  follow["bad_checksums"] = unread(ingest::ParseResult::bad_checksum);
-  follow["malformed"] = unread(ingest::ParseResult::malformed) + unread(ingest::ParseResult::truncated) +
-                        unread(ingest::ParseResult::fragment);
-  follow["unsupported"] = unread(ingest::ParseResult::unsupported);
+  const auto unread = [&](std::initializer_list<ParseResult> reasons) {
+    std::uint64_t count = 0;
+    for (const ParseResult why : reasons) count += all.follow.unread[static_cast<std::size_t>(why)];
+    return count;
+  };
+  follow["bad_checksums"] = unread({ParseResult::ip_checksum, ParseResult::tcp_checksum, ParseResult::udp_checksum});
+  follow["malformed"] =
+      unread({ParseResult::malformed, ParseResult::truncated, ParseResult::snapped, ParseResult::fragment});
+  follow["unsupported"] = unread({ParseResult::arp, ParseResult::not_ip, ParseResult::vlan_depth,
+                                  ParseResult::extension, ParseResult::routing, ParseResult::protocol});
   made["follow"] = follow;
   made["fragments"] = dict_of(all.fragments, kFragments);
+  nb::dict refused;
+  for (std::uint32_t i = 1; i < ingest::kParseResults; ++i) {
+    refused[std::string(to_string(static_cast<ParseResult>(i))).c_str()] = all.refused[i];
+  }
+  made["refused"] = refused;
   made["builder"] = dict_of(all.builder, kBuilder);
   made["frames"] = dict_of(all.frames, kFrames);
   nb::dict streams = dict_of(all, kStreams);

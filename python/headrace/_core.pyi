@@ -3335,12 +3335,20 @@ class Frame:
 
     @property
     def missing_bytes(self) -> int:
-        """Of the stream, that never came."""
+        """
+        Of the stream: bytes of packets that never came. They are zero in the frame.
+        """
 
     @property
     def presence(self) -> list[int]:
         """
-        Words with a bit for each packet that came, where some are missing and the protocol says which.
+        Words with a bit for each packet that came; empty where none is missing.
+        """
+
+    @property
+    def lengths(self) -> list[int]:
+        """
+        Bytes that each packet brought, 0 where it is missing; empty where all that came fill their places. What lies behind a short packet is zero in the frame.
         """
 
     @property
@@ -3453,8 +3461,10 @@ class FrameBuilder:
     def finish(self, end: int) -> None:
         """The stream has so many bytes; its last frame is cut there."""
 
-    def close(self, frame: int, presence: Sequence[int] = ...) -> None:
-        """No more bytes will come to this frame."""
+    def close(self, frame: int, packet_bytes: int, presence: Sequence[int] = ..., lengths: Sequence[int] = ...) -> None:
+        """
+        No more bytes will come to this frame, whose packets lie at multiples of `packet_bytes`. `presence`: words with a bit for each packet that was placed; `lengths`: the bytes of each, where some are shorter than that. What no packet wrote becomes zero.
+        """
 
     def __iter__(self) -> FrameBuilder: ...
 
@@ -3480,9 +3490,9 @@ class FrameTarget:
 class DatagramLayout:
     """How datagrams are numbered, and how they make frames."""
 
-    def __init__(self, payload_bytes: int, frame_packets: int, *, port: int = ..., raw_offset: int | None = ..., number_offset: int = ..., number_width: int = ..., big_endian: bool = ..., header_bytes: int | None = ..., window_frames: int = ..., timeout: float = ...) -> None:
+    def __init__(self, payload_bytes: int, frame_packets: int, *, port: int = ..., raw_offset: int | None = ..., number_offset: int = ..., number_width: int = ..., big_endian: bool = ..., header_bytes: int | None = ..., window_frames: int = ..., timeout: float = ..., forward_packets: int = ..., backward_packets: int = ...) -> None:
         """
-        A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and `payload_bytes` that do, at its number times that. A frame is closed with its gaps `timeout` seconds after its first datagram: longer than a whole frame takes to come. `raw_offset`: packets are not UDP, and datagrams begin there.
+        A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and up to `payload_bytes` that do, at its number times that. A frame that is not full is delivered when its first datagram is `timeout` seconds old, and the next one goes on from there. A jump forward by up to `forward_packets` is a gap; a longer one, or one back by more than `backward_packets`, begins another stream (0: by the width of the number). `raw_offset`: packets are not UDP, and datagrams begin there.
         """
 
     @property
@@ -3517,12 +3527,14 @@ class StreamEnded:
     @property
     def reason(self) -> str:
         """
-        finished: the sender said that this was all; reset or timed out: the stream is what came in order until then; cut: the receiver was stopped.
+        finished: the sender said that this was all; reset or timed out: the stream is what came in order until then; cut: the receiver was stopped, or its source failed; restarted: a sender of datagrams has begun anew, and what follows is another stream; timed out, of datagrams: it was silent, and gave way.
         """
 
     @property
     def bytes(self) -> int:
-        """Of the stream."""
+        """
+        Of the stream, up to the last that came. Where its last datagram is short and its frame was delivered before the end was known, that frame has zeros behind.
+        """
 
     def __repr__(self) -> str: ...
 
@@ -3588,11 +3600,11 @@ class Receiver:
 
 def receive_tcp(target: FrameTarget, address: str, port: int, *, connections: int = ..., mtu: int = ..., offloads: bool = ..., name: str = ..., window_bytes: int = ..., idle_seconds: float = ..., interface: str = ..., control: str = ..., close_when_finished: bool = ..., trust_checksums: bool = ..., first_byte_seconds: float = ..., open_at_first_byte: bool = ..., backlog: int = ..., memory_bytes: int = ...) -> Receiver: ...
 
-def receive_udp(target: FrameTarget, layout: DatagramLayout, address: str, *, multicast_group: str = ..., interface: str = ..., kernel_buffer_bytes: int = ...) -> Receiver: ...
+def receive_udp(target: FrameTarget, layout: DatagramLayout, address: str, *, multicast_group: str = ..., interface: str = ..., kernel_buffer_bytes: int = ..., from_senders: Sequence[str] = ..., senders: int = ..., idle_seconds: float = ...) -> Receiver: ...
 
-def receive_packets(target: FrameTarget, layout: DatagramLayout, interface: str, *, via: str, address: str = ..., promiscuous: bool = ..., trust_checksums: bool = ...) -> Receiver: ...
+def receive_packets(target: FrameTarget, layout: DatagramLayout, interface: str, *, via: str, address: str = ..., promiscuous: bool = ..., trust_checksums: bool = ..., from_senders: Sequence[str] = ..., senders: int = ..., idle_seconds: float = ...) -> Receiver: ...
 
-def receive_capture(target: FrameTarget, layout: DatagramLayout, path: str, *, speed: float = ...) -> Receiver: ...
+def receive_capture(target: FrameTarget, layout: DatagramLayout, path: str, *, speed: float = ..., trust_checksums: bool = ..., from_senders: Sequence[str] = ..., senders: int = ..., idle_seconds: float = ...) -> Receiver: ...
 
 def follow_capture(target: FrameTarget, path: str, *, speed: float = ..., port: int = ..., connections: int = ..., hold_bytes: int = ..., trust_checksums: bool = ...) -> Receiver: ...
 

@@ -1,10 +1,15 @@
 #include <algorithm>
-#include <optional>
+#include <memory>
+#include <new>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "headrace/device/buffer.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/ingest/datagram_packet.hpp"
 #include "headrace/ingest/datagram_sequencer.hpp"
-#include "headrace/ingest/parse.hpp"
+#include "headrace/ingest/siphash.hpp"
+#include "ingest/datagram_stream.hpp"
 #include "ingest/intake.hpp"
 
 namespace headrace::ingest {
@@ -12,131 +17,368 @@ namespace headrace::ingest {
 namespace {
 
 constexpr std::uint32_t kPieces = 4096;
-/// Datagrams that a kernel merges into one packet at most (Linux: 128), and some more.
-constexpr std::uint32_t kPiecesOfPacket = 256;
-/// Of the one stream, with the builder and with the consumer.
-constexpr std::uint32_t kStream = 0;
+constexpr std::uint32_t kFrames = 256;
+/// So long after the consumer has made space it is believed to make more.
+constexpr std::uint64_t kPatience = 200'000'000;
 
+struct FlowHash {
+  [[nodiscard]] std::size_t operator()(const Flow& flow) const noexcept {
+    std::uint64_t words[Flow::kWords];
+    flow.words(words);
+    return siphash(HashKey{{0x6865616472616365, 0x6461746167726d73}}, words, Flow::kWords);
+  }
+};
+struct SameFlow {
+  [[nodiscard]] bool operator()(const Flow& a, const Flow& b) const noexcept { return same_flow(a, b); }
+};
+
+/// Numbered datagrams of several senders, a stream each. The datagrams of a sender are taken in their order of arrival:
+/// behind one that waits for space, others wait in the ring, while those of other senders go on.
 class DatagramIntake final : public HostIntake {
  public:
   DatagramIntake(const IntakeParts& parts, const DatagramReception& datagrams, std::uint32_t frame_count)
       : HostIntake(parts),
-        config_(datagrams.config),
-        wait_for_space_(datagrams.wait_for_space),
-        presence_frames_(frame_count + config_.window_frames + 1),
-        memory_(Device::parse("cpu"), MemoryKind::pageable, datagram_state_bytes(config_, presence_frames_)),
-        view_(make_datagram_state(memory_.data(), config_, presence_frames_)),
+        config_(checked(datagrams.config)),
+        waits_(datagrams.wait_for_space),
+        senders_max_(datagrams.senders),
+        idle_ns_(static_cast<std::uint64_t>(std::max(datagrams.idle, Duration{}).count())),
+        from_(datagrams.from),
+        frame_count_(frame_count),
         pieces_(kPieces),
-        frames_(kPiecesOfPacket + 2 * std::size_t{config_.window_frames}) {
-    view_.shared->frame_limit = frame_count;
+        frames_(kFrames) {
     output_.pieces = pieces_.data();
     output_.pieces_max = kPieces;
     output_.frames = frames_.data();
-    output_.frames_max = static_cast<std::uint32_t>(frames_.size());
+    output_.frames_max = kFrames;
   }
 
+  /// Of a source that does not wait either, nothing is taken while half of the ring waits and the consumer makes space:
+  /// the kernel keeps what comes meanwhile.
   [[nodiscard]] std::size_t room(std::size_t most) const override {
-    if (!wait_for_space_) return most;
-    const DatagramShared& shared = *view_.shared;
-    const std::uint64_t space = shared.frame_limit * config_.frame_packets;
-    if (!shared.started) return static_cast<std::size_t>(std::min<std::uint64_t>(most, config_.frame_packets));
-    const std::uint64_t next = shared.known_end();
-    return next >= space ? 0 : static_cast<std::size_t>(std::min<std::uint64_t>(most, space - next));
+    const bool full = waits_ ? is_waiting() : progresses() && waits_too_long();
+    return full ? 0 : most;
+  }
+  [[nodiscard]] bool is_waiting() const override {
+    return std::any_of(streams_.begin(), streams_.end(), [](const auto& one) { return !one->waiting.empty(); });
   }
 
   void take(std::span<const Packet> packets, std::uint64_t before, std::uint64_t now) override {
-    DatagramSequencer sequencer = at(now);
+    now_ = now;
     const Layer layer = parts_.source.layer();
-    for (const Packet& packet : packets) {
-      if (output_.piece_count + kPiecesOfPacket > kPieces || 2 * output_.frame_count > output_.frames_max) {
-        drain(packets.front(), before);
+    const std::byte* const ring = parts_.ring.buffer().data();
+    counted_.packets += packets.size();
+    drained_to_ = before;
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+      WaitingRun found{.run = {}, .position = before + i};
+      const ParseResult result = find_datagrams(ring, packets[i], layer, config_, found.run);
+      if (result == ParseResult::ok && layer == Layer::payload) found.run.flow = parts_.source.sender(i);
+      if (result == ParseResult::ok) {
+        take(found, packets[i].received_ns);
+      } else {
+        refuse(result);
       }
-      sequencer.receive(packet, layer);
     }
-    if (!packets.empty()) drain(packets.front(), parts_.ring.published());
+    drained_to_ = parts_.ring.published();
+    drain();
+    drop_what_waits_too_long();
   }
 
   void act(std::uint64_t now, bool drained) override {
-    const auto place = parts_.streams.find(kStream);
-    if (!place) return;
-    DatagramSequencer sequencer = at(now);
-    const StreamTable::Stream& stream = parts_.streams.places()[*place];
-    sequencer.set_limit(stream.frames->reserved_end() / frame_bytes());
-    // What waits in the source may be what a frame lacks: it is this side that is late then.
-    if (!drained || now < sequencer.next_deadline()) return;
-    sequencer.tick();
-    close_frames(*place);
+    now_ = now;
+    drained_to_ = parts_.ring.published();
+    for (const auto& stream : streams_) {
+      if (stream->place) {
+        const FrameRing& frames = *parts_.streams.places()[*stream->place].frames;
+        const std::uint64_t limit = frames.reserved_end() / config_.frame_bytes();
+        if (limit > stream->view().shared->frame_limit) progress_at_ = now;
+        sequencer(*stream).set_limit(limit);
+      }
+      if (!stream->waiting.empty()) go_on(*stream, true);
+      // What waits in the source may be what a frame lacks: then it is this side that is late.
+      const bool current = drained && !waits_ && stream->waiting.empty();
+      if (current && now >= sequencer(*stream).next_deadline()) sequencer(*stream).tick();
+    }
+    if (output_.piece_count != 0 || output_.frame_count != 0) drain();
+  }
+
+  void flush(bool ring_full) override {
+    HostIntake::flush(ring_full);
+    if (ring_full && ring_end() == parts_.ring.released()) free_slots();
   }
 
   [[nodiscard]] std::uint64_t next_deadline() const override {
+    std::uint64_t deadline = ~std::uint64_t{0};
+    if (waits_) return deadline;
     DatagramOutput none;
-    return DatagramSequencer(view_, parts_.ring.buffer().data(), none, 0).next_deadline();
+    for (const auto& stream : streams_) {
+      deadline = std::min(deadline, DatagramSequencer(stream->view(), nullptr, none, 0).next_deadline());
+    }
+    return deadline;
   }
 
   void obey(StreamRequest /*request*/, std::uint64_t /*now*/) override {}  // there is nobody to be told
 
-  void end(std::uint64_t now) override {
-    if (const auto place = parts_.streams.find(kStream)) {
-      DatagramSequencer sequencer = at(now);
-      while (!sequencer.finish()) close_frames(*place);
-      // The builder has to know where the last frame ends before that frame is closed.
-      std::uint64_t packets = view_.shared->base * config_.frame_packets;
-      if (output_.frame_count > 0) packets -= config_.frame_packets - output_.frames[output_.frame_count - 1].packets;
-      parts_.streams.end(*place, StreamEvent::finished, packets * config_.payload_bytes);
-      close_frames(*place);
+  void end(std::uint64_t now) override { end_all(StreamEnd::finished, now); }
+  void give_up() noexcept override {
+    try {
+      end_all(StreamEnd::cut, now_);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): why the receiver ends is known
     }
+    HostIntake::give_up();
+  }
+
+  void count(ReceiverCounters& counters) const override {
+    counters.datagrams = counted_;
+    for (const auto& stream : streams_) counters.datagrams.add(stream->counters());
+    std::copy(std::begin(refused_), std::end(refused_), std::begin(counters.refused));
+  }
+
+ private:
+  [[nodiscard]] DatagramSequencer sequencer(const DatagramStream& stream) {
+    output_.stream = stream.place.value_or(0);
+    return {stream.view(), parts_.ring.buffer().data(), output_, now_};
+  }
+
+  void refuse(ParseResult why) {
+    ++refused_[static_cast<std::size_t>(why)];
+    const bool datagram = why == ParseResult::no_number || why == ParseResult::too_long;
+    if (datagram) {
+      ++counted_.malformed;
+    } else {
+      ++counted_.unparsed;
+    }
+  }
+
+  void take(const WaitingRun& found, std::uint64_t received_ns) {
+    const auto passes = [&](const SenderFilter& filter) { return filter.matches(found.run.flow); };
+    if (!from_.empty() && std::none_of(from_.begin(), from_.end(), passes)) return refuse(ParseResult::other_sender);
+    DatagramStream* const stream = stream_of(found.run, received_ns);
+    if (stream == nullptr) return;
+    stream->heard_at = received_ns;
+    WaitingRun left = found;
+    const bool others = !stream->waiting.empty();
+    if (!others && feed(*stream, left, true)) return;
+    if (!others) progress_at_ = now_;
+    stream->waiting.push_back(left);
+  }
+
+  /// The stream of who sent these; null where there is none, which is counted.
+  [[nodiscard]] DatagramStream* stream_of(const DatagramRun& run, std::uint64_t received_ns) {
+    if (last_ != nullptr && same_flow(last_->sender, run.flow)) return last_;
+    const auto known = by_flow_.find(run.flow);
+    if (known != by_flow_.end()) return last_ = known->second;
+    // Whoever sends nothing that fits gets no place.
+    if (const ParseResult fits = DatagramSequencer::fit(config_, run.next()); fits != ParseResult::ok) {
+      refuse(fits);
+      return nullptr;
+    }
+    if (streams_.size() >= senders_max_ && !retire_idle(received_ns)) {
+      refuse(ParseResult::too_many);
+      return nullptr;
+    }
+    try {
+      streams_.push_back(std::make_unique<DatagramStream>(run.flow, config_, frame_count_, next_number_));
+      by_flow_.emplace(run.flow, streams_.back().get());
+    } catch (const std::bad_alloc&) {
+      if (by_flow_.size() < streams_.size()) streams_.pop_back();
+      refuse(ParseResult::too_many);
+      return nullptr;
+    }
+    ++next_number_;
+    return last_ = streams_.back().get();
+  }
+
+  /// Ends the stream that was silent for longest, where that is long enough.
+  [[nodiscard]] bool retire_idle(std::uint64_t received_ns) {
+    if (received_ns < idle_look_at_) return false;
+    const auto idlest = std::min_element(streams_.begin(), streams_.end(),
+                                         [](const auto& a, const auto& b) { return a->heard_at < b->heard_at; });
+    idle_look_at_ = idlest == streams_.end() ? 0 : (*idlest)->heard_at + idle_ns_;
+    if (idlest == streams_.end() || received_ns < idle_look_at_ || !(*idlest)->waiting.empty()) return false;
+    end_stream(**idlest, StreamEnd::timed_out);
+    forget(**idlest);
+    return true;
+  }
+
+  void forget(DatagramStream& stream) {
+    counted_.add(stream.counters());
+    by_flow_.erase(stream.sender);
+    last_ = nullptr;
+    streams_.erase(
+        std::find_if(streams_.begin(), streams_.end(), [&](const auto& one) { return one.get() == &stream; }));
+  }
+
+  /// Takes the datagrams of a run, as far as there is space; false where some are left, which have to wait.
+  [[nodiscard]] bool feed(DatagramStream& stream, WaitingRun& left, bool may_wait) {
+    do {
+      const std::uint32_t bytes = left.run.next();
+      if (const ParseResult fits = DatagramSequencer::fit(config_, bytes); fits != ParseResult::ok) {
+        refuse(fits);
+      } else {
+        if (!stream.place && !open(stream)) {
+          if (may_wait && !no_memory_) return false;
+          refuse(ParseResult::too_many);
+          return true;
+        }
+        switch (sequencer(stream).take(left.run.at, bytes, may_wait)) {
+          case Taken::done: break;
+          case Taken::suspect: stream.suspect_position = left.position; break;
+          case Taken::space: return false;
+          case Taken::room: drain(); continue;
+          case Taken::restart: return begin_anew(stream, left);
+        }
+      }
+      left.run.skip(bytes);
+    } while (left.run.length > 0);
+    return true;
+  }
+
+  /// The sender has begun anew with its suspect and the first datagram of `left`: both go to another stream.
+  [[nodiscard]] bool begin_anew(DatagramStream& stream, const WaitingRun& left) {
+    const DatagramSuspect suspect = stream.view().shared->suspect;
+    const WaitingRun first{.run = {suspect.at, suspect.length, suspect.length, stream.sender},
+                           .position = stream.suspect_position};
+    stream.view().shared->suspect.valid = false;
+    stream.before = stream.number;
+    end_stream(stream, StreamEnd::restarted);
+    counted_.add(stream.counters());
+    ++counted_.restarts;
+    stream.begin_anew(next_number_++);
+    stream.waiting.push_front(left);
+    stream.waiting.push_front(first);
+    return true;
+  }
+
+  /// Opens the stream in the table. False where its datagrams have to wait for that, or where there is no_memory_.
+  [[nodiscard]] bool open(DatagramStream& stream) {
+    if (no_memory_ || (stream.before && parts_.streams.find(*stream.before))) return false;
+    if (!parts_.streams.open(stream.number, 0, stream.sender)) {
+      no_memory_ = !parts_.streams.may_open_later();
+      const bool others = std::any_of(streams_.begin(), streams_.end(), [](const auto& one) { return !!one->place; });
+      if (no_memory_ && !others) {
+        throw DeviceError(Errc::out_of_memory, "there is no memory for the frames of datagrams");
+      }
+      return false;
+    }
+    stream.place = parts_.streams.find(stream.number);
+    by_place_.resize(std::max<std::size_t>(by_place_.size(), *stream.place + 1));
+    by_place_[*stream.place] = &stream;
+    return true;
+  }
+
+  /// Takes what waits, in order.
+  void go_on(DatagramStream& stream, bool may_wait) {
+    while (!stream.waiting.empty()) {
+      WaitingRun left = stream.waiting.front();
+      stream.waiting.pop_front();
+      if (feed(stream, left, may_wait)) continue;
+      stream.waiting.push_front(left);
+      return;
+    }
+  }
+
+  /// The stream's frames are closed, and so is the stream.
+  void end_stream(DatagramStream& stream, StreamEnd why) {
+    if (!stream.place) return;
+    while (!sequencer(stream).finish()) drain();
+    drain();
+    const std::uint64_t bytes = sequencer(stream).stream_bytes();
+    parts_.streams.end(*stream.place, why, stream.view().shared->base, bytes);
+    by_place_[*stream.place] = nullptr;
+    stream.place.reset();
+    no_memory_ = false;
+  }
+
+  void end_all(StreamEnd why, std::uint64_t now) {
+    now_ = now;
+    drained_to_ = parts_.ring.published();
+    for (const auto& stream : streams_) {
+      while (!stream->waiting.empty()) go_on(*stream, false);
+      end_stream(*stream, why);
+      stream->waiting.clear();
+    }
+    drain();
     wait();
   }
 
-  void count(ReceiverCounters& counters) const override { counters.datagrams = view_.shared->counters; }
-
- private:
-  [[nodiscard]] DatagramSequencer at(std::uint64_t now) { return {view_, parts_.ring.buffer().data(), output_, now}; }
-  [[nodiscard]] std::uint64_t frame_bytes() const noexcept {
-    return std::uint64_t{config_.frame_packets} * config_.payload_bytes;
+  /// Where the ring is full of what waits, the oldest of it goes.
+  void free_slots() {
+    if (waits_ && is_waiting()) return;  // the consumer makes space
+    for (const auto& stream : streams_) sequencer(*stream).drop_suspect();
+    drop_what_waits_too_long();
   }
 
-  void drain(const Packet& packet, std::uint64_t ring_end) {
-    if (output_.piece_count != 0 && !opened_) {
-      opened_ = parts_.streams.open(kStream, 0, sender_of(packet));
-      if (!opened_) throw DeviceError(Errc::out_of_memory, "there is no memory for the frames of datagrams");
+  /// Whether the consumer has made space lately.
+  [[nodiscard]] bool progresses() const { return now_ - progress_at_ < kPatience; }
+  /// Whether a datagram waits that came half a ring ago.
+  [[nodiscard]] bool waits_too_long(const DatagramStream& stream) const {
+    const std::uint64_t end = parts_.ring.published();
+    return !stream.waiting.empty() && end - stream.waiting.front().position > parts_.ring.slot_count() / 2;
+  }
+  [[nodiscard]] bool waits_too_long() const {
+    return std::any_of(streams_.begin(), streams_.end(), [this](const auto& one) { return waits_too_long(*one); });
+  }
+
+  /// Of a source that does not wait, no more than half of the ring is kept for a consumer that makes no space.
+  void drop_what_waits_too_long() {
+    if (waits_ || progresses()) return;
+    for (const auto& stream : streams_) {
+      if (!waits_too_long(*stream)) continue;
+      while (waits_too_long(*stream)) {
+        WaitingRun left = stream->waiting.front();
+        stream->waiting.pop_front();
+        static_cast<void>(feed(*stream, left, false));
+      }
+      drain();
     }
-    for (std::uint32_t i = 0; i < output_.piece_count; ++i) output_.pieces[i].stream = kStream;
-    parts_.builder->place({output_.pieces, output_.piece_count}, ring_end).or_throw("placing datagrams");
+  }
+
+  /// The position of the ring below which no slot is needed once what was placed is copied.
+  [[nodiscard]] std::uint64_t ring_end() const {
+    std::uint64_t end = drained_to_;
+    for (const auto& stream : streams_) end = std::min(end, stream->oldest_position().value_or(end));
+    return end;
+  }
+
+  void drain() {
+    parts_.builder->place({output_.pieces, output_.piece_count}, ring_end()).or_throw("placing datagrams");
     output_.piece_count = 0;
-    close_frames(kStream);
-  }
-
-  void close_frames(std::uint32_t place) {
-    for (std::uint32_t i = 0; i < output_.frame_count; ++i) {
-      const ClosedFrame& frame = output_.frames[i];
-      const Status closed =
-          parts_.builder->close(place, frame.frame, {view_.presence_of(frame.frame), view_.presence_words});
-      const bool completed_by_itself = frame.complete() && !closed && closed.error().code == Errc::invalid_argument;
-      if (!completed_by_itself) closed.or_throw("closing a frame of datagrams");
-    }
+    for (std::uint32_t i = 0; i < output_.frame_count; ++i) close_frame(output_.frames[i]);
     output_.frame_count = 0;
   }
 
-  [[nodiscard]] Flow sender_of(const Packet& packet) const {
-    const Layer layer = parts_.source.layer();
-    Headers headers;
-    if (layer == Layer::payload || config_.raw ||
-        parse_headers(parts_.ring.buffer().data() + packet.ring_offset, packet, layer, headers) != ParseResult::ok) {
-      return {};
-    }
-    return headers.flow;
+  void close_frame(const ClosedFrame& frame) {
+    if (frame.payload_bytes == config_.frame_bytes()) return;  // the builder knows that it is full
+    const DatagramView& view = by_place_[frame.stream]->view();
+    const bool all_full = frame.payload_bytes == std::uint64_t{frame.present} * config_.payload_bytes;
+    FrameEnd end{.bytes = frame.bytes,
+                 .packet_bytes = config_.payload_bytes,
+                 .presence = {view.presence_of(frame.frame), view.presence_words}};
+    if (!all_full) end.lengths = {view.lengths_of(frame.frame), frame.packets};
+    parts_.builder->close(frame.stream, frame.frame, end).or_throw("closing a frame of datagrams");
   }
 
   DatagramConfig config_;
-  bool wait_for_space_;
-  std::uint32_t presence_frames_;
-  Buffer memory_;
-  DatagramView view_;
+  bool waits_;
+  std::uint32_t senders_max_;
+  std::uint64_t idle_ns_;
+  std::vector<SenderFilter> from_;
+  std::uint32_t frame_count_;
   std::vector<Piece> pieces_;
   std::vector<ClosedFrame> frames_;
   DatagramOutput output_;
-  bool opened_ = false;
+  std::vector<std::unique_ptr<DatagramStream>> streams_;
+  std::unordered_map<Flow, DatagramStream*, FlowHash, SameFlow> by_flow_;
+  std::vector<DatagramStream*> by_place_;
+  bool no_memory_ = false;          ///< For another stream's frames, as long as none ends.
+  DatagramStream* last_ = nullptr;  ///< Of the last datagram: most come in runs.
+  std::uint32_t next_number_ = 0;
+  std::uint64_t now_ = 0;
+  std::uint64_t progress_at_ = 0;   ///< When the consumer last made space, or something began to wait for it.
+  std::uint64_t drained_to_ = 0;    ///< Ring positions below have been looked at.
+  std::uint64_t idle_look_at_ = 0;  ///< No stream is idle before.
+  DatagramCounters counted_;        ///< Of packets, and of streams that are no more.
+  std::uint64_t refused_[kParseResults] = {};
 };
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "headrace/ingest/datagram_state.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
 #include <type_traits>
 
@@ -19,6 +22,7 @@ constexpr std::uint32_t kFramesMax = 1 << 20;
 struct Layout {
   std::size_t frames;
   std::size_t presence;
+  std::size_t lengths;
   std::size_t end;
   std::uint32_t words;
 };
@@ -29,30 +33,74 @@ Layout layout_of(const DatagramConfig& config, std::uint32_t presence_frames) {
   layout.frames = align_up(sizeof(DatagramShared), kAlignment);
   layout.presence = align_up(layout.frames + config.window_frames * sizeof(DatagramFrame), kAlignment);
   const std::size_t presence_bytes = std::size_t{presence_frames} * layout.words * sizeof(std::uint64_t);
-  layout.end = align_up(layout.presence + presence_bytes, kAlignment);
+  layout.lengths = align_up(layout.presence + presence_bytes, kAlignment);
+  const std::size_t lengths_bytes = std::size_t{presence_frames} * config.frame_packets * sizeof(std::uint16_t);
+  layout.end = align_up(layout.lengths + lengths_bytes, kAlignment);
   return layout;
 }
 
 }  // namespace
 
-void check(const DatagramConfig& config) {
+std::uint64_t forward_default(std::uint32_t number_width) {
+  switch (number_width) {
+    case 1: return 64;
+    case 2: return 3000;
+    case 3: return 1 << 18;
+    case 4: return 1 << 24;
+    default: return 1 << 30;
+  }
+}
+
+DatagramConfig checked(const DatagramConfig& config) {
   constexpr std::string_view kWhat = "datagrams";
+  constexpr std::uint64_t kBackward = 100;
   const std::uint32_t width = config.number_width;
   require(width >= 1 && width <= 8, kWhat, "number_width", width, "1 to 8");
-  require(config.number_offset <= 65535 && config.header_bytes <= 65535 &&
-              config.header_bytes >= config.number_offset + width,
-          kWhat, "header_bytes", config.header_bytes, "number_offset + number_width to 65,535");
+  require(config.number_offset <= 65535 && config.header() <= 65535 && config.header() >= config.number_offset + width,
+          kWhat, "header_bytes", config.header(), "number_offset + number_width to 65,535");
   require(config.payload_bytes >= 1 && config.payload_bytes <= 65535, kWhat, "payload_bytes", config.payload_bytes,
-          "1 to 65,535");
-  require(config.frame_packets >= 1, kWhat, "frame_packets", config.frame_packets, "1 or more");
+          "1 to 65,535: set it to the bytes that a datagram has behind its header");
+  require(config.frame_packets >= 1, kWhat, "frame_packets", config.frame_packets,
+          "1 or more: set it to the datagrams that make a frame");
   require(config.window_frames >= 1 && config.window_frames <= kFramesMax, kWhat, "window_frames", config.window_frames,
           "1 to 1,048,576");
   // Half of all numbers, or an early one could not be told from a late one.
   const std::uint64_t half = std::uint64_t{1} << (8 * width - 1);
   const std::uint64_t window = std::uint64_t{config.window_frames} * config.frame_packets;
-  require(window <= half, kWhat, "window_frames * frame_packets", window, "at most half of the numbers there are");
-  require(config.jump_packets >= 1 && config.jump_packets <= std::uint64_t{1} << 32, kWhat, "jump_packets",
-          config.jump_packets, "1 to 2^32");
+  if (window > half) {
+    throw UsageError(
+        fmt::format("datagrams: {} frames of {} datagrams each are open at once, and numbers of {} bytes "
+                    "tell {} apart at most: take frames of {} datagrams or fewer",
+                    config.window_frames, config.frame_packets, width, half, half / config.window_frames));
+  }
+  DatagramConfig made = config;
+  made.header_bytes = config.header();
+  if (made.forward_packets == 0) made.forward_packets = forward_default(width);
+  if (made.backward_packets == 0) made.backward_packets = std::min(kBackward, half / 2);
+  require(made.forward_packets < half, kWhat, "forward_packets", made.forward_packets,
+          "below half of the numbers there are");
+  require(made.backward_packets < half, kWhat, "backward_packets", made.backward_packets,
+          "below half of the numbers there are");
+  return made;
+}
+
+void DatagramCounters::add(const DatagramCounters& more) noexcept {
+  packets += more.packets;
+  unparsed += more.unparsed;
+  malformed += more.malformed;
+  restarts += more.restarts;
+  accepted += more.accepted;
+  bytes += more.bytes;
+  short_payloads += more.short_payloads;
+  reordered += more.reordered;
+  duplicates += more.duplicates;
+  late += more.late;
+  missing += more.missing;
+  far += more.far;
+  no_space += more.no_space;
+  frames += more.frames;
+  frames_complete += more.frames_complete;
+  timeouts += more.timeouts;
 }
 
 std::size_t datagram_state_bytes(const DatagramConfig& config, std::uint32_t presence_frames) {
@@ -62,16 +110,20 @@ std::size_t datagram_state_bytes(const DatagramConfig& config, std::uint32_t pre
 DatagramView datagram_view(void* memory, const DatagramConfig& config, std::uint32_t presence_frames) {
   auto* const bytes = static_cast<std::byte*>(memory);
   const Layout layout = layout_of(config, presence_frames);
-  return {reinterpret_cast<DatagramShared*>(bytes), reinterpret_cast<DatagramFrame*>(bytes + layout.frames),
-          reinterpret_cast<std::uint64_t*>(bytes + layout.presence), layout.words, presence_frames};
+  return {reinterpret_cast<DatagramShared*>(bytes),
+          reinterpret_cast<DatagramFrame*>(bytes + layout.frames),
+          reinterpret_cast<std::uint64_t*>(bytes + layout.presence),
+          reinterpret_cast<std::uint16_t*>(bytes + layout.lengths),
+          layout.words,
+          presence_frames};
 }
 
 DatagramView make_datagram_state(void* memory, const DatagramConfig& config, std::uint32_t presence_frames) {
-  check(config);
+  const DatagramConfig whole = checked(config);
   require(presence_frames > config.window_frames && presence_frames <= 2 * kFramesMax, "datagrams", "presence_frames",
           presence_frames, "more than window_frames, at most 2,097,152");
   const DatagramView view = datagram_view(memory, config, presence_frames);
-  std::construct_at(view.shared)->config = config;
+  std::construct_at(view.shared)->config = whole;
   for (std::uint32_t i = 0; i < config.window_frames; ++i) std::construct_at(view.frames + i);
   const std::size_t words = std::size_t{presence_frames} * view.presence_words;
   for (std::size_t i = 0; i < words; ++i) view.presence[i] = 0;

@@ -77,12 +77,14 @@ Result<std::optional<Frame>> FrameRing::take(const StreamRef* consumer) noexcept
   place.state.store(FrameState::in_use, std::memory_order_release);
   Frame frame;
   frame.number = taken_;
-  frame.stream_offset = taken_ * options_.frame_bytes;
+  frame.stream_offset = taken_end_;
   frame.data = data_of(taken_);
   frame.bytes = converted_bytes(options_.conversion, place.length);
-  frame.missing_bytes = place.length - place.placed;
+  frame.missing_bytes = place.missing;
   frame.presence = place.presence;
+  frame.lengths = place.lengths;
   ++taken_;
+  taken_end_ += place.length;
   return std::optional(frame);
 }
 
@@ -173,11 +175,7 @@ void FrameRing::free_front() noexcept {
   while (freed_ < taken_) {
     Place& place = place_of(freed_);
     if (place.state.load(std::memory_order_relaxed) != FrameState::free) break;
-    place.placed = 0;
-    place.length = options_.frame_bytes;
-    place.presence.clear();
-    place.seams.clear();
-    place.copies.reset();
+    clear(place);
     place.number.store(freed_ + places_.size(), std::memory_order_release);
     ++freed_;
   }
@@ -185,6 +183,17 @@ void FrameRing::free_front() noexcept {
   if (freed_ != before) {
     reserved_end_.store(freed_ * options_.frame_bytes + space(), std::memory_order_release);
   }
+}
+
+/// Makes the place ready for another frame.
+void FrameRing::clear(Place& place) noexcept {
+  place.placed = 0;
+  place.length = options_.frame_bytes;
+  place.missing = 0;
+  place.presence.clear();
+  place.lengths.clear();
+  place.seams.clear();
+  place.copies.reset();
 }
 
 bool FrameRing::drained() const {
@@ -199,13 +208,9 @@ bool FrameRing::restart() noexcept {
     Place& place = places_[i];
     place.state.store(FrameState::free, std::memory_order_release);
     place.number.store(i, std::memory_order_release);
-    place.placed = 0;
-    place.length = options_.frame_bytes;
-    place.presence.clear();
-    place.seams.clear();
-    place.copies.reset();
+    clear(place);
   }
-  taken_ = freed_ = 0;
+  taken_ = freed_ = taken_end_ = 0;
   end_ = kNoEnd;
   counters_ = {};
   reserved_end_.store(space(), std::memory_order_release);
@@ -238,11 +243,10 @@ void FrameRing::complete(Place& place) noexcept {
 
 void FrameRing::note_complete(Place& place) noexcept {
   const std::lock_guard lock(mutex_);
-  const std::size_t missing = place.length - place.placed;
   ++counters_.frames;
   counters_.bytes += place.placed;
-  counters_.missing_bytes += missing;
-  if (missing != 0) ++counters_.with_gaps;
+  counters_.missing_bytes += place.missing;
+  if (place.missing != 0) ++counters_.with_gaps;
   place.state.store(FrameState::complete, std::memory_order_release);
 }
 

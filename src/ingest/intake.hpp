@@ -40,6 +40,8 @@ class Intake {
   virtual void take(std::span<const Packet> packets, std::uint64_t before, std::uint64_t now) = 0;
   /// Slots were published in which nothing is for it.
   virtual void pass_over() {}
+  /// Whether packets wait that were taken from the source: it has not ended before they have been dealt with.
+  [[nodiscard]] virtual bool is_waiting() const { return false; }
   /// What is due, and what follows from space that the consumer has made. `drained`: no packet that came before `now`
   /// waits in the source.
   virtual void act(std::uint64_t now, bool drained) = 0;

@@ -21,7 +21,11 @@ constexpr std::array<std::string_view, 7> kConversions{
     "none", "swap2", "swap4", "swap8", "int8-to-float", "int16-to-float", "int16-big-endian-to-float"};
 constexpr std::array<std::string_view, 4> kRingAccesses{"automatic", "direct", "slots", "payloads"};
 constexpr std::array<std::string_view, 2> kControls{"host", "resident"};
-constexpr std::array<std::string_view, 4> kStreamEnds{"finished", "reset", "timed out", "cut"};
+constexpr std::array<std::string_view, 5> kStreamEnds{"finished", "reset", "timed out", "cut", "restarted"};
+constexpr std::array<std::string_view, kParseResults> kParseResultNames{
+    "ok",        "truncated",  "snapped",      "malformed", "arp",         "not_ip",       "vlan_depth",
+    "extension", "routing",    "protocol",     "fragment",  "ip_checksum", "tcp_checksum", "udp_checksum",
+    "not_udp",   "other_port", "other_sender", "no_number", "too_long",    "too_many"};
 
 template <class Value, class All>
 [[nodiscard]] std::string_view name_of(const All& names, Value value) noexcept {
@@ -56,6 +60,7 @@ std::string_view to_string(RingAccess ring_access) noexcept { return name_of(kRi
 RingAccess parse_ring_access(std::string_view text) {
   return value_of<RingAccess>(kRingAccesses, text, "a way to read the ring");
 }
+std::string_view to_string(ParseResult result) noexcept { return name_of(kParseResultNames, result); }
 std::string_view to_string(StreamEnd end) noexcept { return name_of(kStreamEnds, end); }
 std::string_view to_string(Control control) noexcept { return name_of(kControls, control); }
 Control parse_control(std::string_view text) { return value_of<Control>(kControls, text, "a control"); }

@@ -36,6 +36,8 @@ constexpr Duration kSpaceLook = milliseconds(1);
 constexpr Duration kStopLook = milliseconds(20);
 constexpr Duration kCountersAge = milliseconds(50);
 constexpr std::uint32_t kBurstMax = 1U << 16;
+/// A source that gives fewer packets at once, where more were asked for, has no more.
+constexpr std::size_t kSourceBurst = 64;
 
 std::uint64_t to_ns(Time time) noexcept { return static_cast<std::uint64_t>(time.count()); }
 
@@ -43,9 +45,11 @@ FrameOptions frames_of(const DatagramReception& datagrams, const ReceiverOptions
   if (options.control == Control::resident) {
     throw UsageError("resident control receives TCP: of datagrams, control is the host's");
   }
-  check(datagrams.config);
+  const DatagramConfig config = checked(datagrams.config);
   FrameOptions frames = options.frames;
-  frames.frame_bytes = std::size_t{datagrams.config.frame_packets} * datagrams.config.payload_bytes;
+  frames.frame_bytes = config.frame_bytes();
+  frames.frame_count =
+      std::max(frames.frame_count, config.window_frames);  // or what it holds back would depend on them
   return frames;
 }
 
@@ -55,6 +59,13 @@ FrameOptions frames_of(const FollowReception& /*follow*/, const ReceiverOptions&
         "resident control answers senders: where connections of others are followed, control is the host's");
   }
   return options.frames;
+}
+
+/// A place for each sender, and one more: a sender that begins anew needs another before the first is free.
+std::uint32_t places_of(const DatagramReception& datagrams) {
+  require(datagrams.senders >= 1 && datagrams.senders < kBurstMax, "datagrams", "senders", datagrams.senders,
+          "1 to 65,535");
+  return datagrams.senders + 1;
 }
 
 ReceiverOptions checked(const ReceiverOptions& options, std::uint32_t streams) {
@@ -174,8 +185,12 @@ std::size_t Receiver::State::receive(Duration timeout) {
   }
   source_.expect(intake_->expect());
   const auto got = source_.receive({packets_.data(), most}, wait);
+  if (!got && intake_->is_waiting()) {  // what came before the fault has to find its place first
+    std::this_thread::sleep_for(std::min(timeout, kSpaceLook));
+    return 0;
+  }
   if (!got) throw_source_error("receiving packets", source_, got.error());
-  drained_ = *got < most && !ring_is_full();
+  drained_ = *got < std::min(most, kSourceBurst) && !ring_is_full();
   if (!defragmenter_) return *got;
   const std::size_t whole = defragmenter_->pass(std::span(packets_).first(*got), ring_, source_.layer());
   if (whole == 0 && *got != 0) intake_->pass_over();
@@ -220,7 +235,7 @@ bool Receiver::State::step(Duration timeout) {
   for (StreamRequest& request : requests_.take()) intake_->obey(std::move(request), to_ns(now));
   intake_->act(to_ns(now), drained_);
   hand_on();
-  if (count == 0 && source_.ended()) end();
+  if (count == 0 && source_.ended() && !intake_->is_waiting()) end();
   if (started_ && !finished_) publish_counters(now);
   return !finished_;
 }
@@ -288,6 +303,7 @@ ReceiverCounters Receiver::State::count() const {
   intake_->count(counters);
   if (defragmenter_) counters.fragments = defragmenter_->counters();
   counters.source = source_.counters();
+  for (std::size_t i = 0; i < kParseResults; ++i) counters.refused[i] += counters.tcp.unparsed[i];
   if (builder_) counters.builder = builder_->counters();
   counters.frames = streams_.counters();
   counters.open_streams = streams_.open_count();
@@ -322,7 +338,7 @@ Receiver::Receiver(Source& source, Ring& ring, Device device, const TcpReception
 
 Receiver::Receiver(Source& source, Ring& ring, Device device, const DatagramReception& datagrams,
                    const ReceiverOptions& options)
-    : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options), 1U,
+    : state_(std::make_unique<State>(source, ring, device, options, frames_of(datagrams, options), places_of(datagrams),
                                      Answers::not_datagrams)) {
   state_->set_intake(make_datagram_intake(state_->parts(), datagrams));
   if (!datagrams.config.raw) state_->defragment();

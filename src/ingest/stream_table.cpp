@@ -199,6 +199,20 @@ void StreamTable::end(std::uint32_t place, StreamEvent why, std::uint64_t offset
   stream.end_offset = offset;
 }
 
+void StreamTable::end(std::uint32_t place, StreamEnd why, std::uint64_t frame, std::uint64_t stream_bytes) {
+  Stream& stream = places_[place];
+  if (stream.end) return;
+  builder_->finish(place, frame * options_.frame_bytes).or_throw("ending a stream of frames");
+  stream.end = why;
+  stream.end_offset = stream_bytes;
+}
+
+bool StreamTable::may_open_later() const noexcept {
+  const bool ending =
+      std::any_of(places_.begin(), places_.end(), [](const Stream& one) { return one.end.has_value(); });
+  return ending || !kept_.empty() || deliveries_.ends_waiting() >= places_.size();
+}
+
 void StreamTable::deliver_frames(Stream& stream) {
   while (stream.frames->state(stream.taken) == FrameState::complete) {
     auto frame = stream.frames->try_take().or_throw("taking a frame");

@@ -78,6 +78,11 @@ class StreamTable {
   [[nodiscard]] std::optional<std::uint32_t> find(std::uint32_t number) noexcept;
   /// No more bytes will come to the stream at `place`. `why`: finished, reset or timed_out.
   void end(std::uint32_t place, StreamEvent why, std::uint64_t offset);
+  /// The same for a stream of datagrams, whose frames need not be full: the builder has no frame from `frame` on.
+  void end(std::uint32_t place, StreamEnd why, std::uint64_t frame, std::uint64_t stream_bytes);
+  /// Whether open() may succeed later by what the consumer does: a stream has ended and is not drained, or frames of
+  /// one are with the consumer.
+  [[nodiscard]] bool may_open_later() const noexcept;
   /// Delivers frames that are READY, parts that are wanted, and the ends of streams of which all are. `copied` as of
   /// Intake.
   void collect(std::uint64_t copied);

@@ -286,8 +286,8 @@ TEST_P(IngestBuilder, RefusesWhatLiesOutside) {
   ASSERT_OK(builder.place({&part, 1}, 0));
   EXPECT_TRUE(failed_with(builder.finish(0, 249), Errc::invalid_argument));
   EXPECT_TRUE(failed_with(builder.finish(1, 250), Errc::invalid_argument));
-  EXPECT_TRUE(failed_with(builder.close(0, 2, {}), Errc::invalid_argument));
-  EXPECT_TRUE(failed_with(builder.close(0, 0, {}), Errc::invalid_argument));
+  EXPECT_TRUE(failed_with(builder.close(0, 2, {.bytes = 1, .packet_bytes = 1}), Errc::invalid_argument));
+  EXPECT_TRUE(failed_with(builder.close(0, 0, {.bytes = 1, .packet_bytes = 1}), Errc::invalid_argument));
   ASSERT_OK(builder.finish(0, 250));
 }
 

@@ -146,23 +146,31 @@ TEST_P(IngestFrames, CloseWithTheirGapsMarked) {
   Builder builder(device(), traffic.ring);
   builder.attach(0, frames);
   ASSERT_OK(builder.place({&traffic.pieces[1], 1}, 0));
-  const std::uint64_t presence[] = {2, 7};
-  ASSERT_OK(builder.close(0, 0, presence));
-  ASSERT_OK(builder.close(0, 1, {}));  // of which nothing came
+  const std::uint64_t presence[] = {2};
+  const std::uint64_t wrong[] = {1};
+  EXPECT_TRUE(failed_with(builder.close(0, 0, {.bytes = 101, .packet_bytes = 40}), Errc::invalid_argument));
+  EXPECT_TRUE(failed_with(builder.close(0, 0, {.bytes = 100, .packet_bytes = 0}), Errc::invalid_argument));
+  EXPECT_TRUE(
+      failed_with(builder.close(0, 0, {.bytes = 100, .packet_bytes = 39, .presence = wrong}), Errc::invalid_argument));
+  ASSERT_OK(builder.close(0, 0, {.bytes = 100, .packet_bytes = 40, .presence = presence}));
+  ASSERT_OK(builder.close(0, 1, {.bytes = 100, .packet_bytes = 40}));  // of which nothing came
   ASSERT_OK(builder.wait());
   const auto frame = *frames.try_take();
   ASSERT_TRUE(frame.has_value());
   EXPECT_EQ(frame->missing_bytes, 60U);
-  EXPECT_THAT(frame->presence, ::testing::ElementsAre(2, 7));
+  EXPECT_THAT(frame->presence, ::testing::ElementsAre(2));
+  EXPECT_TRUE(frame->lengths.empty());
   const auto bytes = testing::content(device(), *frame);
   EXPECT_TRUE(std::equal(bytes.begin() + 40, bytes.begin() + 80, traffic.stream.begin() + 40));
+  EXPECT_TRUE(std::all_of(bytes.begin(), bytes.begin() + 40, [](std::byte b) { return b == std::byte{0}; }));
+  EXPECT_TRUE(std::all_of(bytes.begin() + 80, bytes.end(), [](std::byte b) { return b == std::byte{0}; }));
   const auto empty = *frames.try_take();
   ASSERT_TRUE(empty.has_value());
   EXPECT_EQ(empty->missing_bytes, 100U);
-  EXPECT_TRUE(empty->presence.empty());
+  EXPECT_THAT(empty->presence, ::testing::ElementsAre(0));
   EXPECT_EQ(frames.counters(), (ingest::FrameCounters{.frames = 2, .with_gaps = 2, .bytes = 40, .missing_bytes = 160}));
   ASSERT_OK(frames.release(0));
-  EXPECT_TRUE(failed_with(builder.close(0, 1, {}), Errc::invalid_argument));
+  EXPECT_TRUE(failed_with(builder.close(0, 1, {.bytes = 100, .packet_bytes = 40}), Errc::invalid_argument));
 }
 
 TEST_P(IngestFrames, AStreamThatBreaksOffIsCutAndAnotherBeginsInItsPlace) {

@@ -1,5 +1,6 @@
 #include "tests/contract/ingest_kernels.hpp"
 
+#include "headrace/ingest/datagram_packet.hpp"
 #include "headrace/ingest/framing.hpp"
 
 namespace headrace::ingest::testing {
@@ -43,7 +44,9 @@ struct Datagrams {
     for (std::uint32_t i = 0; i < count; ++i) {
       DatagramSequencer sequencer(view, ring, *output, (i + 1) * kStep);
       sequencer.tick();
-      sequencer.receive(packets[i], Layer::ip);
+      DatagramRun run;
+      if (find_datagrams(ring, packets[i], Layer::ip, view.shared->config, run) != ParseResult::ok) continue;
+      (void)sequencer.take(run.at, run.length, false);
     }
     (void)DatagramSequencer(view, ring, *output, (count + 1) * kStep).finish();
   }

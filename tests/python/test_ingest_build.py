@@ -108,10 +108,14 @@ def test_swapped_bytes_are_numpys(conversion: str, of: str):
 def test_frames_with_gaps_say_so():
     builder = FrameBuilder("cpu", frame_bytes=1000, frame_count=2, ring_bytes=4096)
     packets(builder, 4, 100)
-    builder.close(0, [0b1111])
+    with pytest.raises(UsageError, match="cannot be closed"):
+        builder.close(0, 100, [0b0111])
+    builder.close(0, 100, [0b1111])
     frame = next(builder)
     assert frame.missing_bytes == 600
     assert frame.presence == [15]
+    assert frame.lengths == []
+    assert not frame.numpy()[400:].any()
     assert next(builder, None) is None
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import signal
 import socket
 import struct
@@ -96,7 +97,65 @@ def test_a_capture(run: Run, tmp_path: Path):
     assert stream["missing_bytes"] == 0
     assert (tmp_path / "out").read_bytes() == ingest.stream_bytes(3, 0, 400 * NUMBERED)
     done = run("ingest", "--pcap", path, "--port", 9001, *SMALL)
-    assert "400 packets were no datagrams with a number, or of another port" in done.stdout
+    assert "400 packets were refused: 400 were to another port" in done.stdout
+
+
+def test_refused_packets_are_told_by_reason(run: Run, tmp_path: Path):
+    path = tmp_path / "odd.pcap"
+    capture(path, list(range(40)))
+    data = bytearray(path.read_bytes())
+    size = (len(data) - 24) // 40
+    data[24 + 16 + 8 : 24 + 16 + 12] = bytes(4)  # the first: no protocol, and with that a wrong checksum
+    for packet in (1, 2):
+        data[24 + packet * size + 8] -= 1  # captured in part
+    path.write_bytes(data[: 24 + size] + data[24 + 3 * size :])
+    done = run("ingest", "--pcap", path, "--payload", 8 + NUMBERED // 2, "--from", "10.0.0.1", *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert "40 packets" not in done.stdout
+    assert "38 packets were refused: 37 had more payload than --payload, 1 had a wrong IP checksum" in done.stdout
+    assert "--trust-checksums" in done.stdout
+    done = run("ingest", "--pcap", path, "--from", "10.0.0.2", "--json", "--prometheus", tmp_path / "a.prom", *SMALL)
+    assert json.loads(done.stdout)["counters"]["refused"]["other_sender"] == 37
+    assert re.search(r"refused_other_sender_total\{.*\} 37\.0", (tmp_path / "a.prom").read_text())
+
+
+def test_short_datagrams_are_zeros_and_told(run: Run, tmp_path: Path):
+    path = tmp_path / "short.pcap"
+    capture(path, list(range(50)))
+    digests = set()
+    for buffers in (2, 3, 8):
+        how = ("--payload", 8 + NUMBERED + 20, "--frame", 4 * (NUMBERED + 20), "--buffers", buffers, "--to", "cpu")
+        done = run("ingest", "--pcap", path, "--sha256", "--out", tmp_path / "out", "--json", *how)
+        (stream,) = json.loads(done.stdout)["streams"]
+        assert (stream["missing_bytes"], stream["short_packets"]) == (0, 50)
+        assert stream["bytes"] == 50 * NUMBERED + 49 * 20
+        digests.add(stream["sha256"])
+        file = (tmp_path / "out").read_bytes()
+        assert file.startswith(bytes(ingest.stream_bytes(3, 0, NUMBERED)) + bytes(20))
+        assert len(file) == stream["bytes"]
+        assert hashlib.sha256(file).hexdigest() == stream["sha256"]
+    assert len(digests) == 1
+    done = run("ingest", "--pcap", path, *how)
+    assert "50 datagrams were shorter than --payload" in done.stdout
+
+
+def test_rtp_is_said_by_options(run: Run, tmp_path: Path):
+    path = tmp_path / "rtp.pcap"
+    capture(path, list(range(300)))  # numbers of eight bytes: the last two count, then two more bytes of a header
+    how = ("--payload", 8 + NUMBERED, "--sequence-offset", 6, "--sequence-bytes", 2, "--header-bytes", 10)
+    done = run("ingest", "--pcap", path, "--out", tmp_path / "out", "--json", *how, "--to", "cpu")
+    assert done.returncode == 0, done.stderr
+    (stream,) = json.loads(done.stdout)["streams"]
+    assert stream["missing_bytes"] == 0
+    whole = ingest.stream_bytes(3, 0, 300 * NUMBERED)
+    want = b"".join(bytes(whole[n * NUMBERED + 2 : (n + 1) * NUMBERED]) for n in range(300))
+    assert (tmp_path / "out").read_bytes() == want
+    done = run("ingest", "--pcap", path, *how, "--frame", "64MiB", "--to", "cpu")
+    assert done.returncode == 2
+    assert "take frames of 16384 datagrams or fewer" in done.stderr
+    little = ("--sequence-bytes", 1, "--sequence-offset", 7, "--little-endian", "--window-frames", 3)
+    done = run("ingest", "--pcap", path, "--payload", 8 + NUMBERED, *little, "--json", "--to", "cpu")
+    assert json.loads(done.stdout)["streams"][0]["missing_bytes"] == 0
 
 
 def test_missing_datagrams_are_zeros_in_the_file(run: Run, tmp_path: Path):

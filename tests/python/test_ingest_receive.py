@@ -138,23 +138,180 @@ def test_the_last_frame_ends_with_the_last_datagram(tmp_path: Path) -> None:
     assert counters["frames"]["missing_bytes"] == 300
 
 
-def test_a_frame_that_its_timeout_closes_is_whole() -> None:
+def test_a_frame_is_cut_where_a_sender_pauses() -> None:
     with ingest.udp("127.0.0.1:0", frame=8 * 100, to="cpu", payload_bytes=100, timeout=0.2) as receiver:
         to = ingest.resolve(receiver.address)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             for number in (0, 2):
-                sender.sendto(struct.pack(">Q", number) + bytes(100), to)
+                sender.sendto(struct.pack(">Q", number) + bytes([1]) * 100, to)
             frame = next(receiver)
-            assert (frame.bytes, frame.missing_bytes, frame.presence) == (800, 600, [0b101])
-            give_up = time.monotonic() + 60
-            while receiver.counters()["datagrams"]["frames"] == 0:
-                assert time.monotonic() < give_up
-                time.sleep(0.01)
-            assert receiver.counters()["datagrams"]["missing"] == 1, "3 and what is behind it may never have been sent"
-            sender.sendto(struct.pack(">Q", 8) + bytes(100), to)
-            assert next(receiver).number == 1
+            assert (frame.number, frame.stream_offset) == (0, 0)
+            assert (frame.bytes, frame.missing_bytes, frame.presence) == (300, 100, [0b101])
+            assert not np.from_dlpack(frame)[100:200].any()
+            sender.sendto(struct.pack(">Q", 3) + bytes([2]) * 100, to)  # in order: never late
+            sender.sendto(struct.pack(">Q", 8) + bytes([3]) * 60, to)
+            second, third = next(receiver), next(receiver)
+            assert (second.number, second.stream_offset) == (1, 300)
+            assert (second.bytes, second.missing_bytes, second.presence) == (500, 400, [1])
+            assert (third.number, third.stream_offset, third.bytes, third.lengths) == (2, 800, 100, [60])
+            assert np.from_dlpack(third).tolist() == [3] * 60 + [0] * 40
         receiver.stop()
-    assert receiver.counters()["datagrams"]["missing"] == 6
+        while not isinstance(ended := receiver.next(), ingest.StreamEnded):
+            pass
+        assert (ended.reason, ended.bytes) == ("finished", 860)
+    counters = receiver.counters()["datagrams"]
+    assert (counters["missing"], counters["late"], counters["short_payloads"]) == (5, 0, 1)
+
+
+def numbered(numbers: list[int], payload_bytes: int = 100) -> list[bytes]:
+    """Datagrams with a number of 8 bytes, and the stream's bytes at their places."""
+    return [struct.pack(">Q", n) + ingest.stream_bytes(SEED, n * payload_bytes, payload_bytes) for n in numbers]
+
+
+def stream_of(path: Path, **how: Any) -> dict[int, bytes]:
+    """What each stream of a capture holds."""
+    found: dict[int, bytes] = {}
+    with ingest.pcap(path, to="cpu", payload_bytes=100, **how) as receiver:
+        for frame in receiver:
+            assert frame.stream_offset == len(found.get(frame.stream, b""))
+            found[frame.stream] = found.get(frame.stream, b"") + frame.to_host().tobytes()
+            frame.release()
+    return found
+
+
+def test_a_capture_gives_one_digest_however_many_buffers_there_are(tmp_path: Path) -> None:
+    """Gaps beyond all buffers, what is out of order, short, missing and repeated: ten times at full speed."""
+    numbers = [n for n in [*range(3000), *range(9000, 12000)] if n % 100 > 9]
+    for i in range(0, len(numbers), 20):
+        numbers[i], numbers[i + 5] = numbers[i + 5], numbers[i]
+    datagrams = numbered(numbers)
+    datagrams = [one[:-30] if i % 11 == 3 else one for i, one in enumerate(datagrams)]
+    datagrams[700:700] = datagrams[640:660]
+    path = capture(tmp_path / "gaps.pcap", datagrams)
+    want = np.zeros((12000, 100), np.uint8)
+    for datagram in datagrams:
+        want[int.from_bytes(datagram[:8], "big"), : len(datagram) - 8] = np.frombuffer(datagram[8:], np.uint8)
+    for buffers in (2, 4, 64):
+        for _ in range(10):
+            found = stream_of(path, frame=10_000, frames=buffers)
+            assert list(found) == [0]
+            assert found[0] == want.tobytes()
+
+
+@pytest.mark.parametrize("jump", [2, 3001, 4000, 70_000])
+def test_a_jump_forward_is_a_gap(tmp_path: Path, jump: int) -> None:
+    numbers = [*range(500), *range(499 + jump, 999 + jump)]
+    path = capture(tmp_path / "jump.pcap", numbered(numbers))
+    for frame in (2000, 64 << 20):
+        with ingest.pcap(path, frame=frame, to="cpu", payload_bytes=100) as receiver:
+            missing = sum(part.missing_bytes for part in receiver)
+            counters = receiver.counters()["datagrams"]
+        assert missing == (jump - 1) * 100
+        assert (counters["accepted"], counters["missing"], counters["restarts"]) == (1000, jump - 1, 0)
+
+
+def test_numbers_of_two_bytes_follow_rfc_3550(tmp_path: Path) -> None:
+    def rtp(number: int) -> bytes:
+        return struct.pack(">HHII", 0x8060, number % 65536, number, 1) + struct.pack(">I", number) * 25
+
+    how: dict[str, Any] = {"number_offset": 2, "number_width": 2, "header_bytes": 12}
+    wraps = capture(tmp_path / "wraps.pcap", [rtp(n) for n in [*range(65000, 66500), *range(69000, 69100)]])
+    frames = stream_of(wraps, **how)
+    first = 65000 // 16384 * 16384
+    words = np.frombuffer(frames[0], ">u4").reshape(-1, 25)[:, 0]
+    assert len(words) == 69100 - first
+    assert [int(words[n - first]) for n in (65000, 65536, 66499, 67000, 69000, 69099)] == [
+        65000,
+        65536,
+        66499,
+        0,
+        69000,
+        69099,
+    ]
+    begins_anew = capture(tmp_path / "anew.pcap", [rtp(n) for n in [*range(500), *range(20000, 20300)]])
+    assert [len(one) for one in stream_of(begins_anew, frame=10_000, **how).values()] == [50_000, 30_000]
+
+
+def test_a_sender_that_begins_anew_is_another_stream(tmp_path: Path) -> None:
+    path = capture(tmp_path / "anew.pcap", numbered([*range(1000), *range(600)]))
+    with ingest.pcap(path, frame=10_000, to="cpu", payload_bytes=100) as receiver:
+        seen: list[Any] = []
+        while (item := receiver.next()) is not None:
+            if not isinstance(item, ingest.Frame):
+                seen.append(item)
+    first, ended, second, last = seen
+    assert (first.stream, ended.stream, second.stream, last.stream) == (0, 0, 1, 1)
+    assert (ended.reason, ended.bytes) == ("restarted", 100_000)
+    assert (last.reason, last.bytes) == ("finished", 60_000)
+    assert receiver.counters()["datagrams"]["restarts"] == 1
+
+
+def test_two_senders_to_a_socket_are_two_streams() -> None:
+    for only in (False, True):
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one,
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other,
+        ):
+            one.bind(("127.0.0.1", 0))
+            other.bind(("127.0.0.1", 0))
+            names = [f"127.0.0.1:{sender.getsockname()[1]}" for sender in (one, other)]
+            wanted = names[1:] if only else names
+            how = {"from_senders": wanted} if only else {}
+            with ingest.udp("127.0.0.1:0", frame=400, to="cpu", payload_bytes=100, **how) as receiver:  # type: ignore[arg-type]
+                to = ingest.resolve(receiver.address)
+                for number in range(4):
+                    for mark, sender in enumerate((one, other)):
+                        sender.sendto(struct.pack(">Q", number) + bytes([mark]) * 100, to)
+                frames = {frame.peer: frame.to_host().tolist() for _, frame in zip(wanted, receiver, strict=False)}
+                assert sorted(frames) == sorted(wanted)
+                assert [frames[name] for name in wanted] == [[names.index(name)] * 400 for name in wanted]
+                receiver.stop()
+                assert receiver.counters()["refused"]["other_sender"] == (4 if only else 0)
+
+
+def test_a_slow_sender_loses_nothing_to_the_timeout() -> None:
+    """Datagrams in order, each longer after the last than the timeout."""
+    with ingest.udp("127.0.0.1:0", frame=1 << 20, to="cpu", payload_bytes=100, timeout=0.02) as receiver:
+        to = ingest.resolve(receiver.address)
+        found = b""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for datagram in numbered([*range(12)]):
+                sender.sendto(datagram, to)
+                frame = next(receiver)  # comes for its age
+                assert frame.stream_offset == len(found)
+                found += frame.to_host().tobytes()
+                frame.release()
+        assert found == ingest.stream_bytes(SEED, 0, 1200)
+        receiver.stop()
+        counters = receiver.counters()["datagrams"]
+        assert (counters["accepted"], counters["late"], counters["missing"]) == (12, 0, 0)
+
+
+def test_what_precedes_damage_is_delivered(tmp_path: Path) -> None:
+    path = capture(tmp_path / "cut.pcap", numbered([*range(30)]))
+    path.write_bytes(path.read_bytes()[:-7])
+    with ingest.pcap(path, to="cpu", payload_bytes=100) as receiver:
+        opened, frame, ended = (receiver.next() for _ in range(3))
+        with pytest.raises(DataError, match=r"cut\.pcap"):
+            receiver.next()
+        assert isinstance(opened, ingest.StreamOpened)
+        assert isinstance(frame, ingest.Frame)
+        assert isinstance(ended, ingest.StreamEnded)
+        assert frame.to_host().tobytes() == ingest.stream_bytes(SEED, 0, 2900)
+        assert (ended.reason, ended.bytes) == ("cut", 2900)
+
+
+def test_checksums_of_a_capture_may_be_trusted(tmp_path: Path) -> None:
+    path = capture(tmp_path / "offload.pcap", numbered([*range(30)]))
+    data = bytearray(path.read_bytes())
+    for packet in range(30):
+        at = 24 + packet * (16 + 28 + 108) + 16
+        data[at + 2 : at + 4] = bytes(2)  # IP's length and checksum, as a card would put them in
+        data[at + 10 : at + 12] = bytes(2)
+        data[at + 26 : at + 28] = b"\x12\x34"
+    path.write_bytes(data)
+    assert stream_of(path) == {}
+    assert stream_of(path, trust_checksums=True) == {0: ingest.stream_bytes(SEED, 0, 3000)}
 
 
 @pytest.mark.parametrize("control", ["host", "resident"])

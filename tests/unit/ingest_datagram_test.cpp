@@ -2,6 +2,7 @@
 #include <random>
 
 #include "headrace/base/error.hpp"
+#include "headrace/ingest/datagram_packet.hpp"
 #include "headrace/ingest/datagram_sequencer.hpp"
 #include "tests/ingest_peer.hpp"
 
@@ -12,11 +13,12 @@ constexpr std::uint32_t kPayload = 16;
 
 DatagramConfig small_frames() {
   DatagramConfig config;
+  config.number_width = 4;
   config.payload_bytes = kPayload;
   config.frame_packets = 4;
   config.window_frames = 3;
   config.timeout = 10 * kMs;
-  config.jump_packets = 100;
+  config.forward_packets = 100;
   return config;
 }
 
@@ -40,7 +42,7 @@ class Frames {
     arrive(layer == Layer::payload ? made : udp_packet({}, made), layer);
   }
   [[nodiscard]] Bytes datagram(std::uint64_t number, std::uint32_t payload = kPayload) const {
-    Bytes bytes(config_.header_bytes, std::byte{0xEE});
+    Bytes bytes(config_.header(), std::byte{0xEE});
     for (std::uint32_t b = 0; b < config_.number_width; ++b) {
       const std::uint32_t at = config_.big_endian ? config_.number_width - 1 - b : b;
       bytes[config_.number_offset + at] = static_cast<std::byte>(number >> (8 * b));
@@ -52,7 +54,16 @@ class Frames {
     packet.length = static_cast<std::uint32_t>(bytes.size());
     ring_ = ring_ + bytes;
     DatagramOutput output = fresh();
-    DatagramSequencer(view_, ring_.data(), output, now).receive(packet, layer);
+    DatagramSequencer sequencer(view_, ring_.data(), output, now);
+    DatagramRun run;
+    found = find_datagrams(ring_.data(), packet, layer, config_, run);
+    while (found == ParseResult::ok) {
+      const std::uint32_t length = run.next();
+      found = DatagramSequencer::fit(config_, length);
+      if (found == ParseResult::ok) taken = sequencer.take(run.at, length, waits);
+      run.skip(length);
+      if (run.length == 0) break;
+    }
     collect(output);
   }
   void tick() {
@@ -67,6 +78,10 @@ class Frames {
     const bool all = DatagramSequencer(view_, ring_.data(), output, now).finish();
     collect(output);
     return all;
+  }
+  [[nodiscard]] std::uint64_t stream_bytes() {
+    DatagramOutput output;
+    return DatagramSequencer(view_, nullptr, output, now).stream_bytes();
   }
   [[nodiscard]] const DatagramCounters& counters() const { return view_.shared->counters; }
   [[nodiscard]] Bytes payload(const Piece& piece) const {
@@ -83,6 +98,9 @@ class Frames {
   std::vector<Piece> pieces;   ///< Of the last call.
   std::vector<Closed> closed;  ///< Of all.
   std::uint32_t frames_max = 64;
+  bool waits = false;                   ///< Datagrams may wait for space.
+  ParseResult found = ParseResult::ok;  ///< Of the last datagram,
+  Taken taken = Taken::done;            ///< and what became of it.
 
  private:
   DatagramOutput fresh() { return {pieces_, frames_, 64, frames_max}; }
@@ -128,14 +146,14 @@ TEST(IngestDatagram, TheFirstFrameBeginsAtAMultiple) {
   EXPECT_EQ(frames.counters().late, 1U);
 }
 
-TEST(IngestDatagram, TheTimeoutClosesWithGaps) {
+TEST(IngestDatagram, AFrameBeforeTheLastIsClosedWithItsGapsWhenItIsOld) {
   Frames frames;
   frames.arrive(0);
   frames.arrive(2);
   frames.now += kMs;
   for (const std::uint64_t number : {4U, 5U, 6U, 7U}) frames.arrive(number);
   EXPECT_TRUE(frames.closed.empty());  // in order
-  frames.now += 9 * kMs - 1;
+  frames.now += 10 * kMs - 1;          // since a number was last passed over
   frames.tick();
   EXPECT_TRUE(frames.closed.empty());
   EXPECT_EQ(frames.deadline, frames.now + 1);
@@ -144,13 +162,88 @@ TEST(IngestDatagram, TheTimeoutClosesWithGaps) {
   ASSERT_EQ(frames.closed.size(), 2U);
   EXPECT_FALSE(frames.closed[0].frame.complete());
   EXPECT_EQ(frames.closed[0].frame.present, 2U);
+  EXPECT_EQ(frames.closed[0].frame.packets, 4U);
   EXPECT_EQ(frames.closed[0].presence, 0x5U);
   EXPECT_TRUE(frames.closed[1].frame.complete());
   EXPECT_EQ(frames.counters().missing, 2U);
-  EXPECT_EQ(frames.counters().timeouts, 1U);
   frames.arrive(1);
   EXPECT_EQ(frames.counters().late, 1U);
   EXPECT_TRUE(frames.pieces.empty());
+}
+
+// A sender that is slower than the timeout loses nothing: what came is delivered, and the next frame goes on from
+// there.
+TEST(IngestDatagram, AFrameIsCutWhereASlowSenderPauses) {
+  Frames frames;
+  for (std::uint64_t number = 0; number < 10; ++number) {
+    frames.arrive(number);
+    EXPECT_EQ(frames.taken, Taken::done);
+    frames.now += 9 * kMs;
+    frames.tick();
+  }
+  ASSERT_TRUE(frames.finish());
+  EXPECT_EQ(frames.counters().accepted, 10U);
+  EXPECT_EQ(frames.counters().late + frames.counters().missing + frames.counters().duplicates, 0U);
+  std::uint64_t packets = 0;
+  for (const auto& closed : frames.closed) {
+    packets += closed.frame.packets;
+    EXPECT_TRUE(closed.frame.complete());
+    EXPECT_LE(closed.frame.packets, 2U);  // what comes within 10 ms
+    EXPECT_EQ(closed.frame.bytes, closed.frame.packets * kPayload);
+  }
+  EXPECT_EQ(packets, 10U);
+  EXPECT_EQ(frames.stream_bytes(), 10 * kPayload);
+}
+
+TEST(IngestDatagram, AfterACutTheFrameGoesOnUpToItsEnd) {
+  Frames frames;
+  frames.arrive(0);
+  frames.now += 10 * kMs;
+  frames.tick();
+  ASSERT_EQ(frames.closed.size(), 1U);
+  EXPECT_EQ(frames.closed[0].frame.packets, 1U);
+  frames.arrive(2);  // the second frame begins with datagram 1
+  EXPECT_EQ(frames.pieces.at(0).stream_offset, (4 + 1) * kPayload);
+  frames.arrive(1);
+  EXPECT_EQ(frames.pieces.at(0).stream_offset, 4 * kPayload);
+  frames.arrive(4);  // and the third one with datagram 4
+  EXPECT_EQ(frames.pieces.at(0).stream_offset, 2 * 4 * kPayload);
+  EXPECT_EQ(frames.closed.size(), 1U);
+  frames.arrive(3);
+  ASSERT_EQ(frames.closed.size(), 2U);
+  EXPECT_EQ(frames.closed[1].frame.packets, 3U);
+  EXPECT_TRUE(frames.closed[1].frame.complete());
+  EXPECT_EQ(frames.closed[1].presence, 0x7U);
+  frames.arrive(0);  // long closed
+  EXPECT_EQ(frames.counters().late, 1U);
+}
+
+TEST(IngestDatagram, AGapIsGivenTheWholeTimeout) {
+  Frames frames;
+  frames.arrive(0);
+  frames.now += 9 * kMs;
+  frames.arrive(2);
+  frames.now += 9 * kMs;
+  frames.tick();
+  EXPECT_TRUE(frames.closed.empty());
+  frames.arrive(1);
+  EXPECT_EQ(frames.counters().reordered, 1U);
+  frames.tick();
+  ASSERT_EQ(frames.closed.size(), 1U);
+  EXPECT_EQ(frames.closed[0].frame.packets, 3U);
+  EXPECT_EQ(frames.counters().missing, 0U);
+}
+
+TEST(IngestDatagram, NoFrameWaitsLongerThanTwoTimeouts) {
+  Frames frames;
+  frames.arrive(0);
+  frames.now += 19 * kMs;
+  frames.arrive(2);
+  frames.now += kMs;
+  frames.tick();
+  ASSERT_EQ(frames.closed.size(), 1U);
+  EXPECT_EQ(frames.closed[0].frame.packets, 3U);
+  EXPECT_EQ(frames.counters().missing, 1U);
 }
 
 TEST(IngestDatagram, AStreamThatEndsWithinAFrameLacksNothing) {
@@ -194,28 +287,6 @@ TEST(IngestDatagram, FramesBeforeTheLastAreWhole) {
   EXPECT_EQ(frames.counters().missing, 8U);
 }
 
-// Whether what lies behind the last datagram was ever sent is not known before another one comes.
-TEST(IngestDatagram, WhatATimeoutCutsOffIsMissingOnceTheStreamGoesOn) {
-  Frames frames;
-  for (const std::uint64_t number : {0U, 2U}) frames.arrive(number);
-  frames.now += 10 * kMs;
-  frames.tick();
-  ASSERT_EQ(frames.closed.size(), 1U);
-  EXPECT_EQ(frames.closed[0].frame.packets, 4U);
-  EXPECT_FALSE(frames.closed[0].frame.complete());
-  EXPECT_EQ(frames.counters().missing, 1U);
-  frames.arrive(3);
-  EXPECT_EQ(frames.counters().late, 1U);
-  EXPECT_EQ(frames.counters().missing, 1U);
-  frames.arrive(8);
-  EXPECT_EQ(frames.counters().missing, 2U);
-  frames.arrive(9);
-  ASSERT_TRUE(frames.finish());
-  ASSERT_EQ(frames.closed.size(), 3U);
-  EXPECT_EQ(frames.closed[2].frame.packets, 2U);
-  EXPECT_EQ(frames.counters().missing, 6U);
-}
-
 TEST(IngestDatagram, AStreamMayEndWithTheTimeout) {
   Frames frames;
   for (const std::uint64_t number : {0U, 1U}) frames.arrive(number);
@@ -223,8 +294,21 @@ TEST(IngestDatagram, AStreamMayEndWithTheTimeout) {
   frames.tick();
   ASSERT_TRUE(frames.finish());
   ASSERT_EQ(frames.closed.size(), 1U);
-  EXPECT_EQ(frames.closed[0].frame.packets, 4U);  // it was handed over
+  EXPECT_EQ(frames.closed[0].frame.packets, 2U);
   EXPECT_EQ(frames.counters().missing, 0U);
+}
+
+TEST(IngestDatagram, TheStreamEndsBehindItsLastByte) {
+  for (const std::uint64_t last : {5U, 7U}) {  // within a frame, and at the end of one
+    Frames frames;
+    for (std::uint64_t number = 0; number <= last; ++number) frames.arrive(number, number == last ? 3 : kPayload);
+    ASSERT_TRUE(frames.finish());
+    ASSERT_EQ(frames.closed.size(), 2U);
+    EXPECT_EQ(frames.stream_bytes(), last * kPayload + 3);
+    EXPECT_EQ(frames.closed[1].frame.payload_bytes, (last - 4) * kPayload + 3);
+    // A frame that was delivered before the end was known has zeros behind.
+    EXPECT_EQ(frames.closed[1].frame.bytes, last == 5 ? kPayload + 3 : 4 * kPayload);
+  }
 }
 
 TEST(IngestDatagram, AFrameOfWhichNothingCameIsClosedWithTheNext) {
@@ -233,6 +317,8 @@ TEST(IngestDatagram, AFrameOfWhichNothingCameIsClosedWithTheNext) {
   frames.now += 10 * kMs;
   frames.tick();
   ASSERT_EQ(frames.closed.size(), 3U);
+  EXPECT_EQ(frames.closed[1].frame.packets, 4U);
+  EXPECT_EQ(frames.closed[2].frame.packets, 1U);
   EXPECT_EQ(frames.closed[1].frame.present, 0U);
   EXPECT_EQ(frames.closed[1].presence, 0U);
   EXPECT_EQ(frames.closed[2].presence, 1U);
@@ -267,6 +353,7 @@ TEST(IngestDatagram, NumbersWrap) {
   for (const std::uint32_t width : {1U, 2U, 4U, 8U}) {
     DatagramConfig config = small_frames();
     config.number_width = width;
+    config.forward_packets = 50;
     config.header_bytes = 11;
     config.number_offset = 3;
     config.big_endian = width != 2;
@@ -289,51 +376,163 @@ TEST(IngestDatagram, WithoutSpaceNothingIsAccepted) {
   DatagramOutput output{pieces, closed, 8, 8};
   const Bytes ring(4 + kPayload);  // number 0
   DatagramSequencer sequencer(view, ring.data(), output, 1);
-  const Packet packet{.length = 4 + kPayload};
-  sequencer.receive(packet, Layer::payload);
+  EXPECT_EQ(sequencer.take(0, 4 + kPayload, true), Taken::space);
+  EXPECT_EQ(view.shared->counters.no_space, 0U);
+  EXPECT_EQ(sequencer.take(0, 4 + kPayload, false), Taken::done);
   EXPECT_EQ(output.piece_count, 0U);
   EXPECT_EQ(view.shared->counters.no_space, 1U);
   sequencer.set_limit(1);
-  sequencer.receive(packet, Layer::payload);
+  EXPECT_EQ(sequencer.take(0, 4 + kPayload, true), Taken::done);
   EXPECT_EQ(output.piece_count, 1U);
 }
 
-TEST(IngestDatagram, WithoutRoomNothingIsLostButThePacket) {
+TEST(IngestDatagram, WithoutRoomNothingIsLost) {
   Frames frames;
   for (const std::uint64_t number : {0U, 1U, 2U}) frames.arrive(number);
   frames.frames_max = 0;
   frames.arrive(3);
-  EXPECT_EQ(frames.counters().no_room, 1U);
+  EXPECT_EQ(frames.taken, Taken::room);
   frames.now += kSecond;
   frames.tick();
   EXPECT_FALSE(frames.finish());
   EXPECT_TRUE(frames.closed.empty());
   frames.frames_max = 64;
-  frames.tick();
+  frames.arrive(3);
   ASSERT_EQ(frames.closed.size(), 1U);
-  EXPECT_EQ(frames.closed[0].presence, 0x7U);
+  EXPECT_EQ(frames.closed[0].presence, 0xFU);
 }
 
-// RFC 3550 A.1: one number far away is a mistake, two in a row are a new beginning.
+// A number is a place: however long the gap is, what comes behind it lies where its number says.
+TEST(IngestDatagram, AJumpForwardIsAGap) {
+  for (const std::uint64_t jump : {2U, 99U, 100U}) {
+    Frames frames;
+    frames.arrive(0);
+    frames.arrive(jump);
+    ASSERT_EQ(frames.pieces.size(), 1U);
+    EXPECT_EQ(frames.pieces[0].stream_offset, jump * kPayload);
+    ASSERT_TRUE(frames.finish());
+    EXPECT_EQ(frames.counters().missing, jump - 1);
+    EXPECT_EQ(frames.counters().far, 0U);
+  }
+}
+
+TEST(IngestDatagram, TheForwardLimitFollowsTheWidth) {
+  const auto jump = [](std::uint32_t width, std::uint64_t by) {
+    DatagramConfig config = small_frames();
+    config.number_width = width;
+    config.forward_packets = 0;
+    config.frame_packets = width == 1 ? 4 : 4096;
+    Frames frames(config, 1 << 10);  // presence of frames that are looked at at once
+    frames.arrive(10);
+    do {
+      frames.arrive(10 + by);
+    } while (frames.taken == Taken::room);
+    return frames.taken;
+  };
+  EXPECT_EQ(jump(1, 64), Taken::done);
+  EXPECT_EQ(jump(1, 65), Taken::suspect);
+  EXPECT_EQ(jump(2, 3000), Taken::done);  // RFC 3550 A.1
+  EXPECT_EQ(jump(2, 3001), Taken::suspect);
+  EXPECT_EQ(jump(3, 1 << 18), Taken::done);
+  EXPECT_EQ(jump(3, (1 << 18) + 1), Taken::suspect);
+  EXPECT_EQ(jump(4, 1 << 24), Taken::done);
+  EXPECT_EQ(jump(4, (1 << 24) + 1), Taken::suspect);
+  EXPECT_EQ(jump(8, 1 << 25), Taken::done);
+  EXPECT_EQ(jump(8, (1 << 30) + 1), Taken::suspect);
+}
+
+TEST(IngestDatagram, WhatWaitsForSpaceComesToItsPlace) {
+  Frames frames(small_frames(), 8);
+  DatagramConfig config = small_frames();
+  std::vector<std::uint64_t> memory(datagram_state_bytes(config, 8) / 8);
+  const DatagramView view = make_datagram_state(memory.data(), config, 8);
+  Piece pieces[8];
+  ClosedFrame closed[8];
+  Bytes ring = frames.datagram(0) + frames.datagram(80);  // twenty frames further
+  const auto length = static_cast<std::uint32_t>(ring.size() / 2);
+  std::uint64_t limit = 4;
+  std::uint64_t closed_count = 0;
+  for (int step = 0; step < 100; ++step) {
+    DatagramOutput output{pieces, closed, 8, 8};
+    DatagramSequencer sequencer(view, ring.data(), output, 1);
+    sequencer.set_limit(limit);
+    const Taken taken = sequencer.take(step == 0 ? 0 : length, length, true);
+    closed_count += output.frame_count;
+    limit += output.frame_count;  // the consumer takes what comes
+    if (step > 0 && taken == Taken::done) {
+      ASSERT_EQ(output.piece_count, 1U);
+      EXPECT_EQ(output.pieces[0].stream_offset, 80 * kPayload);
+      EXPECT_EQ(closed_count, 18U);  // all before the window
+      EXPECT_EQ(view.shared->counters.no_space, 0U);
+      return;
+    }
+  }
+  FAIL() << "it waits for ever";
+}
+
+// RFC 3550 A.1: one number far away is a mistake, two in a row are a sender that has begun anew.
 TEST(IngestDatagram, ASenderMayBeginAnew) {
   Frames frames;
   for (std::uint64_t number = 1'000'000; number < 1'000'005; ++number) frames.arrive(number);
   frames.arrive(5);
+  EXPECT_EQ(frames.taken, Taken::suspect);
   frames.arrive(77'000);
-  EXPECT_EQ(frames.counters().far, 2U);
+  EXPECT_EQ(frames.taken, Taken::suspect);
+  EXPECT_EQ(frames.counters().late, 1U);  // what 5 was taken for
   EXPECT_TRUE(frames.pieces.empty());
   frames.arrive(1'000'005);
   EXPECT_EQ(frames.pieces.size(), 1U);
+  frames.arrive(1'000'200);  // beyond the limit of 100
+  EXPECT_EQ(frames.taken, Taken::suspect);
+  frames.arrive(1'000'200);  // the same once more confirms nothing
+  EXPECT_EQ(frames.taken, Taken::suspect);
+  EXPECT_EQ(frames.counters().far, 1U);
   frames.arrive(0);
+  EXPECT_EQ(frames.taken, Taken::suspect);
   frames.arrive(1);
-  EXPECT_EQ(frames.counters().restarts, 1U);
-  ASSERT_EQ(frames.closed.size(), 2U);
-  EXPECT_EQ(frames.closed[1].presence, 0x3U);
-  EXPECT_EQ(frames.closed[1].frame.packets, 4U);  // the stream goes on behind it
-  EXPECT_EQ(frames.counters().missing, 2U);
-  EXPECT_EQ(frames.pieces.at(0).stream_offset, (2 * 4 + 1) * kPayload);  // in the next frame
-  for (const std::uint64_t number : {2U, 3U, 4U}) frames.arrive(number);
-  EXPECT_EQ(frames.pieces.at(0).stream_offset, 3 * 4 * kPayload);
+  EXPECT_EQ(frames.taken, Taken::restart);
+  EXPECT_TRUE(frames.pieces.empty());
+  EXPECT_EQ(frames.counters().accepted, 6U);
+}
+
+// Datagrams that come twice, or out of order by less than the limit, do not begin a stream.
+TEST(IngestDatagram, RepetitionsNearTheEndAreDuplicates) {
+  DatagramConfig config = small_frames();
+  config.frame_packets = 400;
+  Frames frames(config);
+  for (std::uint64_t number = 0; number < 300; ++number) frames.arrive(number);
+  for (std::uint64_t number = 200; number < 300; ++number) frames.arrive(number);
+  EXPECT_EQ(frames.counters().duplicates, 100U);
+  frames.arrive(0);
+  EXPECT_EQ(frames.taken, Taken::suspect);
+  frames.arrive(2);  // though one is missing between
+  EXPECT_EQ(frames.taken, Taken::restart);
+}
+
+// Some that were overtaken at the edge of a long gap are late, however far behind that is.
+TEST(IngestDatagram, WhatALongGapOvertookIsLate) {
+  DatagramConfig config = small_frames();
+  config.forward_packets = 10'000;
+  Frames frames(config);
+  for (const std::uint64_t number : {0U, 1U, 4U, 5000U, 2U, 3U, 5001U}) {
+    do {
+      frames.arrive(number);
+    } while (frames.taken == Taken::room);
+    EXPECT_EQ(frames.taken, Taken::done) << number;
+  }
+  EXPECT_EQ(frames.counters().late, 2U);
+}
+
+TEST(IngestDatagram, ASuspectIsDroppedAfterTheTimeout) {
+  Frames frames;
+  frames.arrive(0);
+  frames.arrive(1000);
+  EXPECT_EQ(frames.taken, Taken::suspect);
+  frames.now += 10 * kMs;
+  frames.tick();
+  EXPECT_EQ(frames.counters().far, 1U);
+  frames.arrive(1001);
+  EXPECT_EQ(frames.taken, Taken::suspect);
 }
 
 TEST(IngestDatagram, HeadersOfEveryLayer) {
@@ -343,12 +542,15 @@ TEST(IngestDatagram, HeadersOfEveryLayer) {
   frames.arrive(0, kPayload, Layer::ip);
   EXPECT_EQ(frames.payload(frames.pieces.at(0)), pattern(0, kPayload));
   frames.arrive(udp_packet({.to_port = 9001}, frames.datagram(1)), Layer::ip);
+  EXPECT_EQ(frames.found, ParseResult::other_port);
   frames.arrive(tcp_packet({}, {.flags = kAck, .payload = frames.datagram(1)}), Layer::ip);
+  EXPECT_EQ(frames.found, ParseResult::not_udp);
   Bytes broken = udp_packet({}, frames.datagram(1));
   broken.back() ^= std::byte{1};
   frames.arrive(broken, Layer::ip);
+  EXPECT_EQ(frames.found, ParseResult::udp_checksum);
   frames.arrive(frames.datagram(1), Layer::payload, {.truncated = true});
-  EXPECT_EQ(frames.counters().unparsed, 4U);
+  EXPECT_EQ(frames.found, ParseResult::snapped);
   frames.arrive(frames.datagram(1));
   EXPECT_EQ(frames.counters().accepted, 2U);
 }
@@ -362,9 +564,9 @@ TEST(IngestDatagram, RawPacketsBeginWhereTold) {
   ASSERT_EQ(frames.pieces.size(), 1U);
   EXPECT_EQ(frames.payload(frames.pieces[0]), pattern(6 * kPayload, kPayload));
   frames.arrive(Bytes(13), Layer::ethernet);
-  EXPECT_EQ(frames.counters().unparsed, 1U);
+  EXPECT_EQ(frames.found, ParseResult::truncated);
   frames.arrive(Bytes(14 + 3), Layer::ethernet);
-  EXPECT_EQ(frames.counters().malformed, 1U);
+  EXPECT_EQ(frames.found, ParseResult::no_number);
 }
 
 TEST(IngestDatagram, MergedDatagramsAreTakenApart) {
@@ -382,9 +584,11 @@ TEST(IngestDatagram, MergedDatagramsAreTakenApart) {
 TEST(IngestDatagram, DatagramsThatDoNotFitAreCounted) {
   Frames frames;
   frames.arrive(0, kPayload + 1);
+  EXPECT_EQ(frames.found, ParseResult::too_long);
   frames.arrive(Bytes(3));
+  EXPECT_EQ(frames.found, ParseResult::no_number);
   frames.arrive(Bytes{});
-  EXPECT_EQ(frames.counters().malformed, 3U);
+  EXPECT_EQ(frames.found, ParseResult::no_number);
   frames.arrive(1, 0);
   EXPECT_EQ(frames.counters().accepted, 1U);
 }
@@ -396,7 +600,7 @@ TEST(IngestDatagram, ArbitraryOrdersEqualAPlainMap) {
     DatagramConfig config = small_frames();
     config.frame_packets = 1 + seed % 70;
     config.window_frames = 1 + seed % 5;
-    config.jump_packets = 1 << 20;
+    config.forward_packets = config.backward_packets = 1 << 20;
     const std::uint32_t held = config.window_frames + 1 + seed % 3;
     std::vector<std::uint64_t> memory(datagram_state_bytes(config, held) / 8);
     const DatagramView view = make_datagram_state(memory.data(), config, held);
@@ -443,13 +647,7 @@ TEST(IngestDatagram, ArbitraryOrdersEqualAPlainMap) {
       DatagramOutput output{pieces, closed, 4, 64};
       DatagramSequencer sequencer(view, ring.data(), output, now);
       sequencer.set_limit(frames_closed + held);
-      if (random() % 50 == 0) {
-        now += random() % (20 * kMs);
-        sequencer.tick();
-        look(output);
-        output = {pieces, closed, 4, 64};
-      }
-      sequencer.receive({.length = 4 + kPayload}, Layer::payload);
+      ASSERT_EQ(sequencer.take(0, 4 + kPayload, false), Taken::done);
       look(output);
       if (HasFatalFailure()) return;
     }
@@ -470,9 +668,10 @@ TEST(IngestDatagram, ConfigurationsOutOfRangeAreRefused) {
   const auto refused = [](auto change) {
     DatagramConfig config = small_frames();
     change(config);
-    EXPECT_THROW(check(config), UsageError);
+    EXPECT_THROW(static_cast<void>(checked(config)), UsageError);
   };
-  EXPECT_NO_THROW(check(small_frames()));
+  EXPECT_NO_THROW(static_cast<void>(checked(small_frames())));
+  EXPECT_THROW(static_cast<void>(checked({})), UsageError);  // nothing fits everybody's datagrams
   refused([](DatagramConfig& c) { c.number_width = 0; });
   refused([](DatagramConfig& c) { c.number_width = 9; });
   refused([](DatagramConfig& c) { c.header_bytes = 3; });
@@ -480,8 +679,9 @@ TEST(IngestDatagram, ConfigurationsOutOfRangeAreRefused) {
   refused([](DatagramConfig& c) { c.payload_bytes = 0; });
   refused([](DatagramConfig& c) { c.frame_packets = 0; });
   refused([](DatagramConfig& c) { c.window_frames = 0; });
-  refused([](DatagramConfig& c) { c.jump_packets = 0; });
-  refused([](DatagramConfig& c) { c.number_width = 1, c.frame_packets = 65; });
+  refused([](DatagramConfig& c) { c.forward_packets = std::uint64_t{1} << 31; });
+  refused([](DatagramConfig& c) { c.backward_packets = std::uint64_t{1} << 31; });
+  refused([](DatagramConfig& c) { c.number_width = 1, c.forward_packets = 0, c.frame_packets = 65; });
   std::vector<std::uint64_t> memory(datagram_state_bytes(small_frames(), 8) / 8);
   EXPECT_THROW(make_datagram_state(memory.data(), small_frames(), 3), UsageError);
 }

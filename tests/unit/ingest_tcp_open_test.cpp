@@ -215,8 +215,8 @@ TEST(IngestTcpOpen, PacketsThatAreNotUnderstoodAreCounted) {
   EXPECT_EQ(counters.packets, 3U);
   EXPECT_EQ(counters.segments, 0U);
   EXPECT_EQ(counters.not_tcp, 1U);
-  EXPECT_EQ(counters.unparsed[static_cast<std::uint32_t>(ParseResult::bad_checksum)], 1U);
-  EXPECT_EQ(counters.unparsed[static_cast<std::uint32_t>(ParseResult::unsupported)], 1U);  // version 0
+  EXPECT_EQ(counters.unparsed[static_cast<std::uint32_t>(ParseResult::tcp_checksum)], 1U);
+  EXPECT_EQ(counters.unparsed[static_cast<std::uint32_t>(ParseResult::not_ip)], 1U);  // version 0
   EXPECT_TRUE(receiver.all_replies.empty());
 }
 

@@ -91,10 +91,10 @@ class Builder {
   /// The end of a stream that broke off: every byte before `end` has come and the next one has not. What lies behind
   /// is given up.
   [[nodiscard]] Status break_off(std::uint32_t stream, std::uint64_t end) noexcept;
-  /// No more bytes will come to this frame: it completes as it is. `presence` says what is there, and is copied.
-  /// Errc::invalid_argument where the frame has no space yet, or is complete.
-  [[nodiscard]] Status close(std::uint32_t stream, std::uint64_t frame,
-                             std::span<const std::uint64_t> presence) noexcept;
+  /// No more bytes will come to this frame: it completes as it is, cut to end.bytes. What no packet wrote becomes zero
+  /// on the device, and presence and lengths are copied. Errc::invalid_argument where the frame has no space yet, is
+  /// complete, or has bytes that `end` does not know of.
+  [[nodiscard]] Status close(std::uint32_t stream, std::uint64_t frame, const FrameEnd& end) noexcept;
 
   /// The greatest `ring_end` up to which everything has been copied: those slots may be reused.
   [[nodiscard]] Result<std::uint64_t> copied() noexcept;

@@ -12,6 +12,9 @@ struct CaptureOptions {
   /// 0: as fast as slots become free, and packets keep the capture's times. 1: with the gaps of the capture, 2: in half
   /// the time, ...; packets are then stamped with when they were due, by the monotonic clock.
   double speed = 0;
+  /// Checksums are taken for right, and a length of 0 in an IP header for that of the captured packet: for captures of
+  /// the sending machine, which were made before its card put them in.
+  bool trust_checksums = false;
 };
 
 /// The packets of a pcap or pcapng file, or of a pipe ("-" is the standard input), packed by gzip or Zstandard or not:

@@ -4,15 +4,14 @@
 #include <cstdint>
 
 #include "headrace/ingest/datagram_state.hpp"
-#include "headrace/ingest/packet.hpp"
-#include "headrace/ingest/parse.hpp"
+#include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/piece.hpp"
 #include "headrace/ingest/wire.hpp"
 
 namespace headrace::ingest {
 
 /// Where a DatagramSequencer puts what it has to say: arrays of the caller, who empties them by setting the counts to
-/// 0.
+/// 0. Several sequencers may share them, each naming its stream.
 struct DatagramOutput {
   Piece* pieces = nullptr;
   ClosedFrame* frames = nullptr;
@@ -20,12 +19,24 @@ struct DatagramOutput {
   std::uint32_t frames_max = 0;
   std::uint32_t piece_count = 0;
   std::uint32_t frame_count = 0;
+  std::uint32_t stream = 0;  ///< What pieces and frames say of theirs.
 };
 
-/// Puts numbered datagrams of one sender at their places, whatever order they come in. Frames are closed in order: when
-/// all of them is there, when the timeout is over, or when a datagram comes for a frame beyond the window. A
-/// short-lived object over lasting state, used by one thread at a time, of the host or of a device; nothing it does
-/// allocates, waits or fails.
+/// What became of a datagram.
+enum class Taken : std::uint8_t {
+  done,     ///< It was given its place, or dropped and counted.
+  suspect,  ///< Its number is far from all others. It is kept as suspect(), and its slot with it, until another one
+            ///< says what it was; one that was kept before has been dropped.
+  room,     ///< The output is full: to be given again once that was emptied.
+  space,    ///< Its frame has no space: to be given again after set_limit().
+  restart   ///< It confirms suspect(): the sender has begun anew with the two. They belong to another stream.
+};
+
+/// Puts the numbered datagrams of one sender at their places, whatever order they come in: a datagram's number is its
+/// place. Frames are closed in order: when every datagram is there, when they are old, or when a datagram comes for a
+/// frame beyond the window. A frame that is closed for its age while the sender pauses is cut behind its last datagram,
+/// and the next one goes on from there, up to the end of the same frame_packets. A short-lived object over lasting
+/// state, used by one thread at a time, of the host or of a device; nothing it does allocates, waits or fails.
 class DatagramSequencer {
  public:
   /// @param ring  where ring offsets count from.
@@ -34,38 +45,53 @@ class DatagramSequencer {
                                 std::uint64_t now)
       : view_(view), shared_(*view.shared), ring_(ring), output_(output), now_(now) {}
 
-  /// A packet; where the kernel merged several datagrams, each of them.
-  HEADRACE_HD void receive(const Packet& packet, Layer layer) {
-    ++shared_.counters.packets;
-    std::uint64_t at = packet.ring_offset;
-    std::uint32_t length = packet.length;
-    if (!find_datagram(packet, layer, at, length)) {
-      ++shared_.counters.unparsed;
-      return;
-    }
-    const std::uint32_t each = packet.segment_bytes == 0 ? length : packet.segment_bytes;
-    do {
-      const auto part = static_cast<std::uint32_t>(lesser(each, length));
-      take(at, part);
-      at += part;
-      length -= part;
-    } while (length > 0);
+  /// Whether a datagram of this length has a number and a place: `ok`, `no_number` or `too_long`.
+  [[nodiscard]] HEADRACE_HD static ParseResult fit(const DatagramConfig& config, std::uint32_t length) {
+    if (length < config.header()) return ParseResult::no_number;
+    return length - config.header() > config.payload_bytes ? ParseResult::too_long : ParseResult::ok;
   }
 
-  /// Frames below `frame` have space, and their presence is not needed any more by who looked at earlier ones in the
-  /// same place; never less than said before.
+  /// The datagram of `length` bytes at `at` of the ring, which fits. Without space it is dropped unless it `may_wait`.
+  [[nodiscard]] HEADRACE_HD Taken take(std::uint64_t at, std::uint32_t length, bool may_wait) {
+    const DatagramConfig& config = shared_.config;
+    const std::uint64_t number = load_number(ring_ + at + config.number_offset, config.number_width, config.big_endian);
+    if (!shared_.started) start(number);
+    const std::int64_t distance = distance_of(number, shared_.highest);
+    if (distance > static_cast<std::int64_t>(config.forward_packets)) return doubt(at, length, number, false);
+    const std::int64_t position = static_cast<std::int64_t>(shared_.highest_at) + distance;
+    const bool late = position < static_cast<std::int64_t>(base_at());
+    if (late || has_come(static_cast<std::uint64_t>(position))) {
+      const bool far = distance < -static_cast<std::int64_t>(config.backward_packets);
+      if (far && !is_before_gap(number)) return doubt(at, length, number, true);
+      ++(late ? shared_.counters.late : shared_.counters.duplicates);
+      return Taken::done;
+    }
+    const Piece piece{at + config.header(), 0, length - config.header(), output_.stream};
+    return place(static_cast<std::uint64_t>(position), piece, distance, may_wait);
+  }
+
+  [[nodiscard]] HEADRACE_HD const DatagramSuspect& suspect() const { return shared_.suspect; }
+  /// Nothing has confirmed it: it is dropped, and its slot is free.
+  HEADRACE_HD void drop_suspect() {
+    if (!shared_.suspect.valid) return;
+    ++(shared_.suspect.behind ? shared_.counters.late : shared_.counters.far);
+    shared_.suspect.valid = false;
+  }
+
+  /// Frames below `frame` have space, and nobody needs the presence of earlier ones in the same place any more; never
+  /// less than said before.
   HEADRACE_HD void set_limit(std::uint64_t frame) { shared_.frame_limit = greater(shared_.frame_limit, frame); }
 
-  /// Closes frames whose time is over, and those before them. What the output has no room for stays open.
+  /// Closes frames that are old, and those before them. Frames that the output has no room for stay open.
   HEADRACE_HD void tick() {
-    std::uint64_t end = shared_.base;
+    if (shared_.suspect.valid && now_ - shared_.suspect.came_at >= shared_.config.timeout) drop_suspect();
+    std::uint64_t until = shared_.base;
     for (std::uint64_t frame = shared_.base; frame < shared_.base + shared_.config.window_frames; ++frame) {
-      const DatagramFrame& open = frame_at(frame);
-      if (open.present > 0 && now_ - open.first_at >= shared_.config.timeout) end = frame + 1;
+      if (frame_at(frame).present > 0 && due(frame) <= now_) until = frame + 1;
     }
-    while (shared_.base < end && has_room()) {
-      if (frame_at(shared_.base).present < shared_.config.frame_packets) ++shared_.counters.timeouts;
-      close(shared_.config.frame_packets);
+    while (shared_.base < until && has_room()) {
+      ++shared_.counters.timeouts;
+      close(known_packets(), false);
     }
     close_complete();
   }
@@ -73,19 +99,26 @@ class DatagramSequencer {
   /// When tick() has something to do; the largest number where no frame is open.
   [[nodiscard]] HEADRACE_HD std::uint64_t next_deadline() const {
     std::uint64_t deadline = ~std::uint64_t{0};
-    for (std::uint32_t i = 0; i < shared_.config.window_frames; ++i) {
-      const DatagramFrame& open = view_.frames[i];
-      if (open.present > 0) deadline = lesser(deadline, open.first_at + shared_.config.timeout);
+    if (shared_.suspect.valid) deadline = shared_.suspect.came_at + shared_.config.timeout;
+    for (std::uint64_t frame = shared_.base; frame < shared_.base + shared_.config.window_frames; ++frame) {
+      if (frame_at(frame).present > 0) deadline = lesser(deadline, due(frame));
     }
     return deadline;
   }
 
-  /// Nothing more will come: closes every frame of which something has, the last one behind the last datagram. False
-  /// where the output has no room for all.
+  /// Nothing more will come: closes every frame that has datagrams, the last one behind its last byte. False where the
+  /// output has no room for all.
   [[nodiscard]] HEADRACE_HD bool finish() {
-    const std::uint64_t end = open_end();
-    while (shared_.base < end && has_room()) close(known_packets());
-    return shared_.base >= end;
+    drop_suspect();
+    while (base_at() < shared_.end && has_room()) close(known_packets(), shared_.end - base_at() <= packets_of_base());
+    return base_at() >= shared_.end;
+  }
+
+  /// Bytes of the stream so far: up to the last byte that came, or up to the last frame that was closed beyond it.
+  [[nodiscard]] HEADRACE_HD std::uint64_t stream_bytes() const {
+    const std::uint64_t payload = shared_.config.payload_bytes;
+    if (shared_.end < base_at() || shared_.end == 0) return base_at() * payload;
+    return (shared_.end - 1) * payload + shared_.last_bytes;
   }
 
  private:
@@ -94,188 +127,168 @@ class DatagramSequencer {
   }
   [[nodiscard]] HEADRACE_HD bool has_room() const { return output_.frame_count < output_.frames_max; }
 
-  [[nodiscard]] HEADRACE_HD bool find_datagram(const Packet& packet, Layer layer, std::uint64_t& at,
-                                               std::uint32_t& length) const {
-    const DatagramConfig& config = shared_.config;
-    if (packet.truncated) return false;
-    if (config.raw) {
-      if (length < config.raw_offset) return false;
-      at += config.raw_offset;
-      length -= config.raw_offset;
-      return true;
-    }
-    if (layer == Layer::payload) return true;
-    Headers headers;
-    if (parse_headers(ring_ + packet.ring_offset, packet, layer, headers) != ParseResult::ok) return false;
-    at += headers.payload_offset;
-    length = headers.payload_length;
-    return headers.transport == Transport::udp && (config.port == 0 || config.port == headers.flow.local_port);
+  /// The position of the first place that is not closed.
+  [[nodiscard]] HEADRACE_HD std::uint64_t base_at() const {
+    return shared_.base_cut * shared_.config.frame_packets + shared_.base_slot;
   }
-
-  /// The first frame behind those of which something has come.
-  [[nodiscard]] HEADRACE_HD std::uint64_t open_end() const {
-    std::uint64_t end = shared_.base;
-    for (std::uint64_t frame = shared_.base; frame < shared_.base + shared_.config.window_frames; ++frame) {
-      if (frame_at(frame).present > 0) end = frame + 1;
-    }
-    return end;
+  /// Places of the oldest open frame.
+  [[nodiscard]] HEADRACE_HD std::uint32_t packets_of_base() const {
+    return shared_.config.frame_packets - shared_.base_slot;
   }
-
-  /// Datagrams before all open frames.
-  [[nodiscard]] HEADRACE_HD std::uint64_t closed_packets() const { return shared_.base * shared_.config.frame_packets; }
-  /// Datagrams up to the highest number that belong to the oldest frame.
+  /// Places of the oldest open frame up to the last datagram of the stream; all where that lies behind it.
   [[nodiscard]] HEADRACE_HD std::uint32_t known_packets() const {
-    const std::uint64_t known = greater(shared_.known_end(), closed_packets()) - closed_packets();
-    return static_cast<std::uint32_t>(lesser(known, shared_.config.frame_packets));
+    const std::uint64_t known = greater(shared_.end, base_at()) - base_at();
+    return static_cast<std::uint32_t>(lesser(known, packets_of_base()));
   }
-  /// The stream goes on: what closed frames lack behind the highest number will not come.
-  HEADRACE_HD void count_passed() {
-    shared_.counters.missing += greater(closed_packets(), shared_.known_end()) - shared_.known_end();
+  /// The frame of a position that is not closed, and its place in it.
+  HEADRACE_HD void find(std::uint64_t position, std::uint64_t& frame, std::uint64_t& slot) const {
+    const std::uint64_t ahead = position / shared_.config.frame_packets - shared_.base_cut;
+    frame = shared_.base + ahead;
+    slot = position % shared_.config.frame_packets - (ahead == 0 ? shared_.base_slot : 0);
   }
-
-  /// One datagram.
-  HEADRACE_HD void take(std::uint64_t at, std::uint32_t length) {
-    const DatagramConfig& config = shared_.config;
-    if (length < config.header_bytes || length - config.header_bytes > config.payload_bytes) {
-      ++shared_.counters.malformed;
-      return;
-    }
-    std::uint64_t number = load_number(ring_ + at + config.number_offset, config.number_width, config.big_endian);
-    if (!shared_.started) start(number);
-    std::int64_t distance = distance_of(number);
-    if (is_far(distance)) {
-      if (!confirms_jump(number)) return;
-      if (!restart(number)) return;
-      distance = 0;
-    }
-    shared_.suspects = false;
-    number = shared_.highest + static_cast<std::uint64_t>(distance);
-    const auto position = static_cast<std::int64_t>(number - shared_.origin);
-    if (position < 0) {
-      ++shared_.counters.late;
-      return;
-    }
-    place(static_cast<std::uint64_t>(position), {at + config.header_bytes, 0, length - config.header_bytes, 0},
-          distance);
+  [[nodiscard]] HEADRACE_HD bool has_come(std::uint64_t position) const {
+    std::uint64_t frame = 0;
+    std::uint64_t slot = 0;
+    find(position, frame, slot);
+    if (frame >= shared_.base + shared_.config.window_frames || frame_at(frame).present == 0) return false;
+    return (view_.presence_of(frame)[slot / 64] >> (slot % 64) & 1) != 0;
   }
 
-  HEADRACE_HD void place(std::uint64_t position, Piece piece, std::int64_t distance) {
+  /// When an open frame is old enough to be closed.
+  [[nodiscard]] HEADRACE_HD std::uint64_t due(std::uint64_t frame) const {
+    const DatagramFrame& open = frame_at(frame);
+    const std::uint64_t old = open.first_at + shared_.config.timeout;
+    const std::uint64_t begin =
+        greater(base_at(), (shared_.base_cut + frame - shared_.base) * shared_.config.frame_packets);
+    const bool gaps = open.present < shared_.end - begin && open.present < places_of(frame);
+    if (!gaps) return old;
+    return greater(old, lesser(shared_.gap_at + shared_.config.timeout, old + shared_.config.timeout));
+  }
+  [[nodiscard]] HEADRACE_HD std::uint32_t places_of(std::uint64_t frame) const {
+    return frame == shared_.base ? packets_of_base() : shared_.config.frame_packets;
+  }
+
+  [[nodiscard]] HEADRACE_HD Taken place(std::uint64_t position, Piece piece, std::int64_t distance, bool may_wait) {
     const DatagramConfig& config = shared_.config;
     DatagramCounters& counters = shared_.counters;
-    const std::uint64_t frame = shared_.origin_frame + position / config.frame_packets;
-    const std::uint64_t slot = position % config.frame_packets;
-    if (frame < shared_.base) {
-      ++counters.late;
-      return;
+    std::uint64_t frame = 0;
+    std::uint64_t slot = 0;
+    find(position, frame, slot);
+    while (frame - shared_.base >= config.window_frames && shared_.base < shared_.frame_limit) {
+      if (!has_room()) return Taken::room;
+      close(packets_of_base(), false);
     }
-    const bool open_window = close_to(window_of(frame));
     if (frame >= shared_.frame_limit) {
+      if (may_wait) return Taken::space;
       ++counters.no_space;
-      return;
+      note_number(distance);
+      return Taken::done;
     }
-    if (output_.piece_count == output_.pieces_max || !has_room() || !open_window) {
-      ++counters.no_room;
-      return;
+    find(position, frame, slot);
+    if (output_.piece_count == output_.pieces_max || !has_room()) return Taken::room;
+    drop_suspect();
+    add(frame, slot, piece.length);
+    piece.stream_offset = frame * config.frame_bytes() + slot * config.payload_bytes;
+    output_.pieces[output_.piece_count++] = piece;
+    if (distance < 0) ++counters.reordered;
+    note_number(distance);
+    if (position >= shared_.end) {
+      shared_.end = position + 1;
+      shared_.last_bytes = piece.length;
     }
+    close_complete();
+    return Taken::done;
+  }
+
+  /// Notes a datagram in an open frame.
+  HEADRACE_HD void add(std::uint64_t frame, std::uint64_t slot, std::uint32_t payload) {
     std::uint64_t* const presence = view_.presence_of(frame);
     DatagramFrame& open = frame_at(frame);
     if (open.present == 0) {
       open.first_at = now_;
       for (std::uint32_t w = 0; w < view_.presence_words; ++w) presence[w] = 0;
     }
-    const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
-    if ((presence[slot / 64] & bit) != 0) {
-      ++counters.duplicates;
-      return;
-    }
-    presence[slot / 64] |= bit;
+    presence[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    view_.lengths_of(frame)[slot] = static_cast<std::uint16_t>(payload);
     ++open.present;
-    piece.stream_offset = (frame * config.frame_packets + slot) * config.payload_bytes;
-    output_.pieces[output_.piece_count++] = piece;
-    ++counters.accepted;
-    counters.bytes += piece.length;
-    if (piece.length < config.payload_bytes) ++counters.short_payloads;
-    if (distance < 0) ++counters.reordered;
-    if (distance > 0) {
-      count_passed();
-      shared_.highest += static_cast<std::uint64_t>(distance);
+    open.bytes += payload;
+    ++shared_.counters.accepted;
+    shared_.counters.bytes += payload;
+    if (payload < shared_.config.payload_bytes) ++shared_.counters.short_payloads;
+  }
+
+  /// Whether a number may be one that others of this side of the last long gap have overtaken.
+  [[nodiscard]] HEADRACE_HD bool is_before_gap(std::uint64_t number) const {
+    const std::int64_t distance = distance_of(number, shared_.gap_from);
+    const auto near = static_cast<std::int64_t>(shared_.config.backward_packets);
+    return shared_.has_gap && distance <= near && distance >= -near;
+  }
+
+  HEADRACE_HD void note_number(std::int64_t distance) {
+    if (distance <= 0) return;
+    if (distance > 1) shared_.gap_at = now_;
+    if (distance > static_cast<std::int64_t>(shared_.config.backward_packets)) {
+      shared_.gap_from = shared_.highest;
+      shared_.has_gap = true;
     }
-    close_complete();
+    shared_.highest += static_cast<std::uint64_t>(distance);
+    shared_.highest_at += static_cast<std::uint64_t>(distance);
   }
 
   HEADRACE_HD void start(std::uint64_t number) {
     shared_.started = true;
     shared_.highest = number;
-    shared_.origin = number - number % shared_.config.frame_packets;
+    shared_.highest_at = number % shared_.config.frame_packets;
+    if (shared_.highest_at != 0) shared_.gap_at = now_;
   }
 
-  /// Of 64 bits, those that a number does not have.
-  [[nodiscard]] HEADRACE_HD std::uint32_t unused_bits() const { return (8 - shared_.config.number_width) % 8 * 8; }
-
-  /// How far a number is from the highest: the shorter way round.
-  [[nodiscard]] HEADRACE_HD std::int64_t distance_of(std::uint64_t number) const {
-    const std::uint32_t unused = unused_bits();
-    return static_cast<std::int64_t>((number - shared_.highest) << unused) >> unused;
+  /// How far a number is from another one: the shorter way round.
+  [[nodiscard]] HEADRACE_HD std::int64_t distance_of(std::uint64_t number, std::uint64_t from) const {
+    const std::uint32_t unused = (8 - shared_.config.number_width) * 8;  // of 64 bits
+    return static_cast<std::int64_t>((number - from) << unused) >> unused;
   }
 
-  [[nodiscard]] HEADRACE_HD bool is_far(std::int64_t distance) const {
-    const auto most = static_cast<std::int64_t>(shared_.config.jump_packets);
-    return distance > most || distance < -most;
-  }
-
-  /// Two numbers in a row, far from all others: the sender has begun anew. One alone is a mistake or a forgery.
-  [[nodiscard]] HEADRACE_HD bool confirms_jump(std::uint64_t number) {
-    const bool confirmed = shared_.suspects && shared_.suspected == number;
-    if (!confirmed) ++shared_.counters.far;
-    const std::uint32_t unused = unused_bits();
-    shared_.suspected = (number + 1) << unused >> unused;
-    shared_.suspects = true;
-    return confirmed;
-  }
-
-  /// Closes all frames; the next one begins with `number`. False where the output has no room for that.
-  [[nodiscard]] HEADRACE_HD bool restart(std::uint64_t number) {
-    if (!close_to(open_end())) {
-      ++shared_.counters.no_room;
-      return false;
+  /// Two numbers near each other and far from all others: the sender has begun anew (RFC 3550 A.1). One alone is a
+  /// mistake, a forgery, or late.
+  [[nodiscard]] HEADRACE_HD Taken doubt(std::uint64_t at, std::uint32_t length, std::uint64_t number, bool behind) {
+    DatagramSuspect& suspect = shared_.suspect;
+    if (suspect.valid) {
+      const std::int64_t distance = distance_of(number, suspect.number);
+      const auto near = static_cast<std::int64_t>(shared_.config.backward_packets);
+      if (distance != 0 && distance <= near && distance >= -near) return Taken::restart;
+      drop_suspect();
     }
-    count_passed();
-    ++shared_.counters.restarts;
-    start(number);
-    shared_.origin_frame = shared_.base;
-    return true;
-  }
-
-  /// Where the window begins that ends with `frame`. Frames without space are not left behind: they keep their turn.
-  [[nodiscard]] HEADRACE_HD std::uint64_t window_of(std::uint64_t frame) const {
-    const std::uint64_t window = shared_.config.window_frames;
-    return frame < window ? 0 : lesser(frame - window + 1, shared_.frame_limit);
-  }
-
-  [[nodiscard]] HEADRACE_HD bool close_to(std::uint64_t end) {
-    while (shared_.base < end && has_room()) close(shared_.config.frame_packets);
-    return shared_.base >= end;
+    suspect = {at, number, now_, length, behind, true};
+    return Taken::suspect;
   }
 
   HEADRACE_HD void close_complete() {
-    const std::uint32_t packets = shared_.config.frame_packets;
-    while (frame_at(shared_.base).present == packets && has_room()) close(packets);
+    while (frame_at(shared_.base).present == packets_of_base() && has_room()) close(packets_of_base(), false);
   }
 
-  /// Closes the oldest frame, which has so many datagrams. Requires: has_room().
-  HEADRACE_HD void close(std::uint32_t packets) {
+  /// Closes the oldest frame, which has so many places; `ends`: the stream ends with it, and so does the frame behind
+  /// its last byte. Requires: has_room().
+  HEADRACE_HD void close(std::uint32_t packets, bool ends) {
+    const DatagramConfig& config = shared_.config;
     DatagramFrame& open = frame_at(shared_.base);
     if (open.present == 0) {
       std::uint64_t* const presence = view_.presence_of(shared_.base);
       for (std::uint32_t w = 0; w < view_.presence_words; ++w) presence[w] = 0;
     }
-    const ClosedFrame closed{shared_.base, open.present, packets};
+    const std::uint64_t bytes =
+        std::uint64_t{packets} * config.payload_bytes - (ends ? config.payload_bytes - shared_.last_bytes : 0);
+    const ClosedFrame closed{shared_.base, open.bytes, bytes, open.present, packets, output_.stream};
     output_.frames[output_.frame_count++] = closed;
     ++shared_.counters.frames;
     shared_.counters.frames_complete += closed.complete() ? 1 : 0;
-    shared_.counters.missing += known_packets() - open.present;
+    shared_.counters.missing += packets - open.present;
     open = DatagramFrame{};
     ++shared_.base;
+    shared_.base_slot += packets;
+    if (shared_.base_slot == config.frame_packets) {
+      shared_.base_slot = 0;
+      ++shared_.base_cut;
+    }
   }
 
   DatagramView view_;

@@ -5,81 +5,116 @@
 
 #include "headrace/device/group.hpp"
 
-/// What a DatagramSequencer keeps. Like that of a TcpSequencer it is one block of memory that holds no pointer.
+/// What a DatagramSequencer keeps of one sender. Like the state of a TcpSequencer it is one block of memory that holds
+/// no pointer.
 namespace headrace::ingest {
 
-/// How datagrams are numbered, and how they make frames. Times are in nanoseconds.
+/// How datagrams are numbered, and how they make frames. Times are in nanoseconds. `payload_bytes` and `frame_packets`
+/// have no default that fits anyone's datagrams: they must be set.
 struct DatagramConfig {
-  std::uint16_t port = 0;           ///< Of UDP, in packets with headers; 0: any.
+  static constexpr std::uint32_t kBehindNumber = ~std::uint32_t{0};
+
+  std::uint16_t port = 0;           ///< UDP port that packets with headers are sent to; 0: any.
   std::uint32_t raw_offset = 0;     ///< Where in a packet the datagram begins, where `raw`.
-  bool raw = false;                 ///< Packets are not UDP: what lies behind raw_offset is the datagram.
-  std::uint32_t number_offset = 0;  ///< Of the sequence number, from the datagram's first byte.
-  std::uint32_t number_width = 4;   ///< Bytes of it, 1 to 8.
-  bool big_endian = true;           ///< The most significant byte first.
-  std::uint32_t header_bytes = 4;   ///< Of every datagram that do not go into the frame.
-  std::uint32_t payload_bytes = 1;  ///< That go into the frame: its place is number times this.
-  std::uint32_t frame_packets = 1;  ///< Datagrams that make a frame.
-  std::uint32_t window_frames = 2;  ///< Frames that are open at the same time, at most; the window for reordering.
-  /// From the first datagram of a frame to when it is closed with its gaps: longer than a whole frame takes to come,
-  /// and than a machine may stand still.
+  bool raw = false;                 ///< Packets are not UDP: the datagram is what lies behind raw_offset.
+  std::uint32_t number_offset = 0;  ///< Bytes before the sequence number, from the datagram's first byte.
+  std::uint32_t number_width = 8;   ///< Bytes of the sequence number, 1 to 8.
+  bool big_endian = true;           ///< The number's most significant byte comes first.
+  /// Bytes of every datagram that do not go into the frame; kBehindNumber: all up to the end of its number.
+  std::uint32_t header_bytes = kBehindNumber;
+  std::uint32_t payload_bytes =
+      0;  ///< Most bytes of a datagram that go into the frame; its place is number times this.
+  std::uint32_t frame_packets = 0;  ///< Datagrams that make a frame.
+  std::uint32_t window_frames = 2;  ///< Most frames that are open at the same time: the window for reordering.
+  /// A frame that is not full is delivered when its first datagram is this old. Where datagrams before its last one are
+  /// missing, they have this long from when the gap was seen, but the frame waits at most twice as long in all.
   std::uint64_t timeout = 1'000'000'000;
-  std::uint64_t jump_packets = 3000;  ///< A number further away counts only when the next one follows (RFC 3550 A.1).
+  /// The longest jump forward that is a gap of the same stream; a longer one begins another stream when a second
+  /// datagram confirms it. 0: by the width of the number, see forward_default().
+  std::uint64_t forward_packets = 0;
+  /// A number that was closed or has come before, and lies further back than this, begins another stream when a second
+  /// datagram confirms it. 0: 100 (RFC 3550 A.1), or a quarter of the numbers there are.
+  std::uint64_t backward_packets = 0;
+
+  /// Bytes of every datagram that do not go into the frame.
+  [[nodiscard]] HEADRACE_HD constexpr std::uint32_t header() const {
+    return header_bytes == kBehindNumber ? number_offset + number_width : header_bytes;
+  }
+  [[nodiscard]] HEADRACE_HD constexpr std::uint64_t frame_bytes() const {
+    return std::uint64_t{frame_packets} * payload_bytes;
+  }
 };
 
-/// Throws UsageError that says what is out of range.
-void check(const DatagramConfig& config);
+/// The forward limit of numbers of so many bytes: 3,000 for two, as RTP has them (RFC 3550 A.1); a quarter of all
+/// numbers for one; 2^18, 2^24 and 2^30 for three, four, and more.
+[[nodiscard]] std::uint64_t forward_default(std::uint32_t number_width);
+
+/// With the defaults in place of the values that say "by default". Throws UsageError that names what is out of range.
+[[nodiscard]] DatagramConfig checked(const DatagramConfig& config);
 
 struct DatagramCounters {
-  std::uint64_t packets = 0;
-  std::uint64_t unparsed = 0;   ///< Packets whose headers were not understood, or not of UDP or of this port.
+  std::uint64_t packets = 0;    ///< That a receiver has looked at; it counts the first four, sequencers the rest.
+  std::uint64_t unparsed = 0;   ///< Packets in which it found no datagram for it: ReceiverCounters::refused says why.
   std::uint64_t malformed = 0;  ///< Datagrams too short for their number, or with more payload than has place.
+  std::uint64_t restarts = 0;   ///< Times that a sender has begun anew, each with another stream.
   std::uint64_t accepted = 0;
   std::uint64_t bytes = 0;
   std::uint64_t short_payloads = 0;  ///< Accepted ones with less payload than has place.
   std::uint64_t reordered = 0;       ///< Accepted ones with a number below one that came before.
   std::uint64_t duplicates = 0;
-  std::uint64_t late = 0;  ///< Their frame was closed.
-  /// That were not there when their frame was closed. What lies behind the highest number counts once a higher one
-  /// comes.
-  std::uint64_t missing = 0;
-  std::uint64_t far = 0;       ///< Dropped for a number too far away.
-  std::uint64_t restarts = 0;  ///< The sender has begun with other numbers.
-  std::uint64_t no_space = 0;  ///< Dropped because their frame has none yet.
-  std::uint64_t no_room = 0;   ///< Dropped because the output was full.
+  std::uint64_t late = 0;      ///< Dropped because their frame was closed.
+  std::uint64_t missing = 0;   ///< Places that were empty when their frame was closed.
+  std::uint64_t far = 0;       ///< Dropped for a number too far ahead, which no other datagram confirmed.
+  std::uint64_t no_space = 0;  ///< Dropped because their frame had no space.
   std::uint64_t frames = 0;    ///< Closed.
   std::uint64_t frames_complete = 0;
-  std::uint64_t timeouts = 0;  ///< Frames that were closed by it.
+  std::uint64_t timeouts = 0;  ///< Frames that were closed for their age.
+
+  void add(const DatagramCounters& more) noexcept;
 };
 
 /// One frame of the window.
 struct DatagramFrame {
   std::uint64_t first_at = 0;  ///< When its first datagram came; valid where present > 0.
+  std::uint64_t bytes = 0;     ///< Payload of the datagrams that came.
   std::uint32_t present = 0;
 };
 
+/// A datagram whose number is far from all others: a mistake, or the first of a sender that has begun anew.
+struct DatagramSuspect {
+  std::uint64_t at = 0;  ///< Its first byte in the ring.
+  std::uint64_t number = 0;
+  std::uint64_t came_at = 0;
+  std::uint32_t length = 0;
+  bool behind = false;  ///< It is late where nothing confirms it.
+  bool valid = false;
+};
+
+/// Positions count datagrams from the first of the frame that the stream's first datagram belongs to.
 struct DatagramShared {
   DatagramConfig config;
   DatagramCounters counters;
   std::uint64_t base = 0;         ///< The oldest frame that is not closed.
+  std::uint64_t base_cut = 0;     ///< Its number among frames of frame_packets each;
+  std::uint32_t base_slot = 0;    ///< where in such a frame it begins: behind a frame that was closed for its age.
   std::uint64_t frame_limit = 0;  ///< Frames below have space.
-  std::uint64_t origin = 0;       ///< The number of the first datagram of frame `origin_frame`, modulo 2^64.
-  std::uint64_t origin_frame = 0;
-  std::uint64_t highest = 0;    ///< Of the numbers that were accepted.
-  std::uint64_t suspected = 0;  ///< The number that would confirm a jump.
+  std::uint64_t highest = 0;      ///< The highest number that was seen, of the width of numbers;
+  std::uint64_t highest_at = 0;   ///< its position.
+  std::uint64_t end = 0;          ///< The position behind the last datagram that was accepted;
+  std::uint32_t last_bytes = 0;   ///< its payload.
+  std::uint64_t gap_at = 0;       ///< When a number was last passed over.
+  std::uint64_t gap_from = 0;  ///< Where `has_gap`: the last number before the last gap longer than backward_packets.
+  DatagramSuspect suspect;
   bool started = false;
-  bool suspects = false;
-
-  /// Datagrams of all frames up to the highest number; where `started`.
-  [[nodiscard]] HEADRACE_HD std::uint64_t known_end() const {
-    return origin_frame * config.frame_packets + (highest - origin) + 1;
-  }
+  bool has_gap = false;
 };
 
 /// Where the state lies.
 struct DatagramView {
   DatagramShared* shared = nullptr;
-  DatagramFrame* frames = nullptr;    ///< Of frame f at f modulo window_frames.
-  std::uint64_t* presence = nullptr;  ///< Of frame f at (f modulo presence_frames) * presence_words.
+  DatagramFrame* frames = nullptr;    ///< Frame f is at f modulo window_frames.
+  std::uint64_t* presence = nullptr;  ///< That of frame f is at (f modulo presence_frames) * presence_words.
+  std::uint16_t* lengths = nullptr;   ///< Those of frame f are at (f modulo presence_frames) * frame_packets.
   std::uint32_t presence_words = 0;
   std::uint32_t presence_frames = 0;
 
@@ -88,13 +123,20 @@ struct DatagramView {
   [[nodiscard]] HEADRACE_HD std::uint64_t* presence_of(std::uint64_t frame) const {
     return presence + frame % presence_frames * presence_words;
   }
+  /// Payload bytes of each datagram of the frame that came; they stay as long as presence_of() does.
+  [[nodiscard]] HEADRACE_HD std::uint16_t* lengths_of(std::uint64_t frame) const {
+    return lengths + frame % presence_frames * shared->config.frame_packets;
+  }
 };
 
 /// A frame that was closed. They are closed in order.
 struct ClosedFrame {
   std::uint64_t frame = 0;
-  std::uint32_t present = 0;  ///< Of its datagrams; DatagramView::presence_of() says which.
-  std::uint32_t packets = 0;  ///< That it has: frame_packets, or fewer where the stream ends within it.
+  std::uint64_t payload_bytes = 0;  ///< Of the datagrams that came.
+  std::uint64_t bytes = 0;          ///< Of the stream, from the frame's first place on.
+  std::uint32_t present = 0;        ///< Datagrams that came; DatagramView::presence_of() says which.
+  std::uint32_t packets = 0;        ///< Places that it has: frame_packets, or fewer where it was cut.
+  std::uint32_t stream = 0;         ///< As DatagramOutput::stream.
   [[nodiscard]] HEADRACE_HD bool complete() const { return present == packets; }
 };
 
@@ -105,7 +147,7 @@ struct ClosedFrame {
 /// The state in `memory` of that size, aligned to 64. Touches nothing.
 [[nodiscard]] DatagramView datagram_view(void* memory, const DatagramConfig& config, std::uint32_t presence_frames);
 
-/// Makes `memory`, which the host can write, the state before the first datagram. Throws UsageError where check(config)
+/// Makes `memory`, which the host can write, the state before the first datagram. Throws UsageError where checked()
 /// does, or presence_frames is not more than window_frames: the sequencer could not catch up.
 DatagramView make_datagram_state(void* memory, const DatagramConfig& config, std::uint32_t presence_frames);
 

@@ -43,16 +43,27 @@ struct Frame {
   std::uint64_t stream_offset = 0;  ///< Of its first byte.
   std::byte* data = nullptr;        ///< On the device.
   std::size_t bytes = 0;            ///< At `data`, converted; fewer than others have for the last frame of a stream.
-  std::size_t missing_bytes = 0;    ///< Of the stream, that never came.
-  /// Which parts of a frame with gaps are there, as its sequencer says (a bit a packet); empty where nothing is missing
-  /// or it said nothing. Valid until the frame is released.
+  std::size_t missing_bytes = 0;    ///< Of the stream: bytes of packets that never came. They are zero at `data`.
+  /// Which packets of a frame with gaps are there, a bit each; empty where none is missing. Valid until the frame is
+  /// released, as `lengths` is.
   std::span<const std::uint64_t> presence;
+  /// Bytes of the stream that each packet brought, 0 where it is missing; empty where all packets that came fill their
+  /// places. What lies behind a short packet is zero at `data`.
+  std::span<const std::uint16_t> lengths;
+};
+
+/// How a frame of packets ends to which no more bytes will come. Each packet has packet_bytes of the frame.
+struct FrameEnd {
+  std::uint64_t bytes = 0;  ///< Of the stream, that the frame is cut to: all, or fewer where the stream pauses or ends.
+  std::uint32_t packet_bytes = 0;             ///< 1 or more, at most 65,535.
+  std::span<const std::uint64_t> presence{};  ///< A bit for each packet that came.
+  std::span<const std::uint16_t> lengths{};   ///< Bytes of each packet that came; empty: packet_bytes.
 };
 
 /// What a frame ring has seen.
 struct FrameCounters {
   std::uint64_t frames = 0;     ///< Completed.
-  std::uint64_t with_gaps = 0;  ///< Of those, frames that lack bytes.
+  std::uint64_t with_gaps = 0;  ///< Of those, frames that lack packets.
   std::uint64_t bytes = 0;      ///< Given to the builder.
   std::uint64_t missing_bytes = 0;
   friend bool operator==(const FrameCounters&, const FrameCounters&) = default;
@@ -114,7 +125,9 @@ class FrameRing {
     std::atomic<std::uint64_t> number{0};             ///< Of the frame that is here, or comes next.
     std::size_t placed = 0;                           ///< Bytes of the stream given to the builder.
     std::size_t length = 0;                           ///< Bytes of the stream that the frame is cut to.
+    std::size_t missing = 0;                          ///< Of these, bytes of packets that never came.
     std::vector<std::uint64_t> presence;
+    std::vector<std::uint16_t> lengths;
     std::vector<std::uint32_t> seams;     ///< Items that two pieces share, where they must be whole to be converted.
     std::shared_ptr<BuildStream> copies;  ///< Whose burst has the last copy into it; null: all are done.
     std::uint64_t burst = 0;
@@ -136,6 +149,7 @@ class FrameRing {
   [[nodiscard]] Result<Place*> taken_place(std::uint64_t number) noexcept;
   [[nodiscard]] Status poll_locked() noexcept;
   void free_front() noexcept;
+  void clear(Place& place) noexcept;
   void note_complete(Place& place) noexcept;
   /// Of a stream that ends at `offset`.
   [[nodiscard]] std::uint64_t frames_before(std::uint64_t offset) const noexcept {
@@ -161,10 +175,11 @@ class FrameRing {
   /// The consumer takes frames on a stream: their events are recorded when they complete.
   std::atomic<bool> taken_by_stream_{false};
   std::atomic<std::uint64_t> reserved_end_;
-  mutable std::mutex mutex_;    ///< Taken a few times a frame, never for a packet's bytes.
-  std::uint64_t taken_ = 0;     ///< Frames that the consumer has had.
-  std::uint64_t freed_ = 0;     ///< Frames before this are free.
-  std::uint64_t end_ = kNoEnd;  ///< Of the stream.
+  mutable std::mutex mutex_;     ///< Taken a few times a frame, never for a packet's bytes.
+  std::uint64_t taken_ = 0;      ///< Frames that the consumer has had.
+  std::uint64_t taken_end_ = 0;  ///< Where in the stream they end.
+  std::uint64_t freed_ = 0;      ///< Frames before this are free.
+  std::uint64_t end_ = kNoEnd;   ///< Of the stream.
   FrameCounters counters_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "headrace/device/group.hpp"
 
@@ -68,15 +69,33 @@ struct Headers {
   std::uint8_t link_length = 0;  ///< Of the Ethernet header with its VLAN tags; 0 where there is none.
 };
 
-/// How far a packet could be understood.
+/// What became of a packet: `ok`, or the reason why it was refused. Parsing gives the reasons up to `udp_checksum`;
+/// those behind it come from whoever takes the payload. Counters have a place for each: see to_string().
 enum class ParseResult : std::uint8_t {
   ok,
-  truncated,     ///< It ends before its headers, or before the length that they name.
-  malformed,     ///< Lengths contradict each other.
-  unsupported,   ///< Neither IPv4 nor IPv6, neither TCP nor UDP, or an extension header that cannot be skipped.
-  fragment,      ///< Of IP; they are not put together.
-  bad_checksum,  ///< Of IPv4, TCP or UDP.
+  truncated,     ///< It ends before its headers, or before the length that they give.
+  snapped,       ///< Only its beginning is there: the capture or the slot of the ring was too short.
+  malformed,     ///< Its lengths contradict each other.
+  arp,           ///< It carries ARP, not IP.
+  not_ip,        ///< Neither IPv4 nor IPv6.
+  vlan_depth,    ///< More VLAN tags than kVlanTagsMax.
+  extension,     ///< An IPv6 extension header that cannot be skipped, or more than eight of them.
+  routing,       ///< An IPv6 routing header with segments left: the packet is on its way to another address.
+  protocol,      ///< IP, but neither TCP nor UDP.
+  fragment,      ///< A fragment of an IP packet.
+  ip_checksum,   ///< The checksum of the IPv4 header is wrong.
+  tcp_checksum,  ///< The checksum of TCP is wrong.
+  udp_checksum,  ///< The checksum of UDP is wrong, or absent over IPv6.
+  not_udp,       ///< TCP, where datagrams are received.
+  other_port,    ///< A datagram to another port.
+  other_sender,  ///< A datagram from a sender that the filter leaves out.
+  no_number,     ///< A datagram that ends before its number or its header does.
+  too_long,      ///< A datagram with more payload than its place has bytes.
+  too_many,      ///< A datagram of a sender for whose stream there is no place or no memory.
 };
-inline constexpr std::uint32_t kParseResults = 6;
+inline constexpr std::uint32_t kParseResults = 20;
+
+/// A name such as "udp_checksum", which counters carry in Python, JSON and Prometheus.
+[[nodiscard]] std::string_view to_string(ParseResult result) noexcept;
 
 }  // namespace headrace::ingest

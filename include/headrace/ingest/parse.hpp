@@ -18,7 +18,9 @@ inline constexpr std::uint32_t kProtocolTcp = 6;
 inline constexpr std::uint32_t kProtocolUdp = 17;
 inline constexpr std::uint32_t kTypeIpv4 = 0x0800;
 inline constexpr std::uint32_t kTypeIpv6 = 0x86DD;
-inline constexpr std::uint32_t kVlanTagsMax = 2;
+inline constexpr std::uint32_t kTypeArp = 0x0806;
+/// VLAN tags that a packet may have: one of a customer, and two of providers.
+inline constexpr std::uint32_t kVlanTagsMax = 3;
 inline constexpr std::uint32_t kExtensionsMax = 8;
 
 /// The part of a packet that is left to read.
@@ -32,25 +34,38 @@ struct Rest {
   [[nodiscard]] HEADRACE_HD const std::byte* next() const { return bytes + at; }
 };
 
+/// Tags of IEEE 802.1Q and 802.1ad, and the service tag that switches used before 802.1ad.
+[[nodiscard]] HEADRACE_HD inline bool is_vlan_tag(std::uint32_t type) {
+  return type == 0x8100 || type == 0x88A8 || type == 0x9100;
+}
+
+/// Why a packet of this ethertype is not read.
+[[nodiscard]] HEADRACE_HD inline ParseResult result_of_type(std::uint32_t type) {
+  if (type == kTypeIpv4 || type == kTypeIpv6) return ParseResult::ok;
+  if (type == kTypeArp) return ParseResult::arp;
+  return is_vlan_tag(type) ? ParseResult::vlan_depth : ParseResult::not_ip;
+}
+
 [[nodiscard]] HEADRACE_HD inline ParseResult parse_ethernet(Rest& rest, Headers& headers) {
   constexpr std::uint32_t kAddresses = 12;
   if (rest.length() < kAddresses + 2) return ParseResult::truncated;
   std::uint32_t type = load_be16(rest.next() + kAddresses);
   rest.at += kAddresses + 2;
-  for (std::uint32_t tag = 0; tag < kVlanTagsMax && (type == 0x8100 || type == 0x88A8); ++tag) {
+  for (std::uint32_t tag = 0; tag < kVlanTagsMax && is_vlan_tag(type); ++tag) {
     if (rest.length() < 4) return ParseResult::truncated;
     type = load_be16(rest.next() + 2);
     rest.at += 4;
   }
   headers.link_length = static_cast<std::uint8_t>(rest.at);
-  return type == kTypeIpv4 || type == kTypeIpv6 ? ParseResult::ok : ParseResult::unsupported;
+  return result_of_type(type);
 }
 
 /// Ends the rest where the IP header says that the packet ends: Ethernet pads short ones. A merged packet may be longer
-/// than the field can say, and then says 0.
+/// than the field can say, and then says 0; so does one that the sender captured before its card had cut it, whose
+/// checksums cannot be verified either.
 [[nodiscard]] HEADRACE_HD inline ParseResult end_at(Rest& rest, std::uint32_t length, bool unsaid,
                                                     std::uint32_t least) {
-  if (unsaid && rest.merged) return ParseResult::ok;
+  if (unsaid && (rest.merged || !rest.verify)) return ParseResult::ok;
   if (length < least) return ParseResult::malformed;
   if (length > rest.length()) return ParseResult::truncated;
   rest.end = rest.at + length;
@@ -66,7 +81,7 @@ struct Rest {
   const std::uint32_t total = load_be16(ip + 2);
   const ParseResult ended = end_at(rest, total, total == 0, header);
   if (ended != ParseResult::ok) return ended;
-  if (rest.verify && checksum_of(checksum_add(0, ip, header)) != 0) return ParseResult::bad_checksum;
+  if (rest.verify && checksum_of(checksum_add(0, ip, header)) != 0) return ParseResult::ip_checksum;
   if ((load_be16(ip + 6) & 0x3FFF) != 0) return ParseResult::fragment;  // more to come, or not the first
   protocol = load_8(ip + 9);
   headers.flow.version = 4;
@@ -76,22 +91,32 @@ struct Rest {
   return ParseResult::ok;
 }
 
-/// Skips options for hops and for the destination (RFC 8200 4.3, 4.6). A routing header may change what the pseudo
-/// header holds, and is refused.
+/// Skips options for hops and for the destination (RFC 8200 4.3, 4.6), a routing header that the packet has behind it
+/// (4.4: no segments left, so that the pseudo header holds the final address), and the fragment header of a packet that
+/// is whole (4.5, RFC 6946).
 [[nodiscard]] HEADRACE_HD inline ParseResult skip_extensions(Rest& rest, std::uint32_t& protocol) {
   constexpr std::uint32_t kHops = 0;
+  constexpr std::uint32_t kRouting = 43;
   constexpr std::uint32_t kFragment = 44;
   constexpr std::uint32_t kDestination = 60;
+  constexpr std::uint32_t kOthers[] = {50, 51, 135, 139, 140};  // ESP, AH, mobility, HIP, shim6
+  constexpr std::uint32_t kPartMask = 0xFFF9;                   // the fragment's offset, and more to come
   for (std::uint32_t i = 0; i < kExtensionsMax; ++i) {
-    if (protocol == kFragment) return ParseResult::fragment;
-    if (protocol != kHops && protocol != kDestination) return ParseResult::ok;
+    for (const std::uint32_t other : kOthers) {
+      if (protocol == other) return ParseResult::extension;
+    }
+    const bool known = protocol == kHops || protocol == kDestination || protocol == kRouting || protocol == kFragment;
+    if (!known) return ParseResult::ok;
     if (rest.length() < 8) return ParseResult::truncated;
-    const std::uint32_t length = (load_8(rest.next() + 1) + 1U) * 8;
+    const std::byte* const header = rest.next();
+    if (protocol == kFragment && (load_be16(header + 2) & kPartMask) != 0) return ParseResult::fragment;
+    const std::uint32_t length = protocol == kFragment ? 8 : (load_8(header + 1) + 1U) * 8;
     if (length > rest.length()) return ParseResult::truncated;
-    protocol = load_8(rest.next());
+    if (protocol == kRouting && load_8(header + 3) != 0) return ParseResult::routing;
+    protocol = load_8(header);
     rest.at += length;
   }
-  return ParseResult::unsupported;
+  return ParseResult::extension;
 }
 
 [[nodiscard]] HEADRACE_HD inline ParseResult parse_ipv6(Rest& rest, Headers& headers, std::uint32_t& protocol) {
@@ -154,7 +179,7 @@ HEADRACE_HD inline void parse_tcp_options(const std::byte* bytes, std::uint32_t 
   if (header > rest.length()) return ParseResult::truncated;
   if (rest.verify) {
     const ChecksumSum sum = pseudo_sum(headers.flow, kProtocolTcp, rest.length());
-    if (checksum_of(checksum_add(sum, tcp, rest.length())) != 0) return ParseResult::bad_checksum;
+    if (checksum_of(checksum_add(sum, tcp, rest.length())) != 0) return ParseResult::tcp_checksum;
   }
   headers.transport = Transport::tcp;
   headers.flow.remote_port = load_be16(tcp);
@@ -177,10 +202,10 @@ HEADRACE_HD inline void parse_tcp_options(const std::byte* bytes, std::uint32_t 
   if (ended != ParseResult::ok) return ended;
   if (rest.verify) {
     if (load_be16(udp + 6) == 0) {
-      if (headers.flow.version == 6) return ParseResult::bad_checksum;  // RFC 8200 8.1
+      if (headers.flow.version == 6) return ParseResult::udp_checksum;  // RFC 8200 8.1
     } else {
       const ChecksumSum sum = pseudo_sum(headers.flow, kProtocolUdp, rest.length());
-      if (checksum_of(checksum_add(sum, udp, rest.length())) != 0) return ParseResult::bad_checksum;
+      if (checksum_of(checksum_add(sum, udp, rest.length())) != 0) return ParseResult::udp_checksum;
     }
   }
   headers.transport = Transport::udp;
@@ -215,7 +240,7 @@ HEADRACE_HD inline void parse_tcp_options(const std::byte* bytes, std::uint32_t 
 [[nodiscard, gnu::noinline]] HEADRACE_HD inline ParseResult parse_headers(const std::byte* bytes, const Packet& packet,
                                                                           Layer layer, Headers& headers) {
   headers = Headers{};
-  if (packet.truncated) return ParseResult::truncated;
+  if (packet.truncated) return ParseResult::snapped;
   detail::Rest rest{bytes, 0, packet.length, packet.segment_bytes != 0, !packet.checksum_verified};
   if (layer == Layer::ethernet) {
     const ParseResult link = detail::parse_ethernet(rest, headers);
@@ -223,14 +248,14 @@ HEADRACE_HD inline void parse_tcp_options(const std::byte* bytes, std::uint32_t 
   }
   if (rest.length() == 0) return ParseResult::truncated;
   std::uint32_t protocol = 0;
-  ParseResult ip = ParseResult::unsupported;
+  ParseResult ip = ParseResult::not_ip;
   const std::uint32_t version = load_8(rest.next()) >> 4;
   if (version == 4) ip = detail::parse_ipv4(rest, headers, protocol);
   if (version == 6) ip = detail::parse_ipv6(rest, headers, protocol);
   if (ip != ParseResult::ok) return ip;
   if (protocol == detail::kProtocolTcp) return detail::parse_tcp(rest, headers);
   if (protocol == detail::kProtocolUdp) return detail::parse_udp(rest, headers);
-  return ParseResult::unsupported;
+  return ParseResult::protocol;
 }
 
 }  // namespace headrace::ingest

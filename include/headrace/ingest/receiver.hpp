@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/clock.hpp"
@@ -19,6 +20,7 @@
 #include "headrace/ingest/frames.hpp"
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/held_frame.hpp"
+#include "headrace/ingest/sender_filter.hpp"
 #include "headrace/ingest/source.hpp"
 #include "headrace/ingest/tcp_config.hpp"
 #include "headrace/ingest/tcp_state.hpp"
@@ -34,11 +36,17 @@ struct TcpReception {
   std::uint32_t connections = 64;
 };
 
-/// One stream of numbered datagrams. A frame is frame_packets payloads; FrameOptions::frame_bytes is not looked at.
+/// Streams are senders of numbered datagrams: who sends from where to where (Flow). One that begins anew with other
+/// numbers begins another stream, and the one before has ended (StreamEnd::restarted). A frame is frame_packets
+/// payloads; FrameOptions::frame_bytes is not looked at, and there are window_frames frames at least.
 struct DatagramReception {
   DatagramConfig config{};
-  /// Takes no more from the source than there is space for: for sources that wait, and lose nothing thereby.
+  /// For sources that wait: takes no more from them than there is space for, so that every datagram gets its place, and
+  /// closes no frame for its age. The same packets then make the same frames.
   bool wait_for_space = false;
+  std::uint32_t senders = 64;                ///< At the same time. Each has frames of its own, from its first datagram.
+  Duration idle = std::chrono::seconds(10);  ///< A sender that was silent for so long gives way to another one.
+  std::vector<SenderFilter> from{};          ///< The only senders to receive from; empty: all.
 };
 
 /// Streams are the directions of TCP connections between others: see FollowSource. Control is the host's.
@@ -77,8 +85,9 @@ struct ReceiverOptions {
 enum class StreamEnd : std::uint8_t {
   finished,   ///< The sender said that this was all, or the source has ended: everything is there.
   reset,      ///< By the peer: what came in order is there.
-  timed_out,  ///< Nothing was heard for too long: as for reset.
-  cut         ///< This side ended it: by reset(), stop(), or with its source.
+  timed_out,  ///< Nothing was heard for too long: as for reset. A sender of datagrams gave way to another one.
+  cut,        ///< This side ended it: by reset(), stop(), or because its source failed.
+  restarted   ///< The sender of datagrams has begun anew, with other numbers: another stream has what follows.
 };
 
 [[nodiscard]] std::string_view to_string(StreamEnd end) noexcept;
@@ -92,7 +101,9 @@ struct Delivery {
   Flow flow;                         ///< Who sends; of version 0 where that is not known.
   std::shared_ptr<HeldFrame> frame;  ///< Or the part of one, with the stream offset of its own first byte.
   StreamEnd end = StreamEnd::finished;
-  std::uint64_t stream_bytes = 0;  ///< Of an ended stream.
+  /// Bytes of an ended stream, up to the last that came. Where its last datagram is short and its frame was delivered
+  /// before the end was known, that frame holds zeros behind.
+  std::uint64_t stream_bytes = 0;
 };
 
 /// What a receiver and its parts have seen.
@@ -104,6 +115,7 @@ struct ReceiverCounters {
   FragmentCounters fragments;  ///< All 0 with resident control, of sockets, and of raw packets.
   BuilderCounters builder;     ///< All 0 with resident control, which has none.
   FrameCounters frames;        ///< Of all streams together.
+  std::uint64_t refused[kParseResults] = {};  ///< Packets and datagrams that were refused, by ParseResult.
   std::uint32_t open_streams = 0;
   /// Connections that were reset before they became streams: TcpCounters::silent_timed_out.
   std::uint64_t streams_refused = 0;
@@ -116,8 +128,8 @@ struct ReceiverCounters {
 /// Joins a source, a sequencer and a builder: packets come in, frames come out.
 ///
 /// One thread steps: one of the receiver's own after start(), or whoever calls step(). Any other takes what there is
-/// with next(), and gives frames back by letting go of them. A consumer that stops closes the windows of TCP senders;
-/// datagrams without space are dropped and counted.
+/// with next(), and gives frames back by letting go of them. A consumer that stops closes the windows of TCP senders.
+/// Datagrams without space wait in the ring, and are dropped and counted once they take half of it.
 ///
 /// With Control::resident the device has a resident kernel from the constructor until the receiver has ended: see
 /// docs/persistent.md for what that asks of others.

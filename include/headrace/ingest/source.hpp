@@ -8,6 +8,7 @@
 #include "headrace/base/clock.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/ring.hpp"
+#include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/packet.hpp"
 
 namespace headrace::ingest {
@@ -18,6 +19,7 @@ struct SourceCounters {
   std::uint64_t bytes = 0;
   std::uint64_t dropped = 0;    ///< That the source knows to have been lost: no free slot, or the kernel's own count.
   std::uint64_t truncated = 0;  ///< That did not fit a slot.
+  std::uint64_t left_out = 0;   ///< That a capture holds and that have no place in its layer: they are not IP.
   std::uint64_t sent = 0;
   std::uint64_t sent_bytes = 0;
 };
@@ -47,6 +49,9 @@ class Source {
   [[nodiscard]] virtual std::span<const std::uint32_t> placed() const noexcept { return {}; }
   /// True once nothing can come any more (the end of a capture).
   [[nodiscard]] virtual bool ended() const noexcept = 0;
+  /// Who sent packet `index` of the last burst, where packets have no headers (Layer::payload); of version 0 where that
+  /// is not known.
+  [[nodiscard]] virtual Flow sender(std::size_t /*index*/) const noexcept { return {}; }
   /// Sends one packet of this layer; Errc::not_supported where the source has no way out.
   [[nodiscard]] virtual Status send(std::span<const std::byte> packet) noexcept = 0;
   [[nodiscard]] virtual SourceCounters counters() const noexcept = 0;

@@ -6,16 +6,26 @@ from typing import Any
 
 import headrace
 from headrace import Device, UsageError, ingest
+from headrace.ingest.receiving import frame_bytes
 
 _NUMBER_BYTES = 8
 _UDP_PAYLOAD = 1472
 _CONNECTIONS = 64
+_FRAME_BYTES = 64 << 20
 
 _NUMBER = {
     "number_offset": "sequence-offset",
     "number_width": "sequence-bytes",
     "timeout": "frame-timeout",
     "raw_offset": "raw-offset",
+    "header_bytes": "header-bytes",
+    "window_frames": "window-frames",
+    "forward_packets": "forward-packets",
+    "backward_packets": "backward-packets",
+    "from_senders": "from",
+    "senders": "senders",
+    "idle_seconds": "idle",
+    "trust_checksums": "trust-checksums",
 }
 
 Given = Mapping[str, Any]
@@ -81,6 +91,11 @@ def _known(given: Given, **names: str) -> dict[str, Any]:
     return {keyword: given[option] for keyword, option in names.items() if given[option] is not None}
 
 
+def item_bytes(conversion: str) -> int:
+    """Bytes of the stream that become one float."""
+    return 2 if conversion.startswith("int16") else 1
+
+
 def growth(conversion: str) -> int:
     """How many times as large as the stream its frames are."""
     return {"int8-to-float": 4}.get(conversion, 2 if conversion.endswith("to-float") else 1)
@@ -103,9 +118,32 @@ def _synthetic_bytes(size: str) -> int:
 def _payload_bytes(given: Given) -> int:
     payload = given["payload"] if given["payload"] is not None else _UDP_PAYLOAD
     end = (given["sequence-offset"] or 0) + (given["sequence-bytes"] or _NUMBER_BYTES)
+    header = end if given["header-bytes"] is None else given["header-bytes"]
     if payload <= end:
         raise UsageError(f"a payload of {payload} bytes has no room behind its number, which ends at byte {end}")
-    return int(payload - end)
+    if payload <= header:
+        raise UsageError(f"--payload {payload} has no room behind --header-bytes {header}")
+    return int(payload - header)
+
+
+def default_frame(kind: str, given: Given) -> int:
+    """Bytes of a frame where --frame is not given."""
+    if kind not in ("udp", "pcap") or given["follow"] is not None:
+        return _FRAME_BYTES
+    how: ingest.Numbering = {}
+    if given["sequence-bytes"] is not None:
+        how["number_width"] = given["sequence-bytes"]
+    if given["window-frames"] is not None:
+        how["window_frames"] = given["window-frames"]
+    return frame_bytes(_payload_bytes(given), how)
+
+
+def _numbering(given: Given) -> dict[str, Any]:
+    """What is told of datagrams, for --udp and --pcap alike."""
+    how = _known(given, **_NUMBER)
+    if given["little-endian"]:
+        how["big_endian"] = False
+    return how
 
 
 def _tcp(address: str, given: Given, common: Common) -> ingest.Receiver:
@@ -127,21 +165,14 @@ def _tcp(address: str, given: Given, common: Common) -> ingest.Receiver:
 
 
 def _udp(address: str, given: Given, common: Common) -> ingest.Receiver:
-    more = _known(
-        given,
-        **_NUMBER,
-        interface="interface",
-        via="via",
-        multicast_group="group",
-        promiscuous="promiscuous",
-        trust_checksums="trust-checksums",
-    )
+    more = _known(given, interface="interface", via="via", multicast_group="group", promiscuous="promiscuous")
     return ingest.udp(
         address,
         frame=common.frame,
         frames=common.frames,
         to=common.to,
         payload_bytes=_payload_bytes(given),
+        **_numbering(given),
         **more,
         **common.how,
     )
@@ -150,7 +181,7 @@ def _udp(address: str, given: Given, common: Common) -> ingest.Receiver:
 def _follow(path: str, given: Given, common: Common) -> ingest.Receiver:
     """The TCP connections of a capture."""
     for option in _DATAGRAMS:
-        if given[option] is not None:
+        if given[option] is not None and option != "trust-checksums":
             raise UsageError(f"--{option} is for datagrams, not for --follow {given['follow']}")
     more = _known(
         given,
@@ -167,7 +198,7 @@ def _follow(path: str, given: Given, common: Common) -> ingest.Receiver:
 def _pcap(path: str, given: Given, common: Common) -> ingest.Receiver:
     if given["follow"] is not None:
         return _follow(path, given, common)
-    for option in ("connections", "hold", "trust-checksums"):
+    for option in ("connections", "hold"):
         if given[option] is not None:
             raise UsageError(f"--{option} of --pcap needs --follow tcp")
     return ingest.pcap(
@@ -176,7 +207,8 @@ def _pcap(path: str, given: Given, common: Common) -> ingest.Receiver:
         frames=common.frames,
         to=common.to,
         payload_bytes=_payload_bytes(given),
-        **_known(given, **_NUMBER, port="port", speed="speed"),
+        **_numbering(given),
+        **_known(given, port="port", speed="speed"),
         **common.how,
     )
 
@@ -192,7 +224,7 @@ def _synthetic(size: str, given: Given, common: Common) -> ingest.Receiver:
     )
 
 
-_DATAGRAMS = ("payload", "sequence-offset", "sequence-bytes", "frame-timeout", "raw-offset")
+_DATAGRAMS = ("payload", "little-endian", *_NUMBER.values())
 _CONNECTIONS_ALONE = (
     "connections",
     "backlog",
@@ -208,8 +240,8 @@ _CONNECTIONS_ALONE = (
 
 KINDS = (
     Kind("tcp", (*_CONNECTIONS_ALONE, "interface", "trust-checksums"), _tcp),
-    Kind("udp", (*_DATAGRAMS, "via", "interface", "group", "promiscuous", "trust-checksums"), _udp),
-    Kind("pcap", (*_DATAGRAMS, "port", "speed", "follow", "connections", "hold", "trust-checksums"), _pcap),
+    Kind("udp", (*_DATAGRAMS, "via", "interface", "group", "promiscuous"), _udp),
+    Kind("pcap", (*_DATAGRAMS, "port", "speed", "follow", "connections", "hold"), _pcap),
     Kind("synthetic", ("packets", "rate", "seed", "payloads-once"), _synthetic),
 )
 

@@ -57,7 +57,9 @@ def receive(
     synthetic: Annotated[
         str | None, typer.Option("--synthetic", metavar="SIZE", help="Datagrams made in memory, of so much payload.")
     ] = None,
-    frame: Annotated[str, typer.Option("--frame", metavar="SIZE", help="Bytes of the stream in a frame.")] = "64MiB",
+    frame: Annotated[
+        str | None, typer.Option("--frame", metavar="SIZE", help="Bytes of the stream in a frame; 64MiB.")
+    ] = None,
     buffers: Annotated[int, typer.Option("--buffers", min=2, max=65536, help="Frames in memory, of each stream.")] = 4,
     to: Annotated[str, typer.Option("--to", metavar="DEVICE", help="cpu, cuda:0, or best.")] = "best",
     sha256: Annotated[bool, typer.Option("--sha256", help="Give the SHA-256 of each stream.")] = False,
@@ -106,7 +108,7 @@ def receive(
     window: Annotated[str | None, typer.Option("--window", metavar="SIZE", help="tcp: at most; 16MiB.")] = None,
     idle: Annotated[
         float | None,
-        typer.Option("--idle", parser=_limit, metavar="TIME", help="tcp: reset silent streams; 5min; or never."),
+        typer.Option("--idle", parser=_limit, metavar="TIME", help="tcp: reset silent streams, 5min, or never; udp, pcap: a sender gives way, 10s."),
     ] = None,
     first_byte: Annotated[
         float | None,
@@ -127,7 +129,9 @@ def receive(
     ] = None,
     trust_checksums: Annotated[
         bool | None,
-        typer.Option("--trust-checksums", help="AF_XDP, --follow: take wrong ones, which a card was to fill in."),
+        typer.Option(
+            "--trust-checksums", help="AF_XDP on a veth, and captures of the sending machine: checksums are not there."
+        ),
     ] = None,
     raw_offset: Annotated[
         int | None, typer.Option("--raw-offset", min=0, help="udp, pcap: datagrams are no UDP, and begin there.")
@@ -140,11 +144,41 @@ def receive(
         int | None, typer.Option("--sequence-offset", min=0, help="udp, pcap: of the number; 0.")
     ] = None,
     sequence_bytes: Annotated[
-        int | None, typer.Option("--sequence-bytes", help="udp, pcap: of the number, 4 or 8; 8.")
+        int | None, typer.Option("--sequence-bytes", min=1, max=8, help="udp, pcap: of the number, 1 to 8; 8.")
+    ] = None,
+    little_endian: Annotated[
+        bool | None, typer.Option("--little-endian", help="udp, pcap: the number's least significant byte is first.")
+    ] = None,
+    header_bytes: Annotated[
+        int | None,
+        typer.Option("--header-bytes", min=1, help="udp, pcap: of a datagram, not in frames; up to its number's end."),
+    ] = None,
+    window_frames: Annotated[
+        int | None, typer.Option("--window-frames", min=1, help="udp, pcap: open at once, for what comes late; 2.")
+    ] = None,
+    forward_packets: Annotated[
+        int | None,
+        typer.Option("--forward-packets", min=1, help="udp, pcap: a longer jump of the number begins a new stream."),
+    ] = None,
+    backward_packets: Annotated[
+        int | None,
+        typer.Option("--backward-packets", min=1, help="udp, pcap: a longer step back begins a new stream; 100."),
+    ] = None,
+    from_senders: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="ADDRESS[:PORT]", help="udp, pcap: only this sender; may be repeated."),
+    ] = None,
+    senders: Annotated[
+        int | None, typer.Option("--senders", min=1, max=65534, help="udp, pcap: at the same time, a stream each; 64.")
     ] = None,
     frame_timeout: Annotated[
         float | None,
-        typer.Option("--frame-timeout", parser=options.duration, metavar="TIME", help="udp, pcap: then gaps stay; 1s."),
+        typer.Option(
+            "--frame-timeout",
+            parser=options.duration,
+            metavar="TIME",
+            help="udp, pcap: age at which a frame comes; 1s.",
+        ),
     ] = None,
     port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="pcap: of datagrams; any.")] = None,
     speed: Annotated[
@@ -204,6 +238,13 @@ def receive(
         "sequence-offset": sequence_offset,
         "sequence-bytes": sequence_bytes,
         "frame-timeout": frame_timeout,
+        "little-endian": little_endian or None,
+        "header-bytes": header_bytes,
+        "window-frames": window_frames,
+        "forward-packets": forward_packets,
+        "backward-packets": backward_packets,
+        "from": from_senders or None,
+        "senders": senders,
         "port": port,
         "speed": speed,
         "follow": follow,
@@ -215,7 +256,7 @@ def receive(
     }
     kind, target = ingest_kinds.choose(sources, given)
     device = options.find_device(to)
-    frame_bytes = _bytes_option(frame, "--frame") or 0
+    frame_bytes = _bytes_option(frame, "--frame") or ingest_kinds.default_frame(kind.option, given)
     common = ingest_kinds.Common(
         frame_bytes,
         buffers,
@@ -235,6 +276,8 @@ def receive(
         out_files=out_files,
         out_bytes=_bytes_option(out_bytes, "--out-bytes"),
         packet_bytes=ingest_kinds.packet_bytes(kind.option, target, given) * ingest_kinds.growth(conversion),
+        growth=ingest_kinds.growth(conversion),
+        item=ingest_kinds.item_bytes(conversion),
         control=control or "host",
         answer=answer,
         via=via,

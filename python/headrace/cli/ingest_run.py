@@ -12,7 +12,7 @@ import typer
 
 import headrace
 from headrace import ingest
-from headrace.cli import ingest_show, show
+from headrace.cli import ingest_notes, ingest_show, show
 from headrace.cli.ingest_follow import follow_notes, fragment_notes
 from headrace.cli.ingest_kinds import ANSWERS, Common, Given, Kind
 from headrace.ingest.figures import Counters, Figures, accepted_bytes, figures
@@ -111,42 +111,6 @@ def _take_what_waits(receiver: ingest.Receiver, taker: Taker, answering: ingest.
         _take_one(delivery, taker, answering)
 
 
-def _connection_notes(counters: Counters) -> list[str]:
-    """What became of connections that are no streams."""
-    tcp = counters["tcp"]
-    told = (
-        (tcp["waited"], "connections waited for a place: more --connections, or a faster consumer"),
-        (tcp["connections_waiting"], "connections were still waiting at the end, with nothing acknowledged"),
-        (
-            counters["streams"]["memory_failures"],
-            "times there was no memory for a stream's frames, and connections waited: a smaller --frame",
-        ),
-        (tcp["syns_unanswered"], "requests to connect were not answered: the --backlog was full"),
-        (tcp["silent_timed_out"], "connections were reset because they had sent nothing: see --first-byte"),
-        (tcp["refused"], "requests to connect were refused: to another port"),
-    )
-    return [f"{count:,} {what}" for count, what in told if count]
-
-
-def _notes(counters: Counters, kind: str, via: str | None) -> list[str]:
-    """What a user would wonder about."""
-    notes = []
-    others = counters["datagrams"]["unparsed"] + counters["datagrams"]["malformed"]
-    if kind != "tcp" and others:
-        checksum = ", or with a wrong checksum (a veth's other end leaves them out: --trust-checksums)" * (via == "xdp")
-        tcp = "; --follow tcp puts TCP connections together" * (kind == "pcap")
-        notes.append(f"{others:,} packets were no datagrams with a number, or of another port{checksum}{tcp}")
-    notes += _connection_notes(counters)
-    late = counters["datagrams"]["late"]
-    if late and counters["datagrams"]["timeouts"]:
-        notes.append(f"{late:,} datagrams came after the --frame-timeout of their frame: longer, or a smaller --frame")
-    if kind == "tcp" and counters["tcp"]["bad_checksums"] and not counters["tcp"]["opened"]:
-        notes.append("every packet's checksum is wrong: a veth's other end leaves them out; see --trust-checksums")
-    if counters["source"]["truncated"]:
-        notes.append(f"{counters['source']['truncated']:,} packets were longer than a slot, or captured in part")
-    return notes
-
-
 def _forgotten(taker: Taker) -> list[str]:
     shown, totals = len(taker.streams), taker.totals
     if shown == totals.streams:
@@ -178,6 +142,8 @@ class Run:
     out_files: int
     out_bytes: int | None
     packet_bytes: int
+    growth: int
+    item: int
     control: str
     answer: str | None
     via: str | None
@@ -231,6 +197,8 @@ class Run:
             bytes_max=self.out_bytes,
             reset=receiver.reset if self.kind.option == "tcp" else None,
             packet_bytes=self.packet_bytes,
+            growth=self.growth,
+            item=self.item,
             body=None if answering is None else answering.body,
             look=watch.look,
         )
@@ -255,7 +223,7 @@ class Run:
         streams = list(taker.streams.values())
         if not self.as_json:
             counters = receiver.counters()
-            notes = follow_notes(counters["follow"]) if self.follow else _notes(counters, self.kind.option, self.via)
+            notes = follow_notes(counters["follow"]) if self.follow else ingest_notes.notes(counters, self.kind.option, self.via)
             notes += _forgotten(taker) + fragment_notes(counters["fragments"])
             ingest_show.print_totals(show.stdout(), title, total, streams, notes)
             return

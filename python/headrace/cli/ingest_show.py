@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from headrace import tables
@@ -93,8 +94,8 @@ def _stream_table(streams: Sequence[TakenStream]) -> Table:
         lacks = (f"{stream.missing_bytes:,}",) if missing else ()
         table.add_row(
             str(stream.stream),
-            stream.peer or tables.NONE,
-            *((stream.destination,) if several else ()),
+            escape(stream.peer) or tables.NONE,  # IPv6 has brackets
+            *((escape(stream.destination),) if several else ()),
             f"{stream.bytes:,}",
             f"{stream.frames:,}",
             *lacks,

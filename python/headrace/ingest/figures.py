@@ -68,7 +68,7 @@ def figures(before: Counters | None, after: Counters, seconds: float) -> Figures
         frames=frames["frames"],
         gaps=tcp["gaps"] + datagrams["missing"] + follow["gaps"],
         sent_again=follow["duplicates"] + tcp["late"] + tcp["duplicates"] + datagrams["late"] + datagrams["duplicates"],
-        dropped=source["dropped"] + tcp["no_room"] + datagrams["no_room"] + datagrams["no_space"],
+        dropped=source["dropped"] + tcp["no_room"] + datagrams["no_space"],
         window_bytes=after["streams"]["window_least_bytes"],
         round_trip=after["tcp"]["round_trip_ns"] * _NANO,
         connections=after["streams"]["open_streams"],

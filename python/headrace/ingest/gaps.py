@@ -11,14 +11,3 @@ def present(presence: Sequence[int], count: int) -> NDArray[np.bool_]:
     words = np.asarray(presence, dtype="<u8")
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")[:count]
     return np.pad(bits, (0, count - len(bits))).astype(np.bool_)
-
-
-def fill(frame: NDArray[np.uint8], came: NDArray[np.bool_], packet_bytes: int) -> NDArray[np.uint8]:
-    """A copy of a frame's bytes with zeros for the packets that did not come.
-
-    What a frame holds there otherwise is what an earlier one left.
-    """
-    made = frame.copy()
-    for packet in np.flatnonzero(~came):
-        made[packet * packet_bytes : (packet + 1) * packet_bytes] = 0
-    return made

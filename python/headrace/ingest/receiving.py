@@ -2,6 +2,7 @@
 
 import re
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -10,6 +11,7 @@ from headrace._core import DatagramLayout, Device, Faults, FrameTarget, Receiver
 from headrace.errors import UsageError
 
 _FRAME_PACKETS_MOST = (1 << 32) - 1
+_FOLLOW_FRAME = "64MiB"
 _UDP_PAYLOAD_BYTES = 1464
 """Beside a number of 8 bytes in the 1,472 that a packet of Ethernet holds."""
 
@@ -27,7 +29,12 @@ class Building(TypedDict, total=False):
 
 
 class Numbering(Building, total=False):
-    """Where the numbers of datagrams are, and for how long a frame waits for them: as for DatagramLayout."""
+    """Where the numbers of datagrams are, what makes a frame, and who may send: as for DatagramLayout.
+
+    `from_senders`: addresses to receive from, each with a port or without ("10.0.0.1", "[fd00::1]:1000"); empty: all.
+    `senders`: at the same time, with frames of their own each. `idle_seconds`: a sender that was silent for so long
+    gives way to another one.
+    """
 
     raw_offset: int | None
     number_offset: int
@@ -36,9 +43,16 @@ class Numbering(Building, total=False):
     header_bytes: int | None
     window_frames: int
     timeout: float
+    forward_packets: int
+    backward_packets: int
+    from_senders: Sequence[str]
+    senders: int
+    idle_seconds: float
 
 
+_SENDERS = frozenset(("from_senders", "senders", "idle_seconds"))
 _NUMBERING = Numbering.__annotations__.keys() - Building.__annotations__.keys()
+_FRAME_BYTES = 64 << 20
 
 
 def _bytes(size: int | str) -> int:
@@ -71,11 +85,25 @@ def _is_own(address: str) -> bool:
     return True
 
 
+def frame_bytes(payload_bytes: int, how: Numbering) -> int:
+    """Bytes of a frame where nobody says: 64 MiB, or as much as narrow numbers can tell apart."""
+    width = min(max(how.get("number_width", 8), 1), 8)
+    packets = (1 << (8 * width - 1)) // max(1, how.get("window_frames", 2))
+    return max(1, min(_FRAME_BYTES, packets * payload_bytes))
+
+
+def _senders(how: Numbering) -> dict[str, Any]:
+    given: dict[str, Any] = {key: value for key, value in how.items() if key in _SENDERS}
+    if "from_senders" in given:
+        given["from_senders"] = list(given["from_senders"])
+    return given
+
+
 def _layout(port: int, payload_bytes: int, frame: int | str, how: Numbering) -> DatagramLayout:
     frame_packets = max(1, _bytes(frame) // max(1, payload_bytes))
     if frame_packets > _FRAME_PACKETS_MOST:
         raise UsageError(f"a frame of {_bytes(frame):,} bytes holds more than {_FRAME_PACKETS_MOST:,} payloads")
-    options: dict[str, Any] = {key: value for key, value in how.items() if key in _NUMBERING}
+    options: dict[str, Any] = {key: value for key, value in how.items() if key in _NUMBERING - _SENDERS}
     return DatagramLayout(payload_bytes, frame_packets, port=port, **options)
 
 
@@ -157,7 +185,7 @@ def tcp(
 def udp(
     address: str,
     *,
-    frame: int | str = "64MiB",
+    frame: int | str | None = None,
     frames: int = 4,
     to: str | Device = "best",
     payload_bytes: int = _UDP_PAYLOAD_BYTES,
@@ -169,10 +197,11 @@ def udp(
     trust_checksums: bool = False,
     **how: Unpack[Numbering],
 ) -> Receiver:
-    """Receives numbered datagrams at "10.0.0.2:9000", or ":9000" of any address, as one stream; port 0: any.
+    """Receives numbered datagrams at "10.0.0.2:9000", or ":9000" of any address, a stream of each sender; port 0: any.
 
-    `via`: socket; packet (AF_PACKET) or xdp (AF_XDP), on `interface`. A frame has as many payloads as `frame` holds.
-    Numbers are looked for as `how` says (Numbering): by default big-endian in the first 8 bytes. `promiscuous`: for
+    `via`: socket; packet (AF_PACKET) or xdp (AF_XDP), on `interface`. A frame has as many payloads as `frame` holds:
+    64 MiB, or fewer where numbers are narrow. Numbers are looked for as `how` says (Numbering): by default big-endian
+    in the first 8 bytes. A sender that begins anew with other numbers begins another stream. `promiscuous`: for
     packet, what is sent to other addresses as well. `trust_checksums`: for xdp, on a veth whose other end leaves them
     out.
 
@@ -186,6 +215,7 @@ def udp(
     for option, given, way in (("promiscuous", promiscuous, "packet"), ("trust_checksums", trust_checksums, "xdp")):
         if given and via != way:
             raise UsageError(f"{option} is for via='{way}', not for '{via}'")
+    frame = frame_bytes(payload_bytes, how) if frame is None else frame
     layout = _layout(port, payload_bytes, frame, how)
     target = _target(frame, frames, to, how)
     if via == "socket":
@@ -196,6 +226,7 @@ def udp(
             multicast_group=multicast_group,
             interface=interface,
             kernel_buffer_bytes=_bytes(kernel_buffer),
+            **_senders(how),
         )
     return _core.receive_packets(
         target,
@@ -205,13 +236,14 @@ def udp(
         address=host if via == "xdp" else "",
         promiscuous=promiscuous,
         trust_checksums=trust_checksums,
+        **_senders(how),
     )
 
 
 def pcap(
     path: str | Path,
     *,
-    frame: int | str = "64MiB",
+    frame: int | str | None = None,
     frames: int = 4,
     to: str | Device = "best",
     port: int = 0,
@@ -225,13 +257,14 @@ def pcap(
 ) -> Receiver:
     """Replays the numbered datagrams of a pcap or pcapng file, or its TCP connections; `port` 0: of all ports.
 
-    `speed` 0: as fast as frames are taken, losing nothing; 1: with the gaps of the capture.
+    Datagrams make a stream of each sender. `speed` 0: as fast as frames are taken, losing nothing, with the same frames
+    each time; 1: with the gaps of the capture.
 
     `follow` "tcp": each direction of a TCP connection is a stream, put together as tshark's "follow" and tcpflow do
     (docs/ingest-follow.md). Bytes that the capture lacks are zeros: Frame.missing says where. `connections`: how many
     streams have frames at the same time; where more are open, frames become shorter. `hold`: the memory for segments
-    that wait for others. `trust_checksums`: take packets with wrong checksums, which the sender's card was to fill in.
-    How datagrams are numbered does not matter then.
+    that wait for others. How datagrams are numbered does not matter then.
+    `trust_checksums`: for captures of the sending machine, made before its card put checksums in.
 
     Raises:
         UsageError: for a file that is not there, and for options that cannot be.
@@ -241,7 +274,7 @@ def pcap(
         if follow != "tcp":
             raise UsageError(f"'{follow}' is not a protocol to follow: there is tcp")
         return _core.follow_capture(
-            _target(frame, frames, to, how),
+            _target(_FOLLOW_FRAME if frame is None else frame, frames, to, how),
             str(path),
             speed=speed,
             port=port,
@@ -249,10 +282,16 @@ def pcap(
             hold_bytes=_bytes(hold),
             trust_checksums=trust_checksums,
         )
-    if trust_checksums:
-        raise UsageError("trust_checksums is for follow='tcp'")
+    frame = frame_bytes(payload_bytes, how) if frame is None else frame
     layout = _layout(port, payload_bytes, frame, how)
-    return _core.receive_capture(_target(frame, frames, to, how), layout, str(path), speed=speed)
+    return _core.receive_capture(
+        _target(frame, frames, to, how),
+        layout,
+        str(path),
+        speed=speed,
+        trust_checksums=trust_checksums,
+        **_senders(how),
+    )
 
 
 def synthetic(

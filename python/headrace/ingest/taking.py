@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headrace._core import Frame, FramePart, StreamEnded, StreamOpened
 from headrace.ingest.body import Body
-from headrace.ingest.gaps import fill, present
+from headrace.ingest.gaps import present
 
 _ALL_OF_IT = Body.all_of_it()
 _PIECE_BYTES = 4 << 20  # between two looks at signals and clocks
@@ -40,8 +39,9 @@ class TakenStream:
     frames: int = 0
     missing_bytes: int = 0
     behind: int = 0
-    """Bytes of the last frame behind the last datagram that came, where its timeout closed it: the receiver could not
-    know whether more would come."""
+    """Bytes of the last frame behind its last datagram, which was short: they count where another frame follows."""
+    short_packets: int = 0
+    """Datagrams that came with less payload than their place has; zeros are behind them."""
     end: str = "cut"
     """Why it ended: finished, reset, timed out; cut where the receiver went first; incomplete where its sender had
     promised more."""
@@ -62,6 +62,8 @@ class TakenStream:
             "missing_bytes": self.missing_bytes,
             "end": self.end,
         }
+        if self.short_packets:
+            made["short_packets"] = self.short_packets
         if self.hash is not None:
             made["sha256"] = self.hash.hexdigest()
         if self.path is not None:
@@ -107,8 +109,8 @@ class Taker:
         reset: called with the number of a stream that fails, because of these limits or of its file, such as one on a
             disk that is full: others go on. Where nothing can be reset, None: then it is raised.
         keep: streams that have ended are kept so many, the last ones.
-        packet_bytes: of a datagram in a frame, 0 for TCP. Those that are missing are zeros in hash and file, and a
-            stream ends with the last that came.
+        packet_bytes: of a datagram in a frame, 0 for TCP: a stream ends behind the last byte that came.
+        growth: how many times as large as the stream its frames are, by their conversion of items of `item` bytes.
         body: where the data of a stream lies, which alone is taken: as Answering.body. Streams without any are none.
             None: all of every stream.
         look: called now and then while a large frame is worked on.
@@ -127,6 +129,8 @@ class Taker:
         reset: Callable[[int], None] | None = None,
         keep: int = KEPT_STREAMS,
         packet_bytes: int = 0,
+        growth: int = 1,
+        item: int = 1,
         body: Callable[[int], Body | None] | None = None,
         look: Callable[[], object] = lambda: None,
     ) -> None:
@@ -143,6 +147,8 @@ class Taker:
         self._keep_max = keep
         self._kept: deque[int] = deque()
         self._packet_bytes = packet_bytes
+        self._growth = growth
+        self._item = item
         self._body = body or (lambda _: _ALL_OF_IT)
         self._look = look
         if out is not None:
@@ -225,29 +231,34 @@ class Taker:
         self._reset(stream.stream)
 
     def _take_frame(self, stream: TakenStream, frame: Frame, body: Body) -> None:
-        """Of a frame of datagrams, what is behind the last that came counts when another frame follows."""
+        """Takes what is behind a short datagram at the end of a frame once another frame follows."""
         at = frame.stream_offset
         data = [(begin - at, end - at) for begin, end in body.within(at, at + frame.bytes)]
-        end, missing, came = frame.bytes, frame.missing_bytes, None
-        if frame.presence and self._packet_bytes:
-            came = present(frame.presence, -(-frame.bytes // self._packet_bytes))
-            last = int(np.flatnonzero(came)[-1]) + 1 if came.any() else 0
-            end = min(frame.bytes, last * self._packet_bytes)
-            missing = int(np.count_nonzero(~came[:last])) * self._packet_bytes
-            data = [(0, end)]
+        behind = self._behind(stream, frame)
+        if behind:
+            data = [(0, frame.bytes - behind)]
         if stream.hash is not None or (self._out is not None and stream.error is None):
-            whole: NDArray[np.uint8] = frame.to_host().view(np.uint8)
-            if came is not None:
-                whole = fill(whole, came, self._packet_bytes)
-            for at in range(0, stream.behind, _PIECE_BYTES):
-                self._keep(stream, memoryview(bytes(min(_PIECE_BYTES, stream.behind - at))))
+            for piece in range(0, stream.behind, _PIECE_BYTES):
+                self._keep(stream, memoryview(bytes(min(_PIECE_BYTES, stream.behind - piece))))
             for first, last in data:
-                self._keep(stream, whole[first:last].data)
-        stream.bytes += stream.behind + sum(last - first for first, last in data)
-        stream.missing_bytes += stream.behind + missing
-        self.totals.bytes += stream.behind + sum(last - first for first, last in data)
-        self.totals.missing_bytes += stream.behind + missing
-        stream.behind = frame.bytes - end if came is not None else 0
+                self._keep(stream, frame.to_host(first, last - first).data)
+        taken = stream.behind + sum(last - first for first, last in data)
+        stream.bytes += taken
+        stream.missing_bytes += frame.missing_bytes * self._growth
+        self.totals.bytes += taken
+        self.totals.missing_bytes += frame.missing_bytes * self._growth
+        stream.behind = behind
+
+    def _behind(self, stream: TakenStream, frame: Frame) -> int:
+        """Bytes behind the last datagram of a frame, where that is short; counts short ones."""
+        lengths = frame.lengths
+        if not lengths or not self._packet_bytes:
+            return 0
+        full = self._packet_bytes // self._growth
+        came = present(frame.presence, len(lengths)) if frame.presence else np.ones(len(lengths), np.bool_)
+        stream.short_packets += int(np.count_nonzero(came & (np.asarray(lengths) < full)))
+        last = (len(lengths) - 1) * self._packet_bytes + lengths[-1] // self._item * self._item * self._growth
+        return max(0, frame.bytes - last) if came[-1] else 0
 
     def _keep(self, stream: TakenStream, view: memoryview) -> None:
         for at in range(0, len(view), _PIECE_BYTES):

@@ -21,8 +21,8 @@ Status Builder::flush() noexcept { return state_->flush(); }
 Status Builder::try_flush() noexcept { return state_->try_flush(); }
 Status Builder::finish(std::uint32_t stream, std::uint64_t end) noexcept { return state_->finish(stream, end); }
 Status Builder::break_off(std::uint32_t stream, std::uint64_t end) noexcept { return state_->break_off(stream, end); }
-Status Builder::close(std::uint32_t stream, std::uint64_t frame, std::span<const std::uint64_t> presence) noexcept {
-  return state_->close(stream, frame, presence);
+Status Builder::close(std::uint32_t stream, std::uint64_t frame, const FrameEnd& end) noexcept {
+  return state_->close(stream, frame, end);
 }
 Result<std::uint64_t> Builder::copied() noexcept { return state_->copied(); }
 Status Builder::wait() noexcept { return state_->wait(); }

@@ -55,7 +55,10 @@ Builder::State::State(Device device, const Buffer& ring, BuilderOptions given)
       device_(device),
       ring_(ring.data()),
       ring_bytes_(ring.bytes()),
-      copies_(std::make_shared<BuildStream>(device, options.list_count)) {
+      copies_(std::make_shared<BuildStream>(device, options.list_count)),
+      zeros_(device, MemoryKind::device, kZeroBytes) {
+  stream().fill(zeros_.data(), 0, kZeroBytes).or_throw("clearing a builder's zeros");
+  stream().wait().or_throw("clearing a builder's zeros");  // what follows may throw, and free them
   if (options.ring_access != RingAccess::direct) {
     mirror_.emplace(device, ring, options.ring_access, options.list_parts);
     ring_ = mirror_->data();
@@ -129,20 +132,6 @@ Status Builder::State::break_off(std::uint32_t stream, std::uint64_t end) noexce
     full_.push_back({frames, place});
   }
   frames->end_at(end);
-  return flush();
-}
-
-Status Builder::State::close(std::uint32_t stream, std::uint64_t frame,
-                             std::span<const std::uint64_t> presence) noexcept {
-  FrameRing* const frames = frames_of(stream);
-  FrameRing::Place* const place = frames == nullptr ? nullptr : frames->fillable(frame);
-  if (place == nullptr || place->placed == place->length) return Errc::invalid_argument;
-  try {
-    place->presence.assign(presence.begin(), presence.end());
-  } catch (const std::bad_alloc&) {
-    return Errc::out_of_memory;
-  }
-  full_.push_back({frames, place});
   return flush();
 }
 

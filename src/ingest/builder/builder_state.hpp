@@ -13,6 +13,7 @@
 #include "ingest/builder/build_stream.hpp"
 #include "ingest/builder/mirror.hpp"
 #include "ingest/builder/part_list.hpp"
+#include "ingest/line.hpp"
 
 namespace headrace::ingest {
 
@@ -27,6 +28,10 @@ struct Seams {
   Buffer on_device;
   Event read;  ///< The copy from `host` is done.
 };
+
+/// Zeros that one copy takes, and a line more: kernels read whole lines.
+inline constexpr std::size_t kZeroRun = 4096;
+inline constexpr std::size_t kZeroBytes = kZeroRun + kLineBytes;
 
 class Builder::State {
  public:
@@ -43,8 +48,7 @@ class Builder::State {
   [[nodiscard]] Status try_flush() noexcept;
   [[nodiscard]] Status finish(std::uint32_t stream, std::uint64_t end) noexcept;
   [[nodiscard]] Status break_off(std::uint32_t stream, std::uint64_t end) noexcept;
-  [[nodiscard]] Status close(std::uint32_t stream, std::uint64_t frame,
-                             std::span<const std::uint64_t> presence) noexcept;
+  [[nodiscard]] Status close(std::uint32_t stream, std::uint64_t frame, const FrameEnd& end) noexcept;
   [[nodiscard]] Result<std::uint64_t> copied() noexcept;
   [[nodiscard]] Status wait() noexcept;
 
@@ -80,6 +84,8 @@ class Builder::State {
   [[nodiscard]] Status gather(FrameRing& frames, FrameRing::Place& place, const Piece& piece) noexcept;
   void push(const EvenPieces& run, std::size_t offset) noexcept;
   [[nodiscard]] Result<PartList*> list_for(Conversion conversion, std::size_t parts) noexcept;
+  [[nodiscard]] Status clear_unwritten(FrameRing& frames, FrameRing::Place& place, const FrameEnd& end) noexcept;
+  [[nodiscard]] Status clear(FrameRing& frames, FrameRing::Place& place, std::size_t begin, std::size_t stop) noexcept;
   [[nodiscard]] Status note_seam(FrameRing& frames, FrameRing::Place& place, std::uint64_t offset) noexcept;
   [[nodiscard]] Status note_if_full(FrameRing& frames, FrameRing::Place& place) noexcept;
   [[nodiscard]] Status submit(std::uint64_t ring_end) noexcept;
@@ -108,6 +114,8 @@ class Builder::State {
   std::vector<FrameRing*> streams_;
   Target target_;
   std::vector<Full> full_;
+  Buffer zeros_;         ///< What is copied to where no packet wrote.
+  bool filled_ = false;  ///< The stream has fills since the last burst.
   std::optional<Seams> seams_;
   std::size_t gathered_bytes_ = 0;
   std::uint64_t ring_end_ = 0;

@@ -17,11 +17,12 @@ Status Builder::State::submit(std::uint64_t ring_end) noexcept {
   Burst& burst = bursts_[current_ % bursts_.size()];
   target_ = {};
   burst.ring_end = ring_end;
-  const bool any = gathered_bytes_ != 0 || has_seams();
+  const bool any = gathered_bytes_ != 0 || filled_ || has_seams();
   if (any) {
     if (const Status enqueued = enqueue(burst); !enqueued) return enqueued;
     ++counters.submissions;
     gathered_bytes_ = 0;
+    filled_ = false;
   }
   const std::uint64_t last = current_ + (any ? 1 : 0);  // bursts have numbers from 1 on
   for (const Full& full : full_) {

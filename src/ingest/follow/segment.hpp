@@ -28,7 +28,7 @@ class SegmentReader {
  public:
   /// A segment, whose payload lies at `bytes`, only where the result is ok and the packet is TCP.
   struct Read {
-    ParseResult result = ParseResult::unsupported;
+    ParseResult result = ParseResult::not_ip;
     bool is_tcp = false;
     FollowedSegment segment;
   };

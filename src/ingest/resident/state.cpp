@@ -188,6 +188,7 @@ Status ResidentControl::State::complete(Slot& slot, std::size_t bytes, std::size
   if (place == nullptr) return Errc::invalid_argument;  // nothing is accepted where no space was told of
   place->placed = bytes;
   place->length = length;
+  place->missing = length - bytes;
   ++slot.next;
   slot.frames->complete(*place);
   return {};

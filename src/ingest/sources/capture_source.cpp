@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "headrace/base/error.hpp"
+#include "headrace/ingest/parse.hpp"
 #include "headrace/ingest/wire.hpp"
 #include "ingest/sources/capture_reader.hpp"
 #include "ingest/sources/headers.hpp"
@@ -32,14 +33,12 @@ constexpr double kSpeedMost = 1e9;
 
 /// An Ethernet frame without its header and VLAN tags; empty when it holds no IP packet.
 [[nodiscard]] std::span<const std::byte> without_ethernet(std::span<const std::byte> frame) noexcept {
-  constexpr std::uint16_t kVlan = 0x8100;
-  constexpr std::uint16_t kServiceVlan = 0x88A8;
   constexpr std::size_t kTag = 4;
   std::size_t at = kEthernetBytes;
   while (frame.size() >= at) {
     const std::uint16_t type = load_be16(frame.data() + at - 2);
     if (type == kEthertypeIpv4 || type == kEthertypeIpv6) return frame.subspan(at);
-    if (type != kVlan && type != kServiceVlan) break;
+    if (!detail::is_vlan_tag(type)) break;
     at += kTag;
   }
   return {};
@@ -48,7 +47,11 @@ constexpr double kSpeedMost = 1e9;
 class CaptureSource final : public SlotSource<> {
  public:
   CaptureSource(Ring& ring, const std::string& path, CaptureOptions options)
-      : SlotSource(ring, "a capture's source"), reader_(CaptureInput(path), path), path_(path), speed_(options.speed) {
+      : SlotSource(ring, "a capture's source"),
+        reader_(CaptureInput(path), path),
+        path_(path),
+        speed_(options.speed),
+        trust_(options.trust_checksums) {
     const bool usable = speed_ == 0 || (speed_ >= kSpeedLeast && speed_ <= kSpeedMost);
     if (!usable) {
       throw UsageError(fmt::format("a speed of {} is neither 0 nor from {} to {}", speed_, kSpeedLeast, kSpeedMost));
@@ -67,7 +70,10 @@ class CaptureSource final : public SlotSource<> {
     std::size_t count = 0;
     reader_.wait_for(timeout);
     while (count < most && look_ahead() && wait_due(count == 0 ? timeout : Duration{})) {
-      if (!place(packets[count], count)) continue;
+      if (!place(packets[count], count)) {
+        ++counters_.left_out;
+        continue;
+      }
       SlotSource<>::count(packets[count]);
       if (count++ == 0) reader_.wait_for({});
     }
@@ -140,6 +146,7 @@ class CaptureSource final : public SlotSource<> {
     packet.ring_offset = slots_.ring_offset(index);
     packet.received_ns = speed_ == 0 ? record.time_ns : static_cast<std::uint64_t>(due_.count());
     packet.length = static_cast<std::uint32_t>(before + kept);
+    packet.checksum_verified = trust_;
     packet.truncated = kept < bytes.size() || record.bytes.size() < record.original_bytes;
     return true;
   }
@@ -152,6 +159,7 @@ class CaptureSource final : public SlotSource<> {
   CaptureReader reader_;
   std::string path_;
   double speed_;
+  bool trust_;
   Layer layer_ = Layer::ethernet;
   std::optional<CaptureRecord> next_;       ///< Read, but not handed out.
   std::optional<std::uint32_t> link_type_;  ///< Of the packet that is next, as is:

@@ -71,6 +71,8 @@ class Faulty final : public FaultySource {
     return all;
   }
 
+  [[nodiscard]] Flow sender(std::size_t index) const noexcept override { return senders_[index]; }
+
   [[nodiscard]] Status send(std::span<const std::byte> packet) noexcept override {
     if (random_sent_.uniform() >= plan_.loss_sent) return inner_->send(packet);
     ++faults_.lost_sent;
@@ -78,14 +80,14 @@ class Faulty final : public FaultySource {
   }
 
   [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {
-    out_ = packets.first(slots_.begin(packets.size()));
+    out_ = packets.first(slots_.begin(std::min(packets.size(), kBurst)));
     count_ = 0;
     Status status;
     while (count_ < out_.size()) {
       if (give_held()) continue;
       if (duplicate_) {
         const Packet again = *std::exchange(duplicate_, std::nullopt);
-        give(again, bytes_of(again));
+        give(again, bytes_of(again), inner_->sender(next_ - 1));
       } else if (next_ < arrived_) {
         take(arrivals_[next_++]);
       } else {
@@ -103,6 +105,7 @@ class Faulty final : public FaultySource {
  private:
   struct Held {
     Packet packet;
+    Flow sender;
     std::vector<std::byte> bytes;
     std::uint32_t passing = 0;  ///< How many others are still to pass it.
   };
@@ -133,14 +136,14 @@ class Faulty final : public FaultySource {
       duplicate_ = packet;
       ++faults_.duplicated;
     }
-    give(packet, bytes_of(packet));
+    give(packet, bytes_of(packet), inner_->sender(next_ - 1));
     if (random_.uniform() < plan_.corruption) corrupt();
     for (Held& held : held_) --held.passing;
   }
 
   void hold(const Packet& packet) noexcept {
-    held_.push_back(
-        {packet, std::move(spare_.back()), 1 + static_cast<std::uint32_t>(random_.below(plan_.reorder_distance))});
+    held_.push_back({packet, inner_->sender(next_ - 1), std::move(spare_.back()),
+                     1 + static_cast<std::uint32_t>(random_.below(plan_.reorder_distance))});
     spare_.pop_back();
     std::memcpy(held_.back().bytes.data(), bytes_of(packet).data(), packet.length);
     ++faults_.reordered;
@@ -149,13 +152,14 @@ class Faulty final : public FaultySource {
   [[nodiscard]] bool give_held() noexcept {
     const auto due = std::find_if(held_.begin(), held_.end(), [](const Held& held) { return held.passing == 0; });
     if (due == held_.end()) return false;
-    give(due->packet, due->bytes);
+    give(due->packet, due->bytes, due->sender);
     spare_.push_back(std::move(due->bytes));
     held_.erase(due);
     return true;
   }
 
-  void give(Packet packet, std::span<const std::byte> bytes) noexcept {
+  void give(Packet packet, std::span<const std::byte> bytes, const Flow& sender) noexcept {
+    senders_[count_] = sender;
     std::memcpy(slots_.slot(count_).data(), bytes.data(), packet.length);
     packet.ring_offset = slots_.ring_offset(count_);
     out_[count_++] = packet;
@@ -186,6 +190,7 @@ class Faulty final : public FaultySource {
   std::vector<std::vector<std::byte>> spare_;  ///< Memory for held ones.
   std::optional<Packet> duplicate_;            ///< To come next; its bytes are still in between_.
   std::span<Packet> out_;
+  std::array<Flow, kBurst> senders_;  ///< Of out_.
   std::size_t count_ = 0;
   FaultCounters faults_;
   SourceCounters counters_;

@@ -84,11 +84,32 @@ class Udp final : public SlotSource<UdpSource> {
       messages_[i].msg_hdr.msg_iov = &vectors_[i];
       messages_[i].msg_hdr.msg_iovlen = 1;
       messages_[i].msg_hdr.msg_control = controls_[i].bytes.data();
+      messages_[i].msg_hdr.msg_name = &senders_[i];
     }
   }
 
   [[nodiscard]] std::uint16_t port() const noexcept override { return port_; }
   [[nodiscard]] Layer layer() const noexcept override { return Layer::payload; }
+
+  [[nodiscard]] Flow sender(std::size_t index) const noexcept override {
+    const sockaddr_in6& from = senders_[index];
+    Flow flow;
+    flow.local_port = port_;
+    if (from.sin6_family == AF_INET6) {
+      const bool mapped = IN6_IS_ADDR_V4MAPPED(&from.sin6_addr);
+      flow.version = mapped ? 4 : 6;
+      flow.remote_port = ntohs(from.sin6_port);
+      const std::byte* const address = reinterpret_cast<const std::byte*>(&from.sin6_addr);
+      std::memcpy(flow.remote, address + (mapped ? 12 : 0), mapped ? 4 : 16);
+    } else if (from.sin6_family == AF_INET) {
+      sockaddr_in four{};
+      std::memcpy(&four, &from, sizeof four);
+      flow.version = 4;
+      flow.remote_port = ntohs(four.sin_port);
+      std::memcpy(flow.remote, &four.sin_addr, sizeof four.sin_addr);
+    }
+    return flow;
+  }
 
   [[nodiscard]] Result<std::size_t> receive(std::span<Packet> packets, Duration timeout) noexcept override {
     const std::size_t most = slots_.begin(std::min(packets.size(), kBurst));
@@ -120,6 +141,7 @@ class Udp final : public SlotSource<UdpSource> {
       const auto slot = slots_.slot(i);
       vectors_[i] = {.iov_base = slot.data(), .iov_len = slot.size()};
       messages_[i].msg_hdr.msg_controllen = sizeof controls_[i].bytes;
+      messages_[i].msg_hdr.msg_namelen = sizeof senders_[i];
     }
     return ::recvmmsg(socket_.get(), messages_.data(), static_cast<unsigned>(most), 0, nullptr);
   }
@@ -152,6 +174,7 @@ class Udp final : public SlotSource<UdpSource> {
   std::array<mmsghdr, kBurst> messages_{};
   std::array<iovec, kBurst> vectors_{};
   std::array<Control, kBurst> controls_{};
+  std::array<sockaddr_in6, kBurst> senders_{};  ///< Or the shorter addresses of IPv4.
 };
 
 }  // namespace

@@ -1,0 +1,88 @@
+"""What a user of `headrace ingest` would wonder about, by a receiver's counters."""
+
+from headrace.ingest.figures import Counters
+
+_REFUSED = {
+    "truncated": "ended before their headers or lengths did",
+    "snapped": "were captured or received only in part (a larger snaplen)",
+    "malformed": "had lengths that contradict each other",
+    "arp": "were ARP",
+    "not_ip": "were not IP",
+    "vlan_depth": "had more than three VLAN tags",
+    "extension": "had an IPv6 extension header that cannot be skipped",
+    "routing": "had an IPv6 routing header with segments left",
+    "protocol": "were neither UDP nor TCP",
+    "fragment": "were IP fragments",
+    "ip_checksum": "had a wrong IP checksum",
+    "tcp_checksum": "had a wrong TCP checksum",
+    "udp_checksum": "had a wrong UDP checksum",
+    "not_udp": "were TCP",
+    "other_port": "were to another port",
+    "other_sender": "were of other senders than --from",
+    "no_number": "were too short for their number and header",
+    "too_long": "had more payload than --payload",
+    "too_many": "were of further senders: see --senders and --from",
+}
+"""For each reason of counters()["refused"], what the packets were."""
+
+_CHECKSUMS = ("ip_checksum", "tcp_checksum", "udp_checksum")
+
+
+def notes(counters: Counters, kind: str, via: str | None) -> list[str]:
+    """A line each."""
+    found = _of_tcp(counters) if kind == "tcp" else _of_datagrams(counters, kind, via)
+    source = counters["source"]
+    if source["left_out"]:
+        found.append(f"{source['left_out']:,} packets of the capture were left out: they are not IP")
+    if source["truncated"] and kind == "tcp":
+        found.append(f"{source['truncated']:,} packets were longer than a slot, or captured in part")
+    return found
+
+
+def _of_tcp(counters: Counters) -> list[str]:
+    found = []
+    tcp = counters["tcp"]
+    told = (
+        (tcp["waited"], "connections waited for a place: more --connections, or a faster consumer"),
+        (tcp["connections_waiting"], "connections were still waiting at the end, with nothing acknowledged"),
+        (
+            counters["streams"]["memory_failures"],
+            "times there was no memory for a stream's frames, and connections waited: a smaller --frame",
+        ),
+        (tcp["syns_unanswered"], "requests to connect were not answered: the --backlog was full"),
+        (tcp["silent_timed_out"], "connections were reset because they had sent nothing: see --first-byte"),
+        (tcp["refused"], "requests to connect were refused: to another port"),
+    )
+    found += [f"{count:,} {what}" for count, what in told if count]
+    if tcp["bad_checksums"] and not tcp["opened"]:
+        found.append("every packet's checksum is wrong: a veth's other end leaves them out; see --trust-checksums")
+    return found
+
+
+def _of_datagrams(counters: Counters, kind: str, via: str | None) -> list[str]:
+    datagrams, refused = counters["datagrams"], counters["refused"]
+    found = []
+    reasons = sorted(((count, reason) for reason, count in refused.items() if count), reverse=True)
+    if reasons:
+        total = sum(count for count, _ in reasons)
+        said = ", ".join(f"{count:,} {_REFUSED.get(reason, reason)}" for count, reason in reasons)
+        found.append(f"{total:,} packets were refused: {said}")
+    if kind == "pcap" and refused["not_udp"]:
+        found.append("--follow tcp puts TCP connections together")
+    by_card = any(refused[reason] for reason in _CHECKSUMS) or (kind == "pcap" and refused["malformed"])
+    if by_card and (kind == "pcap" or via == "xdp"):
+        found.append("a sender's card puts in checksums and lengths, behind a capture or a veth: see --trust-checksums")
+    if datagrams["short_payloads"]:
+        found.append(f"{datagrams['short_payloads']:,} datagrams were shorter than --payload: zeros fill their places")
+    if datagrams["restarts"]:
+        found.append(f"{datagrams['restarts']:,} times a sender began anew with other numbers: a new stream each time")
+    if datagrams["late"]:
+        found.append(
+            f"{datagrams['late']:,} datagrams came after their frame was closed: a longer --frame-timeout, or more "
+            f"--window-frames, keeps it open"
+        )
+    if datagrams["far"]:
+        found.append(f"{datagrams['far']:,} datagrams had a number far beyond --forward-packets, each alone")
+    if datagrams["no_space"]:
+        found.append(f"{datagrams['no_space']:,} datagrams were dropped: the consumer was slower than the sender")
+    return found
