@@ -124,7 +124,7 @@ RetrievalAnswer query(const Index& index, std::string_view text, const DeviceOrN
 Array1d<std::uint32_t> matches(const Index& index, std::string_view text) {
   std::vector<std::uint32_t> ids;
   {
-    const nb::gil_scoped_release released;
+    const GilRelease released;
     ids = index.matches(text);
   }
   auto copy = make_values<std::uint32_t>(ids.size());

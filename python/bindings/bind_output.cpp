@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.hpp"
+#include "gil.hpp"
 #include "headrace/base/output_file.hpp"
 #include "interrupt.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 
 /// Commits without the GIL; a signal whose handler raises ends waiting for the reader of a FIFO.
 void commit(OutputFile& file) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   file.commit(raise_signals);
 }
 

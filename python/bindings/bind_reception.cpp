@@ -151,7 +151,7 @@ std::unique_ptr<ReceiverHandle> receive_capture(const FrameTarget& target, const
 std::unique_ptr<ReceiverHandle> follow_capture(const FrameTarget& target, const std::string& path, double speed,
                                                std::uint16_t port, std::uint32_t connections, std::size_t hold_bytes,
                                                bool trust_checksums) {
-  const nb::gil_scoped_release released;
+  const GilRelease released;
   const auto open = [&](Ring& ring, std::string& at, std::string& /*on*/) {
     at = path;
     return ingest::open_capture(ring, path, {.speed = speed});

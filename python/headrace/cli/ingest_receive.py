@@ -108,7 +108,12 @@ def receive(
     window: Annotated[str | None, typer.Option("--window", metavar="SIZE", help="tcp: at most; 16MiB.")] = None,
     idle: Annotated[
         float | None,
-        typer.Option("--idle", parser=_limit, metavar="TIME", help="tcp: reset silent streams, 5min, or never; udp, pcap: a sender gives way, 10s."),
+        typer.Option(
+            "--idle",
+            parser=_limit,
+            metavar="TIME",
+            help="tcp: reset silent streams, 5min, or never; udp, pcap: a silent sender gives way to another, 10s.",
+        ),
     ] = None,
     first_byte: Annotated[
         float | None,

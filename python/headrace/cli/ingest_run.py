@@ -223,7 +223,8 @@ class Run:
         streams = list(taker.streams.values())
         if not self.as_json:
             counters = receiver.counters()
-            notes = follow_notes(counters["follow"]) if self.follow else ingest_notes.notes(counters, self.kind.option, self.via)
+            found = ingest_notes.notes(counters, self.kind.option, self.via)
+            notes = follow_notes(counters["follow"]) if self.follow else found
             notes += _forgotten(taker) + fragment_notes(counters["fragments"])
             ingest_show.print_totals(show.stdout(), title, total, streams, notes)
             return

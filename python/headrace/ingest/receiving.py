@@ -11,7 +11,6 @@ from headrace._core import DatagramLayout, Device, Faults, FrameTarget, Receiver
 from headrace.errors import UsageError
 
 _FRAME_PACKETS_MOST = (1 << 32) - 1
-_FOLLOW_FRAME = "64MiB"
 _UDP_PAYLOAD_BYTES = 1464
 """Beside a number of 8 bytes in the 1,472 that a packet of Ethernet holds."""
 
@@ -53,6 +52,7 @@ class Numbering(Building, total=False):
 _SENDERS = frozenset(("from_senders", "senders", "idle_seconds"))
 _NUMBERING = Numbering.__annotations__.keys() - Building.__annotations__.keys()
 _FRAME_BYTES = 64 << 20
+_FOLLOW_FRAME = _FRAME_BYTES
 
 
 def _bytes(size: int | str) -> int:
