@@ -224,6 +224,29 @@ TEST_P(IngestReceiver, AnAbsentConsumerSlowsSendersDownAndLosesNothing) {
   }
 }
 
+// As many streams as there is memory for their frames; the others wait for it.
+TEST_P(IngestReceiver, MemoryOfAllStreamsIsBounded) {
+  if (resident()) GTEST_SKIP() << "all frames have been made before";
+  ReceiverOptions options = small_frames();
+  options.memory_bytes_max = 2 * kFrames * kFrameBytes;
+  for (std::uint32_t i = 0; i < 5; ++i) network_.add(stream_of(i, 90'000 + i), {.peer = peer_number(i)});
+  Receiver receiver(network_, ring_, device(), TcpReception{.connections = 8}, options);
+  const auto give_up = std::chrono::steady_clock::now() + ingest::testing::kGuard;
+  while (receiver.counters().tcp.finished < 2 || receiver.counters().tcp.connections < 5) {
+    ASSERT_LT(std::chrono::steady_clock::now(), give_up);
+    receiver.step(kStep);
+  }
+  for (int i = 0; i < 50; ++i) receiver.step(kStep);
+  EXPECT_EQ(receiver.counters().tcp.opened, 2U);
+  EXPECT_EQ(receiver.counters().tcp.connections_waiting, 3U);
+  EXPECT_EQ(receiver.counters().memory_failures, 0U);
+  step_until(receiver, received_, [&] { return received_.ends.size() == 5; });
+  for (const auto& [stream, flow] : received_.opened) {
+    const std::uint32_t sender = flow.remote_port - 40000U;
+    EXPECT_TRUE(received_.bytes[stream] == stream_of(sender, 90'000 + sender));
+  }
+}
+
 // Whoever connects and says nothing takes no place, and gets no stream.
 TEST_P(IngestReceiver, SilentConnectionsTakeNoPlace) {
   constexpr std::uint32_t kSilent = 40;

@@ -428,7 +428,7 @@ def test_a_sender_that_has_finished_is_answered():
 
 @isolated
 def test_parts_come_before_their_frame_is_full():
-    with receiver() as source, connect(source) as connection:
+    with receiver(open_at_first_byte=False) as source, connect(source) as connection:
         assert isinstance(source.next(timeout=GUARD_SECONDS), ingest.StreamOpened)
         source.peek(0, 0)
         connection.sendall(b"hello")
@@ -498,7 +498,7 @@ def test_parts_are_arrays_as_frames_are():
 
 @isolated
 def test_more_answers_than_may_wait_are_refused():
-    with receiver() as source, connect(source):
+    with receiver(open_at_first_byte=False) as source, connect(source):
         assert isinstance(source.next(timeout=GUARD_SECONDS), ingest.StreamOpened)
         with pytest.raises(headrace.DeviceError, match="more than 1 MiB would wait") as refused:
             source.send(0, bytes((1 << 20) + 1))

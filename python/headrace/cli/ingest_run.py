@@ -119,12 +119,17 @@ def _forgotten(taker: Taker) -> list[str]:
     return [f"{totals.streams:,} streams in all, of which the last {shown:,} were kept; ended: {ends}"]
 
 
-def _check_written(taker: Taker) -> None:
-    """Raises Error where a stream's file lacks bytes that were received."""
-    if taker.totals.failed == 0:
-        return
+def _unwritten(taker: Taker) -> list[str]:
+    """What to say where a stream's file lacks bytes that were received."""
     totals = taker.totals
-    raise headrace.Error(f"{totals.failed:,} of {totals.streams:,} streams were not written: {totals.error}")
+    if totals.failed == 0:
+        return []
+    return [f"{totals.failed:,} of {totals.streams:,} streams were not written: {totals.error}"]
+
+
+def _check_written(taker: Taker) -> None:
+    if said := _unwritten(taker):
+        raise headrace.Error(said[0])
 
 
 @dataclass
@@ -180,6 +185,10 @@ class Run:
                     _take_what_waits(receiver, taker, answering)
             except KeyboardInterrupt:
                 ended_by = "interrupt"
+                receiver.stop()
+                _take_what_waits(receiver, taker, answering)  # senders were told that it has arrived
+                if said := _unwritten(taker):
+                    show.stderr().print(said[0], markup=False, soft_wrap=True)
                 raise
             finally:
                 receiver.stop()
