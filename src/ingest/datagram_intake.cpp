@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <new>
 #include <unordered_map>
@@ -18,6 +19,8 @@ namespace {
 
 constexpr std::uint32_t kPieces = 4096;
 constexpr std::uint32_t kFrames = 256;
+/// So long datagrams may wait to be copied, where they fill no frame.
+constexpr Duration kGather = std::chrono::milliseconds(1);
 /// So long after the consumer has made space it is believed to make more.
 constexpr std::uint64_t kPatience = 200'000'000;
 
@@ -67,6 +70,7 @@ class DatagramIntake final : public HostIntake {
     const Layer layer = parts_.source.layer();
     const std::byte* const ring = parts_.ring.buffer().data();
     counted_.packets += packets.size();
+    if (gathered_at_ == 0) gathered_at_ = now;
     drained_to_ = before;
     for (std::size_t i = 0; i < packets.size(); ++i) {
       WaitingRun found{.run = {}, .position = before + i};
@@ -101,8 +105,17 @@ class DatagramIntake final : public HostIntake {
     if (output_.piece_count != 0 || output_.frame_count != 0) drain();
   }
 
+  [[nodiscard]] Duration patience(std::uint64_t now) const override {
+    const bool waited_for = waits_ || closed_ || gathered_at_ == 0;
+    const bool crowded = parts_.ring.published() - parts_.ring.released() > parts_.ring.slot_count() / 4;
+    if (waited_for || crowded) return {};
+    return kGather - Duration{static_cast<std::int64_t>(now - gathered_at_)};
+  }
+
   void flush(bool ring_full) override {
     HostIntake::flush(ring_full);
+    gathered_at_ = 0;
+    closed_ = false;
     if (ring_full && ring_end() == parts_.ring.released()) free_slots();
   }
 
@@ -343,6 +356,7 @@ class DatagramIntake final : public HostIntake {
   void drain() {
     parts_.builder->place({output_.pieces, output_.piece_count}, ring_end()).or_throw("placing datagrams");
     output_.piece_count = 0;
+    closed_ = closed_ || output_.frame_count != 0;
     for (std::uint32_t i = 0; i < output_.frame_count; ++i) close_frame(output_.frames[i]);
     output_.frame_count = 0;
   }
@@ -374,6 +388,8 @@ class DatagramIntake final : public HostIntake {
   DatagramStream* last_ = nullptr;  ///< Of the last datagram: most come in runs.
   std::uint32_t next_number_ = 0;
   std::uint64_t now_ = 0;
+  std::uint64_t gathered_at_ = 0;   ///< When the first datagram came that may not be copied yet; 0: all are.
+  bool closed_ = false;             ///< A frame was closed since, which the consumer waits for.
   std::uint64_t progress_at_ = 0;   ///< When the consumer last made space, or something began to wait for it.
   std::uint64_t drained_to_ = 0;    ///< Ring positions below have been looked at.
   std::uint64_t idle_look_at_ = 0;  ///< No stream is idle before.

@@ -42,6 +42,9 @@ class Intake {
   virtual void pass_over() {}
   /// Whether packets wait that were taken from the source: it has not ended before they have been dealt with.
   [[nodiscard]] virtual bool is_waiting() const { return false; }
+  /// For how long what was gathered may still wait to be copied while packets are few: one copy of many costs no more
+  /// than one of a few. 0 or less: it is to be copied as soon as no packet waits.
+  [[nodiscard]] virtual Duration patience(std::uint64_t /*now*/) const { return {}; }
   /// What is due, and what follows from space that the consumer has made. `drained`: no packet that came before `now`
   /// waits in the source.
   virtual void act(std::uint64_t now, bool drained) = 0;

@@ -30,6 +30,10 @@ using std::chrono::milliseconds;
 
 /// How long to wait for packets while copies are under way, whose frames are to be handed on.
 constexpr Duration kCopyLook = microseconds(20);
+/// Packets of a stream that come one by one are taken together where nobody waits for each: a wake-up costs more than
+/// a packet. So long is waited for more, as long as bursts are shorter than that.
+constexpr Duration kCoalesce = microseconds(200);
+constexpr std::size_t kThinBurst = 64;
 /// While streams are open, or consumers have frames of those that were: what is released makes space.
 constexpr Duration kSpaceLook = milliseconds(1);
 /// A stopped receiver's thread looks no later than that.
@@ -132,6 +136,7 @@ class Receiver::State {
  private:
   void run(const std::stop_token& token) noexcept;
   [[nodiscard]] std::size_t receive(Duration timeout);
+  void note_burst(std::size_t count);
   [[nodiscard]] bool ring_is_full() const noexcept {
     return ring_.published() - ring_.released() == ring_.slot_count();
   }
@@ -154,6 +159,8 @@ class Receiver::State {
   StreamRequests requests_;
   bool gathered_ = false;  ///< There may be pieces that are not submitted.
   bool drained_ = true;    ///< The last burst took all that there was.
+  bool thin_ = false;      ///< Packets come one by one: more are waited for.
+  Time came_at_{};         ///< When packets last came.
   bool finished_ = false;
   bool handing_on_ = false;
   std::atomic<bool> started_{false};
@@ -165,10 +172,11 @@ class Receiver::State {
 
 /// The longest wait after which nothing is late.
 Duration Receiver::State::wait_at_most(Duration timeout, Time now) const {
-  if (gathered_) return {};
-  Duration wait = timeout;
+  const Duration patience = gathered_ ? intake_->patience(to_ns(now)) : Duration{};
+  if (gathered_ && patience <= Duration{}) return {};
+  Duration wait = gathered_ ? std::min(timeout, patience) : timeout;
   if (streams_.busy()) wait = std::min(wait, kSpaceLook);
-  if (ring_.released() != ring_.published()) wait = std::min(wait, kCopyLook);
+  if (!gathered_ && ring_.released() != ring_.published()) wait = std::min(wait, kCopyLook);
   const std::uint64_t deadline = intake_->next_deadline();
   if (deadline <= to_ns(now)) return {};
   return std::min(wait, Duration{static_cast<std::int64_t>(
@@ -176,6 +184,7 @@ Duration Receiver::State::wait_at_most(Duration timeout, Time now) const {
 }
 
 std::size_t Receiver::State::receive(Duration timeout) {
+  if (thin_) std::this_thread::sleep_for(std::min(timeout, kCoalesce));
   const Duration wait = wait_at_most(timeout, SteadyClock::now());
   const std::size_t most = intake_->room(packets_.size());
   drained_ = true;
@@ -191,10 +200,21 @@ std::size_t Receiver::State::receive(Duration timeout) {
   }
   if (!got) throw_source_error("receiving packets", source_, got.error());
   drained_ = *got < std::min(most, kSourceBurst) && !ring_is_full();
+  note_burst(*got);
   if (!defragmenter_) return *got;
   const std::size_t whole = defragmenter_->pass(std::span(packets_).first(*got), ring_, source_.layer());
   if (whole == 0 && *got != 0) intake_->pass_over();
   return whole;
+}
+
+/// Whether packets come one by one, but soon after each other.
+void Receiver::State::note_burst(std::size_t count) {
+  thin_ = false;
+  if (count == 0) return;
+  const Time now = SteadyClock::now();
+  const bool soon = now - came_at_ < 2 * kCoalesce;
+  came_at_ = now;
+  thin_ = soon && count < kThinBurst && intake_->patience(to_ns(now)) > kCoalesce;
 }
 
 void Receiver::State::require_answers() const {
@@ -227,7 +247,7 @@ bool Receiver::State::step(Duration timeout) {
   if (count != 0) {
     intake_->take({packets_.data(), count}, before, to_ns(now));
     gathered_ = true;
-  } else {
+  } else if (!gathered_ || intake_->patience(to_ns(now)) <= Duration{} || ring_is_full()) {
     intake_->flush(ring_is_full());
     gathered_ = false;
     streams_.poll(now);
