@@ -14,6 +14,7 @@ from headrace.ingest.answering import Body
 from headrace.ingest.gaps import fill, present
 
 _PIECE_BYTES = 4 << 20  # between two looks at signals and clocks
+_FILES_MOST = 256  # open at the same time: a process may have some 1,000, and a capture holds more streams
 
 Delivery = StreamOpened | Frame | FramePart | StreamEnded
 
@@ -89,6 +90,8 @@ class Taker:
         self._packet_bytes = packet_bytes
         self._body = body
         self._look = look
+        self._open: dict[int, TakenStream] = {}
+        """Streams whose file is open, the one that was written to last at the end."""
         if out is not None:
             out.open("wb").close()  # what cannot be written is known before anything is received
 
@@ -125,7 +128,7 @@ class Taker:
                 found.hash = hashlib.sha256()
             if self._out is not None:
                 found.path = self._out if not self.streams else Path(f"{self._out}.{len(self.streams)}")
-                found.file = found.path.open("wb")
+                found.path.open("wb").close()
             self.streams[delivery.stream] = found
         return found
 
@@ -140,7 +143,7 @@ class Taker:
             last = int(np.flatnonzero(came)[-1]) + 1 if came.any() else 0
             end = min(frame.bytes, last * self._packet_bytes)
             missing = int(np.count_nonzero(~came[:last])) * self._packet_bytes
-        if stream.hash is not None or stream.file is not None:
+        if stream.hash is not None or stream.path is not None:
             whole: NDArray[np.uint8] = frame.to_host().view(np.uint8)
             if came is not None:
                 whole = fill(whole, came, self._packet_bytes)
@@ -156,12 +159,22 @@ class Taker:
             piece = view[at : at + _PIECE_BYTES]
             if stream.hash is not None:
                 stream.hash.update(piece)
-            if stream.file is not None:
-                stream.file.write(piece)
+            if stream.path is not None:
+                self._file(stream, stream.path).write(piece)
             self._look()
 
-    @staticmethod
-    def _close(stream: TakenStream) -> None:
+    def _file(self, stream: TakenStream, path: Path) -> BinaryIO:
+        """The file of a stream, open; another's may be closed until it is written to again."""
+        self._open.pop(stream.stream, None)
+        if stream.file is None:
+            if len(self._open) >= _FILES_MOST:
+                self._close(next(iter(self._open.values())))
+            stream.file = path.open("ab")
+        self._open[stream.stream] = stream
+        return stream.file
+
+    def _close(self, stream: TakenStream) -> None:
+        self._open.pop(stream.stream, None)
         if stream.file is not None:
             stream.file.close()
             stream.file = None
