@@ -1,9 +1,9 @@
 """How fast captures are read, next to tcpdump: `ingest.capture.vs_tcpdump` is tcpdump's time over ours.
 
-A capture of numbered datagrams is made in a temporary folder. In turns, `tcpdump -r FILE -w /dev/null` reads it, from the start of its
-process to its end, and `ingest.pcap` does, from the opening to the last frame: which verifies checksums, puts payloads
-into frames of the default size, and gives each to a consumer that releases it. The file is in the page cache. Every
-datagram is counted, and the bytes of one run are hashed.
+A capture of numbered datagrams is made in a temporary folder. In turns, `tcpdump -r FILE -w /dev/null` reads it, from
+the start of its process to its end, and `ingest.pcap` does, from the opening to the last frame: which verifies
+checksums, puts payloads into frames of the default size, and gives each to a consumer that releases it. The file is in
+the page cache. Every datagram is counted, and the bytes of one run are hashed.
 
     .venv/bin/python bench/ingest_capture.py --packets 400000 --save docs/results/ingest-capture.cpu-2.json
 """

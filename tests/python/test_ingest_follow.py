@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from headrace import DataError, UsageError, ingest
+from headrace.ingest import taking
 
 SYN, ACK, FIN, RST = 2, 16, 1, 4
 CLIENT, SERVER = bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])
@@ -158,6 +159,29 @@ def test_the_command_writes_every_stream(talks: tuple[Path, dict[str, bytes]], t
         assert stream["sha256"] == hashlib.sha256(data).hexdigest()
         assert Path(stream["file"]).read_bytes() == data
         assert stream["end"] == "finished"
+
+
+def test_more_streams_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taking, "_FILES_MOST", 2)
+    capture = Capture()
+    data = {port: random.Random(port).randbytes(150_000) for port in range(4000, 4010)}
+    for port in data:
+        capture.tcp(False, (port, 80), (10, 0), SYN)
+    for at in range(0, 150_000, 1000):
+        for port, stream in data.items():
+            capture.tcp(False, (port, 80), (11 + at, 1), ACK, stream[at : at + 1000])
+    path, out = tmp_path / "many.pcap", tmp_path / "out"
+    path.write_bytes(capture.bytes)
+    taker = taking.Taker(out=out)
+    with ingest.pcap(path, follow="tcp", to="cpu", frame="16KiB", connections=3) as receiver:
+        while not receiver.ended:
+            if (delivery := receiver.next(timeout=1)) is not None:
+                taker.take(delivery)
+    taker.close()
+    for stream in taker.streams.values():
+        assert stream.path is not None
+        assert stream.path.read_bytes() == data[int(stream.peer.rpartition(":")[2])]
+    assert len(taker.streams) == 10
 
 
 def test_gaps_are_zeros_and_said(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from headrace.ingest.gaps import present
 
 _ALL_OF_IT = Body.all_of_it()
 _PIECE_BYTES = 4 << 20  # between two looks at signals and clocks
+_FILES_MOST = 256  # open at the same time: a process may have some 1,000, and a capture holds more streams
 
 OUT_FILES_MAX = 10_000
 KEPT_STREAMS = 10_000
@@ -151,6 +152,8 @@ class Taker:
         self._item = item
         self._body = body or (lambda _: _ALL_OF_IT)
         self._look = look
+        self._open_now: dict[int, TakenStream] = {}
+        """Streams whose file is open, the one that was written to last at the end."""
         if out is not None:
             out.open("wb").close()  # what cannot be written is known before anything is received
 
@@ -196,14 +199,24 @@ class Taker:
             self.totals.streams += 1
         return found
 
-    def _open(self, stream: TakenStream) -> BinaryIO:
+    def _file(self, stream: TakenStream) -> BinaryIO:
+        """The file of a stream, open; another's may be closed until it is written to again."""
+        self._open_now.pop(stream.stream, None)
+        if stream.file is None:
+            if len(self._open_now) >= _FILES_MOST:
+                self._close(next(iter(self._open_now.values())))
+            stream.file = self._begin(stream) if stream.path is None else stream.path.open("ab")
+        self._open_now[stream.stream] = stream
+        return stream.file
+
+    def _begin(self, stream: TakenStream) -> BinaryIO:
         if self._out is None or self._files >= self._files_max:
             raise _QuotaError(f"stream {stream.stream}: there are {self._files_max:,} files already")
         path = self._out if self._files == 0 else Path(f"{self._out}.{self._files}")
         self._files += 1  # also where it cannot be opened: the next has another name
-        stream.file = path.open("wb")
+        file = path.open("wb")
         stream.path = path
-        return stream.file
+        return file
 
     def _write(self, stream: TakenStream, piece: memoryview) -> None:
         """Fails the stream where that cannot be, and not the others."""
@@ -212,7 +225,7 @@ class Taker:
         try:
             if self._bytes_left is not None and self._bytes_left < len(piece):
                 raise _QuotaError(f"stream {stream.stream}: its files would have more bytes than they may")
-            (stream.file or self._open(stream)).write(piece)
+            self._file(stream).write(piece)
             if self._bytes_left is not None:
                 self._bytes_left -= len(piece)
         except OSError as error:
@@ -224,6 +237,7 @@ class Taker:
         stream.error = f"{error.filename or stream.path}: {error.strerror}" if error.strerror else str(error)
         self.totals.failed += 1
         self.totals.error = self.totals.error or stream.error
+        self._open_now.pop(stream.stream, None)
         file, stream.file = stream.file, None
         if file is not None:
             with suppress(OSError):  # what it could not write is known
@@ -270,6 +284,7 @@ class Taker:
             self._look()
 
     def _close(self, stream: TakenStream) -> None:
+        self._open_now.pop(stream.stream, None)
         if stream.file is None:
             return
         try:
