@@ -1,6 +1,7 @@
 #include "headrace/ingest/frames.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
@@ -13,6 +14,16 @@ namespace {
 constexpr std::size_t kFrameAlignment = 256;
 constexpr std::uint32_t kFramesMin = 2;
 constexpr std::uint32_t kFramesMax = 1U << 16;
+
+/// Large pages of the system make the first use of frames cheaper, and every copy into them. Where there are none,
+/// nothing is lost.
+void use_large_pages(const Buffer& memory) noexcept {
+  constexpr std::uintptr_t kLarge = 2 * kMiB;
+  const auto first = reinterpret_cast<std::uintptr_t>(memory.data());
+  const std::uintptr_t begin = align_up(first, kLarge);
+  const std::uintptr_t end = (first + memory.bytes()) / kLarge * kLarge;
+  if (begin < end) (void)::madvise(memory.data() + (begin - first), end - begin, MADV_HUGEPAGE);
+}
 
 FrameOptions checked(const FrameOptions& options) {
   const std::size_t item = item_bytes(options.conversion);
@@ -40,6 +51,7 @@ FrameRing::FrameRing(Device device, FrameOptions options)
       options_(checked(options)),
       stride_(align_up(converted_bytes(options_.conversion, options_.frame_bytes), kFrameAlignment)),
       memory_(device, options_.kind, stride_ * options_.frame_count) {
+  if (device.kind() == DeviceKind::cpu) use_large_pages(memory_);
   for (std::uint32_t i = 0; i < options_.frame_count; ++i) {
     Place& place = places_.emplace_back(device);
     place.number.store(i, std::memory_order_relaxed);
