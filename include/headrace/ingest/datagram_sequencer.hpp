@@ -244,7 +244,7 @@ class DatagramSequencer {
 
   /// How far a number is from another one: the shorter way round.
   [[nodiscard]] HEADRACE_HD std::int64_t distance_of(std::uint64_t number, std::uint64_t from) const {
-    const std::uint32_t unused = (8 - shared_.config.number_width) * 8;  // of 64 bits
+    const std::uint32_t unused = (8 - shared_.config.number_width) % 8 * 8;  // of 64 bits
     return static_cast<std::int64_t>((number - from) << unused) >> unused;
   }
 
