@@ -341,6 +341,18 @@ TEST_F(Follow, PortsAreUsedAgain) {
   EXPECT_EQ(counters().connections, 2U);
 }
 
+TEST_F(Follow, AForgedEndBeforeTheAnswerEndsNothing) {
+  client(0, "", kSyn, 0);
+  server(700, "", kRst | kAck);
+  server(700, "", kFin | kAck);
+  server(0, "", kSyn | kAck);
+  client(1, "request");
+  server(1, "answer", kFin | kAck, 8);
+  EXPECT_EQ(text(0), "answer|finished");  // given out first, since it is all
+  end();
+  EXPECT_EQ(text(1), "request|reset");
+}
+
 TEST_F(Follow, ASynThatComesAgainBeginsNothing) {
   client(0, "", kSyn, 0);
   client(0, "", kSyn, 0);

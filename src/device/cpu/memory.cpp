@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 
@@ -26,9 +27,10 @@ void* take_from_system(std::size_t bytes) noexcept {
   if (allocation_must_fail() || bytes > machine_memory_bytes()) return nullptr;
   void* const data = ::operator new(bytes, std::align_val_t{kAlignment}, std::nothrow);
   if (data != nullptr && bytes >= kHugeFrom) {
-    const std::uintptr_t begin = align_up(reinterpret_cast<std::uintptr_t>(data), kHugePage);
-    const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / kHugePage * kHugePage;
-    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // advice: nothing depends on it
+    const auto address = reinterpret_cast<std::uintptr_t>(data);
+    const std::uintptr_t before = align_up(address, kHugePage) - address;
+    const std::size_t whole = (bytes - before) / kHugePage * kHugePage;
+    ::madvise(static_cast<std::byte*>(data) + before, whole, MADV_HUGEPAGE);  // advice: nothing depends on it
   }
   return data;
 }

@@ -120,7 +120,12 @@ void Follower::take_payload(Connection& connection, Side& side, const FollowedSe
   FollowedDirection& direction = side.direction;
   const bool syn = segment.has(tcp_flag::kSyn);
   const bool fin = segment.has(tcp_flag::kFin);
-  if (!direction.known() || (syn && direction.is_untouched() && direction.base() != segment.sequence)) {
+  const bool replaces = direction.known() && syn && direction.is_untouched() && direction.base() != segment.sequence;
+  if (replaces) {  // what came before SYN and has no byte was not of this connection, its FIN included
+    direction = {};
+    side.over = false;
+  }
+  if (!direction.known()) {
     direction.begin(segment.sequence, syn, segment.length != 0 || fin);
   }
   if (segment.length == 0 && !fin) return;

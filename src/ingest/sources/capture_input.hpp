@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,7 +16,10 @@ namespace headrace::ingest {
 
 /// Thrown where the bytes that are asked for have not come through a pipe yet. Whoever asks again finds everything as
 /// it was.
-struct CaptureStarved {};
+class CaptureStarved final : public std::exception {
+ public:
+  [[nodiscard]] const char* what() const noexcept override { return "a pipe has brought nothing yet"; }
+};
 
 /// A file, a pipe or bytes in memory, read from the start to the end through a window. What is gzip or Zstandard is
 /// unpacked. A file is read, not mapped: one that is cut short meanwhile is an end, not a signal.
