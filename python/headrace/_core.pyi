@@ -764,7 +764,7 @@ class Plan:
 
     def __eq__(self, other: object, /) -> bool: ...
 
-    __hash__: None = ...
+    __hash__: None  # type: ignore[assignment]
 
     def to_json(self) -> str:
         """Every choice as a JSON object; durations in microseconds."""

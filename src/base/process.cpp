@@ -26,11 +26,8 @@ void begin_child() noexcept {
   }
 }
 
-/// Without the handler a child could not tell what it inherited. It is there before main(), so that there is memory.
-[[maybe_unused]] const bool registered = [] {
-  if (pthread_atfork(nullptr, nullptr, &begin_child) != 0) throw std::bad_alloc();
-  return true;
-}();
+/// Before main(), so that it fails only where a process has no memory to begin with.
+[[maybe_unused]] const bool kForksAreSeen = pthread_atfork(nullptr, nullptr, &begin_child) == 0;
 
 }  // namespace
 

@@ -3,6 +3,9 @@
 import gc
 import os
 import socket
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 
 import numpy as np
@@ -303,3 +306,35 @@ def test_on_cuda(device: headrace.Device):
     span.move(device)
     span.move("host")
     assert (span.numpy() == 4).all()
+
+
+def test_spare_pages_of_one_span_make_no_other_fail() -> None:
+    program = textwrap.dedent("""
+        import headrace
+        from headrace import Placement, Span
+        page = headrace.PAGE_BYTES
+        first = Span("cpu:0", 40 * page, Placement.all("cpu:0"))
+        first.keep_spare_pages(40)
+        first.move("host")
+        assert first.statistics().spare_pages == 40
+        other = Span("cpu:0", 60 * page, Placement.all("cpu:0"))  # 24 are free beside the spare ones
+        assert first.statistics().spare_pages == 0
+        del other
+        first.move("cpu:0")
+        first.move("host")
+        other = Span("cpu:0", 60 * page, Placement.all("host"))
+        other.move("cpu:0")
+        try:
+            Span("cpu:0", 60 * page, Placement.all("cpu:0"))
+        except headrace.DeviceError as error:
+            print(error)
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "HEADRACE_CPU_MEMORY": "128MiB", "HEADRACE_DEVICES": "cpu"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert "120 MiB on cpu:0 (8 MiB free)" in done.stdout
