@@ -539,6 +539,29 @@ def test_what_is_no_path_is_refused(tmp_path):
                 table.fetch(wrong)
 
 
+def test_arguments_of_another_type_are_refused():
+    table = Table.from_arrow(pa.table({"x": [1]}), "cpu:0")
+    for wrong in (
+        lambda: table.fetch(fragments=5),
+        lambda: table.fetch(fragments=["a"]),
+        lambda: table.fetch(fragments=[-1]),
+        lambda: table.select(col("x").cast(5)),
+        lambda: table.limit("3"),
+        lambda: table.select("x").order_by(5),
+        lambda: Table.from_arrow(pa.table({"x": [1]}), "cpu:0", fragment_rows="a"),
+        lambda: Table.from_arrow({"x": [1]}, "cpu:0"),
+    ):
+        with pytest.raises(UsageError):
+            wrong()
+
+
+def test_a_dictionary_of_nothing_comes_back_as_it_was():
+    kind = pa.dictionary(pa.int8(), pa.null())
+    column = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int8()), pa.nulls(0))
+    got = Table.from_arrow(pa.table({"n": column}), "cpu:0").fetch().to_arrow()["n"]
+    assert (got.type, got.to_pylist()) == (kind, [None, None])
+
+
 def test_a_file_whose_name_is_no_text(tmp_path):
     name = os.fsencode(tmp_path) + b"/\xff\xfe.parquet"
     pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "plain.parquet")

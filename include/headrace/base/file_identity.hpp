@@ -1,9 +1,9 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
-
-struct stat;
 
 namespace headrace {
 

@@ -129,6 +129,8 @@ class Expr:
 
         Floats round half to even, decimals half away from zero. A value that the type does not hold fails the query.
         """
+        if not isinstance(to, str | pa.DataType):
+            raise UsageError(f"a cast is to a type of pyarrow's or its name, not to {to!r}")
         try:
             return Cast(self, pa.type_for_alias(to) if isinstance(to, str) else to)
         except ValueError:

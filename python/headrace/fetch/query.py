@@ -21,12 +21,15 @@ from headrace.fetch.exports import ArrowExports
 from headrace.fetch.expressions import Aggregation, Column, Expr, named
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from headrace._core import TableReport
     from headrace.fetch.fetched import Progress
     from headrace.fetch.table import Table
 
 _LOG = logging.getLogger(__name__)
 _ORDERS = ("ascending", "descending")
+_ORDER_PARTS = 2  # a name and one of these
 _Bound = tuple[
     ScanExpression | None,
     list[ScanExpression],
@@ -90,6 +93,7 @@ class Scannable(ArrowExports):
         Missing values and, among floats, NaN come last either way.
         """
         order = tuple((one, "ascending") if isinstance(one, str) else one for one in columns)
+        _check_order(order)
         for name, direction in order:
             if direction not in _ORDERS:
                 raise UsageError(f"'{name}' is ordered ascending or descending, not {direction}")
@@ -97,8 +101,7 @@ class Scannable(ArrowExports):
 
     def limit(self, rows: int) -> Query:
         """At most so many rows of the result."""
-        if rows < 0:
-            raise UsageError(f"a limit is 0 or more, not {rows}")
+        check_count("a limit is 0 or more", rows, 0)
         return replace(self._query(), count=rows)
 
     def to_arrow(self) -> pa.Table:
@@ -223,6 +226,18 @@ class Query(Scannable):
             keys: dict[str, Any] = {name: _sortable(result.column(name)) for name, _ in self.order}
             result = result.take(pc.sort_indices(pa.table(keys), sort_keys=list(self.order)))
         return result if self.count is None else result.slice(0, self.count)
+
+
+def _check_order(order: Sequence[object]) -> None:
+    for one in order:
+        if not isinstance(one, tuple) or len(one) != _ORDER_PARTS:
+            raise UsageError(f"rows are ordered by a name or by (name, direction), not by {one!r}")
+
+
+def check_count(what: str, given: object, least: int) -> None:
+    """Raises UsageError for what is no whole number of at least so much."""
+    if not isinstance(given, int) or given < least:
+        raise UsageError(f"{what}, not {given!r}")
 
 
 def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -165,6 +165,8 @@ def from_storage(array: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def _as_dictionary(array: pa.Array, arrow: pa.DataType) -> pa.Array:
+    if pa.types.is_null(arrow.value_type):
+        return pa.DictionaryArray.from_arrays(pa.nulls(len(array), arrow.index_type), pa.nulls(0))
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     try:
         indices = encoded.indices.cast(arrow.index_type)

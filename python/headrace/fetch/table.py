@@ -13,7 +13,7 @@ from headrace.fetch.arrow import ArrowStream, ScanColumn, as_table, column_type,
 from headrace.fetch.fetched import FetchedTable, Progress
 from headrace.fetch.files import open_files
 from headrace.fetch.paths import PathLike
-from headrace.fetch.query import Scannable
+from headrace.fetch.query import Scannable, check_count
 from headrace.fetch.source import TableSource, memory_source, require_fetch
 
 Paths = PathLike | Iterable[PathLike]
@@ -114,8 +114,7 @@ class Table(Scannable):
         if len(set(table.column_names)) < table.num_columns:
             raise UsageError(f"columns need names of their own, not {', '.join(table.column_names)}")
         if fragment_rows is not None:
-            if fragment_rows < 1:
-                raise UsageError(f"a fragment has 1 row or more, not {fragment_rows}")
+            check_count("a fragment has 1 row or more", fragment_rows, 1)
             batches = table.combine_chunks().to_batches(max_chunksize=fragment_rows)
             table = pa.Table.from_batches(batches, table.schema)
         caches = levels if levels is not None else _core.Levels(device, host="pageable")
@@ -186,6 +185,8 @@ class Table(Scannable):
         numbers = [self._source.number(name) for name in names]
         core_options = self.core.options  # raises where the table is closed
         count = len(self._source.fragments)
+        if fragments is not None and not isinstance(fragments, Iterable):
+            raise UsageError(f"fragments are a list of numbers, not {fragments!r}")
         chosen = list(range(count) if fragments is None else fragments)
         check_fragments(chosen, count)
         how = options if options is not None else core_options
