@@ -103,8 +103,10 @@ def test_an_inherited_table_raises_at_once() -> None:
     query = table.agg(total=col("a").sum())
     assert query.to_arrow().column(0).to_pylist() == [6]
     fetched = table.fetch()
-    for call in (query.to_arrow, query.explain, table.fetch, fetched["a"].to_arrow):
+    column = fetched["a"]
+    for call in (query.to_arrow, query.explain, table.fetch, lambda: fetched["a"]):
         raises_made_before_fork(call)
+    assert in_child(lambda: column.to_arrow().to_pylist()) == [1, 2, 3]  # of memory that is there, without its threads
     assert in_child(table.close) is None
     assert query.to_arrow().column(0).to_pylist() == [6]
 
