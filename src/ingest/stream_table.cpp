@@ -210,7 +210,7 @@ void StreamTable::end(std::uint32_t place, StreamEnd why, std::uint64_t frame, s
 bool StreamTable::may_open_later() const noexcept {
   const bool ending =
       std::any_of(places_.begin(), places_.end(), [](const Stream& one) { return one.end.has_value(); });
-  return ending || !kept_.empty() || deliveries_.ends_waiting() >= places_.size();
+  return ending || !ended_.empty();
 }
 
 void StreamTable::deliver_frames(Stream& stream) {
