@@ -67,7 +67,7 @@ struct SweepKernel {
   using Team = SweepTeam<Stencil, Steps, Watched, Group>;
 
   template <class Group>
-  HEADRACE_IN_REGISTERS HEADRACE_HD static void one_by_one(const Group& group, const Stencil& stencil, const SweepPlaces& places,
+  HEADRACE_HD static void one_by_one(const Group& group, const Stencil& stencil, const SweepPlaces& places,
                                      const SweepRegion& region, const SweepWatch& watch) {
     std::uint32_t number = group.item();
     std::uint32_t block = group.block();
@@ -83,7 +83,7 @@ struct SweepKernel {
   }
 
   template <class Group>
-  HEADRACE_IN_REGISTERS HEADRACE_HD static void in_chain(const Group& group, const Stencil& stencil, const SweepPlaces& places,
+  HEADRACE_HD static void in_chain(const Group& group, const Stencil& stencil, const SweepPlaces& places,
                                    const SweepRegion& region, const SweepChain& chain, const SweepWatch& watch) {
     constexpr Layers kHalo = Plan::halo();
     constexpr std::int32_t kReach[2] = {
@@ -105,7 +105,7 @@ struct SweepKernel {
   }
 
   template <class Group>
-  HEADRACE_IN_REGISTERS HEADRACE_HD static void do_task(const Group& group, const Stencil& stencil, const SweepPlaces& places,
+  HEADRACE_HD static void do_task(const Group& group, const Stencil& stencil, const SweepPlaces& places,
                                   const SweepRegion& region, const SweepWatch& watch, const StripPlace& place,
                                   std::int64_t task) {
     const auto slot = static_cast<std::uint32_t>(task) % ChangeSums::kSlots;
@@ -120,7 +120,7 @@ struct SweepKernel {
   }
 
   template <SweepAsks Asks, class Group>
-  HEADRACE_IN_REGISTERS HEADRACE_HD static void go(const Group& group, const Stencil& stencil, const SweepPlaces& places,
+  HEADRACE_HD static void go(const Group& group, const Stencil& stencil, const SweepPlaces& places,
                              const SweepRegion& region, const SweepWatch& watch, const StripPlace& place,
                              std::uint32_t slot) {
     if constexpr (Asks == SweepAsks::cells || Group::kLanes == 1) {
