@@ -39,7 +39,7 @@ Ids either(const Ids& a, const Ids& b) {
 }  // namespace
 
 std::vector<std::uint32_t> Index::matches(std::string_view text) const {
-  const Expression expression = parse_query(text);
+  const Expression expression = parse_query(text, text_rules());
   std::vector<Ids> found;  // of each node; operands come before the nodes that have them
   for (const ExpressionNode& node : expression.nodes) {
     switch (node.kind) {
