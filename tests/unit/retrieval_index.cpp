@@ -158,7 +158,7 @@ TEST_F(RetrievalFile, AFailedSaveLeavesNothing) {
   const Index index = small_index();
   EXPECT_THAT(error_of<SystemError>([&] { index.save(folder_ / "missing" / "a.idx"); }), HasSubstr("a.idx"));
   fs::create_directory(folder_ / "taken.idx");
-  EXPECT_THAT(error_of<SystemError>([&] { index.save(folder_ / "taken.idx"); }), HasSubstr("taken.idx"));
+  EXPECT_THAT(error_of<UsageError>([&] { index.save(folder_ / "taken.idx"); }), HasSubstr("taken.idx is a folder"));
   EXPECT_EQ(files(), 1U) << "the folder that was in the way";
 }
 
