@@ -48,7 +48,8 @@ class DatagramIntake final : public HostIntake {
         from_(datagrams.from),
         frame_count_(frame_count),
         pieces_(kPieces),
-        frames_(kFrames) {
+        frames_(kFrames),
+        by_place_(parts.streams.places().size()) {
     output_.pieces = pieces_.data();
     output_.pieces_max = kPieces;
     output_.frames = frames_.data();
@@ -274,7 +275,6 @@ class DatagramIntake final : public HostIntake {
       return false;
     }
     stream.place = parts_.streams.find(stream.number);
-    by_place_.resize(std::max<std::size_t>(by_place_.size(), *stream.place + 1));
     by_place_[*stream.place] = &stream;
     return true;
   }

@@ -145,7 +145,7 @@ class StreamTable {
   Time memory_again_{};    ///< When to try again to have more memory.
   bool all_made_ = false;  ///< No memory can be taken or given back any more.
   FrameCounters counted_;  ///< Of ended streams.
-  FrameCounters zeros_;  ///< What frames count as bytes and is missing (note_missing()).
+  FrameCounters zeros_;    ///< What frames count as bytes and is missing (note_missing()).
 };
 
 }  // namespace headrace::ingest

@@ -172,6 +172,7 @@ TEST_P(IngestReceiverTun, AStoppedReceiverResetsItsPeer) {
     const ingest::SocketAddress to = ingest::parse_address(to_string(source->address()), kPort);
     const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(::connect(socket.get(), to.get(), to.bytes), 0) << std::strerror(errno);
+    ASSERT_EQ(::send(socket.get(), "x", 1, MSG_NOSIGNAL), 1) << std::strerror(errno);  // a stream opens with a byte
     Received received;
     take_until(receiver, received, [&] { return received.opened.size() == 1; });
     receiver.stop();

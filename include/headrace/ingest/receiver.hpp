@@ -109,12 +109,12 @@ struct Delivery {
 /// What a receiver and its parts have seen.
 struct ReceiverCounters {
   SourceCounters source;
-  TcpCounters tcp;             ///< All 0 where streams are not TCP.
-  DatagramCounters datagrams;  ///< All 0 where streams are.
-  FollowCounters follow;       ///< All 0 unless connections between others are followed.
-  FragmentCounters fragments;  ///< All 0 with resident control, of sockets, and of raw packets.
-  BuilderCounters builder;     ///< All 0 with resident control, which has none.
-  FrameCounters frames;        ///< Of all streams together.
+  TcpCounters tcp;                            ///< All 0 where streams are not TCP.
+  DatagramCounters datagrams;                 ///< All 0 where streams are.
+  FollowCounters follow;                      ///< All 0 unless connections between others are followed.
+  FragmentCounters fragments;                 ///< All 0 with resident control, of sockets, and of raw packets.
+  BuilderCounters builder;                    ///< All 0 with resident control, which has none.
+  FrameCounters frames;                       ///< Of all streams together.
   std::uint64_t refused[kParseResults] = {};  ///< Packets and datagrams that were refused, by ParseResult.
   std::uint32_t open_streams = 0;
   /// Connections that were reset before they became streams: TcpCounters::silent_timed_out.

@@ -48,7 +48,6 @@ class TcpArrival {
 
  private:
   static constexpr std::uint64_t kTimestampsForget = 24ULL * 24 * 3600 * TcpConfig::kSecond;  ///< RFC 7323 5.5
-  static constexpr std::int32_t kTicksBack = 1;  ///< Linux's TCP_PAWS_WINDOW: a peer's processors may differ by one.
 
   [[nodiscard]] HEADRACE_HD bool has(std::uint8_t flag) const { return (headers_.flags & flag) != 0; }
 
@@ -59,7 +58,7 @@ class TcpArrival {
       ++counters_.missing_timestamps;
       return true;
     }
-    if (timestamp_is_current(kTicksBack) || is_overtaken_acknowledgement()) return true;
+    if (timestamp_is_current(TcpConfig::kTicksBack) || is_overtaken_acknowledgement()) return true;
     ++counters_.old_timestamps;
     work_.answers.challenge(connection_, {0, 0});
     return false;

@@ -8,6 +8,8 @@ namespace headrace::ingest {
 
 /// How a TcpSequencer answers. Times are in nanoseconds.
 struct TcpConfig {
+  /// Linux's TCP_PAWS_WINDOW: how far a timestamp may go back, since a peer's processors may differ by one tick.
+  static constexpr std::int32_t kTicksBack = 1;
   static constexpr std::uint64_t kMs = 1'000'000;
   static constexpr std::uint64_t kSecond = 1'000 * kMs;
 

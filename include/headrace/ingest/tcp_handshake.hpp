@@ -45,7 +45,7 @@ class TcpHandshake {
     const std::int64_t begin = serial_distance(headers.sequence, request.initial_remote + 1);
     if (!is_acceptable(i, request, headers, packet, begin)) return kNoConnection;
     if (headers.link_length != 0) request.link.answer_to(packet, headers.link_length);
-    if (request.timestamps && begin <= 0) {
+    if (request.timestamps && headers.options.has_timestamps && begin <= 0) {
       request.timestamp_recent = headers.options.timestamp;
       request.timestamp_recent_at = work_.now;
     }
@@ -129,11 +129,7 @@ class TcpHandshake {
       }
       return false;
     }
-    if (request.timestamps && !headers.options.has_timestamps) {
-      ++counters.missing_timestamps;
-      return false;
-    }
-    if (request.timestamps && serial_before(headers.options.timestamp, request.timestamp_recent)) {
+    if (!timestamp_is_good(request, headers)) {
       ++counters.old_timestamps;
       challenge(request);
       return false;
@@ -157,6 +153,17 @@ class TcpHandshake {
       return false;
     }
     return true;
+  }
+
+  /// As TcpArrival has it for streams: a missing timestamp is taken, and so is one a tick back (Linux).
+  [[nodiscard]] HEADRACE_HD bool timestamp_is_good(const TcpRequest& request, const Headers& headers) {
+    if (!request.timestamps) return true;
+    if (!headers.options.has_timestamps) {
+      ++shared_.counters.missing_timestamps;
+      return true;
+    }
+    const std::uint32_t recent = request.timestamp_recent;
+    return recent == 0 || serial_distance(recent, headers.options.timestamp) <= TcpConfig::kTicksBack;
   }
 
   /// RFC 5961 3.2: only the very next sequence number resets.
