@@ -52,7 +52,7 @@ void write_indices(const ColumnView& view, const std::vector<std::int32_t>& map,
 void write_indices(const Source& source, Chunk chunk, const ArrowArray& array, const ColumnView& view,
                    std::int32_t* to) {
   const Column& column = source.columns()[chunk.column];
-  const auto map = source.dictionary(chunk.column).merge(*array.dictionary, column.large_strings);
+  const auto map = source.dictionary(chunk.column)->merge(*array.dictionary, column.large_strings);
   switch (column.type.index) {
     case Type::int8: return write_indices<std::int8_t>(view, map, to);
     case Type::int16: return write_indices<std::int16_t>(view, map, to);
@@ -68,8 +68,8 @@ void write_indices(const Source& source, Chunk chunk, const ArrowArray& array, c
 
 ColumnView checked_view(const Source& source, Chunk chunk, const ArrowArray& array) {
   const std::int64_t rows = source.fragments()[chunk.fragment].rows;
-  const Column& column = source.columns()[chunk.column];
-  const ColumnView view = view_of(array, column.type);
+  const Column& column = source.column_of(chunk.column);
+  const ColumnView view = view_of(array, source.type_of(chunk.column));
   if (view.length != rows) throw DataError(fmt::format("{} rows where {} are expected", view.length, rows));
   if (view.validity != nullptr && !column.nullable) {
     throw DataError("nulls in a column that is said to have none");

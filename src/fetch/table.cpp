@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "fetch/host_chunk.hpp"
+#include "fetch/levels_state.hpp"
 #include "fetch/query/look.hpp"
 #include "fetch/query/need.hpp"
 #include "fetch/scan/merge.hpp"
@@ -52,32 +53,37 @@ class Table::State {
         source_(std::move(source)),
         options_(options),
         stream_(levels_.device()),
-        known_(source_->columns().size()) {}
+        known_(2 * source_->columns().size()) {}
 
   [[nodiscard]] const Levels& levels() const noexcept { return levels_; }
   [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept { return source_; }
   [[nodiscard]] const FetchOptions& options() const noexcept { return options_; }
 
   [[nodiscard]] TableResult scan(const Query& query, const Watch& watch) {
-    const std::lock_guard lock(mutex_);
+    const auto lock = take_turn(watch);
     const Need need = need_of(query, *source_);
-    std::string why = too_much(need);
-    if (why.empty()) {
+    QueryGate& gate = levels_.state()->gate;
+    {
+      const QueryGate::Pass beside = gate.enter(poll(watch));
       try {
-        return scan_at_once(need, watch);
+        return scan_here(need, beside, watch);
       } catch (...) {
-        rethrow_unless_out_of_device_memory();
-        why = "the device had no memory for all of its columns together";
+        rethrow_unless_out_of_memory();
+        if (beside.has_been_alone()) throw;
       }
     }
-    return scan_in_windows(need, std::move(why), watch);
+    // Others held memory. What does not fit without them never does.
+    const QueryGate::Pass alone = gate.enter_alone(poll(watch));
+    return scan_here(need, alone, watch);
   }
 
   [[nodiscard]] std::string explain(const Query& query, const Watch& watch) {
-    const std::lock_guard lock(mutex_);
+    const auto lock = take_turn(watch);
     const Need need = need_of(query, *source_);
     std::vector<std::string> names;
-    for (const std::uint32_t column : need.columns) names.push_back(source_->columns()[column].name);
+    for (const std::uint32_t column : need.columns) {
+      names.push_back(source_->column_of(column).name + (source_->is_validity(column) ? " (validity)" : ""));
+    }
     std::string text = fmt::format("fetches {}: {} of {} columns, {} of {} fragments, {} at most\n",
                                    fmt::join(names, ", "), names.size(), source_->columns().size(),
                                    need.fragments.size(), source_->fragments().size(), format_bytes(need.bytes));
@@ -111,7 +117,63 @@ class Table::State {
     return cut_windows(*source_, need.columns, need.fragments, share, kScanRowsMax);
   }
 
+  void close() {
+    source_->close();
+    levels_.forget(source_->id());
+  }
+
  private:
+  [[nodiscard]] static QueryGate::Poll poll(const Watch& watch) {
+    if (!watch) return {};
+    return [&watch] { watch({}); };
+  }
+
+  /// Queries of one table take turns.
+  [[nodiscard]] std::unique_lock<std::timed_mutex> take_turn(const Watch& watch) {
+    constexpr auto kLook = std::chrono::milliseconds(50);
+    std::unique_lock lock(mutex_, std::defer_lock);
+    while (!lock.try_lock_for(kLook)) {
+      if (watch) watch({});
+    }
+    if (source_->closed()) throw UsageError("the table has been closed");
+    return lock;
+  }
+
+  /// Runs a query: at once where its columns fit, else in windows. Beside others it gives up where they do not fit all
+  /// the same, since that may be for memory that the others hold.
+  [[nodiscard]] TableResult scan_here(const Need& need, const QueryGate::Pass& pass, const Watch& watch) {
+    TableResult result;
+    std::string why = too_much(need);
+    bool done = false;
+    if (why.empty()) {
+      try {
+        result = scan_at_once(need, watch);
+        done = true;
+      } catch (...) {
+        rethrow_unless_out_of_device_memory();
+        if (!pass.has_been_alone()) throw;
+        why = "the device had no memory for all of its columns together";
+      }
+    }
+    if (!done) result = scan_in_windows(need, std::move(why), watch);
+    name_dictionaries(need, result.columns);
+    return result;
+  }
+
+  /// Says of columns of strings what their indices stand for.
+  static void name_dictionaries(const Need& need, std::vector<ResultColumn>& columns) {
+    std::vector<const Expression*> outputs;
+    for (const Expression& one : need.query.keys) outputs.push_back(&one);
+    for (const AggregateCall& one : need.query.aggregates) outputs.push_back(one.value ? &*one.value : nullptr);
+    for (const Expression& one : need.query.values) outputs.push_back(&one);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (columns[i].type.id != Type::dictionary) continue;
+      const Expression* one = outputs[i];
+      while (one->operation() == Operation::cast) one = one->arguments().data();
+      if (one->operation() == Operation::column) columns[i].dictionary = need.dictionaries[one->column_number()];
+    }
+  }
+
   /// What is known of a column's values once all of them have been looked at.
   struct Known {
     bool nullable = true;
@@ -137,14 +199,16 @@ class Table::State {
   /// The columns that a query needs, of the fragments that have been fetched; of none where `fetch` is null.
   [[nodiscard]] TableView view_of(const Need& need, const Fetch* fetch) const {
     TableView view;
-    for (const std::uint32_t number : need.columns) {
-      const Column& column = source_->columns()[number];
-      ColumnFacts facts{.name = column.name, .type = level_type(column.type), .nullable = column.nullable, .range = {}};
+    for (std::size_t c = 0; c < need.columns.size(); ++c) {
+      const std::uint32_t number = need.columns[c];
+      const Column& column = source_->column_of(number);
+      const DataType type = level_type(source_->type_of(number));
+      ColumnFacts facts{.name = column.name, .type = type, .nullable = column.nullable, .range = {}};
       if (const auto& known = known_[number]) {
         facts.nullable = known->nullable;
         facts.range = known->range;
       }
-      if (facts.type.id == Type::dictionary) facts.dictionary = &source_->dictionary(number);
+      facts.dictionary = need.dictionaries[c].get();
       view.columns.push_back(std::move(facts));
     }
     for (std::size_t f = 0; fetch != nullptr && f < fetch->request().fragments.size(); ++f) {
@@ -251,8 +315,8 @@ class Table::State {
   std::shared_ptr<Source> source_;
   FetchOptions options_;
   Stream stream_;
-  std::mutex mutex_;
-  std::vector<std::optional<Known>> known_;  ///< By column of the source.
+  std::timed_mutex mutex_;
+  std::vector<std::optional<Known>> known_;  ///< By column of the source, then by validity_of() those.
 };
 
 Table::Table(Levels levels, std::shared_ptr<Source> source, FetchOptions options)
@@ -266,6 +330,7 @@ const std::shared_ptr<Source>& Table::source() const noexcept { return state_->s
 const FetchOptions& Table::options() const noexcept { return state_->options(); }
 TableResult Table::scan(const Query& query, const Watch& watch) { return state_->scan(query, watch); }
 std::string Table::explain(const Query& query, const Watch& watch) { return state_->explain(query, watch); }
+void Table::close() { state_->close(); }
 
 std::vector<std::vector<std::uint32_t>> Table::windows(const std::vector<std::uint32_t>& columns) const {
   const Source& source = *state_->source();
@@ -274,7 +339,7 @@ std::vector<std::vector<std::uint32_t>> Table::windows(const std::vector<std::ui
       throw UsageError(fmt::format("there is no column {} of {}", column, source.columns().size()));
     }
   }
-  Need need{.columns = columns, .fragments = Fragments(source.fragments().size()), .query = {}};
+  Need need{.columns = columns, .dictionaries = {}, .fragments = Fragments(source.fragments().size()), .query = {}};
   std::iota(need.fragments.begin(), need.fragments.end(), 0U);
   const auto windows = state_->windows_of(need);
   return {windows.begin(), windows.end()};

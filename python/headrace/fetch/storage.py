@@ -127,18 +127,16 @@ def to_storage(array: pa.Array) -> pa.Array:
 
 
 def from_storage(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """The array in the type that its column has in the files."""
+    """The array in the type that its column has in the files, which is not one of strings."""
     if array.type == arrow:
         return array
-    if pa.types.is_dictionary(array.type) and not pa.types.is_dictionary(arrow):
-        return array.dictionary_decode().cast(arrow)
     if pa.types.is_dictionary(arrow):
         return _as_dictionary(array, arrow)
     return array.cast(arrow) if _is_cast(arrow) else array.view(arrow)
 
 
 def _as_dictionary(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    encoded = array.dictionary_encode()
     try:
         indices = encoded.indices.cast(arrow.index_type)
     except pa.ArrowInvalid:  # the table's dictionary has more entries than one file's
@@ -146,13 +144,8 @@ def _as_dictionary(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, encoded.dictionary.cast(arrow.value_type))
 
 
-def array_of(
-    storage: pa.DataType, length: int, offset: int, buffers: tuple[bytes, bytes | None], entries: pa.Array | None
-) -> pa.Array:
-    """An array of a chunk that has come back from a device: (values, validity), and its column's dictionary."""
+def array_of(storage: pa.DataType, length: int, offset: int, buffers: tuple[bytes, bytes | None]) -> pa.Array:
+    """An array of a chunk that has come back from a device: (values, validity)."""
     values, validity = buffers
     parts: list[Any] = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(values)]
-    if entries is None:
-        return pa.Array.from_buffers(storage, length, parts, offset=offset)
-    indices = pa.Array.from_buffers(pa.int32(), length, parts, offset=offset)
-    return pa.DictionaryArray.from_arrays(indices, entries)
+    return pa.Array.from_buffers(storage, length, parts, offset=offset)

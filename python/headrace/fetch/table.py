@@ -232,14 +232,16 @@ class Table(Scannable):
         number = self._source.number(name)
         type_ = column_type(self._source.stored.field(number).type)
         assert type_ is not None  # whatever can be fetched can be scanned
-        source = self._source  # a function that held the table would keep it from going
-        found = ScanColumn(number, type_, source.schema.field(name).type, lambda: source.dictionary(name))
+        found = ScanColumn(number, name, type_, self._source.schema.field(name).type)
         self._found[name] = found
         return found
 
     def close(self) -> None:
-        """Gives back what the table's chunks take, on every level. What was fetched and is still held stays."""
-        self.levels.forget(self._source.core)
+        """Gives back what the table's chunks and dictionaries take, on every level.
+
+        What was fetched stays as long as it is held. Nothing can be asked of the table any more.
+        """
+        self.core.close()
 
     def __enter__(self) -> Self:
         """The table itself."""

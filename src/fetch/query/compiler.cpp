@@ -44,7 +44,7 @@ class QueryCompiler {
     if (filter.type.id != Type::boolean) {
       throw UsageError(fmt::format("a filter is a boolean, not {}", to_string(filter.type)));
     }
-    const bool gathers = !query_.keys.empty() || !query_.aggregates.empty();
+    const bool gathers = !query_.keys.empty() || !query_.aggregates.empty() || options_.bounded;
     lowering_.add({.op = Op::filter, .flags = static_cast<std::uint8_t>(gathers ? 0 : 1)});
     out_.filter_end = out_.program.code_count;
   }
@@ -55,7 +55,7 @@ class QueryCompiler {
       throw UsageError(
           fmt::format("a scan gives {} values of a row at most, not {}", kOutputsMax, query_.values.size()));
     }
-    lowering_.add({.op = Op::place});
+    options_.bounded ? compile_bound() : static_cast<void>(lowering_.add({.op = Op::place}));
     for (std::size_t i = 0; i < query_.values.size(); ++i) {
       out_.values.push_back(lowering_.lower(query_.values[i]));
       lowering_.add({.op = Op::emit, .index = static_cast<std::uint16_t>(i)});
@@ -66,6 +66,20 @@ class QueryCompiler {
       }
       out_.order_ranks.push_back(ranks_of(table_, query_.values[by.value]));
     }
+    if (!options_.bounded) return;
+    lowering_.add({.op = Op::number});
+    lowering_.add({.op = Op::emit, .index = static_cast<std::uint16_t>(query_.values.size())});
+    out_.values.push_back({.type = {.id = Type::int64}, .nullable = false});
+  }
+
+  void compile_bound() {
+    for (std::size_t k = 0; k < query_.order.size(); ++k) {
+      static_cast<void>(lowering_.lower(query_.values.at(query_.order[k].value)));
+      lowering_.add({.op = Op::bound,
+                     .index = static_cast<std::uint16_t>(k),
+                     .count = static_cast<std::uint16_t>(k + 1 == query_.order.size() ? 1 : 0)});
+    }
+    lowering_.add({.op = Op::append});
   }
 
   void compile_groups() {
@@ -212,13 +226,14 @@ class QueryCompiler {
   std::map<std::uint32_t, std::uint32_t> counted_;  ///< The state that counts the values of a column.
 };
 
-constexpr std::array<std::string_view, 42> kNames{
+constexpr std::array<std::string_view, 45> kNames{
     "load",     "save",         "add",          "subtract",     "multiply",      "divide",        "modulo",
     "equal",    "not_equal",    "less",         "less_equal",   "greater",       "greater_equal", "and",
     "or",       "not",          "is_null",      "is_in",        "to_float",      "to_float32",    "to_integer",
     "check",    "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "year_near",     "rank",
     "filter",   "key",          "wide_key",     "intern",       "count_rows",    "count",         "sum",
-    "sum_wide", "sum_float",    "least",        "greatest",     "tally",         "place",         "emit"};
+    "sum_wide", "sum_float",    "least",        "greatest",     "tally",         "place",         "bound",
+    "append",   "number",       "emit"};
 static_assert(kNames.size() == static_cast<std::size_t>(Op::emit) + 1);
 
 }  // namespace

@@ -60,6 +60,9 @@ struct CompileOptions {
   /// Whether a block gathers the groups that it meets first where there is no room for all. Some groups are met far
   /// more often than others, and threads that add to one word in the device's memory wait for each other.
   bool holds_groups = true;
+  /// Whether rows are held against a bound in the order of the query, and appended with their numbers as the last
+  /// value.
+  bool bounded = false;
   /// Whether years of stamps whose range is known are looked up: a core's vectors compute them faster.
   bool year_tables = true;
 };
