@@ -275,9 +275,11 @@ def _of_batches(files: list[_Opened], stored: pa.Schema) -> "_core.FetchSource":
 
 def _of_reader(files: list[_Opened], stored: pa.Schema, fragments: list[tuple[str, int, int]]) -> "_core.FetchSource":
     places: list[Place | _core.ParquetFooter] = []
-    types = dict(zip(files[0].schema.names, files[0].schema.types, strict=True))
+    schema = files[0].schema
     columns = [
-        (name, types[name], value_bytes(kind) + 1) for name, kind in zip(stored.names, stored.types, strict=True)
+        (name, arrow, value_bytes(kind) + 1)
+        for name, arrow in zip(schema.names, schema.types, strict=True)
+        if (kind := storage.storage_type(arrow)) is not None
     ]
     for file in files:
         with _arrow_errors(file.path):
