@@ -33,24 +33,24 @@ bool holds(const Expression& expression, std::span<const std::optional<std::uint
 
 }  // namespace
 
-BruteForce::BruteForce(std::span<const std::string> documents) {
+BruteForce::BruteForce(std::span<const std::string> documents, const TextRules& rules) : rules_(rules) {
   documents_.reserve(documents.size());
-  std::string scratch;
+  Tokenizer tokenizer(rules);
   for (const auto& document : documents) {
     if (const auto valid = valid_utf8_prefix(document); valid != document.size()) {
       throw DataError(fmt::format("document {} is not UTF-8 at byte {}", documents_.size(), valid));
     }
     Words words;
-    for_each_term(document, scratch, [&](std::string_view term) {
-      words.push_back(words_.try_emplace(std::string(term), static_cast<std::uint32_t>(words_.size())).first->second);
-    });
+    for (const std::string& term : tokenizer.split(document)) {
+      words.push_back(words_.try_emplace(term, static_cast<std::uint32_t>(words_.size())).first->second);
+    }
     std::sort(words.begin(), words.end());
     documents_.push_back(std::move(words));
   }
 }
 
 RetrievalAnswer BruteForce::answer(std::string_view text) const {
-  const Expression expression = parse_query(text);
+  const Expression expression = parse_query(text, rules_);
   std::vector<std::optional<std::uint32_t>> terms;
   for (const auto& term : expression.terms) {
     const auto word = words_.find(term);

@@ -20,6 +20,10 @@ namespace headrace::operators {
 /// The documents so far, as the numbers of their distinct terms: 4 bytes a posting and 8 a document.
 class IndexBuilder::Corpus {
  public:
+  explicit Corpus(const TextRules& rules) : tokenizer_(rules) {}
+
+  [[nodiscard]] const TextRules& rules() const noexcept { return tokenizer_.rules(); }
+
   std::uint32_t add(std::string_view document) {
     const std::uint32_t id = document_count();
     const std::size_t valid = valid_utf8_prefix(document);
@@ -28,7 +32,7 @@ class IndexBuilder::Corpus {
                                   static_cast<unsigned char>(document[valid])));
     }
     if (id == kNoDocument - 1) throw DataError(fmt::format("an index holds at most {} documents", id));
-    for_each_term(document, scratch_, [&](std::string_view term) { add_term(term, id); });
+    for (const std::string& term : tokenizer_.split(document)) add_term(term, id);
     ends_.push_back(terms_.size());
     return id;
   }
@@ -38,7 +42,7 @@ class IndexBuilder::Corpus {
   /// The bytes of the index's file.
   [[nodiscard]] std::vector<std::uint64_t> image() const {
     const auto order = table_.sorted();
-    const IndexHeader header = plan_index(document_count(), table_.size(), table_.pool_bytes(), terms_.size());
+    const IndexHeader header = plan_index(document_count(), table_.size(), table_.pool_bytes(), terms_.size(), rules());
     std::vector<std::uint64_t> words(header.file_bytes / sizeof(std::uint64_t));
     auto* const file = reinterpret_cast<std::byte*>(words.data());
     std::memcpy(file, &header, sizeof(header));
@@ -93,10 +97,10 @@ class IndexBuilder::Corpus {
   std::vector<std::uint64_t> ends_;           ///< Of each document in terms_.
   std::vector<std::uint32_t> counts_;         ///< Documents that have each term.
   std::vector<std::uint32_t> last_document_;  ///< That had each term.
-  std::string scratch_;
+  Tokenizer tokenizer_;
 };
 
-IndexBuilder::IndexBuilder() : corpus_(std::make_unique<Corpus>()) {}
+IndexBuilder::IndexBuilder(const TextRules& rules) : corpus_(std::make_unique<Corpus>(rules)) {}
 IndexBuilder::~IndexBuilder() = default;
 IndexBuilder::IndexBuilder(IndexBuilder&&) noexcept = default;
 IndexBuilder& IndexBuilder::operator=(IndexBuilder&&) noexcept = default;
@@ -107,7 +111,7 @@ std::uint32_t IndexBuilder::document_count() const noexcept { return corpus_->do
 
 Index IndexBuilder::build() {
   if (document_count() == 0) throw DataError("the corpus is empty: an index needs at least one document");
-  const auto corpus = std::exchange(corpus_, std::make_unique<Corpus>());
+  const auto corpus = std::exchange(corpus_, std::make_unique<Corpus>(corpus_->rules()));
   auto words = std::make_shared<const std::vector<std::uint64_t>>(corpus->image());
   const auto bytes = std::as_bytes(std::span(*words));
   return Index(bytes, std::move(words), "the index just built");

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -80,7 +81,9 @@ MappedFile map_file(const std::filesystem::path& path) {
 
 void replace_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
   const std::string doing = fmt::format("writing {}", path.string());
-  const std::string temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
+  // Not by the process's number alone: those of containers are alike, and a file that one left would block the others.
+  std::random_device random;
+  const std::string temporary = fmt::format("{}.{:08x}{:08x}.tmp", path.string(), random(), random());
   Descriptor file(temporary, O_WRONLY | O_CREAT | O_EXCL, "creating");
   TemporaryName name(temporary);
   write_all(file, bytes, doing);

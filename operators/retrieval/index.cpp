@@ -20,6 +20,8 @@ Index::Index(std::span<const std::byte> bytes, std::shared_ptr<const void> owner
   pool_ = sections.pool.data();
   document_count_ = sections.header.document_count;
   term_count_ = sections.header.term_count;
+  rules_ = {.words = static_cast<TextRules::Words>(sections.header.words),
+            .fold_diacritics = sections.header.fold_diacritics != 0};
 }
 
 Index Index::load(const std::filesystem::path& path) {
@@ -53,7 +55,7 @@ std::optional<std::uint32_t> Index::find(std::string_view wanted) const noexcept
 }
 
 RetrievalQuery Index::compile(std::string_view text) const {
-  const Expression expression = parse_query(text);
+  const Expression expression = parse_query(text, rules_);
   std::vector<QueryTerm> terms;
   terms.reserve(expression.terms.size());
   for (const auto& word : expression.terms) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "headrace/base/bytes.hpp"
@@ -42,7 +43,7 @@ void check_whole(std::span<const std::byte> bytes, const IndexHeader& header, co
   if (header.version > Index::kVersion) {
     complain("written by a newer Headrace, version {}; this one reads up to {}", header.version, Index::kVersion);
   }
-  if (header.version == 0 || header.header_bytes != sizeof(IndexHeader)) {
+  if (header.version == 0 || header.header_bytes != header_bytes_of(header.version)) {
     complain("damaged: version {} with a header of {} bytes does not exist", header.version, header.header_bytes);
   }
   if (header.file_bytes != bytes.size()) {
@@ -62,7 +63,13 @@ void check_layout(const IndexHeader& header, const Complaint& complain) {
   }
   // Sizes beyond the file would overflow the plan.
   if (pool_bytes > header.file_bytes || header.posting_count > header.file_bytes) complain("corrupt: impossible sizes");
-  const IndexHeader plan = plan_index(header.document_count, header.term_count, pool_bytes, header.posting_count);
+  if (header.document_count > documents_most(header.posting_count, pool_bytes)) {
+    complain("corrupt: it claims {} documents and has {} postings", header.document_count, header.posting_count);
+  }
+  const bool no_words = header.words > static_cast<std::uint8_t>(TextRules::Words::unicode);
+  if (no_words || header.fold_diacritics > 1) complain("corrupt: rules for words that do not exist");
+  const IndexHeader plan =
+      plan_index(header.document_count, header.term_count, pool_bytes, header.posting_count, {}, header.version);
   for (std::size_t i = 0; i < kSectionCount; ++i) {
     const auto& is = header.sections[i];
     const auto& should = plan.sections[i];
@@ -113,18 +120,20 @@ void check_postings(const IndexSections& index, const Complaint& complain) {
 }  // namespace
 
 IndexHeader plan_index(std::uint32_t document_count, std::uint32_t term_count, std::uint64_t pool_bytes,
-                       std::uint64_t posting_count) noexcept {
+                       std::uint64_t posting_count, const TextRules& rules, std::uint32_t version) noexcept {
   IndexHeader header{};
   header.magic = IndexHeader::kMagic;
-  header.version = Index::kVersion;
-  header.header_bytes = sizeof(IndexHeader);
+  header.version = version;
+  header.header_bytes = header_bytes_of(version);
+  header.words = static_cast<std::uint8_t>(rules.words);
+  header.fold_diacritics = rules.fold_diacritics ? 1 : 0;
   header.document_count = document_count;
   header.term_count = term_count;
   header.posting_count = posting_count;
   const std::array<std::uint64_t, kSectionCount> sizes{
       (std::uint64_t{term_count} + 1) * sizeof(std::uint32_t), pool_bytes,
       (std::uint64_t{term_count} + 1) * sizeof(std::uint64_t), posting_count * sizeof(std::uint32_t)};
-  std::uint64_t at = sizeof(IndexHeader);
+  std::uint64_t at = header.header_bytes;
   for (std::size_t i = 0; i < kSectionCount; ++i) {
     header.sections[i] = {at, sizes[i]};
     at = align_up(at + sizes[i], kIndexAlignment);
@@ -140,12 +149,16 @@ void seal_index(std::span<std::byte> file) noexcept {
 
 IndexSections read_index(std::span<const std::byte> bytes, std::string_view name) {
   const Complaint complain(name);
-  if (bytes.size() < sizeof(IndexHeader) + kChecksumBytes) {
+  if (bytes.size() < header_bytes_of(1) + kChecksumBytes) {
     complain("not a Headrace index, or truncated: {} bytes are less than the header takes", bytes.size());
   }
   IndexSections index;
-  std::memcpy(&index.header, bytes.data(), sizeof(IndexHeader));
+  std::memcpy(&index.header, bytes.data(), std::min(bytes.size(), sizeof(IndexHeader)));
   check_whole(bytes, index.header, complain);
+  if (index.header.version == 1) {  // what follows the header there is no part of it
+    index.header.words = static_cast<std::uint8_t>(TextRules::Words::ascii);
+    index.header.fold_diacritics = 0;
+  }
   check_layout(index.header, complain);
   index.term_begins = section<std::uint32_t>(bytes, index.header, kTermBegins);
   index.pool = section<char>(bytes, index.header, kPool);

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "headrace/operators/text_rules.hpp"
+
 /// The bytes of an index file, all little-endian:
 ///   IndexHeader
 ///   term begins     uint32 for each term and one more: where in the pool it begins; the next one's begin is its end
@@ -43,9 +45,18 @@ struct IndexHeader {
   std::uint32_t term_count;
   std::uint64_t posting_count;
   std::array<IndexSection, kSectionCount> sections;
+  std::uint8_t words;                  ///< TextRules::Words. From version 2 on; before, words were those of ASCII.
+  std::uint8_t fold_diacritics;        ///< 0 or 1.
+  std::array<std::uint8_t, 6> unused;  ///< Zeros.
 };
-static_assert(std::is_trivially_copyable_v<IndexHeader> && sizeof(IndexHeader) == 104);
+static_assert(std::is_trivially_copyable_v<IndexHeader> && sizeof(IndexHeader) == 112);
 
+/// Bytes of the header in a file of a version, which exists.
+[[nodiscard]] constexpr std::uint32_t header_bytes_of(std::uint32_t version) noexcept {
+  return version == 1 ? 104 : sizeof(IndexHeader);
+}
+
+inline constexpr std::uint32_t kIndexVersion = 2;
 inline constexpr std::size_t kIndexAlignment = 8;
 inline constexpr std::size_t kChecksumBytes = 8;
 
@@ -63,7 +74,14 @@ struct IndexSections {
 
 /// The offsets and sizes that a file with these counts has.
 [[nodiscard]] IndexHeader plan_index(std::uint32_t document_count, std::uint32_t term_count, std::uint64_t pool_bytes,
-                                     std::uint64_t posting_count) noexcept;
+                                     std::uint64_t posting_count, const TextRules& rules,
+                                     std::uint32_t version = kIndexVersion) noexcept;
+
+/// Documents that an index may have beside so many postings and bytes of terms: what is made of it takes memory for
+/// each document, and a file says how many there are in four bytes.
+[[nodiscard]] constexpr std::uint64_t documents_most(std::uint64_t postings, std::uint64_t pool_bytes) noexcept {
+  return (std::uint64_t{1} << 20) + 64 * (postings + pool_bytes);
+}
 
 /// Writes the checksum over all bytes before the last eight into these.
 void seal_index(std::span<std::byte> file) noexcept;

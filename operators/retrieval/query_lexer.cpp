@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "headrace/base/error.hpp"
-#include "operators/retrieval/tokenizer.hpp"
 #include "operators/retrieval/utf8.hpp"
 
 namespace headrace::operators {
@@ -11,6 +10,7 @@ namespace headrace::operators {
 namespace {
 
 constexpr bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
+constexpr bool ends_word(char c) noexcept { return is_space(c) || c == '(' || c == ')' || c == '"'; }
 
 bool same_word(std::string_view word, std::string_view keyword) noexcept {
   if (word.size() != keyword.size()) return false;
@@ -58,15 +58,18 @@ Token QueryLexer::read() {
     ++at_;
     return {first == '(' ? TokenKind::open : TokenKind::close, begin + 1, text_.substr(begin, 1)};
   }
-  while (at_ < text_.size() && is_term_byte(text_[at_])) ++at_;
-  if (at_ == begin) {
-    const auto byte = static_cast<unsigned char>(first);
-    const auto shown = byte > 0x20 && byte < 0x7F ? fmt::format("'{}'", first) : fmt::format("byte 0x{:02X}", byte);
-    throw_at(begin + 1,
-             fmt::format("{} has no place in a query; expected a word, AND, OR, NOT or a parenthesis", shown));
-  }
+  if (first == '"') return read_quoted();
+  while (at_ < text_.size() && !ends_word(text_[at_])) ++at_;
   const std::string_view word = text_.substr(begin, at_ - begin);
   return {word_kind(word), begin + 1, word};
+}
+
+Token QueryLexer::read_quoted() {
+  const std::size_t begin = at_;
+  const std::size_t end = text_.find('"', begin + 1);
+  if (end == std::string_view::npos) throw_at(begin + 1, "this quote is not closed");
+  at_ = end + 1;
+  return {TokenKind::word, begin + 1, text_.substr(begin + 1, end - begin - 1)};
 }
 
 }  // namespace headrace::operators

@@ -21,7 +21,8 @@ struct Token {
 /// Throws the UsageError "query, position <position>: <what>".
 [[noreturn]] void throw_at(std::size_t position, std::string_view what);
 
-/// Splits a query into tokens. Throws UsageError at a character that no query has.
+/// Splits a query into tokens: parentheses, what stands in double quotes, and what lies between these and spaces.
+/// Throws UsageError where a quote is not closed.
 class QueryLexer {
  public:
   /// Throws UsageError where the text is not UTF-8.
@@ -33,6 +34,7 @@ class QueryLexer {
 
  private:
   [[nodiscard]] Token read();
+  [[nodiscard]] Token read_quoted();
 
   std::string_view text_;
   std::size_t at_ = 0;

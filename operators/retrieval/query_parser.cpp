@@ -17,10 +17,10 @@ namespace {
 /// Recursive descent over
 ///   disjunction = conjunction { OR conjunction }
 ///   conjunction = negation { [AND] negation }
-///   negation    = { NOT } ( word | "(" disjunction ")" )
+///   negation    = { NOT } ( word | quoted | "(" disjunction ")" )
 class Parser {
  public:
-  explicit Parser(std::string_view text) : lexer_(text) {}
+  Parser(std::string_view text, const TextRules& rules) : lexer_(text), tokenizer_(rules) {}
 
   Expression parse() {
     if (lexer_.peek().kind == TokenKind::end) throw UsageError("the query is empty: expected a term, NOT or '('");
@@ -66,7 +66,7 @@ class Parser {
 
   std::uint32_t primary() {
     const Token token = lexer_.next();
-    if (token.kind == TokenKind::word) return add({ExpressionKind::term, term(token.text)});
+    if (token.kind == TokenKind::word) return word(token);
     if (token.kind != TokenKind::open) {
       throw_at(token.position, fmt::format("expected a term, NOT or '(' but found {}", describe(token)));
     }
@@ -83,12 +83,22 @@ class Parser {
     return inner;
   }
 
-  std::uint32_t term(std::string_view word) {
+  /// All terms of a word.
+  std::uint32_t word(const Token& token) {
+    const auto& terms = tokenizer_.split(token.text);
+    if (terms.empty()) {
+      throw_at(token.position, fmt::format("{} has no letter or digit to look for", describe(token)));
+    }
+    std::uint32_t all = add({ExpressionKind::term, term(terms.front())});
+    for (std::size_t i = 1; i < terms.size(); ++i) {
+      all = add({ExpressionKind::conjunction, all, add({ExpressionKind::term, term(terms[i])})});
+    }
+    return all;
+  }
+
+  std::uint32_t term(const std::string& text) {
     ++leaves_;
-    std::string normalised;
-    normalise_term(word, normalised);
-    const auto [known, fresh] =
-        numbers_.try_emplace(std::move(normalised), static_cast<std::uint32_t>(expression_.terms.size()));
+    const auto [known, fresh] = numbers_.try_emplace(text, static_cast<std::uint32_t>(expression_.terms.size()));
     if (fresh) expression_.terms.push_back(known->first);
     return known->second;
   }
@@ -110,6 +120,7 @@ class Parser {
   }
 
   QueryLexer lexer_;
+  Tokenizer tokenizer_;
   Expression expression_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::size_t leaves_ = 0;
@@ -118,6 +129,6 @@ class Parser {
 
 }  // namespace
 
-Expression parse_query(std::string_view text) { return Parser(text).parse(); }
+Expression parse_query(std::string_view text, const TextRules& rules) { return Parser(text, rules).parse(); }
 
 }  // namespace headrace::operators

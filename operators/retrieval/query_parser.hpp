@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "headrace/operators/text_rules.hpp"
+
 namespace headrace::operators {
 
 enum class ExpressionKind : std::uint8_t { term, negation, conjunction, disjunction };
@@ -19,13 +21,14 @@ struct ExpressionNode {
 /// A parsed query. The last node is the root.
 struct Expression {
   std::vector<ExpressionNode> nodes;
-  std::vector<std::string> terms;  ///< Distinct, lower-cased, in the order in which they first come.
+  std::vector<std::string> terms;  ///< Distinct, in the order in which they first come.
 };
 
 /// Parentheses and negations inside each other.
 inline constexpr std::uint32_t kQueryDepthMax = 64;
 
 /// Parses a query; see Index::compile() for the language and the errors.
-[[nodiscard]] Expression parse_query(std::string_view text);
+/// @param rules  by which its words are split into terms.
+[[nodiscard]] Expression parse_query(std::string_view text, const TextRules& rules = {});
 
 }  // namespace headrace::operators

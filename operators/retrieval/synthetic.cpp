@@ -70,7 +70,7 @@ class SyntheticIndexer {
     if (used * word_bytes > std::numeric_limits<std::uint32_t>::max()) {
       throw DataError("an index holds at most 4 GiB of distinct terms");
     }
-    const IndexHeader header = plan_index(corpus_.documents, used, used * word_bytes, begins_.back());
+    const IndexHeader header = plan_index(corpus_.documents, used, used * word_bytes, begins_.back(), {});
     require_memory(header.file_bytes);
     auto words = std::make_shared<std::vector<std::uint64_t>>(header.file_bytes / sizeof(std::uint64_t));
     auto* const file = reinterpret_cast<std::byte*>(words->data());

@@ -1,18 +1,59 @@
 #include "operators/retrieval/tokenizer.hpp"
 
+#include <algorithm>
+
+#include "operators/retrieval/unicode_words.hpp"
+
 namespace headrace::operators {
 
-void normalise_term(std::string_view word, std::string& term) {
-  std::size_t bytes = word.size();
-  if (bytes > kTermBytesMax) {
-    bytes = kTermBytesMax;
-    while (bytes > 0 && (static_cast<unsigned char>(word[bytes]) & 0xC0) == 0x80) --bytes;
+namespace {
+
+/// Letters, digits, and every byte of a character beyond ASCII: a term of an index of version 1.
+constexpr bool is_term_byte(char c) noexcept {
+  const auto byte = static_cast<unsigned char>(c);
+  const auto lower = static_cast<unsigned char>(byte | 0x20U);
+  return byte >= 0x80 || (byte >= '0' && byte <= '9') || (lower >= 'a' && lower <= 'z');
+}
+
+constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
+
+bool is_ascii(std::string_view text) noexcept {
+  return std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+}
+
+std::string lowered(std::string_view word) {
+  std::string term(word);
+  std::ranges::transform(term, term.begin(), lower);
+  return term;
+}
+
+}  // namespace
+
+void Tokenizer::add(std::string_view term) {
+  if (term.size() > kTermBytesMax) {
+    std::size_t bytes = kTermBytesMax;
+    while (bytes > 0 && (static_cast<unsigned char>(term[bytes]) & 0xC0) == 0x80) --bytes;
+    term = term.substr(0, bytes);
   }
-  term.resize(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) {
-    const char c = word[i];
-    term[i] = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  terms_.emplace_back(term);
+}
+
+const std::vector<std::string>& Tokenizer::split(std::string_view text) {
+  terms_.clear();
+  if (rules_.words == TextRules::Words::ascii) {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t begin = at;
+      while (at < text.size() && is_term_byte(text[at])) ++at;
+      if (at > begin) add(lowered(text.substr(begin, at - begin)));
+      if (at == begin) ++at;
+    }
+  } else if (is_ascii(text)) {
+    for_each_ascii_word(text,
+                        [&](std::size_t begin, std::size_t end) { add(lowered(text.substr(begin, end - begin))); });
+  } else {
+    for_each_unicode_word(text, rules_.fold_diacritics, [&](std::string_view term) { add(term); });
   }
+  return terms_;
 }
 
 }  // namespace headrace::operators

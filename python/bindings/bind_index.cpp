@@ -45,7 +45,10 @@ std::string_view text_of(nb::handle document) {
   Py_ssize_t bytes = 0;
   const char* text = PyUnicode_Check(document.ptr()) != 0 ? PyUnicode_AsUTF8AndSize(document.ptr(), &bytes) : nullptr;
   if (text != nullptr) return {text, static_cast<std::size_t>(bytes)};
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();  // a lone surrogate
+  if (PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw DataError("it has a lone surrogate, which no UTF-8 has");
+  }
   const nb::str type = nb::repr(document.type());
   throw nb::type_error(fmt::format("a document must be str or bytes, not {}", type.c_str()).c_str());
 }
@@ -56,12 +59,34 @@ std::uint32_t to_count(std::string_view name, std::uint64_t count) {
   throw UsageError(fmt::format("synthetic corpus: {} must be less than 2^32, not {}", name, count));
 }
 
-void add_many(IndexBuilder& builder, const nb::iterable& documents) {
-  for (const nb::handle document : documents) builder.add(text_of(document));
+std::uint32_t add(IndexBuilder& builder, nb::handle document) {
+  std::string_view text;
+  try {
+    text = text_of(document);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("document {}: {}", builder.document_count(), error.what()));
+  }
+  return builder.add(text);
 }
 
-Index build(const nb::iterable& documents) {
-  IndexBuilder builder;
+void add_many(IndexBuilder& builder, const nb::iterable& documents) {
+  for (const nb::handle document : documents) add(builder, document);
+}
+
+/// A query's text.
+std::string_view query_of(nb::handle text) {
+  if (PyUnicode_Check(text.ptr()) == 0) throw nb::type_error("a query is a str");
+  try {
+    return text_of(text);
+  } catch (const DataError& error) {
+    throw UsageError(fmt::format("query: {}", error.what()));
+  }
+}
+
+operators::TextRules rules_of(bool fold_diacritics) { return {.fold_diacritics = fold_diacritics}; }
+
+Index build(const nb::iterable& documents, bool fold_diacritics) {
+  IndexBuilder builder(rules_of(fold_diacritics));
   add_many(builder, documents);
   const nb::gil_scoped_release released;
   return builder.build();
@@ -88,8 +113,8 @@ Index synthetic(std::uint64_t documents, std::uint64_t terms, double length, dou
   throw nb::python_error();
 }
 
-Bytes1d compile(const Index& index, std::string_view text) {
-  const RetrievalQuery query = index.compile(text);
+Bytes1d compile(const Index& index, nb::handle text) {
+  const RetrievalQuery query = index.compile(query_of(text));
   auto bytes = make_values<std::uint8_t>(sizeof(query));
   std::memcpy(bytes.get(), &query, sizeof(query));
   return to_numpy(std::move(bytes), sizeof(query));
@@ -105,8 +130,8 @@ Bytes2d compile_many(const Index& index, const std::vector<std::string>& texts) 
 }
 
 /// One query through an engine of its own.
-RetrievalAnswer query(const Index& index, std::string_view text, const DeviceOrName& device) {
-  const RetrievalQuery compiled = index.compile(text);
+RetrievalAnswer query(const Index& index, nb::handle text, const DeviceOrName& device) {
+  const RetrievalQuery compiled = index.compile(query_of(text));
   const Device parsed = to_device(device);
   const nb::gil_scoped_release released;
   serve::Plan plan;
@@ -135,10 +160,13 @@ std::vector<std::uint32_t> ids_of(const RetrievalAnswer& answer) {
 void bind_class(nb::module_& module) {
   nb::class_<Index>(module, "Index",
                     "Which documents hold which terms. Immutable; made by build(), IndexBuilder or load().")
-      .def_static("build", &build, "documents"_a,
-                  nb::sig("def build(documents: collections.abc.Iterable[str | bytes]) -> Index"),
-                  "The index of documents, whose ids count from 0. Raises DataError when there is none, or for bytes "
-                  "that are not UTF-8.")
+      .def_static(
+          "build", &build, "documents"_a, nb::kw_only(), "fold_diacritics"_a = false,
+          nb::sig("def build(documents: collections.abc.Iterable[str | bytes], *, fold_diacritics: bool = False) "
+                  "-> Index"),
+          "The index of documents, whose ids count from 0. Words are those of UAX #29, case-folded by NFKC; "
+          "with `fold_diacritics` without accents, in documents and in queries. Raises DataError when there is "
+          "no document, or for one that is not UTF-8.")
       .def_static(
           "synthetic", &synthetic, nb::kw_only(), "documents"_a, "terms"_a, "length"_a = 10.0, "exponent"_a = 1.0,
           "seed"_a = 1, "threads"_a = 0, "progress"_a = nb::none(),
@@ -152,13 +180,26 @@ void bind_class(nb::module_& module) {
                   "DataError naming what is wrong with it.")
       .def("save", &Index::save, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
            nb::sig("def save(self, path: str | os.PathLike[str]) -> None"), "Writes the file whole or not at all.")
-      .def("compile", &compile, "text"_a,
-           "The query, as the 176 bytes that retrieval(index) takes. Words are terms; AND, OR, NOT in any case; "
-           "parentheses; words beside each other mean AND. Raises UsageError with the position of what is wrong.")
+      .def(
+          "compile", &compile, "text"_a, nb::sig("def compile(self, text: str) -> NDArray[numpy.uint8]"),
+          "The query, as the 176 bytes that retrieval(index) takes. Words, split as documents were; \"quoted\" ones, "
+          "which are never operators; AND, OR, NOT in any case; parentheses; words beside each other mean AND. At most "
+          "16 different terms, 32 in all and 64 parentheses inside each other. Raises UsageError with the position of "
+          "what is wrong.")
       .def("compile_many", &compile_many, "texts"_a, "The same for many queries: one row each.")
       .def("query", &query, "text"_a, nb::kw_only(), "device"_a = "cpu",
+           nb::sig("def query(self, text: str, *, device: Device | str = 'cpu') -> Hits"),
            "Answers one query with an engine of its own. For many queries, keep an Engine.")
       .def("postings", &postings, "term"_a, "The ids of the documents that have the term (lower case), ascending.")
+      .def_prop_ro(
+          "words",
+          [](const Index& index) {
+            return index.text_rules().words == operators::TextRules::Words::ascii ? "ascii" : "unicode";
+          },
+          "How text is split into words: unicode, or ascii in an index of a file of version 1.")
+      .def_prop_ro(
+          "fold_diacritics", [](const Index& index) { return index.text_rules().fold_diacritics; },
+          "Whether accents are taken off.")
       .def_prop_ro("document_count", &Index::document_count)
       .def_prop_ro("term_count", &Index::term_count)
       .def_prop_ro("posting_count", &Index::posting_count)
@@ -170,12 +211,13 @@ void bind_class(nb::module_& module) {
 
 void bind_helpers(nb::module_& module) {
   nb::class_<IndexBuilder>(module, "IndexBuilder", "Makes an index of documents given one after the other.")
-      .def(nb::init<>())
       .def(
-          "add", [](IndexBuilder& builder, nb::handle document) { return builder.add(text_of(document)); },
-          "document"_a, nb::sig("def add(self, document: str | bytes) -> int"),
-          "Adds a document and returns its id. Raises DataError naming the byte that is not UTF-8, and has then added "
-          "nothing.")
+          "__init__",
+          [](IndexBuilder* self, bool fold_diacritics) { new (self) IndexBuilder(rules_of(fold_diacritics)); },
+          nb::kw_only(), "fold_diacritics"_a = false)
+      .def("add", &add, "document"_a, nb::sig("def add(self, document: str | bytes) -> int"),
+           "Adds a document and returns its id. Raises DataError naming the byte that is not UTF-8, and has then added "
+           "nothing.")
       .def("add_many", &add_many, "documents"_a,
            nb::sig("def add_many(self, documents: collections.abc.Iterable[str | bytes]) -> None"),
            "Adds documents up to the first that raises.")
@@ -200,11 +242,11 @@ void bind_helpers(nb::module_& module) {
                          "engine's answers are checked against.")
       .def(
           "__init__",
-          [](BruteForce* self, const std::vector<std::string>& documents) {
+          [](BruteForce* self, const std::vector<std::string>& documents, bool fold_diacritics) {
             const nb::gil_scoped_release released;
-            new (self) BruteForce(documents);
+            new (self) BruteForce(documents, rules_of(fold_diacritics));
           },
-          "documents"_a, "Raises DataError when a document is not UTF-8.")
+          "documents"_a, nb::kw_only(), "fold_diacritics"_a = false, "Raises DataError when a document is not UTF-8.")
       .def("answer", &BruteForce::answer, "text"_a, nb::call_guard<nb::gil_scoped_release>(),
            "Raises UsageError where Index.compile() would.");
   nb::class_<operators::RetrievalSampler>(module, "RetrievalSampler",

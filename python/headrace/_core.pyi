@@ -359,9 +359,9 @@ class Index:
     """
 
     @staticmethod
-    def build(documents: Iterable[str | bytes]) -> Index:
+    def build(documents: Iterable[str | bytes], *, fold_diacritics: bool = False) -> Index:
         """
-        The index of documents, whose ids count from 0. Raises DataError when there is none, or for bytes that are not UTF-8.
+        The index of documents, whose ids count from 0. Words are those of UAX #29, case-folded by NFKC; with `fold_diacritics` without accents, in documents and in queries. Raises DataError when there is no document, or for one that is not UTF-8.
         """
 
     @staticmethod
@@ -379,21 +379,31 @@ class Index:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file whole or not at all."""
 
-    def compile(self, text: str) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+    def compile(self, text: str) -> NDArray[numpy.uint8]:
         """
-        The query, as the 176 bytes that retrieval(index) takes. Words are terms; AND, OR, NOT in any case; parentheses; words beside each other mean AND. Raises UsageError with the position of what is wrong.
+        The query, as the 176 bytes that retrieval(index) takes. Words, split as documents were; "quoted" ones, which are never operators; AND, OR, NOT in any case; parentheses; words beside each other mean AND. At most 16 different terms, 32 in all and 64 parentheses inside each other. Raises UsageError with the position of what is wrong.
         """
 
     def compile_many(self, texts: Sequence[str]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]:
         """The same for many queries: one row each."""
 
-    def query(self, text: str, *, device: Device | str = ...) -> Hits:
+    def query(self, text: str, *, device: Device | str = 'cpu') -> Hits:
         """
         Answers one query with an engine of its own. For many queries, keep an Engine.
         """
 
     def postings(self, term: str) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
         """The ids of the documents that have the term (lower case), ascending."""
+
+    @property
+    def words(self) -> str:
+        """
+        How text is split into words: unicode, or ascii in an index of a file of version 1.
+        """
+
+    @property
+    def fold_diacritics(self) -> bool:
+        """Whether accents are taken off."""
 
     @property
     def document_count(self) -> int: ...
@@ -409,7 +419,7 @@ class Index:
 class IndexBuilder:
     """Makes an index of documents given one after the other."""
 
-    def __init__(self) -> None: ...
+    def __init__(self, *, fold_diacritics: bool = ...) -> None: ...
 
     def add(self, document: str | bytes) -> int:
         """
@@ -449,7 +459,7 @@ class BruteForce:
     Answers Boolean queries the slow and plain way, by looking at every document: what an engine's answers are checked against.
     """
 
-    def __init__(self, documents: Sequence[str]) -> None:
+    def __init__(self, documents: Sequence[str], *, fold_diacritics: bool = ...) -> None:
         """Raises DataError when a document is not UTF-8."""
 
     def answer(self, text: str) -> Hits:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from headrace._core import Index, IndexBuilder
 from headrace.errors import DataError, Errc, UsageError
@@ -13,6 +14,7 @@ WORDNET = Path("/usr/share/wordnet")
 
 _WORDNET_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 _BATCH = 4096
+_GZIP = b"\x1f\x8b"
 
 Document = str | bytes
 #: Called now and then with how much of the whole has been read, 0 to 1.
@@ -60,6 +62,8 @@ def _lines(path: Path, progress: Progress) -> Iterator[bytes]:
     size = max(path.stat().st_size, 1)
     read = 0
     with path.open("rb") as file:
+        if file.peek(len(_GZIP)).startswith(_GZIP):  # which no UTF-8 begins with
+            raise DataError(f"{path} is compressed with gzip: unpack it first")
         for number, line in enumerate(file):
             read += len(line)
             if number % _BATCH == 0:
@@ -75,9 +79,16 @@ def _json_lines(path: Path, field: str, progress: Progress) -> Iterator[Document
             raise DataError(f"{path}, line {number}: not UTF-8 at byte {error.start}") from None
         except json.JSONDecodeError as error:
             raise DataError(f"{path}, line {number}: not JSON: {error.msg} at column {error.colno}") from None
+        except RecursionError:
+            raise DataError(f"{path}, line {number}: not JSON that can be read: it is nested too deeply") from None
         if not isinstance(record, dict) or not isinstance(record.get(field), str):
             raise DataError(f"{path}, line {number}: no text in field '{field}'; name the field with --field")
         yield record[field]
+
+
+def _is_text(kind: Any) -> bool:  # noqa: ANN401 - of pyarrow, which is not loaded for other formats
+    """Whether a type holds strings, or bytes that may be UTF-8."""
+    return str(kind) in {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
 
 
 def _parquet(path: Path, field: str, progress: Progress) -> Iterator[Document]:
@@ -89,8 +100,10 @@ def _parquet(path: Path, field: str, progress: Progress) -> Iterator[Document]:
         names = file.schema_arrow.names
         if field not in names:
             raise UsageError(f"{path} has no field '{field}'; it has {', '.join(names)}", Errc.not_found)
+        if names.count(field) > 1:
+            raise UsageError(f"{path} has {names.count(field)} fields called '{field}'")
         kind = file.schema_arrow.field(field).type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        if not _is_text(kind.value_type if pa.types.is_dictionary(kind) else kind):
             raise UsageError(f"{path}: field '{field}' holds {kind}, not text")
         row = 0
         for batch in file.iter_batches(batch_size=_BATCH, columns=[field]):
@@ -159,14 +172,19 @@ def _placed(path: Path, builder: IndexBuilder) -> Iterator[None]:
 
 
 def build_index(
-    path: Path, form: Format = Format.auto, field: str = "text", progress: Progress = lambda _: None
+    path: Path,
+    form: Format = Format.auto,
+    field: str = "text",
+    progress: Progress = lambda _: None,
+    *,
+    fold_diacritics: bool = False,
 ) -> Index:
-    """The index of a corpus.
+    """The index of a corpus. With `fold_diacritics` words lose their accents, in queries as well.
 
     Raises:
         DataError: for a corpus that is empty, or naming the line that is not UTF-8.
     """
-    builder = IndexBuilder()
+    builder = IndexBuilder(fold_diacritics=fold_diacritics)
     with _placed(path, builder):
         builder.add_many(documents(path, form, field, progress))
     if builder.document_count == 0:

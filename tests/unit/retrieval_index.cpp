@@ -206,7 +206,7 @@ TEST(RetrievalFormat, ANewerVersionIsNamed) {
   auto bytes = bytes_of(small_index());
   const std::uint32_t version = 7;
   std::memcpy(bytes.data() + offsetof(IndexHeader, version), &version, sizeof(version));
-  EXPECT_EQ(complaint(bytes), "some.idx: written by a newer Headrace, version 7; this one reads up to 1");
+  EXPECT_EQ(complaint(bytes), "some.idx: written by a newer Headrace, version 7; this one reads up to 2");
 }
 
 /// Files that lie with a good checksum: someone made them so.
@@ -237,6 +237,11 @@ TEST_F(RetrievalHostile, ImpossibleCounts) {
     header.document_count = count;
     EXPECT_THAT(with_header(header), HasSubstr("document count"));
   }
+  for (const std::uint32_t count : {std::uint32_t{1} << 31, std::uint32_t{1} << 24}) {
+    auto header = header_;
+    header.document_count = count;
+    EXPECT_THAT(with_header(header), HasSubstr("documents and has")) << "more than its postings could be of";
+  }
   for (const std::uint32_t count : {0U, 6U, 8U, 0xFFFFFFFFU}) {
     auto header = header_;
     header.term_count = count;
@@ -247,6 +252,35 @@ TEST_F(RetrievalHostile, ImpossibleCounts) {
     header.posting_count = count;
     EXPECT_THAT(with_header(header), HasSubstr("corrupt")) << count;
   }
+}
+
+TEST_F(RetrievalHostile, RulesThatDoNotExist) {
+  auto header = header_;
+  header.words = 2;
+  EXPECT_THAT(with_header(header), HasSubstr("rules for words"));
+  header = header_;
+  header.fold_diacritics = 2;
+  EXPECT_THAT(with_header(header), HasSubstr("rules for words"));
+}
+
+/// A file of version 1 has no rules, and its words were those of ASCII.
+TEST(RetrievalFormat, Version1IsReadWithItsRules) {
+  const auto now = bytes_of(test::build_index(std::vector<std::string>{"cat s", "dog"}));
+  IndexHeader header{};
+  std::memcpy(&header, now.data(), sizeof(header));
+  const IndexHeader before =
+      plan_index(header.document_count, header.term_count, header.sections[kPool].bytes, header.posting_count, {}, 1);
+  std::vector<std::byte> bytes(before.file_bytes);
+  std::memcpy(bytes.data(), &before, before.header_bytes);
+  for (std::size_t i = 0; i < kSectionCount; ++i) {
+    std::memcpy(bytes.data() + before.sections[i].offset, now.data() + header.sections[i].offset,
+                header.sections[i].bytes);
+  }
+  seal_index(bytes);
+  const Index index = Index::from_bytes(bytes, "old.idx");
+  EXPECT_EQ(index.text_rules().words, TextRules::Words::ascii);
+  EXPECT_EQ(index.find("cat"), 0U);
+  EXPECT_EQ(index.compile("cat's").tag, index.compile("cat AND s").tag);
 }
 
 TEST_F(RetrievalHostile, SectionsElsewhere) {

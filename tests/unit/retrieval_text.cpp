@@ -1,11 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
 #include "operators/retrieval/checksum.hpp"
 #include "operators/retrieval/tokenizer.hpp"
+#include "operators/retrieval/unicode_words.hpp"
 #include "operators/retrieval/utf8.hpp"
 
 namespace headrace::operators {
@@ -13,25 +15,49 @@ namespace {
 
 using std::string_literals::operator""s;
 
-std::vector<std::string> terms_of(std::string_view text) {
-  std::vector<std::string> terms;
-  std::string scratch;
-  for_each_term(text, scratch, [&](std::string_view term) { terms.emplace_back(term); });
-  return terms;
+std::vector<std::string> terms_of(std::string_view text, const TextRules& rules = {}) {
+  return Tokenizer(rules).split(text);
 }
 
-TEST(RetrievalText, TermsAreRunsOfLettersAndDigitsLowerCased) {
-  EXPECT_THAT(terms_of("The cat's 2nd life; \"CAT\"-like!"),
-              testing::ElementsAre("the", "cat", "s", "2nd", "life", "cat", "like"));
+TEST(RetrievalText, TermsAreWordsCaseFolded) {
+  EXPECT_THAT(terms_of("The cat's 2nd life; \"CAT\"-like! 3.14 of a_b"),
+              testing::ElementsAre("the", "cat's", "2nd", "life", "cat", "like", "3.14", "of", "a_b"));
+  EXPECT_THAT(terms_of("Café «Ünal» СТРАНА"), testing::ElementsAre("café", "ünal", "страна"));
+  EXPECT_THAT(terms_of("\xEF\xBB\xBFhello\xC2\xA0there"), testing::ElementsAre("hello", "there"))
+      << "a byte order mark";
+  EXPECT_THAT(terms_of("cafe\xCC\x81"), testing::ElementsAre("café")) << "decomposed";
 }
 
-TEST(RetrievalText, BytesBeyondAsciiBelongToTermsAndKeepTheirCase) {
-  EXPECT_THAT(terms_of("Café «Ünal»"), testing::ElementsAre("café", "«Ünal»"));
+TEST(RetrievalText, ScriptsWithoutSpacesGivePairs) {
+  EXPECT_THAT(terms_of("東京都、大阪 x 京"), testing::ElementsAre("東京", "京都", "大阪", "x", "京"));
+}
+
+TEST(RetrievalText, AccentsAreTakenOffWhereThatIsAskedFor) {
+  EXPECT_THAT(terms_of("Crème Ёлка", {.fold_diacritics = true}), testing::ElementsAre("creme", "елка"));
+}
+
+TEST(RetrievalText, IndexesOfVersion1SplitAsTheyDid) {
+  const TextRules ascii{.words = TextRules::Words::ascii};
+  EXPECT_THAT(terms_of("The cat's CAFé «Ünal»", ascii), testing::ElementsAre("the", "cat", "s", "café", "«Ünal»"));
+}
+
+/// Text of ASCII is split by code of our own.
+TEST(RetrievalText, AsciiIsSplitAsIcuDoes) {
+  std::mt19937 random(7);
+  constexpr std::string_view kCharacters = "aZ09__''..,,;;:: -\"\n\t@";
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    const std::size_t length = random() % 12;
+    for (std::size_t k = 0; k < length; ++k) text += kCharacters[random() % kCharacters.size()];
+    std::vector<std::string> icu;
+    for_each_unicode_word(text, false, [&](std::string_view term) { icu.emplace_back(term); });
+    ASSERT_EQ(terms_of(text), icu) << text;
+  }
 }
 
 TEST(RetrievalText, ATextWithoutTermsHasNone) {
   EXPECT_THAT(terms_of(""), testing::IsEmpty());
-  EXPECT_THAT(terms_of(" -- \n\t .,"), testing::IsEmpty());
+  EXPECT_THAT(terms_of(" -- \n\t .,—…"), testing::IsEmpty());
   EXPECT_THAT(terms_of("\0@[`{/:"s), testing::IsEmpty()) << "the neighbours of digits and letters in ASCII";
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headrace/operators/retrieval_query.hpp"
+#include "headrace/operators/text_rules.hpp"
 
 namespace headrace::operators {
 
@@ -16,7 +17,7 @@ namespace headrace::operators {
 class BruteForce {
  public:
   /// Throws DataError when a document is not UTF-8.
-  explicit BruteForce(std::span<const std::string> documents);
+  explicit BruteForce(std::span<const std::string> documents, const TextRules& rules = {});
 
   /// Throws UsageError where Index::compile() would.
   [[nodiscard]] RetrievalAnswer answer(std::string_view text) const;
@@ -24,6 +25,7 @@ class BruteForce {
  private:
   std::unordered_map<std::string, std::uint32_t> words_;
   std::vector<std::vector<std::uint32_t>> documents_;  ///< Each document's words, sorted.
+  TextRules rules_;
 };
 
 /// The answer to one query over `documents`.

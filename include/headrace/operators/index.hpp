@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "headrace/operators/retrieval_query.hpp"
+#include "headrace/operators/text_rules.hpp"
 
 namespace headrace::operators {
 
@@ -18,7 +19,7 @@ namespace headrace::operators {
 class Index {
  public:
   /// Version of the file format that save() writes; load() reads no newer one.
-  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::uint32_t kVersion = 2;
 
   /// Maps the file and checks all of it. The file must not be written to while the index is in use (save() never does:
   /// it replaces files). Throws SystemError when it cannot be read, DataError naming the file and what is wrong with
@@ -29,12 +30,16 @@ class Index {
   /// Writes the file whole or not at all: to a temporary name beside it, synced, then renamed. Throws SystemError.
   void save(const std::filesystem::path& path) const;
 
-  /// The query that `text` stands for. Language: words are terms; AND, OR, NOT in any case; parentheses; words beside
-  /// each other mean AND; NOT binds closer than AND, and AND closer than OR. A word is a run of letters, digits and
-  /// bytes above 127, and is lower-cased as in documents; so the words and, or and not cannot be looked for. A term
-  /// that no document has matches nothing. Throws UsageError with the position (bytes, from 1) and what was expected;
-  /// or that says by how much one of the limits in retrieval_query.hpp is exceeded.
+  /// The query that `text` stands for. Language: words; AND, OR, NOT in any case; parentheses; words beside each other
+  /// mean AND; NOT binds closer than AND, and AND closer than OR. What lies between spaces, parentheses and quotes is
+  /// split into terms by the index's own rules, as documents were, and all of these have to be there: well-known is
+  /// (well AND known). What stands in double quotes is never an operator: "and" finds and. A term that no document has
+  /// matches nothing. Throws UsageError with the position (bytes, from 1) and what was expected, of a word without a
+  /// letter or digit as well; or that says by how much one of the limits in retrieval_query.hpp is exceeded.
   [[nodiscard]] RetrievalQuery compile(std::string_view text) const;
+
+  /// How its documents were split into terms, and queries are.
+  [[nodiscard]] const TextRules& text_rules() const noexcept { return rules_; }
 
   [[nodiscard]] std::uint32_t document_count() const noexcept { return document_count_; }
   [[nodiscard]] std::uint32_t term_count() const noexcept { return term_count_; }
@@ -67,19 +72,20 @@ class Index {
   const char* pool_ = nullptr;
   std::uint32_t document_count_ = 0;
   std::uint32_t term_count_ = 0;
+  TextRules rules_{};
 };
 
 /// Makes an index of documents given one after the other.
 class IndexBuilder {
  public:
-  IndexBuilder();
+  explicit IndexBuilder(const TextRules& rules = {});
   ~IndexBuilder();
   IndexBuilder(IndexBuilder&&) noexcept;
   IndexBuilder& operator=(IndexBuilder&&) noexcept;
 
-  /// Adds a document and returns its id; ids count from 0. Terms are the runs of letters, digits and bytes above 127,
-  /// ASCII lower-cased; of a longer term than 128 bytes the first 128 count (fewer, so that no character is cut).
-  /// Throws DataError naming the document and the byte where it is not UTF-8, and has then added nothing.
+  /// Adds a document and returns its id; ids count from 0. Terms are those of the rules; of a longer term than 128
+  /// bytes the first 128 count (fewer, so that no character is cut). Throws DataError naming the document and the byte
+  /// where it is not UTF-8, and has then added nothing.
   std::uint32_t add(std::string_view document);
 
   [[nodiscard]] std::uint32_t document_count() const noexcept;

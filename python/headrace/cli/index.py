@@ -56,6 +56,9 @@ def build(
     output: Annotated[Path, typer.Argument(help="File to write; replaced whole or not at all.")],
     form: FormatOption = Format.auto,
     field: FieldOption = "text",
+    fold_diacritics: Annotated[
+        bool, typer.Option("--fold-diacritics", help="Words lose their accents, in queries as well.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build the Boolean index of a corpus: one document a line, a record or a gloss.
@@ -65,7 +68,7 @@ def build(
     _check_output(output)
     path = locate(source)
     with progress_bar(f"Reading {path}") as bar:
-        made = build_index(path, form, field, bar)
+        made = build_index(path, form, field, bar, fold_diacritics=fold_diacritics)
     _save(made, output, as_json=as_json)
 
 
