@@ -151,7 +151,7 @@ def test_the_same_address_again_while_frames_are_held(address: str):
     held: list[object] = []
     arrays = []
     for number in range(3):
-        with tcp(address, name="again") as source:
+        with tcp(address, name="again", open_at_first_byte=False) as source:
             assert source.address == address
             with connect(source) as connection:
                 source.next(timeout=GUARD_SECONDS)
