@@ -16,7 +16,7 @@ namespace headrace::python {
 
 /// Called without the GIL, after a signal has interrupted a system call: raises what its handler in Python raised.
 inline void raise_signals() {
-  const nanobind::gil_scoped_acquire acquired;
+  const GilAcquire acquired;
   if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
 }
 

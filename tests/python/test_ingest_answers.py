@@ -357,7 +357,7 @@ class Fragile(Echo):
 
 @isolated
 def test_whatever_fails_ends_its_conversation_alone(caplog: pytest.LogCaptureFixture):
-    with receiver() as source, serving(source, Fragile(source)):
+    with receiver(open_at_first_byte=False) as source, serving(source, Fragile(source)):
         with pytest.raises(ConnectionResetError), connect(source) as first:  # or connect() itself is told
             list(iter(lambda: first.recv(100), b""))
         with connect(source) as honest:
@@ -453,7 +453,7 @@ def test_parts_come_before_their_frame_is_full():
 
 @isolated
 def test_parts_are_arrays_as_frames_are():
-    with receiver(frame="64KiB", frames=2) as source, connect(source) as connection:
+    with receiver(frame="64KiB", frames=2, open_at_first_byte=False) as source, connect(source) as connection:
         assert isinstance(source.next(timeout=GUARD_SECONDS), ingest.StreamOpened)
         source.peek(0, 0, 300)
         sent = ingest.stream_bytes(9, 0, 300)
