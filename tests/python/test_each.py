@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace import UsageError
+from headrace import MissingFileError, UsageError
 from headrace.cli import app
 from headrace.cli.errors import guarded
 from headrace.each import Command, Outcome, Report, Rules, Runner, Slot, cpu_slots, gather_inputs, gpu_slots
@@ -72,7 +72,7 @@ def test_inputs_that_are_none(tmp_path: Path):
     (tmp_path / "empty").write_text("\n\n")
     with pytest.raises(UsageError, match="no inputs"):
         gather_inputs([], [str(tmp_path / "empty")])
-    with pytest.raises(UsageError, match="cannot read inputs from"):
+    with pytest.raises(MissingFileError, match="absent"):
         gather_inputs([], [str(tmp_path / "absent")])
     with pytest.raises(UsageError, match="no file matches"):
         gather_inputs([], [], [str(tmp_path / "*.vtk")])

@@ -63,7 +63,7 @@ def test_ipv6_from_linux_senders(control: str):
 def test_ipv6_over_a_bad_network_names_its_peer():
     data = ingest.stream_bytes(3, 0, 500_000)
     faults = ingest.Faults(loss=0.02, reordering=0.02, corruption=0.01, loss_sent=0.02, seed=5)
-    with tcp("[::]:9000", offloads=False, faults=faults) as source:
+    with tcp("[::]:9000", offloads=False, faults=faults, open_at_first_byte=False) as source:
         assert source.address == "[2001:2::2]:9000"
         with connect(source) as connection:
             opened = source.next(timeout=GUARD_SECONDS)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headrace import DataError, Error, SystemError, UsageError, ingest  # noqa: A004
+from headrace import DataError, Error, MissingFileError, SystemError, UsageError, ingest  # noqa: A004
 
 PAYLOAD = 1000
 SEED = 5
@@ -117,7 +117,7 @@ def test_pcap_waits_for_a_slow_consumer(tmp_path: Path) -> None:
         time.sleep(0.1)
         assert content(receiver) == whole
     assert receiver.counters()["datagrams"]["no_space"] == 0
-    with pytest.raises(UsageError, match=r"no\.pcap"):
+    with pytest.raises(MissingFileError, match=r"no\.pcap"):
         ingest.pcap(tmp_path / "no.pcap", to="cpu")
 
 

@@ -394,10 +394,9 @@ TEST(TcpTimestamps, SegmentsWithoutAreTaken) {
     receiver.arrive(tcp_packet(client.peer(), bare));
   };
   arrive(0, 0);
-  EXPECT_TRUE(receiver.events.empty()) << "a stream opens with its first byte";
-  arrive(0, 10);
   ASSERT_EQ(receiver.events.size(), 1U);
   EXPECT_EQ(receiver.events[0].kind, StreamEvent::opened);
+  arrive(0, 10);
   arrive(10, 10);
   client.elapsed_ms = 7;
   client.send(20, pattern(20, 10));
