@@ -44,27 +44,11 @@ class TcpHandshake {
     TcpRequest& request = work_.view.requests[i];
     const std::int64_t begin = serial_distance(headers.sequence, request.initial_remote + 1);
     if (!is_acceptable(i, request, headers, packet, begin)) return kNoConnection;
-    if (headers.link_length != 0) request.link.answer_to(packet, headers.link_length);
-    if (request.timestamps && headers.options.has_timestamps && begin <= 0) {
-      request.timestamp_recent = headers.options.timestamp;
-      request.timestamp_recent_at = work_.now;
-    }
-    request.peer_window = std::uint32_t{headers.window} << request.peer_scale;
-    const bool has_fin = (headers.flags & tcp_flag::kFin) != 0;
-    const bool speaks = begin >= 0 && (headers.payload_length > 0 || has_fin);
-    if (request.state == RequestState::half_open) complete(i, request, speaks);
-    const bool probes = begin < 0;
-    if (!speaks && !probes && shared_.config.open_at_first_byte) return kNoConnection;
-    const bool opens = speaks || !shared_.config.open_at_first_byte;
-    const std::uint32_t kept = request.state == RequestState::invited ? 0 : lists_.invited.count;
-    if (shared_.places() > kept && (!opens || shared_.places_now() > 0)) {
-      if (opens) return open(i, speaks);
-      if (request.state == RequestState::waiting) invite(i);
-      if (request.state == RequestState::silent) challenge(request);  // it only asks whether this side is there
-      return kNoConnection;
-    }
-    refuse(i, request, speaks);
-    return kNoConnection;
+    // A segment that goes on to a stream is counted there.
+    const bool lacks_timestamp = request.timestamps && !headers.options.has_timestamps;
+    const std::uint32_t connection = take(i, request, headers, packet, begin);
+    if (lacks_timestamp && connection == kNoConnection) ++shared_.counters.missing_timestamps;
+    return connection;
   }
 
   /// Lets those that wait send, as far as there are places that are not kept for others.
@@ -98,6 +82,32 @@ class TcpHandshake {
   static constexpr std::uint64_t kInvitationMax = 10 * TcpConfig::kSecond;
   /// A silent connection gives way to a new one after so long, where the backlog is full.
   static constexpr std::uint64_t kSilentMin = 5 * TcpConfig::kSecond;
+
+  /// What arrive() does with an acceptable segment.
+  [[nodiscard]] HEADRACE_HD std::uint32_t take(std::uint32_t i, TcpRequest& request, const Headers& headers,
+                                               const std::byte* packet, std::int64_t begin) {
+    if (headers.link_length != 0) request.link.answer_to(packet, headers.link_length);
+    if (request.timestamps && headers.options.has_timestamps && begin <= 0) {
+      request.timestamp_recent = headers.options.timestamp;
+      request.timestamp_recent_at = work_.now;
+    }
+    request.peer_window = std::uint32_t{headers.window} << request.peer_scale;
+    const bool has_fin = (headers.flags & tcp_flag::kFin) != 0;
+    const bool speaks = begin >= 0 && (headers.payload_length > 0 || has_fin);
+    if (request.state == RequestState::half_open) complete(i, request, speaks);
+    const bool probes = begin < 0;
+    if (!speaks && !probes && shared_.config.open_at_first_byte) return kNoConnection;
+    const bool opens = speaks || !shared_.config.open_at_first_byte;
+    const std::uint32_t kept = request.state == RequestState::invited ? 0 : lists_.invited.count;
+    if (shared_.places() > kept && (!opens || shared_.places_now() > 0)) {
+      if (opens) return open(i, speaks);
+      if (request.state == RequestState::waiting) invite(i);
+      if (request.state == RequestState::silent) challenge(request);  // it only asks whether this side is there
+      return kNoConnection;
+    }
+    refuse(i, request, speaks);
+    return kNoConnection;
+  }
 
   [[nodiscard]] HEADRACE_HD std::uint64_t initial_window(const TcpRequest& request) const {
     return lesser(shared_.config.initial_limit, request.window_max);
@@ -156,12 +166,8 @@ class TcpHandshake {
   }
 
   /// As TcpArrival has it for streams: a missing timestamp is taken, and so is one a tick back (Linux).
-  [[nodiscard]] HEADRACE_HD bool timestamp_is_good(const TcpRequest& request, const Headers& headers) {
-    if (!request.timestamps) return true;
-    if (!headers.options.has_timestamps) {
-      ++shared_.counters.missing_timestamps;
-      return true;
-    }
+  [[nodiscard]] HEADRACE_HD static bool timestamp_is_good(const TcpRequest& request, const Headers& headers) {
+    if (!request.timestamps || !headers.options.has_timestamps) return true;
     const std::uint32_t recent = request.timestamp_recent;
     return recent == 0 || serial_distance(recent, headers.options.timestamp) <= TcpConfig::kTicksBack;
   }
