@@ -79,7 +79,7 @@ SharedFunction share(nb::object function) {
             try {
               const GilAcquire acquired;
               delete held;
-            } catch (const Exception&) {  // it has begun to go since
+            } catch (const Exception&) {  // NOLINT(bugprone-empty-catch): the interpreter has begun to end since
             }
           }};
 }

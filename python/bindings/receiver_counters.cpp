@@ -1,4 +1,5 @@
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "receiver_handle.hpp"
@@ -181,7 +182,8 @@ nb::dict counters_of(ReceiverHandle& handle) {
   made["fragments"] = dict_of(all.fragments, kFragments);
   nb::dict refused;
   for (std::uint32_t i = 1; i < ingest::kParseResults; ++i) {
-    refused[std::string(to_string(static_cast<ParseResult>(i))).c_str()] = all.refused[i];
+    const std::string_view name = to_string(static_cast<ParseResult>(i));
+    refused[nb::str(name.data(), name.size())] = all.refused[i];
   }
   made["refused"] = refused;
   made["builder"] = dict_of(all.builder, kBuilder);

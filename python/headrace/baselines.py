@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from headrace.errors import Error
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"\w+(?:['\u2019.]\w+)*")
+"""As the index splits most English text: an apostrophe or a dot between letters does not divide a word."""
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _OPERATORS = {"AND", "OR", "NOT", "(", ")"}
 
@@ -59,7 +60,7 @@ class Fts5:
     def __init__(self, documents: Sequence[str]) -> None:
         self._base = sqlite3.connect(":memory:")
         try:
-            self._base.execute("CREATE VIRTUAL TABLE documents USING fts5(text, content='', detail=none)")
+            self._base.execute("CREATE VIRTUAL TABLE documents USING fts5(text, content='')")
         except sqlite3.OperationalError as error:
             raise Error(f"this Python's SQLite has no FTS5: {error}") from None
         rows = ((number, document) for number, document in enumerate(documents))

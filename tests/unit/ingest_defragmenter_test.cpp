@@ -210,7 +210,7 @@ TEST_P(Fragments, WithLengthsThatCannotBeAreRefused) {
     store_be16(odd.data() + 10, testing::plain_checksum(Bytes(odd.begin(), odd.begin() + 20)));
   }
   auto cut_off = cut(datagram(3000), 1480, 5)[1];
-  cut_off.resize(cut_off.size() - 100);
+  cut_off.erase(cut_off.end() - 100, cut_off.end());
   auto far = cut(datagram(3000), 1480, 5)[2];
   store_be16(far.data() + (GetParam() == 4 ? 6 : 42), GetParam() == 4 ? 0x1FFF : 0xFFF8);
   if (GetParam() == 4) {

@@ -30,7 +30,10 @@ std::unique_ptr<CpuStream> CpuStream::create(CpuDevice& device, StreamOptions op
 
 CpuStream::~CpuStream() {
   if (strand_->inherited()) {
-    for (auto& launch : resident_) static_cast<void>(launch.release());  // its threads are the parent's
+    for (auto& launch : resident_) {
+      const ResidentLaunch* const left = launch.release();  // its threads are the parent's
+      static_cast<void>(left);
+    }
     return;
   }
   strand_->wait(strand_->enqueued());
