@@ -126,18 +126,18 @@ StreamTable::Stream* StreamTable::take_place(std::uint32_t number, std::uint32_t
   if (granted_.empty() && grant() == nullptr) return nullptr;
   // There is one: every stream that is open, and every one that may open, has a ring, and there are no more.
   const auto place = std::find_if(places_.begin(), places_.end(), [](const Stream& one) { return !one.frames; });
-  std::shared_ptr<FrameRing> made = std::move(granted_.front());
-  granted_.pop_front();
-  ++opened_;
   const auto index = static_cast<std::uint32_t>(place - places_.begin());
-  if (builder_ != nullptr) builder_->attach(index, *made);
+  // What may fail comes first: the ring stays in the table, since resident control may have been told of it already.
+  if (builder_ != nullptr) builder_->attach(index, *granted_.front());
+  by_number_.insert_or_assign(number, index);
   *place = {};
   place->number = number;
   place->connection = connection;
   place->flow = flow;
-  place->frames = std::move(made);
+  place->frames = std::move(granted_.front());
   place->limit = space_bytes();
-  by_number_[number] = index;
+  granted_.pop_front();
+  ++opened_;
   ++open_count_;
   return &*place;
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "fetch/scan/kernel.hpp"
 #include "fetch/scan/result.hpp"
@@ -71,6 +72,8 @@ Run::Run(StreamRef stream, const TableView& table, const Compiled& compiled)
   }
   places.push_back({.rows = 0, .first_tile = work_.tiles});
   upload_arguments(places, columns);
+  ranks_.reserve(
+      compiled.ranks.size());  // a buffer with a copy under way must not be dropped by a push_back that fails
   for (std::size_t r = 0; r < compiled.ranks.size(); ++r) {
     ranks_.push_back(upload(compiled.ranks[r]->data(), compiled.ranks[r]->size() * sizeof(std::int32_t)));
     work_.ranks[r] = ranks_.back().as<const std::int32_t>();
@@ -101,9 +104,12 @@ Buffer Run::upload(const void* from, std::size_t bytes) {
   return buffer;
 }
 
-Buffer Run::make(std::size_t bytes, unsigned char fill) const {
+Buffer Run::make(std::size_t bytes, unsigned char fill) {
   Buffer buffer(stream_.device(), MemoryKind::pool, bytes);
-  if (bytes > 0) stream_.fill(buffer.data(), fill, bytes).or_throw(kDoing);
+  if (bytes > 0) {
+    under_way_.begin();
+    stream_.fill(buffer.data(), fill, bytes).or_throw(kDoing);
+  }
   return buffer;
 }
 
@@ -132,16 +138,18 @@ void Run::prepare_groups() {
     std::byte* const states = results_.data() + kStatesAt * sizeof(std::uint64_t);
     stream_.fill(states + program.states[s].block * group_bytes, 0xFF, group_bytes).or_throw(kDoing);
   }
+  tables_.reserve(compiled_.tables);
   for (std::uint32_t t = 0; t < compiled_.tables; ++t) {
     tables_.push_back(make(compiled_.places * sizeof(std::uint64_t), kEmptyByte));
     work_.tables[t] = {.keys = tables_.back().as<std::uint64_t>(), .mask = compiled_.places - 1};
   }
 }
 
-void Run::prepare_values(std::int64_t rows, const std::vector<std::int64_t>& tile_first) {
+void Run::prepare_values(std::int64_t rows, std::vector<std::int64_t> tile_first) {
   prepare_results(0);
   work_.limit = rows;
-  tile_rows_ = upload(tile_first.data(), tile_first.size() * sizeof(std::int64_t));
+  tile_first_ = std::move(tile_first);
+  tile_rows_ = upload(tile_first_.data(), tile_first_.size() * sizeof(std::int64_t));
   work_.tile_rows = tile_rows_.as<std::int64_t>();
   emitted_ = Emitted(stream_, compiled_.output_count, rows);
   work_.outputs = emitted_.on_device.as<const Output>();
@@ -170,7 +178,7 @@ bool Run::execute(std::uint32_t tiles, ScanReport& report) {
 
 void Run::order(std::span<const Order> order, std::int64_t limit, ScanReport& report) {
   const Time started = SteadyClock::now();
-  std::vector<Buffer> ranks;
+  ranks_.reserve(ranks_.size() + order.size());
   std::vector<OrderKey> keys;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const ValuePlace place = compiled_.outputs[order[i].value];
@@ -182,9 +190,9 @@ void Run::order(std::span<const Order> order, std::int64_t limit, ScanReport& re
     }
     const Ranks& places = compiled_.order_ranks[i];
     const std::size_t count = places == nullptr ? 0 : places->size();
-    if (count > 0) ranks.push_back(upload(places->data(), count * sizeof(std::int32_t)));
+    if (count > 0) ranks_.push_back(upload(places->data(), count * sizeof(std::int32_t)));
     keys.push_back(make_order_key(compiled_.values[order[i].value], order[i],
-                                  count == 0 ? nullptr : ranks.back().as<const std::int32_t>(),
+                                  count == 0 ? nullptr : ranks_.back().as<const std::int32_t>(),
                                   static_cast<std::int64_t>(count)));
     keys.back().value = place.output;
   }

@@ -20,7 +20,7 @@ class Run {
   void prepare_groups();
   /// Memory of values of `rows` rows; those of tile t go to `tile_first[t]` and on. Without outputs, the rows of each
   /// tile are counted instead.
-  void prepare_values(std::int64_t rows, const std::vector<std::int64_t>& tile_first);
+  void prepare_values(std::int64_t rows, std::vector<std::int64_t> tile_first);
   /// Runs the first `tiles` tiles and waits; adds what it took to the report. Throws UsageError for values that do not
   /// fit; false when a key table was too small, or narrow sums have met a wide decimal: is_too_wide() tells which.
   [[nodiscard]] bool execute(std::uint32_t tiles, ScanReport& report);
@@ -58,9 +58,9 @@ class Run {
   /// The program, where fragments are, and their columns: by one copy.
   void upload_arguments(std::span<const FragmentPlace> places, std::span<const ColumnPlace> columns);
   void prepare_results(std::size_t state_bytes);
-  /// The bytes must stay until execute() has returned.
+  /// Starts the copy. The bytes must stay until execute() has returned or this has ended.
   [[nodiscard]] Buffer upload(const void* from, std::size_t bytes);
-  [[nodiscard]] Buffer make(std::size_t bytes, unsigned char fill) const;
+  [[nodiscard]] Buffer make(std::size_t bytes, unsigned char fill);
   template <class T>
   [[nodiscard]] std::vector<T> download(const void* from, std::size_t count) const;
   [[nodiscard]] bool check_faults() const;
@@ -71,14 +71,15 @@ class Run {
   ScanWork work_;
   std::uint64_t read_bytes_ = 0;
   std::vector<std::byte> arguments_;
-  Buffer on_device_;                 ///< The arguments.
-  Buffer results_;                   ///< Faults, then states.
-  std::vector<std::uint64_t> left_;  ///< What an execution has left there.
+  Buffer on_device_;                      ///< The arguments.
+  Buffer results_;                        ///< Faults, then states.
+  std::vector<std::uint64_t> left_;       ///< What an execution has left there.
+  std::vector<std::int64_t> tile_first_;  ///< Where each tile's rows go, which is copied to `tile_rows_`.
   Buffer tile_rows_;
   Emitted emitted_;
   std::vector<Buffer> tables_;
-  std::vector<Buffer> ranks_;
-  UnderWay under_way_;  ///< Last: ends before the memory does.
+  std::vector<Buffer> ranks_;  ///< Ranks of strings, for filters and then for orders.
+  UnderWay under_way_;         ///< Last: ends before the memory does.
 };
 
 }  // namespace headrace::fetch

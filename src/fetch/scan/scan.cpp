@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "fetch/scan/result.hpp"
 #include "fetch/scan/rows.hpp"
@@ -110,7 +111,7 @@ ScanResult scan_values(StreamRef stream, const TableView& table, const Query& qu
     if (rows < wanted) ++tiles;
     rows += std::exchange(of_tile, rows);
   }
-  run.prepare_values(std::min(rows, wanted), tile_rows);
+  run.prepare_values(std::min(rows, wanted), std::move(tile_rows));
   static_cast<void>(run.execute(tiles, result.report));
   if (!query.order.empty()) run.order(query.order, query.limit, result.report);
   for (std::size_t v = 0; v < compiled.values.size(); ++v) result.columns.push_back(run.output(v));

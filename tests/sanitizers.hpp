@@ -1,0 +1,19 @@
+#pragma once
+
+/// Whether a sanitizer's runtime is part of the test program. It has signal handlers of its own, and it does not
+/// survive the fork of a process that has threads.
+namespace headrace::testing {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace headrace::testing
