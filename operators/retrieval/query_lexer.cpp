@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "headrace/base/error.hpp"
 #include "operators/retrieval/utf8.hpp"
 
@@ -39,7 +41,7 @@ void throw_at(std::size_t position, std::string_view what) {
 
 QueryLexer::QueryLexer(std::string_view text) : text_(text) {
   const std::size_t valid = valid_utf8_prefix(text);
-  if (valid != text.size()) throw_at(valid + 1, "this byte is not UTF-8");
+  if (valid != text.size()) throw_at(position_of(valid), "this byte is not UTF-8");
   token_ = read();
 }
 
@@ -49,27 +51,36 @@ Token QueryLexer::next() {
   return now;
 }
 
+std::size_t QueryLexer::position_of(std::size_t byte) noexcept {
+  const auto is_first = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; };
+  const std::string_view passed = text_.substr(counted_bytes_, byte - counted_bytes_);
+  position_ += static_cast<std::size_t>(std::ranges::count_if(passed, is_first));
+  counted_bytes_ = byte;
+  return position_;
+}
+
 Token QueryLexer::read() {
   while (at_ < text_.size() && is_space(text_[at_])) ++at_;
   const std::size_t begin = at_;
-  if (begin == text_.size()) return {TokenKind::end, begin + 1, {}};
+  if (begin == text_.size()) return {TokenKind::end, position_of(begin), {}};
   const char first = text_[at_];
   if (first == '(' || first == ')') {
     ++at_;
-    return {first == '(' ? TokenKind::open : TokenKind::close, begin + 1, text_.substr(begin, 1)};
+    return {first == '(' ? TokenKind::open : TokenKind::close, position_of(begin), text_.substr(begin, 1)};
   }
   if (first == '"') return read_quoted();
   while (at_ < text_.size() && !ends_word(text_[at_])) ++at_;
   const std::string_view word = text_.substr(begin, at_ - begin);
-  return {word_kind(word), begin + 1, word};
+  return {word_kind(word), position_of(begin), word};
 }
 
 Token QueryLexer::read_quoted() {
   const std::size_t begin = at_;
+  const std::size_t position = position_of(begin);
   const std::size_t end = text_.find('"', begin + 1);
-  if (end == std::string_view::npos) throw_at(begin + 1, "this quote is not closed");
+  if (end == std::string_view::npos) throw_at(position, "this quote is not closed");
   at_ = end + 1;
-  return {TokenKind::word, begin + 1, text_.substr(begin + 1, end - begin - 1)};
+  return {TokenKind::word, position, text_.substr(begin + 1, end - begin - 1)};
 }
 
 }  // namespace headrace::operators

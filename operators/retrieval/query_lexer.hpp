@@ -11,7 +11,7 @@ enum class TokenKind : std::uint8_t { word, and_word, or_word, not_word, open, c
 
 struct Token {
   TokenKind kind;
-  std::size_t position;  ///< In bytes, from 1.
+  std::size_t position;  ///< In characters (code points), from 1.
   std::string_view text;
 };
 
@@ -35,9 +35,13 @@ class QueryLexer {
  private:
   [[nodiscard]] Token read();
   [[nodiscard]] Token read_quoted();
+  /// The position of the character that begins at `byte`, which is never before that of the last call.
+  [[nodiscard]] std::size_t position_of(std::size_t byte) noexcept;
 
   std::string_view text_;
   std::size_t at_ = 0;
+  std::size_t counted_bytes_ = 0;
+  std::size_t position_ = 1;  ///< Of the character that begins at counted_bytes_.
   Token token_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "convert.hpp"
 #include "headrace/base/error.hpp"
@@ -112,7 +113,11 @@ bool ClientHandle::wait(std::uint64_t ticket, std::optional<double> timeout) {
     {
       const GilRelease released;
       const Duration left = std::min(until - SteadyClock::now(), kLook);
-      if (client_->wait(ticket, std::max(left, Duration::zero())).or_throw("waiting for a query")) return true;
+      Result<bool> is_back = client_->wait(ticket, std::max(left, Duration::zero()));
+      if (!is_back && is_back.error().code == Errc::invalid_argument) {
+        throw UsageError(fmt::format("ticket {} is not one of a query of this client", ticket));
+      }
+      if (std::move(is_back).or_throw("waiting for a query")) return true;
     }
     if (SteadyClock::now() >= until) return false;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();

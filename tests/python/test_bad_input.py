@@ -111,6 +111,8 @@ def test_the_wrong_corpus(run: Run, tmp_path: Path, index_file: Path):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("only one\n")
     assert_error(run("query", index_file, "banana", "--corpus", corpus), 2, "fewer documents")
+    corpus.write_text("neither has it\n" * 5)  # long enough
+    assert_error(run("query", index_file, "banana", "--corpus", corpus), 2, "does not match: it is not the corpus")
 
 
 def test_a_bad_trace(run: Run, tmp_path: Path):

@@ -251,3 +251,12 @@ def test_bad_arguments_are_named(make: object, says: str):
 def test_status_names():
     assert Errc.of_status(0) is None
     assert [Errc.of_status(1 + number) for number in range(len(Errc))] == list(Errc)
+
+
+def test_waiting_for_a_ticket_that_never_was_names_it(operator: headrace.Operator):
+    with (
+        Engine("cpu", operator) as engine,
+        engine.connect() as client,
+        pytest.raises(headrace.UsageError, match="ticket 12345 is not one of a query"),
+    ):
+        client.wait(12345)

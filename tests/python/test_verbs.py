@@ -42,7 +42,7 @@ def test_a_syntax_error_is_pointed_at(run: Run, index_file: Path):
     failed = run("query", index_file, "käse AND )")
     assert failed.returncode == 2
     first, text, caret = failed.stderr.splitlines()
-    assert first.startswith("headrace: error: query, position 11")
+    assert first.startswith("headrace: error: query, position 10")
     assert text == "  käse AND )"
     assert caret == "           ^"
     assert failed.stdout == ""

@@ -74,6 +74,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"a (b OR (c)", "query, position 12: expected ')' for the '(' at position 3 but found the end"},
                     Case{"a OR b) c", "query, position 7: ')' closes nothing; expected a term, AND, OR or the end"},
                     Case{"cat - like", "query, position 5: '-' has no letter or digit to look for"},
+                    Case{"\xC3\xA9t\xC3\xA9 )",
+                         "query, position 5: ')' closes nothing; expected a term, AND, OR or the end"},
+                    Case{"\xE6\x97\xA5\xE6\x9C\xAC AND \"b", "query, position 8: this quote is not closed"},
                     Case{"a \"b", "query, position 3: this quote is not closed"},
                     Case{"a \"\"", "query, position 3: '' has no letter or digit to look for"},
                     Case{"caf\xC3", "query, position 4: this byte is not UTF-8"}));

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.cells import cell_len
 
 from headrace import Index, UsageError
 from headrace.cli.errors import STATUS_USAGE, report
@@ -17,15 +18,16 @@ from headrace.corpus import Format, documents, locate
 
 
 def _caret(text: str, error: UsageError) -> list[str]:
-    """The query with a caret under the byte that the error is about; nothing where it is about all of it."""
+    """The query with a caret under the character that the error is about; nothing where it is about all of it."""
     match = re.match(r"query, position (\d+)", str(error))
     if match is None or not text.isprintable():
         return []
-    column = len(text.encode()[: int(match[1]) - 1].decode(errors="ignore"))
+    column = cell_len(text[: int(match[1]) - 1])
     return [f"  {text}", f"  {' ' * column}^"]
 
 
 def _texts(corpus: str, form: Format, field: str, ids: list[int]) -> dict[int, str]:
+    """The documents of these ids, by id."""
     if not ids:
         return {}
     wanted = set(ids)
@@ -36,6 +38,18 @@ def _texts(corpus: str, form: Format, field: str, ids: list[int]) -> dict[int, s
     if found.keys() != wanted:
         raise UsageError(f"{corpus} has fewer documents than the index: it is not the corpus it was made from")
     return found
+
+
+def _check(corpus: str, index: Index, text: str, texts: dict[int, str]) -> None:
+    """Raises UsageError where one of the documents that are to be printed does not match the query after all."""
+    if not texts or index.words != "unicode":
+        return
+    again = Index.build(texts.values(), fold_diacritics=index.fold_diacritics).matches(text)
+    if len(again) != len(texts):
+        wrong = next(number for place, number in enumerate(texts) if place not in set(again.tolist()))
+        raise UsageError(
+            f"document {wrong} of {corpus} does not match: it is not the corpus that the index was made from"
+        )
 
 
 def query(
@@ -64,6 +78,8 @@ def query(
     hits = loaded.query(text, device=chosen)
     ids = loaded.matches(text).tolist() if everything else hits.ids
     texts = _texts(corpus, form, field, ids) if corpus is not None else None
+    if texts is not None:
+        _check(corpus or "", loaded, text, texts)
     if as_json:
         answer = {"query": text, "hits": hits.hits, "ids": ids}
         if texts is not None:
