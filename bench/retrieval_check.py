@@ -1,0 +1,354 @@
+"""Compares random Boolean queries on text in ten scripts with SQLite's FTS5 (`unicode61`) and with tantivy.
+
+Documents are drawn from the names of countries, regions and languages that Debian's package iso-codes translates.
+Each query combines words of the documents by AND, OR, NOT and parentheses. Every document that one tool finds and
+another does not is traced to a word, and the difference to one of the rules of docs/operators.md; what no rule
+explains is printed as "unexplained", and the exit status is 1. The queries are timed as well, one after the other in
+every tool and in batches in Headrace, and each figure is printed.
+
+    apt install iso-codes; pip install tantivy
+    .venv/bin/python bench/retrieval_check.py --queries 10000
+"""
+
+import argparse
+import gettext
+import itertools
+import json
+import random
+import re
+import shutil
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import headrace
+
+LANGUAGES = {
+    "vi": "Latin",
+    "ru": "Cyrillic",
+    "el": "Greek",
+    "ar": "Arabic",
+    "he": "Hebrew",
+    "hi": "Devanagari",
+    "ko": "Hangul",
+    "th": "Thai",
+    "ja": "Japanese",
+    "zh_CN": "Han",
+}
+_DOMAINS = ("iso_639-3", "iso_639-2", "iso_3166-1", "iso_3166-2")
+_NAMES_PER_DOCUMENT = (1, 12)
+_BATCH = 4096
+_TANTIVY_BYTES = 40
+
+Ids = frozenset[int]
+
+
+def names_of(locale: Path, language: str) -> list[str]:
+    """The translated names of a language."""
+    names: set[str] = set()
+    for domain in _DOMAINS:
+        path = locale / language / "LC_MESSAGES" / f"{domain}.mo"
+        if path.exists():
+            with path.open("rb") as file:
+                catalog: dict[Any, str] = vars(gettext.GNUTranslations(file))["_catalog"]
+            names |= {text for key, text in catalog.items() if key and text}
+    if not names:
+        raise SystemExit(f"{locale} has no names in {language}: install iso-codes, or name its folder by --locale")
+    return sorted(names)
+
+
+def documents_of(names: Sequence[str], count: int, rng: random.Random) -> list[str]:
+    """Documents of a few names each."""
+    return [", ".join(rng.choices(names, k=rng.randint(*_NAMES_PER_DOCUMENT))) for _ in range(count)]
+
+
+def words_of(documents: Sequence[str]) -> list[str]:
+    """What a user takes for words: what lies between spaces, without punctuation around it."""
+    words = set()
+    for document in documents:
+        for part in document.split():
+            word = part.strip("".join(c for c in part if not unicodedata.category(c).startswith(("L", "N", "M"))))
+            if word and any(unicodedata.category(c)[0] in "LN" for c in word):
+                words.add(word)
+    return sorted(words)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A Boolean query: a shape such as "({} OR {}) AND NOT {}", and its words."""
+
+    shape: str
+    words: tuple[str, ...]
+
+    def text(self, quote: Callable[[str], str]) -> str:
+        """The query, each word as `quote` has it."""
+        return self.shape.format(*map(quote, self.words))
+
+
+_SHAPES = (
+    "{}",
+    "{} AND {}",
+    "{} OR {}",
+    "{} AND NOT {}",
+    "({} OR {}) AND {}",
+    "({} OR {}) AND NOT {}",
+    "({} AND {}) OR ({} AND {})",
+    "({} OR {} OR {}) AND ({} OR {})",
+)
+
+
+def asks_of(words: Sequence[str], count: int, rng: random.Random) -> list[Ask]:
+    """Random queries of random words."""
+    asks = []
+    for _ in range(count):
+        shape = rng.choice(_SHAPES)
+        asks.append(Ask(shape, tuple(rng.choice(words) for _ in range(shape.count("{}")))))
+    return asks
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'
+
+
+class Headrace:
+    """All ids by the host, to compare, and answers (a count and 15 ids) by an engine, to time."""
+
+    def __init__(self, documents: Sequence[str]) -> None:
+        self._index = headrace.Index.build(documents)
+        self._engine = headrace.Engine("cpu:0", headrace.retrieval(self._index))
+        self._client = self._engine.connect()
+
+    def takes(self, ask: Ask) -> bool:
+        """Whether a query has no more terms than it may: long words of scripts without spaces have many."""
+        try:
+            self._index.compile(ask.text(_quoted))
+        except headrace.UsageError:
+            return False
+        return True
+
+    def ids(self, ask: Ask) -> Ids:
+        """All documents that match."""
+        return frozenset(self._index.matches(ask.text(_quoted)).tolist())
+
+    def one_by_one(self, asks: Sequence[Ask]) -> float:
+        """Seconds a query, its text compiled and sent when the one before is back."""
+        texts = [ask.text(_quoted) for ask in asks]
+        began = time.perf_counter()
+        for text in texts:
+            self._client.ask(self._index.compile(text))
+        return (time.perf_counter() - began) / len(texts)
+
+    def batched(self, asks: Sequence[Ask]) -> float:
+        """Seconds a query, compiled and sent many at a time."""
+        texts = [ask.text(_quoted) for ask in asks]
+        began = time.perf_counter()
+        for start in range(0, len(texts), _BATCH):
+            self._client.ask_many(self._index.compile_many(texts[start : start + _BATCH]))
+        return (time.perf_counter() - began) / len(texts)
+
+
+class Fts5:
+    """SQLite's index in memory, with the tokenizer unicode61 as it comes, but for diacritics, which count."""
+
+    def __init__(self, documents: Sequence[str]) -> None:
+        self._base = sqlite3.connect(":memory:")
+        how = "unicode61 remove_diacritics 0"
+        self._base.execute(f"CREATE VIRTUAL TABLE t USING fts5(x, content='', tokenize='{how}')")
+        self._base.executemany("INSERT INTO t(rowid, x) VALUES (?, ?)", enumerate(documents))
+
+    def ids(self, ask: Ask) -> Ids:
+        """All documents that match."""
+        text = ask.text(_quoted).replace("AND NOT", "NOT")
+        return frozenset(row for (row,) in self._base.execute("SELECT rowid FROM t WHERE t MATCH ?", (text,)))
+
+    def one_by_one(self, asks: Sequence[Ask]) -> float:
+        """Seconds a query: the count of all that match, and 15 of them."""
+        texts = [ask.text(_quoted).replace("AND NOT", "NOT") for ask in asks]
+        began = time.perf_counter()
+        for text in texts:
+            self._base.execute("SELECT count(*) FROM t WHERE t MATCH ?", (text,)).fetchall()
+            self._base.execute("SELECT rowid FROM t WHERE t MATCH ? LIMIT 15", (text,)).fetchall()
+        return (time.perf_counter() - began) / len(texts)
+
+
+class Tantivy:
+    """tantivy's index in memory, with its default tokenizer (words of letters and digits, in lower case)."""
+
+    def __init__(self, documents: Sequence[str]) -> None:
+        import tantivy  # noqa: PLC0415 - a peer, which is not among what the project needs
+
+        builder = tantivy.SchemaBuilder()
+        builder.add_text_field("x", stored=False)
+        builder.add_unsigned_field("id", stored=True, fast=True)
+        self._folder = tempfile.mkdtemp()
+        self._index = tantivy.Index(builder.build(), path=self._folder)
+        writer = self._index.writer(heap_size=200 << 20, num_threads=1)
+        for number, document in enumerate(documents):
+            entry = tantivy.Document(x=document)
+            entry.add_unsigned("id", number)
+            writer.add_document(entry)
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+        self._searcher = self._index.searcher()
+        self._all = len(documents)
+
+    def close(self) -> None:
+        """Removes the index."""
+        shutil.rmtree(self._folder)
+
+    def _parse(self, ask: Ask) -> Any:  # noqa: ANN401 - of tantivy, which has no types
+        """The query; None where all its words are too long for tantivy."""
+        wanted, *unwanted = ask.text(_quoted).split(" AND NOT ")  # which its parser does not take as we do
+        try:
+            return self._index.parse_query(f"+({wanted})" + "".join(f" -{one}" for one in unwanted), ["x"])
+        except ValueError:
+            return None
+
+    def ids(self, ask: Ask) -> Ids:
+        """All documents that match."""
+        query = self._parse(ask)
+        if query is None:
+            return frozenset()
+        found = self._searcher.search(query, limit=self._all, count=False, order_by_field="id")
+        return frozenset(value for value, _ in found.hits)
+
+    def one_by_one(self, asks: Sequence[Ask]) -> float:
+        """Seconds a query: the count of all that match, and 15 of them."""
+        began = time.perf_counter()
+        for ask in asks:
+            query = self._parse(ask)
+            if query is not None:
+                self._searcher.search(query, limit=15, count=True)
+        return (time.perf_counter() - began) / len(asks)
+
+
+_JOINS = "".join(
+    chr(c) for c in (0x27, 0x2019, 0x2018, 0x2E, 0x2024, 0xB7, 0x387, 0x3A, 0x2C, 0x5F, 0x5F4, 0x5F3, 0x22)
+)
+_NO_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f々〆ー]"
+)
+
+
+def _folds(text: str) -> bool:
+    """Whether full case folding and NFKC change more than lower case does."""
+    return unicodedata.normalize("NFKC", text).casefold() != text.lower()
+
+
+def _has(categories: str) -> Callable[[str], bool]:
+    """Whether a text has a character of a general category, or of a group of them."""
+    return lambda text: any(unicodedata.category(c).startswith(categories) for c in text)
+
+
+_RULES: tuple[tuple[str, Callable[[str], bool]], ...] = (
+    ("pairs of characters in scripts without spaces", lambda text: _NO_SPACES.search(text) is not None),
+    ("ignorable characters are dropped", _has("Cf")),
+    ("marks belong to words", _has("M")),
+    ("apostrophes, dots and the like within words (UAX #29)", lambda text: any(c in _JOINS for c in text[1:-1])),
+    ("digits and Hangul are words of their own (ICU)", lambda text: re.search("[0-9][가-힣]", text) is not None),
+    ("full case folding and compatibility forms", _folds),
+)
+"""The rules, and where each may apply: to a word of the query, or to what stands around it in a document."""
+
+
+def explain(word: str, document: str, tool: str) -> str:
+    """The rule of docs/operators.md by which a word is in a document for one tool and not for another."""
+    if tool == "tantivy" and any(len(part.encode()) >= _TANTIVY_BYTES for part in re.findall(r"\w+", word)):
+        return "tantivy drops words of 40 bytes and more"
+    around = re.compile(f"[^\\s]*{re.escape(word)}[^\\s]*", re.IGNORECASE)
+    places = [word, *around.findall(document)]
+    for rule, applies in _RULES:
+        if any(map(applies, places)):
+            return rule
+    if any(unicodedata.category(c)[0] not in "LN" for c in word):
+        return "a word in quotes asks for its parts, not for their order"
+    return "unexplained"
+
+
+def compare(
+    ours: Headrace, theirs: Fts5 | Tantivy, asks: Sequence[Ask], documents: Sequence[str]
+) -> tuple[Counter[str], list[str]]:
+    """How often each rule explains a query whose ids differ, and what no rule explains."""
+    tally: Counter[str] = Counter()
+    lines = []
+    tool = "tantivy" if isinstance(theirs, Tantivy) else "fts5"
+    known: dict[str, tuple[Ids, Ids]] = {}
+
+    def both(word: str) -> tuple[Ids, Ids]:
+        if word not in known:
+            one = Ask("{}", (word,))
+            known[word] = (ours.ids(one), theirs.ids(one))
+        return known[word]
+
+    for ask in asks:
+        differ = ours.ids(ask) ^ theirs.ids(ask)
+        if not differ:
+            tally["equal"] += 1
+            continue
+        reasons = set()
+        for number in itertools.islice(sorted(differ), 20):
+            here = {explain(w, documents[number], tool) for w in ask.words if number in both(w)[0] ^ both(w)[1]}
+            reasons |= here or {"unexplained"}
+        reason = "unexplained" if "unexplained" in reasons else min(reasons)
+        tally[reason] += 1
+        if reason == "unexplained":
+            lines.append(f"{ask.text(_quoted)}: {sorted(differ)[:3]} {documents[min(differ)]!r}")
+    return tally, lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 1 where a difference has no explanation."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--locale", type=Path, default=Path("/usr/share/locale"))
+    parser.add_argument("--queries", type=int, default=10_000, help="in all")
+    parser.add_argument("--documents", type=int, default=20_000, help="of each script")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(arguments)
+    rng = random.Random(given.seed)
+    rows = []
+    unexplained = 0
+    for language, script in LANGUAGES.items():
+        documents = documents_of(names_of(given.locale, language), given.documents, rng)
+        asks = asks_of(words_of(documents), given.queries // len(LANGUAGES), rng)
+        ours, fts5, tantivy = Headrace(documents), Fts5(documents), Tantivy(documents)
+        drawn = len(asks)
+        asks = [ask for ask in asks if ours.takes(ask)]
+        row: dict[str, Any] = {
+            "script": script,
+            "documents": len(documents),
+            "queries": len(asks),
+            "refused: more than 16 terms": drawn - len(asks),
+        }
+        for name, tool in (("fts5", fts5), ("tantivy", tantivy)):
+            tally, lines = compare(ours, tool, asks, documents)
+            row[name] = dict(tally)
+            unexplained += tally["unexplained"]
+            for line in lines:
+                print(f"{script}, {name}: {line}", file=sys.stderr)
+        ways = {
+            "headrace batched": ours.batched,
+            "headrace": ours.one_by_one,
+            "fts5": fts5.one_by_one,
+            "tantivy": tantivy.one_by_one,
+        }
+        runs = {way: [call(asks) * 1e6 for _ in range(3)] for way, call in ways.items()}
+        row["us"] = {way: round(statistics.median(times), 2) for way, times in runs.items()}
+        tantivy.close()
+        rows.append(row)
+        print(json.dumps(row, ensure_ascii=False), flush=True)
+    print(json.dumps({"queries": sum(row["queries"] for row in rows), "unexplained": unexplained}))
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
