@@ -8,6 +8,7 @@ of docs/ingest-follow.md; what no rule explains is printed as "unexplained", and
 """
 
 import argparse
+import itertools
 import json
 import re
 import shutil
@@ -26,9 +27,13 @@ Ends = tuple[str, str]
 """Who sends, and to whom: "10.0.0.1:40000", "[fe80::1]:80"."""
 
 _MISSING = re.compile(rb"\[(\d+) bytes missing in capture file\]\0?")
-_TCPFLOW = re.compile(r"^([0-9a-fA-F.:]+)\.(\d{5})-([0-9a-fA-F.:]+)\.(\d{5})(?:-\d+)?(?:c\d+)?$")
+_TCPFLOW = re.compile(r"^([0-9a-fA-F.:]+)\.(\d{5})-([0-9a-fA-F.:]+)\.(\d{5})(?:--?\d+)?(?:c\d+)?$")
 _MISSING_MOST = 1 << 28
 _PADDING_MOST = 6  # bytes that Ethernet adds to a segment without payload
+_PADDINGS_LAST = 3  # segments without payload that end a stream
+_PADDING = "tcpflow takes the padding of a short Ethernet frame for payload"
+_AHEAD = 16  # bytes that must agree behind a padding
+_LOOPBACK = 0  # the link type
 _TSHARK_AT_ONCE = 64
 _TSHARK_MORE = 4  # connections that it may see and Headrace does not
 _TIMEOUT_SECONDS = 300
@@ -87,12 +92,22 @@ def ours(capture: Path) -> tuple[dict[Ends, list[Stream]], dict[str, int]]:
     return by_ends, counters
 
 
+class UnreadError(Exception):
+    """The other tool does not read a capture."""
+
+
 def by_tcpflow(capture: Path) -> Streams:
-    """The streams of tcpflow by their ends; those of one pair of ends in the order of its files."""
+    """The streams of tcpflow by their ends; those of one pair of ends in the order of its files.
+
+    Raises:
+        UnreadError: for a link type, or a mixture of them, that it does not know.
+    """
     found: Streams = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         command = ["tcpflow", "-r", str(capture), "-o", folder, "-q", "-S", "enable_report=NO"]
-        subprocess.run(command, capture_output=True, check=False, timeout=_TIMEOUT_SECONDS)
+        done = subprocess.run(command, capture_output=True, check=False, timeout=_TIMEOUT_SECONDS)
+        if re.search(rb"unknown datalink type|an interface has a", done.stderr):
+            raise UnreadError
         for path in sorted(
             Path(folder).iterdir(), key=lambda one: (one.name.partition("c")[0], len(one.name), one.name)
         ):
@@ -171,12 +186,34 @@ def _explain_tshark(mine: Stream, theirs: bytes) -> str:
     return "tshark leaves out what lies behind a gap that nobody acknowledged"
 
 
+def _is_padded(data: bytes, theirs: bytes) -> bool:
+    """Whether theirs is the data with a few bytes more at some places."""
+    at = 0
+    spare = 0
+    while spare < len(theirs) and at < len(data):
+        same = next((n for n, (a, b) in enumerate(zip(data[at:], theirs[spare:], strict=False)) if a != b), None)
+        if same is None:
+            break
+        at, spare = at + same, spare + same
+        # The padding may begin with what comes next as well: a few bytes back are tried.
+        for back, more in itertools.product(range(min(at, _PADDING_MOST) + 1), range(1, _PADDING_MOST + 1)):
+            begin = spare - back + more
+            ahead = min(_AHEAD, len(data) - at + back)
+            if theirs[begin : begin + ahead] == data[at - back : at - back + ahead]:
+                at, spare = at - back, begin
+                break
+        else:
+            return False
+    rest = min(len(data) - at, len(theirs) - spare)
+    return at + rest == len(data) and len(theirs) - spare - rest <= _PADDINGS_LAST * _PADDING_MOST
+
+
 def _explain_tcpflow(mine: Stream, theirs: bytes) -> str:
     data = bytes(mine.data)
     if data == theirs:
         return ""
-    if theirs.startswith(data) and len(theirs) - len(data) <= _PADDING_MOST:
-        return "tcpflow takes the padding of a short Ethernet frame for payload"
+    if _is_padded(data, theirs):
+        return _PADDING
     if mine.missing and mine.missing[-1][1] == len(data) and data[: mine.missing[-1][0]] == theirs:
         return "the end was acknowledged, but is not in the capture: tcpflow writes no zeros there"
     if len(data) == len(theirs):
@@ -188,17 +225,57 @@ def _explain(mine: Stream | None, theirs: bytes | None, tool: str) -> str:
     """The rule by which one stream differs; empty where it does not, "unexplained" where none is known."""
     if mine is None:
         assert theirs is not None
-        padding = tool == "tcpflow" and len(theirs) <= _PADDING_MOST
-        return "tcpflow takes the padding of a short Ethernet frame for payload" if padding else "unexplained"
+        return _PADDING if tool == "tcpflow" and len(theirs) <= 2 * _PADDING_MOST else "unexplained"
     if theirs is None:
         return "nothing of it was captured but its length" if not mine.covered() else "unexplained"
     return _explain_tshark(mine, theirs) if tool == "tshark" else _explain_tcpflow(mine, theirs)
+
+
+_TCPFLOW_LACKS = {
+    "tcpflow does not put IP fragments together": "ip.flags.mf == 1 || ip.frag_offset > 0 || ipv6.fraghdr",
+    "tcpflow reads no packet whose IP length is 0, as segmentation offload leaves it": "ip.len == 0",
+    "tcpflow takes what a reset carries for payload": "tcp.flags.reset == 1 && tcp.len > 0",
+    "tcpflow takes what lies behind the IP packet for payload": "eth.trailer && tcp.len > 0",
+    "tcpflow takes the payload of a SYN, which was never acknowledged": "tcp.flags.syn == 1 && tcp.len > 0",
+}
+"""What tcpflow does with packets, by the filter of tshark that finds them between two ends."""
+
+
+def _has(capture: Path, ends: Ends, packets: str) -> bool:
+    address, _, port = ends[0].rpartition(":")
+    kind = "ipv6" if address.startswith("[") else "ip"
+    between = f"{kind}.addr == {address.strip('[]')}" + ("" if "frag" in packets else f" && tcp.port == {port}")
+    command = ["tshark", "-r", str(capture), "-Y", f"{between} && ({packets})", "-c", "1"]
+    return bool(subprocess.run(command, capture_output=True, check=False, timeout=_TIMEOUT_SECONDS).stdout)
+
+
+def _explain_by_ends(capture: Path, here: list[Stream], there: list[bytes], ends: Ends, link_type: int) -> str:
+    """A rule of tcpflow's for all streams between two ends; empty where there is none."""
+    if not there and link_type == _LOOPBACK and ends[0].startswith("["):
+        return "tcpflow reads no IPv6 behind the header of a loopback device"
+    for rule, packets in _TCPFLOW_LACKS.items():
+        if _has(capture, ends, packets):
+            return rule
+    if len(here) > 1 and here and there:
+        together = Stream(bytearray(b"".join(bytes(one.data) for one in here)))
+        if _explain_tcpflow(together, b"".join(there)) in ("", _PADDING):
+            return "one pair of ends has several connections: tcpflow divides them at other places"
+    return ""
+
+
+def _link_type(capture: Path) -> int:
+    """The link type of a plain capture file; -1 for other files."""
+    head = capture.read_bytes()[:24]
+    if head[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1"):
+        return int.from_bytes(head[20:24], "little")
+    return int.from_bytes(head[20:24], "big") if head[:4] == b"\xa1\xb2\xc3\xd4" else -1
 
 
 def compare(capture: Path, tool: str) -> tuple[Counter[str], list[str]]:
     """How many streams agree, or differ by which rule, and a line for each of the latter."""
     mine, counters = ours(capture)
     theirs = by_tshark(capture, counters["connections"]) if tool == "tshark" else by_tcpflow(capture)
+    link_type = _link_type(capture)
     tally: Counter[str] = Counter()
     lines = []
     for ends in sorted({*mine, *theirs}):
@@ -207,6 +284,8 @@ def compare(capture: Path, tool: str) -> tuple[Counter[str], list[str]]:
             one = here[which] if which < len(here) else None
             other = there[which] if which < len(there) else None
             why = _explain(one, other, tool)
+            if why == "unexplained" and tool == "tcpflow":
+                why = _explain_by_ends(capture, here, there, ends, link_type) or why
             tally[why or "equal"] += 1
             if why:
                 sizes = (len(one.data) if one else None, len(other) if other is not None else None)
@@ -229,6 +308,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for capture in given.captures:
             try:
                 tally, lines = compare(capture, tool)
+            except UnreadError:
+                total[tool][f"not read by {tool}"] += 1
+                continue
             except headrace.Error as error:
                 total[tool]["not read by Headrace"] += 1
                 print(f"{capture}: {error}", file=sys.stderr)
