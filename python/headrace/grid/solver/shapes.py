@@ -1,5 +1,6 @@
 """The shapes of objects: which cells each covers. A cell belongs to a shape when its centre lies inside."""
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,8 +14,8 @@ Mask = NDArray[np.bool_]
 Axes = list[NDArray[np.float64]]  # the centres along each axis, shaped so that they broadcast
 
 AXES = ("x", "y", "z")
-# Coordinates are sums of decimals: what lies on an edge must not depend on their last bits.
-_SLACK = 1e-9
+# Coordinates are sums of decimals: what lies on an edge must not depend on their last bits. A share of the spacing.
+SLACK = 1e-6
 
 
 class Shape(Protocol):
@@ -23,8 +24,11 @@ class Shape(Protocol):
     def bounds(self, size: Point) -> tuple[Point, Point]:
         """The corners of what it may cover in a domain of that size, in metres."""
 
-    def covers(self, centres: Axes) -> Mask:
-        """Whether it covers each of those centres."""
+    def covers(self, centres: Axes, slack: float) -> Mask:
+        """Whether it covers each of those centres; what is closer to its surface than `slack` metres is on it."""
+
+    def thickness(self) -> float:
+        """The diameter of the largest ball inside it, or a little less, in metres."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,16 @@ class Box:
         """Its corners."""
         return self.low, self.high
 
-    def covers(self, centres: Axes) -> Mask:
+    def covers(self, centres: Axes, slack: float) -> Mask:
         """Between the corners along every axis."""
         inside: Mask = np.ones((1,) * len(centres), dtype=bool)
         for axis, low, high in zip(centres, self.low, self.high, strict=True):
-            inside = inside & (axis >= low - _SLACK) & (axis < high - _SLACK)
+            inside = inside & (axis >= low - slack) & (axis < high - slack)
         return inside
+
+    def thickness(self) -> float:
+        """Its shortest edge."""
+        return min(high - low for low, high in zip(self.low, self.high, strict=True))
 
 
 @dataclass(frozen=True)
@@ -58,10 +66,14 @@ class Sphere:
         low = tuple(at - self.radius for at in self.centre)
         return low, tuple(at + self.radius for at in self.centre)
 
-    def covers(self, centres: Axes) -> Mask:
+    def covers(self, centres: Axes, slack: float) -> Mask:
         """Within the radius."""
         squared = sum((axis - at) ** 2 for axis, at in zip(centres, self.centre, strict=True))
-        return np.asarray(squared <= (self.radius + _SLACK) ** 2)
+        return np.asarray(squared <= (self.radius + slack) ** 2)
+
+    def thickness(self) -> float:
+        """Its diameter."""
+        return 2 * self.radius
 
 
 @dataclass(frozen=True)
@@ -77,14 +89,19 @@ class Cylinder:
         low = tuple(min(pair) - self.radius for pair in zip(self.start, self.end, strict=True))
         return low, tuple(max(pair) + self.radius for pair in zip(self.start, self.end, strict=True))
 
-    def covers(self, centres: Axes) -> Mask:
+    def covers(self, centres: Axes, slack: float) -> Mask:
         """Near enough to the line, and between its ends."""
         along = [end - start for start, end in zip(self.start, self.end, strict=True)]
         squared = sum(part * part for part in along)
         offsets = [axis - start for axis, start in zip(centres, self.start, strict=True)]
         share = sum(offset * part for offset, part in zip(offsets, along, strict=True)) / squared
         distance = sum((offset - share * part) ** 2 for offset, part in zip(offsets, along, strict=True))
-        return np.asarray((share >= -_SLACK) & (share < 1 - _SLACK) & (distance <= (self.radius + _SLACK) ** 2))
+        ends = slack / squared**0.5
+        return np.asarray((share >= -ends) & (share < 1 - ends) & (distance <= (self.radius + slack) ** 2))
+
+    def thickness(self) -> float:
+        """Its diameter or its length."""
+        return min(2 * self.radius, math.dist(self.start, self.end))
 
 
 @dataclass(frozen=True)
@@ -104,10 +121,14 @@ class HalfSpace:
             low[self.axis] = self.above
         return tuple(low), tuple(high)
 
-    def covers(self, centres: Axes) -> Mask:
+    def covers(self, centres: Axes, slack: float) -> Mask:
         """On its side of the plane."""
         axis = centres[self.axis]
-        return axis < self.below - _SLACK if self.below is not None else axis >= (self.above or 0.0) - _SLACK
+        return axis < self.below - slack if self.below is not None else axis >= (self.above or 0.0) - slack
+
+    def thickness(self) -> float:
+        """It has no other side."""
+        return math.inf
 
 
 def _box(keys: Keys, dimensions: int) -> Box:
