@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from headrace.errors import UsageError
 from headrace.grid.solver.model import cells_of
-from headrace.grid.solver.scene import LIGHT, Material, Painted, PlaneWave, Receiver, Scene, Source
+from headrace.grid.solver.scene import LIGHT, Material, Painted, Receiver, Scene, Source
 from headrace.grid.solver.shapes import SLACK
-from headrace.grid.solver.waveforms import BAND
 
 _CELLS_A_WAVELENGTH = 10  # fewer, and waves of the grid are noticeably slower than those of the medium
 _POSITIONS_LOOKED_AT = 1000
@@ -117,15 +116,15 @@ def listed(numbers: Iterable[float]) -> str:
 
 def check_resolution(scene: Scene) -> Scene:
     """The scene, with a warning where its cells are too large for its shortest wave."""
-    radiating: list[Source | PlaneWave] = [*scene.sources, *scene.plane_waves]
-    if not radiating:
+    waves = [*(source.wave for source in scene.sources), *(wave.wave for wave in scene.plane_waves)]
+    frequency = max((wave.highest for wave in waves), default=0.0)
+    if frequency == 0:
         return scene
     used = {scene.background, *(one.material for one in scene.objects)}
     slow = [scene.materials[name] for name in used if scene.materials[name].conductivity < _GOOD_CONDUCTOR]
     if not slow:
         return scene
     slowest = max(slow, key=lambda material: material.permittivity * material.permeability)
-    frequency = BAND * max(source.frequency for source in radiating)
     wavelength = LIGHT / (slowest.permittivity * slowest.permeability) ** 0.5 / frequency
     cells = wavelength / scene.spacing
     if cells >= _CELLS_A_WAVELENGTH:

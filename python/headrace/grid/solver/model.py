@@ -12,7 +12,7 @@ from headrace._core import Ranks
 from headrace.grid.solver import plane_wave
 from headrace.grid.solver.scene import VACUUM_PERMITTIVITY, Material, Scene, Source
 from headrace.grid.solver.shapes import SLACK, Axes, Mask, Shape
-from headrace.grid.solver.waveforms import PERIODS, WAVEFORMS, Samples
+from headrace.grid.solver.waveforms import Samples
 
 Array = NDArray[Any]
 
@@ -141,14 +141,12 @@ def samples(scene: Scene, source: Source, material: Material) -> Samples:
     the cell in two dimensions, that of a dipole as long as the cell in three. It is taken half way through the step.
     """
     # Past its end a pulse is exactly 0, however long the run is.
-    count = min(scene.steps, max(1, math.ceil((source.delay + PERIODS / source.frequency) / scene.dt)))
-    time = np.asarray((np.arange(count) + 0.5) * scene.dt - source.delay, dtype=np.float64)
+    count = int(min(scene.steps, max(1, math.ceil(min(source.wave.end(scene.dt) / scene.dt, scene.steps)))))
+    begins = np.asarray(np.arange(count) * scene.dt, dtype=np.float64)
     permittivity = material.permittivity * VACUUM_PERMITTIVITY
     loss = material.conductivity * scene.dt / (2 * permittivity)
     factor = -scene.dt / permittivity / (1 + loss) / scene.spacing**2
-    wave = WAVEFORMS[source.waveform](time, source.frequency)
-    # A delayed source is silent until then: a pulse has a small step at its very start.
-    return np.where(time >= 0, factor * source.amplitude * wave, 0.0)
+    return np.asarray(factor * source.wave.at(begins, begins + scene.dt / 2, scene.dt))
 
 
 def _sum(first: Samples, second: Samples) -> Samples:

@@ -10,6 +10,7 @@ from typing import Any
 from headrace.errors import DataError, reading
 from headrace.grid.solver.checks import check_objects, check_places, check_resolution, courant_limit, listed
 from headrace.grid.solver.keys import WHOLE_MOST, Keys, nearest
+from headrace.grid.solver.objects import read_shape
 from headrace.grid.solver.scene import (
     BUILT_IN,
     Cell,
@@ -25,8 +26,9 @@ from headrace.grid.solver.scene import (
     nearest_node,
     whole_cells,
 )
-from headrace.grid.solver.shapes import AXES, read_shape
-from headrace.grid.solver.waveforms import WAVEFORMS
+from headrace.grid.solver.shapes import AXES
+from headrace.grid.solver.waveform_files import read_table
+from headrace.grid.solver.waveforms import FILE, IMPULSE, NAMES, Wave
 
 _FRAMES = 60  # snapshots of a run, where the scene does not say how many
 _PLANE = ("plane", "plane_wave")
@@ -83,7 +85,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     _known_material(domain, "background", background, materials)
     domain.done()
     dt, steps = _time(top.table("time", required=True), spacing, dimensions, materials)
-    sources = _sources(top.tables("sources"), dimensions)
+    sources = _sources(top.tables("sources"), dimensions, path)
     scene = Scene(
         path,
         title,
@@ -100,7 +102,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
         receivers=_receivers(top.tables("receivers"), dimensions),
         snapshots=_snapshots(top.table("snapshots"), dimensions, dt, steps),
         scan=_scan(top.table("scan"), dimensions, spacing, given="scan" in top),
-        plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, cpml, sources),
+        plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, cpml, sources, path),
     )
     top.done()
     return check_resolution(check_places(check_objects(scene)))
@@ -209,7 +211,7 @@ def _objects(
     return tuple(found)
 
 
-def _sources(tables: list[Keys], dimensions: int) -> tuple[Source, ...]:
+def _sources(tables: list[Keys], dimensions: int, path: Path) -> tuple[Source, ...]:
     found = []
     electric = tuple(name for name in fields_of(dimensions) if name.startswith("e"))
     for number, keys in enumerate(tables, 1):
@@ -220,10 +222,7 @@ def _sources(tables: list[Keys], dimensions: int) -> tuple[Source, ...]:
                 keys.text("id", f"source{number}"),
                 keys.choice("field", electric, "ez"),
                 keys.point("position", [dimensions]),
-                keys.choice("waveform", list(WAVEFORMS)),
-                keys.number("frequency", above=0),
-                keys.number("amplitude", 1.0),
-                keys.number("delay", 0.0),
+                _wave(keys, path),
             )
         )
         keys.done()
@@ -231,8 +230,25 @@ def _sources(tables: list[Keys], dimensions: int) -> tuple[Source, ...]:
     return tuple(found)
 
 
+def _wave(keys: Keys, path: Path) -> Wave:
+    """What a source does over time; files are looked for beside the scene's."""
+    name = keys.choice("waveform", list(NAMES))
+    plain = name in (FILE, IMPULSE)
+    found = Wave(
+        name,
+        keys.number("frequency", 0.0, least=0) if plain else keys.number("frequency", above=0),
+        keys.number("amplitude", 1.0),
+        keys.number("delay", 0.0),
+        keys.number("stop") if "stop" in keys else None,
+        read_table(path.parent / keys.text("file"), keys.text("column", "")) if name == FILE else None,
+    )
+    if found.stop is not None and found.stop <= found.delay:
+        raise keys.error(f"{found.stop:g} s is not after its delay, {found.delay:g} s", "stop")
+    return found
+
+
 def _plane_waves(
-    tables: list[Keys], shape: Cell, spacing: float, cpml: int, sources: tuple[Source, ...]
+    tables: list[Keys], shape: Cell, spacing: float, cpml: int, sources: tuple[Source, ...], path: Path
 ) -> tuple[PlaneWave, ...]:
     found = []
     dimensions = len(shape)
@@ -263,10 +279,7 @@ def _plane_waves(
                 direction[0] == "+",
                 low,
                 high,
-                keys.choice("waveform", list(WAVEFORMS)),
-                keys.number("frequency", above=0),
-                keys.number("amplitude", 1.0),
-                keys.number("delay", 0.0),
+                _wave(keys, path),
             )
         )
         keys.done()

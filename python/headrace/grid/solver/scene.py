@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headrace.grid.solver.shapes import SLACK, Point, Shape
+from headrace.grid.solver.waveforms import Wave
 
 LIGHT = 299_792_458.0  # m/s
 VACUUM_PERMITTIVITY = 8.8541878128e-12  # F/m, CODATA 2018
@@ -47,10 +48,7 @@ class Source:
     name: str
     field: str
     position: Point
-    waveform: str
-    frequency: float
-    amplitude: float  # A
-    delay: float  # s
+    wave: Wave
 
 
 @dataclass(frozen=True)
@@ -63,10 +61,7 @@ class PlaneWave:
     forward: bool
     low: Cell
     high: Cell
-    waveform: str
-    frequency: float
-    amplitude: float  # V/m
-    delay: float  # s
+    wave: Wave
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,8 @@ class HalfSpace:
         return math.inf
 
 
-def _box(keys: Keys, dimensions: int) -> Box:
+def read_box(keys: Keys, dimensions: int) -> Box:
+    """A box."""
     low, high = keys.point("low", [dimensions]), keys.point("high", [dimensions])
     for axis, (least, most) in enumerate(zip(low, high, strict=True)):
         if least >= most:
@@ -139,7 +140,8 @@ def _box(keys: Keys, dimensions: int) -> Box:
     return Box(low, high)
 
 
-def _cylinder(keys: Keys, dimensions: int) -> Sphere | Cylinder:
+def read_cylinder(keys: Keys, dimensions: int) -> Sphere | Cylinder:
+    """A cylinder along any line; in two dimensions one along z, a disc."""
     if dimensions == 2:  # noqa: PLR2004 - its axis is z
         return _sphere(keys, dimensions)
     found = Cylinder(keys.point("start", [3]), keys.point("end", [3]), keys.number("radius", above=0))
@@ -152,22 +154,16 @@ def _sphere(keys: Keys, dimensions: int) -> Sphere:
     return Sphere(keys.point("centre", [dimensions]), keys.number("radius", above=0))
 
 
-def _only_sphere(keys: Keys, dimensions: int) -> Sphere:
+def read_sphere(keys: Keys, dimensions: int) -> Sphere:
+    """A sphere."""
     if dimensions == 2:  # noqa: PLR2004
         raise keys.error("a sphere needs three dimensions; in two, a cylinder (along z) is a disc", "type")
     return _sphere(keys, dimensions)
 
 
-def _half_space(keys: Keys, dimensions: int) -> HalfSpace:
+def read_half_space(keys: Keys, dimensions: int) -> HalfSpace:
+    """One side of a plane."""
     axis = AXES.index(keys.choice("axis", AXES[:dimensions]))
     side = keys.either("below", "above")
     at = keys.number(side)
     return HalfSpace(axis, at if side == "below" else None, at if side == "above" else None)
-
-
-_READERS = {"box": _box, "cylinder": _cylinder, "sphere": _only_sphere, "half_space": _half_space}
-
-
-def read_shape(keys: Keys, dimensions: int) -> Shape:
-    """The shape that a table under [[objects]] describes."""
-    return _READERS[keys.choice("type", list(_READERS))](keys, dimensions)

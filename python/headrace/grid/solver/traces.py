@@ -13,7 +13,7 @@ from headrace.errors import DataError, UsageError, how_to_install, reading
 from headrace.grid.solver.model import Array, Model, times
 from headrace.grid.solver.scene import Scene, offset_of
 
-_FORMAT = "headrace grid traces 1"
+FORMAT = "headrace grid traces 1"
 
 
 @dataclass
@@ -55,7 +55,7 @@ def write(path: Path, traces: Traces) -> None:
     scene = traces.scene
     whole = io.BytesIO()  # whose errors are not those of a disk in the middle of HDF5
     with h5py.File(whole, "w") as file:
-        file.attrs["format"] = _FORMAT
+        file.attrs["format"] = FORMAT
         file.attrs["title"] = scene.title
         file.attrs["scene"] = scene.digest()
         file.attrs["dt"] = scene.dt
@@ -67,11 +67,12 @@ def write(path: Path, traces: Traces) -> None:
             file.attrs["scan_cells"] = scene.scan.cells
         for index, source in enumerate(scene.sources):
             group = file.create_group(f"sources/{source.name}")
-            group.attrs["field"] = source.field
+            group.attrs["field"], group.attrs["order"] = source.field, index
             _write_places(group, traces, "sources", index)
         for receiver in scene.receivers:
             group = file.create_group(f"receivers/{receiver.name}")
-            _write_places(group, traces, "receivers", scene.receivers.index(receiver))
+            group.attrs["order"] = scene.receivers.index(receiver)
+            _write_places(group, traces, "receivers", group.attrs["order"])
             for name in receiver.fields:
                 data = group.create_dataset(name, data=traces.stacked((receiver.name, name)))
                 data.attrs["unit"] = "V/m" if name.startswith("e") else "A/m"
@@ -101,7 +102,7 @@ def read(path: Path, scene: Scene) -> Traces:
 
     try:
         with h5py.File(path, "r") as file:
-            if file.attrs.get("format") != _FORMAT:
+            if file.attrs.get("format") != FORMAT:
                 raise DataError(f"{path}: not traces of headrace grid")
             if file.attrs["scene"] != scene.digest():
                 raise UsageError(f"{path}: traces of another scene than {scene.path}")
