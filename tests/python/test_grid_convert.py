@@ -85,9 +85,9 @@ def test_two_dimensions():
     assert (source.field, source.position) == ("ez", (0.1, 0.17))
     assert source.wave == Wave("ricker", 1.5e9, 1.0, 0.0)
     assert (scene.receivers[0].name, scene.receivers[0].fields) == ("rx1", ("ez", "hx", "hy"))
-    for says in ("averages them", "graded otherwise", "traces begin after the first step"):
+    for says in ("averages them", "all edges of a cell", "graded otherwise", "traces begin after the first step"):
         assert sum(says in note for note in found.notes) == 1
-    assert len(found.notes) == 3
+    assert len(found.notes) == 4
 
 
 def test_the_step_is_the_longest_and_samples_are_those_of_gprmax():
@@ -316,6 +316,8 @@ def test_files_that_are_included(tmp_path: Path):
             "#fractal_box: 0\n#rx:",
             "cylinder.in:11: #fractal_box: a fractal box, which the solver does not have",
         ),
+        ("#rx:", "#eigenmode_port: 1\n#rx:", "#eigenmode_port: a waveguide port, which the solver does not have"),
+        ("#rx:", "#rhubarb: 1\n#rx:", "cylinder.in:11: #rhubarb: there is no such command"),
         ("#rx:", "#plate: 0 0 0 1 1 0 pec\n#rx:", "#plate: a sheet without a volume, which the solver does not have"),
         ("#rx:", "#voltage_source: z 0 0 0 50 a\n#rx:", "#voltage_source: a voltage source, which the solver"),
         ("#rx:", "#transmission_line: z 0 0 0 50 a\n#rx:", "#transmission_line: a transmission line, which"),

@@ -1,5 +1,6 @@
 """From the text of an input file to a scene."""
 
+import difflib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from headrace.grid.gprmax.lines import Command, Findings, Runner, commands
 from headrace.grid.gprmax.model import Model
 from headrace.grid.gprmax.older import Older, is_older
 from headrace.grid.gprmax.writing import scene_text
-from headrace.grid.solver.keys import nearest
 from headrace.grid.solver.reading import parse_scene
 from headrace.grid.solver.scene import Scene
 
@@ -56,8 +56,8 @@ _LACKING = {
     "voltage_source": "a voltage source",
     "transmission_line": "a transmission line",
     "magnetic_dipole": "a magnetic dipole",
-    "plane_wave": "a plane wave of version 2; [[plane_waves]] of a scene is along an axis",
-    "discrete_plane_wave": "a plane wave at an angle; [[plane_waves]] of a scene is along an axis",
+    "plane_wave": "a plane wave of version 2",
+    "discrete_plane_wave": "a plane wave at an angle",
     "huygens_surface": "a Huygens surface",
     "fractal_box": "a fractal box",
     "add_surface_roughness": "a rough surface",
@@ -69,6 +69,18 @@ _LACKING = {
     "geometry_objects_read": "cells from a file",
     "media_file": "media from a file",
     "subgrid_hsg": "a subgrid",
+    "study": "a study of several runs",
+    "virtual_waveguide": "a virtual waveguide",
+}
+# The same of families of commands, by how their names begin.
+_LACKING_FAMILIES = {
+    "eigenmode_": "a waveguide port",
+    "ntff_": "a transform to the far field",
+    "ksir_": "a transform to the far field",
+    "network_": "a circuit",
+    "rational_": "a circuit",
+    "plane_wave_": "a plane wave at an angle",
+    "add_": "an addition to a fractal box or a material",
 }
 
 
@@ -123,10 +135,8 @@ def _sorted(found: list[Command]) -> Iterator[Command]:
 def _take(model: Model, command: Command) -> None:
     if command.name in _NOTED:
         return
-    if command.name in _LACKING:
-        raise command.error(f"{_LACKING[command.name]}, which the solver does not have")
     if command.name not in _READERS:
-        raise command.error(f"there is no such command{nearest(command.name, [*_READERS, *_NOTED, *_LACKING])}")
+        raise command.error(_unknown(command.name))
     try:
         _READERS[command.name](model, command)
     except IndexError:
@@ -136,6 +146,16 @@ def _take(model: Model, command: Command) -> None:
     except Error as error:
         # An error of a file that it names does not name the line.
         raise error if str(error).startswith(command.place) else command.error(str(error)) from None
+
+
+def _unknown(name: str) -> str:
+    """Why a command is not read: the solver lacks what it asks for, or there is none of that name."""
+    families = (reason for start, reason in _LACKING_FAMILIES.items() if name.startswith(start))
+    lacking = _LACKING.get(name) or next(families, None)
+    if lacking:
+        return f"{lacking}, which the solver does not have"
+    close = difflib.get_close_matches(name, [*_READERS, *_NOTED, *_LACKING], n=1)
+    return f"there is no such command; did you mean '{close[0]}'?" if close else "there is no such command"
 
 
 def _note_others(found: list[Command], findings: Findings) -> None:

@@ -171,6 +171,11 @@ def _conventions(model: Model, path: Path) -> None:
     note = model.findings.note
     if any(one.smoothed for one in model.objects):
         note(f"{path}: materials fill whole cells here; gprMax averages them where objects meet")
+    if any(not one.smoothed for one in model.objects):
+        note(
+            f"{path}: gprMax gives all edges of a cell the material of an object whose line ends in n; here a cell has "
+            "the three edges at its lower node"
+        )
     if model.layers is None or any(model.layers[1]):
         note(f"{path}: the absorbing layers are graded otherwise than those of gprMax")
     note(
