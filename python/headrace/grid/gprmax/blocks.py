@@ -21,9 +21,9 @@ def runner(path: Path, count: int, seconds: int = SECONDS) -> Callable[[list[tup
     """What runs the blocks of that file, for a model that is run so many times.
 
     The process has none of this one's environment, an empty folder, no network where the system lets it do without,
-    and a user without rights where this one is root. It writes no files, starts no
-    processes and ends after `seconds` of computing. What it can still do is read files that everybody may read: code
-    that is not trusted is not to be run.
+    and a user without rights where this one is root. It changes no files (by Landlock, without which it runs for root
+    alone), starts no processes and ends after `seconds` of computing. What it can still do is read files that
+    everybody may read: code that is not trusted is not to be run.
     """
 
     def run(blocks: list[tuple[int, str]]) -> list[str]:
