@@ -1,5 +1,6 @@
 """Files that are whole or not there at all. Every file that the package writes at once goes through this module."""
 
+import errno
 import os
 import re
 import sys
@@ -46,16 +47,26 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[BinaryIO]:
-    """As replacing(), an open file that can also be read and sought in."""
-    with replacing(path) as staged, staged.open("w+b") as file:
-        yield file
+def writing(path: Path, nbytes: int = 0) -> Iterator[BinaryIO]:
+    """As replacing(), an open file that can also be read and sought in; `nbytes` is about what it will take.
+
+    Raises:
+        SystemError: as replacing() does; on a full disk with that size, where it is given.
+    """
+    try:
+        with replacing(path) as staged, staged.open("w+b") as file:
+            yield file
+    except SystemError as error:
+        if nbytes == 0 or error.native not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        raise SystemError(f"{error}: it takes {nbytes:,} bytes", native=error.native) from error
 
 
 def write(path: Path, content: str | bytes | memoryview) -> None:
     """Writes all of a file, text as UTF-8."""
-    with writing(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+    data = content.encode() if isinstance(content, str) else content
+    with writing(path, memoryview(data).nbytes) as file:
+        file.write(data)
 
 
 def _reason(error: OSError) -> str:

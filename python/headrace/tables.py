@@ -134,3 +134,15 @@ def notes(entries: list[Json]) -> list[str]:
         if entry["note"]:
             said.append(f"rung {number}: {entry['note']}")
     return said
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """The unit that suits a time, and how many seconds it has."""
+    units = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("ps", 1e-12), ("fs", 1e-15))
+    return next((one for one in units if abs(seconds) >= one[1]), ("as", 1e-18))
+
+
+def short_time(seconds: float) -> str:
+    """A time in the unit that suits it, such as "2.335 fs"."""
+    unit, size = time_unit(seconds)
+    return f"{seconds / size:.4g} {unit}"

@@ -116,8 +116,8 @@ def test_warnings_go_to_stderr(call: Call):
     Path("strange.toml").write_text(changed(("below = 0.1", "below = -1.0")), encoding="utf-8")
     status, out, error = call("fdtd", "strange.toml", "--json")
     assert status == 0
-    assert error == "headrace: warning: strange.toml: [[objects]] ground: lies wholly outside the domain\n"
-    assert json.loads(out)["warnings"] == ["strange.toml: [[objects]] ground: lies wholly outside the domain"]
+    assert error == "headrace: warning: strange.toml:17: [[objects]] ground: lies wholly outside the domain\n"
+    assert json.loads(out)["warnings"] == ["strange.toml:17: [[objects]] ground: lies wholly outside the domain"]
 
 
 @pytest.mark.parametrize(
@@ -171,14 +171,21 @@ def test_convert(call: Call):
         encoding="utf-8",
     )
     status, out, error = call("convert", "a.in")
-    assert (status, error) == (0, "")
+    assert status == 0
+    assert all(line.startswith("headrace: note: a.in: ") for line in error.splitlines())
     assert out.startswith("a.toml: 50 x 50 cells, ")
     assert call("fdtd", "a.toml")[0] == 0
     assert call("convert", "a.in", "-o", "a.in")[0] == 2
-    Path("a.in").write_text("#python:\n", encoding="utf-8")
+    Path("a.in").write_text("#python:\nprint('#title: a')\n#end_python:\n#plate: 0 0 0 1 1 0 pec\n", encoding="utf-8")
     status, _, error = call("convert", "a.in")
     assert status == 2
-    assert "a.in:1: #python: not covered" in error
+    assert [line.partition(": #")[0] for line in error.splitlines()] == [
+        f"headrace: error: a.in:{line}" for line in (1, 4)
+    ]
+    status, _, error = call("convert", "a.in", "--trust")
+    assert status == 2
+    assert error.splitlines()[0].startswith("headrace: error: a.in:4: #plate: ")
+    assert "--trust" not in error
 
 
 def test_ctrl_c_keeps_what_there_is(tmp_path: Path):

@@ -180,7 +180,7 @@ def running(count: int) -> Iterator[tuple[subprocess.Popen[str], dict[int, int]]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as run:
         try:
             until = time.monotonic() + 200
-            while not list(Path("s").glob("step-*.vti")):
+            while not list(Path("s").glob("ez-step-*.vti")):
                 assert run.poll() is None, run.communicate()
                 assert time.monotonic() < until
                 time.sleep(0.05)

@@ -3,6 +3,8 @@
 import re
 import signal
 import struct
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,8 +76,36 @@ def test_what_receivers_recorded_comes_back(tmp_path: Path):
         assert near["ez"].shape == (1, 150)
         assert near["ez"].attrs["unit"] == "V/m"
         assert near["position"][0] == pytest.approx([0.3, 0.2])
+        assert (near["ez"].attrs["offset"] == [0, 0]).all()
+        assert (near["hx"].attrs["offset"] == [0, scene.spacing / 2]).all()
         assert near["time_ez"][:2] == pytest.approx([scene.dt, 2 * scene.dt])
         assert near["time_hx"][0] == pytest.approx(scene.dt / 2)
+
+
+def test_files_have_the_positions_used_and_those_asked_for(tmp_path: Path):
+    h5py = pytest.importorskip("h5py")
+    scene = flat(
+        ("position = [0.2, 0.2]", "position = [0.1974, 0.2]"),
+        ("position = [0.25, 0.2]", "position = [0.2551, 0.2049]"),
+        ("step = [0.05, 0.0]", "step = [0.015, -0.006]"),
+    )
+    path = tmp_path / "scan.h5"
+    run_scan(scene, Layout(), Outputs(traces=path), maker=NumpyFdtd)
+    with h5py.File(path) as file:
+        near, source = file["receivers/near"], file["sources/source1"]
+        assert file.attrs["scan_cells"].tolist() == [1, -1]
+        assert near["position"][:] == pytest.approx(np.array([[0.26, 0.2], [0.27, 0.19], [0.28, 0.18]]))
+        assert near["position_requested"][:] == pytest.approx(
+            np.array([[0.2551, 0.2049], [0.2701, 0.1989], [0.2851, 0.1929]])
+        )
+        assert source["position"][:] == pytest.approx(np.array([[0.2, 0.2], [0.21, 0.19], [0.22, 0.18]]))
+        assert source["position_requested"][0] == pytest.approx([0.1974, 0.2])
+
+
+def test_the_node_used_is_where_the_solver_puts_it():
+    scene = flat(("position = [0.2, 0.2]", "position = [0.1974, 0.2049]"))
+    solver = model.build(scene, Layout(), NumpyFdtd).solver
+    assert [cell for _, cell, _ in solver.sources] == [(20, 20)]
 
 
 def test_traces_of_other_scenes_and_files_that_are_none(tmp_path: Path):
@@ -177,7 +207,9 @@ def vti_content(path: Path) -> tuple[ET.Element, dict[str, np.ndarray]]:
     head, _, rest = path.read_bytes().partition(b'<AppendedData encoding="raw">\n_')
     tree = ET.fromstring(head + b"</VTKFile>")
     types = {"Float32": np.float32, "Float64": np.float64, "UInt16": np.uint16}
-    extent = [int(word) for word in tree.find("ImageData").get("WholeExtent").split()]
+    # Points have one more along each axis than the cells between them.
+    more = len(tree.findall(".//PointData"))
+    extent = [int(word) + more for word in tree.find("ImageData").get("WholeExtent").split()]
     arrays = {}
     for array in tree.iter("DataArray"):
         if array.get("format") == "appended":
@@ -206,17 +238,23 @@ def test_snapshots(tmp_path: Path, dimensions: int):
     folder = tmp_path / "snaps"
     run_one(scene, Layout(), Outputs(snapshots=folder), maker=Watched)
     steps = list(range(every, scene.steps + 1, every))
-    names = [f"step-{step:08d}.vti" for step in steps]
-    assert sorted(path.name for path in folder.iterdir()) == ["materials.vti", "snapshots.pvd", *names]
+    names = [f"{field}-step-{step:08d}.vti" for step in steps for field in ("ez", "hx")]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(["materials.vti", "snapshots.pvd", *names])
     series = ET.parse(folder / "snapshots.pvd").getroot()
     assert [entry.get("file") for entry in series.iter("DataSet")] == names
-    assert [float(entry.get("timestep")) for entry in series.iter("DataSet")] == [step * scene.dt for step in steps]
-    tree, arrays = vti_content(folder / names[-1])
-    assert float(tree.find("ImageData/FieldData/DataArray").text) == steps[-1] * scene.dt
-    for values, name in zip(seen[steps[-1]], ("ez", "hx"), strict=True):
+    entries = [(float(entry.get("timestep")), entry.get("part")) for entry in series.iter("DataSet")]
+    assert entries == [(step * scene.dt, part) for step in steps for part in "01"]
+    half = scene.spacing / 2
+    # The electric field along z lies half way up its edge, the magnetic one along x in the middle of a face across x.
+    places = {"ez": (0, 0, 0), "hx": (0, half, 0)} if dimensions == 2 else {"ez": (0, 0, half), "hx": (0, half, half)}
+    for values, name, early in zip(seen[steps[-1]], ("ez", "hx"), (0, 0.5), strict=True):
+        tree, arrays = vti_content(folder / f"{name}-step-{steps[-1]:08d}.vti")
+        assert float(tree.find("ImageData/FieldData/DataArray").text) == (steps[-1] - early) * scene.dt
+        assert tuple(float(word) for word in tree.find("ImageData").get("Origin").split()) == places[name]
+        assert list(arrays) == [name]
         assert (arrays[name] == np.atleast_3d(values).transpose(2, 1, 0)).all()
         assert np.abs(arrays[name]).max() > 0
-    _, materials = vti_content(folder / "materials.vti")
+    tree, materials = vti_content(folder / "materials.vti")
     assert (materials["material"] == np.atleast_3d(model.paint(scene)[0]).transpose(2, 1, 0)).all()
 
 
@@ -417,6 +455,32 @@ def test_what_cannot_be_written_is_refused_before_the_run(outputs: Outputs, says
 
     with pytest.raises((UsageError, MissingFileError), match=says):
         run_one(flat(), Layout(), outputs, maker=never)
+
+
+@pytest.mark.parametrize("kind", ["traces", "checkpoint", "snapshots", "png"])
+def test_a_full_disk_is_named_with_what_it_takes(tmp_path: Path, kind: str):
+    """In a process of its own, whose files may not grow: Linux says so as it says that a disk is full, by an errno."""
+    pytest.importorskip("h5py")
+    script = f"""
+import errno, os, resource, signal, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from grid_reference import NumpyFdtd
+from grid_scenes import flat
+from headrace import outputs
+from headrace.grid.solver import Layout, Outputs, run_one
+full = Path("/dev/full")
+class File(outputs.OutputFile):
+    staging = property(lambda self: "/dev/full")
+outputs.OutputFile = File
+done = run_one(flat(), Layout(), Outputs({kind}=Path({str(tmp_path / "out")!r})), maker=NumpyFdtd)
+assert not done.files.written, done.files.written
+print(*done.files.failures, sep="\\n")
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
+    name = "out/materials.vti" if kind == "snapshots" else "out"
+    said = rf"writing {re.escape(str(tmp_path / name))}: No space left on device"
+    assert re.search(said + (r": it takes [\d,]+ bytes" if kind != "png" else ""), found.stdout), found.stdout
 
 
 def test_memory_that_does_not_fit_says_how_many_gpus_would_do(monkeypatch: pytest.MonkeyPatch):

@@ -12,7 +12,7 @@ from headrace import DataError, Error, UsageError
 from headrace.grid.solver import Scene, parse_scene, read_scene
 from headrace.grid.solver.model import paint, samples
 from headrace.grid.solver.scene import LIGHT
-from headrace.grid.solver.waveforms import PERIODS, WAVEFORMS
+from headrace.grid.solver.waveforms import BANDS, PERIODS, WAVEFORMS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "radar.toml"
 
@@ -43,7 +43,7 @@ def test_units_and_defaults():
     assert (scene.precision, scene.background, scene.cells) == ("single", "free_space", 1200)
     assert scene.dt == pytest.approx(0.99 * 0.01 / (LIGHT * 2**0.5))
     assert scene.sources[0].name == "source1"
-    assert (scene.sources[0].field, scene.sources[0].amplitude) == ("ez", 1.0)
+    assert (scene.sources[0].field, scene.sources[0].wave.amplitude) == ("ez", 1.0)
     assert scene.snapshots.every == round(0.5e-9 / scene.dt)
     assert scene.warnings == ()
 
@@ -55,12 +55,136 @@ def test_time_is_a_window_or_steps():
     assert flat(("steps = 150", "steps = 150\nstep = 1e-11")).dt == 1e-11
 
 
-def test_a_cell_is_what_lies_between_its_edges():
+def test_a_position_is_that_of_the_nearest_node():
     scene = flat()
     assert scene.cell((0.0, 0.0)) == (0, 0)
     # 0.07 / 0.01 is a little above 7, and 0.29 / 0.01 a little below 29.
     assert scene.cell((0.07, 0.29)) == (7, 29)
-    assert scene.cell((0.0799, -0.001)) == (7, -1)
+    assert scene.cell((0.0751, -0.001)) == (8, 0)
+    # Half way between two nodes it is the lower one: 0.035 / 0.01 is a little above 3.5, 0.295 / 0.01 a little below.
+    assert scene.cell((0.035, 0.295)) == (3, 29)
+    assert scene.placed((0.0751, 0.2)) == pytest.approx((0.08, 0.2))
+    assert scene.warnings == ()
+
+
+def test_a_position_between_nodes_is_said():
+    scene = flat(("position = [0.25, 0.2]", "position = [0.2551, 0.2]"))
+    assert warning_of(scene) == (
+        "scene.toml: [[receivers]] near position: [0.2551, 0.2] m lies between nodes; "
+        "the nearest, [0.26, 0.2] m, is used"
+    )
+    assert "[[sources]] source1 position: " in warning_of(flat(("position = [0.2, 0.2]", "position = [0.205, 0.2]")))
+
+
+def test_steps_of_a_scan_are_rounded_once():
+    scene = flat(("step = [0.05, 0.0]", "step = [0.015, -0.006]"), ("count = 3", "count = 12"))
+    assert scene.scan is not None
+    assert scene.scan.cells == (1, -1)
+    places = [scene.moved(number).sources[0].position for number in range(12)]
+    assert [scene.cell(place) for place in places] == [(20 + number, 20 - number) for number in range(12)]
+    assert (
+        "[scan] step: [0.015, -0.006] m is no whole number of cells of 0.01 m; [0.01, -0.01] m is used"
+        in warning_of(scene)
+    )
+    assert scene.asked(3).receivers[0].position == pytest.approx((0.295, 0.182))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e-6, 1e-9, 1e-10, 7.3e-13, 1e3])
+def test_a_scene_has_the_same_cells_at_every_scale(scale: float):
+    text = f"""
+[domain]
+size = [{60 * scale!r}, {60 * scale!r}]
+spacing = {scale!r}
+cpml = 0
+[time]
+steps = 1
+[[materials]]
+id = "stone"
+permittivity = 6
+[[objects]]
+type = "box"
+low = [{20 * scale!r}, {20 * scale!r}]
+high = [{40 * scale!r}, {40 * scale!r}]
+material = "stone"
+[[objects]]
+type = "cylinder"
+centre = [{10 * scale!r}, {50 * scale!r}]
+radius = {5 * scale!r}
+material = "pec"
+[[objects]]
+type = "half_space"
+axis = "y"
+below = {7 * scale!r}
+material = "stone"
+"""
+    cells, _ = paint(parse_scene(text, PATH))
+    i, j = np.indices((60, 60))
+    right = np.zeros((60, 60), dtype=int)
+    right[20:40, 20:40] = 2
+    right[(i + 0.5 - 10) ** 2 + (j + 0.5 - 50) ** 2 <= 25] = 1
+    right[:, :7] = 2
+    assert (cells == right).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9])
+def test_solids_have_the_same_cells_at_every_scale(scale: float):
+    text = CUBE.replace("0.2", repr(0.2 * scale)).replace("spacing = 0.01", f"spacing = {0.01 * scale!r}")
+    shapes = f"""
+[[objects]]
+material = "stone"
+type = "sphere"
+centre = [{0.1 * scale!r}, {0.1 * scale!r}, {0.1 * scale!r}]
+radius = {0.05 * scale!r}
+[[objects]]
+material = "pec"
+type = "cylinder"
+start = [{0.02 * scale!r}, {0.1 * scale!r}, {0.1 * scale!r}]
+end = [{0.18 * scale!r}, {0.1 * scale!r}, {0.1 * scale!r}]
+radius = {0.02 * scale!r}
+"""
+    cells, _ = paint(parse_scene(text + shapes, PATH))
+    x, y, z = np.indices((20, 20, 20)) + 0.5 - 10
+    right = np.where(x**2 + y**2 + z**2 <= 25, 2, 0)
+    right[(y**2 + z**2 <= 4) & (np.abs(x) < 8)] = 1
+    assert (cells == right).all()
+
+
+THIN = [
+    (
+        'type = "box"\nlow = [0.1, 0.102]\nhigh = [0.3, 0.103]',
+        "is 0.001 m across, and cells are 0.01 m: it holds the centre of none, so that it is left out",
+    ),
+    (
+        'type = "box"\nlow = [0.1, 0.104]\nhigh = [0.3, 0.108]',
+        "is 0.004 m across, and cells are 0.01 m: the 20 cells whose centres it holds stand for it, whole",
+    ),
+    ('type = "cylinder"\ncentre = [0.1, 0.1]\nradius = 0.002', "is 0.004 m across, and cells are 0.01 m: it holds the"),
+    (
+        'type = "cylinder"\ncentre = [0.1, 0.1]\nradius = 0.0065',
+        "is 0.013 m across, and cells are 0.01 m: it holds the",
+    ),
+    (
+        'type = "cylinder"\ncentre = [0.105, 0.1049]\nradius = 0.002',
+        "is 0.004 m across, and cells are 0.01 m: the cell whose",
+    ),
+]
+
+
+@pytest.mark.parametrize(("shape", "says"), THIN)
+def test_an_object_thinner_than_a_cell_is_named_with_its_line(shape: str, says: str):
+    scene = flat(("[[sources]]", f'[[objects]]\nid = "sheet"\n{shape}\nmaterial = "pec"\n[[sources]]'))
+    line = changed().splitlines().index("[[sources]]") + 1
+    assert warning_of(scene).startswith(f"scene.toml:{line}: [[objects]] sheet: {says}")
+
+
+def test_a_thin_wire_in_three_dimensions_is_named():
+    wire = '[[objects]]\nmaterial = "pec"\ntype = "cylinder"\nstart = [0.02, 0.03, 0.04]\nend = [0.18, 0.1, 0.1]\n'
+    scene = parse_scene(CUBE + wire + "radius = 0.001\n", PATH)
+    cells, _ = paint(scene)
+    assert f"the {np.count_nonzero(cells)} cells whose centres it holds stand" in warning_of(scene) or (
+        np.count_nonzero(cells) == 0 and "left out" in warning_of(scene)
+    )
+    assert parse_scene(CUBE + wire + "radius = 0.01\n", PATH).warnings == ()
 
 
 def test_objects_are_painted_in_order():
@@ -105,18 +229,162 @@ def test_in_two_dimensions_a_cylinder_is_a_disc():
     assert np.count_nonzero(cells) * 0.01**2 == pytest.approx(np.pi * 0.05**2, rel=0.05)
 
 
-@pytest.mark.parametrize(("name", "peak"), [("ricker", 2**0.5), ("gaussian", 1.0)])
-def test_waveforms_start_from_nothing_and_peak_at_one(name: str, peak: float):
-    wave = WAVEFORMS[name](np.array([0.0, peak / 1e9]), 1e9)
-    assert wave[1] == pytest.approx(1)
-    assert abs(wave[0]) < 0.06
-    assert WAVEFORMS[name](np.array([PERIODS / 1e9]), 1e9)[0] == 0
+F = 1e9
+ZETA = 2 * np.pi**2 * F**2
+# What the user guide of gprMax writes, in its own terms; the second derivatives have half the zeta and a later peak.
+FORMULAS = {
+    "gaussian": lambda t: np.exp(-ZETA * (t - 1 / F) ** 2),
+    "gaussiandot": lambda t: -2 * ZETA * (t - 1 / F) * np.exp(-ZETA * (t - 1 / F) ** 2),
+    "gaussiandotnorm": lambda t: (
+        -2 * np.sqrt(np.e / (2 * ZETA)) * ZETA * (t - 1 / F) * np.exp(-ZETA * (t - 1 / F) ** 2)
+    ),
+    "gaussiandotdot": lambda t: ZETA * (ZETA * (t - 2**0.5 / F) ** 2 - 1) * np.exp(-ZETA / 2 * (t - 2**0.5 / F) ** 2),
+    "gaussiandotdotnorm": lambda t: (ZETA * (t - 2**0.5 / F) ** 2 - 1) * np.exp(-ZETA / 2 * (t - 2**0.5 / F) ** 2),
+    "ricker": lambda t: -(ZETA * (t - 2**0.5 / F) ** 2 - 1) * np.exp(-ZETA / 2 * (t - 2**0.5 / F) ** 2),
+    "gaussianprime": lambda t: -2 * ZETA * (t - 1 / F) * np.exp(-ZETA * (t - 1 / F) ** 2),
+    "gaussiandoubleprime": lambda t: 2 * ZETA * (2 * ZETA * (t - 1 / F) ** 2 - 1) * np.exp(-ZETA * (t - 1 / F) ** 2),
+    "sine": lambda t: np.where(F * t <= 1, np.sin(2 * np.pi * F * t), 0),
+    "contsine": lambda t: np.where(0.25 * F * t <= 1, 0.25 * F * t, 1) * np.sin(2 * np.pi * F * t),
+}
 
 
-def test_a_ricker_pulse_radiates_most_at_its_frequency():
+@pytest.mark.parametrize("name", list(WAVEFORMS))
+def test_waveforms_are_those_of_gprmax(name: str):
+    time = np.linspace(0, 6e-9, 3001)
+    right = FORMULAS[name](time)
+    assert WAVEFORMS[name](time, F) == pytest.approx(right, abs=1e-12 * np.abs(right).max())
+    if name not in ("sine", "contsine"):
+        assert WAVEFORMS[name](np.array([PERIODS / F]), F)[0] == 0
+
+
+@pytest.mark.parametrize("name", [name for name in BANDS if "sine" not in name])
+def test_a_pulse_has_next_to_nothing_above_its_band(name: str):
     step = 1e-11
-    spectrum = np.abs(np.fft.rfft(WAVEFORMS["ricker"](np.arange(100_000) * step, 1e9)))
-    assert np.argmax(spectrum) / (100_000 * step) == pytest.approx(1e9, rel=0.01)
+    spectrum = np.abs(np.fft.rfft(WAVEFORMS[name](np.arange(100_000) * step, F)))
+    frequencies = np.arange(spectrum.size) / (100_000 * step)
+    assert spectrum[frequencies >= BANDS[name] * F].max() < 10 ** (-26.5 / 20) * spectrum.max()
+    if name in ("ricker", "gaussiandot", "gaussiandotdot"):
+        assert frequencies[np.argmax(spectrum)] == pytest.approx(F, rel=0.01)
+
+
+def driven(*keys: str, waveform: str = "sine") -> np.ndarray:
+    """What the source of the small scene adds in each step, without the factor of its current."""
+    scene = flat(('waveform = "ricker"\nfrequency = 0.5e9', "\n".join([f'waveform = "{waveform}"', *keys])))
+    material = scene.materials["free_space"]
+    added = samples(scene, scene.sources[0], material)
+    return added / (-scene.dt / 8.8541878128e-12 / 0.01**2)
+
+
+def test_a_source_starts_and_stops():
+    dt = flat().dt
+    whole = driven("frequency = 1e8", waveform="contsine")
+    assert whole.size == 150
+    assert np.abs(whole).max() > 0.05
+    part = driven("frequency = 1e8", f"delay = {20 * dt!r}", f"stop = {60 * dt!r}", waveform="contsine")
+    assert (part[:20] == 0).all()
+    assert (part[61:] == 0).all()
+    assert part[20:61] == pytest.approx(whole[:41])
+    with pytest.raises(UsageError, match="stop: 1e-12 s is not after its delay, 2e-12 s"):
+        driven("frequency = 1e8", "delay = 2e-12", "stop = 1e-12")
+
+
+def test_an_impulse_is_one_step():
+    assert driven(waveform="impulse")[:3] == pytest.approx([1, 0, 0][: driven(waveform="impulse").size])
+
+
+def test_a_waveform_from_a_file(tmp_path: Path):
+    dt = flat().dt
+    path = tmp_path / "pulse.txt"
+    rows = "\n".join(f"{number * 2 * dt!r} {number} {-number}" for number in range(10))
+    path.write_text(f"time up down\n{rows}\n", encoding="utf-8")
+    file = f'file = "{path}"'
+    right = np.where(np.arange(18) <= 17, (np.arange(18) + 0.5) / 2, 0)
+    assert driven(file, waveform="file")[:18] == pytest.approx(right)
+    assert driven(file, 'column = "down"', "amplitude = 2", waveform="file")[:18] == pytest.approx(-2 * right)
+    path.write_text("pulse\n0\n4\n8\n", encoding="utf-8")
+    # Values of steps: half way through them, those between.
+    assert driven(file, waveform="file")[:3] == pytest.approx([2, 6, 0])
+    assert flat((WAVE, f'waveform = "file"\n{file}')).digest() != flat().digest()
+
+
+WAVE = 'waveform = "ricker"\nfrequency = 0.5e9'
+
+
+@pytest.mark.parametrize(
+    ("content", "column", "says"),
+    [
+        ("", "", "pulse.txt: is empty"),
+        ("1 2\n3 4\n", "", "pulse.txt:1: the first row has the names"),
+        ("a b\n3 4\n1\n", "", "pulse.txt:3: 1 columns, and the first row names 2"),
+        ("a b\n3 4\n1 x\n", "", "pulse.txt:3: 'x' is not a number"),
+        ("a\n", "", "pulse.txt: has 0 rows of numbers"),
+        ("time a\n0 1\n0 2\n", "", "pulse.txt: the column 'time' does not ascend"),
+        ("time\n0\n1\n", "", "pulse.txt: has no column besides 'time'"),
+        ("up down\n0 1\n", "dwn", "pulse.txt: there is no column 'dwn'; did you mean 'down'?"),
+    ],
+)
+def test_files_of_waveforms_that_are_none(tmp_path: Path, content: str, column: str, says: str):
+    path = tmp_path / "pulse.txt"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(Error, match=re.escape(says)):
+        flat((WAVE, f'waveform = "file"\nfile = "{path}"' + (f'\ncolumn = "{column}"' if column else "")))
+    with pytest.raises(Error, match="there is no file"):
+        flat((WAVE, f'waveform = "file"\nfile = "{tmp_path}/none.txt"'))
+
+
+def test_more_solids_cover_the_cells_whose_centres_they_hold():
+    x, y, z = np.indices((20, 20, 20)) + 0.5
+    ellipsoid = covered('type = "ellipsoid"\ncentre = [0.1, 0.1, 0.08]\nradii = [0.07, 0.05, 0.03]')
+    assert (ellipsoid == (((x - 10) / 7) ** 2 + ((y - 10) / 5) ** 2 + ((z - 8) / 3) ** 2 <= 1)).all()
+    cone = covered(
+        'type = "cone"\nstart = [0.1, 0.1, 0.02]\nend = [0.1, 0.1, 0.18]\nstart_radius = 0.08\nend_radius = 0.0'
+    )
+    assert (cone == ((z > 2) & (z < 18) & (np.hypot(x - 10, y - 10) <= 8 * (18 - z) / 16))).all()
+    for corners in (("[0.02, 0.02]", "[0.18, 0.04]", "[0.05, 0.17]"), ("[0.02, 0.02]", "[0.05, 0.17]", "[0.18, 0.04]")):
+        a, b, c = corners
+        prism = covered(
+            f'type = "triangle"\nfirst = {a}\nsecond = {b}\nthird = {c}\naxis = "y"\nlow = 0.05\nhigh = 0.1'
+        )
+        inside = (16 * (z - 2) - 2 * (x - 2) >= 0) & (-13 * (z - 4) - 13 * (x - 18) >= 0)
+        inside &= -3 * (z - 17) + 15 * (x - 5) >= 0
+        assert (prism == (inside & (y > 5) & (y < 10))).all()
+    sector = covered(
+        'type = "sector"\ncentre = [0.1, 0.1]\nradius = 0.08\nstart_angle = 330\nsweep = 75\n'
+        'axis = "x"\nlow = 0\nhigh = 0.02'
+    )
+    angle = np.degrees(np.arctan2(z - 10, y - 10))
+    assert (sector == ((x < 2) & (np.hypot(y - 10, z - 10) <= 8) & (angle > -30) & (angle <= 45 + 1e-6))).all()
+
+
+def test_solids_in_two_dimensions_are_their_cuts():
+    i, j = np.indices((40, 30)) + 0.5
+
+    def mask(shape: str) -> np.ndarray:
+        return paint(flat(('type = "half_space"\naxis = "y"\nbelow = 0.1', shape)))[0] != 0
+
+    right = mask('type = "ellipsoid"\ncentre = [0.2, 0.1]\nradii = [0.1, 0.05]')
+    assert (right == (((i - 20) / 10) ** 2 + ((j - 10) / 5) ** 2 <= 1)).all()
+    whole = mask('type = "sector"\ncentre = [0.2, 0.15]\nradius = 0.1\nstart_angle = 10\nsweep = 360')
+    assert (whole == (np.hypot(i - 20, j - 15) <= 10)).all()
+    third = mask('type = "triangle"\nfirst = [0.1, 0.05]\nsecond = [0.3, 0.05]\nthird = [0.3, 0.25]')
+    assert (third == ((i <= 30) & (j >= 5) & (j - 5 <= i - 10))).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "says"),
+    [
+        (
+            'type = "cone"\nstart = [0.1, 0.1]\nend = [0.2, 0.2]\nstart_radius = 0.1\nend_radius = 0',
+            "a cone needs three",
+        ),
+        ('type = "ellipsoid"\ncentre = [0.1, 0.1]\nradii = [0.1, 0.0]', "radii: 0 is not above 0"),
+        ('type = "triangle"\nfirst = [0, 0]\nsecond = [0.1, 0.1]\nthird = [0.2, 0.2]', "third: lies on one line"),
+        ('type = "sector"\ncentre = [0, 0]\nradius = 1\nstart_angle = 0\nsweep = 400', "sweep: 400 degrees are more"),
+    ],
+)
+def test_solids_that_are_none(shape: str, says: str):
+    with pytest.raises(UsageError, match=says):
+        flat(('type = "half_space"\naxis = "y"\nbelow = 0.1', shape))
 
 
 def test_a_source_is_a_current():
@@ -203,8 +471,12 @@ WRONG = [
     (('fields = ["ez", "hx"]', 'fields = ["ez", "hz"]'), "'near' fields: there is no 'hz'"),
     (('fields = ["ez", "hx"]', 'fields = ["ez", "ez"]'), "has a word twice"),
     (("position = [0.25, 0.2]", "position = [0.25, 0.5]"), "[[receivers]] near position: [0.25, 0.5] m is not in the"),
-    (("count = 3", "count = 9"), "m at position 3 of the scan is not in the domain"),
+    (("count = 3", "count = 9"), "m at position 3 of the scan is on the far wall of the domain"),
+    (("step = [0.05, 0.0]", "step = [0.13, 0.0]"), "m at position 2 of the scan is not in the domain"),
     (("step = [0.05, 0.0]", "step = [0.0, 0.0]"), "[scan] step: moves nothing"),
+    (("step = [0.05, 0.0]", "step = [0.005, -0.001]"), "[scan] step: [0.005, -0.001] m moves nothing: it is rounded"),
+    (("position = [0.25, 0.2]", "position = [0.396, 0.2]"), "[0.396, 0.2] m is on the far wall of the domain"),
+    (("position = [0.25, 0.2]", "position = [-0.004, 0.2]"), "[-0.004, 0.2] m is not in the domain"),
     (("[scan]", "[scann]"), "there is no key 'scann'; did you mean 'scan'?"),
     (("[snapshots]", "[[snapshots]]"), "snapshots: [{'interval': 5e-10}] is not a table"),
     (("permittivity = 4.0", f"permittivity = {'7' * 400}"), "permittivity: a number of more than 20 digits is not a"),
@@ -247,9 +519,8 @@ def test_files_that_go_beyond_the_reader_are_an_error_of_one_line(tmp_path: Path
 
 def test_a_long_scan_is_checked_at_its_ends():
     began = time.monotonic()
-    flat(("count = 3", "count = 1_000_000"), ("step = [0.05, 0.0]", "step = [1e-9, 0.0]"))
     with pytest.raises(UsageError, match="at position 999999 of the scan is not in the domain"):
-        flat(("count = 3", "count = 1_000_000"), ("step = [0.05, 0.0]", "step = [1e-3, 0.0]"))
+        flat(("count = 3", "count = 1_000_000"), ("step = [0.05, 0.0]", "step = [0.01, 0.0]"))
     assert time.monotonic() - began < 5
 
 

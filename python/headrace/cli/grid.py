@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 
-from headrace import UsageError, outputs
-from headrace.cli import grid_fdtd, grid_timeline, show
+from headrace import outputs
+from headrace.cli import grid_fdtd, grid_gprmax, grid_timeline, show
 from headrace.cli.errors import finish
-from headrace.grid.solver import gprmax, pictures, session, traces
+from headrace.grid.solver import pictures, session, traces
 from headrace.grid.solver.reading import read_scene
-from headrace.text import printable
 
 app = typer.Typer(help="Fields on grids.", no_args_is_help=False)
 
@@ -22,28 +21,8 @@ def group() -> None:
 
 app.command("fdtd")(grid_fdtd.fdtd)
 app.command("timeline")(grid_timeline.timeline)
-
-
-@app.command("convert")
-def convert(
-    source: Annotated[Path, typer.Argument(metavar="FILE.in", readable=False, help="An input file of gprMax.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", readable=False, help="The scene; FILE.toml beside it if not given.")
-    ] = None,
-) -> None:
-    """Make a scene of the common part of gprMax's input files; what it does not cover is refused by name.
-
-    Example: headrace grid convert cylinder.in -o cylinder.toml
-    """
-    written = output or source.with_suffix(".toml")
-    if written.exists() and written.samefile(source):
-        raise UsageError(f"{written} would take the place of the file that it is made of")
-    found = gprmax.convert(gprmax.read(source), source)
-    outputs.write(written, found.text)
-    for line in (*found.notes, *found.scene.warnings):
-        show.stderr().print(f"headrace: warning: {printable(line)}", markup=False, soft_wrap=True)
-    shape = " x ".join(str(count) for count in found.scene.shape)
-    show.stdout().print(f"{written}: {shape} cells, {found.scene.steps:,} steps", markup=False, soft_wrap=True)
+app.command("convert")(grid_gprmax.convert)
+app.command("export")(grid_gprmax.export)
 
 
 @app.command("merge")

@@ -26,6 +26,16 @@ def _peaks(done: Done) -> list[dict[str, Any]]:
     return found
 
 
+def _places(scene: Scene, kind: str, done: Done) -> list[dict[str, Any]]:
+    """Where sources or receivers are at the first position, in metres: the node used, and the position asked for."""
+    number = done.positions[0] if done.positions else 0
+    used, asked = getattr(scene.moved(number), kind), getattr(scene.asked(number), kind)
+    return [
+        {"id": there.name, "position": scene.placed(there.position), "position_requested": wanted.position}
+        for there, wanted in zip(used, asked, strict=True)
+    ]
+
+
 def summary(scene: Scene, chosen: Chosen, devices: list[str], done: Done) -> dict[str, Any]:
     """A run as JSON has it."""
     layout = chosen.layout
@@ -49,6 +59,8 @@ def summary(scene: Scene, chosen: Chosen, devices: list[str], done: Done) -> dic
         "mode": layout.mode,
         "trials": [trial._asdict() for trial in chosen.trials],
         "positions": done.positions,
+        "sources": _places(scene, "sources", done),
+        "receivers": _places(scene, "receivers", done),
         "seconds": done.speed.seconds,
         "cells_per_second": done.speed.cells_per_second,
         "roof_cells_per_second": done.roof,
@@ -83,7 +95,7 @@ def write(scene: Scene, chosen: Chosen, devices: list[str], done: Done, scanned:
     shape = " x ".join(f"{count:,}" for count in scene.shape)
     lines = [
         f"{printable(scene.title)}: {shape} cells of {scene.spacing:g} m, {scene.steps:,} steps of "
-        f"{scene.dt * 1e12:.4g} ps, {scene.precision} precision, "
+        f"{tables.short_time(scene.dt)}, {scene.precision} precision, "
         f"on {', '.join(devices)}{f' of {len(devices)} ranks' if layout.ranks else ''}"
     ]
     lines += _choices(chosen, devices)
@@ -101,7 +113,7 @@ def write(scene: Scene, chosen: Chosen, devices: list[str], done: Done, scanned:
     lines.append(f"{steps} in {done.speed.seconds:.2f} s: {tables.short_rate(rate)}cells/s{share}")
     lines += [
         f"{one['receiver']}: {one['field']} reaches {one['peak']:.4g} {'V/m' if one['field'][0] == 'e' else 'A/m'} "
-        f"after {one['seconds'] * 1e9:.3f} ns"
+        f"after {tables.short_time(one['seconds'])}"
         for one in _peaks(done)
         if one["peak"] is not None
     ]

@@ -32,7 +32,7 @@ def save(path: Path, scene: Scene, steps: int, state: dict[str, Array]) -> None:
     """Writes the state after so many steps, whole or not at all. Each array has a checksum, that of the zip format."""
     arrays: dict[str, Any] = {_STATE + name: np.asarray(value) for name, value in state.items()}
     arrays |= {_HEAD: _FORMAT, "scene": scene.digest(), "steps": steps}
-    with outputs.writing(path) as file:
+    with outputs.writing(path, sum(np.asarray(value).nbytes for value in state.values())) as file:
         # A file object, because savez() adds .npz to a name that lacks it.
         np.savez(file, **arrays)
 

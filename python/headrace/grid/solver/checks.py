@@ -1,11 +1,12 @@
-"""What may be wrong with a scene whose keys are right: places, time steps, wavelengths."""
+"""What may be wrong with a scene whose keys are right: thin objects, places, time steps, wavelengths."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 from headrace.errors import UsageError
-from headrace.grid.solver.scene import LIGHT, Material, PlaneWave, Receiver, Scene, Source
-from headrace.grid.solver.waveforms import BAND
+from headrace.grid.solver.model import cells_of
+from headrace.grid.solver.scene import LIGHT, Material, Painted, Receiver, Scene, Source
+from headrace.grid.solver.shapes import SLACK
 
 _CELLS_A_WAVELENGTH = 10  # fewer, and waves of the grid are noticeably slower than those of the medium
 _POSITIONS_LOOKED_AT = 1000
@@ -24,20 +25,59 @@ def courant_limit(spacing: float, dimensions: int, materials: Iterable[Material]
     return float(spacing * (permittivity * permeability) ** 0.5 / (LIGHT * dimensions**0.5))
 
 
+def check_objects(scene: Scene) -> Scene:
+    """The scene with warnings about objects that it has no cells for."""
+    found = (_object(scene, one) for one in scene.objects)
+    return replace(scene, warnings=(*scene.warnings, *(warning for warning in found if warning)))
+
+
+def _object(scene: Scene, painted: Painted) -> str | None:
+    """What is wrong with an object: it lies outside, or is thinner than what cells can show."""
+    line = f":{painted.line}" if painted.line else ""
+    named = f"{scene.path}{line}: [[objects]] {painted.name}"
+    if _outside(scene, painted.shape.bounds(scene.size)):
+        return f"{named}: lies wholly outside the domain"
+    thickness, spacing = painted.shape.thickness(), scene.spacing
+    # A ball of this diameter holds the centre of a cell, wherever it lies.
+    if thickness >= spacing * scene.dimensions**0.5:
+        return None
+    covered = cells_of(painted.shape, scene)
+    cells = f"{thickness:g} m across, and cells are {spacing:g} m"
+    if covered == 0:
+        return f"{named}: is {cells}: it holds the centre of none, so that it is left out"
+    if thickness < spacing * (1 - SLACK):
+        stands = (
+            "the cell whose centre it holds stands"
+            if covered == 1
+            else f"the {covered:,} cells whose centres it holds stand"
+        )
+        return f"{named}: is {cells}: {stands} for it, whole"
+    return None
+
+
 def check_places(scene: Scene) -> Scene:
-    """The scene with warnings about objects and positions.
+    """The scene with warnings about positions: those that are rounded, and those in the absorbing layers.
 
     Raises:
         UsageError: when a source or a receiver is not in the domain.
     """
     warnings = [
-        f"{scene.path}: [[objects]] {one.name}: lies wholly outside the domain"
-        for one in scene.objects
-        if _outside(scene, one.shape.bounds(scene.size))
+        f"{scene.path}: [[{kind}]] {place.name} position: {listed(place.position)} m lies between nodes; the nearest, "
+        f"{listed(scene.placed(place.position))} m, is used"
+        for kind, places in (("sources", scene.sources), ("receivers", scene.receivers))
+        for place in places
+        if not scene.is_placed(place.position)
     ]
+    scan = scene.scan
+    if scan and not scene.is_placed(tuple(abs(along) for along in scan.step)):
+        used = listed(count * scene.spacing for count in scan.cells)
+        warnings.append(
+            f"{scene.path}: [scan] step: {listed(scan.step)} m is no whole number of cells of {scene.spacing:g} m; "
+            f"{used} m is used, so that positions are evenly spaced"
+        )
     warned: set[str] = set()  # a place that is warned of at one position is left in peace at the others
     # A scan goes straight on: between two positions that are in the domain, and not in its layers, the others are.
-    last = scene.scan.count - 1 if scene.scan else 0
+    last = scan.count - 1 if scan else 0
     for number in range(last + 1) if last <= _POSITIONS_LOOKED_AT else (0, last):
         moved = scene.moved(number)
         where = f" at position {number} of the scan" if number else ""
@@ -56,30 +96,35 @@ def _outside(scene: Scene, bounds: tuple[tuple[float, ...], tuple[float, ...]]) 
 
 def _place(scene: Scene, kind: str, place: Source | Receiver, where: str) -> str | None:
     cell = scene.cell(place.position)
-    named = f"{scene.path}: [[{kind}]] {place.name} position: {_listed(place.position)} m{where}"
-    if not all(0 <= at < count for at, count in zip(cell, scene.shape, strict=True)):
-        raise UsageError(f"{named} is not in the domain, which is {_listed(scene.size)} m")
+    named = f"{scene.path}: [[{kind}]] {place.name} position: {listed(place.position)} m{where}"
+    slack = SLACK * scene.spacing
+    if not all(-slack <= at <= size + slack for at, size in zip(place.position, scene.size, strict=True)):
+        raise UsageError(f"{named} is not in the domain, which is {listed(scene.size)} m")
+    if not all(at < count for at, count in zip(cell, scene.shape, strict=True)):
+        last = listed((count - 1) * scene.spacing for count in scene.shape)
+        raise UsageError(f"{named} is on the far wall of the domain, a conductor: the last nodes are at {last} m")
     layers = scene.cpml
     if any(at < layers or at >= count - layers for at, count in zip(cell, scene.shape, strict=True)):
         return f"{named} lies in the absorbing layers, {layers} cells at each edge"
     return None
 
 
-def _listed(numbers: Iterable[float]) -> str:
-    return "[" + ", ".join(f"{number:g}" for number in numbers) + "]"
+def listed(numbers: Iterable[float]) -> str:
+    """Numbers as a scene file writes them."""
+    return "[" + ", ".join(f"{number:.12g}" for number in numbers) + "]"
 
 
 def check_resolution(scene: Scene) -> Scene:
     """The scene, with a warning where its cells are too large for its shortest wave."""
-    radiating: list[Source | PlaneWave] = [*scene.sources, *scene.plane_waves]
-    if not radiating:
+    waves = [*(source.wave for source in scene.sources), *(wave.wave for wave in scene.plane_waves)]
+    frequency = max((wave.highest for wave in waves), default=0.0)
+    if frequency == 0:
         return scene
     used = {scene.background, *(one.material for one in scene.objects)}
     slow = [scene.materials[name] for name in used if scene.materials[name].conductivity < _GOOD_CONDUCTOR]
     if not slow:
         return scene
     slowest = max(slow, key=lambda material: material.permittivity * material.permeability)
-    frequency = BAND * max(source.frequency for source in radiating)
     wavelength = LIGHT / (slowest.permittivity * slowest.permeability) ** 0.5 / frequency
     cells = wavelength / scene.spacing
     if cells >= _CELLS_A_WAVELENGTH:

@@ -1,7 +1,7 @@
 """A scene as what the solver takes: arrays of materials, samples of sources, cells of receivers."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from headrace._core import Ranks
 from headrace.grid.solver import plane_wave
 from headrace.grid.solver.scene import VACUUM_PERMITTIVITY, Material, Scene, Source
-from headrace.grid.solver.shapes import Axes, Shape
-from headrace.grid.solver.waveforms import PERIODS, WAVEFORMS, Samples
+from headrace.grid.solver.shapes import SLACK, Axes, Mask, Shape
+from headrace.grid.solver.waveforms import Samples
 
 Array = NDArray[Any]
 
@@ -85,7 +85,22 @@ def paint(scene: Scene) -> tuple[NDArray[np.uint16], list[Material]]:
 
 
 def _paint(cells: NDArray[np.uint16], shape: Shape, number: int, scene: Scene) -> None:
-    """Gives the cells of a shape that number; slab by slab along the last axis, so that no large array is needed."""
+    """Gives the cells of a shape that number."""
+    for slab, mask in _covered(shape, scene):
+        part = cells[slab]
+        part[np.broadcast_to(mask, part.shape)] = number
+
+
+def cells_of(shape: Shape, scene: Scene) -> int:
+    """How many cells of the domain a shape covers."""
+    return sum(
+        int(np.count_nonzero(np.broadcast_to(mask, [one.stop - one.start for one in slab])))
+        for slab, mask in _covered(shape, scene)
+    )
+
+
+def _covered(shape: Shape, scene: Scene) -> Iterator[tuple[tuple[slice, ...], Mask]]:
+    """Slabs of cells around a shape, and which of them it covers; along the last axis, so that arrays stay small."""
     ranges = []
     for low, high, count in zip(*shape.bounds(scene.size), scene.shape, strict=True):
         first, end = np.clip(np.floor([low / scene.spacing - 1, high / scene.spacing + 2]), 0, count)
@@ -96,8 +111,8 @@ def _paint(cells: NDArray[np.uint16], shape: Shape, number: int, scene: Scene) -
     thickness = max(1, _SLAB_CELLS // int(np.prod([len(one) for one in ranges[:-1]])))
     for first in range(last.start, last.stop, thickness):
         slab = [*ranges[:-1], range(first, min(first + thickness, last.stop))]
-        part = cells[tuple(slice(one.start, one.stop) for one in slab)]
-        part[np.broadcast_to(shape.covers(_centres(slab, scene.spacing)), part.shape)] = number
+        mask = shape.covers(_centres(slab, scene.spacing), SLACK * scene.spacing)
+        yield tuple(slice(one.start, one.stop) for one in slab), mask
 
 
 def _centres(ranges: list[range], spacing: float) -> Axes:
@@ -126,14 +141,12 @@ def samples(scene: Scene, source: Source, material: Material) -> Samples:
     the cell in two dimensions, that of a dipole as long as the cell in three. It is taken half way through the step.
     """
     # Past its end a pulse is exactly 0, however long the run is.
-    count = min(scene.steps, max(1, math.ceil((source.delay + PERIODS / source.frequency) / scene.dt)))
-    time = np.asarray((np.arange(count) + 0.5) * scene.dt - source.delay, dtype=np.float64)
+    count = int(min(scene.steps, max(1, math.ceil(min(source.wave.end(scene.dt) / scene.dt, scene.steps)))))
+    begins = np.asarray(np.arange(count) * scene.dt, dtype=np.float64)
     permittivity = material.permittivity * VACUUM_PERMITTIVITY
     loss = material.conductivity * scene.dt / (2 * permittivity)
     factor = -scene.dt / permittivity / (1 + loss) / scene.spacing**2
-    wave = WAVEFORMS[source.waveform](time, source.frequency)
-    # A delayed source is silent until then: a pulse has a small step at its very start.
-    return np.where(time >= 0, factor * source.amplitude * wave, 0.0)
+    return np.asarray(factor * source.wave.at(begins, begins + scene.dt / 2, scene.dt))
 
 
 def _sum(first: Samples, second: Samples) -> Samples:
@@ -189,6 +202,14 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         for field in receiver.fields
     }
     return Model(solver, receivers)
+
+
+def time_of(scene: Scene, field: str, steps: int) -> float:
+    """When the values of a field are that are there after so many steps, in seconds.
+
+    Electric fields are those of the end of the last step, magnetic ones of half a step before.
+    """
+    return (steps - (0.0 if field.startswith("e") else 0.5)) * scene.dt
 
 
 def times(scene: Scene, field: str, steps: int) -> Samples:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace import outputs
+from headrace import outputs, tables
 from headrace.errors import UsageError, how_to_install
 from headrace.grid.solver.model import Array, paint
 from headrace.grid.solver.scene import Scene
@@ -169,7 +169,7 @@ class _Canvas:
             (plane.scene.receivers, "v", _RECEIVER, "receiver"),
         ):
             if places:
-                x, y = ([one.position[axis] for one in places] for axis in (right, up))
+                x, y = ([plane.scene.placed(one.position)[axis] for one in places] for axis in (right, up))
                 self._axes.scatter(x, y, marker=marker, s=46, c=colour, edgecolors="white", lw=0.6, label=label)
         if plane.scene.sources or plane.scene.receivers:  # beside the picture, where it hides nothing
             self.figure.legend(loc="outside lower right", ncols=2, fontsize="small", frameon=False)
@@ -182,7 +182,7 @@ class _Canvas:
     def show(self, frame: Frame) -> None:
         """Changes the moment."""
         self._image.set_data(self._pixels(frame))
-        title = f"{self._title}: {self._field} after {frame.seconds * 1e9:.2f} ns"
+        title = f"{self._title}: {self._field} after {tables.short_time(frame.seconds)}"
         self._axes.set_title(title, fontsize="medium", color=INK)
 
 
@@ -249,8 +249,8 @@ def drawn(path: Path, plane: Plane, field: str, frames: Sequence[Frame]) -> Iter
 
 def _way(scene: Scene, receiver: str) -> tuple[int, float, float]:
     """The axis that a receiver moves along the most in a scan, where it starts, and how far each position takes it."""
-    place = next(one for one in scene.receivers if one.name == receiver).position
-    steps = scene.scan.step if scene.scan else (1.0,)
+    place = scene.placed(next(one for one in scene.receivers if one.name == receiver).position)
+    steps = tuple(cells * scene.spacing for cells in scene.scan.cells) if scene.scan else (1.0,)
     axis = max(range(len(steps)), key=lambda number: abs(steps[number]))
     return axis, place[axis], steps[axis]
 
@@ -274,13 +274,14 @@ def draw_radargram(path: Path, traces: Traces, key: tuple[str, str]) -> None:
     axes = figure.add_subplot()
     if step < 0:
         shown = shown[::-1]
+    unit, size = tables.time_unit(traces.steps * scene.dt)
     ends = sorted((start + first * step, start + last * step))
-    extent = (ends[0] - abs(step) / 2, ends[1] + abs(step) / 2, traces.steps * scene.dt * 1e9, 0.0)
+    extent = (ends[0] - abs(step) / 2, ends[1] + abs(step) / 2, traces.steps * scene.dt / size, 0.0)
     axes.imshow(shown.T, cmap="gray", vmin=-limit, vmax=limit, extent=extent, aspect="auto", interpolation="nearest")
     greys = np.repeat(np.linspace(0, 1, _COLOURS)[:, None], 3, axis=1)
     _colour_bar(figure, axes, greys, limit, f"{key[1]}, {unit_of(key[1])}")
     axes.set_xlabel(f"{AXES[axis]} of {key[0]}, m", color=INK)
-    axes.set_ylabel("time, ns", color=INK)
+    axes.set_ylabel(f"time, {unit}", color=INK)
     axes.tick_params(colors=FAINT)
     less = ", less the mean of all positions" if several else ""
     axes.set_title(f"{scene.title}: {key[1]} at {key[0]}{less}", fontsize="medium", color=INK)

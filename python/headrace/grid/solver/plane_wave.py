@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from headrace.errors import UsageError
 from headrace.grid.solver.scene import LIGHT, Material, PlaneWave, Scene
-from headrace.grid.solver.waveforms import WAVEFORMS, Samples
+from headrace.grid.solver.waveforms import Samples
 
 _LETTERS = "xyz"
 # Those of the solver, so that the wave on the faces is to the last digits the one inside: CODATA 2022, H/m and F/m.
@@ -47,8 +47,8 @@ class _Wave:
         length = nodes + scene.steps // 2 + 2
         electric, magnetic = np.zeros(length), np.zeros(length)
         kept = np.zeros((scene.steps, nodes)), np.zeros((scene.steps, nodes))
-        moments: Samples = np.asarray(np.arange(scene.steps) * scene.dt - wave.delay, dtype=np.float64)
-        driven = np.where(moments >= 0, wave.amplitude * WAVEFORMS[wave.waveform](moments, wave.frequency), 0.0)
+        moments: Samples = np.asarray(np.arange(scene.steps) * scene.dt, dtype=np.float64)
+        driven = wave.wave.at(moments, moments, scene.dt)
         for step in range(scene.steps):
             electric[0] = driven[step]
             kept[0][step] = electric[:nodes]

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import DataError, reading
-from headrace.grid.solver.checks import check_places, check_resolution, courant_limit
+from headrace.grid.solver.checks import check_objects, check_places, check_resolution, courant_limit, listed
 from headrace.grid.solver.keys import WHOLE_MOST, Keys, nearest
+from headrace.grid.solver.objects import read_shape
 from headrace.grid.solver.scene import (
     BUILT_IN,
     Cell,
@@ -21,11 +22,13 @@ from headrace.grid.solver.scene import (
     Scene,
     Snapshots,
     Source,
-    cell_of,
     fields_of,
+    nearest_node,
+    whole_cells,
 )
-from headrace.grid.solver.shapes import AXES, read_shape
-from headrace.grid.solver.waveforms import WAVEFORMS
+from headrace.grid.solver.shapes import AXES
+from headrace.grid.solver.waveform_files import read_table
+from headrace.grid.solver.waveforms import FILE, IMPULSE, NAMES, Wave
 
 _FRAMES = 60  # snapshots of a run, where the scene does not say how many
 _PLANE = ("plane", "plane_wave")
@@ -60,12 +63,18 @@ def parse_scene(text: str, path: Path) -> Scene:
     except ValueError:  # the standard library's, for a number of thousands of digits
         raise DataError(f"{path}: a number has more digits than a number can have") from None
     try:
-        return _scene(Keys(path, "", content), path)
+        return _scene(Keys(path, "", content), path, _lines(text, "objects"))
     except OverflowError as error:
         raise DataError(f"{path}: a number is out of range: {error}") from None
 
 
-def _scene(top: Keys, path: Path) -> Scene:
+def _lines(text: str, key: str) -> list[int]:
+    """The lines on which the tables of an array begin; in a file that is written otherwise, there may be too few."""
+    header = re.compile(rf"\s*\[\[\s*[\"']?{key}[\"']?\s*\]\]")
+    return [number for number, line in enumerate(text.splitlines(), 1) if header.match(line)]
+
+
+def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     title = top.text("title", path.stem)
     domain = top.table("domain", required=True)
     shape, spacing, cpml = _shape(domain)
@@ -76,7 +85,7 @@ def _scene(top: Keys, path: Path) -> Scene:
     _known_material(domain, "background", background, materials)
     domain.done()
     dt, steps = _time(top.table("time", required=True), spacing, dimensions, materials)
-    sources = _sources(top.tables("sources"), dimensions)
+    sources = _sources(top.tables("sources"), dimensions, path)
     scene = Scene(
         path,
         title,
@@ -88,15 +97,15 @@ def _scene(top: Keys, path: Path) -> Scene:
         dt,
         steps,
         materials,
-        objects=_objects(top.tables("objects"), dimensions, materials),
+        objects=_objects(top.tables("objects"), dimensions, materials, lines),
         sources=sources,
         receivers=_receivers(top.tables("receivers"), dimensions),
         snapshots=_snapshots(top.table("snapshots"), dimensions, dt, steps),
-        scan=_scan(top.table("scan"), dimensions, given="scan" in top),
-        plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, cpml, sources),
+        scan=_scan(top.table("scan"), dimensions, spacing, given="scan" in top),
+        plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, cpml, sources, path),
     )
     top.done()
-    return check_resolution(check_places(scene))
+    return check_resolution(check_places(check_objects(scene)))
 
 
 def _shape(domain: Keys) -> tuple[Cell, float, int]:
@@ -185,20 +194,24 @@ def _time(keys: Keys, spacing: float, dimensions: int, materials: dict[str, Mate
     return dt, steps
 
 
-def _objects(tables: list[Keys], dimensions: int, materials: dict[str, Material]) -> tuple[Painted, ...]:
+def _objects(
+    tables: list[Keys], dimensions: int, materials: dict[str, Material], lines: list[int]
+) -> tuple[Painted, ...]:
     found = []
+    if len(lines) != len(tables):
+        lines = [0] * len(tables)
     for number, keys in enumerate(tables, 1):
         name = keys.text("id", f"object{number}")
         shape = read_shape(keys, dimensions)
         material = keys.text("material")
         _known_material(keys, "material", material, materials)
         keys.done()
-        found.append(Painted(name, shape, material))
+        found.append(Painted(name, shape, material, lines[number - 1]))
     _unique(zip(tables, (one.name for one in found), strict=True))
     return tuple(found)
 
 
-def _sources(tables: list[Keys], dimensions: int) -> tuple[Source, ...]:
+def _sources(tables: list[Keys], dimensions: int, path: Path) -> tuple[Source, ...]:
     found = []
     electric = tuple(name for name in fields_of(dimensions) if name.startswith("e"))
     for number, keys in enumerate(tables, 1):
@@ -209,10 +222,7 @@ def _sources(tables: list[Keys], dimensions: int) -> tuple[Source, ...]:
                 keys.text("id", f"source{number}"),
                 keys.choice("field", electric, "ez"),
                 keys.point("position", [dimensions]),
-                keys.choice("waveform", list(WAVEFORMS)),
-                keys.number("frequency", above=0),
-                keys.number("amplitude", 1.0),
-                keys.number("delay", 0.0),
+                _wave(keys, path),
             )
         )
         keys.done()
@@ -220,8 +230,25 @@ def _sources(tables: list[Keys], dimensions: int) -> tuple[Source, ...]:
     return tuple(found)
 
 
+def _wave(keys: Keys, path: Path) -> Wave:
+    """What a source does over time; files are looked for beside the scene's."""
+    name = keys.choice("waveform", list(NAMES))
+    plain = name in (FILE, IMPULSE)
+    found = Wave(
+        name,
+        keys.number("frequency", 0.0, least=0) if plain else keys.number("frequency", above=0),
+        keys.number("amplitude", 1.0),
+        keys.number("delay", 0.0),
+        keys.number("stop") if "stop" in keys else None,
+        read_table(path.parent / keys.text("file"), keys.text("column", "")) if name == FILE else None,
+    )
+    if found.stop is not None and found.stop <= found.delay:
+        raise keys.error(f"{found.stop:g} s is not after its delay, {found.delay:g} s", "stop")
+    return found
+
+
 def _plane_waves(
-    tables: list[Keys], shape: Cell, spacing: float, cpml: int, sources: tuple[Source, ...]
+    tables: list[Keys], shape: Cell, spacing: float, cpml: int, sources: tuple[Source, ...], path: Path
 ) -> tuple[PlaneWave, ...]:
     found = []
     dimensions = len(shape)
@@ -235,7 +262,7 @@ def _plane_waves(
             raise keys.error(f"a wave along {AXES[axis]} has no {field}: its field lies across", "field")
         default = [margin * spacing] * dimensions, [(count - margin) * spacing for count in shape]
         low, high = (
-            cell_of(keys.point(key, [dimensions]) if key in keys else tuple(corner), spacing)
+            nearest_node(keys.point(key, [dimensions]) if key in keys else tuple(corner), spacing)
             for key, corner in zip(("low", "high"), default, strict=True)
         )
         for letter, first, last, count in zip(AXES, low, high, shape, strict=False):
@@ -252,10 +279,7 @@ def _plane_waves(
                 direction[0] == "+",
                 low,
                 high,
-                keys.choice("waveform", list(WAVEFORMS)),
-                keys.number("frequency", above=0),
-                keys.number("amplitude", 1.0),
-                keys.number("delay", 0.0),
+                _wave(keys, path),
             )
         )
         keys.done()
@@ -282,11 +306,19 @@ def _snapshots(keys: Keys, dimensions: int, dt: float, steps: int) -> Snapshots:
     return Snapshots(fields, max(1, round(interval / dt)))
 
 
-def _scan(keys: Keys, dimensions: int, *, given: bool) -> Scan | None:
+def _scan(keys: Keys, dimensions: int, spacing: float, *, given: bool) -> Scan | None:
     if not given:
         return None
-    found = Scan(keys.point("step", [dimensions]), keys.whole("count", least=1, most=_POSITIONS_MOST))
+    step = keys.point("step", [dimensions])
+    count = keys.whole("count", least=1, most=_POSITIONS_MOST)
     keys.done()
-    if not any(found.step):
+    if not any(step):
         raise keys.error("moves nothing", "step")
+    found = Scan(step, count, whole_cells(step, spacing))
+    if not any(found.cells):
+        raise keys.error(
+            f"{listed(step)} m moves nothing: it is rounded to whole cells, and half a cell of {spacing:g} m or less "
+            "is none",
+            "step",
+        )
     return found

@@ -5,7 +5,8 @@ import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from headrace.grid.solver.shapes import Point, Shape
+from headrace.grid.solver.shapes import SLACK, Point, Shape
+from headrace.grid.solver.waveforms import Wave
 
 LIGHT = 299_792_458.0  # m/s
 VACUUM_PERMITTIVITY = 8.8541878128e-12  # F/m, CODATA 2018
@@ -34,19 +35,20 @@ class Painted:
     name: str
     shape: Shape
     material: str
+    line: int = field(default=0, compare=False, repr=False)  # of the scene's file; 0: unknown
 
 
 @dataclass(frozen=True)
 class Source:
-    """A current: in two dimensions along a line across the plane, in three along one cell (a Hertzian dipole)."""
+    """A current: in two dimensions along a line across the plane, in three along one cell (a Hertzian dipole).
+
+    Its position is the one that the file asks for; Scene.placed() is the node that the solver uses.
+    """
 
     name: str
     field: str
     position: Point
-    waveform: str
-    frequency: float
-    amplitude: float  # A
-    delay: float  # s
+    wave: Wave
 
 
 @dataclass(frozen=True)
@@ -59,15 +61,12 @@ class PlaneWave:
     forward: bool
     low: Cell
     high: Cell
-    waveform: str
-    frequency: float
-    amplitude: float  # V/m
-    delay: float  # s
+    wave: Wave
 
 
 @dataclass(frozen=True)
 class Receiver:
-    """Where fields are recorded every step."""
+    """Where fields are recorded every step. Its position is the one asked for, as that of a source."""
 
     name: str
     position: Point
@@ -84,15 +83,19 @@ class Snapshots:
 
 @dataclass(frozen=True)
 class Scan:
-    """A B-scan: sources and receivers, but no plane waves, move by `step` metres from one position to the next."""
+    """A B-scan: sources and receivers, but no plane waves, move from one position to the next.
+
+    They move by `cells`, whole numbers, so that positions are evenly spaced; the file asks for `step`, in metres.
+    """
 
     step: Point
     count: int
+    cells: Cell
 
 
 @dataclass(frozen=True)
 class Scene:
-    """All of it. Axis 0 is x; cell i holds what lies from i to i + 1 spacings, and is known by its centre."""
+    """All of it. Axis 0 is x; cell i holds what lies from i to i + 1 spacings, and node i lies at i spacings."""
 
     path: Path
     title: str
@@ -136,14 +139,33 @@ class Scene:
         return fields_of(self.dimensions)
 
     def cell(self, position: Point) -> Cell:
-        """The cell that a position lies in; it may be outside."""
-        return cell_of(position, self.spacing)
+        """The node nearest to a position; it may be outside."""
+        return nearest_node(position, self.spacing)
+
+    def placed(self, position: Point) -> Point:
+        """Where that node is, in metres: the position that the solver uses. Lies near the one asked for."""
+        return tuple(number * self.spacing for number in self.cell(position))
+
+    def is_placed(self, position: Point) -> bool:
+        """Whether a position is that of a node, but for the last bits."""
+        return all(
+            abs(at - node) <= SLACK * self.spacing for at, node in zip(position, self.placed(position), strict=True)
+        )
 
     def moved(self, number: int) -> "Scene":
-        """The scene at a position of its scan."""
+        """The scene at a position of its scan, with the positions that are used there."""
         if self.scan is None or number == 0:
             return self
-        offset = [number * step for step in self.scan.step]
+        offset = [number * cells * self.spacing for cells in self.scan.cells]
+        return self._shifted(offset)
+
+    def asked(self, number: int) -> "Scene":
+        """As moved(), by the step that the file asks for."""
+        if self.scan is None or number == 0:
+            return self
+        return self._shifted([number * step for step in self.scan.step])
+
+    def _shifted(self, offset: list[float]) -> "Scene":
         return replace(
             self,
             sources=tuple(replace(one, position=_shifted(one.position, offset)) for one in self.sources),
@@ -156,6 +178,8 @@ class Scene:
             *(self.shape, self.spacing, self.cpml, self.precision, self.background, self.dt),
             *(sorted(self.materials.items()), self.objects, self.sources, self.receivers),
             *self.plane_waves,
+            *(self.cell(one.position) for one in self.sources),
+            *(self.cell(one.position) for one in self.receivers),
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -165,9 +189,21 @@ def fields_of(dimensions: int) -> tuple[str, ...]:
     return ("ez", "hx", "hy") if dimensions == 2 else ("ex", "ey", "ez", "hx", "hy", "hz")  # noqa: PLR2004
 
 
-def cell_of(position: Point, spacing: float) -> Cell:
-    """The cell that a position lies in. On the edge of two it is the upper one, whatever the last bits say."""
-    return tuple(math.floor(at / spacing + 1e-6) for at in position)
+def offset_of(name: str, dimensions: int) -> Point:
+    """How far a component lies from the node of its cell, in spacings: Yee's staggered places."""
+    along = "xyz".index(name[1])
+    electric = name.startswith("e")
+    return tuple(0.5 if (axis == along) == electric else 0.0 for axis in range(dimensions))
+
+
+def nearest_node(position: Point, spacing: float) -> Cell:
+    """The node nearest to a position; half way between two, the lower one, whatever the last bits say."""
+    return tuple(math.ceil(at / spacing - 0.5 - SLACK) for at in position)
+
+
+def whole_cells(step: Point, spacing: float) -> Cell:
+    """A displacement in cells, rounded as positions are: half a cell goes towards none."""
+    return tuple(int(math.copysign(math.ceil(abs(along) / spacing - 0.5 - SLACK), along)) for along in step)
 
 
 def _shifted(position: Point, offset: list[float]) -> Point:

@@ -8,10 +8,10 @@ from pathlib import Path
 from headrace import outputs as files
 from headrace.errors import MissingFileError, UsageError
 from headrace.grid.solver import checkpoint, film, memory, pictures, roof, traces, vti
-from headrace.grid.solver.model import Layout, Solver, build, paint
+from headrace.grid.solver.model import Layout, Solver, build, paint, time_of
 from headrace.grid.solver.pictures import Frame, Plane
 from headrace.grid.solver.running import Speed, Stop, Watcher, run
-from headrace.grid.solver.scene import Scene
+from headrace.grid.solver.scene import Scene, offset_of
 from headrace.grid.solver.traces import Traces
 from headrace.outputs import Attempts
 from headrace.quiet import Watch, above_roof
@@ -192,13 +192,13 @@ class _Keeper:
         self._plane = Plane.of(scene, outputs.plane)
         self._frames: list[Frame] = []
         self._picture: Frame | None = None
-        self._series: list[tuple[float, str]] = []
+        self._series: list[tuple[float, int, str]] = []  # time, part and name of each file
         self._snapshots = attempts is not None and attempts.write(outputs.snapshots, self._begin_snapshots)
 
     def _begin_snapshots(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         cells, _ = paint(self._scene)
-        vti.write(folder / "materials.vti", {"material": cells}, self._scene.spacing)
+        vti.write_cells(folder / "materials.vti", "material", cells, self._scene.spacing)
 
     def watchers(self) -> list[Watcher]:
         """What run() is to call."""
@@ -244,16 +244,24 @@ class _Keeper:
 
     def _snapshot(self, solver: Solver) -> None:
         assert self._outputs.snapshots is not None
-        moment = self._seconds(solver)
-        name = f"step-{solver.steps_done:08d}.vti"
-        values = {name: solver.field(name) for name in self._scene.snapshots.fields}
-        if self._attempts is None or not self._snapshots:
-            return
-        # After one that cannot be written there are no more: the disk is full, and the run goes on.
-        path = self._outputs.snapshots / name
-        self._snapshots = self._attempts.write(path, lambda to: vti.write(to, values, self._scene.spacing, moment))
-        if self._snapshots:
-            self._series.append((moment, name))
+        scene, moment = self._scene, self._seconds(solver)
+        for part, component in enumerate(scene.snapshots.fields):
+            values = solver.field(component)  # which all processes take part in
+            if self._attempts is None or not self._snapshots:
+                continue
+            name = f"{component}-step-{solver.steps_done:08d}.vti"
+            write = partial(
+                vti.write_points,
+                name=component,
+                values=values,
+                origin=[share * scene.spacing for share in offset_of(component, scene.dimensions)],
+                spacing=scene.spacing,
+                time=time_of(scene, component, solver.steps_done),
+            )
+            # After one that cannot be written there are no more: the disk is full, and the run goes on.
+            self._snapshots = self._attempts.write(self._outputs.snapshots / name, write)
+            if self._snapshots:
+                self._series.append((moment, part, name))
 
     def _take_frame(self, solver: Solver) -> None:
         values = solver.field(self._outputs.field)

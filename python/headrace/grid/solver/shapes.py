@@ -1,5 +1,6 @@
 """The shapes of objects: which cells each covers. A cell belongs to a shape when its centre lies inside."""
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,8 +14,8 @@ Mask = NDArray[np.bool_]
 Axes = list[NDArray[np.float64]]  # the centres along each axis, shaped so that they broadcast
 
 AXES = ("x", "y", "z")
-# Coordinates are sums of decimals: what lies on an edge must not depend on their last bits.
-_SLACK = 1e-9
+# Coordinates are sums of decimals: what lies on an edge must not depend on their last bits. A share of the spacing.
+SLACK = 1e-6
 
 
 class Shape(Protocol):
@@ -23,8 +24,11 @@ class Shape(Protocol):
     def bounds(self, size: Point) -> tuple[Point, Point]:
         """The corners of what it may cover in a domain of that size, in metres."""
 
-    def covers(self, centres: Axes) -> Mask:
-        """Whether it covers each of those centres."""
+    def covers(self, centres: Axes, slack: float) -> Mask:
+        """Whether it covers each of those centres; what is closer to its surface than `slack` metres is on it."""
+
+    def thickness(self) -> float:
+        """The diameter of the largest ball inside it, or a little less, in metres."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,16 @@ class Box:
         """Its corners."""
         return self.low, self.high
 
-    def covers(self, centres: Axes) -> Mask:
+    def covers(self, centres: Axes, slack: float) -> Mask:
         """Between the corners along every axis."""
         inside: Mask = np.ones((1,) * len(centres), dtype=bool)
         for axis, low, high in zip(centres, self.low, self.high, strict=True):
-            inside = inside & (axis >= low - _SLACK) & (axis < high - _SLACK)
+            inside = inside & (axis >= low - slack) & (axis < high - slack)
         return inside
+
+    def thickness(self) -> float:
+        """Its shortest edge."""
+        return min(high - low for low, high in zip(self.low, self.high, strict=True))
 
 
 @dataclass(frozen=True)
@@ -58,10 +66,14 @@ class Sphere:
         low = tuple(at - self.radius for at in self.centre)
         return low, tuple(at + self.radius for at in self.centre)
 
-    def covers(self, centres: Axes) -> Mask:
+    def covers(self, centres: Axes, slack: float) -> Mask:
         """Within the radius."""
         squared = sum((axis - at) ** 2 for axis, at in zip(centres, self.centre, strict=True))
-        return np.asarray(squared <= (self.radius + _SLACK) ** 2)
+        return np.asarray(squared <= (self.radius + slack) ** 2)
+
+    def thickness(self) -> float:
+        """Its diameter."""
+        return 2 * self.radius
 
 
 @dataclass(frozen=True)
@@ -77,14 +89,19 @@ class Cylinder:
         low = tuple(min(pair) - self.radius for pair in zip(self.start, self.end, strict=True))
         return low, tuple(max(pair) + self.radius for pair in zip(self.start, self.end, strict=True))
 
-    def covers(self, centres: Axes) -> Mask:
+    def covers(self, centres: Axes, slack: float) -> Mask:
         """Near enough to the line, and between its ends."""
         along = [end - start for start, end in zip(self.start, self.end, strict=True)]
         squared = sum(part * part for part in along)
         offsets = [axis - start for axis, start in zip(centres, self.start, strict=True)]
         share = sum(offset * part for offset, part in zip(offsets, along, strict=True)) / squared
         distance = sum((offset - share * part) ** 2 for offset, part in zip(offsets, along, strict=True))
-        return np.asarray((share >= -_SLACK) & (share < 1 - _SLACK) & (distance <= (self.radius + _SLACK) ** 2))
+        ends = slack / squared**0.5
+        return np.asarray((share >= -ends) & (share < 1 - ends) & (distance <= (self.radius + slack) ** 2))
+
+    def thickness(self) -> float:
+        """Its diameter or its length."""
+        return min(2 * self.radius, math.dist(self.start, self.end))
 
 
 @dataclass(frozen=True)
@@ -104,13 +121,18 @@ class HalfSpace:
             low[self.axis] = self.above
         return tuple(low), tuple(high)
 
-    def covers(self, centres: Axes) -> Mask:
+    def covers(self, centres: Axes, slack: float) -> Mask:
         """On its side of the plane."""
         axis = centres[self.axis]
-        return axis < self.below - _SLACK if self.below is not None else axis >= (self.above or 0.0) - _SLACK
+        return axis < self.below - slack if self.below is not None else axis >= (self.above or 0.0) - slack
+
+    def thickness(self) -> float:
+        """It has no other side."""
+        return math.inf
 
 
-def _box(keys: Keys, dimensions: int) -> Box:
+def read_box(keys: Keys, dimensions: int) -> Box:
+    """A box."""
     low, high = keys.point("low", [dimensions]), keys.point("high", [dimensions])
     for axis, (least, most) in enumerate(zip(low, high, strict=True)):
         if least >= most:
@@ -118,7 +140,8 @@ def _box(keys: Keys, dimensions: int) -> Box:
     return Box(low, high)
 
 
-def _cylinder(keys: Keys, dimensions: int) -> Sphere | Cylinder:
+def read_cylinder(keys: Keys, dimensions: int) -> Sphere | Cylinder:
+    """A cylinder along any line; in two dimensions one along z, a disc."""
     if dimensions == 2:  # noqa: PLR2004 - its axis is z
         return _sphere(keys, dimensions)
     found = Cylinder(keys.point("start", [3]), keys.point("end", [3]), keys.number("radius", above=0))
@@ -131,22 +154,16 @@ def _sphere(keys: Keys, dimensions: int) -> Sphere:
     return Sphere(keys.point("centre", [dimensions]), keys.number("radius", above=0))
 
 
-def _only_sphere(keys: Keys, dimensions: int) -> Sphere:
+def read_sphere(keys: Keys, dimensions: int) -> Sphere:
+    """A sphere."""
     if dimensions == 2:  # noqa: PLR2004
         raise keys.error("a sphere needs three dimensions; in two, a cylinder (along z) is a disc", "type")
     return _sphere(keys, dimensions)
 
 
-def _half_space(keys: Keys, dimensions: int) -> HalfSpace:
+def read_half_space(keys: Keys, dimensions: int) -> HalfSpace:
+    """One side of a plane."""
     axis = AXES.index(keys.choice("axis", AXES[:dimensions]))
     side = keys.either("below", "above")
     at = keys.number(side)
     return HalfSpace(axis, at if side == "below" else None, at if side == "above" else None)
-
-
-_READERS = {"box": _box, "cylinder": _cylinder, "sphere": _only_sphere, "half_space": _half_space}
-
-
-def read_shape(keys: Keys, dimensions: int) -> Shape:
-    """The shape that a table under [[objects]] describes."""
-    return _READERS[keys.choice("type", list(_READERS))](keys, dimensions)

@@ -11,9 +11,9 @@ import numpy as np
 from headrace import outputs
 from headrace.errors import DataError, UsageError, how_to_install, reading
 from headrace.grid.solver.model import Array, Model, times
-from headrace.grid.solver.scene import Scene
+from headrace.grid.solver.scene import Scene, offset_of
 
-_FORMAT = "headrace grid traces 1"
+FORMAT = "headrace grid traces 1"
 
 
 @dataclass
@@ -49,13 +49,13 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, traces: Traces) -> None:
-    """Writes /receivers/<id>/<field>, a data set of (positions, steps) each, and its times beside it."""
+    """Writes /receivers/<id>/<field>, a data set of (positions, steps) each, its times and its places beside it."""
     import h5py  # noqa: PLC0415 - optional
 
     scene = traces.scene
     whole = io.BytesIO()  # whose errors are not those of a disk in the middle of HDF5
     with h5py.File(whole, "w") as file:
-        file.attrs["format"] = _FORMAT
+        file.attrs["format"] = FORMAT
         file.attrs["title"] = scene.title
         file.attrs["scene"] = scene.digest()
         file.attrs["dt"] = scene.dt
@@ -63,16 +63,32 @@ def write(path: Path, traces: Traces) -> None:
         file.attrs["shape"] = scene.shape
         file.attrs["steps"] = traces.steps
         file.create_dataset("positions", data=np.array(traces.positions, dtype=np.int64))
+        if scene.scan:
+            file.attrs["scan_cells"] = scene.scan.cells
+        for index, source in enumerate(scene.sources):
+            group = file.create_group(f"sources/{source.name}")
+            group.attrs["field"], group.attrs["order"] = source.field, index
+            _write_places(group, traces, "sources", index)
         for receiver in scene.receivers:
             group = file.create_group(f"receivers/{receiver.name}")
-            moved = [scene.moved(number).receivers for number in traces.positions]
-            index = scene.receivers.index(receiver)
-            group.create_dataset("position", data=np.array([places[index].position for places in moved]))
+            group.attrs["order"] = scene.receivers.index(receiver)
+            _write_places(group, traces, "receivers", group.attrs["order"])
             for name in receiver.fields:
                 data = group.create_dataset(name, data=traces.stacked((receiver.name, name)))
                 data.attrs["unit"] = "V/m" if name.startswith("e") else "A/m"
+                # Where the component lies, from `position`, in metres.
+                data.attrs["offset"] = [share * scene.spacing for share in offset_of(name, scene.dimensions)]
                 group.create_dataset(f"time_{name}", data=times(scene, name, traces.steps)).attrs["unit"] = "s"
     outputs.write(path, whole.getbuffer())
+
+
+def _write_places(group: Any, traces: Traces, kind: str, index: int) -> None:  # noqa: ANN401 - h5py has no types
+    """Where a source or receiver was at each position, in metres: the node used, and what the scene asks for."""
+    scene, numbers = traces.scene, traces.positions
+    used = [scene.placed(getattr(scene.moved(number), kind)[index].position) for number in numbers]
+    asked = [getattr(scene.asked(number), kind)[index].position for number in numbers]
+    for name, places in (("position", used), ("position_requested", asked)):
+        group.create_dataset(name, data=np.array(places)).attrs["unit"] = "m"
 
 
 def read(path: Path, scene: Scene) -> Traces:
@@ -86,7 +102,7 @@ def read(path: Path, scene: Scene) -> Traces:
 
     try:
         with h5py.File(path, "r") as file:
-            if file.attrs.get("format") != _FORMAT:
+            if file.attrs.get("format") != FORMAT:
                 raise DataError(f"{path}: not traces of headrace grid")
             if file.attrs["scene"] != scene.digest():
                 raise UsageError(f"{path}: traces of another scene than {scene.path}")

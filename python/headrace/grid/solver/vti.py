@@ -1,7 +1,11 @@
-"""Snapshots for ParaView: VTK ImageData in XML with raw binary data appended, and a .pvd list of them in time."""
+"""Snapshots for ParaView: VTK ImageData in XML with raw binary data appended, and a .pvd list of them in time.
+
+Components of the field lie at different places of a cell, and an image has one place for all: each has a file of its
+own.
+"""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -14,31 +18,47 @@ _TYPES = {np.dtype(np.float32): "Float32", np.dtype(np.float64): "Float64", np.d
 _ORDER = "LittleEndian" if sys.byteorder == "little" else "BigEndian"
 
 
-def write(path: Path, fields: Mapping[str, Array], spacing: float, time: float | None = None) -> None:
-    """Writes arrays of one shape, x first, as cell data; two dimensions are one layer of cells.
+def write_cells(path: Path, name: str, values: Array, spacing: float) -> None:
+    """Writes an array, x first, as data of cells; two dimensions are one layer of cells.
 
-    The format is in VTK's "File Formats" (XML, appended data, header type UInt64).
+    Raises:
+        SystemError: naming the file, when it cannot be written.
     """
-    shape = next(iter(fields.values())).shape
-    extent = " ".join(f"0 {count}" for count in (*shape, 1)[:3])
-    arrays, blocks, offset = [], [], 0
-    for name, values in fields.items():
-        data = np.asarray(values).tobytes(order="F")  # x is contiguous in VTK
-        kind = _TYPES[values.dtype]
-        arrays.append(f'<DataArray type="{kind}" Name={quoteattr(name)} format="appended" offset="{offset}"/>')
-        blocks += [np.uint64(len(data)).tobytes(), data]
-        offset += 8 + len(data)
-    when = "" if time is None else _time_value(time)
+    extent = " ".join(f"0 {count}" for count in (*values.shape, 1)[:3])
+    _write(path, "CellData", name, values, extent, (0.0, 0.0, 0.0), spacing)
+
+
+def write_points(path: Path, name: str, values: Array, origin: Sequence[float], spacing: float, time: float) -> None:
+    """Writes an array, x first, as data of points, of which `origin` is the first, at a time in seconds.
+
+    Raises:
+        SystemError: naming the file, when it cannot be written.
+    """
+    extent = " ".join(f"0 {count - 1}" for count in (*values.shape, 1)[:3])
+    _write(path, "PointData", name, values, extent, (*origin, 0.0)[:3], spacing, _time_value(time))
+
+
+def _write(
+    path: Path,
+    kind: str,
+    name: str,
+    values: Array,
+    extent: str,
+    origin: Sequence[float],
+    spacing: float,
+    when: str = "",
+) -> None:
+    """The format is in VTK's "File Formats" (XML, appended data, header type UInt64)."""
+    data = np.asarray(values).tobytes(order="F")  # x is contiguous in VTK
+    first = " ".join(repr(float(at)) for at in origin)
+    array = f'<DataArray type="{_TYPES[values.dtype]}" Name={quoteattr(name)} format="appended" offset="0"/>'
     head = (
         f'<?xml version="1.0"?>\n<VTKFile type="ImageData" version="1.0" byte_order="{_ORDER}" header_type="UInt64">\n'
-        f'<ImageData WholeExtent="{extent}" Origin="0 0 0" Spacing="{spacing!r} {spacing!r} {spacing!r}">\n{when}'
-        f'<Piece Extent="{extent}">\n<CellData>\n' + "\n".join(arrays) + "\n</CellData>\n</Piece>\n</ImageData>\n"
+        f'<ImageData WholeExtent="{extent}" Origin="{first}" Spacing="{spacing!r} {spacing!r} {spacing!r}">\n{when}'
+        f'<Piece Extent="{extent}">\n<{kind}>\n{array}\n</{kind}>\n</Piece>\n</ImageData>\n'
         '<AppendedData encoding="raw">\n_'
     )
-    with outputs.writing(path) as file:
-        file.write(head.encode())
-        file.writelines(blocks)
-        file.write(b"\n</AppendedData>\n</VTKFile>\n")
+    outputs.write(path, head.encode() + np.uint64(len(data)).tobytes() + data + b"\n</AppendedData>\n</VTKFile>\n")
 
 
 def _time_value(time: float) -> str:
@@ -48,9 +68,9 @@ def _time_value(time: float) -> str:
     )
 
 
-def write_series(path: Path, files: Sequence[tuple[float, str]]) -> None:
-    """Writes the list of files with their times, which ParaView opens as one that moves."""
-    lines = [f'<DataSet timestep="{time!r}" file={quoteattr(name)}/>' for time, name in files]
+def write_series(path: Path, files: Sequence[tuple[float, int, str]]) -> None:
+    """Writes the list of files with their times and parts, which ParaView opens as one that moves."""
+    lines = [f'<DataSet timestep="{time!r}" part="{part}" file={quoteattr(name)}/>' for time, part, name in files]
     text = (
         f'<?xml version="1.0"?>\n<VTKFile type="Collection" version="1.0" byte_order="{_ORDER}">\n<Collection>\n'
         + "\n".join(lines)

@@ -1,0 +1,80 @@
+"""`headrace grid convert` and `headrace grid export`: from gprMax's input files, and to its output files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace import UsageError, outputs
+from headrace.cli import show
+from headrace.cli.errors import STATUS_USAGE, report
+from headrace.grid import gprmax
+from headrace.grid.gprmax import blocks, exports
+from headrace.text import printable
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="FILE.in", readable=False, help="An input file of gprMax, 2 to 4.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", readable=False, help="The scene; FILE.toml beside it if not given.")
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", min=1, help="Positions of the scan: what gprMax is given as -n.")
+    ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run the file's blocks of Python, in a process without privileges.")
+    ] = False,
+) -> None:
+    """Make a scene of an input file of gprMax; what the solver does not have is refused by name and line.
+
+    Example: headrace grid convert cylinder.in -o cylinder.toml
+    """
+    written = output or source.with_suffix(".toml")
+    if written.exists() and source.exists() and written.samefile(source):
+        raise UsageError(f"{written} would take the place of the file that it is made of")
+    text = gprmax.read(source)
+    try:
+        found = gprmax.convert(text, source, runner=blocks.runner(source, count or 1) if trust else None, count=count)
+    except gprmax.InputFileError as problems:
+        for line in problems.lines:
+            report(line)
+        raise typer.Exit(STATUS_USAGE) from None
+    outputs.write(written, found.text)
+    for line in found.notes:
+        show.stderr().print(f"headrace: note: {printable(line)}", markup=False, soft_wrap=True)
+    for line in found.scene.warnings:
+        show.stderr().print(f"headrace: warning: {printable(line)}", markup=False, soft_wrap=True)
+    shape = " x ".join(str(count) for count in found.scene.shape)
+    show.stdout().print(f"{written}: {shape} cells, {found.scene.steps:,} steps", markup=False, soft_wrap=True)
+
+
+def export(
+    source: Annotated[Path, typer.Argument(metavar="TRACES.h5", readable=False, help="What --traces wrote.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", readable=False, help="TRACES.out beside it if not given; .sgy makes SEG-Y."),
+    ] = None,
+    separate: Annotated[
+        bool, typer.Option("--separate", help="A file for each position, as gprMax writes them: NAME1.out, NAME2.out.")
+    ] = False,
+    receiver: Annotated[str | None, typer.Option("--receiver", help="Of SEG-Y: the first if not given.")] = None,
+    field: Annotated[str, typer.Option("--field", help="Of SEG-Y.")] = "ez",
+) -> None:
+    """Write traces as gprMax's HDF5 output, which its tools plot and merge, or as SEG-Y.
+
+    Example: headrace grid export scan.h5 -o scan_merged.out
+    """
+    target = output or source.with_suffix(".out")
+    if target.exists() and source.exists() and target.samefile(source):
+        raise UsageError(f"{target} would take the place of the file that it is made of")
+    found = exports.read(source)
+    if target.suffix.lower() in (".sgy", ".segy"):
+        if separate:
+            raise UsageError("--separate is of gprMax's files: SEG-Y has all positions in one")
+        paths = [exports.write_segy(target, found, receiver, field)]
+    elif receiver is not None:
+        raise UsageError("--receiver is of SEG-Y: gprMax's files have all receivers")
+    else:
+        paths = exports.write_gprmax(target, found, separate=separate)
+    for path in paths:
+        show.stdout().print(f"Wrote {path}", markup=False, soft_wrap=True)

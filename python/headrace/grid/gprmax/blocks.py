@@ -1,0 +1,81 @@
+"""Runs the blocks of Python of an input file, in a process that can do little: `headrace grid convert --trust`."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from headrace.errors import UsageError
+
+SECONDS = 60  # of computing, and a little more by the clock
+_MEMORY = 2 << 30  # bytes
+_OUTPUT = 64 << 20  # bytes
+_CHILD = Path(__file__).with_name("child.py")
+
+
+def runner(path: Path, count: int, seconds: int = SECONDS) -> Callable[[list[tuple[int, str]]], list[str]]:
+    """What runs the blocks of that file, for a model that is run so many times.
+
+    The process has none of this one's environment, an empty folder, no network where the system lets it do without,
+    and a user without rights where this one is root. It changes no files (by Landlock, without which it runs for root
+    alone), starts no processes and ends after `seconds` of computing. What it can still do is read files that
+    everybody may read: code that is not trusted is not to be run.
+    """
+
+    def run(blocks: list[tuple[int, str]]) -> list[str]:
+        request = {
+            "blocks": [{"line": line, "code": code} for line, code in blocks],
+            "inputfile": str(path),
+            "number_model_runs": count,
+            "limits": {"seconds": seconds, "memory": _MEMORY, "output": _OUTPUT},
+        }
+        answer = _ask(path, json.dumps(request).encode(), seconds)
+        if "error" in answer:
+            raise UsageError(f"{path}:{answer['line']}: #python: {answer['error']}")
+        return [str(one) for one in answer["printed"]]
+
+    return run
+
+
+def _ask(path: Path, request: bytes, seconds: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        command = [sys.executable, "-I", "-S", "-B", str(_CHILD), *_packages()]
+        try:
+            # The child ends itself after its share of the processor; this is for one that only waits.
+            done = subprocess.run(
+                command,
+                input=request,
+                capture_output=True,
+                cwd=folder,
+                env={"PATH": os.defpath, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"},
+                timeout=seconds + 30,
+                start_new_session=True,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise UsageError(f"{path}: its blocks of Python did not end within {seconds + 30} s") from None
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict):
+        return answer
+    if done.returncode < 0:
+        raise UsageError(
+            f"{path}: its blocks of Python were ended by signal {-done.returncode}; they may compute for "
+            f"{seconds} s and take {_MEMORY >> 30} GiB of memory"
+        )
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    raise UsageError(f"{path}: its blocks of Python failed: {said[-1] if said else f'status {done.returncode}'}")
+
+
+def _packages() -> list[str]:
+    """Where NumPy is, which blocks often use."""
+    import numpy as np  # noqa: PLC0415
+
+    return [str(Path(np.__file__).parents[1])]

@@ -1,0 +1,209 @@
+"""Runs blocks of Python with limits: the program of blocks.py. It imports nothing of Headrace.
+
+It reads {"blocks", "inputfile", "number_model_runs", "limits"} as JSON on stdin and writes {"printed": [...]} or
+{"line", "error"} on stdout.
+"""
+
+import contextlib
+import ctypes
+import importlib
+import io
+import json
+import os
+import resource
+import sys
+import types
+from typing import Any
+
+_NOBODY = 65534
+_NO_NEW_PRIVILEGES = 38  # prctl
+_NEW_USERS, _NEW_NETWORK = 0x10000000, 0x40000000  # unshare
+
+# What blocks often import, for a user who may not read the modules of the one that started this.
+_LOADED = (
+    *("numpy", "random", "itertools", "functools", "csv", "copy", "datetime", "decimal", "statistics", "string"),
+    *("collections", "textwrap", "cmath"),
+)
+
+# gprMax's user guide, "Constants/variables".
+_LIGHT, _PERMITTIVITY, _PERMEABILITY, _IMPEDANCE = (
+    299792458.0,
+    8.854187817620389e-12,
+    1.2566370614359173e-06,
+    376.73031346177,
+)
+
+
+# Landlock, Linux's Documentation/userspace-api/landlock.rst. System calls have these numbers on every architecture.
+_CREATE_RULESET, _RESTRICT_SELF = 444, 446
+_WRITES = (1 << 1) | sum(1 << bit for bit in range(4, 15))  # write, remove, make, refer, truncate
+_WITH_TRUNCATE = 3  # the version that knows all of these
+
+
+def _forbid_writing(libc: ctypes.CDLL) -> bool:
+    """Whether the kernel from here on refuses to change, make or remove any file. Needs no_new_privs."""
+    if libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1)) < _WITH_TRUNCATE:
+        return False
+    handled = ctypes.c_uint64(_WRITES)
+    rules = libc.syscall(_CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(8), ctypes.c_uint32(0))
+    if rules < 0:
+        return False
+    done = libc.syscall(_RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint32(0)) == 0
+    os.close(rules)
+    return bool(done)
+
+
+def _give_up_rights(seconds: int, memory: int) -> None:
+    """From here on the process has no network, no rights, no files to write and no children."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    root = os.geteuid() == 0
+    libc.unshare(_NEW_NETWORK if root else _NEW_USERS | _NEW_NETWORK)  # where the system allows it
+    if root:
+        os.setgroups([])
+        os.setgid(_NOBODY)
+        os.setuid(_NOBODY)
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "no way to give up privileges")
+    # The user nobody owns no files; any other user could lose theirs.
+    if not _forbid_writing(libc) and not root:
+        raise SystemExit(
+            "this kernel has no Landlock (Linux 6.2), which keeps code from changing files: run it as root"
+        )
+    for limit, value in (
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_NOFILE, 64),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(limit, (value, value))
+
+
+class _Printed(io.StringIO):
+    """What a block prints, up to a limit."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._left = most
+
+    def write(self, text: str) -> int:
+        self._left -= len(text)
+        if self._left < 0:
+            raise ValueError("it prints too much")
+        return super().write(text)
+
+
+def _functions() -> types.ModuleType:
+    """The functions of gprMax's module of input commands: each prints its command."""
+    module = types.ModuleType("gprMax.input_cmd_funcs")
+
+    def command(cmd: str, *parameters: object) -> None:
+        """Prints a command with its parameters."""
+        words = [str(one) for one in parameters if one is not None and one != ""]
+        print(f"#{cmd}: {' '.join(words)}")
+
+    def plain(name: str) -> Any:  # noqa: ANN401 - a function
+        def function(*parameters: object, **named: object) -> tuple[object, ...]:
+            command(name, *parameters, *named.values())
+            return parameters
+
+        return function
+
+    names = (
+        *("domain", "dx_dy_dz", "time_window", "material", "edge", "plate", "triangle", "box", "sphere", "cylinder"),
+        *("cylindrical_sector", "geometry_view", "geometry_objects_write", "snapshot", "excitation_file"),
+        *("src_steps", "rx_steps", "soil_peplinski", "title", "pml_cells", "num_threads"),
+    )
+    for name in names:
+        setattr(module, name, plain(name))
+
+    def waveform(shape: str, amplitude: float, frequency: float, identifier: str) -> str:
+        command("waveform", shape, amplitude, frequency, identifier)
+        return identifier
+
+    def dipole(name: str) -> Any:  # noqa: ANN401 - a function
+        def function(
+            polarisation: str, x: float, y: float, z: float, identifier: str,
+            start: object = "", stop: object = "", *_: object, **__: object,
+        ) -> tuple[float, float, float]:  # fmt: skip
+            command(name, polarisation, x, y, z, identifier, start, stop)
+            return x, y, z
+
+        return function
+
+    def rx(
+        x: float, y: float, z: float, identifier: object = "", outputs: Any = (), *_: object, **__: object  # noqa: ANN401
+    ) -> tuple[float, float, float]:  # fmt: skip
+        named = [outputs] if isinstance(outputs, str) else list(outputs or ())
+        command("rx", x, y, z, identifier, *named)
+        return x, y, z
+
+    def rx_array(*parameters: object) -> None:
+        command("rx_array", *parameters)
+
+    found = {"command": command, "waveform": waveform, "rx": rx, "rx_array": rx_array}
+    found |= {name: dipole(name) for name in ("hertzian_dipole", "magnetic_dipole")}
+    for name, function in found.items():
+        setattr(module, name, function)
+    return module
+
+
+def _run(request: dict[str, Any]) -> dict[str, Any]:
+    functions = _functions()
+    package = types.ModuleType("gprMax")
+    constants = {"c": _LIGHT, "e0": _PERMITTIVITY, "m0": _PERMEABILITY, "z0": _IMPEDANCE}
+    constants_module = types.ModuleType("gprMax.constants")
+    vars(constants_module).update(constants)
+    package.__path__ = []
+    sys.modules |= {"gprMax": package, "gprMax.input_cmd_funcs": functions, "gprMax.constants": constants_module}
+    names: dict[str, Any] = {
+        **constants,
+        "__name__": "__main__",
+        "inputfile": request["inputfile"],
+        "current_model_run": 1,
+        "number_model_runs": request["number_model_runs"],
+    }
+    printed = []
+    for block in request["blocks"]:
+        out = _Printed(request["limits"]["output"])
+        try:
+            code = compile(block["code"], "#python", "exec")
+            with contextlib.redirect_stdout(out):
+                exec(code, names)
+        except BaseException as error:
+            line = error.lineno if isinstance(error, SyntaxError) else _line_of(error)
+            return {"line": block["line"] + (line or 0), "error": f"{type(error).__name__}: {error}"[:2000]}
+        printed.append(out.getvalue())
+    return {"printed": printed}
+
+
+def _line_of(error: BaseException) -> int:
+    """The line of the block that raised it."""
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == "#python":
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def main() -> None:
+    """Answers one request."""
+    request = json.load(sys.stdin)
+    sys.path[:0] = sys.argv[1:]
+    # Before the rights are gone with which its files are read.
+    for name in _LOADED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    limits = request["limits"]
+    answer = os.dup(1)
+    os.dup2(2, 1)  # what code writes past sys.stdout is no answer
+    _give_up_rights(limits["seconds"], limits["memory"])
+    text = json.dumps(_run(request)).encode()
+    while text:
+        text = text[os.write(answer, text) :]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Commands of a model as a whole, of its materials and of its absorbing layers."""
+
+import json
+import math
+import re
+from collections.abc import Callable
+
+from headrace.grid.gprmax.lines import Command
+from headrace.grid.gprmax.model import Model, once
+
+Reader = Callable[[Model, Command], None]
+
+_SIDES = 6
+_BEST_CONDUCTOR = 1e10  # S/m, as that of pec
+
+
+def _title(model: Model, command: Command) -> None:
+    model.title = command.words[0]
+
+
+def _domain(model: Model, command: Command) -> None:
+    command.expect(3)
+    once(command, model.domain)
+    size = command.numbers(0, 3)
+    if min(size) <= 0:
+        raise command.error(f"{min(size):g} m is not above 0")
+    model.domain = (command, size)
+
+
+def _spacing(model: Model, command: Command) -> None:
+    command.expect(3)
+    once(command, model.spacing)
+    steps = command.numbers(0, 3)
+    if steps[0] <= 0:
+        raise command.error(f"{steps[0]:g} m is not above 0")
+    # A second error about the same cells would only repeat this one.
+    model.spacing = (command, steps[0])
+    if not all(math.isclose(one, steps[0], rel_tol=1e-9) for one in steps):
+        raise command.error(f"cells of {' x '.join(command.words)} m are no cubes, which is all that the solver has")
+
+
+def _window(model: Model, command: Command) -> None:
+    command.expect(1)
+    once(command, model.window)
+    word = command.words[0]
+    if re.fullmatch(r"\d+", word):
+        if int(word) < 1:
+            raise command.error("there is nothing to do in 0 iterations")
+        # gprMax counts the moment 0, at which all fields are 0, as its first iteration.
+        model.window = (command, f"steps = {max(1, int(word) - 1)}")
+        return
+    seconds = command.number(0)
+    if seconds <= 0:
+        raise command.error(f"{seconds:g} s is not above 0")
+    model.window = (command, f"window = {seconds!r}")
+
+
+def _courant(model: Model, command: Command) -> None:
+    command.expect(1)
+    factor = command.number(0)
+    if not 0 < factor <= 1:
+        raise command.error(f"{factor:g} is not above 0 and at most 1")
+    model.courant = factor
+
+
+def _layers(model: Model, command: Command) -> None:
+    command.expect(1, _SIDES)
+    once(command, model.layers)
+    if not all(re.fullmatch(r"\d+", word) for word in command.words):
+        raise command.error("layers are whole numbers of cells")
+    cells = [int(word) for word in command.words]
+    model.layers = (command, cells * (_SIDES // len(cells)))
+
+
+def _material(model: Model, command: Command) -> None:
+    command.expect(5)
+    # Infinity is allowed for the conductivity: gprMax makes a perfect conductor of it.
+    best = command.words[1].lower() in ("inf", "+inf", "infinity")
+    permittivity, permeability, loss = command.number(0), command.number(2), command.number(3)
+    conductivity = _BEST_CONDUCTOR if best else command.number(1)
+    name = command.words[4]
+    if name in model.materials or name in ("pec", "free_space"):
+        raise command.error(f"there is another material '{name}' already")
+    model.materials[name] = ""
+    if loss != 0:
+        raise command.error(f"a magnetic loss of {loss:g} Ohm/m, which the solver does not have")
+    for value, what in ((permittivity, "permittivity"), (permeability, "permeability")):
+        if value <= 0:
+            raise command.error(f"a {what} of {value:g} is not above 0")
+    if conductivity < 0:
+        raise command.error(f"a conductivity of {conductivity:g} S/m is below 0")
+    called = json.dumps(model.name_for("material", name), ensure_ascii=False)
+    model.materials[name] = (
+        f"[[materials]]\nid = {called}\npermittivity = {permittivity!r}\n"
+        f"permeability = {permeability!r}\nconductivity = {conductivity!r}\n"
+    )
+
+
+def _dispersion(model: Model, command: Command) -> None:
+    """Of a material that is not used it does not matter."""
+    if not command.words:
+        command.expect(1)
+    model.dispersive[command.words[-1]] = command
+
+
+READERS: dict[str, Reader] = {
+    "title": _title,
+    "domain": _domain,
+    "dx_dy_dz": _spacing,
+    "time_window": _window,
+    "time_step_stability_factor": _courant,
+    "pml_cells": _layers,
+    "material": _material,
+    "add_dispersion_debye": _dispersion,
+    "add_dispersion_lorentz": _dispersion,
+    "add_dispersion_drude": _dispersion,
+}

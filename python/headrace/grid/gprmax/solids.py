@@ -1,0 +1,163 @@
+"""Commands of objects that have a volume, as the keys of a scene's objects."""
+
+import json
+import math
+from collections.abc import Callable
+
+from headrace.grid.gprmax.general import Reader
+from headrace.grid.gprmax.lines import Command
+from headrace.grid.gprmax.model import Model, Object, quoted
+
+_SMOOTHING = ("y", "n")
+_LETTERS = ("x", "y", "z")
+_ANISOTROPIC = 3
+
+Keys = dict[str, str]
+Shape = tuple[str, Keys] | None  # None: nothing of it lies in the domain
+
+
+def _object(numbers: int, shape: Callable[[Model, Command], Shape]) -> Reader:
+    """Reads an object of so many parameters, its material, and whether it is smoothed."""
+
+    def read_object(model: Model, command: Command) -> None:
+        named = command.words[numbers:]
+        smoothed = True
+        if named and named[-1] in _SMOOTHING and len(named) > 1:
+            smoothed = named.pop() == "y"
+        if len(named) == _ANISOTROPIC:
+            raise command.error("a material for each axis (anisotropy), which the solver does not have")
+        if len(named) != 1:
+            raise command.error(f"{len(command.words)} parameters, not {numbers} and a material")
+        found = shape(model, command)
+        if found is None:
+            model.findings.note(f"{command.place}: none of it lies in the one cell along z, so that it is left out")
+            return
+        model.objects.append(Object(command, *found, named[0], smoothed))
+
+    return read_object
+
+
+def _in_the_cell(model: Model, low: float, high: float) -> bool:
+    """Whether what reaches from low to high along z covers the one cell of two dimensions."""
+    first, last = model.on_node([low, high])
+    return first < model.cell / 2 < last
+
+
+def _radius(command: Command, index: int) -> float:
+    radius = command.number(index)
+    if radius <= 0:
+        raise command.error(f"a radius of {radius:g} m is not above 0")
+    return radius
+
+
+def _box(model: Model, command: Command) -> Shape:
+    low, high = command.numbers(0, 3), command.numbers(3, 3)
+    for letter, first, last in zip(_LETTERS, model.on_node(low), model.on_node(high), strict=True):
+        if first >= last:
+            raise command.error(f"it has no volume: along {letter} it is less than a cell thick")
+    if model.flat and not _in_the_cell(model, low[2], high[2]):
+        return None
+    return "box", {"low": model.point(low), "high": model.point(high)}
+
+
+def _cylinder(model: Model, command: Command) -> Shape:
+    start, end = model.on_node(command.numbers(0, 3)), model.on_node(command.numbers(3, 3))
+    radius = _radius(command, 6)
+    if start == end:
+        raise command.error("it has no length")
+    if not model.flat:
+        return "cylinder", {"start": model.point(start), "end": model.point(end), "radius": repr(radius)}
+    if start[:2] != end[:2]:
+        raise command.error("in two dimensions a cylinder lies along z")
+    if not _in_the_cell(model, min(start[2], end[2]), max(start[2], end[2])):
+        return None
+    return "cylinder", {"centre": model.point(start), "radius": repr(radius)}
+
+
+def _sphere(model: Model, command: Command) -> Shape:
+    centre, radius = model.on_node(command.numbers(0, 3)), _radius(command, 3)
+    if not model.flat:
+        return "sphere", {"centre": model.point(centre), "radius": repr(radius)}
+    squared = radius**2 - (model.cell / 2 - centre[2]) ** 2
+    if squared <= 0:
+        return None
+    return "cylinder", {"centre": model.point(centre), "radius": repr(math.sqrt(squared))}
+
+
+def _ellipsoid(model: Model, command: Command) -> Shape:
+    centre = model.on_node(command.numbers(0, 3))
+    radii = [_radius(command, index) for index in range(3, 6)]
+    if model.flat:
+        squared = 1 - ((model.cell / 2 - centre[2]) / radii[2]) ** 2
+        if squared <= 0:
+            return None
+        radii = [radius * math.sqrt(squared) for radius in radii]
+    return "ellipsoid", {"centre": model.point(centre), "radii": model.point(radii)}
+
+
+def _cone(model: Model, command: Command) -> Shape:
+    start, end = model.on_node(command.numbers(0, 3)), model.on_node(command.numbers(3, 3))
+    radii = command.numbers(6, 2)
+    if model.flat:
+        raise command.error("a cone in two dimensions, which the solver does not have")
+    if start == end or min(radii) < 0 or max(radii) == 0:
+        raise command.error("it has no volume")
+    keys = {"start": model.point(start), "end": model.point(end)}
+    return "cone", keys | {"start_radius": repr(radii[0]), "end_radius": repr(radii[1])}
+
+
+def _extent(model: Model, axis: int, low: float, high: float) -> Keys | None:
+    """How far a prism reaches along its axis; nothing to say in two dimensions, None outside."""
+    if model.flat:
+        return {} if _in_the_cell(model, low, high) else None
+    return {"axis": quoted(_LETTERS[axis]), "low": repr(low), "high": repr(high)}
+
+
+def _triangle(model: Model, command: Command) -> Shape:
+    corners = [model.on_node(command.numbers(first, 3)) for first in (0, 3, 6)]
+    thickness = command.number(9)
+    across = [axis for axis in range(3) if len({corner[axis] for corner in corners}) == 1]
+    if len(across) != 1:
+        raise command.error("its corners span no plane across an axis")
+    axis = across[0]
+    if model.on_node([thickness])[0] <= 0:
+        raise command.error("a patch without a volume, which the solver does not have")
+    if model.flat and axis != 2:  # noqa: PLR2004
+        raise command.error("in two dimensions a triangle lies across z")
+    extent = _extent(model, axis, corners[0][axis], corners[0][axis] + thickness)
+    if extent is None:
+        return None
+    plane = [json.dumps([at for other, at in enumerate(corner) if other != axis]) for corner in corners]
+    return "triangle", dict(zip(("first", "second", "third"), plane, strict=True)) | extent
+
+
+def _sector(model: Model, command: Command) -> Shape:
+    letter = command.words[0].lower()
+    if letter not in _LETTERS:
+        raise command.error(f"'{command.words[0]}' is not x, y or z")
+    axis = _LETTERS.index(letter)
+    centre = model.on_node(command.numbers(1, 2))
+    low, high = command.numbers(3, 2)
+    start, sweep = command.numbers(6, 2)
+    if model.on_node([low]) >= model.on_node([high]):
+        raise command.error("a sector without a volume, which the solver does not have")
+    if model.flat and axis != 2:  # noqa: PLR2004
+        raise command.error("in two dimensions a sector lies across z")
+    if not 0 < sweep <= 360:  # noqa: PLR2004 - degrees
+        raise command.error(f"an angle of {sweep:g} degrees is not above 0 and at most 360")
+    extent = _extent(model, axis, low, high)
+    if extent is None:
+        return None
+    keys = {"centre": json.dumps(centre), "radius": repr(_radius(command, 5))}
+    return "sector", keys | {"start_angle": repr(start), "sweep": repr(sweep)} | extent
+
+
+READERS: dict[str, Reader] = {
+    "box": _object(6, _box),
+    "cylinder": _object(7, _cylinder),
+    "sphere": _object(4, _sphere),
+    "ellipsoid": _object(6, _ellipsoid),
+    "cone": _object(8, _cone),
+    "triangle": _object(10, _triangle),
+    "cylindrical_sector": _object(8, _sector),
+}

@@ -1,0 +1,105 @@
+"""Commands of sources, receivers and what moves them."""
+
+from pathlib import Path
+
+from headrace.grid.gprmax.general import Reader
+from headrace.grid.gprmax.lines import Command
+from headrace.grid.gprmax.model import Dipole, Model, Probe, WaveForm, quoted
+from headrace.grid.solver.keys import nearest
+from headrace.grid.solver.scene import fields_of
+from headrace.grid.solver.waveform_files import read_tables
+from headrace.grid.solver.waveforms import FILE, IMPULSE, WAVEFORMS
+
+_CURRENTS = ("ix", "iy", "iz")
+_POINTS_MOST = 100_000
+
+
+def _waveform(model: Model, command: Command) -> None:
+    command.expect(4)
+    kind, name = command.words[0].lower(), command.words[3]
+    if name in model.waveforms:
+        raise command.error(f"there is another '{name}' above")
+    model.waveforms[name] = WaveForm({})
+    if kind not in (*WAVEFORMS, IMPULSE):
+        known = (*WAVEFORMS, IMPULSE)
+        raise command.error(f"there is no waveform of type '{kind}'{nearest(kind, known)}")
+    keys = {"waveform": quoted(kind), "amplitude": repr(command.number(1))}
+    frequency = command.number(2)
+    if kind != IMPULSE:
+        if frequency <= 0:
+            raise command.error(f"a frequency of {frequency:g} Hz is not above 0")
+        keys["frequency"] = repr(frequency)
+    model.waveforms[name] = WaveForm(keys)
+
+
+def _excitation(model: Model, command: Command) -> None:
+    command.expect(1, 3)
+    if len(command.words) > 1 and command.words[1].lower() != "linear":
+        raise command.error(f"an interpolation of kind '{command.words[1]}', where linear is all there is")
+    path = command.path.parent / command.words[0]
+    for name in read_tables(path):
+        if name in model.waveforms:
+            raise command.error(f"there is another '{name}' above")
+        model.waveforms[name] = WaveForm(
+            {"waveform": quoted(FILE), "file": quoted(str(Path(path).absolute())), "column": quoted(name)}
+        )
+
+
+def _dipole(model: Model, command: Command) -> None:
+    command.expect(5, 7)
+    axis = command.words[0].lower()
+    if axis not in ("x", "y", "z"):
+        raise command.error(f"'{command.words[0]}' is not x, y or z")
+    times = command.numbers(5, 2) if len(command.words) > 5 else []  # noqa: PLR2004
+    if times and times[0] < 0:
+        raise command.error(f"a start at {times[0]:g} s is before the run")
+    if times and times[1] <= times[0]:
+        raise command.error(f"a stop at {times[1]:g} s is not after its start at {times[0]:g} s")
+    start, stop = times or (0.0, None)
+    model.sources.append(Dipole(command, axis, command.numbers(1, 3), command.words[4], start, stop))
+
+
+def _receiver(model: Model, command: Command) -> None:
+    if len(command.words) < 3:  # noqa: PLR2004
+        command.expect(3)
+    wanted = [word.lower() for word in command.words[4:]]
+    known = fields_of(3)
+    for word in wanted:
+        if word not in (*known, *_CURRENTS):
+            raise command.error(f"there is no output '{word}'{nearest(word, known)}")
+    if any(word in _CURRENTS for word in wanted):
+        model.findings.note(f"{command.place}: currents (Ix, Iy, Iz) are not recorded")
+    name = command.words[3] if len(command.words) > 3 else ""  # noqa: PLR2004
+    model.receivers.append(Probe(command, command.numbers(0, 3), name, [one for one in wanted if one in known]))
+
+
+def _receivers(model: Model, command: Command) -> None:
+    command.expect(9)
+    low, high, steps = command.numbers(0, 3), command.numbers(3, 3), command.numbers(6, 3)
+    lines = []
+    for first, last, step in zip(low, high, steps, strict=True):
+        if step < 0 or last < first:
+            raise command.error("its increments are 0 or more, and its second corner is not below the first")
+        count = int((last - first) / step + 1e-6) + 1 if step > 0 else 1
+        if count > _POINTS_MOST:
+            raise command.error(f"{count:,} receivers along an axis are more than {_POINTS_MOST:,}")
+        lines.append([first + number * step for number in range(count)])
+    if len(lines[0]) * len(lines[1]) * len(lines[2]) > _POINTS_MOST:
+        raise command.error(f"more than {_POINTS_MOST:,} receivers")
+    model.receivers += [Probe(command, [x, y, z], "", []) for x in lines[0] for y in lines[1] for z in lines[2]]
+
+
+def _steps(model: Model, command: Command) -> None:
+    command.expect(3)
+    model.steps[command.name] = (command, command.numbers(0, 3))
+
+
+READERS: dict[str, Reader] = {
+    "waveform": _waveform,
+    "excitation_file": _excitation,
+    "hertzian_dipole": _dipole,
+    "rx": _receiver,
+    "rx_array": _receivers,
+    "src_steps": _steps,
+    "rx_steps": _steps,
+}

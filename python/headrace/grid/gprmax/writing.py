@@ -1,0 +1,184 @@
+"""A model as the text of a scene, and what keeps it from being one."""
+
+import json
+from pathlib import Path
+
+from headrace.grid.gprmax.lines import Command
+from headrace.grid.gprmax.model import Dipole, Model, Object, Probe, quoted
+from headrace.grid.solver.keys import nearest
+from headrace.grid.solver.scene import fields_of, nearest_node
+
+_BUILT_IN = ("pec", "free_space")
+_LAYERS = 10  # of gprMax, where a file says nothing
+
+
+def scene_text(model: Model, path: Path) -> str:
+    """The text, or as much of it as can be made; all problems go to the findings of the model."""
+    parts = [
+        f"# Made from {path.name} by headrace grid convert.\ntitle = {quoted(model.title or path.stem)}\n",
+        _domain(model),
+        _time(model),
+        *(text for text in model.materials.values() if text),
+    ]
+    makers = [
+        *((_object, one) for one in model.objects),
+        *((_source, one) for one in model.sources),
+        *((_receiver, one) for one in model.receivers),
+    ]
+    for maker, one in makers:
+        with model.findings.noting():
+            parts.append(maker(model, one))  # type: ignore[operator] # each has what it makes
+    with model.findings.noting():
+        parts.append(_scan(model))
+    _conventions(model, path)
+    return "\n".join(part for part in parts if part)
+
+
+def _domain(model: Model) -> str:
+    if model.domain is None or model.spacing is None:
+        return ""
+    command, size = model.domain
+    shape, findings = model.shape, model.findings
+    with findings.noting():
+        if 0 in shape:
+            raise command.error(f"{size[shape.index(0)]:g} m is less than a cell")
+        for axis in range(2):
+            if shape[axis] == 1:
+                raise command.error(f"one cell along {'xy'[axis]}: two dimensions are across z alone")
+    exact = [count * model.cell for count in shape]
+    if any(abs(one - other) > 1e-6 * model.cell for one, other in zip(exact, size, strict=True)):
+        findings.note(f"{command.place}: rounded to {' x '.join(map(str, shape))} whole cells, as gprMax does")
+    layers = 0
+    with findings.noting():
+        layers = _layers(model, shape)
+    return f"[domain]\nsize = {model.point(exact)}\nspacing = {model.cell!r}\ncpml = {layers}\n"
+
+
+def _layers(model: Model, shape: list[int]) -> int:
+    """Cells of absorbing layers, the same on all sides; across z there are none in two dimensions."""
+    command, cells = model.layers or (model.domain or model.spacing, [_LAYERS] * 6)
+    assert command is not None
+    place: Command = command if isinstance(command, Command) else command[0]
+    used = [cells[side] for side in range(6) if not (model.flat and side % 3 == 2)]  # noqa: PLR2004
+    if len(set(used)) != 1:
+        raise place.error("layers that differ from side to side, which the solver does not have")
+    thin = min(shape[:2] if model.flat else shape)
+    if thin <= 2 * used[0]:
+        raise place.error(f"{used[0]} cells of absorbing layers at both ends leave nothing of {thin} cells")
+    return used[0]
+
+
+def _time(model: Model) -> str:
+    if model.window is None:
+        return ""
+    courant = 1.0 if model.courant is None else model.courant
+    return f"[time]\n{model.window[1]}\ncourant = {courant!r}\n"
+
+
+def _keys(header: str, keys: dict[str, str]) -> str:
+    return "\n".join([header, *(f"{key} = {value}" for key, value in keys.items()), ""])
+
+
+def _object(model: Model, one: Object) -> str:
+    material = one.material
+    if material in model.dispersive:
+        lacking = model.dispersive[material]
+        kind = lacking.name.removeprefix("add_dispersion_").capitalize()
+        raise lacking.error(f"a {kind} medium, '{material}', which the solver does not have")
+    if material not in model.materials and material not in _BUILT_IN and not model.untold:
+        raise one.command.error(f"there is no material '{material}'{nearest(material, [*model.materials, *_BUILT_IN])}")
+    text = model.materials.get(material, "")
+    named = json.loads(text.splitlines()[1].removeprefix("id = ")) if text else material
+    # Warnings about the scene then name the line of the file that it is made of.
+    name = model.name_for("object", f"{one.command.name}-line{one.command.line}")
+    return _keys("[[objects]]", {"id": quoted(name), "type": quoted(one.kind), **one.keys, "material": quoted(named)})
+
+
+def _inside(model: Model, command: Command, position: list[float]) -> None:
+    """Refuses a place that is not in the domain."""
+    if not model.shape:
+        return
+    nodes = nearest_node(tuple(position), model.cell)
+    for axis, (node, count) in enumerate(zip(nodes, model.shape, strict=True)):
+        if model.flat and axis == 2:  # noqa: PLR2004
+            continue
+        if not 0 <= node < count:
+            raise command.error(
+                f"{position[axis]:g} m along {'xyz'[axis]} is node {node}, and the domain has nodes 0 to {count - 1} "
+                "inside its walls"
+            )
+
+
+def _source(model: Model, one: Dipole) -> str:
+    if one.waveform not in model.waveforms:
+        if model.untold:
+            return ""
+        raise one.command.error(f"there is no waveform '{one.waveform}'{nearest(one.waveform, model.waveforms)}")
+    if model.flat and one.axis != "z":
+        raise one.command.error(f"in two dimensions a dipole along z is covered, not one along {one.axis}")
+    _inside(model, one.command, one.position)
+    keys = {"field": quoted(f"e{one.axis}"), "position": model.point(one.position)}
+    keys |= model.waveforms[one.waveform].keys
+    if one.start:
+        keys["delay"] = repr(one.start)
+    if one.stop is not None:
+        keys["stop"] = repr(one.stop)
+    return _keys("[[sources]]", keys)
+
+
+def _receiver(model: Model, one: Probe) -> str:
+    _inside(model, one.command, one.position)
+    known = fields_of(2 if model.flat else 3)
+    fields = [name for name in one.fields if name in known]
+    if len(fields) < len(one.fields):
+        missing = ", ".join(name for name in one.fields if name not in known)
+        model.findings.note(f"{one.command.place}: {missing}: 0 in two dimensions with the electric field along z")
+    name = model.name_for("receiver", one.name or "rx1")
+    if not one.name:
+        name = _numbered(model, name)
+    keys = {"id": quoted(name), "position": model.point(one.position), "fields": json.dumps(fields or list(known))}
+    return _keys("[[receivers]]", keys)
+
+
+def _numbered(model: Model, name: str) -> str:
+    """Receivers without a name are rx1, rx2 and so on."""
+    if name == "rx1":
+        return name
+    model.names["receiver"].discard(name)
+    number = 2
+    while f"rx{number}" in model.names["receiver"]:
+        number += 1
+    model.names["receiver"].add(f"rx{number}")
+    return f"rx{number}"
+
+
+def _scan(model: Model) -> str:
+    """The scan, where sources and receivers move alike and the number of runs is known."""
+    if not model.steps:
+        return ""
+    command = next(iter(model.steps.values()))[0]
+    if model.count is None or model.count < 2:  # noqa: PLR2004
+        model.findings.note(f"{command.place}: no [scan] is made: give --count, which gprMax is given as -n")
+        return ""
+    sources, receivers = (model.steps.get(name, (command, [0.0] * 3)) for name in ("src_steps", "rx_steps"))
+    if nearest_node(tuple(sources[1]), model.cell) != nearest_node(tuple(receivers[1]), model.cell):
+        raise command.error("sources and receivers move by different steps, which a scan does not")
+    return _keys("[scan]", {"step": model.point(sources[1]), "count": str(model.count)})
+
+
+def _conventions(model: Model, path: Path) -> None:
+    """What is calculated otherwise than gprMax does it."""
+    note = model.findings.note
+    if any(one.smoothed for one in model.objects):
+        note(f"{path}: materials fill whole cells here; gprMax averages them where objects meet")
+    if any(not one.smoothed for one in model.objects):
+        note(
+            f"{path}: gprMax gives all edges of a cell the material of an object whose line ends in n; here a cell has "
+            "the three edges at its lower node"
+        )
+    if model.layers is None or any(model.layers[1]):
+        note(f"{path}: the absorbing layers are graded otherwise than those of gprMax")
+    note(
+        f"{path}: traces begin after the first step, and gprMax's with the fields of moment 0, which are 0; "
+        "headrace grid export adds them"
+    )

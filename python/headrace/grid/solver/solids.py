@@ -1,0 +1,211 @@
+"""More shapes of objects: ellipsoids, cones, triangular prisms and sectors of cylinders; in two dimensions, cuts."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.grid.solver.keys import Keys
+from headrace.grid.solver.shapes import AXES, Axes, Mask, Point
+
+_FLAT = 2  # dimensions
+_TURN = 360.0  # degrees
+
+
+@dataclass(frozen=True)
+class Ellipsoid:
+    """Around a point, with a radius along each axis; in two dimensions an ellipse."""
+
+    centre: Point
+    radii: Point
+
+    def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
+        """The box around it."""
+        low = tuple(at - radius for at, radius in zip(self.centre, self.radii, strict=True))
+        return low, tuple(at + radius for at, radius in zip(self.centre, self.radii, strict=True))
+
+    def covers(self, centres: Axes, slack: float) -> Mask:
+        """Within its surface."""
+        parts = zip(centres, self.centre, self.radii, strict=True)
+        return np.asarray(sum(((axis - at) / (radius + slack)) ** 2 for axis, at, radius in parts) <= 1)
+
+    def thickness(self) -> float:
+        """Its shortest diameter."""
+        return 2 * min(self.radii)
+
+
+@dataclass(frozen=True)
+class Cone:
+    """Around the line from one point to another, with a radius at each, in three dimensions."""
+
+    start: Point
+    end: Point
+    radii: tuple[float, float]
+
+    def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
+        """A box around it, somewhat larger where it lies askew."""
+        most = max(self.radii)
+        low = tuple(min(pair) - most for pair in zip(self.start, self.end, strict=True))
+        return low, tuple(max(pair) + most for pair in zip(self.start, self.end, strict=True))
+
+    def covers(self, centres: Axes, slack: float) -> Mask:
+        """Near enough to the line, and between its ends."""
+        along = [end - start for start, end in zip(self.start, self.end, strict=True)]
+        squared = sum(part * part for part in along)
+        offsets = [axis - start for axis, start in zip(centres, self.start, strict=True)]
+        share = sum(offset * part for offset, part in zip(offsets, along, strict=True)) / squared
+        distance = sum((offset - share * part) ** 2 for offset, part in zip(offsets, along, strict=True))
+        ends = slack / squared**0.5
+        # At a radius of 0 rounding is not to make it a disc again.
+        radius = np.maximum(self.radii[0] + share * (self.radii[1] - self.radii[0]), 0) + slack
+        return np.asarray((share >= -ends) & (share < 1 - ends) & (distance <= radius**2))
+
+    def thickness(self) -> float:
+        """The diameter of the ball that fits into it if its smaller radius is 0."""
+        radius, length = max(self.radii), math.dist(self.start, self.end)
+        return 2 * radius * length / (radius + math.hypot(radius, length))
+
+
+@dataclass(frozen=True)
+class Extent:
+    """From where to where something reaches along an axis; the low end belongs to it."""
+
+    axis: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """A prism across an axis, whose faces are triangles; in two dimensions a triangle."""
+
+    corners: tuple[Point, Point, Point]  # in the plane, its first axis first
+    extent: Extent | None
+
+    def bounds(self, size: Point) -> tuple[Point, Point]:
+        """The box around it."""
+        columns = [[corner[axis] for corner in self.corners] for axis in range(_FLAT)]
+        return _bounds([min(one) for one in columns], [max(one) for one in columns], self.extent, len(size))
+
+    def covers(self, centres: Axes, slack: float) -> Mask:
+        """On the inner side of its three edges."""
+        right, up = _plane(centres, self.extent)
+        inside = _between(centres, self.extent, slack)
+        turn = 1.0 if _area(self.corners) > 0 else -1.0
+        for first, second in zip(self.corners, (*self.corners[1:], self.corners[0]), strict=True):
+            edge = (second[0] - first[0], second[1] - first[1])
+            distance = turn * (edge[0] * (up - first[1]) - edge[1] * (right - first[0])) / math.hypot(*edge)
+            inside = inside & (distance >= -slack)
+        return inside
+
+    def thickness(self) -> float:
+        """The diameter of the circle inside it, or its height."""
+        around = sum(math.dist(a, b) for a, b in zip(self.corners, (*self.corners[1:], self.corners[0]), strict=True))
+        return min(4 * abs(_area(self.corners)) / around, _height(self.extent))
+
+
+@dataclass(frozen=True)
+class Sector:
+    """A slice of a cylinder along an axis, anticlockwise from an angle; in two dimensions a slice of a disc."""
+
+    centre: Point  # in the plane, its first axis first
+    radius: float
+    start: float  # degrees from the first axis of the plane
+    sweep: float  # degrees
+    extent: Extent | None
+
+    def bounds(self, size: Point) -> tuple[Point, Point]:
+        """The box around the whole cylinder."""
+        low, high = ([at + sign * self.radius for at in self.centre] for sign in (-1, 1))
+        return _bounds(low, high, self.extent, len(size))
+
+    def covers(self, centres: Axes, slack: float) -> Mask:
+        """Within the radius and between the angles."""
+        right, up = (axis - at for axis, at in zip(_plane(centres, self.extent), self.centre, strict=True))
+        distance = right**2 + up**2
+        angle = np.degrees(np.arctan2(up, right)) - self.start
+        # How far an angle may be off for a place to be `slack` from the edge.
+        off = np.degrees(slack / np.maximum(np.sqrt(distance), slack))
+        turned = np.mod(angle + off, _TURN)
+        inside = (distance <= (self.radius + slack) ** 2) & (turned <= np.minimum(self.sweep + 2 * off, _TURN))
+        return inside & _between(centres, self.extent, slack)
+
+    def thickness(self) -> float:
+        """The diameter of the circle inside it, or its height."""
+        half = math.sin(math.radians(min(self.sweep, _TURN / 2) / 2))
+        return min(2 * self.radius * half / (1 + half), _height(self.extent))
+
+
+def _area(corners: tuple[Point, Point, Point]) -> float:
+    """Of a triangle; negative where its corners go clockwise."""
+    (a, b), (c, d), (e, f) = corners
+    return ((c - a) * (f - b) - (e - a) * (d - b)) / 2
+
+
+def _height(extent: Extent | None) -> float:
+    return math.inf if extent is None else extent.high - extent.low
+
+
+def _plane(centres: Axes, extent: Extent | None) -> Axes:
+    return [one for axis, one in enumerate(centres) if extent is None or axis != extent.axis]
+
+
+def _between(centres: Axes, extent: Extent | None, slack: float) -> Mask:
+    if extent is None:
+        return np.ones((1,) * len(centres), dtype=bool)
+    axis = centres[extent.axis]
+    return np.asarray((axis >= extent.low - slack) & (axis < extent.high - slack))
+
+
+def _bounds(low: list[float], high: list[float], extent: Extent | None, dimensions: int) -> tuple[Point, Point]:
+    if extent is not None:
+        low.insert(extent.axis, extent.low)
+        high.insert(extent.axis, extent.high)
+    return tuple(low[:dimensions]), tuple(high[:dimensions])
+
+
+def read_ellipsoid(keys: Keys, dimensions: int) -> Ellipsoid:
+    """An ellipsoid, or in two dimensions an ellipse."""
+    found = Ellipsoid(keys.point("centre", [dimensions]), keys.point("radii", [dimensions]))
+    if min(found.radii) <= 0:
+        raise keys.error(f"{min(found.radii):g} is not above 0", "radii")
+    return found
+
+
+def read_cone(keys: Keys, dimensions: int) -> Cone:
+    """A cone, or a part of one that ends in two discs."""
+    if dimensions == _FLAT:
+        raise keys.error("a cone needs three dimensions; in two there are triangles", "type")
+    radii = keys.number("start_radius", least=0), keys.number("end_radius", least=0)
+    found = Cone(keys.point("start", [3]), keys.point("end", [3]), radii)
+    if found.start == found.end:
+        raise keys.error("the same as start: a cone needs a length", "end")
+    if max(radii) == 0:
+        raise keys.error("both radii are 0", "end_radius")
+    return found
+
+
+def _extent(keys: Keys, dimensions: int) -> Extent | None:
+    if dimensions == _FLAT:
+        return None
+    extent = Extent(AXES.index(keys.choice("axis", AXES)), keys.number("low"), keys.number("high"))
+    if extent.low >= extent.high:
+        raise keys.error(f"{extent.high:g} is not above low, {extent.low:g}", "high")
+    return extent
+
+
+def read_triangle(keys: Keys, dimensions: int) -> Triangle:
+    """A triangle, or in three dimensions a prism."""
+    corners = keys.point("first", [2]), keys.point("second", [2]), keys.point("third", [2])
+    if _area(corners) == 0:
+        raise keys.error("lies on one line with the other two corners", "third")
+    return Triangle(corners, _extent(keys, dimensions))
+
+
+def read_sector(keys: Keys, dimensions: int) -> Sector:
+    """A sector of a disc, or in three dimensions of a cylinder."""
+    centre, radius = keys.point("centre", [2]), keys.number("radius", above=0)
+    start, sweep = keys.number("start_angle"), keys.number("sweep", above=0)
+    if sweep > _TURN:
+        raise keys.error(f"{sweep:g} degrees are more than a turn", "sweep")
+    return Sector(centre, radius, start, sweep, _extent(keys, dimensions))

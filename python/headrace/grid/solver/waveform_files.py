@@ -1,0 +1,82 @@
+"""Waveforms from text files: columns of numbers under their names, and maybe a column of times."""
+
+import itertools
+import math
+import re
+from pathlib import Path
+
+from headrace.errors import DataError, UsageError, reading
+from headrace.grid.solver.keys import nearest
+from headrace.grid.solver.waveforms import Table
+
+_TIME = "time"
+_ROWS_MOST = 10_000_000
+
+
+def read_tables(path: Path) -> dict[str, Table]:
+    """The waveforms of a file, by name.
+
+    Its first row has the names of columns, separated by blanks or commas; a column `time` (seconds) holds for all.
+
+    Raises:
+        DataError: naming file and line, when it is something else.
+        SystemError: when it cannot be read.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise reading(path, error) from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not text in UTF-8: {error}") from None
+    rows = [(number, _words(line)) for number, line in enumerate(text.splitlines(), 1)]
+    rows = [(number, words) for number, words in rows if words]
+    if not rows:
+        raise DataError(f"{path}: is empty; its first row has the names of the waveforms")
+    names = rows[0][1]
+    if len(set(names)) != len(names) or all(_number(name) is not None for name in names):
+        raise DataError(f"{path}:{rows[0][0]}: the first row has the names of the waveforms, each once, not numbers")
+    if not 1 < len(rows) <= _ROWS_MOST:
+        raise DataError(f"{path}: has {len(rows) - 1:,} rows of numbers; 1 to {_ROWS_MOST:,} can be read")
+    columns: list[list[float]] = [[] for _ in names]
+    for line, words in rows[1:]:
+        if len(words) != len(names):
+            raise DataError(f"{path}:{line}: {len(words)} columns, and the first row names {len(names)}")
+        for column, word in zip(columns, words, strict=True):
+            value = _number(word)
+            if value is None:
+                raise DataError(f"{path}:{line}: '{word}' is not a number")
+            column.append(value)
+    found = dict(zip(names, (tuple(column) for column in columns), strict=True))
+    times = found.pop(_TIME, ())
+    if any(later <= earlier for earlier, later in itertools.pairwise(times)):
+        raise DataError(f"{path}: the column '{_TIME}' does not ascend from row to row")
+    if not found:
+        raise DataError(f"{path}: has no column besides '{_TIME}'")
+    return {name: Table(times, values) for name, values in found.items()}
+
+
+def read_table(path: Path, column: str) -> Table:
+    """One waveform of a file; the only one, or the first, where `column` is empty.
+
+    Raises:
+        UsageError: when there is no column of that name.
+        DataError, SystemError: as read_tables().
+    """
+    found = read_tables(path)
+    if not column:
+        return next(iter(found.values()))
+    if column not in found:
+        raise UsageError(f"{path}: there is no column '{column}'{nearest(column, found)}")
+    return found[column]
+
+
+def _words(line: str) -> list[str]:
+    return [word for word in re.split(r"[\s,;]+", line.strip().lstrip("#")) if word]
+
+
+def _number(word: str) -> float | None:
+    try:
+        value = float(word)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
