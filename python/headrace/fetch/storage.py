@@ -75,9 +75,12 @@ def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a
 
 def storage_schema(schema: pa.Schema) -> pa.Schema:
     """The columns that can be fetched, in their storage types."""
+    types = schema.types
+    kinds = [storage_type(arrow) for arrow in types]
+    if kinds == types:
+        return schema
     fields = []
-    for field, arrow in zip(schema, schema.types, strict=True):
-        kind = storage_type(arrow)
+    for field, arrow, kind in zip(schema, types, kinds, strict=True):
         if kind is not None:
             fields.append(field if kind == arrow else pa.field(field.name, kind, _is_nullable(field)))
     return pa.schema(fields)
