@@ -125,11 +125,11 @@ class Fetch::State {
  private:
   enum class Phase : std::uint8_t { making, submitted, ended };
 
-  /// Of a table that has been closed nobody finds the chunks any more.
+  /// Drops the chunks of a table that has been closed: no query can find them any more.
   void forget() noexcept {
     try {
       levels_.forget(source_->id());
-    } catch (...) {  // they go when room is needed
+    } catch (...) {  // NOLINT(bugprone-empty-catch): they are evicted when room is needed
     }
   }
 

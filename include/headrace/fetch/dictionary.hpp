@@ -18,12 +18,12 @@ namespace headrace::fetch {
 
 class Dictionary;
 
-/// Thrown where a budget has no room for a dictionary; names the column and the budget.
+/// Thrown when a budget has no room for a dictionary. Its message names the column and the budget.
 class DictionaryFull : public Exception {
  public:
   DictionaryFull(const std::string& message, std::size_t bytes)
       : Exception(Errc::out_of_memory, message), bytes_(bytes) {}
-  /// That were asked for.
+  /// The bytes that were asked for.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
  private:
@@ -34,14 +34,14 @@ class DictionaryFull : public Exception {
 class DictionaryBudget {
  public:
   virtual ~DictionaryBudget() = default;
-  /// Charges the bytes where there is room for them, or can be made without waiting for anybody.
+  /// Charges the bytes if there is room for them, or room can be made without waiting for another thread.
   [[nodiscard]] virtual bool try_charge_strings(std::size_t bytes) = 0;
   virtual void refund_strings(std::size_t bytes) noexcept = 0;
-  /// As errors name it: "the cpu level's budget of 64 MiB".
+  /// The budget's name in errors, such as "the cpu level's budget of 64 MiB".
   [[nodiscard]] virtual std::string describe_strings() const = 0;
 };
 
-/// Bytes that have been charged to a budget, or to none; refunded at the end.
+/// Bytes that are charged to a budget, if there is one. The destructor refunds them.
 class DictionaryCharge {
  public:
   DictionaryCharge() noexcept = default;
@@ -49,8 +49,8 @@ class DictionaryCharge {
   DictionaryCharge& operator=(const DictionaryCharge&) = delete;
   ~DictionaryCharge();
 
-  /// From now on bytes are charged to `budget`, those so far as well. The first budget that there is stays. Whether
-  /// there was room.
+  /// Charges all bytes, earlier and later ones, to `budget`, unless there is a budget already. Returns whether there
+  /// was room.
   [[nodiscard]] bool pay(std::shared_ptr<DictionaryBudget> budget);
   [[nodiscard]] bool try_add(std::size_t bytes);
   void give_back(std::size_t bytes) noexcept;
@@ -73,14 +73,13 @@ struct DictionaryOrder {
   [[nodiscard]] std::string_view entry(std::size_t place) const;
 };
 
-/// Some entries as Arrow has them: utf8 or binary with 32-bit offsets.
+/// Some entries in Arrow's layout of utf8 and binary arrays with 32-bit offsets.
 struct DictionaryEntries {
   std::vector<std::int32_t> offsets;
   std::vector<char> bytes;
 };
 
-/// Memory that grows in pieces which stay where they are: pages of their own where they are large, so that they go back
-/// to the system.
+/// A block of memory that never moves. A large block is mapped by itself, so that its pages go back to the system.
 class DictionaryMemory {
  public:
   DictionaryMemory() noexcept = default;
@@ -109,7 +108,7 @@ class Dictionary {
   Dictionary& operator=(const Dictionary&) = delete;
   ~Dictionary() = default;
 
-  /// Who pays for its memory: the first budget that it is given. Throws as merge() does.
+  /// Charges its memory to the first budget that it is given. Throws as merge() does.
   void pay(std::shared_ptr<DictionaryBudget> budget);
 
   /// The index here of each entry of a dictionary array: utf8 or binary, with 32- or 64-bit offsets (`large`). A null
@@ -120,16 +119,16 @@ class Dictionary {
   [[nodiscard]] std::vector<std::int32_t> merge(const ArrowArray& entries, bool large,
                                                 std::size_t bytes_max = std::numeric_limits<std::size_t>::max());
 
-  /// Has the budget pay for bytes that the dictionary will take later. Whether there was room.
+  /// Charges bytes that the dictionary will take later. Returns whether there was room.
   [[nodiscard]] bool try_reserve(std::size_t bytes);
 
   [[nodiscard]] std::size_t size() const;
-  /// Bytes that it takes, as they are charged.
+  /// The bytes that it takes and its budget is charged.
   [[nodiscard]] std::size_t bytes() const;
-  /// An entry that there is.
+  /// An entry; `index` must be below size().
   [[nodiscard]] std::string_view entry(std::size_t index) const noexcept;
-  /// As many of the entries of these indices, from the first on, as have `bytes_most` together, and one at least. An
-  /// index that there is not stands for an empty string.
+  /// The entries of as many indices, from the first on, as take at most `bytes_most` bytes, but at least one. An index
+  /// that the dictionary does not have gives an empty string.
   [[nodiscard]] DictionaryEntries take(std::span<const std::int32_t> indices, std::size_t bytes_most) const;
   /// The index of an entry, -1 where there is none (yet).
   [[nodiscard]] std::int32_t find(std::string_view entry) const;
