@@ -211,7 +211,7 @@ class TableSchema {
                                                           const fetch::ColumnView& view, std::int64_t row) {
   const auto value = value_at(view, row);
   if (!value || view.type.id != fetch::Type::dictionary) return value;
-  return source.dictionary(column).entries(static_cast<std::size_t>(*value)).at(0).at(1) - '0';
+  return source.dictionary(column)->entry(static_cast<std::size_t>(*value)).at(1) - '0';
 }
 
 }  // namespace headrace::testing

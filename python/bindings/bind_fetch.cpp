@@ -1,3 +1,4 @@
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -122,17 +123,31 @@ void bind_sources(nb::module_& module) {
           "says of itself) where a column is one value throughout a fragment.")
       .def_prop_ro("rows", &fetch::Source::rows)
       .def_prop_ro("id", &fetch::Source::id)
-      .def(
-          "dictionary",
-          [](const fetch::Source& source, std::uint32_t column, std::size_t first) {
-            nb::list entries;
-            for (const std::string& entry : source.dictionary(column).entries(first)) {
-              entries.append(nb::bytes(entry.data(), entry.size()));
-            }
-            return entries;
-          },
-          "column"_a, "first"_a = 0, nb::sig("def dictionary(self, column: int, first: int = 0) -> list[bytes]"),
-          "The strings of a column that have been seen, by index, from index `first` on.");
+      .def("close", &fetch::Source::close, nb::call_guard<nb::gil_scoped_release>(),
+           "Lets go of the dictionaries: nothing can be fetched any more.");
+}
+
+using Codes = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+nb::tuple take_entries(const fetch::Dictionary& dictionary, const Codes& codes, std::size_t bytes_most) {
+  fetch::DictionaryEntries taken;
+  {
+    const nb::gil_scoped_release released;  // whoever reads strings may hold the dictionary, and want the lock
+    taken = dictionary.take({codes.data(), codes.size()}, bytes_most);
+  }
+  return nb::make_tuple(nb::bytes(taken.offsets.data(), taken.offsets.size() * sizeof(std::int32_t)),
+                        nb::bytes(taken.bytes.data(), taken.bytes.size()));
+}
+
+void bind_dictionary(nb::module_& module) {
+  nb::class_<fetch::Dictionary>(module, "StringDictionary", "What the indices of a column of strings stand for.")
+      .def_prop_ro("size", &fetch::Dictionary::size, nb::call_guard<nb::gil_scoped_release>(), "Strings so far.")
+      .def_prop_ro("nbytes", &fetch::Dictionary::bytes, nb::call_guard<nb::gil_scoped_release>(),
+                   "That it takes, of the cpu level's budget.")
+      .def("take", &take_entries, "indices"_a, "bytes_most"_a,
+           nb::sig("def take(self, indices: NDArray[numpy.int32], bytes_most: int) -> tuple[bytes, bytes]"),
+           "As many of the strings of these indices, from the first on, as have so many bytes, one at least: "
+           "(offsets of 32 bits, bytes) as Arrow has them. An index that there is not stands for an empty string.");
 }
 
 void bind_levels(nb::module_& module) {
@@ -331,6 +346,7 @@ void bind_options(nb::module_& module) {
 }  // namespace
 
 void bind_fetch(nb::module_& module) {
+  bind_dictionary(module);
   bind_sources(module);
   bind_levels(module);
   bind_progress(module);
@@ -362,6 +378,13 @@ void bind_fetch(nb::module_& module) {
            "Runs a kernel over all that has come, as a query of one pass does: the least and the greatest of each "
            "column. Waits for both.")
       .def_prop_ro("device", &FetchHandle::device)
+      .def(
+          "dictionary",
+          [](const FetchHandle& fetch, std::size_t column) {
+            return std::shared_ptr<const fetch::Dictionary>(fetch.fetch().dictionary(column));
+          },
+          "column"_a, nb::sig("def dictionary(self, column: int) -> StringDictionary | None"),
+          "By position in what was asked for; None for a column that has none.")
       .def_prop_ro("threads", [](const FetchHandle& fetch) { return fetch.fetch().request().options.threads; })
       .def(
           "chunk",

@@ -1,5 +1,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -96,10 +97,15 @@ void bind_results(nb::module_& module) {
       .def_ro("length", &fetch::ResultColumn::length)
       .def_ro("null_count", &fetch::ResultColumn::null_count)
       .def_prop_ro("values", [](const fetch::ResultColumn& self) { return to_bytes(self.values); })
-      .def_prop_ro("validity", [](const fetch::ResultColumn& self) -> std::optional<nb::bytes> {
-        if (self.validity.empty()) return {};
-        return to_bytes(self.validity);
-      });
+      .def_prop_ro("validity",
+                   [](const fetch::ResultColumn& self) -> std::optional<nb::bytes> {
+                     if (self.validity.empty()) return {};
+                     return to_bytes(self.validity);
+                   })
+      .def_prop_ro(
+          "dictionary", [](const fetch::ResultColumn& self) { return self.dictionary; },
+          nb::sig("def dictionary(self) -> StringDictionary | None"),
+          "What its indices stand for, where it is a table's column of strings; None elsewhere.");
 }
 
 }  // namespace

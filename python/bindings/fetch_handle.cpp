@@ -244,7 +244,7 @@ fetch::ScanReport FetchHandle::look() const {
   if (request.to != fetch::Level::device) throw UsageError("columns in host memory are looked at by no kernel");
   fetch::TableView table;
   for (const std::uint32_t number : request.columns) {
-    const fetch::Column& column = fetch_->source()->columns()[number];
+    const fetch::Column& column = fetch_->source()->column_of(number);
     table.columns.push_back({.name = column.name, .type = {}, .nullable = column.nullable, .range = {}});
   }
   for (std::size_t f = 0; f < request.fragments.size(); ++f) {

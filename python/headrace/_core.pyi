@@ -3094,6 +3094,12 @@ class ResultColumn:
     @property
     def validity(self) -> bytes | None: ...
 
+    @property
+    def dictionary(self) -> StringDictionary | None:
+        """
+        What its indices stand for, where it is a table's column of strings; None elsewhere.
+        """
+
 def stream_bytes(seed: int, offset: int, count: int) -> bytes:
     """
     Part of the endless stream that follows from a seed: what senders send.
@@ -3680,6 +3686,22 @@ class MessageReader:
     def rest(self) -> int:
         """Bytes at the end that are no whole message."""
 
+class StringDictionary:
+    """What the indices of a column of strings stand for."""
+
+    @property
+    def size(self) -> int:
+        """Strings so far."""
+
+    @property
+    def nbytes(self) -> int:
+        """That it takes, of the cpu level's budget."""
+
+    def take(self, indices: NDArray[numpy.int32], bytes_most: int) -> tuple[bytes, bytes]:
+        """
+        As many of the strings of these indices, from the first on, as have so many bytes, one at least: (offsets of 32 bits, bytes) as Arrow has them. An index that there is not stands for an empty string.
+        """
+
 class ParquetStatistics:
     """What a Parquet file says of the values of a column of a row group."""
 
@@ -3762,10 +3784,8 @@ class FetchSource:
     @property
     def id(self) -> int: ...
 
-    def dictionary(self, column: int, first: int = 0) -> list[bytes]:
-        """
-        The strings of a column that have been seen, by index, from index `first` on.
-        """
+    def close(self) -> None:
+        """Lets go of the dictionaries: nothing can be fetched any more."""
 
 class LevelStatistics:
     """What a level holds and has done."""
@@ -4021,6 +4041,11 @@ class FetchTable:
 
     def __init__(self, levels: Levels, source: FetchSource, options: FetchOptions = ...) -> None: ...
 
+    def close(self) -> None:
+        """
+        Gives back what its chunks and dictionaries take; nothing can be asked of it any more.
+        """
+
     @property
     def levels(self) -> Levels: ...
 
@@ -4075,6 +4100,9 @@ class Fetch:
 
     @property
     def device(self) -> Device: ...
+
+    def dictionary(self, column: int) -> StringDictionary | None:
+        """By position in what was asked for; None for a column that has none."""
 
     @property
     def threads(self) -> int: ...

@@ -43,6 +43,10 @@ class Fetch::State {
         recorder_(request_.options.timeline_spans),
         started_(SteadyClock::now()) {
     require_unchanged();
+    for (const std::uint32_t column : request_.columns) {
+      dictionaries_.push_back(source_->is_validity(column) ? nullptr : source_->dictionary(column));
+      if (dictionaries_.back() != nullptr) dictionaries_.back()->pay(levels_.state());
+    }
     const std::size_t count = request_.columns.size() * request_.fragments.size();
     views_.resize(count);
     request_.to == Level::device ? on_device_.resize(count) : on_host_.resize(count);
@@ -61,6 +65,7 @@ class Fetch::State {
     if (runner_.joinable()) runner_.join();
     levels_.state()->on_device.release(on_device_);
     levels_.state()->cpu.release(on_host_);
+    if (source_->closed()) forget();
   }
 
   void cancel() noexcept { stop_.request_stop(); }
@@ -107,6 +112,9 @@ class Fetch::State {
 
   [[nodiscard]] const FetchRequest& request() const noexcept { return request_; }
   [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept { return source_; }
+  [[nodiscard]] const std::shared_ptr<Dictionary>& dictionary(std::size_t column) const {
+    return dictionaries_.at(column);
+  }
   [[nodiscard]] const ColumnView& view(std::size_t column, std::size_t fragment) const {
     if (column >= request_.columns.size() || fragment >= request_.fragments.size()) {
       throw UsageError("that chunk is not part of the fetch");
@@ -116,6 +124,14 @@ class Fetch::State {
 
  private:
   enum class Phase : std::uint8_t { making, submitted, ended };
+
+  /// Drops the chunks of a table that has been closed: no query can find them any more.
+  void forget() noexcept {
+    try {
+      levels_.forget(source_->id());
+    } catch (...) {  // NOLINT(bugprone-empty-catch): they are evicted when room is needed
+    }
+  }
 
   [[nodiscard]] bool to_device() const noexcept { return request_.to == Level::device; }
 
@@ -301,6 +317,7 @@ class Fetch::State {
   Counters counters_;
   std::vector<DeviceCache::Pin> on_device_;  ///< By fragment, then column, as the views.
   std::vector<HostCache::Pin> on_host_;
+  std::vector<std::shared_ptr<Dictionary>> dictionaries_;  ///< By column, null but for strings.
   std::vector<ColumnView> views_;
   std::vector<std::unique_ptr<Lane>> lanes_;  ///< One a thread; changed by the runner, under the mutex at the end.
   std::vector<std::size_t> missing_;          ///< Chunks that have to be made, by number.
@@ -343,6 +360,7 @@ FetchProgress Fetch::progress() const { return own_state().progress(); }
 FetchTimeline Fetch::timeline() const { return own_state().timeline(); }
 const FetchRequest& Fetch::request() const noexcept { return state_->request(); }
 const std::shared_ptr<Source>& Fetch::source() const noexcept { return state_->source(); }
+const std::shared_ptr<Dictionary>& Fetch::dictionary(std::size_t column) const { return state_->dictionary(column); }
 const ColumnView& Fetch::view(std::size_t column, std::size_t fragment) const { return state_->view(column, fragment); }
 
 }  // namespace headrace::fetch

@@ -67,7 +67,7 @@ bool write_indices(const Source& source, Chunk chunk, const ArrowArray& array, c
                    std::int32_t* to) {
   const Column& column = source.columns()[chunk.column];
   const auto map = source.dictionary(chunk.column)
-                       .merge(*array.dictionary, column.large_strings, entry_bytes_max(source, chunk, array));
+                       ->merge(*array.dictionary, column.large_strings, entry_bytes_max(source, chunk, array));
   switch (column.type.index) {
     case Type::int8: return write_indices<std::int8_t>(view, map, to);
     case Type::int16: return write_indices<std::int16_t>(view, map, to);
@@ -94,13 +94,13 @@ void clear_null_entries(bool had_validity, std::int32_t* indices, std::int64_t l
 }
 
 void require_nullable(const Source& source, Chunk chunk) {
-  if (source.columns()[chunk.column].nullable) return;
+  if (source.column_of(chunk.column).nullable) return;
   throw DataError("nulls in a column that is said to have none");
 }
 
 ColumnView checked_view(const Source& source, Chunk chunk, const ArrowArray& array) {
   const std::int64_t rows = source.fragments()[chunk.fragment].rows;
-  const ColumnView view = view_of(array, source.columns()[chunk.column].type);
+  const ColumnView view = view_of(array, source.type_of(chunk.column));
   if (view.length != rows) throw DataError(fmt::format("{} rows where {} are expected", view.length, rows));
   if (view.validity != nullptr) require_nullable(source, chunk);
   return view;

@@ -8,6 +8,7 @@
 
 #include "device/host_memory.hpp"
 #include "fetch/levels_state.hpp"
+#include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/base/process.hpp"
 
@@ -81,8 +82,23 @@ Levels::State::State(Device device, const LevelOptions& options)
       disk_budget(options_.disk_bytes),
       cpu_budget(options_.cpu_bytes),
       device_budget(options_.device_bytes),
-      host_slabs(device, MemoryKind::pinned, options_.slab_bytes, cpu_budget),
+      // Dictionaries have to find room beside slabs that are in use.
+      host_slabs(device, MemoryKind::pinned, std::min(options_.slab_bytes, options_.cpu_bytes / 8), cpu_budget),
       device_slabs(device, MemoryKind::device, options_.slab_bytes, device_budget) {}
+
+bool Levels::State::try_charge_strings(std::size_t bytes) {
+  while (!cpu_budget.try_charge(bytes)) {
+    const bool evicted = bytes <= cpu_budget.limit() && cpu.evict_one();
+    if (!host_slabs.trim() && !evicted) return false;
+  }
+  return true;
+}
+
+void Levels::State::refund_strings(std::size_t bytes) noexcept { cpu_budget.refund(bytes); }
+
+std::string Levels::State::describe_strings() const {
+  return fmt::format("the cpu level's budget of {}", format_bytes(cpu_budget.limit()));
+}
 
 std::unique_ptr<Lane> Levels::State::take_lane(const LaneOptions& options) {
   {

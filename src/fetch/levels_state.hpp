@@ -10,6 +10,7 @@
 #include "fetch/chunk_cache.hpp"
 #include "fetch/host_chunk.hpp"
 #include "fetch/lane.hpp"
+#include "fetch/query_gate.hpp"
 #include "fetch/slabs.hpp"
 #include "headrace/base/process.hpp"
 #include "headrace/fetch/levels.hpp"
@@ -33,9 +34,13 @@ struct DiskChunk {
 
 using DiskCache = ChunkCache<DiskChunk>;
 
-class Levels::State {
+/// Dictionaries are charged to the CPU level's budget.
+class Levels::State final : public DictionaryBudget {
  public:
   State(Device device, const LevelOptions& options);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() override = default;
 
   const Birth birth;
 
@@ -45,6 +50,10 @@ class Levels::State {
   /// A lane that nobody uses, or a new one. Throws DeviceError when the device refuses.
   [[nodiscard]] std::unique_ptr<Lane> take_lane(const LaneOptions& options);
   void give_lane(std::unique_ptr<Lane> lane);
+
+  [[nodiscard]] bool try_charge_strings(std::size_t bytes) override;
+  void refund_strings(std::size_t bytes) noexcept override;
+  [[nodiscard]] std::string describe_strings() const override;
 
  private:
   Device device_;
@@ -59,6 +68,7 @@ class Levels::State {
   DiskCache disk;
   HostCache cpu;
   DeviceCache on_device;
+  QueryGate gate;  ///< Of queries whose columns come through here.
 
  private:
   std::mutex mutex_;

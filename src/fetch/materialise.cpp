@@ -21,6 +21,8 @@ void rethrow_at(const std::string& where) {
     throw DeviceError(error.code(), text(error), error.native());
   } catch (const SystemError& error) {
     throw SystemError(error.code(), text(error), error.native());
+  } catch (const DictionaryFull&) {
+    throw;  // it names its column, and has nothing to do with one chunk
   } catch (const Exception& error) {
     throw Exception(error.code(), text(error), error.native());
   } catch (const std::bad_alloc&) {

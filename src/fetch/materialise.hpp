@@ -83,6 +83,9 @@ class Materialiser {
   void wait_for_room(Chunk chunk, HostChunk& host);
   /// Makes the CPU level's chunk of what the source gave.
   void put(Chunk chunk, OwnedArray array, HostChunk& host) const;
+  /// Reads the chunk, for which there is room, and puts it there. False where its column's dictionary had no room:
+  /// there may be some now, and the chunk's own has to be taken again. Throws where there will be none.
+  [[nodiscard]] bool try_put(Chunk chunk, HostChunk& host);
   [[nodiscard]] HostCache::Pin one_to_host(Chunk chunk);
   /// Of chunks of one fragment those that are there or can be made at once, without waiting; other pins are empty.
   [[nodiscard]] std::vector<HostCache::Pin> try_host(std::span<const Chunk> chunks);

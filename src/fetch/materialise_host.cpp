@@ -88,11 +88,12 @@ std::optional<DiskCache::Pin> Materialiser::try_page_cache(Chunk chunk) {
 }
 
 Materialiser::HostRoom Materialiser::room_of(Chunk chunk) const noexcept {
-  const Column& column = source_.columns()[chunk.column];
-  const ChunkShape bound = shape_bound(column.type, source_.fragments()[chunk.fragment].rows, column.nullable);
+  const DataType type = source_.type_of(chunk.column);
+  const bool nullable = source_.column_of(chunk.column).nullable;
+  const ChunkShape bound = shape_bound(type, source_.fragments()[chunk.fragment].rows, nullable);
   const std::size_t read_bytes = source_.read_bytes(chunk);
   if (levels_.options().host == HostKind::pinned) return {.charged = read_bytes, .block_bytes = bound.bytes()};
-  const bool strings = column.type.id == Type::dictionary;
+  const bool strings = type.id == Type::dictionary;
   return {.charged = read_bytes + (strings ? bound.bytes() : 0), .block_bytes = 0};
 }
 
@@ -140,13 +141,34 @@ void Materialiser::put(Chunk chunk, OwnedArray array, HostChunk& host) const {
   levels_.cpu_budget.refund(std::exchange(host.charged, 0));
 }
 
+bool Materialiser::try_put(Chunk chunk, HostChunk& host) {
+  try {
+    put(chunk, source_.read(chunk), host);
+    return true;
+  } catch (const DictionaryFull& full) {
+    host = HostChunk();  // a thread that waits holds no room
+    settle();
+    const auto dictionary = source_.dictionary(chunk.column);
+    const HostRoom room = room_of(chunk);
+    const std::size_t needed = room.charged + room.block_bytes + full.bytes() + dictionary->bytes();
+    const auto reserve = [&] { return dictionary->try_reserve(full.bytes()); };
+    if (needed > levels_.cpu_budget.limit() || !levels_.cpu.make_room(reserve, stop_)) {
+      check_stop();
+      throw;
+    }
+    return false;  // the dictionary grows before it asks again, so this comes to an end
+  }
+}
+
 HostCache::Pin Materialiser::one_to_host(Chunk chunk) {
   try {
     return find_or_make(levels_.cpu, Level::cpu, chunk, [&](HostCache::Pin& pin) {
       const auto in_page_cache = to_page_cache(chunk);
-      wait_for_room(chunk, *pin);
-      const Time started = SteadyClock::now();
-      put(chunk, source_.read(chunk), *pin);
+      Time started{};
+      do {
+        wait_for_room(chunk, *pin);
+        started = SteadyClock::now();
+      } while (!try_put(chunk, *pin));
       source_.require_unchanged(chunk.fragment);
       made(Level::cpu, chunk, shape_of(pin->view).bytes(), Step::decode, started, SteadyClock::now());
       pin.publish();

@@ -39,9 +39,12 @@ FetchMode parse_fetch_mode(std::string_view text) {
 }
 
 FetchRequest checked_request(const Source& source, FetchRequest request) {
+  if (source.closed()) throw UsageError("the table has been closed", Errc::stopped);
   if (request.columns.empty()) throw UsageError("a fetch needs at least one column");
   for (const std::uint32_t column : request.columns) {
-    if (column >= source.columns().size()) {
+    const std::size_t count = source.columns().size();
+    const bool has_validity = source.columns()[column % count].type.id == Type::dictionary;
+    if (column >= (has_validity ? 2 * count : count)) {
       throw UsageError(fmt::format("there is no column {} of {}", column, source.columns().size()));
     }
   }

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <unordered_set>
 
+#include "fetch/validity.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/fetch/arrow.hpp"
 
@@ -89,7 +91,7 @@ Source::Source(std::vector<Column> columns, std::vector<Fragment> fragments)
   std::unordered_set<std::string_view> names;
   for (const Column& column : columns_) {
     if (!names.insert(column.name).second) throw UsageError(fmt::format("two columns are called '{}'", column.name));
-    dictionaries_.push_back(std::make_unique<Dictionary>());
+    dictionaries_.push_back(column.type.id == Type::dictionary ? std::make_shared<Dictionary>(column.name) : nullptr);
   }
   for (const Fragment& fragment : fragments_) {
     if (fragment.rows < 0 || fragment.rows > kTableRowsMax - rows_) {
@@ -115,10 +117,27 @@ void Source::require_unchanged() const {
   }
 }
 
+std::shared_ptr<Dictionary> Source::dictionary(std::uint32_t column) const {
+  const std::lock_guard lock(dictionaries_mutex_);
+  if (dictionaries_.empty()) throw UsageError("the table has been closed", Errc::stopped);
+  return dictionaries_.at(column);
+}
+
+void Source::close() noexcept {
+  std::vector<std::shared_ptr<Dictionary>> closed;  // destroyed without the lock
+  const std::lock_guard lock(dictionaries_mutex_);
+  closed.swap(dictionaries_);
+}
+
+bool Source::closed() const noexcept {
+  const std::lock_guard lock(dictionaries_mutex_);
+  return dictionaries_.empty();
+}
+
 std::string Source::describe(Chunk chunk) const {
   const Fragment& fragment = fragments_.at(chunk.fragment);
   return fmt::format("{}row group {}, column '{}'", fragment.file.empty() ? "" : fragment.file + ", ",
-                     fragment.row_group, columns_.at(chunk.column).name);
+                     fragment.row_group, column_of(chunk.column).name);
 }
 
 std::vector<OwnedArray> Source::read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns) {
@@ -134,6 +153,10 @@ ArrowSource::ArrowSource(const ArrowSchema& schema, std::vector<Batch> batches)
 }
 
 OwnedArray ArrowSource::read(Chunk chunk) {
+  if (is_validity(chunk.column)) {
+    const Chunk strings{.fragment = chunk.fragment, .column = chunk.column - validity_of(0)};
+    return validity_array(read(strings), columns()[strings.column].type);
+  }
   const auto& batch = batches_.at(chunk.fragment);
   ArrowArray column = *batch->array->children[chunk.column];
   if (batch->array->offset != 0 || column.length != batch->array->length) {
@@ -149,7 +172,8 @@ OwnedArray ArrowSource::read(Chunk chunk) {
 std::vector<FileRange> ArrowSource::ranges(Chunk chunk) const {
   const Batch& batch = *batches_.at(chunk.fragment);
   if (batch.mapped == nullptr) return {};
-  const ColumnView view = view_of(*batch.array->children[chunk.column], columns()[chunk.column].type);
+  const std::uint32_t column = chunk.column % validity_of(0);
+  const ColumnView view = view_of(*batch.array->children[column], columns()[column].type);
   std::vector<FileRange> found;
   const auto add = [&](const void* data, std::int64_t first, std::size_t bytes) {
     const auto begin = reinterpret_cast<std::uintptr_t>(batch.mapped->data());
@@ -179,12 +203,48 @@ OwnedArray ReaderSource::read(Chunk chunk) {
   return std::move(read_columns(chunk.fragment, {&chunk.column, 1}).front());
 }
 
+std::optional<bool> ReaderSource::known_validity(Chunk chunk) const {
+  const std::int64_t rows = fragments()[chunk.fragment].rows;
+  const std::int64_t nulls = column_of(chunk.column).nullable ? place(chunk).bounds.nulls : 0;
+  if (nulls == 0) return true;
+  return nulls == rows ? std::optional(false) : std::nullopt;
+}
+
+std::vector<FileRange> ReaderSource::ranges(Chunk chunk) const {
+  if (is_validity(chunk.column) && known_validity(chunk)) return {};
+  return place(chunk).ranges;
+}
+
+std::size_t ReaderSource::read_bytes(Chunk chunk) const {
+  if (is_validity(chunk.column) && known_validity(chunk)) return 0;
+  return place(chunk).read_bytes;
+}
+
 std::vector<OwnedArray> ReaderSource::read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns) {
-  auto arrays = read_(fragment, columns);
-  if (arrays.size() != columns.size()) {
-    throw DataError(fmt::format("{} columns were read where {} are expected", arrays.size(), columns.size()));
+  // What has to be read: validity is that of strings, unless it is known.
+  std::vector<std::uint32_t> read;
+  for (const std::uint32_t column : columns) {
+    if (is_validity(column) && known_validity({.fragment = fragment, .column = column})) continue;
+    read.push_back(column % validity_of(0));
   }
-  return arrays;
+  auto arrays = read.empty() ? std::vector<OwnedArray>() : read_(fragment, read);
+  if (arrays.size() != read.size()) {
+    throw DataError(fmt::format("{} columns were read where {} are expected", arrays.size(), read.size()));
+  }
+  if (read.size() == columns.size() && std::ranges::equal(read, columns)) return arrays;
+  std::vector<OwnedArray> made;
+  auto next = arrays.begin();
+  for (const std::uint32_t column : columns) {
+    const Chunk chunk{.fragment = fragment, .column = column};
+    if (!is_validity(column)) {
+      made.push_back(std::move(*next++));
+    } else if (const auto known = known_validity(chunk)) {
+      made.push_back(validity_array(fragments()[fragment].rows, *known));
+    } else {
+      made.push_back(validity_array(std::move(*next++), column_of(column).type));
+    }
+  }
+  return made;
 }
 
 }  // namespace headrace::fetch

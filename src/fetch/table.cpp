@@ -9,6 +9,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "fetch/host_chunk.hpp"
@@ -72,7 +73,7 @@ class Table::State {
         source_(std::move(source)),
         options_(options),
         stream_(levels_.device()),
-        known_(source_->columns().size()) {
+        known_(2 * source_->columns().size()) {
     for (const Column& column : source_->columns()) {
       facts_.columns.push_back({.name = {}, .type = level_type(column.type), .nullable = column.nullable, .range = {}});
     }
@@ -84,7 +85,7 @@ class Table::State {
 
   [[nodiscard]] TableResult scan(const Query& query, const Watch& watch) {
     levels_.state()->birth.require("querying a table");
-    const std::lock_guard lock(mutex_);
+    const auto lock = take_turn(watch);
     source_->require_unchanged();  // statistics of fragments that are left out are relied on, too
     const auto slices = slices_of(query, facts_);
     TableResult result = scan_slice(slices.front(), watch);
@@ -98,10 +99,11 @@ class Table::State {
 
   [[nodiscard]] std::string explain(const Query& query, const Watch& watch) {
     levels_.state()->birth.require("explaining a query of a table");
-    const std::lock_guard lock(mutex_);
+    const auto lock = take_turn(watch);
     source_->require_unchanged();
     const auto slices = slices_of(query, facts_);
-    std::string text = explain_slice(slices.front().query, watch);
+    std::string text =
+        with_memory(watch, [&](const QueryGate::Pass&) { return explain_slice(slices.front().query, watch); });
     if (slices.size() > 1) {
       text +=
           fmt::format("and so on for the other values, which one program has no room for: {} passes\n", slices.size());
@@ -115,6 +117,11 @@ class Table::State {
     return cut_windows(*source_, need.columns, need.fragments, share, kScanRowsMax);
   }
 
+  void close() {
+    source_->close();
+    levels_.forget(source_->id());
+  }
+
  private:
   /// What is known of a column's values once all of them have been looked at.
   struct Known {
@@ -122,27 +129,86 @@ class Table::State {
     std::optional<ValueRange> range;
   };
 
+  [[nodiscard]] static QueryGate::Poll poll(const Watch& watch) {
+    if (!watch) return {};
+    return [&watch] { watch({}); };
+  }
+
+  /// Queries of one table take turns.
+  [[nodiscard]] std::unique_lock<std::timed_mutex> take_turn(const Watch& watch) {
+    constexpr auto kLook = std::chrono::milliseconds(50);
+    std::unique_lock lock(mutex_, std::defer_lock);
+    while (!lock.try_lock_for(kLook)) {
+      if (watch) watch({});
+    }
+    if (source_->closed()) throw UsageError("the table has been closed", Errc::stopped);
+    return lock;
+  }
+
+  /// Runs `body`, a query that pins memory of the levels, beside other queries; and once more, alone, where it finds
+  /// no memory because others hold it. A query that does not fit alone is refused.
+  template <class Body>
+  [[nodiscard]] std::invoke_result_t<const Body&, const QueryGate::Pass&> with_memory(const Watch& watch,
+                                                                                      const Body& body) {
+    QueryGate& gate = levels_.state()->gate;
+    {
+      const QueryGate::Pass beside = gate.enter(poll(watch));
+      try {
+        return body(beside);
+      } catch (...) {
+        rethrow_unless_out_of_memory();
+        if (beside.has_been_alone()) throw;
+      }
+    }
+    const QueryGate::Pass alone = gate.enter_alone(poll(watch));
+    return body(alone);
+  }
+
   [[nodiscard]] TableResult scan_slice(const Slice& slice, const Watch& watch) {
     const Need need = need_of(slice.query, *source_);
+    TableResult result =
+        with_memory(watch, [&](const QueryGate::Pass& pass) { return scan_needed(need, pass, watch); });
+    name_dictionaries(need, result.columns);
+    if (slice.values > 0) result.columns.resize(slice.values);
+    return result;
+  }
+
+  /// Scans the columns at once where they fit, else in windows. Throws where they do not fit all the same and other
+  /// queries were there, since these may have held the memory.
+  [[nodiscard]] TableResult scan_needed(const Need& need, const QueryGate::Pass& pass, const Watch& watch) {
     std::string why = too_much(need);
-    std::optional<TableResult> result;
     if (why.empty()) {
       try {
-        result = scan_at_once(need, watch);
+        return scan_at_once(need, watch);
       } catch (...) {
         rethrow_unless_out_of_device_memory();
+        if (!pass.has_been_alone()) throw;
         why = "the device had no memory for all of its columns together";
       }
     }
-    if (!result) result = scan_in_windows(need, std::move(why), watch);
-    if (slice.values > 0) result->columns.resize(slice.values);
-    return *std::move(result);
+    return scan_in_windows(need, std::move(why), watch);
+  }
+
+  /// Names the dictionaries that the indices of a result's columns of strings belong to.
+  static void name_dictionaries(const Need& need, std::vector<ResultColumn>& columns) {
+    std::vector<const Expression*> outputs;
+    for (const Expression& one : need.query.keys) outputs.push_back(&one);
+    for (const AggregateCall& one : need.query.aggregates) outputs.push_back(one.value ? &*one.value : nullptr);
+    for (const Expression& one : need.query.values) outputs.push_back(&one);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (columns[i].type.id != Type::dictionary) continue;
+      const Expression* one = outputs[i];
+      while (one->operation() == Operation::cast) one = one->arguments().data();
+      if (one->operation() == Operation::column) columns[i].dictionary = need.dictionaries[one->column_number()];
+    }
   }
 
   [[nodiscard]] std::string explain_slice(const Query& query, const Watch& watch) {
     const Need need = need_of(query, *source_);
     std::vector<std::string> names;
-    for (const std::uint32_t column : need.columns) names.push_back(source_->columns()[column].name);
+    for (const std::uint32_t column : need.columns) {
+      names.push_back(source_->column_of(column).name + (source_->is_validity(column) ? " (validity)" : ""));
+    }
     std::string text = fmt::format("fetches {}: {} of {} columns, {} of {} fragments, {} at most\n",
                                    fmt::join(names, ", "), names.size(), source_->columns().size(),
                                    need.fragments.size(), source_->fragments().size(), format_bytes(need.bytes));
@@ -189,14 +255,16 @@ class Table::State {
   /// The columns that a query needs, of the fragments that have been fetched; of none where `fetch` is null.
   [[nodiscard]] TableView view_of(const Need& need, const Fetch* fetch) const {
     TableView view;
-    for (const std::uint32_t number : need.columns) {
-      const Column& column = source_->columns()[number];
-      ColumnFacts facts{.name = column.name, .type = level_type(column.type), .nullable = column.nullable, .range = {}};
+    for (std::size_t c = 0; c < need.columns.size(); ++c) {
+      const std::uint32_t number = need.columns[c];
+      const Column& column = source_->column_of(number);
+      const DataType type = level_type(source_->type_of(number));
+      ColumnFacts facts{.name = column.name, .type = type, .nullable = column.nullable, .range = {}};
       if (const auto& known = known_[number]) {
         facts.nullable = known->nullable;
         facts.range = known->range;
       }
-      if (facts.type.id == Type::dictionary) facts.dictionary = &source_->dictionary(number);
+      facts.dictionary = need.dictionaries[c].get();
       view.columns.push_back(std::move(facts));
     }
     for (std::size_t f = 0; fetch != nullptr && f < fetch->request().fragments.size(); ++f) {
@@ -304,8 +372,8 @@ class Table::State {
   FetchOptions options_;
   Stream stream_;
   TableView facts_;  ///< The types of all columns, without names and fragments.
-  std::mutex mutex_;
-  std::vector<std::optional<Known>> known_;  ///< By column of the source.
+  std::timed_mutex mutex_;
+  std::vector<std::optional<Known>> known_;  ///< By column of the source, then by validity_of() those.
 };
 
 Table::Table(Levels levels, std::shared_ptr<Source> source, FetchOptions options)
@@ -319,6 +387,7 @@ const std::shared_ptr<Source>& Table::source() const noexcept { return state_->s
 const FetchOptions& Table::options() const noexcept { return state_->options(); }
 TableResult Table::scan(const Query& query, const Watch& watch) { return state_->scan(query, watch); }
 std::string Table::explain(const Query& query, const Watch& watch) { return state_->explain(query, watch); }
+void Table::close() { state_->close(); }
 
 std::vector<std::vector<std::uint32_t>> Table::windows(const std::vector<std::uint32_t>& columns) const {
   const Source& source = *state_->source();
@@ -327,7 +396,7 @@ std::vector<std::vector<std::uint32_t>> Table::windows(const std::vector<std::ui
       throw UsageError(fmt::format("there is no column {} of {}", column, source.columns().size()));
     }
   }
-  Need need{.columns = columns, .fragments = Fragments(source.fragments().size()), .query = {}};
+  Need need{.columns = columns, .dictionaries = {}, .fragments = Fragments(source.fragments().size()), .query = {}};
   std::iota(need.fragments.begin(), need.fragments.end(), 0U);
   const auto windows = state_->windows_of(need);
   return {windows.begin(), windows.end()};

@@ -14,9 +14,9 @@ namespace headrace::fetch {
 std::size_t fragment_bytes(const Source& source, const std::vector<std::uint32_t>& columns, std::uint32_t fragment) {
   std::size_t bytes = 0;
   for (const std::uint32_t number : columns) {
-    const Column& column = source.columns()[number];
-    bytes += align_up(shape_bound(column.type, source.fragments()[fragment].rows, column.nullable).bytes(),
-                      Slabs::kAlignment);
+    const bool nullable = source.column_of(number).nullable;
+    const ChunkShape bound = shape_bound(source.type_of(number), source.fragments()[fragment].rows, nullable);
+    bytes += align_up(bound.bytes(), Slabs::kAlignment);
   }
   return bytes;
 }
@@ -51,6 +51,14 @@ void rethrow_unless_out_of_device_memory() {
   try {
     throw;
   } catch (const DeviceError& error) {
+    if (error.code() != Errc::out_of_memory) throw;
+  }
+}
+
+void rethrow_unless_out_of_memory() {
+  try {
+    throw;
+  } catch (const Exception& error) {
     if (error.code() != Errc::out_of_memory) throw;
   }
 }

@@ -25,6 +25,8 @@ using Fragments = std::vector<std::uint32_t>;
 void wait_for(Fetch& fetch, const Watch& watch);
 /// Whether the device had no room: of the exception that is being handled. Rethrows any other.
 void rethrow_unless_out_of_device_memory();
+/// The same for memory of the host as well.
+void rethrow_unless_out_of_memory();
 
 /// Windows one after the other, each fetched while the one before it is in use. A window for which there is no room
 /// beside the other is fetched alone, and one for which there is none at all is cut in two.

@@ -333,6 +333,7 @@ TEST_P(Fetching, NothingIsLeftAfterTheEnd) {
     Fetch fetch(shared, source, all_columns());
     fetch.wait();
   }
+  source->close();  // dictionaries stay for as long as it is open
   shared.forget(source->id());
   for (const Level level : {Level::disk, Level::cpu, Level::device}) {
     EXPECT_EQ(shared.statistics(level).used_bytes, 0U);
@@ -352,7 +353,41 @@ TEST_P(Fetching, ClearedLevelsKeepTheirMemoryUntilTheyAreTrimmed) {
   EXPECT_EQ(shared.statistics(Level::device).used_bytes, used);
   shared.trim();
   EXPECT_EQ(shared.statistics(Level::device).used_bytes, 0U);
+  EXPECT_EQ(shared.statistics(Level::cpu).used_bytes, source->dictionary(4)->bytes());
+  source->close();
   EXPECT_EQ(shared.statistics(Level::cpu).used_bytes, 0U);
+}
+
+TEST_P(Fetching, TheValidityOfStringsIsAColumnOfBooleans) {
+  const auto source = table_of({.rows = 100, .fragments = 2, .first = 13});
+  Fetch fetch(levels(), source, {.columns = {source->validity_of(4)}, .to = Level::cpu});
+  fetch.wait();
+  EXPECT_EQ(source->dictionary(4)->size(), 0U);
+  for (std::size_t fragment = 0; fragment < 2; ++fragment) {
+    const ColumnView& view = fetch.view(0, fragment);
+    ASSERT_EQ(view.type.id, Type::boolean);
+    for (std::int64_t row = 0; row < view.length; ++row) {
+      EXPECT_EQ(value_at(view, row).has_value(), value_of(4, 13 + row).has_value()) << row;
+    }
+  }
+}
+
+TEST_P(Fetching, AClosedSourceIsRefusedAndWhatIsHeldStays) {
+  Levels shared = levels();
+  const auto source = table_of({});
+  {
+    Fetch fetch(shared, source, all_columns());
+    fetch.wait();
+    source->close();
+    shared.forget(source->id());
+    EXPECT_THROW(Fetch(shared, source, all_columns()), UsageError);
+    EXPECT_EQ(fetch.dictionary(4)->size(), 5U);
+    EXPECT_EQ(fetch.dictionary(0), nullptr);
+    EXPECT_GT(shared.statistics(Level::device).used_bytes, 0U);
+  }
+  for (const Level level : {Level::disk, Level::cpu, Level::device}) {
+    EXPECT_EQ(shared.statistics(level).used_bytes, 0U);
+  }
 }
 
 TEST_P(Fetching, AChunkThatFitsNoBudgetIsRefused) {

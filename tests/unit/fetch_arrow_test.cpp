@@ -142,10 +142,103 @@ TEST(FetchDictionary, GivesEqualStringsEqualIndices) {
   EXPECT_THAT(dictionary.merge(first.array(), false), ElementsAre(0, 1, 2, 0));
   const StringArray second({"c", "", "a"});
   EXPECT_THAT(dictionary.merge(second.array(), false), ElementsAre(3, 2, 1));
-  EXPECT_THAT(dictionary.entries(), ElementsAre("b", "a", "", "c"));
-  EXPECT_THAT(dictionary.entries(3), ElementsAre("c"));
+  const std::vector<std::int32_t> all{0, 1, 2, 3, -1, 7};
+  const DictionaryEntries taken = dictionary.take(all, 100);
+  EXPECT_THAT(taken.offsets, ElementsAre(0, 1, 2, 2, 3, 3, 3));
+  EXPECT_EQ(std::string(taken.bytes.begin(), taken.bytes.end()), "bac");
+  EXPECT_EQ(dictionary.entry(3), "c");
   EXPECT_EQ(dictionary.find("a"), 1);
   EXPECT_EQ(dictionary.find("x"), -1);
+}
+
+/// A budget that remembers the most that was charged to it.
+class SmallBudget final : public DictionaryBudget {
+ public:
+  explicit SmallBudget(std::size_t limit) : limit_(limit) {}
+  bool try_charge_strings(std::size_t bytes) override {
+    if (used + bytes > limit_) return false;
+    used += bytes;
+    return true;
+  }
+  void refund_strings(std::size_t bytes) noexcept override { used -= bytes; }
+  [[nodiscard]] std::string describe_strings() const override { return "the test's budget"; }
+  std::size_t used = 0;
+
+ private:
+  std::size_t limit_;
+};
+
+std::vector<std::string> numbered_strings(int first, int count) {
+  std::vector<std::string> strings;
+  for (int i = first; i < first + count; ++i) strings.push_back(fmt::format("string number {} of many", i));
+  return strings;
+}
+
+TEST(FetchDictionary, FindsEveryOneOfMany) {
+  Dictionary dictionary("url");
+  constexpr int kCount = 20'000;
+  const StringArray all(numbered_strings(0, kCount));
+  const auto codes = dictionary.merge(all.array(), false);
+  EXPECT_EQ(dictionary.merge(all.array(), false), codes);
+  EXPECT_EQ(dictionary.size(), std::size_t{kCount});
+  for (const int i : {0, 63, 64, 191, 192, 4097, kCount - 1}) {
+    const std::string wanted = fmt::format("string number {} of many", i);
+    EXPECT_EQ(dictionary.find(wanted), i);
+    EXPECT_EQ(dictionary.entry(static_cast<std::size_t>(i)), wanted);
+  }
+  const auto order = dictionary.order();
+  for (std::size_t place = 1; place < order->codes.size(); ++place) {
+    ASSERT_LT(order->entry(place - 1), order->entry(place));
+    ASSERT_EQ(order->ranks[static_cast<std::size_t>(order->codes[place])], static_cast<std::int32_t>(place));
+  }
+  // Pieces of as many bytes as are asked for, one string at least.
+  const auto some = dictionary.take(codes, 100);
+  EXPECT_EQ(some.offsets.size(), 5U);
+  EXPECT_EQ(dictionary.take(codes, 1).offsets.size(), 2U);
+}
+
+TEST(FetchDictionary, IsPaidForByABudgetAndSaysWhereThatIsTooSmall) {
+  const auto budget = std::make_shared<SmallBudget>(64 * 1024);
+  {
+    Dictionary dictionary("url");
+    dictionary.pay(budget);
+    const StringArray few(numbered_strings(0, 100));
+    const auto codes = dictionary.merge(few.array(), false);
+    EXPECT_EQ(budget->used, dictionary.bytes());
+    EXPECT_GT(budget->used, std::size_t{2500});
+    const StringArray many(numbered_strings(50, 10'000));
+    try {
+      static_cast<void>(dictionary.merge(many.array(), false));
+      FAIL() << "they take more than the budget";
+    } catch (const DictionaryFull& error) {
+      EXPECT_EQ(error.code(), Errc::out_of_memory);
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("column 'url'"), HasSubstr("the test's budget")));
+    }
+    EXPECT_EQ(budget->used, dictionary.bytes());
+    // What came before is as it was, and so is what the budget had room for.
+    EXPECT_EQ(dictionary.merge(few.array(), false), codes);
+    EXPECT_GT(dictionary.size(), std::size_t{100});
+    EXPECT_FALSE(dictionary.try_reserve(64 * 1024));
+  }
+  EXPECT_EQ(budget->used, 0U);
+}
+
+TEST(FetchDictionary, AnOrderIsPaidForAsLongAsItIsHeld) {
+  const auto budget = std::make_shared<SmallBudget>(1 << 20);
+  Dictionary dictionary("url");
+  dictionary.pay(budget);
+  const StringArray strings(numbered_strings(0, 1000));
+  static_cast<void>(dictionary.merge(strings.array(), false));
+  const std::size_t before = budget->used;
+  auto order = dictionary.order();
+  EXPECT_EQ(budget->used, before + 8000);
+  const StringArray more({"one more"});
+  static_cast<void>(dictionary.merge(more.array(), false));
+  const auto grown = dictionary.order();
+  EXPECT_EQ(budget->used, before + 8000 + 8008);
+  order.reset();
+  EXPECT_EQ(budget->used, before + 8008);
+  EXPECT_EQ(grown->entry(0), "one more");
 }
 
 TEST(FetchDictionary, RefusesOffsetsThatGoBack) {

@@ -90,6 +90,8 @@ class Fetch {
 
   [[nodiscard]] const FetchRequest& request() const noexcept;  ///< With the fragments and threads that stand for none.
   [[nodiscard]] const std::shared_ptr<Source>& source() const noexcept;
+  /// What the indices of a column of strings stand for, by position in the request; null for other columns.
+  [[nodiscard]] const std::shared_ptr<Dictionary>& dictionary(std::size_t column) const;
   /// A chunk, by position in the request's columns and fragments. Only after wait() or barrier().
   [[nodiscard]] const ColumnView& view(std::size_t column, std::size_t fragment) const;
 

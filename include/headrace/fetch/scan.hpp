@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -76,6 +77,7 @@ struct ResultColumn {
   std::vector<std::byte> values;
   std::vector<std::uint8_t> validity;  ///< Empty where no value is missing.
   std::int64_t null_count = 0;
+  std::shared_ptr<const Dictionary> dictionary = {};  ///< Of a table's column of strings: what indices stand for.
 };
 
 /// What a scan did, for explain() and for figures.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,6 +58,9 @@ struct FileRange {
 };
 
 /// A table that can be read chunk by chunk. All functions are called from any thread, several at once.
+///
+/// A chunk's column is one of columns(), or validity_of() one of strings: a column of booleans that has a value, false
+/// or true, where the strings have one. Whoever counts strings needs no more, and so no dictionary.
 class Source {
  public:
   /// Throws UsageError for a table without columns, or with two of one name.
@@ -70,7 +74,24 @@ class Source {
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
   /// Different for every source of the process.
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
-  [[nodiscard]] Dictionary& dictionary(std::uint32_t column) const { return *dictionaries_.at(column); }
+  /// What the indices of a column of strings stand for; null for other columns. Throws UsageError once it is closed.
+  [[nodiscard]] std::shared_ptr<Dictionary> dictionary(std::uint32_t column) const;
+  /// Lets go of the dictionaries: nothing can be fetched any more, and what has been stays with whoever holds it.
+  void close() noexcept;
+  [[nodiscard]] bool closed() const noexcept;
+
+  [[nodiscard]] std::uint32_t validity_of(std::uint32_t column) const noexcept {
+    return static_cast<std::uint32_t>(columns_.size()) + column;
+  }
+  [[nodiscard]] bool is_validity(std::uint32_t column) const noexcept { return column >= columns_.size(); }
+  /// The column of a chunk, or that which its validity is of.
+  [[nodiscard]] const Column& column_of(std::uint32_t column) const {
+    return columns_.at(is_validity(column) ? column - columns_.size() : column);
+  }
+  /// The type of a chunk's values.
+  [[nodiscard]] DataType type_of(std::uint32_t column) const {
+    return is_validity(column) ? DataType{.id = Type::boolean} : columns_.at(column).type;
+  }
 
   /// The chunk as an array of its column's type and its fragment's rows. Throws an Exception that says what is wrong;
   /// the caller adds where.
@@ -98,7 +119,8 @@ class Source {
  private:
   std::vector<Column> columns_;
   std::vector<Fragment> fragments_;
-  std::vector<std::unique_ptr<Dictionary>> dictionaries_;  ///< One a column; others than of strings stay empty.
+  mutable std::mutex dictionaries_mutex_;
+  std::vector<std::shared_ptr<Dictionary>> dictionaries_;  ///< By column, null but for strings; empty: it is closed.
   std::int64_t rows_ = 0;
   std::uint64_t id_;
 };
@@ -141,14 +163,16 @@ class ReaderSource final : public Source {
   [[nodiscard]] OwnedArray read(Chunk chunk) override;
   [[nodiscard]] std::vector<OwnedArray> read_columns(std::uint32_t fragment,
                                                      std::span<const std::uint32_t> columns) override;
-  [[nodiscard]] std::vector<FileRange> ranges(Chunk chunk) const override { return place(chunk).ranges; }
-  [[nodiscard]] std::size_t read_bytes(Chunk chunk) const override { return place(chunk).read_bytes; }
+  [[nodiscard]] std::vector<FileRange> ranges(Chunk chunk) const override;
+  [[nodiscard]] std::size_t read_bytes(Chunk chunk) const override;
   [[nodiscard]] const ChunkBounds* bounds(Chunk chunk) const override { return &place(chunk).bounds; }
 
  private:
   [[nodiscard]] const ChunkPlace& place(Chunk chunk) const {
-    return places_.at(chunk.fragment * columns().size() + chunk.column);
+    return places_.at(chunk.fragment * columns().size() + chunk.column % columns().size());
   }
+  /// Whether all values of a chunk, or none, are there, as far as that is known without reading it.
+  [[nodiscard]] std::optional<bool> known_validity(Chunk chunk) const;
   std::vector<ChunkPlace> places_;
   Read read_;
 };

@@ -30,13 +30,15 @@ struct TableResult {
   TableReport report;
 };
 
-/// Is told how far a fetch is, a few times a second; what it throws ends the query.
+/// Is told how far a fetch is, a few times a second, and while a query waits for others, of a fetch of no chunks; what
+/// it throws ends the query.
 using Watch = std::function<void(const FetchProgress&)>;
 
 /// A table that is scanned on the device of its levels, whatever it is stored in. A query names columns by their number
 /// in the source; those come to the device, through the levels, and stay there while there is room. Where they do not
 /// fit the device's budget together, they go through it in windows of fragments, one on its way while the one before it
-/// is scanned. Queries of several threads take turns.
+/// is scanned. Queries of several threads take turns. Queries of tables that share levels run beside each other; one
+/// for which the others leave no memory waits until they have ended, and only what does not fit alone is refused.
 class Table {
  public:
   /// Takes no memory yet, but a stream. Throws UsageError for options out of range, DeviceError.
@@ -58,6 +60,9 @@ class Table {
   /// The fragments of the windows in which the columns would go through the device: two of them fit its budget, unless
   /// one fragment alone takes more than half of it.
   [[nodiscard]] std::vector<std::vector<std::uint32_t>> windows(const std::vector<std::uint32_t>& columns) const;
+  /// Gives back what the table's chunks and dictionaries take, on every level. What has been fetched, and is still
+  /// held, stays until it is let go. Whatever is asked of the table from now on is a UsageError.
+  void close();
 
  private:
   class State;

@@ -1,7 +1,6 @@
 """Arrow's types and arrays as those of a scan, and back."""
 
 import difflib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +10,7 @@ from headrace._core import ColumnType, ResultColumn, TimeUnit, TypeId, stream_fo
 from headrace.errors import Errc, UsageError
 from headrace.fetch import storage
 from headrace.fetch.opened import arrow_errors
+from headrace.fetch.strings import strings_of
 
 _PLAIN = {
     pa.bool_(): TypeId.boolean,
@@ -74,9 +74,9 @@ class ScanColumn:
     """A column of a table as a scan has it: its number and type there, and what it takes to give its values back."""
 
     number: int
+    name: str
     type: ColumnType
     arrow: pa.DataType
-    dictionary: Callable[[], pa.Array | None]
 
     @property
     def is_text(self) -> bool:
@@ -106,7 +106,7 @@ def arrow_type(type_: ColumnType) -> pa.DataType:
     return _PLAIN_ARROW[type_.id]
 
 
-def result_array(column: ResultColumn, source: ScanColumn | None) -> pa.Array:
+def result_array(column: ResultColumn, source: ScanColumn | None) -> pa.Array | pa.ChunkedArray:
     """A column of a result. `source` is the column whose values these are, where they are one's."""
     validity = column.validity
     buffers = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(column.values)]
@@ -115,9 +115,9 @@ def result_array(column: ResultColumn, source: ScanColumn | None) -> pa.Array:
         return pa.Array.from_buffers(arrow_type(column.type), column.length, buffers, column.null_count)
     if pa.types.is_dictionary(kind):
         indices = pa.Array.from_buffers(kind.index_type, column.length, buffers, column.null_count)
-        array = pa.DictionaryArray.from_arrays(indices, source.dictionary())
-    else:
-        array = pa.Array.from_buffers(kind, column.length, buffers, column.null_count)
+        assert column.dictionary is not None  # it is a column's
+        return strings_of(column.dictionary, indices, source.arrow, source.name)
+    array = pa.Array.from_buffers(kind, column.length, buffers, column.null_count)
     return storage.from_storage(array, source.arrow)
 
 

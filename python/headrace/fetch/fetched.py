@@ -12,6 +12,7 @@ from headrace.fetch import storage
 from headrace.fetch.arrow import unknown_column
 from headrace.fetch.exports import ArrowExports
 from headrace.fetch.source import TableSource
+from headrace.fetch.strings import entries_of, strings_of
 
 Progress = Callable[["_core.FetchProgress"], None]
 
@@ -119,7 +120,8 @@ class FetchedTable(ArrowExports):
             if self._core is None
             else [self._core.chunk(position, fragment) for fragment in range(len(self._fragments))]
         )
-        return DeviceColumn(name, self._source, chunks)
+        dictionary = None if self._core is None else self._core.dictionary(position)
+        return DeviceColumn(name, self._source, chunks, dictionary)
 
     def __getitem__(self, name: str) -> "DeviceColumn":
         """The same as column()."""
@@ -151,11 +153,18 @@ class FetchedTable(ArrowExports):
 class DeviceColumn:
     """A column of a fetched table: a chunk for each fragment, in Arrow's layout."""
 
-    def __init__(self, name: str, source: TableSource, chunks: "list[_core.FetchedChunk]") -> None:
+    def __init__(
+        self,
+        name: str,
+        source: TableSource,
+        chunks: "list[_core.FetchedChunk]",
+        dictionary: "_core.StringDictionary | None",
+    ) -> None:
         """Made by FetchedTable.column()."""
         self.name = name
         self.chunks = chunks
         self._source = source
+        self._dictionary = dictionary
 
     @property
     def type(self) -> pa.DataType:
@@ -173,18 +182,24 @@ class DeviceColumn:
 
     @property
     def dictionary(self) -> pa.Array | None:
-        """The entries that indices of a column of strings or bytes stand for; None for other columns."""
-        return self._source.dictionary(self.name)
+        """The entries that indices of a column of strings or bytes stand for, so far; None for other columns.
+
+        Copied each time: of 64-bit offsets where they have more than 2 GiB.
+        """
+        if self._dictionary is None:
+            return pa.array([], self.storage_type.value_type) if pa.types.is_dictionary(self.storage_type) else None
+        return entries_of(self._dictionary, self.type, self.name)
 
     def to_arrow(self) -> pa.ChunkedArray:
         """Copies the column back to the host."""
-        entries = self.dictionary
-        arrays = [
-            storage.from_storage(
-                storage.array_of(self.storage_type, chunk.length, chunk.offset, chunk.to_host(), entries), self.type
-            )
-            for chunk in self.chunks
-        ]
+        arrays: list[pa.Array] = []
+        for chunk in self.chunks:
+            kind = pa.int32() if self._dictionary is not None else self.storage_type
+            array = storage.array_of(kind, chunk.length, chunk.offset, chunk.to_host())
+            if self._dictionary is not None:
+                arrays += strings_of(self._dictionary, array, self.type, self.name).chunks
+            else:
+                arrays.append(storage.from_storage(array, self.type))
         return pa.chunked_array(arrays, arrays[0].type if arrays else self.type)
 
     def __repr__(self) -> str:

@@ -24,11 +24,14 @@ def comparable_columns(file: pq.ParquetSchema, schema: pa.Schema) -> set[str]:
     """Names of those columns: flat, of a type with an order, read in the unit and scale in which they are stored."""
     names, types = schema.names, schema.types
     if len(file) == len(names) and not any(kind.num_fields for kind in types):  # columns and leaves are the same
-        return {
-            name
-            for number, (name, kind) in enumerate(zip(names, types, strict=True))
-            if _is_comparable(file.column(number), kind)
-        }
+        found = set()
+        for number, (name, kind) in enumerate(zip(names, types, strict=True)):
+            column = file.column(number)
+            check = _check_of(kind)
+            logical = column.logical_type
+            if check(column, logical, kind) if check else _is_stored_so(column.physical_type, logical.type, kind):
+                found.add(name)
+        return found
     by_name = dict(zip(names, types, strict=True))
     leaves = _columns(file)
     return {name for name, column in leaves if name in by_name and _is_comparable(column, by_name[name])}

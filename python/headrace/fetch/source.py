@@ -7,7 +7,7 @@ from functools import cache
 import pyarrow as pa
 
 from headrace import _core
-from headrace.errors import DataError, UsageError
+from headrace.errors import UsageError
 from headrace.fetch import storage
 from headrace.fetch.opened import arrow_errors
 
@@ -60,7 +60,6 @@ class TableSource:
     differing: dict[str, str] = field(default_factory=dict)  # columns that files do not have alike, and what differs
     verifies: bool = False  # whether pages are compared with their checksums
     verifying: "Callable[[], TableSource] | None" = None  # makes a source of the same files that does
-    _entries: dict[int, pa.Array] = field(default_factory=dict)  # of dictionaries, as far as they have been asked for
 
     def number(self, name: str) -> int:
         """A column's number in core.
@@ -74,23 +73,6 @@ class TableSource:
         if number < 0:
             raise UsageError(f"column '{name}' is of type {self.schema.field(name).type}, which is not supported")
         return number
-
-    def dictionary(self, name: str) -> pa.Array | None:
-        """The entries that indices of a column of strings or bytes stand for, so far; None for other columns."""
-        kind = self.stored.field(name).type
-        if not pa.types.is_dictionary(kind):
-            return None
-        number = self.number(name)
-        known = self._entries.get(number, pa.array([], kind.value_type))
-        more = self.core.dictionary(number, len(known))
-        if not more:
-            return known
-        try:
-            entries = pa.concat_arrays([known, pa.array(more, pa.binary()).cast(kind.value_type)])
-        except pa.ArrowInvalid as error:
-            raise DataError(f"column '{name}' has strings that are no text: {error}") from error
-        self._entries[number] = entries
-        return entries
 
 
 def memory_source(table: pa.Table) -> TableSource:

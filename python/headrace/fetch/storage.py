@@ -30,11 +30,11 @@ def _is_text(arrow: pa.DataType) -> bool:
 
 @cache  # a table has far fewer types than columns
 def entry_type(arrow: pa.DataType) -> pa.DataType | None:
-    """Of a column that becomes indices into a dictionary: what its entries are there; None for others."""
+    """The type of the dictionary entries of a column that becomes indices into one; None for other columns."""
     if isinstance(arrow, pa.BaseExtensionType):
         return entry_type(arrow.storage_type)
     if pa.types.is_dictionary(arrow):
-        arrow = arrow.value_type
+        return entry_type(arrow.value_type)
     if not _is_text(arrow):
         return None
     text = pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow)
@@ -75,9 +75,12 @@ def storage_type(arrow: pa.DataType) -> pa.DataType | None:  # noqa: PLR0911 - a
 
 def storage_schema(schema: pa.Schema) -> pa.Schema:
     """The columns that can be fetched, in their storage types."""
+    types = schema.types
+    kinds = [storage_type(arrow) for arrow in types]
+    if kinds == types:
+        return schema
     fields = []
-    for field, arrow in zip(schema, schema.types, strict=True):
-        kind = storage_type(arrow)
+    for field, arrow, kind in zip(schema, types, kinds, strict=True):
         if kind is not None:
             fields.append(field if kind == arrow else pa.field(field.name, kind, _is_nullable(field)))
     return pa.schema(fields)
@@ -150,15 +153,13 @@ def to_storage(array: pa.Array) -> pa.Array:
 
 
 def from_storage(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """The array in the type that its column has in the files."""
+    """The array in the type that its column has in the files, which is not one of strings."""
     if array.type == arrow:
         return array
     if isinstance(arrow, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(arrow, from_storage(array, arrow.storage_type))
     if pa.types.is_null(arrow):
         return pa.nulls(len(array))
-    if pa.types.is_dictionary(array.type) and not pa.types.is_dictionary(arrow):
-        return array.dictionary_decode().cast(arrow)
     if pa.types.is_dictionary(arrow):
         return _as_dictionary(array, arrow)
     return array.cast(arrow) if _is_cast(arrow) else array.view(arrow)
@@ -167,7 +168,7 @@ def from_storage(array: pa.Array, arrow: pa.DataType) -> pa.Array:
 def _as_dictionary(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     if pa.types.is_null(arrow.value_type):
         return pa.DictionaryArray.from_arrays(pa.nulls(len(array), arrow.index_type), pa.nulls(0))
-    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    encoded = array.dictionary_encode()
     try:
         indices = encoded.indices.cast(arrow.index_type)
     except pa.ArrowInvalid:  # the table's dictionary has more entries than one file's
@@ -175,13 +176,8 @@ def _as_dictionary(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, encoded.dictionary.cast(arrow.value_type))
 
 
-def array_of(
-    storage: pa.DataType, length: int, offset: int, buffers: tuple[bytes, bytes | None], entries: pa.Array | None
-) -> pa.Array:
-    """An array of a chunk that has come back from a device: (values, validity), and its column's dictionary."""
+def array_of(storage: pa.DataType, length: int, offset: int, buffers: tuple[bytes, bytes | None]) -> pa.Array:
+    """An array of a chunk that has come back from a device: (values, validity)."""
     values, validity = buffers
     parts: list[Any] = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(values)]
-    if entries is None:
-        return pa.Array.from_buffers(storage, length, parts, offset=offset)
-    indices = pa.Array.from_buffers(pa.int32(), length, parts, offset=offset)
-    return pa.DictionaryArray.from_arrays(indices, entries)
+    return pa.Array.from_buffers(storage, length, parts, offset=offset)

@@ -270,8 +270,7 @@ class Table(Scannable):
         number = self._source.number(name)
         type_ = column_type(self._source.stored.field(number).type)
         assert type_ is not None  # whatever can be fetched can be scanned
-        source = self._source  # a function that held the table would keep it from going
-        found = ScanColumn(number, type_, source.schema.field(name).type, lambda: source.dictionary(name))
+        found = ScanColumn(number, name, type_, self._source.schema.field(name).type)
         self._found[name] = found
         return found
 
@@ -295,13 +294,14 @@ class Table(Scannable):
         return [name for name in self._columns if name in stored]
 
     def close(self) -> None:
-        """Gives back what the table's chunks take, on every level, and answers no more queries.
+        """Gives back what the table's chunks and dictionaries take, on every level, and answers no more queries.
 
         What was fetched and is still held stays.
         """
         self._closed = True
-        self.levels.forget(self._source.core)
+        self._core.close()
         if self._verified is not None:
+            self._verified.core.close()
             self.levels.forget(self._verified.core)
 
     def __enter__(self) -> Self:

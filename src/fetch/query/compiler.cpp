@@ -44,14 +44,24 @@ class QueryCompiler {
     if (filter.type.id != Type::boolean) {
       throw UsageError(fmt::format("a filter is a boolean, not {}", to_string(filter.type)));
     }
-    const bool gathers = !query_.keys.empty() || !query_.aggregates.empty();
+    const bool gathers = !query_.keys.empty() || !query_.aggregates.empty() || options_.bounded;
     lowering_.add({.op = Op::filter, .flags = static_cast<std::uint8_t>(gathers ? 0 : 1)});
     out_.filter_end = out_.program.code_count;
   }
 
   void compile_values() {
     if (query_.values.empty()) throw UsageError("a query needs values, keys or aggregates");
-    lowering_.add({.op = Op::place});
+    for (const Order& by : query_.order) {
+      if (by.value >= query_.values.size()) {
+        throw UsageError(fmt::format("rows are ordered by value {} of {}", by.value, query_.values.size()));
+      }
+      out_.order_ranks.push_back(ranks_of(table_, query_.values[by.value]));
+    }
+    if (options_.bounded) {
+      compile_bound();
+    } else {
+      lowering_.add({.op = Op::place});
+    }
     for (const Expression& value : query_.values) {
       const bool wide = is_wide_column(table_, value);
       out_.outputs.push_back({.output = out_.output_count, .wide = wide});
@@ -65,12 +75,34 @@ class QueryCompiler {
       }
       emit();
     }
-    for (const Order& by : query_.order) {
-      if (by.value >= query_.values.size()) {
-        throw UsageError(fmt::format("rows are ordered by value {} of {}", by.value, query_.values.size()));
+    if (!options_.bounded) return;
+    lowering_.add({.op = Op::number});
+    emit();
+  }
+
+  /// Drops rows behind the bound, a key at a time; a wide decimal has two, as make_wide_order_keys() has them.
+  void compile_bound() {
+    std::uint16_t key = 0;
+    for (std::size_t k = 0; k < query_.order.size(); ++k) {
+      const Expression& value = query_.values[query_.order[k].value];
+      const bool last = k + 1 == query_.order.size();
+      if (is_wide_column(table_, value)) {
+        lowering_.lower_part(value, DecimalPart::high);
+        add_bound(key++, false);
+        lowering_.lower_part(value, DecimalPart::low);
+      } else {
+        static_cast<void>(lowering_.lower(value));
       }
-      out_.order_ranks.push_back(ranks_of(table_, query_.values[by.value]));
+      add_bound(key++, last);
     }
+    lowering_.add({.op = Op::append});
+  }
+
+  void add_bound(std::uint16_t key, bool last) {
+    if (key == kOrderKeysMax) {
+      throw UsageError(fmt::format("rows are held against {} keys of an order at most", kOrderKeysMax));
+    }
+    lowering_.add({.op = Op::bound, .index = key, .count = static_cast<std::uint16_t>(last ? 1 : 0)});
   }
 
   void emit() {
@@ -243,13 +275,14 @@ class QueryCompiler {
   std::map<std::uint32_t, std::uint32_t> counted_;  ///< The state that counts the values of a column.
 };
 
-constexpr std::array<std::string_view, 42> kNames{
+constexpr std::array<std::string_view, 45> kNames{
     "load",     "save",         "add",          "subtract",     "multiply",      "divide",        "modulo",
     "equal",    "not_equal",    "less",         "less_equal",   "greater",       "greater_equal", "and",
     "or",       "not",          "is_null",      "is_in",        "to_float",      "to_float32",    "to_integer",
     "check",    "divide_round", "divide_floor", "year_of_days", "year_of_stamp", "year_near",     "rank",
     "filter",   "key",          "wide_key",     "intern",       "count_rows",    "count",         "sum",
-    "sum_wide", "sum_float",    "least",        "greatest",     "tally",         "place",         "emit"};
+    "sum_wide", "sum_float",    "least",        "greatest",     "tally",         "place",         "bound",
+    "append",   "number",       "emit"};
 static_assert(kNames.size() == static_cast<std::size_t>(Op::emit) + 1);
 
 }  // namespace

@@ -73,6 +73,9 @@ struct CompileOptions {
   /// Whether sums of decimals that may take more than 64 bits are made of both halves. Few columns that may have such
   /// values do, and adding up both halves takes twice as long: it is done once a narrow sum has met one.
   bool wide_sums = false;
+  /// Whether rows are held against a bound in the order of the query, and appended with their numbers in the table as
+  /// the last output, which is no value's.
+  bool bounded = false;
   /// Whether years of stamps whose range is known are looked up: a core's vectors compute them faster.
   bool year_tables = true;
 };

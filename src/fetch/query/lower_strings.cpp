@@ -40,11 +40,11 @@ std::pair<Ranks, Ranks> common_ranks(const DictionaryOrder& left, const Dictiona
   auto of_right = std::make_shared<std::vector<std::int32_t>>(right.codes.size());
   std::size_t l = 0;
   std::size_t r = 0;
-  for (std::int32_t place = 0; l < left.entries.size() || r < right.entries.size(); ++place) {
-    const bool end_left = l == left.entries.size();
-    const bool end_right = r == right.entries.size();
-    const bool take_left = !end_left && (end_right || left.entries[l] <= right.entries[r]);
-    const bool take_right = !end_right && (end_left || right.entries[r] <= left.entries[l]);
+  for (std::int32_t place = 0; l < left.codes.size() || r < right.codes.size(); ++place) {
+    const bool end_left = l == left.codes.size();
+    const bool end_right = r == right.codes.size();
+    const bool take_left = !end_left && (end_right || left.entry(l) <= right.entry(r));
+    const bool take_right = !end_right && (end_left || right.entry(r) <= left.entry(l));
     if (take_left) (*of_left)[static_cast<std::size_t>(left.codes[l++])] = place;
     if (take_right) (*of_right)[static_cast<std::size_t>(right.codes[r++])] = place;
   }
@@ -54,9 +54,11 @@ std::pair<Ranks, Ranks> common_ranks(const DictionaryOrder& left, const Dictiona
 /// What the ranks of a column are compared with, so that `operation` holds where it does of the strings.
 std::int64_t place_of(const DictionaryOrder& order, Operation operation, const std::string& text) {
   const bool after = operation == Operation::less_equal || operation == Operation::greater;
-  const auto bound =
-      after ? std::ranges::upper_bound(order.entries, text) : std::ranges::lower_bound(order.entries, text);
-  return (bound - order.entries.begin()) - (after ? 1 : 0);
+  const auto entry = [&](std::int32_t code) { return order.dictionary->entry(static_cast<std::size_t>(code)); };
+  const std::string_view wanted = text;
+  const auto bound = after ? std::ranges::upper_bound(order.codes, wanted, {}, entry)
+                           : std::ranges::lower_bound(order.codes, wanted, {}, entry);
+  return (bound - order.codes.begin()) - (after ? 1 : 0);
 }
 
 }  // namespace

@@ -40,6 +40,37 @@ std::vector<std::uint32_t> columns_of(const Query& query, const std::vector<Colu
   return named;
 }
 
+/// Whether it is the column alone.
+bool is_column(const Expression& one) { return one.operation() == Operation::column; }
+
+/// Adds the columns whose values an expression takes: of one that is asked only whether it is missing, that is not so.
+void valued_columns(const Expression& one, std::vector<std::uint32_t>& to) {
+  if (is_column(one)) to.push_back(one.column_number());
+  if (one.operation() == Operation::is_null && is_column(one.arguments()[0])) return;
+  for (const Expression& argument : one.arguments()) valued_columns(argument, to);
+}
+
+std::vector<std::uint32_t> valued_columns(const Query& query) {
+  std::vector<std::uint32_t> valued;
+  if (query.filter) valued_columns(*query.filter, valued);
+  for (const Expression& one : query.keys) valued_columns(one, valued);
+  for (const Expression& one : query.values) valued_columns(one, valued);
+  for (const AggregateCall& one : query.aggregates) {
+    if (!one.value || (one.function == Aggregate::count && is_column(*one.value))) continue;
+    valued_columns(*one.value, valued);
+  }
+  return valued;
+}
+
+/// Columns of strings that are only counted, or asked whether they are missing, by their validity.
+void take_validity(const Query& query, const Source& source, std::vector<std::uint32_t>& columns) {
+  const auto valued = valued_columns(query);
+  for (std::uint32_t& column : columns) {
+    if (source.type_of(column).id != Type::dictionary || std::ranges::find(valued, column) != valued.end()) continue;
+    column = source.validity_of(column);
+  }
+}
+
 Query renumbered(Query query, const std::vector<std::uint32_t>& columns, std::size_t all) {
   std::vector<std::uint32_t> numbers(all);
   for (std::size_t i = 0; i < columns.size(); ++i) numbers[columns[i]] = static_cast<std::uint32_t>(i);
@@ -70,6 +101,7 @@ Fragments fragments_of(const Query& query, const std::vector<Fragment>& fragment
 
 Need need_of(const Query& query, const Source& source) {
   Need need{.columns = columns_of(query, source.columns()),
+            .dictionaries = {},
             .fragments = fragments_of(query, source.fragments()),
             .query = {}};
   if (query.filter) {
@@ -77,6 +109,10 @@ Need need_of(const Query& query, const Source& source) {
         std::erase_if(need.fragments, [&](std::uint32_t one) { return !may_pass(*query.filter, source, one); });
   }
   need.query = renumbered(query, need.columns, source.columns().size());
+  take_validity(query, source, need.columns);
+  for (const std::uint32_t column : need.columns) {
+    need.dictionaries.push_back(source.is_validity(column) ? nullptr : source.dictionary(column));
+  }
   for (const std::uint32_t fragment : need.fragments) {
     need.bytes += fragment_bytes(source, need.columns, fragment);
     need.rows += source.fragments()[fragment].rows;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "fetch/windows.hpp"
@@ -12,7 +13,8 @@ namespace headrace::fetch {
 
 /// What of a table a query needs.
 struct Need {
-  std::vector<std::uint32_t> columns;  ///< Of the source.
+  std::vector<std::uint32_t> columns;  ///< Of the source; of strings of which that is enough, their validity.
+  std::vector<std::shared_ptr<Dictionary>> dictionaries;  ///< Of these columns, null for others than strings.
   Fragments fragments;
   Query query;             ///< Over these columns.
   std::size_t pruned = 0;  ///< Fragments that are left out, because no row of them passes the filter.

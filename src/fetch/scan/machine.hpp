@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "fetch/scan/compute.hpp"
+#include "fetch/scan/order_word.hpp"
 
 /// The accumulator machine: one thread's rows of a tile, instruction after instruction.
 namespace headrace::fetch {
@@ -34,7 +35,8 @@ class Machine : Compute<Group, Rows> {
         step(code, operand);
       }
       // Threads of a CUDA block meet in later instructions; a CPU's block is alone.
-      if (Group::kTeam == 1 && code.op == Op::filter && tile_.pass.none(tile_.count) && code.flags == 0) return;
+      const bool drops = code.op == Op::bound || (code.op == Op::filter && code.flags == 0);
+      if (Group::kTeam == 1 && drops && tile_.pass.none(tile_.count)) return;
     }
   }
 
@@ -154,6 +156,62 @@ class Machine : Compute<Group, Rows> {
     }
   }
 
+  /// Whether a row of a core's tile may come before the bound by its first key, or be equal where that does not decide:
+  /// of most tiles none does, which vectors find out much faster than which row it is. What is missing never does.
+  [[nodiscard]] HEADRACE_HD bool may_come_before(const OrderKey& key, std::uint64_t limit, bool last) const noexcept {
+    const auto step = affine_word(key);
+    if (!step.there || (last && limit == 0)) return true;
+    const std::uint64_t most = limit - (last ? 1 : 0);
+    std::uint32_t before = 0;
+    each([&](std::uint32_t i) {
+      before += ((static_cast<std::uint64_t>(acc_[i]) ^ step.flip) - step.less) <= most ? 1U : 0U;
+    });
+    return before != 0;
+  }
+
+  /// Rows are compared key by key: until one decides, a row's number is 0.
+  HEADRACE_HD void bound(const Instruction& code) noexcept {
+    const OrderBound& bound = work_.bound;
+    if (!bound.there) return;
+    const OrderKey key = work_.order[code.index];
+    const std::uint64_t limit = bound.words[code.index];
+    const bool limit_missing = bound.missing[code.index];
+    if (Group::kTeam == 1 && code.index == 0 && !limit_missing && !may_come_before(key, limit, code.count != 0)) {
+      tile_.pass.set_first(0);
+      return;
+    }
+    each([&](std::uint32_t i) {
+      const bool missing = !acc_valid_[i];
+      const std::uint64_t word = word_of(key, acc_[i], !missing);
+      const bool behind = missing == limit_missing ? word > limit : missing;
+      const bool equal = (missing == limit_missing) & (word == limit);
+      const bool open = index_.low(i) == 0;
+      tile_.pass.set(i, tile_.pass[i] & !(open & (behind | (equal & (code.count != 0)))));
+      index_.set_low(i, open & equal ? 0 : 1);
+    });
+  }
+
+  /// In no order. Threads meet nowhere: few have a row, and the first of them all.
+  HEADRACE_HD void append() noexcept {
+    std::uint64_t mine = 0;
+    tile_.each_passing([&](std::uint32_t) { ++mine; });
+    if (mine == 0) return;
+    std::uint64_t next = group_.fetch_add_relaxed_on_device(*work_.appended, mine);
+    each([&](std::uint32_t i) {
+      const std::uint64_t at = next;
+      next += tile_.pass[i] ? 1 : 0;
+      index_.set(i, at);
+      if (at >= static_cast<std::uint64_t>(work_.limit)) tile_.pass.set(i, false);
+    });
+  }
+
+  HEADRACE_HD void number() noexcept {
+    using Thread = Tile<Group, Rows>;
+    const std::int64_t first = std::int64_t{tile_number_} * kTileRows + group_.rank() * Thread::kRun;
+    each([&](std::uint32_t i) { acc_[i] = first + i / Thread::kRun * Thread::kRunStep + i % Thread::kRun; });
+    acc_valid_.set_first(Rows);
+  }
+
   HEADRACE_HD void emit(const Output& output) noexcept {
     tile_.each_passing([&](std::uint32_t i) {
       output.values[index_[i]] = acc_[i];
@@ -212,6 +270,9 @@ class Machine : Compute<Group, Rows> {
       case Op::greatest: states_.gather(group_, tile_, index_, code, acc_, {tile_.pass, acc_valid_}); break;
       case Op::tally: tally(); break;
       case Op::place: place(); break;
+      case Op::bound: bound(code); break;
+      case Op::append: append(); break;
+      case Op::number: number(); break;
       case Op::emit: emit(work_.outputs[code.index]); break;
     }
   }

@@ -58,18 +58,18 @@ Emitted::Emitted(StreamRef stream, std::size_t output_count, std::int64_t row_co
   stream.wait().or_throw(kDoing);
 }
 
-Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const OrderKey> keys, std::int64_t limit) {
-  const std::int64_t count = std::min(rows.rows, limit);
-  Emitted ordered(stream, rows.outputs.size(), count);
-  if (count == 0) return ordered;
-  PairSorter sorter(stream, static_cast<std::size_t>(rows.rows));
+void order_rows(StreamRef stream, const Emitted& rows, std::int64_t count, std::span<const OrderKey> keys,
+                const Emitted& to, std::int64_t limit) {
+  const std::int64_t wanted = std::min(count, limit);
+  if (wanted == 0) return;
+  PairSorter sorter(stream, static_cast<std::size_t>(count));
   const WaitAtEnd settled(stream);
   bool first = true;
   const auto pass = [&](const OrderKey& key, bool missing_only, std::uint32_t bits) {
     const OrderWords words{.key = key,
                            .output = rows.outputs[key.value],
                            .missing_only = missing_only,
-                           .count = rows.rows,
+                           .count = count,
                            .first = std::exchange(first, false),
                            .rows = sorter.values(),
                            .words = sorter.keys()};
@@ -82,12 +82,17 @@ Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const Orde
     if (key->nullable && !key->narrow && key->kind != Kind::real) pass(*key, true, 1);
   }
   enqueue_order_move(stream, {.from = rows.on_device.as<const Output>(),
-                              .to = ordered.on_device.as<const Output>(),
+                              .to = to.on_device.as<const Output>(),
                               .outputs = static_cast<std::uint32_t>(rows.outputs.size()),
                               .rows = sorter.values(),
-                              .count = count})
+                              .count = wanted})
       .or_throw(kDoing);
   stream.wait().or_throw(kDoing);
+}
+
+Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const OrderKey> keys, std::int64_t limit) {
+  Emitted ordered(stream, rows.outputs.size(), std::min(rows.rows, limit));
+  order_rows(stream, rows, rows.rows, keys, ordered, limit);
   return ordered;
 }
 

@@ -71,6 +71,10 @@ struct OrderMove {
 [[nodiscard]] Status enqueue_order_words(StreamRef stream, const OrderWords& work) noexcept;
 [[nodiscard]] Status enqueue_order_move(StreamRef stream, const OrderMove& work) noexcept;
 
+/// Puts the first `limit` rows in the order of `keys`, of the first `count` ones, where `to` begins; those that are
+/// equal in it as they were. Waits. Throws DeviceError when the device fails or lacks memory.
+void order_rows(StreamRef stream, const Emitted& rows, std::int64_t count, std::span<const OrderKey> keys,
+                const Emitted& to, std::int64_t limit);
 /// The first `limit` rows in the order of `keys`, those that are equal in it as they were. Throws DeviceError when the
 /// device fails or lacks memory.
 [[nodiscard]] Emitted ordered_rows(StreamRef stream, const Emitted& rows, std::span<const OrderKey> keys,

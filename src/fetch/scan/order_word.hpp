@@ -31,4 +31,24 @@ namespace headrace::fetch {
   return key.descending ? ~word : word;
 }
 
+/// How word_of() comes from a value that is there, where it is (bits ^ flip) - less: of all but floats and strings.
+struct AffineWord {
+  bool there = false;
+  std::uint64_t flip = 0;
+  std::uint64_t less = 0;
+};
+[[nodiscard]] HEADRACE_HD inline AffineWord affine_word(const OrderKey& key) noexcept {
+  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+  constexpr std::uint64_t kAll = ~std::uint64_t{0};
+  if (key.ranks != nullptr || key.kind == Kind::real) return {};
+  const auto least = static_cast<std::uint64_t>(key.least);
+  if (key.narrow) {
+    // missing - 1 - (bits - least) is ~bits + missing + least.
+    const std::uint64_t missing = std::uint64_t{1} << key.bits;
+    return key.descending ? AffineWord{true, kAll, 0 - (missing + least)} : AffineWord{true, 0, least};
+  }
+  const std::uint64_t flip = key.kind == Kind::integer ? kSign : 0;
+  return {true, key.descending ? ~flip : flip, 0};
+}
+
 }  // namespace headrace::fetch

@@ -57,7 +57,11 @@ enum class Op : std::uint8_t {
   greatest,
   tally,  ///< Counts the rows of the tile.
   place,  ///< Gives each row its place in the result.
-  emit,   ///< Output `index`.
+  // The first rows in an order, of which a bound is known.
+  bound,   ///< Drops rows that come behind the bound by key `index` of the order; `count` 1: it is the last key.
+  append,  ///< Gives each row a place behind those that have one.
+  number,  ///< The row's place in the table's order.
+  emit,    ///< Output `index`.
 };
 
 /// Which part of a decimal128 a load takes, as its `flags`.
@@ -155,13 +159,24 @@ struct ColumnPlace {
           .first_bit = view.offset};
 }
 
+struct OrderKey;
+inline constexpr std::uint32_t kOrderKeysMax = 4;
+
+/// A row that others are held against: those that come behind it in an order, or are equal, are not wanted.
+struct OrderBound {
+  bool there = false;
+  bool missing[kOrderKeysMax] = {};  ///< Whether the row has no value, by key.
+  std::uint64_t words[kOrderKeysMax] = {};
+};
+
 /// Arguments of the kernel.
 struct ScanWork {
   const Program* program = nullptr;
   const FragmentPlace* fragments = nullptr;
   const ColumnPlace* columns = nullptr;  ///< [fragment][column of the program]
   std::uint32_t column_count = 0;        ///< Of the program.
-  std::uint32_t tiles = 0;
+  std::uint32_t first_tile = 0;
+  std::uint32_t tiles = 0;            ///< Up to which, not how many.
   std::uint64_t* states = nullptr;    ///< Program::groups words for each state, twice as many for a wide sum.
   std::int64_t* tile_rows = nullptr;  ///< Rows of each tile that pass; then where they go.
   std::int64_t limit = 0;
@@ -169,6 +184,9 @@ struct ScanWork {
   KeyTable tables[kTablesMax];
   const Output* outputs = nullptr;
   const std::int32_t* ranks[kRanksMax] = {};
+  const OrderKey* order = nullptr;    ///< Keys, for a bound.
+  std::uint64_t* appended = nullptr;  ///< Rows that have a place, whether or not there was one for them.
+  OrderBound bound{};
 };
 
 inline constexpr std::uint32_t kTileRows = 1024;

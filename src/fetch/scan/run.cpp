@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "fetch/scan/kernel.hpp"
+#include "fetch/scan/order_word.hpp"
 #include "fetch/scan/result.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
@@ -162,7 +165,7 @@ bool Run::execute(std::uint32_t tiles, ScanReport& report) {
   const Event end(stream_.device(), EventTiming::on);
   under_way_.begin();
   stream_.record(start).or_throw(kDoing);
-  if (tiles > 0) enqueue_scan(stream_, work).or_throw(kDoing);
+  if (tiles > work.first_tile) enqueue_scan(stream_, work).or_throw(kDoing);
   stream_.record(end).or_throw(kDoing);
   // What it leaves follows at once: the host waits one time.
   left_ = download<std::uint64_t>(results_.data(), results_.bytes() / sizeof(std::uint64_t));
@@ -176,28 +179,80 @@ bool Run::execute(std::uint32_t tiles, ScanReport& report) {
   return check_faults();
 }
 
-void Run::order(std::span<const Order> order, std::int64_t limit, ScanReport& report) {
-  const Time started = SteadyClock::now();
+void Run::prepare_keys(std::span<const Order> order) {
   ranks_.reserve(ranks_.size() + order.size());
-  std::vector<OrderKey> keys;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const ValuePlace place = compiled_.outputs[order[i].value];
     if (place.wide) {
       const bool nullable = compiled_.values[order[i].value].nullable;
       const auto halves = make_wide_order_keys(place.output, order[i].descending, nullable);
-      keys.insert(keys.end(), halves.begin(), halves.end());
+      keys_.insert(keys_.end(), halves.begin(), halves.end());
+      host_keys_.insert(host_keys_.end(), halves.begin(), halves.end());
       continue;
     }
     const Ranks& places = compiled_.order_ranks[i];
     const std::size_t count = places == nullptr ? 0 : places->size();
     if (count > 0) ranks_.push_back(upload(places->data(), count * sizeof(std::int32_t)));
-    keys.push_back(make_order_key(compiled_.values[order[i].value], order[i],
-                                  count == 0 ? nullptr : ranks_.back().as<const std::int32_t>(),
-                                  static_cast<std::int64_t>(count)));
-    keys.back().value = place.output;
+    const auto* const on_device = count == 0 ? nullptr : ranks_.back().as<const std::int32_t>();
+    const Typed& type = compiled_.values[order[i].value];
+    keys_.push_back(make_order_key(type, order[i], on_device, static_cast<std::int64_t>(count)));
+    keys_.back().value = place.output;
+    host_keys_.push_back(keys_.back());
+    host_keys_.back().ranks = count == 0 ? nullptr : places->data();
   }
-  emitted_ = ordered_rows(stream_, emitted_, keys, limit);
-  report.order_seconds = std::chrono::duration<double>(SteadyClock::now() - started).count();
+}
+
+void Run::order(std::span<const Order> order, std::int64_t limit, ScanReport& report) {
+  const Time started = SteadyClock::now();
+  prepare_keys(order);
+  emitted_ = ordered_rows(stream_, emitted_, keys_, limit);
+  report.order_seconds += std::chrono::duration<double>(SteadyClock::now() - started).count();
+}
+
+void Run::prepare_first(std::span<const Order> order, std::int64_t limit, std::int64_t room) {
+  prepare_results(sizeof(std::uint64_t));
+  prepare_keys(order);
+  // Rows that are equal are in the table's order: by their numbers.
+  const auto numbers = static_cast<std::uint64_t>(work_.tiles) * kTileRows;
+  keys_.push_back({.value = compiled_.output_count - 1,
+                   .nullable = false,
+                   .narrow = true,
+                   .bits = static_cast<std::uint8_t>(std::bit_width(numbers))});
+  keys_on_device_ = upload(keys_.data(), host_keys_.size() * sizeof(OrderKey));
+  emitted_ = Emitted(stream_, compiled_.output_count, limit + room);
+  beside_ = Emitted(stream_, compiled_.output_count, limit + room);
+  work_.limit = limit + room;
+  work_.order = keys_on_device_.as<const OrderKey>();
+  work_.appended = work_.states;
+  wanted_ = limit;
+}
+
+std::int64_t Run::append_tiles(std::uint32_t first, std::uint32_t end, ScanReport& report) {
+  work_.first_tile = first;
+  work_.outputs = emitted_.on_device.as<const Output>();
+  under_way_.begin();
+  stream_.copy(work_.appended, &kept_, sizeof(kept_)).or_throw(kDoing);
+  static_cast<void>(execute(end, report));
+  return static_cast<std::int64_t>(states().front());
+}
+
+void Run::keep_first(std::int64_t rows, ScanReport& report) {
+  const Time started = SteadyClock::now();
+  order_rows(stream_, emitted_, rows, keys_, beside_, wanted_);
+  std::swap(emitted_, beside_);
+  const std::int64_t kept = std::min(rows, wanted_);
+  kept_ = static_cast<std::uint64_t>(kept);
+  if (kept == wanted_) {
+    work_.bound.there = true;
+    for (std::size_t k = 0; k < host_keys_.size(); ++k) {
+      const Output& from = emitted_.outputs[host_keys_[k].value];
+      const bool valid = download<std::uint8_t>(from.valid + kept - 1, 1).front() != 0;
+      const std::int64_t bits = download<std::int64_t>(from.values + kept - 1, 1).front();
+      work_.bound.missing[k] = !valid;
+      work_.bound.words[k] = word_of(host_keys_[k], bits, valid);
+    }
+  }
+  report.order_seconds += std::chrono::duration<double>(SteadyClock::now() - started).count();
 }
 
 bool Run::happened(Fault what) const noexcept {
@@ -237,7 +292,7 @@ std::vector<std::int64_t> Run::tile_rows() const {
 }
 
 ResultColumn Run::output(std::size_t number) const {
-  const auto count = static_cast<std::size_t>(emitted_.rows);
+  const auto count = static_cast<std::size_t>(wanted_ > 0 ? kept_ : static_cast<std::uint64_t>(emitted_.rows));
   const ValuePlace place = compiled_.outputs[number];
   const auto values = download<std::int64_t>(emitted_.outputs[place.output].values, count);
   const auto valid = download<std::uint8_t>(emitted_.outputs[place.output].valid, count);

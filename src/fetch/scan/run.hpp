@@ -26,6 +26,14 @@ class Run {
   [[nodiscard]] bool execute(std::uint32_t tiles, ScanReport& report);
   /// Puts the values that have been written in order, and keeps the first `limit` rows.
   void order(std::span<const Order> order, std::int64_t limit, ScanReport& report);
+  /// Memory of the first `limit` rows in that order, and of `room` rows that may be among them, of a bounded program.
+  void prepare_first(std::span<const Order> order, std::int64_t limit, std::int64_t room);
+  /// Runs tiles `first` to `end`, whose rows follow on those that have been kept. How many there are then: where that
+  /// is more than there is room for, rows are missing, and the tiles have to be run again, fewer at once. Throws as
+  /// execute() does.
+  [[nodiscard]] std::int64_t append_tiles(std::uint32_t first, std::uint32_t end, ScanReport& report);
+  /// Of so many rows keeps the first in order, which the rows to come are held against.
+  void keep_first(std::int64_t rows, ScanReport& report);
 
   [[nodiscard]] bool is_too_wide() const noexcept { return happened(Fault::wide_decimal); }
   [[nodiscard]] std::uint32_t tiles() const noexcept { return work_.tiles; }
@@ -58,6 +66,8 @@ class Run {
   /// The program, where fragments are, and their columns: by one copy.
   void upload_arguments(std::span<const FragmentPlace> places, std::span<const ColumnPlace> columns);
   void prepare_results(std::size_t state_bytes);
+  /// The keys of an order, here and on the device.
+  void prepare_keys(std::span<const Order> order);
   /// Starts the copy. The bytes must stay until execute() has returned or this has ended.
   [[nodiscard]] Buffer upload(const void* from, std::size_t bytes);
   [[nodiscard]] Buffer make(std::size_t bytes, unsigned char fill);
@@ -77,6 +87,12 @@ class Run {
   std::vector<std::int64_t> tile_first_;  ///< Where each tile's rows go, which is copied to `tile_rows_`.
   Buffer tile_rows_;
   Emitted emitted_;
+  Emitted beside_;                   ///< Where rows go when those of emitted_ are put in order.
+  std::vector<OrderKey> keys_;       ///< Of an order, with ranks on the device.
+  std::vector<OrderKey> host_keys_;  ///< The same with ranks on the host.
+  Buffer keys_on_device_;
+  std::int64_t wanted_ = 0;  ///< Of a bounded program, how many rows are to be kept; else 0.
+  std::uint64_t kept_ = 0;   ///< How many are so far.
   std::vector<Buffer> tables_;
   std::vector<Buffer> ranks_;  ///< Ranks of strings, for filters and then for orders.
   UnderWay under_way_;         ///< Last: ends before the memory does.

@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "fetch/scan/first_rows.hpp"
 #include "fetch/scan/result.hpp"
 #include "fetch/scan/rows.hpp"
 #include "fetch/scan/run.hpp"
@@ -90,6 +91,9 @@ std::vector<std::int64_t> all_tile_rows(const TableView& table) {
 
 ScanResult scan_values(StreamRef stream, const TableView& table, const Query& query) {
   if (query.limit < 0) throw UsageError(fmt::format("a limit is 0 or more, not {}", query.limit));
+  if (const auto first = compile_first_rows(table, query, options_for(stream.device()))) {
+    return scan_first_rows(stream, table, query, *first);
+  }
   const Compiled compiled = compile(table, query, options_for(stream.device()));
   Run run(stream, table, compiled);
   ScanResult result{.columns = {}, .report = {.groups = "none", .read_bytes = run.read_bytes()}};
@@ -135,7 +139,8 @@ std::vector<DataType> result_types(const TableView& table, const Query& query) {
 }
 
 std::string explain(const TableView& table, const Query& query, const Device& device) {
-  const Compiled compiled = compile(table, query, options_for(device));
+  const auto first = compile_first_rows(table, query, options_for(device));
+  const Compiled compiled = first ? *first : compile(table, query, options_for(device));
   std::vector<std::string> names;
   for (const std::uint32_t column : compiled.columns) names.push_back(table.columns[column].name);
   std::string types;

@@ -31,9 +31,9 @@ Status enqueue_scan(StreamRef stream, const ScanWork& work) noexcept {
   // Blocks that are all there at once: each clears and hands over its states but one time.
   const std::int64_t most = cpu ? stream.device().properties().multiprocessor_count
                                 : stream.device().resident_blocks_max(kernel, kScanThreads);
-  const LaunchShape shape{
-      .blocks = static_cast<std::uint32_t>(std::clamp<std::int64_t>(work.tiles, 1, std::max<std::int64_t>(most, 1))),
-      .threads = kScanThreads};
+  const LaunchShape shape{.blocks = static_cast<std::uint32_t>(std::clamp<std::int64_t>(
+                              work.tiles - work.first_tile, 1, std::max<std::int64_t>(most, 1))),
+                          .threads = kScanThreads};
   // A CPU device gives only the blocks of a resident launch a core each.
   if (cpu && shape.blocks > 1) return launch_resident(stream, kernel, shape, work);
   return launch(stream, kernel, shape, work);

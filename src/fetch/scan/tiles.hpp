@@ -28,7 +28,7 @@ HEADRACE_HD void scan_tiles(const Group& group, const ScanWork& work) noexcept {
   group.sync();
   Slots<Rows> slots;
   TilePlace place;
-  for (std::uint32_t tile = group.block(); tile < work.tiles; tile += group.block_count()) {
+  for (std::uint32_t tile = work.first_tile + group.block(); tile < work.tiles; tile += group.block_count()) {
     while (Memory::read_kept(&work.fragments[place.fragment + 1]).first_tile <= tile) ++place.fragment;
     const FragmentPlace fragment = Memory::read_kept(&work.fragments[place.fragment]);
     place.first = (tile - fragment.first_tile) * kTileRows;

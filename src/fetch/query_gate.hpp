@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+
+#include <condition_variable>
+
+namespace headrace::fetch {
+
+/// Lets queries over the same levels run beside each other, or one of them alone: one that found no room beside others
+/// tries again when none of them holds memory any more. Whoever comes first enters first, so that nobody waits longer
+/// than those before it run. Safe to use from any thread; a thread enters once.
+class QueryGate {
+ public:
+  /// Leaves at its end.
+  class Pass {
+   public:
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    ~Pass() { gate_.leave(); }
+    /// Whether no other query has been inside since this one entered.
+    [[nodiscard]] bool has_been_alone() const { return gate_.has_been_alone(entered_); }
+
+   private:
+    friend class QueryGate;
+    Pass(QueryGate& gate, std::uint64_t entered) noexcept : gate_(gate), entered_(entered) {}
+    QueryGate& gate_;
+    std::uint64_t entered_;
+  };
+
+  /// Called a few times a second while a query waits; what it throws ends the wait.
+  using Poll = std::function<void()>;
+
+  [[nodiscard]] Pass enter(const Poll& poll) { return {*this, wait_for_turn(false, poll)}; }
+  [[nodiscard]] Pass enter_alone(const Poll& poll) { return {*this, wait_for_turn(true, poll)}; }
+
+ private:
+  [[nodiscard]] std::uint64_t wait_for_turn(bool alone, const Poll& poll);
+  void leave();
+  [[nodiscard]] bool has_been_alone(std::uint64_t entered) const;
+  void forget(std::uint64_t ticket);
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::uint64_t> waiting_;  ///< Tickets, the first that came first.
+  std::uint64_t tickets_ = 0;
+  std::uint64_t entered_ = 0;        ///< Queries that have entered so far.
+  std::uint64_t crowded_until_ = 0;  ///< Of them, those up to this one have had others beside them.
+  std::uint32_t inside_ = 0;
+  bool alone_ = false;
+};
+
+}  // namespace headrace::fetch
