@@ -115,8 +115,8 @@ void run(const headrace::Device device) {
   stream.copy(from.data(), image.data(), kPadded).or_throw("copying the image");
   stream.wait().or_throw("copying the image");
 
-  const headrace::Kernel naive = headrace::make_kernel<Naive, const std::uint8_t*, std::uint8_t*, Divided>();
-  const headrace::Kernel vectorised = headrace::make_kernel<Vectorised, const Pixels*, Pixels*, Divided>();
+  const auto naive = headrace::make_kernel<Naive, const std::uint8_t*, std::uint8_t*, Divided>();
+  const auto vectorised = headrace::make_kernel<Vectorised, const Pixels*, Pixels*, Divided>();
   const double roof = bytes_per_second(stream, [&] { return stream.copy(to.data(), from.data(), kPadded); });
   const double one = bytes_per_second(stream, [&] {
     return headrace::launch(stream, naive, shape_for(kGroupsAPiece * Pixels::kCount),

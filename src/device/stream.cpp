@@ -38,11 +38,14 @@ Status StreamRef::fill(void* to, unsigned char value, std::size_t bytes) const n
   return detail::for_each_place({to, to, bytes},
                                 [&](const Copy& piece) { return backend_->fill(piece.to, value, piece.bytes); });
 }
-Status StreamRef::launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) const noexcept {
-  return backend_->launch(kernel, shape, arguments);
+Status StreamRef::launch(const Kernel& kernel, LaunchShape shape, std::span<void* const> arguments) const noexcept {
+  if (arguments.size() != kernel.argument_count) return Errc::invalid_argument;
+  return backend_->launch(kernel, shape, arguments.data());
 }
-Status StreamRef::launch_resident(const Kernel& kernel, LaunchShape shape, void* const* arguments) const noexcept {
-  return backend_->launch_resident(kernel, shape, arguments);
+Status StreamRef::launch_resident(const Kernel& kernel, LaunchShape shape,
+                                  std::span<void* const> arguments) const noexcept {
+  if (arguments.size() != kernel.argument_count) return Errc::invalid_argument;
+  return backend_->launch_resident(kernel, shape, arguments.data());
 }
 Status StreamRef::call(void (*function)(void*), void* argument) const noexcept {
   return backend_->call(function, argument);

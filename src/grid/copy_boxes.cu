@@ -42,8 +42,8 @@ struct CopyBoxes {
 }  // namespace
 
 Status copy_boxes(StreamRef stream, std::span<const BoxCopy> copies, std::size_t value_bytes) noexcept {
-  static const Kernel of_4_bytes = make_kernel<CopyBoxes<std::uint32_t>, BoxCopies>();
-  static const Kernel of_8_bytes = make_kernel<CopyBoxes<std::uint64_t>, BoxCopies>();
+  static const auto of_4_bytes = make_kernel<CopyBoxes<std::uint32_t>, BoxCopies>();
+  static const auto of_8_bytes = make_kernel<CopyBoxes<std::uint64_t>, BoxCopies>();
   while (!copies.empty()) {
     const auto now = copies.first(std::min(copies.size(), kCopiesMax));
     copies = copies.subspan(now.size());

@@ -93,8 +93,8 @@ struct SumSquares {
 
 /// Runs a kernel over a part and gives what its blocks have left.
 template <class Take>
-[[nodiscard]] Status reduce(Part& part, int field, int other, int exponent, int bits, const Kernel& kernel,
-                            std::uint32_t words, const Take& take) noexcept {
+[[nodiscard]] Status reduce(Part& part, int field, int other, int exponent, int bits,
+                            const TypedKernel<NormWork>& kernel, std::uint32_t words, const Take& take) noexcept {
   const PartLayout& layout = part.layout();
   const auto rows = static_cast<std::uint64_t>(layout.own.size(1) * layout.own.size(2));
   const LaunchShape shape{.blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, kBlocksMax)),
@@ -122,8 +122,8 @@ template <class Take>
 }  // namespace
 
 Result<std::uint64_t> largest_bits(Part& part, int field, int other) noexcept {
-  static const Kernel floats = make_kernel<Largest<float>, NormWork>();
-  static const Kernel doubles = make_kernel<Largest<double>, NormWork>();
+  static const auto floats = make_kernel<Largest<float>, NormWork>();
+  static const auto doubles = make_kernel<Largest<double>, NormWork>();
   std::uint64_t most = 0;
   const Status done = reduce(part, field, other, 0, 0, part.layout().value_bytes == sizeof(float) ? floats : doubles, 1,
                              [&](const std::uint64_t* one) { most = std::max(most, *one); });
@@ -137,8 +137,8 @@ double root_of(const WholeSum& sum, int exponent, int bits) noexcept {
 }
 
 Result<WholeSum> sum_squares(Part& part, int field, int other, int exponent, int bits) noexcept {
-  static const Kernel floats = make_kernel<SumSquares<float>, NormWork>();
-  static const Kernel doubles = make_kernel<SumSquares<double>, NormWork>();
+  static const auto floats = make_kernel<SumSquares<float>, NormWork>();
+  static const auto doubles = make_kernel<SumSquares<double>, NormWork>();
   WholeSum sum;
   const Status done =
       reduce(part, field, other, exponent, bits, part.layout().value_bytes == sizeof(float) ? floats : doubles, 2,

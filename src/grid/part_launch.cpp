@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "grid/part.hpp"
 
@@ -44,8 +45,8 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
     }
     LaunchShape shape = cut.shape;
     shape.early = chain.after > 0;
-    void* arguments[] = {stencil_.data(), &places, &region, &chain, &watch, nullptr};
-    const Status launched = stream.launch(kernel, shape, arguments);
+    void* arguments[] = {stencil_.data(), &places, &region, &chain, &watch};  // only a watched kernel takes the last
+    const Status launched = stream.launch(kernel, shape, std::span(arguments, watches ? 5 : 4));
     if (!launched) return launched;
   }
   return launch_phases(stream, launches, within, step);
@@ -63,7 +64,7 @@ Status Part::launch_phases(StreamRef stream, const Launches& launches, FieldTabl
   for (const PhaseLaunch& launch : launches.phases) {
     Region region = launch.region;
     region.step = step;
-    void* arguments[] = {stencil_.data(), &table, &region, nullptr};
+    void* arguments[] = {stencil_.data(), &table, &region};
     const Status launched = stream.launch(program_.kernels[launch.phase], launch.shape, arguments);
     if (!launched) return launched;
   }

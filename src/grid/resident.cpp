@@ -163,7 +163,7 @@ Status ResidentPart::run(const ResidentSteps& steps) noexcept {
   view.steps_done = steps.steps_done;
   view.piece_count = piece_count_;
   view.neighbour_count = static_cast<std::uint32_t>(part_.neighbours().size());
-  void* arguments[] = {part_.stencil(), &view, nullptr};
+  void* arguments[] = {part_.stencil(), &view};
   auto& words = *words_.as<ResidentWords>();
   std::atomic_ref(words.beat).store(0, std::memory_order_relaxed);
   const StreamRef stream = part_.stream();

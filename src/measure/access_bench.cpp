@@ -49,8 +49,8 @@ AccessBench::AccessBench(Device device)
       sums_(device, MemoryKind::device, kBlocksMax * sizeof(std::uint64_t)),
       sums_on_host_(device, MemoryKind::pinned, kBlocksMax * sizeof(std::uint64_t)) {}
 
-template <class... Arguments>
-void AccessBench::run(const Kernel& kernel, LaunchShape shape, Arguments... arguments) {
+template <class... Wanted, class... Given>
+void AccessBench::run(const TypedKernel<Wanted...>& kernel, LaunchShape shape, const Given&... arguments) {
   launch(stream_, kernel, shape, arguments...).or_throw(kDoing);
   last_blocks_ = shape.blocks;
 }
@@ -76,23 +76,25 @@ std::uint32_t AccessBench::blocks(const AccessWork& work) const {
 }
 
 void AccessBench::fill(std::byte* data, std::size_t page_count) {
-  const Kernel kernel = fill_access_kernel();
+  const auto kernel = fill_access_kernel();
   run(kernel, plain_shape(kernel), of(data, page_count));
   stream_.wait().or_throw(kDoing);
 }
 
 void AccessBench::launch_work(const AccessWork& work, const AccessData& data) {
-  const Kernel kernel = kernel_of(work);
-  const LaunchShape launch_shape = shape(kernel, work.threads, work.blocks_per_multiprocessor);
+  const auto launch_as = [&](const auto& kernel, const auto&... draws) {
+    run(kernel, shape(kernel, work.threads, work.blocks_per_multiprocessor), data, draws...);
+  };
   switch (work.pattern) {
-    case AccessPattern::random_warp: return run(kernel, launch_shape, data, regions_of(work, data.page_count));
+    case AccessPattern::random_warp:
+      return launch_as(random_warp_kernel(work.operation), regions_of(work, data.page_count));
     case AccessPattern::zipf_rows:
-      return run(kernel, launch_shape, data, rows_of(work, data.page_count, DrawSeed::timed));
+      return launch_as(zipf_kernel(work.operation), rows_of(work, data.page_count, DrawSeed::timed));
     case AccessPattern::grid_stride:
     case AccessPattern::block_stride:
     case AccessPattern::hot_tenth: break;
   }
-  run(kernel, launch_shape, data);
+  launch_as(sweep_kernel(work.pattern, work.operation));
 }
 
 Duration AccessBench::time(const AccessWork& work, std::byte* data, std::size_t page_count, std::uint32_t run_number) {
@@ -118,11 +120,11 @@ std::uint64_t AccessBench::sum_of(std::uint32_t blocks) {
 std::uint64_t AccessBench::expected_sum(const AccessWork& work, std::size_t page_count) {
   const AccessData to = of(nullptr, page_count);
   if (work.pattern == AccessPattern::zipf_rows) {
-    const Kernel kernel = expect_drawn_kernel();
+    const auto kernel = expect_drawn_kernel();
     run(kernel, plain_shape(kernel), to, rows_of(work, page_count, DrawSeed::timed));
     return sum_of(last_blocks_);
   }
-  const Kernel kernel = expect_pages_kernel();
+  const auto kernel = expect_pages_kernel();
   const auto sum_of_pages = [&](std::uint64_t first, std::uint64_t count) {
     run(kernel, plain_shape(kernel), to, first, count);
     return sum_of(last_blocks_);
@@ -142,7 +144,7 @@ std::uint64_t AccessBench::wrong_units(const AccessWork& work, std::byte* data, 
     expected.rows = drawn.rows.as<std::uint8_t>();
   }
   const WaitAtEnd settled(stream_);
-  const Kernel kernel = check_kernel();
+  const auto kernel = check_kernel();
   run(kernel, plain_shape(kernel), of(data, page_count), expected);
   return sum_of(last_blocks_);
 }
@@ -158,7 +160,7 @@ AccessBench::Drawn AccessBench::count(const AccessWork& work, std::size_t page_c
   const WaitAtEnd settled(stream_);
   stream_.fill(counts.data(), 0, counts.bytes()).or_throw(kDoing);
   stream_.fill(drawn.rows.data(), 0, drawn.rows.bytes()).or_throw(kDoing);
-  const Kernel kernel = count_kernel();
+  const auto kernel = count_kernel();
   run(kernel, plain_shape(kernel),
       DrawCounts{.pages = counts.as<std::uint32_t>(),
                  .page_rows = granule_bytes / ZipfRows::kBytes,

@@ -64,8 +64,8 @@ class AccessBench {
     Buffer rows;                       ///< 1 for each row drawn.
   };
 
-  template <class... Arguments>
-  void run(const Kernel& kernel, LaunchShape shape, Arguments... arguments);
+  template <class... Wanted, class... Given>
+  void run(const TypedKernel<Wanted...>& kernel, LaunchShape shape, const Given&... arguments);
   [[nodiscard]] AccessData of(std::byte* data, std::size_t page_count) const noexcept;
   [[nodiscard]] LaunchShape shape(const Kernel& kernel, std::uint32_t threads,
                                   std::uint32_t blocks_per_multiprocessor) const;

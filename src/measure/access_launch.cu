@@ -5,7 +5,7 @@ namespace headrace::measure {
 namespace {
 
 template <class Pattern, class... Draws>
-Kernel kernel_of(AccessOperation operation) {
+TypedKernel<AccessData, Draws...> kernel_of(AccessOperation operation) {
   switch (operation) {
     case AccessOperation::write: return make_kernel<AccessKernel<Pattern, Writing>, AccessData, Draws...>();
     case AccessOperation::read_modify_write:
@@ -93,19 +93,25 @@ struct Check {
 
 }  // namespace
 
-Kernel sweep_kernel(AccessPattern pattern, AccessOperation operation) {
+TypedKernel<AccessData> sweep_kernel(AccessPattern pattern, AccessOperation operation) {
   if (pattern == AccessPattern::block_stride) return kernel_of<BlockStride>(operation);
   if (pattern == AccessPattern::hot_tenth) return kernel_of<HotTenth>(operation);
   return kernel_of<GridStride>(operation);
 }
 
-Kernel random_warp_kernel(AccessOperation operation) { return kernel_of<RandomWarp, RandomRegions>(operation); }
-Kernel zipf_kernel(AccessOperation operation) { return kernel_of<Zipf, ZipfRows>(operation); }
+TypedKernel<AccessData, RandomRegions> random_warp_kernel(AccessOperation operation) {
+  return kernel_of<RandomWarp, RandomRegions>(operation);
+}
+TypedKernel<AccessData, ZipfRows> zipf_kernel(AccessOperation operation) {
+  return kernel_of<Zipf, ZipfRows>(operation);
+}
 
-Kernel fill_access_kernel() { return make_kernel<Fill, AccessData>(); }
-Kernel expect_pages_kernel() { return make_kernel<ExpectPages, AccessData, std::uint64_t, std::uint64_t>(); }
-Kernel expect_drawn_kernel() { return make_kernel<ExpectDrawn, AccessData, ZipfRows>(); }
-Kernel count_kernel() { return make_kernel<CountDraws, DrawCounts, ZipfRows>(); }
-Kernel check_kernel() { return make_kernel<Check, AccessData, ExpectedWords>(); }
+TypedKernel<AccessData> fill_access_kernel() { return make_kernel<Fill, AccessData>(); }
+TypedKernel<AccessData, std::uint64_t, std::uint64_t> expect_pages_kernel() {
+  return make_kernel<ExpectPages, AccessData, std::uint64_t, std::uint64_t>();
+}
+TypedKernel<AccessData, ZipfRows> expect_drawn_kernel() { return make_kernel<ExpectDrawn, AccessData, ZipfRows>(); }
+TypedKernel<DrawCounts, ZipfRows> count_kernel() { return make_kernel<CountDraws, DrawCounts, ZipfRows>(); }
+TypedKernel<AccessData, ExpectedWords> check_kernel() { return make_kernel<Check, AccessData, ExpectedWords>(); }
 
 }  // namespace headrace::measure

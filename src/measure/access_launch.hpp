@@ -11,20 +11,20 @@
 namespace headrace::measure {
 
 /// The kernel of a sweep: grid_stride, block_stride or hot_tenth. Arguments: AccessData.
-[[nodiscard]] Kernel sweep_kernel(AccessPattern pattern, AccessOperation operation);
+[[nodiscard]] TypedKernel<AccessData> sweep_kernel(AccessPattern pattern, AccessOperation operation);
 /// Arguments: AccessData, RandomRegions.
-[[nodiscard]] Kernel random_warp_kernel(AccessOperation operation);
+[[nodiscard]] TypedKernel<AccessData, RandomRegions> random_warp_kernel(AccessOperation operation);
 /// Arguments: AccessData, ZipfRows.
-[[nodiscard]] Kernel zipf_kernel(AccessOperation operation);
+[[nodiscard]] TypedKernel<AccessData, ZipfRows> zipf_kernel(AccessOperation operation);
 
 /// Puts filled() into every unit. Arguments: AccessData.
-[[nodiscard]] Kernel fill_access_kernel();
+[[nodiscard]] TypedKernel<AccessData> fill_access_kernel();
 
 /// The sum of the words of filled() in a range of pages, from the indices alone. Arguments: AccessData (sums), page
 /// range (first page, count).
-[[nodiscard]] Kernel expect_pages_kernel();
+[[nodiscard]] TypedKernel<AccessData, std::uint64_t, std::uint64_t> expect_pages_kernel();
 /// The same of all rows drawn, as often as they are. Arguments: AccessData (sums), ZipfRows.
-[[nodiscard]] Kernel expect_drawn_kernel();
+[[nodiscard]] TypedKernel<AccessData, ZipfRows> expect_drawn_kernel();
 
 /// What the draws touch.
 struct DrawCounts {
@@ -33,7 +33,7 @@ struct DrawCounts {
   std::uint8_t* rows = nullptr;    ///< 1 for each row that is drawn at all.
 };
 /// Adds to them. Arguments: DrawCounts, ZipfRows.
-[[nodiscard]] Kernel count_kernel();
+[[nodiscard]] TypedKernel<DrawCounts, ZipfRows> count_kernel();
 
 /// What each word should hold.
 struct ExpectedWords {
@@ -42,6 +42,6 @@ struct ExpectedWords {
   const std::uint8_t* rows = nullptr;  ///< Rows that were touched; null for all.
 };
 /// Counts the units that hold anything else, in AccessData::sums. Arguments: AccessData, ExpectedWords.
-[[nodiscard]] Kernel check_kernel();
+[[nodiscard]] TypedKernel<AccessData, ExpectedWords> check_kernel();
 
 }  // namespace headrace::measure

@@ -109,8 +109,8 @@ struct HideArithmetic {
 };
 
 template <std::size_t... Index>
-Kernel loads_kernel(std::uint32_t loads, std::index_sequence<Index...>) {
-  Kernel found;
+TypedKernel<HidingTask, LatencyReport*> loads_kernel(std::uint32_t loads, std::index_sequence<Index...>) {
+  TypedKernel<HidingTask, LatencyReport*> found;
   ((kHidingLoads[Index] == loads
         ? void(found = make_kernel<HideLoads<kHidingLoads[Index]>, HidingTask, LatencyReport*>())
         : void()),
@@ -120,18 +120,24 @@ Kernel loads_kernel(std::uint32_t loads, std::index_sequence<Index...>) {
 
 }  // namespace
 
-Kernel chase_kernel(bool first_cache) {
+TypedKernel<const ChaseNode*, std::uint32_t, std::uint32_t, LatencyReport*> chase_kernel(bool first_cache) {
   if (first_cache) {
     return make_kernel<Chase<true>, const ChaseNode*, std::uint32_t, std::uint32_t, LatencyReport*>();
   }
   return make_kernel<Chase<false>, const ChaseNode*, std::uint32_t, std::uint32_t, LatencyReport*>();
 }
 
-Kernel sweep_kernel() { return make_kernel<Sweep, const std::uint64_t*, std::uint64_t, std::uint64_t*>(); }
-Kernel add_all_kernel() { return make_kernel<AddAll, std::uint32_t*, std::uint32_t, std::uint32_t>(); }
-Kernel hide_loads_kernel(std::uint32_t loads) {
+TypedKernel<const std::uint64_t*, std::uint64_t, std::uint64_t*> sweep_kernel() {
+  return make_kernel<Sweep, const std::uint64_t*, std::uint64_t, std::uint64_t*>();
+}
+TypedKernel<std::uint32_t*, std::uint32_t, std::uint32_t> add_all_kernel() {
+  return make_kernel<AddAll, std::uint32_t*, std::uint32_t, std::uint32_t>();
+}
+TypedKernel<HidingTask, LatencyReport*> hide_loads_kernel(std::uint32_t loads) {
   return loads_kernel(loads, std::make_index_sequence<kHidingLoads.size()>{});
 }
-Kernel hide_arithmetic_kernel() { return make_kernel<HideArithmetic, HidingTask, LatencyReport*>(); }
+TypedKernel<HidingTask, LatencyReport*> hide_arithmetic_kernel() {
+  return make_kernel<HideArithmetic, HidingTask, LatencyReport*>();
+}
 
 }  // namespace headrace::measure

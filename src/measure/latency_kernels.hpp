@@ -20,15 +20,16 @@ struct LatencyReport {
 
 /// (const ChaseNode* start, uint32_t warm, uint32_t steps, LatencyReport* report): goes `warm` steps, then `steps` that
 /// are timed.
-[[nodiscard]] Kernel chase_kernel(bool first_cache);
+[[nodiscard]] TypedKernel<const ChaseNode*, std::uint32_t, std::uint32_t, LatencyReport*> chase_kernel(
+    bool first_cache);
 
 /// (const uint64_t* words, uint64_t count, uint64_t* sum): every thread reads its share, so that the last of it is in
 /// the caches. `sum` keeps the loads from being left out.
-[[nodiscard]] Kernel sweep_kernel();
+[[nodiscard]] TypedKernel<const std::uint64_t*, std::uint64_t, std::uint64_t*> sweep_kernel();
 
 /// (uint32_t* words, uint32_t count, uint32_t rounds): every thread adds 1 to a word, `rounds` times, each time to the
 /// next of `count` words.
-[[nodiscard]] Kernel add_all_kernel();
+[[nodiscard]] TypedKernel<std::uint32_t*, std::uint32_t, std::uint32_t> add_all_kernel();
 
 /// What lies between a far load and its use.
 struct HidingTask {
@@ -56,8 +57,8 @@ inline constexpr std::uint32_t kLineWords = 32;
 }
 
 /// (HidingTask task, LatencyReport* report): `loads` of kHidingLoads.
-[[nodiscard]] Kernel hide_loads_kernel(std::uint32_t loads);
+[[nodiscard]] TypedKernel<HidingTask, LatencyReport*> hide_loads_kernel(std::uint32_t loads);
 /// The same with task.count steps of arithmetic.
-[[nodiscard]] Kernel hide_arithmetic_kernel();
+[[nodiscard]] TypedKernel<HidingTask, LatencyReport*> hide_arithmetic_kernel();
 
 }  // namespace headrace::measure

@@ -47,8 +47,8 @@ class LatencyBench {
   explicit LatencyBench(Device device);
 
   /// Runs a kernel of one thread whose last argument is the report; returns what it reported. Throws DeviceError.
-  template <class... Arguments>
-  [[nodiscard]] LatencyReport run(const Kernel& kernel, Arguments... arguments) const {
+  template <class... Wanted, class... Given>
+  [[nodiscard]] LatencyReport run(const TypedKernel<Wanted...>& kernel, const Given&... arguments) const {
     finish(launch(stream_, kernel, {}, arguments..., report_.as<LatencyReport>()));
     return *report_.as<LatencyReport>();
   }

@@ -33,7 +33,7 @@ class Gate {
   static constexpr std::size_t kWordsBetween = 64;
 
   Buffer words_;
-  Kernel kernel_;
+  TypedKernel<const std::uint32_t*, std::uint32_t*, std::uint32_t, std::uint64_t> kernel_;
   std::uint64_t bound_ns_;
   std::uint32_t ticket_ = 0;
 };

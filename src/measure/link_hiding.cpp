@@ -60,7 +60,7 @@ class HidingTrial {
                           .near_count = kNearCount,
                           .count = count,
                           .rounds = kRounds};
-    const Kernel kernel = loads ? hide_loads_kernel(count) : hide_arithmetic_kernel();
+    const auto kernel = loads ? hide_loads_kernel(count) : hide_arithmetic_kernel();
     std::vector<double> times;
     for (int sample = 0; sample < samples_; ++sample) {
       const auto report = bench_.run(kernel, task);

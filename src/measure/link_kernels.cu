@@ -80,14 +80,18 @@ LaunchShape shape_for(Device device, std::uint64_t threads) {
 
 }  // namespace
 
-Kernel gate_kernel() {
+TypedKernel<const std::uint32_t*, std::uint32_t*, std::uint32_t, std::uint64_t> gate_kernel() {
   return make_kernel<HoldGate, const std::uint32_t*, std::uint32_t*, std::uint32_t, std::uint64_t>();
 }
-Kernel fill_pattern_kernel() { return make_kernel<Fill, std::uint64_t*, std::uint64_t, std::uint64_t>(); }
-Kernel verify_kernel() {
+TypedKernel<std::uint64_t*, std::uint64_t, std::uint64_t> fill_pattern_kernel() {
+  return make_kernel<Fill, std::uint64_t*, std::uint64_t, std::uint64_t>();
+}
+TypedKernel<const std::uint64_t*, std::uint64_t, std::uint64_t, std::uint64_t*> verify_kernel() {
   return make_kernel<Verify, const std::uint64_t*, std::uint64_t, std::uint64_t, std::uint64_t*>();
 }
-Kernel copy_kernel() { return make_kernel<CopyQuads, Quad*, const Quad*, std::uint64_t>(); }
+TypedKernel<Quad*, const Quad*, std::uint64_t> copy_kernel() {
+  return make_kernel<CopyQuads, Quad*, const Quad*, std::uint64_t>();
+}
 
 LaunchShape copy_shape(Device device, std::size_t bytes) { return shape_for(device, bytes / sizeof(Quad) / 4); }
 LaunchShape words_shape(Device device, std::size_t count) { return shape_for(device, count / 4); }

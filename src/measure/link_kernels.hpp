@@ -9,20 +9,20 @@ namespace headrace::measure {
 
 /// (const uint32_t* word, uint32_t* expired, uint32_t ticket, uint64_t bound_ns): waits until the word has reached the
 /// ticket. When the bound passes first it writes the ticket to `expired` and ends.
-[[nodiscard]] Kernel gate_kernel();
+[[nodiscard]] TypedKernel<const std::uint32_t*, std::uint32_t*, std::uint32_t, std::uint64_t> gate_kernel();
 
 /// (uint64_t* words, uint64_t count, uint64_t seed): words[i] = pattern(seed, i).
-[[nodiscard]] Kernel fill_pattern_kernel();
+[[nodiscard]] TypedKernel<std::uint64_t*, std::uint64_t, std::uint64_t> fill_pattern_kernel();
 /// (const uint64_t* words, uint64_t count, uint64_t seed, uint64_t* wrong): adds how many words are not so; `wrong`
 /// lies on the device.
-[[nodiscard]] Kernel verify_kernel();
+[[nodiscard]] TypedKernel<const std::uint64_t*, std::uint64_t, std::uint64_t, std::uint64_t*> verify_kernel();
 
 /// What one thread moves at once.
 struct alignas(16) Quad {
   std::uint32_t words[4];
 };
 /// (Quad* to, const Quad* from, uint64_t count)
-[[nodiscard]] Kernel copy_kernel();
+[[nodiscard]] TypedKernel<Quad*, const Quad*, std::uint64_t> copy_kernel();
 [[nodiscard]] LaunchShape copy_shape(Device device, std::size_t bytes);
 /// The same for fill_pattern_kernel() and verify_kernel().
 [[nodiscard]] LaunchShape words_shape(Device device, std::size_t count);

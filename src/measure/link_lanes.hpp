@@ -9,6 +9,7 @@
 #include "headrace/device/stream.hpp"
 #include "headrace/measure/links.hpp"
 #include "measure/link_gate.hpp"
+#include "measure/link_kernels.hpp"
 #include "measure/link_memory.hpp"
 
 namespace headrace::measure {
@@ -37,7 +38,7 @@ class LinkLane {
   LinkEnd from_;
   LinkEnd to_;
   std::uint64_t seed_;
-  Kernel kernel_;
+  TypedKernel<Quad*, const Quad*, std::uint64_t> kernel_;
   Stream stream_;  ///< Destroyed before the ends: its destruction waits for work on them.
   Event start_;
   Event end_;

@@ -22,7 +22,7 @@ Status answer(StreamRef stream, const Operator& op, const LoadedState& state, co
   const auto arguments = pack(state, queries, answers, query_stride, answer_stride);
   LaunchShape shape = op.shape;
   shape.items = items;
-  return stream.launch(op.kernel, shape, arguments.data());
+  return stream.launch(op.kernel, shape, arguments);
 }
 
 void answer_here(const Operator& op, const LoadedState& state, const std::byte* query, std::byte* answer) noexcept {

@@ -112,7 +112,7 @@ class SaturatingLaunches {
     const std::array<void*, 2> arguments{const_cast<std::byte*>(state_.bytes.data()), static_cast<void*>(&places)};
     LaunchShape shape = op_.shape;
     shape.items = items;
-    stream_.launch(op_.scattered_kernel, shape, arguments.data()).or_throw(kDoing);
+    stream_.launch(op_.scattered_kernel, shape, arguments).or_throw(kDoing);
   }
 
   Operator op_;

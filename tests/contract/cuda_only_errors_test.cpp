@@ -44,17 +44,15 @@ TEST_P(CudaErrorsOn, ARefusedAllocationDoesNotFailWhatFollows) {
 TEST_P(CudaErrorsOn, AKernelWithoutACudaEntryIsRefused) {
   const Stream stream(GetParam());
   const Kernel kernel{.name = "host only"};
-  void* none = nullptr;
-  EXPECT_EQ(stream.launch(kernel, {}, &none).error().code, Errc::not_supported);
-  EXPECT_EQ(stream.launch_resident(kernel, {}, &none).error().code, Errc::not_supported);
+  EXPECT_EQ(stream.launch(kernel, {}, {}).error().code, Errc::not_supported);
+  EXPECT_EQ(stream.launch_resident(kernel, {}, {}).error().code, Errc::not_supported);
   EXPECT_EQ(GetParam().resident_blocks_max(kernel, 32), 0U);
 }
 
 TEST_P(CudaErrorsOn, MoreItemsThanAGridHoldsAreRefused) {
   const Stream stream(GetParam());
   const Kernel kernel{.name = "gather", .cuda = detail::cuda::gather_inline_kernel(1)};
-  void* none = nullptr;
-  const auto status = stream.launch(kernel, {.blocks = 1, .threads = 32, .items = 65536}, &none);
+  const auto status = stream.launch(kernel, {.blocks = 1, .threads = 32, .items = 65536}, {});
   EXPECT_EQ(status.error(), (Error{Errc::invalid_argument, cudaErrorInvalidConfiguration}));
   EXPECT_TRUE(stream.wait());
 }
@@ -64,9 +62,7 @@ TEST_P(CudaErrorsOn, AResidentKernelThatDoesNotFitIsToldHowMuchDoes) {
   const Kernel kernel{.name = "gather", .cuda = detail::cuda::gather_list_kernel()};
   const std::uint32_t most = GetParam().resident_blocks_max(kernel, detail::cuda::kGatherThreads);
   ASSERT_GT(most, 0U);
-  void* none = nullptr;
-  const auto status =
-      stream.launch_resident(kernel, {.blocks = most + 1, .threads = detail::cuda::kGatherThreads}, &none);
+  const auto status = stream.launch_resident(kernel, {.blocks = most + 1, .threads = detail::cuda::kGatherThreads}, {});
   EXPECT_EQ(status.error(), (Error{Errc::not_supported, static_cast<int>(most)}));
 }
 

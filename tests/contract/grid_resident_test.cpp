@@ -200,7 +200,7 @@ class LoneKernel {
     view.limit_ns = static_cast<std::uint64_t>(limit.count());
     view.cycles = 1;
     view.neighbour_count = 1;
-    void* arguments[] = {stencil.data(), &view, nullptr};
+    void* arguments[] = {stencil.data(), &view};
     stream_.fill(counters_.data(), 0, counters_.bytes()).or_throw("a test");
     stream_.launch_resident(program_.resident, {.blocks = 3, .threads = 64}, arguments).or_throw("a test");
   }

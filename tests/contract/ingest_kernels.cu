@@ -70,15 +70,15 @@ struct Messages {
 
 }  // namespace
 
-Kernel tcp_steps_kernel() {
+TypedKernel<TcpView, const std::byte*, const Step*, std::uint32_t, Output*, Filled*> tcp_steps_kernel() {
   return make_kernel<TcpSteps, TcpView, const std::byte*, const Step*, std::uint32_t, Output*, Filled*>();
 }
 
-Kernel datagrams_kernel() {
+TypedKernel<DatagramView, const std::byte*, const Packet*, std::uint32_t, DatagramOutput*> datagrams_kernel() {
   return make_kernel<Datagrams, DatagramView, const std::byte*, const Packet*, std::uint32_t, DatagramOutput*>();
 }
 
-Kernel messages_kernel() {
+TypedKernel<LengthPrefix, const std::byte*, std::uint64_t, std::uint32_t, Message*, std::uint32_t*> messages_kernel() {
   return make_kernel<Messages, LengthPrefix, const std::byte*, std::uint64_t, std::uint32_t, Message*,
                      std::uint32_t*>();
 }

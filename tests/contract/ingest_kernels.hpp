@@ -4,6 +4,7 @@
 
 #include "headrace/device/kernel.hpp"
 #include "headrace/ingest/datagram_sequencer.hpp"
+#include "headrace/ingest/framing.hpp"
 #include "tests/ingest_steps.hpp"
 
 /// Sequencers that run on a device.
@@ -18,14 +19,16 @@ struct Filled {
 
 /// (TcpView, const std::byte* ring, const Step*, uint32_t step_count, Output* all, Filled* after): takes every step in
 /// turn, each into the rest of the output's arrays, with as much room as the step says.
-[[nodiscard]] Kernel tcp_steps_kernel();
+[[nodiscard]] TypedKernel<TcpView, const std::byte*, const Step*, std::uint32_t, Output*, Filled*> tcp_steps_kernel();
 
 /// (DatagramView, const std::byte* ring, const Packet*, uint32_t count, DatagramOutput*): takes every packet, each 1 us
 /// after the one before, with a tick before each, and closes what is left.
-[[nodiscard]] Kernel datagrams_kernel();
+[[nodiscard]] TypedKernel<DatagramView, const std::byte*, const Packet*, std::uint32_t, DatagramOutput*>
+datagrams_kernel();
 
 /// (LengthPrefix, const std::byte* stream, uint64_t length, uint32_t part, Message*, uint32_t* count): cuts the stream,
 /// given in parts of that size.
-[[nodiscard]] Kernel messages_kernel();
+[[nodiscard]] TypedKernel<LengthPrefix, const std::byte*, std::uint64_t, std::uint32_t, Message*, std::uint32_t*>
+messages_kernel();
 
 }  // namespace headrace::ingest::testing

@@ -97,22 +97,31 @@ struct TeamEcho {
 
 }  // namespace
 
-Kernel team_echo_kernel() { return make_kernel<TeamEcho<MailboxView>, MailboxView, std::uint32_t>(); }
-Kernel team_echo_barrier_kernel() {
+TypedKernel<MailboxView, std::uint32_t> team_echo_kernel() {
+  return make_kernel<TeamEcho<MailboxView>, MailboxView, std::uint32_t>();
+}
+TypedKernel<BarrierMailboxView, std::uint32_t> team_echo_barrier_kernel() {
   return make_kernel<TeamEcho<BarrierMailboxView>, BarrierMailboxView, std::uint32_t>();
 }
 
-Kernel add_kernel() { return make_kernel<Add, std::uint32_t*, std::uint32_t, std::uint32_t>(); }
+TypedKernel<std::uint32_t*, std::uint32_t, std::uint32_t> add_kernel() {
+  return make_kernel<Add, std::uint32_t*, std::uint32_t, std::uint32_t>();
+}
 
-Kernel eight_arguments_kernel() {
+TypedKernel<std::uint64_t*, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, float, double, Wide>
+eight_arguments_kernel() {
   return make_kernel<EightArguments, std::uint64_t*, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, float,
                      double, Wide>();
 }
 
-Kernel items_kernel() { return make_kernel<Items, std::uint32_t*, std::uint32_t>(); }
+TypedKernel<std::uint32_t*, std::uint32_t> items_kernel() {
+  return make_kernel<Items, std::uint32_t*, std::uint32_t>();
+}
 
-Kernel group_kernel() { return make_kernel<GroupFunctions, const std::uint64_t*, GroupReport*>(); }
+TypedKernel<const std::uint64_t*, GroupReport*> group_kernel() {
+  return make_kernel<GroupFunctions, const std::uint64_t*, GroupReport*>();
+}
 
-Kernel echo_kernel() { return make_kernel<Echo, MailboxView, std::uint32_t>(); }
+TypedKernel<MailboxView, std::uint32_t> echo_kernel() { return make_kernel<Echo, MailboxView, std::uint32_t>(); }
 
 }  // namespace headrace::testing

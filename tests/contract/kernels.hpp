@@ -11,7 +11,7 @@
 namespace headrace::testing {
 
 /// (uint32_t* words, uint32_t count, uint32_t by): adds `by` to every word.
-[[nodiscard]] Kernel add_kernel();
+[[nodiscard]] TypedKernel<std::uint32_t*, std::uint32_t, std::uint32_t> add_kernel();
 
 /// The largest argument of eight_arguments_kernel().
 struct Wide {
@@ -19,10 +19,12 @@ struct Wide {
 };
 /// (uint64_t* out, uint8_t, uint16_t, uint32_t, uint64_t, float, double, Wide): out[0] to out[6] become the other
 /// arguments, converted; of Wide, the words as digits of base 31.
-[[nodiscard]] Kernel eight_arguments_kernel();
+[[nodiscard]] TypedKernel<std::uint64_t*, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, float, double,
+                          Wide>
+eight_arguments_kernel();
 
 /// (uint32_t* seen, uint32_t stride): for item i, adds i + 1 to seen[i * stride] and writes the number of items behind.
-[[nodiscard]] Kernel items_kernel();
+[[nodiscard]] TypedKernel<std::uint32_t*, std::uint32_t> items_kernel();
 
 /// What every thread of group_kernel() reports.
 struct GroupReport {
@@ -38,14 +40,14 @@ struct GroupReport {
   std::uint64_t total;
 };
 /// (const uint64_t* values, GroupReport* reports): thread t contributes values[t] to every reduction.
-[[nodiscard]] Kernel group_kernel();
+[[nodiscard]] TypedKernel<const std::uint64_t*, GroupReport*> group_kernel();
 
 /// (MailboxView or BarrierMailboxView boxes, uint32_t words): the blocks of item b answer the requests of box b with
 /// each word plus 1, a share each.
-[[nodiscard]] Kernel team_echo_kernel();
-[[nodiscard]] Kernel team_echo_barrier_kernel();
+[[nodiscard]] TypedKernel<MailboxView, std::uint32_t> team_echo_kernel();
+[[nodiscard]] TypedKernel<BarrierMailboxView, std::uint32_t> team_echo_barrier_kernel();
 
 /// (MailboxView boxes, uint32_t words): block b answers the requests of box b with each word plus 1.
-[[nodiscard]] Kernel echo_kernel();
+[[nodiscard]] TypedKernel<MailboxView, std::uint32_t> echo_kernel();
 
 }  // namespace headrace::testing

@@ -1,5 +1,10 @@
 #include "tests/contract/kernels.hpp"
 
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
 #include "headrace/device/occupancy.hpp"
 #include "tests/contract/devices.hpp"
 
@@ -48,6 +53,64 @@ TEST_P(KernelTest, EightArgumentsOfAllSizes) {
   EXPECT_EQ(words[5], 1000000000000000U);
   EXPECT_EQ(words[6], expected);
 }
+
+TEST_P(KernelTest, ArgumentsAreConvertedToTheTypesOfTheKernel) {
+  Stream stream(device());
+  Buffer data(device(), MemoryKind::mapped, 2 * sizeof(std::uint64_t));
+  auto* const words = data.as<std::uint32_t>();
+  std::fill_n(words, 4, 7U);
+  const std::int64_t count = 2;
+  const std::uint8_t by = 3;
+  ASSERT_OK(launch(stream, add_kernel(), {}, words, count, by));
+  ASSERT_OK(stream.wait());
+  EXPECT_EQ(std::vector<std::uint32_t>(words, words + 4), (std::vector<std::uint32_t>{10, 10, 7, 7}));
+
+  // Literals are ints and doubles, whatever the width of the parameter.
+  Buffer out(device(), MemoryKind::mapped, 7 * sizeof(std::uint64_t));
+  const Wide wide{};
+  ASSERT_OK(launch(stream, eight_arguments_kernel(), {}, out.as<std::uint64_t>(), 200, 60000, 3, 4, 5, 6.0F, wide));
+  ASSERT_OK(stream.wait());
+  const auto* found = out.as<std::uint64_t>();
+  EXPECT_EQ(std::vector<std::uint64_t>(found, found + 7), (std::vector<std::uint64_t>{200, 60000, 3, 4, 5, 6, 0}));
+}
+
+TEST_P(KernelTest, IntegersThatTheirParameterCannotHoldAreRefused) {
+  Stream stream(device());
+  Buffer data(device(), MemoryKind::mapped, sizeof(std::uint32_t));
+  auto* const word = data.as<std::uint32_t>();
+  *word = 7;
+  const std::uint64_t wide = std::uint64_t{1} << 32;
+  EXPECT_TRUE(failed_with(launch(stream, add_kernel(), {}, word, 1, -1), Errc::invalid_argument));
+  EXPECT_TRUE(failed_with(launch(stream, add_kernel(), {}, word, wide + 1, 1), Errc::invalid_argument));
+  EXPECT_TRUE(failed_with(launch_resident(stream, add_kernel(), {}, word, 1, -1), Errc::invalid_argument));
+  ASSERT_OK(stream.wait());
+  EXPECT_EQ(*word, 7U);
+}
+
+TEST_P(KernelTest, AnotherNumberOfAddressesIsRefused) {
+  Stream stream(device());
+  std::uint32_t* words = nullptr;
+  std::uint32_t one = 1;
+  const std::array<void*, 4> addresses{static_cast<void*>(&words), &one, &one, nullptr};
+  for (const std::size_t count : {0U, 2U, 4U}) {
+    const auto some = std::span(addresses).first(count);
+    EXPECT_TRUE(failed_with(stream.launch(add_kernel(), {}, some), Errc::invalid_argument)) << count;
+    EXPECT_TRUE(failed_with(stream.launch_resident(add_kernel(), {}, some), Errc::invalid_argument)) << count;
+  }
+  ASSERT_OK(stream.wait());
+}
+
+// Which conversions do not compile. launch() asks for the same.
+using detail::keeps_value;
+using detail::kTakes;
+static_assert(kTakes<std::uint64_t, int> && kTakes<const void*, int*> && kTakes<float, double> && kTakes<double, int>);
+static_assert(!kTakes<float*, double*> && !kTakes<int*, const int*> && !kTakes<std::uint32_t, float>);
+static_assert(!kTakes<std::uint64_t*, std::uint64_t> && !kTakes<Wide, int>);
+static_assert(keeps_value<std::uint64_t>(3) && !keeps_value<std::uint64_t>(-1) && keeps_value<std::int8_t>(-128));
+static_assert(!keeps_value<std::int32_t>(0x80000000U) && !keeps_value<bool>(2) && keeps_value<bool>(1));
+template <class SomeKernel>
+inline constexpr bool kLaunches = requires(Stream stream, SomeKernel kernel) { launch(stream, kernel, {}, 1); };
+static_assert(kLaunches<TypedKernel<int>> && !kLaunches<Kernel>, "a kernel of unknown arguments needs their addresses");
 
 // The rules of occupancy() and the device's own answer, where it has one, say the same.
 TEST_P(KernelTest, ResourcesGiveTheBlocksThatAreResident) {
@@ -138,7 +201,7 @@ TEST_P(KernelTest, BadShapesAreRefused) {
 
 TEST_P(KernelTest, KernelWithoutCodeForTheDeviceIsRefused) {
   Stream stream(device());
-  Kernel kernel = add_kernel();
+  auto kernel = add_kernel();
   kernel.cpu = nullptr;
   kernel.cuda = nullptr;
   EXPECT_TRUE(

@@ -30,10 +30,12 @@ struct NumberPages {
 
 }  // namespace
 
-Kernel visit_pages_kernel() {
+TypedKernel<const std::byte*, const std::uint32_t*, std::uint32_t, PageCounter, std::uint64_t*> visit_pages_kernel() {
   return make_kernel<VisitPages, const std::byte*, const std::uint32_t*, std::uint32_t, PageCounter, std::uint64_t*>();
 }
 
-Kernel number_pages_kernel() { return make_kernel<NumberPages, std::byte*, std::uint32_t>(); }
+TypedKernel<std::byte*, std::uint32_t> number_pages_kernel() {
+  return make_kernel<NumberPages, std::byte*, std::uint32_t>();
+}
 
 }  // namespace headrace::testing

@@ -10,9 +10,10 @@ namespace headrace::testing {
 
 /// (const std::byte* data, const std::uint32_t* pages, std::uint32_t count, PageCounter counter, std::uint64_t* sum):
 /// reads the first word of each of the pages listed, counts the access, and adds the words up in *sum.
-[[nodiscard]] Kernel visit_pages_kernel();
+[[nodiscard]] TypedKernel<const std::byte*, const std::uint32_t*, std::uint32_t, PageCounter, std::uint64_t*>
+visit_pages_kernel();
 
 /// (std::byte* data, std::uint32_t page_count): writes into the first word of each page its number plus 1.
-[[nodiscard]] Kernel number_pages_kernel();
+[[nodiscard]] TypedKernel<std::byte*, std::uint32_t> number_pages_kernel();
 
 }  // namespace headrace::testing

@@ -17,7 +17,13 @@ class TeamEcho {
  public:
   TeamEcho(Device device, std::uint32_t boxes, std::uint32_t blocks)
       : mail_(device, boxes, kBytes, kBytes, blocks), stream_(device) {
-    const Kernel kernel = std::is_same_v<Mail, Mailbox> ? team_echo_kernel() : team_echo_barrier_kernel();
+    const auto kernel = [] {
+      if constexpr (std::is_same_v<Mail, Mailbox>) {
+        return team_echo_kernel();
+      } else {
+        return team_echo_barrier_kernel();
+      }
+    }();
     started_ =
         launch_resident(stream_, kernel, {.blocks = blocks, .threads = 32, .items = boxes}, mail_.view(), kWords);
   }

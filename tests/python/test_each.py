@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,24 @@ import pytest
 from headrace import MissingFileError, UsageError
 from headrace.cli import app
 from headrace.cli.errors import guarded
-from headrace.each import Command, Outcome, Report, Rules, Runner, Slot, cpu_slots, gather_inputs, gpu_slots
+from headrace.each import (
+    Command,
+    Outcome,
+    Report,
+    Rules,
+    Runner,
+    Slot,
+    combine,
+    cpu_slots,
+    gather_inputs,
+    gpu_slots,
+    runner,
+)
 from headrace.each.child import living_members
 from headrace.each.commands import printable
-from headrace.each.runner import Ending, log_name
+from headrace.each.guard import Guard
+from headrace.each.logs import log_name
+from headrace.each.runner import Ending
 
 SHELL = ("sh", "-c")
 
@@ -23,7 +38,8 @@ SHELL = ("sh", "-c")
 def run_shell(script: str, inputs: list[str], logs: Path, slots: list[Slot] | None = None, **rules: object) -> Report:
     """Runs a shell script over inputs, each as its $1."""
     command = Command((*SHELL, script, "sh"))
-    return Runner(command, inputs, slots or cpu_slots(2), logs, Rules(**rules)).run()  # type: ignore[arg-type]
+    parts = [(text,) for text in inputs]
+    return Runner(command, parts, slots or cpu_slots(2), logs, Rules(**rules)).run()  # type: ignore[arg-type]
 
 
 def only(report: Report) -> Outcome:
@@ -37,25 +53,48 @@ def only(report: Report) -> Outcome:
 def test_marks_are_filled_in():
     slot = Slot("cuda:1", "GPU-7")
     command, inputs = Command.split(["prog", "--out={index}-{device}", "{}", "{other}", ":::", "a b", "--c"])
-    assert inputs == ["a b", "--c"]
-    assert command.for_input("a b", 3, slot) == ["prog", "--out=3-cuda:1", "a b", "{other}"]
+    assert inputs == [["a b", "--c"]]
+    assert command.for_input(("a b",), 3, slot) == ["prog", "--out=3-cuda:1", "a b", "{other}"]
 
 
 def test_an_input_is_the_last_argument_where_there_is_no_mark():
     command, _ = Command.split(["prog", "{index}"])
-    assert command.for_input("x", 0, Slot("cpu", "")) == ["prog", "0", "x"]
+    assert command.for_input(("x",), 0, Slot("cpu", "")) == ["prog", "0", "x"]
 
 
 def test_marks_in_an_input_are_left_alone():
-    assert Command(("prog", "{}")).for_input("{index}", 5, Slot("cpu", "")) == ["prog", "{index}"]
+    assert Command(("prog", "{}")).for_input(("{index}",), 5, Slot("cpu", "")) == ["prog", "{index}"]
 
 
-@pytest.mark.parametrize(
-    ("words", "says"), [([], "no program"), ([":::", "a"], "no program"), (["p", ":::", ":::"], "second")]
-)
-def test_a_command_that_is_none(words: list[str], says: str):
-    with pytest.raises(UsageError, match=says):
+def test_parts_of_an_input_are_words_of_their_own():
+    slot = Slot("cpu", "")
+    command, sources = Command.split(["p", "{2}-{1}", "{}", "all={}", ":::", "a b", "c", ":::", "1", "2"])
+    assert combine(sources) == [("a b", "1"), ("a b", "2"), ("c", "1"), ("c", "2")]
+    assert command.for_input(("a b", "2"), 1, slot) == ["p", "2-a b", "a b", "2", "all=a b 2"]
+    assert Command(("p", "-v")).for_input(("a", "1"), 0, slot) == ["p", "-v", "a", "1"]
+    assert Command(("p", "{2}")).for_input(("a", "1"), 0, slot) == ["p", "1"]
+
+
+def test_combinations_that_are_none():
+    with pytest.raises(UsageError, match="no inputs behind ':::' number 2"):
+        combine([["a"], []])
+    with pytest.raises(UsageError, match="1000002 combinations"):
+        combine([["a"] * 2, ["b"] * 500_001])
+    with pytest.raises(UsageError, match=r"names \{3\}, but an input has 2 part"):
+        Command(("p", "{1}", "x{3}")).require_parts(2)
+
+
+@pytest.mark.parametrize("words", [[], [":::", "a"]])
+def test_a_command_that_is_none(words: list[str]):
+    with pytest.raises(UsageError, match="no program"):
         Command.split(words)
+
+
+def test_inputs_between_nul_bytes(tmp_path: Path):
+    (tmp_path / "list").write_bytes(b"a\nb\0 \0\0c\0")
+    assert gather_inputs([], [str(tmp_path / "list")], null=True) == ["a\nb", " ", "c"]
+    with pytest.raises(UsageError, match="-0 splits files there"):
+        gather_inputs([], [str(tmp_path / "list")])
 
 
 def test_inputs_from_everywhere(tmp_path: Path):
@@ -167,7 +206,7 @@ def test_megabytes_that_are_not_utf8(tmp_path: Path):
         "for s in (sys.stdout, sys.stderr): s.buffer.write(b'\\xff\\xfe' * (4 << 20) + b'\\nend\\xff\\n')\n"
         "sys.exit(1)"
     )
-    outcome = only(Runner(Command((sys.executable, "-c", code)), ["x"], cpu_slots(1), tmp_path, Rules()).run())
+    outcome = only(Runner(Command((sys.executable, "-c", code)), [("x",)], cpu_slots(1), tmp_path, Rules()).run())
     assert outcome.stdout.stat().st_size == outcome.stderr.stat().st_size == (8 << 20) + 6
     assert outcome.last_lines[-1] == "end\ufffd"
     assert sum(map(len, outcome.last_lines)) <= 64 * 1024
@@ -214,7 +253,7 @@ def test_a_program_that_cannot_be_started_fails_its_input_alone(tmp_path: Path):
     good = tmp_path / "good"
     good.write_text("#!/bin/sh\n")
     good.chmod(0o755)
-    report = Runner(Command(("{}",)), [str(program), str(good)], cpu_slots(1), tmp_path / "logs", Rules()).run()
+    report = Runner(Command(("{}",)), [(str(program),), (str(good),)], cpu_slots(1), tmp_path / "logs", Rules()).run()
     assert [outcome.ending for outcome in report.outcomes] == [Ending.not_started, Ending.ok]
     assert "Exec format error" in report.outcomes[0].describe()
 
@@ -243,6 +282,7 @@ def test_succeeds(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
         "0-a.err": "",
         "1-b.out": "b!",
         "1-b.err": "",
+        "jobs.jsonl": (tmp_path / "logs" / "jobs.jsonl").read_text(),
     }
 
 
@@ -296,7 +336,9 @@ def test_bad_usage(arguments: list[str], says: str, capfd: pytest.CaptureFixture
     assert "Traceback" not in shown.err
 
 
-def start_each(tmp_path: Path, script: str, *options: str) -> "tuple[subprocess.Popen[str], list[int]]":
+def start_each(
+    tmp_path: Path, script: str, *options: str, start_new_session: bool = False
+) -> "tuple[subprocess.Popen[str], list[int]]":
     """Starts the command line on two inputs; the numbers of the processes come once both have set themselves up."""
     fifo = tmp_path / "ready"
     os.mkfifo(fifo)
@@ -319,6 +361,7 @@ def start_each(tmp_path: Path, script: str, *options: str) -> "tuple[subprocess.
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=start_new_session,
     )
     groups = numbers(told, 2)
     os.close(told)
@@ -358,12 +401,13 @@ def test_ctrl_c_asks_first(tmp_path: Path):
     assert [(tmp_path / "logs" / f"{name}.out").read_text() for name in ("0-a", "1-b")] == ["asked\n"] * 2
 
 
-def test_being_asked_to_end_leaves_nothing_behind(tmp_path: Path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_being_asked_to_end_leaves_nothing_behind(tmp_path: Path, number: signal.Signals):
     script = "trap '' INT; echo $$ > $2; while :; do sleep 0.01; done"
     process, groups = start_each(tmp_path, script, "--grace", "50ms")
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     process.communicate(timeout=300)
-    assert process.returncode == 128 + signal.SIGTERM
+    assert process.returncode == 128 + number
     assert not any(living_members(group) for group in groups)
 
 
@@ -378,3 +422,140 @@ def test_the_second_ctrl_c_does_not_ask(tmp_path: Path):
     process.communicate(timeout=300)
     assert process.returncode == 130
     assert not any(living_members(group) for group in groups)
+
+
+def ended(groups: list[int]) -> bool:
+    """Whether nothing of the groups runs any more, after at most ten seconds."""
+    until = time.monotonic() + 10
+    while any(living_members(group) for group in groups):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+STUBBORN = "trap '' INT TERM HUP; (while :; do sleep 1000; done) & echo $$ > $2; while :; do sleep 1000; done"
+
+
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_killed_itself_it_leaves_nothing_behind(tmp_path: Path, whole_group: bool):
+    process, groups = start_each(tmp_path, STUBBORN, start_new_session=whole_group)
+    (os.killpg if whole_group else os.kill)(process.pid, signal.SIGKILL)
+    process.communicate(timeout=300)
+    assert process.returncode == -signal.SIGKILL
+    assert ended(groups)
+
+
+def test_a_guard_that_is_killed_is_replaced():
+    sleeper = ["sleep", "1000"]
+    first, second = (subprocess.Popen(sleeper, process_group=0) for _ in range(2))
+    guard = Guard()
+    guard.watch(first.pid)
+    guard._process.kill()
+    guard._process.wait()
+    guard.watch(second.pid)
+    guard.forget(second.pid)
+    guard.close()
+    assert first.wait(timeout=60) == -signal.SIGKILL
+    assert second.poll() is None
+    second.kill()
+    second.wait()
+
+
+# Going on with an earlier run.
+
+
+def test_logs_are_not_replaced_unless_asked(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    logs = tmp_path / "logs"
+    assert each("--slots", 1, "--logs", logs, "--", "echo", "first", ":::", "a", "b") == 0
+    assert each("--slots", 1, "--logs", logs, "--", "echo", "second", ":::", "a") == 2
+    assert f"{logs} has the logs of an earlier run" in capfd.readouterr().err
+    assert (logs / "0-a.out").read_text() == "first a\n"
+    assert each("--slots", 1, "--logs", logs, "--overwrite", "--", "echo", "second", ":::", "a") == 0
+    assert sorted(path.name for path in logs.iterdir()) == ["0-a.err", "0-a.out", "jobs.jsonl"]
+    assert (logs / "0-a.out").read_text() == "second a\n"
+    (logs / "jobs.jsonl").unlink()
+    assert each("--slots", 1, "--logs", logs, "--", "echo", ":::", "a") == 2
+    assert not (logs / "jobs.jsonl").exists()
+    assert each("--resume", "--overwrite", "--logs", logs, "--", "echo", ":::", "a") == 2
+    assert each("-0", "--logs", logs, "--", "echo", ":::", "a") == 2
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path: Path):
+    process, groups = start_each(tmp_path, "echo $$ > $2; while :; do sleep 0.01; done")
+    for option in ("--overwrite", "--resume"):
+        with pytest.raises(UsageError, match="another run writes its logs"):
+            app(["each", option, "--logs", str(tmp_path / "logs"), "--", "echo", ":::", "a"], standalone_mode=False)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=300)
+    assert ended(groups)
+
+
+COUNTED = """echo x >> "$1/$2-$3"; test -e "$1/fixed" || test "$2" != b"""
+
+
+def runs_of(folder: Path) -> dict[str, int]:
+    return {path.name: len(path.read_text().splitlines()) for path in folder.glob("?-?")}
+
+
+def test_resume_runs_what_has_not_succeeded(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    logs = tmp_path / "logs"
+    words = ["--slots", 2, "--logs", logs, "--", *SHELL, COUNTED, "sh", tmp_path, "{1}", "{2}"]
+    inputs = [":::", "a", "b", ":::", "1", "2"]
+    assert each(*words, *inputs) == 1
+    with (logs / "jobs.jsonl").open("a", encoding="utf-8") as log:
+        log.write('{"index": 2, "status": "ok", "inp')  # killed while it wrote
+    (tmp_path / "fixed").touch()
+    capfd.readouterr()
+    assert each("--json", "--resume", *words, *inputs) == 0
+    assert runs_of(tmp_path) == {"a-1": 1, "a-2": 1, "b-1": 2, "b-2": 2}
+    summary = json.loads(capfd.readouterr().out)
+    assert (summary["succeeded"], summary["resumed"]) == (4, 2)
+    assert [result["parts"] for result in summary["results"]] == [["a", "1"], ["a", "2"], ["b", "1"], ["b", "2"]]
+    # Done, it runs nothing.
+    assert each("--resume", *words, *inputs) == 0
+    assert "4 succeeded (4 of them earlier)" in capfd.readouterr().out
+    assert runs_of(tmp_path) == {"a-1": 1, "a-2": 1, "b-1": 2, "b-2": 2}
+    lines = (logs / "jobs.jsonl").read_text().splitlines()
+    assert [json.loads(line).get("status") for line in lines].count("ok") == 4
+
+
+def test_resume_wants_the_same_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    assert each("--resume", "--logs", tmp_path, "--slots", 1, "--", "echo", ":::", "a", "b") == 0  # nothing to resume
+    for words, says in (
+        (["echo", "-n", ":::", "a", "b"], "of another command"),
+        (["echo", ":::", "a", "c"], "of other inputs"),
+        (["echo", ":::", "a", "b", "c"], "of other inputs"),
+    ):
+        assert each("--resume", "--logs", tmp_path, "--slots", 1, "--", *words) == 2
+        assert says in capfd.readouterr().err
+    (tmp_path / "jobs.jsonl").write_text("[]\n")
+    assert each("--resume", "--logs", tmp_path, "--slots", 1, "--", "echo", ":::", "a", "b") == 1
+    assert "is not a job log of headrace each" in capfd.readouterr().err
+
+
+FULL = """
+mount -t tmpfs -o size=64k tmpfs "$1" || exit 77
+shift
+"$@"
+"""
+
+
+def test_a_full_disk_is_named(tmp_path: Path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    words = [sys.executable, "-m", "headrace", "each", "--slots", "1", "--logs", str(disk / "logs"), "--"]
+    words += ["dd", "if=/dev/zero", "bs=4096", "count=64", ":::", "status=none"]
+    done = subprocess.run(
+        ["unshare", "-m", *SHELL, FULL, "sh", str(disk), *words], capture_output=True, text=True, check=False
+    )
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("needs the right to mount a file system")
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr or f"the disk of {disk / 'logs'} is full" in done.stderr
+
+
+def test_a_full_disk_fails_what_it_may_have_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(runner, "disk_is_full", lambda _path: True)
+    outcome = only(run_shell("exit 0", ["a"], tmp_path))
+    assert outcome.describe() == f"failed: the disk of {tmp_path} is full, and its logs may be cut"

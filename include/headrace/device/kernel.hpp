@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -32,6 +32,11 @@ struct Kernel {
   std::uint32_t argument_count = 0;
   std::array<std::uint32_t, kKernelArgumentsMax> argument_bytes{};
 };
+
+/// A Kernel that still knows the types of its arguments, so that launch() can check and convert what it is given.
+/// Converts to a Kernel by losing them; a Kernel is launched through StreamRef::launch().
+template <class... Arguments>
+struct TypedKernel : Kernel {};
 
 /// How many threads run a kernel: `items` independent pieces of work, each by `blocks` blocks of `threads` threads.
 /// A CUDA device takes at most 65,535 items a launch and refuses more (Errc::invalid_argument).
@@ -99,12 +104,13 @@ void cpu_entry(const CpuGroup& group, void* const* arguments) {
 /// device refuses a shape of more. Requires: Body::kName; every argument trivially copyable; at most 8 arguments of 640
 /// bytes together.
 template <class Body, class... Arguments>
-[[nodiscard]] static Kernel make_kernel() {
+[[nodiscard]] static TypedKernel<Arguments...> make_kernel() {
   static_assert((std::is_trivially_copyable_v<Arguments> && ...), "kernel arguments are copied bytewise");
-  static_assert(sizeof...(Arguments) <= kKernelArgumentsMax);
-  static_assert((std::size_t{0} + ... + sizeof(Arguments)) <= kKernelArgumentBytesMax);
+  static_assert(sizeof...(Arguments) <= kKernelArgumentsMax, "a kernel takes at most 8 arguments");
+  static_assert((std::size_t{0} + ... + sizeof(Arguments)) <= kKernelArgumentBytesMax,
+                "the arguments of a kernel take at most 640 bytes together");
   static_assert(((alignof(Arguments) <= 64) && ...), "arguments are kept at 64-byte alignment at most");
-  Kernel kernel;
+  TypedKernel<Arguments...> kernel;
   kernel.name = Body::kName;
   kernel.cpu = &detail::cpu_entry<Body, Arguments...>;
 #if defined(__CUDACC__)
@@ -115,22 +121,84 @@ template <class Body, class... Arguments>
   return kernel;
 }
 
-/// Enqueues `kernel` on `stream`. The arguments are copied before the call returns; their types must be exactly
-/// those that the kernel was made with.
-template <class... Arguments>
-[[nodiscard]] Status launch(StreamRef stream, const Kernel& kernel, LaunchShape shape, Arguments... arguments) {
-  std::array<void*, sizeof...(Arguments) + 1> addresses{static_cast<void*>(&arguments)..., nullptr};
-  return stream.launch(kernel, shape, addresses.data());
+namespace detail {
+
+/// Whether launch() takes a Given for a kernel's Wanted: what a function call would convert implicitly, except a
+/// floating-point number given for an integer.
+template <class Wanted, class Given>
+inline constexpr bool kTakes =
+    std::is_convertible_v<Given, Wanted> && !(std::is_integral_v<Wanted> && std::is_floating_point_v<Given>);
+
+template <class Value>
+[[nodiscard]] constexpr bool is_negative(const Value& value) noexcept {
+  if constexpr (std::is_signed_v<Value>) {
+    return value < 0;
+  } else {
+    return false;
+  }
+}
+
+/// Whether an integer is the same number as a Wanted. Anything else that kTakes allows is.
+template <class Wanted, class Given>
+[[nodiscard]] constexpr bool keeps_value(const Given& given) noexcept {
+  if constexpr (std::is_integral_v<Wanted> && std::is_integral_v<Given> && !std::is_same_v<Wanted, Given>) {
+    const auto wanted = static_cast<Wanted>(given);
+    return static_cast<Given>(wanted) == given && is_negative(wanted) == is_negative(given);
+  } else {
+    return true;
+  }
+}
+
+/// Calls `enqueue` with the addresses of the arguments, converted to the types that the kernel was made with.
+template <class... Wanted, class Enqueue, class... Given>
+[[nodiscard]] Status with_arguments(const TypedKernel<Wanted...>& /*kernel*/, const Enqueue& enqueue,
+                                    const Given&... given) {
+  static_assert(sizeof...(Given) == sizeof...(Wanted),
+                "launch() is given another number of arguments than the kernel was made with");
+  if constexpr (sizeof...(Given) != sizeof...(Wanted)) {
+    return Errc::invalid_argument;
+  } else if constexpr (!(kTakes<Wanted, Given> && ...)) {
+    static_assert((kTakes<Wanted, Given> && ...),
+                  "launch() is given an argument that does not convert to the type the kernel was made with");
+    return Errc::invalid_argument;
+  } else {
+    if (!(keeps_value<Wanted>(given) && ...)) return Errc::invalid_argument;
+    return [&enqueue](std::remove_cv_t<Wanted>... values) {
+      const std::array<void*, sizeof...(Wanted) + 1> addresses{static_cast<void*>(&values)..., nullptr};
+      return enqueue(std::span<void* const>(addresses.data(), sizeof...(Wanted)));
+    }(static_cast<std::remove_cv_t<Wanted>>(given)...);
+  }
+}
+
+}  // namespace detail
+
+/// Enqueues `kernel` on `stream`. The arguments are converted to the types that the kernel was made with, as those of a
+/// function are, and copied before the call returns. Another number of arguments, a pointer to another type and a
+/// floating-point number for an integer do not compile. An integer that its parameter cannot hold, such as -1 for a
+/// std::uint32_t, is Errc::invalid_argument, and nothing is enqueued.
+template <class... Wanted, class... Given>
+[[nodiscard]] Status launch(StreamRef stream, const TypedKernel<Wanted...>& kernel, LaunchShape shape,
+                            const Given&... arguments) {
+  return detail::with_arguments(
+      kernel, [&](std::span<void* const> addresses) { return stream.launch(kernel, shape, addresses); }, arguments...);
 }
 
 /// Enqueues a kernel that stays until it is told to stop, such as one that serves a Mailbox. All its blocks are
 /// resident at once: a CPU device gives each block a thread of its own, a CUDA device refuses a shape that does not fit
-/// (Errc::not_supported, native code = the most blocks that would).
-template <class... Arguments>
-[[nodiscard]] Status launch_resident(StreamRef stream, const Kernel& kernel, LaunchShape shape,
-                                     Arguments... arguments) {
-  std::array<void*, sizeof...(Arguments) + 1> addresses{static_cast<void*>(&arguments)..., nullptr};
-  return stream.launch_resident(kernel, shape, addresses.data());
+/// (Errc::not_supported, native code = the most blocks that would). Arguments are taken as by launch().
+template <class... Wanted, class... Given>
+[[nodiscard]] Status launch_resident(StreamRef stream, const TypedKernel<Wanted...>& kernel, LaunchShape shape,
+                                     const Given&... arguments) {
+  return detail::with_arguments(
+      kernel, [&](std::span<void* const> addresses) { return stream.launch_resident(kernel, shape, addresses); },
+      arguments...);
 }
+
+/// A Kernel has lost the types of its arguments: keep the TypedKernel that make_kernel() returns (`auto`), or call
+/// StreamRef::launch() with the arguments' addresses.
+template <class... Given>
+Status launch(StreamRef stream, const Kernel& kernel, LaunchShape shape, const Given&... arguments) = delete;
+template <class... Given>
+Status launch_resident(StreamRef stream, const Kernel& kernel, LaunchShape shape, const Given&... arguments) = delete;
 
 }  // namespace headrace

@@ -70,9 +70,12 @@ class StreamRef {
   [[nodiscard]] Status copy_rows(const RowCopies& rows) const noexcept;
   /// Sets every byte of device-reachable memory.
   [[nodiscard]] Status fill(void* to, unsigned char value, std::size_t bytes) const noexcept;
-  /// Enqueues a kernel; see launch() in kernel.hpp for the typed form.
-  [[nodiscard]] Status launch(const Kernel& kernel, LaunchShape shape, void* const* arguments) const noexcept;
-  [[nodiscard]] Status launch_resident(const Kernel& kernel, LaunchShape shape, void* const* arguments) const noexcept;
+  /// Enqueues a kernel whose arguments' types are not known here, by their addresses: launch() in kernel.hpp is the
+  /// typed form. Each address must be that of a value of the type that the kernel was made with. Another number of
+  /// addresses than the kernel has arguments is Errc::invalid_argument.
+  [[nodiscard]] Status launch(const Kernel& kernel, LaunchShape shape, std::span<void* const> arguments) const noexcept;
+  [[nodiscard]] Status launch_resident(const Kernel& kernel, LaunchShape shape,
+                                       std::span<void* const> arguments) const noexcept;
   /// Calls `function(argument)` on a thread of the runtime once all work before it is done. It must not call Headrace.
   [[nodiscard]] Status call(void (*function)(void*), void* argument) const noexcept;
   /// Marks this point of the stream in `event`.

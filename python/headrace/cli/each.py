@@ -9,7 +9,19 @@ import typer
 from headrace import UsageError
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_FAILURE
-from headrace.each import Command, Outcome, Report, Rules, Runner, Slot, cpu_slots, gather_inputs, gpu_slots
+from headrace.each import (
+    Again,
+    Command,
+    Outcome,
+    Report,
+    Rules,
+    Runner,
+    Slot,
+    combine,
+    cpu_slots,
+    gather_inputs,
+    gpu_slots,
+)
 from headrace.each.runner import Ending
 from headrace.each.slots import gpu_count
 from headrace.text import printable
@@ -33,24 +45,6 @@ def _slots(devices: str | None, slots: int | None, per_device: int | None) -> li
     return cpu_slots(slots) if on_cpu else gpu_slots(names, per_device or 1, here)
 
 
-def _as_dict(outcome: Outcome) -> dict[str, Any]:
-    ran = outcome.attempts > 0
-    return {
-        "index": outcome.index,
-        "input": outcome.text,
-        "status": str(outcome.ending),
-        "device": outcome.device,
-        "exit_code": outcome.exit_code,
-        "signal": outcome.signal,
-        "reason": outcome.reason,
-        "attempts": outcome.attempts,
-        "seconds": outcome.seconds,
-        "stdout": str(outcome.stdout) if ran else None,
-        "stderr": str(outcome.stderr) if ran else None,
-        "last_lines": outcome.last_lines,
-    }
-
-
 def _summary(report: Report, command: Command, slots: list[Slot], logs: Path) -> dict[str, Any]:
     return {
         "command": list(command.words),
@@ -63,7 +57,11 @@ def _summary(report: Report, command: Command, slots: list[Slot], logs: Path) ->
         "failed": len(report.failures),
         "not_finished": report.count(*_NEVER_RAN),
         "interrupted_by": report.interrupted_by.name if report.interrupted_by else None,
-        "results": [_as_dict(outcome) for outcome in report.outcomes],
+        "resumed": sum(outcome.resumed for outcome in report.outcomes),
+        "results": [
+            outcome.as_dict() | {"input": outcome.text, "parts": list(outcome.parts), "last_lines": outcome.last_lines}
+            for outcome in report.outcomes
+        ],
     }
 
 
@@ -74,9 +72,11 @@ def _print(report: Report, logs: Path) -> None:
         console.print(line, markup=False, soft_wrap=True)
     unfinished = report.count(*_NEVER_RAN)
     more = f", {unfinished} not finished" if unfinished else ""
+    resumed = sum(outcome.resumed for outcome in report.outcomes)
+    earlier = f" ({resumed} of them earlier)" if resumed else ""
     console.print(
-        f"{len(report.outcomes)} inputs: {report.count(Ending.ok)} succeeded, {len(report.failures)} failed{more}, in "
-        f"{report.seconds:.1f} s; logs in {printable(str(logs))}",
+        f"{len(report.outcomes)} inputs: {report.count(Ending.ok)} succeeded{earlier}, {len(report.failures)} "
+        f"failed{more}, in {report.seconds:.1f} s; logs in {printable(str(logs))}",
         markup=False,
         soft_wrap=True,
     )
@@ -109,8 +109,9 @@ def each(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PROGRAM [ARGUMENTS] [::: INPUTS]",
-            help="{} is the input (the last argument where it is not there), {device} such as cuda:1, {index} from 0.",
+            metavar="PROGRAM [ARGUMENTS] [::: INPUTS]...",
+            help="{} is the input (the last argument where it is not there), {device} such as cuda:1, {index} from 0. "
+            "With several ::: every combination runs, and {1}, {2} are its parts.",
             show_default=False,
         ),
     ] = None,
@@ -118,6 +119,10 @@ def each(
         list[str] | None,
         typer.Option("--inputs-from", metavar="FILE", help="An input a line; - is stdin. May be repeated."),
     ] = None,
+    null: Annotated[
+        bool,
+        typer.Option("--null", "-0", help="NUL bytes, not lines, separate the inputs of --inputs-from."),
+    ] = False,
     pattern: Annotated[
         list[str] | None,
         typer.Option("--glob", metavar="PATTERN", help="Files, such as 'data/**/*.vtk'. May be repeated."),
@@ -138,6 +143,12 @@ def each(
             "--logs", readable=False, help="Folder for stdout and stderr of each input; made where it is not there."
         ),
     ] = Path("each-logs"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Run what has not succeeded in the run whose logs --logs has.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the logs of an earlier run; without it they are left alone.")
+    ] = False,
     retries: Annotated[int, typer.Option("--retries", min=0, help="More attempts for an input that fails.")] = 0,
     timeout: Annotated[
         float | None, typer.Option("--timeout", parser=options.duration, metavar="TIME", help="For each attempt.")
@@ -156,13 +167,19 @@ def each(
 
     Example: headrace each --logs logs -- ./simulate --out {index}.vtk {} ::: a.json b.json c.json
     """
-    command, given = Command.split(words or [])
-    inputs = gather_inputs(given, inputs_from or [], pattern or [])
+    if resume and overwrite:
+        raise UsageError("--resume goes on with the logs that --overwrite replaces: give one of them")
+    if null and not inputs_from:
+        raise UsageError("-0 is for the inputs of --inputs-from, which is not given")
+    again = Again.resume if resume else Again.overwrite if overwrite else Again.refuse
+    command, sources = Command.split(words or [])
+    first = gather_inputs(sources[0] if sources else [], inputs_from or [], pattern or [], null=null)
+    inputs = combine([first, *sources[1:]])
     chosen = _slots(devices, slots, slots_per_device)
     rules = Rules(retries, timeout, not keep_going, grace)
     with show.progress_bar("Starting") as bar:
         display = _Display(bar, len(inputs))
-        runner = Runner(command, inputs, chosen, logs, rules, finished=display.finished, changed=display.changed)
+        runner = Runner(command, inputs, chosen, logs, rules, again, finished=display.finished, changed=display.changed)
         report = runner.run()
     if as_json:
         typer.echo(json.dumps(_summary(report, command, chosen, logs), indent=2))

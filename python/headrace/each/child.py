@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from headrace.each.guard import Guard
+
 _LEFTOVER_POLL = 0.02
 _WAIT_POLL = 3600.0
 _SOFT = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
@@ -55,11 +57,21 @@ class Child:
         *,
         timeout: float | None,
         grace: float,
+        guard: Guard | None = None,
     ) -> None:
-        """Starts it. Raises OSError when it cannot be started."""
+        """Starts it, to end with this process where there is a guard. Raises OSError when it cannot be started."""
+        marked = {**environment, **(guard.variable if guard else {})}
         self._process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(environment), process_group=0
+            words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=marked, process_group=0
         )
+        self._guard = guard
+        if guard is not None:
+            try:
+                guard.watch(self.pid)
+            except OSError:
+                os.killpg(self.pid, signal.SIGKILL)
+                self._process.wait()
+                raise
         self._grace = grace
         self.began = time.monotonic()
         self.seconds = 0.0
@@ -113,6 +125,8 @@ class Child:
         now = time.monotonic()
         if self._leader_has_ended():
             if not living_members(self.pid):
+                if self._guard is not None:
+                    self._guard.forget(self.pid)
                 self._process.wait()
                 return True
             if not self._signals and self._next_at is None:

@@ -1,11 +1,13 @@
 """What is run: a program and its arguments, filled in for each input; and where inputs come from."""
 
 import glob
+import itertools
+import math
 import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,43 +16,64 @@ from headrace.errors import Errc, UsageError, reading
 from headrace.text import printable
 
 SEPARATOR = ":::"
-_MARK = re.compile(r"\{(?:device|index)?\}")
+_MARK = re.compile(r"\{(?:device|index|[1-9][0-9]*)?\}")
+_INPUT = re.compile(r"\{(?:[1-9][0-9]*)?\}")
+_COMBINATIONS_MAX = 1_000_000
 
 
 @dataclass(frozen=True)
 class Command:
     """A program and its arguments, with marks for what differs between inputs.
 
-    `{}` is the input, `{device}` the device it runs on ("cuda:1", "cpu"), `{index}` its number from 0. Where `{}` is
-    nowhere, the input is the last argument.
+    `{}` is the input, `{device}` the device it runs on ("cuda:1", "cpu"), `{index}` its number from 0. An input may
+    have several parts, `{1}`, `{2}` and so on: a word that is `{}` becomes a word for each of them, and within a word
+    `{}` is all of them with blanks between. Where there is no mark of the input, its parts are the last arguments.
     """
 
     words: tuple[str, ...]
 
     @classmethod
-    def split(cls, words: Sequence[str]) -> "tuple[Command, list[str]]":
-        """The command before the first `:::`, and the inputs behind it.
+    def split(cls, words: Sequence[str]) -> "tuple[Command, list[list[str]]]":
+        """The command before the first `:::`, and the inputs behind each `:::`.
 
         Raises:
-            UsageError: when there is no program, or a second `:::`.
+            UsageError: when there is no program.
         """
-        inputs: list[str] = []
-        if SEPARATOR in words:
-            at = words.index(SEPARATOR)
-            words, inputs = words[:at], list(words[at + 1 :])
-        if SEPARATOR in inputs:
-            raise UsageError(f"one '{SEPARATOR}' separates the command from its inputs, and a second one is there")
-        if not words:
+        groups: list[list[str]] = [[]]
+        for word in words:
+            if word == SEPARATOR:
+                groups.append([])
+            else:
+                groups[-1].append(word)
+        if not groups[0]:
             raise UsageError("no program to run: headrace each -- PROGRAM ARGUMENTS {} ::: INPUTS")
-        return cls(tuple(words)), inputs
+        return cls(tuple(groups[0])), groups[1:]
 
-    def for_input(self, text: str, index: int, slot: Slot) -> list[str]:
+    def for_input(self, parts: tuple[str, ...], index: int, slot: Slot) -> list[str]:
         """The words of one process."""
-        values = {"{}": text, "{device}": slot.device, "{index}": str(index)}
-        filled = [_MARK.sub(lambda mark: values[mark[0]], word) for word in self.words]
-        return filled if any("{}" in word for word in self.words) else [*filled, text]
+        values = {"{}": " ".join(parts), "{device}": slot.device, "{index}": str(index)}
+        values |= {f"{{{number}}}": part for number, part in enumerate(parts, 1)}
+        words = [part for word in self.words for part in (parts if word == "{}" else (self._fill(word, values),))]
+        return words if any(_INPUT.search(word) for word in self.words) else [*words, *parts]
 
-    def require_programs(self, inputs: Sequence[str], slots: Sequence[Slot]) -> None:
+    @staticmethod
+    def _fill(word: str, values: Mapping[str, str]) -> str:
+        return _MARK.sub(lambda mark: values[mark[0]], word)
+
+    def require_parts(self, count: int) -> None:
+        """Checks that inputs have all the parts that are named.
+
+        Raises:
+            UsageError: naming the first mark that has none.
+        """
+        for word in self.words:
+            for mark in _INPUT.findall(word):
+                if mark != "{}" and int(mark[1:-1]) > count:
+                    raise UsageError(
+                        f"the command names {mark}, but an input has {count} part(s): one for each '{SEPARATOR}'"
+                    )
+
+    def require_programs(self, inputs: Sequence[tuple[str, ...]], slots: Sequence[Slot]) -> None:
         """Checks that what is to be run is there.
 
         Raises:
@@ -58,21 +81,25 @@ class Command:
         """
         only = Command(self.words[:1])
         seen = set()
-        for index, text in enumerate(inputs):
+        for index, parts in enumerate(inputs):
             for slot in slots:
-                program = only.for_input(text, index, slot)[0]
+                program = only.for_input(parts, index, slot)[0]
                 if program not in seen and shutil.which(program) is None:
                     raise UsageError(f"there is no executable program '{printable(program)}'", Errc.not_found)
                 seen.add(program)
 
 
-def _lines(source: str) -> list[str]:
-    """The lines of a file, or of standard input where it is called "-"; empty lines are none. Any bytes will do."""
+def _items(source: str, *, null: bool) -> list[str]:
+    """The lines of a file, or what NUL bytes separate there; "-" is standard input. Empty ones are left out.
+
+    Any bytes will do.
+    """
     try:
         content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
         raise reading(source, error) from error
-    return [os.fsdecode(line) for line in content.splitlines() if line.strip()]
+    items = content.split(b"\0") if null else [line for line in content.splitlines() if line.strip()]
+    return [os.fsdecode(item) for item in items if item]
 
 
 def _matches(pattern: str) -> list[str]:
@@ -82,8 +109,12 @@ def _matches(pattern: str) -> list[str]:
     return found
 
 
-def gather_inputs(given: Sequence[str], files: Sequence[str] = (), patterns: Sequence[str] = ()) -> list[str]:
-    """All inputs: those given, then the lines of files, then the files that match patterns.
+def gather_inputs(
+    given: Sequence[str], files: Sequence[str] = (), patterns: Sequence[str] = (), *, null: bool = False
+) -> list[str]:
+    """All inputs: those given, then those in files, then the files that match patterns.
+
+    Files have an input a line; with `null`, NUL bytes separate them, and an input may have line breaks in it.
 
     Raises:
         UsageError: when there are none, a file cannot be read, a pattern matches nothing, or an input has a NUL in it,
@@ -91,12 +122,29 @@ def gather_inputs(given: Sequence[str], files: Sequence[str] = (), patterns: Seq
     """
     inputs = [*given]
     for file in files:
-        inputs += _lines(file)
+        inputs += _items(file, null=null)
     for pattern in patterns:
         inputs += _matches(pattern)
     if not inputs:
         raise UsageError(f"no inputs: give them behind '{SEPARATOR}', with --inputs-from or with --glob")
     for number, text in enumerate(inputs):
         if "\0" in text:
-            raise UsageError(f"input {number} has a NUL byte in it, which no program can be given")
+            raise UsageError(
+                f"input {number} has a NUL byte in it, which no program can be given; -0 splits files there"
+            )
     return inputs
+
+
+def combine(sources: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Each input of one source with each of the others; the last source varies fastest.
+
+    Raises:
+        UsageError: when a source has no inputs, or there are more than a million combinations.
+    """
+    for number, source in enumerate(sources, 1):
+        if not source:
+            raise UsageError(f"no inputs behind '{SEPARATOR}' number {number}")
+    count = math.prod(map(len, sources))
+    if count > _COMBINATIONS_MAX:
+        raise UsageError(f"{count} combinations of inputs: at most {_COMBINATIONS_MAX}")
+    return list(itertools.product(*sources))

@@ -6,7 +6,7 @@ import socket
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Interrupts:

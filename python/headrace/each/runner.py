@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import signal
 import time
 from collections import deque
@@ -10,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from headrace.each.child import Child, last_lines
 from headrace.each.commands import Command
+from headrace.each.guard import Guard
 from headrace.each.interrupts import Interrupts
+from headrace.each.logs import Again, Logs, disk_is_full
 from headrace.each.slots import Slot
-from headrace.errors import Errc, UsageError
-
-_NAME_CHARACTERS = 60
 
 
 class Ending(StrEnum):
@@ -47,7 +46,7 @@ class Outcome:
     """One input, and how its last attempt ended."""
 
     index: int
-    text: str
+    parts: tuple[str, ...]
     stdout: Path
     stderr: Path
     ending: Ending = Ending.not_run
@@ -58,6 +57,28 @@ class Outcome:
     signal: str | None = None
     reason: str | None = None  # why it could not be started
     last_lines: list[str] = field(default_factory=list)
+    resumed: bool = False  # it had succeeded in an earlier run
+
+    @property
+    def text(self) -> str:
+        """The input as it is shown."""
+        return " ".join(self.parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What a job log and --json say of it."""
+        return {
+            "index": self.index,
+            "input": list(self.parts),
+            "status": str(self.ending),
+            "device": self.device,
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "reason": self.reason,
+            "attempts": self.attempts,
+            "seconds": self.seconds,
+            "stdout": str(self.stdout) if self.attempts else None,
+            "stderr": str(self.stderr) if self.attempts else None,
+        }
 
     def describe(self) -> str:
         """Such as "failed: exit code 3" or "timed out: SIGTERM"."""
@@ -84,23 +105,6 @@ class Report:
         return [outcome for outcome in self.outcomes if outcome.ending in wrong]
 
 
-def log_name(index: int, count: int, text: str) -> str:
-    """A file name for an input: its number, which makes it unique, and what is harmless of its text."""
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "_", text[-_NAME_CHARACTERS:]).strip("_")
-    return f"{index:0{len(str(count - 1))}d}-{safe}" if safe else f"{index:0{len(str(count - 1))}d}"
-
-
-def _prepare(logs: Path) -> None:
-    """Makes the folder, and finds out before anything runs whether files can be made in it."""
-    probe = logs / f".headrace-{os.getpid()}"
-    try:
-        logs.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise UsageError(f"cannot write logs to {logs}: {error.strerror}", Errc.system, error.errno or 0) from error
-
-
 class Runner:
     """Runs `command` for each input, in their order, a process a slot at a time.
 
@@ -111,40 +115,50 @@ class Runner:
     def __init__(
         self,
         command: Command,
-        inputs: Sequence[str],
+        inputs: Sequence[tuple[str, ...]],
         slots: Sequence[Slot],
         logs: Path,
         rules: Rules,
+        again: Again = Again.refuse,
         *,
         finished: Callable[[Outcome], None] = lambda _outcome: None,
         changed: Callable[[int, int], None] = lambda _done, _running: None,
     ) -> None:
-        """Raises UsageError when a program is missing, or logs cannot be written."""
+        """Raises UsageError when a program is missing, or logs cannot be written or would replace others."""
+        command.require_parts(min(map(len, inputs)))
         command.require_programs(inputs, slots)
-        _prepare(logs)
         self._command = command
         self._rules = rules
         self._finished = finished
         self._changed = changed
-        names = [logs / log_name(index, len(inputs), text) for index, text in enumerate(inputs)]
-        self._outcomes = [
-            Outcome(index, text, Path(f"{name}.out"), Path(f"{name}.err"))
-            for index, (text, name) in enumerate(zip(inputs, names, strict=True))
-        ]
-        self._waiting = deque(self._outcomes)
+        self._logs = Logs(logs, command.words, inputs, again)
+        self._outcomes = [Outcome(index, parts, *self._logs.files(index)) for index, parts in enumerate(inputs)]
+        for index, record in self._logs.succeeded.items():
+            outcome = self._outcomes[index]
+            outcome.ending, outcome.exit_code, outcome.resumed = Ending.ok, 0, True
+            outcome.device, outcome.attempts, outcome.seconds = (
+                record.get("device"),
+                record.get("attempts", 1),
+                record.get("seconds", 0.0),
+            )
+        self._waiting = deque(outcome for outcome in self._outcomes if not outcome.resumed)
         self._free = deque(slots)
         self._running: dict[int, tuple[Child, Outcome, Slot]] = {}
-        self._done = 0
+        self._done = len(self._logs.succeeded)
         self._stopping = False
+        self._guard: Guard | None = None
 
     def run(self) -> Report:
         """Returns when every input is done, or those that ran have ended after Ctrl-C."""
         began = time.monotonic()
-        with Interrupts() as interrupts:
+        with Interrupts() as interrupts, contextlib.closing(self._logs):
             try:
+                self._guard = Guard()
                 self._loop(interrupts)
             finally:
                 self._end_all(interrupts)
+                if self._guard is not None:
+                    self._guard.close()
         return Report(self._outcomes, time.monotonic() - began, interrupts.first)
 
     def _loop(self, interrupts: Interrupts) -> None:
@@ -180,7 +194,7 @@ class Runner:
     def _start(self, outcome: Outcome, slot: Slot) -> None:
         outcome.attempts += 1
         outcome.device = slot.device
-        words = self._command.for_input(outcome.text, outcome.index, slot)
+        words = self._command.for_input(outcome.parts, outcome.index, slot)
         mode = "wb" if outcome.attempts == 1 else "ab"
         try:
             with outcome.stdout.open(mode) as out, outcome.stderr.open(mode) as err:
@@ -194,6 +208,7 @@ class Runner:
                     err,
                     timeout=self._rules.timeout,
                     grace=self._rules.grace,
+                    guard=self._guard,
                 )
         except OSError as error:
             outcome.reason = str(error)
@@ -211,7 +226,12 @@ class Runner:
             outcome.seconds = child.seconds
             outcome.exit_code = status if status >= 0 else None
             outcome.signal = _signal_name(-status) if status < 0 else None
-            self._end_attempt(outcome, self._ending(child), slot)
+            ending = self._ending(child)
+            outcome.reason = None
+            if ending in (Ending.ok, Ending.failed) and disk_is_full(self._logs.folder):
+                ending = Ending.failed
+                outcome.reason = f"the disk of {self._logs.folder} is full, and its logs may be cut"
+            self._end_attempt(outcome, ending, slot)
 
     def _ending(self, child: Child) -> Ending:
         if child.timed_out:
@@ -236,6 +256,7 @@ class Runner:
         self._done += 1
         if wrong and self._rules.stop_on_failure:
             self._waiting.clear()
+        self._logs.record(outcome.as_dict())
         self._finished(outcome)
         self._changed(self._done, len(self._running))
 

@@ -59,7 +59,7 @@ struct LingerView {
 };
 
 /// (LingerView, uint32_t generation). Block b copies shares b, b + blocks, ... of every list that it has not answered.
-[[nodiscard]] Kernel linger_kernel();
+[[nodiscard]] TypedKernel<LingerView, std::uint32_t> linger_kernel();
 /// A block a share, with a team for each part of it, on CUDA.
 [[nodiscard]] LaunchShape linger_shape(Device device);
 

@@ -61,12 +61,12 @@ LaunchShape shape_for(std::int64_t rows) noexcept {
 }  // namespace
 
 Status enqueue_order_words(StreamRef stream, const OrderWords& work) noexcept {
-  static const Kernel kernel = make_kernel<Words, OrderWords>();
+  static const auto kernel = make_kernel<Words, OrderWords>();
   return launch(stream, kernel, shape_for(work.count), work);
 }
 
 Status enqueue_order_move(StreamRef stream, const OrderMove& work) noexcept {
-  static const Kernel kernel = make_kernel<Move, OrderMove>();
+  static const auto kernel = make_kernel<Move, OrderMove>();
   return launch(stream, kernel, shape_for(work.count), work);
 }
 

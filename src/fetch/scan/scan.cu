@@ -26,7 +26,7 @@ struct Scan {
 }  // namespace
 
 Status enqueue_scan(StreamRef stream, const ScanWork& work) noexcept {
-  static const Kernel kernel = make_kernel<Scan, ScanWork>();
+  static const auto kernel = make_kernel<Scan, ScanWork>();
   const bool cpu = stream.device().kind() == DeviceKind::cpu;
   // Blocks that are all there at once: each clears and hands over its states but one time.
   const std::int64_t most = cpu ? stream.device().properties().multiprocessor_count

@@ -146,7 +146,7 @@ struct BulkBody {
 
 }  // namespace
 
-Kernel bulk_kernel() { return make_kernel<BulkBody, const Part*, std::uint32_t, std::uint32_t, DoneArgument>(); }
+PartsKernel bulk_kernel() { return make_kernel<BulkBody, const Part*, std::uint32_t, std::uint32_t, DoneArgument>(); }
 
 LaunchShape bulk_shape(Device device, std::uint32_t count) {
   const auto multiprocessors = static_cast<std::uint32_t>(std::max(device.properties().multiprocessor_count, 1));

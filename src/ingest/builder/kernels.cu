@@ -190,12 +190,12 @@ struct SeamBody {
 };
 
 template <Conversion Of>
-[[nodiscard]] Kernel make_convert() {
+[[nodiscard]] PartsKernel make_convert() {
   return make_kernel<ConvertBody<Of>, const Part*, std::uint32_t, std::uint32_t, DoneArgument>();
 }
 
 template <Conversion Of>
-[[nodiscard]] Kernel make_seam() {
+[[nodiscard]] TypedKernel<std::byte*, const std::uint32_t*, std::uint32_t> make_seam() {
   return make_kernel<SeamBody<Of>, std::byte*, const std::uint32_t*, std::uint32_t>();
 }
 
@@ -212,21 +212,25 @@ std::uint32_t parts_per_team(std::uint64_t bytes, std::uint32_t count) noexcept 
   return parts_of_team(bytes, count, bytes <= kShortBytes ? kRoundBytes : kTeamBytes);
 }
 
-Kernel gather_kernel() { return make_kernel<GatherBody, const Part*, std::uint32_t, std::uint32_t, DoneArgument>(); }
+PartsKernel gather_kernel() {
+  return make_kernel<GatherBody, const Part*, std::uint32_t, std::uint32_t, DoneArgument>();
+}
 
 LaunchShape gather_shape(Device device, std::uint32_t count, std::uint32_t per_team) {
   const std::uint64_t teams = (std::uint64_t{count} + per_team - 1) / per_team;
   return shape_of(device, (teams + kThreads / kWarp - 1) / (kThreads / kWarp), count);
 }
 
-Kernel even_kernel() { return make_kernel<EvenBody, EvenRuns, std::uint32_t, DoneArgument>(); }
+TypedKernel<EvenRuns, std::uint32_t, DoneArgument> even_kernel() {
+  return make_kernel<EvenBody, EvenRuns, std::uint32_t, DoneArgument>();
+}
 
-Kernel say_kernel() { return make_kernel<SayBody, DoneArgument>(); }
+TypedKernel<DoneArgument> say_kernel() { return make_kernel<SayBody, DoneArgument>(); }
 
-Kernel block_kernel() { return make_kernel<BlockBody, const Part*, std::uint32_t, std::uint32_t, DoneArgument>(); }
+PartsKernel block_kernel() { return make_kernel<BlockBody, const Part*, std::uint32_t, std::uint32_t, DoneArgument>(); }
 LaunchShape block_shape(Device device, std::uint32_t count) { return shape_of(device, count, count); }
 
-Kernel convert_kernel(Conversion conversion) {
+PartsKernel convert_kernel(Conversion conversion) {
   switch (conversion) {
     case Conversion::none: return gather_kernel();
     case Conversion::swap2: return make_convert<Conversion::swap2>();
@@ -239,7 +243,7 @@ Kernel convert_kernel(Conversion conversion) {
   return gather_kernel();
 }
 
-Kernel seam_kernel(Conversion conversion) {
+TypedKernel<std::byte*, const std::uint32_t*, std::uint32_t> seam_kernel(Conversion conversion) {
   return conversion == Conversion::int16_big_endian_to_float ? make_seam<Conversion::int16_big_endian_to_float>()
                                                              : make_seam<Conversion::int16_to_float>();
 }

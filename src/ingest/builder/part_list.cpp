@@ -21,7 +21,7 @@ constexpr std::size_t kListedBytes = 2 * sizeof(void*) + sizeof(std::uint32_t);
 
 CopyWay resolved(CopyWay way) noexcept { return way == CopyWay::automatic ? CopyWay::gather : way; }
 
-Kernel kernel_of(CopyWay way, Conversion conversion) {
+PartsKernel kernel_of(CopyWay way, Conversion conversion) {
   if (conversion != Conversion::none) return convert_kernel(conversion);
   if (way == CopyWay::bulk) return bulk_kernel();
   return way == CopyWay::block ? block_kernel() : gather_kernel();
@@ -67,7 +67,7 @@ PartList::PartList(Device device, CopyWay way, std::uint32_t capacity, Conversio
     : way_(resolved(way)),
       reader_(conversion == Conversion::none ? reader_of(way_) : Reader::kernel),
       runs_allowed_(way_ == CopyWay::gather && conversion == Conversion::none),
-      kernel_(reader_ == Reader::kernel ? kernel_of(way_, conversion) : Kernel{}),
+      kernel_(reader_ == Reader::kernel ? kernel_of(way_, conversion) : PartsKernel{}),
       capacity_(capacity),
       part_bytes_(reader_ == Reader::kernel && way_ != CopyWay::block ? kPartBytes : kWholeBytes) {
   if (!has_copy_way(device, way_)) {

@@ -11,6 +11,7 @@
 #include "headrace/ingest/conversion.hpp"
 #include "headrace/ingest/copy_way.hpp"
 #include "ingest/builder/even_run.hpp"
+#include "ingest/builder/kernels.hpp"
 #include "ingest/builder/say_done.hpp"
 #include "ingest/line.hpp"
 
@@ -103,7 +104,7 @@ class PartList {
   CopyWay way_;
   Reader reader_;
   bool runs_allowed_;
-  Kernel kernel_{};
+  PartsKernel kernel_{};
   std::uint32_t capacity_;
   std::uint32_t part_bytes_;
   std::uint32_t count_ = 0;  ///< Listed.

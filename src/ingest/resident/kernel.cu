@@ -19,6 +19,6 @@ struct ResidentBody {
 
 }  // namespace
 
-Kernel resident_kernel() { return make_kernel<ResidentBody, View>(); }
+TypedKernel<View> resident_kernel() { return make_kernel<ResidentBody, View>(); }
 
 }  // namespace headrace::ingest::resident

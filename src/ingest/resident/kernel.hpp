@@ -10,6 +10,6 @@ namespace headrace::ingest::resident {
 inline constexpr std::uint32_t kThreads = 256;
 
 /// (View): all roles; launched with kControlBlocks and the blocks that build, of kThreads each.
-[[nodiscard]] Kernel resident_kernel();
+[[nodiscard]] TypedKernel<View> resident_kernel();
 
 }  // namespace headrace::ingest::resident

@@ -56,9 +56,9 @@ class Pool final : public Resident {
     view.queue_log2 = queue_log2(view);
     allocate(view);
     std::vector<std::byte> state = engine.loaded.bytes;
-    std::array<void*, 3> arguments{state.data(), &view, nullptr};
+    const std::array<void*, 2> arguments{state.data(), &view};
     const auto doing = fmt::format("starting the resident pool of {} on {}", engine.op.name, engine.device.name());
-    stream_.launch_resident(pool_kernel(engine), pool, arguments.data()).or_throw(doing);
+    stream_.launch_resident(pool_kernel(engine), pool, arguments).or_throw(doing);
     stream_.record(ended_).or_throw(doing);
   }
 

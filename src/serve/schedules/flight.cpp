@@ -87,7 +87,7 @@ void Flight::copy_in() noexcept {
 void Flight::launch() noexcept {
   if (!status_) return;
   const GraphLaunch launch = place_.launch();
-  attempt([&] { return stream_.launch(launch.kernel, launch.shape, launch.arguments.data()); });
+  attempt([&] { return stream_.launch(launch.kernel, launch.shape, launch.arguments); });
   attempt([&] { return mark(kComputed); });
 }
 

@@ -97,7 +97,7 @@ bool PersistentBoxes<Mail>::start(const EngineState& engine, Duration limit) {
   std::vector<std::byte> state = engine.loaded.bytes;
   const std::array<void*, 2> arguments{state.data(), &view_};
   const auto doing = fmt::format("launching the resident kernel of operator {}", engine.op.name);
-  stream_.launch_resident(kernel_, shape_, arguments.data()).or_throw(doing);
+  stream_.launch_resident(kernel_, shape_, arguments).or_throw(doing);
   stream_.record(ended_).or_throw(doing);
   const Time until = SteadyClock::now() + limit;
   while (!mail_.running()) {

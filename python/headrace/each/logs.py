@@ -1,0 +1,152 @@
+"""The folder of a run: the output of every input, and the job log from which a later run can go on."""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Any
+
+from headrace.errors import DataError, Errc, SystemError, UsageError  # noqa: A004
+
+JOB_LOG = "jobs.jsonl"
+_NAME_CHARACTERS = 60
+
+
+class Again(StrEnum):
+    """What to do with the logs of an earlier run."""
+
+    refuse = "refuse"
+    resume = "resume"  # run what has not succeeded there
+    overwrite = "overwrite"
+
+
+def log_name(index: int, count: int, text: str) -> str:
+    """A file name for an input: its number, which makes it unique, and what is harmless of its text."""
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "_", text[-_NAME_CHARACTERS:]).strip("_")
+    return f"{index:0{len(str(count - 1))}d}-{safe}" if safe else f"{index:0{len(str(count - 1))}d}"
+
+
+def disk_is_full(path: Path) -> bool:
+    """Whether nothing more can be written where `path` lies."""
+    found = os.statvfs(path)
+    return (found.f_bfree if os.geteuid() == 0 else found.f_bavail) == 0
+
+
+class Logs:
+    """A folder, locked for this run until close().
+
+    `jobs.jsonl` in it has a line that names the command, then a line for each input that has ended. The files of an
+    input are named by its number and text.
+    """
+
+    def __init__(
+        self, folder: Path, command: Sequence[str], inputs: Sequence[tuple[str, ...]], again: Again = Again.refuse
+    ) -> None:
+        """Makes the folder where it is not there.
+
+        Raises:
+            UsageError: when files cannot be made in it, another run writes to it, it has logs of an earlier run and
+                `again` is `refuse`, or those to be resumed are of another command or other inputs.
+        """
+        self.folder = folder
+        self.path = folder / JOB_LOG
+        self._inputs = inputs
+        self._header = {"headrace": "each", "command": list(command), "inputs": len(inputs)}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            left = any(file.exists() for index in range(len(inputs)) for file in self.files(index))
+            self._file: IO[bytes] = self.path.open("a+b")
+        except OSError as error:
+            raise UsageError(
+                f"cannot write logs to {folder}: {error.strerror}", Errc.system, error.errno or 0
+            ) from error
+        try:
+            self.succeeded = self._begin(again, left=left)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def files(self, index: int) -> tuple[Path, Path]:
+        """Where stdout and stderr of an input go."""
+        name = log_name(index, len(self._inputs), " ".join(self._inputs[index]))
+        return self.folder / f"{name}.out", self.folder / f"{name}.err"
+
+    def _begin(self, again: Again, *, left: bool) -> dict[int, dict[str, Any]]:
+        """Takes the lock and writes the first line; the records of inputs that have succeeded before."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"another run writes its logs to {self.folder}: give another --logs") from None
+        self._file.seek(0)
+        content = self._file.read()
+        if again is Again.refuse and (content or left):
+            if not content:
+                self.path.unlink()
+            raise UsageError(
+                f"{self.folder} has the logs of an earlier run: --resume runs what has not succeeded there, "
+                "--overwrite replaces them, or give another --logs"
+            )
+        if again is Again.resume and content:
+            return self._read(content)
+        self._remove_files_of(content)
+        self._file.truncate(0)
+        self._write(self._header)
+        return {}
+
+    def _read(self, content: bytes) -> dict[int, dict[str, Any]]:
+        """What an earlier run has written. A last line that is cut short, as by a kill, is dropped."""
+        whole = content[: content.rfind(b"\n") + 1]
+        self._file.truncate(len(whole))
+        if not whole:
+            self._write(self._header)
+            return {}
+        try:
+            header, *records = map(json.loads, whole.splitlines())
+            of_each = header["headrace"] == "each"
+            same_command = header["command"] == self._header["command"]
+            before = {record["index"]: (tuple(record["input"]), record) for record in records}
+            succeeded = {record["index"]: record for record in records if record["status"] == "ok"}
+        except (ValueError, TypeError, KeyError) as error:
+            raise DataError(f"{self.path} is not a job log of headrace each ({error!r})") from error
+        if not of_each:
+            raise DataError(f"{self.path} is not a job log of headrace each")
+        if not same_command:
+            raise UsageError(f"{self.path} is of another command: resume with that, or give another --logs")
+        now = dict(enumerate(self._inputs))
+        if header["inputs"] != len(now) or any(now.get(index) != parts for index, (parts, _) in before.items()):
+            raise UsageError(f"{self.path} is of other inputs: resume with those, or give another --logs")
+        return succeeded
+
+    def _remove_files_of(self, content: bytes) -> None:
+        """Removes the output of an earlier run, as far as its job log names it."""
+        for line in content.splitlines():
+            try:
+                record = json.loads(line)
+                names = [Path(record[key]).name for key in ("stdout", "stderr")]
+            except (ValueError, TypeError, KeyError):
+                continue
+            for name in names:
+                if name.endswith((".out", ".err")):
+                    (self.folder / name).unlink(missing_ok=True)
+
+    def record(self, record: dict[str, Any]) -> None:
+        """Appends how an input ended.
+
+        Raises:
+            SystemError: when it cannot be written, as on a full disk.
+        """
+        self._write(record)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        try:
+            self._file.write(json.dumps(line).encode() + b"\n")
+            self._file.flush()
+        except OSError as error:
+            raise SystemError(f"writing {self.path}: {error.strerror or error}", native=error.errno or 0) from error
+
+    def close(self) -> None:
+        """Lets another run have the folder."""
+        self._file.close()
