@@ -1,9 +1,13 @@
 #include "headrace/operators/index.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "headrace/base/error.hpp"
+#include "headrace/base/guarded_range.hpp"
 #include "headrace/base/output_file.hpp"
 #include "operators/retrieval/compiler.hpp"
 #include "operators/retrieval/file.hpp"
@@ -26,8 +30,16 @@ Index::Index(std::span<const std::byte> bytes, std::shared_ptr<const void> owner
 }
 
 Index Index::load(const std::filesystem::path& path) {
-  MappedFile file = map_file(path);
-  return Index(file.bytes, std::move(file.owner), path.string());
+  const MappedFile file = map_file(path);
+  // While it is checked, a file that another process cuts short is an error instead of a SIGBUS.
+  const GuardedRange guard(file.bytes.data(), file.bytes.size());
+  try {
+    Index index(file.bytes, file.owner, path.string());
+    if (!guard.lost()) return index;
+  } catch (const DataError&) {
+    if (!guard.lost()) throw;
+  }
+  throw DataError(fmt::format("{} was cut short while it was read", path.string()));
 }
 
 Index Index::from_bytes(std::span<const std::byte> bytes, std::string_view name) {

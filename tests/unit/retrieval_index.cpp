@@ -3,15 +3,18 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "headrace/base/error.hpp"
 #include "operators/retrieval/index_format.hpp"
+#include "tests/sanitizers.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/unit/retrieval_support.hpp"
 
@@ -152,6 +155,35 @@ TEST_F(RetrievalFile, EmptyOrForeignIsADataErrorThatNamesIt) {
   std::ofstream(folder_ / "text.idx") << std::string(500, 'x');
   EXPECT_THAT(error_of<DataError>([&] { static_cast<void>(Index::load(folder_ / "text.idx")); }),
               HasSubstr("text.idx: not a Headrace index"));
+}
+
+TEST_F(RetrievalFile, CutShortWhileItIsReadIsADataError) {
+  if (headrace::testing::kSanitized) GTEST_SKIP() << "a sanitizer has a handler of SIGBUS itself";
+  std::vector<std::string> texts;
+  for (int i = 0; i < 20'000; ++i)
+    texts.push_back("word" + std::to_string(i * 7919 % 100'000) + " and other" + std::to_string(i));
+  const Index whole = test::build_index(texts);
+  const fs::path path = folder_ / "shrinking.idx";
+  whole.save(path);
+  const auto bytes = fs::file_size(path);
+  std::atomic<bool> done{false};
+  // The file loses and regains its second half all the time, whose bytes are zeros from then on.
+  std::thread writer([&] {
+    while (!done.load()) {
+      fs::resize_file(path, bytes / 2);
+      fs::resize_file(path, bytes);
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    try {
+      const Index loaded = Index::load(path);
+      EXPECT_EQ(loaded.document_count(), whole.document_count());
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("shrinking.idx"));
+    }
+  }
+  done.store(true);
+  writer.join();
 }
 
 TEST_F(RetrievalFile, AFailedSaveLeavesNothing) {

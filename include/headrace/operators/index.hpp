@@ -25,7 +25,7 @@ class Index {
 
   /// Maps the file and checks all of it. The file must not be written to while the index is in use (save() never does:
   /// it replaces files). Throws SystemError when it cannot be read, DataError naming the file and what is wrong with
-  /// it.
+  /// it, also when another process cuts it short meanwhile.
   [[nodiscard]] static Index load(const std::filesystem::path& path);
   /// The same from bytes in memory, which are copied. `name` stands for the file in errors.
   [[nodiscard]] static Index from_bytes(std::span<const std::byte> bytes, std::string_view name = "index");
