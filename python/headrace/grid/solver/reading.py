@@ -74,6 +74,9 @@ def _scene(top: Keys, path: Path) -> Scene:
     background = domain.text("background", "free_space")
     materials = _materials(top.tables("materials"))
     _known_material(domain, "background", background, materials)
+    averages = domain.flag("averages", dimensions == 2)  # noqa: PLR2004 - in a plane
+    if averages and dimensions != 2:  # noqa: PLR2004
+        raise domain.error("averages of materials are there in two dimensions, not in three", "averages")
     domain.done()
     dt, steps = _time(top.table("time", required=True), spacing, dimensions, materials)
     sources = _sources(top.tables("sources"), dimensions)
@@ -84,6 +87,7 @@ def _scene(top: Keys, path: Path) -> Scene:
         spacing,
         cpml,
         precision,
+        averages,
         background,
         dt,
         steps,

@@ -100,6 +100,8 @@ class Scene:
     spacing: float
     cpml: int
     precision: str
+    averages: bool
+    """Whether Ez takes the mean of the materials around it."""
     background: str
     dt: float
     steps: int
@@ -153,7 +155,7 @@ class Scene:
     def digest(self) -> str:
         """A hash of all that decides the fields: not the title, the length of the run, or what is kept of it."""
         parts = (
-            *(self.shape, self.spacing, self.cpml, self.precision, self.background, self.dt),
+            *(self.shape, self.spacing, self.cpml, self.precision, self.averages, self.background, self.dt),
             *(sorted(self.materials.items()), self.objects, self.sources, self.receivers),
             *self.plane_waves,
         )
