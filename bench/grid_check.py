@@ -31,6 +31,13 @@ def _materials(shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
     return 1 + 3 * random.random(shape), conductivity, 1 + random.random(shape)
 
 
+def _around(values: Array) -> Array:
+    """The mean of the four cells around the low corner of each cell of a plane, where Ez lies."""
+    low = np.pad(values, ((1, 0), (1, 0)), mode="edge")
+    mean: Array = ((low[:-1, :-1] + low[1:, :-1]) + (low[:-1, 1:] + low[1:, 1:])) / 4
+    return mean
+
+
 def _difference(fields: dict[str, Array], name: str, axis: int, *, above: bool) -> Array | float:
     """To the neighbour above or from the one below; fields beyond the domain are 0, and so are those there are not."""
     if name not in fields:
@@ -43,6 +50,8 @@ def _plain_fdtd(fields: dict[str, Array], dt: float) -> None:
     """The steps of Yee's scheme in a closed box, with the arithmetic of the stencil."""
     some = next(iter(fields.values()))
     permittivity, conductivity, permeability = _materials(some.shape)
+    if some.ndim == 2:  # noqa: PLR2004 - in a plane
+        permittivity, conductivity = _around(permittivity), _around(conductivity)
     loss = conductivity * dt / (2 * permittivity * _PERMITTIVITY)
     ca = ((1 - loss) / (1 + loss)).astype(some.dtype)
     cb = (dt / (permittivity * _PERMITTIVITY * _SPACING) / (1 + loss)).astype(some.dtype)

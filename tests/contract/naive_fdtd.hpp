@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -56,13 +57,20 @@ class NaiveFdtd {
     return fields_.try_emplace(name, NaiveField<V>(extent_)).first->second;
   }
 
+  /// In two dimensions Ez takes the mean of the four cells around it.
   template <class Material>
-  void set_materials(Material of) {
+  void set_materials(Material of, bool averaging = true) {
     NaiveField<V>&ca = field("ca"), &cb = field("cb"), &db = field("db");
+    const std::int64_t by = averaging && dimensions_ == 2 ? 1 : 0;
     each([&](const Offsets& at) {
-      const auto [permittivity, conductivity, permeability] = of(at);
-      const grid::FdtdCoefficients made =
-          grid::fdtd_coefficients(permittivity, conductivity, permeability, spacing_, time_step_);
+      const std::int64_t left = std::max<std::int64_t>(at[0] - by, 0);
+      const std::int64_t below = std::max<std::int64_t>(at[1] - by, 0);
+      const auto a = of(Offsets{left, below, at[2]});
+      const auto b = of(Offsets{at[0], below, at[2]});
+      const auto c = of(Offsets{left, at[1], at[2]});
+      const auto own = of(at);
+      const auto mean = [&](std::size_t i) { return ((a[i] + b[i]) + (c[i] + own[i])) / 4; };
+      const grid::FdtdCoefficients made = grid::fdtd_coefficients(mean(0), mean(1), own[2], spacing_, time_step_);
       ca(at) = static_cast<V>(made.ca);
       cb(at) = static_cast<V>(made.cb);
       db(at) = static_cast<V>(made.db);

@@ -23,9 +23,31 @@ def difference(values, axis, forward):
     return np.diff(np.concatenate(parts, axis), axis=axis)
 
 
+def around(values, shape):
+    """The mean of the four cells around the low corner of each."""
+    low = np.pad(np.broadcast_to(values, shape), ((1, 0), (1, 0)), mode="edge")
+    return ((low[:-1, :-1] + low[1:, :-1]) + (low[:-1, 1:] + low[1:, 1:])) / 4
+
+
 class NumpyFdtd:
-    def __init__(self, shape, spacing, dt, devices, cut, weights, redundant, push, mode, wait_limit, cpml, precision):
+    def __init__(
+        self,
+        shape,
+        spacing,
+        dt,
+        devices,
+        cut,
+        weights,
+        redundant,
+        push,
+        mode,
+        wait_limit,
+        cpml,
+        precision,
+        averaging=None,
+    ):
         del cut, weights, redundant, push, mode, wait_limit
+        self.averaging = len(shape) == 2 if averaging is None else averaging
         self.devices, self.cpml = devices, cpml
         self.shape, self.spacing, self.dt, self.steps_done = tuple(shape), spacing, dt, 0
         self.type = np.float32 if precision == "single" else np.float64
@@ -35,6 +57,8 @@ class NumpyFdtd:
         self.set_materials(1, 0, 1)
 
     def set_materials(self, permittivity, conductivity, permeability):
+        if self.averaging:
+            permittivity, conductivity = around(permittivity, self.shape), around(conductivity, self.shape)
         loss = np.asarray(conductivity) * self.dt / (2 * EPSILON * np.asarray(permittivity))
         factor = self.dt / (EPSILON * np.asarray(permittivity)) / (1 + loss) / self.spacing
         self.ca, self.cb = ((1 - loss) / (1 + loss)).astype(self.type), factor.astype(self.type)

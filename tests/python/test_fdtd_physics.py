@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from grid_reference import around
 
+from headrace import UsageError
 from headrace.grid import Fdtd
 
 LIGHT = 299792458.0
@@ -130,7 +132,8 @@ def box_with_energy(shape: tuple[int, ...], **options: object) -> tuple[Fdtd, np
     run.set_materials(permittivity, 0, permeability)
     run.add_source("ez", [count // 2 for count in shape], random.standard_normal(20))
     run.step(20)
-    return run, permittivity, permeability
+    in_plane = len(shape) == 2  # where Ez takes the mean of the cells around it
+    return run, around(permittivity, shape) if in_plane else permittivity, permeability
 
 
 @pytest.mark.parametrize("shape", [(24, 19), (11, 9, 10)])
@@ -201,10 +204,84 @@ def test_source_and_receiver_may_be_exchanged(
     for (source, from_cell), (field, to_cell) in ((one, other), (other, one)):
         run = Fdtd(shape, 1e-3, cpml=5, precision="double", devices=["cpu:0", "cpu:1"])
         run.set_materials(permittivity, conductivity, permeability)
-        epsilon = PERMITTIVITY * permittivity[from_cell]
-        moved = run.dt / epsilon / (1 + conductivity[from_cell] * run.dt / (2 * epsilon))
+        mean = (lambda values: around(values, shape)) if len(shape) == 2 else np.asarray
+        epsilon = PERMITTIVITY * mean(permittivity)[from_cell]
+        moved = run.dt / epsilon / (1 + mean(conductivity)[from_cell] * run.dt / (2 * epsilon))
         run.add_source(source, from_cell, moved / run.dt * gaussian_1(np.arange(120) * 1.0, 4))
         receiver = run.add_receiver(field, to_cell)
         run.step(120)
         traces.append(run.trace(receiver))
     np.testing.assert_allclose(traces[0], traces[1], atol=1e-10 * np.max(np.abs(traces[0])))
+
+
+def metal_box(shape: tuple[int, int], low: int, high: int) -> np.ndarray:
+    """A conductivity that is a perfect conductor's outside of the cells from low to high along x."""
+    conductivity = np.full(shape, 1e10)
+    conductivity[low:high, :] = 0
+    return conductivity
+
+
+def test_a_gap_between_conductors_is_as_wide_as_its_cells():
+    """A cavity that objects make resonates as one between the walls of the domain (TM11)."""
+    length, width, steps = 20, 15, 30_000
+    run = Fdtd((length + 10, width), 0.01, cpml=0, precision="double")
+    run.set_materials(1, metal_box(run.shape, 5, 5 + length))
+    run.add_source("ez", (12, 6), gaussian_1(np.arange(200) * 1.0, 12))
+    receiver = run.add_receiver("ez", (18, 9))
+    run.step(steps)
+    spectrum = np.abs(np.fft.rfft(run.trace(receiver) * np.hanning(steps), 1 << 19))
+    frequency = np.fft.rfftfreq(1 << 19, run.dt)
+    near = (frequency > 0.9e9) & (frequency < 1.5e9)
+    found = frequency[near][np.argmax(spectrum[near])]
+    assert found == pytest.approx(299792458.0 / 2 * np.hypot(1 / (length * 0.01), 1 / (width * 0.01)), rel=5e-4)
+
+
+@pytest.mark.parametrize("kind", ["dielectric", "conductor"])
+def test_a_scene_that_is_its_own_mirror_image_gives_equal_traces(kind: str):
+    run = Fdtd((61, 50), 1e-3, precision="double")
+    inside = np.zeros(run.shape, bool)
+    inside[25:35, 30:36] = True  # from node 25 to node 35: the middle is node 30
+    run.set_materials(
+        np.where(inside & (kind == "dielectric"), 6.0, 1.0), np.where(inside & (kind == "conductor"), 1e10, 0)
+    )
+    run.add_source("ez", (30, 14), gaussian_1(np.arange(300) * 1.0, 8))
+    left, right = run.add_receiver("ez", (22, 20)), run.add_receiver("ez", (38, 20))
+    run.step(40)  # before what comes back from the layers, whose domain is one cell off the middle
+    np.testing.assert_allclose(run.trace(left), run.trace(right), rtol=0, atol=1e-12 * np.max(np.abs(run.trace(left))))
+
+
+@pytest.mark.parametrize("permeability", [1.0, 1000.0])
+@pytest.mark.parametrize("below", [False, True])
+def test_a_good_conductor_reflects_as_a_perfect_one_from_either_side(permeability: float, below: bool):
+    """Steel of a large permeability too: E changes its sign."""
+
+    def reflected(conductivity: float, its_permeability: float) -> np.ndarray:
+        traces = []
+        for there in (True, False):
+            run = Fdtd((90, 90), 2e-3, precision="double")
+            plate = np.zeros(run.shape, bool)
+            plate[12:78, 40:50] = there
+            run.set_materials(1, np.where(plate, conductivity, 0), np.where(plate, its_permeability, 1))
+            place = 30 if below else 60  # as far from either face
+            run.add_source("ez", (45, place), gaussian_1(np.arange(300) * 1.0, 12))
+            receiver = run.add_receiver("ez", (50, place))
+            run.step(160)
+            traces.append(run.trace(receiver))
+        return np.asarray(traces[0] - traces[1])
+
+    perfect, steel = reflected(1e10, 1), reflected(1.4e6, permeability)
+    np.testing.assert_allclose(steel, perfect, atol=2e-3 * np.max(np.abs(perfect)))
+
+
+def test_averages_may_be_switched_off_in_a_plane_and_are_not_there_in_space():
+    half = np.where(np.arange(40)[:, None] < 20, 1.0, 9.0) * np.ones((40, 30))
+    fields = []
+    for averaging in (True, False):
+        run = Fdtd((40, 30), 1e-3, averaging=averaging, precision="double")
+        run.set_materials(half)
+        run.add_source("ez", (12, 15), gaussian_1(np.arange(100) * 1.0, 5))
+        run.step(60)
+        fields.append(run.field("ez"))
+    assert np.max(np.abs(fields[0] - fields[1])) > 1e-3 * np.max(np.abs(fields[0]))
+    with pytest.raises(UsageError, match="in two dimensions, not in three"):
+        Fdtd((10, 10, 10), 1e-3, averaging=True)

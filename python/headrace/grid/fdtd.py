@@ -53,6 +53,7 @@ class Fdtd:
         wait_limit: float = 30.0,
         cpml: int = 10,
         precision: str = "single",
+        averaging: bool | None = None,
         ranks: Ranks | None = None,
     ) -> None:
         """A domain of vacuum without fields.
@@ -65,6 +66,8 @@ class Fdtd:
         `cpml` is how many cells the absorbing layers take at each wall. `mode` is "streams", or "resident" for domains
         so small that launches dominate (docs/grid.md); a kernel that has then waited `wait_limit` seconds for a
         neighbour ends, and step() raises DeviceError that names who did not get on.
+        `averaging` says whether Ez takes the mean of the four cells around it, which makes borders of materials second
+        order: in two dimensions it does where nothing is said, in three it cannot.
         `passes` is "never" where there is no memory for passes over it that do several steps, "always" where they are
         wanted on a CPU device for fewer than four, too. A pass does at most `redundant` and `pass_steps` (1 to 4).
         `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
@@ -88,6 +91,7 @@ class Fdtd:
             wait_limit=wait_limit,
             cpml=cpml,
             precision=precision,
+            averaging=averaging,
             ranks=ranks,
         )
         self._speeds = take_speeds(options, cut, weights, ranks)
@@ -100,6 +104,8 @@ class Fdtd:
     ) -> None:
         """Fills the domain from the next step on: each a number for all cells, or an array of the domain's shape.
 
+        With `averaging`, Ez takes the mean permittivity and conductivity of the four cells around it, so that it is 0
+        on a perfect conductor; H takes the permeability of its cell.
         Permittivity and permeability are relative, conductivity is in S/m. Raises UsageError, with the cell, for what
         cannot be, and where dt is not stable in these materials.
         """

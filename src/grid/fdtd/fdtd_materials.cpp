@@ -19,36 +19,43 @@ std::string cell_text(const Extent& extent, std::int64_t number, int dimensions)
   return fmt::format("({}, {}, {})", x, y, number / extent.nx / extent.ny);
 }
 
-/// Values of a material by cell, whether they were given one by one or as one for all.
-class PerCell {
- public:
-  PerCell(std::span<const double> values, const char* name, bool zero_allowed, const FdtdOptions& options)
-      : values_(values) {
-    const std::int64_t cells = options.extent.cells();
-    if (values.size() != 1 && values.size() != static_cast<std::size_t>(cells)) {
-      throw UsageError(
-          fmt::format("{} has {} values: it needs one, or one for each of {} cells", name, values.size(), cells));
-    }
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const double value = values[i];
-      if (std::isfinite(value) && (value > 0 || (zero_allowed && value == 0))) continue;
-      const std::string where =
-          values.size() == 1
-              ? std::string()
-              : " in cell " + cell_text(options.extent, static_cast<std::int64_t>(i), options.dimensions);
-      throw UsageError(fmt::format("{} is {}{}: it must be finite and {}", name, value, where,
-                                   zero_allowed ? "at least 0" : "above 0"));
-    }
+/// Throws UsageError for values of a material that cannot be. The least of them.
+double check_values(std::span<const double> values, const char* name, bool zero_allowed, const FdtdOptions& options) {
+  const std::int64_t cells = options.extent.cells();
+  if (values.size() != 1 && values.size() != static_cast<std::size_t>(cells)) {
+    throw UsageError(
+        fmt::format("{} has {} values: it needs one, or one for each of {} cells", name, values.size(), cells));
   }
-
-  [[nodiscard]] double operator[](std::size_t cell) const noexcept {
-    return values_.size() == 1 ? values_[0] : values_[cell];
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double value = values[i];
+    if (std::isfinite(value) && (value > 0 || (zero_allowed && value == 0))) continue;
+    const std::string where =
+        values.size() == 1 ? std::string()
+                           : " in cell " + cell_text(options.extent, static_cast<std::int64_t>(i), options.dimensions);
+    throw UsageError(fmt::format("{} is {}{}: it must be finite and {}", name, value, where,
+                                 zero_allowed ? "at least 0" : "above 0"));
   }
-  [[nodiscard]] double least() const { return *std::min_element(values_.begin(), values_.end()); }
+  return *std::ranges::min_element(values);
+}
 
- private:
-  std::span<const double> values_;
-};
+/// The value of a cell, whether they were given one by one or as one for all.
+[[nodiscard]] double value_at(std::span<const double> values, std::size_t cell) noexcept {
+  return values.size() == 1 ? values[0] : values[cell];
+}
+
+[[nodiscard]] std::size_t number_of(const Extent& extent, std::int64_t x, std::int64_t y, std::int64_t z) noexcept {
+  return static_cast<std::size_t>((z * extent.ny + y) * extent.nx + x);
+}
+
+/// The mean of the four cells of a plane around the low corner of one, where Ez lies. At a wall, those inside count.
+[[nodiscard]] double mean_around(std::span<const double> values, const Extent& extent, std::int64_t x,
+                                 std::int64_t y) noexcept {
+  const std::int64_t left = std::max<std::int64_t>(x - 1, 0);
+  const std::int64_t below = std::max<std::int64_t>(y - 1, 0);
+  const auto at = [&](std::int64_t i, std::int64_t j) { return value_at(values, number_of(extent, i, j, 0)); };
+  // In pairs: equal values are kept to the last bit, and mirror images are equal.
+  return ((at(left, below) + at(x, below)) + (at(left, y) + at(x, y))) / 4;
+}
 
 }  // namespace
 
@@ -65,19 +72,34 @@ void check_time_step(double time_step, const FdtdOptions& options, double permit
 }
 
 FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOptions& options, double time_step) {
-  const PerCell permittivity(materials.permittivity, "permittivity", false, options);
-  const PerCell conductivity(materials.conductivity, "conductivity", true, options);
-  const PerCell permeability(materials.permeability, "permeability", false, options);
-  check_time_step(time_step, options, permittivity.least(), permeability.least());
-  const auto cells =
+  const double permittivity_min = check_values(materials.permittivity, "permittivity", false, options);
+  check_values(materials.conductivity, "conductivity", true, options);
+  const double permeability_min = check_values(materials.permeability, "permeability", false, options);
+  check_time_step(time_step, options, permittivity_min, permeability_min);
+  const bool averaging = options.averaging.value_or(options.dimensions == 2);
+  const auto coefficients = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+    const std::size_t cell = number_of(options.extent, x, y, z);
+    const auto at_edge = [&](std::span<const double> values) {
+      return averaging ? mean_around(values, options.extent, x, y) : value_at(values, cell);
+    };
+    return fdtd_coefficients(at_edge(materials.permittivity), at_edge(materials.conductivity),
+                             value_at(materials.permeability, cell), options.spacing, time_step);
+  };
+  const auto most =
       std::max({materials.permittivity.size(), materials.conductivity.size(), materials.permeability.size()});
-  FdtdMaterialFields made{std::vector<double>(cells), std::vector<double>(cells), std::vector<double>(cells)};
-  for (std::size_t i = 0; i < cells; ++i) {
-    const FdtdCoefficients of =
-        fdtd_coefficients(permittivity[i], conductivity[i], permeability[i], options.spacing, time_step);
-    made.ca[i] = of.ca;
-    made.cb[i] = of.cb;
-    made.db[i] = of.db;
+  const Extent extent = most == 1 ? Extent{1, 1, 1} : options.extent;
+  FdtdMaterialFields made;
+  for (std::vector<double>* field : {&made.ca, &made.cb, &made.db})
+    field->reserve(static_cast<std::size_t>(extent.cells()));
+  for (std::int64_t z = 0; z < extent.nz; ++z) {
+    for (std::int64_t y = 0; y < extent.ny; ++y) {
+      for (std::int64_t x = 0; x < extent.nx; ++x) {
+        const FdtdCoefficients of = coefficients(x, y, z);
+        made.ca.push_back(of.ca);
+        made.cb.push_back(of.cb);
+        made.db.push_back(of.db);
+      }
+    }
   }
   return made;
 }

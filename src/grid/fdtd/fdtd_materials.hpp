@@ -6,7 +6,7 @@
 
 namespace headrace::grid {
 
-/// Fields of coefficients: one value a cell, or one for all where that of every material is.
+/// Fields of coefficients: one value a cell, or one for all where all are equal.
 struct FdtdMaterialFields {
   std::vector<double> ca;
   std::vector<double> cb;

@@ -36,6 +36,9 @@ void check(const FdtdOptions& options) {
   if (!std::isfinite(options.spacing) || options.spacing <= 0) {
     throw UsageError(fmt::format("a spacing of {} m: it must be finite and above 0", options.spacing));
   }
+  if (!flat && options.averaging.value_or(false)) {
+    throw UsageError("averages of materials are there in two dimensions, not in three");
+  }
   if (options.devices.empty()) throw UsageError("FDTD needs at least one device");
 }
 

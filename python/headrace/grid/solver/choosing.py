@@ -57,6 +57,7 @@ def choose(
         wait_limit=layout.wait_limit,
         cpml=scene.cpml,
         precision=scene.precision,
+        averaging=scene.averaging,
         ranks=layout.ranks,
     )
     weights = tuple(solver.speeds) if by_speed else None

@@ -109,6 +109,13 @@ class Keys:
             raise self.error(f"{value!r} is not text", key)
         return value
 
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self._take(key, default)
+        if not isinstance(value, bool):
+            raise self.error(f"{_short(value)} is not true or false", key)
+        return value
+
     def choice(self, key: str, choices: Sequence[str], default: str | None = None) -> str:
         """One of some words."""
         value = self.text(key, default)

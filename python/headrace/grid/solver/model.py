@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headrace._core import Ranks
 from headrace.grid.solver import plane_wave
-from headrace.grid.solver.scene import VACUUM_PERMITTIVITY, Material, Scene, Source
+from headrace.grid.solver.scene import VACUUM_PERMITTIVITY, Cell, Material, Scene, Source
 from headrace.grid.solver.shapes import SLACK, Axes, Mask, Shape
 from headrace.grid.solver.waveforms import Samples
 
@@ -134,6 +134,19 @@ def _values(cells: NDArray[np.uint16], materials: list[Material], name: str) -> 
     return np.asarray(table[cells])
 
 
+def _material_of(scene: Scene, name: str, cell: Cell, cells: NDArray[np.uint16], materials: list[Material]) -> Material:
+    """What a component's update is made of: the material of its cell, or the mean of the four around Ez."""
+    own: Material = materials[cells[cell]]
+    if not scene.averaging or name != "ez":
+        return own
+    around = [materials[cells[max(cell[0] - i, 0), max(cell[1] - j, 0)]] for i in (0, 1) for j in (0, 1)]
+    return replace(
+        own,
+        permittivity=sum(one.permittivity for one in around) / len(around),
+        conductivity=sum(one.conductivity for one in around) / len(around),
+    )
+
+
 def samples(scene: Scene, source: Source, material: Material) -> Samples:
     """What a source adds to its field in each step, in V/m.
 
@@ -177,6 +190,7 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         wait_limit=layout.wait_limit,
         cpml=scene.cpml,
         precision=scene.precision,
+        averaging=scene.averaging,
         **shared,
     )
     cells, materials = paint(scene)
@@ -188,7 +202,7 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
     sums: dict[tuple[str, tuple[int, ...]], Samples] = {}
     for source in scene.sources:
         cell = scene.cell(source.position)
-        added = samples(scene, source, materials[cells[cell]])
+        added = samples(scene, source, _material_of(scene, source.field, cell, cells, materials))
         key = (source.field, cell)
         sums[key] = _sum(sums[key], added) if key in sums else added
     for (field, cell), total in sums.items():

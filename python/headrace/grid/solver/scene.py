@@ -103,6 +103,8 @@ class Scene:
     spacing: float
     cpml: int
     precision: str
+    averaging: bool
+    """Whether Ez takes the mean of the materials around it."""
     background: str
     dt: float
     steps: int
@@ -175,7 +177,7 @@ class Scene:
     def digest(self) -> str:
         """A hash of all that decides the fields: not the title, the length of the run, or what is kept of it."""
         parts = (
-            *(self.shape, self.spacing, self.cpml, self.precision, self.background, self.dt),
+            *(self.shape, self.spacing, self.cpml, self.precision, self.averaging, self.background, self.dt),
             *(sorted(self.materials.items()), self.objects, self.sources, self.receivers),
             *self.plane_waves,
             *(self.cell(one.position) for one in self.sources),

@@ -59,6 +59,7 @@ def write(path: Path, traces: Traces) -> None:
         file.attrs["title"] = scene.title
         file.attrs["scene"] = scene.digest()
         file.attrs["dt"] = scene.dt
+        file.attrs["averaging"] = scene.averaging
         file.attrs["spacing"] = scene.spacing
         file.attrs["shape"] = scene.shape
         file.attrs["steps"] = traces.steps
