@@ -231,35 +231,42 @@ def _explain(mine: Stream | None, theirs: bytes | None, tool: str) -> str:
     return _explain_tshark(mine, theirs) if tool == "tshark" else _explain_tcpflow(mine, theirs)
 
 
-_TCPFLOW_LACKS = {
+_TCPFLOW_RULES = {
     "tcpflow does not put IP fragments together": "ip.flags.mf == 1 || ip.frag_offset > 0 || ipv6.fraghdr",
     "tcpflow reads no packet whose IP length is 0, as segmentation offload leaves it": "ip.len == 0",
     "tcpflow takes what a reset carries for payload": "tcp.flags.reset == 1 && tcp.len > 0",
     "tcpflow takes what lies behind the IP packet for payload": "eth.trailer && tcp.len > 0",
     "tcpflow takes the payload of a SYN, which was never acknowledged": "tcp.flags.syn == 1 && tcp.len > 0",
 }
-"""What tcpflow does with packets, by the filter of tshark that finds them between two ends."""
+_TSHARK_RULES = {
+    "a tunnel: packets within packets are read by tshark alone": (
+        "vxlan || geneve || gre || gtp || mpls || pppoe || pppoes || llc || ieee8021ah || ayiya || erspan || vntag || "
+        "(ip && ipv6) || ip.proto == 4 || ipv6.nxt == 41"
+    ),
+    "tshark takes what a reset carries for payload": "tcp.flags.reset == 1 && tcp.len > 0",
+}
+"""What a tool does with packets between two ends, by the filter of tshark that finds them."""
 
 
 def _has(capture: Path, ends: Ends, packets: str) -> bool:
     address, _, port = ends[0].rpartition(":")
     kind = "ipv6" if address.startswith("[") else "ip"
     between = f"{kind}.addr == {address.strip('[]')}" + ("" if "frag" in packets else f" && tcp.port == {port}")
-    command = ["tshark", "-r", str(capture), "-Y", f"{between} && ({packets})", "-c", "1"]
+    command = ["tshark", "-r", str(capture), "-Y", f"{between} && ({packets})"]
     return bool(subprocess.run(command, capture_output=True, check=False, timeout=_TIMEOUT_SECONDS).stdout)
 
 
-def _explain_by_ends(capture: Path, here: list[Stream], there: list[bytes], ends: Ends, link_type: int) -> str:
-    """A rule of tcpflow's for all streams between two ends; empty where there is none."""
-    if not there and link_type == _LOOPBACK and ends[0].startswith("["):
-        return "tcpflow reads no IPv6 behind the header of a loopback device"
-    for rule, packets in _TCPFLOW_LACKS.items():
+def _explain_by_packets(capture: Path, here: list[Stream], there: list[bytes], ends: Ends, tool: str) -> str:
+    """A rule for all streams between two ends, from the packets between them; empty where there is none."""
+    for rule, packets in (_TSHARK_RULES if tool == "tshark" else _TCPFLOW_RULES).items():
         if _has(capture, ends, packets):
             return rule
-    if len(here) > 1 and here and there:
-        together = Stream(bytearray(b"".join(bytes(one.data) for one in here)))
-        if _explain_tcpflow(together, b"".join(there)) in ("", _PADDING):
-            return "one pair of ends has several connections: tcpflow divides them at other places"
+    if tool == "tcpflow" and not there and _link_type(capture) == _LOOPBACK and ends[0].startswith("["):
+        return "tcpflow reads no IPv6 behind the header of a loopback device"
+    together = b"".join(bytes(one.data) for one in here)
+    theirs = b"".join(there)
+    if len(here) > 1 and (together == theirs or (tool == "tcpflow" and _is_padded(together, theirs))):
+        return "one pair of ends has several connections, which are divided at other places"
     return ""
 
 
@@ -275,7 +282,6 @@ def compare(capture: Path, tool: str) -> tuple[Counter[str], list[str]]:
     """How many streams agree, or differ by which rule, and a line for each of the latter."""
     mine, counters = ours(capture)
     theirs = by_tshark(capture, counters["connections"]) if tool == "tshark" else by_tcpflow(capture)
-    link_type = _link_type(capture)
     tally: Counter[str] = Counter()
     lines = []
     for ends in sorted({*mine, *theirs}):
@@ -284,8 +290,8 @@ def compare(capture: Path, tool: str) -> tuple[Counter[str], list[str]]:
             one = here[which] if which < len(here) else None
             other = there[which] if which < len(there) else None
             why = _explain(one, other, tool)
-            if why == "unexplained" and tool == "tcpflow":
-                why = _explain_by_ends(capture, here, there, ends, link_type) or why
+            if why == "unexplained":
+                why = _explain_by_packets(capture, here, there, ends, tool) or why
             tally[why or "equal"] += 1
             if why:
                 sizes = (len(one.data) if one else None, len(other) if other is not None else None)
