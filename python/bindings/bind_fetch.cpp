@@ -123,7 +123,7 @@ void bind_sources(nb::module_& module) {
           "says of itself) where a column is one value throughout a fragment.")
       .def_prop_ro("rows", &fetch::Source::rows)
       .def_prop_ro("id", &fetch::Source::id)
-      .def("close", &fetch::Source::close, nb::call_guard<nb::gil_scoped_release>(),
+      .def("close", &fetch::Source::close, nb::call_guard<GilRelease>(),
            "Lets go of the dictionaries: nothing can be fetched any more.");
 }
 
@@ -132,7 +132,7 @@ using Codes = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::dev
 nb::tuple take_entries(const fetch::Dictionary& dictionary, const Codes& codes, std::size_t bytes_most) {
   fetch::DictionaryEntries taken;
   {
-    const nb::gil_scoped_release released;  // whoever reads strings may hold the dictionary, and want the lock
+    const GilRelease released;  // whoever reads strings may hold the dictionary, and want the lock
     taken = dictionary.take({codes.data(), codes.size()}, bytes_most);
   }
   return nb::make_tuple(nb::bytes(taken.offsets.data(), taken.offsets.size() * sizeof(std::int32_t)),
@@ -141,8 +141,8 @@ nb::tuple take_entries(const fetch::Dictionary& dictionary, const Codes& codes, 
 
 void bind_dictionary(nb::module_& module) {
   nb::class_<fetch::Dictionary>(module, "StringDictionary", "What the indices of a column of strings stand for.")
-      .def_prop_ro("size", &fetch::Dictionary::size, nb::call_guard<nb::gil_scoped_release>(), "Strings so far.")
-      .def_prop_ro("nbytes", &fetch::Dictionary::bytes, nb::call_guard<nb::gil_scoped_release>(),
+      .def_prop_ro("size", &fetch::Dictionary::size, nb::call_guard<GilRelease>(), "Strings so far.")
+      .def_prop_ro("nbytes", &fetch::Dictionary::bytes, nb::call_guard<GilRelease>(),
                    "That it takes, of the cpu level's budget.")
       .def("take", &take_entries, "indices"_a, "bytes_most"_a,
            nb::sig("def take(self, indices: NDArray[numpy.int32], bytes_most: int) -> tuple[bytes, bytes]"),
