@@ -97,6 +97,7 @@ void cut_into_chain(SweepCut& cut, const Box& box, const Layers& halo, const Par
   const Strips strips{.count = strips_of(box, halo, layout), .rows = box.size(1)};
   const auto tasks_of = [&](std::int64_t run) { return strips.count * over(strips.rows, run); };
   const std::int64_t reach = halo.low[1] + halo.high[1];
+  if (reach == 0) return;  // a stencil of one dimension: its rows are single ones
   const std::int64_t tasks_min = over(blocks_at_once * kTeams * kChainedTasksPerTen, 10);
   std::int64_t best = 0;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();

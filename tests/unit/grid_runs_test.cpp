@@ -111,6 +111,12 @@ TEST(GridRuns, OfSeveralBoxesFillWavesTogether) {
   return made;
 }
 
+TEST(GridRuns, PassesOfAStencilOfOneDimensionAreNotChained) {
+  const SweepCut made = chain({1 << 20, 1, 1}, {{4, 0, 0}, {4, 0, 0}});
+  EXPECT_EQ(made.chained, 0U);
+  EXPECT_EQ(made.shape.blocks, 5U) << "as it was";
+}
+
 TEST(GridRuns, OfAChainAreLong) {
   for (const std::int64_t across : {4096, 8192, 20480}) {
     const Extent extent{across, across, 1};
