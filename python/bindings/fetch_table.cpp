@@ -78,7 +78,7 @@ void bind_fetch_table(nb::module_& module) {
   nb::class_<fetch::Table>(module, "FetchTable", "A table that is scanned on the device of its levels.")
       .def(nb::init<fetch::Levels, std::shared_ptr<fetch::Source>, fetch::FetchOptions>(), "levels"_a, "source"_a,
            "options"_a = fetch::FetchOptions{})
-      .def("close", &fetch::Table::close, nb::call_guard<nb::gil_scoped_release>(),
+      .def("close", &fetch::Table::close, nb::call_guard<GilRelease>(),
            "Gives back what its chunks and dictionaries take; nothing can be asked of it any more.")
       .def_prop_ro("levels", &fetch::Table::levels)
       .def_prop_ro("options", &fetch::Table::options)
