@@ -82,7 +82,7 @@ def stopped(stop: float) -> dict[str, Any]:
     stop = time.perf_counter() - began
     out, _ = process.communicate()
     load = json.loads(out)["load"]
-    # Of all arrivals, 1% were later than p99: the first ones of the stop, each late by what was left of it.
+    # The first arrivals of the stop are the latest, each by what was left of it: 1% of all arrivals are later than p99.
     p99 = max(stop - 0.01 * _STOP_SECONDS, 0.0)
     return {
         "stop_s": stop,

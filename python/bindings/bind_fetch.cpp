@@ -143,7 +143,7 @@ void bind_dictionary(nb::module_& module) {
   nb::class_<fetch::Dictionary>(module, "StringDictionary", "What the indices of a column of strings stand for.")
       .def_prop_ro("size", &fetch::Dictionary::size, nb::call_guard<GilRelease>(), "Strings so far.")
       .def_prop_ro("nbytes", &fetch::Dictionary::bytes, nb::call_guard<GilRelease>(),
-                   "That it takes, of the cpu level's budget.")
+                   "Bytes that it takes of the CPU level's budget.")
       .def("take", &take_entries, "indices"_a, "bytes_most"_a,
            nb::sig("def take(self, indices: NDArray[numpy.int32], bytes_most: int) -> tuple[bytes, bytes]"),
            "As many of the strings of these indices, from the first on, as have so many bytes, one at least: "

@@ -3695,7 +3695,7 @@ class StringDictionary:
 
     @property
     def nbytes(self) -> int:
-        """That it takes, of the cpu level's budget."""
+        """Bytes that it takes of the CPU level's budget."""
 
     def take(self, indices: NDArray[numpy.int32], bytes_most: int) -> tuple[bytes, bytes]:
         """

@@ -127,6 +127,29 @@ def test_soak(run: Run):
     assert report["submitted"] == report["back"] > 1000
 
 
+def test_a_kept_index_of_an_older_library_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its words may be other ones: answers would be wrong, and the run would say so and fail."""
+    from headrace.cli import run as verb  # noqa: PLC0415
+    from headrace.cli.show import stdout  # noqa: PLC0415
+
+    corpus, library = tmp_path / "dict", tmp_path / "library.so"
+    corpus.mkdir()
+    for part in ("noun", "verb", "adj", "adv"):
+        (corpus / f"data.{part}").write_text(f"00000001 03 n 01 word 0 000 | a gloss of a {part}\n")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(verb._core, "__file__", str(library))
+    library.write_bytes(b"rules of before")
+    index, older = verb.wordnet_index(corpus, stdout())
+    assert older is not None
+    headrace.Index.build(["another"]).save(older)
+    assert verb.wordnet_index(corpus, stdout())[0].document_count == 1, "kept"
+    library.write_bytes(b"rules of today")
+    again, newer = verb.wordnet_index(corpus, stdout())
+    assert again.document_count == index.document_count == 4
+    assert newer != older
+    assert list(older.parent.iterdir()) == [newer]
+
+
 def test_run_does_the_main_job_and_reuses_its_index(run: Run, tmp_path: Path):
     first = run("run", "--time", "25s", XDG_CACHE_HOME=str(tmp_path), COLUMNS="80")
     assert first.returncode == 0, first.stderr

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 import headrace
-from headrace import DataError, Device, Error, Index, Operator, RetrievalSampler, tables
+from headrace import DataError, Device, Error, Index, Operator, RetrievalSampler, _core, tables
 from headrace.cli import options, run_compare, show
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.cli.run_next import next_steps
@@ -47,9 +47,10 @@ def cache_folder() -> Path:
     return Path(base) / "headrace"
 
 
-def _digest(folder: Path) -> str:
-    digest = hashlib.sha256(headrace.__version__.encode())
-    for path in sorted(folder.glob("data.*")):
+def _digest(folder: Path, library: Path) -> str:
+    """What decides an index: the corpus, and the library whose rules split it into words."""
+    digest = hashlib.sha256()
+    for path in [library, *sorted(folder.glob("data.*"))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -71,7 +72,7 @@ def _kept(path: Path, console: Console) -> Index | None:
 
 def wordnet_index(folder: Path, console: Console) -> tuple[Index, Path | None]:
     """The index of a WordNet folder, and where it is kept: from the cache where it is whole, else built."""
-    path = cache_folder() / f"wordnet-{_digest(folder)}.hridx"
+    path = cache_folder() / f"wordnet-{_digest(folder, Path(_core.__file__))}.hridx"
     index = _kept(path, console)
     if index is not None:
         _say(console, f"Index of WordNet's {index.document_count:,} glosses: from {path}")
@@ -85,6 +86,8 @@ def wordnet_index(folder: Path, console: Console) -> tuple[Index, Path | None]:
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        for older in path.parent.glob("wordnet-*.hridx"):  # of another library, or of another WordNet
+            older.unlink(missing_ok=True)
         index.save(path)
     except (Error, OSError) as error:
         _say(console, f"{took}. It cannot be kept for the next time: {error}")

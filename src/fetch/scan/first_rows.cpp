@@ -19,7 +19,7 @@ constexpr std::int64_t kRoomMax = std::int64_t{1} << 20;
 constexpr std::size_t kRoomBytes = 64 * kMiB;
 constexpr std::uint32_t kTilesFirst = 16;
 
-/// Of a program that writes so many values of a row: at least a few tiles, and some times the limit.
+/// How many rows of so many values have room: those that fit, but at least those of a few tiles and twice the limit.
 std::int64_t room_for(std::size_t values, std::int64_t limit) {
   const auto fitting = static_cast<std::int64_t>(kRoomBytes / (values * (sizeof(std::int64_t) + 1)));
   const std::int64_t least = std::max<std::int64_t>(kTilesFirst * kTileRows, 2 * limit);
@@ -37,14 +37,14 @@ class Pace {
   [[nodiscard]] std::uint32_t tiles() const noexcept { return tiles_; }
   /// There was no room for their rows. There always is for those of so few tiles.
   void overflowed() noexcept { tiles_ = safe_; }
-  /// Of the tiles so far, the last ones gave so many rows.
+  /// `seen` tiles have run so far, and the last of them added so many rows.
   void went_on(std::uint32_t seen, std::int64_t rows, bool bounded) noexcept {
     if (!bounded) {
       tiles_ = safe_;
     } else if (rows > room_ / 4) {  // rows come in an order that is bad for us
       tiles_ = std::max(safe_, tiles_ / 2);
     } else {
-      // Of rows in no order, as many would follow as take a quarter of the room.
+      // If rows come in no order, the next tiles add as many as take a quarter of the room.
       const std::int64_t more = std::int64_t{seen} * std::max<std::int64_t>(room_ / (4 * limit_), 1);
       tiles_ = static_cast<std::uint32_t>(std::min<std::int64_t>(more, UINT32_MAX / 2));
     }

@@ -32,7 +32,7 @@ class Run {
   /// is more than there is room for, rows are missing, and the tiles have to be run again, fewer at once. Throws as
   /// execute() does.
   [[nodiscard]] std::int64_t append_tiles(std::uint32_t first, std::uint32_t end, ScanReport& report);
-  /// Of so many rows keeps the first in order, which the rows to come are held against.
+  /// Keeps the first of so many rows, in order. The rows of later tiles are compared with the last one kept.
   void keep_first(std::int64_t rows, ScanReport& report);
 
   [[nodiscard]] bool is_too_wide() const noexcept { return happened(Fault::wide_decimal); }

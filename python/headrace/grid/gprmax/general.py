@@ -97,7 +97,7 @@ def _material(model: Model, command: Command) -> None:
 
 
 def _dispersion(model: Model, command: Command) -> None:
-    """Of a material that is not used it does not matter."""
+    """Notes that a material is dispersive, which is an error only where an object is made of it."""
     if not command.words:
         command.expect(1)
     model.dispersive[command.words[-1]] = command

@@ -137,7 +137,7 @@ class Sector:
 
 
 def _area(corners: tuple[Point, Point, Point]) -> float:
-    """Of a triangle; negative where its corners go clockwise."""
+    """The area of a triangle; negative where its corners go clockwise."""
     (a, b), (c, d), (e, f) = corners
     return ((c - a) * (f - b) - (e - a) * (d - b)) / 2
 
