@@ -1,4 +1,23 @@
-"""Text from outside, as it may be shown on a terminal."""
+"""Text from outside: read from files, and as it may be shown on a terminal."""
+
+from pathlib import Path
+
+from headrace.errors import DataError, reading
+
+
+def read_utf8(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        DataError: when it is not UTF-8.
+        SystemError: when it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise reading(path, error) from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not text in UTF-8: {error}") from None
 
 
 def printable(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from headrace.errors import DataError, reading
+from headrace.errors import DataError
 from headrace.grid.solver.checks import check_objects, check_places, check_resolution, courant_limit, listed
 from headrace.grid.solver.keys import WHOLE_MOST, Keys, nearest
 from headrace.grid.solver.objects import read_shape
@@ -29,6 +29,7 @@ from headrace.grid.solver.scene import (
 from headrace.grid.solver.shapes import AXES
 from headrace.grid.solver.waveform_files import read_table
 from headrace.grid.solver.waveforms import FILE, IMPULSE, NAMES, Wave
+from headrace.text import read_utf8
 
 _FRAMES = 60  # snapshots of a run, where the scene does not say how many
 _PLANE = ("plane", "plane_wave")
@@ -43,13 +44,7 @@ def read_scene(path: Path) -> Scene:
         UsageError: naming file, key and value of what is wrong with it.
         DataError: when it is not TOML.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise reading(path, error) from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not text in UTF-8: {error}") from None
-    return parse_scene(text, path)
+    return parse_scene(read_utf8(path), path)
 
 
 def parse_scene(text: str, path: Path) -> Scene:

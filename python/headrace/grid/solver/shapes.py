@@ -76,6 +76,21 @@ class Sphere:
         return 2 * self.radius
 
 
+def around_line(start: Point, end: Point, radius: float) -> tuple[Point, Point]:
+    """The corners of a box that holds all within `radius` of a line."""
+    low = tuple(min(pair) - radius for pair in zip(start, end, strict=True))
+    return low, tuple(max(pair) + radius for pair in zip(start, end, strict=True))
+
+
+def along_line(start: Point, end: Point, centres: Axes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Where on a line each centre is nearest, from 0 at its start to 1 at its end, and the square of the distance."""
+    along = [last - first for first, last in zip(start, end, strict=True)]
+    offsets = [axis - first for axis, first in zip(centres, start, strict=True)]
+    share = sum(offset * part for offset, part in zip(offsets, along, strict=True)) / sum(part * part for part in along)
+    distance = sum((offset - share * part) ** 2 for offset, part in zip(offsets, along, strict=True))
+    return np.asarray(share), np.asarray(distance)
+
+
 @dataclass(frozen=True)
 class Cylinder:
     """Around the line from one point to another, in three dimensions."""
@@ -86,17 +101,12 @@ class Cylinder:
 
     def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
         """A box around it, somewhat larger where it lies askew."""
-        low = tuple(min(pair) - self.radius for pair in zip(self.start, self.end, strict=True))
-        return low, tuple(max(pair) + self.radius for pair in zip(self.start, self.end, strict=True))
+        return around_line(self.start, self.end, self.radius)
 
     def covers(self, centres: Axes, slack: float) -> Mask:
         """Near enough to the line, and between its ends."""
-        along = [end - start for start, end in zip(self.start, self.end, strict=True)]
-        squared = sum(part * part for part in along)
-        offsets = [axis - start for axis, start in zip(centres, self.start, strict=True)]
-        share = sum(offset * part for offset, part in zip(offsets, along, strict=True)) / squared
-        distance = sum((offset - share * part) ** 2 for offset, part in zip(offsets, along, strict=True))
-        ends = slack / squared**0.5
+        share, distance = along_line(self.start, self.end, centres)
+        ends = slack / math.dist(self.start, self.end)
         return np.asarray((share >= -ends) & (share < 1 - ends) & (distance <= (self.radius + slack) ** 2))
 
     def thickness(self) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.grid.solver.keys import Keys
-from headrace.grid.solver.shapes import AXES, Axes, Mask, Point
+from headrace.grid.solver.shapes import AXES, Axes, Mask, Point, along_line, around_line
 
 _FLAT = 2  # dimensions
 _TURN = 360.0  # degrees
@@ -44,18 +44,12 @@ class Cone:
 
     def bounds(self, size: Point) -> tuple[Point, Point]:  # noqa: ARG002
         """A box around it, somewhat larger where it lies askew."""
-        most = max(self.radii)
-        low = tuple(min(pair) - most for pair in zip(self.start, self.end, strict=True))
-        return low, tuple(max(pair) + most for pair in zip(self.start, self.end, strict=True))
+        return around_line(self.start, self.end, max(self.radii))
 
     def covers(self, centres: Axes, slack: float) -> Mask:
         """Near enough to the line, and between its ends."""
-        along = [end - start for start, end in zip(self.start, self.end, strict=True)]
-        squared = sum(part * part for part in along)
-        offsets = [axis - start for axis, start in zip(centres, self.start, strict=True)]
-        share = sum(offset * part for offset, part in zip(offsets, along, strict=True)) / squared
-        distance = sum((offset - share * part) ** 2 for offset, part in zip(offsets, along, strict=True))
-        ends = slack / squared**0.5
+        share, distance = along_line(self.start, self.end, centres)
+        ends = slack / math.dist(self.start, self.end)
         # At a radius of 0 rounding is not to make it a disc again.
         radius = np.maximum(self.radii[0] + share * (self.radii[1] - self.radii[0]), 0) + slack
         return np.asarray((share >= -ends) & (share < 1 - ends) & (distance <= radius**2))

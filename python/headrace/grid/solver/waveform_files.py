@@ -5,9 +5,10 @@ import math
 import re
 from pathlib import Path
 
-from headrace.errors import DataError, UsageError, reading
+from headrace.errors import DataError, UsageError
 from headrace.grid.solver.keys import nearest
 from headrace.grid.solver.waveforms import Table
+from headrace.text import read_utf8
 
 _TIME = "time"
 _ROWS_MOST = 10_000_000
@@ -22,13 +23,7 @@ def read_tables(path: Path) -> dict[str, Table]:
         DataError: naming file and line, when it is something else.
         SystemError: when it cannot be read.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise reading(path, error) from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not text in UTF-8: {error}") from None
-    rows = [(number, _words(line)) for number, line in enumerate(text.splitlines(), 1)]
+    rows = [(number, _words(line)) for number, line in enumerate(read_utf8(path).splitlines(), 1)]
     rows = [(number, words) for number, words in rows if words]
     if not rows:
         raise DataError(f"{path}: is empty; its first row has the names of the waveforms")
