@@ -145,9 +145,8 @@ def _sum_up(console: Console, lines: list[Line], bound: float, disturbed: str) -
         rate = tables.short_rate(best.per_second)
         console.print(Text(f"\nThe best rate, {rate} questions a second, is {beside}."))
         if any(line.p99 is None for line in ours):
-            why = (
-                f"Without a p99: the machine was too busy to keep it within {tables.latency(bound)}, so that this is "
-                "the rate with latency unbounded."
-            )
+            kept = f"kept p99 within {tables.latency(bound)}"
+            reason = f"the machine was too busy: no rate {kept}" if disturbed else f"no rate that was tried {kept}"
+            why = f"Without a p99: {reason}, so that this is the rate with latency unbounded."
             console.print(Text(why, "dim"))
     show.print_quiet(console, disturbed)
