@@ -94,6 +94,18 @@ def test_ladder_tune_exhaustive_and_save(run: Run, tmp_path: Path):
     assert row["conditions"]["share_of_exhaustive"] > 0
     assert row["conditions"]["time_of_exhaustive"] > 0
     assert content["exhaustive"]["space"] == content["exhaustive"]["searched"]
+
+
+def test_ladder_tune_measures_the_cached_plan_again(run: Run, tmp_path: Path):
+    cache = {"XDG_CACHE_HOME": str(tmp_path)}
+    done = run("ladder", "--tune", *QUICK_WORDS, **cache)
+    assert done.returncode == 0, done.stderr
+    # A plan that no longer reaches half its rate is searched for anew. A low rate holds however busy the machine is.
+    file = tmp_path / "headrace" / "plans.json"
+    kept = json.loads(file.read_text())
+    for entry in kept["plans"].values():
+        entry["per_second"] = 1000.0
+    file.write_text(json.dumps(kept))
     text = run("ladder", "--tune", *QUICK_WORDS, **cache)
     assert text.returncode == 0, text.stderr
     assert "from the cache" in text.stdout
