@@ -1,9 +1,11 @@
 """Checks the load generator against what must come out: the Pollaczek-Khinchine formula, and stops of known length.
 
 With one worker whose service time S is constant, Poisson arrivals at a rate of rho / S wait rho * S / (2 * (1 - rho))
-on average, besides S itself. S is measured by a client that asks one query after the other. Then a generator at a
-constant rate is stopped by SIGSTOP for a known time: every arrival of that time is late by what was left of it, so that
-p99 and the greatest lateness follow. A machine that is not quiet shows in `disturbed`.
+on average, besides S itself. S is the latency of constant arrivals at a tenth of that rate, measured before and after.
+How long the arrivals of one load must have waited follows from Lindley's recursion, without the formula's sampling
+error: the load replays a trace, and the measured mean stands beside both. Then a generator at a constant rate is
+stopped by SIGSTOP for a known time: every arrival of that time is late by what was left of it, so that p99 and the
+greatest lateness follow. A machine that is not quiet shows in `disturbed`.
 
     .venv/bin/python bench/load_check.py
 """
@@ -12,67 +14,82 @@ import argparse
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-import headrace
+import numpy as np
+import numpy.typing as npt
 
-_STEPS = 400_000  # some 200 us of one core, which hides what the engine costs besides
-_OPERATOR = {"query_bytes": 64, "answer_bytes": 64, "blocks": 1, "threads": 1}
-_ASKS = 2000
+_STEPS = 400_000  # some 700 us of one core, which hides what the engine costs besides
+_STEP_SECONDS = 2e-9
+_ALONE = 0.1
 _STOPS = (0.2, 0.5, 1.0, 3.0)
 _STOP_RATE = 10_000
 _STOP_SECONDS = 10.0
 _BEFORE_STOP = 3.0
 
 
-def _load(rate: float, seconds: float, *more: str) -> list[str]:
-    return [sys.executable, "-m", "headrace", "load", "--device", "cpu:0", "--rate", f"{rate:.9g}", "--duration",
-            f"{seconds:g}s", "--json", *more]  # fmt: skip
+def _load(*words: str) -> list[str]:
+    return [sys.executable, "-m", "headrace", "load", "--device", "cpu:0", "--json", *words]
 
 
-def service_seconds(steps: int) -> float:
-    """The time of one query that waits for no other, from submit to answer: the median of many."""
-    operator = headrace.reference(steps=steps, **_OPERATOR)
-    query = operator.sample(1)[0]
-    times = []
-    with headrace.Engine("cpu:0", operator) as engine, engine.connect() as client:
-        for _ in range(_ASKS):
-            began = time.perf_counter()
-            client.ask(query)
-            times.append(time.perf_counter() - began)
-    return statistics.median(times)
+def lindley(arrivals: npt.NDArray[np.float64], service: float) -> float:
+    """Mean seconds from arrival to answer with one worker that takes `service` seconds for each."""
+    # A query leaves a service time after the later of its arrival and the leaving before: a running maximum.
+    index = np.arange(arrivals.size)
+    starts = np.maximum.accumulate(arrivals - index * service) + index * service
+    return float(np.mean(starts - arrivals)) + service
 
 
-def queueing(rho: float, steps: int, seconds: float) -> dict[str, Any]:
-    """Measured mean latency beside the formula's, with the service time measured just before."""
-    service = service_seconds(steps)
+def service_seconds(shape: Sequence[str], about: float, seconds: float) -> float:
+    """The time of one query that waits for no other: the median latency of constant arrivals at a tenth of the rate."""
+    rate = f"{_ALONE / about:.9g}"
+    command = _load("--arrivals", "constant", "--rate", rate, "--duration", f"{seconds:g}s", *shape)
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(json.loads(done.stdout)["load"]["latency_us"]["p50"]) * 1e-6
+
+
+def queueing(rho: float, steps: int, seconds: float, seed: int) -> dict[str, Any]:
+    """Measured mean latency beside what must come out, with the service time measured just before and after."""
     shape = ["--operator", "reference", "--steps", str(steps), "--query-bytes", "64", "--answer-bytes", "64",
              "--blocks", "1", "--block-threads", "1", "--threads", "1", "--slots", "65536"]  # fmt: skip
-    done = subprocess.run(_load(rho / service, seconds, *shape), check=True, capture_output=True, text=True)
+    service = service_seconds(shape, _STEP_SECONDS * steps, seconds / 4)
+    count = max(1, round(rho / service * seconds))
+    arrivals = np.cumsum(np.random.default_rng(seed).exponential(service / rho, count))
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "arrivals"
+        trace.write_text("".join(f"{at:.9f}\n" for at in arrivals))
+        command = _load("--arrivals", "trace", "--trace", str(trace), *shape)
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
     load = json.loads(done.stdout)["load"]
-    service = (service + service_seconds(steps)) / 2
-    offered = load["incoming_per_second"] * service
+    service = (service + service_seconds(shape, service, seconds / 4)) / 2
+    offered = count / float(arrivals[-1]) * service
     formula = service * (1 + offered / (2 * (1 - offered))) if offered < 1 else float("inf")
+    truth = lindley(arrivals, service)
     mean = load["latency_us"]["mean"] * 1e-6
     return {
         "rho": rho,
         "offered": offered,
+        "arrivals": count,
         "service_us": service * 1e6,
         "mean_us": mean * 1e6,
+        "lindley_us": truth * 1e6,
+        "over_lindley": mean / truth,
         "formula_us": formula * 1e6,
-        "ratio": mean / formula,
+        "over_formula": mean / formula,
         "disturbed": load["disturbed"],
     }
 
 
 def stopped(stop: float) -> dict[str, Any]:
     """p99 and lateness of a load at a constant rate that was stopped for `stop` seconds, beside the truth."""
-    command = _load(_STOP_RATE, _STOP_SECONDS, "--operator", "light", "--arrivals", "constant", "--slots", "65536")
+    words = ["--rate", str(_STOP_RATE), "--duration", f"{_STOP_SECONDS:g}s", "--operator", "light"]
+    command = _load(*words, "--arrivals", "constant", "--slots", "65536")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     time.sleep(_BEFORE_STOP)
     os.kill(process.pid, signal.SIGSTOP)
@@ -101,11 +118,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rho", type=float, nargs="*", default=[0.3, 0.5, 0.7, 0.8, 0.9])
     parser.add_argument("--seconds", type=float, default=20.0, help="of each load")
+    parser.add_argument("--runs", type=int, default=3, help="of each load")
     parser.add_argument("--steps", type=int, default=_STEPS)
     parser.add_argument("--stops", type=float, nargs="*", default=list(_STOPS))
     given = parser.parse_args(arguments)
     for rho in given.rho:
-        print(json.dumps(queueing(rho, given.steps, given.seconds)), flush=True)
+        for seed in range(given.runs):
+            print(json.dumps(queueing(rho, given.steps, given.seconds, seed)), flush=True)
     for stop in given.stops:
         print(json.dumps(stopped(stop)), flush=True)
 

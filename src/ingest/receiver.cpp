@@ -17,6 +17,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/base/process.hpp"
 #include "headrace/base/threads.hpp"
+#include "ingest/coalescing.hpp"
 #include "ingest/defragmenter.hpp"
 #include "ingest/intake.hpp"
 #include "ingest/require.hpp"
@@ -30,10 +31,6 @@ using std::chrono::milliseconds;
 
 /// How long to wait for packets while copies are under way, whose frames are to be handed on.
 constexpr Duration kCopyLook = microseconds(20);
-/// Packets of a stream that come one by one are taken together where nobody waits for each: a wake-up costs more than
-/// a packet. So long is waited for more, as long as bursts are shorter than that.
-constexpr Duration kCoalesce = microseconds(200);
-constexpr std::size_t kThinBurst = 64;
 /// While streams are open, or consumers have frames of those that were: what is released makes space.
 constexpr Duration kSpaceLook = milliseconds(1);
 /// A stopped receiver's thread looks no later than that.
@@ -159,8 +156,7 @@ class Receiver::State {
   StreamRequests requests_;
   bool gathered_ = false;  ///< There may be pieces that are not submitted.
   bool drained_ = true;    ///< The last burst took all that there was.
-  bool thin_ = false;      ///< Packets come one by one: more are waited for.
-  Time came_at_{};         ///< When packets last came.
+  Coalescing coalescing_;
   bool finished_ = false;
   bool handing_on_ = false;
   std::atomic<bool> started_{false};
@@ -184,7 +180,7 @@ Duration Receiver::State::wait_at_most(Duration timeout, Time now) const {
 }
 
 std::size_t Receiver::State::receive(Duration timeout) {
-  if (thin_) std::this_thread::sleep_for(std::min(timeout, kCoalesce));
+  if (coalescing_.pause() > Duration{}) std::this_thread::sleep_for(std::min(timeout, coalescing_.pause()));
   const Duration wait = wait_at_most(timeout, SteadyClock::now());
   const std::size_t most = intake_->room(packets_.size());
   drained_ = true;
@@ -207,14 +203,14 @@ std::size_t Receiver::State::receive(Duration timeout) {
   return whole;
 }
 
-/// Whether packets come one by one, but soon after each other.
 void Receiver::State::note_burst(std::size_t count) {
-  thin_ = false;
-  if (count == 0) return;
+  std::uint64_t bytes = 0;
+  for (const Packet& packet : std::span(packets_).first(count)) bytes += packet.length;
   const Time now = SteadyClock::now();
-  const bool soon = now - came_at_ < 2 * kCoalesce;
-  came_at_ = now;
-  thin_ = soon && count < kThinBurst && intake_->patience(to_ns(now)) > kCoalesce;
+  coalescing_.note({.bytes = bytes,
+                    .at = now,
+                    .drained = drained_,
+                    .copies_wait = intake_->patience(to_ns(now)) > Coalescing::kThinPause});
 }
 
 void Receiver::State::require_answers() const {

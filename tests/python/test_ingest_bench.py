@@ -121,7 +121,7 @@ def test_wrong_use_of_end_to_end_is_told(arguments: tuple[str, ...], says: str):
 
 @isolated
 def test_processor_time_beside_a_plain_receiver():
-    arguments = ("--bytes", "24MiB", "--frame", "4MiB", "--runs", "2", "--json")
+    arguments = ("--bytes", "48MiB", "--frame", "4MiB", "--runs", "2", "--json")
     done = bench("ingest_cpu.py", *arguments)
     if "no permission" in done.stderr or "CAP_" in done.stderr:
         pytest.skip(done.stderr.strip())

@@ -1,0 +1,64 @@
+#include "ingest/coalescing.hpp"
+
+namespace headrace::ingest {
+
+namespace {
+
+/// Smaller bursts are of senders that wait for answers, or cost too little to be worth a sleep.
+constexpr double kBulkBytes = 32 << 10;
+/// Bursts that are further apart are not worth a sleep, or follow a stall.
+constexpr Duration kSoon = std::chrono::microseconds(300);
+constexpr double kGrowth = 1.5;
+constexpr double kRateKept = 0.85;
+constexpr double kWeight = 1.0 / 64;
+/// A try at sleeping takes so many bursts, and costs a sender that waits for acknowledgements some 2% of its rate when
+/// it is made again after as many without success.
+constexpr std::uint32_t kTry = 64;
+constexpr std::uint32_t kNextTryAfter = 8192;
+
+}  // namespace
+
+void Coalescing::Taken::add(std::uint64_t burst_bytes, Duration since) noexcept {
+  const double weight = ns == 0 ? 1 : kWeight;
+  bytes += weight * (static_cast<double>(burst_bytes) - bytes);
+  ns += weight * (static_cast<double>(since.count()) - ns);
+}
+
+void Coalescing::note(const Burst& burst) noexcept {
+  if (burst.bytes == 0) {
+    pause_ = {};
+    return;
+  }
+  const Duration since = burst.at - came_at_;
+  came_at_ = burst.at;
+  if (burst.copies_wait) {
+    pause_ = burst.drained && since < 2 * kThinPause ? kThinPause : Duration{};
+  } else {
+    const bool soon = since < kSoon;
+    if (soon && burst.drained) judge(burst.bytes, since);
+    pause_ = soon && burst.drained && sleeping_ ? kBulkPause : Duration{};
+  }
+}
+
+void Coalescing::judge(std::uint64_t bytes, Duration since) noexcept {
+  if (!sleeping_) {
+    awake_.add(bytes, since);
+    const bool bulk = awake_.bytes >= kBulkBytes;
+    if (!bulk || ++bursts_ < awake_most_) return;
+    slept_ = {};
+    sleeping_ = true;
+    bursts_ = 0;
+  } else if (pause_ > Duration{}) {
+    slept_.add(bytes, since);
+    if (++bursts_ < kTry || sleeping_gains()) return;
+    sleeping_ = false;
+    bursts_ = 0;
+    awake_most_ = kNextTryAfter;
+  }
+}
+
+bool Coalescing::sleeping_gains() const noexcept {
+  return slept_.bytes >= kGrowth * awake_.bytes && slept_.bytes * awake_.ns >= kRateKept * awake_.bytes * slept_.ns;
+}
+
+}  // namespace headrace::ingest
