@@ -1,5 +1,7 @@
 #include "ingest/coalescing.hpp"
 
+#include <algorithm>
+
 namespace headrace::ingest {
 
 namespace {
@@ -11,10 +13,11 @@ constexpr Duration kSoon = std::chrono::microseconds(300);
 constexpr double kGrowth = 1.5;
 constexpr double kRateKept = 0.85;
 constexpr double kWeight = 1.0 / 64;
-/// A try at sleeping takes so many bursts, and costs a sender that waits for acknowledgements some 2% of its rate when
-/// it is made again after as many without success.
+/// A try at sleeping takes so many bursts. One costs a sender that waits for acknowledgements some 2% of its rate when
+/// it is made after the longest time awake.
 constexpr std::uint32_t kTry = 64;
-constexpr std::uint32_t kNextTryAfter = 8192;
+constexpr std::uint32_t kTryMost = 512;
+constexpr std::uint32_t kAwakeMost = 8192;
 
 }  // namespace
 
@@ -51,9 +54,10 @@ void Coalescing::judge(std::uint64_t bytes, Duration since) noexcept {
   } else if (pause_ > Duration{}) {
     slept_.add(bytes, since);
     if (++bursts_ < kTry || sleeping_gains()) return;
+    // What was worth it for long may be so again soon; what never was is tried less and less often.
+    awake_most_ = bursts_ > kTryMost ? kFirstTryAfter : std::min(2 * awake_most_, kAwakeMost);
     sleeping_ = false;
     bursts_ = 0;
-    awake_most_ = kNextTryAfter;
   }
 }
 
