@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "headrace/base/error.hpp"
@@ -22,6 +24,23 @@ struct Run {
   std::array<std::size_t, 3> along{};
   std::uint64_t redundant = 0;
 };
+
+/// A call as the user wrote it, and when.
+[[nodiscard]] std::string to_string(const Call& call) {
+  const auto with_fields = [&](const char* name) {
+    return call.second < 0 ? fmt::format("{}(field {})", name, call.first)
+                           : fmt::format("{}(fields {} and {})", name, call.first, call.second);
+  };
+  std::string text;
+  switch (call.function) {
+    case Call::Function::step: text = fmt::format("step({})", call.first); break;
+    case Call::Function::step_with_changes: text = fmt::format("step_with_changes({})", call.first); break;
+    case Call::Function::get: text = with_fields("get"); break;
+    case Call::Function::norms: text = with_fields("norms"); break;
+    default: return "something else";
+  }
+  return fmt::format("{} after {} steps", text, call.steps_done);
+}
 
 }  // namespace
 
@@ -63,6 +82,14 @@ Share::Share(const Decomposition& decomposition, std::vector<Device> devices, co
 int Share::tag_of(std::size_t from, std::size_t to) const noexcept {
   const auto sending = static_cast<std::size_t>(rank_of_[from]);
   return static_cast<int>(1 + in_rank_[to] * rank_parts_[sending] + in_rank_[from]);
+}
+
+void Share::require_same(const Call& call) const {
+  const std::vector<Call> all = of_all_ranks(ranks_.get(), kDoing, call);
+  const auto other = std::ranges::find_if(all, [&](const Call& its) { return !(its == all.front()); });
+  if (other == all.end()) return;
+  throw UsageError(fmt::format("rank 0 calls {}, but rank {} calls {}: all ranks make the same calls in the same order",
+                               to_string(all.front()), other - all.begin(), to_string(*other)));
 }
 
 void Share::require(std::size_t part) const {

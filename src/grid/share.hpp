@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -13,6 +14,16 @@ namespace headrace::grid {
 
 /// Devices of all ranks together, where each has so many. Asks all ranks.
 [[nodiscard]] std::size_t count_devices(Ranks* ranks, std::size_t own);
+
+/// A call of a Simulation that exchanges messages, as far as it must be alike on all ranks.
+struct Call {
+  enum class Function : std::uint64_t { step, step_with_changes, get, norms };
+  Function function = Function::step;
+  std::uint64_t steps_done = 0;
+  std::int64_t first = 0;    ///< Steps, or the field.
+  std::int64_t second = -1;  ///< Another field.
+  friend bool operator==(const Call&, const Call&) = default;
+};
 
 /// Which parts of a domain this process has, on which devices, and where the others are: those of rank 0 come first.
 class Share {
@@ -31,6 +42,8 @@ class Share {
   [[nodiscard]] int rank_of(std::size_t part) const noexcept { return rank_of_[part]; }
   /// Of messages from a part to another. They are told apart where their ranks are the same two.
   [[nodiscard]] int tag_of(std::size_t from, std::size_t to) const noexcept;
+  /// Asks all ranks what they call. Throws UsageError on all where that is not the same.
+  void require_same(const Call& call) const;
   /// Throws UsageError that says which parts are here.
   void require(std::size_t part) const;
 

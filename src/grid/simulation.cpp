@@ -204,6 +204,14 @@ Status Simulation::State::enqueue_cycles(std::size_t part, std::uint64_t count, 
   return status;
 }
 
+void Simulation::State::require_same(Call call) const {
+  if (share.ranks() == nullptr) return;
+  birth.require("a call of a grid");
+  throw_failure("a call of a grid");
+  call.steps_done = steps_done;
+  share.require_same(call);
+}
+
 void Simulation::State::step(std::uint64_t count) {
   on_every_part("a step of a grid", [&](std::size_t part) { return run_part(part, count); });
   advance(count);
@@ -260,6 +268,7 @@ void Simulation::set_bytes(int field, std::type_index value_type, const void* va
 
 void Simulation::get_bytes(int field, std::type_index value_type, void* values, std::size_t count) {
   state_->require_array(field, value_type, count);
+  state_->require_same({.function = Call::Function::get, .first = field});
   state_->on_every_part("getting a field of a grid", [&](std::size_t part) {
     return download_field(*state_->parts[part], field, state_->decomposition.extent(), static_cast<std::byte*>(values));
   });
@@ -269,8 +278,14 @@ void Simulation::get_bytes(int field, std::type_index value_type, void* values, 
   gathered.or_throw("getting a field of a grid");
 }
 
-void Simulation::step(std::uint64_t count) { state_->step(count); }
-std::vector<Norms> Simulation::step_with_changes(std::uint64_t count) { return state_->step_with_changes(count); }
+void Simulation::step(std::uint64_t count) {
+  state_->require_same({.function = Call::Function::step, .first = static_cast<std::int64_t>(count)});
+  state_->step(count);
+}
+std::vector<Norms> Simulation::step_with_changes(std::uint64_t count) {
+  state_->require_same({.function = Call::Function::step_with_changes, .first = static_cast<std::int64_t>(count)});
+  return state_->step_with_changes(count);
+}
 
 void Simulation::record_timeline(std::size_t cycles) {
   state_->birth.require("recording the timeline of a grid");
@@ -310,9 +325,13 @@ void Simulation::set_stencil_bytes(std::size_t part, std::type_index stencil_typ
 }
 
 void Simulation::set_steps_done(std::uint64_t steps) noexcept { state_->steps_done = steps; }
-Norms Simulation::norms(int field) { return state_->norms(field, -1); }
+Norms Simulation::norms(int field) {
+  state_->require_same({.function = Call::Function::norms, .first = field});
+  return state_->norms(field, -1);
+}
 Norms Simulation::norms_of_difference(int field, int other) {
   state_->require_field(other);
+  state_->require_same({.function = Call::Function::norms, .first = field, .second = other});
   return state_->norms(field, other);
 }
 

@@ -32,6 +32,8 @@ class Simulation::State {
   void require_field(int field) const;
   void require_array(int field, std::type_index value_type, std::size_t count) const;
   void require_summable() const;
+  /// Throws UsageError on all ranks where they do not make this call, with its steps_done filled in here.
+  void require_same(Call call) const;
   void throw_failure(const char* doing) const;
   [[nodiscard]] Norms norms(int field, int other);
   [[nodiscard]] std::vector<Norms> step_with_changes(std::uint64_t count);

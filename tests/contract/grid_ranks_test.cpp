@@ -1,5 +1,9 @@
+#include <functional>
 #include <limits>
+#include <memory>
+#include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "headrace/base/error.hpp"
 #include "headrace/grid/fdtd.hpp"
@@ -248,6 +252,61 @@ TEST_P(GridRanksTest, ARankThatLeavesEndsTheOthers) {
     EXPECT_THROW(simulation.get<float>(0, values), SystemError);
     EXPECT_THROW(static_cast<void>(simulation.norms(0)), SystemError);
   });
+}
+
+TEST_P(GridRanksTest, OtherCallsThanThoseOfRank0AreAnErrorOnAll) {
+  using Calls = std::function<void(Simulation&, int)>;
+  const auto refused = [](const Calls& calls, const char* why) {
+    on_ranks(3, [&](const std::shared_ptr<Ranks>& ranks) {
+      Simulation simulation(Decomposition::slabs({12, 30}, 3, 1), devices(1), skewed<float>(0.1F), {.ranks = ranks});
+      simulation.step(3);
+      EXPECT_THAT([&] { calls(simulation, ranks->rank()); }, ThrowsMessage<UsageError>(HasSubstr(why)));
+      // Nothing was done, and the ranks still work together.
+      EXPECT_EQ(simulation.steps_done(), 3U);
+      simulation.step(2);
+      EXPECT_EQ(simulation.steps_done(), 5U);
+    });
+  };
+  refused([](Simulation& simulation, int rank) { simulation.step(rank == 2 ? 90 : 100); },
+          "rank 0 calls step(100) after 3 steps, but rank 2 calls step(90) after 3 steps");
+  refused(
+      [](Simulation& simulation, int rank) {
+        if (rank == 1) {
+          static_cast<void>(simulation.norms(0));
+        } else {
+          simulation.step(1);
+        }
+      },
+      "rank 0 calls step(1) after 3 steps, but rank 1 calls norms(field 0) after 3 steps");
+  refused(
+      [](Simulation& simulation, int rank) {
+        std::vector<float> got(12 * 30);
+        if (rank == 0) {
+          simulation.get<float>(0, got);
+        } else {
+          simulation.step(1);
+        }
+      },
+      "rank 0 calls get(field 0) after 3 steps, but rank 1 calls step(1)");
+}
+
+TEST_P(GridRanksTest, ARankThatMakesFewerCallsAndLeavesIsNamed) {
+  on_ranks(3, [&](const std::shared_ptr<Ranks>& ranks) {
+    Simulation simulation(Decomposition::slabs({12, 30}, 3, 1), devices(1), skewed<float>(0.1F), {.ranks = ranks});
+    simulation.step(3);
+    if (ranks->rank() == 1) return;
+    EXPECT_THAT([&] { simulation.step(5); }, ThrowsMessage<SystemError>(HasSubstr("rank 1 has left")));
+  });
+}
+
+TEST_P(GridRanksTest, AnExceptionOfARankEndsTheOthers) {
+  const auto run = [&](const std::shared_ptr<Ranks>& ranks) {
+    Simulation simulation(Decomposition::slabs({12, 30}, 3, 1), devices(1), skewed<float>(0.1F), {.ranks = ranks});
+    simulation.step(3);
+    if (ranks->rank() == 1) throw std::runtime_error("a file is missing");
+    EXPECT_THAT([&] { simulation.step(5); }, ThrowsMessage<SystemError>(HasSubstr("rank 1: a file is missing")));
+  };
+  EXPECT_THAT([&] { on_ranks(3, run); }, ThrowsMessage<std::runtime_error>(HasSubstr("a file is missing")));
 }
 
 /// Three ranks run() a Simulation that make() gives, on which the device of rank 1 fails after so many calls: that rank

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -26,10 +27,19 @@ class ThreadRanks final : public grid::Ranks {
     std::mutex mutex;
     std::condition_variable changed;
     std::map<Key, std::deque<std::vector<std::byte>>> messages;
+    std::set<int> left;
     std::optional<std::string> failure;
   };
 
   ThreadRanks(std::shared_ptr<Post> post, int rank, int count) : post_(std::move(post)), rank_(rank), count_(count) {}
+  ThreadRanks(const ThreadRanks&) = delete;
+  ThreadRanks& operator=(const ThreadRanks&) = delete;
+  /// Leaves: what this rank has not sent by now never comes.
+  ~ThreadRanks() override {
+    const std::lock_guard lock(post_->mutex);
+    post_->left.insert(rank_);
+    post_->changed.notify_all();
+  }
 
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int count() const noexcept override { return count_; }
@@ -45,8 +55,13 @@ class ThreadRanks final : public grid::Ranks {
     post_->changed.notify_all();
     for (const grid::RankMessage& received : receives) {
       auto& queue = post_->messages[{received.rank, rank_, received.tag}];
-      post_->changed.wait(lock, [&] { return !queue.empty() || post_->failure; });
-      if (queue.empty()) return Errc::cancelled;
+      post_->changed.wait(lock,
+                          [&] { return !queue.empty() || post_->failure || post_->left.contains(received.rank); });
+      if (queue.empty()) {
+        if (!post_->failure) post_->failure = "rank " + std::to_string(received.rank) + " has left";
+        post_->changed.notify_all();
+        return Errc::cancelled;
+      }
       if (queue.front().size() != received.bytes) return Errc::invalid_argument;
       std::ranges::copy(queue.front(), received.data);
       queue.pop_front();

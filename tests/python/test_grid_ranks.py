@@ -218,7 +218,7 @@ def runs(process: int) -> bool:
 
 @pytest.mark.parametrize(
     ("number", "says"),
-    [(signal.SIGKILL, "rank 1"), (signal.SIGSTOP, "rank 1 of 3 has not been heard of for 6 s")],
+    [(signal.SIGKILL, "rank 1"), (signal.SIGSTOP, "rank 1 of 3 has not been heard of for 5 s")],
 )
 def test_a_rank_that_dies_or_hangs_ends_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, says: str
@@ -236,6 +236,76 @@ def test_a_rank_that_dies_or_hangs_ends_all(
         while [process for process in ranks.values() if runs(process)] and time.monotonic() - began < END_SECONDS:
             time.sleep(0.01)
         assert not [process for process in ranks.values() if runs(process)]
+
+
+# What one rank does wrong, each after all have stepped once; all of them must end and say why.
+WRONG = """
+import ctypes, os, signal, sys
+from headrace.errors import Error
+from headrace.grid import Fdtd
+if sys.argv[2] == "mpi4py":
+    from mpi4py import MPI
+from headrace.grid.ranks import joined
+ranks = joined()
+what, mine = sys.argv[1], joined().rank == 1
+try:
+    shape = (48, 60) if what == "domains" and mine else (40, 60)
+    cut = (1, ranks.count) if what == "cuts" and mine else (ranks.count, 1)
+    fdtd = Fdtd(shape, 0.01, devices=["cpu:0"], cut=cut, cpml=0, ranks=ranks)
+    fdtd.step(90 if what == "counts" and mine else 100)
+    if mine:
+        match what:
+            case "exception": raise OSError("a file is missing")
+            case "fewer": sys.exit(0)
+            case "_Exit": ctypes.CDLL(None)._Exit(3)
+            case "SIGKILL": os.kill(os.getpid(), signal.SIGKILL)
+            case "SIGSTOP": os.kill(os.getpid(), signal.SIGSTOP)
+            case "field": fdtd.field("hx")
+    fdtd.step(201)
+    fdtd.field("ez")
+except (Error, OSError) as error:
+    print(f"rank {ranks.rank} says: {error}", file=sys.stderr, flush=True)
+    sys.exit(1)
+"""
+LEFT = "rank 1 of {count} has left while rank"
+OTHER_CALLS = "rank 0 calls {}, but rank 1 calls {}: all ranks make the same calls in the same order"
+ANOTHER = "has another domain, cut or number of redundant steps"
+
+
+@pytest.mark.parametrize("mpi4py", [False, True])
+@pytest.mark.parametrize(
+    ("count", "what", "says", "ranks"),
+    [
+        (2, "exception", LEFT, (0,)),
+        (3, "exception", LEFT, (0, 2)),
+        (3, "fewer", LEFT, (0, 2)),
+        (2, "counts", OTHER_CALLS.format("step(100) after 0 steps", "step(90) after 0 steps"), (0, 1)),
+        (3, "field", OTHER_CALLS.format("step(201) after 100 steps", "get(field"), (0, 1, 2)),
+        (3, "domains", ANOTHER, (0, 1, 2)),
+        (3, "cuts", ANOTHER, (0, 1, 2)),
+        (3, "_Exit", "", ()),
+        (3, "SIGKILL", "", ()),
+        (3, "SIGSTOP", "rank 1 of 3 has not been heard of for 5 s", (0, 2)),
+    ],
+)
+def test_what_one_rank_does_wrong_ends_all_and_is_named(
+    tmp_path: Path, count: int, what: str, says: str, ranks: tuple[int, ...], mpi4py: bool
+):
+    if mpi4py:
+        pytest.importorskip("mpi4py")
+    script = tmp_path / "wrong.py"
+    script.write_text(WRONG, encoding="utf-8")
+    command = [*launcher(), "-n", str(count), sys.executable, str(script), what, "mpi4py" if mpi4py else ""]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as run:
+        _, error = run.communicate(timeout=90)
+    assert run.returncode != 0
+    for rank in ranks:
+        said = next((line for line in error.splitlines() if f"rank {rank} says: " in line), "")
+        assert says.format(count=count).removesuffix("...").split(": all")[0] in said, error
+    if what == "exception":
+        assert "rank 1 says: a file is missing" in error
+    if what in ("_Exit", "SIGKILL"):  # mpirun sees it first, and names the rank
+        assert "rank 1" in error or "process rank: 1" in error.lower() or "[[" in error, error
 
 
 def test_without_mpi_several_processes_are_refused(monkeypatch: pytest.MonkeyPatch):

@@ -11,7 +11,7 @@ namespace headrace::grid {
 
 /// A rank that is not heard of for so long counts as dead. Whatever it is doing, it says four times a second that it
 /// lives, from a thread of its own.
-inline constexpr Duration kRankSilenceMax = std::chrono::seconds(6);
+inline constexpr Duration kRankSilenceMax = std::chrono::seconds(5);
 
 /// The processes that mpirun, srun or another launcher started together; this one alone where none did. All call it. It
 /// starts MPI unless that has been done; MPI then ends with the process, and takes all others with it where a rank has

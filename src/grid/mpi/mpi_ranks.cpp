@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -19,6 +21,13 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 30;  // MPI counts in int
 /// Who waits polls: a message is soon there, or a step takes so long that a short sleep is nothing to it.
 constexpr Duration kPollOnly = std::chrono::milliseconds(5);
 constexpr Duration kSleep = std::chrono::microseconds(50);
+constexpr const char* kOtherCalls =
+    "a message has another length than it expects: all ranks make the same calls in the same order";
+/// A message that a rank sent before it left has arrived after this long.
+constexpr Duration kOnItsWayMax = std::chrono::seconds(1);
+/// After a failure MPI ends all processes when the first of them exits; the others get this long to exit themselves, so
+/// that each says why.
+constexpr Duration kFarewellMax = std::chrono::milliseconds(1500);
 
 class MpiRanks final : public Ranks {
  public:
@@ -36,46 +45,108 @@ class MpiRanks final : public Ranks {
   [[nodiscard]] bool takes_device_memory() const noexcept override { return takes_cuda_memory_; }
   void fail(std::string_view why) noexcept override { watch_.fail(why); }
   [[nodiscard]] std::optional<std::string> failure() const override { return watch_.failure(); }
-  /// Before MPI ends.
-  void leave() noexcept { watch_.leave(); }
+  /// Before MPI ends. False where a rank has failed and not all have left, so that MPI cannot end by itself.
+  [[nodiscard]] bool leave() noexcept {
+    watch_.leave();
+    return !watch_.failed() || watch_.wait_until_all_left(kFarewellMax);
+  }
 
   [[nodiscard]] Status exchange(std::span<const RankMessage> sends,
                                 std::span<const RankMessage> receives) noexcept override {
-    std::vector<MPI_Request> requests;
+    Exchange exchange;
     int code = MPI_SUCCESS;
     const auto post = [&](const RankMessage& message, const auto& call) {
       for (std::size_t first = 0; first < message.bytes && code == MPI_SUCCESS; first += kPieceBytes) {
         const auto count = static_cast<int>(std::min(kPieceBytes, message.bytes - first));
+        exchange.partners.push_back(message.rank);
         code = call(message.data + first, count, MPI_BYTE, message.rank, message.tag, messages_.get(),
-                    &requests.emplace_back(MPI_REQUEST_NULL));
+                    &exchange.requests.emplace_back(MPI_REQUEST_NULL));
       }
     };
     for (const RankMessage& message : receives) post(message, MPI_Irecv);
     for (const RankMessage& message : sends) post(message, MPI_Isend);
-    if (code == MPI_SUCCESS) code = wait_for(requests);
-    if (code != MPI_SUCCESS) watch_.fail("MPI: " + mpi_text(code));
+    if (code == MPI_SUCCESS) code = wait_for(exchange);
+    if (code != MPI_SUCCESS) watch_.fail(why(code));
+    if (!watch_.failed() && !complete(exchange, receives)) watch_.fail(kOtherCalls);
     if (!watch_.failed()) return {};
-    for (MPI_Request& request : requests) {
+    for (MPI_Request& request : exchange.requests) {
       if (request != MPI_REQUEST_NULL) MPI_Cancel(&request);
     }
     return Errc::cancelled;
   }
 
  private:
+  /// Messages on their way, and the other rank of each.
+  struct Exchange {
+    std::vector<MPI_Request> requests;
+    std::vector<int> partners;
+    std::vector<MPI_Status> statuses;
+  };
+
   /// Until all are done, or a rank has failed.
-  [[nodiscard]] int wait_for(std::vector<MPI_Request>& requests) const noexcept {
+  [[nodiscard]] int wait_for(Exchange& exchange) noexcept {
     const Time began = SteadyClock::now();
+    std::optional<Time> missed_since;
+    exchange.statuses.resize(exchange.requests.size());
     while (!watch_.failed()) {
       int done = 0;
-      const int code = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+      const int code = MPI_Testall(static_cast<int>(exchange.requests.size()), exchange.requests.data(), &done,
+                                   exchange.statuses.data());
+      if (code == MPI_ERR_IN_STATUS) return first_error(exchange);
       if (code != MPI_SUCCESS || done != 0) return code;
-      if (SteadyClock::now() - began < kPollOnly) {
+      const Time now = SteadyClock::now();
+      if (const auto missed = missed_in(exchange)) {
+        if (!missed_since) missed_since = now;
+        if (now - *missed_since >= kOnItsWayMax) watch_.miss(*missed);
+      }
+      if (now - began < kPollOnly) {
         std::this_thread::yield();
       } else {
         std::this_thread::sleep_for(kSleep);
       }
     }
     return MPI_SUCCESS;
+  }
+
+  /// A rank that has left although a message from or to it is not done.
+  [[nodiscard]] std::optional<int> missed_in(const Exchange& exchange) const noexcept {
+    if (!watch_.any_left()) return std::nullopt;
+    for (std::size_t i = 0; i < exchange.requests.size(); ++i) {
+      if (!watch_.has_left(exchange.partners[i])) continue;
+      int done = 0;
+      if (MPI_Request_get_status(exchange.requests[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0) {
+        return exchange.partners[i];
+      }
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] static int first_error(const Exchange& exchange) noexcept {
+    const auto failed = std::ranges::find_if(exchange.statuses, [](const MPI_Status& status) {
+      return status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING;
+    });
+    return failed == exchange.statuses.end() ? MPI_ERR_OTHER : failed->MPI_ERROR;
+  }
+
+  /// Whether each message that was received, which are the first of the exchange, has all of its bytes.
+  [[nodiscard]] static bool complete(const Exchange& exchange, std::span<const RankMessage> receives) noexcept {
+    std::size_t next = 0;
+    for (const RankMessage& message : receives) {
+      std::size_t came = 0;
+      for (std::size_t first = 0; first < message.bytes; first += kPieceBytes) {
+        int count = 0;
+        if (MPI_Get_count(&exchange.statuses[next++], MPI_BYTE, &count) != MPI_SUCCESS) return false;
+        came += static_cast<std::size_t>(count);
+      }
+      if (came != message.bytes) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] static std::string why(int code) {
+    int kind = MPI_ERR_OTHER;
+    const bool longer = MPI_Error_class(code, &kind) == MPI_SUCCESS && kind == MPI_ERR_TRUNCATE;
+    return longer ? kOtherCalls : "MPI: " + mpi_text(code);
   }
 
   Communicator messages_;
@@ -89,9 +160,15 @@ class MpiRanks final : public Ranks {
 std::mutex mutex;
 std::shared_ptr<MpiRanks> joined;
 
+/// Ends all processes, for MPI_Finalize would wait for a rank that has died or hangs.
+void abort_all() {
+  std::fflush(nullptr);
+  MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+}
+
 /// MPI_Finalize calls it first, whoever calls that.
 int leave_ranks(MPI_Comm /*comm*/, int /*key*/, void* /*value*/, void* /*state*/) {
-  joined->leave();
+  if (!joined->leave()) abort_all();
   return MPI_SUCCESS;
 }
 
@@ -105,11 +182,8 @@ void leave_before_mpi_ends() {
 void end_mpi() {
   int ended = 0;
   if (MPI_Finalized(&ended) != MPI_SUCCESS || ended != 0) return;
-  // MPI_Finalize would wait for a rank that has died.
-  if (joined && joined->failure()) {
-    std::fflush(nullptr);
-    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
-  }
+  // A rank may fail while this one leaves, so that leave() comes first.
+  if (joined && (!joined->leave() || joined->failure())) abort_all();
   MPI_Finalize();
 }
 

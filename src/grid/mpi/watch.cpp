@@ -25,7 +25,8 @@ Watch::Watch(Duration silence_max)
       count_(ranks_.count()),
       next_((rank_ + 1) % count_),
       before_((rank_ + count_ - 1) % count_),
-      silence_max_(silence_max) {
+      silence_max_(silence_max),
+      left_(static_cast<std::size_t>(count_)) {
   if (count_ == 1) return;
   start_each("threads that watch ranks", 1, [this](std::size_t) { thread_ = std::thread([this] { work(); }); });
 }
@@ -54,17 +55,32 @@ bool Watch::note(const std::string& failure) noexcept {
   return true;
 }
 
-void Watch::fail(std::string_view why) noexcept {
-  const std::string text = fmt::format("rank {} of {} failed: {}", rank_, count_, why);
-  if (note(text)) tell_all(text);
+void Watch::note_and_tell(const std::string& failure) noexcept {
+  // failure_ never changes again, and so lasts as long as MPI may read it.
+  if (note(failure)) send_to_all(std::string_view(*failure_).substr(0, kTextMax), Tag::failing);
 }
 
-void Watch::tell_all(const std::string& failure) noexcept {
-  std::string text = failure.substr(0, kTextMax);
+void Watch::fail(std::string_view why) noexcept {
+  note_and_tell(fmt::format("rank {} of {} failed: {}", rank_, count_, why));
+}
+
+void Watch::miss(int rank) noexcept {
+  note_and_tell(
+      fmt::format("rank {} of {} has left while rank {} waits for it: it ended before the others, by an error "
+                  "of its own or because it makes fewer calls",
+                  rank, count_, rank_));
+}
+
+void Watch::note_left(int rank) noexcept {
+  left_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
+  any_left_.store(true, std::memory_order_release);
+}
+
+void Watch::send_to_all(std::string_view text, Tag tag) noexcept {
   std::vector<MPI_Request> told;
   for (int rank = 0; rank < count_; ++rank) {
     if (rank == rank_) continue;
-    MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, rank, Tag::failing, ranks_.get(),
+    MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, rank, tag, ranks_.get(),
               &told.emplace_back(MPI_REQUEST_NULL));
   }
   const Time until = SteadyClock::now() + kTellMax;
@@ -78,7 +94,7 @@ void Watch::tell_all(const std::string& failure) noexcept {
 void Watch::work() noexcept {
   Time last = SteadyClock::now();
   bool said_that_it_leaves = false;
-  while (!failed() && !(said_that_it_leaves && before_left_)) {
+  while (!failed() && !(said_that_it_leaves && has_left(before_))) {
     if (!said_that_it_leaves) say_that_it_lives();
     read_messages();
     const Time now = SteadyClock::now();
@@ -89,10 +105,28 @@ void Watch::work() noexcept {
                                           [this] { return leaving_; });
     if (!leaves || said_that_it_leaves) continue;
     lock.unlock();
-    MPI_Wait(&said_, MPI_STATUS_IGNORE);
-    MPI_Send(nullptr, 0, MPI_CHAR, next_, Tag::leaving, ranks_.get());
+    if (said_ != MPI_REQUEST_NULL) MPI_Request_free(&said_);
+    send_to_all({}, Tag::leaving);
     said_that_it_leaves = true;
   }
+}
+
+bool Watch::wait_until_all_left(Duration limit) noexcept {
+  leave();  // the thread has ended: it reads nothing more
+  send_to_all({}, Tag::leaving);
+  const auto others_left = [this] {
+    for (int rank = 0; rank < count_; ++rank) {
+      if (rank != rank_ && !has_left(rank)) return false;
+    }
+    return true;
+  };
+  const Time until = SteadyClock::now() + limit;
+  while (!others_left()) {
+    if (SteadyClock::now() >= until) return false;
+    read_messages();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 void Watch::say_that_it_lives() noexcept {
@@ -113,19 +147,17 @@ void Watch::read_messages() noexcept {
              MPI_STATUS_IGNORE);
     if (status.MPI_TAG == Tag::failing) static_cast<void>(note(text.substr(0, static_cast<std::size_t>(length))));
     if (status.MPI_SOURCE == before_) silent_ = Duration::zero();
-    if (status.MPI_TAG == Tag::leaving) before_left_ = true;
+    if (status.MPI_TAG == Tag::leaving) note_left(status.MPI_SOURCE);
   }
 }
 
 void Watch::listen(Duration since) noexcept {
-  if (before_left_ || failed()) return;
+  if (has_left(before_) || failed()) return;
   // No more than twice what a turn takes: a process that was itself held up has heard nothing in that time.
   silent_ += std::min(since, 2 * kBeat);
   if (silent_ <= silence_max_) return;
-  const std::string text =
-      fmt::format("rank {} of {} has not been heard of for {} s: it has died, hangs, or cannot be reached", before_,
-                  count_, std::chrono::duration_cast<std::chrono::seconds>(silence_max_).count());
-  if (note(text)) tell_all(text);
+  note_and_tell(fmt::format("rank {} of {} has not been heard of for {} s: it has died, hangs, or cannot be reached",
+                            before_, count_, std::chrono::duration_cast<std::chrono::seconds>(silence_max_).count()));
 }
 
 }  // namespace headrace::grid
