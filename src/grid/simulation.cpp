@@ -228,7 +228,7 @@ void Simulation::State::require_field(int field) const {
   throw UsageError(fmt::format("stencil {} has fields 0 to {}, not {}", program.name, program.field_count - 1, field));
 }
 
-void Simulation::State::require_array(int field, std::type_index value_type, std::size_t count) const {
+void Simulation::State::require_array(int field, TypeKey value_type, std::size_t count) const {
   require_field(field);
   if (value_type != program.value_type) {
     throw UsageError(fmt::format("stencil {} has values of another type ({} bytes each) than the array", program.name,
@@ -256,7 +256,7 @@ Simulation& Simulation::operator=(Simulation&& other) noexcept {
 }
 Simulation::~Simulation() { let_go_if_inherited(state_); }
 
-void Simulation::set_bytes(int field, std::type_index value_type, const void* values, std::size_t count) {
+void Simulation::set_bytes(int field, TypeKey value_type, const void* values, std::size_t count) {
   const bool one_for_all = count == 1;
   const auto cells = static_cast<std::size_t>(state_->decomposition.extent().cells());
   state_->require_array(field, value_type, one_for_all ? cells : count);
@@ -266,7 +266,7 @@ void Simulation::set_bytes(int field, std::type_index value_type, const void* va
   });
 }
 
-void Simulation::get_bytes(int field, std::type_index value_type, void* values, std::size_t count) {
+void Simulation::get_bytes(int field, TypeKey value_type, void* values, std::size_t count) {
   state_->require_array(field, value_type, count);
   state_->require_same({.function = Call::Function::get, .first = field});
   state_->on_every_part("getting a field of a grid", [&](std::size_t part) {
@@ -316,7 +316,7 @@ void Simulation::restrict(int phase, std::vector<Box> boxes) {
   state_->replan();
 }
 
-void Simulation::set_stencil_bytes(std::size_t part, std::type_index stencil_type, std::span<const std::byte> bytes) {
+void Simulation::set_stencil_bytes(std::size_t part, TypeKey stencil_type, std::span<const std::byte> bytes) {
   state_->share.require(part);
   if (stencil_type != state_->program.stencil_type) {
     throw UsageError(fmt::format("the simulation was made of another type of stencil, {}", state_->program.name));

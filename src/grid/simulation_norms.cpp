@@ -36,7 +36,7 @@ constexpr const char* kAddingUp = "the norms of what steps of a grid change";
 }  // namespace
 
 void Simulation::State::require_summable() const {
-  if (program.value_type == typeid(float) || program.value_type == typeid(double)) return;
+  if (program.value_type == TypeKey::of<float>() || program.value_type == TypeKey::of<double>()) return;
   throw UsageError(fmt::format("norms are of float or double values, which those of stencil {} are not", program.name));
 }
 

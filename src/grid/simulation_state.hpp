@@ -30,7 +30,7 @@ class Simulation::State {
   /// Runs `job(part)` in the thread of each part; the first failure, also of a step before, is thrown.
   void on_every_part(const char* doing, const std::function<Status(std::size_t)>& job);
   void require_field(int field) const;
-  void require_array(int field, std::type_index value_type, std::size_t count) const;
+  void require_array(int field, TypeKey value_type, std::size_t count) const;
   void require_summable() const;
   /// Throws UsageError on all ranks where they do not make this call, with its steps_done filled in here.
   void require_same(Call call) const;

@@ -40,7 +40,7 @@ struct Way {
 
   [[nodiscard]] Simulation start(const grid::StencilProgram& program, float size = 1) const {
     Simulation simulation(cut, GridTest::devices(cut.parts().size()), program, options);
-    if (program.value_type == typeid(double)) {
+    if (program.value_type == TypeKey::of<double>()) {
       simulation.set<double>(0, scattered<double>(kExtent, 4).values);
     } else {
       HostField<float> field = scattered<float>(kExtent, 4);

@@ -84,6 +84,10 @@ __global__ void __launch_bounds__(threads_max<Body>(), blocks_min<Body>()) cuda_
 }
 #endif
 
+/// Whether a body runs with a group and these arguments.
+template <class Body, class... Arguments>
+concept RunsWith = requires(const CpuGroup& group, Arguments&... arguments) { Body::run(group, arguments...); };
+
 template <class Body, class... Arguments, std::size_t... Index>
 void cpu_entry_unpacked(const CpuGroup& group, void* const* arguments, std::index_sequence<Index...>) {
   Body::run(group, *static_cast<Arguments*>(arguments[Index])...);
@@ -110,14 +114,19 @@ template <class Body, class... Arguments>
   static_assert((std::size_t{0} + ... + sizeof(Arguments)) <= kKernelArgumentBytesMax,
                 "the arguments of a kernel take at most 640 bytes together");
   static_assert(((alignof(Arguments) <= 64) && ...), "arguments are kept at 64-byte alignment at most");
+  static_assert(detail::RunsWith<Body, Arguments...>,
+                "a kernel's body has template <class Group> HEADRACE_HD static void run(Group, arguments...), which "
+                "takes the arguments that make_kernel() names");
   TypedKernel<Arguments...> kernel;
-  kernel.name = Body::kName;
-  kernel.cpu = &detail::cpu_entry<Body, Arguments...>;
+  if constexpr (detail::RunsWith<Body, Arguments...>) {
+    kernel.name = Body::kName;
+    kernel.cpu = &detail::cpu_entry<Body, Arguments...>;
 #if defined(__CUDACC__)
-  kernel.cuda = reinterpret_cast<const void*>(&detail::cuda_entry<Body, Arguments...>);
+    kernel.cuda = reinterpret_cast<const void*>(&detail::cuda_entry<Body, Arguments...>);
 #endif
-  kernel.argument_count = sizeof...(Arguments);
-  kernel.argument_bytes = {static_cast<std::uint32_t>(sizeof(Arguments))...};
+    kernel.argument_count = sizeof...(Arguments);
+    kernel.argument_bytes = {static_cast<std::uint32_t>(sizeof(Arguments))...};
+  }
   return kernel;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "headrace/base/type_key.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/grid/decomposition.hpp"
 #include "headrace/grid/fdtd_coefficients.hpp"
@@ -89,14 +90,14 @@ class Fdtd {
   /// type than the precision's.
   template <class Value>
   void get(std::string_view field, std::span<Value> values) {
-    get_bytes(field, typeid(Value), values.data(), values.size());
+    get_bytes(field, TypeKey::of<Value>(), values.data(), values.size());
   }
   template <class Value>
   void set(std::string_view field, std::span<const Value> values) {
-    set_bytes(field, typeid(Value), values.data(), values.size());
+    set_bytes(field, TypeKey::of<Value>(), values.data(), values.size());
   }
-  void get_bytes(std::string_view field, std::type_index value_type, void* values, std::size_t count);
-  void set_bytes(std::string_view field, std::type_index value_type, const void* values, std::size_t count);
+  void get_bytes(std::string_view field, TypeKey value_type, void* values, std::size_t count);
+  void set_bytes(std::string_view field, TypeKey value_type, const void* values, std::size_t count);
 
   /// The fields of Maxwell's equations, in order.
   [[nodiscard]] std::vector<std::string> fields() const;

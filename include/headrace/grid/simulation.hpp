@@ -6,10 +6,10 @@
 #include <memory>
 #include <span>
 #include <string_view>
-#include <typeindex>
 #include <vector>
 
 #include "headrace/base/clock.hpp"
+#include "headrace/base/type_key.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/grid/decomposition.hpp"
 #include "headrace/grid/ranks.hpp"
@@ -125,14 +125,14 @@ class Simulation {
   /// DeviceError that names the device once one has failed, and always from then on.
   template <class Value>
   void set(int field, std::span<const Value> values) {
-    set_bytes(field, typeid(Value), values.data(), values.size());
+    set_bytes(field, TypeKey::of<Value>(), values.data(), values.size());
   }
   template <class Value>
   void get(int field, std::span<Value> values) {
-    get_bytes(field, typeid(Value), values.data(), values.size());
+    get_bytes(field, TypeKey::of<Value>(), values.data(), values.size());
   }
-  void set_bytes(int field, std::type_index value_type, const void* values, std::size_t count);
-  void get_bytes(int field, std::type_index value_type, void* values, std::size_t count);
+  void set_bytes(int field, TypeKey value_type, const void* values, std::size_t count);
+  void get_bytes(int field, TypeKey value_type, void* values, std::size_t count);
 
   /// Does so many steps, and waits for them. In Mode::resident throws DeviceError (Errc::hung) that names the part
   /// which others, or the host, have waited for longer than SimulationOptions::wait_limit.
@@ -160,9 +160,9 @@ class Simulation {
   /// Gives a part another stencil, of the type that the program was made of, from the next step on.
   template <class Stencil>
   void set_stencil(std::size_t part, const Stencil& stencil) {
-    set_stencil_bytes(part, typeid(Stencil), std::as_bytes(std::span<const Stencil>(&stencil, 1)));
+    set_stencil_bytes(part, TypeKey::of<Stencil>(), std::as_bytes(std::span<const Stencil>(&stencil, 1)));
   }
-  void set_stencil_bytes(std::size_t part, std::type_index stencil_type, std::span<const std::byte> bytes);
+  void set_stencil_bytes(std::size_t part, TypeKey stencil_type, std::span<const std::byte> bytes);
   /// Counts steps from here on from `steps`: what Cell::step() gives. For a simulation that goes on where another
   /// stopped.
   void set_steps_done(std::uint64_t steps) noexcept;

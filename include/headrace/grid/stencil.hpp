@@ -6,16 +6,17 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <typeindex>
 #include <utility>
 #include <vector>
 
+#include "headrace/base/type_key.hpp"
 #include "headrace/device/kernel.hpp"
 #include "headrace/grid/cell.hpp"
 #include "headrace/grid/phase.hpp"
 #include "headrace/grid/phase_kernel.hpp"
 #include "headrace/grid/region.hpp"
 #include "headrace/grid/resident_kernel.hpp"
+#include "headrace/grid/stencil_checks.hpp"
 #include "headrace/grid/sweep.hpp"
 #include "headrace/grid/sweep_kernel.hpp"
 
@@ -38,7 +39,7 @@ struct SweepProgram {
 /// A stencil with its type erased: what a Simulation runs. Made by make_stencil().
 struct StencilProgram {
   std::string name;
-  std::type_index value_type = typeid(void);
+  TypeKey value_type = TypeKey::of<void>();
   std::size_t value_bytes = 0;
   int field_count = 0;
   std::vector<Phase> phases;
@@ -54,30 +55,17 @@ struct StencilProgram {
   FieldSet overwritten;              ///< Fields that passes leave with what they had at some step before.
   int spare_fields = 0;              ///< Memory that passes need, in fields.
   std::optional<Swap> watched;       ///< The watched field, and where it was before a step.
-  std::type_index stencil_type = typeid(void);
+  TypeKey stencil_type = TypeKey::of<void>();
   /// The bytes of the stencil: one for all parts, or one for each part.
   std::vector<std::vector<std::byte>> stencils;
 };
 
 namespace detail {
 
-template <class Stencil>
-constexpr bool stencil_is_sound() {
-  static_assert(std::is_trivially_copyable_v<Stencil>, "a stencil is a kernel argument, copied bytewise");
-  static_assert(alignof(Stencil) <= alignof(std::max_align_t));
-  static_assert(sizeof(typename Stencil::Value) == 4 || sizeof(typename Stencil::Value) == 8,
-                "values have 4 or 8 bytes");
-  static_assert(Stencil::kFields >= 1 && Stencil::kFields <= kFieldsMax, "1 to 32 fields");
-  for (const Phase& phase : Stencil::kPhases) {
-    if (!(phase.writes & phase.neighbours).empty()) return false;
-  }
-  return true;
-}
-
 /// What a stencil says of itself, and one or several of it, one after the other.
 struct StencilFacts {
   const char* name;
-  std::type_index value_type;
+  TypeKey value_type;
   std::size_t value_bytes;
   int field_count;
   std::span<const Phase> phases;
@@ -89,7 +77,7 @@ struct StencilFacts {
   std::vector<SweepProgram> sweeps;
   FieldSet overwritten;
   std::optional<Swap> watched;
-  std::type_index stencil_type;
+  TypeKey stencil_type;
   std::span<const std::byte> stencils;
   std::size_t stencil_bytes;
 };
@@ -162,6 +150,32 @@ static void add_sweeps(StencilFacts& facts) {
   }
 }
 
+template <class Stencil>
+[[nodiscard]] static StencilProgram program_of(std::span<const Stencil> one_or_one_a_part) {
+  const auto kernels =
+      phase_kernels<Stencil>(std::make_integer_sequence<int, static_cast<int>(Stencil::kPhases.size())>{});
+  StencilFacts facts{
+      .name = Stencil::kName,
+      .value_type = TypeKey::of<typename Stencil::Value>(),
+      .value_bytes = sizeof(typename Stencil::Value),
+      .field_count = Stencil::kFields,
+      .phases = Stencil::kPhases,
+      .swaps = swaps_of<Stencil>(),
+      .kernels = kernels,
+      .resident = make_kernel<ResidentKernel<Stencil>, Stencil, ResidentView>(),
+      .vectored = vectored_phases<Stencil>(),
+      .swept = {},
+      .sweeps = {},
+      .overwritten = {},
+      .watched = watched_of<Stencil>(),
+      .stencil_type = TypeKey::of<Stencil>(),
+      .stencils = std::as_bytes(one_or_one_a_part),
+      .stencil_bytes = sizeof(Stencil),
+  };
+  add_sweeps<Stencil>(facts);
+  return make_program(facts);
+}
+
 }  // namespace detail
 
 /// Erases the type of a stencil: one for all parts, or, where it points to memory of a part's device, one for each
@@ -185,30 +199,11 @@ static void add_sweeps(StencilFacts& facts) {
 /// make_kernel() is.
 template <class Stencil>
 [[nodiscard]] static StencilProgram make_stencil(std::span<const Stencil> one_or_one_a_part) {
-  static_assert(detail::stencil_is_sound<Stencil>(),
-                "a phase reads at neighbours what it writes: make it two phases, or two fields that are swapped");
-  const auto kernels =
-      detail::phase_kernels<Stencil>(std::make_integer_sequence<int, static_cast<int>(Stencil::kPhases.size())>{});
-  detail::StencilFacts facts{
-      .name = Stencil::kName,
-      .value_type = typeid(typename Stencil::Value),
-      .value_bytes = sizeof(typename Stencil::Value),
-      .field_count = Stencil::kFields,
-      .phases = Stencil::kPhases,
-      .swaps = detail::swaps_of<Stencil>(),
-      .kernels = kernels,
-      .resident = make_kernel<ResidentKernel<Stencil>, Stencil, ResidentView>(),
-      .vectored = detail::vectored_phases<Stencil>(),
-      .swept = {},
-      .sweeps = {},
-      .overwritten = {},
-      .watched = detail::watched_of<Stencil>(),
-      .stencil_type = typeid(Stencil),
-      .stencils = std::as_bytes(one_or_one_a_part),
-      .stencil_bytes = sizeof(Stencil),
-  };
-  detail::add_sweeps<Stencil>(facts);
-  return detail::make_program(facts);
+  if constexpr (detail::is_stencil<Stencil>()) {
+    return detail::program_of(one_or_one_a_part);
+  } else {
+    return {};
+  }
 }
 
 template <class Stencil>

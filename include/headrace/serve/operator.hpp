@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,6 +20,9 @@
 #include "headrace/serve/query_place.hpp"
 
 namespace headrace::serve {
+
+/// The most bytes of an operator's State, which is passed to kernels by value.
+inline constexpr std::size_t kStateBytesMax = 256;
 
 /// An operator's state on one device: the bytes of its `State`, whose pointers lead into memory that `owner` keeps
 /// alive.
@@ -83,6 +87,68 @@ struct ScatteredAnswerBody {
   }
 };
 
+namespace detail {
+
+template <class Op>
+concept DescribesItself = requires {
+  { Op::kName } -> std::convertible_to<const char*>;
+  sizeof(typename Op::Query);
+  sizeof(typename Op::Answer);
+  sizeof(typename Op::State);
+};
+
+template <class Op>
+concept AnswersQueries = requires(CpuGroup group, const typename Op::State& state, const typename Op::Query* query,
+                                  typename Op::Answer* answer) { Op::answer(group, state, query, answer); };
+
+/// Does not compile where an Op is no operator, with a message that says why. False then.
+template <class Op>
+[[nodiscard]] consteval bool is_operator() {
+  static_assert(DescribesItself<Op>, "an operator has kName, Query, Answer and State; see make_operator()");
+  if constexpr (DescribesItself<Op>) {
+    constexpr bool kCopied = std::is_trivially_copyable_v<typename Op::Query> &&
+                             std::is_trivially_copyable_v<typename Op::Answer> &&
+                             std::is_trivially_copyable_v<typename Op::State>;
+    static_assert(kCopied, "an operator's Query, Answer and State are copied bytewise: make them trivially copyable");
+    static_assert(sizeof(typename Op::State) <= kStateBytesMax,
+                  "an operator's State has at most 256 bytes: let a pointer in it lead to the rest");
+    static_assert(AnswersQueries<Op>,
+                  "an operator answers by template <class Group> HEADRACE_HD static void answer(Group, const State&, "
+                  "const Query*, Answer*); see make_operator()");
+    return kCopied && sizeof(typename Op::State) <= kStateBytesMax && AnswersQueries<Op>;
+  }
+  return false;
+}
+
+template <class Op>
+[[nodiscard]] consteval std::size_t query_bytes() {
+  if constexpr (DescribesItself<Op>) return sizeof(typename Op::Query);
+  return 0;
+}
+
+template <class Op>
+[[nodiscard]] consteval std::size_t answer_bytes() {
+  if constexpr (DescribesItself<Op>) return sizeof(typename Op::Answer);
+  return 0;
+}
+
+/// Fills in the kernels.
+template <class Op>
+static void add_kernels(Operator& op) {
+  using State = typename Op::State;
+  op.kernel = make_kernel<AnswerBody<Op>, State, const std::byte*, std::byte*, std::uint64_t, std::uint64_t>();
+  op.pool = make_kernel<DispatchBody<Op>, State, DispatchView>();
+  if constexpr (requires { requires Op::kAnswersInline; }) {
+    op.pool_inline = make_kernel<InlineDispatchBody<Op>, State, DispatchView>();
+  }
+  op.scattered_kernel = make_kernel<ScatteredAnswerBody<Op>, State, const QueryPlace*>();
+  op.persistent = make_kernel<PersistentBody<Op, MailboxView>, State, PersistentView<MailboxView>>();
+  op.persistent_barrier =
+      make_kernel<PersistentBody<Op, BarrierMailboxView>, State, PersistentView<BarrierMailboxView>>();
+}
+
+}  // namespace detail
+
 /// Erases the type of an operator. `Op` has
 ///   static constexpr const char* kName;
 ///   Query, Answer    trivially copyable; arrays of them where query_bytes or answer_bytes below say so
@@ -95,27 +161,18 @@ struct ScatteredAnswerBody {
 template <class Op>
 [[nodiscard]] static Operator make_operator(LaunchShape shape, std::function<LoadedState(Device)> load,
                                             std::function<void(std::uint64_t, std::byte*)> sample = {},
-                                            std::size_t query_bytes = sizeof(typename Op::Query),
-                                            std::size_t answer_bytes = sizeof(typename Op::Answer)) {
-  static_assert(std::is_trivially_copyable_v<typename Op::Query> && std::is_trivially_copyable_v<typename Op::Answer>);
-  static_assert(sizeof(typename Op::State) <= 256);
+                                            std::size_t query_bytes = detail::query_bytes<Op>(),
+                                            std::size_t answer_bytes = detail::answer_bytes<Op>()) {
   Operator op;
-  op.name = Op::kName;
-  op.query_bytes = query_bytes;
-  op.answer_bytes = answer_bytes;
-  op.shape = shape;
-  op.kernel =
-      make_kernel<AnswerBody<Op>, typename Op::State, const std::byte*, std::byte*, std::uint64_t, std::uint64_t>();
-  op.pool = make_kernel<DispatchBody<Op>, typename Op::State, DispatchView>();
-  if constexpr (requires { requires Op::kAnswersInline; }) {
-    op.pool_inline = make_kernel<InlineDispatchBody<Op>, typename Op::State, DispatchView>();
+  if constexpr (detail::is_operator<Op>()) {
+    op.name = Op::kName;
+    op.query_bytes = query_bytes;
+    op.answer_bytes = answer_bytes;
+    op.shape = shape;
+    detail::add_kernels<Op>(op);
+    op.load = std::move(load);
+    op.sample = std::move(sample);
   }
-  op.scattered_kernel = make_kernel<ScatteredAnswerBody<Op>, typename Op::State, const QueryPlace*>();
-  op.persistent = make_kernel<PersistentBody<Op, MailboxView>, typename Op::State, PersistentView<MailboxView>>();
-  op.persistent_barrier =
-      make_kernel<PersistentBody<Op, BarrierMailboxView>, typename Op::State, PersistentView<BarrierMailboxView>>();
-  op.load = std::move(load);
-  op.sample = std::move(sample);
   return op;
 }
 

@@ -101,11 +101,11 @@ void Fdtd::check_finite() {
   }
 }
 
-void Fdtd::get_bytes(std::string_view field, std::type_index value_type, void* values, std::size_t count) {
+void Fdtd::get_bytes(std::string_view field, TypeKey value_type, void* values, std::size_t count) {
   state_->simulation->get_bytes(state_->state_field(field), value_type, values, count);
 }
 
-void Fdtd::set_bytes(std::string_view field, std::type_index value_type, const void* values, std::size_t count) {
+void Fdtd::set_bytes(std::string_view field, TypeKey value_type, const void* values, std::size_t count) {
   state_->simulation->set_bytes(state_->state_field(field), value_type, values, count);
 }
 

@@ -56,7 +56,7 @@ class Fdtd::State {
   [[nodiscard]] int find(std::string_view name) const noexcept;
 
   std::variant<Parts<float>, Parts<double>> parts_;
-  std::type_index stencil_type_ = typeid(void);
+  TypeKey stencil_type_ = TypeKey::of<void>();
   std::int64_t trace_steps_ = 0;  ///< Most steps between two readings of the traces.
 };
 
