@@ -3,7 +3,8 @@
 source "$(dirname "$0")/common.sh"
 
 stamp=.venv/.headrace-built
-choice="$HEADRACE_CUDA $HEADRACE_WERROR"
+# With a library that was installed since, such as MPI, the package has more in it.
+choice="$HEADRACE_CUDA $HEADRACE_WERROR $(installed | sha256sum)"
 newer=$(find src include operators python cmake CMakeLists.txt pyproject.toml VERSION \
   -name __pycache__ -prune -o -newer "$stamp" -print -quit 2>/dev/null || echo none)
 if [[ -z $newer && $(cat "$stamp" 2>/dev/null) == "$choice" ]]; then

@@ -33,6 +33,18 @@ configure() {
   grep -h '^-- Headrace:' "$folder.log" || true
 }
 
+# installed: a line for each compiler and library that a build finds or does without, with its version.
+installed() {
+  local tool library
+  for tool in "$CXX" nvcc mpicxx cmake; do
+    printf '%s %s\n' "$tool" "$("$tool" --version 2>/dev/null | tr '\n' ' ' || true)"
+  done
+  for library in fmt hwloc libxxhash icu-uc tbb libxdp libbpf zlib libzstd ompi-cxx mpich; do
+    printf '%s %s\n' "$library" "$(pkg-config --modversion "$library" 2>/dev/null || true)"
+  done
+  [[ ! -e /dev/nvidia0 ]] || echo GPU
+}
+
 # cpp_tests FOLDER NAME [PREFIX...]: runs the C++ tests of the build in FOLDER, by a command that is started as
 # PREFIX...; their results go to build/results/NAME.
 cpp_tests() {

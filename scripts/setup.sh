@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
 # Usage: scripts/setup.sh run|test|lint|fuzz|docs
-# Installs what that target needs and is not there yet: system packages (Debian 12, Ubuntu 24.04) and pinned Python
-# packages in .venv. When nothing is missing it asks no network and takes no time.
+# Installs what that target needs and is not there yet: system packages (Debian 12, Ubuntu 24.04) and Python packages
+# in .venv, in the versions and with the hashes of requirements/*.lock. When nothing is missing it asks no network and
+# takes no time.
 # HEADRACE_SKIP_APT=1 leaves the system packages to you.
 source "$(dirname "$0")/common.sh"
 
 purpose=${1:-run}
 packages=(g++ cmake ninja-build ccache pkg-config python3 python3-venv python3-dev libhwloc-dev libfmt-dev libxxhash-dev libicu-dev libtbb-dev libxdp-dev libbpf-dev zlib1g-dev libzstd-dev)
-requirements=(requirements/run.txt)
+locks=(run)
 case $purpose in
   run) packages+=(wordnet-base) ;;
   test)
     packages+=(wordnet-base libgtest-dev libgmock-dev libopenmpi-dev openmpi-bin iproute2 iperf3 curl netcat-openbsd)
-    requirements+=(requirements/test.txt)
+    locks+=(test)
     ;;
   lint)
     packages+=(libgtest-dev libgmock-dev libopenmpi-dev shellcheck)
-    requirements+=(requirements/lint.txt requirements/test.txt)
+    locks+=(test lint)
     ;;
   fuzz) packages+=(clang libclang-rt-dev) ;;
   docs) ;;
@@ -87,11 +88,12 @@ install_python_packages() {
     "$python" -m venv .venv
   fi
   stamp=.venv/.headrace-$purpose
-  wanted=$(cat requirements/constraints.txt "${requirements[@]}" | sha256sum)
+  local files=("${locks[@]/#/requirements/}")
+  files=("${files[@]/%/.lock}")
+  wanted=$(cat "${files[@]}" | sha256sum)
   [[ $(cat "$stamp" 2>/dev/null) != "$wanted" ]] || return 0
-  say "installing Python packages: ${requirements[*]}"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint requirements/constraints.txt \
-    "${requirements[@]/#/--requirement=}"
+  say "installing Python packages: ${files[*]}"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes "${files[@]/#/--requirement=}"
   echo "$wanted" >"$stamp"
 }
 
