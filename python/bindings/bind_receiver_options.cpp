@@ -72,13 +72,17 @@ void bind_layout(nb::module_& module) {
           [](DatagramConfig* self, std::uint32_t payload_bytes, std::uint32_t frame_packets, std::uint16_t port,
              std::optional<std::uint32_t> raw_offset, std::uint32_t number_offset, std::uint32_t number_width,
              bool big_endian, std::optional<std::uint32_t> header_bytes, std::uint32_t window_frames, double timeout,
-             std::uint64_t forward_packets, std::uint64_t backward_packets) {
+             std::uint64_t forward_packets, std::uint64_t backward_packets, std::uint32_t part_offset,
+             std::uint32_t part_width, std::uint64_t group_bytes) {
             const DatagramConfig config{.port = port,
                                         .raw_offset = raw_offset.value_or(0),
                                         .raw = raw_offset.has_value(),
                                         .number_offset = number_offset,
                                         .number_width = number_width,
                                         .big_endian = big_endian,
+                                        .part_offset = part_offset,
+                                        .part_width = part_width,
+                                        .group_bytes = group_bytes,
                                         .header_bytes = header_bytes.value_or(DatagramConfig::kBehindNumber),
                                         .payload_bytes = payload_bytes,
                                         .frame_packets = frame_packets,
@@ -91,13 +95,17 @@ void bind_layout(nb::module_& module) {
           "payload_bytes"_a, "frame_packets"_a, nb::kw_only(), "port"_a = 0, "raw_offset"_a.none() = nb::none(),
           "number_offset"_a = 0, "number_width"_a = 8, "big_endian"_a = true, "header_bytes"_a.none() = nb::none(),
           "window_frames"_a = 2, "timeout"_a = to_seconds(DatagramConfig{}.timeout), "forward_packets"_a = 0,
-          "backward_packets"_a = 0,
+          "backward_packets"_a = 0, "part_offset"_a = 0, "part_width"_a = 0, "group_bytes"_a = 0,
           "A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and up to "
           "`payload_bytes` that do, at its number times that. A frame that is not full is delivered when its first "
           "datagram is `timeout` seconds old, and the next one goes on from there. A jump forward by up to "
           "`forward_packets` is a gap; a longer one, or one back by more than `backward_packets`, begins another "
           "stream "
-          "(0: by the width of the number). `raw_offset`: packets are not UDP, and datagrams begin there.")
+          "(0: by the width of the number). With a `part_width` numbers count groups of `group_bytes`, such as frames "
+          "of "
+          "video or heaps of SPEAD, and as many bytes at `part_offset` say at which byte of its group a payload "
+          "belongs, "
+          "a multiple of `payload_bytes`. `raw_offset`: packets are not UDP, and datagrams begin there.")
       .def_prop_ro("frame_bytes", [](const DatagramConfig& config) {
         return std::uint64_t{config.frame_packets} * config.payload_bytes;
       });

@@ -3506,9 +3506,9 @@ class FrameTarget:
 class DatagramLayout:
     """How datagrams are numbered, and how they make frames."""
 
-    def __init__(self, payload_bytes: int, frame_packets: int, *, port: int = ..., raw_offset: int | None = ..., number_offset: int = ..., number_width: int = ..., big_endian: bool = ..., header_bytes: int | None = ..., window_frames: int = ..., timeout: float = ..., forward_packets: int = ..., backward_packets: int = ...) -> None:
+    def __init__(self, payload_bytes: int, frame_packets: int, *, port: int = ..., raw_offset: int | None = ..., number_offset: int = ..., number_width: int = ..., big_endian: bool = ..., header_bytes: int | None = ..., window_frames: int = ..., timeout: float = ..., forward_packets: int = ..., backward_packets: int = ..., part_offset: int = ..., part_width: int = ..., group_bytes: int = ...) -> None:
         """
-        A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and up to `payload_bytes` that do, at its number times that. A frame that is not full is delivered when its first datagram is `timeout` seconds old, and the next one goes on from there. A jump forward by up to `forward_packets` is a gap; a longer one, or one back by more than `backward_packets`, begins another stream (0: by the width of the number). `raw_offset`: packets are not UDP, and datagrams begin there.
+        A datagram has `header_bytes` that do not go into the frame (None: up to the end of its number), and up to `payload_bytes` that do, at its number times that. A frame that is not full is delivered when its first datagram is `timeout` seconds old, and the next one goes on from there. A jump forward by up to `forward_packets` is a gap; a longer one, or one back by more than `backward_packets`, begins another stream (0: by the width of the number). With a `part_width` numbers count groups of `group_bytes`, such as frames of video or heaps of SPEAD, and as many bytes at `part_offset` say at which byte of its group a payload belongs, a multiple of `payload_bytes`. `raw_offset`: packets are not UDP, and datagrams begin there.
         """
 
     @property

@@ -155,7 +155,7 @@ class DatagramIntake final : public HostIntake {
 
   void refuse(ParseResult why) {
     ++refused_[static_cast<std::size_t>(why)];
-    const bool datagram = why == ParseResult::no_number || why == ParseResult::too_long;
+    const bool datagram = why == ParseResult::no_number || why == ParseResult::too_long || why == ParseResult::no_place;
     if (datagram) {
       ++counted_.malformed;
     } else {
@@ -182,7 +182,8 @@ class DatagramIntake final : public HostIntake {
     const auto known = by_flow_.find(run.flow);
     if (known != by_flow_.end()) return last_ = known->second;
     // Whoever sends nothing that fits gets no place.
-    if (const ParseResult fits = DatagramSequencer::fit(config_, run.next()); fits != ParseResult::ok) {
+    if (const ParseResult fits = DatagramSequencer::fit(config_, parts_.ring.buffer().data() + run.at, run.next());
+        fits != ParseResult::ok) {
       refuse(fits);
       return nullptr;
     }
@@ -224,9 +225,11 @@ class DatagramIntake final : public HostIntake {
 
   /// Takes the datagrams of a run, as far as there is space; false where some are left, which have to wait.
   [[nodiscard]] bool feed(DatagramStream& stream, WaitingRun& left, bool may_wait) {
+    const std::byte* const ring = parts_.ring.buffer().data();
     do {
       const std::uint32_t bytes = left.run.next();
-      if (const ParseResult fits = DatagramSequencer::fit(config_, bytes); fits != ParseResult::ok) {
+      if (const ParseResult fits = DatagramSequencer::fit(config_, ring + left.run.at, bytes);
+          fits != ParseResult::ok) {
         refuse(fits);
       } else {
         if (!stream.place && !open(stream)) {

@@ -17,6 +17,7 @@ static_assert(std::is_trivially_copyable_v<DatagramShared> && std::is_trivially_
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::uint32_t kFramesMax = 1 << 20;
+constexpr std::uint64_t kGroupBytesMost = std::uint64_t{1} << 40;
 
 /// Where each part of the state begins, in bytes.
 struct Layout {
@@ -58,6 +59,12 @@ DatagramConfig checked(const DatagramConfig& config) {
   require(width >= 1 && width <= 8, kWhat, "number_width", width, "1 to 8");
   require(config.number_offset <= 65535 && config.header() <= 65535 && config.header() >= config.number_offset + width,
           kWhat, "header_bytes", config.header(), "number_offset + number_width to 65,535");
+  const std::uint32_t part = config.part_width;
+  require(part <= 8, kWhat, "part_width", part, "0 to 8");
+  require(part == 0 || (config.part_offset <= 65535 && config.header() >= config.part_offset + part), kWhat,
+          "header_bytes", config.header(), "part_offset + part_width to 65,535");
+  require(part == 0 ? config.group_bytes == 0 : config.group_bytes >= 1 && config.group_bytes <= kGroupBytesMost, kWhat,
+          "group_bytes", config.group_bytes, "1 to 2^40 with a part, and else 0");
   require(config.payload_bytes >= 1 && config.payload_bytes <= 65535, kWhat, "payload_bytes", config.payload_bytes,
           "1 to 65,535: set it to the bytes that a datagram has behind its header");
   require(config.frame_packets >= 1, kWhat, "frame_packets", config.frame_packets,
@@ -65,17 +72,18 @@ DatagramConfig checked(const DatagramConfig& config) {
   require(config.window_frames >= 1 && config.window_frames <= kFramesMax, kWhat, "window_frames", config.window_frames,
           "1 to 1,048,576");
   // Half of all numbers, or an early one could not be told from a late one.
-  const std::uint64_t half = std::uint64_t{1} << (8 * width - 1);
+  const std::uint64_t half = std::uint64_t{1} << (8 * config.place_width() - 1);
   const std::uint64_t window = std::uint64_t{config.window_frames} * config.frame_packets;
   if (window > half) {
-    throw UsageError(
-        fmt::format("datagrams: {} frames of {} datagrams each are open at once, and numbers of {} bytes "
-                    "tell {} apart at most: take frames of {} datagrams or fewer",
-                    config.window_frames, config.frame_packets, width, half, half / config.window_frames));
+    throw UsageError(fmt::format(
+        "datagrams: {} frames of {} datagrams each are open at once, and numbers of {} bytes "
+        "tell {} apart at most: take frames of {} datagrams or fewer",
+        config.window_frames, config.frame_packets, config.place_width(), half, half / config.window_frames));
   }
   DatagramConfig made = config;
   made.header_bytes = config.header();
-  if (made.forward_packets == 0) made.forward_packets = forward_default(width);
+  if (made.forward_packets == 0)
+    made.forward_packets = std::max(forward_default(config.place_width()), 4 * config.group_packets());
   if (made.backward_packets == 0) made.backward_packets = std::min(kBackward, half / 2);
   require(made.forward_packets < half, kWhat, "forward_packets", made.forward_packets,
           "below half of the numbers there are");

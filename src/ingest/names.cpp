@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 5> kStreamEnds{"finished", "reset", "time
 constexpr std::array<std::string_view, kParseResults> kParseResultNames{
     "ok",        "truncated",  "snapped",      "malformed", "arp",         "not_ip",       "vlan_depth",
     "extension", "routing",    "protocol",     "fragment",  "ip_checksum", "tcp_checksum", "udp_checksum",
-    "not_udp",   "other_port", "other_sender", "no_number", "too_long",    "too_many"};
+    "not_udp",   "other_port", "other_sender", "no_number", "too_long",    "no_place",     "too_many"};
 
 template <class Value, class All>
 [[nodiscard]] std::string_view name_of(const All& names, Value value) noexcept {

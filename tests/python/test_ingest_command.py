@@ -14,28 +14,12 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from captures import NUMBERED, capture
 from conftest import Run
 from ingest_network import GUARD_SECONDS, SMALL, started, without
 from network_namespace import devices, isolated
 
 from headrace import ingest
-
-NUMBERED = 1464
-
-
-def capture(path: Path, numbers: list[int], *, link: int = 101, port: int = 9000, cut: int = 0) -> None:
-    """A pcap file of numbered datagrams of stream 3; the last `cut` bytes are not there."""
-    packets = bytearray(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link))
-    for number in numbers:
-        payload = number.to_bytes(8, "big") + ingest.stream_bytes(3, number * NUMBERED, NUMBERED)
-        udp = struct.pack(">HHHH", 5000, port, 8 + len(payload), 0) + payload
-        head = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, b"\x0a\0\0\1", b"\x0a\0\0\2")
-        total = sum(struct.unpack(">10H", head))
-        total = (total & 0xFFFF) + (total >> 16)
-        head = head[:10] + struct.pack(">H", ~(total + (total >> 16)) & 0xFFFF) + head[12:]
-        packet = head + udp
-        packets += struct.pack("<IIII", 1, number, len(packet), len(packet)) + packet
-    path.write_bytes(packets[: len(packets) - cut])
 
 
 def send(address: str, count: int, seed: int = 1) -> None:

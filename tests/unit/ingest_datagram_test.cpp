@@ -59,7 +59,7 @@ class Frames {
     found = find_datagrams(ring_.data(), packet, layer, config_, run);
     while (found == ParseResult::ok) {
       const std::uint32_t length = run.next();
-      found = DatagramSequencer::fit(config_, length);
+      found = DatagramSequencer::fit(config_, ring_.data() + run.at, length);
       if (found == ParseResult::ok) taken = sequencer.take(run.at, length, waits);
       run.skip(length);
       if (run.length == 0) break;
@@ -593,6 +593,66 @@ TEST(IngestDatagram, DatagramsThatDoNotFitAreCounted) {
   EXPECT_EQ(frames.counters().accepted, 1U);
 }
 
+/// As SPEAD has them: a heap in the last six bytes of the second item pointer, and an offset in it in those of the
+/// fourth.
+DatagramConfig heaps() {
+  DatagramConfig config = small_frames();
+  config.number_offset = 10;
+  config.number_width = 6;
+  config.part_offset = 26;
+  config.part_width = 6;
+  config.group_bytes = 3 * kPayload + 5;
+  config.header_bytes = 40;
+  return config;
+}
+
+Bytes part_of_heap(std::uint64_t heap, std::uint64_t offset, std::uint32_t payload) {
+  Bytes bytes(40, std::byte{0xEE});
+  for (std::uint32_t b = 0; b < 6; ++b) {
+    bytes[10 + 5 - b] = static_cast<std::byte>(heap >> (8 * b));
+    bytes[26 + 5 - b] = static_cast<std::byte>(offset >> (8 * b));
+  }
+  return bytes + pattern(heap * 1000 + offset, payload);
+}
+
+TEST(IngestDatagram, PartsOfGroupsHaveTheirPlaces) {
+  Frames frames(heaps());
+  const auto offset_of = [&](std::uint64_t heap, std::uint64_t offset, std::uint32_t payload) {
+    frames.arrive(part_of_heap(heap, offset, payload));
+    EXPECT_EQ(frames.payload(frames.pieces.back()), pattern(heap * 1000 + offset, payload));
+    return frames.pieces.back().stream_offset;
+  };
+  EXPECT_EQ(offset_of(7, 2 * kPayload, kPayload), 2 * kPayload);
+  EXPECT_EQ(offset_of(7, 0, kPayload), 0U);
+  EXPECT_EQ(offset_of(7, 3 * kPayload, 5), 3 * kPayload);  // the last of its heap is shorter
+  EXPECT_EQ(offset_of(7, kPayload, kPayload), kPayload);
+  EXPECT_EQ(offset_of(8, 0, kPayload), 4 * kPayload);
+  EXPECT_EQ(frames.counters().frames_complete, 1U);
+  EXPECT_EQ(frames.counters().missing, 0U);
+}
+
+TEST(IngestDatagram, PartsWithoutAPlaceAreCounted) {
+  Frames frames(heaps());
+  frames.arrive(part_of_heap(7, kPayload + 1, kPayload));
+  EXPECT_EQ(frames.found, ParseResult::no_place);
+  frames.arrive(part_of_heap(7, 4 * kPayload, kPayload));
+  EXPECT_EQ(frames.found, ParseResult::no_place);
+  EXPECT_EQ(frames.counters().accepted, 0U);
+}
+
+TEST(IngestDatagram, AGroupThatIsMissingLeavesItsPlacesEmpty) {
+  Frames frames(heaps());
+  for (std::uint64_t heap : {0, 1, 3}) {
+    for (std::uint64_t part = 0; part < 4; ++part) {
+      frames.arrive(part_of_heap(heap, part * kPayload, part == 3 ? 5 : kPayload));
+    }
+  }
+  EXPECT_EQ(frames.pieces.back().stream_offset, (3 * 4 + 3) * kPayload);
+  ASSERT_TRUE(frames.finish());
+  EXPECT_EQ(frames.counters().accepted, 12U);
+  EXPECT_EQ(frames.counters().missing, 4U);
+}
+
 // Any order, against a plain map of what came.
 TEST(IngestDatagram, ArbitraryOrdersEqualAPlainMap) {
   for (std::uint32_t seed = 0; seed < 50; ++seed) {
@@ -674,6 +734,10 @@ TEST(IngestDatagram, ConfigurationsOutOfRangeAreRefused) {
   EXPECT_THROW(static_cast<void>(checked({})), UsageError);  // nothing fits everybody's datagrams
   refused([](DatagramConfig& c) { c.number_width = 0; });
   refused([](DatagramConfig& c) { c.number_width = 9; });
+  refused([](DatagramConfig& c) { c.part_width = 9, c.group_bytes = 64; });
+  refused([](DatagramConfig& c) { c.part_width = 4; });  // of what group?
+  refused([](DatagramConfig& c) { c.group_bytes = 64; });
+  refused([](DatagramConfig& c) { c.part_width = 4, c.part_offset = 40, c.header_bytes = 43, c.group_bytes = 64; });
   refused([](DatagramConfig& c) { c.header_bytes = 3; });
   refused([](DatagramConfig& c) { c.number_offset = 0xFFFFFFFF; });
   refused([](DatagramConfig& c) { c.payload_bytes = 0; });

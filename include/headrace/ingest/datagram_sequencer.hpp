@@ -45,16 +45,20 @@ class DatagramSequencer {
                                 std::uint64_t now)
       : view_(view), shared_(*view.shared), ring_(ring), output_(output), now_(now) {}
 
-  /// Whether a datagram of this length has a number and a place: `ok`, `no_number` or `too_long`.
-  [[nodiscard]] HEADRACE_HD static ParseResult fit(const DatagramConfig& config, std::uint32_t length) {
+  /// Whether a datagram of this length has a number and a place: `ok`, `no_number`, `too_long` or `no_place`.
+  [[nodiscard]] HEADRACE_HD static ParseResult fit(const DatagramConfig& config, const std::byte* datagram,
+                                                   std::uint32_t length) {
     if (length < config.header()) return ParseResult::no_number;
-    return length - config.header() > config.payload_bytes ? ParseResult::too_long : ParseResult::ok;
+    if (length - config.header() > config.payload_bytes) return ParseResult::too_long;
+    if (config.part_width == 0) return ParseResult::ok;
+    const std::uint64_t part = part_of(config, datagram);
+    return part % config.payload_bytes == 0 && part < config.group_bytes ? ParseResult::ok : ParseResult::no_place;
   }
 
   /// The datagram of `length` bytes at `at` of the ring, which fits. Without space it is dropped unless it `may_wait`.
   [[nodiscard]] HEADRACE_HD Taken take(std::uint64_t at, std::uint32_t length, bool may_wait) {
     const DatagramConfig& config = shared_.config;
-    const std::uint64_t number = load_number(ring_ + at + config.number_offset, config.number_width, config.big_endian);
+    const std::uint64_t number = place_of(config, ring_ + at);
     if (!shared_.started) start(number);
     const std::int64_t distance = distance_of(number, shared_.highest);
     if (distance > static_cast<std::int64_t>(config.forward_packets)) return doubt(at, length, number, false);
@@ -122,6 +126,15 @@ class DatagramSequencer {
   }
 
  private:
+  [[nodiscard]] HEADRACE_HD static std::uint64_t part_of(const DatagramConfig& config, const std::byte* datagram) {
+    return load_number(datagram + config.part_offset, config.part_width, config.big_endian);
+  }
+  /// Counts datagrams of payload_bytes.
+  [[nodiscard]] HEADRACE_HD static std::uint64_t place_of(const DatagramConfig& config, const std::byte* datagram) {
+    const std::uint64_t number = load_number(datagram + config.number_offset, config.number_width, config.big_endian);
+    if (config.part_width == 0) return number;
+    return number * config.group_packets() + part_of(config, datagram) / config.payload_bytes;
+  }
   [[nodiscard]] HEADRACE_HD DatagramFrame& frame_at(std::uint64_t frame) const {
     return view_.frames[frame % shared_.config.window_frames];
   }
@@ -244,7 +257,7 @@ class DatagramSequencer {
 
   /// How far a number is from another one: the shorter way round.
   [[nodiscard]] HEADRACE_HD std::int64_t distance_of(std::uint64_t number, std::uint64_t from) const {
-    const std::uint32_t unused = (8 - shared_.config.number_width) % 8 * 8;  // of 64 bits
+    const std::uint32_t unused = (8 - shared_.config.place_width()) % 8 * 8;  // of 64 bits
     return static_cast<std::int64_t>((number - from) << unused) >> unused;
   }
 

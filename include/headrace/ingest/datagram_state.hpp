@@ -19,8 +19,15 @@ struct DatagramConfig {
   bool raw = false;                 ///< Packets are not UDP: the datagram is what lies behind raw_offset.
   std::uint32_t number_offset = 0;  ///< Bytes before the sequence number, from the datagram's first byte.
   std::uint32_t number_width = 8;   ///< Bytes of the sequence number, 1 to 8.
-  bool big_endian = true;           ///< The number's most significant byte comes first.
-  /// Bytes of every datagram that do not go into the frame; kBehindNumber: all up to the end of its number.
+  bool big_endian = true;           ///< The number's most significant byte comes first, and the part's.
+  /// Where `part_width` is not 0, as many bytes at part_offset say at which byte of a group, a frame of video or a heap
+  /// of SPEAD, the datagram's payload belongs, and numbers count groups of `group_bytes`. Payloads begin at multiples
+  /// of payload_bytes; behind a group whose last one is shorter there is a gap up to the next multiple. Numbers that
+  /// wrap around are those of a sender that begins anew.
+  std::uint32_t part_offset = 0;
+  std::uint32_t part_width = 0;
+  std::uint64_t group_bytes = 0;
+  /// Bytes of every datagram that do not go into the frame; kBehindNumber: all up to the end of its number and part.
   std::uint32_t header_bytes = kBehindNumber;
   std::uint32_t payload_bytes =
       0;  ///< Most bytes of a datagram that go into the frame; its place is number times this.
@@ -38,11 +45,20 @@ struct DatagramConfig {
 
   /// Bytes of every datagram that do not go into the frame.
   [[nodiscard]] HEADRACE_HD constexpr std::uint32_t header() const {
-    return header_bytes == kBehindNumber ? number_offset + number_width : header_bytes;
+    if (header_bytes != kBehindNumber) return header_bytes;
+    const std::uint32_t number_end = number_offset + number_width;
+    const std::uint32_t part_end = part_width == 0 ? 0 : part_offset + part_width;
+    return number_end < part_end ? part_end : number_end;
   }
   [[nodiscard]] HEADRACE_HD constexpr std::uint64_t frame_bytes() const {
     return std::uint64_t{frame_packets} * payload_bytes;
   }
+  /// Datagrams of a group; 1 where numbers count datagrams.
+  [[nodiscard]] HEADRACE_HD constexpr std::uint64_t group_packets() const {
+    return part_width == 0 ? 1 : (group_bytes + payload_bytes - 1) / payload_bytes;
+  }
+  /// Bytes of a datagram's place among all, which wraps around as numbers do.
+  [[nodiscard]] HEADRACE_HD constexpr std::uint32_t place_width() const { return part_width == 0 ? number_width : 8; }
 };
 
 /// The forward limit of numbers of so many bytes: 3,000 for two, as RTP has them (RFC 3550 A.1); a quarter of all

@@ -91,9 +91,10 @@ enum class ParseResult : std::uint8_t {
   other_sender,  ///< A datagram from a sender that the filter leaves out.
   no_number,     ///< A datagram that ends before its number or its header does.
   too_long,      ///< A datagram with more payload than its place has bytes.
+  no_place,      ///< A datagram whose part is no multiple of the payload, or lies behind its group.
   too_many,      ///< A datagram of a sender for whose stream there is no place or no memory.
 };
-inline constexpr std::uint32_t kParseResults = 20;
+inline constexpr std::uint32_t kParseResults = 21;
 
 /// A name such as "udp_checksum", which counters carry in Python, JSON and Prometheus.
 [[nodiscard]] std::string_view to_string(ParseResult result) noexcept;

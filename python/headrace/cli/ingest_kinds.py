@@ -22,6 +22,9 @@ _NUMBER = {
     "window_frames": "window-frames",
     "forward_packets": "forward-packets",
     "backward_packets": "backward-packets",
+    "part_offset": "part-offset",
+    "part_width": "part-bytes",
+    "group_bytes": "group-bytes",
     "from_senders": "from",
     "senders": "senders",
     "idle_seconds": "idle",
@@ -118,6 +121,8 @@ def _synthetic_bytes(size: str) -> int:
 def _payload_bytes(given: Given) -> int:
     payload = given["payload"] if given["payload"] is not None else _UDP_PAYLOAD
     end = (given["sequence-offset"] or 0) + (given["sequence-bytes"] or _NUMBER_BYTES)
+    if given["part-bytes"] is not None:
+        end = max(end, (given["part-offset"] or 0) + given["part-bytes"])
     header = end if given["header-bytes"] is None else given["header-bytes"]
     if payload <= end:
         raise UsageError(f"a payload of {payload} bytes has no room behind its number, which ends at byte {end}")
@@ -135,11 +140,18 @@ def default_frame(kind: str, given: Given) -> int:
         how["number_width"] = given["sequence-bytes"]
     if given["window-frames"] is not None:
         how["window_frames"] = given["window-frames"]
+    if given["part-bytes"] is not None:
+        how["part_width"] = given["part-bytes"]
+        how["group_bytes"] = given["group-bytes"] or 0
     return frame_bytes(_payload_bytes(given), how)
 
 
 def _numbering(given: Given) -> dict[str, Any]:
     """What is told of datagrams, for --udp and --pcap alike."""
+    if (given["part-bytes"] is None) != (given["group-bytes"] is None):
+        raise UsageError("--part-bytes and --group-bytes are given together: where a part lies, and of what")
+    if given["part-offset"] is not None and given["part-bytes"] is None:
+        raise UsageError("--part-offset needs --part-bytes and --group-bytes")
     how = _known(given, **_NUMBER)
     if given["little-endian"]:
         how["big_endian"] = False

@@ -21,6 +21,7 @@ _REFUSED = {
     "other_sender": "were of other senders than --from",
     "no_number": "were too short for their number and header",
     "too_long": "had more payload than --payload",
+    "no_place": "had a part that is no multiple of the payload or lies behind --group-bytes",
     "too_many": "were of further senders: see --senders and --from",
 }
 """For each reason of counters()["refused"], what the packets were."""

@@ -169,6 +169,23 @@ def receive(
         int | None,
         typer.Option("--backward-packets", min=1, help="udp, pcap: a longer step back begins a new stream; 100."),
     ] = None,
+    part_offset: Annotated[
+        int | None, typer.Option("--part-offset", min=0, help="udp, pcap: of the byte in its group; 0.")
+    ] = None,
+    part_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--part-bytes", min=1, max=8, help="udp, pcap: that say at which byte of its group a datagram belongs."
+        ),
+    ] = None,
+    group_bytes: Annotated[
+        str | None,
+        typer.Option(
+            "--group-bytes",
+            metavar="SIZE",
+            help="udp, pcap: of a group that a number counts: a frame of video, a heap of SPEAD.",
+        ),
+    ] = None,
     from_senders: Annotated[
         list[str] | None,
         typer.Option("--from", metavar="ADDRESS[:PORT]", help="udp, pcap: only this sender; may be repeated."),
@@ -248,6 +265,9 @@ def receive(
         "window-frames": window_frames,
         "forward-packets": forward_packets,
         "backward-packets": backward_packets,
+        "part-offset": part_offset,
+        "part-bytes": part_bytes,
+        "group-bytes": _bytes_option(group_bytes, "--group-bytes"),
         "from": from_senders or None,
         "senders": senders,
         "port": port,

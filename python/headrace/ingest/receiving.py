@@ -44,6 +44,9 @@ class Numbering(Building, total=False):
     timeout: float
     forward_packets: int
     backward_packets: int
+    part_offset: int
+    part_width: int
+    group_bytes: int
     from_senders: Sequence[str]
     senders: int
     idle_seconds: float
@@ -86,7 +89,13 @@ def _is_own(address: str) -> bool:
 
 
 def frame_bytes(payload_bytes: int, how: Numbering) -> int:
-    """Bytes of a frame where nobody says: 64 MiB, or as much as narrow numbers can tell apart."""
+    """Bytes of a frame where nobody says: 64 MiB, or as much as narrow numbers can tell apart.
+
+    Where numbers count groups, a frame is a group.
+    """
+    if how.get("part_width") and payload_bytes > 0:
+        group = -(-how.get("group_bytes", 0) // payload_bytes) * payload_bytes
+        return min(_FRAME_BYTES, max(payload_bytes, group))
     width = min(max(how.get("number_width", 8), 1), 8)
     packets = (1 << (8 * width - 1)) // max(1, how.get("window_frames", 2))
     return max(1, min(_FRAME_BYTES, packets * payload_bytes))
