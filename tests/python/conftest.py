@@ -13,9 +13,16 @@ import headrace
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-# Programs inherit what is ignored. Where the tests were started in the background, that may be Ctrl-C, which some send.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Programs inherit what is ignored. Tests that were started in the background, or by nohup, ignore signals that some
+# tests send.
+for _number, _usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGTERM, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _usual)
 
 DOCUMENTS = ["an apple", "an apple pie", "a pie in the sky", "", "banana bread"]
 

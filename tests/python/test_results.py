@@ -135,7 +135,8 @@ def test_rows_of_a_climb_and_of_a_single_thread():
     rows = {row["id"]: row for row in results.ladder_rows(climbs, "light", device, 10.0, shared)}
     assert list(rows) == ["ladder.light.rung06.qps", "first.generator.per_thread"]
     row = rows["ladder.light.rung06.qps"]
-    assert row["samples"] == 2
+    # A climb on a busy machine may find no rate that it can keep.
+    assert row["samples"] == sum(climb.rungs[0].load is not None for climb in climbs)
     assert row["conditions"]["generators"] == 1
     assert row["conditions"]["verified"] is True
     assert "note" not in row["conditions"]
