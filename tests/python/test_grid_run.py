@@ -163,6 +163,32 @@ def test_checkpoints_that_do_not_fit(tmp_path: Path):
         ran(flat(("steps = 150", "steps = 100")), Outputs(restart=path))
 
 
+@pytest.mark.parametrize("averaging", [True, False])
+def test_a_checkpoint_records_whether_materials_were_averaged(tmp_path: Path, averaging: bool):
+    path = tmp_path / "a.npz"
+    says, other = str(averaging).lower(), str(not averaging).lower()
+    scene = flat(("[domain]", f"[domain]\naveraging = {says}"))
+    ran(scene, Outputs(checkpoint=path))
+    with np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+    assert arrays["averaging"].dtype == np.bool_
+    assert arrays["averaging"].shape == ()
+    assert bool(arrays["averaging"]) is averaging
+    assert ran(scene, Outputs(restart=path)).first_step == 150
+    switched = ("[domain]", f"[domain]\naveraging = {other}")
+    refused = rf"its run had averaging = {says}, and scene\.toml has {other}"
+    with pytest.raises(UsageError, match=refused):
+        ran(flat(switched), Outputs(restart=path))
+    with pytest.raises(UsageError, match=r"a checkpoint of another scene than scene\.toml"):
+        ran(flat(switched, ("permittivity = 4.0", "permittivity = 5.0")), Outputs(restart=path))
+    # Files of earlier versions do not hold it, and are told apart by the hash of their scene.
+    del arrays["averaging"]
+    np.savez(path, **arrays)
+    assert ran(scene, Outputs(restart=path)).first_step == 150
+    with pytest.raises(UsageError, match=refused):
+        ran(flat(switched), Outputs(restart=path))
+
+
 @pytest.mark.parametrize("left", [0, 1, 100, 2000, -1])
 def test_checkpoints_that_are_cut_short(tmp_path: Path, left: int):
     path = tmp_path / "a.npz"

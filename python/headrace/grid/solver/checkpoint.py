@@ -2,7 +2,7 @@
 
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ class Checkpoint:
 def save(path: Path, scene: Scene, steps: int, state: dict[str, Array]) -> None:
     """Writes the state after so many steps, whole or not at all. Each array has a checksum, that of the zip format."""
     arrays: dict[str, Any] = {_STATE + name: np.asarray(value) for name, value in state.items()}
-    arrays |= {_HEAD: _FORMAT, "scene": scene.digest(), "steps": steps}
+    arrays |= {_HEAD: _FORMAT, "scene": scene.digest(), "steps": steps, "averaging": scene.averaging}
     with outputs.writing(path, sum(np.asarray(value).nbytes for value in state.values())) as file:
         # A file object, because savez() adds .npz to a name that lacks it.
         np.savez(file, **arrays)
@@ -42,14 +42,22 @@ def load(path: Path, scene: Scene) -> Checkpoint:
 
     Raises:
         DataError: when the file is no checkpoint, or not all of one.
-        UsageError: when it is of another scene, or past the end of this one.
+        UsageError: when it is of another scene, or past the end of this one. The message says so where scenes differ by
+            `averaging` alone.
     """
     content = _arrays(path)
     if not {_HEAD, "scene", "steps"} <= content.keys():
         raise DataError(f"{path}: not a checkpoint of headrace grid")
     if int(content[_HEAD]) != _FORMAT:
         raise DataError(f"{path}: a checkpoint of format {content[_HEAD]}; this version reads format {_FORMAT}")
-    if str(content["scene"]) != scene.digest():
+    made_of = str(content["scene"])
+    if made_of != scene.digest():
+        other = replace(scene, averaging=not scene.averaging)
+        if made_of == other.digest():
+            raise UsageError(
+                f"{path}: its run had averaging = {str(other.averaging).lower()}, and {scene.path} has "
+                f"{str(scene.averaging).lower()}: set it in [domain] as it was, or begin anew"
+            )
         raise UsageError(
             f"{path}: a checkpoint of another scene than {scene.path}: materials, objects, sources, receivers, domain "
             "or time step differ"
