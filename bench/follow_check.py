@@ -244,6 +244,7 @@ _TSHARK_RULES = {
         "(ip && ipv6) || ip.proto == 4 || ipv6.nxt == 41"
     ),
     "tshark takes what a reset carries for payload": "tcp.flags.reset == 1 && tcp.len > 0",
+    "tshark takes a packet that is shorter than its IP length": '_ws.expert.message contains "exceeds packet length"',
 }
 """What a tool does with packets between two ends, by the filter of tshark that finds them."""
 
