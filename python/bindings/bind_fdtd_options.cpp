@@ -25,13 +25,14 @@ namespace {
 
 using grid::FdtdOptions;
 using Cuts = std::array<std::size_t, 3>;
+using Grading = std::array<double, 6>;  // order, sigma, kappa, kappa_order, alpha, alpha_order
 using Trial = std::tuple<int, std::string_view, std::optional<double>, std::string>;
 
 void make(FdtdOptions* self, int dimensions, const grid::Offsets& shape, double spacing,
           std::optional<double> time_step, const std::vector<DeviceOrName>& devices, const std::optional<Cuts>& cut,
           int redundant, const std::string& push, const std::string& mode, const std::string& passes, int pass_steps,
           double wait_limit, std::int64_t cpml, const std::string& precision, std::shared_ptr<grid::Ranks> ranks,
-          std::optional<bool> averaging) {
+          std::optional<bool> averaging, const std::optional<Grading>& grading) {
   FdtdOptions options;
   options.extent = {shape[0], shape[1], shape[2]};
   options.dimensions = dimensions;
@@ -46,10 +47,26 @@ void make(FdtdOptions* self, int dimensions, const grid::Offsets& shape, double 
                         .wait_limit = to_duration("wait_limit", wait_limit),
                         .ranks = std::move(ranks)};
   options.cpml.cells = cpml;
+  if (grading) {
+    const auto [order, sigma, kappa, kappa_order, alpha, alpha_order] = *grading;
+    options.cpml = {.cells = cpml,
+                    .order = order,
+                    .conductivity_scale = sigma,
+                    .stretch_max = kappa,
+                    .stretch_order = kappa_order,
+                    .alpha_scale = alpha,
+                    .alpha_order = alpha_order};
+  }
   options.precision = grid::parse_precision(precision);
   options.averaging = averaging;
   if (cut) options.decomposition = grid::Decomposition::blocks(options.extent, *cut);
   new (self) FdtdOptions(std::move(options));
+}
+
+[[nodiscard]] Grading grading_of(const FdtdOptions& self) {
+  const grid::CpmlOptions& cpml = self.cpml;
+  return {cpml.order,         cpml.conductivity_scale, cpml.stretch_max,
+          cpml.stretch_order, cpml.alpha_scale,        cpml.alpha_order};
 }
 
 /// Takes the best, and gives all that were tried.
@@ -83,7 +100,7 @@ void bind_fdtd_options(nb::module_& module) {
   nb::class_<FdtdOptions>(module, "FdtdOptions", "What an FdtdCore is made of; cells have three indices.")
       .def("__init__", &make, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a, "cut"_a.none(),
            "redundant"_a, "push"_a, "mode"_a, "passes"_a, "pass_steps"_a, "wait_limit"_a, "cpml"_a, "precision"_a,
-           "ranks"_a.none() = nb::none(), "averaging"_a.none() = nb::none())
+           "ranks"_a.none() = nb::none(), "averaging"_a.none() = nb::none(), "grading"_a.none() = nb::none())
       .def("weigh", &weigh, "speeds"_a, "Cuts slabs along the last axis, as thick as these numbers say, one a part.")
       .def(
           "measure_speeds", [](const FdtdOptions& self, std::uint64_t steps) { return measure_speeds(self, steps); },
@@ -91,6 +108,8 @@ void bind_fdtd_options(nb::module_& module) {
       .def("tune", &tune, "redundant"_a.none(), "push"_a.none(), "steps"_a,
            "Takes the redundant layers and the push, of those not given, that have the shortest step. Of each choice "
            "tried: layers, push, seconds a step, and why it cannot be.")
+      .def_prop_ro("grading", &grading_of,
+                   "How the absorbing layers are graded: order, sigma, kappa, kappa_order, alpha and alpha_order.")
       .def_prop_ro("redundant", [](const FdtdOptions& self) { return self.simulation.redundant; })
       .def_prop_ro("push", [](const FdtdOptions& self) { return grid::to_string(self.simulation.push); });
 }

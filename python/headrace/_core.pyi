@@ -2800,7 +2800,7 @@ class Ranks:
 class FdtdOptions:
     """What an FdtdCore is made of; cells have three indices."""
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool | None = ...) -> None: ...
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool | None = ..., grading: Sequence[float] | None = ...) -> None: ...
 
     def weigh(self, speeds: Sequence[float]) -> None:
         """
@@ -2813,6 +2813,12 @@ class FdtdOptions:
     def tune(self, redundant: int | None, push: str | None, steps: int) -> list[tuple[int, str, float | None, str]]:
         """
         Takes the redundant layers and the push, of those not given, that have the shortest step. Of each choice tried: layers, push, seconds a step, and why it cannot be.
+        """
+
+    @property
+    def grading(self) -> list[float]:
+        """
+        How the absorbing layers are graded: order, sigma, kappa, kappa_order, alpha and alpha_order.
         """
 
     @property

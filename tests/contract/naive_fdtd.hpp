@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -47,11 +48,13 @@ template <class V>
 class NaiveFdtd {
  public:
   NaiveFdtd(const Extent& extent, int dimensions, double spacing, double time_step, const grid::CpmlOptions& cpml)
-      : extent_(extent), dimensions_(dimensions), spacing_(spacing), time_step_(time_step), layer_(cpml.cells) {
-    for (std::size_t axis = 0; axis < static_cast<std::size_t>(dimensions); ++axis) {
-      axes_.push_back(grid::cpml_axis(extent.cells_along()[axis], spacing, time_step, cpml));
-    }
-  }
+      : extent_(extent),
+        dimensions_(dimensions),
+        spacing_(spacing),
+        time_step_(time_step),
+        cpml_(cpml),
+        layer_(cpml.cells),
+        axes_(static_cast<std::size_t>(dimensions)) {}
 
   [[nodiscard]] NaiveField<V>& field(const std::string& name) {
     return fields_.try_emplace(name, NaiveField<V>(extent_)).first->second;
@@ -60,6 +63,11 @@ class NaiveFdtd {
   /// In two dimensions Ez takes the mean of the four cells around it.
   template <class Material>
   void set_materials(Material of, bool averaging = true) {
+    for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
+      const std::int64_t count = extent_.cells_along()[axis];
+      const grid::CpmlIndex index{index_between(of, axis, 0, layer_), index_between(of, axis, count - layer_, count)};
+      axes_[axis] = grid::cpml_axis(count, spacing_, time_step_, cpml_, index);
+    }
     NaiveField<V>&ca = field("ca"), &cb = field("cb"), &db = field("db");
     const std::int64_t by = averaging && dimensions_ == 2 ? 1 : 0;
     each([&](const Offsets& at) {
@@ -130,6 +138,21 @@ class NaiveFdtd {
  private:
   using Field = NaiveField<V>;
 
+  /// What a layer is graded for: as fast as its cells are in the root mean square, without those of good conductors.
+  template <class Material>
+  [[nodiscard]] double index_between(Material of, std::size_t axis, std::int64_t begin, std::int64_t end) const {
+    double squared_speeds = 0;
+    double cells = 0;
+    each([&](const Offsets& at) {
+      if (at[axis] < begin || at[axis] >= end) return;
+      const auto [permittivity, conductivity, permeability] = of(at);
+      if (conductivity * time_step_ / (2 * permittivity * grid::kVacuumPermittivity) > 1) return;
+      squared_speeds += 1 / (permittivity * permeability);
+      cells += 1;
+    });
+    return cells > 0 ? std::sqrt(cells / squared_speeds) : 1;
+  }
+
   [[nodiscard]] static V above(const Field& field, const Offsets& at, std::size_t axis) {
     return field(at, axis, 1) - field(at);
   }
@@ -180,6 +203,7 @@ class NaiveFdtd {
   int dimensions_;
   double spacing_;
   double time_step_;
+  grid::CpmlOptions cpml_;
   std::int64_t layer_;
   std::vector<grid::CpmlAxis> axes_;
   std::map<std::string, NaiveField<V>> fields_;

@@ -11,7 +11,8 @@ import pytest
 from grid_reference import around
 
 from headrace import DataError, DeviceError, Errc, UsageError
-from headrace.grid import Fdtd
+from headrace._core import FdtdOptions
+from headrace.grid import Cpml, Fdtd
 
 LIGHT = 299792458.0
 PERMEABILITY = 1.25663706127e-6
@@ -140,6 +141,14 @@ def test_arrays_have_the_shape_of_the_domain_and_scalars_are_for_all_cells():
         ({"spacing": -1.0}, "spacing"),
         ({"cpml": 15}, "take at most 14"),
         ({"cpml": -1}, "-1 cells"),
+        ({"cpml": Cpml(cells=15)}, "take at most 14"),
+        ({"cpml": Cpml(order=0.5)}, "the order of an absorbing layer is 0.5: it must be finite and at least 1"),
+        ({"cpml": Cpml(sigma=-1)}, r"\(sigma\) of an absorbing layer is -1"),
+        ({"cpml": Cpml(sigma=1e308)}, "out of range"),
+        ({"cpml": Cpml(kappa=float("nan"))}, r"\(kappa\) of an absorbing layer is nan"),
+        ({"cpml": Cpml(kappa_order=0)}, "kappa_order.* is 0: it must be finite and above 0"),
+        ({"cpml": Cpml(alpha=float("inf"))}, "alpha of an absorbing layer is inf"),
+        ({"cpml": Cpml(alpha_order=-1)}, "alpha_order"),
         ({"precision": "half"}, "single or double"),
         ({"push": "pull"}, "pull"),
         ({"mode": "eternal"}, "streams or resident"),
@@ -196,6 +205,41 @@ def test_refuses_a_state_of_another_run():
     run.add_receiver("ez", (4, 4))
     with pytest.raises(UsageError, match="trace_0"):
         run.restore(state)
+
+
+def test_layers_are_those_of_cpp_where_nothing_is_said():
+    core = FdtdOptions(
+        *(2, (30, 30, 1), SPACING, None, ["cpu:0"], None, 1, "automatic", "streams", "automatic", 4, 30.0, 10, "single")
+    )
+    assert tuple(core.grading) == Cpml().grading
+    assert Fdtd((30, 30), SPACING).layers == Cpml()
+    assert Fdtd((30, 30), SPACING, cpml=4).layers == Cpml(cells=4)
+
+
+def test_a_state_goes_on_with_the_same_layers_only():
+    random = np.random.default_rng(3)
+    permittivity = 1 + 30 * random.random((30, 24))
+
+    def made(layers: Cpml) -> Fdtd:
+        run = Fdtd((30, 24), SPACING, cpml=layers, precision="double")
+        run.set_materials(permittivity)
+        run.add_source("ez", (15, 12), random_samples)
+        return run
+
+    random_samples = random.standard_normal(20)
+    graded = Cpml(cells=5, order=3, sigma=0.7, kappa=2, kappa_order=3, alpha=0.01, alpha_order=1)
+    whole, first, second = made(graded), made(graded), made(graded)
+    whole.step(60)
+    first.step(33)
+    second.restore(first.state())
+    second.step(27)
+    np.testing.assert_array_equal(second.field("ez"), whole.field("ez"))
+    usual = made(Cpml(cells=5))
+    with pytest.raises(UsageError, match="absorbing layers are graded otherwise: give the same Cpml"):
+        usual.restore(first.state())
+    assert usual.steps_done == 0
+    usual.step(60)
+    assert not np.array_equal(usual.field("ez"), whole.field("ez"))
 
 
 def test_says_where_and_when_a_field_is_not_finite():

@@ -15,6 +15,7 @@ from grid_reference import NumpyFdtd
 from grid_scenes import flat
 
 from headrace import DataError, DeviceError, MissingFileError, UsageError
+from headrace.grid import Cpml
 from headrace.grid.solver import Done, Layout, Outputs, Scene, memory, model, run_one, run_scan, traces
 from headrace.grid.solver.running import Speed, Stop, Watcher, run
 from headrace.grid.solver.waveforms import ricker
@@ -80,6 +81,7 @@ def test_what_receivers_recorded_comes_back(tmp_path: Path):
         assert (near["hx"].attrs["offset"] == [0, scene.spacing / 2]).all()
         assert near["time_ez"][:2] == pytest.approx([scene.dt, 2 * scene.dt])
         assert near["time_hx"][0] == pytest.approx(scene.dt / 2)
+        assert (file.attrs["cpml"], file.attrs["cpml_sigma"]) == (0, scene.layers.sigma)
 
 
 def test_files_have_the_positions_used_and_those_asked_for(tmp_path: Path):
@@ -159,6 +161,11 @@ def test_checkpoints_that_do_not_fit(tmp_path: Path):
         ran(flat(("permittivity = 4.0", "permittivity = 5.0")), Outputs(restart=path))
     with pytest.raises(UsageError, match="another scene"):
         ran(flat(), Outputs(restart=path), position=1)
+    layers = ("cpml = 0", "cpml = 4")
+    ran(flat(layers), Outputs(checkpoint=path))
+    with pytest.raises(UsageError, match="another scene"):
+        ran(flat(("cpml = 0", "cpml = { cells = 4, order = 2 }")), Outputs(restart=path))
+    ran(flat(), Outputs(checkpoint=path))
     with pytest.raises(UsageError, match="it is at step 150"):
         ran(flat(("steps = 150", "steps = 100")), Outputs(restart=path))
 
@@ -448,7 +455,7 @@ def test_the_solver_is_asked_for_what_the_scene_says():
         4,
         "store",
         "resident",
-        3,
+        Cpml(cells=3),
     )
     assert (made["dt"], made["spacing"], made["shape"]) == (scene.dt, 0.01, (40, 30))
     assert made["permittivity"].mean() == pytest.approx(2.0)

@@ -9,6 +9,7 @@ import pytest
 from grid_scenes import PATH, changed, flat
 
 from headrace import DataError, Error, UsageError
+from headrace.grid.layers import Cpml
 from headrace.grid.solver import Scene, parse_scene, read_scene
 from headrace.grid.solver.model import paint, samples
 from headrace.grid.solver.scene import LIGHT
@@ -418,6 +419,23 @@ def test_the_hash_is_of_what_decides_the_fields():
         assert flat(other).digest() != digest
 
 
+def graded(text: str) -> tuple[str, str]:
+    """The change of a scene whose layers are a table."""
+    return ("cpml = 0", f"cpml = {{ {text} }}")
+
+
+def test_how_layers_are_graded():
+    assert flat(("cpml = 0", "cpml = 3")).layers == flat(graded("cells = 3")).layers == Cpml(cells=3)
+    assert flat(graded("")).layers == Cpml()
+    text = "cells = 3, order = 3, sigma = 0.7, kappa = 2, kappa_order = 4, alpha = 0, alpha_order = 1"
+    given = flat(graded(text))
+    assert given.layers == Cpml(3, 3.0, 0.7, 2.0, 4.0, 0.0, 1.0)
+    assert given.cpml == 3
+    assert flat(("cpml = 0", ""), ("[time]", "[domain.cpml]\ncells = 3\n[time]")).cpml == 3
+    assert given.digest() != flat(graded("cells = 3")).digest() == flat(("cpml = 0", "cpml = 3")).digest()
+    assert flat(graded("cells = 0, order = 2")).digest() == flat().digest()  # which decides nothing
+
+
 def test_the_example_is_a_scene_without_warnings():
     scene = read_scene(EXAMPLE)
     assert scene.shape == (800, 400)
@@ -441,6 +459,16 @@ WRONG = [
     (("size = [0.4, 0.3]", "size = [0.405, 0.3]"), "0.405 m along x is 40.5 cells of 0.01 m"),
     (("cpml = 0", "cpml = 15"), "[domain] cpml: 15 cells at both ends leave nothing of the 30 cells along y"),
     (("cpml = 0", "cpml = 2.5"), "[domain] cpml: 2.5 is not a whole number"),
+    (graded("cells = 15"), "[domain] cpml: 15 cells at both ends leave nothing of the 30 cells along y"),
+    (graded("cells = -1"), "[domain.cpml] cells: -1 is below 0"),
+    (graded("sigmas = 1"), "[domain.cpml]: there is no key 'sigmas'; did you mean 'sigma'?"),
+    (graded("order = 0.5"), "[domain.cpml] order: 0.5 is below 1"),
+    (graded("sigma = -1"), "[domain.cpml] sigma: -1 is below 0"),
+    (graded("sigma = 1e300"), "[domain.cpml] sigma: 1e+300 is above 1e+06"),
+    (graded("kappa = 0.9"), "[domain.cpml] kappa: 0.9 is below 1"),
+    (graded("kappa_order = 0"), "[domain.cpml] kappa_order: 0 is not above 0"),
+    (graded("alpha = nan"), "[domain.cpml] alpha: nan is not a number"),
+    (graded("alpha_order = -2"), "[domain.cpml] alpha_order: -2 is not above 0"),
     (("cpml = 0", 'precision = "duble"'), "[domain] precision: there is no 'duble'; did you mean 'double'?"),
     (("cpml = 0", 'background = "send"'), "[domain] background: there is no material 'send'; did you mean 'sand'?"),
     (

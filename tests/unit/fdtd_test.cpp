@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "grid/fdtd/fdtd_layers.hpp"
 #include "grid/fdtd/fdtd_names.hpp"
 #include "grid/fdtd/fdtd_parts.hpp"
 #include "headrace/base/error.hpp"
@@ -97,6 +98,72 @@ TEST(CpmlAxis, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal([] { (void)cpml_axis(20, 1e-3, 1e-12, {.cells = 2, .order = 0}); }), HasSubstr("order"));
   EXPECT_THAT(refusal([] { (void)cpml_axis(20, 1e-3, 1e-12, {.cells = 2, .stretch_max = std::nan("")}); }),
               HasSubstr("stretch"));
+}
+
+TEST(CpmlAxis, NamesTheOptionThatCannotBe) {
+  const double nan = std::nan("");
+  const double infinite = std::numeric_limits<double>::infinity();
+  const auto refused = [](const CpmlOptions& options) {
+    return refusal([&] { (void)cpml_axis(20, 1e-3, 1e-12, options); });
+  };
+  EXPECT_THAT(refused({.cells = 2, .order = 0.5}), HasSubstr("the order of an absorbing layer is 0.5"));
+  EXPECT_THAT(refused({.cells = 2, .conductivity_scale = -1}), HasSubstr("sigma"));
+  EXPECT_THAT(refused({.cells = 2, .conductivity_scale = infinite}), HasSubstr("sigma"));
+  EXPECT_THAT(refused({.cells = 2, .stretch_max = 0.9}), HasSubstr("(kappa)"));
+  EXPECT_THAT(refused({.cells = 2, .stretch_order = 0}), HasSubstr("kappa_order"));
+  EXPECT_THAT(refused({.cells = 2, .alpha_scale = nan}), HasSubstr("alpha of"));
+  EXPECT_THAT(refused({.cells = 2, .alpha_order = -1}), HasSubstr("alpha_order"));
+  EXPECT_THAT(refused({.cells = 2, .conductivity_scale = 1e308}), HasSubstr("out of range"));
+}
+
+TEST(CpmlAxis, RefusesAnIndexThatCannotBe) {
+  for (const double index : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    EXPECT_THAT(refusal([&] { (void)cpml_axis(20, 1e-3, 1e-12, {.cells = 2}, {.low = index}); }),
+                HasSubstr("the index at the low wall"));
+    EXPECT_THAT(refusal([&] { (void)cpml_axis(20, 1e-3, 1e-12, {.cells = 2}, {.high = index}); }),
+                HasSubstr("the index at the high wall"));
+  }
+}
+
+TEST(CpmlAxis, AMediumOfIndexNAbsorbsAsVacuumDoesInStepsNTimesAsLong) {
+  const CpmlAxis vacuum = cpml_axis(30, 1e-3, 1e-12, {});
+  const CpmlAxis soil = cpml_axis(30, 1e-3, 5e-12, {}, {.low = 5, .high = 1});
+  for (std::size_t i = 0; i < 10; ++i) {
+    EXPECT_NEAR(soil.electric.b[i], vacuum.electric.b[i], 1e-14) << i;
+    EXPECT_NEAR(soil.electric.c[i], vacuum.electric.c[i], 1e-14) << i;
+    EXPECT_NEAR(soil.magnetic.c[i], vacuum.magnetic.c[i], 1e-14) << i;
+  }
+  const CpmlAxis air = cpml_axis(30, 1e-3, 5e-12, {});
+  for (std::size_t i = 20; i < 30; ++i) EXPECT_EQ(soil.electric.c[i], air.electric.c[i]) << i;
+}
+
+TEST(FdtdLayers, TheIndexIsThatOfTheSpeedsOfALayersCells) {
+  FdtdOptions options = plane();
+  const auto cells = static_cast<std::size_t>(options.extent.cells());
+  std::vector<double> permittivity(cells, 1);
+  std::vector<double> conductivity(cells, 0);
+  for (std::size_t i = 0; i < cells; ++i) {
+    if (i / 30 < 4) permittivity[i] = 9;                     // all of the layer at the low wall of y
+    if (i / 30 >= 16 && i % 30 < 15) permittivity[i] = 1e6;  // a good conductor in half of the one at the high wall
+    if (i / 30 >= 16 && i % 30 < 15) conductivity[i] = 1e12;
+  }
+  const double one = 1;
+  const WallIndices found = wall_indices({permittivity, conductivity, std::span(&one, 1)}, options, 1e-12);
+  EXPECT_NEAR(found[1].low, 3, 1e-12);
+  EXPECT_NEAR(found[1].high, 1, 1e-12);
+  // 4 of 20 rows have 1/9 of the squared speed; at the low wall of x, the conductor's 4 rows do not count.
+  EXPECT_NEAR(found[0].low, std::sqrt(16 / (12 + 4.0 / 9)), 1e-12);
+  EXPECT_NEAR(found[0].high, std::sqrt(20 / (16 + 4.0 / 9)), 1e-12);
+}
+
+TEST(FdtdLayers, OneMaterialHasItsIndexAtEachWall) {
+  const double permittivity = 4, conductivity = 0.1, permeability = 9;
+  const auto found = wall_indices(
+      {std::span(&permittivity, 1), std::span(&conductivity, 1), std::span(&permeability, 1)}, plane(), 1e-12);
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    EXPECT_DOUBLE_EQ(found[axis].low, 6);
+    EXPECT_DOUBLE_EQ(found[axis].high, 6);
+  }
 }
 
 TEST(FdtdPoints, CellsOfARowAreOneBox) {

@@ -31,14 +31,25 @@ struct FdtdCoefficients {
                                                  double spacing, double time_step);
 
 /// How an absorbing layer is graded (convolutional perfectly matched layer; Roden and Gedney, Microwave and Optical
-/// Technology Letters 27, 2000): conductivity and stretch grow with the `order`-th power of the depth, alpha falls
-/// linearly from the inner border to the wall.
+/// Technology Letters 27, 2000). At a depth of d, from 0 at the inner border to 1 at the wall, conductivity is
+/// conductivity_scale * d^order and alpha is alpha_scale * (1 - d)^alpha_order, both in units of
+/// 0.8 (order + 1) / (impedance of vacuum * spacing * index), where the index is that of CpmlIndex; the stretch kappa
+/// is 1 + (stretch_max - 1) * d^stretch_order. docs/fdtd.md has what the defaults reflect.
 struct CpmlOptions {
   std::int64_t cells = 10;  ///< Thickness of each layer; 0 for none, and so for walls that reflect everything.
-  double order = 3;
-  double conductivity_scale = 1;  ///< At the wall, as a share of 0.8 (order + 1) / (impedance of vacuum * spacing).
-  double stretch_max = 5;         ///< kappa at the wall; 1 for none.
-  double alpha_scale = 0.006;     ///< At the inner border, as a share of the same: waves of 300 cells and more suffer.
+  double order = 3.69;
+  double conductivity_scale = 0.985;
+  double stretch_max = 8.94;
+  double stretch_order = 5.47;
+  double alpha_scale = 0.0065;  ///< Long waves are absorbed less well with a larger one, grazing waves better.
+  double alpha_order = 0.79;
+};
+
+/// The index of refraction, sqrt(permittivity * permeability), that the layers at the two walls of an axis are graded
+/// for. The same layer absorbs a wave of the same length in cells equally well in any medium.
+struct CpmlIndex {
+  double low = 1;
+  double high = 1;
 };
 
 /// What one axis of an absorbing layer multiplies with at one place: psi <- b psi + c difference, and the update's
@@ -56,7 +67,8 @@ struct CpmlAxis {
   CpmlTable magnetic;
 };
 
-/// Throws UsageError where both layers do not fit into `count` cells, or an option is out of range.
-[[nodiscard]] CpmlAxis cpml_axis(std::int64_t count, double spacing, double time_step, const CpmlOptions& options);
+/// Throws UsageError where both layers do not fit into `count` cells, or an option or an index is out of range.
+[[nodiscard]] CpmlAxis cpml_axis(std::int64_t count, double spacing, double time_step, const CpmlOptions& options,
+                                 const CpmlIndex& index = {});
 
 }  // namespace headrace::grid

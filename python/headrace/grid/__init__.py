@@ -3,7 +3,8 @@
 from headrace import display
 from headrace.grid.fdtd import Fdtd
 from headrace.grid.jacobi import Jacobi
+from headrace.grid.layers import Cpml
 
-__all__ = ["Fdtd", "Jacobi"]
+__all__ = ["Cpml", "Fdtd", "Jacobi"]
 
 display.complete([Fdtd, Jacobi])

@@ -10,11 +10,13 @@ from headrace._core import Device, FdtdCore, FdtdOptions, Ranks
 from headrace.errors import UsageError
 from headrace.grid.choice import MEASURED, Trial, take_speeds, take_trials
 from headrace.grid.domain import AXES, cuts_of, padded, shape_of
+from headrace.grid.layers import Cpml
 
 Array = NDArray[Any]
 
 _TRACE = "trace_"
 _STEPS = "steps"
+_LAYERS = "layers"
 _DIMENSIONS = (2, 3)
 
 
@@ -51,7 +53,7 @@ class Fdtd:
         passes: str = "automatic",
         pass_steps: int = 4,
         wait_limit: float = 30.0,
-        cpml: int = 10,
+        cpml: int | Cpml = 10,
         precision: str = "single",
         averaging: bool | None = None,
         ranks: Ranks | None = None,
@@ -63,9 +65,11 @@ class Fdtd:
         last axis as thick as `weights` say, one a part, or as they turn out to be fast: `cut="measured"`. `redundant`
         (steps from one exchange to the next) and `push` are taken by trials of this domain on these devices before
         the first step where they are "measured"; `trials` has them. Results are equal for all of these.
-        `cpml` is how many cells the absorbing layers take at each wall. `mode` is "streams", or "resident" for domains
-        so small that launches dominate (docs/grid.md); a kernel that has then waited `wait_limit` seconds for a
-        neighbour ends, and step() raises DeviceError that names who did not get on.
+        `cpml` is how many cells the absorbing layers take at each wall, or a Cpml, which also says how they are graded.
+        They are graded for the medium that set_materials() puts at each wall.
+        `mode` is "streams", or "resident" for domains so small that launches dominate (docs/grid.md); a kernel that has
+        then waited `wait_limit` seconds for a neighbour ends, and step() raises DeviceError that names who did not get
+        on.
         `averaging` says whether Ez takes the mean of the four cells around it, which makes borders of materials second
         order: in two dimensions it does where nothing is said, in three it cannot.
         `passes` is "never" where there is no memory for passes over it that do several steps, "always" where they are
@@ -76,6 +80,7 @@ class Fdtd:
         """
         self._shape = shape_of(shape, _DIMENSIONS)
         names = [devices] if isinstance(devices, str | Device) else list(devices)
+        layers = cpml if isinstance(cpml, Cpml) else Cpml(cpml)
         options = FdtdOptions(
             dimensions=len(self._shape),
             shape=padded(self._shape, 1),
@@ -89,11 +94,13 @@ class Fdtd:
             passes=passes,
             pass_steps=pass_steps,
             wait_limit=wait_limit,
-            cpml=cpml,
+            cpml=layers.cells,
             precision=precision,
             averaging=averaging,
             ranks=ranks,
+            grading=layers.grading,
         )
+        self._layers = layers
         self._speeds = take_speeds(options, cut, weights, ranks)
         self._trials = take_trials(options, redundant, push)
         self._core = FdtdCore(options)
@@ -184,9 +191,15 @@ class Fdtd:
         """All that a run needs to go on later, but what it was set up with: materials, sources and receivers."""
         kept: dict[str, Array] = {name: self.field(name) for name in self._core.state_fields}
         kept[_STEPS] = np.array(self.steps_done, dtype=np.int64)
+        kept |= self._graded()
         for receiver in range(self._core.receiver_count):
             kept[f"{_TRACE}{receiver}"] = self.trace(receiver)
         return kept
+
+    def _graded(self) -> dict[str, Array]:
+        """What a state says of the absorbing layers; nothing without layers."""
+        layers = self._layers
+        return {_LAYERS: np.array([layers.cells, *layers.grading], dtype=np.float64)} if layers.cells else {}
 
     def restore(self, state: Mapping[str, ArrayLike]) -> None:
         """Goes on from a state() of a run that was set up alike. It may have had other devices and cuts.
@@ -194,7 +207,7 @@ class Fdtd:
         Raises UsageError for a state of another shape, of other layers or other receivers, and then leaves all as is.
         """
         traces = [f"{_TRACE}{receiver}" for receiver in range(self._core.receiver_count)]
-        wanted = {*self._core.state_fields, _STEPS, *traces}
+        wanted = {*self._core.state_fields, _STEPS, *self._graded(), *traces}
         if state.keys() != wanted:
             lacking, unknown = sorted(wanted - state.keys()), sorted(state.keys() - wanted)
             raise UsageError(f"this is no state of a run set up as this one: it lacks {lacking} and has {unknown}")
@@ -202,6 +215,8 @@ class Fdtd:
         for name, values in arrays.items():
             if values.shape != self._shape:
                 raise UsageError(f"{name} has the shape {values.shape}, and the domain {self._shape}")
+        if any(not np.array_equal(np.asarray(state[name]), values) for name, values in self._graded().items()):
+            raise UsageError("this is a state of a run whose absorbing layers are graded otherwise: give the same Cpml")
         steps = int(np.asarray(state[_STEPS]))
         if steps < 0:
             raise UsageError(f"a state after {steps} steps")
@@ -218,6 +233,11 @@ class Fdtd:
     def cells(self) -> int:
         """Cells of the domain."""
         return int(np.prod(self._shape, dtype=np.int64))
+
+    @property
+    def layers(self) -> Cpml:
+        """The absorbing layers."""
+        return self._layers
 
     @property
     def dt(self) -> float:

@@ -44,6 +44,7 @@ Fdtd::~Fdtd() = default;
 
 void Fdtd::set_materials(const FdtdMaterials& materials) {
   const FdtdMaterialFields made = material_fields(materials, state_->options, state_->time_step);
+  state_->grade_layers(materials);
   state_->set_coefficients("ca", made.ca);
   state_->set_coefficients("cb", made.cb);
   state_->set_coefficients("db", made.db);

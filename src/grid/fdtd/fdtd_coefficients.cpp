@@ -11,15 +11,29 @@ namespace headrace::grid {
 
 namespace {
 
-/// How deep in a layer a place is: 0 at its inner border and between the layers, 1 at the wall.
-double depth_at(double place, std::int64_t count, std::int64_t cells) {
+/// A place in a layer: how deep it is, 0 at the inner border and 1 at the wall, and the index graded for there.
+struct Place {
+  double depth;
+  double index;
+};
+
+/// The depth is 0 between the layers.
+Place place_at(double place, std::int64_t count, std::int64_t cells, const CpmlIndex& index) {
   const auto thick = static_cast<double>(cells);
   const double low = (thick - place) / thick;
   const double high = (place - static_cast<double>(count - cells)) / thick;
-  return std::max({0.0, low, high});
+  return low > high ? Place{.depth = low, .index = index.low}
+                    : Place{.depth = std::max(high, 0.0), .index = index.high};
 }
 
-void check(std::int64_t count, const CpmlOptions& options) {
+/// Throws UsageError that names the number, unless it is finite and at least `least`, or above it where that is said.
+void check_number(const char* name, double value, double least, bool above) {
+  if (std::isfinite(value) && (above ? value > least : value >= least)) return;
+  throw UsageError(fmt::format("{} of an absorbing layer is {}: it must be finite and {} {}", name, value,
+                               above ? "above" : "at least", least));
+}
+
+void check(std::int64_t count, const CpmlOptions& options, const CpmlIndex& index) {
   if (options.cells < 0) {
     throw UsageError(fmt::format("an absorbing layer of {} cells: its thickness must be 0 or more", options.cells));
   }
@@ -29,31 +43,38 @@ void check(std::int64_t count, const CpmlOptions& options) {
                     "walls that reflect",
                     options.cells, count, (count - 1) / 2));
   }
-  const bool good = options.order >= 1 && options.conductivity_scale >= 0 && options.stretch_max >= 1 &&
-                    options.alpha_scale >= 0 && std::isfinite(options.order) && std::isfinite(options.alpha_scale) &&
-                    std::isfinite(options.conductivity_scale) && std::isfinite(options.stretch_max);
-  if (!good) {
-    throw UsageError(
-        "an absorbing layer needs an order and a stretch of at least 1, and a conductivity and an alpha of at least 0");
-  }
+  check_number("the order", options.order, 1, false);
+  check_number("the conductivity (sigma)", options.conductivity_scale, 0, false);
+  check_number("the stretch (kappa)", options.stretch_max, 1, false);
+  check_number("the order of the stretch (kappa_order)", options.stretch_order, 0, true);
+  check_number("alpha", options.alpha_scale, 0, false);
+  check_number("the order of alpha (alpha_order)", options.alpha_order, 0, true);
+  check_number("the index at the low wall", index.low, 0, true);
+  check_number("the index at the high wall", index.high, 0, true);
 }
 
-CpmlTable cpml_table(std::int64_t count, double offset, double spacing, double time_step, const CpmlOptions& options) {
+CpmlTable cpml_table(std::int64_t count, double offset, double spacing, double time_step, const CpmlOptions& options,
+                     const CpmlIndex& index) {
   const auto size = static_cast<std::size_t>(count);
   CpmlTable table{std::vector<double>(size), std::vector<double>(size), std::vector<double>(size)};
   if (options.cells == 0) return table;
   const double impedance = kVacuumPermeability * kSpeedOfLight;
-  const double best = 0.8 * (options.order + 1) / (impedance * spacing);
   for (std::size_t i = 0; i < size; ++i) {
-    const double depth = depth_at(static_cast<double>(i) + offset, count, options.cells);
-    if (depth <= 0) continue;
-    const double grade = std::pow(depth, options.order);
-    const double sigma = options.conductivity_scale * best * grade;
-    const double kappa = 1 + (options.stretch_max - 1) * grade;
-    const double alpha = options.alpha_scale * best * (1 - depth);
+    const Place place = place_at(static_cast<double>(i) + offset, count, options.cells, index);
+    if (place.depth <= 0) continue;
+    const double best = 0.8 * (options.order + 1) / (impedance * spacing * place.index);
+    const double sigma = options.conductivity_scale * best * std::pow(place.depth, options.order);
+    const double kappa = 1 + (options.stretch_max - 1) * std::pow(place.depth, options.stretch_order);
+    const double alpha = options.alpha_scale * best * std::pow(1 - place.depth, options.alpha_order);
     table.b[i] = std::exp(-(sigma / kappa + alpha) * time_step / kVacuumPermittivity);
     table.c[i] = sigma > 0 ? sigma * (table.b[i] - 1) / (kappa * (sigma + kappa * alpha)) : 0;
     table.k[i] = 1 / kappa - 1;
+    if (!std::isfinite(table.b[i]) || !std::isfinite(table.c[i])) {
+      throw UsageError(
+          fmt::format("an absorbing layer of conductivity {}, stretch {} and alpha {} at a spacing of {} m "
+                      "has numbers out of range: take smaller ones",
+                      options.conductivity_scale, options.stretch_max, options.alpha_scale, spacing));
+    }
   }
   return table;
 }
@@ -75,9 +96,11 @@ FdtdCoefficients fdtd_coefficients(double permittivity, double conductivity, dou
           .db = time_step / (permeability * kVacuumPermeability * spacing)};
 }
 
-CpmlAxis cpml_axis(std::int64_t count, double spacing, double time_step, const CpmlOptions& options) {
-  check(count, options);
-  return {cpml_table(count, 0, spacing, time_step, options), cpml_table(count, 0.5, spacing, time_step, options)};
+CpmlAxis cpml_axis(std::int64_t count, double spacing, double time_step, const CpmlOptions& options,
+                   const CpmlIndex& index) {
+  check(count, options, index);
+  return {cpml_table(count, 0, spacing, time_step, options, index),
+          cpml_table(count, 0.5, spacing, time_step, options, index)};
 }
 
 }  // namespace headrace::grid

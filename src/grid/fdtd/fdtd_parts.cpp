@@ -59,11 +59,25 @@ std::vector<Box> boxes_of_cells(const Extent& extent, std::vector<Offsets> cells
 }
 
 template <class Value>
-FdtdPart<Value>::FdtdPart(Device device, const Box& own, const Extent& extent, std::span<const CpmlAxis> axes)
-    : device_(device), stream_(device), own_(own), extent_(extent) {
+FdtdPart<Value>::FdtdPart(Device device, const Box& own, const Extent& extent)
+    : device_(device), stream_(device), own_(own), extent_(extent) {}
+
+template <class Value>
+FdtdLayers<Value> FdtdPart<Value>::upload_layers(std::span<const CpmlAxis> axes) {
+  FdtdLayers<Value> layers;
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-    tables_.electric[axis] = factors(axes[axis].electric);
-    tables_.magnetic[axis] = factors(axes[axis].magnetic);
+    layers.electric[axis] = factors(axes[axis].electric, layers.memory);
+    layers.magnetic[axis] = factors(axes[axis].magnetic, layers.memory);
+  }
+  return layers;
+}
+
+template <class Value>
+void FdtdPart<Value>::set_layers(FdtdLayers<Value> layers) noexcept {
+  factors_ = std::move(layers.memory);
+  for (std::size_t axis = 0; axis < layers.electric.size(); ++axis) {
+    tables_.electric[axis] = layers.electric[axis];
+    tables_.magnetic[axis] = layers.magnetic[axis];
   }
 }
 
@@ -79,14 +93,14 @@ Buffer FdtdPart<Value>::upload(const std::vector<Item>& items) {
 }
 
 template <class Value>
-CpmlFactors<Value> FdtdPart<Value>::factors(const CpmlTable& table) {
+CpmlFactors<Value> FdtdPart<Value>::factors(const CpmlTable& table, std::vector<Buffer>& memory) {
   const std::size_t count = table.b.size();
   std::vector<Value> all;
   for (const std::vector<double>* numbers : {&table.b, &table.c, &table.k}) {
     for (const double number : *numbers) all.push_back(static_cast<Value>(number));
   }
-  factors_.push_back(upload(all));
-  const Value* first = factors_.back().template as<Value>();
+  memory.push_back(upload(all));
+  const Value* first = memory.back().template as<Value>();
   return {first, first + count, first + 2 * count};
 }
 

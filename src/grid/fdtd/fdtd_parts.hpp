@@ -31,15 +31,27 @@ struct FdtdReceiverAt {
 /// another, so that a face is one.
 [[nodiscard]] std::vector<Box> boxes_of_cells(const Extent& extent, std::vector<Offsets> cells);
 
+/// The tables of the absorbing layers, one of each axis, in the memory of a device.
+template <class Value>
+struct FdtdLayers {
+  std::vector<Buffer> memory;
+  std::array<CpmlFactors<Value>, 3> electric{};
+  std::array<CpmlFactors<Value>, 3> magnetic{};
+};
+
 /// The tables of one part, in the memory of its device.
 template <class Value>
 class FdtdPart {
  public:
   /// Throws DeviceError when the device refuses.
-  FdtdPart(Device device, const Box& own, const Extent& extent, std::span<const CpmlAxis> axes);
+  FdtdPart(Device device, const Box& own, const Extent& extent);
 
   [[nodiscard]] const FdtdTables<Value>& tables() const noexcept { return tables_; }
 
+  /// Copies tables to the device for set_layers(); the part keeps those that it has. Throws DeviceError.
+  [[nodiscard]] FdtdLayers<Value> upload_layers(std::span<const CpmlAxis> axes);
+  /// Takes tables that this part uploaded, and frees the former ones. No step may be under way.
+  void set_layers(FdtdLayers<Value> layers) noexcept;
   /// All sources of the domain: neighbours compute each other's borders too.
   void set_sources(std::span<const FdtdSourceAt> sources);
   /// Those that lie in what the part owns are its own to record.
@@ -52,13 +64,13 @@ class FdtdPart {
  private:
   template <class Item>
   [[nodiscard]] Buffer upload(const std::vector<Item>& items);
-  [[nodiscard]] CpmlFactors<Value> factors(const CpmlTable& table);
+  [[nodiscard]] CpmlFactors<Value> factors(const CpmlTable& table, std::vector<Buffer>& memory);
 
   Device device_;
   Stream stream_;
   Box own_;
   Extent extent_;
-  std::vector<Buffer> factors_;
+  std::vector<Buffer> factors_;  ///< The tables of the layers.
   Buffer source_points_;
   Buffer samples_;
   Buffer receiver_points_;

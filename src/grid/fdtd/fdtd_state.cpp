@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string>
 
+#include "grid/fdtd/fdtd_layers.hpp"
 #include "grid/fdtd/fdtd_materials.hpp"
 #include "grid/fdtd/fdtd_names.hpp"
 #include "grid/fdtd/fdtd_program.hpp"
@@ -82,11 +83,7 @@ Fdtd::State::State(FdtdOptions given) : options(std::move(given)) {
 
 template <class Value>
 void Fdtd::State::build(const Decomposition& decomposition) {
-  std::vector<CpmlAxis> axes;
-  const Offsets along = options.extent.cells_along();
-  for (std::size_t axis = 0; axis < static_cast<std::size_t>(options.dimensions); ++axis) {
-    axes.push_back(cpml_axis(along[axis], options.spacing, time_step, options.cpml));
-  }
+  const std::vector<CpmlAxis> axes = layer_axes(options, time_step, {});
   const std::size_t devices = count_devices(options.simulation.ranks.get(), options.devices.size());
   if (decomposition.parts().size() != devices) {
     throw UsageError(fmt::format("{} devices for {} parts: name one device for each part, a device may be named twice",
@@ -96,7 +93,8 @@ void Fdtd::State::build(const Decomposition& decomposition) {
   Parts<Value> parts;
   std::vector<FdtdTables<Value>> tables;
   for (std::size_t part = share.first(); part < share.end(); ++part) {
-    parts.emplace_back(share.device(part), decomposition.parts()[part], options.extent, axes);
+    parts.emplace_back(share.device(part), decomposition.parts()[part], options.extent);
+    parts.back().set_layers(parts.back().upload_layers(axes));
     tables.push_back(parts.back().tables());
   }
   const bool absorbing = options.cpml.cells > 0;
@@ -109,6 +107,18 @@ void Fdtd::State::build(const Decomposition& decomposition) {
   stencil_type_ = program.stencil_type;
   simulation.emplace(decomposition, options.devices, std::move(program), its);
   parts_ = std::move(parts);
+}
+
+void Fdtd::State::grade_layers(const FdtdMaterials& materials) {
+  if (options.cpml.cells == 0) return;
+  const std::vector<CpmlAxis> axes = layer_axes(options, time_step, wall_indices(materials, options, time_step));
+  std::visit(
+      [&]<class Value>(Parts<Value>& parts) {
+        std::vector<FdtdLayers<Value>> layers;  // all of them are there before a part lets go of its own
+        for (FdtdPart<Value>& part : parts) layers.push_back(part.upload_layers(axes));
+        for (std::size_t part = 0; part < parts.size(); ++part) parts[part].set_layers(std::move(layers[part]));
+      },
+      parts_);
 }
 
 void Fdtd::State::restrict_layers() {

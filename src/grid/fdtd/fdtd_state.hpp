@@ -24,6 +24,8 @@ class Fdtd::State {
   [[nodiscard]] int state_field(std::string_view name) const;
   /// Throws UsageError, naming `what` lies there, for a cell outside the domain.
   void check_cell(const Offsets& cell, const char* what) const;
+  /// Grades the absorbing layers for the materials that reach them, from the next step on. The materials are checked.
+  void grade_layers(const FdtdMaterials& materials);
   void set_coefficients(std::string_view name, std::span<const double> values);
   void step(std::uint64_t count);
   /// The first cell of a component whose value is not finite, and that value.

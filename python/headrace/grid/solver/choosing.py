@@ -55,7 +55,7 @@ def choose(
         push="measured" if tried and push is None else known.push,
         mode=layout.mode,
         wait_limit=layout.wait_limit,
-        cpml=scene.cpml,
+        cpml=scene.layers,
         precision=scene.precision,
         averaging=scene.averaging,
         ranks=layout.ranks,

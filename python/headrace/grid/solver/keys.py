@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,13 @@ class Keys:
         return number
 
     def number(
-        self, key: str, default: float | None = None, *, above: float | None = None, least: float | None = None
+        self,
+        key: str,
+        default: float | None = None,
+        *,
+        above: float | None = None,
+        least: float | None = None,
+        most: float | None = None,
     ) -> float:
         """A finite number; without a default the key must be there."""
         value = self._number(self._take(key, default), key)
@@ -89,6 +96,8 @@ class Keys:
             raise self.error(f"{value:g} is not above {above:g}", key)
         if least is not None and value < least:
             raise self.error(f"{value:g} is below {least:g}", key)
+        if most is not None and value > most:
+            raise self.error(f"{value:g} is above {most:g}", key)
         return value
 
     def whole(self, key: str, default: int | None = None, *, least: int = 0, most: int = WHOLE_MOST) -> int:
@@ -143,12 +152,17 @@ class Keys:
             raise self.error(f"{value!r} has a word twice", key)
         return tuple(value)
 
+    def is_table(self, key: str) -> bool:
+        """Whether the file gives a table there, where it may give something else."""
+        return isinstance(self._content.get(key), dict)
+
     def table(self, key: str, *, required: bool = False) -> "Keys":
         """A table inside; an empty one where there is none."""
         value = self._take(key, None if required else {})
         if not isinstance(value, dict):
             raise self.error(f"{value!r} is not a table; write [{key}]", key)
-        return Keys(self._path, f"[{key}]", value)
+        outer = self.where[1:-1] + "." if re.fullmatch(r"\[[^][]*\]", self.where) else ""
+        return Keys(self._path, f"[{outer}{key}]", value)
 
     def tables(self, key: str) -> list["Keys"]:
         """An array of tables, each called by its number (from 1) and its id."""

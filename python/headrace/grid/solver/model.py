@@ -188,7 +188,7 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         push=layout.push,
         mode=layout.mode,
         wait_limit=layout.wait_limit,
-        cpml=scene.cpml,
+        cpml=scene.layers,
         precision=scene.precision,
         averaging=scene.averaging,
         **shared,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import DataError
+from headrace.grid.layers import Cpml
 from headrace.grid.solver.checks import check_objects, check_places, check_resolution, courant_limit, listed
 from headrace.grid.solver.keys import WHOLE_MOST, Keys, nearest
 from headrace.grid.solver.objects import read_shape
@@ -35,6 +36,7 @@ _FRAMES = 60  # snapshots of a run, where the scene does not say how many
 _PLANE = ("plane", "plane_wave")
 _CELLS_MOST = 1 << 31  # along an axis
 _POSITIONS_MOST = 1_000_000
+_GRADING_MOST = 1e6  # of the layers; far beyond what absorbs
 
 
 def read_scene(path: Path) -> Scene:
@@ -72,7 +74,7 @@ def _lines(text: str, key: str) -> list[int]:
 def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     title = top.text("title", path.stem)
     domain = top.table("domain", required=True)
-    shape, spacing, cpml = _shape(domain)
+    shape, spacing, layers = _shape(domain)
     dimensions = len(shape)
     precision = domain.choice("precision", ("single", "double"), "single")
     background = domain.text("background", "free_space")
@@ -89,7 +91,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
         title,
         shape,
         spacing,
-        cpml,
+        layers,
         precision,
         averaging,
         background,
@@ -101,17 +103,18 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
         receivers=_receivers(top.tables("receivers"), dimensions),
         snapshots=_snapshots(top.table("snapshots"), dimensions, dt, steps),
         scan=_scan(top.table("scan"), dimensions, spacing, given="scan" in top),
-        plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, cpml, sources, path),
+        plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, layers.cells, sources, path),
     )
     top.done()
     return check_resolution(check_places(check_objects(scene)))
 
 
-def _shape(domain: Keys) -> tuple[Cell, float, int]:
+def _shape(domain: Keys) -> tuple[Cell, float, Cpml]:
     """Cells along each axis, the spacing, and the absorbing layers, which are part of the domain."""
     size = domain.point("size", [2, 3])
     spacing = domain.number("spacing", above=0)
-    cpml = domain.whole("cpml", 10)
+    layers = _layers(domain)
+    cpml = layers.cells
     shape = []
     for axis, length in zip(AXES, size, strict=False):
         count = length / spacing
@@ -128,7 +131,26 @@ def _shape(domain: Keys) -> tuple[Cell, float, int]:
         if whole <= 2 * cpml:
             raise domain.error(f"{cpml} cells at both ends leave nothing of the {whole} cells along {axis}", "cpml")
         shape.append(whole)
-    return tuple(shape), spacing, cpml
+    return tuple(shape), spacing, layers
+
+
+def _layers(domain: Keys) -> Cpml:
+    """The absorbing layers: their cells alone, or a table with their cells and how they are graded."""
+    usual = Cpml()
+    if not domain.is_table("cpml"):
+        return Cpml(domain.whole("cpml", usual.cells))
+    given = domain.table("cpml")
+    layers = Cpml(
+        cells=given.whole("cells", usual.cells),
+        order=given.number("order", usual.order, least=1),
+        sigma=given.number("sigma", usual.sigma, least=0, most=_GRADING_MOST),
+        kappa=given.number("kappa", usual.kappa, least=1, most=_GRADING_MOST),
+        kappa_order=given.number("kappa_order", usual.kappa_order, above=0),
+        alpha=given.number("alpha", usual.alpha, least=0, most=_GRADING_MOST),
+        alpha_order=given.number("alpha_order", usual.alpha_order, above=0),
+    )
+    given.done()
+    return layers
 
 
 def _unique(entries: Iterable[tuple[Keys, str]], taken: Iterable[str] = ()) -> None:

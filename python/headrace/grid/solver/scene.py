@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from headrace.grid.layers import Cpml
 from headrace.grid.solver.shapes import SLACK, Point, Shape
 from headrace.grid.solver.waveforms import Wave
 
@@ -101,7 +102,7 @@ class Scene:
     title: str
     shape: Cell
     spacing: float
-    cpml: int
+    layers: Cpml
     precision: str
     averaging: bool
     """Whether Ez takes the mean of the materials around it."""
@@ -121,6 +122,11 @@ class Scene:
     def dimensions(self) -> int:
         """2 or 3."""
         return len(self.shape)
+
+    @property
+    def cpml(self) -> int:
+        """Cells of the absorbing layers at each wall."""
+        return self.layers.cells
 
     @property
     def size(self) -> Point:
@@ -177,7 +183,15 @@ class Scene:
     def digest(self) -> str:
         """A hash of all that decides the fields: not the title, the length of the run, or what is kept of it."""
         parts = (
-            *(self.shape, self.spacing, self.cpml, self.precision, self.averaging, self.background, self.dt),
+            *(
+                self.shape,
+                self.spacing,
+                self.layers if self.cpml else 0,
+                self.precision,
+                self.averaging,
+                self.background,
+                self.dt,
+            ),
             *(sorted(self.materials.items()), self.objects, self.sources, self.receivers),
             *self.plane_waves,
             *(self.cell(one.position) for one in self.sources),

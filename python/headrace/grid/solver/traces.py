@@ -2,7 +2,7 @@
 
 import importlib.util
 import io
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,8 @@ def write(path: Path, traces: Traces) -> None:
         file.attrs["scene"] = scene.digest()
         file.attrs["dt"] = scene.dt
         file.attrs["averaging"] = scene.averaging
+        for name, value in asdict(scene.layers).items():
+            file.attrs["cpml" if name == "cells" else f"cpml_{name}"] = value
         file.attrs["spacing"] = scene.spacing
         file.attrs["shape"] = scene.shape
         file.attrs["steps"] = traces.steps

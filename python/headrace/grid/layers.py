@@ -1,0 +1,27 @@
+"""How the absorbing layers of Maxwell's equations are graded."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cpml:
+    """Convolutional perfectly matched layers; docs/fdtd.md has the profile and what the defaults reflect.
+
+    At a depth of d, from 0 at a layer's inner border to 1 at the wall, the conductivity is sigma * d^order and alpha is
+    alpha * (1 - d)^alpha_order, both in units of 0.8 (order + 1) / (wave impedance of vacuum * spacing * index of the
+    medium at the wall); the stretch is 1 + (kappa - 1) * d^kappa_order. Headrace's solver refuses what cannot be.
+    """
+
+    cells: int = 10
+    """Thickness of each layer; 0 for none, and so for walls that reflect everything."""
+    order: float = 3.69
+    sigma: float = 0.985
+    kappa: float = 8.94
+    kappa_order: float = 5.47
+    alpha: float = 0.0065
+    alpha_order: float = 0.79
+
+    @property
+    def grading(self) -> tuple[float, float, float, float, float, float]:
+        """All but the thickness, in the order of the fields."""
+        return (self.order, self.sigma, self.kappa, self.kappa_order, self.alpha, self.alpha_order)
