@@ -20,7 +20,9 @@ HEAD_BYTES_MOST = 16 << 10
 REQUEST_SECONDS = 5.0
 """From a connection's start to the end of its answer, after which it is cut."""
 
-_LEAVE_SECONDS = 1.0
+_LEAVE_SECONDS = 10.0
+"""For the thread of a connection that was cut, which takes microseconds but on a machine that is very busy."""
+_LOOK_SECONDS = 0.5
 
 
 class _Head(io.BufferedReader):
@@ -76,7 +78,7 @@ class MetricsServer(ThreadingWSGIServer):
         self.address_family = found[0]
         super().__init__((host, port), _Handler)
         self.set_app(make_wsgi_app(registry))
-        self._thread = threading.Thread(target=self.serve_forever, args=(_LEAVE_SECONDS / 2,), daemon=True)
+        self._thread = threading.Thread(target=self.serve_forever, args=(_LOOK_SECONDS,), daemon=True)
         self._thread.start()
 
     def close(self) -> None:
