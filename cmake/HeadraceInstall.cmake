@@ -7,7 +7,9 @@ set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/headrace)
 
 install(TARGETS headrace EXPORT headraceTargets COMPONENT development)
 if(HEADRACE_MPI_ENABLED)
-  install(TARGETS headrace_mpi EXPORT headraceTargets COMPONENT development)
+  # A set of its own, which is read only where a project asks for the component mpi: its targets name MPI's.
+  install(TARGETS headrace_mpi EXPORT headraceMpiTargets COMPONENT development)
+  install(EXPORT headraceMpiTargets NAMESPACE headrace:: DESTINATION ${config_folder} COMPONENT development)
 endif()
 install(
   DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/include/headrace

@@ -71,4 +71,11 @@ target_compile_options(
   INTERFACE
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_flags_joined};--fmad=false;--expt-relaxed-constexpr;--extended-lambda>
 )
-target_link_options(headrace_options INTERFACE ${sanitize_link})
+# All symbols are bound when a program or the module starts, and the tables of their addresses are read-only from then on:
+# docs/decisions/0056-bind-all-symbols-at-the-start.md.
+set(hardened_link LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
+if(HEADRACE_SANITIZE)
+  target_link_options(headrace_options INTERFACE ${sanitize_link})
+else()
+  target_link_options(headrace_options INTERFACE ${hardened_link})
+endif()

@@ -7,6 +7,10 @@ source "$(dirname "$0")/common.sh"
 prefix=$PWD/build/installed
 rm -rf "$prefix" build/examples
 cmake --install build/test --prefix "$prefix" >build/install.log || die "cmake --install failed; see build/install.log"
+for mpi in ON OFF; do
+  cmake -S tests/package -B "build/package-$mpi" --fresh -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DMPI="$mpi" --log-level=WARNING
+  cmake --build "build/package-$mpi"
+done
 cmake -S examples -B build/examples -G Ninja -DCMAKE_PREFIX_PATH="$prefix" --log-level=WARNING
 cmake --build build/examples
 shopt -s nullglob

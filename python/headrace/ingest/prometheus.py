@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from headrace import outputs
 from headrace.errors import SystemError, UsageError  # noqa: A004
 from headrace.ingest.figures import Counters
+from headrace.ingest.metrics_server import MetricsServer
 
 _PORT_MOST = 65535
 _NANO = 1e-9
@@ -79,15 +80,16 @@ class Exporter:
     def __init__(self, target: str, read: Callable[[], Counters], labels: dict[str, str]) -> None:
         self._registry = _registry(read, labels)
         self._file: Path | None = None
-        self._server = None
+        self._server: MetricsServer | None = None
         match = re.fullmatch(r"(?:(?:\[([^\]]+)\]|([^:\[\]]*)):)?(\d+)", target)
         if match is not None and int(match[3]) <= _PORT_MOST:
             host = match[1] or match[2] or "127.0.0.1"
             try:
-                self._server, self._thread = start_http_server(int(match[3]), host, self._registry)
+                self._server = MetricsServer(host, int(match[3]), self._registry)
             except OSError as error:
                 raise SystemError(f"--prometheus {target}: {error.strerror}", native=error.errno or 0) from None
-            self.address = f"http://{host}:{self._server.server_port}/metrics"
+            name = f"[{host}]" if ":" in host else host
+            self.address = f"http://{name}:{self._server.server_port}/metrics"
         elif match is None and target.endswith(".prom"):
             self._file = Path(target)
             self.address = target
@@ -105,7 +107,5 @@ class Exporter:
         """Writes the last figures, or stops answering."""
         self.write()
         if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._thread.join()
+            self._server.close()
             self._server = None
