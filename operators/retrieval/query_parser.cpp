@@ -14,6 +14,8 @@ namespace headrace::operators {
 
 namespace {
 
+static_assert(kQueryTermsMax >= kQueryLeavesMax, "a query within the limit of terms has as few distinct ones");
+
 /// Recursive descent over
 ///   disjunction = conjunction { OR conjunction }
 ///   conjunction = negation { [AND] negation }
@@ -29,7 +31,6 @@ class Parser {
     if (rest.kind != TokenKind::end) {
       throw_at(rest.position, fmt::format("{} closes nothing; expected a term, AND, OR or the end", describe(rest)));
     }
-    check_limits();
     return std::move(expression_);
   }
 
@@ -61,7 +62,10 @@ class Parser {
     for (; lexer_.peek().kind == TokenKind::not_word; lexer_.next()) negated = !negated;
     const std::uint32_t operand = primary();
     if (!negated) return operand;
-    return add({ExpressionKind::negation, operand});
+    const ExpressionNode last = expression_.nodes[operand];
+    if (last.kind != ExpressionKind::negation) return add({ExpressionKind::negation, operand});
+    expression_.nodes.pop_back();  // NOT (NOT a) is a, so that no more than kQueryNodesMax nodes come
+    return last.left;
   }
 
   std::uint32_t primary() {
@@ -89,15 +93,20 @@ class Parser {
     if (terms.empty()) {
       throw_at(token.position, fmt::format("{} has no letter or digit to look for", describe(token)));
     }
-    std::uint32_t all = add({ExpressionKind::term, term(terms.front())});
-    for (std::size_t i = 1; i < terms.size(); ++i) {
-      all = add({ExpressionKind::conjunction, all, add({ExpressionKind::term, term(terms[i])})});
+    std::vector<std::uint32_t> numbers;  // a term that comes twice in a word is asked for once
+    std::uint32_t all = 0;
+    for (const std::string& text : terms) {
+      const std::uint32_t number = term(text);
+      if (std::ranges::find(numbers, number) != numbers.end()) continue;
+      numbers.push_back(number);
+      if (++leaves_ > kQueryLeavesMax) throw_too_long(token, terms.size());
+      const std::uint32_t leaf = add({ExpressionKind::term, number});
+      all = numbers.size() == 1 ? leaf : add({ExpressionKind::conjunction, all, leaf});
     }
     return all;
   }
 
   std::uint32_t term(const std::string& text) {
-    ++leaves_;
     const auto [known, fresh] = numbers_.try_emplace(text, static_cast<std::uint32_t>(expression_.terms.size()));
     if (fresh) expression_.terms.push_back(known->first);
     return known->second;
@@ -108,15 +117,11 @@ class Parser {
     return static_cast<std::uint32_t>(expression_.nodes.size() - 1);
   }
 
-  void check_limits() const {
-    if (expression_.terms.size() > kQueryTermsMax) {
-      throw UsageError(fmt::format("the query has {} distinct terms; at most {} are possible", expression_.terms.size(),
-                                   kQueryTermsMax));
-    }
-    if (leaves_ > kQueryLeavesMax) {
-      throw UsageError(fmt::format("the query has {} words, counting repetitions; at most {} are possible", leaves_,
-                                   kQueryLeavesMax));
-    }
+  /// Names the word with which the query has too many terms.
+  [[noreturn]] static void throw_too_long(const Token& token, std::size_t terms) {
+    const std::string split = terms == 1 ? "" : fmt::format(", which is split into {} terms,", terms);
+    throw_at(token.position, fmt::format("with {}{} the query has more than {} terms; look for fewer or shorter words",
+                                         describe_shortly(token), split, kQueryLeavesMax));
   }
 
   QueryLexer lexer_;
