@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "headrace/base/error.hpp"
 #include "headrace/operators/retrieval_query.hpp"
@@ -25,6 +24,8 @@ class Parser {
   Parser(std::string_view text, const TextRules& rules) : lexer_(text), tokenizer_(rules) {}
 
   Expression parse() {
+    expression_.nodes.reserve(16);
+    expression_.terms.reserve(8);
     if (lexer_.peek().kind == TokenKind::end) throw UsageError("the query is empty: expected a term, NOT or '('");
     disjunction();
     const Token& rest = lexer_.peek();
@@ -107,9 +108,11 @@ class Parser {
   }
 
   std::uint32_t term(const std::string& text) {
-    const auto [known, fresh] = numbers_.try_emplace(text, static_cast<std::uint32_t>(expression_.terms.size()));
-    if (fresh) expression_.terms.push_back(known->first);
-    return known->second;
+    auto& terms = expression_.terms;
+    const auto known = std::ranges::find(terms, text);  // there are few, so that a hash would take longer
+    const auto number = static_cast<std::uint32_t>(known - terms.begin());
+    if (known == terms.end()) terms.push_back(text);
+    return number;
   }
 
   std::uint32_t add(ExpressionNode node) {
@@ -127,7 +130,6 @@ class Parser {
   QueryLexer lexer_;
   Tokenizer tokenizer_;
   Expression expression_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;
   std::size_t leaves_ = 0;
   std::uint32_t depth_ = 0;
 };
