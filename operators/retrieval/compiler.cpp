@@ -14,9 +14,9 @@ namespace {
 
 /// Posting lists that together hold every match of a node, or all documents.
 struct Cover {
-  std::uint64_t cost;   ///< Candidates at most.
-  std::uint32_t terms;  ///< A bit for each term whose list belongs to it.
-  bool all;             ///< Every document.
+  std::uint64_t cost;  ///< Candidates at most.
+  TermSet terms;       ///< A bit for each term whose list belongs to it.
+  bool all;            ///< Every document.
 
   [[nodiscard]] bool nothing() const noexcept { return !all && cost == 0; }
 };
@@ -56,7 +56,7 @@ class Compiler {
     if (node.kind == ExpressionKind::negation) return covers_[negated ? 0 : 1][node.left];
     if (node.kind == ExpressionKind::term) {
       const std::uint32_t count = terms_[node.left].count;
-      if (!negated) return {count, count == 0 ? 0 : 1U << node.left, false};
+      if (!negated) return {count, count == 0 ? 0 : term_bit(node.left), false};
       return {document_count_, 0, true};
     }
     const Cover& left = covers_[negated ? 1 : 0][node.left];
@@ -87,7 +87,7 @@ class Compiler {
     if (node.kind == ExpressionKind::term) {
       assert(query_.step_count < kQueryLeavesMax);
       steps_[query_.step_count] = {static_cast<std::uint8_t>(node.left), negated ? no : yes, negated ? yes : no};
-      used_ |= 1U << node.left;
+      used_ |= term_bit(node.left);
       return query_.step_count++;
     }
     // An AND asks first what is rarely so, an OR what is often so: then the other is seldom asked.
@@ -109,7 +109,7 @@ class Compiler {
   void place_terms(const QueryPlan& plan) noexcept {
     std::array<std::uint8_t, kQueryTermsMax> order{};
     std::size_t count = 0;
-    for (std::uint32_t used = used_ | plan.cover | plan.rest; used != 0; used &= used - 1) {
+    for (TermSet used = used_ | plan.cover | plan.rest; used != 0; used &= used - 1) {
       order[count++] = static_cast<std::uint8_t>(std::countr_zero(used));
     }
     const auto rank = [&](std::uint8_t i) {
@@ -133,8 +133,8 @@ class Compiler {
     if (terms.size() > kTruthTermsMax) return 0;
     std::uint32_t table = 0;
     for (std::uint32_t row = 0; row < 1U << terms.size(); ++row) {
-      std::uint32_t present = 0;
-      for (std::size_t i = 0; i < terms.size(); ++i) present |= (row >> i & 1U) << terms[i];
+      TermSet present = 0;
+      for (std::size_t i = 0; i < terms.size(); ++i) present |= (row >> i & 1U) != 0 ? term_bit(terms[i]) : 0;
       table |= (holds(nodes_, present) ? 1U : 0U) << row;
     }
     return static_cast<std::uint16_t>(table);
@@ -146,7 +146,7 @@ class Compiler {
   std::array<std::array<Cover, kQueryNodesMax>, 2> covers_;  ///< Of each node as it is, and negated.
   std::array<RetrievalQuery::Step, kQueryLeavesMax> steps_;
   std::array<std::uint8_t, kQueryTermsMax> places_{};
-  std::uint32_t used_ = 0;
+  TermSet used_ = 0;
   RetrievalQuery query_{};
 };
 

@@ -12,6 +12,8 @@ namespace headrace::operators {
 namespace {
 
 constexpr bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
+/// Whether a character of UTF-8 begins with this byte.
+constexpr bool is_first_byte(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }
 constexpr bool ends_word(char c) noexcept { return is_space(c) || c == '(' || c == ')' || c == '"'; }
 
 bool same_word(std::string_view word, std::string_view keyword) noexcept {
@@ -35,6 +37,15 @@ std::string describe(const Token& token) {
   return token.kind == TokenKind::end ? "the end" : fmt::format("'{}'", token.text);
 }
 
+std::string describe_shortly(const Token& token) {
+  constexpr std::size_t most = 40;
+  std::size_t characters = 0;
+  for (std::size_t at = 0; at < token.text.size(); ++at) {
+    if (is_first_byte(token.text[at]) && ++characters > most) return fmt::format("'{}...'", token.text.substr(0, at));
+  }
+  return describe(token);
+}
+
 void throw_at(std::size_t position, std::string_view what) {
   throw UsageError(fmt::format("query, position {}: {}", position, what));
 }
@@ -52,9 +63,8 @@ Token QueryLexer::next() {
 }
 
 std::size_t QueryLexer::position_of(std::size_t byte) noexcept {
-  const auto is_first = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; };
   const std::string_view passed = text_.substr(counted_bytes_, byte - counted_bytes_);
-  position_ += static_cast<std::size_t>(std::ranges::count_if(passed, is_first));
+  position_ += static_cast<std::size_t>(std::ranges::count_if(passed, is_first_byte));
   counted_bytes_ = byte;
   return position_;
 }

@@ -18,6 +18,9 @@ struct Token {
 /// As it is put in an error: "'lion'", "')'", "the end".
 [[nodiscard]] std::string describe(const Token& token);
 
+/// The same of at most 40 of its characters.
+[[nodiscard]] std::string describe_shortly(const Token& token);
+
 /// Throws the UsageError "query, position <position>: <what>".
 [[noreturn]] void throw_at(std::size_t position, std::string_view what);
 

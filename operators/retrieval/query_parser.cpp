@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "headrace/base/error.hpp"
 #include "headrace/operators/retrieval_query.hpp"
@@ -14,6 +13,8 @@ namespace headrace::operators {
 
 namespace {
 
+static_assert(kQueryTermsMax >= kQueryLeavesMax, "a query within the limit of terms has as few distinct ones");
+
 /// Recursive descent over
 ///   disjunction = conjunction { OR conjunction }
 ///   conjunction = negation { [AND] negation }
@@ -23,13 +24,14 @@ class Parser {
   Parser(std::string_view text, const TextRules& rules) : lexer_(text), tokenizer_(rules) {}
 
   Expression parse() {
+    expression_.nodes.reserve(16);
+    expression_.terms.reserve(8);
     if (lexer_.peek().kind == TokenKind::end) throw UsageError("the query is empty: expected a term, NOT or '('");
     disjunction();
     const Token& rest = lexer_.peek();
     if (rest.kind != TokenKind::end) {
       throw_at(rest.position, fmt::format("{} closes nothing; expected a term, AND, OR or the end", describe(rest)));
     }
-    check_limits();
     return std::move(expression_);
   }
 
@@ -61,7 +63,10 @@ class Parser {
     for (; lexer_.peek().kind == TokenKind::not_word; lexer_.next()) negated = !negated;
     const std::uint32_t operand = primary();
     if (!negated) return operand;
-    return add({ExpressionKind::negation, operand});
+    const ExpressionNode last = expression_.nodes[operand];
+    if (last.kind != ExpressionKind::negation) return add({ExpressionKind::negation, operand});
+    expression_.nodes.pop_back();  // NOT (NOT a) is a, so that no more than kQueryNodesMax nodes come
+    return last.left;
   }
 
   std::uint32_t primary() {
@@ -89,18 +94,25 @@ class Parser {
     if (terms.empty()) {
       throw_at(token.position, fmt::format("{} has no letter or digit to look for", describe(token)));
     }
-    std::uint32_t all = add({ExpressionKind::term, term(terms.front())});
-    for (std::size_t i = 1; i < terms.size(); ++i) {
-      all = add({ExpressionKind::conjunction, all, add({ExpressionKind::term, term(terms[i])})});
+    std::vector<std::uint32_t> numbers;  // a term that comes twice in a word is asked for once
+    std::uint32_t all = 0;
+    for (const std::string& text : terms) {
+      const std::uint32_t number = term(text);
+      if (std::ranges::find(numbers, number) != numbers.end()) continue;
+      numbers.push_back(number);
+      if (++leaves_ > kQueryLeavesMax) throw_too_long(token, terms.size());
+      const std::uint32_t leaf = add({ExpressionKind::term, number});
+      all = numbers.size() == 1 ? leaf : add({ExpressionKind::conjunction, all, leaf});
     }
     return all;
   }
 
   std::uint32_t term(const std::string& text) {
-    ++leaves_;
-    const auto [known, fresh] = numbers_.try_emplace(text, static_cast<std::uint32_t>(expression_.terms.size()));
-    if (fresh) expression_.terms.push_back(known->first);
-    return known->second;
+    auto& terms = expression_.terms;
+    const auto known = std::ranges::find(terms, text);  // there are few, so that a hash would take longer
+    const auto number = static_cast<std::uint32_t>(known - terms.begin());
+    if (known == terms.end()) terms.push_back(text);
+    return number;
   }
 
   std::uint32_t add(ExpressionNode node) {
@@ -108,21 +120,16 @@ class Parser {
     return static_cast<std::uint32_t>(expression_.nodes.size() - 1);
   }
 
-  void check_limits() const {
-    if (expression_.terms.size() > kQueryTermsMax) {
-      throw UsageError(fmt::format("the query has {} distinct terms; at most {} are possible", expression_.terms.size(),
-                                   kQueryTermsMax));
-    }
-    if (leaves_ > kQueryLeavesMax) {
-      throw UsageError(fmt::format("the query has {} words, counting repetitions; at most {} are possible", leaves_,
-                                   kQueryLeavesMax));
-    }
+  /// Names the word with which the query has too many terms.
+  [[noreturn]] static void throw_too_long(const Token& token, std::size_t terms) {
+    const std::string split = terms == 1 ? "" : fmt::format(", which is split into {} terms,", terms);
+    throw_at(token.position, fmt::format("with {}{} the query has more than {} terms; look for fewer or shorter words",
+                                         describe_shortly(token), split, kQueryLeavesMax));
   }
 
   QueryLexer lexer_;
   Tokenizer tokenizer_;
   Expression expression_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;
   std::size_t leaves_ = 0;
   std::uint32_t depth_ = 0;
 };

@@ -19,8 +19,8 @@ constexpr std::uint64_t kScanCost = 64;
 
 /// What an expression comes to when some terms are absent.
 struct Partial {
-  std::uint32_t terms;  ///< That it depends on; 0 for a constant.
-  bool value;           ///< Of a constant.
+  TermSet terms;  ///< That it depends on; 0 for a constant.
+  bool value;     ///< Of a constant.
 };
 
 Partial join(Partial left, Partial right, bool conjunction) noexcept {
@@ -38,42 +38,45 @@ class Planner {
     for (std::size_t i = 0; i < terms.size(); ++i) {
       const bool there = terms[i].count != 0;
       if (there) by_count_[there_count_++] = static_cast<std::uint8_t>(i);
-      if (boolean::has_bitmap(terms[i].count, document_count)) with_bitmap_ |= 1U << i;
-      if (!there) never_ |= 1U << i;
+      if (boolean::has_bitmap(terms[i].count, document_count)) with_bitmap_ |= term_bit(static_cast<std::uint32_t>(i));
+      if (!there) never_ |= term_bit(static_cast<std::uint32_t>(i));
     }
     std::sort(by_count_.begin(), by_count_.begin() + there_count_, [&](std::uint8_t a, std::uint8_t b) {
       return terms[a].count != terms[b].count ? terms[a].count < terms[b].count : terms[a].id < terms[b].id;
     });
   }
 
-  [[nodiscard]] QueryPlan best(std::uint32_t cover) const noexcept {
+  [[nodiscard]] QueryPlan best(TermSet cover) const noexcept {
     QueryPlan best;
     if (cover != 0) best = assess(cover);
-    std::uint32_t walked = 0;
+    TermSet walked = 0;
     for (std::uint32_t i = 0; i <= there_count_; ++i) {
-      const QueryPlan plan = prune(assess(walked));
+      const QueryPlan unpruned = assess(walked);
+      const QueryPlan plan = prune(unpruned);
       if (plan.cost < best.cost) best = plan;
-      if (i < there_count_) walked |= 1U << by_count_[i];
+      // The rest is a constant, and stays one: prune() would take each further term out again.
+      if (unpruned.rest == 0) break;
+      if (i < there_count_) walked |= term_bit(by_count_[i]);
     }
     return best;
   }
 
  private:
-  [[nodiscard]] QueryPlan assess(std::uint32_t cover) const noexcept {
+  [[nodiscard]] QueryPlan assess(TermSet cover) const noexcept {
     const Partial rest = rest_of(cover);
     QueryPlan plan{cover, rest.terms, rest.terms != 0 || rest.value, 0};
     if ((rest.terms & ~with_bitmap_) != 0) {  // there is nothing to scan
       plan.cost = ~std::uint64_t{0};
       return plan;
     }
-    for (std::uint32_t left = cover; left != 0; left &= left - 1) {
+    for (TermSet left = cover; left != 0; left &= left - 1) {
       plan.cost += kWalkCost * terms_[static_cast<std::size_t>(std::countr_zero(left))].count;
     }
     if (plan.rest_matches) plan.cost += kScanCost + scanned_vectors(rest.terms);
     return plan;
   }
 
-  [[nodiscard]] std::uint64_t scanned_vectors(std::uint32_t terms) const noexcept {
+  [[nodiscard]] std::uint64_t scanned_vectors(TermSet terms) const noexcept {
     const std::uint64_t vectors = document_count_ / boolean::Vector::kBits;
     const auto count = static_cast<std::uint64_t>(std::popcount(terms));
     if (count != 1) return count * vectors;
@@ -85,7 +88,7 @@ class Planner {
   /// Leaves out of the cover, the most frequent first, what it can do without at no cost.
   [[nodiscard]] QueryPlan prune(QueryPlan plan) const noexcept {
     for (std::uint32_t i = there_count_; i-- > 0;) {
-      const std::uint32_t term = 1U << by_count_[i];
+      const TermSet term = term_bit(by_count_[i]);
       if ((plan.cover & term) == 0) continue;
       const QueryPlan without = assess(plan.cover & ~term);
       if (without.cost <= plan.cost) plan = without;
@@ -93,13 +96,13 @@ class Planner {
     return plan;
   }
 
-  [[nodiscard]] Partial rest_of(std::uint32_t cover) const noexcept {
+  [[nodiscard]] Partial rest_of(TermSet cover) const noexcept {
     std::array<Partial, kQueryNodesMax> values;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const auto& node = nodes_[i];
       switch (node.kind) {
         case ExpressionKind::term:
-          values[i] = {((cover | never_) >> node.left & 1U) != 0 ? 0 : 1U << node.left, false};
+          values[i] = {((cover | never_) >> node.left & 1U) != 0 ? 0 : term_bit(node.left), false};
           break;
         case ExpressionKind::negation: values[i] = {values[node.left].terms, !values[node.left].value}; break;
         default:
@@ -115,18 +118,18 @@ class Planner {
   std::uint32_t document_count_;
   std::array<std::uint8_t, kQueryTermsMax> by_count_{};  ///< The terms that there are, rare ones first.
   std::uint32_t there_count_ = 0;
-  std::uint32_t with_bitmap_ = 0;
-  std::uint32_t never_ = 0;  ///< Terms that no document has.
+  TermSet with_bitmap_ = 0;
+  TermSet never_ = 0;  ///< Terms that no document has.
 };
 
 }  // namespace
 
 QueryPlan plan_query(std::span<const ExpressionNode> nodes, std::span<const QueryTerm> terms,
-                     std::uint32_t document_count, std::uint32_t cover) noexcept {
+                     std::uint32_t document_count, TermSet cover) noexcept {
   return Planner(nodes, terms, document_count).best(cover);
 }
 
-bool holds(std::span<const ExpressionNode> nodes, std::uint32_t present) noexcept {
+bool holds(std::span<const ExpressionNode> nodes, TermSet present) noexcept {
   std::array<bool, kQueryNodesMax> values;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const auto& node = nodes[i];

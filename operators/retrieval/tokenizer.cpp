@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operators/retrieval/unicode_words.hpp"
+#include "operators/retrieval/utf8.hpp"
 
 namespace headrace::operators {
 
@@ -38,6 +39,39 @@ void Tokenizer::add(std::string_view term) {
   terms_.emplace_back(term);
 }
 
+bool Tokenizer::fold_plain_letters(std::string_view text, PlainLetter::Kind& kind) {
+  folded_.clear();
+  for (std::size_t at = 0; at < text.size();) {
+    const auto character = decode_utf8(text, at);
+    if (character > 0xFFFF) return false;
+    const PlainLetter letter = plain_letter(static_cast<char16_t>(character));
+    if (letter.kind == PlainLetter::Kind::unknown || (letter.decomposes && rules_.fold_diacritics)) return false;
+    if (!folded_.empty() && letter.kind != kind) return false;
+    kind = letter.kind;
+    append_utf8(folded_, letter.folded);
+  }
+  return !folded_.empty();
+}
+
+bool Tokenizer::add_plain_letters(std::string_view text) {
+  auto kind = PlainLetter::Kind::unknown;
+  if (!fold_plain_letters(text, kind)) return false;
+  const std::string_view word = folded_;
+  std::size_t first = 0;
+  std::size_t second = next_utf8(word, first);
+  if (kind != PlainLetter::Kind::unspaced || second == word.size()) {
+    add(word);
+    return true;
+  }
+  while (second < word.size()) {
+    const std::size_t behind = next_utf8(word, second);
+    add(word.substr(first, behind - first));
+    first = second;
+    second = behind;
+  }
+  return true;
+}
+
 const std::vector<std::string>& Tokenizer::split(std::string_view text) {
   terms_.clear();
   if (rules_.words == TextRules::Words::ascii) {
@@ -50,7 +84,7 @@ const std::vector<std::string>& Tokenizer::split(std::string_view text) {
   } else if (is_ascii(text)) {
     for_each_ascii_word(text,
                         [&](std::size_t begin, std::size_t end) { add(lowered(text.substr(begin, end - begin))); });
-  } else {
+  } else if (!add_plain_letters(text)) {
     for_each_unicode_word(text, rules_.fold_diacritics, [&](std::string_view term) { add(term); });
   }
   return terms_;

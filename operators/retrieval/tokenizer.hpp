@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "headrace/operators/text_rules.hpp"
+#include "operators/retrieval/plain_letters.hpp"
 
 /// What a term is, for documents and for queries alike.
 namespace headrace::operators {
@@ -25,8 +26,13 @@ class Tokenizer {
 
  private:
   void add(std::string_view term);
+  /// Where the text is of plain letters alone, all of scripts with spaces or all of scripts without, adds its terms,
+  /// which are those of for_each_unicode_word(), several times faster. Else returns false and adds none.
+  bool add_plain_letters(std::string_view text);
+  bool fold_plain_letters(std::string_view text, PlainLetter::Kind& kind);
 
   TextRules rules_;
+  std::string folded_;
   std::vector<std::string> terms_;
 };
 

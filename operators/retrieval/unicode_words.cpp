@@ -19,12 +19,6 @@ constexpr UChar32 kAccentsFirst = 0x0300;
 constexpr UChar32 kAccentsLast = 0x036F;
 constexpr UChar32 kLongVowel = 0x30FC;  // of both kana, and so of no script
 
-void check(UErrorCode status, std::string_view doing) {
-  if (U_SUCCESS(status)) return;
-  throw Exception(status == U_MEMORY_ALLOCATION_ERROR ? Errc::out_of_memory : Errc::system,
-                  fmt::format("ICU failed {}: {}", doing, u_errorName(status)));
-}
-
 /// What one thread needs of ICU. Making a break iterator takes far longer than most texts.
 struct Icu {
   const icu::Normalizer2* folding = nullptr;
@@ -36,7 +30,7 @@ struct Icu {
     folding = icu::Normalizer2::getNFKCCasefoldInstance(status);
     decomposing = icu::Normalizer2::getNFDInstance(status);
     words.reset(icu::BreakIterator::createWordInstance(icu::Locale::getRoot(), status));
-    check(status, "to load its rules");
+    check_icu(status, "to load its rules");
   }
 };
 
@@ -45,35 +39,17 @@ Icu& icu_of_thread() {
   return icu;
 }
 
-/// Whether the character is of a script that puts no spaces between words.
-bool is_unspaced(UChar32 c) noexcept {
-  if (c < 0x0E00) return false;
-  if (c == kLongVowel) return true;
-  UErrorCode status = U_ZERO_ERROR;
-  switch (uscript_getScript(c, &status)) {
-    case USCRIPT_HAN:
-    case USCRIPT_HIRAGANA:
-    case USCRIPT_KATAKANA:
-    case USCRIPT_THAI:
-    case USCRIPT_LAO:
-    case USCRIPT_KHMER:
-    case USCRIPT_MYANMAR: break;
-    default: return false;
-  }
-  return u_isalnum(c) != 0 || (U_GET_GC_MASK(c) & U_GC_M_MASK) != 0;
-}
-
 icu::UnicodeString without_accents(const Icu& icu, const icu::UnicodeString& text) {
   UErrorCode status = U_ZERO_ERROR;
   const icu::UnicodeString apart = icu.decomposing->normalize(text, status);
-  check(status, "to decompose text");
+  check_icu(status, "to decompose text");
   icu::UnicodeString kept;
   for (int32_t at = 0; at < apart.length(); at = apart.moveIndex32(at, 1)) {
     const UChar32 c = apart.char32At(at);
     if (c < kAccentsFirst || c > kAccentsLast) kept.append(c);
   }
   icu::UnicodeString folded = icu.folding->normalize(kept, status);
-  check(status, "to compose text");
+  check_icu(status, "to compose text");
   return folded;
 }
 
@@ -141,6 +117,29 @@ class Splitter {
 
 }  // namespace
 
+void check_icu(UErrorCode status, std::string_view doing) {
+  if (U_SUCCESS(status)) return;
+  throw Exception(status == U_MEMORY_ALLOCATION_ERROR ? Errc::out_of_memory : Errc::system,
+                  fmt::format("ICU failed {}: {}", doing, u_errorName(status)));
+}
+
+bool is_unspaced(UChar32 c) noexcept {
+  if (c < 0x0E00) return false;
+  if (c == kLongVowel) return true;
+  UErrorCode status = U_ZERO_ERROR;
+  switch (uscript_getScript(c, &status)) {
+    case USCRIPT_HAN:
+    case USCRIPT_HIRAGANA:
+    case USCRIPT_KATAKANA:
+    case USCRIPT_THAI:
+    case USCRIPT_LAO:
+    case USCRIPT_KHMER:
+    case USCRIPT_MYANMAR: break;
+    default: return false;
+  }
+  return u_isalnum(c) != 0 || (U_GET_GC_MASK(c) & U_GC_M_MASK) != 0;
+}
+
 void for_each_unicode_word(std::string_view text, bool fold_diacritics,
                            const std::function<void(std::string_view)>& use) {
   constexpr std::size_t most = std::size_t{1} << 30;
@@ -150,7 +149,7 @@ void for_each_unicode_word(std::string_view text, bool fold_diacritics,
   UErrorCode status = U_ZERO_ERROR;
   const auto given = icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
   icu::UnicodeString folded = icu.folding->normalize(given, status);
-  check(status, "to fold text");
+  check_icu(status, "to fold text");
   if (fold_diacritics) folded = without_accents(icu, folded);
   // A letter to some versions of ICU, which keep addresses whole, and none to others: terms are the same with each.
   folded.findAndReplace(icu::UnicodeString(u'@'), icu::UnicodeString(u' '));

@@ -43,6 +43,7 @@ struct Examples {
     const RetrievalSampler sampler(index);
     for (std::uint64_t i = 0; i < 400; ++i) {
       texts.push_back(i % 2 == 0 ? sampler.text(i) : test::random_query(random, kWords, 3));
+      if (i % 20 == 1) texts.back() = test::long_query(random, kWords, kQueryLeavesMax);
       queries.push_back(index->compile(texts.back()));
       answers.push_back(slow.answer(texts.back()));
     }

@@ -122,6 +122,35 @@ TEST(RetrievalProperty, EveryWayOfAnsweringEqualsBruteForce) {
   }
 }
 
+TEST(RetrievalProperty, QueriesOfAsManyTermsAsThereMayBeEqualBruteForce) {
+  std::mt19937_64 random(64);
+  std::map<bool, int> many_scanned;
+  std::uint32_t most_walked = 0;
+  for (const double steepness : {0.02, 0.1, 0.25, 20.0}) {
+    auto documents = test::random_corpus(random, 3'000, 2 * kQueryTermsMax, steepness);
+    for (std::uint32_t word = 0; word < 2 * kQueryTermsMax; ++word) {  // rare ones have no bitmap: they are walked
+      documents[random() % documents.size()] += fmt::format("w{} ", word);
+    }
+    const BruteForce slow(documents);
+    const Loaded loaded{test::build_index(documents)};
+    std::string each;
+    for (std::uint32_t i = 0; i < kQueryTermsMax; ++i) each += fmt::format("{}w{}", i == 0 ? "" : " OR ", 127 - i);
+    std::vector<std::string> texts{each, "NOT (" + each + ")"};
+    for (int i = 0; i < 100; ++i) {
+      const auto count = static_cast<std::uint32_t>(17 + random() % (kQueryTermsMax - 16));
+      texts.push_back(test::long_query(random, 2 * kQueryTermsMax, count));
+    }
+    for (const auto& text : texts) {
+      const auto query = loaded.index.compile(text);
+      ASSERT_EQ(loaded.answer(query), slow.answer(text)) << text;
+      ++many_scanned[query.mode == RetrievalMode::scan && query.scan_count > 32];
+      most_walked = std::max<std::uint32_t>(most_walked, query.cover_count);
+    }
+  }
+  EXPECT_GE(many_scanned[true], 1) << "no rest had more terms than a word has bits";
+  EXPECT_EQ(most_walked, kQueryTermsMax);
+}
+
 TEST(RetrievalProperty, MatchesThatTheCoverTakesAwayAreNotListed) {
   // The first 300 documents with "often" have "seldom" too, so that ids must be looked for far into the bitmap.
   std::vector<std::string> documents(400'000, "x");
@@ -191,7 +220,7 @@ TEST(RetrievalProperty, NoBytesWhateverMakeItReadOutside) {
     if (i % 2 == 0) {
       for (auto* at = reinterpret_cast<unsigned char*>(&query); at != reinterpret_cast<unsigned char*>(&query + 1);
            ++at)
-        *at = static_cast<unsigned char>(random() % (i % 4 == 0 ? 256 : 36));
+        *at = static_cast<unsigned char>(random() % (i % 4 == 0 ? 256 : kQueryLeavesMax + 4));
     } else {
       query = loaded.index.compile(test::random_query(random, 12, 3));
       reinterpret_cast<unsigned char*>(&query)[random() % sizeof(query)] = static_cast<unsigned char>(random());

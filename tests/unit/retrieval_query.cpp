@@ -48,7 +48,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"a OR b AND c", "(a | (b & c))"}, Case{"a and b oR c", "((a & b) | c)"},
                     Case{"a OR b c", "(a | (b & c))"}, Case{"NOT a AND b", "(!a & b)"}, Case{"not a b", "(!a & b)"},
                     Case{"a NOT b", "(a & !b)"}, Case{"NOT (a OR b)", "!(a | b)"}, Case{"NOT NOT a", "a"},
-                    Case{"NOT NOT NOT a", "!a"}, Case{"NOT (NOT a)", "!!a"}, Case{"a OR b OR c", "((a | b) | c)"},
+                    Case{"NOT NOT NOT a", "!a"}, Case{"NOT (NOT a)", "a"}, Case{"NOT (NOT (NOT a))", "!a"},
+                    Case{"NOT (a NOT (NOT b))", "!(a & b)"}, Case{"a-b-a", "(a & b)"},
+                    Case{"a a-b-a b", "((a & (a & b)) & b)"}, Case{"a OR b OR c", "((a | b) | c)"},
                     Case{"(a OR b) (c OR d)", "((a | b) & (c | d))"}, Case{"a(b)c", "((a & b) & c)"},
                     Case{" \t a\n ", "a"}, Case{"((a))", "a"}, Case{"a AND a", "(a & a)"}, Case{"android", "android"},
                     Case{"nota ORb", "(nota & orb)"}, Case{"Straße", "strasse"}, Case{"cat-like", "(cat & like)"},
@@ -96,18 +98,49 @@ std::string words(int distinct, int total) {
   return text;
 }
 
-TEST(RetrievalLimits, DistinctTermsAreBounded) {
-  EXPECT_EQ(parse_query(words(16, 16)).terms.size(), 16U);
-  EXPECT_EQ(error_of<UsageError>([] { static_cast<void>(parse_query(words(17, 17))); }),
-            "the query has 17 distinct terms; at most 16 are possible");
-  EXPECT_EQ(error_of<UsageError>([] { static_cast<void>(parse_query(words(50'000, 50'000))); }),
-            "the query has 50000 distinct terms; at most 16 are possible");
+TEST(RetrievalLimits, TermsAreBounded) {
+  EXPECT_EQ(parse_query(words(64, 64)).terms.size(), 64U);
+  EXPECT_EQ(parse_query(words(4, 64)).terms.size(), 4U);
+  for (const int distinct : {65, 4}) {
+    EXPECT_EQ(
+        error_of<UsageError>([&] { static_cast<void>(parse_query(words(distinct, 65))); }),
+        fmt::format("query, position {}: with '{}' the query has more than 64 terms; look for fewer or shorter words",
+                    distinct == 4 ? 193 : 247, distinct == 4 ? "t0" : "t64"));
+  }
+  EXPECT_THAT(error_of<UsageError>([] { static_cast<void>(parse_query(words(50'000, 50'000))); }),
+              HasSubstr("with 't64' the query has more than 64 terms"));
 }
 
-TEST(RetrievalLimits, WordsAreBounded) {
-  EXPECT_EQ(parse_query(words(4, 32)).terms.size(), 4U);
-  EXPECT_EQ(error_of<UsageError>([] { static_cast<void>(parse_query(words(4, 33))); }),
-            "the query has 33 words, counting repetitions; at most 32 are possible");
+/// `length` different letters of Thai, Japanese or the like, from `first` on: length - 1 pairs.
+std::string letters(char32_t first, std::size_t length) {
+  std::string text;
+  for (std::size_t i = 0; i < length; ++i) text += test::utf8(first + static_cast<char32_t>(i));
+  return text;
+}
+
+TEST(RetrievalLimits, LongWordsWithoutSpacesAreTakenAndNamedWhereTheyAreTooLong) {
+  EXPECT_EQ(parse_query(letters(0x4E00, 65)).terms.size(), 64U);
+  EXPECT_EQ(parse_query(letters(0x3042, 40)).terms.size(), 39U) << "Hiragana";
+  EXPECT_EQ(parse_query(letters(0x0E01, 46)).terms.size(), 45U) << "Thai";
+  std::string laughter;
+  for (int i = 0; i < 1'000; ++i) laughter += "\u30CF";
+  EXPECT_EQ(parse_query(laughter).terms.size(), 1U) << "a pair that is repeated is one term";
+  EXPECT_EQ(error_of<UsageError>([] { static_cast<void>(parse_query("a OR " + letters(0x4E00, 66))); }),
+            fmt::format("query, position 6: with '{}...', which is split into 65 terms, the query has more than 64 "
+                        "terms; look for fewer or shorter words",
+                        letters(0x4E00, 40)));
+}
+
+TEST(RetrievalLimits, NegationsInsideEachOtherTakeNoRoom) {
+  std::string text;
+  for (std::uint32_t word = 0; word < kQueryLeavesMax; ++word) {
+    for (std::uint32_t depth = 0; depth < kQueryDepthMax; ++depth) text += "NOT (";
+    text += fmt::format("NOT t{}", word) + std::string(kQueryDepthMax, ')') + " ";
+  }
+  EXPECT_EQ(parse_query(text).nodes.size(), 3 * kQueryLeavesMax - 1) << "words, negations and joins";
+  const Index index = test::build_index(std::vector<std::string>{"t1", "t64"});
+  const test::Loaded loaded{index};
+  EXPECT_EQ(loaded.answer(index.compile(text)).hits, 1U) << "the document that has none of the words";
 }
 
 TEST(RetrievalLimits, AnyNumberOfNegationsIsFine) {

@@ -29,6 +29,12 @@ std::string error_of(Act act) {
   return {};
 }
 
+/// A character between U+0800 and U+FFFF in UTF-8.
+inline std::string utf8(char32_t character) {
+  return {static_cast<char>(0xE0U | character >> 12U), static_cast<char>(0x80U | (character >> 6U & 0x3FU)),
+          static_cast<char>(0x80U | (character & 0x3FU))};
+}
+
 inline Index build_index(std::span<const std::string> documents) {
   IndexBuilder builder;
   for (const auto& document : documents) builder.add(document);
@@ -60,6 +66,16 @@ inline std::vector<std::string> random_corpus(std::mt19937_64& random, std::uint
     }
   }
   return corpus;
+}
+
+/// A random query of `count` of the words w0 to w<words - 1>, without parentheses; two joins of three are OR.
+inline std::string long_query(std::mt19937_64& random, std::uint32_t words, std::uint32_t count) {
+  std::string text;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (i != 0) text += random() % 3 != 0 ? " OR " : " AND ";
+    text += fmt::format("{}w{}", random() % 4 == 0 ? "NOT " : "", random() % words);
+  }
+  return text;
 }
 
 /// A random query over words w0 to w<words - 1> and one that no document has.

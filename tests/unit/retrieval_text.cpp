@@ -55,6 +55,33 @@ TEST(RetrievalText, AsciiIsSplitAsIcuDoes) {
   }
 }
 
+std::vector<std::string> terms_by_icu(std::string_view text, bool fold_diacritics) {
+  std::vector<std::string> terms;
+  for_each_unicode_word(text, fold_diacritics, [&](std::string_view term) { terms.emplace_back(term); });
+  return terms;
+}
+
+/// Words of plain letters are split without ICU: each letter by itself, and words of letters that lie near each other.
+TEST(RetrievalText, PlainLettersAreSplitAsIcuDoes) {
+  std::mt19937 random(8);
+  std::size_t plain = 0;
+  for (std::uint32_t first = 0x80; first < 0x10000; ++first) {
+    if (first >= 0xD800 && first < 0xE000) continue;
+    plain += plain_letter(static_cast<char16_t>(first)).kind != PlainLetter::Kind::unknown ? 1 : 0;
+    const bool fold = first % 2 == 0;
+    std::string text;
+    append_utf8(text, static_cast<char16_t>(first));
+    ASSERT_EQ(terms_of(text, {.fold_diacritics = fold}), terms_by_icu(text, fold)) << "U+" << std::hex << first;
+    for (std::size_t length = random() % 6; length > 0; --length) {
+      const auto near = static_cast<std::uint32_t>((first & ~0x7FU) + random() % 0x80);
+      const std::uint32_t next = random() % 8 == 0 ? U'A' + near % 26 : near;
+      append_utf8(text, static_cast<char16_t>(next));
+    }
+    ASSERT_EQ(terms_of(text, {.fold_diacritics = fold}), terms_by_icu(text, fold)) << text;
+  }
+  EXPECT_GT(plain, 40'000U) << "Han and Hangul alone are 32,000";
+}
+
 TEST(RetrievalText, ATextWithoutTermsHasNone) {
   EXPECT_THAT(terms_of(""), testing::IsEmpty());
   EXPECT_THAT(terms_of(" -- \n\t .,—…"), testing::IsEmpty());

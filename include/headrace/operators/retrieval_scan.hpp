@@ -187,7 +187,7 @@ class StepRest {
         asked |= bit_if(left != 0, i);
         left &= left - 1;
       }
-      const std::uint32_t matches = test_documents(postings, scratch, ids, asked, 0, 0);
+      const std::uint32_t matches = test_documents(postings, scratch, ids, asked, {0, 0, false});
       std::uint32_t passed = 0;
       for (std::uint32_t i = 0; i < kTestsAtOnce; ++i) {
         if ((matches >> i & 1U) != 0) passed |= bits[i];

@@ -126,11 +126,18 @@ class Ids {
   return count;
 }
 
-/// Which of the documents satisfy the expression, a bit each, of those whose bit in `asked` is set. Their terms are
-/// looked up, but for those of the query's terms in `known`, which have the bits of `present`.
+/// The query's terms `begin` to `end` - 1, all of which the documents in question have, or none of which they have.
+struct KnownTerms {
+  std::uint32_t begin;
+  std::uint32_t end;
+  bool present;
+};
+
+/// Which of the documents satisfy the expression, a bit each, of those whose bit in `asked` is set. The index is asked
+/// about their terms, except for those that are known.
 [[nodiscard]] HEADRACE_HD inline std::uint32_t test_documents(const Postings& postings, const Scratch& scratch,
                                                               const Vector& ids, std::uint32_t asked,
-                                                              std::uint32_t known, std::uint32_t present) {
+                                                              KnownTerms known) {
   const auto& query = scratch.query;
   std::uint32_t at[kTestsAtOnce];
   for (std::uint32_t i = 0; i < kTestsAtOnce; ++i)
@@ -143,8 +150,8 @@ class Ids {
     std::uint32_t here = 0;
     for (std::uint32_t i = 0; i < kTestsAtOnce; ++i) here |= bit_if(at[i] == step, i);
     std::uint32_t has;
-    if ((known >> now.term & 1U) != 0) {
-      has = (present >> now.term & 1U) != 0 ? here : 0;
+    if (now.term >= known.begin && now.term < known.end) {
+      has = known.present ? here : 0;
     } else {
       has = test_term(postings, scratch.entries[now.term], ids, here);
     }

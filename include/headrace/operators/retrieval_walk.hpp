@@ -18,9 +18,9 @@ struct Change {
 [[nodiscard]] HEADRACE_HD inline Change find_change(const Postings& postings, const Scratch& scratch, const Vector& ids,
                                                     std::uint32_t asked, std::uint32_t list) {
   const bool has_rest = scratch.query.mode == RetrievalMode::scan;
-  const std::uint32_t matches = test_documents(postings, scratch, ids, asked, 1U << list, 1U << list);
-  const std::uint32_t cover = (1U << scratch.query.cover_count) - 1;
-  const std::uint32_t of_rest = has_rest ? test_documents(postings, scratch, ids, asked, cover, 0) : 0;
+  const std::uint32_t matches = test_documents(postings, scratch, ids, asked, {list, list + 1, true});
+  const KnownTerms cover{0, scratch.query.cover_count, false};
+  const std::uint32_t of_rest = has_rest ? test_documents(postings, scratch, ids, asked, cover) : 0;
   std::uint32_t changed = matches ^ of_rest;
   for (std::uint32_t term = 0; term < list && changed != 0; ++term) {
     changed &= ~test_term(postings, scratch.entries[term], ids, changed);
