@@ -218,6 +218,8 @@ def _explain_tcpflow(mine: Stream, theirs: bytes) -> str:
         return "the end was acknowledged, but is not in the capture: tcpflow writes no zeros there"
     if len(data) == len(theirs):
         return "bytes came twice, and differ: tcpflow takes the last ones"
+    if theirs.endswith(data):
+        return "segments from before the first one of the capture: tcpflow puts them in front"
     return "unexplained"
 
 
@@ -227,15 +229,27 @@ def _explain(mine: Stream | None, theirs: bytes | None, tool: str) -> str:
         assert theirs is not None
         return _PADDING if tool == "tcpflow" and len(theirs) <= 2 * _PADDING_MOST else "unexplained"
     if theirs is None:
-        return "nothing of it was captured but its length" if not mine.covered() else "unexplained"
+        if not mine.covered():
+            return "nothing of it was captured but its length"
+        behind_gap = tool == "tshark" and mine.missing and mine.missing[0][0] == 0
+        return "tshark leaves out what lies behind a gap that nobody acknowledged" if behind_gap else "unexplained"
     return _explain_tshark(mine, theirs) if tool == "tshark" else _explain_tcpflow(mine, theirs)
 
 
+_TOO_SHORT = '_ws.expert.message contains "exceeds packet length"'
+_TRAILERS = "eth.trailer || eth.padding || vlan.trailer || f5ethtrailer"
+_CUT_HEADERS = "frame.cap_len < frame.len && !tcp"
+_WITHOUT_PORTS = ("frag", "!tcp")
+"""Packets that a filter with one of these finds have no ports."""
+
 _TCPFLOW_RULES = {
     "tcpflow does not put IP fragments together": "ip.flags.mf == 1 || ip.frag_offset > 0 || ipv6.fraghdr",
-    "tcpflow reads no packet whose IP length is 0, as segmentation offload leaves it": "ip.len == 0",
+    "tcpflow reads no packet whose IP length is 0, as segmentation offload leaves it": "ip[2:2] == 00:00",
     "tcpflow takes what a reset carries for payload": "tcp.flags.reset == 1 && tcp.len > 0",
-    "tcpflow takes what lies behind the IP packet for payload": "eth.trailer && tcp.len > 0",
+    "tcpflow takes what lies behind the IP packet for payload": _TRAILERS,
+    "tcpflow takes a packet that is shorter than its IP length": _TOO_SHORT,
+    "tcpflow takes a packet whose TCP header is too short": '_ws.expert.message contains "Bogus TCP header length"',
+    "tcpflow takes a packet that was cut within its headers": _CUT_HEADERS,
     "tcpflow takes the payload of a SYN, which was never acknowledged": "tcp.flags.syn == 1 && tcp.len > 0",
 }
 _TSHARK_RULES = {
@@ -244,7 +258,10 @@ _TSHARK_RULES = {
         "(ip && ipv6) || ip.proto == 4 || ipv6.nxt == 41"
     ),
     "tshark takes what a reset carries for payload": "tcp.flags.reset == 1 && tcp.len > 0",
-    "tshark takes a packet that is shorter than its IP length": '_ws.expert.message contains "exceeds packet length"',
+    "tshark takes a packet that is shorter than its IP length": _TOO_SHORT,
+    "tshark takes a SYN that is a reset as well for another beginning": "tcp.flags.syn == 1 && tcp.flags.reset == 1",
+    "tshark puts IP fragments together that overlap, which Headrace and Linux drop": "ip.fragment.overlap",
+    "tshark reads no TCP behind options of IP that it does not know": "ip.hdr_len > 20 && ip.proto == 6 && !tcp",
 }
 """What a tool does with packets between two ends, by the filter of tshark that finds them."""
 
@@ -252,13 +269,37 @@ _TSHARK_RULES = {
 def _has(capture: Path, ends: Ends, packets: str) -> bool:
     address, _, port = ends[0].rpartition(":")
     kind = "ipv6" if address.startswith("[") else "ip"
-    between = f"{kind}.addr == {address.strip('[]')}" + ("" if "frag" in packets else f" && tcp.port == {port}")
+    has_ports = not any(mark in packets for mark in _WITHOUT_PORTS)
+    between = f"{kind}.addr == {address.strip('[]')}" + (f" && tcp.port == {port}" if has_ports else "")
     command = ["tshark", "-r", str(capture), "-Y", f"{between} && ({packets})"]
     return bool(subprocess.run(command, capture_output=True, check=False, timeout=_TIMEOUT_SECONDS).stdout)
 
 
+def _takes_what_follows_a_reset(capture: Path, ends: Ends) -> bool:
+    """Whether a segment with payload comes behind a reset between the same ends."""
+    address, _, port = ends[0].rpartition(":")
+    kind = "ipv6" if address.startswith("[") else "ip"
+    between = f"{kind}.addr == {address.strip('[]')} && tcp.port == {port}"
+    fields = ["-T", "fields", "-e", "tcp.flags.reset", "-e", "tcp.len", "-e", "tcp.flags.syn"]
+    command = ["tshark", "-r", str(capture), "-Y", between, *fields]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS)
+    is_reset = False
+    for line in done.stdout.splitlines():
+        reset, length, syn = line.split("\t")
+        if syn in ("1", "True"):
+            is_reset = False
+        elif is_reset and length not in ("", "0"):
+            return True
+        is_reset = is_reset or reset in ("1", "True")
+    return False
+
+
 def _explain_by_packets(capture: Path, here: list[Stream], there: list[bytes], ends: Ends, tool: str) -> str:
     """A rule for all streams between two ends, from the packets between them; empty where there is none."""
+    if not here and _takes_what_follows_a_reset(capture, ends):
+        return f"what comes behind a reset belongs to no connection: {tool} takes it"
+    if tool == "tcpflow" and here and any(_is_padded(bytes(here[0].data), again) for again in there[1:]):
+        return "what is sent again behind the end: tcpflow takes it for another connection"
     for rule, packets in (_TSHARK_RULES if tool == "tshark" else _TCPFLOW_RULES).items():
         if _has(capture, ends, packets):
             return rule

@@ -229,6 +229,25 @@ def test_wrong_checksums_can_be_trusted(tmp_path: Path) -> None:
     assert _received(trusting) == {"10.0.0.1:4000": up, "10.0.0.2:80 4000": down}
 
 
+@pytest.mark.parametrize("flags", [SYN | FIN, SYN | FIN | ACK, SYN | RST, SYN | FIN | RST | ACK])
+def test_a_syn_that_ends_as_well_divides_no_connection(tmp_path: Path, flags: int) -> None:
+    capture = Capture()
+    ports = (4000, 80)
+    capture.tcp(False, ports, (100, 0), SYN)
+    capture.tcp(True, ports, (500, 101), SYN | ACK)
+    capture.tcp(False, ports, (101, 501), ACK, b"one ")
+    capture.tcp(False, ports, (7000, 501), flags, b"stray")
+    capture.tcp(False, ports, (105, 501), ACK, b"stream")
+    capture.tcp(False, ports, (111, 501), FIN | ACK)
+    path = tmp_path / "syn.pcap"
+    path.write_bytes(capture.bytes)
+    with ingest.pcap(path, follow="tcp", to="cpu") as receiver:
+        assert list(_received(receiver).values()) == [b"one stream"]
+        counters = receiver.counters()
+    assert counters["follow"]["connections"] == 1
+    assert counters["follow"]["malformed"] == (0 if flags & RST else 1)
+
+
 def test_a_capture_that_is_cut_short_gives_what_it_has(talks: tuple[Path, dict[str, bytes]], tmp_path: Path) -> None:
     whole = talks[0].read_bytes()
     path = tmp_path / "cut.pcap"

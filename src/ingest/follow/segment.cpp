@@ -12,6 +12,14 @@ namespace {
 /// The longest IP packet, and the link header before it.
 constexpr std::size_t kWholeMost = 65535 + 40 + 64;
 
+constexpr std::uint8_t kSynFin = tcp_flag::kSyn | tcp_flag::kFin;
+
+/// A SYN with RST is a reset and nothing else, as RFC 9293 3.10.7.4 has it, which looks at RST first.
+std::uint8_t flags_of(const Headers& headers) noexcept {
+  const bool reset = (headers.flags & tcp_flag::kRst) != 0;
+  return static_cast<std::uint8_t>(reset ? headers.flags & ~kSynFin : headers.flags);
+}
+
 }  // namespace
 
 /// A packet that was cut off is read as if the rest were zeros. Its checksum cannot be verified.
@@ -38,12 +46,18 @@ SegmentReader::Read SegmentReader::read(const std::byte* bytes, Packet packet, L
       packet.truncated ? parse_cut(bytes, packet, layer, headers) : parse_headers(bytes, packet, layer, headers);
   read.is_tcp = read.result == ParseResult::ok && headers.transport == Transport::tcp;
   if (!read.is_tcp) return read;
+  const std::uint8_t flags = flags_of(headers);
+  if ((flags & kSynFin) == kSynFin) {  // Linux drops it, too: it would begin and end a connection
+    read.result = ParseResult::malformed;
+    read.is_tcp = false;
+    return read;
+  }
   const std::uint32_t there = std::min(headers.payload_length, packet.length - headers.payload_offset);
   read.segment = {.flow = headers.flow,
                   .time_ns = packet.received_ns,
-                  .sequence = headers.sequence + ((headers.flags & tcp_flag::kSyn) != 0 ? 1U : 0U),
+                  .sequence = headers.sequence + ((flags & tcp_flag::kSyn) != 0 ? 1U : 0U),
                   .acknowledgement = headers.acknowledgement,
-                  .flags = headers.flags,
+                  .flags = flags,
                   .length = headers.payload_length,
                   .payload = {bytes + headers.payload_offset, there}};
   return read;
