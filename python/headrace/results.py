@@ -26,7 +26,8 @@ _FIRST_BOUND = 0.5e-3
 _TIGHT_BOUND = 0.1e-3
 
 
-def _cpu_model() -> str:
+def cpu_model() -> str:
+    """The processor as its vendor writes it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -45,7 +46,7 @@ def machine(device: Device) -> Json:
         "device": properties.name,
         "driver": properties.driver,
         "cuda": properties.runtime,
-        "cpu": _cpu_model(),
+        "cpu": cpu_model(),
         "cores": cores,
         "kernel": ".".join(platform.release().split(".")[:2]),
     }

@@ -31,7 +31,10 @@ def assert_one_error_line(result: subprocess.CompletedProcess[str], says: str) -
 def test_version():
     result = run("--version")
     assert result.returncode == 0
-    assert result.stdout == f"headrace {version('headrace')}\n"
+    first, *others = result.stdout.splitlines()
+    assert first == f"headrace {version('headrace')}"
+    assert [line.split()[0] for line in others][-2:] == ["CUDA", "CPU"]
+    assert all(len(line.split()) > 1 for line in others)
 
 
 def test_verbs_start_without_what_is_slow_to_import():

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headrace import UsageError, __version__, interrupts
+from headrace import UsageError, interrupts
 from headrace.cli import (
     advise,
     devices,
@@ -28,6 +28,7 @@ from headrace.cli import (
     soak,
     stopping,
     taxi,
+    version,
 )
 from headrace.cli.errors import STATUS_USAGE, guarded, report
 from headrace.text import printable
@@ -81,7 +82,7 @@ def show_help(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"headrace {__version__}")
+        typer.echo("\n".join(version.lines()))
         raise typer.Exit
 
 
@@ -89,7 +90,12 @@ def _print_version(wanted: bool) -> None:
 def headrace(
     context: typer.Context,
     _version: bool = typer.Option(
-        False, "--version", "-V", callback=_print_version, is_eager=True, help="Print the version and exit."
+        False,
+        "--version",
+        "-V",
+        callback=_print_version,
+        is_eager=True,
+        help="Print version, commit, CUDA and CPU, and exit.",
     ),
 ) -> None:
     """Keep GPUs fed; everything also runs on the CPU device.
