@@ -260,10 +260,18 @@ _RULES: tuple[tuple[str, Callable[[str], bool]], ...] = (
 """The rules, and where each may apply: to a word of the query, or to what stands around it in a document."""
 
 
+_LONG = "tantivy drops words of 40 bytes and more"
+
+
+def _is_long(word: str) -> bool:
+    """Whether tantivy drops the word, and with it what a compound query asks of it."""
+    return any(len(part.encode()) >= _TANTIVY_BYTES for part in re.findall(r"\w+", word))
+
+
 def explain(word: str, document: str, tool: str) -> str:
     """The rule of docs/operators.md by which a word is in a document for one tool and not for another."""
-    if tool == "tantivy" and any(len(part.encode()) >= _TANTIVY_BYTES for part in re.findall(r"\w+", word)):
-        return "tantivy drops words of 40 bytes and more"
+    if tool == "tantivy" and _is_long(word):
+        return _LONG
     around = re.compile(f"[^\\s]*{re.escape(word)}[^\\s]*", re.IGNORECASE)
     places = [word, *around.findall(document)]
     for rule, applies in _RULES:
@@ -295,9 +303,10 @@ def compare(
             tally["equal"] += 1
             continue
         reasons = set()
+        otherwise = _LONG if tool == "tantivy" and any(map(_is_long, ask.words)) else "unexplained"
         for number in itertools.islice(sorted(differ), 20):
             here = {explain(w, documents[number], tool) for w in ask.words if number in both(w)[0] ^ both(w)[1]}
-            reasons |= here or {"unexplained"}
+            reasons |= here or {otherwise}
         reason = "unexplained" if "unexplained" in reasons else min(reasons)
         tally[reason] += 1
         if reason == "unexplained":
