@@ -263,9 +263,15 @@ _RULES: tuple[tuple[str, Callable[[str], bool]], ...] = (
 _LONG = "tantivy drops words of 40 bytes and more"
 
 
+def _is_alphabetic(character: str) -> bool:
+    """What tantivy's words consist of: vowels of Thai belong to them, its tone marks do not."""
+    return unicodedata.category(character)[0] in "LNM" and not "\u0e47" <= character <= "\u0e4c"
+
+
 def _is_long(word: str) -> bool:
     """Whether tantivy drops the word, and with it what a compound query asks of it."""
-    return any(len(part.encode()) >= _TANTIVY_BYTES for part in re.findall(r"\w+", word))
+    parts = "".join(c if _is_alphabetic(c) else " " for c in word).split()
+    return any(len(part.encode()) >= _TANTIVY_BYTES for part in parts)
 
 
 def explain(word: str, document: str, tool: str) -> str:
