@@ -342,7 +342,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "script": script,
             "documents": len(documents),
             "queries": len(asks),
-            "refused: more than 64 terms": drawn - len(asks),
+            "refused: more than 32 terms": drawn - len(asks),
         }
         for name, tool in (("fts5", fts5), ("tantivy", tantivy)):
             tally, lines = compare(ours, tool, asks, documents)

@@ -201,9 +201,9 @@ void bind_class(nb::module_& module) {
           "Writes the file whole or not at all.")
       .def(
           "compile", &compile, "text"_a, nb::sig("def compile(self, text: str) -> NDArray[numpy.uint8]"),
-          "The query, as the 464 bytes that retrieval(index) takes. Words, split as documents were; \"quoted\" ones, "
+          "The query, as the 240 bytes that retrieval(index) takes. Words, split as documents were; \"quoted\" ones, "
           "which are never operators; AND, OR, NOT in any case; parentheses; words beside each other mean AND. At most "
-          "64 terms and 64 parentheses inside each other. Raises UsageError with the position of what is wrong.")
+          "32 terms and 64 parentheses inside each other. Raises UsageError with the position of what is wrong.")
       .def("compile_many", &compile_many, "texts"_a, "The same for many queries: one row each.")
       .def("query", &query, "text"_a, nb::kw_only(), "device"_a = "best",
            nb::sig("def query(self, text: str, *, device: Device | str = 'best') -> Hits"),

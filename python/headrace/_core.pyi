@@ -462,7 +462,7 @@ class Index:
 
     def compile(self, text: str) -> NDArray[numpy.uint8]:
         """
-        The query, as the 464 bytes that retrieval(index) takes. Words, split as documents were; "quoted" ones, which are never operators; AND, OR, NOT in any case; parentheses; words beside each other mean AND. At most 64 terms and 64 parentheses inside each other. Raises UsageError with the position of what is wrong.
+        The query, as the 240 bytes that retrieval(index) takes. Words, split as documents were; "quoted" ones, which are never operators; AND, OR, NOT in any case; parentheses; words beside each other mean AND. At most 32 terms and 64 parentheses inside each other. Raises UsageError with the position of what is wrong.
         """
 
     def compile_many(self, texts: Sequence[str]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]:

@@ -104,10 +104,10 @@ def test_a_newer_index(run: Run, tmp_path: Path, index_file: Path):
 
 
 def test_too_many_terms(run: Run, index_file: Path):
-    words = " ".join(f"w{number}" for number in range(65))
+    words = " ".join(f"w{number}" for number in range(33))
     done = run("query", index_file, words)
     assert done.returncode == 2
-    assert "with 'w64' the query has more than 64 terms" in done.stderr.splitlines()[0]
+    assert "with 'w32' the query has more than 32 terms" in done.stderr.splitlines()[0]
 
 
 def test_the_wrong_corpus(run: Run, tmp_path: Path, index_file: Path):

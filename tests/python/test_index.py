@@ -51,7 +51,7 @@ def test_any_text_compiles_or_is_a_usage_error(text: str):
     except UsageError:
         pass
     else:
-        assert query.shape == (464,)
+        assert query.shape == (240,)
 
 
 def test_the_basics(small_index: Index):
@@ -80,7 +80,7 @@ def test_samples_compile(small_index: Index):
     sampler = headrace.RetrievalSampler(small_index)
     assert sampler.text(3) == sampler.text(3)
     operator = headrace.retrieval(small_index)
-    assert operator.sample(4).shape == (4, 464)
+    assert operator.sample(4).shape == (4, 240)
     with pytest.raises(UsageError, match="no sample queries"):
         headrace.retrieval(small_index, sample=False).sample(1)
 
@@ -92,7 +92,7 @@ def test_samples_compile(small_index: Index):
         ("apple AND (pie", r"position 15.*'\)'"),
         ("apple )", "position 7"),
         ("AND", "position 1"),
-        (" ".join(f"w{number}" for number in range(70)), "with 'w64' the query has more than 64 terms"),
+        (" ".join(f"w{number}" for number in range(70)), "with 'w32' the query has more than 32 terms"),
         ("(" * 100 + "a" + ")" * 100, "parentheses"),
     ],
 )
@@ -142,12 +142,12 @@ def test_builder():
     [("Thai", range(0x0E01, 0x0E2F)), ("Hiragana", range(0x3042, 0x3094)), ("Han", range(0x4E00, 0x4E60))],
 )
 def test_long_words_without_spaces(script: str, letters: range):
-    """A word of up to 64 pairs finds the documents that have all of its pairs."""
+    """A word of up to 32 pairs finds the documents that have all of its pairs."""
     rng = np.random.default_rng(letters.start)
     text = "".join(chr(letters[int(i)]) for i in rng.integers(len(letters), size=3000))
     documents = [text[begin : begin + 120] for begin in range(0, len(text), 7)]
     index = Index.build(documents)
-    for length in (18, 40, 65):
+    for length in (18, 25, 33):
         for begin in (0, 500, 2100):
             word = text[begin : begin + length]
             pairs = {word[i : i + 2] for i in range(length - 1)}
@@ -157,12 +157,12 @@ def test_long_words_without_spaces(script: str, letters: range):
             assert index.matches(f"NOT {word}").size == len(documents) - len(expected)
     too_long = "".join(chr(0x4E00 + i) for i in range(66))
     with pytest.raises(
-        UsageError, match=r"position 1: with '\S{40}\.\.\.', which is split into 65 terms, the query has more than 64"
+        UsageError, match=r"position 1: with '\S{40}\.\.\.', which is split into 65 terms, the query has more than 32"
     ):
         index.query(too_long)
 
 
 def test_negations_inside_each_other(small_index: Index):
-    """Each of 64 words stands behind 65 negations, which once overran the memory of the compiler."""
-    text = " ".join("NOT (" * 64 + f"NOT w{number}" + ")" * 64 for number in range(64))
+    """Each of 32 words stands behind 65 negations, which once overran the memory of the compiler."""
+    text = " ".join("NOT (" * 64 + f"NOT w{number}" + ")" * 64 for number in range(32))
     assert small_index.query(text).hits == small_index.document_count

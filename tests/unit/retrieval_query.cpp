@@ -99,16 +99,16 @@ std::string words(int distinct, int total) {
 }
 
 TEST(RetrievalLimits, TermsAreBounded) {
-  EXPECT_EQ(parse_query(words(64, 64)).terms.size(), 64U);
-  EXPECT_EQ(parse_query(words(4, 64)).terms.size(), 4U);
-  for (const int distinct : {65, 4}) {
+  EXPECT_EQ(parse_query(words(32, 32)).terms.size(), 32U);
+  EXPECT_EQ(parse_query(words(4, 32)).terms.size(), 4U);
+  for (const int distinct : {33, 4}) {
     EXPECT_EQ(
-        error_of<UsageError>([&] { static_cast<void>(parse_query(words(distinct, 65))); }),
-        fmt::format("query, position {}: with '{}' the query has more than 64 terms; look for fewer or shorter words",
-                    distinct == 4 ? 193 : 247, distinct == 4 ? "t0" : "t64"));
+        error_of<UsageError>([&] { static_cast<void>(parse_query(words(distinct, 33))); }),
+        fmt::format("query, position {}: with '{}' the query has more than 32 terms; look for fewer or shorter words",
+                    distinct == 4 ? 97 : 119, distinct == 4 ? "t0" : "t32"));
   }
   EXPECT_THAT(error_of<UsageError>([] { static_cast<void>(parse_query(words(50'000, 50'000))); }),
-              HasSubstr("with 't64' the query has more than 64 terms"));
+              HasSubstr("with 't32' the query has more than 32 terms"));
 }
 
 /// `length` different letters of Thai, Japanese or the like, from `first` on: length - 1 pairs.
@@ -119,14 +119,14 @@ std::string letters(char32_t first, std::size_t length) {
 }
 
 TEST(RetrievalLimits, LongWordsWithoutSpacesAreTakenAndNamedWhereTheyAreTooLong) {
-  EXPECT_EQ(parse_query(letters(0x4E00, 65)).terms.size(), 64U);
-  EXPECT_EQ(parse_query(letters(0x3042, 40)).terms.size(), 39U) << "Hiragana";
-  EXPECT_EQ(parse_query(letters(0x0E01, 46)).terms.size(), 45U) << "Thai";
+  EXPECT_EQ(parse_query(letters(0x4E00, 33)).terms.size(), 32U);
+  EXPECT_EQ(parse_query(letters(0x3042, 30)).terms.size(), 29U) << "Hiragana";
+  EXPECT_EQ(parse_query(letters(0x0E01, 33)).terms.size(), 32U) << "Thai";
   std::string laughter;
   for (int i = 0; i < 1'000; ++i) laughter += "\u30CF";
   EXPECT_EQ(parse_query(laughter).terms.size(), 1U) << "a pair that is repeated is one term";
-  EXPECT_EQ(error_of<UsageError>([] { static_cast<void>(parse_query("a OR " + letters(0x4E00, 66))); }),
-            fmt::format("query, position 6: with '{}...', which is split into 65 terms, the query has more than 64 "
+  EXPECT_EQ(error_of<UsageError>([] { static_cast<void>(parse_query("a OR " + letters(0x4E00, 50))); }),
+            fmt::format("query, position 6: with '{}...', which is split into 49 terms, the query has more than 32 "
                         "terms; look for fewer or shorter words",
                         letters(0x4E00, 40)));
 }

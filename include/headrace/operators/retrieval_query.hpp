@@ -6,8 +6,8 @@
 /// What goes to the retrieval operator and comes back, and the limits of a query.
 namespace headrace::operators {
 
-inline constexpr std::uint32_t kQueryTermsMax = 64;   ///< Distinct terms of a query.
-inline constexpr std::uint32_t kQueryLeavesMax = 64;  ///< Terms of a query, counting repetitions in different words.
+inline constexpr std::uint32_t kQueryTermsMax = 32;   ///< Distinct terms of a query.
+inline constexpr std::uint32_t kQueryLeavesMax = 32;  ///< Terms of a query, counting repetitions in different words.
 inline constexpr std::uint32_t kAnswerIds = 15;       ///< Document ids that an answer has room for.
 inline constexpr std::uint32_t kNoDocument = 0xFFFFFFFFU;
 
@@ -55,7 +55,7 @@ struct RetrievalQuery {
 
   friend bool operator==(const RetrievalQuery&, const RetrievalQuery&) = default;
 };
-static_assert(std::is_trivially_copyable_v<RetrievalQuery> && sizeof(RetrievalQuery) == 464);
+static_assert(std::is_trivially_copyable_v<RetrievalQuery> && sizeof(RetrievalQuery) == 240);
 
 struct RetrievalAnswer {
   std::uint32_t hits;             ///< How many documents match.
