@@ -121,13 +121,13 @@ template <class Op>
 }
 
 template <class Op>
-[[nodiscard]] consteval std::size_t query_bytes() {
+[[nodiscard]] constexpr std::size_t query_bytes() {
   if constexpr (DescribesItself<Op>) return sizeof(typename Op::Query);
   return 0;
 }
 
 template <class Op>
-[[nodiscard]] consteval std::size_t answer_bytes() {
+[[nodiscard]] constexpr std::size_t answer_bytes() {
   if constexpr (DescribesItself<Op>) return sizeof(typename Op::Answer);
   return 0;
 }
