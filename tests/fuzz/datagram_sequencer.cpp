@@ -79,7 +79,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (what >= 192) sequencer.tick();
     const auto length = static_cast<std::uint32_t>(bytes.size());
     Taken taken = Taken::done;
-    if (DatagramSequencer::fit(config, bytes.data(), length) == ParseResult::ok) taken = sequencer.take(0, length, what % 2 == 0);
+    if (DatagramSequencer::fit(config, bytes.data(), length) == ParseResult::ok)
+      taken = sequencer.take(0, length, what % 2 == 0);
     now += what % 7 * 50;
     for (std::uint32_t i = 0; i < output.piece_count; ++i) {
       require(pieces[i].ring_offset + pieces[i].length <= bytes.size() && pieces[i].length <= config.payload_bytes);
