@@ -266,22 +266,23 @@ _TSHARK_RULES = {
 """What a tool does with packets between two ends, by the filter of tshark that finds them."""
 
 
-def _has(capture: Path, ends: Ends, packets: str) -> bool:
+def _filter(ends: Ends, *, has_ports: bool = True) -> str:
+    """Tshark's filter of the packets of one end."""
     address, _, port = ends[0].rpartition(":")
     kind = "ipv6" if address.startswith("[") else "ip"
+    return f"{kind}.addr == {address.strip('[]')}" + (f" && tcp.port == {port}" if has_ports else "")
+
+
+def _has(capture: Path, ends: Ends, packets: str) -> bool:
     has_ports = not any(mark in packets for mark in _WITHOUT_PORTS)
-    between = f"{kind}.addr == {address.strip('[]')}" + (f" && tcp.port == {port}" if has_ports else "")
-    command = ["tshark", "-r", str(capture), "-Y", f"{between} && ({packets})"]
+    command = ["tshark", "-r", str(capture), "-Y", f"{_filter(ends, has_ports=has_ports)} && ({packets})"]
     return bool(subprocess.run(command, capture_output=True, check=False, timeout=_TIMEOUT_SECONDS).stdout)
 
 
 def _takes_what_follows_a_reset(capture: Path, ends: Ends) -> bool:
     """Whether a segment with payload comes behind a reset between the same ends."""
-    address, _, port = ends[0].rpartition(":")
-    kind = "ipv6" if address.startswith("[") else "ip"
-    between = f"{kind}.addr == {address.strip('[]')} && tcp.port == {port}"
     fields = ["-T", "fields", "-e", "tcp.flags.reset", "-e", "tcp.len", "-e", "tcp.flags.syn"]
-    command = ["tshark", "-r", str(capture), "-Y", between, *fields]
+    command = ["tshark", "-r", str(capture), "-Y", _filter(ends), *fields]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS)
     is_reset = False
     for line in done.stdout.splitlines():

@@ -28,7 +28,7 @@ class Watch {
   [[nodiscard]] std::optional<std::string> failure() const;
   /// This rank has failed: tells all.
   void fail(std::string_view why) noexcept;
-  /// That another rank has left although this one waits for its messages: a failure, of which it tells all.
+  /// Another rank has left although this one waits for its messages: a failure, of which this rank tells all.
   void miss(int rank) noexcept;
   /// Whether that rank has said that it leaves. A message that it sent before may still be on its way.
   [[nodiscard]] bool has_left(int rank) const noexcept {
