@@ -56,7 +56,7 @@ class Bench:
     _host_rates: list[float] = field(default_factory=list, repr=False)
 
     def roofs(self) -> CopyRoofs:
-        """Of this run; measured once."""
+        """The roofs of this run; measured once."""
         if self._roofs is None:
             self._roofs = headrace.measure_copy_roofs(self.device, self.total_bytes, self.runs)
         return self._roofs

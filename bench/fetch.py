@@ -132,12 +132,12 @@ class Bench:
 
     @property
     def bytes(self) -> int:
-        """Of all columns."""
+        """The bytes of all columns."""
         return self._bytes
 
     @property
     def rows(self) -> int:
-        """Of the table."""
+        """The rows of the table."""
         return self._table.num_rows
 
 

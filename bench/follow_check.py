@@ -24,7 +24,7 @@ import headrace
 from headrace import ingest
 
 Ends = tuple[str, str]
-"""Who sends, and to whom: "10.0.0.1:40000", "[fe80::1]:80"."""
+"""The two ends, sender first: "10.0.0.1:40000", "[fe80::1]:80"."""
 
 _MISSING = re.compile(rb"\[(\d+) bytes missing in capture file\]\0?")
 _TCPFLOW = re.compile(r"^([0-9a-fA-F.:]+)\.(\d{5})-([0-9a-fA-F.:]+)\.(\d{5})(?:--?\d+)?(?:c\d+)?$")

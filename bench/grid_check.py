@@ -20,7 +20,7 @@ _SEED = 6
 _CONDUCTING = 0.2  # of the cells
 _RESIDUAL_ERROR = 1e-12
 
-# Of each component, what its curl takes: the field and axis of the difference that is added, and of that taken away.
+# What the curl of each component takes: the field and axis of the difference that is added, and of that taken away.
 _MAGNETIC = {"hx": (("ez", 1), ("ey", 2)), "hy": (("ex", 2), ("ez", 0)), "hz": (("ey", 0), ("ex", 1))}
 _ELECTRIC = {"ex": (("hz", 1), ("hy", 2)), "ey": (("hx", 2), ("hz", 0)), "ez": (("hy", 0), ("hx", 1))}
 

@@ -45,7 +45,7 @@ class Medium:
 
     @property
     def steps(self) -> int:
-        """Of a run."""
+        """The steps of a run."""
         return round(_STEPS * self.index)
 
 

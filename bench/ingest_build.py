@@ -57,7 +57,7 @@ class Packets:
         return -(-longest // multiple) * multiple
 
     def conditions(self) -> Json:
-        """Of a row."""
+        """The conditions of a row."""
         payload: Json = {"payload_bytes": self.payload_bytes}
         if self.payload_max:
             payload = {"payload_bytes": [self.payload_bytes, self.payload_max]}

@@ -19,7 +19,7 @@ def say(text: str) -> None:
 
 
 def size(text: str) -> int:
-    """Of an option: bytes, written as 64KiB."""
+    """The bytes of an option, written as 64KiB."""
     try:
         return parse_bytes(text)
     except UsageError as error:

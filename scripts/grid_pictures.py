@@ -39,7 +39,7 @@ def boxes(run: Fdtd) -> list[tuple[list[int], list[int]]]:
 
 
 def colour(x: int, y: int, low: list[int], high: list[int], width: int) -> tuple[float, float, float]:
-    """That of a cell as the part from `low` to `high` sees it."""
+    """The colour of a cell as the part from `low` to `high` sees it."""
     if not (low[0] <= x < high[0] and low[1] <= y < high[1]):
         return to_rgb(_GHOST)
     near = any(

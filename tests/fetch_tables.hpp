@@ -143,7 +143,7 @@ inline fetch::OwnedArray make_batch(std::int64_t rows, std::int64_t first, bool 
 }  // namespace detail
 
 struct TableOf {
-  std::int64_t rows = 1000;  ///< Of a fragment.
+  std::int64_t rows = 1000;  ///< The rows of a fragment.
   std::uint32_t fragments = 4;
   std::int64_t first = 0;  ///< Rows of each fragment that are left out at its start, as a slice does.
 };

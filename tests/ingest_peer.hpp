@@ -185,7 +185,7 @@ class Receiver {
     run({.kind = Step::Kind::packet, .packet = packet});
   }
   void tick() { run({.kind = Step::Kind::tick}); }
-  /// Of the stream that was opened last, or of another.
+  /// Sets the limit of the stream that was opened last, or of another.
   void set_limit(std::uint64_t limit, std::optional<std::uint32_t> of = {}) {
     const std::uint32_t stream = of.value_or(last_stream);
     run({.kind = Step::Kind::limit, .connection = connections[stream], .stream = stream, .value = limit});
@@ -325,7 +325,7 @@ class Client {
   [[nodiscard]] const Peer& peer() const { return peer_; }
 
   std::uint32_t acknowledgement = 0;
-  std::uint32_t elapsed_ms = 0;  ///< Of the peer's timestamps.
+  std::uint32_t elapsed_ms = 0;  ///< The clock of the peer's timestamps.
   std::uint32_t echo = 0;
   std::uint32_t stream = 0;
 

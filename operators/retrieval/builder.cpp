@@ -94,9 +94,9 @@ class IndexBuilder::Corpus {
 
   TermTable table_;
   std::vector<std::uint32_t> terms_;
-  std::vector<std::uint64_t> ends_;           ///< Of each document in terms_.
+  std::vector<std::uint64_t> ends_;           ///< The end of each document in terms_.
   std::vector<std::uint32_t> counts_;         ///< Documents that have each term.
-  std::vector<std::uint32_t> last_document_;  ///< That had each term.
+  std::vector<std::uint32_t> last_document_;  ///< The last document that had each term.
   Tokenizer tokenizer_;
 };
 

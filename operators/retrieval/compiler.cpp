@@ -143,7 +143,7 @@ class Compiler {
   std::span<const ExpressionNode> nodes_;
   std::span<const QueryTerm> terms_;
   std::uint32_t document_count_;
-  std::array<std::array<Cover, kQueryNodesMax>, 2> covers_;  ///< Of each node as it is, and negated.
+  std::array<std::array<Cover, kQueryNodesMax>, 2> covers_;  ///< The cover of each node as it is, and negated.
   std::array<RetrievalQuery::Step, kQueryLeavesMax> steps_;
   std::array<std::uint8_t, kQueryTermsMax> places_{};
   TermSet used_ = 0;

@@ -10,7 +10,7 @@ struct PlainLetter {
     unknown,   ///< ICU has to be asked.
     spaced,    ///< A letter (ALetter of UAX #29) of a script that puts spaces between words: a run of these is a word.
     hangul,    ///< A syllable of Hangul: the same, but ICU divides them from other letters.
-    unspaced,  ///< Of a script that puts no spaces between words.
+    unspaced,  ///< The letter's script puts no spaces between words.
   };
   Kind kind;
   bool decomposes;  ///< Under NFD, so that taking accents off may change it.

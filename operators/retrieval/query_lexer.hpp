@@ -44,7 +44,7 @@ class QueryLexer {
   std::string_view text_;
   std::size_t at_ = 0;
   std::size_t counted_bytes_ = 0;
-  std::size_t position_ = 1;  ///< Of the character that begins at counted_bytes_.
+  std::size_t position_ = 1;  ///< The position of the character that begins at counted_bytes_.
   Token token_;
 };
 

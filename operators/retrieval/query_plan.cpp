@@ -19,8 +19,8 @@ constexpr std::uint64_t kScanCost = 64;
 
 /// What an expression comes to when some terms are absent.
 struct Partial {
-  TermSet terms;  ///< That it depends on; 0 for a constant.
-  bool value;     ///< Of a constant.
+  TermSet terms;  ///< The terms that it depends on; none for a constant.
+  bool value;     ///< The value of a constant.
 };
 
 Partial join(Partial left, Partial right, bool conjunction) noexcept {

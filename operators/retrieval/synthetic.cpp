@@ -143,9 +143,9 @@ class SyntheticIndexer {
   const SyntheticRun& run_;
   SyntheticDocuments documents_;
   std::uint32_t threads_;
-  std::size_t digits_;                              ///< Of a word's number.
-  std::vector<std::vector<std::uint32_t>> places_;  ///< Of each thread and term: documents, then the next one's place.
-  std::vector<std::uint64_t> begins_;               ///< Of each term's list among the postings.
+  std::size_t digits_;                              ///< The digits of a word's number.
+  std::vector<std::vector<std::uint32_t>> places_;  ///< For each thread and term: documents, then the next one's place.
+  std::vector<std::uint64_t> begins_;               ///< The start of each term's list among the postings.
 };
 
 Index synthetic_index(const SyntheticCorpus& corpus, const SyntheticRun& run) {

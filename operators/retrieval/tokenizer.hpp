@@ -11,7 +11,7 @@
 /// What a term is, for documents and for queries alike.
 namespace headrace::operators {
 
-/// Of a longer word the first bytes count: so many, or fewer, so that no character is cut.
+/// The first bytes of a longer word count: so many, or fewer, so that no character is cut.
 inline constexpr std::size_t kTermBytesMax = 128;
 
 /// Splits text into terms. Used by one thread at a time; cheap to make, since what ICU needs is kept by each thread.

@@ -60,7 +60,7 @@ class Crew {
 
     CrewPart<Value> part;
     Stream stream;
-    std::array<Event, 2> done;  ///< Of even and of odd steps: others may not have asked for the last one yet.
+    std::array<Event, 2> done;  ///< By even and odd step: others may not have asked for the last one yet.
     alignas(64) std::atomic<std::uint64_t> enqueued{0};  ///< Steps; written by its thread, read by all.
     std::thread thread;
   };

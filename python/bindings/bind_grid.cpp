@@ -82,7 +82,7 @@ nb::object copied(Fdtd& self, const std::string& field) {
   auto values = make_values<Value>(cells);
   {
     const GilRelease released;
-    // Of other parts only rank 0 gets what they hold.
+    // Only rank 0 gets what other parts hold.
     if (self.options().simulation.ranks) std::fill_n(values.get(), cells, Value{0});
     self.get(field, std::span<Value>(values.get(), cells));
   }

@@ -40,7 +40,7 @@ SlotShape merged_slots(const DatagramConfig& layout, Layer layer) {
   return {kMergedBytes, ingest::slot_lead(layer, Transport::udp, layout.header_bytes)};
 }
 
-/// Who may send datagrams: the same for all sources of them.
+/// Which senders may send datagrams: the same for all sources of them.
 struct Senders {
   std::vector<std::string> from;
   std::uint32_t count;

@@ -11,7 +11,7 @@ namespace headrace::python {
 
 namespace {
 
-/// Of an item, as NumPy writes it.
+/// The type of an item, as NumPy writes it.
 const char* type_string(fetch::Type type) {
   switch (type) {
     case fetch::Type::int8: return "|i1";

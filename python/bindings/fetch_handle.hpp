@@ -81,14 +81,14 @@ class FetchHandle {
 struct FetchedChunk {
   std::shared_ptr<FetchHandle> fetch;
   fetch::ColumnView view;
-  std::uint32_t fragment = 0;  ///< Of the source.
+  std::uint32_t fragment = 0;  ///< The number of the fragment in the source.
 };
 
 /// The values or the validity of a chunk, as an array where it lies.
 struct ChunkArray {
   std::shared_ptr<FetchHandle> fetch;
   const void* data = nullptr;
-  fetch::Type type = fetch::Type::uint8;  ///< Of an item.
+  fetch::Type type = fetch::Type::uint8;  ///< The type of an item.
   std::size_t items = 0;
   bool pairs = false;  ///< Two items a value: a decimal's low and high half.
 };

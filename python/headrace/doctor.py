@@ -78,7 +78,7 @@ def _rate(bytes_per_second: float) -> str:
 
 
 def no_gpu(facts: MachineFacts) -> str:
-    """That there is no GPU, why, and what to do for one: nothing is wrong with such a machine. Empty where there is."""
+    """Say that there is no GPU, why, and what to do for one: nothing is wrong with such a machine. Else empty."""
     if facts.devices:
         return ""
     why = facts.gpu_absence or "none was found"

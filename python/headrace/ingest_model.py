@@ -30,7 +30,7 @@ FIT_PACKETS = (64, 128, 256, 512, 1024, 2048, 4096)
 
 # Share of memory bandwidth that a gather keeps of a plain copy's, and a plain copy of what the data sheet says.
 _OF_DATA_SHEET = 0.8
-# Of a link's raw rate, that is left for payload (measured: 55.2 of 63.0 GB/s).
+# The share of a link's raw rate that is left for payload (measured: 55.2 of 63.0 GB/s).
 _OF_LINK = 0.87
 
 
@@ -54,7 +54,7 @@ class Model:
         return 8 * self.payload_bytes * packets / self.seconds(packets)
 
     def seconds(self, packets: float) -> float:
-        """Of an iteration."""
+        """The time of an iteration."""
         return (self.offset + self.cycles / self.merge * packets) / (self.clock_mhz * 1e6)
 
     def packets_for(self, bits_per_second: float) -> float | None:

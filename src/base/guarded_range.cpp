@@ -33,7 +33,7 @@ struct GuardedRange::Slot {
 struct GuardedRanges {
   using Slot = GuardedRange::Slot;
 
-  std::mutex mutex;                   ///< Of guards that come and go; the handler takes no lock.
+  std::mutex mutex;                   ///< Held by guards that come and go; the handler takes no lock.
   std::atomic<Slot*> first{nullptr};  ///< Pairs with the handler's load.
   struct sigaction previous{};        ///< The handler that was there before ours.
   std::uintptr_t page = 1;            ///< Bytes.

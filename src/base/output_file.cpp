@@ -196,7 +196,7 @@ void OutputFile::copy_through(const std::function<void()>& interrupted) const {
 
 void OutputFile::take_attributes() const {
   if (!target_.replaced) return;
-  // Who may not give files away keeps them: the content is what was asked for.
+  // A user who may not give files away keeps them: the content is what was asked for.
   const bool owned = ::fchown(file_, target_.replaced->st_uid, target_.replaced->st_gid) == 0;
   const mode_t mode = target_.replaced->st_mode & (owned ? kModeBits : mode_t{0777});
   if (::fchmod(file_, mode) != 0) throw_errno(fmt::format("writing {}", shown_));

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint32_t kWarp = 32;
 constexpr std::uint32_t kRegisterUnit = 256;  ///< Registers are given to a warp in these.
-constexpr std::uint32_t kParts = 4;           ///< Of the register file; a warp's registers lie in one.
+constexpr std::uint32_t kParts = 4;           ///< The parts of the register file; a warp's registers lie in one.
 constexpr std::size_t kSharedUnit = 128;
 constexpr int kOldest = 80;  ///< Before 8.0 units and carve-outs differ.
 

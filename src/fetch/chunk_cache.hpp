@@ -224,14 +224,14 @@ class ChunkCache {
   }
 
  private:
-  /// Of a chunk that is there. Called with the lock.
+  /// Pins a chunk that is there. Called with the lock.
   [[nodiscard]] Pin pin(Entry& entry, bool passing) {
     if (entry.pins++ == 0) entry.node.splice(entry.node.end(), unpinned_, entry.place);
     ++hits_;
     if (passing) ++passing_;
     return Pin(this, &entry, passing);
   }
-  /// Of a chunk that is there. Called with the lock.
+  /// Lets go of a chunk that is there. Called with the lock.
   void let_go(Entry& entry, bool passing) noexcept {
     if (passing) --passing_;
     if (--entry.pins == 0) unpinned_.splice(unpinned_.end(), entry.node, entry.place);

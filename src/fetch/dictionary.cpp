@@ -44,7 +44,7 @@ void for_each_entry(const ArrowArray& array, std::size_t bytes_max, Take take) {
   const auto* validity = static_cast<const std::uint8_t*>(array.buffers[0]);
   const void* const offsets = array.buffers[1];
   const auto* bytes = static_cast<const char*>(array.buffers[2]);
-  // Of how many bytes there are, the last offset alone tells.
+  // The last offset alone tells how many bytes there are.
   const Offset all = array.length == 0 ? Offset{0} : item_at<Offset>(offsets, array.offset + array.length);
   if (all > 0 && static_cast<std::uint64_t>(all) > bytes_max) throw DataError("a dictionary longer than its file");
   for (std::int64_t i = 0; i < array.length; ++i) {

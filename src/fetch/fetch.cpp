@@ -321,10 +321,10 @@ class Fetch::State {
   std::vector<ColumnView> views_;
   std::vector<std::unique_ptr<Lane>> lanes_;  ///< One a thread; changed by the runner, under the mutex at the end.
   std::vector<std::size_t> missing_;          ///< Chunks that have to be made, by number.
-  std::vector<Piece> pieces_;                 ///< Of those.
+  std::vector<Piece> pieces_;                 ///< Their pieces.
   std::atomic<std::size_t> next_{0};
   std::atomic<std::uint64_t> done_{0};
-  std::uint32_t threads_ = 0;                ///< That make chunks.
+  std::uint32_t threads_ = 0;                ///< The threads that make chunks.
   std::atomic<std::uint32_t> left_{0};       ///< Threads that are done.
   std::atomic<std::uint32_t> submitted_{0};  ///< Threads that have submitted their last copies.
   std::stop_source stop_;

@@ -38,9 +38,9 @@ struct HostChunk {
   ColumnView view;
   bool pinned = false;  ///< It lies in a block, in its shape.
   Slabs::Block block;
-  OwnedArray array;                    ///< Of a pageable chunk.
-  std::vector<std::int32_t> indices;   ///< Of a pageable chunk of strings.
-  std::vector<std::uint8_t> validity;  ///< Of one whose dictionary has entries that are null.
+  OwnedArray array;                    ///< The values of a pageable chunk.
+  std::vector<std::int32_t> indices;   ///< The indices of a pageable chunk of strings.
+  std::vector<std::uint8_t> validity;  ///< The validity of a chunk whose dictionary has entries that are null.
   Budget* budget = nullptr;            ///< What a pageable chunk is charged to.
   std::size_t charged = 0;
 

@@ -28,11 +28,11 @@ using HostCache = ChunkCache<HostChunk>;
 using DeviceCache = ChunkCache<DeviceChunk>;
 
 struct LaneOptions {
-  /// Of the batch.
+  /// The flush threshold of the batch.
   std::size_t flush_bytes = 0;
   /// Chunks are handed to the batch, and flushed, once they have so many bytes; 0: each at once, and the batch decides.
   std::size_t gather_bytes = 0;
-  /// That copy what lies in pageable memory.
+  /// The threads that copy what lies in pageable memory.
   std::uint32_t staging_threads = 1;
 
   bool operator==(const LaneOptions&) const = default;
@@ -108,16 +108,16 @@ class Lane {
   Slabs& slabs_;
   Stream stream_;
 
-  std::mutex gather_mutex_;  ///< Of what follows; may be taken under batch_mutex_.
+  std::mutex gather_mutex_;  ///< Guards what follows; may be taken under batch_mutex_.
   std::vector<OnItsWay> gathered_;
   std::size_t gathered_bytes_ = 0;
 
-  std::mutex batch_mutex_;  ///< Of what follows.
+  std::mutex batch_mutex_;  ///< Guards what follows.
   CopyBatch batch_;
   Event last_;
   std::vector<OnItsWay> handed_;  ///< To the batch, since the last group.
   Time started_{};
-  std::optional<Event> begun_;  ///< Of the group of handed_.
+  std::optional<Event> begun_;  ///< When the group of handed_ began.
   std::deque<Group> groups_;
   std::uint64_t closed_ = 0;   ///< Groups so far,
   std::uint64_t arrived_ = 0;  ///< and how many of them are no longer in groups_.

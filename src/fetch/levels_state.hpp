@@ -68,7 +68,7 @@ class Levels::State final : public DictionaryBudget {
   DiskCache disk;
   HostCache cpu;
   DeviceCache on_device;
-  QueryGate gate;  ///< Of queries whose columns come through here.
+  QueryGate gate;  ///< The gate of queries whose columns come through here.
 
  private:
   std::mutex mutex_;

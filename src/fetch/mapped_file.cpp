@@ -20,7 +20,7 @@ namespace headrace::fetch {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-/// Of one call that brings pages in: between two a signal or a failure is seen.
+/// The bytes of one call that brings pages in: between two a signal or a failure is seen.
 constexpr std::size_t kPopulateBytes = 64 * kMiB;
 #ifdef MADV_POPULATE_READ
 constexpr int kPopulate = MADV_POPULATE_READ;

@@ -87,7 +87,7 @@ class Materialiser {
   /// there may be some now, and the chunk's own has to be taken again. Throws where there will be none.
   [[nodiscard]] bool try_put(Chunk chunk, HostChunk& host);
   [[nodiscard]] HostCache::Pin one_to_host(Chunk chunk);
-  /// Of chunks of one fragment those that are there or can be made at once, without waiting; other pins are empty.
+  /// Pins those chunks of one fragment that are there or can be made at once, without waiting; other pins are empty.
   [[nodiscard]] std::vector<HostCache::Pin> try_host(std::span<const Chunk> chunks);
   [[nodiscard]] std::vector<OwnedArray> read_columns(std::uint32_t fragment, std::span<const std::uint32_t> columns);
   /// Makes chunks by one read and publishes them. Where one cannot be, its pin is emptied: somebody else may make it.

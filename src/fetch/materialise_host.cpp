@@ -234,7 +234,7 @@ void Materialiser::make_together(std::span<const Chunk> chunks, std::span<HostCa
       all += shape_of(host.view).bytes();
     }
     source_.require_unchanged(chunks[0].fragment);
-    // Of the time each has its share by bytes.
+    // Each has its share of the time by bytes.
     const Duration took = SteadyClock::now() - started;
     const auto after = [&](std::size_t bytes) {
       const double share = static_cast<double>(bytes) / static_cast<double>(std::max<std::size_t>(all, 1));

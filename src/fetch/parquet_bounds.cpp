@@ -12,7 +12,7 @@ namespace headrace::fetch {
 
 namespace {
 
-/// Of the format: https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift.
+/// The types of the format: https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift.
 enum class Physical : std::uint8_t { boolean, int32, int64, int96, float32, float64, byte_array, fixed_bytes };
 
 template <class T>

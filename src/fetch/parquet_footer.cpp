@@ -138,7 +138,7 @@ NumberedGroup read_row_group(ThriftReader& reader, std::size_t file_bytes) {
   return read;
 }
 
-/// Of each column whether its order is the one that its type defines: the only one that there is so far.
+/// Reads whether each column's order is the one that its type defines: the only one that there is so far.
 std::vector<bool> read_orders(ThriftReader& reader) {
   std::vector<bool> orders;
   reader.each_item(Field::structure, [&] {

@@ -47,7 +47,7 @@ class QueryGate {
   std::deque<std::uint64_t> waiting_;  ///< Tickets, the first that came first.
   std::uint64_t tickets_ = 0;
   std::uint64_t entered_ = 0;        ///< Queries that have entered so far.
-  std::uint64_t crowded_until_ = 0;  ///< Of them, those up to this one have had others beside them.
+  std::uint64_t crowded_until_ = 0;  ///< Queries up to this one have had others beside them.
   std::uint32_t inside_ = 0;
   bool alone_ = false;
 };

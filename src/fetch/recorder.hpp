@@ -35,7 +35,7 @@ class Recorder {
   std::atomic<std::size_t> count_{0};
 };
 
-/// Whose notes they are.
+/// The notes of one thread.
 struct Notes {
   Recorder* recorder = nullptr;  ///< Null: none are taken.
   std::uint32_t thread = 0;

@@ -40,7 +40,7 @@ void add(TableReport& report, const FetchProgress& progress) {
 
 void add(ScanReport& report, ScanReport&& part);
 
-/// Of another pass over the same rows: what was left out is the same.
+/// Adds another pass over the same rows: what was left out is the same.
 void add(TableReport& report, TableReport&& pass) {
   add(report.scan, std::move(pass.scan));
   report.windows += pass.windows;

@@ -12,13 +12,13 @@ namespace headrace::grid {
 /// How far beyond what a part owns each phase must update, so that after so many steps without an exchange all that the
 /// part owns is right.
 struct Cycle {
-  std::vector<std::vector<Layers>> beyond;  ///< Of a step, of a phase of it.
+  std::vector<std::vector<Layers>> beyond;  ///< The layers beyond, for each step and each phase of it.
   std::vector<Layers> kept;                 ///< After a step, how far beyond it anything is still needed.
 };
 
 struct Flow {
-  std::vector<Cycle> cycles;              ///< Of 1, 2, ... steps; the last has as many as are redundant.
-  std::array<Layers, kFieldsMax> needed;  ///< Of each field, about what is owned, at the start of the longest.
+  std::vector<Cycle> cycles;              ///< The cycles of 1, 2, ... steps; the last has as many as are redundant.
+  std::array<Layers, kFieldsMax> needed;  ///< By field, about what is owned, at the start of the longest.
   FieldSet exchanged;                     ///< Those that are needed there and change.
   Layers ghosts;                          ///< The widest of all.
   Layers edge;                            ///< The furthest that any phase reads.

@@ -18,8 +18,8 @@ struct PartLayout {
   /// the end of the row before.
   std::int64_t pitch = 0;
   std::int64_t plane = 0;
-  std::int64_t origin = 0;       ///< Of the first owned cell, in values.
-  std::int64_t field_bytes = 0;  ///< Of one field,
+  std::int64_t origin = 0;       ///< The place of the first owned cell, in values.
+  std::int64_t field_bytes = 0;  ///< The bytes of one field,
   std::int64_t front_bytes = 0;  ///< which begins so far behind a multiple of 128 bytes.
 
   /// A cell of the domain, in values from the first owned.

@@ -76,7 +76,7 @@ class Link {
   PartLayout from_;
   PartLayout to_;
   std::vector<Piece> pieces_;
-  std::size_t bytes_ = 0;         ///< Of all pieces,
+  std::size_t bytes_ = 0;         ///< The bytes of all pieces,
   std::size_t buffer_bytes_ = 0;  ///< and as they lie in buffers.
   Contiguous contiguous_;
   Push push_;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kSkewBytes = 256;
 /// A thread that enqueues is at most twice so many cycles ahead of its device.
 constexpr std::uint64_t kPaceCycles = 16;
-/// Of a turn.
+/// The sums of a turn.
 constexpr std::size_t kSums = kStepsWatched * ChangeSums::kSlots;
 constexpr std::size_t kSumBytes = kSums * sizeof(ChangeSums);
 

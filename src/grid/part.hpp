@@ -123,7 +123,7 @@ class Part {
   Buffer read_changes_;  ///< and as read back.
   SweepWatch watch_;
 
-  Buffer done_;                      ///< Of the tasks of passes that are chained: see SweepChain.
+  Buffer done_;                      ///< The done tasks of passes that are chained: see SweepChain.
   std::uint64_t passes_ = 0;         ///< So many have been chained in all;
   const Kernel* chained_ = nullptr;  ///< the kernel of the last, where the next can follow it.
   std::uint64_t watched_from_ = 0;
@@ -131,7 +131,7 @@ class Part {
   // Streams after what they work on, so that they end first.
   Event body_;                   ///< On compute_: all that border_ then waits for has been done.
   Event filled_;                 ///< On border_: the ghosts are there for the next cycle.
-  std::array<Event, 2> border_;  ///< Of even and odd cycles: neighbours may not have asked for the last one yet.
+  std::array<Event, 2> border_;  ///< By even and odd cycle: neighbours may not have asked for the last one yet.
   std::array<Event, 2> pushed_;
   std::array<Event, 2> pace_;
   std::array<Event, 2> read_;  ///< On border_: the changes of a turn have been read back and cleared.

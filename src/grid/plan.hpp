@@ -40,7 +40,7 @@ struct Leg {
   /// What a pass leaves to phases, which do it before it, where it will store: they work on copies of these boxes, and
   std::vector<Box> copied;
   std::vector<Launches> patches;  ///< each step's are launched one after the other.
-  Launches launches;              ///< Of the last leg only what is not in its tail.
+  Launches launches;              ///< The last leg has only what is not in its tail.
 };
 
 /// All that a part launches between two exchanges.

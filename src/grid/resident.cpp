@@ -244,7 +244,7 @@ Status ResidentGrid::run(std::size_t part, const ResidentSteps& steps) noexcept 
 }
 
 std::string ResidentGrid::why_hung(std::size_t part) const {
-  // Who was missed may itself have missed another; and who did not begin has kept all waiting.
+  // A part that was missed may itself have missed another; and one that did not begin has kept all waiting.
   std::size_t silent = part;
   for (std::size_t hop = 0; hop < parts_.size(); ++hop) silent = parts_[silent]->waits_for().value_or(silent);
   const auto idle = std::ranges::find_if(parts_, [](const auto& its) { return !its->has_begun(); });

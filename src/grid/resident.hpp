@@ -60,11 +60,11 @@ class ResidentPart {
   const Duration wait_limit_;
   const std::uint32_t blocks_max_;
   std::uint32_t blocks_ = 1;
-  std::vector<ResidentCycle> cycles_;  ///< Of 1, 2, ... steps.
+  std::vector<ResidentCycle> cycles_;  ///< The cycles of 1, 2, ... steps.
   std::vector<PeerAccess> access_;
   Buffer words_;  ///< ResidentWords.
   Buffer counters_;
-  Buffer marks_;  ///< Of each neighbour.
+  Buffer marks_;  ///< The marks of each neighbour.
   Buffer stages_;
   Buffer pieces_;
   Buffer neighbours_;

@@ -12,7 +12,7 @@ namespace headrace::grid {
 
 namespace {
 
-/// Of a run; it costs as many rows more as the pass reaches beyond it.
+/// The rows of a run at least; it costs as many rows more as the pass reaches beyond it.
 constexpr std::int64_t kRowsMin = 8;
 constexpr std::int64_t kRowsMax = 128;
 /// Where a pass reaches far, runs may have so many times those rows.
@@ -24,7 +24,7 @@ constexpr std::int32_t kUnitBytes = 16;                        // of a row, that
 
 [[nodiscard]] std::int64_t over(std::int64_t value, std::int64_t unit) noexcept { return (value + unit - 1) / unit; }
 
-/// Of all planes, as SweepKernel cuts them on CUDA.
+/// The strips of all planes, as SweepKernel cuts them on CUDA.
 [[nodiscard]] std::int64_t strips_of(const Box& box, const Layers& halo, const PartLayout& layout) {
   const std::int32_t unit = kUnitBytes / static_cast<std::int32_t>(layout.value_bytes);
   const LocalBox local = layout.local(box);
@@ -34,7 +34,7 @@ constexpr std::int32_t kUnitBytes = 16;                        // of a row, that
 
 struct Strips {
   std::int64_t count;
-  std::int64_t rows;  ///< Of each.
+  std::int64_t rows;  ///< The rows of each run.
   [[nodiscard]] std::int64_t blocks(std::int64_t run) const { return over(count * over(rows, run), kTeams); }
 };
 
@@ -58,7 +58,7 @@ struct Strips {
   return best;
 }
 
-/// Of a run of passes that are chained, in times of what the pass reaches.
+/// The rows of a run of passes that are chained, in times of what the pass reaches.
 constexpr std::int64_t kChainedReachesMin = 6;
 constexpr std::int64_t kChainedReachesMax = 50;
 /// Tasks of a chained pass for each ten that the device does at once: with fewer, teams wait for those about them.

@@ -37,10 +37,10 @@ class Share {
   [[nodiscard]] std::size_t first() const noexcept { return first_; }
   [[nodiscard]] std::size_t end() const noexcept { return first_ + devices_.size(); }
   [[nodiscard]] bool has(std::size_t part) const noexcept { return part >= first_ && part < end(); }
-  /// Of a part that is here.
+  /// The device of a part that is here.
   [[nodiscard]] Device device(std::size_t part) const noexcept { return devices_[part - first_]; }
   [[nodiscard]] int rank_of(std::size_t part) const noexcept { return rank_of_[part]; }
-  /// Of messages from a part to another. They are told apart where their ranks are the same two.
+  /// The tag of messages from a part to another. They are told apart where their ranks are the same two.
   [[nodiscard]] int tag_of(std::size_t from, std::size_t to) const noexcept;
   /// Asks all ranks what they call. Throws UsageError on all where that is not the same.
   void require_same(const Call& call) const;
@@ -51,7 +51,7 @@ class Share {
   std::shared_ptr<Ranks> ranks_;
   std::vector<Device> devices_;
   std::size_t first_ = 0;
-  std::vector<int> rank_of_;             ///< Of every part,
+  std::vector<int> rank_of_;             ///< The rank of every part,
   std::vector<std::size_t> in_rank_;     ///< its number among those of its rank,
   std::vector<std::size_t> rank_parts_;  ///< and how many there are in each.
 };

@@ -65,7 +65,7 @@ void choose_kernels(StencilProgram& program, const SimulationOptions& options, D
     return never || sweep.steps > std::min(options.redundant, options.pass_steps) || (few && sweep.steps < kLeastOnCpu);
   });
   if (program.sweeps.empty()) program.spare_fields = 0;
-  // Of a small grid a resident kernel has a cell for each thread, if that.
+  // A small grid has a cell for each thread of a resident kernel, if that.
   if (kind == DeviceKind::cpu || options.mode == Mode::resident) program.vectored.clear();
 }
 

@@ -26,7 +26,7 @@ constexpr double kChangeMin = 1e-290;
 constexpr const char* kStepping = "a step of a grid";
 constexpr const char* kAddingUp = "the norms of what steps of a grid change";
 
-/// Of the power of two above a value.
+/// The exponent of the power of two above a value.
 [[nodiscard]] int exponent_of(double value) noexcept {
   int exponent = 0;
   static_cast<void>(std::frexp(value, &exponent));

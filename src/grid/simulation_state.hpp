@@ -70,7 +70,7 @@ class Simulation::State {
     std::size_t turn = 0;
     bool ends_call = false;
     bool in_passes = false;
-    std::vector<StepChange> changes;  ///< Of each, in the parts of this process.
+    std::vector<StepChange> changes;  ///< The change of each step, in the parts of this process.
   };
   /// Whether all ranks do groups of so many steps in passes: those amid them, and the last.
   struct GroupsInPasses {

@@ -14,7 +14,7 @@ namespace headrace::grid {
 /// What is tried where nothing is forced.
 inline constexpr std::array kTriedRedundant{1, 2, 4, 8};
 inline constexpr std::array kTriedPushes{Push::store, Push::copy, Push::host};
-/// Of one part, which has nobody to exchange with.
+/// The only choice of one part, which has no neighbour to exchange with.
 inline constexpr std::array kUntried{1};
 inline constexpr std::array kNoPush{Push::automatic};
 

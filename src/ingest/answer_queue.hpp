@@ -29,7 +29,7 @@ class AnswerQueue {
     std::uint32_t connection = 0;
     bool closes = false;
     std::vector<std::byte> bytes{};
-    std::size_t given = 0;  ///< Of `bytes`.
+    std::size_t given = 0;  ///< Those of `bytes` that were given.
   };
 
   [[nodiscard]] Answer* of(const TcpView& view, std::uint32_t stream);

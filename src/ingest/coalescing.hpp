@@ -36,7 +36,7 @@ class Coalescing {
 
   /// What bursts brought lately.
   struct Taken {
-    double bytes = 0;  ///< Of a burst.
+    double bytes = 0;  ///< The bytes of a burst.
     double ns = 0;     ///< From the burst before.
     void add(std::uint64_t burst_bytes, Duration since) noexcept;
   };

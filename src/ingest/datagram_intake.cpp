@@ -56,8 +56,8 @@ class DatagramIntake final : public HostIntake {
     output_.frames_max = kFrames;
   }
 
-  /// Of a source that does not wait either, nothing is taken while half of the ring waits and the consumer makes space:
-  /// the kernel keeps what comes meanwhile.
+  /// While half of the ring waits and the consumer makes space, nothing is taken from a source that does not wait
+  /// either: the kernel keeps what comes meanwhile.
   [[nodiscard]] std::size_t room(std::size_t most) const override {
     const bool full = waits_ ? is_waiting() : progresses() && waits_too_long();
     return full ? 0 : most;
@@ -335,7 +335,7 @@ class DatagramIntake final : public HostIntake {
     return std::any_of(streams_.begin(), streams_.end(), [this](const auto& one) { return waits_too_long(*one); });
   }
 
-  /// Of a source that does not wait, no more than half of the ring is kept for a consumer that makes no space.
+  /// A consumer that makes no space keeps no more than half of the ring of a source that does not wait.
   void drop_what_waits_too_long() {
     if (waits_ || progresses()) return;
     for (const auto& stream : streams_) {
@@ -388,7 +388,7 @@ class DatagramIntake final : public HostIntake {
   std::unordered_map<Flow, DatagramStream*, FlowHash, SameFlow> by_flow_;
   std::vector<DatagramStream*> by_place_;
   bool no_memory_ = false;          ///< For another stream's frames, as long as none ends.
-  DatagramStream* last_ = nullptr;  ///< Of the last datagram: most come in runs.
+  DatagramStream* last_ = nullptr;  ///< The stream of the last datagram: most come in runs.
   std::uint32_t next_number_ = 0;
   std::uint64_t now_ = 0;
   std::uint64_t gathered_at_ = 0;   ///< When the first datagram came that may not be copied yet; 0: all are.
@@ -396,7 +396,7 @@ class DatagramIntake final : public HostIntake {
   std::uint64_t progress_at_ = 0;   ///< When the consumer last made space, or something began to wait for it.
   std::uint64_t drained_to_ = 0;    ///< Ring positions below have been looked at.
   std::uint64_t idle_look_at_ = 0;  ///< No stream is idle before.
-  DatagramCounters counted_;        ///< Of packets, and of streams that are no more.
+  DatagramCounters counted_;        ///< The counts of packets, and of streams that are no more.
   std::uint64_t refused_[kParseResults] = {};
 };
 

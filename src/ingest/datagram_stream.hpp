@@ -30,8 +30,8 @@ class DatagramStream {
   [[nodiscard]] std::optional<std::uint64_t> oldest_position() const noexcept;
 
   Flow sender;
-  std::uint32_t number;                 ///< Of its stream.
-  std::optional<std::uint32_t> place;   ///< Of its stream in the StreamTable, once that is open.
+  std::uint32_t number;                 ///< The number of its stream.
+  std::optional<std::uint32_t> place;   ///< The place of its stream in the StreamTable, once that is open.
   std::optional<std::uint32_t> before;  ///< The sender's stream before it, which ends before this one is opened.
   std::uint64_t heard_at = 0;           ///< By Packet::received_ns.
   std::deque<WaitingRun> waiting;       ///< In order of arrival.

@@ -36,11 +36,11 @@ class Defragmenter {
   struct Fragment {
     Key key{};
     std::size_t link_bytes = 0;
-    std::size_t header_end = 0;    ///< Of what comes before the payload, fragment header included.
+    std::size_t header_end = 0;    ///< The end of what comes before the payload, fragment header included.
     std::size_t header_bytes = 0;  ///< Link and IP headers, without that of the fragment.
     std::size_t next_at = 0;       ///< IPv6: where the header before names the fragment header.
     std::uint8_t next = 0;         ///< IPv6: what follows the fragment header.
-    std::uint32_t begin = 0;       ///< Of its payload in the datagram's.
+    std::uint32_t begin = 0;       ///< Where its payload begins in the datagram's.
     std::uint32_t length = 0;
     bool more = false;
     bool four = true;
@@ -56,7 +56,7 @@ class Defragmenter {
     bool four = true;
     bool verified = true;  ///< All of its fragments' checksums were.
     bool refused = false;  ///< Fragments overlap: those that follow are dropped.
-    Fragment first{};      ///< Whose headers these are; known once `headers` are there.
+    Fragment first{};      ///< The fragment whose headers these are; known once `headers` are there.
     Bytes headers;
     std::vector<Part> parts;  ///< In order.
     std::uint32_t bytes = 0;  ///< In the parts.

@@ -60,8 +60,8 @@ class FollowIntake final : public HostIntake {
   /// A stream that has not ended.
   struct Open {
     Flow flow{};
-    std::uint64_t end = 0;     ///< Of what the builder has been given.
-    std::uint64_t frames = 0;  ///< That it has had before it rested last.
+    std::uint64_t end = 0;     ///< The end of what the builder has been given.
+    std::uint64_t frames = 0;  ///< Frames that it had been given before it rested last.
     std::uint64_t used = 0;    ///< When it was given something last.
     bool unwanted = false;     ///< The consumer has cut it.
   };

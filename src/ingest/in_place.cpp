@@ -88,7 +88,7 @@ std::uint32_t InPlace::placed(const Piece& piece) {
   any_ = true;
   last_stream_ = piece.stream;
   last_end_ = piece.stream_offset + piece.length;
-  // Of packets that the sequencer drops there are no pieces. Slots go round: a later packet may lie before an earlier.
+  // There are no pieces of packets that the sequencer drops. Slots go round: a later packet may lie before an earlier.
   const auto found = std::find_if(payloads_.begin() + static_cast<std::ptrdiff_t>(next_), payloads_.end(),
                                   [&](const Payload& one) { return piece.ring_offset - one.ring_offset < one.bytes; });
   if (found == payloads_.end()) return 0;

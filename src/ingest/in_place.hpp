@@ -43,7 +43,7 @@ class InPlace {
   /// The connection that has sent in order.
   struct Steady {
     std::uint32_t stream;
-    std::uint64_t end;  ///< Of its last payload.
+    std::uint64_t end;  ///< The end of its last payload.
     std::uint32_t header_bytes;
   };
 
@@ -52,14 +52,14 @@ class InPlace {
 
   Source& source_;
   std::byte* ring_;
-  std::optional<std::uint32_t> alone_;  ///< Whose pieces the last burst had, in order, and no others.
-  std::optional<Steady> steady_;        ///< Who has sent two such bursts.
+  std::optional<std::uint32_t> alone_;  ///< The connection whose pieces, in order, the last burst had, and no others.
+  std::optional<Steady> steady_;        ///< The connection that has sent two such bursts.
   Expectation expected_;
   Flow flow_;  ///< These are of what is expected.
   std::uint32_t stream_ = 0;
   std::uint32_t sequence_ = 0;
   std::uint64_t offset_ = 0;
-  std::vector<Payload> payloads_;  ///< Of this burst, in order.
+  std::vector<Payload> payloads_;  ///< The payloads of this burst, in order.
   std::size_t next_ = 0;           ///< The first of them that a piece may still be of.
   bool any_ = false;               ///< The burst has had a piece: the last ended as follows.
   bool in_order_ = true;           ///< Each piece of the burst follows the one before it.

@@ -20,7 +20,7 @@ struct IntakeParts {
   Ring& ring;
   StreamTable& streams;
   Builder* builder;                        ///< Null with resident control.
-  std::atomic<std::size_t>& answer_bytes;  ///< That were taken to be said, and wait.
+  std::atomic<std::size_t>& answer_bytes;  ///< Bytes that were taken to be said, and wait.
 };
 
 /// A receiver's sequencer, and what becomes of what it says: pieces are copied, streams begin and end, replies are
@@ -91,7 +91,7 @@ class HostIntake : public Intake {
 [[nodiscard]] TcpConfig completed(TcpConfig config, std::uint64_t initial_limit);
 /// Throws what a source could not do, with what it says of it.
 [[noreturn]] void throw_source_error(std::string_view doing, const Source& source, const Error& error);
-/// Of a sequencer's state: those of streams that have ended may still have to close.
+/// The connections in a sequencer's state: those of streams that have ended may still have to close.
 [[nodiscard]] std::uint32_t tcp_connections(const TcpReception& tcp) noexcept;
 /// False where the source had no room, as if the network had lost it. Throws other errors.
 [[nodiscard]] bool send_reply(Source& source, const Reply& reply);

@@ -174,7 +174,7 @@ class ResidentIntake final : public Intake {
   Duration wait_limit_;
   std::uint64_t begin_;  ///< Position of the ring, of which each packet takes a slot.
   ResidentControl control_;
-  std::vector<Event> to_abort_;  ///< Of which the kernel is to be told.
+  std::vector<Event> to_abort_;  ///< Events of which the kernel is to be told.
   std::uint64_t acted_at_ = 0;
   bool busy_ = false;  ///< The kernel is at work, or was when it was looked at.
   bool over_ = false;

@@ -34,10 +34,10 @@ class StreamTable {
     std::uint32_t connection = 0;
     Flow flow;
     std::shared_ptr<FrameRing> frames;  ///< Null: the place is free.
-    std::uint64_t limit = 0;            ///< That its sequencer knows of.
+    std::uint64_t limit = 0;            ///< The limit that its sequencer knows of.
     std::uint64_t taken = 0;            ///< Frames.
     std::optional<Peek> peek;
-    std::shared_ptr<const FrameLease> lease;  ///< Of the next frame, where a part of it was delivered.
+    std::shared_ptr<const FrameLease> lease;  ///< The lease of the next frame, where a part of it was delivered.
     bool cut = false;                         ///< This side resets it: that it is reset is not by the peer.
     std::uint64_t base = 0;         ///< Where these frames begin: a stream that has rested has had others before.
     std::uint64_t first_frame = 0;  ///< The number of the first of these frames.
@@ -96,7 +96,7 @@ class StreamTable {
   [[nodiscard]] bool busy() const noexcept { return open_count_ != 0 || !ended_.empty(); }
   /// Times that there was no memory for frames.
   [[nodiscard]] std::uint64_t memory_failures() const noexcept { return memory_failures_; }
-  /// Of all streams there were.
+  /// The sums over all streams there were.
   [[nodiscard]] FrameCounters counters() const;
   [[nodiscard]] const FrameOptions& frame_options() const noexcept { return options_; }
   [[nodiscard]] std::uint32_t frame_count() const noexcept { return options_.frame_count; }
@@ -111,7 +111,7 @@ class StreamTable {
     std::shared_ptr<FrameRing> frames;
     Time since;
   };
-  /// Of a stream that has ended.
+  /// A stream that has ended.
   struct Ended {
     std::shared_ptr<FrameRing> frames;  ///< The consumer may still have some.
     std::uint64_t end;  ///< Ends that the consumer must have taken before, its own among them; 0 where it has none.
@@ -144,7 +144,7 @@ class StreamTable {
   std::uint64_t memory_failures_ = 0;
   Time memory_again_{};    ///< When to try again to have more memory.
   bool all_made_ = false;  ///< No memory can be taken or given back any more.
-  FrameCounters counted_;  ///< Of ended streams.
+  FrameCounters counted_;  ///< The counts of ended streams.
   FrameCounters zeros_;    ///< What frames count as bytes and is missing (note_missing()).
 };
 

@@ -79,7 +79,7 @@ class AccessBench {
   Event stop_;
   Buffer sums_;
   Buffer sums_on_host_;
-  std::uint32_t last_blocks_ = 0;  ///< Of the last launch.
+  std::uint32_t last_blocks_ = 0;  ///< The blocks of the last launch.
   std::uint64_t sum_ = 0;
 };
 

@@ -13,7 +13,7 @@ namespace headrace::measure {
 /// What a latency kernel's only thread reports.
 struct LatencyReport {
   const ChaseNode* end;  ///< Where the chain has led.
-  std::uint64_t sum;     ///< Of the work.
+  std::uint64_t sum;     ///< The sum of the work.
   std::uint64_t nanoseconds;
   std::uint64_t cycles;
 };
@@ -36,7 +36,7 @@ struct HidingTask {
   const ChaseNode* far;       ///< Null: the work alone.
   const std::uint32_t* near;  ///< Local words, for loads.
   std::uint32_t near_count;   ///< A power of two.
-  std::uint32_t count;        ///< Of arithmetic steps.
+  std::uint32_t count;        ///< The number of arithmetic steps.
   std::uint32_t rounds;
 };
 

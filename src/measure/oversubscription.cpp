@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint32_t kRunsMin = 3;
 constexpr Duration kLongCell = std::chrono::seconds(6);
-/// Of the machine's memory, how much the host part may take: the rest is for everybody else.
+/// The share of the machine's memory that the host part may take: the rest is for everybody else.
 constexpr double kHostShareMax = 0.75;
 
 AccessWork work_of(const OversubscriptionCell& cell, std::uint32_t blocks_per_multiprocessor) noexcept {

@@ -17,12 +17,11 @@ namespace headrace::measure {
 /// What data is to be kept in.
 struct StrategyPlan {
   Strategy strategy = Strategy::interleaved;
-  std::size_t page_count = 1;    ///< Of kPageBytes.
-  std::size_t budget_bytes = 0;  ///< Of the device, whole pages.
-  std::size_t piece_bytes =
-      kPageBytes;                     ///< Of prefetched and by_budget, what is placed; small ones are managed memory.
-  std::vector<std::uint64_t> heat{};  ///< Of by_budget, one a piece.
-  bool backwards = false;             ///< Of interleaved: dealt from the last page to the first.
+  std::size_t page_count = 1;            ///< The number of pages of kPageBytes.
+  std::size_t budget_bytes = 0;          ///< The budget of the device, whole pages.
+  std::size_t piece_bytes = kPageBytes;  ///< What prefetched and by_budget place; small ones are managed memory.
+  std::vector<std::uint64_t> heat{};     ///< The heat for by_budget, one a piece.
+  bool backwards = false;                ///< For interleaved: dealt from the last page to the first.
 };
 
 /// Bytes touched in each place.
@@ -51,7 +50,7 @@ class StrategyMemory {
   Strategy strategy_;
   std::byte* data_ = nullptr;
   std::size_t granule_bytes_ = kPageBytes;
-  std::vector<bool> on_host_;  ///< Of each granule; empty where all are alike.
+  std::vector<bool> on_host_;  ///< Whether each granule is; empty where all are alike.
   std::variant<std::monostate, Buffer, ManagedMemory, Span> memory_;
 };
 

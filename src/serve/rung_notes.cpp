@@ -11,7 +11,7 @@ namespace headrace::serve::detail {
 
 namespace {
 
-constexpr double kResolution = 0.03;  ///< Of the search: two rungs that differ by no more may be equal.
+constexpr double kResolution = 0.03;  ///< The resolution of the search: two rungs that differ by no more may be equal.
 constexpr double kClearly = 0.95;
 
 double us(Duration duration) { return std::chrono::duration<double, std::micro>(duration).count(); }

@@ -17,7 +17,7 @@ constexpr int kLonger = 3;         ///< ... to runs so many times as long.
 constexpr double kBetter = 1.03;   ///< The resolution of a rate search.
 constexpr double kLittleBetter = 1.02;
 constexpr double kRange = 16;       ///< A rate search ends at its start divided by so much, about.
-constexpr double kPromising = 0.6;  ///< Of the best: a plan whose usable capacity is less cannot win.
+constexpr double kPromising = 0.6;  ///< The share of the best: a plan whose usable capacity is less cannot win.
 
 /// How far from what the device can hold a plan is: 0 is right there.
 double distance_from_resident(const Candidate& candidate, const CandidateLimits& limits) {

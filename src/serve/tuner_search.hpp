@@ -71,9 +71,9 @@ class TunerSearch {
   TunerProbe probe_;
   TunerSearchOptions options_;
   Time began_{};
-  Duration length_{};               ///< Of the capacity runs now.
+  Duration length_{};               ///< The length of the capacity runs now.
   std::map<Point, double> usable_;  ///< As last measured.
-  std::map<Point, bool> tried_;     ///< Whose rate has been searched for.
+  std::map<Point, bool> tried_;     ///< The points whose rate has been searched for.
   std::optional<Best> best_;
   std::uint32_t searched_ = 0;
   std::string refusal_;

@@ -60,7 +60,7 @@ struct Driven {
   };
 
   T share;
-  T* trace;  ///< Of each step; in memory of the part's device.
+  T* trace;  ///< The trace of each step; in memory of the part's device.
 
   template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {

@@ -77,7 +77,7 @@ class IngestMessages : public DeviceTest {
   Buffer ring_;
   std::shared_ptr<FrameRing> frames_;
   std::optional<Builder> builder_;
-  std::shared_ptr<const ingest::FrameLease> lease_;  ///< Of the last frame, for parts of it.
+  std::shared_ptr<const ingest::FrameLease> lease_;  ///< The lease of the last frame, for parts of it.
   std::uint64_t sent_ = 0;
   std::uint64_t bytes_ = 0;
 };

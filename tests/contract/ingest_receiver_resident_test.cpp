@@ -78,7 +78,7 @@ class Flood final : public ingest::SlotSource<ingest::Source> {
 
 }  // namespace
 
-// Who steps goes away while the kernel has more replies than their ring holds.
+// The thread that steps goes away while the kernel has more replies than their ring holds.
 TEST_P(IngestReceiverResident, AKernelThatLeavesEndsTheReceiverWithAClearError) {
   Ring ring(device(), MemoryKind::mapped, 128, 16'384);
   Flood flood(ring);

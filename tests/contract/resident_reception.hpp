@@ -151,7 +151,7 @@ class Reception {
     std::size_t slots = 512;
     std::size_t frame_bytes = 4096;
     std::uint32_t frame_count = 3;
-    std::size_t streams = 4;  ///< That are there at most, in all.
+    std::size_t streams = 4;  ///< The most streams that are there, in all.
     Faults faults{};
   };
   /// A stream as its consumer has it.

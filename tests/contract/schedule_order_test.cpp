@@ -5,7 +5,7 @@
 #include "headrace/base/error.hpp"
 #include "tests/contract/exchange.hpp"
 
-/// That schedules do not wait where they promise not to. CPU devices only: their kernels can be held.
+/// Schedules do not wait where they promise not to. CPU devices only: their kernels can be held.
 namespace headrace::testing {
 namespace {
 

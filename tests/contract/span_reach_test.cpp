@@ -32,7 +32,7 @@ class SeparatePages final : public detail::PageMemory {
   std::size_t unmap_calls = 0;
   bool unmaps_runs = false;                                    ///< Otherwise pages one at a time.
   std::set<std::string> absent;                                ///< Names of places.
-  std::set<std::pair<std::string, std::string>> out_of_reach;  ///< Who, and which place.
+  std::set<std::pair<std::string, std::string>> out_of_reach;  ///< The device, and which place.
 
   std::string absence(Place place) override {
     return absent.contains(place.name()) ? "this machine has no such thing" : "";

@@ -3,7 +3,7 @@
 #include "tests/contract/kernels.hpp"
 #include "tests/contract/span_support.hpp"
 
-/// Who may do what with which page of a span.
+/// Which device may do what with which page of a span.
 namespace headrace::testing {
 namespace {
 

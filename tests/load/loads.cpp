@@ -119,7 +119,7 @@ class StandsStill : public OneServer {
   std::size_t left_;
 };
 
-// Of N arrivals at a constant rate, a stall delays rate * stall of them, from all of it down to nothing: p99 is what
+// A stall delays rate * stall of N arrivals at a constant rate, from all of it down to nothing: p99 is what
 // 1% of N exceed.
 TEST(OpenLoop, AStallOfAnyLengthLosesNoArrivalAndNoLateness) {
   constexpr double kRate = 5'000;

@@ -15,7 +15,7 @@ from headrace import ingest
 
 GUARD_SECONDS = 240  # long enough for any machine
 BYTES = headrace.parse_bytes(os.environ.get("HEADRACE_INGEST_BYTES", "64MiB"))
-"""That the tests of whole streams send."""
+"""The bytes that the tests of whole streams send."""
 SMALL = ("--frame", "256KiB", "--to", "cpu", "--ring", "16MiB")
 
 

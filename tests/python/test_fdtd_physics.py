@@ -36,7 +36,7 @@ def root_mean_square(values: np.ndarray) -> float:
 
 
 def line_source_error(cells_a_metre: int) -> float:
-    """Of Ez at 15 m from a line current, relative, before any wall is seen.
+    """The relative error of Ez at 15 m from a line current, before any wall is seen.
 
     A line current I makes Ez = -(mu / 2 pi) integral of I'(t - (r / c) cosh u) over u from 0.
     """
@@ -68,7 +68,7 @@ def test_line_source_in_free_space_and_second_order():
 
 
 def dipole_error(cells_a_metre: int) -> float:
-    """Of Ez in the plane across a short dipole p(t) along z, relative, before any wall is seen.
+    """The relative error of Ez in the plane across a short dipole p(t) along z, before any wall is seen.
 
     There Ez = -(p'' / (c^2 r) + p' / (c r^2) + p / r^3) / (4 pi epsilon), taken r / c earlier.
     """

@@ -47,7 +47,7 @@ def write(table: pa.Table, path: Path) -> Path:
 
 
 def seconds_to_open(path: Path) -> float:
-    """Of the processor, the least of a few."""
+    """The time of the processor, the least of a few."""
     taken = []
     for _ in range(4):
         started = time.process_time()

@@ -16,7 +16,7 @@ from headrace.ingest.prometheus import Exporter
 
 @pytest.fixture
 def counters() -> Counters:
-    """Of a receiver that really ran."""
+    """The counters of a receiver that really ran."""
     with ingest.synthetic(100, packets=1000, frame=10_000, to="cpu") as source:
         for frame in source:
             frame.release()

@@ -55,7 +55,7 @@ def test_uploads_by_curl_are_answered(tmp_path: Path):
 @pytest.mark.parametrize("frame", ["64KiB", "1MiB"])
 @isolated
 def test_uploads_in_chunks_by_curl(frame: str):
-    """Whose length curl does not know: read from a pipe."""
+    """Curl does not know the length: it reads from a pipe."""
     data = ingest.stream_bytes(6, 0, COUNT + 5)
     with receiver(frame=frame) as source, serving(source, ingest.HttpUploads(source)) as served:
         answer = curl("--upload-file", "-", f"http://{source.address}/x", data=data)
@@ -225,7 +225,7 @@ def test_a_head_that_trickles_has_a_deadline_and_others_go_on():
 
 @isolated
 def test_more_chunks_than_a_frame_may_have_are_refused():
-    """Whose places would take more memory than the frame."""
+    """Their places would take more memory than the frame."""
     with receiver(frame="16MiB") as source, serving(source, ingest.HttpUploads(source)) as served:
         with connect(source) as connection:
             connection.sendall(CHUNKED.encode() + b"1\r\nx\r\n" * ((1 << 19) + 1))

@@ -43,7 +43,7 @@ struct Held {
   std::atomic<bool> tails_held{false};
   std::atomic<bool> but_one{false};  ///< But the next read, after which this is false again.
   std::atomic<bool> at_hold{false};
-  std::atomic<std::uint64_t> reads{0};       ///< Of tails and the stop word that block 0 has begun.
+  std::atomic<std::uint64_t> reads{0};       ///< Reads of tails and the stop word that block 0 has begun.
   std::atomic<std::uint64_t> units_read{0};  ///< By block 0, of queries that are expected.
 };
 

@@ -17,7 +17,7 @@ constexpr std::uint32_t kAtOnce = 4 * 132;  // four blocks a multiprocessor of a
 struct Cut {
   SweepRegion region;
   LaunchShape shape;
-  std::size_t count = 0;  ///< Of boxes.
+  std::size_t count = 0;  ///< The number of boxes.
 };
 
 [[nodiscard]] PartLayout a_layout() { return lay_out(Box::whole({64000, 64000, 8}), {}, {}, layers(1), sizeof(float)); }
@@ -104,7 +104,7 @@ TEST(GridRuns, OfSeveralBoxesFillWavesTogether) {
   EXPECT_EQ(made.region.rows[0], made.region.rows[2]);
 }
 
-/// Of a kernel of which a multiprocessor holds three blocks.
+/// A chain of a kernel of which a multiprocessor holds three blocks.
 [[nodiscard]] SweepCut chain(const Extent& extent, const Layers& halo = kHaloOfFour) {
   SweepCut made{.region = {}, .shape = {.blocks = 5}, .chained = 0};
   cut_into_chain(made, Box::whole(extent), halo, a_layout(), 396);

@@ -56,7 +56,7 @@ void expect_as_a_cpu_device(const Stencil& stencil, const Extent& extent, const 
   EXPECT_TRUE(found == wanted) << Steps << " steps, runs of " << rows << " rows";
 }
 
-/// Of all slots of a step: the largest, and the whole sum.
+/// The sums of all slots of a step: the largest, and the whole sum.
 [[nodiscard]] std::pair<std::uint64_t, unsigned __int128> whole(const std::vector<ChangeSums>& sums, std::size_t step) {
   std::pair<std::uint64_t, unsigned __int128> all{};
   for (std::size_t slot = 0; slot < ChangeSums::kSlots; ++slot) {

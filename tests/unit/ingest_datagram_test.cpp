@@ -95,11 +95,11 @@ class Frames {
   };
   std::uint64_t now = kSecond;
   std::uint64_t deadline = 0;
-  std::vector<Piece> pieces;   ///< Of the last call.
-  std::vector<Closed> closed;  ///< Of all.
+  std::vector<Piece> pieces;   ///< The pieces of the last call.
+  std::vector<Closed> closed;  ///< All that were closed.
   std::uint32_t frames_max = 64;
   bool waits = false;                   ///< Datagrams may wait for space.
-  ParseResult found = ParseResult::ok;  ///< Of the last datagram,
+  ParseResult found = ParseResult::ok;  ///< The result of the last datagram,
   Taken taken = Taken::done;            ///< and what became of it.
 
  private:

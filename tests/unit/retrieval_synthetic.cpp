@@ -117,7 +117,7 @@ TEST(Synthetic, TermsAreInAsManyDocumentsAsZipfAndPoissonSay) {
   std::vector<double> expected;
   std::vector<std::uint64_t> observed;
   for (std::uint32_t k = 2; k <= 400; ++k) {
-    // Of 2 + Poisson(8) words none is it: (1 - p)^2 e^(-8p). The few documents whose words are all the same change
+    // None of 2 + Poisson(8) words is it: (1 - p)^2 e^(-8p). The few documents whose words are all the same change
     // less than one in a thousand, mostly for the first word, which is left out.
     const double p = 1 / (k * total);
     const double share = 1 - (1 - p) * (1 - p) * std::exp(-(corpus.length - 2) * p);

@@ -76,7 +76,7 @@ class TunerSearchTest : public ::testing::Test {
 
   Time now{};
   bool bound_can_be_kept = true;
-  double busy_share = 1;  ///< Of the highest rate, what a machine that others use too leaves.
+  double busy_share = 1;  ///< The share of the highest rate that a machine that others use too leaves.
   double lowest_tried = 1e12;
   std::stop_source stop;
 };

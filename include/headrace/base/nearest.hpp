@@ -6,7 +6,7 @@
 
 namespace headrace {
 
-/// Of `known`, the name that takes the fewest changes of a character to get to from `name`, whatever the case; empty
+/// The name of `known` that takes the fewest changes of a character to get to from `name`, whatever the case; empty
 /// where they have nothing in common.
 [[nodiscard]] std::string_view nearest_name(std::string_view name, std::span<const std::string> known);
 

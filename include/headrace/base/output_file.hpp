@@ -43,7 +43,7 @@ class OutputFile {
   /// Where the bytes end up.
   struct Target {
     std::string path;                     ///< With symbolic links resolved.
-    std::string folder;                   ///< That it is in.
+    std::string folder;                   ///< The folder that it is in.
     std::optional<struct stat> replaced;  ///< The regular file that is there already.
     bool through = false;                 ///< It is no regular file, and takes the bytes itself.
     int standard = -1;                    ///< The standard stream that it is, or -1.

@@ -18,8 +18,8 @@ struct AccessProfile {
   /// How the kernel goes through the data. With `heat`, only whether that is in order or at random.
   AccessPattern pattern = AccessPattern::grid_stride;
   AccessOperation operation = AccessOperation::read;
-  std::size_t bytes = 0;               ///< Of data.
-  std::size_t budget_bytes = 0;        ///< Of device memory for it. The factor of NVIDIA 2021 is bytes / budget_bytes.
+  std::size_t bytes = 0;               ///< Bytes of data.
+  std::size_t budget_bytes = 0;        ///< Device memory for it. The factor of NVIDIA 2021 is bytes / budget_bytes.
   double reuse = 100;                  ///< How many times the data is gone through; infinity leaves preparation out.
   double exponent = 1.0;               ///< zipf_rows: row of rank r is drawn with probability 1 / r^exponent.
   std::size_t row_bytes = 512;         ///< zipf_rows.
@@ -59,7 +59,7 @@ struct StrategyForecast {
   std::string refused;          ///< Why it cannot be used here; empty when it can.
   double pass_seconds = 0;      ///< Once through the data.
   double prepare_seconds = 0;   ///< Before the first pass, beyond what all strategies need; and first touches.
-  double host_share = 0;        ///< Of the bytes that a pass touches, those that cross the link.
+  double host_share = 0;        ///< The share of the bytes of a pass that cross the link.
   double bytes_per_second = 0;  ///< Touched, over all passes, preparation included.
   /// max(device bytes / memory bandwidth, host bytes / link bandwidth), as a rate; the sum where both are one memory.
   double roof_per_second = 0;
@@ -69,10 +69,10 @@ struct StrategyForecast {
 struct Advice {
   Strategy strategy = Strategy::zero_copy;              ///< The choice.
   Placement placement = Placement::all(Place::host());  ///< For a Span, where the strategy is none the nearest to it.
-  std::vector<StrategyForecast> forecasts;              ///< Of every strategy, the best first; refused ones last.
-  std::string because;                                  ///< In words.
-  std::string cpp;                                      ///< C++ to paste.
-  std::string python;                                   ///< Python to paste.
+  std::vector<StrategyForecast> forecasts;  ///< The forecast of every strategy, the best first; refused ones last.
+  std::string because;                      ///< In words.
+  std::string cpp;                          ///< C++ to paste.
+  std::string python;                       ///< Python to paste.
 };
 
 /// Chooses strategy and placement for data on `device` that is used as `profile` says, by a model of what each strategy

@@ -62,7 +62,7 @@ class BarrierMailbox : public Boxes {
 
  private:
   struct alignas(kNoSharing) Side {
-    std::uint64_t token = 0;  ///< Of the phase of the answer's barrier that the last post arrived in.
+    std::uint64_t token = 0;  ///< The phase of the answer's barrier that the last post arrived in.
     std::atomic<std::uint32_t> posted{0};
     std::atomic<std::uint32_t> seen{0};
   };

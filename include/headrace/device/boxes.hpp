@@ -22,7 +22,7 @@ struct BoxesView {
   static constexpr std::uint32_t kLeaveAtOnce = 2;
 
   std::uint32_t box_count = 0;
-  std::uint32_t blocks = 1;  ///< That answer one request.
+  std::uint32_t blocks = 1;  ///< Blocks that answer one request.
   std::size_t request_stride = 0;
   std::size_t answer_stride = 0;
   const std::byte* requests = nullptr;

@@ -30,7 +30,7 @@ struct StagingOptions {
   /// processors, 16 at most. The one that flushes gives the slots to the stream, and where there are seven or
   /// more it does little else. The others start with the first batch that is worth it, and end with the CopyBatch.
   std::uint32_t threads = 0;
-  /// Of a slot; there are four a thread. 4 KiB at least.
+  /// Bytes of a slot; there are four a thread. 4 KiB at least.
   std::size_t slot_bytes = 512 * kKiB;
   HostStores stores = HostStores::cached;
 };
@@ -67,7 +67,7 @@ struct CopyBatchStatistics {
   std::uint64_t submissions = 0;  ///< Times that work was given to the stream.
   std::uint64_t bytes = 0;
   std::uint64_t lingered = 0;      ///< Submissions that went to a kernel that stays (CopyBatchOptions::linger).
-  std::uint64_t staged_bytes = 0;  ///< That a flush staged: pageable sources, and the route `merged`.
+  std::uint64_t staged_bytes = 0;  ///< Bytes that a flush staged: pageable sources, and the route `merged`.
 };
 
 /// Many copies gathered and submitted as few. Used by one thread at a time. The lists and the staging are recycled:
@@ -143,12 +143,12 @@ class CopyBatch {
   std::vector<Copy> pageable_;       ///< Known to be so.
   std::vector<Copy> detected_;       ///< Copies of copies_ that a submission found to be so.
   std::size_t gathered_bytes_ = 0;   ///< But for what is unsettled.
-  std::size_t copies_bytes_ = 0;     ///< Of copies_, the same.
-  std::size_t threshold_bytes_ = 0;  ///< Of copies_; see above.
-  std::size_t threshold_count_ = 0;  ///< Of copies_, at which is_due() asks whether the device is idle.
+  std::size_t copies_bytes_ = 0;     ///< Bytes of copies_, the same.
+  std::size_t threshold_bytes_ = 0;  ///< The flush threshold of copies_; see above.
+  std::size_t threshold_count_ = 0;  ///< Entries of copies_ at which is_due() asks whether the device is idle.
   std::size_t room_given_ = 0;       ///< What make_room() gave.
   std::size_t room_bytes_ = 0;       ///< What is left of it.
-  std::size_t room_count_ = 0;       ///< Of copies_, up to which add() may fill it by itself.
+  std::size_t room_count_ = 0;       ///< Entries of copies_ up to which add() may fill it by itself.
   Time oldest_{};
   Buffer staging_;
   std::vector<Half> halves_;

@@ -24,7 +24,7 @@ enum class CopyRoute : std::uint8_t {
 /// What the choice of a route depends on.
 struct CopyShape {
   std::size_t count = 0;           ///< Copies.
-  std::size_t bytes = 0;           ///< Of all together.
+  std::size_t bytes = 0;           ///< Bytes of all together.
   std::size_t target_runs = 0;     ///< Stretches of copies each of whose targets continues the one before.
   bool kernel_can_start = true;    ///< False while a resident kernel may fill the device.
   bool reachable = true;           ///< Kernels reach both sides of each.

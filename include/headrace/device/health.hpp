@@ -17,9 +17,9 @@ struct DeviceHealth {
   std::optional<std::size_t> bar1_bytes;  ///< Window through which PCIe peers and the host see device memory.
   std::optional<int> link_generation;     ///< PCIe, now: an idle device may sleep at a lower rate.
   std::optional<int> link_width;
-  std::optional<int> link_generation_max;  ///< That device and machine agree on.
+  std::optional<int> link_generation_max;  ///< The highest that device and machine agree on.
   std::optional<int> link_width_max;
-  std::optional<int> device_generation_max;  ///< That the device has, wherever it is plugged in.
+  std::optional<int> device_generation_max;  ///< The highest of the device, wherever it is plugged in.
   int nvlink_count = 0;                      ///< NVLinks that are up.
   std::vector<int> near_processors;          ///< Logical processors nearest to it, as the system numbers them.
 };

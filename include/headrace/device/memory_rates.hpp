@@ -30,7 +30,7 @@ struct FaultRates {
 /// What the memory of a device and of its host can do for a kernel: what advise() predicts from. Bytes per second and
 /// seconds. Measured by measure::measure_memory_rates(), or a row of the table of known machines.
 struct MemoryRates {
-  std::string name;              ///< Of the device, or of the row.
+  std::string name;              ///< The name of the device, or of the row.
   OperationRates device;         ///< A kernel that goes through device memory in order.
   OperationRates device_random;  ///< One that takes 128 bytes at random places of it, a warp each.
   OperationRates link;           ///< In order through pinned host memory.
@@ -47,11 +47,11 @@ struct MemoryRates {
   double page_move = 0;          ///< Seconds to move a page between device and host.
   double device_latency = 0;     ///< Seconds of one access to device memory.
   double link_latency = 0;       ///< Seconds of one access to host memory.
-  double in_flight_bytes = 0;    ///< Of accesses at random that a full device has on their way at once.
-  double cache_bytes = 0;        ///< Of the last cache before device memory.
+  double in_flight_bytes = 0;    ///< Bytes of accesses at random that a full device has on their way at once.
+  double cache_bytes = 0;        ///< Bytes of the last cache before device memory.
   double cache = 0;              ///< Bytes per second out of that cache.
   bool one_memory = false;       ///< The device's memory is the host's: what the one carries the other cannot.
-  std::size_t memory_bytes = 0;  ///< Of the device; free ones, where it is here.
+  std::size_t memory_bytes = 0;  ///< Memory of the device; what is free, where it is here.
   bool managed = false;          ///< Managed memory with concurrent access.
   /// Most managed memory that may be taken: what the device has free. Empty when not known.
   std::optional<std::size_t> managed_bytes;

@@ -12,9 +12,9 @@ namespace headrace {
 
 /// What a kernel takes of a multiprocessor, as its compiler decided.
 struct KernelResources {
-  std::uint32_t registers = 0;    ///< Of each thread.
-  std::size_t shared_bytes = 0;   ///< Of each block, static.
-  std::size_t local_bytes = 0;    ///< Of each thread; spilled registers are here.
+  std::uint32_t registers = 0;    ///< Registers of each thread.
+  std::size_t shared_bytes = 0;   ///< Static shared memory of each block.
+  std::size_t local_bytes = 0;    ///< Local memory of each thread; spilled registers are here.
   std::uint32_t threads_max = 0;  ///< Most threads of a block.
   friend bool operator==(const KernelResources&, const KernelResources&) = default;
 };

@@ -24,7 +24,7 @@ class Ring {
   [[nodiscard]] std::size_t slot_count() const noexcept { return mask_ + 1; }
   /// From slot to slot: lead and slot, rounded up to 256.
   [[nodiscard]] std::size_t slot_stride() const noexcept { return stride_; }
-  /// That a slot holds: as many as were asked for, or more.
+  /// The bytes that a slot holds: as many as were asked for, or more.
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return stride_ - lead_; }
   [[nodiscard]] std::byte* slot(std::uint64_t position) const noexcept {
     return buffer_.data() + (position & mask_) * stride_ + lead_;

@@ -28,8 +28,8 @@ struct SpanOptions {
   std::optional<int> numa_node = {};
   /// Makes device pages so that another process can map them; see Span::share().
   bool shareable = false;
-  /// Of each page: a power of two, kPageBytes at least. A page is what has a place and rights, and what moves; large
-  /// ones are taken, mapped and moved with fewer calls of the driver a byte.
+  /// Bytes of each page: a power of two, kPageBytes at least. A page is what has a place and rights, and what moves;
+  /// large ones are taken, mapped and moved with fewer calls of the driver a byte.
   std::size_t page_bytes = kPageBytes;
 };
 
@@ -53,7 +53,7 @@ struct SpanStatistics {
 
 /// Device pages of a span of another process, as file descriptors; see Span::share().
 struct SharedPages {
-  std::size_t bytes = 0;         ///< Of the span.
+  std::size_t bytes = 0;         ///< Bytes of the span.
   Device device;                 ///< On which all of them lie.
   std::vector<int> descriptors;  ///< One a page; owned by whoever holds this.
   std::size_t page_bytes = kPageBytes;

@@ -33,10 +33,10 @@ enum class TimeUnit : std::uint8_t { second, millisecond, microsecond, nanosecon
 /// A type with its parameters. Those that a type does not have are as here, so that equal types compare equal.
 struct DataType {
   Type id = Type::int64;
-  TimeUnit unit = TimeUnit::second;  ///< Of a timestamp.
-  std::uint8_t precision = 0;        ///< Of a decimal128: digits, 1 to 38.
-  std::int8_t scale = 0;             ///< Of a decimal128: digits after the point.
-  Type index = Type::int32;          ///< Of a dictionary: the integer type of its indices.
+  TimeUnit unit = TimeUnit::second;  ///< A timestamp's unit.
+  std::uint8_t precision = 0;        ///< A decimal128's digits, 1 to 38.
+  std::int8_t scale = 0;             ///< A decimal128's digits after the point.
+  Type index = Type::int32;          ///< The integer type of a dictionary's indices.
   friend bool operator==(const DataType&, const DataType&) = default;
 };
 

@@ -142,7 +142,7 @@ class Dictionary {
     std::uint32_t size;
     std::uint32_t hash;
   };
-  static constexpr std::size_t kFirstEntries = 64;  ///< Of the first piece; each further one has twice as many.
+  static constexpr std::size_t kFirstEntries = 64;  ///< Those of the first piece; each further one has twice as many.
   static constexpr std::size_t kPieces = 26;        ///< For 2^31 entries.
 
   [[nodiscard]] Entry& at(std::size_t index) const noexcept;
@@ -157,14 +157,14 @@ class Dictionary {
   std::string column_;
   mutable std::mutex mutex_;
   DictionaryCharge charge_;
-  std::size_t reserved_ = 0;  ///< Of what has been charged, what nothing lies in yet.
+  std::size_t reserved_ = 0;  ///< Bytes that have been charged and in which nothing lies yet.
   std::size_t size_ = 0;
   std::array<DictionaryMemory, kPieces> entries_{};
   std::vector<DictionaryMemory> strings_;  ///< The last one has room.
-  std::size_t strings_used_ = 0;           ///< Of the last one.
+  std::size_t strings_used_ = 0;           ///< Bytes used of the last piece of strings.
   DictionaryMemory slots_;                 ///< Open addressing: an index + 1, or 0.
   std::size_t slot_mask_ = 0;
-  mutable std::shared_ptr<const DictionaryOrder> order_;  ///< Of as many entries as it has.
+  mutable std::shared_ptr<const DictionaryOrder> order_;  ///< The order of as many entries as it has.
 };
 
 }  // namespace headrace::fetch

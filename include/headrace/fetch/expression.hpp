@@ -33,7 +33,7 @@ enum class Operation : std::uint8_t {
   is_null,
   is_in,  ///< The first argument is one of the others, which are literals.
   cast,
-  year,  ///< Of a date32 or timestamp (in UTC), as int64.
+  year,  ///< The year of a date32 or timestamp (in UTC), as int64.
 };
 
 /// "add", as explain() and errors print it.
@@ -62,11 +62,11 @@ class Expression {
   [[nodiscard]] Operation operation() const noexcept { return node_->operation; }
   [[nodiscard]] const std::vector<Expression>& arguments() const noexcept { return node_->arguments; }
   [[nodiscard]] std::uint32_t column_number() const noexcept { return node_->column; }
-  /// Of a literal or a cast.
+  /// The type of a literal or a cast.
   [[nodiscard]] const DataType& type() const noexcept { return node_->type; }
   [[nodiscard]] std::int64_t bits() const noexcept { return node_->bits; }
   [[nodiscard]] bool is_missing() const noexcept { return node_->missing; }
-  [[nodiscard]] const std::string& string() const noexcept { return node_->string; }  ///< Of a text.
+  [[nodiscard]] const std::string& string() const noexcept { return node_->string; }  ///< The text of a text literal.
   /// Every column that the expression names, into `to`; some may be named twice.
   void columns(std::vector<std::uint32_t>& to) const;
   /// The same over the columns of another table: column c becomes `numbers[c]`.

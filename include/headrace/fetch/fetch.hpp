@@ -41,7 +41,7 @@ struct FetchOptions {
 
 /// What is fetched.
 struct FetchRequest {
-  std::vector<std::uint32_t> columns;         ///< Of the source; at least one.
+  std::vector<std::uint32_t> columns;         ///< Columns of the source, by number; at least one.
   std::vector<std::uint32_t> fragments = {};  ///< Empty: all.
   Level to = Level::device;                   ///< device or cpu.
   FetchOptions options = {};
@@ -52,7 +52,7 @@ struct LevelProgress {
   std::uint64_t bytes = 0;   ///< Disk: of the files. CPU, device: of values and validity.
   std::uint64_t chunks = 0;  ///< Made.
   std::uint64_t hits = 0;    ///< Found there.
-  Duration busy{};  ///< Of all threads together. Device: from a batch's first copy until it was seen to be done.
+  Duration busy{};           ///< Sum over threads. Device: from a batch's first copy until it was seen to be done.
 };
 
 struct FetchProgress {

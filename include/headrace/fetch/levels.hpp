@@ -49,7 +49,7 @@ struct LevelStatistics {
   std::size_t used_bytes = 0;  ///< Charged to the budget: slabs count as a whole.
   std::size_t most_bytes = 0;  ///< The most that ever was.
   std::size_t chunks = 0;
-  std::size_t pinned = 0;  ///< Of the chunks, those in use or being made.
+  std::size_t pinned = 0;  ///< Those of the chunks that are in use or being made.
   std::uint64_t hits = 0;
   std::uint64_t misses = 0;
   std::uint64_t evictions = 0;

@@ -27,7 +27,7 @@ struct ParquetChunk {
   std::size_t depth = 0;  ///< Names that the path has: 1 for a column of the table, more for a field within one.
   std::size_t offset = 0;
   std::size_t bytes = 0;
-  std::size_t decoded_bytes = 0;  ///< Of its pages, without compression.
+  std::size_t decoded_bytes = 0;  ///< Bytes of its pages without compression.
   bool delta_strings = false;     ///< Pages may be encoded as DELTA_LENGTH_BYTE_ARRAY or DELTA_BYTE_ARRAY.
   ParquetStatistics statistics = {};
 };
@@ -49,7 +49,7 @@ struct ParquetRowGroup {
 struct ParquetColumn {
   std::string path;           ///< Its name.
   DataType type;              ///< In which it is read.
-  std::size_t row_bytes = 0;  ///< That a decoded value takes with its validity, at most.
+  std::size_t row_bytes = 0;  ///< Bytes that a decoded value takes with its validity, at most.
   bool is_text = false;       ///< Its pages' strings are decoded as well.
   bool comparable = false;    ///< Statistics are of the very values that are read.
 };

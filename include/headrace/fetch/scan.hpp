@@ -23,7 +23,7 @@ struct ColumnFacts {
   DataType type;
   bool nullable = true;
   std::optional<ValueRange> range;  ///< Lets a group-by address its groups directly.
-  /// Of a column of strings: what its indices stand for, in any order. Without one, indices order as the strings do.
+  /// For a column of strings: what its indices stand for, in any order. Without one, indices order as the strings do.
   const Dictionary* dictionary = nullptr;
 };
 
@@ -64,7 +64,7 @@ struct Query {
   std::vector<Expression> keys{};  ///< At most kKeysMax.
   std::vector<AggregateCall> aggregates{};
   std::vector<Expression> values{};
-  std::vector<Order> order{};  ///< Of `values` alone: groups are few, and ordered by whoever reads them.
+  std::vector<Order> order{};  ///< The order of `values` alone: groups are few, and ordered by whoever reads them.
   std::int64_t limit = std::numeric_limits<std::int64_t>::max();  ///< Most rows of `values`, the first ones.
 };
 
@@ -77,15 +77,15 @@ struct ResultColumn {
   std::vector<std::byte> values;
   std::vector<std::uint8_t> validity;  ///< Empty where no value is missing.
   std::int64_t null_count = 0;
-  std::shared_ptr<const Dictionary> dictionary = {};  ///< Of a table's column of strings: what indices stand for.
+  std::shared_ptr<const Dictionary> dictionary = {};  ///< What the indices of a table's column of strings stand for.
 };
 
 /// What a scan did, for explain() and for figures.
 struct ScanReport {
   std::string groups;  ///< "none", "direct, in 12 kB a block", "direct, 1,000 groups", "hashed, 65,536 slots", …
-  std::uint64_t read_bytes = 0;  ///< Of the columns that the query names, once.
+  std::uint64_t read_bytes = 0;  ///< Bytes of the columns that the query names, counted once.
   double seconds = 0;            ///< From the launch until the kernel has ended.
-  double order_seconds = 0;      ///< Of ordering its rows on the device.
+  double order_seconds = 0;      ///< The time that ordering its rows on the device took.
   Time began{};                  ///< When the first kernel was started, by SteadyClock,
   Time ended{};                  ///< and when the last had ended.
 };

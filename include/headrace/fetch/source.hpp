@@ -21,9 +21,9 @@ namespace headrace::fetch {
 /// A column of a table.
 struct Column {
   std::string name;
-  DataType type;  ///< Of a dictionary: as the source gives it. On every level its indices are int32.
+  DataType type;  ///< A dictionary's is as the source gives it. On every level its indices are int32.
   bool nullable = true;
-  bool large_strings = false;  ///< Of a dictionary: its entries have 64-bit offsets.
+  bool large_strings = false;  ///< The entries of a dictionary have 64-bit offsets.
 };
 
 /// Rows that every column has in one piece: a row group of a Parquet file, a record batch.
@@ -46,7 +46,7 @@ struct ChunkBounds {
   /// In the terms of Expression::literal(). Of floats no value is below `least`, and `greatest` is NaN, which is above
   /// all: files do not say whether there is one.
   std::optional<ValueRange> range = {};
-  std::optional<std::pair<std::string, std::string>> strings = {};  ///< Of a column of strings, by bytes.
+  std::optional<std::pair<std::string, std::string>> strings = {};  ///< The bounds of a column of strings, by bytes.
   std::int64_t nulls = -1;                                          ///< How many values are missing; -1: not known.
 };
 

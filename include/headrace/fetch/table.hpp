@@ -16,12 +16,12 @@ namespace headrace::fetch {
 
 /// How a table answered a query.
 struct TableReport {
-  ScanReport scan;            ///< Of all windows together; how groups were found is the last one's.
+  ScanReport scan;            ///< The sums over all windows; how groups were found is the last one's.
   std::uint64_t windows = 1;  ///< In how many pieces the columns went through the device.
   std::uint64_t pruned = 0;   ///< Fragments that were left out, because no row of them could pass the filter.
   std::string streamed;       ///< Why there were windows; empty where the columns lay on the device together.
   std::array<LevelProgress, kLevelCount> levels{};  ///< What came through each level, by Level.
-  Duration fetching{};                              ///< Of the fetches, the time that scans hid among it.
+  Duration fetching{};                              ///< The time of the fetches, the part that scans hid among it.
   Duration waited{};                                ///< For columns.
 };
 

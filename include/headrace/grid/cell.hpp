@@ -12,7 +12,7 @@ namespace headrace::grid {
 /// A row of a part, as the cells on it see it.
 template <class Value, int FieldCount>
 struct Row {
-  Value* at[FieldCount];  ///< Of each field, the cell with x = 0.
+  Value* at[FieldCount];  ///< The cell with x = 0 of each field.
   const Region* region;
   std::int64_t pitch;
   std::int64_t plane;

@@ -29,9 +29,9 @@ class Ranks {
   Ranks& operator=(const Ranks&) = delete;
   virtual ~Ranks() = default;
 
-  [[nodiscard]] virtual int rank() const noexcept = 0;  ///< Of this process, from 0.
+  [[nodiscard]] virtual int rank() const noexcept = 0;  ///< The rank of this process, from 0.
   [[nodiscard]] virtual int count() const noexcept = 0;
-  /// Of this process among those on the same machine, from 0: what picks a device there.
+  /// The rank of this process among those on the same machine, from 0: what picks a device there.
   [[nodiscard]] virtual int rank_on_machine() const noexcept = 0;
   /// Whether messages may lie in the memory of CUDA devices.
   [[nodiscard]] virtual bool takes_device_memory() const noexcept = 0;

@@ -34,7 +34,7 @@ struct Region {
   LocalBox boxes[kBoxesMax] = {};
   std::int32_t own_low[3] = {};   ///< The part's first cell in the domain,
   std::int32_t own_size[3] = {};  ///< and how many it has.
-  std::int32_t extent[3] = {};    ///< Of the domain.
+  std::int32_t extent[3] = {};    ///< The extent of the domain.
   std::int32_t lanes_log2 = 0;    ///< On CUDA: neighbouring threads of a row,
   std::int32_t vectors = 0;       ///< of 16 bytes each where 1 (CellVector), otherwise of a cell.
   std::int64_t pitch = 0;         ///< Values from a row to the next,

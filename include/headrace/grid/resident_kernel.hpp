@@ -62,8 +62,8 @@ struct ResidentKernel {
     const Stencil& stencil;
     const ResidentView& view;
     FieldTable& table;
-    std::uint64_t first_step;     ///< Of the cycle.
-    std::uint64_t swapped_steps;  ///< Of the cycle, whose swaps are in the table.
+    std::uint64_t first_step;     ///< The first step of the cycle.
+    std::uint64_t swapped_steps;  ///< The steps of the cycle whose swaps are in the table.
   };
 
   /// Seldom on CUDA, where a word of the host holds up the release that comes after it.

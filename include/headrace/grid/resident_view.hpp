@@ -60,7 +60,7 @@ struct ResidentCounters {
 
 /// What a kernel and its host tell each other, in host memory. All 0 at first; `beat` again before each launch.
 struct ResidentWords {
-  static constexpr std::uint32_t kOwnBlocks = 1;  ///< Of waits_for: the blocks of the kernel itself;
+  static constexpr std::uint32_t kOwnBlocks = 1;  ///< The first of waits_for: the blocks of the kernel itself;
   static constexpr std::uint32_t kNeighbour = 2;  ///< this and more: its neighbours, in their order.
 
   std::uint32_t stop;       ///< 1 once any part has failed; written by the host.

@@ -91,7 +91,7 @@ struct FieldView {
 /// rounded to 2^-56 of the square of a power of two above the maximum, and their sum is exact. So the error of that sum
 /// is at most 2^-55 of itself for each cell, and in practice far less.
 struct Norms {
-  double maximum = 0;  ///< Of the absolute values.
+  double maximum = 0;  ///< The largest of the absolute values.
   double two = 0;      ///< The root of the sum of squares.
 };
 
@@ -173,7 +173,7 @@ class Simulation {
 
   [[nodiscard]] std::uint64_t steps_done() const noexcept;
   [[nodiscard]] const Decomposition& decomposition() const noexcept;
-  /// Of the parts of this process, from first_part() on.
+  /// The devices of the parts of this process, from first_part() on.
   [[nodiscard]] const std::vector<Device>& devices() const noexcept;
   [[nodiscard]] std::size_t first_part() const noexcept;
   /// Which rank has a part; 0 where there is this process alone. Throws UsageError for a part that is not there.

@@ -51,7 +51,7 @@ struct StencilProgram {
   Kernel resident;                   ///< Many steps of a part; arguments: the stencil, a ResidentView.
   std::vector<int> vectored;         ///< The phases whose kernels take Region::vectors.
   std::vector<int> swept;            ///< The phases that passes do; none where there are no passes.
-  std::vector<SweepProgram> sweeps;  ///< Of 1, 2, ... steps.
+  std::vector<SweepProgram> sweeps;  ///< The sweeps of 1, 2, ... steps.
   FieldSet overwritten;              ///< Fields that passes leave with what they had at some step before.
   int spare_fields = 0;              ///< Memory that passes need, in fields.
   std::optional<Swap> watched;       ///< The watched field, and where it was before a step.

@@ -25,7 +25,7 @@ struct SweepKernel {
   static constexpr int kThreadsMax = kSweepThreads;
   using Value = typename Stencil::Value;
   using Plan = Sweep<Stencil, Steps>;
-  /// Of the window on CUDA: 16 bytes of each row of each field that the pass touches.
+  /// The registers of the window on CUDA: 16 bytes of each row of each field that the pass touches.
   static constexpr int kWindowRegisters =
       std::popcount(Plan::loaded().mask | Plan::overwritten().mask) * SweepWindow<Stencil, Steps, false>::kDepth * 4;
   /// Where the rest of a pass fits beside them, a multiprocessor holds 12 warps, though a row is loaded ahead: up to
@@ -42,7 +42,7 @@ struct SweepKernel {
     const bool chained = chain.done != nullptr;
     if (chained) group.launch_dependents();
     const SweepTasks tasks(region.boxes[number], region.rows[number], Team::columns());
-    // Of the first thread: nvcc then knows that all of a team go the same way, and leaves out what others would need.
+    // The first thread's team: nvcc then knows that all of a team go the same way, and leaves out what others need.
     const std::uint32_t team = group.team_from(group.team(), 0);
     const std::int64_t teams = group.size() / Group::kTeam;
     for (std::int64_t task = block * teams + team; task < tasks.count(); ++task) {

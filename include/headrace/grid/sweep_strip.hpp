@@ -46,7 +46,7 @@ struct SweepStrip {
   const SweepRegion& region;
   const StripPlace place;
   const SweepWatch& watch;
-  WatchSum<kWide> changes[Watched ? Steps : 1] = {};  ///< Of this thread.
+  WatchSum<kWide> changes[Watched ? Steps : 1] = {};  ///< The changes that this thread made.
   std::int32_t x = 0;                                 ///< The first cell of this thread.
   std::int32_t held_low = 0;
   std::int32_t held_high = 0;
@@ -192,7 +192,7 @@ struct SweepStrip {
     }
   }
 
-  /// Of all threads of the team, into a slot of each step.
+  /// Adds up those of all threads of the team, into a slot of each step.
   HEADRACE_HD void add_up(std::uint32_t slot) const {
     for (int step = 0; step < Steps; ++step) {
       ChangeSums& sums = watch.sums[static_cast<std::uint32_t>(step) * ChangeSums::kSlots + slot];

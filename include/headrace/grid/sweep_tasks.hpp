@@ -15,7 +15,7 @@ struct TeamColumns {
   std::int32_t high = 0;
   std::int32_t unit = 1;
 
-  /// Of `cells`, where a pass reaches `low` and `high` cells beyond what is stored.
+  /// The columns of `cells`, where a pass reaches `low` and `high` cells beyond what is stored.
   [[nodiscard]] HEADRACE_HD static constexpr TeamColumns reaching(std::int32_t cells, std::int32_t unit,
                                                                   std::int64_t low, std::int64_t high) noexcept {
     return {cells, static_cast<std::int32_t>((low + unit - 1) / unit) * unit,

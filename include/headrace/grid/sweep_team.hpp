@@ -19,7 +19,7 @@ template <class Stencil, int Steps, bool Watched, class Group>
 struct SweepTeam {
   using Plan = Sweep<Stencil, Steps>;
   using Window = SweepWindow<Stencil, Steps, (Group::kLanes > 1)>;
-  static constexpr std::int32_t kCells = Window::kCells;  ///< Of a thread.
+  static constexpr std::int32_t kCells = Window::kCells;  ///< The cells of a thread.
   static constexpr std::int32_t kColumns = static_cast<std::int32_t>(Group::kTeam) * kCells;
 
   [[nodiscard]] HEADRACE_HD static constexpr TeamColumns columns() noexcept {

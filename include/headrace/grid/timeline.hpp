@@ -24,7 +24,7 @@ enum class Work : std::uint8_t {
 /// When a part did something, from where it began the first cycle that was recorded. Each device has its own clock.
 struct WorkSpan {
   std::size_t part = 0;
-  std::size_t cycle = 0;  ///< Of those recorded, from 0.
+  std::size_t cycle = 0;  ///< The number among the cycles recorded, from 0.
   Work work = Work::body;
   Duration begin{};
   Duration end{};

@@ -22,16 +22,16 @@ struct BuildCase {
   std::uint32_t payload_bytes = 8000;
   std::uint32_t payload_max = 0;
   std::uint32_t header_bytes = 54;  ///< Before the payload in its slot.
-  /// Of a slot; 0: the least multiple of 16 that holds the longest packet.
+  /// Bytes of a slot; 0: the least multiple of 16 that holds the longest packet.
   std::uint32_t slot_bytes = 0;
-  std::size_t total_bytes = kGiB;  ///< Of slots: what does not fit in a cache.
+  std::size_t total_bytes = kGiB;  ///< Bytes of all slots: more than fits in a cache.
   std::uint64_t seed = 1;
 };
 
 struct BuildRuns {
-  std::vector<Duration> times{};    ///< Of each run.
-  std::vector<Duration> plain{};    ///< Of copies within the device of as many bytes, in turns with the runs.
-  std::uint64_t payload_bytes = 0;  ///< Of a run.
+  std::vector<Duration> times{};    ///< The time of each run.
+  std::vector<Duration> plain{};    ///< The times of copies within the device of as many bytes, in turns with the runs.
+  std::uint64_t payload_bytes = 0;  ///< Payload bytes of one run.
   std::uint64_t packets = 0;
   std::uint64_t parts = 0;  ///< Copies that they were cut into.
   bool supported = true;    ///< False: the device has no such way, and nothing was measured.

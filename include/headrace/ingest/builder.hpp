@@ -47,7 +47,7 @@ struct BuilderCounters {
   std::uint64_t bytes = 0;
   std::uint64_t parts = 0;        ///< Copies that pieces were cut into.
   std::uint64_t submissions = 0;  ///< Bursts given to the device.
-  std::uint64_t link_copies = 0;  ///< Of runs of slots, to the mirror.
+  std::uint64_t link_copies = 0;  ///< Copies of runs of slots to the mirror.
   std::uint64_t link_bytes = 0;
 };
 

@@ -17,7 +17,7 @@ struct DatagramRun {
   std::uint64_t at = 0;      ///< Ring offset of the next one's first byte.
   std::uint32_t length = 0;  ///< Bytes of all that are left.
   std::uint32_t each = 0;    ///< Bytes of one.
-  Flow flow;                 ///< Who sent them; of version 0 where that is not known.
+  Flow flow;                 ///< Its sender; of version 0 where that is not known.
 
   /// Bytes of the next one.
   [[nodiscard]] HEADRACE_HD std::uint32_t next() const { return length < each ? length : each; }

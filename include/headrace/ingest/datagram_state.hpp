@@ -69,7 +69,7 @@ struct DatagramConfig {
 [[nodiscard]] DatagramConfig checked(const DatagramConfig& config);
 
 struct DatagramCounters {
-  std::uint64_t packets = 0;    ///< That a receiver has looked at; it counts the first four, sequencers the rest.
+  std::uint64_t packets = 0;  ///< Packets that a receiver has looked at; it counts the first four, sequencers the rest.
   std::uint64_t unparsed = 0;   ///< Packets in which it found no datagram for it: ReceiverCounters::refused says why.
   std::uint64_t malformed = 0;  ///< Datagrams too short for their number, or with more payload than has place.
   std::uint64_t restarts = 0;   ///< Times that a sender has begun anew, each with another stream.
@@ -129,7 +129,7 @@ struct DatagramShared {
 struct DatagramView {
   DatagramShared* shared = nullptr;
   DatagramFrame* frames = nullptr;    ///< Frame f is at f modulo window_frames.
-  std::uint64_t* presence = nullptr;  ///< That of frame f is at (f modulo presence_frames) * presence_words.
+  std::uint64_t* presence = nullptr;  ///< The bits of frame f are at (f modulo presence_frames) * presence_words.
   std::uint16_t* lengths = nullptr;   ///< Those of frame f are at (f modulo presence_frames) * frame_packets.
   std::uint32_t presence_words = 0;
   std::uint32_t presence_frames = 0;
@@ -148,8 +148,8 @@ struct DatagramView {
 /// A frame that was closed. They are closed in order.
 struct ClosedFrame {
   std::uint64_t frame = 0;
-  std::uint64_t payload_bytes = 0;  ///< Of the datagrams that came.
-  std::uint64_t bytes = 0;          ///< Of the stream, from the frame's first place on.
+  std::uint64_t payload_bytes = 0;  ///< Payload bytes of the datagrams that came.
+  std::uint64_t bytes = 0;          ///< Bytes of the stream, from the frame's first place on.
   std::uint32_t present = 0;        ///< Datagrams that came; DatagramView::presence_of() says which.
   std::uint32_t packets = 0;        ///< Places that it has: frame_packets, or fewer where it was cut.
   std::uint32_t stream = 0;         ///< As DatagramOutput::stream.

@@ -14,7 +14,7 @@ struct Faults {
   double corruption = 0;   ///< One bit, anywhere, changes; the packet no longer says that its checksum was verified.
   double reordering = 0;   ///< The packet is held back until 1 to `reorder_distance` others have passed it.
   std::uint32_t reorder_distance = 8;  ///< At most 64.
-  double loss_sent = 0;                ///< Of packets on their way out (acknowledgements).
+  double loss_sent = 0;                ///< The share of outgoing packets (acknowledgements) that is lost.
   std::uint64_t seed = 1;
 };
 

@@ -34,19 +34,19 @@ struct FollowOptions {
 
 /// What a FollowSource has seen.
 struct FollowCounters {
-  std::uint64_t segments = 0;                ///< Of TCP, that could be read and are not of another port.
+  std::uint64_t segments = 0;                ///< TCP segments that could be read and are not of another port.
   std::uint64_t other = 0;                   ///< Packets that are not TCP, or of another port.
   std::uint64_t unread[kParseResults] = {};  ///< Packets that could not be read, by ParseResult.
-  std::uint64_t connections = 0;             ///< That were begun, with data or without.
-  std::uint64_t under_way = 0;               ///< Of those, connections whose start the capture lacks.
+  std::uint64_t connections = 0;             ///< Connections that were begun, with data or without.
+  std::uint64_t under_way = 0;               ///< Those of the connections whose start the capture lacks.
   std::uint64_t streams = 0;                 ///< Directions that carried bytes.
-  std::uint64_t bytes = 0;                   ///< Of all streams, without gaps.
-  std::uint64_t gaps = 0;                    ///< That stayed.
+  std::uint64_t bytes = 0;                   ///< Bytes of all streams, without gaps.
+  std::uint64_t gaps = 0;                    ///< Gaps that stayed.
   std::uint64_t missing_bytes = 0;           ///< In them.
   std::uint64_t out_of_order = 0;            ///< Segments that came before bytes which precede them.
   std::uint64_t duplicates = 0;              ///< Segments of which nothing was new: retransmissions, keep-alives.
-  std::uint64_t duplicate_bytes = 0;         ///< That had come before; the first ones count, whatever these are.
-  std::uint64_t late_bytes = 0;  ///< That came after their gap was given up, or after the end of their stream.
+  std::uint64_t duplicate_bytes = 0;         ///< Bytes that had come before; the first ones count, whatever these are.
+  std::uint64_t late_bytes = 0;  ///< Bytes that came after their gap was given up, or after the end of their stream.
   std::uint64_t cut_bytes = 0;   ///< Payload that was on the wire, and that the capture cut off.
   std::uint64_t unproven_bytes =
       0;                        ///< Left out at the end: behind a gap of more than 16 MiB that nobody acknowledged.

@@ -6,8 +6,8 @@ namespace headrace::ingest {
 
 /// What has become of IP fragments.
 struct FragmentCounters {
-  std::uint64_t fragments = 0;    ///< That came.
-  std::uint64_t datagrams = 0;    ///< That were put together of them.
+  std::uint64_t fragments = 0;    ///< Fragments that came.
+  std::uint64_t datagrams = 0;    ///< Datagrams that were put together from them.
   std::uint64_t duplicates = 0;   ///< Fragments that had come before.
   std::uint64_t overlapping = 0;  ///< Datagrams given up because fragments overlap (RFC 5722), whatever they hold.
   std::uint64_t timed_out = 0;    ///< Datagrams given up because a fragment did not come in time.

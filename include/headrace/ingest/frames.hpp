@@ -40,10 +40,10 @@ enum class FrameState : std::uint8_t {
 /// A frame that the consumer has. `data` stays as it is until the frame is released.
 struct Frame {
   std::uint64_t number = 0;         ///< Frames of a stream count from 0.
-  std::uint64_t stream_offset = 0;  ///< Of its first byte.
+  std::uint64_t stream_offset = 0;  ///< The offset of its first byte in the stream.
   std::byte* data = nullptr;        ///< On the device.
   std::size_t bytes = 0;            ///< At `data`, converted; fewer than others have for the last frame of a stream.
-  std::size_t missing_bytes = 0;    ///< Of the stream: bytes of packets that never came. They are zero at `data`.
+  std::size_t missing_bytes = 0;    ///< Bytes of packets of the stream that never came. They are zero at `data`.
   /// Which packets of a frame with gaps are there, a bit each; empty where none is missing. Valid until the frame is
   /// released, as `lengths` is.
   std::span<const std::uint64_t> presence;
@@ -54,8 +54,8 @@ struct Frame {
 
 /// How a frame of packets ends to which no more bytes will come. Each packet has packet_bytes of the frame.
 struct FrameEnd {
-  std::uint64_t bytes = 0;  ///< Of the stream, that the frame is cut to: all, or fewer where the stream pauses or ends.
-  std::uint32_t packet_bytes = 0;             ///< 1 or more, at most 65,535.
+  std::uint64_t bytes = 0;         ///< Bytes of the stream that it is cut to: all, or fewer where that pauses or ends.
+  std::uint32_t packet_bytes = 0;  ///< 1 or more, at most 65,535.
   std::span<const std::uint64_t> presence{};  ///< A bit for each packet that came.
   std::span<const std::uint16_t> lengths{};   ///< Bytes of each packet that came; empty: packet_bytes.
 };
@@ -63,7 +63,7 @@ struct FrameEnd {
 /// What a frame ring has seen.
 struct FrameCounters {
   std::uint64_t frames = 0;     ///< Completed.
-  std::uint64_t with_gaps = 0;  ///< Of those, frames that lack packets.
+  std::uint64_t with_gaps = 0;  ///< Those of the frames that lack packets.
   std::uint64_t bytes = 0;      ///< Given to the builder.
   std::uint64_t missing_bytes = 0;
   friend bool operator==(const FrameCounters&, const FrameCounters&) = default;
@@ -83,7 +83,7 @@ class FrameRing {
   [[nodiscard]] const FrameOptions& options() const noexcept { return options_; }
   [[nodiscard]] Device device() const noexcept { return device_; }
   [[nodiscard]] FrameCounters counters() const;
-  /// Of the frame with that number; `free` for those that have not begun or have been released.
+  /// The state of the frame with that number; `free` for those that have not begun or have been released.
   [[nodiscard]] FrameState state(std::uint64_t number) const;
 
   /// Sequencer: there is space for every byte of the stream below this offset, and for none above it. Grows as frames
@@ -122,14 +122,14 @@ class FrameRing {
   struct Place {
     explicit Place(Device device) : filled(device), released(device) {}
     std::atomic<FrameState> state{FrameState::free};  ///< Anybody may look.
-    std::atomic<std::uint64_t> number{0};             ///< Of the frame that is here, or comes next.
+    std::atomic<std::uint64_t> number{0};             ///< The number of the frame that is here, or comes next.
     std::size_t placed = 0;                           ///< Bytes of the stream given to the builder.
     std::size_t length = 0;                           ///< Bytes of the stream that the frame is cut to.
-    std::size_t missing = 0;                          ///< Of these, bytes of packets that never came.
+    std::size_t missing = 0;                          ///< Those of the bytes whose packets never came.
     std::vector<std::uint64_t> presence;
     std::vector<std::uint16_t> lengths;
     std::vector<std::uint32_t> seams;     ///< Items that two pieces share, where they must be whole to be converted.
-    std::shared_ptr<BuildStream> copies;  ///< Whose burst has the last copy into it; null: all are done.
+    std::shared_ptr<BuildStream> copies;  ///< The burst with the last copy into it; null: all are done.
     std::uint64_t burst = 0;
     headrace::Event filled;    ///< The last copy into it, for consumers' streams;
     bool marked = false;       ///< that has been recorded.
@@ -151,7 +151,7 @@ class FrameRing {
   void free_front() noexcept;
   void clear(Place& place) noexcept;
   void note_complete(Place& place) noexcept;
-  /// Of a stream that ends at `offset`.
+  /// The number of frames of a stream that ends at `offset`.
   [[nodiscard]] std::uint64_t frames_before(std::uint64_t offset) const noexcept {
     return offset / options_.frame_bytes + (offset % options_.frame_bytes != 0 ? 1 : 0);
   }
@@ -179,7 +179,7 @@ class FrameRing {
   std::uint64_t taken_ = 0;      ///< Frames that the consumer has had.
   std::uint64_t taken_end_ = 0;  ///< Where in the stream they end.
   std::uint64_t freed_ = 0;      ///< Frames before this are free.
-  std::uint64_t end_ = kNoEnd;   ///< Of the stream.
+  std::uint64_t end_ = kNoEnd;   ///< The end of the stream.
   FrameCounters counters_;
 };
 

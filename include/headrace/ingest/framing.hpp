@@ -35,9 +35,9 @@ struct FixedFrames {
 
 /// How messages say their length.
 struct LengthPrefix {
-  std::uint32_t offset = 0;          ///< Of the length field, from the message's first byte.
+  std::uint32_t offset = 0;          ///< Where the length field begins, from the message's first byte.
   std::uint32_t width = 4;           ///< Bytes of it, 1 to 8.
-  std::uint32_t header_bytes = 4;    ///< That lie before the body; offset + width or more, at most kHeaderMax.
+  std::uint32_t header_bytes = 4;    ///< Bytes before the body; offset + width or more, at most kHeaderMax.
   bool big_endian = true;            ///< The most significant byte first.
   bool counts_header = false;        ///< The length is that of header and body.
   std::uint64_t body_max = 1 << 30;  ///< A longer body is an error.
@@ -50,8 +50,8 @@ void check(const LengthPrefix& prefix);
 
 /// One message of a stream: header and body lie beside each other.
 struct Message {
-  std::uint64_t begin = 0;  ///< Of its header, in the stream.
-  std::uint64_t body = 0;   ///< Of its first byte behind the header.
+  std::uint64_t begin = 0;  ///< Where its header begins in the stream.
+  std::uint64_t body = 0;   ///< Where its first byte behind the header lies.
   std::uint64_t body_bytes = 0;
 };
 

@@ -8,8 +8,8 @@
 /// What the headers of a packet say.
 namespace headrace::ingest {
 
-/// Who talks to whom, as this side sees it: `local` is where a received packet goes to. Addresses are as they lie in
-/// the packet; one of IPv4 is in the first word.
+/// The two ends of a conversation as this side sees it: `local` is where a received packet goes to. Addresses are as
+/// they lie in the packet; one of IPv4 is in the first word.
 struct Flow {
   std::uint32_t remote[4] = {0, 0, 0, 0};
   std::uint32_t local[4] = {0, 0, 0, 0};
@@ -66,7 +66,7 @@ struct Headers {
   std::uint16_t window = 0;
   Transport transport = Transport::tcp;
   std::uint8_t flags = 0;
-  std::uint8_t link_length = 0;  ///< Of the Ethernet header with its VLAN tags; 0 where there is none.
+  std::uint8_t link_length = 0;  ///< Bytes of the Ethernet header with its VLAN tags; 0 where there is none.
 };
 
 /// What became of a packet: `ok`, or the reason why it was refused. Parsing gives the reasons up to `udp_checksum`;

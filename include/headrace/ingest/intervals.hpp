@@ -40,7 +40,7 @@ class Intervals {
   }
 
   struct Accepted {
-    std::uint64_t bytes = 0;  ///< That are new.
+    std::uint64_t bytes = 0;  ///< Those of the bytes that are new.
     std::uint64_t end = 0;    ///< Nothing from here on was accepted.
   };
 

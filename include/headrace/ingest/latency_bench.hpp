@@ -20,31 +20,31 @@ struct LatencyCase {
   /// Resident: way, ring_access, flush_bytes, list_count and prompt_count are not looked at, and packets are those of
   /// one TCP connection in order.
   Control control = Control::host;
-  /// Of packets, total_bytes and payload_max are not looked at, and no payload is longer than a frame.
+  /// The bench does not look at packets, total_bytes and payload_max, and no payload is longer than a frame.
   RingCase ring{.frame_bytes = kMiB, .frame_count = 16, .flush_bytes = 256 * kKiB, .burst = 256};
   std::uint32_t list_count = 4;  ///< As for BuilderOptions, as is prompt_count.
   std::uint32_t prompt_count = 1;
-  /// Of payload, at which packets come, evenly; 0: `load` times what the same builder reaches when they always wait.
+  /// The rate of payload, which comes evenly; 0: `load` times what the same builder reaches when packets always wait.
   double bytes_per_second = 0;
   double load = 0.5;
-  std::uint64_t frames = 10'000;  ///< Of a sample.
+  std::uint64_t frames = 10'000;  ///< Frames of a sample.
 };
 
 struct LatencySample {
-  /// Of frames: from when the packet with the last byte came until try_take() gave the frame.
+  /// The latency of frames: from when the packet with the last byte came until try_take() gave the frame.
   measure::LatencySummary latency{};
-  /// Of bursts: from when the first packet came until it was taken from the ring. Part of `latency`: the schedule
-  /// itself is never late.
+  /// The wait of bursts: from when the first packet came until it was taken from the ring. Part of `latency`: the
+  /// schedule itself is never late.
   measure::LatencySummary waited{};
-  double bytes_per_second = 0;  ///< Of payload that came through: below the schedule's where the builder fell behind.
+  double bytes_per_second = 0;  ///< Payload that came through: below the schedule's where the builder fell behind.
 };
 
 struct LatencyRuns {
   std::vector<LatencySample> samples{};
   Duration alone{};               ///< Median for one packet that completes a frame while nothing else happens.
   double reached_per_second = 0;  ///< Bytes of payload, when packets always wait.
-  double bytes_per_second = 0;    ///< That came by the schedule.
-  double burst_bytes = 0;         ///< Of payload, that the builder submitted at once in the samples, on the average.
+  double bytes_per_second = 0;    ///< The rate of the schedule.
+  double burst_bytes = 0;         ///< Payload that the builder submitted at once in the samples, on the average.
   bool supported = true;          ///< False: the device has no such way, and nothing was measured.
   bool verified = false;          ///< The last frames of every sample held what was sent.
 };

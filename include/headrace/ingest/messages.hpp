@@ -60,10 +60,10 @@ class MessageReader {
   LengthPrefix prefix_;
   MessageFraming framing_;
   bool readable_;                                  ///< By the host.
-  std::deque<std::shared_ptr<HeldFrame>> frames_;  ///< Of which something is still needed.
-  std::optional<Message> found_;                   ///< Whose header is known.
+  std::deque<std::shared_ptr<HeldFrame>> frames_;  ///< The frames of which something is still needed.
+  std::optional<Message> found_;                   ///< The message whose header is known.
   std::uint64_t taken_ = 0;                        ///< Where the message after the last one begins.
-  std::uint64_t end_ = 0;                          ///< Of the last frame.
+  std::uint64_t end_ = 0;                          ///< The end of the last frame.
   std::optional<Stream> stream_;
   Buffer copied_;
   std::uint64_t copied_offset_ = 0;

@@ -23,7 +23,7 @@ struct Event {
   std::uint32_t stream = 0;
   std::uint32_t connection = 0;  ///< What set_limit() and close() are told.
   StreamEvent kind = StreamEvent::opened;
-  Flow flow{};  ///< Of the connection.
+  Flow flow{};  ///< The two ends of the connection.
 };
 
 /// Where a sequencer puts what it has to say: arrays of the caller, who empties them by setting the counts to 0.

@@ -13,7 +13,7 @@ enum class Layer : std::uint8_t {
 
 /// A received packet in a slot of the ring.
 struct Packet {
-  std::uint64_t ring_offset = 0;  ///< Of its first byte, from the first byte of the ring's memory.
+  std::uint64_t ring_offset = 0;  ///< Where its first byte lies, from the first byte of the ring's memory.
   std::uint64_t received_ns = 0;  ///< When it came, by the monotonic clock or the capture's.
   std::uint32_t length = 0;       ///< Bytes in the ring.
   /// Payload bytes of each segment where the kernel merged several (TSO, GRO); 0: it is one.

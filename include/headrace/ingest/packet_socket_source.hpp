@@ -25,7 +25,7 @@ struct PacketSocketOptions {
   bool promiscuous = false;              ///< What is sent to other addresses as well.
   std::optional<std::uint16_t> group{};  ///< Shares the packets with the other sockets of this number.
   Fanout fanout = Fanout::hash;          ///< How, with a group.
-  std::size_t block_bytes = 1 << 20;     ///< Of the kernel's ring; a multiple of the page size.
+  std::size_t block_bytes = 1 << 20;     ///< Bytes of a block of the kernel's ring; a multiple of the page size.
   std::uint32_t block_count = 64;        ///< The ring is as much locked memory.
   std::uint32_t block_timeout_ms = 10;   ///< After which a block that is not full is handed over.
 };

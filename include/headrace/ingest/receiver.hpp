@@ -51,12 +51,12 @@ struct DatagramReception {
 
 /// Streams are the directions of TCP connections between others: see FollowSource. Control is the host's.
 struct FollowReception {
-  /// That have frames of their own at the same time, at most. While more are open, one that has had no bytes for
-  /// longest gives its frames to the next: its last one is short, and its stream goes on in others.
+  /// Streams that have frames of their own at the same time, at most. While more are open, one that has had no bytes
+  /// for longest gives its frames to the next: its last one is short, and its stream goes on in others.
   std::uint32_t streams = 64;
 };
 
-/// Who decides what packets mean, and copies their payloads.
+/// What decides what packets mean, and copies their payloads.
 enum class Control : std::uint8_t {
   host,     ///< The thread that steps; the device copies.
   resident  ///< A kernel that stays on the device: see ResidentControl. TCP only.
@@ -69,15 +69,15 @@ enum class Control : std::uint8_t {
 /// Resident control takes the frames of all connections before it starts, each of 4,096 bytes at least, and converts
 /// nothing.
 struct ReceiverOptions {
-  FrameOptions frames{};  ///< Of each stream.
+  FrameOptions frames{};  ///< The frames of each stream.
   /// Resident control copies in its own way: `way` and `ring_access` must be automatic, the rest is not looked at.
   BuilderOptions builder{};
   std::uint32_t burst_packets = 256;  ///< Taken from the source at once, at most.
-  /// Of the frames of all streams together, one stream's at least; 0: all that the device has. Connections without a
-  /// stream wait for what is given back. Resident control takes all its frames before, whatever this says.
+  /// Bytes of the frames of all streams together, one stream's at least; 0: all that the device has. Connections
+  /// without a stream wait for what is given back. Resident control takes all its frames before, whatever this says.
   std::size_t memory_bytes_max = 0;
   Control control = Control::host;
-  /// Of every wait of the kernel, and for it: then resident control is given up, and the receiver ends with an error.
+  /// The limit of every wait of the kernel, and for it: then the receiver gives up control, and ends with an error.
   Duration wait_limit = std::chrono::seconds(30);
 };
 
@@ -98,7 +98,7 @@ struct Delivery {
   enum class Kind : std::uint8_t { opened, frame, part, ended };
   Kind kind = Kind::opened;
   std::uint32_t stream = 0;          ///< Streams count from 0 in the order in which they were opened.
-  Flow flow;                         ///< Who sends; of version 0 where that is not known.
+  Flow flow;                         ///< The sender; of version 0 where that is not known.
   std::shared_ptr<HeldFrame> frame;  ///< Or the part of one, with the stream offset of its own first byte.
   StreamEnd end = StreamEnd::finished;
   /// Bytes of an ended stream, up to the last that came. Where its last datagram is short and its frame was delivered
@@ -114,14 +114,14 @@ struct ReceiverCounters {
   FollowCounters follow;                      ///< All 0 unless connections between others are followed.
   FragmentCounters fragments;                 ///< All 0 with resident control, of sockets, and of raw packets.
   BuilderCounters builder;                    ///< All 0 with resident control, which has none.
-  FrameCounters frames;                       ///< Of all streams together.
+  FrameCounters frames;                       ///< The sums over all streams.
   std::uint64_t refused[kParseResults] = {};  ///< Packets and datagrams that were refused, by ParseResult.
   std::uint32_t open_streams = 0;
   /// Connections that were reset before they became streams: TcpCounters::silent_timed_out.
   std::uint64_t streams_refused = 0;
   std::uint64_t memory_failures = 0;     ///< Times that there was no memory for a stream's frames: connections waited.
-  std::uint64_t replies_lost = 0;        ///< That the source had no room for.
-  std::uint64_t deliveries_waiting = 0;  ///< That the consumer has not taken.
+  std::uint64_t replies_lost = 0;        ///< Replies that the source had no room for.
+  std::uint64_t deliveries_waiting = 0;  ///< Deliveries that the consumer has not taken.
   std::uint64_t window_least_bytes = 0;  ///< The smallest that an open connection is offered; 0 without one.
 };
 

@@ -27,14 +27,14 @@ struct ResidentOptions {
   /// come with attach().
   TcpConfig tcp;
   std::uint32_t connections = 64;                  ///< With streams, at the same time: 1 to 65,536.
-  std::uint32_t frames_max = 16;                   ///< Of each stream's FrameRing.
+  std::uint32_t frames_max = 16;                   ///< Frames of each stream's FrameRing.
   std::uint32_t packets = 16'384;                  ///< Under way at once; 256 at least.
   std::uint32_t parts = 32'768;                    ///< Copies under way at once; 8,192 at least.
-  std::uint32_t replies = 4'096;                   ///< That wait to be sent; 256 at least.
-  std::uint32_t events = 1'024;                    ///< That wait to be taken; 256 at least.
-  std::uint32_t commands = 1'024;                  ///< That wait to be obeyed; 4 at least.
-  std::uint32_t build_blocks = 0;                  ///< Of 256 threads, that copy; 0: as many as keep a link busy.
-  Duration wait_limit = std::chrono::seconds(30);  ///< Of every wait; then the kernel leaves, and poll() says why.
+  std::uint32_t replies = 4'096;                   ///< Replies that may wait to be sent; 256 at least.
+  std::uint32_t events = 1'024;                    ///< Events that may wait to be taken; 256 at least.
+  std::uint32_t commands = 1'024;                  ///< Commands that may wait to be obeyed; 4 at least.
+  std::uint32_t build_blocks = 0;                  ///< Blocks of 256 threads that copy; 0: as many as keep a link busy.
+  Duration wait_limit = std::chrono::seconds(30);  ///< For every wait; the kernel then leaves, and poll() says why.
   /// Streams that are reset or time out end behind the last byte that came in order. Else they end with the last frame
   /// that has any bytes, and what is missing is counted.
   bool cut_broken = false;
@@ -43,9 +43,9 @@ struct ResidentOptions {
 struct ResidentCounters {
   TcpCounters tcp;                       ///< At most 50 ms old; exact after stop().
   std::uint64_t window_least_bytes = 0;  ///< The smallest that a connection with frames is offered; as old.
-  std::uint64_t packets = 0;             ///< That the kernel was told of.
+  std::uint64_t packets = 0;             ///< Packets that the kernel was told of.
   std::uint64_t replies_sent = 0;        ///< By step().
-  std::uint64_t replies_lost = 0;        ///< That the source did not take.
+  std::uint64_t replies_lost = 0;        ///< Replies that the source did not take.
 };
 
 /// Receives TCP streams by a kernel that stays on the device: it reads the headers of packets, decides and writes

@@ -13,7 +13,7 @@ namespace headrace::ingest {
 
 /// What has been sent.
 struct SendReport {
-  std::uint64_t bytes = 0;  ///< Of the stream.
+  std::uint64_t bytes = 0;  ///< Bytes of the stream.
   std::uint64_t units = 0;  ///< Chunks whose wait is over (TCP), datagrams (UDP).
   Duration time{};          ///< From the first byte to the end, over TCP to the last acknowledgement.
   /// TCP, where each chunk is waited for: from a chunk's first byte to the acknowledgement of its last.
@@ -53,7 +53,7 @@ class TcpSender {
   /// Sends for at most about `time`. True when the part is done and acknowledged. Throws SystemError, which says after
   /// how many bytes, when the connection fails.
   [[nodiscard]] bool run(Duration time);
-  /// Of the current part, or the last.
+  /// The report of the current part, or the last.
   [[nodiscard]] SendReport report() const;
   /// Says that nothing follows (FIN).
   void finish();
@@ -68,7 +68,7 @@ struct UdpSendOptions {
   std::uint16_t port = 0;
   std::uint64_t seed = 1;
   std::uint64_t packets = 0;
-  std::uint32_t payload_bytes = 1472;  ///< Of each datagram, its number included.
+  std::uint32_t payload_bytes = 1472;  ///< Bytes of each datagram, its number included.
   double packets_per_second = 0;       ///< 0: as fast as the kernel takes them.
   /// As in SyntheticTraffic: where the number lies, and how long it is.
   std::optional<std::uint32_t> sequence_offset = 0;

@@ -15,7 +15,7 @@ namespace headrace::ingest {
 struct SocketCase {
   std::size_t frame_bytes = 64 * kMiB;
   std::uint32_t frame_count = 4;   ///< 2 at least.
-  std::size_t chunk_bytes = kMiB;  ///< Of one recv() and one copy; no more than a frame.
+  std::size_t chunk_bytes = kMiB;  ///< Bytes of one recv() and one copy; no more than a frame.
   std::uint32_t chunk_count = 8;   ///< In pinned memory. 2 at least.
   std::uint64_t seed = 1;          ///< StreamBytes of it are what is sent.
 };

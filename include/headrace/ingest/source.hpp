@@ -17,9 +17,9 @@ namespace headrace::ingest {
 struct SourceCounters {
   std::uint64_t packets = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t dropped = 0;    ///< That the source knows to have been lost: no free slot, or the kernel's own count.
-  std::uint64_t truncated = 0;  ///< That did not fit a slot.
-  std::uint64_t left_out = 0;   ///< That a capture holds and that have no place in its layer: they are not IP.
+  std::uint64_t dropped = 0;    ///< Packets known to have been lost: no free slot, or the kernel's own count.
+  std::uint64_t truncated = 0;  ///< Packets that did not fit a slot.
+  std::uint64_t left_out = 0;   ///< Packets that a capture holds and that have no place in its layer: they are not IP.
   std::uint64_t sent = 0;
   std::uint64_t sent_bytes = 0;
 };
@@ -45,12 +45,12 @@ class Source {
   /// packets to `place` instead of into their slots, those of one packet behind those of the one before, until it is
   /// full. Whatever packets hold: whoever expects them looks at their headers.
   virtual void expect(const Expectation& /*expectation*/) noexcept {}
-  /// Of each packet of the last burst, how many bytes were put there. Empty: none of any.
+  /// How many bytes of each packet of the last burst were put there. Empty: none of any.
   [[nodiscard]] virtual std::span<const std::uint32_t> placed() const noexcept { return {}; }
   /// True once nothing can come any more (the end of a capture).
   [[nodiscard]] virtual bool ended() const noexcept = 0;
-  /// Who sent packet `index` of the last burst, where packets have no headers (Layer::payload); of version 0 where that
-  /// is not known.
+  /// The sender of packet `index` of the last burst, where packets have no headers (Layer::payload); of version 0 where
+  /// that is not known.
   [[nodiscard]] virtual Flow sender(std::size_t /*index*/) const noexcept { return {}; }
   /// Sends one packet of this layer; Errc::not_supported where the source has no way out.
   [[nodiscard]] virtual Status send(std::span<const std::byte> packet) noexcept = 0;

@@ -230,7 +230,7 @@ class TcpArrival {
   const std::byte* packet_;
   std::uint64_t packet_offset_;
   std::uint32_t segments_;
-  std::int64_t begin_ = 0;  ///< Of the segment's sequence numbers, from RCV.NXT.
+  std::int64_t begin_ = 0;  ///< Where the segment's sequence numbers begin, from RCV.NXT.
   std::int64_t end_ = 0;
 };
 

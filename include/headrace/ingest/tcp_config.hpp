@@ -14,7 +14,7 @@ struct TcpConfig {
   static constexpr std::uint64_t kSecond = 1'000 * kMs;
 
   HashKey key{};                              ///< Secret and random, or initial sequence numbers can be guessed.
-  std::uint16_t port = 0;                     ///< That connections are accepted on; 0: any.
+  std::uint16_t port = 0;                     ///< The port that connections are accepted on; 0: any.
   std::uint16_t mtu = 1500;                   ///< Bytes of an IP packet that may come; 576 to 65,535.
   std::uint32_t window_bytes_max = 16 << 20;  ///< The largest window to offer, at most 1 GiB - 16 KiB.
   std::uint64_t initial_limit = 0;            ///< Bytes of every new stream that there is space for from the start.
@@ -40,7 +40,7 @@ struct TcpConfig {
   std::uint64_t timestamp_tick = kMs;        ///< 1 ms to 1 s by RFC 7323 5.4; round trips are counted in it.
   std::uint32_t half_open_max = 16'384;      ///< Connections whose handshake is not complete; 1 to 1,048,576.
   std::uint32_t backlog = 4'096;             ///< Connections without a stream; beyond, SYNs wait unanswered.
-  std::uint32_t challenges_per_second = 10;  ///< Of each connection (RFC 5961 7).
+  std::uint32_t challenges_per_second = 10;  ///< The limit of each connection (RFC 5961 7).
   std::uint32_t resets_per_second = 100;     ///< To each peer, of what belongs to no connection; half at least.
 };
 

@@ -12,7 +12,7 @@ struct TcpOutgoing {
   static constexpr std::uint32_t kBytesMax = 1024;
 
   std::uint16_t length = 0;    ///< Bytes that are kept.
-  std::uint16_t next = 0;      ///< Of them, the first to be sent next. The timer sets it back.
+  std::uint16_t next = 0;      ///< The first of them to be sent next. The timer sets it back.
   std::byte bytes[kBytesMax];  ///< Only the first `length` are ever read.
 
   /// False, and nothing kept, where they do not all fit.

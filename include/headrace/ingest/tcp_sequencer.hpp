@@ -265,7 +265,7 @@ class TcpSequencer {
 
   detail::TcpWork work_;
   const std::byte* ring_;
-  std::uint32_t due_ = kNoConnection;  ///< Whose acknowledgement waits for the end of the burst.
+  std::uint32_t due_ = kNoConnection;  ///< The connection whose acknowledgement waits for the end of the burst.
 };
 
 }  // namespace headrace::ingest

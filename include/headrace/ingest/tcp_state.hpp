@@ -47,8 +47,8 @@ struct RateLimit {
 struct TcpAgreement {
   Flow flow;
   LinkHeader link;
-  std::uint8_t scale = 0;       ///< Of windows that this side offers.
-  std::uint8_t peer_scale = 0;  ///< Of those that the peer offers.
+  std::uint8_t scale = 0;       ///< The scale of windows that this side offers.
+  std::uint8_t peer_scale = 0;  ///< The scale of windows that the peer offers.
   bool timestamps = false;      ///< These three: both sides agreed to it.
   bool sack = false;
   bool scales = false;
@@ -112,7 +112,7 @@ struct TcpConnection : TcpAgreement {
   std::uint32_t peer_window_sequence = 0;  ///< What peer_window was learnt from: SND.WL1, SND.WL2.
   std::uint32_t peer_window_acknowledgement = 0;
   std::uint32_t peer_window_max = 0;
-  std::uint32_t last_acknowledgement = 0;  ///< That was sent: Last.ACK.sent of RFC 7323.
+  std::uint32_t last_acknowledgement = 0;  ///< The last one sent: Last.ACK.sent of RFC 7323.
   std::uint32_t timestamp_echoed = 0;      ///< The last of ours that came back.
   std::uint32_t waiting_segments = 0;      ///< Accepted since the last acknowledgement.
   std::uint64_t limit = 0;                 ///< There is space for the stream up to here.
@@ -120,7 +120,7 @@ struct TcpConnection : TcpAgreement {
   std::uint64_t finish_offset = 0;         ///< Where finish_known.
   std::uint64_t acknowledge_at = kNever;   ///< A delayed acknowledgement is due.
   std::uint64_t act_at = kNever;           ///< To retransmit, or to end the time to wait.
-  std::uint64_t heard_at = 0;              ///< Of the last acceptable segment, or when the window opened again.
+  std::uint64_t heard_at = 0;              ///< When the last acceptable segment came, or the window opened again.
   std::uint64_t recent[kRecentMax] = {};   ///< In the intervals that changed last, the latest first.
   Intervals intervals;
   TcpOutgoing outgoing;
@@ -153,25 +153,25 @@ struct TcpCounters {
   std::uint64_t no_room = 0;     ///< Dropped because the output was full.
   std::uint64_t segments = 0;
   std::uint64_t bytes = 0;                 ///< Accepted.
-  std::uint64_t duplicate_bytes = 0;       ///< That were accepted before.
+  std::uint64_t duplicate_bytes = 0;       ///< Bytes that were accepted before.
   std::uint64_t unaccepted_bytes = 0;      ///< Beyond the space, or in an interval too many.
   std::uint64_t out_of_order = 0;          ///< Segments that left a gap before them.
-  std::uint64_t gaps = 0;                  ///< That were opened.
+  std::uint64_t gaps = 0;                  ///< Gaps that were opened.
   std::uint64_t late = 0;                  ///< Segments with new bytes below others: sent again, or overtaken.
   std::uint64_t duplicates = 0;            ///< Segments of which nothing was new.
   std::uint64_t out_of_window = 0;         ///< Segments that were not acceptable.
   std::uint64_t old_timestamps = 0;        ///< Dropped by PAWS.
   std::uint64_t missing_timestamps = 0;    ///< Segments without one although it was agreed to.
-  std::uint64_t bad_acknowledgements = 0;  ///< Of what was never sent, or none at all.
-  std::uint64_t probes = 0;                ///< Of a closed window, or to keep alive.
+  std::uint64_t bad_acknowledgements = 0;  ///< Acknowledgements of what was never sent, or segments without one.
+  std::uint64_t probes = 0;                ///< Probes of a closed window, or to keep alive.
   std::uint64_t challenges = 0;            ///< Acknowledgements sent for it (RFC 5961).
   std::uint64_t limited = 0;               ///< Answers left out because there were too many.
   std::uint64_t acknowledgements = 0;      ///< Sent.
   std::uint64_t window_updates = 0;
   std::uint64_t zero_windows = 0;  ///< Acknowledgements that closed the window.
   std::uint64_t resets_sent = 0;
-  std::uint64_t retransmits = 0;  ///< Of SYN, FIN or what was to be said: times that the timer ran out.
-  std::uint64_t sent_bytes = 0;   ///< Of what was to be said; those that were sent again count once.
+  std::uint64_t retransmits = 0;  ///< How often the timer of SYN, FIN or what was to be said ran out.
+  std::uint64_t sent_bytes = 0;   ///< Bytes of what was to be said; those that were sent again count once.
   std::uint64_t opened = 0;
   std::uint64_t finished = 0;
   std::uint64_t reset = 0;
@@ -205,7 +205,7 @@ struct TcpRequestLists {
   TcpList waiting;
   TcpList invited;  ///< No more than there are places.
   TcpList silent;
-  std::uint32_t half_open_count = 0;     ///< Of all their lists.
+  std::uint32_t half_open_count = 0;     ///< The connections in all their lists.
   std::uint32_t half_open_promised = 0;  ///< Those on their first try that were offered a window.
   std::uint64_t next_deadline = kNever;  ///< Nothing of them is due before.
 };

@@ -14,7 +14,7 @@ struct TunOptions {
   /// The kernel gets another one there. Empty: a subnet of 198.18.0.0/15 (RFC 2544) that nothing routes to; "::": one
   /// of 2001:2::/48 (RFC 5180).
   std::string address{};
-  std::string name = "headrace%d";  ///< Of the device; %d: the first number that is free.
+  std::string name = "headrace%d";  ///< The name of the device; %d: the first number that is free.
   std::uint32_t mtu = 1500;         ///< 68, or of IPv6 1280, to 65535.
   /// The kernel hands over super-packets of up to 64 KiB, to be cut every segment_bytes, without checksums (TSO, USO).
   /// Slots must hold 65,535 bytes.

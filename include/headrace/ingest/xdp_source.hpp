@@ -25,7 +25,7 @@ struct XdpOptions {
   std::string address{};
   std::uint16_t udp_port = 0;
   XdpHook hook = XdpHook::automatic;
-  std::uint32_t frames = 4096;  ///< Of 4 KiB, for each queue: a power of two. Locked memory.
+  std::uint32_t frames = 4096;  ///< Frames of 4 KiB for each queue: a power of two. Locked memory.
   /// Packets say that their checksums need no check. For veth, whose sender leaves them to a card that is not there:
   /// AF_XDP has no place for saying so, and every such packet's checksum is wrong.
   bool trust_checksums = false;

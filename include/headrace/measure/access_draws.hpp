@@ -126,7 +126,7 @@ struct ZipfRows {
   [[nodiscard]] HEADRACE_HD std::uint64_t first(std::uint64_t draw) const noexcept { return at(draw) * kItems; }
 
  private:
-  /// Of where rows lie, which stays the same whatever is drawn.
+  /// The seed of where rows lie, which stays the same whatever is drawn.
   static constexpr std::uint64_t kScatterSeed = 0x243F6A8885A308D3;
 };
 

@@ -42,8 +42,8 @@ struct CopyCase {
 };
 
 struct CopyRuns {
-  std::vector<Duration> times{};  ///< Of each run, from the first add() to the end of wait().
-  std::uint64_t bytes = 0;        ///< That each run moves.
+  std::vector<Duration> times{};  ///< The time of each run, from the first add() to the end of wait().
+  std::uint64_t bytes = 0;        ///< Bytes that each run moves.
   bool supported = true;          ///< False: the route cannot do it here, and nothing was measured.
   bool verified = false;          ///< Every run's target held the bytes of its sources.
 };

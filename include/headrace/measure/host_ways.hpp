@@ -28,7 +28,7 @@ struct HostWayCost {
   std::uint64_t bytes = 0;
   Duration once{};
   Duration back{};
-  std::vector<Duration> fill{};      ///< Of one thread of the host, before the transfer.
+  std::vector<Duration> fill{};      ///< The time of one thread of the host, before the transfer.
   std::vector<Duration> transfer{};  ///< From when it is enqueued until it is done.
   bool verified = false;             ///< The device held the bytes after the last pass.
 };

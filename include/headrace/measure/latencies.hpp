@@ -44,7 +44,7 @@ class Latencies {
 
  private:
   static constexpr std::uint32_t kStepsLog2 = 10;  ///< Steps an octave.
-  static constexpr std::uint32_t kBits = 40;       ///< Of the greatest latency in ns.
+  static constexpr std::uint32_t kBits = 40;       ///< Bits of the greatest latency in ns.
   static constexpr std::uint64_t kExact = 2U << kStepsLog2;
   static constexpr std::size_t kBuckets = kExact + (std::size_t{kBits - 1 - kStepsLog2} << kStepsLog2);
 

@@ -35,7 +35,7 @@ struct PeerCosts {
   double copy_without = 0;      ///< Bytes per second of 64 MiB from the peer without access, once; 0: not possible.
   double copy_with = 0;         ///< With it.
   Duration enable{};            ///< PeerAccess; once, with `allocations` of the peer there.
-  std::size_t allocations = 0;  ///< Of allocation_bytes each, on the peer, timed:
+  std::size_t allocations = 0;  ///< Allocations of allocation_bytes each, on the peer, timed:
   std::size_t allocation_bytes = 0;
   Duration allocate_without{};  ///< all of them, without access,
   Duration allocate_with{};     ///< and with it.

@@ -13,7 +13,7 @@
 /// (Evtushenko 2020).
 namespace headrace::measure {
 
-/// Whose memory is reached for.
+/// The owner of the memory that is reached for.
 enum class FarMemory : std::uint8_t { local, peer, host };
 
 /// "local", "peer", "host".
@@ -22,19 +22,19 @@ enum class FarMemory : std::uint8_t { local, peer, host };
 struct ChaseOptions {
   FarMemory memory = FarMemory::local;
   std::optional<Device> peer;      ///< For FarMemory::peer.
-  std::size_t bytes = 1 << 20;     ///< That the chain is spread over.
+  std::size_t bytes = 1 << 20;     ///< Bytes that the chain is spread over.
   std::size_t stride_bytes = 128;  ///< Between neighbouring nodes; a multiple of 8.
   bool first_cache = true;         ///< Whether loads may be kept in L1 (ld.global.ca and .cg); no matter on a CPU.
   std::uint32_t steps = 1 << 14;   ///< Counted.
   int samples = 5;
-  std::uint64_t seed = 1;  ///< Of the order of the nodes.
+  std::uint64_t seed = 1;  ///< The seed of the order of the nodes.
 };
 
 struct ChaseResult {
   double nanoseconds = 0;  ///< A step; median.
   double least = 0;
   double most = 0;
-  std::optional<double> cycles;  ///< Of the multiprocessor's clock, a step; empty on a CPU device.
+  std::optional<double> cycles;  ///< Cycles of the multiprocessor's clock, a step; empty on a CPU device.
   bool verified = false;         ///< The chain ended where it should.
   std::string note;              ///< Why there is no figure.
 };
@@ -44,8 +44,8 @@ struct ChaseResult {
 /// UsageError (a stride of 0 or no multiple of 8, fewer than two nodes, no peer) or DeviceError.
 [[nodiscard]] ChaseResult measure_chase(Device device, const ChaseOptions& options);
 
-/// Whose L2 keeps what is read over a link: a chain in a peer's memory is followed once, first with every cache swept,
-/// then after its owner has followed it, then after the reader itself has. Nanoseconds a step; medians.
+/// Tells whose L2 keeps what is read over a link: a chain in a peer's memory is followed once, first with every cache
+/// swept, then after its owner has followed it, then after the reader itself has. Nanoseconds a step; medians.
 struct OwnerCache {
   double swept = 0;
   double after_owner = 0;

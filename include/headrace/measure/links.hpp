@@ -57,7 +57,7 @@ struct LinkOptions {
   std::vector<std::size_t> sizes;  ///< Ascending; multiples of 16. Those that memory has no room for drop out.
   int samples = 5;                 ///< Measurements of a size, each of its own.
   std::size_t bytes_per_sample = 64 * kMiB;  ///< A size is moved so often that it makes this much, at most 64 times.
-  std::uint64_t seed = 1;                    ///< Of the data.
+  std::uint64_t seed = 1;                    ///< The seed of the data.
   Duration gate_bound = std::chrono::seconds(1);  ///< See LinkCurve::gated.
 };
 
@@ -67,7 +67,7 @@ struct LinkOptions {
 struct LinkPoint {
   std::size_t bytes = 0;
   double rate = 0;   ///< Bytes per second, of several transfers queued; median. Both directions together.
-  double least = 0;  ///< Of the samples.
+  double least = 0;  ///< The least of the samples.
   double most = 0;
   Duration alone{};  ///< One transfer by itself; median.
   int samples = 0;

@@ -16,7 +16,7 @@ namespace headrace::measure {
 
 /// How a load is put on a system and when its figures count.
 struct LoadOptions {
-  double rate_per_second = 0;  ///< Of all generator threads together. Ignored with a trace.
+  double rate_per_second = 0;  ///< The rate of all generator threads together. Ignored with a trace.
   ArrivalKind arrivals = ArrivalKind::poisson;
   std::uint64_t seed = 1;
   std::vector<Duration> trace{};  ///< For ArrivalKind::trace: dealt out to the generator threads in turn.

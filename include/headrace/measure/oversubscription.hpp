@@ -29,14 +29,14 @@ struct AccessRoofs {
 /// One thing to measure.
 struct OversubscriptionCell {
   AccessPattern pattern = AccessPattern::grid_stride;
-  RowOrder rows = RowOrder::ordered;  ///< Of zipf_rows alone.
+  RowOrder rows = RowOrder::ordered;  ///< The order of zipf_rows alone.
   AccessOperation operation = AccessOperation::read;
   Strategy strategy = Strategy::interleaved;
   double factor = 1.0;  ///< Bytes of data over bytes of the budget.
-  /// Of random_warp, the page that is drawn; else what prefetched splits, and by_budget places by heat: a page of a
-  /// span, or a smaller one of managed memory.
+  /// The page that random_warp draws; else what prefetched splits, and by_budget places by heat: a page of a span, or a
+  /// smaller one of managed memory.
   std::size_t page_bytes = kPageBytes;
-  std::uint32_t threads = 256;  ///< Of a block.
+  std::uint32_t threads = 256;  ///< The threads of a block.
   bool synchronised = false;    ///< Threads of a block meet after every turn of the loop.
   friend bool operator==(const OversubscriptionCell&, const OversubscriptionCell&) = default;
 };
@@ -51,7 +51,7 @@ struct OversubscriptionOptions {
   std::vector<Strategy> strategies{Strategy::on_demand, Strategy::zero_copy, Strategy::interleaved,
                                    Strategy::prefetched, Strategy::by_budget};
   std::vector<double> factors{0.5, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0};
-  std::vector<std::size_t> page_bytes{kPageBytes};  ///< Of 4 KiB, 64 KiB and 2 MiB.
+  std::vector<std::size_t> page_bytes{kPageBytes};  ///< Out of 4 KiB, 64 KiB and 2 MiB.
   std::vector<std::uint32_t> threads{256};          ///< Multiples of 32, up to 1,024.
   std::vector<bool> synchronised{false};
   /// What stands in for the device's memory, in whole pages; 0 means oversubscription_budget().
@@ -66,10 +66,10 @@ struct OversubscriptionResult {
   OversubscriptionCell cell;
   std::size_t data_bytes = 0;
   std::uint64_t touched_bytes = 0;  ///< By one run: a byte as often as it is touched.
-  std::uint64_t device_bytes = 0;   ///< Of these, such as lie on the device,
+  std::uint64_t device_bytes = 0;   ///< Those of the bytes that lie on the device,
   std::uint64_t host_bytes = 0;     ///< and such as lie on the host. Of on_demand all cross the link and lie on both.
   std::uint32_t blocks = 0;
-  std::vector<Duration> times;  ///< Of the kernel, on the device's clock. Empty when it was not run.
+  std::vector<Duration> times;  ///< The time of the kernel, on the device's clock. Empty when it was not run.
   double bytes_per_second = 0;  ///< Touched, at the median time.
   /// Touched over max(device bytes / memory bandwidth, host bytes / link bandwidth). Caches may beat it where rows are
   /// touched again and again.

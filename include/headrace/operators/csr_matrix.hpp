@@ -22,7 +22,7 @@ struct HostCsr {
   std::uint64_t row_count = 0;
   std::uint64_t column_count = 0;
   std::span<const std::int64_t> row_starts;  ///< row_count + 1 of them: row r has entries row_starts[r] to [r + 1].
-  std::span<const Column> columns;           ///< Of each entry, from 0.
+  std::span<const Column> columns;           ///< The column of each entry, from 0.
   std::span<const Value> values;
 };
 

@@ -11,7 +11,7 @@ namespace headrace::operators {
 
 struct LightOptions {
   std::uint32_t query_bytes = 1024;  ///< A multiple of 4.
-  std::uint32_t threads = 128;       ///< Of the one block; also the number of lanes.
+  std::uint32_t threads = 128;       ///< The threads of the one block; also the number of lanes.
   std::uint32_t steps = 64;          ///< Multiply-adds a chain; each lane has two chains.
 };
 

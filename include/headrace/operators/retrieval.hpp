@@ -30,7 +30,7 @@ struct Retrieval {
 };
 
 struct RetrievalOptions {
-  std::uint32_t threads = 128;  ///< Of the one block that answers a query: 32 to 1024.
+  std::uint32_t threads = 128;  ///< The threads of the one block that answers a query: 32 to 1024.
   /// Offer Operator::sample. It keeps each document's terms, 4 bytes a posting, in host memory.
   bool sample = true;
 };

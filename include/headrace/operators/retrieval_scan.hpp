@@ -58,7 +58,7 @@ class TableRest {
   }
 
  private:
-  /// Of vectors side by side, in a loop that compilers turn into SIMD.
+  /// Counts in vectors side by side, in a loop that compilers turn into SIMD.
   [[nodiscard]] HEADRACE_HD std::uint32_t count_row(std::uint32_t first) const {
     const std::uint32_t* rows[Terms];
     for (std::uint32_t i = 0; i < Terms; ++i) rows[i] = words_of(bitmaps_[i] + first);
@@ -78,7 +78,7 @@ class TableRest {
     return count;
   }
 
-  /// Of vectors apart, all of which are read before one is used.
+  /// Counts in vectors apart, all of which are read before one is used.
   [[nodiscard]] HEADRACE_HD std::uint32_t count_apart(std::uint32_t first, std::uint32_t stride,
                                                       std::uint32_t end) const {
     Vector has[kVectors][Terms];

@@ -40,7 +40,7 @@ template <class Value>
 struct SpmvPart {
   const SpmvChunk* chunks = nullptr;
   const SpmvLongRow* long_rows = nullptr;
-  const std::uint16_t* row_starts = nullptr;  ///< Of each row, counted from the first entry of its chunk.
+  const std::uint16_t* row_starts = nullptr;  ///< The start of each row, counted from the first entry of its chunk.
   const std::uint32_t* columns = nullptr;     ///< Counted from the first that the part needs.
   const Value* values = nullptr;
   Value* partials = nullptr;

@@ -13,11 +13,11 @@ namespace headrace::operators {
 /// that terms are numbered in that order too.
 struct SyntheticCorpus {
   std::uint32_t documents = 10'000'000;
-  std::uint32_t terms = 1'000'000;  ///< Of the vocabulary; those in no document are not in the index. At least 2.
+  std::uint32_t terms = 1'000'000;  ///< Terms of the vocabulary; those in no document are not in the index. At least 2.
   /// Mean number of words of a document, repetitions counted: 2 and a Poisson variate. 2 to 500. A document has at
   /// least 2 different terms: where its words are all the same, more are drawn.
   double length = 10;
-  double exponent = 1;  ///< Of Zipf's law, 0 to 4.
+  double exponent = 1;  ///< The exponent of Zipf's law, 0 to 4.
   std::uint64_t seed = 1;
 };
 

@@ -51,8 +51,8 @@ struct DispatchView {
   const std::uint32_t* tails = nullptr;  ///< Queries written to each lane, modulo 2^32; behind them the stop word.
   DispatchStamps* stamps = nullptr;
   std::uint32_t* heartbeat = nullptr;
-  /// Of each lane the query that it had last when it had no other, as units of the sequence that its tail then has;
-  /// null where nobody writes them.
+  /// The query that each lane had last when it had no other, as units of the sequence that its tail then has; null
+  /// where nothing writes them.
   const SealedUnit* lone = nullptr;
   // In device memory.
   std::uint64_t* entries = nullptr;      ///< The queue: see entry().
@@ -64,14 +64,14 @@ struct DispatchView {
   std::byte* parts = nullptr;            ///< Answers while several blocks write to them.
 
   std::uint32_t lane_count = 0;
-  std::uint32_t slots = 0;       ///< Of each lane; a power of two.
+  std::uint32_t slots = 0;       ///< Slots of each lane; a power of two.
   std::uint32_t queue_log2 = 0;  ///< Entries of the queue: twice as many as queries can wait, at least.
   std::uint32_t query_stride = 0;
   std::uint32_t answer_stride = 0;
   std::uint32_t lone_stride = 0;  ///< Units from one lane's to the next's.
   std::uint32_t query_bytes = 0;
   std::uint32_t answer_bytes = 0;
-  std::uint32_t blocks = 1;        ///< That answer one query.
+  std::uint32_t blocks = 1;        ///< Blocks that answer one query.
   std::uint32_t sample_every = 0;  ///< Positions that leave stamps are multiples of this, a power of two; 0: none.
 
   /// Whether the query at `position` of a lane leaves stamps.

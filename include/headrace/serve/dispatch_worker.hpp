@@ -7,7 +7,7 @@
 #include "headrace/serve/dispatch.hpp"
 #include "headrace/serve/lone_query.hpp"
 
-/// Who answers queries in the pool of Schedule::dispatched.
+/// The blocks that answer queries in the pool of Schedule::dispatched.
 namespace headrace::serve {
 
 /// A block as an operator sees it in the pool: any block may answer any part of a query.

@@ -6,7 +6,7 @@
 #include "headrace/serve/dispatch.hpp"
 #include "headrace/serve/lone_query.hpp"
 
-/// Who hands queries out in the pool of Schedule::dispatched.
+/// The block that hands queries out in the pool of Schedule::dispatched.
 namespace headrace::serve::detail {
 
 /// Block 0 of the pool: one team of it reads the tails. One read at a time: further reads of the same line wait for the
@@ -206,7 +206,7 @@ class Dispatcher {
   const DispatchView& view_;
   Seen& seen_;
   LoneQuery<Group> copy_;
-  std::uint32_t lane_ = 0;    ///< That had a query last, where AnswersInline.
+  std::uint32_t lane_ = 0;    ///< The lane that had a query last, where AnswersInline.
   bool steady_ = false;       ///< And the last but one, too.
   bool alone_ = false;        ///< And the last one came alone.
   bool copied_last_ = false;  ///< And it was read from its copy, so that no unit can have the next sequence yet.

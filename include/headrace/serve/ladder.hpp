@@ -31,7 +31,7 @@ struct Roofs {
 /// Measures all roofs; about half a second.
 [[nodiscard]] Roofs measure_roofs(Device device, const Operator& op, std::uint32_t generators = 1);
 
-/// Of two measurements of the same roofs the higher ones: whatever disturbs a roof lowers it.
+/// The higher of two measurements of the same roofs: whatever disturbs a roof lowers it.
 [[nodiscard]] Roofs higher(const Roofs& one, const Roofs& other);
 /// Why two measurements of the same roofs cannot be trusted: they differ by more than kRoofsDiffer, such as "the
 /// compute roof read 1.2e+06, then 8e+05". Empty when they agree.
@@ -74,7 +74,7 @@ struct RungResult {
   std::vector<measure::LoadResult> tried;  ///< Every load put on `plan`, by incoming rate: latency against throughput.
   StageTimes stages;
   std::vector<StageSample> samples;  ///< Some queries of `load`, for a timeline.
-  std::vector<Capacity> capacities;  ///< Of every thread count tried: whether more threads help.
+  std::vector<Capacity> capacities;  ///< The capacity of every thread count tried: whether more threads help.
   std::string note;
 };
 
@@ -93,7 +93,7 @@ struct LadderProgress {
   double rate_per_second = 0;  ///< Incoming rate being tried; 0 while measuring capacity.
   double measured_per_second = 0;
   Duration p99{};
-  double best_per_second = 0;  ///< Of this rung so far.
+  double best_per_second = 0;  ///< The best of this rung so far.
 };
 
 /// Climbs: for each rung, finds the highest incoming rate that is sustained with p99 within the bound. Every answer of

@@ -35,7 +35,7 @@ enum class Allocator : std::uint8_t {
   pool,            ///< Slots allocated at start and recycled, with their events.
 };
 
-/// Who uses which stream.
+/// Which stream each slot uses.
 enum class Streams : std::uint8_t {
   shared,      ///< All threads share one.
   per_thread,  ///< Each thread has its own.
@@ -58,7 +58,7 @@ struct Plan {
   std::uint32_t streams_per_thread = 1;
   Streams streams = Streams::per_thread;
   Allocator allocator = Allocator::pool;
-  MemoryKind host_memory = MemoryKind::pinned;  ///< Of the slots: pageable, pinned, mapped or managed.
+  MemoryKind host_memory = MemoryKind::pinned;  ///< The memory of the slots: pageable, pinned, mapped or managed.
   Binding binding = Binding::none;
   std::uint32_t first_processor = 0;  ///< With Binding::cores: where in the order to start.
 

@@ -34,8 +34,8 @@ struct PlanSearch {
   std::uint32_t generators = 1;
   double capacity = 0;                         ///< Queries per second when nothing bounds latency.
   std::vector<measure::LoadResult> confirmed;  ///< At the highest rate at which all of them were sustained.
-  std::uint32_t loads = 0;                     ///< That it took to confirm that rate, those not sustained as well.
-  std::vector<measure::LoadResult> tried;      ///< Every load, by incoming rate.
+  std::uint32_t loads = 0;  ///< The loads that it took to confirm that rate, those not sustained as well.
+  std::vector<measure::LoadResult> tried;  ///< Every load, by incoming rate.
   std::string note;
 };
 

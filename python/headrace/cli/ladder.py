@@ -213,7 +213,7 @@ def ladder(
         _print(chosen, op, settings, climbs, swept)
     attempts = outputs.Attempts()
     has_figures = any(one.has_figures for one in climbs)
-    # Of an interrupted climb the rungs that it has are whole. One to its end without a figure has the loads it tried.
+    # The rungs of an interrupted climb are whole. One to its end without a figure has the loads it tried.
     if has_figures or not interrupted:
         attempts.write(save, lambda path: results.save(path, content))
         attempts.write(report_to, lambda path: report.write([content], path))

@@ -53,7 +53,7 @@ class FetchedTable(ArrowExports):
 
     @property
     def num_rows(self) -> int:
-        """Of its fragments."""
+        """The rows of its fragments."""
         return sum(self._source.fragments[number][2] for number in self._fragments)
 
     @property
@@ -63,7 +63,7 @@ class FetchedTable(ArrowExports):
 
     @property
     def threads(self) -> int:
-        """That make chunks."""
+        """The number of threads that make chunks."""
         return 0 if self._core is None else self._core.threads
 
     def wait(self, progress: Progress | None = None) -> Self:

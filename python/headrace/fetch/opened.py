@@ -16,7 +16,7 @@ from headrace import _core
 from headrace.errors import DataError, Errc, Error, UsageError
 from headrace.errors import SystemError as HeadraceSystemError
 
-# Of all tables together: each takes a descriptor beside that of its mapping.
+# The limit of all tables together: each takes a descriptor beside that of its mapping.
 _OPEN_MAX = 64
 
 
@@ -55,7 +55,7 @@ class Opened:
 
     @cached_property
     def types(self) -> dict[str, pa.DataType]:
-        """Of its own columns, by name."""
+        """The types of its own columns, by name."""
         return dict(zip(self.schema.names, self.schema.types, strict=True))
 
     @property

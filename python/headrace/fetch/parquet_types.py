@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
-# Of a type in Arrow: what it is in the file, physical and logical.
+# What a type of Arrow is in the file, physical and logical.
 _STORED = {
     pa.bool_(): ({"BOOLEAN"}, {"NONE"}),
     pa.float32(): ({"FLOAT"}, {"NONE"}),

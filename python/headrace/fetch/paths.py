@@ -74,7 +74,7 @@ def _matched(path: str, pattern: str) -> list[str]:
 
 
 def _files_in(folder: Path) -> list[str]:
-    """Of the folder, and of partitions in it."""
+    """List the files of the folder, and of partitions in it."""
     found: list[str] = []
     try:
         entries = [entry for entry in folder.iterdir() if entry.name[0] not in "._"]

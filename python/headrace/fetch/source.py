@@ -24,7 +24,7 @@ def require_fetch() -> None:
 
 @cache
 def value_bytes(kind: pa.DataType) -> int:
-    """Of a value of that type, at least 1."""
+    """The bytes of a value of that type, at least 1."""
     try:
         return max(1, int(kind.bit_width) // 8)
     except ValueError:

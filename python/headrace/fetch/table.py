@@ -133,7 +133,7 @@ class Table(Scannable):
 
     @property
     def num_rows(self) -> int:
-        """Of all fragments."""
+        """The rows of all fragments."""
         return self._source.core.rows
 
     @property

@@ -31,7 +31,7 @@ _PASSENGERS = (np.arange(10), [0.004, 0.693, 0.138, 0.041, 0.02, 0.06, 0.0435, 0
 _PAYMENTS = (np.arange(1, 6), [0.53, 0.46, 0.005, 0.0045, 0.0005])
 _RATES = (np.array([1, 2, 3, 4, 5, 6, 99]), [0.973, 0.02, 0.0015, 0.0005, 0.004, 0.0005, 0.0005])
 
-# Of the columns, those that the queries read.
+# The columns that the queries read.
 QUERY_COLUMNS = ("cab_type", "passenger_count", "pickup_datetime", "total_amount", "trip_distance")
 
 # Every cab is of one of these, in this order of a dictionary.

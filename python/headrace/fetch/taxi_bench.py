@@ -99,11 +99,11 @@ class Duck:
         self._connection.execute(f"CREATE TABLE held AS SELECT {', '.join(taxi.QUERY_COLUMNS)} FROM stored")
 
     def result(self, query: taxi.TaxiQuery) -> pa.Table:
-        """Of one query."""
+        """The result of one query."""
         return self._connection.sql(query.sql.replace("taxi", "held")).to_arrow_table()
 
     def times(self, query: taxi.TaxiQuery, runs: int) -> DuckTimes:
-        """Of so many runs, after one that warms up."""
+        """The times of so many runs, after one that warms up."""
 
         def of(name: str) -> list[float]:
             sql = query.sql.replace("taxi", name)

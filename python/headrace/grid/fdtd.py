@@ -276,7 +276,7 @@ class Fdtd:
 
     @property
     def speeds(self) -> list[float]:
-        """Of all parts, what their slabs are as thick as: weights, or measured cells a second; none otherwise."""
+        """What the slabs of all parts are as thick as: weights, or measured cells a second; none otherwise."""
         return list(self._speeds)
 
     @property

@@ -50,9 +50,9 @@ class _Connection:
     kept: bytearray = field(default_factory=bytearray)
     """Bytes from `position` on that have come."""
     position: int = 0
-    """Of the first byte of the stream that the talk has not been given."""
+    """The offset of the first byte of the stream that the talk has not been given."""
     searched: int = 0
-    """Of `kept`: no end that is waited for begins before."""
+    """Where the search in `kept` resumes: no end that is waited for begins before."""
     seen: int = 0
     """Bytes of the stream that have come."""
     then: tuple[int, Callable[[], None]] | None = None
@@ -116,7 +116,7 @@ class Answering(ABC):
         return self._connections[stream].seen
 
     def position(self, stream: int) -> int:
-        """Of the next byte of the stream that its talk will be given."""
+        """The offset of the next byte of the stream that its talk will be given."""
         return self._connections[stream].position
 
     def open_body(self, stream: int) -> Body:

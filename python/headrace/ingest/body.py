@@ -18,7 +18,7 @@ class Body:
 
     @classmethod
     def all_of_it(cls) -> "Body":
-        """Of a stream that has nothing but data."""
+        """The body of a stream that has nothing but data."""
         made = cls()
         made.add(0, None)
         return made

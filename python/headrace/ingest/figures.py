@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 Counters = dict[str, dict[str, int]]
-"""Of Receiver.counters(): by the part that counts, and by name."""
+"""The result of Receiver.counters(): by the part that counts, and by name."""
 
 _GIGABIT = 1e9 / 8
 _NANO = 1e-9
@@ -16,7 +16,7 @@ class Figures:
 
     seconds: float
     bytes: int
-    """Of payload, accepted."""
+    """Bytes of payload that were accepted."""
     packets: int
     """As the source gave them: those that a kernel has merged are one."""
     frames: int
@@ -35,7 +35,7 @@ class Figures:
 
     @property
     def gigabits_per_second(self) -> float:
-        """Of payload."""
+        """The rate of payload."""
         return self.bytes / self.seconds / _GIGABIT if self.seconds > 0 else 0.0
 
     @property

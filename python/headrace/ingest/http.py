@@ -9,9 +9,9 @@ from headrace.ingest.answering import Answering, Skip, Some, Talk, Wants
 _UPLOAD_MOST = 1 << 62
 _LINE_OF_CHUNK_MOST = 4096
 _CHUNKS_MOST = 1 << 19
-"""Whose places are kept: those of one frame."""
+"""The most chunks whose places are kept: those of one frame."""
 _LINGER_SECONDS = 30.0
-"""That a client has to close its end once it has been answered."""
+"""The time that a client has to close its end once it has been answered."""
 
 _REQUEST = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP/1\.([01])")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
@@ -38,7 +38,7 @@ class _Input:
         self._kept = bytearray()
         self._at = 0
         self.offset = 0
-        """Of the next byte of the stream."""
+        """The offset of the next byte of the stream."""
 
     def line(self, most: int, too_long: str) -> Reading:
         """The next line without its end, of `most` bytes at most."""

@@ -16,7 +16,7 @@ from prometheus_client.exposition import ThreadingWSGIServer, make_wsgi_app
 CONNECTIONS_MOST = 16
 """At the same time, each with a thread; the next connection cuts the oldest one."""
 HEAD_BYTES_MOST = 16 << 10
-"""Of a request's line and headers together; a longer head is answered with 431."""
+"""The limit of a request's line and headers together; a longer head is answered with 431."""
 REQUEST_SECONDS = 5.0
 """From a connection's start to the end of its answer, after which it is cut."""
 

@@ -82,7 +82,7 @@ class Totals:
     bytes: int = 0
     missing_bytes: int = 0
     failed: int = 0
-    """Of which not all was written."""
+    """Streams of which not all was written."""
     error: str | None = None
     """Why not, of the first of them."""
     ends: dict[str, int] = field(default_factory=dict)

@@ -33,7 +33,7 @@ class Scaling:
 
     @property
     def efficiency(self) -> dict[int, float]:
-        """Of several devices: the share of as many times one."""
+        """The efficiency of several devices: the share of as many times one."""
         return {count: rate / (count * self.rates[1]) for count, rate in self.rates.items() if count > 1}
 
 

@@ -44,7 +44,7 @@ _ABOUT = "conditions"  # the one column of words
 _TEXT = ' class="text"'
 
 
-# Of a page: its title, what it is about, and how it was measured.
+# The words of a page: its title, what it is about, and how it was measured.
 _LADDER = (
     "ladder",
     "How many queries per second each technique carries while p99 latency stays within a bound, beside what the "

@@ -18,9 +18,9 @@ constexpr double kWarpBytes = 128;
 struct Split {
   double device = 0;
   double host = 0;
-  double device_cached = 0;  ///< Of `device`, what the cache could serve.
+  double device_cached = 0;  ///< What the cache could serve of `device`.
   double host_cached = 0;
-  double host_distinct = 0;  ///< Of the host pages used.
+  double host_distinct = 0;  ///< Bytes of the host pages used.
 };
 
 Split split(const Traffic& part, const OnDevice& on_device) {

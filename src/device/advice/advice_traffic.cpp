@@ -22,7 +22,7 @@ class RankSums {
     }
   }
 
-  /// Of the first `ranks` ranks; of a fraction of a rank, that fraction.
+  /// The share of the first `ranks` ranks; of a fraction of a rank, that fraction.
   [[nodiscard]] double first(double ranks) const {
     const double whole = std::floor(ranks);
     return first_whole(whole) + (ranks - whole) * std::pow(whole + 1, -exponent_);

@@ -9,10 +9,10 @@ namespace headrace::detail {
 /// A part of one pass that differs from the others in which pages it uses.
 struct Traffic {
   double bytes = 0;            ///< Touched.
-  double distinct_bytes = 0;   ///< Of the pages that it uses.
+  double distinct_bytes = 0;   ///< Bytes of the pages that it uses.
   bool random = false;         ///< In pieces at random places, not in order.
-  std::vector<double> share;   ///< Of its bytes, by page; adds up to 1.
-  std::vector<double> cached;  ///< Of its bytes, by page, those of rows that fit in the cache together; may be empty.
+  std::vector<double> share;   ///< The share of its bytes by page; adds up to 1.
+  std::vector<double> cached;  ///< The share of its bytes by page in rows that fit in the cache together; may be empty.
 };
 
 /// One pass through the data, one part after the other. The profile has been checked.

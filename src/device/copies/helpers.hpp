@@ -38,7 +38,7 @@ class Helpers {
   std::condition_variable idle_;
   std::uint64_t job_ = 0;      ///< Under mutex_, as is what follows; which job it is.
   std::uint32_t wanted_ = 0;   ///< Threads of the job.
-  std::uint32_t working_ = 0;  ///< Of these, those that are not done.
+  std::uint32_t working_ = 0;  ///< Those that are not done.
   bool over_ = false;
   Work work_ = nullptr;
   void* self_ = nullptr;

@@ -31,7 +31,7 @@ struct LingerBody {
   static constexpr int kThreadsMax = kThreads;
   static constexpr std::uint32_t kNone = kLingerShares;
 
-  /// Of a block.
+  /// The state of a block.
   struct State {
     LingerShare taken;
     std::uint64_t next[kLingerShares];  ///< The number of the list that is waited for, of its own shares.

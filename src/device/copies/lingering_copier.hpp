@@ -42,7 +42,7 @@ class LingeringCopier {
   [[nodiscard]] Status wait() noexcept;
 
   Device device_;
-  Stream stream_;  ///< Of its own: work behind the kernel would wait until it leaves.
+  Stream stream_;  ///< A stream of its own: work behind the kernel would wait until it leaves.
   LaunchShape shape_;
   Buffer words_;
   LingerView view_;

@@ -44,14 +44,14 @@ class StagedCopier {
   [[nodiscard]] Status copy(std::span<const Copy> copies, Scatter scatter) noexcept;
 
  private:
-  /// Of each thread.
+  /// The slots of each thread.
   static constexpr std::size_t kSlots = 4;
   /// One that travels and one that waits for it: the engine is never without.
   static constexpr std::size_t kRuns = 2;
 
   struct Slot {
     std::vector<Copy> spread;  ///< From the slot to the targets.
-    std::size_t bytes = 0;     ///< That lie in it.
+    std::size_t bytes = 0;     ///< Bytes that lie in it.
     /// How many slots had been taken when this one was, for what lies in it now. Stored by who fills it.
     alignas(kNoSharing) std::atomic<std::uint64_t> filled{0};
   };
@@ -74,7 +74,7 @@ class StagedCopier {
 
   /// The copies that fill one slot: from byte `offset` of number `first`, so many bytes.
   struct Part {
-    std::uint64_t number = 0;  ///< Of the slot, in the order in which they are taken.
+    std::uint64_t number = 0;  ///< The number of the slot, in the order in which they are taken.
     std::size_t first = 0;
     std::size_t offset = 0;
     std::size_t bytes = 0;
@@ -114,11 +114,11 @@ class StagedCopier {
   std::uint64_t sent_runs_ = 0;
   std::uint64_t read_runs_ = 0;
   std::uint64_t sent_ = 0;    ///< Slots.
-  std::vector<Copy> spread_;  ///< Of the run that is sent.
+  std::vector<Copy> spread_;  ///< The copies of the run that is sent.
   const Birth birth_;
   ProcessOwned<Helpers> helpers_ = make_process_owned<Helpers>();
 
-  std::span<const Copy> copies_;  ///< Of the work in hand, as is what follows.
+  std::span<const Copy> copies_;  ///< The copies of the work in hand, as is what follows.
   Scatter scatter_ = Scatter::from_slot;
   std::size_t bytes_ = 0;
   std::size_t sent_bytes_ = 0;

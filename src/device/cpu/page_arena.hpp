@@ -52,7 +52,7 @@ class PageArena {
   const Birth birth_;
   mutable std::mutex mutex_;
   int file_ = -1;
-  std::uint64_t page_count_ = 0;     ///< Of the file.
+  std::uint64_t page_count_ = 0;     ///< The pages of the file.
   std::vector<std::uint64_t> free_;  ///< Numbers given back, room for all of them.
 };
 

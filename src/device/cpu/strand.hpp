@@ -103,7 +103,7 @@ class Strand final : public RefCounted {
  private:
   friend class StrandList;
 
-  /// Who may touch the front of the queue.
+  /// What may touch the front of the queue.
   enum class State : std::uint8_t {
     idle,    ///< Nobody.
     queued,  ///< Nobody; the strand is on its workers' ready list.
@@ -161,7 +161,7 @@ class Strand final : public RefCounted {
   StrandList parked_;                ///< Under mutex_; strands that wait for a point of this one.
 
   Strand* next_ = nullptr;          ///< The list that this strand is on.
-  std::uint64_t parked_until_ = 0;  ///< Of the strand that it is parked on; under that one's mutex_.
+  std::uint64_t parked_until_ = 0;  ///< The position of the strand that it is parked on; under that one's mutex_.
 
   alignas(kNoSharing) std::atomic<std::uint64_t> enqueued_{0};  ///< Written under mutex_.
   alignas(kNoSharing) std::atomic<std::uint64_t> done_{0};      ///< Written by the owner.

@@ -30,7 +30,7 @@ enum class TaskKind : std::uint32_t {
 /// The head of every task. Tasks are plain data of any length, written once and run where they lie.
 struct Task {
   TaskKind kind;
-  std::uint32_t bytes;  ///< Of the whole task, a multiple of TaskQueue::kAlignment.
+  std::uint32_t bytes;  ///< Bytes of the whole task, a multiple of TaskQueue::kAlignment.
 };
 
 struct CopyTask : Task {

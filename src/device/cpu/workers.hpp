@@ -45,7 +45,7 @@ class Workers {
   std::uint32_t users_ = 0;
   std::uint32_t live_ = 0;
   std::uint32_t sleeping_ = 0;
-  alignas(kNoSharing) std::atomic<std::uint32_t> ready_count_{0};  ///< Of both lists; written under mutex_.
+  alignas(kNoSharing) std::atomic<std::uint32_t> ready_count_{0};  ///< The entries of both lists; written under mutex_.
   std::atomic<std::uint32_t> high_count_{0};
 };
 

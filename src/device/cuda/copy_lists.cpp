@@ -15,7 +15,7 @@ struct CopyLists::Gathering {
   std::unique_lock<std::mutex> lock;  ///< Held from the first list on.
   List* list = nullptr;
   std::uint32_t count = 0;
-  std::uint64_t number = 0;  ///< Of the list that was announced; 0: none was.
+  std::uint64_t number = 0;  ///< The number of the list that was announced; 0: none was.
   std::uint32_t blocks = 0;
 
   [[nodiscard]] Part* parts() noexcept {

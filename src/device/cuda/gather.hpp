@@ -16,7 +16,7 @@
 /// warp covers lines of its neighbour (so warps start at line boundaries of the source).
 namespace headrace::detail::cuda {
 
-inline constexpr std::uint32_t kGatherThreads = 256;  ///< Of a block, in every kernel.
+inline constexpr std::uint32_t kGatherThreads = 256;  ///< The threads of a block, in every kernel.
 inline constexpr std::uint32_t kGatherWarps = kGatherThreads / 32;
 
 /// A short list, passed as a kernel argument (of at most 4 KiB): nothing to upload, nothing to recycle.
@@ -64,7 +64,7 @@ struct RowList {
   std::byte* to;
   const std::byte* from;
   std::uint32_t count;
-  std::uint32_t bytes;      ///< Of each row.
+  std::uint32_t bytes;      ///< Bytes of each row.
   std::uint32_t shift;      ///< Offsets count units of 2^shift bytes.
   std::uint32_t parts;      ///< Warps a row: parts of kPartBytes.
   std::uint32_t per_block;  ///< Rows of a block.

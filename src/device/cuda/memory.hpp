@@ -43,7 +43,7 @@ class Memory {
   std::atomic<std::size_t> managed_bytes_{0};
   std::once_flag keep_freed_;
   SizeClassPool pool_;
-  OwnRanges own_;  ///< Of kinds pinned, mapped and device.
+  OwnRanges own_;  ///< The ranges of kinds pinned, mapped and device.
 };
 
 }  // namespace headrace::detail::cuda

@@ -42,7 +42,7 @@ class CudaPageMemory final : public PageMemory {
   const DeviceProperties& properties_;
   std::mutex mutex_;
   std::map<std::string, std::string> absences_;         ///< By the name of the place.
-  std::map<std::pair<int, int>, bool> peers_;           ///< Who reaches whom.
+  std::map<std::pair<int, int>, bool> peers_;           ///< Which device reaches which.
   std::atomic<bool> host_needs_plain_location_{false};  ///< See set_access().
 };
 

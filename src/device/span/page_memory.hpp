@@ -22,12 +22,12 @@ struct Page {
 
 /// How pages are to be made.
 struct PageOptions {
-  std::optional<int> numa_node;  ///< Of host pages; the maker's own choice where empty.
+  std::optional<int> numa_node;  ///< The node of host pages; the maker's own choice where empty.
   bool shareable = false;
-  std::size_t bytes = kPageBytes;  ///< Of a page: a power of two, kPageBytes at least.
+  std::size_t bytes = kPageBytes;  ///< Bytes of a page: a power of two, kPageBytes at least.
 };
 
-/// Who accesses a page: a device, or the host where empty.
+/// What accesses a page: a device, or the host where empty.
 using Accessor = std::optional<Device>;
 
 class PageMemory {

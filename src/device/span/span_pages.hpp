@@ -36,7 +36,7 @@ class OwnedPage {
   PageMemory* memory_ = nullptr;
   Page page_;
   std::byte* own_address_ = nullptr;
-  Accessor writer_;  ///< Who may write there.
+  Accessor writer_;  ///< The one that may write there.
 };
 
 /// Owns a range of addresses; knows where a page is mapped, and unmaps it in the end. It does not own the pages.

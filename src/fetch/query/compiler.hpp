@@ -17,8 +17,8 @@ struct KeyStep {
   Op op = Op::key;  ///< key, wide_key or intern.
   std::uint32_t key = 0;
   std::uint32_t table = 0;
-  std::int64_t least = 0;    ///< Of a key.
-  std::uint64_t domain = 1;  ///< Of a key or a wide key; its last value is the missing one if `nullable`.
+  std::int64_t least = 0;    ///< The least value of a key.
+  std::uint64_t domain = 1;  ///< The domain of a key or a wide key; its last value is the missing one if `nullable`.
   bool nullable = false;
 };
 
@@ -29,8 +29,8 @@ struct AggregatePlace {
   DataType result{};
   std::uint32_t count = 0;  ///< The values that are there: state 0 where none is missing.
   std::uint32_t state = 0;
-  std::optional<std::uint32_t> high_state{};  ///< Of a sum in two: of the high halves, beside the low ones in `state`.
-  std::shared_ptr<const DictionaryOrder> order{};  ///< Of an extreme of strings, whose state is a place in this.
+  std::optional<std::uint32_t> high_state{};       ///< The high halves of a sum in two, beside the low ones in `state`.
+  std::shared_ptr<const DictionaryOrder> order{};  ///< In which the state of an extreme of strings is a place.
 };
 
 /// Where a value of each row is among a program's outputs.
@@ -43,18 +43,18 @@ using Ranks = std::shared_ptr<const std::vector<std::int32_t>>;
 
 struct Compiled {
   Program program;
-  std::vector<std::uint32_t> columns;  ///< Of the table, by their number in the program.
+  std::vector<std::uint32_t> columns;  ///< The columns of the table, by their number in the program.
   std::vector<Typed> keys;
   std::vector<KeyStep> steps;
   std::vector<AggregatePlace> aggregates;
   std::vector<Typed> values;
-  std::vector<ValuePlace> outputs;  ///< Of each value.
+  std::vector<ValuePlace> outputs;  ///< The place of each value.
   std::uint32_t output_count = 0;
   bool narrow_sums = false;        ///< Sums that could be made of wide decimals are made in 64 bits.
   std::vector<Ranks> ranks;        ///< By their number in the program.
-  std::vector<Ranks> order_ranks;  ///< Of each column of the order: of strings that have a dictionary, else null.
+  std::vector<Ranks> order_ranks;  ///< By column of the order: of strings that have a dictionary, else null.
   std::uint32_t tables = 0;
-  std::uint64_t places = 0;      ///< Of each key table.
+  std::uint64_t places = 0;      ///< The places of each key table.
   std::uint32_t filter_end = 0;  ///< Instructions of the filter.
 };
 
@@ -66,7 +66,7 @@ struct CompileOptions {
   std::uint32_t copies_max = kScanThreads;
   /// The same where nothing but counts is kept: CUDA adds up those of a warp's threads that meet in a word.
   std::uint32_t count_copies_max = 1;
-  std::uint32_t local_words = kBlockWords;  ///< Of a block's memory for states.
+  std::uint32_t local_words = kBlockWords;  ///< The words of a block's memory for states.
   /// Whether a block gathers the groups that it meets first where there is no room for all. Some groups are met far
   /// more often than others, and threads that add to one word in the device's memory wait for each other.
   bool holds_groups = true;
@@ -87,7 +87,7 @@ struct CompileOptions {
 [[nodiscard]] DataType aggregate_type(Aggregate function, const DataType& value);
 [[nodiscard]] std::string to_string(const Program& program, const std::vector<std::string>& columns);
 
-/// Of how many groups a block can hold the states, each under its number; 0 where that is not wanted or cannot be.
+/// How many groups a block can hold the states of, each under its number; 0 where that is not wanted or cannot be.
 [[nodiscard]] std::uint32_t held_groups(const Program& program, const CompileOptions& options) noexcept;
 /// How many copies of the states a block keeps; 0 where they do not fit it.
 [[nodiscard]] std::uint32_t local_copies(const Program& program, const CompileOptions& options) noexcept;

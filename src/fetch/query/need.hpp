@@ -13,12 +13,12 @@ namespace headrace::fetch {
 
 /// What of a table a query needs.
 struct Need {
-  std::vector<std::uint32_t> columns;  ///< Of the source; of strings of which that is enough, their validity.
-  std::vector<std::shared_ptr<Dictionary>> dictionaries;  ///< Of these columns, null for others than strings.
+  std::vector<std::uint32_t> columns;  ///< Columns of the source; for strings of which that is enough, their validity.
+  std::vector<std::shared_ptr<Dictionary>> dictionaries;  ///< By column, null for others than strings.
   Fragments fragments;
   Query query;             ///< Over these columns.
   std::size_t pruned = 0;  ///< Fragments that are left out, because no row of them passes the filter.
-  std::size_t bytes = 0;   ///< That they take on the device, at most.
+  std::size_t bytes = 0;   ///< The bytes that they take on the device, at most.
   std::int64_t rows = 0;
 };
 

@@ -15,7 +15,7 @@ class GroupNumbers {
   [[nodiscard]] HEADRACE_HD std::uint64_t operator[](std::uint32_t row) const noexcept {
     return std::uint64_t{high_[row]} << 32 | low_[row];
   }
-  /// Of a row whose number is within 32 bits, and was.
+  /// Sets a row whose number is within 32 bits, and was.
   HEADRACE_HD void set_low(std::uint32_t row, std::uint32_t number) noexcept { low_[row] = number; }
   HEADRACE_HD void set(std::uint32_t row, std::uint64_t number) noexcept {
     low_[row] = static_cast<std::uint32_t>(number);

@@ -41,11 +41,11 @@ class PartialGroups {
 
   std::size_t keys_;
   Query partial_;
-  std::vector<Role> roles_;  ///< Of the columns of a part's result that are no keys.
+  std::vector<Role> roles_;  ///< The roles of the columns of a part's result that are no keys.
   std::vector<Place> places_;
-  std::vector<DataType> types_;                          ///< Of the columns of a part's result.
+  std::vector<DataType> types_;                          ///< The types of the columns of a part's result.
   std::unordered_map<std::string, std::size_t> groups_;  ///< By the bytes of their keys.
-  std::vector<Cell> cells_;                              ///< Of a group, and within it as the columns.
+  std::vector<Cell> cells_;  ///< The cells of one group after another, within a group as the columns.
 };
 
 /// The rows of several results, one after the other. Types are those of the first, of which there is one.

@@ -80,8 +80,8 @@ class Operand {
   }
 
   /// Values of rows that pass, where rows are few: all loads are on their way before the first of them is waited for.
-  /// Of values that do not lie at the boundaries that a run of a buffer has, each is a load. Others are read in pieces
-  /// of at most 16 aligned bytes: of the last one, what comes behind the column is read too, and not used.
+  /// Each of the values that do not lie at the boundaries that a run of a buffer has is a load. Others are read in
+  /// pieces of at most 16 aligned bytes: of the last one, what comes behind the column is read too, and not used.
   template <class T>
   HEADRACE_HD void load(const T* values, T (&loaded)[Rows]) const noexcept {
     constexpr std::uint32_t kPiece = sizeof(T) * kRun > 16 ? 16 / sizeof(T) : kRun;
@@ -162,7 +162,7 @@ class Operand {
     const std::uint8_t* const validity = Memory::read_kept(&place.validity);
     const std::int64_t bit = Memory::read_kept(&place.first_bit) + tile_.first;
     const bool misses = validity != nullptr;
-    // Of a decimal what is no value is not to be looked at.
+    // What is no value of a decimal is not to be looked at.
     const bool waits = misses & (code.type == Type::decimal128);
     Bits bits;
     valid.set_first(Rows);

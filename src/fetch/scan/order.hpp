@@ -32,11 +32,11 @@ struct OrderKey {
   Kind kind = Kind::integer;
   bool descending = false;
   bool nullable = true;
-  /// Of a type of 32 bits or less: the number of a missing value follows on those of all others.
+  /// The type has 32 bits or less: the number of a missing value follows on those of all others.
   bool narrow = false;
-  std::uint8_t bits = 64;  ///< Of the numbers of values.
+  std::uint8_t bits = 64;  ///< The bits of the numbers of values.
   std::int64_t least = 0;  ///< The value whose number is 0, of a narrow type.
-  /// Of strings that have a dictionary: the place in order of each entry, which is then the number.
+  /// For strings that have a dictionary: the place in order of each entry, which is then the number.
   const std::int32_t* ranks = nullptr;
   std::int64_t rank_count = 0;
 };

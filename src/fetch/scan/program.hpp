@@ -83,7 +83,7 @@ struct alignas(16) Instruction {
   std::uint8_t flags = 0;
   std::uint16_t index = 0;  ///< A column of the program, slot, aggregate, table or output.
   std::uint16_t count = 0;
-  Type type = Type::int64;  ///< Of a column's values as they lie: of a dictionary its indices.
+  Type type = Type::int64;  ///< The type of a column's values as they lie: of a dictionary its indices.
   std::uint8_t shift = 0;
   std::uint32_t factor = 0;
   std::int64_t value = 0;
@@ -139,7 +139,7 @@ struct Output {
   std::uint8_t* valid = nullptr;
 };
 
-/// Of a scan's rows, which 32 bits count.
+/// The place of a fragment among a scan's rows, which 32 bits count.
 struct alignas(8) FragmentPlace {
   std::uint32_t rows = 0;
   std::uint32_t first_tile = 0;
@@ -147,7 +147,7 @@ struct alignas(8) FragmentPlace {
 
 /// Where a column of a fragment lies.
 struct ColumnPlace {
-  const std::byte* values = nullptr;       ///< Of row 0; booleans: their bitmap.
+  const std::byte* values = nullptr;       ///< The value of row 0; booleans: their bitmap.
   const std::uint8_t* validity = nullptr;  ///< A bitmap; null where no value is missing.
   std::int64_t first_bit = 0;              ///< Row 0 in the bitmaps.
 };
@@ -174,7 +174,7 @@ struct ScanWork {
   const Program* program = nullptr;
   const FragmentPlace* fragments = nullptr;
   const ColumnPlace* columns = nullptr;  ///< [fragment][column of the program]
-  std::uint32_t column_count = 0;        ///< Of the program.
+  std::uint32_t column_count = 0;        ///< The columns of the program.
   std::uint32_t first_tile = 0;
   std::uint32_t tiles = 0;            ///< Up to which, not how many.
   std::uint64_t* states = nullptr;    ///< Program::groups words for each state, twice as many for a wide sum.

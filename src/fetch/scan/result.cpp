@@ -69,7 +69,7 @@ struct WideSum {
   }
 };
 
-/// Of the sums of their high halves, and of the low ones, which have no sign.
+/// Adds the sums of their high halves to those of the low ones, which have no sign.
 WideSum wide_sum(const AggregatePlace& place, const GroupReader& group) {
   const __int128 high = group.sum(*place.high_state, Kind::integer);
   const __int128 low = group.sum(place.state, Kind::natural);

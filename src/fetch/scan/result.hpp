@@ -35,7 +35,7 @@ class ColumnBuilder {
 
 /// Whether row `row` of a result has a value.
 [[nodiscard]] bool has_value(const ResultColumn& column, std::int64_t row) noexcept;
-/// That value as a literal has it: an integer, a float's bits as a double, a decimal that fits 64 bits.
+/// The value as a literal has it: an integer, a float's bits as a double, a decimal that fits 64 bits.
 [[nodiscard]] std::int64_t bits_at(const ResultColumn& column, std::int64_t row) noexcept;
 /// The same of a decimal in 128 bits.
 [[nodiscard]] __int128 wide_at(const ResultColumn& column, std::int64_t row) noexcept;

@@ -37,12 +37,12 @@ class Run {
 
   [[nodiscard]] bool is_too_wide() const noexcept { return happened(Fault::wide_decimal); }
   [[nodiscard]] std::uint32_t tiles() const noexcept { return work_.tiles; }
-  /// Of the last execute().
+  /// The states of the last execute().
   [[nodiscard]] std::span<const std::uint64_t> states() const noexcept;
   [[nodiscard]] std::vector<std::vector<std::uint64_t>> tables() const;
   [[nodiscard]] std::vector<std::int64_t> tile_rows() const;
   [[nodiscard]] ResultColumn output(std::size_t number) const;
-  /// Of the columns that the program names.
+  /// The bytes of the columns that the program names.
   [[nodiscard]] std::uint64_t read_bytes() const noexcept { return read_bytes_; }
 
  private:
@@ -88,10 +88,10 @@ class Run {
   Buffer tile_rows_;
   Emitted emitted_;
   Emitted beside_;                   ///< Where rows go when those of emitted_ are put in order.
-  std::vector<OrderKey> keys_;       ///< Of an order, with ranks on the device.
+  std::vector<OrderKey> keys_;       ///< The keys of an order, with ranks on the device.
   std::vector<OrderKey> host_keys_;  ///< The same with ranks on the host.
   Buffer keys_on_device_;
-  std::int64_t wanted_ = 0;  ///< Of a bounded program, how many rows are to be kept; else 0.
+  std::int64_t wanted_ = 0;  ///< How many rows of a bounded program are to be kept; else 0.
   std::uint64_t kept_ = 0;   ///< How many are so far.
   std::vector<Buffer> tables_;
   std::vector<Buffer> ranks_;  ///< Ranks of strings, for filters and then for orders.

@@ -43,7 +43,7 @@ HEADRACE_HD void add_in_block(const Group& group, std::uint64_t& word, std::uint
   if (high != 0) static_cast<void>(BlockMemory<Group>::add(group, halves[1], high));
 }
 
-/// Whose a word is: this thread's alone, one of the block's memory, or one of the device's.
+/// What shares a word: nothing but this thread, its block, or the whole device.
 enum class Shared : std::uint8_t { no, block, device };
 
 template <class T, class Group>

@@ -12,7 +12,7 @@ namespace headrace::fetch {
 struct TilePlace {
   std::uint32_t fragment = 0;
   std::uint32_t first = 0;  ///< Row of the fragment.
-  std::uint32_t rows = 0;   ///< Of the fragment.
+  std::uint32_t rows = 0;   ///< The rows of the fragment.
 };
 
 /// A tile as one thread has it. Where rows are few, they are runs of four: so long that a run's bits are in one byte of

@@ -48,7 +48,7 @@ std::optional<YearTable> make_year_table(const ValueRange& stamps, std::int64_t 
     table.base = years == 0 ? base : std::max(table.base, base);
     if (years > 0 && year < last + 2) table.starts.push_back(*at);
   }
-  // Nor in one that was over a year before.
+  // Nor does it lie in one that was over a year before.
   for (std::int64_t year = first; year <= last + 2; ++year) {
     const auto since = static_cast<std::uint64_t>(*start(year) - table.base);
     const std::int64_t at_start = table.first_year + near_year(since, table.shift, table.factor);

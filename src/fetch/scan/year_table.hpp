@@ -13,9 +13,9 @@ namespace headrace::fetch {
 struct YearTable {
   std::int64_t base = 0;
   std::int64_t first_year = 0;
-  std::uint32_t factor = 0;  ///< Of near_year().
+  std::uint32_t factor = 0;  ///< The factor of near_year().
   std::uint8_t shift = 0;
-  std::vector<std::int64_t> starts;  ///< Of `first_year` + 1 and on. No stamp further from the base is in the table.
+  std::vector<std::int64_t> starts;  ///< From `first_year` + 1 on. No stamp further from the base is in the table.
 };
 
 /// For stamps of so many units a day; nothing where the years are more than `most`.

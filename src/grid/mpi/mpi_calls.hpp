@@ -33,7 +33,7 @@ class Communicator {
 /// Whether this MPI reads and writes the memory of CUDA devices.
 [[nodiscard]] bool mpi_takes_cuda_memory() noexcept;
 
-/// Of this process among those of the same machine.
+/// The rank of this process among those of the same machine.
 [[nodiscard]] int mpi_rank_on_machine();
 
 /// Starts MPI for several threads, unless it has been started. Returns whether it did.

@@ -18,7 +18,7 @@ namespace headrace::grid {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 30;  // MPI counts in int
-/// Who waits polls: a message is soon there, or a step takes so long that a short sleep is nothing to it.
+/// A rank that waits polls: a message is soon there, or a step takes so long that a short sleep is nothing to it.
 constexpr Duration kPollOnly = std::chrono::milliseconds(5);
 constexpr Duration kSleep = std::chrono::microseconds(50);
 constexpr const char* kOtherCalls =

@@ -64,7 +64,7 @@ class Watch {
   const int before_;
   const Duration silence_max_;
 
-  // Of the watching thread alone.
+  // The watching thread alone uses these.
   Duration silent_{};
   MPI_Request said_ = MPI_REQUEST_NULL;
 

@@ -97,7 +97,7 @@ class LatencyRun {
       const std::uint64_t first = feed_.stream_offset() + of_.packets.payload_bytes;
       const std::uint64_t come = come_until(now);
       if (feed_.gather(std::min(end, come)) == 0) {
-        // Of packets that have not come, none is waited for; of the last one, its frame is.
+        // Nothing waits for packets that have not come; the frame of the last one is waited for.
         if (come < std::min(first, end)) moved = now;
         throw_after(moved + kPatience);
         feed_.try_flush();
@@ -175,7 +175,7 @@ class LatencyRun {
   std::uint64_t taken_ = 0;
   std::uint64_t hold_from_ = 0;  ///< Frames from here on are not released before the run has ended.
   Time start_{};
-  std::uint64_t base_ = 0;  ///< Of the stream, where the run began.
+  std::uint64_t base_ = 0;  ///< Where the run began in the stream.
   double ns_per_byte_ = 0;
   bool looked_ = false;
   bool right_ = true;

@@ -9,7 +9,7 @@
 #include "ingest/bench/connection.hpp"
 #include "ingest/bench/ring.hpp"
 
-/// Who makes frames of a ring's packets while latency is measured, and the ring:
+/// What makes frames of a ring's packets while latency is measured, and the ring:
 ///
 ///   position(), stream_offset()  packets gathered so far, and the bytes of their payloads
 ///   gather(stream_end)           the next packets, none of which ends behind that; how many

@@ -24,7 +24,7 @@ inline constexpr const char* kDoing = "measuring a builder";
 /// After so long in which nothing moves, something hangs.
 inline constexpr Duration kPatience = std::chrono::seconds(30);
 
-/// Of a ring.
+/// The slots of a ring.
 struct Slots {
   std::uint32_t stride = 0;
   std::size_t count = 0;
@@ -62,7 +62,7 @@ inline void fill_randomly(std::byte* to, std::size_t bytes, std::uint64_t seed) 
   for (; at < bytes; ++at) to[at] = static_cast<std::byte>(random());
 }
 
-/// Of payloads, the same for the same seed.
+/// The lengths of payloads, the same for the same seed.
 [[nodiscard]] inline std::vector<std::uint32_t> lengths_of(const BuildCase& of, std::size_t count) {
   std::vector<std::uint32_t> lengths(count, of.payload_bytes);
   if (of.payload_max > of.payload_bytes) {

@@ -36,7 +36,7 @@ class BenchRing {
   struct Limits {
     std::uint64_t packets;
     std::uint64_t copied;      ///< Packets whose slots may be used again.
-    std::uint64_t stream_end;  ///< That no packet ends behind.
+    std::uint64_t stream_end;  ///< No packet ends behind it.
   };
   /// The next packets, as far as all limits allow, instead of what `pieces` held.
   void gather(const Limits& limits, std::vector<Piece>& pieces) {

@@ -43,7 +43,7 @@ class BuildStream {
   Stream stream_;
   Buffer words_;
   std::uint32_t bursts_;
-  /// Of the burst with that number modulo bursts_. Who finds the count of a later one asks for a burst that is done.
+  /// The blocks of burst number modulo bursts_. Whoever finds the count of a later one asks for one that is done.
   std::unique_ptr<std::atomic<std::uint32_t>[]> blocks_;
   std::atomic<std::uint64_t> done_{0};  ///< All bursts up to here are known to be.
   std::atomic<std::uint32_t> looks_{0};

@@ -69,7 +69,7 @@ class Builder::State {
     FrameRing::Place* place = nullptr;
     PartList* list = nullptr;
     std::byte* data = nullptr;
-    std::uint64_t start = 0;  ///< Of the frame in the stream.
+    std::uint64_t start = 0;  ///< Where the frame begins in the stream.
     std::uint32_t stream = 0;
   };
   /// A frame of which every byte has been gathered.
@@ -110,7 +110,7 @@ class Builder::State {
   std::deque<Burst> bursts_;             ///< A ring: [oldest_, current_) are under way, current_ gathers.
   std::uint64_t oldest_ = 0;
   std::uint64_t current_ = 0;
-  std::vector<Conversion> conversions_;  ///< Of which there are lists in each burst.
+  std::vector<Conversion> conversions_;  ///< The conversions of which there are lists in each burst.
   std::vector<FrameRing*> streams_;
   Target target_;
   std::vector<Full> full_;

@@ -18,7 +18,7 @@ constexpr std::uint32_t kWarps = 4;
 constexpr std::uint32_t kStages = 2;
 /// A part and the rest of the lines that it begins and ends in.
 constexpr std::uint32_t kStageBytes = kPartBytes + 2 * kLineBytes;
-constexpr std::uint32_t kBlocks = 6;  ///< Of a multiprocessor: 24 warps, with up to 192 KiB under way.
+constexpr std::uint32_t kBlocks = 6;  ///< Blocks of a multiprocessor: 24 warps, with up to 192 KiB under way.
 
 /// What a block has in shared memory.
 struct Stages {

@@ -15,7 +15,7 @@ struct EvenRun {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   std::uint64_t pitch = 0;  ///< From payload to payload in the ring; 0 as long as there is one.
-  std::uint32_t bytes = 0;  ///< Of each.
+  std::uint32_t bytes = 0;  ///< Bytes of each of them.
   std::uint32_t count = 0;  ///< 0: there is no run.
 
   /// Takes the payloads of `next` where they go on like those before.
@@ -32,8 +32,8 @@ struct EvenRun {
 
 /// How the payloads of a run are cut: each into as many parts, that begin on lines of the target.
 struct EvenCut {
-  std::uint32_t parts = 1;  ///< Of a payload.
-  std::uint32_t bytes = 0;  ///< Of a part, from the line that the payload begins in: whole lines.
+  std::uint32_t parts = 1;  ///< Parts of a payload.
+  std::uint32_t bytes = 0;  ///< Bytes of a part, from the line that the payload begins in: whole lines.
 
   EvenCut() noexcept = default;
   /// No part is longer than `most`, some KiB at least.
@@ -64,7 +64,7 @@ struct EvenRuns {
   };
   One runs[kMax];
   std::uint32_t count = 0;
-  std::uint32_t parts = 0;  ///< Of all.
+  std::uint32_t parts = 0;  ///< Parts of all of them together.
 
   /// There is room; no part is longer than `most`.
   void add(const EvenRun& run, std::uint32_t most) noexcept {

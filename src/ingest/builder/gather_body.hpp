@@ -76,7 +76,7 @@ inline constexpr std::uint64_t kTeamBytes = 8192;
 /// Parts that a team takes at most: one for each of its threads.
 inline constexpr std::uint32_t kTeamParts = 32;
 
-/// Of `count` parts with so many bytes together, how many a team should take: several rounds of loads, so that reading
+/// How many of `count` parts with so many bytes together a team should take: several rounds of loads, so that reading
 /// the list costs little beside them.
 [[nodiscard]] HEADRACE_HD inline std::uint32_t parts_of_team(std::uint64_t bytes, std::uint32_t count,
                                                              std::uint64_t team_bytes = kTeamBytes) noexcept {

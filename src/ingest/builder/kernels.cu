@@ -14,7 +14,7 @@ constexpr std::uint32_t kThreads = 256;
 /// Lines that a lane has under way. Four blocks a multiprocessor then have 64 KiB of payload in flight.
 constexpr std::uint32_t kInFlight = 4;
 static_assert(kRoundBytes == kInFlight * kWarp * kLineBytes);
-/// Of a CPU device, that share a list.
+/// The most work-items of a CPU device that share a list.
 constexpr std::uint32_t kItemsMax = 8;
 constexpr std::uint32_t kPartsPerItem = 64;
 

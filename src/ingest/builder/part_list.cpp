@@ -14,9 +14,9 @@ namespace headrace::ingest {
 namespace {
 
 constexpr int kBulkCapability = 90;
-/// Of one copy by the device's own means: a multiple of kLineBytes.
+/// The bytes of one copy by the device's own means: a multiple of kLineBytes.
 constexpr std::uint32_t kWholeBytes = Part::kBytesMax / kLineBytes * kLineBytes;
-/// Of a list's entry where CUDA reads it: two addresses and a length.
+/// The bytes of a list's entry where CUDA reads it: two addresses and a length.
 constexpr std::size_t kListedBytes = 2 * sizeof(void*) + sizeof(std::uint32_t);
 
 CopyWay resolved(CopyWay way) noexcept { return way == CopyWay::automatic ? CopyWay::gather : way; }

@@ -76,7 +76,7 @@ class PartList {
   [[nodiscard]] Result<std::uint32_t> copy(StreamRef stream, const DoneArgument& done = {}) const noexcept;
 
  private:
-  /// Who reads the list, and in which form.
+  /// What reads the list, and in which form.
   enum class Reader : std::uint8_t {
     kernel,  ///< Parts.
     cuda,    ///< Addresses, and lengths behind them; see detail::ListedCopies.
@@ -109,7 +109,7 @@ class PartList {
   std::uint32_t part_bytes_;
   std::uint32_t count_ = 0;  ///< Listed.
   std::uint64_t listed_bytes_ = 0;
-  EvenRun last_{};                     ///< That the next payload may go on with.
+  EvenRun last_{};                     ///< The run that the next payload may go on with.
   std::uint32_t reserved_ = 0;         ///< For last_ and
   std::uint32_t reserved_before_ = 0;  ///< the runs before it, of which room() counts what may be listed.
   std::array<EvenRun, kRunsMax> runs_{};

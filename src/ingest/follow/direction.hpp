@@ -22,8 +22,8 @@ class FollowedDirection {
   /// What became of a segment's payload.
   struct Taken {
     std::uint64_t fresh = 0;      ///< Bytes that are new.
-    std::uint64_t duplicate = 0;  ///< That had come before.
-    std::uint64_t late = 0;       ///< Of those, bytes whose gap had been given up.
+    std::uint64_t duplicate = 0;  ///< Bytes that had come before.
+    std::uint64_t late = 0;       ///< Those of the bytes whose gap had been given up.
     bool ahead = false;           ///< It lies behind a gap.
   };
 

@@ -14,7 +14,7 @@ namespace headrace::ingest {
 struct FollowedSegment {
   Flow flow;  ///< `remote` has sent it.
   std::uint64_t time_ns = 0;
-  std::uint32_t sequence = 0;  ///< Of the first byte of its payload: one further than the header's for SYN.
+  std::uint32_t sequence = 0;  ///< The number of the first byte of its payload: one further than the header's for SYN.
   std::uint32_t acknowledgement = 0;
   std::uint8_t flags = 0;
   std::uint32_t length = 0;            ///< Bytes of payload on the wire.

@@ -15,7 +15,7 @@ namespace headrace::ingest {
 
 namespace {
 
-constexpr int kPrefixLeast = 8;  ///< That is tried for an address without one.
+constexpr int kPrefixLeast = 8;  ///< The shortest prefix that is tried for an address without one.
 
 [[nodiscard]] bool bit(const IpAddress& address, int index) noexcept {
   return (address.bytes[static_cast<std::size_t>(index) / 8] >> (7 - index % 8) & 1) != 0;

@@ -131,8 +131,8 @@ struct TcpSender::State {
   StreamBytes bytes;
   std::vector<std::byte> block;
   std::span<std::byte> pending;  ///< Made, and not handed on.
-  std::uint64_t offset = 0;      ///< Of the stream: made so far.
-  std::uint64_t part_left = 0;   ///< Of the part, in chunks to come.
+  std::uint64_t offset = 0;      ///< Bytes of the stream made so far.
+  std::uint64_t part_left = 0;   ///< Bytes of the part in chunks to come.
   std::uint64_t chunk_left = 0;
   std::size_t chunk_bytes = 1;
   bool wait = true;

@@ -105,8 +105,8 @@ struct UdpSender::State {
   FileDescriptor socket;
   std::array<iovec, kBurst> vectors{};
   std::array<mmsghdr, kBurst> messages{};
-  std::size_t first = 0;  ///< Of the burst: to be sent next.
-  std::size_t ready = 0;  ///< Of the burst: made.
+  std::size_t first = 0;  ///< The first of the burst to be sent next.
+  std::size_t ready = 0;  ///< How many of the burst are made.
   std::uint64_t made = 0;
   std::uint64_t offset = 0;
   Time start{};

@@ -313,7 +313,7 @@ class Acknowledge {
   const Group& group_;
   const View& view_;
   Window& window_;
-  // Of each thread, and the same for all.
+  // Each thread has its own, the same for all.
   Runs<Group> runs_;
   std::uint64_t commands_done_ = 0;
   std::uint64_t parts_end_ = 0;
@@ -325,7 +325,7 @@ class Acknowledge {
   std::uint64_t replies_taken_ = 0;
   std::uint64_t events_end_ = 0;
   std::uint64_t events_taken_ = 0;
-  Told told_{};  ///< Of the thread that tells.
+  Told told_{};  ///< What the thread that tells has told.
 };
 
 }  // namespace headrace::ingest::resident

@@ -30,7 +30,7 @@ class Poll {
   struct Heard {
     std::uint64_t words[kHostWords + 1];
   };
-  /// Of each packet, Ethernet, IPv4 and as many options as TCP may have, from any byte of a line on.
+  /// The lines read of each packet: Ethernet, IPv4 and as many options as TCP may have, from any byte of a line on.
   static constexpr std::uint32_t kNearLines = 7;
   struct Near {
     Line lines[kWindow][kNearLines];

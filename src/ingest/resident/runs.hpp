@@ -25,22 +25,22 @@ namespace headrace::ingest::resident {
 /// What the threads of the acknowledge role have in common.
 struct Window {
   std::uint64_t heard[kHostWords];
-  std::uint64_t deadline;  ///< Of the sequencer.
+  std::uint64_t deadline;  ///< The deadline of the sequencer.
   std::uint64_t commands_done;
   std::uint64_t retired;             ///< Batches.
-  std::uint64_t bytes;               ///< That were accepted.
+  std::uint64_t bytes;               ///< Bytes that were accepted.
   std::uint32_t start[kWindow + 1];  ///< Payload bytes of the packets before each.
-  std::uint32_t parts[kWindow];      ///< Of the packets before each.
+  std::uint32_t parts[kWindow];      ///< Parts of the packets before each.
   std::uint16_t run_of[kWindow];
   std::uint16_t first[kWindow + 1];   ///< Packet of each run.
-  std::uint16_t pieces[kWindow + 1];  ///< Of the runs before each.
+  std::uint16_t pieces[kWindow + 1];  ///< Pieces of the runs before each.
   std::uint32_t run_count;
   std::uint32_t taken;  ///< Packets, those of whole runs.
   std::uint32_t piece_count;
   std::uint32_t reply_count;
   std::uint32_t event_count;
   bool report;                          ///< The host has asked for counters.
-  std::uint64_t window_least[kWindow];  ///< That each thread has found.
+  std::uint64_t window_least[kWindow];  ///< The least window that each thread has found.
 };
 
 /// Packets that go on where the one before ends: the sequencer takes a run of them as one segment.

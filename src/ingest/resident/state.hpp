@@ -53,7 +53,7 @@ class ResidentControl::State {
     std::uint32_t connection = 0;
     std::uint32_t stream = 0;
     std::uint64_t next = 0;   ///< The first frame that is not complete.
-    std::uint64_t limit = 0;  ///< That the kernel was told.
+    std::uint64_t limit = 0;  ///< The limit that the kernel was told.
     bool opened = false;
   };
 
@@ -72,12 +72,12 @@ class ResidentControl::State {
   const Device device_;
   const ResidentOptions options_;
   const std::size_t ring_bytes_;
-  Stream copies_;  ///< Of what the kernel has left behind.
+  Stream copies_;  ///< Copies of what the kernel has left behind.
   Stream stream_;  ///< The kernel's.
   resident::Memory memory_;
   std::vector<Slot> slots_;
-  std::uint32_t streams_ = 0;       ///< That have frames, or had.
-  std::uint32_t streams_told_ = 0;  ///< Of those, the ones that the kernel knows of.
+  std::uint32_t streams_ = 0;       ///< Streams that have frames, or had.
+  std::uint32_t streams_told_ = 0;  ///< Those of the streams that the kernel knows of.
   std::uint64_t packets_end_ = 0;
   std::uint64_t commands_end_ = 0;
   std::uint64_t replies_taken_ = 0;
@@ -86,7 +86,7 @@ class ResidentControl::State {
   Time beat_at_ = SteadyClock::now();
   std::uint64_t report_at_ = 0;  ///< The command that was the last to ask for counters, and 1.
   Time reported_ = SteadyClock::now();
-  std::vector<Packet> burst_;  ///< Of step().
+  std::vector<Packet> burst_;  ///< The burst of step().
   bool stopped_ = false;
   bool hung_ = false;  ///< It was told to leave, and did not within the limit.
 };

@@ -33,7 +33,7 @@ struct Command {
   CommandKind kind = CommandKind::report;
   std::uint32_t connection = 0;
   std::uint32_t stream = 0;
-  std::uint32_t slot = 0;         ///< Of those that streams are attached to, before they open: attach.
+  std::uint32_t slot = 0;         ///< The slot of those that streams are attached to, before they open: attach.
   std::uint32_t frame_count = 0;  ///< From here on, of its frames.
   std::uint64_t frame_bytes = 0;
   std::uint64_t stride = 0;
@@ -60,7 +60,7 @@ inline constexpr std::uint32_t kHostWords = 4;
 inline constexpr std::uint32_t kParsedEnd = kPacketsEnd;
 inline constexpr std::uint32_t kLeave = kStop;
 
-/// Of a place in a stream's ring of frames; in host memory.
+/// The state of a place in a stream's ring of frames; in host memory.
 struct FrameWord {
   std::uint64_t number_end = 0;  ///< The frame with the number before is whole.
   std::uint64_t partial = 0;     ///< When the stream has ended: bytes of the frame that is not.
@@ -75,8 +75,8 @@ struct Parsed {
 
 /// Where a part goes.
 struct PartPlace {
-  std::uint64_t number;  ///< Of the frame.
-  std::uint32_t place;   ///< Of all places of all slots.
+  std::uint64_t number;  ///< The number of the frame.
+  std::uint32_t place;   ///< The place among all places of all slots.
 };
 
 /// Parts for a team, and the packets that are done with once these and all before are copied.
@@ -103,8 +103,8 @@ struct Scratch {
 
 struct View {
   Layer layer = Layer::ip;
-  std::uint32_t packet_mask = 0;  ///< Of the rings of descriptors and of parsed headers.
-  std::uint32_t part_mask = 0;    ///< Of parts, their places, and batches.
+  std::uint32_t packet_mask = 0;  ///< The mask of the rings of descriptors and of parsed headers.
+  std::uint32_t part_mask = 0;    ///< The mask of parts, their places, and batches.
   std::uint32_t reply_mask = 0;
   std::uint32_t event_mask = 0;
   std::uint32_t command_mask = 0;
@@ -132,7 +132,7 @@ struct View {
   Event* events = nullptr;
   FrameWord* frames = nullptr;
   TcpCounters* counters = nullptr;
-  std::uint64_t* window_least = nullptr;  ///< Of the connections that have space; with the counters.
+  std::uint64_t* window_least = nullptr;  ///< The least window of the connections that have space; with the counters.
   // In device memory.
   std::uint64_t* relay = nullptr;  ///< As many; see kParsedEnd.
   std::uint64_t* batches_end = nullptr;
@@ -145,7 +145,7 @@ struct View {
   std::uint32_t* done = nullptr;    ///< The number of a batch that is copied, and 1.
   std::uint64_t* filled = nullptr;  ///< Bytes in each place.
   Attached* attached = nullptr;
-  std::uint32_t* streams = nullptr;  ///< Of each slot.
+  std::uint32_t* streams = nullptr;  ///< The stream of each slot.
   Scratch* scratch = nullptr;
 };
 

@@ -42,7 +42,7 @@ class CaptureInput {
   }
   /// Goes on by `count` bytes, or to the end. False: it was the end.
   bool skip(std::uint64_t count);
-  /// Of the next byte, from the start.
+  /// The offset of the next byte from the start.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
 
   /// Whether it is a pipe, for which peek() waits so long.

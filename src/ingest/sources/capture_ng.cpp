@@ -26,7 +26,7 @@ constexpr std::uint32_t kPacketFields = 28;    ///< Before the packet's bytes.
 constexpr std::uint32_t kSimpleLeast = 16;
 constexpr std::uint32_t kSimpleFields = 12;
 constexpr std::uint32_t kTrailer = 4;
-/// Of a block that is looked at whole: the largest packet, and options.
+/// The bytes of a block that is looked at whole: the largest packet, and options.
 constexpr std::uint32_t kBlockMost = CaptureInput::kWindow;
 
 constexpr std::uint16_t kTimeResolution = 9;

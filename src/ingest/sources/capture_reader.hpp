@@ -17,7 +17,7 @@ struct CaptureRecord {
   std::uint32_t link_type = 0;
   std::uint32_t original_bytes = 0;  ///< Its length on the wire.
   std::span<const std::byte> bytes;  ///< As many as were captured; they stay until the next call.
-  std::uint64_t offset = 0;          ///< Of its block in the file.
+  std::uint64_t offset = 0;          ///< Where its block begins in the file.
 };
 
 /// What libpcap takes as well; a packet of more is damage.
@@ -29,7 +29,7 @@ class CaptureReader {
  public:
   CaptureReader(CaptureInput input, std::string name);
 
-  /// Of the first interface; empty for a pcapng file that has none.
+  /// The link type of the first interface; empty for a pcapng file that has none.
   [[nodiscard]] std::optional<std::uint32_t> first_link_type() const noexcept { return first_link_type_; }
   /// The next packet, or empty at the end. Throws as CaptureInput::peek() does.
   [[nodiscard]] std::optional<CaptureRecord> next();
@@ -77,7 +77,7 @@ class CaptureReader {
   bool swapped_ = false;
   std::uint64_t taken_ = 0;  ///< Bytes of the record given out last, passed over by the next call.
   std::uint64_t last_ns_ = 0;
-  std::vector<Interface> interfaces_;  ///< Of a pcap file: the one.
+  std::vector<Interface> interfaces_;  ///< A pcap file has one.
   std::optional<std::uint32_t> first_link_type_;
 };
 

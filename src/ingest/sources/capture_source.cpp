@@ -162,7 +162,7 @@ class CaptureSource final : public SlotSource<> {
   bool trust_;
   Layer layer_ = Layer::ethernet;
   std::optional<CaptureRecord> next_;       ///< Read, but not handed out.
-  std::optional<std::uint32_t> link_type_;  ///< Of the packet that is next, as is:
+  std::optional<std::uint32_t> link_type_;  ///< The type of the packet that is next, as is:
   LinkFraming framing_{.layer = Layer::ethernet, .header_bytes = kEthernetBytes};
   std::optional<Start> start_;
   Time due_{};

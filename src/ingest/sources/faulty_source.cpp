@@ -60,7 +60,7 @@ class Faulty final : public FaultySource {
   void close() noexcept override { inner_->close(); }
   [[nodiscard]] FaultCounters faults() const noexcept override { return faults_; }
 
-  /// Of what came through; what the inner source dropped or truncated counts as well.
+  /// Counts what came through; what the inner source dropped or truncated counts as well.
   [[nodiscard]] SourceCounters counters() const noexcept override {
     const SourceCounters inner = inner_->counters();
     SourceCounters all = counters_;
@@ -167,7 +167,7 @@ class Faulty final : public FaultySource {
     counters_.bytes += packet.length;
   }
 
-  /// Of the packet that was given out last.
+  /// Corrupts the packet that was given out last.
   void corrupt() noexcept {
     Packet& packet = out_[count_ - 1];
     if (packet.length == 0) return;
@@ -184,13 +184,13 @@ class Faulty final : public FaultySource {
   Random random_;
   Random random_sent_;
   std::array<Packet, kBurst> arrivals_;
-  std::size_t next_ = 0;     ///< Of arrivals_.
+  std::size_t next_ = 0;     ///< The next one of arrivals_.
   std::size_t arrived_ = 0;  ///< How many of arrivals_ there are.
   std::vector<Held> held_;
   std::vector<std::vector<std::byte>> spare_;  ///< Memory for held ones.
   std::optional<Packet> duplicate_;            ///< To come next; its bytes are still in between_.
   std::span<Packet> out_;
-  std::array<Flow, kBurst> senders_;  ///< Of out_.
+  std::array<Flow, kBurst> senders_;  ///< The senders of out_.
   std::size_t count_ = 0;
   FaultCounters faults_;
   SourceCounters counters_;

@@ -129,7 +129,7 @@ class PacketSocketSource final : public SlotSource<> {
     return packet;
   }
 
-  /// Of an interface that went down or away; 0 packets where there is none.
+  /// The error of an interface that went down or away; 0 packets where there is none.
   [[nodiscard]] Result<std::size_t> take_error() const noexcept {
     int error = 0;
     socklen_t bytes = sizeof error;

@@ -153,7 +153,7 @@ class Tun final : public SlotSource<TunSource> {
     return count;
   }
 
-  /// Of a packet with so many bytes behind its headers.
+  /// Notes a packet with so many bytes behind its headers.
   void note_placed(std::size_t bytes, std::size_t room, std::size_t& used) noexcept {
     const std::size_t here = std::min(bytes, room);
     if (placed_count_ < placed_.size()) placed_[placed_count_++] = static_cast<std::uint32_t>(here);
@@ -175,7 +175,7 @@ class Tun final : public SlotSource<TunSource> {
   std::uint32_t mtu_;
   TunDevice device_;
   Expectation expected_;
-  std::vector<std::uint32_t> placed_;  ///< Of each packet of a burst.
+  std::vector<std::uint32_t> placed_;  ///< What was placed of each packet of a burst.
   std::size_t placed_count_ = 0;
   mutable std::uint64_t drops_ = 0;  ///< The device's count, which ends with it.
   bool deleted_ = false;

@@ -7,8 +7,8 @@ namespace headrace::ingest {
 /// What the kernel says about a packet, before it (virtio 1.2, 5.1.6, as the machine orders bytes). linux/virtio_net.h
 /// has a member named `class`, which C++ does not take.
 struct VirtioHeader {
-  static constexpr std::uint8_t kChecksumPartial = 1;  ///< Of `flags`: the checksum is still to be made.
-  static constexpr std::uint8_t kChecksumValid = 2;    ///< Of `flags`: it has been looked at.
+  static constexpr std::uint8_t kChecksumPartial = 1;  ///< In `flags`: the checksum is still to be made.
+  static constexpr std::uint8_t kChecksumValid = 2;    ///< In `flags`: the checksum has been looked at.
   static constexpr std::uint8_t kOne = 0;              ///< `merged` of a packet that is not.
 
   std::uint8_t flags = 0;

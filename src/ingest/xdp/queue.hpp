@@ -49,7 +49,7 @@ class XdpQueue {
   xsk_umem* memory_ = nullptr;
   xsk_socket* socket_ = nullptr;
   std::uint64_t send_next_ = 0;   ///< Frames sent and on their way back, in order.
-  std::uint64_t send_back_ = 0;   ///< Of these, how many have come back.
+  std::uint64_t send_back_ = 0;   ///< How many of these have come back.
   std::uint64_t first_send_ = 0;  ///< Address of the first frame for sending.
 };
 

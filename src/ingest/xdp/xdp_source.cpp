@@ -121,7 +121,7 @@ class Xdp final : public SlotSource<> {
   }
 
  private:
-  /// Of an interface that went down or away, once; else 0. A poll does not tell.
+  /// The error of an interface that went down or away, once; else 0. A poll does not tell.
   [[nodiscard]] int socket_error() const noexcept {
     int error = 0;
     socklen_t bytes = sizeof error;

@@ -60,7 +60,7 @@ class Gzip final : public Unpacker {
   std::string name_;
   z_stream stream_{};
   std::uint64_t packed_ = 0;
-  bool between_ = false;  ///< Of members: the last has ended.
+  bool between_ = false;  ///< Between members: the last has ended.
 };
 
 }  // namespace

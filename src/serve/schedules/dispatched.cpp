@@ -152,7 +152,7 @@ class Pool final : public Resident {
   Buffer parts_;
   // The watchdog's own.
   std::vector<Oldest> oldest_;
-  std::uint32_t beat_ = 0;  ///< Of block 0, as last seen, and when it changed.
+  std::uint32_t beat_ = 0;  ///< The beat of block 0, as last seen, and when it changed.
   Time beat_at_ = SteadyClock::now();
 
   Stream stream_;

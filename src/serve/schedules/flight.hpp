@@ -74,7 +74,7 @@ class Flight {
     std::size_t copy_in;
     std::size_t launch;
     std::size_t copy_out;
-    std::size_t items;  ///< That its launch is for.
+    std::size_t items;  ///< The items that its launch is for.
   };
 
   [[nodiscard]] Replay make_replay(bool with_marks) const;

@@ -21,7 +21,7 @@ class PersistentFeeder {
  private:
   /// What a box is at.
   struct Work {
-    std::vector<Job> jobs;  ///< Of capacity batch_max from the start.
+    std::vector<Job> jobs;  ///< Its capacity is batch_max from the start.
     Time taken_up{};        ///< Only where a query of it is sampled.
   };
 

@@ -23,7 +23,7 @@ class Chosen:
 
     @property
     def seconds_per_step(self) -> float | None:
-        """Of the quickest; None where nothing was tried."""
+        """The time of the quickest; None where nothing was tried."""
         return min((one.seconds_per_step for one in self.trials if one.seconds_per_step is not None), default=None)
 
 

@@ -163,7 +163,7 @@ def samples(scene: Scene, source: Source, material: Material) -> Samples:
 
 
 def _sum(first: Samples, second: Samples) -> Samples:
-    """Of two sources, of which one may end before the other."""
+    """Add two sources, of which one may end before the other."""
     total = np.zeros(max(first.size, second.size))
     total[: first.size] += first
     total[: second.size] += second

@@ -114,7 +114,7 @@ def _limit(frames: Sequence[Frame]) -> float:
 
 
 def unit_of(field: str) -> str:
-    """Of a component."""
+    """The unit of a component."""
     return "V/m" if field.startswith("e") else "A/m"
 
 

@@ -130,12 +130,12 @@ class Scene:
 
     @property
     def size(self) -> Point:
-        """Of the domain, in metres."""
+        """The size of the domain, in metres."""
         return tuple(count * self.spacing for count in self.shape)
 
     @property
     def cells(self) -> int:
-        """Of the domain."""
+        """The number of cells of the domain."""
         product = 1
         for count in self.shape:
             product *= count

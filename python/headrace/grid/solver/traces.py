@@ -32,7 +32,7 @@ class Traces:
             self.values.setdefault(key, []).append(np.array(model.solver.trace(number)))
 
     def stacked(self, key: tuple[str, str]) -> Array:
-        """Of one receiver and field."""
+        """The traces of one receiver and field."""
         return np.stack(self.values[key])
 
 
