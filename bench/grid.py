@@ -53,7 +53,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--plane", type=plane, metavar="NXxNY", help="of grid.fdtd2d.cells")
     parser.add_argument("--split", type=plane, action="append", metavar="NXxNY", help="of grid.fdtd2d.efficiency")
     parser.add_argument("--small", type=plane, metavar="NXxNY", help="of grid.small and grid.cpu")
-    parser.add_argument("--space", type=space, metavar="NXxNYxNZ", help="of grid.fdtd3d.cells")
+    parser.add_argument("--space", type=space, metavar="NXxNYxNZ", help="of grid.fdtd3d")
     parser.add_argument("--jacobi", type=plane, metavar="NXxNY", help="of grid.jacobi")
     parser.add_argument("--steps", type=_number, help="of a sample")
     parser.add_argument("--small-steps", type=_number, default=1400, help="of a sample of grid.small")
@@ -82,6 +82,7 @@ def _bench(given: argparse.Namespace, devices: list[Device]) -> Bench:
         splits=given.split and tuple(given.split),
         small=given.small,
         space=given.space,
+        spaces=given.space and (given.space,),
         jacobi=given.jacobi,
         steps=given.steps,
         small_steps=given.small_steps,

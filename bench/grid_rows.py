@@ -6,13 +6,26 @@ from functools import partial
 from statistics import median
 
 import grid_check
-from grid_run import NoFigureError, Settings, Shape, Timed, Work, choose, fdtd_work, jacobi_work, timed
+from grid_run import (
+    Case,
+    NoFigureError,
+    Settings,
+    Shape,
+    Timed,
+    Work,
+    choose,
+    fdtd_work,
+    jacobi_work,
+    timed,
+    timed_in_turn,
+)
 from headrace import results
 from headrace.profiles import Json
 
 KILO = 1000
 _CHECKED_LAYERS = 10  # at most: a small domain has no room for more
 _PAIR = 2
+_SCALED = (2, 4, 8)  # devices, of strong and weak scaling
 
 Make = Callable[[], Json]
 
@@ -27,12 +40,13 @@ class Scale:
     space: Shape
     jacobi: Shape
     steps: int
+    spaces: tuple[Shape, ...] = ()  # of the efficiency in three dimensions; `space` where there is none
     small_steps: int = 1400
     samples: int = 5
     layers: int = 10
     # Two devices, whose passes do one step as those of one do, may exchange less often.
     redundants: tuple[int, ...] = (1, 2, 4, 8)
-    small_redundants: tuple[int, ...] = (1, 2, 4, 8)
+    small_redundants: tuple[int, ...] = (1, 2, 4, 8, 16)
     # As many steps are done in a pass over memory.
     blocked_redundants: tuple[int, ...] = (2, 4)
     jacobi_redundants: tuple[int, ...] = (1, 2, 4, 8)
@@ -43,7 +57,15 @@ class Scale:
         """The sizes of the figures, or some that a CPU is done with in a while."""
         if on_gpu:
             splits = ((16000, 16000), (4000, 32000), (32000, 4000))
-            return Scale((16000, 16000), splits, (2000, 1000), (768, 768, 768), (20480, 20480), steps=50)
+            return Scale(
+                (16000, 16000),
+                splits,
+                (2000, 1000),
+                (768, 768, 768),
+                (20480, 20480),
+                50,
+                ((768, 768, 768), (1024, 768, 768)),
+            )
         splits = ((1000, 1000), (250, 2000), (2000, 250))
         return Scale((1000, 1000), splits, (2000, 1000), (96, 96, 96), (1000, 1000), steps=20)
 
@@ -75,15 +97,68 @@ class Bench:
         for shape in scale.splits:
             identity = f"grid.fdtd2d.efficiency.{'x'.join(map(str, shape))}"
             made.append((identity, partial(self._efficiency, identity, "fdtd", shape)))
+        for shape in scale.splits:
+            identity = f"grid.fdtd2d.blocked.efficiency.{'x'.join(map(str, shape))}"
+            made.append((identity, partial(self._blocked_efficiency, identity, "fdtd", shape)))
         return [
             *made,
             ("grid.small.seconds1", partial(self._small, 1)),
             ("grid.small.seconds2", partial(self._small, _PAIR)),
             ("grid.fdtd3d.cells", partial(self._cells, "grid.fdtd3d.cells", "fdtd", scale.space)),
+            *self._spaces(),
             ("grid.jacobi.cells", self._jacobi),
-            ("grid.jacobi.efficiency", self._jacobi_efficiency),
+            (
+                "grid.jacobi.efficiency",
+                partial(self._blocked_efficiency, "grid.jacobi.efficiency", "jacobi", scale.jacobi),
+            ),
+            *self._scaling(),
             ("grid.cpu.cells", self._cpu),
         ]
+
+    def _spaces(self) -> list[tuple[str, Make]]:
+        made: list[tuple[str, Make]] = []
+        for shape in self.scale.spaces or (self.scale.space,):
+            identity = f"grid.fdtd3d.efficiency.{'x'.join(map(str, shape))}"
+            make = partial(self._held_against_one, identity, "fdtd", shape, _PAIR, self.scale.redundants)
+            made.append((identity, make))
+        return made
+
+    def _scaling(self) -> list[tuple[str, Make]]:
+        """Strong: the domain of one device over several. Weak: as much for each of them, along the last axis."""
+        scale = self.scale
+        kinds = (
+            ("fdtd2d", "fdtd", scale.plane, scale.blocked_redundants),
+            ("jacobi", "jacobi", scale.jacobi, scale.jacobi_redundants),
+            ("fdtd3d", "fdtd", scale.space, scale.redundants),
+        )
+        made: list[tuple[str, Make]] = []
+        for name, kind, shape, redundants in kinds:
+            for count in _SCALED:
+                strong, weak = f"grid.{name}.strong.{count}", f"grid.{name}.weak.{count}"
+                made.append((strong, partial(self._held_against_one, strong, kind, shape, count, redundants)))
+                made.append((weak, partial(self._held_against_one, weak, kind, shape, count, redundants, grows=True)))
+        return made
+
+    def _held_against_one(
+        self, identity: str, kind: str, shape: Shape, count: int, redundants: tuple[int, ...], *, grows: bool = False
+    ) -> Json:
+        """The share of `count` times one device's speed; in the plane with several steps a pass."""
+        passes = "always" if len(shape) == _PAIR else "automatic"
+        several = replace(self._on(count), passes=passes)
+        whole = (*shape[:-1], shape[-1] * count) if grows else shape
+        make = self._make(kind, shape)
+        one = choose(make, replace(self._on(1), passes=passes), redundants, ("automatic",), self.say)
+        all_of_them = choose(self._make(kind, whole), several, redundants, self.scale.pushes, self.say)
+        cases = [Case(make, one, shape), Case(self._make(kind, whole), all_of_them, whole)]
+        alone, together = timed_in_turn(cases, self.scale.steps, self.scale.samples)
+        for found, case in ((alone, cases[0]), (together, cases[1])):
+            found.about["verified"] = self._is_right(kind, case.shape, case.settings)
+        return _efficiency_row(identity, alone, together, count)
+
+    def _blocked_efficiency(self, identity: str, kind: str, shape: Shape) -> Json:
+        scale = self.scale
+        redundants = scale.jacobi_redundants if kind == "jacobi" else scale.blocked_redundants
+        return self._held_against_one(identity, kind, shape, _PAIR, redundants)
 
     def _on(self, count: int) -> Settings:
         devices = self.settings.devices
@@ -109,7 +184,7 @@ class Bench:
 
     def _timed(self, kind: str, shape: Shape, settings: Settings, steps: int) -> Timed:
         verified = self._is_right(kind, shape, settings)
-        found = timed(self._make(kind, shape), settings, shape, steps, self.scale.samples)
+        found = timed(Case(self._make(kind, shape), settings, shape), steps, self.scale.samples)
         found.about["verified"] = verified
         return found
 
@@ -130,20 +205,10 @@ class Bench:
         found = self._chosen("fdtd", scale.plane, scale.steps, scale.blocked_redundants, settings)
         return _rate_row("grid.fdtd2d.blocked.cells", found)
 
-    def _jacobi_on(self, count: int) -> Timed:
-        scale = self.scale
-        key = ("jacobi", scale.jacobi, count)
-        if key not in self._of_one:
-            settings = self._on(count)
-            self._of_one[key] = self._chosen("jacobi", scale.jacobi, scale.steps, scale.jacobi_redundants, settings)
-        return self._of_one[key]
-
     def _jacobi(self) -> Json:
-        return _rate_row("grid.jacobi.cells", self._jacobi_on(1))
-
-    def _jacobi_efficiency(self) -> Json:
-        self._on(_PAIR)
-        return _efficiency_row("grid.jacobi.efficiency", self._jacobi_on(1), self._jacobi_on(_PAIR))
+        scale = self.scale
+        found = self._chosen("jacobi", scale.jacobi, scale.steps, scale.jacobi_redundants, self._on(1))
+        return _rate_row("grid.jacobi.cells", found)
 
     def _cells(self, identity: str, kind: str, shape: Shape) -> Json:
         return _rate_row(identity, self._one(kind, shape, self.scale.steps))
@@ -152,7 +217,12 @@ class Bench:
         self._on(_PAIR)
         steps = self.scale.steps
         pair = replace(self._on(_PAIR), pass_steps=1)
-        one, two = self._one(kind, shape, steps), self._chosen(kind, shape, steps, self.scale.redundants, pair)
+        make = self._make(kind, shape)
+        chosen = choose(make, pair, self.scale.redundants, self.scale.pushes, self.say)
+        cases = [Case(make, self._on(1), shape), Case(make, chosen, shape)]
+        one, two = timed_in_turn(cases, steps, self.scale.samples)
+        for found, case in ((one, cases[0]), (two, cases[1])):
+            found.about["verified"] = self._is_right(kind, shape, case.settings)
         return _efficiency_row(identity, one, two)
 
     def _small(self, count: int) -> Json:
@@ -177,13 +247,13 @@ def _rate_row(identity: str, found: Timed) -> Json:
     return results.row(identity, found.rates, "cells/s", roof, found.about)
 
 
-def _efficiency_row(identity: str, one: Timed, two: Timed) -> Json:
-    alone = median(one.seconds)
-    about = two.about | {
-        "one_seconds": alone,
-        "two_seconds": median(two.seconds),
-        "cells_per_second": median(two.rates),
-        "verified": one.about["verified"] and two.about["verified"],
+def _efficiency_row(identity: str, one: Timed, several: Timed, count: int = _PAIR) -> Json:
+    alone = median(one.rates)
+    about = several.about | {
+        "one_seconds": median(one.seconds),
+        "several_seconds": median(several.seconds),
+        "cells_per_second": median(several.rates),
+        "verified": one.about["verified"] and several.about["verified"],
     }
-    shares = [alone / (_PAIR * seconds) for seconds in two.seconds]
-    return results.row(identity, shares, "fraction", (1.0, "two devices, each as fast as one alone"), about)
+    shares = [rate / (count * alone) for rate in several.rates]
+    return results.row(identity, shares, "fraction", (1.0, f"{count} devices, each as fast as one alone"), about)

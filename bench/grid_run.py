@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import headrace
-from headrace import Device, UsageError
+from headrace import Device, DeviceError, UsageError
 from headrace.grid import Fdtd, Jacobi
 
 _SPACING = 1e-3
@@ -129,20 +129,59 @@ def _memory(devices: Sequence[Device], step_bytes: int) -> list[float]:
     return headrace.measure_memory_copies(list(devices), each, _ROOF_RUNS)
 
 
-def timed(make: Callable[[Settings], Work], settings: Settings, shape: Shape, steps: int, samples: int) -> Timed:
-    """So many samples of so many steps, after as many that are not timed; the roof before and after them."""
-    work = make(settings)
-    memory = _memory(settings.devices, work.step_bytes)
-    work.advance(steps)
-    seconds = []
-    for _ in range(samples):
-        began = time.perf_counter()
-        work.advance(steps)
-        seconds.append(time.perf_counter() - began)
-    memory += _memory(settings.devices, work.step_bytes)
-    cells = int(np.prod(shape, dtype=np.int64))
+@dataclass(frozen=True)
+class Case:
+    """A grid to be timed."""
+
+    make: Callable[[Settings], Work]
+    settings: Settings
+    shape: Shape
+
+
+def timed(case: Case, steps: int, samples: int) -> Timed:
+    """Times `samples` times `steps` steps, after as many that are not timed; the roof is measured before and after."""
+    return timed_in_turn([case], steps, samples)[0]
+
+
+def timed_in_turn(cases: Sequence[Case], steps: int, samples: int) -> list[Timed]:
+    """Times several grids that are compared: they take turns, sample by sample, so that all see the same machine.
+
+    Where memory does not hold all of them at once, one is timed after the other.
+    """
+    works = _made(cases)
+    if not works:
+        return [timed(case, steps, samples) for case in cases]
+    memory = [_memory(case.settings.devices, work.step_bytes) for case, work in zip(cases, works, strict=True)]
+    seconds: list[list[float]] = [[] for _ in cases]
+    for sample in range(samples + 1):
+        for work, taken in zip(works, seconds, strict=True):
+            began = time.perf_counter()
+            work.advance(steps)
+            if sample > 0:
+                taken.append(time.perf_counter() - began)
+    found = []
+    for case, work, taken, before in zip(cases, works, seconds, memory, strict=True):
+        found.append(_described(case, work, steps, taken, before + _memory(case.settings.devices, work.step_bytes)))
+    return found
+
+
+def _made(cases: Sequence[Case]) -> list[Work]:
+    """All of them; none where several do not fit in memory at once."""
+    works: list[Work] = []
+    try:
+        works.extend(case.make(case.settings) for case in cases)
+    except DeviceError:
+        if len(cases) == 1:
+            raise
+        works.clear()
+    return works
+
+
+def _described(case: Case, work: Work, steps: int, seconds: list[float], memory: list[float]) -> Timed:
+    settings = case.settings
+    cells = int(np.prod(case.shape, dtype=np.int64))
     about = {
-        "shape": "x".join(map(str, shape)),
+        "shape": "x".join(map(str, case.shape)),
         "steps": steps,
         "devices": len(settings.devices),
         "precision": settings.precision,
@@ -188,6 +227,7 @@ def choose(
             work.advance(_TRIAL_STEPS)
             best = min(best, time.perf_counter() - began)
         found.append((best, number))
+        del work  # so that the next finds its memory free
     if not found:
         raise NoFigureError(reason)
     return tried[min(found)[1]]

@@ -19,11 +19,16 @@ TINY = (
 )
 ONE = ("--device", "cpu:0")
 TWO = ("--device", "cpu:0", "--device", "cpu:1")
+SCALED = tuple(f"grid.{kind}.{how}.2" for kind in ("fdtd2d", "jacobi", "fdtd3d") for how in ("strong", "weak"))
 OF_TWO = (
     "grid.fdtd2d.efficiency.50x60",
     "grid.fdtd2d.efficiency.64x32",
+    "grid.fdtd2d.blocked.efficiency.50x60",
+    "grid.fdtd2d.blocked.efficiency.64x32",
     "grid.small.seconds2",
+    "grid.fdtd3d.efficiency.26x24x22",
     "grid.jacobi.efficiency",
+    *SCALED,
 )
 
 
@@ -56,9 +61,13 @@ def test_every_figure_of_two_devices_is_verified_and_beside_its_roof():
     assert rows["grid.fdtd2d.cells"]["conditions"]["bytes_per_cell"] == 48
     assert rows["grid.fdtd2d.blocked.cells"]["conditions"]["bytes_per_cell"] in {36, 18}
     assert rows["grid.jacobi.cells"]["conditions"]["bytes_per_cell"] == 28
-    efficiency = {row["conditions"]["pass_steps"] for name, row in rows.items() if ".efficiency." in name}
+    efficiency = {rows[name]["conditions"]["pass_steps"] for name in OF_TWO if name.startswith("grid.fdtd2d.efficiency.")}
     assert efficiency == {1}, "as many as those of the one device that two are held against"
     assert rows["grid.fdtd3d.cells"]["conditions"]["cpml"] == 10
+    shapes = {identity: rows[identity]["conditions"]["shape"] for identity in SCALED}
+    assert shapes["grid.fdtd2d.strong.2"] == "60x50"
+    assert shapes["grid.fdtd2d.weak.2"] == "60x100", "as much for each device as one has alone"
+    assert shapes["grid.fdtd3d.weak.2"] == "26x24x44"
     assert {rows[identity]["unit"] for identity in cells} == {"cells/s"}
 
 
