@@ -61,7 +61,9 @@ def test_every_figure_of_two_devices_is_verified_and_beside_its_roof():
     assert rows["grid.fdtd2d.cells"]["conditions"]["bytes_per_cell"] == 48
     assert rows["grid.fdtd2d.blocked.cells"]["conditions"]["bytes_per_cell"] in {36, 18}
     assert rows["grid.jacobi.cells"]["conditions"]["bytes_per_cell"] == 28
-    efficiency = {rows[name]["conditions"]["pass_steps"] for name in OF_TWO if name.startswith("grid.fdtd2d.efficiency.")}
+    efficiency = {
+        rows[name]["conditions"]["pass_steps"] for name in OF_TWO if name.startswith("grid.fdtd2d.efficiency.")
+    }
     assert efficiency == {1}, "as many as those of the one device that two are held against"
     assert rows["grid.fdtd3d.cells"]["conditions"]["cpml"] == 10
     shapes = {identity: rows[identity]["conditions"]["shape"] for identity in SCALED}
