@@ -53,8 +53,8 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
     const Kernel& kernel = cut.chained > 0 ? *chained_ : plain;
     // The workers of CPU devices must not be held by a pass that waits for another part.
     const bool in_own_thread = chain.neighbour_count > 0 && device_.kind() == DeviceKind::cpu;
-    const Status launched = in_own_thread ? stream.launch_resident(kernel, shape, given)
-                                          : stream.launch(kernel, shape, given);
+    const Status launched =
+        in_own_thread ? stream.launch_resident(kernel, shape, given) : stream.launch(kernel, shape, given);
     if (!launched) return launched;
   }
   return launch_phases(stream, launches, within, step);
