@@ -3620,6 +3620,11 @@ class Receiver:
 
     def __exit__(self, *args: object) -> None: ...
 
+def drop_capabilities() -> None:
+    """
+    Gives up CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF in every thread of this process, for good. To be called once all receivers are open: none needs these rights any more; those that are opened later lack them. `headrace ingest` does it by itself. Threads are told by a real-time signal, the highest without a handler. Raises SystemError that names a thread which blocks it.
+    """
+
 def receive_tcp(target: FrameTarget, address: str, port: int, *, connections: int = ..., mtu: int = ..., offloads: bool = ..., name: str = ..., window_bytes: int = ..., idle_seconds: float = ..., interface: str = ..., control: str = ..., close_when_finished: bool = ..., trust_checksums: bool = ..., first_byte_seconds: float = ..., open_at_first_byte: bool = ..., backlog: int = ..., memory_bytes: int = ...) -> Receiver: ...
 
 def receive_udp(target: FrameTarget, layout: DatagramLayout, address: str, *, multicast_group: str = ..., interface: str = ..., kernel_buffer_bytes: int = ..., from_senders: Sequence[str] = ..., senders: int = ..., idle_seconds: float = ...) -> Receiver: ...
