@@ -144,16 +144,20 @@ void bind_client_class(nb::module_& module) {
                "def submit(self, query: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, tag: int = 0, "
                "deadline: float | None = None) -> int"),
            "Offers one query and returns its ticket. Raises Error with the code full when Plan.slots queries are in "
-           "flight or not yet polled, stopped after Engine.stop().")
+           "flight, not yet polled, or late and still worked on, stopped after Engine.stop().")
       .def("submit_many", &ClientHandle::submit_many, "queries"_a, nb::kw_only(), "tag"_a = 0,
            "deadline"_a = nb::none(),
            nb::sig("def submit_many(self, queries: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, "
                    "tag: int = 0, "
                    "deadline: float | None = None) -> int"),
            "Offers queries that lie one behind the other; how many were admitted, from the front. Query i has tag + i.")
-      .def("poll", &ClientHandle::poll, "most"_a = 1024, "Takes in what has come back, at most `most`. Never waits.")
+      .def(
+          "poll", &ClientHandle::poll, "most"_a = 1024,
+          "Takes in what has come back, at most `most`, in order of submission; a query whose deadline has passed does "
+          "not wait for those before it. Never waits.")
       .def("wait", &ClientHandle::wait, "ticket"_a, "timeout"_a = nb::none(),
-           "Waits until that query has come back, which is still to be polled; False when `timeout` has passed.")
+           "Waits until that query has come back, at its deadline at the latest; it is still to be polled. False when "
+           "only `timeout` has passed.")
       .def("ask", &ClientHandle::ask, "query"_a, nb::kw_only(), "deadline"_a = nb::none(),
            nb::sig("def ask(self, query: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, deadline: "
                    "float | None = None) -> "

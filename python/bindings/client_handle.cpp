@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "convert.hpp"
@@ -18,6 +19,9 @@ namespace {
 
 /// How long to wait between looks for Ctrl-C.
 constexpr Duration kLook = std::chrono::milliseconds(50);
+
+/// How long to wait between looks for a free slot.
+constexpr Duration kFullNap = std::chrono::microseconds(50);
 
 constexpr const char* kQueries = "queries";
 constexpr const char* kQuery = "query";
@@ -56,9 +60,11 @@ struct ClientHandle::Batch {
   std::uint8_t* answers;
   std::uint8_t* status;
   serve::SubmitOptions options;
+  serve::Ticket first;  ///< Of the first query; the others' follow.
   std::size_t submitted = 0;
   std::size_t back = 0;
   bool give_up = false;  ///< Submit no more.
+  bool late = false;     ///< Because the deadline has passed.
 
   [[nodiscard]] bool ended() const noexcept { return back == submitted && (give_up || submitted == count); }
 };
@@ -127,8 +133,10 @@ bool ClientHandle::wait(std::uint64_t ticket, std::optional<double> timeout) {
 void ClientHandle::take(Batch& batch) {
   client_->poll(
       [&](const serve::Completion& done) {
-        std::uint8_t* answer = batch.answers + batch.back * batch.answer_bytes;
-        batch.status[batch.back++] = status_byte(done.status);
+        const auto index = static_cast<std::size_t>(done.ticket - batch.first);
+        std::uint8_t* answer = batch.answers + index * batch.answer_bytes;
+        batch.status[index] = status_byte(done.status);
+        ++batch.back;
         if (done.status) {
           std::memcpy(answer, done.answer.data(), batch.answer_bytes);
         } else {
@@ -147,6 +155,11 @@ void ClientHandle::run(Batch& batch) {
       const auto admitted = client_->submit_many(batch.queries.subspan(batch.submitted * query_bytes), batch.options);
       batch.submitted += admitted ? *admitted : 0;
       batch.give_up = !admitted;  // failed or stopped: the rest will never be admitted
+      if (client_->in_flight() == 0 && !batch.give_up) {
+        // Every slot is that of a late query which is still worked on.
+        batch.give_up = batch.late = SteadyClock::now() > batch.options.deadline;
+        std::this_thread::sleep_for(kFullNap);
+      }
     }
     const std::size_t before = batch.back;
     take(batch);
@@ -185,7 +198,8 @@ void ClientHandle::ask_all(nb::handle object, std::optional<double> deadline, st
               .answer_bytes = engine_->op().answer_bytes,
               .answers = answers,
               .status = status,
-              .options = {.deadline = to_deadline(deadline)}};
+              .options = {.deadline = to_deadline(deadline)},
+              .first = client_->oldest()};
   std::optional<nb::python_error> interrupted;
   while (!batch.ended()) {
     {
@@ -197,9 +211,10 @@ void ClientHandle::ask_all(nb::handle object, std::optional<double> deadline, st
     batch.give_up = true;
   }
   if (interrupted) throw nb::python_error(std::move(*interrupted));
-  // What was never admitted: the engine has failed or been stopped.
+  // What was never admitted: the engine has failed or been stopped, or it is too late.
   const auto fault = engine_->fault();
-  std::fill(status + batch.back, status + batch.count, status_byte(fault ? fault->code : Errc::stopped));
+  const Errc otherwise = batch.late ? Errc::deadline_exceeded : Errc::stopped;
+  std::fill(status + batch.back, status + batch.count, status_byte(fault ? fault->code : otherwise));
   std::fill(answers + batch.back * batch.answer_bytes, answers + batch.count * batch.answer_bytes, std::uint8_t{0});
 }
 

@@ -12,7 +12,7 @@
 
 namespace headrace::python {
 
-/// Queries that have come back, in order of submission, as arrays with one entry or row each.
+/// Queries that have come back, in the order of Client::poll(), as arrays with one entry or row each.
 struct Completions {
   std::size_t count = 0;
   nanobind::object tickets;

@@ -961,7 +961,7 @@ class Client:
 
     def submit(self, query: numpy.typing.NDArray[Any] | Buffer, *, tag: int = 0, deadline: float | None = None) -> int:
         """
-        Offers one query and returns its ticket. Raises Error with the code full when Plan.slots queries are in flight or not yet polled, stopped after Engine.stop().
+        Offers one query and returns its ticket. Raises Error with the code full when Plan.slots queries are in flight, not yet polled, or late and still worked on, stopped after Engine.stop().
         """
 
     def submit_many(self, queries: numpy.typing.NDArray[Any] | Buffer, *, tag: int = 0, deadline: float | None = None) -> int:
@@ -970,11 +970,13 @@ class Client:
         """
 
     def poll(self, most: int = ...) -> Completions:
-        """Takes in what has come back, at most `most`. Never waits."""
+        """
+        Takes in what has come back, at most `most`, in order of submission; a query whose deadline has passed does not wait for those before it. Never waits.
+        """
 
     def wait(self, ticket: int, timeout: float | None = ...) -> bool:
         """
-        Waits until that query has come back, which is still to be polled; False when `timeout` has passed.
+        Waits until that query has come back, at its deadline at the latest; it is still to be polled. False when only `timeout` has passed.
         """
 
     def ask(self, query: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> numpy.typing.NDArray[numpy.uint8]:
@@ -3619,6 +3621,11 @@ class Receiver:
     def __enter__(self) -> Receiver: ...
 
     def __exit__(self, *args: object) -> None: ...
+
+def drop_capabilities() -> None:
+    """
+    Gives up CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF in every thread of this process, for good. To be called once all receivers are open: none needs these rights any more; those that are opened later lack them. `headrace ingest` does it by itself. Threads are told by a real-time signal, the highest without a handler. Raises SystemError that names a thread which blocks it.
+    """
 
 def receive_tcp(target: FrameTarget, address: str, port: int, *, connections: int = ..., mtu: int = ..., offloads: bool = ..., name: str = ..., window_bytes: int = ..., idle_seconds: float = ..., interface: str = ..., control: str = ..., close_when_finished: bool = ..., trust_checksums: bool = ..., first_byte_seconds: float = ..., open_at_first_byte: bool = ..., backlog: int = ..., memory_bytes: int = ...) -> Receiver: ...
 

@@ -36,6 +36,7 @@ Client& Client::operator=(Client&& other) noexcept {
     query_bytes_ = other.query_bytes_;
     next_ = other.next_;
     taken_ = other.taken_;
+    late_ = other.late_;
   }
   return *this;
 }
@@ -49,6 +50,7 @@ void Client::leave() noexcept {
     static_cast<void>(wait(oldest()));
     poll([](const Completion&) {});
   }
+  wait_until_free();
   engine_->give_lane({lane_, direct_});
   engine_.reset();
 }
@@ -57,6 +59,8 @@ Result<Ticket> Client::submit_queued(std::span<const std::byte> query, SubmitOpt
   if (query.size() != query_bytes_) return Errc::invalid_argument;
   if (engine_->stopping()) return Errc::stopped;
   if (const auto fault = engine_->fault()) return *fault;
+  if (late_.keeps()) [[unlikely]]
+    free_slots();
   if (!lane_->ring.try_reserve()) {
     detail::add_single_writer(lane_->refused, std::uint64_t{1});
     return Errc::full;
@@ -65,6 +69,7 @@ Result<Ticket> Client::submit_queued(std::span<const std::byte> query, SubmitOpt
   detail::SlotControl& slot = lane_->control(next_);
   slot.tag = options.tag;
   slot.deadline = options.deadline;
+  late_.watch(options.deadline);
   if (engine_->sampled(next_)) slot.submitted = SteadyClock::now();
   lane_->ring.publish(next_ + 1);
   engine_->published(*lane_);
@@ -96,7 +101,24 @@ void Client::pop() noexcept {
     detail::add_single_writer(lane_->notify_samples, std::uint64_t{1});
   }
   ++taken_;
-  lane_->ring.release(taken_);
+  free_slots();
+}
+
+void Client::free_slots() noexcept {
+  if (late_.keeps()) [[unlikely]]
+    late_.catch_up(*lane_, taken_, next_);
+  lane_->ring.release(late_.freed(taken_));
+}
+
+void Client::wait_until_free() noexcept {
+  while (direct_ != nullptr ? !direct_->all_free() : late_.keeps()) {
+    if (direct_ != nullptr) {
+      std::this_thread::sleep_for(kWaitNap);
+      continue;
+    }
+    lane_->client_parking.wait_until(Time::max(), [&] { return lane_->done(late_.freed(taken_)); });
+    free_slots();
+  }
 }
 
 Result<bool> Client::wait(Ticket ticket, Duration limit) const noexcept {
@@ -105,12 +127,19 @@ Result<bool> Client::wait(Ticket ticket, Duration limit) const noexcept {
   if (ticket < oldest()) return true;
   const Time began = SteadyClock::now();
   const Time until = limit >= Time::max() - began ? Time::max() : began + limit;
+  if (back(ticket)) return true;
+  const Time late = deadline(ticket);  // of a query that is in flight
   while (!back(ticket)) {
     const Time now = SteadyClock::now();
+    if (now > late) return true;  // as poll() finds as well
     if (now >= until) return false;
     if (now - began < kWaitSpin) continue;
-    if (direct_ == nullptr) return lane_->client_parking.wait_until(until, [&] { return lane_->done(ticket); });
-    std::this_thread::sleep_for(std::min(kWaitNap, until - now));  // a device wakes nobody
+    const Time wake = late < until ? late + Duration{1} : until;
+    if (direct_ == nullptr) {
+      lane_->client_parking.wait_until(wake, [&] { return lane_->done(ticket); });
+    } else {
+      std::this_thread::sleep_for(std::min(kWaitNap, wake - now));  // a device wakes nobody
+    }
   }
   return true;
 }
@@ -128,7 +157,7 @@ Status Client::ask(std::span<const std::byte> query, std::span<std::byte> answer
         status = done.status;
         if (done.status) std::memcpy(answer.data(), done.answer.data(), answer.size());
       },
-      1);
+      1);  // it has come back, or is late
   return status;
 }
 
@@ -136,6 +165,7 @@ void Client::cancel(Ticket ticket) noexcept {
   if (birth_.inherited()) return;
   if (ticket < oldest() || ticket >= next()) return;
   if (direct_ != nullptr) return direct_->cancel(ticket);
+  if (lane_->given_up(ticket)) return;
   lane_->control(ticket).cancelled.store(ticket + 1, std::memory_order_release);  // pairs with admissible()
 }
 

@@ -35,10 +35,16 @@ void DirectLane::close(Error error) noexcept {
   closed_.store(static_cast<std::uint32_t>(error.code) + 1, std::memory_order_release);
 }
 
+bool DirectLane::kept() noexcept {
+  late_.catch_up(*this, taken_, next_);
+  count_taken();
+  return late_.keeps();
+}
+
 std::uint64_t DirectLane::first_unanswered(std::uint64_t from) const noexcept {
   const std::uint64_t end = submitted();
-  // What the client has taken was answered, and its slots may hold later queries by now.
-  std::uint64_t position = std::max(from, counters_.taken.load(std::memory_order_acquire));
+  // Queries before it were answered, and their slots may hold later ones by now.
+  std::uint64_t position = std::max(from, counters_.freed.load(std::memory_order_acquire));
   while (position < end && answered(position)) ++position;
   return position;
 }
@@ -54,7 +60,7 @@ Status DirectLane::settle_unusual(const Note& note, bool has_answer) noexcept {
     add(counters_.failed, 1);
     return open_status();
   }
-  if (note.deadline == kCancelled) {
+  if (note.mark == mark_of(taken_, false)) {
     add(counters_.cancelled, 1);
     return Errc::cancelled;
   }

@@ -21,6 +21,7 @@ class QueryGate {
   }
   /// Waits until a query is at the gate.
   void wait_until_entered() { entered_.wait(false); }
+  [[nodiscard]] bool entered() const { return entered_.load(); }
   void pass() {
     entered_.store(true);
     entered_.notify_all();

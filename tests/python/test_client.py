@@ -113,6 +113,39 @@ def test_a_deadline_that_has_passed(operator: headrace.Operator):
     assert engine.statistics().expired == 4
 
 
+def test_a_late_query_does_not_wait_for_a_long_one():
+    long = headrace.reference(steps=1_000_000)  # hundreds of milliseconds
+    query = long.sample(1)[0]
+    with Engine("cpu", long, Plan(threads=1)) as engine, engine.connect() as client:
+        client.submit(query, tag=1)
+        late = client.submit(query, tag=2, deadline=0.01)
+        assert client.wait(late)
+        back = []
+        while client.in_flight > 0:
+            done = client.poll()
+            back += zip(done.tags.tolist(), done.status.tolist(), strict=True)
+    assert [tag for tag, _ in back] == [2, 1]
+    assert Errc.of_status(back[0][1]) == Errc.deadline_exceeded
+    assert back[1][1] == 0
+
+
+@pytest.mark.parametrize("slots", [2, 16])
+def test_many_queries_of_which_most_are_late(slots: int):
+    long = headrace.reference(steps=100_000)
+    queries = long.sample(12)
+    expected = long.answer_on_host(queries)
+    with Engine("cpu", long, Plan(threads=1, slots=slots)) as engine, engine.connect() as client:
+        for deadline in (0.0, 0.01, 0.08):
+            answers, status = client.ask_many(queries, deadline=deadline)
+            assert {Errc.of_status(entry) for entry in status} <= {None, Errc.deadline_exceeded}
+            assert Errc.of_status(status[-1]) == Errc.deadline_exceeded
+            for index, entry in enumerate(status):
+                assert np.array_equal(answers[index], expected[index] if entry == 0 else np.zeros_like(answers[index]))
+        answers, status = client.ask_many(queries)  # slots that late ones have taken are waited for
+        assert not status.any()
+        assert np.array_equal(answers, expected)
+
+
 def test_a_negative_deadline(operator: headrace.Operator):
     with (
         Engine("cpu", operator) as engine,

@@ -11,6 +11,7 @@
 #include "headrace/base/result.hpp"
 #include "headrace/serve/direct_lane.hpp"
 #include "headrace/serve/lane.hpp"
+#include "headrace/serve/late_queries.hpp"
 
 namespace headrace::serve {
 
@@ -19,8 +20,9 @@ using Ticket = std::uint64_t;
 
 struct SubmitOptions {
   std::uint64_t tag = 0;  ///< Comes back with the answer.
-  Time deadline =
-      Time::max();  ///< On SteadyClock; a query not answered by then is answered with Errc::deadline_exceeded.
+  /// On SteadyClock. A query that is not answered by then comes back with Errc::deadline_exceeded, then or at the next
+  /// poll(), whether it waits or is worked on. What works on it is not stopped, and its slot stays taken until then.
+  Time deadline = Time::max();
 };
 
 /// A query that has come back. `answer` is valid until the callback that received it returns.
@@ -28,7 +30,7 @@ struct Completion {
   Ticket ticket = 0;
   std::uint64_t tag = 0;
   Status status;                      ///< Why there is no answer, where there is none.
-  std::span<const std::byte> answer;  ///< Operator::answer_bytes bytes; meaningless unless status is ok.
+  std::span<const std::byte> answer;  ///< Operator::answer_bytes bytes; empty or meaningless unless status is ok.
 };
 
 /// A thread's own way into an engine: a lane that it shares with no other client, so that clients do not slow each
@@ -40,9 +42,9 @@ class Client {
   /// Waits for the queries in flight, drops their answers, and gives the lane back.
   ~Client();
 
-  /// Offers a query of Operator::query_bytes bytes, which are copied. Errc::full when Plan::slots queries are in flight
-  /// or not yet polled, Errc::stopped after Engine::stop(), the engine's fault once it has one, Errc::invalid_argument
-  /// for another size. Never blocks.
+  /// Offers a query of Operator::query_bytes bytes, which are copied. Errc::full when Plan::slots queries are in
+  /// flight, not yet polled, or late and still worked on, Errc::stopped after Engine::stop(), the engine's fault once
+  /// it has one, Errc::invalid_argument for another size. Never blocks.
   [[nodiscard]] Result<Ticket> submit(std::span<const std::byte> query, SubmitOptions options = {}) noexcept {
     if (birth_.inherited()) return kInherited;
     if (direct_ == nullptr) return submit_queued(query, options);
@@ -60,7 +62,8 @@ class Client {
   [[nodiscard]] Result<std::size_t> submit_many(std::span<const std::byte> queries,
                                                 SubmitOptions options = {}) noexcept;
 
-  /// Calls `done(const Completion&)` for queries that have come back, in order of submission, at most `most`; how many.
+  /// Calls `done(const Completion&)` for queries that have come back, at most `most`; how many. They come in order of
+  /// submission, except that one which is late does not wait for those before it.
   template <class Done>
   std::size_t poll(Done done, std::size_t most = 64) {
     if (birth_.inherited()) return 0;
@@ -70,15 +73,22 @@ class Client {
                            most);
     }
     std::size_t count = 0;
-    for (; count < most && head_done(); ++count) {
-      done(head());
-      pop();
-    }
+    do {
+      for (; count < most && head_done(); ++count) {
+        done(head());
+        pop();
+      }
+      if (count == most || !late_.due()) return count;
+      count += late_.give_up(*lane_, taken_, next_, most - count, [&](Ticket ticket) {
+        done(Completion{ticket, tag(ticket), Errc::deadline_exceeded, {}});
+      });
+      free_slots();
+    } while (head_done());  // it came in time after all
     return count;
   }
 
-  /// Waits until `ticket` has come back or `limit` has passed; false when it has passed. The query is still to be
-  /// polled. Errc::invalid_argument for a ticket that was never given out; true for one already polled.
+  /// Waits until `ticket` has come back, its deadline or `limit` has passed; false when only the limit has. The query
+  /// is still to be polled. Errc::invalid_argument for a ticket that was never given out; true for one already polled.
   [[nodiscard]] Result<bool> wait(Ticket ticket, Duration limit = Duration::max()) const noexcept;
   /// Submits one query and waits for its answer, which is copied. Only while nothing else of this client is in flight
   /// (Errc::invalid_argument otherwise).
@@ -96,7 +106,9 @@ class Client {
   /// The oldest query not yet polled; with none in flight, the next to be submitted.
   [[nodiscard]] Ticket oldest() const noexcept { return direct_ != nullptr ? direct_->taken() : taken_; }
   /// Queries submitted and not yet polled.
-  [[nodiscard]] std::size_t in_flight() const noexcept { return static_cast<std::size_t>(next() - oldest()); }
+  [[nodiscard]] std::size_t in_flight() const noexcept {
+    return static_cast<std::size_t>(next() - oldest() - (direct_ != nullptr ? direct_->late() : late_).ahead());
+  }
 
  private:
   friend class Engine;
@@ -104,12 +116,20 @@ class Client {
 
   [[nodiscard]] Result<Ticket> submit_queued(std::span<const std::byte> query, SubmitOptions options) noexcept;
   [[nodiscard]] Ticket next() const noexcept { return direct_ != nullptr ? direct_->next() : next_; }
+  /// Whether the answer is there, or the query has come back without.
   [[nodiscard]] bool back(Ticket ticket) const noexcept {
-    return direct_ != nullptr ? direct_->back(ticket) : lane_->done(ticket);
+    return direct_ != nullptr ? direct_->back(ticket) : lane_->done(ticket) || lane_->given_up(ticket);
   }
+  [[nodiscard]] Time deadline(Ticket ticket) const noexcept {
+    return direct_ != nullptr ? direct_->deadline(ticket) : lane_->deadline(ticket);
+  }
+  [[nodiscard]] std::uint64_t tag(Ticket ticket) const noexcept { return lane_->control(ticket).tag; }
   [[nodiscard]] bool head_done() const noexcept { return taken_ < next_ && lane_->done(taken_); }
   [[nodiscard]] Completion head() const noexcept;
   void pop() noexcept;
+  /// Gives back the slots that nobody uses any more.
+  void free_slots() noexcept;
+  void wait_until_free() noexcept;
   void leave() noexcept;
 
   Birth birth_;
@@ -119,6 +139,7 @@ class Client {
   std::size_t query_bytes_;
   Ticket next_;   ///< The next ticket to give out. A direct lane keeps its own, and the next member.
   Ticket taken_;  ///< The oldest not yet polled.
+  detail::LateQueries late_;
 };
 
 }  // namespace headrace::serve

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "headrace/base/line_copy.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/serve/dispatch.hpp"
+#include "headrace/serve/late_queries.hpp"
 
 namespace headrace::serve::detail {
 
@@ -45,7 +47,7 @@ class DirectLane {
     if (closed == 0) return {};
     return Error{static_cast<Errc>(closed - 1), closed_native_.load(std::memory_order_relaxed)};
   }
-  [[nodiscard]] bool full() const noexcept { return next_ - taken_ > mask_; }
+  [[nodiscard]] bool full() noexcept { return next_ - taken_ > mask_ || (late_.keeps() && kept_full()); }
   [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
   void refuse() noexcept { add(counters_.refused, 1); }
@@ -53,12 +55,13 @@ class DirectLane {
   /// Puts a query of the operator's size into the next slot, which must be free, and tells the device.
   void submit(const std::byte* query, std::uint64_t tag, Time deadline) noexcept {
     const std::uint64_t slot = next_ & mask_;
-    if (memory_.lone != nullptr && all_taken()) write_lone(query);
+    if (memory_.lone != nullptr && next_ == taken_ && !late_.keeps()) write_lone(query);
     copy_lines(slot_at(next_), query, query_bytes_);
     prefetch_to_write(slot_at(next_ + kWriteAhead), query_bytes_, kWriteAheadBytes);
     Note& note = notes_[slot];
     note.tag = tag;
     note.deadline = deadline;
+    late_.watch(deadline);
     if (sampled(next_)) note.submitted = SteadyClock::now();
     ++next_;
     counters_.submitted.store(next_, std::memory_order_relaxed);
@@ -66,31 +69,57 @@ class DirectLane {
     std::atomic_ref(*memory_.tail).store(static_cast<std::uint32_t>(next_), std::memory_order_release);
   }
 
-  /// Whether the query at `position` has come back, with an answer or because the lane was closed.
-  [[nodiscard]] bool back(std::uint64_t position) const noexcept {
+  /// Whether the query at `position` has come back: with an answer, late, or because the lane was closed.
+  [[nodiscard]] bool back(std::uint64_t position) const noexcept { return settled(position) || given_up(position); }
+
+  // What LateQueries asks of a lane.
+  [[nodiscard]] bool settled(std::uint64_t position) const noexcept {
     return answered(position) || closed_.load(std::memory_order_acquire) != 0;
   }
+  [[nodiscard]] Time deadline(std::uint64_t position) const noexcept { return notes_[position & mask_].deadline; }
+  [[nodiscard]] bool given_up(std::uint64_t position) const noexcept {
+    return notes_[position & mask_].mark == mark_of(position, true);
+  }
+  void give_up(std::uint64_t position) noexcept {
+    notes_[position & mask_].mark = mark_of(position, true);
+    add(counters_.expired, 1);
+  }
 
-  /// Calls `done(position, tag, status, answer)` for queries that have come back, in order, at most `most`; how many.
+  /// Calls `done(position, tag, status, answer)` for queries that have come back, as Client::poll(), at most `most`;
+  /// how many.
   template <class Done>
   std::size_t poll(Done done, std::size_t most) {
     std::size_t count = 0;
-    for (; count < most && taken_ != next_; ++count) {
-      prefetch_answer(taken_ + kPrefetchAhead);
-      const std::byte* const answer = open(taken_);
-      if (answer == nullptr && closed_.load(std::memory_order_acquire) == 0) break;
-      const Note& note = notes_[taken_ & mask_];
-      const Status status = settle(note, answer != nullptr);
-      done(taken_, note.tag, status, std::span(answer != nullptr ? answer : opened_.data(), answer_bytes_));
-      ++taken_;
-    }
-    if (count != 0) counters_.taken.store(taken_, std::memory_order_relaxed);
+    do {
+      for (; count < most && taken_ != next_; ++count) {
+        prefetch_answer(taken_ + kPrefetchAhead);
+        const std::byte* const answer = open(taken_);
+        if (answer == nullptr && closed_.load(std::memory_order_acquire) == 0) break;
+        const Note& note = notes_[taken_ & mask_];
+        const Status status = settle(note, answer != nullptr);
+        done(taken_, note.tag, status, std::span(answer != nullptr ? answer : opened_.data(), answer_bytes_));
+        ++taken_;
+        if (late_.keeps()) [[unlikely]]
+          late_.catch_up(*this, taken_, next_);
+      }
+      if (count == most || !late_.due()) break;
+      count += late_.give_up(*this, taken_, next_, most - count, [&](std::uint64_t position) {
+        done(position, notes_[position & mask_].tag, Status(Errc::deadline_exceeded), std::span<const std::byte>());
+      });
+    } while (taken_ != next_ && settled(taken_));  // it came in time after all
+    if (count != 0) count_taken();
     return count;
   }
 
   void cancel(std::uint64_t position) noexcept {
-    if (!answered(position)) notes_[position & mask_].deadline = kCancelled;
+    Note& note = notes_[position & mask_];
+    if (answered(position) || given_up(position)) return;
+    note.mark = mark_of(position, false);
+    note.deadline = std::min(note.deadline, kUnusual);
   }
+  [[nodiscard]] const LateQueries& late() const noexcept { return late_; }
+  /// Whether every query has come back and nothing works on any.
+  [[nodiscard]] bool all_free() noexcept { return next_ == taken_ && !(late_.keeps() && kept()); }
 
   // --- the engine
   /// Every query that has not come back does so now, with `error`. After it no new ones may be submitted.
@@ -99,13 +128,11 @@ class DirectLane {
   /// The first query from `from` on that the device has not answered; submitted() when it has answered all.
   [[nodiscard]] std::uint64_t first_unanswered(std::uint64_t from) const noexcept;
   [[nodiscard]] std::uint64_t submitted() const noexcept { return counters_.submitted.load(std::memory_order_acquire); }
-  /// The position from which a new client goes on.
-  [[nodiscard]] bool all_taken() const noexcept { return next_ == taken_; }
-
   /// Counters that the client alone writes.
   struct Counters {
     std::atomic<std::uint64_t> submitted{0};
-    std::atomic<std::uint64_t> taken{0};
+    std::atomic<std::uint64_t> taken{0};  ///< That have come back.
+    std::atomic<std::uint64_t> freed{0};  ///< Queries before it have come back, and nothing works on them.
     std::atomic<std::uint64_t> refused{0};
     std::atomic<std::uint64_t> failed{0};
     std::atomic<std::uint64_t> cancelled{0};
@@ -118,9 +145,13 @@ class DirectLane {
   struct Note {
     std::uint64_t tag = 0;
     Time deadline = Time::max();
-    Time submitted{};  ///< Only of sampled queries.
+    Time submitted{};        ///< Only of sampled queries.
+    std::uint64_t mark = 0;  ///< mark_of() the query that was cancelled or given up.
   };
-  static constexpr Time kCancelled = Time::min();
+  [[nodiscard]] static constexpr std::uint64_t mark_of(std::uint64_t position, bool given_up) noexcept {
+    return 2 * (position + 1) + (given_up ? 1 : 0);
+  }
+  static constexpr Time kUnusual = Time::max() - Duration{1};  ///< No deadline, and yet settle_unusual() is to look.
 
   static void add(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
@@ -128,6 +159,15 @@ class DirectLane {
   [[nodiscard]] bool sampled(std::uint64_t position) const noexcept {
     return sample_every_ != 0 && (position & (sample_every_ - 1)) == 0;
   }
+
+  void count_taken() noexcept {
+    counters_.taken.store(taken_ + late_.ahead(), std::memory_order_relaxed);
+    counters_.freed.store(late_.freed(taken_), std::memory_order_release);  // pairs with first_unanswered()
+  }
+  /// Whether slots of queries that were given up are still taken, of which those that are not are freed.
+  [[nodiscard]] bool kept() noexcept;
+  /// The same, and no slot is free.
+  [[nodiscard]] bool kept_full() noexcept { return kept() && next_ - late_.freed(taken_) > mask_; }
 
   /// Writes the query that is about to be submitted as units, which have the sequence of its tail.
   void write_lone(const std::byte* query) noexcept;
@@ -196,6 +236,7 @@ class DirectLane {
   std::uint32_t sample_every_;
   std::uint64_t next_ = 0;
   std::uint64_t taken_ = 0;
+  LateQueries late_;
   std::vector<Note> notes_;
   std::vector<std::byte> opened_;                             ///< The answer last opened, whole units.
   alignas(kNoSharing) std::atomic<std::uint32_t> closed_{0};  ///< Written by the engine once: 1 + Errc.

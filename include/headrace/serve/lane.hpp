@@ -31,6 +31,7 @@ struct SlotControl {
   Time deadline = Time::max();
   Time submitted{};                         ///< Only of sampled queries.
   std::atomic<std::uint64_t> cancelled{0};  ///< Position + 1 of the query that the client no longer wants.
+  std::uint64_t given_up = 0;  ///< Position + 1 of the query that came back at its deadline. The client's own.
 
   // Written by whoever answers, before `done`.
   alignas(kNoSharing) std::atomic<std::uint64_t> done{0};  ///< Position + 1 of the query last answered in this slot.
@@ -53,6 +54,14 @@ class Lane {
   [[nodiscard]] bool done(std::uint64_t position) const noexcept {
     return control(position).done.load(std::memory_order_seq_cst) > position;  // pairs with complete()
   }
+  // What LateQueries asks of a lane.
+  [[nodiscard]] bool settled(std::uint64_t position) const noexcept { return done(position); }
+  [[nodiscard]] Time deadline(std::uint64_t position) const noexcept { return control(position).deadline; }
+  [[nodiscard]] bool given_up(std::uint64_t position) const noexcept {
+    return control(position).given_up == position + 1;
+  }
+  void give_up(std::uint64_t position) noexcept { control(position).given_up = position + 1; }
+
   /// Worker: publishes the answer of a claimed slot. Sequentially consistent for Parking's sake.
   void complete(std::uint64_t position, Status status) noexcept {
     SlotControl& slot = control(position);

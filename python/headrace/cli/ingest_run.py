@@ -161,6 +161,7 @@ class Run:
         """Receives, and prints what came, whatever ends it."""
         with ExitStack() as stack:
             receiver = stack.enter_context(self.kind.open(self.target, given, self.common))
+            ingest.drop_capabilities()  # what parses packets of anybody needs no right that only opening needed
             read = receiver.counters
             watch = Watch(read)
             answering = None if self.answer is None else ANSWERS[self.answer](receiver)

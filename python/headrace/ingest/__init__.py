@@ -27,6 +27,7 @@ from headrace._core import (
     StreamOpened,
     TcpSender,
     UdpSender,
+    drop_capabilities,
     stream_bytes,
 )
 from headrace.ingest.answering import Answering, ProtocolError, Skip, Some, Talk, Wants
@@ -69,6 +70,7 @@ __all__ = [
     "Wants",
     "body",
     "digest",
+    "drop_capabilities",
     "messages",
     "pcap",
     "resolve",
