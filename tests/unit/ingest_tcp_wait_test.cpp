@@ -314,6 +314,25 @@ TEST(TcpWait, OnlyAcceptableSegmentsAreHeard) {
   EXPECT_EQ(receiver.events[0].kind, StreamEvent::timed_out);
 }
 
+// Where a stream opens with its handshake, one that had to wait for its place opens by itself, and may be silent then.
+TEST(TcpWait, AStreamThatOpensWhenAPlaceIsFreeTimesOutAsWell) {
+  TcpConfig config = config_of(0);
+  config.open_at_first_byte = false;
+  config.idle_max = 10 * kSecond;
+  Receiver receiver(config);
+  Client client(receiver);
+  client.send_syn();
+  client.send(0, {});
+  EXPECT_TRUE(receiver.events.empty());
+  receiver.set_streams_limit(1);
+  ASSERT_EQ(receiver.events.size(), 1U);
+  EXPECT_EQ(receiver.next_deadline(), receiver.now + config.idle_max);
+  receiver.now += config.idle_max;
+  receiver.tick();
+  ASSERT_EQ(receiver.events.size(), 1U);
+  EXPECT_EQ(receiver.events[0].kind, StreamEvent::timed_out);
+}
+
 TEST(TcpWait, ProbesAreHeardAndAClosedWindowIsNoSilence) {
   TcpConfig config = test_config(100);
   config.idle_max = 10 * kSecond;

@@ -272,6 +272,10 @@ class TcpHandshake {
     connection.peer_window_max = connection.peer_window;
     connection.limit = shared_.config.initial_limit;
     connection.heard_at = work_.now;
+    if (shared_.config.idle_max != 0) {  // it may never be heard of again
+      work_.view.deadlines[opened] = work_.now + shared_.config.idle_max;
+      shared_.next_deadline = lesser(shared_.next_deadline, work_.view.deadlines[opened]);
+    }
     work_.tell(opened, StreamEvent::opened);
     if (connection.offered == 0 && !acknowledged) work_.answers.acknowledge(connection, {0, 0});
     if (connection.offered == 0) connection.waiting_segments = shared_.config.segments_per_acknowledgement;  // at once
