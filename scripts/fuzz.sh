@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds every fuzz target under tests/fuzz (clang, libFuzzer) and runs each for FUZZ_SECONDS (default 60).
+# Builds every fuzz target under tests/fuzz (clang, libFuzzer) and runs each for FUZZ_SECONDS (default 60); then those in
+# Python, tests/python/test_fuzz_*.py, each of whose tests goes on for as long.
 # Inputs that it finds are kept in build/fuzz-corpus; an input that breaks a target is printed and kept in build/.
 source "$(dirname "$0")/common.sh"
 
@@ -35,4 +36,10 @@ export seconds
 # shellcheck disable=SC2016
 printf '%s\0' "${targets[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -euo pipefail -c 'fuzz "$1"' fuzz ||
   die "not every fuzz target passed"
+if [[ -x .venv/bin/python ]] && .venv/bin/python -c "import headrace, pytest" 2>/dev/null; then
+  say "fuzz: conversations, scenes and gprMax input in Python"
+  HEADRACE_FUZZ_SECONDS=$seconds .venv/bin/python -m pytest tests/python/test_fuzz_*.py -q || die "fuzz: Python FAILED"
+else
+  say "fuzz: .venv has no package: targets in Python are left out (make run builds it)"
+fi
 printf '%d fuzz targets passed, 0 failed\n' "${#targets[@]}"

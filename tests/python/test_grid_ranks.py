@@ -40,6 +40,7 @@ SPACE = (
     ("step = [0.05, 0.0]", "step = [0.01, 0.0, 0.0]"),
 )
 LONG = (("size = [0.4, 0.3]", "size = [4.0, 3.0]"), ("steps = 150", "steps = 2000000"))
+SILENT = "rank 1 of 3 has not been heard of for 5 s"
 END_SECONDS = 30  # they do within 10, and never would if nothing told them
 
 
@@ -218,7 +219,7 @@ def runs(process: int) -> bool:
 
 @pytest.mark.parametrize(
     ("number", "says"),
-    [(signal.SIGKILL, "rank 1"), (signal.SIGSTOP, "rank 1 of 3 has not been heard of for 5 s")],
+    [(signal.SIGKILL, "rank 1"), (signal.SIGSTOP, SILENT)],
 )
 def test_a_rank_that_dies_or_hangs_ends_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, says: str
@@ -238,9 +239,9 @@ def test_a_rank_that_dies_or_hangs_ends_all(
         assert not [process for process in ranks.values() if runs(process)]
 
 
-# What one rank does wrong, each after all have stepped once; all of them must end and say why.
+# What one rank does wrong, each before anything, or after all have stepped once; all of them must end and say why.
 WRONG = """
-import ctypes, os, signal, sys
+import ctypes, os, signal, sys, time
 from headrace.errors import Error
 from headrace.grid import Fdtd
 if sys.argv[2] == "mpi4py":
@@ -248,19 +249,28 @@ if sys.argv[2] == "mpi4py":
 from headrace.grid.ranks import joined
 ranks = joined()
 what, mine = sys.argv[1], joined().rank == 1
+def fail(how):
+    with open(sys.argv[3], "w") as file:
+        file.write(str(time.time()))
+    match how:
+        case "exception": raise OSError("a file is missing")
+        case "fewer": sys.exit(0)
+        case "_Exit": ctypes.CDLL(None)._Exit(3)
+        case "_Exit 0": ctypes.CDLL(None)._Exit(0)
+        case "abort": os.abort()
+        case "SIGKILL": os.kill(os.getpid(), signal.SIGKILL)
+        case "SIGSTOP": os.kill(os.getpid(), signal.SIGSTOP)
 try:
+    if mine:
+        fail(what.removeprefix("early ") if what.startswith("early ") else "")
     shape = (48, 60) if what == "domains" and mine else (40, 60)
     cut = (1, ranks.count) if what == "cuts" and mine else (ranks.count, 1)
     fdtd = Fdtd(shape, 0.01, devices=["cpu:0"], cut=cut, cpml=0, ranks=ranks)
     fdtd.step(90 if what == "counts" and mine else 100)
     if mine:
-        match what:
-            case "exception": raise OSError("a file is missing")
-            case "fewer": sys.exit(0)
-            case "_Exit": ctypes.CDLL(None)._Exit(3)
-            case "SIGKILL": os.kill(os.getpid(), signal.SIGKILL)
-            case "SIGSTOP": os.kill(os.getpid(), signal.SIGSTOP)
-            case "field": fdtd.field("hx")
+        if what == "field":
+            fdtd.field("hx")
+        fail(what)
     fdtd.step(201)
     fdtd.field("ez")
 except (Error, OSError) as error:
@@ -285,7 +295,14 @@ ANOTHER = "has another domain, cut or number of redundant steps"
         (3, "cuts", ANOTHER, (0, 1, 2)),
         (3, "_Exit", "", ()),
         (3, "SIGKILL", "", ()),
-        (3, "SIGSTOP", "rank 1 of 3 has not been heard of for 5 s", (0, 2)),
+        (3, "SIGSTOP", SILENT, (0, 2)),
+        (3, "_Exit 0", "", ()),
+        (3, "abort", "", ()),
+        (3, "early exception", LEFT, (0, 2)),
+        (3, "early fewer", LEFT, (0, 2)),
+        (3, "early _Exit 0", "", ()),
+        (2, "early SIGKILL", "", ()),
+        (3, "early SIGSTOP", SILENT, (0, 2)),
     ],
 )
 def test_what_one_rank_does_wrong_ends_all_and_is_named(
@@ -295,16 +312,19 @@ def test_what_one_rank_does_wrong_ends_all_and_is_named(
         pytest.importorskip("mpi4py")
     script = tmp_path / "wrong.py"
     script.write_text(WRONG, encoding="utf-8")
-    command = [*launcher(), "-n", str(count), sys.executable, str(script), what, "mpi4py" if mpi4py else ""]
+    failed = tmp_path / "failed"
+    words = [what, "mpi4py" if mpi4py else "", failed]
+    command = list(map(str, [*launcher(), "-n", count, sys.executable, script, *words]))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as run:
         _, error = run.communicate(timeout=90)
+    assert time.time() - float(failed.read_text(encoding="utf-8")) < END_SECONDS
     assert run.returncode != 0
     for rank in ranks:
         said = next((line for line in error.splitlines() if f"rank {rank} says: " in line), "")
         assert says.format(count=count).removesuffix("...").split(": all")[0] in said, error
-    if what == "exception":
+    if "exception" in what:
         assert "rank 1 says: a file is missing" in error
-    if what in ("_Exit", "SIGKILL"):  # mpirun sees it first, and names the rank
+    if not says:  # mpirun sees it first, and names the rank
         assert "rank 1" in error or "process rank: 1" in error.lower() or "[[" in error, error
 
 

@@ -130,6 +130,88 @@ TEST(TcpWait, AnInvitationEnds) {
   EXPECT_EQ(receiver.events.size(), 1U);
 }
 
+// A peer that is near and has something to say says it soon: its place is not kept for a round trip around the Earth.
+TEST(TcpWait, AnInvitationIsAsLongAsTheRoundTripNeeds) {
+  for (const std::uint64_t round_trip : {1 * kMs, 40 * kMs}) {
+    Receiver receiver(config_of(1));
+    Client silent(receiver, peer_of(1));
+    Client waits(receiver, peer_of(2));
+    silent.send_syn();
+    receiver.now += round_trip;
+    silent.send(0, {});
+    connect(receiver, waits);
+    receiver.now += 4 * round_trip + 49 * kMs;
+    receiver.tick();
+    EXPECT_TRUE(receiver.answers.empty()) << "its place is still kept";
+    receiver.now += 2 * kMs;
+    receiver.tick();
+    ASSERT_EQ(receiver.answers.size(), 1U);
+    EXPECT_EQ(receiver.answers[0].headers.flow.local_port, waits.peer().port);
+  }
+}
+
+// Connections that take no place once they were invited are expected to be followed by more of that kind, so that those
+// who speak find places however many are silent.
+TEST(TcpWait, WhereMostAreSilentOneThatSpeaksDoesNotWait) {
+  constexpr std::uint32_t kPlaces = 8;
+  TcpConfig config = config_of(kPlaces);
+  config.backlog = 1024;
+  Receiver receiver(config);
+  std::uint32_t port = 0;
+  const auto stay_silent = [&](std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      Client silent(receiver, peer_of(port++));
+      connect(receiver, silent);
+    }
+  };
+  for (int i = 0; i < 10; ++i) {
+    stay_silent(2 * kPlaces);
+    receiver.now += 250 * kMs;
+    receiver.tick();
+    receiver.tick();
+  }
+  const std::uint64_t waited = receiver.counters().waited;
+  for (std::uint32_t i = 0; i < kPlaces; ++i) {
+    stay_silent(2 * kPlaces);
+    Client speaks(receiver, peer_of(port++));
+    speaks.send_syn();
+    EXPECT_GT(receiver.answers.at(0).headers.window, 0) << i;
+    speaks.send(0, pattern(i, 5), kAck | kFin);
+    EXPECT_EQ(receiver.streams[i], pattern(i, 5));
+  }
+  EXPECT_EQ(receiver.counters().waited, waited);
+}
+
+// Where windows were opened for too many, that is noticed at once: soon nobody's bytes are dropped any more.
+TEST(TcpWait, OnceTheSilentHaveGonePlacesAreKeptAgain) {
+  constexpr std::uint32_t kPlaces = 4;
+  constexpr std::uint32_t kSilent = 64;
+  TcpConfig config = config_of(kPlaces);
+  config.backlog = 1024;
+  Receiver receiver(config);
+  std::uint32_t port = 0;
+  for (std::uint32_t i = 0; i < kSilent; ++i) {
+    Client silent(receiver, peer_of(port++));
+    connect(receiver, silent);
+    receiver.now += 250 * kMs;
+    receiver.tick();
+  }
+  std::vector<Client> clients;
+  for (std::uint32_t i = 0; i < kSilent; ++i) connect(receiver, clients.emplace_back(receiver, peer_of(port++)));
+  for (Client& client : clients) client.send(0, pattern(0, 5), kAck | kFin);
+  EXPECT_EQ(receiver.counters().opened, kPlaces);
+  const std::uint64_t waited = receiver.counters().waited;
+  for (std::uint32_t i = 0; i < kSilent; ++i) {
+    Client later(receiver, peer_of(port++));
+    later.send_syn();
+    EXPECT_EQ(receiver.answers.at(0).headers.window, 0) << "it is told that it has to wait, and no byte is dropped";
+    later.send(0, {});
+  }
+  EXPECT_EQ(receiver.counters().waited, waited + kSilent);
+  receiver.set_streams_limit(kPlaces + 1);
+  EXPECT_EQ(receiver.counters().window_updates, 1U) << "one place is for one that waits";
+}
+
 TEST(TcpWait, SilentConnectionsAreResetInTime) {
   TcpConfig config = config_of(4);
   config.first_byte_max = 3 * kSecond;
@@ -227,6 +309,25 @@ TEST(TcpWait, OnlyAcceptableSegmentsAreHeard) {
   }
   EXPECT_EQ(receiver.all_events.size(), 1U);
   receiver.now += kSecond;
+  receiver.tick();
+  ASSERT_EQ(receiver.events.size(), 1U);
+  EXPECT_EQ(receiver.events[0].kind, StreamEvent::timed_out);
+}
+
+// Where a stream opens with its handshake, one that had to wait for its place opens by itself, and may be silent then.
+TEST(TcpWait, AStreamThatOpensWhenAPlaceIsFreeTimesOutAsWell) {
+  TcpConfig config = config_of(0);
+  config.open_at_first_byte = false;
+  config.idle_max = 10 * kSecond;
+  Receiver receiver(config);
+  Client client(receiver);
+  client.send_syn();
+  client.send(0, {});
+  EXPECT_TRUE(receiver.events.empty());
+  receiver.set_streams_limit(1);
+  ASSERT_EQ(receiver.events.size(), 1U);
+  EXPECT_EQ(receiver.next_deadline(), receiver.now + config.idle_max);
+  receiver.now += config.idle_max;
   receiver.tick();
   ASSERT_EQ(receiver.events.size(), 1U);
   EXPECT_EQ(receiver.events[0].kind, StreamEvent::timed_out);

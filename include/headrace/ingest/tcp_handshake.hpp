@@ -28,7 +28,7 @@ class TcpHandshake {
     request.since = work_.now;
     choose_numbers(request, headers);
     agree(request, headers);
-    if (lists_.waiting.count == 0 && shared_.places() > lists_.invited.count + lists_.half_open_promised) {
+    if (lists_.waiting.count == 0 && shared_.places() > lists_.booked() + lists_.half_open_promised) {
       request.promised = true;
       ++lists_.half_open_promised;
       request.offered = lesser(initial_window(request), 0xFFFF);  // that of a SYN is not scaled
@@ -55,7 +55,7 @@ class TcpHandshake {
   HEADRACE_HD void invite() {
     const auto may = [&] {
       const bool now = shared_.config.open_at_first_byte || shared_.places_now() > 0;
-      return now && lists_.waiting.count > 0 && shared_.places() > lists_.invited.count;
+      return now && lists_.waiting.count > 0 && shared_.places() > lists_.booked();
     };
     while (may() && work_.output.has_room()) {
       if (shared_.config.open_at_first_byte) {
@@ -78,8 +78,14 @@ class TcpHandshake {
   }
 
  private:
-  static constexpr std::uint64_t kInvitation = 250 * TcpConfig::kMs;  ///< More than a round trip on the Earth.
+  static constexpr std::uint64_t kInvitation = 250 * TcpConfig::kMs;    ///< More than a round trip on the Earth.
+  static constexpr std::uint64_t kInvitationMin = 50 * TcpConfig::kMs;  ///< For the peer's program to wake up.
   static constexpr std::uint64_t kInvitationMax = 10 * TcpConfig::kSecond;
+  /// A peer whose bytes were dropped sends them again after so long at most (RFC 6298 2.5 allows a limit of 60 s or
+  /// more; Linux has 120 s).
+  static constexpr std::uint64_t kRetransmitMax = 120 * TcpConfig::kSecond;
+  /// A connection that speaks takes one of so many expected no-shows off, and one more.
+  static constexpr std::uint32_t kShowsCount = 64;
   /// A silent connection gives way to a new one after so long, where the backlog is full.
   static constexpr std::uint64_t kSilentMin = 5 * TcpConfig::kSecond;
 
@@ -98,7 +104,7 @@ class TcpHandshake {
     const bool probes = begin < 0;
     if (!speaks && !probes && shared_.config.open_at_first_byte) return kNoConnection;
     const bool opens = speaks || !shared_.config.open_at_first_byte;
-    const std::uint32_t kept = request.state == RequestState::invited ? 0 : lists_.invited.count;
+    const std::uint32_t kept = request.state == RequestState::invited ? 0 : lists_.booked();
     if (shared_.places() > kept && (!opens || shared_.places_now() > 0)) {
       if (opens) return open(i, speaks);
       if (request.state == RequestState::waiting) invite(i);
@@ -117,7 +123,9 @@ class TcpHandshake {
     return request.since + (shared_.config.retransmit_first << request.tries);
   }
   [[nodiscard]] HEADRACE_HD std::uint64_t silent_end(const TcpRequest& request) const {
-    return shared_.config.first_byte_max == 0 ? kNever : request.since + shared_.config.first_byte_max;
+    if (shared_.config.first_byte_max == 0) return kNever;
+    const std::uint64_t again = request.dropped ? lesser(4 * request.asks_every, kRetransmitMax) : 0;
+    return request.since + greater(shared_.config.first_byte_max, again);
   }
 
   /// RFC 9293 3.10.7.4 as far as it concerns a connection of which nothing but the SYN is acknowledged; RFC 7323 5.3,
@@ -191,7 +199,7 @@ class TcpHandshake {
       request.round_trip_variation_ns = shared_.config.retransmit_first / 4 * 3;  // RFC 6298 5.7
     }
     request.asked_at = work_.now;
-    if (request.offered == 0 && (lists_.waiting.count > 0 || shared_.places() <= lists_.invited.count)) {
+    if (request.offered == 0 && (lists_.waiting.count > 0 || shared_.places() <= lists_.booked())) {
       ++shared_.counters.waited;
       requests_.move(i, RequestState::waiting, work_.now);
     } else if (request.offered == 0 && shared_.config.open_at_first_byte && !speaks) {
@@ -201,11 +209,18 @@ class TcpHandshake {
     }
   }
 
-  /// Its window is open; while no more are invited than there are places, one is kept for it.
+  /// A peer that has something to say says it a round trip after its window opens. One whose bytes were dropped waits
+  /// for its retransmission timer, which doubles each time.
+  [[nodiscard]] HEADRACE_HD static std::uint64_t invitation_of(const TcpRequest& request) {
+    if (request.dropped) return lesser(2 * request.asks_every + kInvitation, kInvitationMax);
+    if (request.round_trip_ns == 0) return kInvitation;
+    return lesser(4 * request.round_trip_ns + kInvitationMin, kInvitation);
+  }
+
+  /// Its window is open; while no more are booked than there are places, one is kept for it.
   HEADRACE_HD void keep_place(std::uint32_t i, TcpRequest& request) {
-    const bool kept = lists_.invited.count < shared_.places();
-    const std::uint64_t again = request.dropped ? 2 * request.asks_every + kInvitation : 0;
-    request.until = work_.now + lesser(greater(again, kInvitation), kInvitationMax);
+    const bool kept = lists_.booked() < shared_.places();
+    request.until = work_.now + invitation_of(request);
     requests_.move(i, kept ? RequestState::invited : RequestState::silent, work_.now);
     note_deadline(kept ? request.until : silent_end(request));
   }
@@ -223,6 +238,7 @@ class TcpHandshake {
     request.asks_every = work_.now - request.asked_at;
     request.asked_at = work_.now;
     request.dropped = request.dropped || speaks;
+    if (speaks && request.offered != 0) lists_.no_shows = 0;  // too many windows were opened
     if (request.state != RequestState::waiting) {
       ++shared_.counters.waited;
       request.offered = 0;
@@ -244,6 +260,7 @@ class TcpHandshake {
   /// There is a place. `acknowledged`: what comes of it opens the window, if it is closed.
   [[nodiscard]] HEADRACE_HD std::uint32_t open(std::uint32_t i, bool acknowledged) {
     const TcpRequest& request = work_.view.requests[i];
+    if (lists_.no_shows > 0) lists_.no_shows -= 1 + lists_.no_shows / kShowsCount;
     const std::uint32_t opened = work_.table.add(request);
     TcpConnection& connection = work_.view.connections[opened];
     requests_.remove(i);
@@ -255,6 +272,10 @@ class TcpHandshake {
     connection.peer_window_max = connection.peer_window;
     connection.limit = shared_.config.initial_limit;
     connection.heard_at = work_.now;
+    if (shared_.config.idle_max != 0) {  // it may never be heard of again
+      work_.view.deadlines[opened] = work_.now + shared_.config.idle_max;
+      shared_.next_deadline = lesser(shared_.next_deadline, work_.view.deadlines[opened]);
+    }
     work_.tell(opened, StreamEvent::opened);
     if (connection.offered == 0 && !acknowledged) work_.answers.acknowledge(connection, {0, 0});
     if (connection.offered == 0) connection.waiting_segments = shared_.config.segments_per_acknowledgement;  // at once
@@ -284,6 +305,7 @@ class TcpHandshake {
       const TcpRequest& request = work_.view.requests[i];
       const std::uint32_t next = request.list_next;
       if (request.until <= work_.now) {
+        if (!request.dropped && lists_.no_shows < shared_.config.backlog) ++lists_.no_shows;
         requests_.move(i, RequestState::silent, work_.now);
       } else {
         note_deadline(request.until);

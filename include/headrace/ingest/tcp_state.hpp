@@ -203,11 +203,19 @@ struct TcpRequestLists {
   TcpList unused;
   TcpList half_open[TcpRequest::kTriesMax];  ///< By TcpRequest::tries.
   TcpList waiting;
-  TcpList invited;  ///< No more than there are places.
+  TcpList invited;  ///< No more than there are places, and no_shows.
   TcpList silent;
   std::uint32_t half_open_count = 0;     ///< The connections in all their lists.
   std::uint32_t half_open_promised = 0;  ///< Those on their first try that were offered a window.
+  /// So many of those invited are expected to stay silent: grows by one with each invitation that ends unused, and
+  /// shrinks with each connection that speaks; 0 once there was no place for one.
+  std::uint32_t no_shows = 0;
   std::uint64_t next_deadline = kNever;  ///< Nothing of them is due before.
+
+  /// Places that are kept for those invited.
+  [[nodiscard]] HEADRACE_HD std::uint32_t booked() const {
+    return invited.count > no_shows ? invited.count - no_shows : 0;
+  }
 };
 
 struct TcpShared {

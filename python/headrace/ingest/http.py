@@ -45,10 +45,10 @@ class _Input:
         searched = self._at
         while True:
             found = _CONTROL.search(self._kept, searched)
-            if found is not None and found[0] != b"\r":
-                raise _RefusedError("400 Bad Request", "a line ends with CRLF, and has no control characters\n")
             if (len(self._kept) if found is None else found.start()) - self._at > most:
                 raise _RefusedError(too_long, f"a line of more than {most} bytes\n")
+            if found is not None and found[0] != b"\r":
+                raise _RefusedError("400 Bad Request", "a line ends with CRLF, and has no control characters\n")
             if found is not None and found.end() < len(self._kept):
                 break
             searched = len(self._kept) if found is None else found.start()

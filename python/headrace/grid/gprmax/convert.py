@@ -116,11 +116,12 @@ def convert(text: str, path: Path, *, runner: Runner | None = None, count: int |
     for given, name in ((model.domain, "domain"), (model.spacing, "dx_dy_dz"), (model.window, "time_window")):
         if not given and not model.untold and not any(f"#{name}:" in line for line in findings.problems):
             findings.problems.append(f"{path}: there is no #{name}")
-    made = scene_text(model, path)
-    findings.finish()
     try:
+        made = scene_text(model, path)
+        findings.finish()
         scene = parse_scene(made, path.with_suffix(".toml"))
     except OverflowError:
+        findings.finish()
         raise DataError(f"{path}: #domain, #dx_dy_dz or #time_window is out of range") from None
     return Converted(made, scene, findings.notes)
 

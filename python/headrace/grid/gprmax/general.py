@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Callable
 
 from headrace.grid.gprmax.lines import Command
@@ -42,12 +41,12 @@ def _spacing(model: Model, command: Command) -> None:
 def _window(model: Model, command: Command) -> None:
     command.expect(1)
     once(command, model.window)
-    word = command.words[0]
-    if re.fullmatch(r"\d+", word):
-        if int(word) < 1:
+    iterations = command.whole(0)
+    if iterations is not None:
+        if iterations < 1:
             raise command.error("there is nothing to do in 0 iterations")
         # gprMax counts the moment 0, at which all fields are 0, as its first iteration.
-        model.window = (command, f"steps = {max(1, int(word) - 1)}")
+        model.window = (command, f"steps = {max(1, iterations - 1)}")
         return
     seconds = command.number(0)
     if seconds <= 0:
@@ -66,9 +65,9 @@ def _courant(model: Model, command: Command) -> None:
 def _layers(model: Model, command: Command) -> None:
     command.expect(1, _SIDES)
     once(command, model.layers)
-    if not all(re.fullmatch(r"\d+", word) for word in command.words):
+    cells = [count for index in range(len(command.words)) if (count := command.whole(index)) is not None]
+    if len(cells) != len(command.words):
         raise command.error("layers are whole numbers of cells")
-    cells = [int(word) for word in command.words]
     model.layers = (command, cells * (_SIDES // len(cells)))
 
 

@@ -17,6 +17,9 @@ _BLOCK, _BLOCK_END, _INCLUDE = "python", "end_python", "include_file"
 Runner = Callable[[list[tuple[int, str]]], list[str]]
 
 
+_DIGITS_MOST = 15  # below 2^53
+
+
 class InputFileError(UsageError):
     """All that keeps a file from being converted.
 
@@ -70,6 +73,15 @@ class Command:
         if not math.isfinite(value):
             raise self.error(f"'{self.words[index]}' is not a number")
         return value
+
+    def whole(self, index: int) -> int | None:
+        """A parameter that is a whole number, written in digits alone; None where it is something else."""
+        word = self.words[index]
+        if not (word.isascii() and word.isdigit()):
+            return None
+        if len(word.lstrip("0")) > _DIGITS_MOST:
+            raise self.error(f"a number of {len(word):,} digits is out of range")
+        return int(word)
 
     def numbers(self, first: int, count: int) -> list[float]:
         """Some parameters that are numbers."""

@@ -132,9 +132,10 @@ class Older:
     def _analysis(self, command: Command) -> Iterator[Command]:
         if self.runs is not None:
             raise command.error("a second analysis: a scene has one; make a file for each")
-        if not command.words or not command.words[0].isdigit() or int(command.words[0]) < 1:
+        runs = command.whole(0) if command.words else None
+        if not runs:
             raise command.error("its first parameter is the number of runs")
-        self.runs = int(command.words[0])
+        self.runs = runs
         yield from ()
 
     def _transmitter(self, command: Command) -> Iterator[Command]:

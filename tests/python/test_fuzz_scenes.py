@@ -1,0 +1,99 @@
+"""Scenes and gprMax input that are nearly right: each is a scene, or an error of one line that says where."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import mutation
+from grid_scenes import FLAT, changed
+from test_grid_convert import DEEP, OLD
+from test_grid_convert import FLAT as FLAT_INPUT
+
+from headrace import Error
+from headrace.grid.gprmax import convert
+from headrace.grid.solver import parse_scene
+
+ROUNDS = 1500
+DEADLINE_SECONDS = 60
+KEYS = (
+    *(
+        "[[objects]]\n",
+        "[[plane_waves]]\n",
+        "[[objects.parts]]\n",
+        'type = "sphere"\n',
+        "radius = ",
+        "points = [[0.1, 0.1]]",
+    ),
+    *(
+        'type = "box"\n',
+        "from = [0.0, 0.0]\n",
+        'waveform = "file"\n',
+        'file = "/dev/zero"\n',
+        "count = 100000000\n",
+        "dt = ",
+    ),
+)
+COMMANDS = (
+    *(
+        "#box: ",
+        "#triangle: ",
+        "#plate: ",
+        "#edge: ",
+        "#rx_array: ",
+        "#include_file: x\n",
+        "#python:\n",
+        "#end_python:\n",
+    ),
+    *("#pml_cells: ", "#src_steps: 0.01 0 0\n", "#snapshot: ", "#material: ", "#waveform: ", "#geometry_view: "),
+)
+
+
+def limited(call: Callable[[], object], what: object) -> str | None:
+    """What the error says that a call ends with; None where it returns. Any other exception fails the test."""
+    try:
+        with mutation.deadline(DEADLINE_SECONDS):
+            call()
+    except Error as error:
+        said = str(error)
+        assert said, what
+        return said
+    return None
+
+
+def test_scenes_are_read_or_refused(tmp_path: Path):
+    space = changed(
+        ("size = [0.4, 0.3]", "size = [0.16, 0.14, 0.12]"), ("position = [0.2, 0.2]", "position = [0.08, 0.07, 0.06]")
+    )
+    mutator = mutation.Mutator((FLAT.encode(), space.encode()), KEYS)
+    read = refused = 0
+    for number, choose in mutation.cases(ROUNDS):
+        text = mutator.make(choose).decode(errors="replace")
+        said = limited(lambda text=text: parse_scene(text, tmp_path / "scene.toml"), (number, text))
+        read += said is None
+        refused += said is not None
+    assert read > ROUNDS / 100
+    assert refused > ROUNDS / 4
+
+
+def test_input_of_gprmax_becomes_a_scene_or_is_refused(tmp_path: Path):
+    mutator = mutation.Mutator([text.encode() for text in (FLAT_INPUT, DEEP, OLD)], COMMANDS)
+    converted = refused = 0
+    path = tmp_path / "scene.in"
+    for number, choose in mutation.cases(ROUNDS):
+        text = mutator.make(choose).decode(errors="replace")
+        found = []
+        said = limited(lambda text=text, found=found: found.append(convert(text, path)), (number, text))
+        refused += said is not None
+        if said is None:  # what was written is a scene, or names what is wrong with it
+            limited(lambda found=found: parse_scene(found[0].text, path), (number, text))
+            converted += 1
+    assert converted > ROUNDS / 100
+    assert refused > ROUNDS / 4
+
+
+def test_cases_can_be_made_again():
+    """What a failing test names is enough to find its input."""
+    mutator = mutation.Mutator((FLAT.encode(),))
+    made = [mutator.make(choose) for _, choose in itertools.islice(mutation.cases(20), 20)]
+    assert made[-1] == mutator.make(mutation.case(19))
+    assert len(set(made)) > len(made) / 2
