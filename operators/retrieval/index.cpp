@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,12 @@ Index::Index(std::span<const std::byte> bytes, std::shared_ptr<const void> owner
   posting_begins_ = sections.posting_begins.data();
   postings_ = sections.postings.data();
   pool_ = sections.pool.data();
+  if (sections.header.contents == static_cast<std::uint8_t>(IndexContents::frequencies)) {
+    lengths_ = sections.lengths.data();
+    frequencies_ = sections.frequencies.data();
+    const double terms = std::accumulate(sections.lengths.begin(), sections.lengths.end(), 0.0);
+    mean_length_ = terms / static_cast<double>(sections.lengths.size());
+  }
   document_count_ = sections.header.document_count;
   term_count_ = sections.header.term_count;
   rules_ = {.words = static_cast<TextRules::Words>(sections.header.words),
