@@ -127,13 +127,18 @@ Bytes1d compile(const Index& index, nb::handle text) {
   return to_numpy(std::move(bytes), sizeof(query));
 }
 
-Bytes2d compile_many(const Index& index, const std::vector<std::string>& texts) {
-  auto bytes = make_values<std::uint8_t>(texts.size() * sizeof(RetrievalQuery));
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    const RetrievalQuery query = index.compile(texts[i]);
-    std::memcpy(bytes.get() + i * sizeof(query), &query, sizeof(query));
+Bytes2d compile_many(const Index& index, const nb::sequence& texts) {
+  const nb::list kept(texts);  // holds the texts while they are read without the GIL
+  std::vector<std::string_view> views;
+  views.reserve(kept.size());
+  for (const nb::handle text : kept) views.push_back(query_of(text));
+  auto bytes = make_values<std::uint8_t>(views.size() * sizeof(RetrievalQuery));
+  {
+    const GilRelease released;
+    // The memory of `new` is aligned for a query.
+    index.compile_many(views, {reinterpret_cast<RetrievalQuery*>(bytes.get()), views.size()});
   }
-  return to_numpy(std::move(bytes), texts.size(), sizeof(RetrievalQuery));
+  return to_numpy(std::move(bytes), views.size(), sizeof(RetrievalQuery));
 }
 
 /// A page of what matches.
@@ -248,7 +253,9 @@ void bind_class(nb::module_& module) {
           "The query, as the 240 bytes that retrieval(index) takes. Words, split as documents were; \"quoted\" ones, "
           "which are never operators; AND, OR, NOT in any case; parentheses; words beside each other mean AND. At most "
           "32 terms and 64 parentheses inside each other. Raises UsageError with the position of what is wrong.")
-      .def("compile_many", &compile_many, "texts"_a, "The same for many queries: one row each.")
+      .def("compile_many", &compile_many, "texts"_a,
+           nb::sig("def compile_many(self, texts: collections.abc.Sequence[str]) -> NDArray[numpy.uint8]"),
+           "The same for many queries, one row each, by as many threads as pay.")
       .def("query", &query, "text"_a, nb::kw_only(), "device"_a = "best", "offset"_a = 0,
            "limit"_a = operators::kAnswerIds,
            nb::sig("def query(self, text: str, *, device: Device | str = 'best', offset: int = 0, limit: int = 15) "

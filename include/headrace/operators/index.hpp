@@ -17,6 +17,8 @@
 
 namespace headrace::operators {
 
+class TermSlots;
+
 /// Which documents hold which terms. Immutable; a copy shares the memory. Its bytes in memory are those of its file:
 /// one header, six sections, one checksum (operators/retrieval/index_format.hpp).
 class Index {
@@ -40,6 +42,10 @@ class Index {
   /// matches nothing. Throws UsageError with the position (bytes, from 1) and what was expected, of a word without a
   /// letter or digit as well; or that says by how much one of the limits in retrieval_query.hpp is exceeded.
   [[nodiscard]] RetrievalQuery compile(std::string_view text) const;
+
+  /// The same for many queries, by as many threads as pay: texts[i] gives queries[i], and both have the same size. What
+  /// is wrong with a text is thrown as compile() throws it, of the first such text of a thread.
+  void compile_many(std::span<const std::string_view> texts, std::span<RetrievalQuery> queries) const;
 
   /// How its documents were split into terms, and queries are.
   [[nodiscard]] const TextRules& text_rules() const noexcept { return rules_; }
@@ -102,6 +108,7 @@ class Index {
   const std::uint32_t* lengths_ = nullptr;
   const std::uint16_t* frequencies_ = nullptr;
   double mean_length_ = 0;
+  std::shared_ptr<const TermSlots> slots_;
   std::uint32_t document_count_ = 0;
   std::uint32_t term_count_ = 0;
   TextRules rules_{};
