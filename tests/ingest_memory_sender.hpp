@@ -97,7 +97,7 @@ class MemorySender {
 
   /// Sends that as well, behind the rest: where options.finish is off.
   void say(const Bytes& more) { data_.insert(data_.end(), more.begin(), more.end()); }
-  /// That was all.
+  /// Nothing comes any more.
   void finish() { options_.finish = true; }
 
   [[nodiscard]] bool over() const { return over_; }

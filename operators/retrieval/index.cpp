@@ -3,18 +3,28 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "headrace/base/error.hpp"
 #include "headrace/base/guarded_range.hpp"
 #include "headrace/base/output_file.hpp"
+#include "operators/parallel.hpp"
 #include "operators/retrieval/compiler.hpp"
 #include "operators/retrieval/file.hpp"
 #include "operators/retrieval/index_format.hpp"
 #include "operators/retrieval/query_parser.hpp"
+#include "operators/retrieval/term_slots.hpp"
 
 namespace headrace::operators {
+
+namespace {
+
+/// A thread takes about as long to start as 50 queries to compile.
+constexpr std::uint64_t kQueriesAThread = 500;
+
+}  // namespace
 
 Index::Index(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, std::string_view name)
     : bytes_(bytes), owner_(std::move(owner)) {
@@ -23,8 +33,15 @@ Index::Index(std::span<const std::byte> bytes, std::shared_ptr<const void> owner
   posting_begins_ = sections.posting_begins.data();
   postings_ = sections.postings.data();
   pool_ = sections.pool.data();
+  if (sections.header.contents == static_cast<std::uint8_t>(IndexContents::frequencies)) {
+    lengths_ = sections.lengths.data();
+    frequencies_ = sections.frequencies.data();
+    const double terms = std::accumulate(sections.lengths.begin(), sections.lengths.end(), 0.0);
+    mean_length_ = terms / static_cast<double>(sections.lengths.size());
+  }
   document_count_ = sections.header.document_count;
   term_count_ = sections.header.term_count;
+  slots_ = std::make_shared<const TermSlots>(term_count_, [this](std::uint32_t number) { return term(number); });
   rules_ = {.words = static_cast<TextRules::Words>(sections.header.words),
             .fold_diacritics = sections.header.fold_diacritics != 0};
 }
@@ -54,19 +71,8 @@ void Index::save(const std::filesystem::path& path, const std::function<void()>&
 }
 
 std::optional<std::uint32_t> Index::find(std::string_view wanted) const noexcept {
-  std::uint32_t low = 0;
-  std::uint32_t high = term_count_;
-  while (low < high) {
-    const std::uint32_t middle = low + (high - low) / 2;
-    const int order = term(middle).compare(wanted);
-    if (order == 0) return middle;
-    if (order < 0) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return std::nullopt;
+  const std::uint32_t found = slots_->find(wanted, [&](std::uint32_t number) { return term(number) == wanted; });
+  return found == 0 ? std::nullopt : std::optional(found - 1);
 }
 
 RetrievalQuery Index::compile(std::string_view text) const {
@@ -78,6 +84,17 @@ RetrievalQuery Index::compile(std::string_view text) const {
     terms.push_back(id ? QueryTerm{*id, static_cast<std::uint32_t>(postings(*id).size())} : QueryTerm{});
   }
   return compile_query(expression.nodes, terms, document_count_);
+}
+
+void Index::compile_many(std::span<const std::string_view> texts, std::span<RetrievalQuery> queries) const {
+  if (texts.size() != queries.size()) {
+    throw UsageError(fmt::format("compiling {} queries: there is room for {}", texts.size(), queries.size()));
+  }
+  const std::uint32_t threads = thread_count(texts.size(), kQueriesAThread);
+  in_parallel(threads, [&](std::uint32_t thread) {
+    const Part part(texts.size(), thread, threads);
+    for (std::uint64_t i = part.begin; i < part.end; ++i) queries[i] = compile(texts[i]);
+  });
 }
 
 }  // namespace headrace::operators

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
@@ -16,7 +17,7 @@ namespace headrace::operators {
 namespace {
 
 constexpr std::array<std::string_view, kSectionCount> kSectionNames{"term begins", "term pool", "posting begins",
-                                                                    "postings"};
+                                                                    "postings",    "lengths",   "frequencies"};
 
 /// Throws what is wrong with one file.
 class Complaint {
@@ -34,7 +35,7 @@ class Complaint {
 
 template <class T>
 std::span<const T> section(std::span<const std::byte> bytes, const IndexHeader& header, std::size_t which) {
-  const auto& at = header.sections[which];
+  const auto& at = header.section(which);
   return {reinterpret_cast<const T*>(bytes.data() + at.offset), at.bytes / sizeof(T)};
 }
 
@@ -57,7 +58,7 @@ void check_whole(std::span<const std::byte> bytes, const IndexHeader& header, co
 
 /// A file has one layout only: that of its counts.
 void check_layout(const IndexHeader& header, const Complaint& complain) {
-  const std::uint64_t pool_bytes = header.sections[kPool].bytes;
+  const std::uint64_t pool_bytes = header.section(kPool).bytes;
   if (header.document_count == 0 || header.document_count == kNoDocument) {
     complain("corrupt: a document count of {} is not possible", header.document_count);
   }
@@ -68,11 +69,15 @@ void check_layout(const IndexHeader& header, const Complaint& complain) {
   }
   const bool no_words = header.words > static_cast<std::uint8_t>(TextRules::Words::unicode);
   if (no_words || header.fold_diacritics > 1) complain("corrupt: rules for words that do not exist");
-  const IndexHeader plan =
-      plan_index(header.document_count, header.term_count, pool_bytes, header.posting_count, {}, header.version);
+  if (header.contents > static_cast<std::uint8_t>(IndexContents::frequencies)) {
+    complain("corrupt: contents of a kind that does not exist");
+  }
+  const auto contents = static_cast<IndexContents>(header.contents);
+  const IndexHeader plan = plan_index(
+      {header.document_count, header.term_count, pool_bytes, header.posting_count, contents}, {}, header.version);
   for (std::size_t i = 0; i < kSectionCount; ++i) {
-    const auto& is = header.sections[i];
-    const auto& should = plan.sections[i];
+    const auto& is = header.section(i);
+    const auto& should = plan.section(i);
     if (is.offset != should.offset || is.bytes != should.bytes) {
       complain("corrupt: section '{}' claims {} bytes at {} where {} at {} belong", kSectionNames[i], is.bytes,
                is.offset, should.bytes, should.offset);
@@ -117,25 +122,42 @@ void check_postings(const IndexSections& index, const Complaint& complain) {
   }
 }
 
+/// Documents have at least as many terms as their postings say.
+void check_frequencies(const IndexSections& index, const Complaint& complain) {
+  if (index.lengths.empty()) return;
+  std::vector<std::uint64_t> counted(index.lengths.size());
+  for (std::size_t i = 0; i < index.postings.size(); ++i) {
+    if (index.frequencies[i] == 0) complain("corrupt: posting {} says that a document has its term 0 times", i);
+    counted[index.postings[i]] += index.frequencies[i];
+  }
+  for (std::size_t id = 0; id < counted.size(); ++id) {
+    if (counted[id] > index.lengths[id] || (counted[id] == 0) != (index.lengths[id] == 0)) {
+      complain("corrupt: document {} has {} terms, and a length of {}", id, counted[id], index.lengths[id]);
+    }
+  }
+}
+
 }  // namespace
 
-IndexHeader plan_index(std::uint32_t document_count, std::uint32_t term_count, std::uint64_t pool_bytes,
-                       std::uint64_t posting_count, const TextRules& rules, std::uint32_t version) noexcept {
+IndexHeader plan_index(const IndexCounts& counts, const TextRules& rules, std::uint32_t version) noexcept {
   IndexHeader header{};
   header.magic = IndexHeader::kMagic;
   header.version = version;
   header.header_bytes = header_bytes_of(version);
   header.words = static_cast<std::uint8_t>(rules.words);
   header.fold_diacritics = rules.fold_diacritics ? 1 : 0;
-  header.document_count = document_count;
-  header.term_count = term_count;
-  header.posting_count = posting_count;
+  header.contents = static_cast<std::uint8_t>(counts.contents);
+  header.document_count = counts.documents;
+  header.term_count = counts.terms;
+  header.posting_count = counts.postings;
+  const bool ranked = counts.contents == IndexContents::frequencies;
   const std::array<std::uint64_t, kSectionCount> sizes{
-      (std::uint64_t{term_count} + 1) * sizeof(std::uint32_t), pool_bytes,
-      (std::uint64_t{term_count} + 1) * sizeof(std::uint64_t), posting_count * sizeof(std::uint32_t)};
+      (std::uint64_t{counts.terms} + 1) * sizeof(std::uint32_t), counts.pool_bytes,
+      (std::uint64_t{counts.terms} + 1) * sizeof(std::uint64_t), counts.postings * sizeof(std::uint32_t),
+      ranked ? counts.documents * sizeof(std::uint32_t) : 0,     ranked ? counts.postings * sizeof(std::uint16_t) : 0};
   std::uint64_t at = header.header_bytes;
-  for (std::size_t i = 0; i < kSectionCount; ++i) {
-    header.sections[i] = {at, sizes[i]};
+  for (std::size_t i = 0; i < sections_of(version); ++i) {
+    header.section(i) = {at, sizes[i]};
     at = align_up(at + sizes[i], kIndexAlignment);
   }
   header.file_bytes = at + kChecksumBytes;
@@ -159,13 +181,20 @@ IndexSections read_index(std::span<const std::byte> bytes, std::string_view name
     index.header.words = static_cast<std::uint8_t>(TextRules::Words::ascii);
     index.header.fold_diacritics = 0;
   }
+  if (index.header.version < 3) {
+    index.header.contents = static_cast<std::uint8_t>(IndexContents::documents);
+    index.header.more_sections = {};
+  }
   check_layout(index.header, complain);
   index.term_begins = section<std::uint32_t>(bytes, index.header, kTermBegins);
   index.pool = section<char>(bytes, index.header, kPool);
   index.posting_begins = section<std::uint64_t>(bytes, index.header, kPostingBegins);
   index.postings = section<std::uint32_t>(bytes, index.header, kPostings);
+  index.lengths = section<std::uint32_t>(bytes, index.header, kLengths);
+  index.frequencies = section<std::uint16_t>(bytes, index.header, kFrequencies);
   check_terms(index, complain);
   check_postings(index, complain);
+  check_frequencies(index, complain);
   return index;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "headrace/operators/index.hpp"
 #include "headrace/operators/text_rules.hpp"
 
 /// The bytes of an index file, all little-endian:
@@ -16,8 +17,11 @@
 ///   pool            the terms one after the other, in ascending order of their bytes
 ///   posting begins  uint64 for each term and one more: where in the postings its list begins
 ///   postings        uint32 document ids, each list strictly ascending
+///   lengths         uint32 for each document: how many terms it has, repetitions included
+///   frequencies     uint16 for each posting: how often the document has the term, 65,535 where it is more
 ///   checksum        XXH64 of everything before it
-/// Sections start at multiples of 8 and are filled up with zeros.
+/// Sections start at multiples of 8 and are filled up with zeros. The last two are there from version 3 on, and are
+/// empty in an index without frequencies.
 namespace headrace::operators {
 
 static_assert(std::endian::native == std::endian::little, "index files are mapped as they are");
@@ -32,7 +36,10 @@ inline constexpr std::size_t kTermBegins = 0;
 inline constexpr std::size_t kPool = 1;
 inline constexpr std::size_t kPostingBegins = 2;
 inline constexpr std::size_t kPostings = 3;
-inline constexpr std::size_t kSectionCount = 4;
+inline constexpr std::size_t kLengths = 4;
+inline constexpr std::size_t kFrequencies = 5;
+inline constexpr std::size_t kSectionCount = 6;
+inline constexpr std::size_t kFirstSections = 4;  ///< Those of every version, which stand before the rules.
 
 struct IndexHeader {
   static constexpr std::array<char, 8> kMagic{'H', 'e', 'a', 'd', 'r', 'I', 'd', 'x'};
@@ -44,19 +51,32 @@ struct IndexHeader {
   std::uint32_t document_count;
   std::uint32_t term_count;
   std::uint64_t posting_count;
-  std::array<IndexSection, kSectionCount> sections;
+  std::array<IndexSection, kFirstSections> first_sections;
   std::uint8_t words;                  ///< TextRules::Words. From version 2 on; before, words were those of ASCII.
   std::uint8_t fold_diacritics;        ///< 0 or 1.
-  std::array<std::uint8_t, 6> unused;  ///< Zeros.
+  std::uint8_t contents;               ///< IndexContents. From version 3 on.
+  std::array<std::uint8_t, 5> unused;  ///< Zeros.
+  std::array<IndexSection, kSectionCount - kFirstSections> more_sections;  ///< From version 3 on.
+
+  [[nodiscard]] constexpr const IndexSection& section(std::size_t which) const noexcept {
+    return which < kFirstSections ? first_sections[which] : more_sections[which - kFirstSections];
+  }
+  [[nodiscard]] constexpr IndexSection& section(std::size_t which) noexcept {
+    return which < kFirstSections ? first_sections[which] : more_sections[which - kFirstSections];
+  }
 };
-static_assert(std::is_trivially_copyable_v<IndexHeader> && sizeof(IndexHeader) == 112);
+static_assert(std::is_trivially_copyable_v<IndexHeader> && sizeof(IndexHeader) == 144);
 
 /// Bytes of the header in a file of a version, which exists.
 [[nodiscard]] constexpr std::uint32_t header_bytes_of(std::uint32_t version) noexcept {
-  return version == 1 ? 104 : sizeof(IndexHeader);
+  return version == 1 ? 104 : version == 2 ? 112 : sizeof(IndexHeader);
 }
 
-inline constexpr std::uint32_t kIndexVersion = 2;
+/// How many sections it has.
+[[nodiscard]] constexpr std::size_t sections_of(std::uint32_t version) noexcept {
+  return version < 3 ? kFirstSections : kSectionCount;
+}
+
 inline constexpr std::size_t kIndexAlignment = 8;
 inline constexpr std::size_t kChecksumBytes = 8;
 
@@ -67,15 +87,25 @@ struct IndexSections {
   std::span<const char> pool;
   std::span<const std::uint64_t> posting_begins;
   std::span<const std::uint32_t> postings;
+  std::span<const std::uint32_t> lengths;      ///< Empty without frequencies.
+  std::span<const std::uint16_t> frequencies;  ///< Empty without frequencies.
 };
 
 /// Checks every byte of a file and gives its sections. Throws DataError "<name>: <what is wrong>".
 [[nodiscard]] IndexSections read_index(std::span<const std::byte> bytes, std::string_view name);
 
-/// The offsets and sizes that a file with these counts has.
-[[nodiscard]] IndexHeader plan_index(std::uint32_t document_count, std::uint32_t term_count, std::uint64_t pool_bytes,
-                                     std::uint64_t posting_count, const TextRules& rules,
-                                     std::uint32_t version = kIndexVersion) noexcept;
+/// What decides where the parts of a file are.
+struct IndexCounts {
+  std::uint32_t documents = 0;
+  std::uint32_t terms = 0;
+  std::uint64_t pool_bytes = 0;
+  std::uint64_t postings = 0;
+  IndexContents contents = IndexContents::documents;
+};
+
+/// The header of a file with these counts.
+[[nodiscard]] IndexHeader plan_index(const IndexCounts& counts, const TextRules& rules,
+                                     std::uint32_t version = Index::kVersion) noexcept;
 
 /// Documents that an index may have beside so many postings and bytes of terms: what is made of it takes memory for
 /// each document, and a file says how many there are in four bytes.

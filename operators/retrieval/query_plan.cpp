@@ -14,6 +14,10 @@ namespace {
 /// which a GPU's multiprocessor takes up one a cycle, and on a CPU some twenty instructions. So of two terms the rarer
 /// one is walked if it has less than one document of 512.
 constexpr std::uint64_t kWalkCost = 8;
+/// In a collection whose bitmaps have up to kSmall vectors a test costs what 32 vectors do: a CPU has the bitmaps in its
+/// first cache, and takes four vectors with an instruction; a block of a GPU scans them in one round or two.
+constexpr std::uint64_t kSmallWalkCost = 32;
+constexpr std::uint64_t kSmall = 1024;
 /// What the first round of a scan costs, however little there is to scan.
 constexpr std::uint64_t kScanCost = 64;
 
@@ -34,7 +38,10 @@ class Planner {
  public:
   Planner(std::span<const ExpressionNode> nodes, std::span<const QueryTerm> terms,
           std::uint32_t document_count) noexcept
-      : nodes_(nodes), terms_(terms), document_count_(document_count) {
+      : nodes_(nodes),
+        terms_(terms),
+        document_count_(document_count),
+        walk_cost_(document_count / boolean::Vector::kBits <= kSmall ? kSmallWalkCost : kWalkCost) {
     for (std::size_t i = 0; i < terms.size(); ++i) {
       const bool there = terms[i].count != 0;
       if (there) by_count_[there_count_++] = static_cast<std::uint8_t>(i);
@@ -55,8 +62,10 @@ class Planner {
       const QueryPlan plan = prune(unpruned);
       if (plan.cost < best.cost) best = plan;
       // The rest is a constant, and stays one: prune() would take each further term out again.
-      if (unpruned.rest == 0) break;
-      if (i < there_count_) walked |= term_bit(by_count_[i]);
+      if (unpruned.rest == 0 || i == there_count_) break;
+      // Whatever walks the next term, or one after it, costs more.
+      if (walk_cost_ * terms_[by_count_[i]].count >= best.cost) break;
+      walked |= term_bit(by_count_[i]);
     }
     return best;
   }
@@ -70,7 +79,7 @@ class Planner {
       return plan;
     }
     for (TermSet left = cover; left != 0; left &= left - 1) {
-      plan.cost += kWalkCost * terms_[static_cast<std::size_t>(std::countr_zero(left))].count;
+      plan.cost += walk_cost_ * terms_[static_cast<std::size_t>(std::countr_zero(left))].count;
     }
     if (plan.rest_matches) plan.cost += kScanCost + scanned_vectors(rest.terms);
     return plan;
@@ -116,6 +125,7 @@ class Planner {
   std::span<const ExpressionNode> nodes_;
   std::span<const QueryTerm> terms_;
   std::uint32_t document_count_;
+  std::uint64_t walk_cost_;  ///< Of a document of a list.
   std::array<std::uint8_t, kQueryTermsMax> by_count_{};  ///< The terms that there are, rare ones first.
   std::uint32_t there_count_ = 0;
   TermSet with_bitmap_ = 0;

@@ -36,6 +36,7 @@ namespace {
 using operators::BruteForce;
 using operators::Index;
 using operators::IndexBuilder;
+using operators::IndexContents;
 using operators::RetrievalAnswer;
 using operators::RetrievalQuery;
 
@@ -87,8 +88,12 @@ std::string_view query_of(nb::handle text) {
 
 operators::TextRules rules_of(bool fold_diacritics) { return {.fold_diacritics = fold_diacritics}; }
 
-Index build(const nb::iterable& documents, bool fold_diacritics) {
-  IndexBuilder builder(rules_of(fold_diacritics));
+IndexContents contents_of(bool frequencies) {
+  return frequencies ? IndexContents::frequencies : IndexContents::documents;
+}
+
+Index build(const nb::iterable& documents, bool fold_diacritics, bool frequencies) {
+  IndexBuilder builder(rules_of(fold_diacritics), contents_of(frequencies));
   add_many(builder, documents);
   const GilRelease released;
   return builder.build();
@@ -122,28 +127,77 @@ Bytes1d compile(const Index& index, nb::handle text) {
   return to_numpy(std::move(bytes), sizeof(query));
 }
 
-Bytes2d compile_many(const Index& index, const std::vector<std::string>& texts) {
-  auto bytes = make_values<std::uint8_t>(texts.size() * sizeof(RetrievalQuery));
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    const RetrievalQuery query = index.compile(texts[i]);
-    std::memcpy(bytes.get() + i * sizeof(query), &query, sizeof(query));
+Bytes2d compile_many(const Index& index, const nb::sequence& texts) {
+  const nb::list kept(texts);  // holds the texts while they are read without the GIL
+  std::vector<std::string_view> views;
+  views.reserve(kept.size());
+  for (const nb::handle text : kept) views.push_back(query_of(text));
+  auto bytes = make_values<std::uint8_t>(views.size() * sizeof(RetrievalQuery));
+  {
+    const GilRelease released;
+    // The memory of `new` is aligned for a query.
+    index.compile_many(views, {reinterpret_cast<RetrievalQuery*>(bytes.get()), views.size()});
   }
-  return to_numpy(std::move(bytes), texts.size(), sizeof(RetrievalQuery));
+  return to_numpy(std::move(bytes), views.size(), sizeof(RetrievalQuery));
 }
 
-/// One query through an engine of its own.
-RetrievalAnswer query(const Index& index, nb::handle text, const DeviceOrName& device) {
-  const RetrievalQuery compiled = index.compile(query_of(text));
-  const Device parsed = to_device(device);
-  const GilRelease released;
+/// A page of what matches.
+struct Hits {
+  std::uint32_t hits = 0;
+  std::vector<std::uint32_t> ids;
+  std::uint64_t offset = 0;
+  friend bool operator==(const Hits&, const Hits&) = default;
+};
+
+Hits hits_of(const RetrievalAnswer& answer) {
+  const auto* end = std::ranges::find(answer.ids, operators::kNoDocument);
+  return {answer.hits, {std::begin(answer.ids), end}};
+}
+
+RetrievalAnswer ask_engine(const Index& index, const RetrievalQuery& compiled, Device device) {
   serve::Plan plan;
   plan.clients_max = 1;
-  serve::Engine engine(parsed, operators::retrieval(std::make_shared<const Index>(index), {.sample = false}), plan);
+  serve::Engine engine(device, operators::retrieval(std::make_shared<const Index>(index), {.sample = false}), plan);
   serve::Client client = engine.connect();
   RetrievalAnswer answer{};
   client.ask(std::as_bytes(std::span(&compiled, 1)), std::as_writable_bytes(std::span(&answer, 1)))
       .or_throw("asking the index");
   return answer;
+}
+
+/// One query through an engine of its own; what such an answer has no room for, by the host.
+Hits query(const Index& index, nb::handle text, const DeviceOrName& device, std::uint64_t offset, std::uint64_t limit) {
+  const std::string_view words = query_of(text);
+  const RetrievalQuery compiled = index.compile(words);
+  const Device parsed = to_device(device);
+  const GilRelease released;
+  if (offset == 0 && limit <= operators::kAnswerIds) {
+    Hits hits = hits_of(ask_engine(index, compiled, parsed));
+    hits.ids.resize(std::min<std::size_t>(hits.ids.size(), limit));
+    return hits;
+  }
+  operators::MatchPage page = index.page(words, {offset, limit});
+  return {page.hits, std::move(page.ids), offset};
+}
+
+/// A page of what matches, the most relevant documents first.
+struct Ranking {
+  std::uint32_t hits = 0;
+  std::vector<operators::RankedDocument> documents;
+};
+
+Ranking rank(const Index& index, nb::handle text, std::uint64_t offset, std::uint64_t limit, double k1, double b) {
+  const std::string_view words = query_of(text);
+  const GilRelease released;
+  operators::RankedPage page = index.rank(words, {offset, limit}, {k1, b});
+  return {page.hits, std::move(page.documents)};
+}
+
+template <class T, class Member>
+Array1d<T> column(const Ranking& ranking, Member member) {
+  auto values = make_values<T>(ranking.documents.size());
+  std::ranges::transform(ranking.documents, values.get(), member);
+  return to_numpy(std::move(values), ranking.documents.size());
 }
 
 Array1d<std::uint32_t> matches(const Index& index, std::string_view text) {
@@ -165,21 +219,16 @@ Array1d<std::uint32_t> postings(const Index& index, std::string_view term) {
   return to_numpy(std::move(copy), ids.size());
 }
 
-std::vector<std::uint32_t> ids_of(const RetrievalAnswer& answer) {
-  const auto* end = std::ranges::find(answer.ids, operators::kNoDocument);
-  return {std::begin(answer.ids), end};
-}
-
 void bind_class(nb::module_& module) {
   nb::class_<Index>(module, "Index",
                     "Which documents hold which terms. Immutable; made by build(), IndexBuilder or load().")
       .def_static(
-          "build", &build, "documents"_a, nb::kw_only(), "fold_diacritics"_a = false,
-          nb::sig("def build(documents: collections.abc.Iterable[str | bytes], *, fold_diacritics: bool = False) "
-                  "-> Index"),
+          "build", &build, "documents"_a, nb::kw_only(), "fold_diacritics"_a = false, "frequencies"_a = false,
+          nb::sig("def build(documents: collections.abc.Iterable[str | bytes], *, fold_diacritics: bool = False, "
+                  "frequencies: bool = False) -> Index"),
           "The index of documents, whose ids count from 0. Words are those of UAX #29, case-folded by NFKC; "
-          "with `fold_diacritics` without accents, in documents and in queries. Raises DataError when there is "
-          "no document, or for one that is not UTF-8.")
+          "with `fold_diacritics` without accents, in documents and in queries. With `frequencies` it keeps how often "
+          "words come, for rank(). Raises DataError when there is no document, or for one that is not UTF-8.")
       .def_static(
           "synthetic", &synthetic, nb::kw_only(), "documents"_a, "terms"_a, "length"_a = 10.0, "exponent"_a = 1.0,
           "seed"_a = 1, "threads"_a = 0, "progress"_a = nb::none(),
@@ -204,10 +253,22 @@ void bind_class(nb::module_& module) {
           "The query, as the 240 bytes that retrieval(index) takes. Words, split as documents were; \"quoted\" ones, "
           "which are never operators; AND, OR, NOT in any case; parentheses; words beside each other mean AND. At most "
           "32 terms and 64 parentheses inside each other. Raises UsageError with the position of what is wrong.")
-      .def("compile_many", &compile_many, "texts"_a, "The same for many queries: one row each.")
-      .def("query", &query, "text"_a, nb::kw_only(), "device"_a = "best",
-           nb::sig("def query(self, text: str, *, device: Device | str = 'best') -> Hits"),
-           "Answers one query with an engine of its own. For many queries, keep an Engine.")
+      .def("compile_many", &compile_many, "texts"_a,
+           nb::sig("def compile_many(self, texts: collections.abc.Sequence[str]) -> NDArray[numpy.uint8]"),
+           "The same for many queries, one row each, by as many threads as pay.")
+      .def("query", &query, "text"_a, nb::kw_only(), "device"_a = "best", "offset"_a = 0,
+           "limit"_a = operators::kAnswerIds,
+           nb::sig("def query(self, text: str, *, device: Device | str = 'best', offset: int = 0, limit: int = 15) "
+                   "-> Hits"),
+           "How many documents match, and the ids of a page of them: from number `offset` on, at most `limit`. The "
+           "first 15 are found with an engine of its own on the device; every other page is found on the host. For "
+           "many queries, keep an Engine.")
+      .def("rank", &rank, "text"_a, nb::kw_only(), "offset"_a = 0, "limit"_a = operators::kAnswerIds,
+           "k1"_a = operators::Bm25{}.k1, "b"_a = operators::Bm25{}.b,
+           nb::sig("def rank(self, text: str, *, offset: int = 0, limit: int = 15, k1: float = 1.2, b: float = 0.75) "
+                   "-> Ranking"),
+           "The documents that match, the most relevant first by BM25, found on the host. Terms that are not negated "
+           "count. Raises UsageError where the index has no frequencies.")
       .def("matches", &matches, "text"_a,
            "The ids of all documents that satisfy a query, ascending, found on the host: for listing what an answer "
            "only counts. Raises UsageError as compile() does.")
@@ -221,6 +282,7 @@ void bind_class(nb::module_& module) {
       .def_prop_ro(
           "fold_diacritics", [](const Index& index) { return index.text_rules().fold_diacritics; },
           "Whether accents are taken off.")
+      .def_prop_ro("frequencies", &Index::has_frequencies, "Whether it keeps how often words come, for rank().")
       .def_prop_ro("document_count", &Index::document_count)
       .def_prop_ro("term_count", &Index::term_count)
       .def_prop_ro("posting_count", &Index::posting_count)
@@ -230,12 +292,45 @@ void bind_class(nb::module_& module) {
       });
 }
 
+void bind_pages(nb::module_& module) {
+  nb::class_<Hits>(module, "Hits", "The answer to a Boolean query.")
+      .def_ro("hits", &Hits::hits, "How many documents match, listed or not.")
+      .def_ro("ids", &Hits::ids, "The matching ids of the page, ascending.")
+      .def_ro("offset", &Hits::offset, "The number of the first of them among all that match, from 0.")
+      .def(
+          "__eq__", [](const Hits& a, const Hits& b) { return a == b; }, nb::is_operator(),
+          nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__",
+           [](const Hits& hits) {
+             const auto ids = std::as_bytes(std::span(hits.ids));
+             return std::hash<std::string_view>{}({reinterpret_cast<const char*>(ids.data()), ids.size()}) ^ hits.hits;
+           })
+      .def("__repr__", [](const Hits& hits) {
+        const std::string offset = hits.offset != 0 ? fmt::format(", offset={}", hits.offset) : "";
+        return fmt::format("Hits(hits={}, ids=[{}]{})", hits.hits, fmt::join(hits.ids, ", "), offset);
+      });
+  nb::class_<Ranking>(module, "Ranking", "The documents that match a query, the most relevant first.")
+      .def_ro("hits", &Ranking::hits, "How many documents match, listed or not.")
+      .def_prop_ro(
+          "ids", [](const Ranking& ranking) { return column<std::uint32_t>(ranking, &operators::RankedDocument::id); },
+          nb::rv_policy::move, "The ids of the page.")
+      .def_prop_ro(
+          "scores", [](const Ranking& ranking) { return column<double>(ranking, &operators::RankedDocument::score); },
+          nb::rv_policy::move,
+          "Their scores by BM25, descending. Documents of equal score come in the order of their ids.")
+      .def("__repr__", [](const Ranking& ranking) {
+        return fmt::format("<headrace.Ranking: {} documents of {}>", ranking.documents.size(), ranking.hits);
+      });
+}
+
 void bind_helpers(nb::module_& module) {
   nb::class_<IndexBuilder>(module, "IndexBuilder", "Makes an index of documents given one after the other.")
       .def(
           "__init__",
-          [](IndexBuilder* self, bool fold_diacritics) { new (self) IndexBuilder(rules_of(fold_diacritics)); },
-          nb::kw_only(), "fold_diacritics"_a = false)
+          [](IndexBuilder* self, bool fold_diacritics, bool frequencies) {
+            new (self) IndexBuilder(rules_of(fold_diacritics), contents_of(frequencies));
+          },
+          nb::kw_only(), "fold_diacritics"_a = false, "frequencies"_a = false)
       .def("add", &add, "document"_a, nb::sig("def add(self, document: str | bytes) -> int"),
            "Adds a document and returns its id. Raises DataError naming the byte that is not UTF-8, and has then added "
            "nothing.")
@@ -245,19 +340,6 @@ void bind_helpers(nb::module_& module) {
       .def_prop_ro("document_count", &IndexBuilder::document_count)
       .def("build", &IndexBuilder::build, nb::call_guard<GilRelease>(),
            "The index of all documents added; the builder is then empty. Raises DataError when there is none.");
-  nb::class_<RetrievalAnswer>(module, "Hits", "The answer to a Boolean query.")
-      .def_ro("hits", &RetrievalAnswer::hits, "How many documents match.")
-      .def_prop_ro("ids", &ids_of, "The smallest matching ids, at most 15.")
-      .def(
-          "__eq__", [](const RetrievalAnswer& a, const RetrievalAnswer& b) { return a == b; }, nb::is_operator(),
-          nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__hash__",
-           [](const RetrievalAnswer& answer) {
-             return std::hash<std::string_view>{}({reinterpret_cast<const char*>(&answer), sizeof(answer)});
-           })
-      .def("__repr__", [](const RetrievalAnswer& answer) {
-        return fmt::format("Hits(hits={}, ids=[{}])", answer.hits, fmt::join(ids_of(answer), ", "));
-      });
   nb::class_<BruteForce>(module, "BruteForce",
                          "Answers Boolean queries the slow and plain way, by looking at every document: what an "
                          "engine's answers are checked against.")
@@ -268,8 +350,13 @@ void bind_helpers(nb::module_& module) {
             new (self) BruteForce(documents, rules_of(fold_diacritics));
           },
           "documents"_a, nb::kw_only(), "fold_diacritics"_a = false, "Raises DataError when a document is not UTF-8.")
-      .def("answer", &BruteForce::answer, "text"_a, nb::call_guard<GilRelease>(),
-           "Raises UsageError where Index.compile() would.");
+      .def(
+          "answer",
+          [](const BruteForce& brute, std::string_view text) {
+            const GilRelease released;
+            return hits_of(brute.answer(text));
+          },
+          "text"_a, "Raises UsageError where Index.compile() would.");
   nb::class_<operators::RetrievalSampler>(module, "RetrievalSampler",
                                           "An endless, reproducible sequence of Boolean queries drawn from an index.")
       .def(
@@ -285,6 +372,7 @@ void bind_helpers(nb::module_& module) {
 }  // namespace
 
 void bind_index(nb::module_& module) {
+  bind_pages(module);
   bind_class(module);
   bind_helpers(module);
 }

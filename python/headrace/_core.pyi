@@ -434,15 +434,55 @@ def measure_host_ways(device: Device | str = ..., bytes: int = ..., passes: int 
     What each way from ordinary memory of the host to the device costs: pageable, staged, pool, registered, read.
     """
 
+class Hits:
+    """The answer to a Boolean query."""
+
+    @property
+    def hits(self) -> int:
+        """How many documents match, listed or not."""
+
+    @property
+    def ids(self) -> list[int]:
+        """The matching ids of the page, ascending."""
+
+    @property
+    def offset(self) -> int:
+        """The number of the first of them among all that match, from 0."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+class Ranking:
+    """The documents that match a query, the most relevant first."""
+
+    @property
+    def hits(self) -> int:
+        """How many documents match, listed or not."""
+
+    @property
+    def ids(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+        """The ids of the page."""
+
+    @property
+    def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """
+        Their scores by BM25, descending. Documents of equal score come in the order of their ids.
+        """
+
+    def __repr__(self) -> str: ...
+
 class Index:
     """
     Which documents hold which terms. Immutable; made by build(), IndexBuilder or load().
     """
 
     @staticmethod
-    def build(documents: Iterable[str | bytes], *, fold_diacritics: bool = False) -> Index:
+    def build(documents: Iterable[str | bytes], *, fold_diacritics: bool = False, frequencies: bool = False) -> Index:
         """
-        The index of documents, whose ids count from 0. Words are those of UAX #29, case-folded by NFKC; with `fold_diacritics` without accents, in documents and in queries. Raises DataError when there is no document, or for one that is not UTF-8.
+        The index of documents, whose ids count from 0. Words are those of UAX #29, case-folded by NFKC; with `fold_diacritics` without accents, in documents and in queries. With `frequencies` it keeps how often words come, for rank(). Raises DataError when there is no document, or for one that is not UTF-8.
         """
 
     @staticmethod
@@ -468,9 +508,14 @@ class Index:
     def compile_many(self, texts: Sequence[str]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]:
         """The same for many queries: one row each."""
 
-    def query(self, text: str, *, device: Device | str = 'best') -> Hits:
+    def query(self, text: str, *, device: Device | str = 'best', offset: int = 0, limit: int = 15) -> Hits:
         """
-        Answers one query with an engine of its own. For many queries, keep an Engine.
+        How many documents match, and the ids of a page of them: from number `offset` on, at most `limit`. The first 15 are found with an engine of its own on the device; every other page is found on the host. For many queries, keep an Engine.
+        """
+
+    def rank(self, text: str, *, offset: int = 0, limit: int = 15, k1: float = 1.2, b: float = 0.75) -> Ranking:
+        """
+        The documents that match, the most relevant first by BM25, found on the host. Terms that are not negated count. Raises UsageError where the index has no frequencies.
         """
 
     def matches(self, text: str) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
@@ -492,6 +537,10 @@ class Index:
         """Whether accents are taken off."""
 
     @property
+    def frequencies(self) -> bool:
+        """Whether it keeps how often words come, for rank()."""
+
+    @property
     def document_count(self) -> int: ...
 
     @property
@@ -505,7 +554,7 @@ class Index:
 class IndexBuilder:
     """Makes an index of documents given one after the other."""
 
-    def __init__(self, *, fold_diacritics: bool = ...) -> None: ...
+    def __init__(self, *, fold_diacritics: bool = ..., frequencies: bool = ...) -> None: ...
 
     def add(self, document: str | bytes) -> int:
         """
@@ -522,23 +571,6 @@ class IndexBuilder:
         """
         The index of all documents added; the builder is then empty. Raises DataError when there is none.
         """
-
-class Hits:
-    """The answer to a Boolean query."""
-
-    @property
-    def hits(self) -> int:
-        """How many documents match."""
-
-    @property
-    def ids(self) -> list[int]:
-        """The smallest matching ids, at most 15."""
-
-    def __eq__(self, other: object, /) -> bool: ...
-
-    def __hash__(self) -> int: ...
-
-    def __repr__(self) -> str: ...
 
 class BruteForce:
     """

@@ -178,13 +178,16 @@ def build_index(
     progress: Progress = lambda _: None,
     *,
     fold_diacritics: bool = False,
+    frequencies: bool = False,
 ) -> Index:
-    """The index of a corpus. With `fold_diacritics` words lose their accents, in queries as well.
+    """The index of a corpus.
+
+    With `fold_diacritics` words lose their accents, in queries as well; with `frequencies` it can rank.
 
     Raises:
         DataError: for a corpus that is empty, or naming the line that is not UTF-8.
     """
-    builder = IndexBuilder(fold_diacritics=fold_diacritics)
+    builder = IndexBuilder(fold_diacritics=fold_diacritics, frequencies=frequencies)
     with _placed(path, builder):
         builder.add_many(documents(path, form, field, progress))
     if builder.document_count == 0:

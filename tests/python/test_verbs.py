@@ -29,7 +29,7 @@ def test_index_and_query(run: Run, tmp_path: Path):
     assert found.returncode == 0, found.stderr
     assert found.stdout == "1 of 2 documents\n         0  an apple\n"
     found = run("query", index, "apple", "--json", "--device", "cpu")
-    assert json.loads(found.stdout) == {"query": "apple", "hits": 2, "ids": [0, 1]}
+    assert json.loads(found.stdout) == {"query": "apple", "hits": 2, "offset": 0, "ids": [0, 1]}
 
 
 def test_an_unknown_term_is_no_error(run: Run, index_file: Path):

@@ -41,7 +41,7 @@ TEST(RetrievalAnswer, FillsUpWithNoDocument) {
 }
 
 TEST(RetrievalAnswer, ADocumentInSeveralListsCountsOnce) {
-  std::vector<std::string> documents(4000, "filler");
+  std::vector<std::string> documents(20'000, "filler");
   for (const std::size_t i : {7U, 70U, 700U}) documents[i] = "x y z";
   documents[35] = "y";
   const Loaded loaded{test::build_index(documents)};

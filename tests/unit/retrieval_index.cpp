@@ -238,7 +238,7 @@ TEST(RetrievalFormat, ANewerVersionIsNamed) {
   auto bytes = bytes_of(small_index());
   const std::uint32_t version = 7;
   std::memcpy(bytes.data() + offsetof(IndexHeader, version), &version, sizeof(version));
-  EXPECT_EQ(complaint(bytes), "some.idx: written by a newer Headrace, version 7; this one reads up to 2");
+  EXPECT_EQ(complaint(bytes), "some.idx: written by a newer Headrace, version 7; this one reads up to 3");
 }
 
 /// Files that lie with a good checksum: someone made them so.
@@ -248,7 +248,7 @@ class RetrievalHostile : public ::testing::Test {
 
   template <class T>
   void put(std::size_t section, std::size_t index, T value) {
-    std::memcpy(bytes_.data() + header_.sections[section].offset + index * sizeof(T), &value, sizeof(T));
+    std::memcpy(bytes_.data() + header_.section(section).offset + index * sizeof(T), &value, sizeof(T));
   }
   [[nodiscard]] std::string sealed() {
     seal_index(bytes_);
@@ -295,34 +295,49 @@ TEST_F(RetrievalHostile, RulesThatDoNotExist) {
   EXPECT_THAT(with_header(header), HasSubstr("rules for words"));
 }
 
+/// The file that an older version would have written.
+std::vector<std::byte> as_version(std::uint32_t version, const std::vector<std::byte>& now) {
+  IndexHeader header{};
+  std::memcpy(&header, now.data(), sizeof(header));
+  const IndexHeader before = plan_index(
+      {header.document_count, header.term_count, header.section(kPool).bytes, header.posting_count}, {}, version);
+  std::vector<std::byte> bytes(before.file_bytes);
+  std::memcpy(bytes.data(), &before, before.header_bytes);
+  for (std::size_t i = 0; i < sections_of(version); ++i) {
+    std::memcpy(bytes.data() + before.section(i).offset, now.data() + header.section(i).offset,
+                header.section(i).bytes);
+  }
+  seal_index(bytes);
+  return bytes;
+}
+
 /// A file of version 1 has no rules, and its words were those of ASCII.
 TEST(RetrievalFormat, Version1IsReadWithItsRules) {
   const auto now = bytes_of(test::build_index(std::vector<std::string>{"cat s", "dog"}));
-  IndexHeader header{};
-  std::memcpy(&header, now.data(), sizeof(header));
-  const IndexHeader before =
-      plan_index(header.document_count, header.term_count, header.sections[kPool].bytes, header.posting_count, {}, 1);
-  std::vector<std::byte> bytes(before.file_bytes);
-  std::memcpy(bytes.data(), &before, before.header_bytes);
-  for (std::size_t i = 0; i < kSectionCount; ++i) {
-    std::memcpy(bytes.data() + before.sections[i].offset, now.data() + header.sections[i].offset,
-                header.sections[i].bytes);
-  }
-  seal_index(bytes);
-  const Index index = Index::from_bytes(bytes, "old.idx");
+  const Index index = Index::from_bytes(as_version(1, now), "old.idx");
   EXPECT_EQ(index.text_rules().words, TextRules::Words::ascii);
   EXPECT_EQ(index.find("cat"), 0U);
   EXPECT_EQ(index.compile("cat's").tag, index.compile("cat AND s").tag);
+}
+
+TEST(RetrievalFormat, Version2IsReadAndHasNoFrequencies) {
+  const Index now = test::build_index(std::vector<std::string>{"École apple", "apple", ""});
+  const Index index = Index::from_bytes(as_version(2, bytes_of(now)), "old.idx");
+  expect_same(now, index);
+  EXPECT_EQ(index.text_rules().words, TextRules::Words::unicode);
+  EXPECT_FALSE(index.has_frequencies());
+  EXPECT_EQ(index.matches("école"), std::vector<std::uint32_t>{0});
 }
 
 TEST_F(RetrievalHostile, SectionsElsewhere) {
   for (std::size_t section = 0; section < kSectionCount; ++section) {
     for (const std::uint64_t wrong : {std::uint64_t{0}, std::uint64_t{8}, ~std::uint64_t{0}, ~std::uint64_t{7}}) {
       auto header = header_;
-      header.sections[section].offset = wrong;
+      header.section(section).offset = wrong;
       EXPECT_THAT(with_header(header), HasSubstr("corrupt"));
+      if (wrong == header_.section(section).bytes) continue;  // of a section that is empty
       header = header_;
-      header.sections[section].bytes = wrong;
+      header.section(section).bytes = wrong;
       EXPECT_THAT(with_header(header), HasSubstr("corrupt"));
     }
   }
@@ -352,6 +367,37 @@ TEST_F(RetrievalHostile, ListsOutOfBoundsOrEmpty) {
   EXPECT_THAT(sealed(), HasSubstr("list of term 1 has impossible bounds"));
   put<std::uint64_t>(kPostingBegins, 0, 1);
   EXPECT_THAT(sealed(), HasSubstr("lists do not fill"));
+}
+
+class RetrievalHostileFrequencies : public RetrievalHostile {
+ protected:
+  RetrievalHostileFrequencies() {
+    IndexBuilder builder({}, IndexContents::frequencies);
+    builder.add("to be or not to be");
+    builder.add("");
+    bytes_ = bytes_of(builder.build());
+    std::memcpy(&header_, bytes_.data(), sizeof(header_));
+  }
+};
+
+TEST_F(RetrievalHostileFrequencies, ThatAreNotThoseOfItsDocuments) {
+  const auto whole = bytes_;
+  put<std::uint16_t>(kFrequencies, 0, 0);
+  EXPECT_THAT(sealed(), HasSubstr("posting 0 says that a document has its term 0 times"));
+  bytes_ = whole;
+  put<std::uint16_t>(kFrequencies, 1, 4);
+  EXPECT_THAT(sealed(), HasSubstr("document 0 has 9 terms, and a length of 6"));
+  bytes_ = whole;
+  put<std::uint32_t>(kLengths, 1, 3);
+  EXPECT_THAT(sealed(), HasSubstr("document 1 has 0 terms, and a length of 3"));
+}
+
+TEST_F(RetrievalHostileFrequencies, ContentsThatAreNotThere) {
+  for (const std::uint8_t contents : {std::uint8_t{0}, std::uint8_t{2}, std::uint8_t{255}}) {
+    auto header = header_;
+    header.contents = contents;
+    EXPECT_THAT(with_header(header), HasSubstr("corrupt")) << int{contents};
+  }
 }
 
 TEST_F(RetrievalHostile, DocumentsOutOfRangeOrOrder) {

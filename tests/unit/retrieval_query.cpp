@@ -149,11 +149,11 @@ TEST(RetrievalLimits, AnyNumberOfNegationsIsFine) {
   EXPECT_EQ(parsed(text + "a"), "!a");
 }
 
-/// 1,000 documents: "all" in each, "half" in every second, "rare" in documents 10 and 20, "other" in 20 and 30.
+/// 5,000 documents: "all" in each, "half" in every second, "rare" in documents 10 and 20, "other" in 20 and 30.
 class RetrievalCompile : public testing::Test {
  protected:
   static Index make() {
-    std::vector<std::string> documents(1000, "all");
+    std::vector<std::string> documents(5000, "all");
     for (std::size_t i = 0; i < documents.size(); i += 2) documents[i] += " half";
     for (const std::size_t i : {10U, 20U}) documents[i] += " rare";
     for (const std::size_t i : {20U, 30U}) documents[i] += " other";

@@ -11,17 +11,20 @@
 #include <string_view>
 #include <vector>
 
+#include "headrace/operators/match_page.hpp"
 #include "headrace/operators/retrieval_query.hpp"
 #include "headrace/operators/text_rules.hpp"
 
 namespace headrace::operators {
 
+class TermSlots;
+
 /// Which documents hold which terms. Immutable; a copy shares the memory. Its bytes in memory are those of its file:
-/// one header, four sections, one checksum (operators/retrieval/index_format.hpp).
+/// one header, six sections, one checksum (operators/retrieval/index_format.hpp).
 class Index {
  public:
   /// Version of the file format that save() writes; load() reads no newer one.
-  static constexpr std::uint32_t kVersion = 2;
+  static constexpr std::uint32_t kVersion = 3;
 
   /// Maps the file and checks all of it. The file must not be written to while the index is in use (save() never does:
   /// it replaces files). Throws SystemError when it cannot be read, DataError naming the file and what is wrong with
@@ -39,6 +42,10 @@ class Index {
   /// matches nothing. Throws UsageError with the position (bytes, from 1) and what was expected, of a word without a
   /// letter or digit as well; or that says by how much one of the limits in retrieval_query.hpp is exceeded.
   [[nodiscard]] RetrievalQuery compile(std::string_view text) const;
+
+  /// The same for many queries, by as many threads as pay: texts[i] gives queries[i], and both have the same size. What
+  /// is wrong with a text is thrown as compile() throws it, of the first such text of a thread.
+  void compile_many(std::span<const std::string_view> texts, std::span<RetrievalQuery> queries) const;
 
   /// How its documents were split into terms, and queries are.
   [[nodiscard]] const TextRules& text_rules() const noexcept { return rules_; }
@@ -61,6 +68,28 @@ class Index {
   /// The ids of all documents that satisfy a query, ascending, found on the host: for listing what an answer only
   /// counts. Throws as compile() does.
   [[nodiscard]] std::vector<std::uint32_t> matches(std::string_view text) const;
+  /// How many documents satisfy a query, and the ids of some of them. A page is cut from the list of all matches, which
+  /// is found anew for each page. Throws as compile() does.
+  [[nodiscard]] MatchPage page(std::string_view text, PageRange range = {}) const;
+
+  /// Whether the index keeps how often each document has each of its terms.
+  [[nodiscard]] bool has_frequencies() const noexcept { return lengths_ != nullptr; }
+  /// How often each document of postings(term) has the term: 1 to 65,535, which stands for more as well. Needs
+  /// has_frequencies().
+  [[nodiscard]] std::span<const std::uint16_t> frequencies(std::uint32_t term) const noexcept {
+    return {frequencies_ + posting_begins_[term], frequencies_ + posting_begins_[term + 1]};
+  }
+  /// How many terms each document has, repetitions included. Needs has_frequencies().
+  [[nodiscard]] std::span<const std::uint32_t> lengths() const noexcept { return {lengths_, document_count_}; }
+  /// The mean of lengths(); 0 where there are no terms.
+  [[nodiscard]] double mean_length() const noexcept { return mean_length_; }
+
+  /// The documents that satisfy a query, the most relevant first, found on the host. The score is the sum of
+  ///   ln(1 + (N - n + 0.5) / (n + 0.5)) * f * (k1 + 1) / (f + k1 * (1 - b + b * length / mean length))
+  /// over the query's terms that are not negated, each once: the document has the term f times, and n of N documents
+  /// have it. Throws as compile() does, and UsageError where the index has no frequencies or a parameter is out of
+  /// range.
+  [[nodiscard]] RankedPage rank(std::string_view text, PageRange range = {}, const Bm25& bm25 = {}) const;
 
   /// The whole file.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
@@ -76,15 +105,25 @@ class Index {
   const std::uint64_t* posting_begins_ = nullptr;
   const std::uint32_t* postings_ = nullptr;
   const char* pool_ = nullptr;
+  const std::uint32_t* lengths_ = nullptr;
+  const std::uint16_t* frequencies_ = nullptr;
+  double mean_length_ = 0;
+  std::shared_ptr<const TermSlots> slots_;
   std::uint32_t document_count_ = 0;
   std::uint32_t term_count_ = 0;
   TextRules rules_{};
 };
 
+/// What an index keeps of its documents.
+enum class IndexContents : std::uint8_t {
+  documents,    ///< Which documents have which terms.
+  frequencies,  ///< And how often, for Index::rank(): 2 bytes a posting and 4 a document more.
+};
+
 /// Makes an index of documents given one after the other.
 class IndexBuilder {
  public:
-  explicit IndexBuilder(const TextRules& rules = {});
+  explicit IndexBuilder(const TextRules& rules = {}, IndexContents contents = IndexContents::documents);
   ~IndexBuilder();
   IndexBuilder(IndexBuilder&&) noexcept;
   IndexBuilder& operator=(IndexBuilder&&) noexcept;

@@ -118,24 +118,37 @@ template <class Group>
 class StepRest {
  public:
   static constexpr std::uint32_t kVectors = Group::kLanes > 1 ? kBitmapPad : 1;
+  static constexpr std::uint32_t kKept = Group::kLanes > 1 ? kVectors * Vector::kWords : 1;
 
   HEADRACE_HD StepRest(const Postings& postings, const Scratch& scratch) : postings_(postings), scratch_(scratch) {}
 
+  /// The matches among the documents of vector `at`; on a CPU one of those that were counted last.
   [[nodiscard]] HEADRACE_HD Vector match(std::uint32_t at) const {
     Vector matches;
-    for (std::uint32_t j = 0; j < Vector::kWords; ++j) evaluate<1>(at * Vector::kWords + j, &matches.word[j]);
+    for (std::uint32_t j = 0; j < Vector::kWords; ++j) {
+      if constexpr (kKept > 1) {
+        matches.word[j] = kept_[(at - kept_first_) * Vector::kWords + j];
+      } else {
+        evaluate<1>(at * Vector::kWords + j, &matches.word[j]);
+      }
+    }
     return matches;
   }
 
-  /// As TableRest's; with a CPU's one thread the vectors lie side by side.
-  [[nodiscard]] HEADRACE_HD std::uint32_t count(std::uint32_t first, std::uint32_t, std::uint32_t end) const {
+  /// As TableRest's; with a CPU's one thread the vectors lie side by side, and their matches are kept for match().
+  [[nodiscard]] HEADRACE_HD std::uint32_t count(std::uint32_t first, std::uint32_t, std::uint32_t end) {
     if (first >= end) return 0;
-    constexpr std::uint32_t kWords = kVectors > 1 ? kVectors * Vector::kWords : 1;
     std::uint32_t count = 0;
-    for (std::uint32_t j = 0; j < kVectors * Vector::kWords; j += kWords) {
-      std::uint32_t matches[kWords];
-      evaluate<kWords>(first * Vector::kWords + j, matches);
-      for (const std::uint32_t word : matches) count += bit_count(word);
+    if constexpr (kKept > 1) {
+      evaluate<kVectors * Vector::kWords>(first * Vector::kWords, kept_);
+      kept_first_ = first;
+      for (const std::uint32_t word : kept_) count += bit_count(word);
+    } else {
+      for (std::uint32_t j = 0; j < kVectors * Vector::kWords; ++j) {
+        std::uint32_t matches[1];
+        evaluate<1>(first * Vector::kWords + j, matches);
+        count += bit_count(matches[0]);
+      }
     }
     return count;
   }
@@ -168,6 +181,8 @@ class StepRest {
 
   const Postings& postings_;
   const Scratch& scratch_;
+  std::uint32_t kept_[kKept];  ///< The matches of the vectors from kept_first_ on, on a CPU.
+  std::uint32_t kept_first_ = 0;
 };
 
 /// Those of a vector's documents that match the query itself, not only its rest; no more than an answer has room for.
@@ -213,7 +228,7 @@ HEADRACE_HD inline void list_documents(const Vector& matches, std::uint32_t at, 
 /// Returns the calling thread's share of the rest's hits so far, and adds the ids of what matches.
 template <class Rest, class Group>
 HEADRACE_HD std::uint32_t scan_with(Group group, const Postings& postings, Scratch& scratch, Ids& ids, bool to_end) {
-  const Rest rest(postings, scratch);
+  Rest rest(postings, scratch);
   const std::uint32_t documents = postings.document_count;
   const std::uint32_t end = documents / Vector::kBits + (documents % Vector::kBits != 0 ? 1 : 0);
   const std::uint32_t stride = group.size();

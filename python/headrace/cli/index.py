@@ -55,6 +55,9 @@ def build(
     fold_diacritics: Annotated[
         bool, typer.Option("--fold-diacritics", help="Words lose their accents, in queries as well.")
     ] = False,
+    frequencies: Annotated[
+        bool, typer.Option("--frequencies", help="Keep how often words come, for headrace query --rank.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build the Boolean index of a corpus: one document a line, a record or a gloss.
@@ -64,7 +67,7 @@ def build(
     outputs.check(output)
     path = locate(source)
     with progress_bar(f"Reading {path}") as bar:
-        made = build_index(path, form, field, bar, fold_diacritics=fold_diacritics)
+        made = build_index(path, form, field, bar, fold_diacritics=fold_diacritics, frequencies=frequencies)
     _save(made, output, as_json=as_json)
 
 

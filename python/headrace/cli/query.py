@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +11,14 @@ from typing import Annotated
 import typer
 from rich.cells import cell_len
 
-from headrace import Index, UsageError
+from headrace import Device, Index, UsageError
 from headrace.cli.errors import STATUS_USAGE, report
 from headrace.cli.index import FieldOption, FormatOption
 from headrace.cli.options import DeviceOption, JsonOption, find_device
 from headrace.corpus import Format, documents, locate
+
+_SHOWN = 15
+_K1, _B = 1.2, 0.75
 
 
 def _caret(text: str, error: UsageError) -> list[str]:
@@ -52,6 +56,42 @@ def _check(corpus: str, index: Index, text: str, texts: dict[int, str]) -> None:
         )
 
 
+@dataclass(frozen=True)
+class _Page:
+    """What is printed: some of the documents that match."""
+
+    hits: int
+    ids: list[int]
+    scores: list[float] | None
+
+
+def _find(index: Index, text: str, device: Device, offset: int, limit: int, bm25: tuple[float, float] | None) -> _Page:
+    if bm25 is not None:
+        ranking = index.rank(text, offset=offset, limit=limit, k1=bm25[0], b=bm25[1])
+        return _Page(ranking.hits, ranking.ids.tolist(), ranking.scores.tolist())
+    hits = index.query(text, device=device, offset=offset, limit=limit)
+    return _Page(hits.hits, hits.ids, None)
+
+
+def _print_page(index: Index, page: _Page, texts: dict[int, str] | None, offset: int) -> None:
+    typer.echo(f"{page.hits:,} of {index.document_count:,} documents")
+    for place, number in enumerate(page.ids):
+        score = f"  {page.scores[place]:8.3f}" if page.scores is not None else ""
+        typer.echo(f"{number:>10}{score}  {texts[number]}" if texts is not None else f"{number:>10}{score}")
+    behind = page.hits - offset - len(page.ids)
+    if behind > 0:
+        typer.echo(f"       ... and {behind:,} more (--offset {offset + len(page.ids)} goes on; --all lists them all)")
+    elif not page.ids and page.hits:
+        typer.echo(f"       none is left from --offset {offset} on")
+
+
+def _check_options(*, everything: bool, limit: int | None, offset: int, rank: bool, parameters: bool) -> None:
+    if everything and (limit is not None or offset != 0):
+        raise UsageError("--all lists every document that matches: leave out --offset and --limit")
+    if parameters and not rank:
+        raise UsageError("--k1 and --b are parameters of --rank")
+
+
 def query(
     index: Annotated[Path, typer.Argument(readable=False, help="Made by headrace index build.")],
     text: Annotated[str, typer.Argument(help="Words, AND, OR, NOT and parentheses.")],
@@ -60,14 +100,26 @@ def query(
     form: FormatOption = Format.auto,
     field: FieldOption = "text",
     everything: Annotated[bool, typer.Option("--all", help="List all that match, instead of the first 15.")] = False,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="List from this match on, counted from 0.")] = 0,
+    limit: Annotated[int | None, typer.Option("--limit", min=0, help="List so many.  [default: 15]")] = None,
+    rank: Annotated[bool, typer.Option("--rank", help="The most relevant first, by BM25; on the host.")] = False,
+    k1: Annotated[float | None, typer.Option("--k1", help="BM25: what repetitions of a word add.  [1.2]")] = None,
+    b: Annotated[
+        float | None, typer.Option("--b", help="BM25: what a document's length counts, 0 to 1.  [0.75]")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask an index one Boolean query: how many documents match, and the first of them, or all.
+    """Ask an index one Boolean query: how many documents match, and a page of them, or all.
 
     Example: headrace query wordnet.hridx "apple AND NOT pie" --corpus wordnet
     """
+    _check_options(
+        everything=everything, limit=limit, offset=offset, rank=rank, parameters=k1 is not None or b is not None
+    )
     loaded = Index.load(index)
     chosen = find_device(device)
+    if rank and device != "best" and not str(chosen).startswith("cpu"):
+        raise UsageError(f"--rank is computed on the host, not on {chosen}: leave out --device")
     try:
         loaded.compile(text)
     except UsageError as error:
@@ -75,19 +127,18 @@ def query(
         for line in _caret(text, error):
             print(line, file=sys.stderr)
         raise typer.Exit(STATUS_USAGE) from None
-    hits = loaded.query(text, device=chosen)
-    ids = loaded.matches(text).tolist() if everything else hits.ids
-    texts = _texts(corpus, form, field, ids) if corpus is not None else None
+    most = loaded.document_count if everything else _SHOWN if limit is None else limit
+    bm25 = (_K1 if k1 is None else k1, _B if b is None else b) if rank else None
+    page = _find(loaded, text, chosen, offset, most, bm25)
+    texts = _texts(corpus, form, field, page.ids) if corpus is not None else None
     if texts is not None:
         _check(corpus or "", loaded, text, texts)
-    if as_json:
-        answer = {"query": text, "hits": hits.hits, "ids": ids}
-        if texts is not None:
-            answer["documents"] = [texts[number] for number in ids]
-        typer.echo(json.dumps(answer))
+    if not as_json:
+        _print_page(loaded, page, texts, offset)
         return
-    typer.echo(f"{hits.hits:,} of {loaded.document_count:,} documents")
-    for number in ids:
-        typer.echo(f"{number:>10}  {texts[number]}" if texts is not None else f"{number:>10}")
-    if hits.hits > len(ids):
-        typer.echo(f"       ... and {hits.hits - len(ids):,} more (--all lists them)")
+    answer: dict[str, object] = {"query": text, "hits": page.hits, "offset": offset, "ids": page.ids}
+    if page.scores is not None:
+        answer["scores"] = page.scores
+    if texts is not None:
+        answer["documents"] = [texts[number] for number in page.ids]
+    typer.echo(json.dumps(answer))
