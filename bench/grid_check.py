@@ -31,11 +31,29 @@ def _materials(shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
     return 1 + 3 * random.random(shape), conductivity, 1 + random.random(shape)
 
 
-def _around(values: Array) -> Array:
-    """The mean of the four cells around the low corner of each cell of a plane, where Ez lies."""
-    low = np.pad(values, ((1, 0), (1, 0)), mode="edge")
-    mean: Array = ((low[:-1, :-1] + low[1:, :-1]) + (low[:-1, 1:] + low[1:, 1:])) / 4
+def _before(values: Array, *axes: int) -> Array:
+    """The value of the cell before each along some axes; those at a wall count as if they went on beyond."""
+    for axis in axes:
+        values = np.concatenate([np.take(values, [0], axis), np.delete(values, -1, axis)], axis)
+    return values
+
+
+def _at_edge(values: Array, name: str) -> Array:
+    """The mean of the four cells around the edge on which a component of E lies, added in the solver's order."""
+    one, other = (axis for axis in range(3) if axis != "xyz".index(name[1]))
+    ends, sides = (values, _before(values, one, other)), (_before(values, one), _before(values, other))
+    if values.ndim == 2:  # noqa: PLR2004 - in a plane, where rows are pairs
+        ends, sides = (ends[1], sides[1]), (sides[0], ends[0])
+    mean: Array = ((ends[0] + ends[1]) + (sides[0] + sides[1])) / 4
     return mean
+
+
+def _at_face(values: Array, name: str) -> Array:
+    """The harmonic mean of the two cells that share the face on which a component of H lies; in a plane its cell's."""
+    if values.ndim == 2:  # noqa: PLR2004
+        return values
+    before = _before(values, "xyz".index(name[1]))
+    return np.where(before == values, values, 2 / (1 / before + 1 / values))
 
 
 def _difference(fields: dict[str, Array], name: str, axis: int, *, above: bool) -> Array | float:
@@ -49,23 +67,27 @@ def _difference(fields: dict[str, Array], name: str, axis: int, *, above: bool) 
 def _plain_fdtd(fields: dict[str, Array], dt: float) -> None:
     """The steps of Yee's scheme in a closed box, with the arithmetic of the stencil."""
     some = next(iter(fields.values()))
-    permittivity, conductivity, permeability = _materials(some.shape)
-    if some.ndim == 2:  # noqa: PLR2004 - in a plane
-        permittivity, conductivity = _around(permittivity), _around(conductivity)
-    loss = conductivity * dt / (2 * permittivity * _PERMITTIVITY)
-    ca = ((1 - loss) / (1 + loss)).astype(some.dtype)
-    cb = (dt / (permittivity * _PERMITTIVITY * _SPACING) / (1 + loss)).astype(some.dtype)
-    db = (dt / (permeability * _PERMEABILITY * _SPACING)).astype(some.dtype)
+    kept, moved = {}, {}
+    materials = _materials(some.shape)
+    for name in fields:
+        if name.startswith("e"):
+            permittivity, conductivity = (_at_edge(values, name) for values in materials[:2])
+            loss = conductivity * dt / (2 * permittivity * _PERMITTIVITY)
+            kept[name] = ((1 - loss) / (1 + loss)).astype(some.dtype)
+            moved[name] = (dt / (permittivity * _PERMITTIVITY * _SPACING) / (1 + loss)).astype(some.dtype)
+        else:
+            permeability = _at_face(materials[2], name)
+            moved[name] = (dt / (permeability * _PERMEABILITY * _SPACING)).astype(some.dtype)
     for _ in range(_STEPS):
         for name, (plus, minus) in _MAGNETIC.items():
             if name in fields:
                 curl = _difference(fields, *plus, above=True) - _difference(fields, *minus, above=True)
-                fields[name] = fields[name] - db * curl
+                fields[name] = fields[name] - moved[name] * curl
         for name, (plus, minus) in _ELECTRIC.items():
             if name not in fields:
                 continue
             curl = _difference(fields, *plus, above=False) - _difference(fields, *minus, above=False)
-            fields[name] = ca * fields[name] + cb * curl
+            fields[name] = kept[name] * fields[name] + moved[name] * curl
             for axis in range(some.ndim):
                 if axis != "xyz".index(name[1]):
                     fields[name][(slice(None),) * axis + (0,)] = 0

@@ -27,7 +27,22 @@ struct Point {
   Offsets cell;
 };
 
-/// A domain with random materials, sources of either kind (two of them in one cell), and receivers.
+[[nodiscard]] std::array<double, 3> material_at(const Offsets& at) {
+  std::mt19937 random(static_cast<unsigned>(at[0] + 100 * at[1] + 10000 * at[2]));
+  const auto draw = [&] { return static_cast<double>(random() % 1000) / 1000; };
+  const double permittivity = 1 + 3 * draw();
+  const double conductivity = draw() < 0.3 ? draw() : 0;
+  return {permittivity, conductivity, 1 + draw()};
+}
+
+/// Large pieces: a slanted border, a magnetic block that conducts, and metal.
+[[nodiscard]] std::array<double, 3> pieces_at(const Offsets& at) {
+  if (at[0] >= 50 && at[0] < 66 && at[1] >= 3) return {2.5, 1e-3, 4};
+  if (at[0] >= 30 && at[0] < 34 && at[2] < 4) return {1, 1e10, 1};
+  return at[0] + 3 * at[1] + 2 * at[2] < 40 ? std::array{1.0, 0.0, 1.0} : std::array{6.0, 0.01, 1.0};
+}
+
+/// A domain with materials, sources of either kind (two of them in one cell), and receivers.
 struct Scene {
   int dimensions;
   Extent extent;
@@ -35,6 +50,8 @@ struct Scene {
   std::vector<Point> sources;
   std::vector<Point> receivers;
   std::uint64_t steps;
+  bool averaging = true;
+  std::array<double, 3> (*material)(const Offsets&) = material_at;
 };
 
 const Scene kPlane{
@@ -51,6 +68,11 @@ const Scene kSpace{3,
                    {{"ex", {3, 5, 4}}, {"ey", {7, 6, 5}}, {"hz", {13, 11, 12}}, {"hx", {7, 7, 7}}},
                    14};
 
+/// Rows of several runs of one combination each, as long as vectors and longer.
+const Scene kPieces{
+    3,  {83, 9, 8}, 2,        {{"ez", {20, 4, 4}}, {"hy", {40, 5, 3}}}, {{"ex", {33, 3, 4}}, {"hz", {60, 6, 5}}},
+    24, true,       pieces_at};
+
 /// How it is run.
 struct Way {
   std::array<std::size_t, 3> cut;
@@ -59,14 +81,6 @@ struct Way {
 };
 
 constexpr double kSpacing = 1e-3;
-
-[[nodiscard]] std::array<double, 3> material_at(const Offsets& at) {
-  std::mt19937 random(static_cast<unsigned>(at[0] + 100 * at[1] + 10000 * at[2]));
-  const auto draw = [&] { return static_cast<double>(random() % 1000) / 1000; };
-  const double permittivity = 1 + 3 * draw();
-  const double conductivity = draw() < 0.3 ? draw() : 0;
-  return {permittivity, conductivity, 1 + draw()};
-}
 
 [[nodiscard]] std::vector<double> samples_of(std::size_t source) {
   std::mt19937 random(static_cast<unsigned>(source));
@@ -85,10 +99,11 @@ constexpr double kSpacing = 1e-3;
   options.simulation = {.redundant = way.redundant, .push = way.push};
   options.cpml.cells = scene.layer;
   options.precision = precision;
+  options.averaging = scene.averaging;
   Fdtd fdtd(std::move(options));
   std::array<std::vector<double>, 3> materials;
   NaiveFdtd<double>(scene.extent, scene.dimensions, kSpacing, 1e-12, {.cells = 0}).each([&](const Offsets& at) {
-    const auto values = material_at(at);
+    const auto values = scene.material(at);
     for (std::size_t i = 0; i < 3; ++i) materials[i].push_back(values[i]);
   });
   fdtd.set_materials({materials[0], materials[1], materials[2]});
@@ -120,7 +135,7 @@ template <class V>
 [[nodiscard]] Expected<V> expected(const Scene& scene, double time_step) {
   Expected<V> made{NaiveFdtd<V>(scene.extent, scene.dimensions, kSpacing, time_step, {.cells = scene.layer}),
                    std::vector<std::vector<double>>(scene.receivers.size())};
-  made.fdtd.set_materials(material_at);
+  made.fdtd.set_materials(scene.material, scene.averaging);
   for (std::uint64_t step = 0; step < scene.steps; ++step) {
     made.fdtd.half_step_h();
     add_naive_sources(made.fdtd, scene, step, 'h');
@@ -187,6 +202,23 @@ TEST_P(FdtdTest, SpaceIsTheSameHoweverItIsCut) {
   expect_right<float>(kSpace, {{1, 1, 3}}, device());
   expect_right<float>(kSpace, {{2, 2, 1}, 2}, device());
   expect_right<double>(kSpace, {{2, 1, 2}, 1, Push::copy}, device());
+}
+
+TEST_P(FdtdTest, PiecesOfMaterialsAreThoseOfPlainLoops) {
+  expect_right<float>(kPieces, {{1, 1, 1}}, device());
+  expect_right<float>(kPieces, {{2, 1, 1}}, device());  // whose second part begins within a run
+  expect_right<double>(kPieces, {{3, 1, 2}, 2}, device());
+  expect_right<double>(kPieces, {{1, 2, 2}}, device());
+}
+
+TEST_P(FdtdTest, WithoutAveragingAllComponentsOfACellTakeItsMaterial) {
+  Scene plane = kPlane;
+  plane.averaging = false;
+  expect_right<float>(plane, {{2, 2, 1}, 2}, device());
+  Scene space = kSpace;
+  space.averaging = false;
+  expect_right<float>(space, {{1, 1, 1}}, device());
+  expect_right<double>(space, {{1, 2, 2}}, device());
 }
 
 TEST_P(FdtdTest, WallsWithoutLayers) {

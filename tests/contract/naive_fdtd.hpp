@@ -60,7 +60,7 @@ class NaiveFdtd {
     return fields_.try_emplace(name, NaiveField<V>(extent_)).first->second;
   }
 
-  /// In two dimensions Ez takes the mean of the four cells around it.
+  /// @param of  gives permittivity, conductivity and permeability of a cell
   template <class Material>
   void set_materials(Material of, bool averaging = true) {
     for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
@@ -68,59 +68,57 @@ class NaiveFdtd {
       const grid::CpmlIndex index{index_between(of, axis, 0, layer_), index_between(of, axis, count - layer_, count)};
       axes_[axis] = grid::cpml_axis(count, spacing_, time_step_, cpml_, index);
     }
-    NaiveField<V>&ca = field("ca"), &cb = field("cb"), &db = field("db");
-    const std::int64_t by = averaging && dimensions_ == 2 ? 1 : 0;
-    each([&](const Offsets& at) {
-      const std::int64_t left = std::max<std::int64_t>(at[0] - by, 0);
-      const std::int64_t below = std::max<std::int64_t>(at[1] - by, 0);
-      const auto a = of(Offsets{left, below, at[2]});
-      const auto b = of(Offsets{at[0], below, at[2]});
-      const auto c = of(Offsets{left, at[1], at[2]});
-      const auto own = of(at);
-      const auto mean = [&](std::size_t i) { return ((a[i] + b[i]) + (c[i] + own[i])) / 4; };
-      const grid::FdtdCoefficients made = grid::fdtd_coefficients(mean(0), mean(1), own[2], spacing_, time_step_);
-      ca(at) = static_cast<V>(made.ca);
-      cb(at) = static_cast<V>(made.cb);
-      db(at) = static_cast<V>(made.db);
-    });
+    for (std::size_t along = 0; along < 3; ++along) {
+      Field &ca = factor("ca", along), &cb = factor("cb", along), &db = factor("db", along);
+      each([&](const Offsets& at) {
+        const auto [permittivity, conductivity, permeability] =
+            averaging ? mean_material(of, at, along) : std::array<double, 3>(of(at));
+        const grid::FdtdCoefficients made =
+            grid::fdtd_coefficients(permittivity, conductivity, permeability, spacing_, time_step_);
+        ca(at) = static_cast<V>(made.ca);
+        cb(at) = static_cast<V>(made.cb);
+        db(at) = static_cast<V>(made.db);
+      });
+    }
   }
 
   void half_step_h() {
-    const Field& db = field("db");
+    const Field &db_x = factor("db", 0), &db_y = factor("db", 1), &db_z = factor("db", 2);
     if (dimensions_ == 2) {
       Field &hx = field("hx"), &hy = field("hy"), &ez = field("ez");
       each([&](const Offsets& at) {
-        hx(at) = hx(at) - db(at) * above(ez, at, 1);
-        hy(at) = hy(at) + db(at) * above(ez, at, 0);
+        hx(at) = hx(at) - db_x(at) * above(ez, at, 1);
+        hy(at) = hy(at) + db_y(at) * above(ez, at, 0);
       });
     } else {
       Field &hx = field("hx"), &hy = field("hy"), &hz = field("hz");
       const Field &ex = field("ex"), &ey = field("ey"), &ez = field("ez");
       each([&](const Offsets& at) {
-        hx(at) = hx(at) - db(at) * (above(ez, at, 1) - above(ey, at, 2));
-        hy(at) = hy(at) - db(at) * (above(ex, at, 2) - above(ez, at, 0));
-        hz(at) = hz(at) - db(at) * (above(ey, at, 0) - above(ex, at, 1));
+        hx(at) = hx(at) - db_x(at) * (above(ez, at, 1) - above(ey, at, 2));
+        hy(at) = hy(at) - db_y(at) * (above(ex, at, 2) - above(ez, at, 0));
+        hz(at) = hz(at) - db_z(at) * (above(ey, at, 0) - above(ex, at, 1));
       });
     }
     for (std::size_t axis = 0; axis < axes_.size(); ++axis) absorb('h', axis);
   }
 
   void half_step_e() {
-    const Field &ca = field("ca"), &cb = field("cb");
+    const Field &ca_x = factor("ca", 0), &ca_y = factor("ca", 1), &ca_z = factor("ca", 2);
+    const Field &cb_x = factor("cb", 0), &cb_y = factor("cb", 1), &cb_z = factor("cb", 2);
     Field& ez = field("ez");
     if (dimensions_ == 2) {
       const Field &hx = field("hx"), &hy = field("hy");
       each([&](const Offsets& at) {
         const V curl = below(hy, at, 0) - below(hx, at, 1);
-        ez(at) = free_of_walls(2, at, ca(at) * ez(at) + cb(at) * curl);
+        ez(at) = free_of_walls(2, at, ca_z(at) * ez(at) + cb_z(at) * curl);
       });
     } else {
       Field &ex = field("ex"), &ey = field("ey");
       const Field &hx = field("hx"), &hy = field("hy"), &hz = field("hz");
       each([&](const Offsets& at) {
-        ex(at) = free_of_walls(0, at, ca(at) * ex(at) + cb(at) * (below(hz, at, 1) - below(hy, at, 2)));
-        ey(at) = free_of_walls(1, at, ca(at) * ey(at) + cb(at) * (below(hx, at, 2) - below(hz, at, 0)));
-        ez(at) = free_of_walls(2, at, ca(at) * ez(at) + cb(at) * (below(hy, at, 0) - below(hx, at, 1)));
+        ex(at) = free_of_walls(0, at, ca_x(at) * ex(at) + cb_x(at) * (below(hz, at, 1) - below(hy, at, 2)));
+        ey(at) = free_of_walls(1, at, ca_y(at) * ey(at) + cb_y(at) * (below(hx, at, 2) - below(hz, at, 0)));
+        ez(at) = free_of_walls(2, at, ca_z(at) * ez(at) + cb_z(at) * (below(hy, at, 0) - below(hx, at, 1)));
       });
     }
     for (std::size_t axis = 0; axis < axes_.size(); ++axis) absorb('e', axis);
@@ -137,6 +135,36 @@ class NaiveFdtd {
 
  private:
   using Field = NaiveField<V>;
+
+  /// The coefficients of the components along an axis.
+  [[nodiscard]] Field& factor(const std::string& name, std::size_t along) { return field(name + "_" + letter(along)); }
+
+  /// What a component of E along an axis takes of the four cells about its edge, and one of H of the two cells that
+  /// share its face; in two dimensions H takes that of its cell. Beyond a wall cells are like those at it.
+  template <class Material>
+  [[nodiscard]] std::array<double, 3> mean_material(Material of, const Offsets& at, std::size_t along) const {
+    const auto before = [&](std::array<std::size_t, 3> by) {
+      Offsets cell = at;
+      for (std::size_t axis = 0; axis < 3; ++axis)
+        cell[axis] = std::max<std::int64_t>(cell[axis] - static_cast<std::int64_t>(by[axis]), 0);
+      return std::array<double, 3>(of(cell));
+    };
+    std::array<std::size_t, 3> one{};
+    std::array<std::size_t, 3> other{};
+    one[(along + 1) % 3] = other[(along + 2) % 3] = 1;
+    std::array<std::size_t, 3> both{1, 1, 1};
+    both[along] = 0;
+    std::array<std::size_t, 3> across{};
+    across[along] = 1;
+    const auto own = before({}), a = before(one), b = before(other), c = before(both);
+    std::array<double, 3> mean = own;
+    for (std::size_t i = 0; i < 2; ++i) {
+      // In two dimensions rows are paired, in three what lies across the edge.
+      mean[i] = dimensions_ == 2 ? ((c[i] + b[i]) + (a[i] + own[i])) / 4 : ((own[i] + c[i]) + (a[i] + b[i])) / 4;
+    }
+    if (dimensions_ == 3 && before(across)[2] != own[2]) mean[2] = 2 / (1 / before(across)[2] + 1 / own[2]);
+    return mean;
+  }
 
   /// What a layer is graded for: as fast as its cells are in the root mean square, without those of good conductors.
   template <class Material>
@@ -186,14 +214,14 @@ class NaiveFdtd {
   void absorb_component(char of, std::size_t axis, std::size_t along, Field& component, const Field& other,
                         Field& memory, bool plus) {
     const grid::CpmlTable& table = of == 'e' ? axes_[axis].electric : axes_[axis].magnetic;
-    const Field& factor = field(of == 'e' ? "cb" : "db");
+    const Field& factors = factor(of == 'e' ? "cb" : "db", along);
     const std::int64_t count = extent_.cells_along()[axis];
     each([&](const Offsets& at) {
       if (at[axis] >= layer_ && at[axis] < count - layer_) return;
       const auto place = static_cast<std::size_t>(at[axis]);
       const V difference = of == 'e' ? below(other, at, axis) : above(other, at, axis);
       memory(at) = static_cast<V>(table.b[place]) * memory(at) + static_cast<V>(table.c[place]) * difference;
-      const V change = factor(at) * (static_cast<V>(table.k[place]) * difference + memory(at));
+      const V change = factors(at) * (static_cast<V>(table.k[place]) * difference + memory(at));
       const V value = plus ? component(at) + change : component(at) - change;
       component(at) = of == 'e' ? free_of_walls(along, at, value) : value;
     });

@@ -29,6 +29,23 @@ def around(values, shape):
     return ((low[:-1, :-1] + low[1:, :-1]) + (low[:-1, 1:] + low[1:, 1:])) / 4
 
 
+def at_edge(values, shape, name):
+    """The mean of the four cells around the edge on which a component of E lies; at a wall, as if cells went on."""
+    mean = np.array(np.broadcast_to(values, shape), float)
+    for axis in range(len(shape)):
+        if axis != "xyz".index(name[1]):
+            mean = (mean + np.concatenate([np.take(mean, [0], axis), np.delete(mean, -1, axis)], axis)) / 2
+    return mean
+
+
+def at_face(values, shape, name):
+    """The harmonic mean of the two cells that share the face of a component of H; in a plane that of its cell."""
+    values, axis = np.array(np.broadcast_to(values, shape), float), "xyz".index(name[1])
+    if len(shape) == 2:
+        return values
+    return 2 / (1 / values + 1 / np.concatenate([np.take(values, [0], axis), np.delete(values, -1, axis)], axis))
+
+
 class NumpyFdtd:
     def __init__(
         self,
@@ -44,10 +61,10 @@ class NumpyFdtd:
         wait_limit,
         cpml,
         precision,
-        averaging=None,
+        averaging=True,
     ):
         del cut, weights, redundant, push, mode, wait_limit
-        self.averaging = len(shape) == 2 if averaging is None else averaging
+        self.averaging = averaging
         self.devices, self.cpml = devices, cpml
         self.shape, self.spacing, self.dt, self.steps_done = tuple(shape), spacing, dt, 0
         self.type = np.float32 if precision == "single" else np.float64
@@ -57,12 +74,17 @@ class NumpyFdtd:
         self.set_materials(1, 0, 1)
 
     def set_materials(self, permittivity, conductivity, permeability):
-        if self.averaging:
-            permittivity, conductivity = around(permittivity, self.shape), around(conductivity, self.shape)
-        loss = np.asarray(conductivity) * self.dt / (2 * EPSILON * np.asarray(permittivity))
-        factor = self.dt / (EPSILON * np.asarray(permittivity)) / (1 + loss) / self.spacing
-        self.ca, self.cb = ((1 - loss) / (1 + loss)).astype(self.type), factor.astype(self.type)
-        self.db = (self.dt / (MU * np.asarray(permeability)) / self.spacing).astype(self.type)
+        self.keep, self.move = {}, {}
+        for name in self.fields:
+            mean = (at_edge if name[0] == "e" else at_face) if self.averaging else lambda values, *_: np.asarray(values)
+            if name[0] == "h":
+                factor = self.dt / (MU * mean(permeability, self.shape, name)) / self.spacing
+            else:
+                epsilon = EPSILON * mean(permittivity, self.shape, name)
+                loss = mean(conductivity, self.shape, name) * self.dt / (2 * epsilon)
+                factor = self.dt / epsilon / (1 + loss) / self.spacing
+                self.keep[name] = ((1 - loss) / (1 + loss)).astype(self.type)
+            self.move[name] = factor.astype(self.type)
 
     def add_source(self, field, cell, samples):
         self.sources.append((field, tuple(cell), np.asarray(samples, self.type)))
@@ -83,9 +105,10 @@ class NumpyFdtd:
     def step(self, count):
         for _ in range(count):
             for name in (name for name in self.fields if name[0] == "h"):
-                self.fields[name] += self.db * self.curl(name, forward=True)
+                self.fields[name] += self.move[name] * self.curl(name, forward=True)
             for name in (name for name in self.fields if name[0] == "e"):
-                self.fields[name] = self.ca * self.fields[name] + self.cb * self.curl(name, forward=False)
+                curl = self.curl(name, forward=False)
+                self.fields[name] = self.keep[name] * self.fields[name] + self.move[name] * curl
                 # The walls conduct perfectly: what lies along them is 0.
                 for axis in range(len(self.shape)):
                     if axis != "xyz".index(name[1]):

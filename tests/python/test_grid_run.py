@@ -542,6 +542,49 @@ def test_memory_that_does_not_fit_says_how_many_gpus_would_do(monkeypatch: pytes
         memory.check(scene, Layout(tuple(f"cuda:{number}" for number in range(4))))
 
 
+def blocks_of(count: int) -> Scene:
+    """40 x 30 x 10 cells with blocks of so many materials, 4 cells long each and side by side."""
+    blocks = "".join(
+        f"""[[materials]]
+id = "m{number}"
+permittivity = {2 + number}.0
+
+[[objects]]
+type = "box"
+low = [{0.04 * number}, 0.1, 0.0]
+high = [{0.04 * (number + 1)}, 0.2, 0.1]
+material = "m{number}"
+
+"""
+        for number in range(count)
+    )
+    return flat(
+        ("[0.4, 0.3]", "[0.4, 0.3, 0.1]"),
+        ("position = [0.2, 0.2]", "position = [0.2, 0.2, 0.05]"),
+        ("position = [0.25, 0.2]", "position = [0.25, 0.2, 0.05]"),
+        ("step = [0.05, 0.0]", "step = [0.05, 0.0, 0.0]"),
+        ("[[sources]]", f"{blocks}[[sources]]"),
+    )
+
+
+def test_tables_of_materials_are_counted():
+    fields, runs = 12_000 * (6 + 2) * 4, 12_000 // 2
+    two = 2**7 * (32 + 16)  # vacuum and sand
+    assert memory.device_bytes(blocks_of(0), Layout()) == fields + two + runs
+    assert memory.device_bytes(blocks_of(0), Layout(("cpu:0",) * 2)) == fields + 2 * two + runs
+    # Of many materials as many as cells that lie at borders, which are counted.
+    scene = blocks_of(8)
+    assert memory.combinations_most(scene) == scene.cells
+    table = memory.device_bytes(scene, Layout()) - fields - runs
+    cells, materials = model.paint(scene)
+    around = {
+        tuple(int(cells[max(x - i, 0), max(y - j, 0), max(z - k, 0)]) for i in (0, 1) for j in (0, 1) for k in (0, 1))
+        for x, y, z in np.ndindex(*scene.shape)
+    }
+    assert len(around) * 48 <= table <= 2500 * 48
+    assert len(materials) == 11
+
+
 def test_passes_take_the_components_once_more():
     scene = flat(("[0.4, 0.3]", "[4.0, 3.0]"))
     assert [memory.spare_of(scene, Layout(redundant=count)) for count in (1, 3, 4)] == [0, 0, 3]

@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <random>
 #include <vector>
 
+#include "grid/fdtd/fdtd_media.hpp"
 #include "grid/layout.hpp"
 #include "headrace/grid/phase_kernel.hpp"
 #include "headrace/grid/stencils/fdtd2d.hpp"
@@ -56,6 +58,17 @@ class Fields {
   }
 
   [[nodiscard]] const FieldTable& table() const { return table_; }
+  /// Gives the cells of a domain, x fastest, other values of a field.
+  void fill(int field, const PartLayout& layout, const std::vector<Value>& values) {
+    Value* const origin = table_.origin<Value>(field);
+    std::size_t next = 0;
+    for (std::int64_t z = 0; z < layout.own.high[2]; ++z) {
+      for (std::int64_t y = 0; y < layout.own.high[1]; ++y) {
+        for (std::int64_t x = 0; x < layout.own.high[0]; ++x)
+          origin[z * layout.plane + y * layout.pitch + x] = values[next++];
+      }
+    }
+  }
   friend bool operator==(const Fields& a, const Fields& b) { return a.lines_ == b.lines_; }
 
  private:
@@ -67,14 +80,64 @@ class Fields {
   FieldTable table_;
 };
 
-template <int PhaseNumber, class Stencil>
-void expect_as_rows(const Stencil& stencil, const Extent& extent, const std::vector<Box>& boxes) {
+/// Materials of a domain of three dimensions: long runs of one combination, and cells that alternate.
+template <class Value>
+class Media {
+ public:
+  explicit Media(const Extent& extent) {
+    std::vector<std::uint32_t> numbers;
+    for (std::int64_t cell = 0; cell < extent.cells(); ++cell) {
+      const std::int64_t x = cell % extent.nx;
+      const std::int64_t row = cell / extent.nx;
+      numbers.push_back(static_cast<std::uint32_t>(x < 37 ? 1 + row % 2 : x < 60 ? cell % 3 : 0));
+      bits_.push_back(combination_bits<Value>(numbers.back()));
+    }
+    runs_ = media_runs(numbers, extent);
+    for (std::size_t i = 0; i < 3; ++i) {
+      for (std::size_t along = 0; along < 3; ++along) {
+        const auto number = static_cast<Value>(3 * i + along);
+        electric_[i].ca[along] = 1 - number / 16;
+        electric_[i].cb[along] = magnetic_[i].db[along] = number / 8 + 1;
+      }
+    }
+  }
+
+  [[nodiscard]] FdtdTables<Value> tables() const {
+    FdtdTables<Value> made;
+    made.electric_media = {electric_.data(), runs_.data()};
+    made.magnetic_media = {magnetic_.data(), runs_.data()};
+    return made;
+  }
+  void operator()(auto& fields, const PartLayout& layout) const {
+    fields.fill(fdtd3d::e_medium, layout, bits_);
+    fields.fill(fdtd3d::h_medium, layout, bits_);
+  }
+
+ private:
+  std::vector<Value> bits_;
+  std::vector<std::uint32_t> runs_;
+  std::array<FdtdElectric<Value>, 3> electric_;
+  std::array<FdtdMagnetic<Value>, 3> magnetic_;
+};
+
+struct AsTheyAre {
+  void operator()(auto& /*fields*/, const PartLayout& /*layout*/) const {}
+};
+
+template <int PhaseNumber, class Stencil, class Prepare = AsTheyAre>
+void expect_as_rows(const Stencil& stencil, const Extent& extent, const std::vector<Box>& boxes,
+                    const Prepare& prepare = {}) {
   const Box own{{0, 0, 0}, extent.cells_along()};
   const PartLayout layout = lay_out(own, {}, {}, layers(1), sizeof(typename Stencil::Value));
   Region region = layout.region(extent);
   for (std::size_t b = 0; b < boxes.size(); ++b) region.boxes[b] = layout.local(boxes[b]);
-  const Fields<Stencil> before(layout);
-  Fields<Stencil> wanted(layout);
+  const auto made = [&] {
+    Fields<Stencil> fields(layout);
+    prepare(fields, layout);
+    return fields;
+  };
+  const Fields<Stencil> before = made();
+  Fields<Stencil> wanted = made();
   using Kernel = PhaseKernel<Stencil, PhaseNumber>;
   for (std::uint32_t item = 0; item < boxes.size(); ++item) {
     Kernel::run(CpuGroup(0, 1, item, static_cast<std::uint32_t>(boxes.size())), stencil, wanted.table(), region);
@@ -82,7 +145,7 @@ void expect_as_rows(const Stencil& stencil, const Extent& extent, const std::vec
   ASSERT_FALSE(wanted == before) << "the phase changes nothing";
   for (const std::int32_t vectors : {0, 1}) {
     for (const std::int32_t lanes_log2 : {0, 3, 5}) {
-      Fields<Stencil> found(layout);
+      Fields<Stencil> found = made();
       region.vectors = vectors;
       region.lanes_log2 = lanes_log2;
       constexpr std::uint32_t kThreads = 64;
@@ -107,10 +170,12 @@ constexpr Extent kPlane{75, 80, 1};
 TEST(GridVectors, MaxwellsEquationsInSpace) {
   constexpr int kE = 5;
   static_assert(fdtd_order<3, true>()[kE] == FdtdPhase::update_e);
-  expect_as_rows<0>(Fdtd3d<float, true>{}, kSpace, kBoxes3d);
-  expect_as_rows<kE>(Fdtd3d<float, true>{}, kSpace, kBoxes3d);
-  expect_as_rows<0>(Fdtd3d<double, false>{}, kSpace, kBoxes3d);
-  expect_as_rows<2>(Fdtd3d<double, false>{}, kSpace, kBoxes3d);
+  const Media<float> single(kSpace);
+  expect_as_rows<0>(Fdtd3d<float, true>{single.tables()}, kSpace, kBoxes3d, single);
+  expect_as_rows<kE>(Fdtd3d<float, true>{single.tables()}, kSpace, kBoxes3d, single);
+  const Media<double> twice(kSpace);
+  expect_as_rows<0>(Fdtd3d<double, false>{twice.tables()}, kSpace, kBoxes3d, twice);
+  expect_as_rows<2>(Fdtd3d<double, false>{twice.tables()}, kSpace, kBoxes3d, twice);
 }
 
 TEST(GridVectors, MaxwellsEquationsInAPlane) {

@@ -34,9 +34,8 @@ struct FdtdOptions {
   SimulationOptions simulation;
   CpmlOptions cpml;
   Precision precision = Precision::fp32;
-  /// Whether Ez takes the mean of the materials around it, see set_materials(): in two dimensions it does where nothing
-  /// is said, in three it cannot.
-  std::optional<bool> averaging;
+  /// Whether a component takes the mean of the materials around it, see Fdtd::set_materials().
+  bool averaging = true;
 };
 
 /// Of one value for all cells, or of one for each, x fastest.
@@ -60,11 +59,12 @@ class Fdtd {
   Fdtd& operator=(Fdtd&&) noexcept;
   ~Fdtd();
 
-  /// Fills the domain from the next step on. In two dimensions Ez, at the corner of four cells, takes the mean of their
-  /// permittivities and conductivities, so that it is 0 on a perfect conductor, and borders between dielectrics are of
-  /// second order. H takes the permeability of its cell, and without FdtdOptions::averaging, or in three dimensions, so
-  /// does E its material. Throws UsageError for another number of values, for a value that cannot be (with its cell),
-  /// and where the time step is not stable.
+  /// Fills the domain from the next step on. A component of E takes the mean permittivity and conductivity of the four
+  /// cells around its edge, so that it is 0 on a perfect conductor, and borders between dielectrics are of second
+  /// order. In three dimensions a component of H takes the harmonic mean of the permeabilities of the two cells that
+  /// share its face; in two it takes that of its cell. Without FdtdOptions::averaging all components of a cell take its
+  /// material. Throws UsageError for another number of values, for a value that cannot be (with its cell), and where
+  /// the time step is not stable; DeviceError where a device has no memory for the combinations of materials.
   void set_materials(const FdtdMaterials& materials);
 
   /// Adds samples[n] to a field in one cell in step n, after that field's update; nothing once they have ended. Throws

@@ -23,6 +23,14 @@ namespace headrace::grid {
 /// One phase of a stencil over the boxes of a region, an item a box. A thread of a CPU device goes along rows; on CUDA
 /// 2^lanes_log2 neighbouring threads take neighbouring cells of a row, or vectors of them, and the rest of the block
 /// the rows after it.
+///
+/// A stencil may divide a row for CPU devices, so that what it would look up for each cell is a constant in a run:
+///
+///   template <int PhaseNumber, class Row, class Visit>
+///   HEADRACE_HD void for_each_run(const Row& row, std::int32_t begin, std::int32_t end, const Visit& visit) const;
+///
+/// calls visit(updater, first, end) for runs that together are the cells from `begin` to `end`; `updater` has an
+/// update() like the stencil's, and gives the same values.
 template <class Stencil, int PhaseNumber>
 struct PhaseKernel {
   using Value = typename Stencil::Value;
@@ -125,9 +133,28 @@ struct PhaseKernel {
 
   HEADRACE_HD static void update_row(const Stencil& stencil, const CellRow& cells, std::int32_t begin,
                                      std::int32_t end) noexcept {
+    if constexpr (requires { stencil.template for_each_run<PhaseNumber>(cells, begin, end, Nothing{}); }) {
+      stencil.template for_each_run<PhaseNumber>(cells, begin, end,
+                                                 [&](const auto& updater, std::int32_t first, std::int32_t after) {
+                                                   update_run(updater, cells, first, after);
+                                                 });
+    } else {
+      update_run(stencil, cells, begin, end);
+    }
+  }
+
+  struct Nothing {
+    template <class Updater>
+    HEADRACE_HD void operator()(const Updater& /*updater*/, std::int32_t /*first*/,
+                                std::int32_t /*after*/) const noexcept {}
+  };
+
+  template <class Updater>
+  HEADRACE_HD static void update_run(const Updater& updater, const CellRow& cells, std::int32_t begin,
+                                     std::int32_t end) noexcept {
     HEADRACE_INDEPENDENT
     for (std::int32_t x = begin; x < end; ++x)
-      stencil.template update<PhaseNumber>(Cell<Stencil, PhaseNumber>(cells, x));
+      updater.template update<PhaseNumber>(Cell<Stencil, PhaseNumber>(cells, x));
   }
 };
 

@@ -56,7 +56,7 @@ class Fdtd:
         wait_limit: float = 30.0,
         cpml: int | Cpml = 10,
         precision: str = "single",
-        averaging: bool | None = None,
+        averaging: bool = True,
         ranks: Ranks | None = None,
     ) -> None:
         """A domain of vacuum without fields.
@@ -71,8 +71,8 @@ class Fdtd:
         `mode` is "streams", or "resident" for domains so small that launches dominate (docs/grid.md); a kernel that has
         then waited `wait_limit` seconds for a neighbour ends, and step() raises DeviceError that names who did not get
         on.
-        `averaging` says whether Ez takes the mean of the four cells around it, which makes borders of materials second
-        order: in two dimensions it does where nothing is said, in three it cannot.
+        `averaging` says whether a component takes the mean of the materials around it (set_materials()), which makes
+        borders of materials second order. Without it all components of a cell take that cell's material.
         `passes` is "never" where there is no memory for passes over it that do several steps, "always" where they are
         wanted on a CPU device for fewer than four, too. A pass does at most `redundant` and `pass_steps` (1 to 4).
         `chains` is "never" where a pass must not begin before the one before it has ended, "always" where passes are
@@ -115,8 +115,9 @@ class Fdtd:
     ) -> None:
         """Fills the domain from the next step on: each a number for all cells, or an array of the domain's shape.
 
-        With `averaging`, Ez takes the mean permittivity and conductivity of the four cells around it, so that it is 0
-        on a perfect conductor; H takes the permeability of its cell.
+        With `averaging`, a component of E takes the mean permittivity and conductivity of the four cells around its
+        edge, so that it is 0 on a perfect conductor. In three dimensions a component of H takes the harmonic mean of
+        the permeabilities of the two cells that share its face; in two it takes that of its cell.
         Permittivity and permeability are relative, conductivity is in S/m. Raises UsageError, with the cell, for what
         cannot be, and where dt is not stable in these materials.
         """

@@ -43,11 +43,8 @@ Fdtd& Fdtd::operator=(Fdtd&&) noexcept = default;
 Fdtd::~Fdtd() = default;
 
 void Fdtd::set_materials(const FdtdMaterials& materials) {
-  const FdtdMaterialFields made = material_fields(materials, state_->options, state_->time_step);
-  state_->grade_layers(materials);
-  state_->set_coefficients("ca", made.ca);
-  state_->set_coefficients("cb", made.cb);
-  state_->set_coefficients("db", made.db);
+  check_materials(materials, state_->options, state_->time_step);
+  state_->set_materials(materials);
 }
 
 void Fdtd::add_source(std::string_view field, const Offsets& cell, std::span<const double> samples) {

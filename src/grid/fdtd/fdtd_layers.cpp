@@ -3,15 +3,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+
+#include "grid/fdtd/fdtd_materials.hpp"
 
 namespace headrace::grid {
 
 namespace {
-
-[[nodiscard]] double value_of(std::span<const double> values, std::size_t cell) noexcept {
-  return values.size() == 1 ? values[0] : values[cell];
-}
 
 [[nodiscard]] double index_in(const Box& box, const FdtdMaterials& materials, const FdtdOptions& options,
                               double time_step) {
@@ -21,11 +18,11 @@ namespace {
     for (std::int64_t y = box.low[1]; y < box.high[1]; ++y) {
       for (std::int64_t x = box.low[0]; x < box.high[0]; ++x) {
         const auto cell = static_cast<std::size_t>((z * options.extent.ny + y) * options.extent.nx + x);
-        const double permittivity = value_of(materials.permittivity, cell);
+        const double permittivity = value_at(materials.permittivity, cell);
         const double loss =
-            value_of(materials.conductivity, cell) * time_step / (2 * permittivity * kVacuumPermittivity);
+            value_at(materials.conductivity, cell) * time_step / (2 * permittivity * kVacuumPermittivity);
         if (loss > 1) continue;
-        squared_speeds += 1 / (permittivity * value_of(materials.permeability, cell));
+        squared_speeds += 1 / (permittivity * value_at(materials.permeability, cell));
         ++cells;
       }
     }

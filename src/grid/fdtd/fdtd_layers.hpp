@@ -15,7 +15,7 @@ using WallIndices = std::array<CpmlIndex, 3>;
 /// square: the mean is near the fastest medium, since a layer too weak for a medium reflects far more than one too
 /// strong (docs/decisions/0047-grade-layers-for-the-medium-at-each-wall.md). Cells that conduct so well that a field is
 /// gone within a step count for nothing; a layer of nothing else is graded for vacuum. The materials must have passed
-/// material_fields().
+/// check_materials().
 [[nodiscard]] WallIndices wall_indices(const FdtdMaterials& materials, const FdtdOptions& options, double time_step);
 
 /// The tables of each axis. Throws as cpml_axis() does.

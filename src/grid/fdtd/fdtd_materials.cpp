@@ -38,11 +38,6 @@ double check_values(std::span<const double> values, const char* name, bool zero_
   return *std::ranges::min_element(values);
 }
 
-/// The value of a cell, whether they were given one by one or as one for all.
-[[nodiscard]] double value_at(std::span<const double> values, std::size_t cell) noexcept {
-  return values.size() == 1 ? values[0] : values[cell];
-}
-
 [[nodiscard]] std::size_t number_of(const Extent& extent, std::int64_t x, std::int64_t y, std::int64_t z) noexcept {
   return static_cast<std::size_t>((z * extent.ny + y) * extent.nx + x);
 }
@@ -52,9 +47,10 @@ double check_values(std::span<const double> values, const char* name, bool zero_
                                  std::int64_t y) noexcept {
   const std::int64_t left = std::max<std::int64_t>(x - 1, 0);
   const std::int64_t below = std::max<std::int64_t>(y - 1, 0);
-  const auto at = [&](std::int64_t i, std::int64_t j) { return value_at(values, number_of(extent, i, j, 0)); };
-  // In pairs: equal values are kept to the last bit, and mirror images are equal.
-  return ((at(left, below) + at(x, below)) + (at(left, y) + at(x, y))) / 4;
+  const auto at = [&](std::int64_t i, std::int64_t j) { return value_at(values, number_of(extent, i, j, 0)) / 4; };
+  // In pairs: equal values are kept to the last bit, and mirror images are equal. Quarters, so that no sum is too
+  // large.
+  return (at(left, below) + at(x, below)) + (at(left, y) + at(x, y));
 }
 
 }  // namespace
@@ -71,16 +67,18 @@ void check_time_step(double time_step, const FdtdOptions& options, double permit
           : std::string()));
 }
 
-FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOptions& options, double time_step) {
+void check_materials(const FdtdMaterials& materials, const FdtdOptions& options, double time_step) {
   const double permittivity_min = check_values(materials.permittivity, "permittivity", false, options);
   check_values(materials.conductivity, "conductivity", true, options);
   const double permeability_min = check_values(materials.permeability, "permeability", false, options);
   check_time_step(time_step, options, permittivity_min, permeability_min);
-  const bool averaging = options.averaging.value_or(options.dimensions == 2);
+}
+
+FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOptions& options, double time_step) {
   const auto coefficients = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
     const std::size_t cell = number_of(options.extent, x, y, z);
     const auto at_edge = [&](std::span<const double> values) {
-      return averaging ? mean_around(values, options.extent, x, y) : value_at(values, cell);
+      return options.averaging ? mean_around(values, options.extent, x, y) : value_at(values, cell);
     };
     return fdtd_coefficients(at_edge(materials.permittivity), at_edge(materials.conductivity),
                              value_at(materials.permeability, cell), options.spacing, time_step);

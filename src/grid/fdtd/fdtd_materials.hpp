@@ -1,19 +1,29 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "headrace/grid/fdtd.hpp"
 
 namespace headrace::grid {
 
-/// Fields of coefficients: one value a cell, or one for all where all are equal.
+/// The value of a cell, whether values were given one by one or as one for all.
+[[nodiscard]] inline double value_at(std::span<const double> values, std::size_t cell) noexcept {
+  return values.size() == 1 ? values[0] : values[cell];
+}
+
+/// Throws as Fdtd::set_materials() does.
+void check_materials(const FdtdMaterials& materials, const FdtdOptions& options, double time_step);
+
+/// The coefficients of two dimensions, by cell: one value each, or one for all where all are equal.
 struct FdtdMaterialFields {
   std::vector<double> ca;
   std::vector<double> cb;
   std::vector<double> db;
 };
 
-/// Throws as Fdtd::set_materials() does.
+/// The materials must have passed check_materials().
 [[nodiscard]] FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOptions& options,
                                                  double time_step);
 

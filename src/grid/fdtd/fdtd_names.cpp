@@ -13,9 +13,8 @@ namespace {
 constexpr std::array<std::string_view, fdtd2d::field_count> kNames2d{"hx", "hy",      "ez",      "ca",      "cb",
                                                                      "db", "psi_hyx", "psi_hxy", "psi_ezx", "psi_ezy"};
 constexpr std::array<std::string_view, fdtd3d::field_count> kNames3d{
-    "hx",      "hy",      "hz",      "ex",      "ey",      "ez",      "ca",
-    "cb",      "db",      "psi_hyx", "psi_hzx", "psi_hzy", "psi_hxy", "psi_hxz",
-    "psi_hyz", "psi_ezx", "psi_eyx", "psi_exy", "psi_ezy", "psi_eyz", "psi_exz"};
+    "hx",      "hy",      "hz",      "ex",      "ey",      "ez",      "e_medium", "h_medium", "psi_hyx", "psi_hzx",
+    "psi_hzy", "psi_hxy", "psi_hxz", "psi_hyz", "psi_ezx", "psi_eyx", "psi_exy",  "psi_ezy",  "psi_eyz", "psi_exz"};
 static_assert(kNames2d[fdtd2d::psi_ezy] == "psi_ezy" && kNames2d[fdtd2d::ez] == "ez");
 static_assert(kNames3d[fdtd3d::psi_exz] == "psi_exz" && kNames3d[fdtd3d::psi_ezx] == "psi_ezx");
 

@@ -82,6 +82,35 @@ void FdtdPart<Value>::set_layers(FdtdLayers<Value> layers) noexcept {
 }
 
 template <class Value>
+FdtdMediaTables<Value> FdtdPart<Value>::upload_media(const FdtdNumbered<FdtdElectric<double>>& electric,
+                                                     const FdtdNumbered<FdtdMagnetic<double>>& magnetic) {
+  std::vector<FdtdElectric<Value>> of_e;
+  std::vector<FdtdMagnetic<Value>> of_h;
+  of_e.reserve(electric.table.size());
+  of_h.reserve(magnetic.table.size());
+  for (const FdtdElectric<double>& one : electric.table) {
+    FdtdElectric<Value>& rounded = of_e.emplace_back();
+    std::ranges::transform(one.ca, rounded.ca, [](double value) { return static_cast<Value>(value); });
+    std::ranges::transform(one.cb, rounded.cb, [](double value) { return static_cast<Value>(value); });
+  }
+  for (const FdtdMagnetic<double>& one : magnetic.table) {
+    FdtdMagnetic<Value>& rounded = of_h.emplace_back();
+    std::ranges::transform(one.db, rounded.db, [](double value) { return static_cast<Value>(value); });
+  }
+  return {upload(of_e), upload(of_h)};
+}
+
+template <class Value>
+void FdtdPart<Value>::set_media(FdtdMediaTables<Value> media, const FdtdMediaRuns& runs) noexcept {
+  media_ = std::move(media);
+  const bool on_cpu = device_.kind() == DeviceKind::cpu;
+  tables_.electric_media = {media_.electric.template as<FdtdElectric<Value>>(),
+                            on_cpu ? runs.electric.data() : nullptr};
+  tables_.magnetic_media = {media_.magnetic.template as<FdtdMagnetic<Value>>(),
+                            on_cpu ? runs.magnetic.data() : nullptr};
+}
+
+template <class Value>
 template <class Item>
 Buffer FdtdPart<Value>::upload(const std::vector<Item>& items) {
   const std::size_t bytes = items.size() * sizeof(Item);

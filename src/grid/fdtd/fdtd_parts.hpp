@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "grid/fdtd/fdtd_media.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
 #include "headrace/grid/box.hpp"
@@ -39,6 +40,19 @@ struct FdtdLayers {
   std::array<CpmlFactors<Value>, 3> magnetic{};
 };
 
+/// The combinations of coefficients of three dimensions, in the memory of a device.
+template <class Value>
+struct FdtdMediaTables {
+  Buffer electric;
+  Buffer magnetic;
+};
+
+/// FdtdMedia::runs of E and of H. All parts of CPU devices share them.
+struct FdtdMediaRuns {
+  std::vector<std::uint32_t> electric;
+  std::vector<std::uint32_t> magnetic;
+};
+
 /// The tables of one part, in the memory of its device.
 template <class Value>
 class FdtdPart {
@@ -52,6 +66,10 @@ class FdtdPart {
   [[nodiscard]] FdtdLayers<Value> upload_layers(std::span<const CpmlAxis> axes);
   /// Takes tables that this part uploaded, and frees the former ones. No step may be under way.
   void set_layers(FdtdLayers<Value> layers) noexcept;
+  /// The same for the coefficients of three dimensions. On a CPU device steps read the runs where they are now.
+  [[nodiscard]] FdtdMediaTables<Value> upload_media(const FdtdNumbered<FdtdElectric<double>>& electric,
+                                                    const FdtdNumbered<FdtdMagnetic<double>>& magnetic);
+  void set_media(FdtdMediaTables<Value> media, const FdtdMediaRuns& runs) noexcept;
   /// All sources of the domain: neighbours compute each other's borders too.
   void set_sources(std::span<const FdtdSourceAt> sources);
   /// Those that lie in what the part owns are its own to record.
@@ -71,6 +89,7 @@ class FdtdPart {
   Box own_;
   Extent extent_;
   std::vector<Buffer> factors_;  ///< The tables of the layers.
+  FdtdMediaTables<Value> media_;
   Buffer source_points_;
   Buffer samples_;
   Buffer receiver_points_;

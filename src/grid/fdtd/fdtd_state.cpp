@@ -37,9 +37,6 @@ void check(const FdtdOptions& options) {
   if (!std::isfinite(options.spacing) || options.spacing <= 0) {
     throw UsageError(fmt::format("a spacing of {} m: it must be finite and above 0", options.spacing));
   }
-  if (!flat && options.averaging.value_or(false)) {
-    throw UsageError("averages of materials are there in two dimensions, not in three");
-  }
   if (options.devices.empty()) throw UsageError("FDTD needs at least one device");
 }
 
@@ -109,6 +106,21 @@ void Fdtd::State::build(const Decomposition& decomposition) {
   parts_ = std::move(parts);
 }
 
+void Fdtd::State::set_materials(const FdtdMaterials& materials) {
+  if (options.dimensions == 3) {
+    const auto electric = electric_media(materials, options, time_step);
+    const auto magnetic = magnetic_media(materials, options, time_step);
+    grade_layers(materials);
+    set_media(electric, magnetic);
+    return;
+  }
+  const FdtdMaterialFields made = material_fields(materials, options, time_step);
+  grade_layers(materials);
+  set_coefficients("ca", made.ca);
+  set_coefficients("cb", made.cb);
+  set_coefficients("db", made.db);
+}
+
 void Fdtd::State::grade_layers(const FdtdMaterials& materials) {
   if (options.cpml.cells == 0) return;
   const std::vector<CpmlAxis> axes = layer_axes(options, time_step, wall_indices(materials, options, time_step));
@@ -169,6 +181,35 @@ void Fdtd::State::set_coefficients(std::string_view name, std::span<const double
   std::vector<float> rounded(values.size());
   std::transform(values.begin(), values.end(), rounded.begin(), [](double value) { return static_cast<float>(value); });
   simulation->set(find(name), std::span<const float>(rounded));
+}
+
+void Fdtd::State::set_media(const FdtdNumbered<FdtdElectric<double>>& electric,
+                            const FdtdNumbered<FdtdMagnetic<double>>& magnetic) {
+  FdtdMediaRuns runs;
+  const auto on_cpu = [](const Device& device) { return device.kind() == DeviceKind::cpu; };
+  if (std::ranges::any_of(options.devices, on_cpu)) {
+    runs = {media_runs(electric.numbers, options.extent), media_runs(magnetic.numbers, options.extent)};
+  }
+  std::visit(
+      [&]<class Value>(Parts<Value>& parts) {
+        std::vector<FdtdMediaTables<Value>> tables;  // all of them are there before a part lets go of its own
+        for (FdtdPart<Value>& part : parts) tables.push_back(part.upload_media(electric, magnetic));
+        set_numbers("e_medium", electric.numbers);
+        set_numbers("h_medium", magnetic.numbers);
+        media_runs_ = std::move(runs);
+        for (std::size_t part = 0; part < parts.size(); ++part)
+          parts[part].set_media(std::move(tables[part]), media_runs_);
+      },
+      parts_);
+}
+
+void Fdtd::State::set_numbers(std::string_view name, std::span<const std::uint32_t> numbers) {
+  const auto set = [&]<class Value>(std::vector<Value> bits) {
+    std::ranges::transform(numbers, bits.begin(), [](std::uint32_t number) { return combination_bits<Value>(number); });
+    simulation->set(find(name), std::span<const Value>(bits));
+  };
+  if (options.precision == Precision::fp64) return set(std::vector<double>(numbers.size()));
+  set(std::vector<float>(numbers.size()));
 }
 
 void Fdtd::State::restrict_points() {

@@ -24,9 +24,9 @@ class Fdtd::State {
   [[nodiscard]] int state_field(std::string_view name) const;
   /// Throws UsageError, naming `what` lies there, for a cell outside the domain.
   void check_cell(const Offsets& cell, const char* what) const;
-  /// Grades the absorbing layers for the materials that reach them, from the next step on. The materials are checked.
-  void grade_layers(const FdtdMaterials& materials);
-  void set_coefficients(std::string_view name, std::span<const double> values);
+  /// Brings coefficients and graded layers to the devices, from the next step on. The materials must have passed
+  /// check_materials().
+  void set_materials(const FdtdMaterials& materials);
   void step(std::uint64_t count);
   /// The first cell of a component whose value is not finite, and that value.
   struct NotFinite {
@@ -49,6 +49,11 @@ class Fdtd::State {
 
   template <class Value>
   void build(const Decomposition& decomposition);
+  void grade_layers(const FdtdMaterials& materials);
+  void set_coefficients(std::string_view name, std::span<const double> values);
+  void set_media(const FdtdNumbered<FdtdElectric<double>>& electric,
+                 const FdtdNumbered<FdtdMagnetic<double>>& magnetic);
+  void set_numbers(std::string_view name, std::span<const std::uint32_t> numbers);
   void restrict_layers();
   void bring_points();
   void restrict_points();
@@ -58,6 +63,7 @@ class Fdtd::State {
   [[nodiscard]] int find(std::string_view name) const noexcept;
 
   std::variant<Parts<float>, Parts<double>> parts_;
+  FdtdMediaRuns media_runs_;
   TypeKey stencil_type_ = TypeKey::of<void>();
   std::int64_t trace_steps_ = 0;  ///< Most steps between two readings of the traces.
 };

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
+#include "headrace/grid/stencils/inlined.hpp"
 
 /// The part of an absorbing layer that runs in every cell of it (convolutional perfectly matched layer; Roden and
 /// Gedney, Microwave and Optical Technology Letters 27, 2000). What the numbers are says fdtd_coefficients.hpp.
@@ -19,8 +20,8 @@ struct CpmlFactors {
 
 /// Advances psi by one difference of neighbours at `place` of the axis, and gives what the layer adds to it.
 template <class Value, class Cell>
-[[nodiscard]] HEADRACE_HD inline Value cpml_term(Cell cell, int psi, const CpmlFactors<Value>& factors,
-                                                 std::int64_t place, Value difference) {
+[[nodiscard]] HEADRACE_HD HEADRACE_INLINED Value cpml_term(Cell cell, int psi, const CpmlFactors<Value>& factors,
+                                                           std::int64_t place, Value difference) {
   const Value advanced = factors.b[place] * cell.get(psi) + factors.c[place] * difference;
   cell.set(psi, advanced);
   return factors.k[place] * difference + advanced;

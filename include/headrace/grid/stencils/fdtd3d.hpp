@@ -5,8 +5,10 @@
 #include "headrace/device/group.hpp"
 #include "headrace/grid/phase.hpp"
 #include "headrace/grid/stencils/cpml.hpp"
+#include "headrace/grid/stencils/fdtd_media.hpp"
 #include "headrace/grid/stencils/fdtd_phases.hpp"
 #include "headrace/grid/stencils/fdtd_points.hpp"
+#include "headrace/grid/stencils/inlined.hpp"
 #include "headrace/grid/stencils/wall.hpp"
 
 namespace headrace::grid {
@@ -21,9 +23,8 @@ enum Fields : int {
   ex,
   ey,
   ez,
-  ca,
-  cb,
-  db,
+  e_medium,  ///< The number of a cell's coefficients in FdtdTables::electric_media,
+  h_medium,  ///< and in magnetic_media.
   psi_hyx,
   psi_hzx,
   psi_hzy,
@@ -59,25 +60,25 @@ inline constexpr AbsorbedPair kAbsorbedE[3] = {{{ez, hy, psi_ezx}, {ey, hz, psi_
                                                {{ex, hz, psi_exy}, {ez, hx, psi_ezy}},
                                                {{ey, hx, psi_eyz}, {ex, hy, psi_exz}}};
 
-[[nodiscard]] constexpr Phase describe_absorbing(const AbsorbedPair& pair, int factor, const Layers& reach) {
+[[nodiscard]] constexpr Phase describe_absorbing(const AbsorbedPair& pair, int medium, const Layers& reach) {
   const FieldSet changed = fields(pair.plus.component, pair.plus.psi, pair.minus.component, pair.minus.psi);
   const FieldSet read = fields(pair.plus.other, pair.minus.other);
-  return {changed, changed | read | fields(factor), read, reach};
+  return {changed, changed | read | fields(medium), read, reach};
 }
 
 [[nodiscard]] constexpr Phase describe(FdtdPhase phase) {
   constexpr auto kH = fields(hx, hy, hz);
   constexpr auto kE = fields(ex, ey, ez);
   switch (phase) {
-    case FdtdPhase::update_h: return {kH, kH | kE | fields(db), kE, {{}, {1, 1, 1}}};
-    case FdtdPhase::absorb_h_x: return describe_absorbing(kAbsorbedH[0], db, layer_above(0));
-    case FdtdPhase::absorb_h_y: return describe_absorbing(kAbsorbedH[1], db, layer_above(1));
-    case FdtdPhase::absorb_h_z: return describe_absorbing(kAbsorbedH[2], db, layer_above(2));
+    case FdtdPhase::update_h: return {kH, kH | kE | fields(h_medium), kE, {{}, {1, 1, 1}}};
+    case FdtdPhase::absorb_h_x: return describe_absorbing(kAbsorbedH[0], h_medium, layer_above(0));
+    case FdtdPhase::absorb_h_y: return describe_absorbing(kAbsorbedH[1], h_medium, layer_above(1));
+    case FdtdPhase::absorb_h_z: return describe_absorbing(kAbsorbedH[2], h_medium, layer_above(2));
     case FdtdPhase::magnetic_sources: return {kH, kH, {}, {}};
-    case FdtdPhase::update_e: return {kE, kE | kH | fields(ca, cb), kH, {{1, 1, 1}, {}}};
-    case FdtdPhase::absorb_e_x: return describe_absorbing(kAbsorbedE[0], cb, layer_below(0));
-    case FdtdPhase::absorb_e_y: return describe_absorbing(kAbsorbedE[1], cb, layer_below(1));
-    case FdtdPhase::absorb_e_z: return describe_absorbing(kAbsorbedE[2], cb, layer_below(2));
+    case FdtdPhase::update_e: return {kE, kE | kH | fields(e_medium), kH, {{1, 1, 1}, {}}};
+    case FdtdPhase::absorb_e_x: return describe_absorbing(kAbsorbedE[0], e_medium, layer_below(0));
+    case FdtdPhase::absorb_e_y: return describe_absorbing(kAbsorbedE[1], e_medium, layer_below(1));
+    case FdtdPhase::absorb_e_z: return describe_absorbing(kAbsorbedE[2], e_medium, layer_below(2));
     case FdtdPhase::electric_sources: return {kE, kE, {}, {}};
     default: return {{}, kH | kE, {}, {}};
   }
@@ -101,26 +102,14 @@ struct Fdtd3d {
   FdtdTables<V> tables;
 
   template <int PhaseNumber, class Cell>
-  HEADRACE_HD void update(Cell cell) const {
+  HEADRACE_HD HEADRACE_INLINED void update(Cell cell) const {
     constexpr FdtdPhase kDo = kOrder[PhaseNumber];
-    if constexpr (kDo == FdtdPhase::update_h) {
-      advance_h(cell);
-    } else if constexpr (kDo == FdtdPhase::absorb_h_x) {
-      absorb_h<0>(cell, cell.x());
-    } else if constexpr (kDo == FdtdPhase::absorb_h_y) {
-      absorb_h<1>(cell, cell.y());
-    } else if constexpr (kDo == FdtdPhase::absorb_h_z) {
-      absorb_h<2>(cell, cell.z());
+    if constexpr (is_magnetic(kDo)) {
+      update_in<PhaseNumber>(cell, combination_at(tables.magnetic_media.table, number_in<fdtd3d::h_medium>(cell)));
+    } else if constexpr (is_electric(kDo)) {
+      update_in<PhaseNumber>(cell, combination_at(tables.electric_media.table, number_in<fdtd3d::e_medium>(cell)));
     } else if constexpr (kDo == FdtdPhase::magnetic_sources) {
       add_sources(cell, tables.sources, 1);
-    } else if constexpr (kDo == FdtdPhase::update_e) {
-      advance_e(cell);
-    } else if constexpr (kDo == FdtdPhase::absorb_e_x) {
-      absorb_e<0>(cell, cell.x());
-    } else if constexpr (kDo == FdtdPhase::absorb_e_y) {
-      absorb_e<1>(cell, cell.y());
-    } else if constexpr (kDo == FdtdPhase::absorb_e_z) {
-      absorb_e<2>(cell, cell.z());
     } else if constexpr (kDo == FdtdPhase::electric_sources) {
       add_sources(cell, tables.sources, 0);
     } else {
@@ -128,61 +117,134 @@ struct Fdtd3d {
     }
   }
 
+  /// Splits cells of a row where coefficients change, for phases that need them; see PhaseKernel. Most rows have one
+  /// combination for long: its coefficients are then constants, and no cell is asked for its number.
+  template <int PhaseNumber, class Row, class Visit>
+  HEADRACE_HD void for_each_run(const Row& row, std::int32_t begin, std::int32_t end, const Visit& visit) const {
+    constexpr FdtdPhase kDo = kOrder[PhaseNumber];
+    if constexpr (is_magnetic(kDo)) {
+      runs_in(tables.magnetic_media, row, begin, end, visit);
+    } else if constexpr (is_electric(kDo)) {
+      runs_in(tables.electric_media, row, begin, end, visit);
+    } else {
+      visit(*this, begin, end);
+    }
+  }
+
  private:
+  [[nodiscard]] static constexpr bool is_magnetic(FdtdPhase phase) noexcept {
+    return phase == FdtdPhase::update_h || phase == FdtdPhase::absorb_h_x || phase == FdtdPhase::absorb_h_y ||
+           phase == FdtdPhase::absorb_h_z;
+  }
+  [[nodiscard]] static constexpr bool is_electric(FdtdPhase phase) noexcept {
+    return phase == FdtdPhase::update_e || phase == FdtdPhase::absorb_e_x || phase == FdtdPhase::absorb_e_y ||
+           phase == FdtdPhase::absorb_e_z;
+  }
+
+  template <int Field, class Cell>
+  [[nodiscard]] HEADRACE_HD HEADRACE_INLINED static std::uint32_t number_in(Cell cell) {
+    return combination_number(cell.get(Field));
+  }
+
+  /// The stencil where all cells have the same coefficients.
+  template <class Combination>
+  struct InOneMedium {
+    const Fdtd3d& stencil;
+    Combination its;
+
+    template <int PhaseNumber, class Cell>
+    HEADRACE_HD HEADRACE_INLINED void update(Cell cell) const {
+      stencil.template update_in<PhaseNumber>(cell, its);
+    }
+  };
+
+  template <class Combination, class Row, class Visit>
+  HEADRACE_HD void runs_in(const FdtdMedia<Combination>& media, const Row& row, std::int32_t begin, std::int32_t end,
+                           const Visit& visit) const {
+    visit_runs(media, row, begin, end, [&](std::int32_t first, std::int32_t after, std::uint32_t number) {
+      if (number == FdtdMedia<Combination>::kMixed) {
+        visit(*this, first, after);
+      } else {
+        visit(InOneMedium<Combination>{*this, media.table[number]}, first, after);
+      }
+    });
+  }
+
+  template <int PhaseNumber, class Cell, class Combination>
+  HEADRACE_HD HEADRACE_INLINED void update_in(Cell cell, const Combination& its) const {
+    constexpr FdtdPhase kDo = kOrder[PhaseNumber];
+    if constexpr (kDo == FdtdPhase::update_h) {
+      advance_h(cell, its);
+    } else if constexpr (kDo == FdtdPhase::absorb_h_x) {
+      absorb_h<0>(cell, cell.x(), its);
+    } else if constexpr (kDo == FdtdPhase::absorb_h_y) {
+      absorb_h<1>(cell, cell.y(), its);
+    } else if constexpr (kDo == FdtdPhase::absorb_h_z) {
+      absorb_h<2>(cell, cell.z(), its);
+    } else if constexpr (kDo == FdtdPhase::update_e) {
+      advance_e(cell, its);
+    } else if constexpr (kDo == FdtdPhase::absorb_e_x) {
+      absorb_e<0>(cell, cell.x(), its);
+    } else if constexpr (kDo == FdtdPhase::absorb_e_y) {
+      absorb_e<1>(cell, cell.y(), its);
+    } else {
+      absorb_e<2>(cell, cell.z(), its);
+    }
+  }
+
   /// The difference of a field along an axis: to the neighbour above, which H reads of E, or below, as E reads of H.
   template <int Axis, class Cell>
-  [[nodiscard]] HEADRACE_HD static V above(Cell cell, int field) {
+  [[nodiscard]] HEADRACE_HD HEADRACE_INLINED static V above(Cell cell, int field) {
     return cell.get(field, Axis == 0, Axis == 1, Axis == 2) - cell.get(field);
   }
   template <int Axis, class Cell>
-  [[nodiscard]] HEADRACE_HD static V below(Cell cell, int field) {
+  [[nodiscard]] HEADRACE_HD HEADRACE_INLINED static V below(Cell cell, int field) {
     return cell.get(field) - cell.get(field, -(Axis == 0), -(Axis == 1), -(Axis == 2));
   }
 
   template <class Cell>
-  HEADRACE_HD static void advance_h(Cell cell) {
+  HEADRACE_HD HEADRACE_INLINED static void advance_h(Cell cell, const FdtdMagnetic<V>& its) {
     using enum fdtd3d::Fields;
-    const V factor = cell.get(db);
-    cell.set(hx, cell.get(hx) - factor * (above<1>(cell, ez) - above<2>(cell, ey)));
-    cell.set(hy, cell.get(hy) - factor * (above<2>(cell, ex) - above<0>(cell, ez)));
-    cell.set(hz, cell.get(hz) - factor * (above<0>(cell, ey) - above<1>(cell, ex)));
+    cell.set(hx, cell.get(hx) - its.db[0] * (above<1>(cell, ez) - above<2>(cell, ey)));
+    cell.set(hy, cell.get(hy) - its.db[1] * (above<2>(cell, ex) - above<0>(cell, ez)));
+    cell.set(hz, cell.get(hz) - its.db[2] * (above<0>(cell, ey) - above<1>(cell, ex)));
   }
 
   template <class Cell>
-  HEADRACE_HD static void advance_e(Cell cell) {
+  HEADRACE_HD HEADRACE_INLINED static void advance_e(Cell cell, const FdtdElectric<V>& its) {
     using enum fdtd3d::Fields;
-    const V keep = cell.get(ca);
-    const V factor = cell.get(cb);
-    set_e(cell, ex, keep * cell.get(ex) + factor * (below<1>(cell, hz) - below<2>(cell, hy)));
-    set_e(cell, ey, keep * cell.get(ey) + factor * (below<2>(cell, hx) - below<0>(cell, hz)));
-    set_e(cell, ez, keep * cell.get(ez) + factor * (below<0>(cell, hy) - below<1>(cell, hx)));
+    set_e(cell, ex, its.ca[0] * cell.get(ex) + its.cb[0] * (below<1>(cell, hz) - below<2>(cell, hy)));
+    set_e(cell, ey, its.ca[1] * cell.get(ey) + its.cb[1] * (below<2>(cell, hx) - below<0>(cell, hz)));
+    set_e(cell, ez, its.ca[2] * cell.get(ez) + its.cb[2] * (below<0>(cell, hy) - below<1>(cell, hx)));
   }
 
   template <int Axis, class Cell>
-  HEADRACE_HD void absorb_h(Cell cell, std::int32_t place) const {
+  HEADRACE_HD HEADRACE_INLINED void absorb_h(Cell cell, std::int32_t place, const FdtdMagnetic<V>& its) const {
     constexpr fdtd3d::AbsorbedPair kPair = fdtd3d::kAbsorbedH[Axis];
+    constexpr int kPlus = kPair.plus.component - fdtd3d::hx;
+    constexpr int kMinus = kPair.minus.component - fdtd3d::hx;
     const CpmlFactors<V>& factors = tables.magnetic[Axis];
-    const V factor = cell.get(fdtd3d::db);
     const V added = cpml_term(cell, kPair.plus.psi, factors, place, above<Axis>(cell, kPair.plus.other));
     const V taken = cpml_term(cell, kPair.minus.psi, factors, place, above<Axis>(cell, kPair.minus.other));
-    cell.set(kPair.plus.component, cell.get(kPair.plus.component) + factor * added);
-    cell.set(kPair.minus.component, cell.get(kPair.minus.component) - factor * taken);
+    cell.set(kPair.plus.component, cell.get(kPair.plus.component) + its.db[kPlus] * added);
+    cell.set(kPair.minus.component, cell.get(kPair.minus.component) - its.db[kMinus] * taken);
   }
 
   template <int Axis, class Cell>
-  HEADRACE_HD void absorb_e(Cell cell, std::int32_t place) const {
+  HEADRACE_HD HEADRACE_INLINED void absorb_e(Cell cell, std::int32_t place, const FdtdElectric<V>& its) const {
     constexpr fdtd3d::AbsorbedPair kPair = fdtd3d::kAbsorbedE[Axis];
+    constexpr int kPlus = kPair.plus.component - fdtd3d::ex;
+    constexpr int kMinus = kPair.minus.component - fdtd3d::ex;
     const CpmlFactors<V>& factors = tables.electric[Axis];
-    const V factor = cell.get(fdtd3d::cb);
     const V added = cpml_term(cell, kPair.plus.psi, factors, place, below<Axis>(cell, kPair.plus.other));
     const V taken = cpml_term(cell, kPair.minus.psi, factors, place, below<Axis>(cell, kPair.minus.other));
-    set_e(cell, kPair.plus.component, cell.get(kPair.plus.component) + factor * added);
-    set_e(cell, kPair.minus.component, cell.get(kPair.minus.component) - factor * taken);
+    set_e(cell, kPair.plus.component, cell.get(kPair.plus.component) + its.cb[kPlus] * added);
+    set_e(cell, kPair.minus.component, cell.get(kPair.minus.component) - its.cb[kMinus] * taken);
   }
 
   /// Keeps E along the low walls at 0.
   template <class Cell>
-  HEADRACE_HD static void set_e(Cell cell, int component, V value) {
+  HEADRACE_HD HEADRACE_INLINED static void set_e(Cell cell, int component, V value) {
     using enum fdtd3d::Fields;
     const std::uint32_t across_x = component != ex ? 1 : 0;
     const std::uint32_t across_y = component != ey ? 1 : 0;

@@ -4,6 +4,7 @@
 
 #include "headrace/device/group.hpp"
 #include "headrace/grid/stencils/cpml.hpp"
+#include "headrace/grid/stencils/fdtd_media.hpp"
 
 /// Sources and receivers of finite differences in the time domain, as the stencils see them: tables in the memory of
 /// the device, sorted by cell, so that a phase restricted to their cells finds its own in a few reads.
@@ -48,6 +49,8 @@ struct FdtdTables {
   CpmlFactors<Value> magnetic[3];
   FdtdSources<Value> sources;
   FdtdReceivers<Value> receivers;
+  FdtdMedia<FdtdElectric<Value>> electric_media;  ///< Only in three dimensions.
+  FdtdMedia<FdtdMagnetic<Value>> magnetic_media;
 };
 
 /// The first of `count` points, sorted by cell, that is not before `cell`.

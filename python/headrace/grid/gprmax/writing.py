@@ -169,10 +169,8 @@ def _scan(model: Model) -> str:
 def _conventions(model: Model, path: Path) -> None:
     """What is calculated otherwise than gprMax does it."""
     note = model.findings.note
-    if not model.flat and any(one.smoothed for one in model.objects):
-        note(f"{path}: materials fill whole cells here; gprMax averages them where objects meet")
     if any(not one.smoothed for one in model.objects):
-        here = "Ez takes the mean of the four cells around it" if model.flat else "a cell has those at its lower node"
+        here = "Ez takes the mean of the four cells around it" if model.flat else "components take the mean around them"
         note(f"{path}: gprMax gives all edges of a cell the material of an object whose line ends in n; here {here}")
     if model.layers is None or any(model.layers[1]):
         note(f"{path}: the absorbing layers are graded otherwise than those of gprMax")

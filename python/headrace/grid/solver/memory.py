@@ -1,20 +1,33 @@
 """How much memory a scene needs, and whether it is there."""
 
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
 from headrace._core import Device
 from headrace.errors import DeviceError, Errc
-from headrace.grid.solver.model import Layout
-from headrace.grid.solver.scene import Scene
+from headrace.grid.solver.model import Layout, paint
+from headrace.grid.solver.scene import Material, Scene
 from headrace.tables import figure
 
 _GIB = 1 << 30
 _PLANE = 2
 _LEAST_ON_CPU = 4  # steps a pass, below which CPU devices have none
+_AROUND = 7  # cells whose materials the components of E in a cell depend on
+_COMBINATION = {"single": 32 + 16, "double": 48 + 32}  # bytes, of E and of H
+_RUNS = 2 * 4 / 16  # bytes a cell: where rows have one combination for long, of E and of H
+_SMALL = 0.01  # of the fields: tables that cannot be larger are not counted cell by cell
 
 
 def arrays_of(scene: Scene) -> int:
-    """Arrays of the whole domain on devices: components, three factors a cell, and what absorbing layers remember."""
+    """Arrays of the whole domain on devices: components, their coefficients, and what absorbing layers remember.
+
+    In two dimensions a cell has three coefficients, in three the numbers of two combinations of them.
+    """
+    coefficients = {2: 3, 3: 2}[scene.dimensions]
     remembered = {2: 4, 3: 12}[scene.dimensions] if scene.cpml else 0
-    return len(scene.fields) + 3 + remembered
+    return len(scene.fields) + coefficients + remembered
 
 
 def spare_of(scene: Scene, layout: Layout) -> int:
@@ -26,9 +39,38 @@ def spare_of(scene: Scene, layout: Layout) -> int:
 
 
 def device_bytes(scene: Scene, layout: Layout) -> int:
-    """What the fields need on all devices together, without ghost cells."""
+    """What fields and tables need on all devices together, without ghost cells."""
     arrays = arrays_of(scene) + spare_of(scene, layout)
-    return scene.cells * arrays * (4 if scene.precision == "single" else 8)
+    fields = scene.cells * arrays * (4 if scene.precision == "single" else 8)
+    if scene.dimensions == _PLANE:
+        return fields
+    table = _COMBINATION[scene.precision] * layout.count
+    most = combinations_most(scene)
+    if most * table > _SMALL * fields:
+        most = min(most, _mixed_cells(scene))
+    return fields + most * table + int(_RUNS * scene.cells)
+
+
+def combinations_most(scene: Scene) -> int:
+    """More combinations of materials than so many cannot be around the cells of a scene."""
+    used = {scene.background, *(painted.material for painted in scene.objects)}
+    unlike = {_properties(scene.materials[name]) for name in used}
+    return min(int(len(unlike) ** (_AROUND if scene.averaging else 1)), scene.cells)
+
+
+def _properties(material: Material) -> tuple[float, float, float]:
+    return material.permittivity, material.conductivity, material.permeability
+
+
+def _mixed_cells(scene: Scene) -> int:
+    """How many cells of three dimensions have several materials around them; each may be a combination of its own."""
+    cells, materials = paint(scene)
+    mixed: NDArray[np.bool_] = np.zeros(scene.shape, dtype=np.bool_, order="F")
+    for by in product((0, 1), repeat=scene.dimensions):
+        here = tuple(slice(one, None) for one in by)
+        before = tuple(slice(None, -one or None) for one in by)
+        mixed[here] |= cells[here] != cells[before]
+    return int(np.count_nonzero(mixed)) + len(materials)
 
 
 def check(scene: Scene, layout: Layout) -> None:

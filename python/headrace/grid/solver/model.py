@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
@@ -135,11 +136,14 @@ def _values(cells: NDArray[np.uint16], materials: list[Material], name: str) -> 
 
 
 def _material_of(scene: Scene, name: str, cell: Cell, cells: NDArray[np.uint16], materials: list[Material]) -> Material:
-    """What a component's update is made of: the material of its cell, or the mean of the four around Ez."""
+    """What a component of E lies in: the mean of the four cells around its edge, or the material of its cell."""
     own: Material = materials[cells[cell]]
-    if not scene.averaging or name != "ez":
+    if not scene.averaging:
         return own
-    around = [materials[cells[max(cell[0] - i, 0), max(cell[1] - j, 0)]] for i in (0, 1) for j in (0, 1)]
+    along = "xyz".index(name[1])
+    # An edge has two cells along each axis across it; those at a wall count as if they went on beyond.
+    near = [(at,) if axis == along else (max(at - 1, 0), at) for axis, at in enumerate(cell)]
+    around = [materials[cells[place]] for place in product(*near)]
     return replace(
         own,
         permittivity=sum(one.permittivity for one in around) / len(around),

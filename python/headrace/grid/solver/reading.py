@@ -80,9 +80,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     background = domain.text("background", "free_space")
     materials = _materials(top.tables("materials"))
     _known_material(domain, "background", background, materials)
-    averaging = domain.flag("averaging", dimensions == 2)  # noqa: PLR2004 - in a plane
-    if averaging and dimensions != 2:  # noqa: PLR2004
-        raise domain.error("averages of materials are there in two dimensions, not in three", "averaging")
+    averaging = domain.flag("averaging", True)
     domain.done()
     dt, steps = _time(top.table("time", required=True), spacing, dimensions, materials)
     sources = _sources(top.tables("sources"), dimensions, path)

@@ -105,7 +105,7 @@ class Scene:
     layers: Cpml
     precision: str
     averaging: bool
-    """Whether Ez takes the mean of the materials around it."""
+    """Whether components take the mean of the materials around them."""
     background: str
     dt: float
     steps: int
