@@ -64,7 +64,7 @@ app.add_typer(results.app, name="results")
 @app.command("help")
 def show_help(
     context: typer.Context,
-    verb: Annotated[list[str] | None, typer.Argument(help="Such as: grid fdtd.", show_default=False)] = None,
+    verb: Annotated[list[str] | None, typer.Argument(help="A command, such as: grid fdtd.", show_default=False)] = None,
 ) -> None:
     """Show what a verb does, as --help behind it does; without a verb, what there is.
 

@@ -147,37 +147,56 @@ def _content(
 def advise(
     pattern: Annotated[
         str | None,
-        typer.Argument(help="grid-stride, block-stride, random-warp, zipf-rows or hot-tenth.", show_default=False),
+        typer.Argument(
+            help="Access pattern: grid-stride, block-stride, random-warp, zipf-rows or hot-tenth.", show_default=False
+        ),
     ] = None,
     heat: Annotated[
         Path | None,
         typer.Option(
             "--heat",
             readable=False,
-            help="Accesses to each page of 2 MiB: a .npy file, or a JSON list. Instead of a pattern.",
+            help=(
+                "Read the number of accesses to each 2 MiB page from a .npy file or a JSON list, instead of a pattern."
+            ),
         ),
     ] = None,
-    factor: Annotated[float | None, typer.Option("--factor", help="Bytes of data over device bytes for it.")] = None,
+    factor: Annotated[
+        float | None, typer.Option("--factor", help="Ratio of the data to the device memory available for it.")
+    ] = None,
     data: Annotated[
-        int | None, typer.Option("--bytes", parser=size, metavar="SIZE", help="Of data, such as 100GiB.")
+        int | None, typer.Option("--bytes", parser=size, metavar="SIZE", help="Size of the data, such as 100GiB.")
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option("--budget", parser=size, metavar="SIZE", help="Device bytes for it; its memory if not given."),
+        typer.Option(
+            "--budget",
+            parser=size,
+            metavar="SIZE",
+            help="Device memory available for the data. Default: all of the device's memory.",
+        ),
     ] = None,
-    operation: Annotated[str, typer.Option("--operation", help="read, write or read-modify-write.")] = "read",
+    operation: Annotated[
+        str, typer.Option("--operation", help="What the kernel does: read, write or read-modify-write.")
+    ] = "read",
     reuse: Annotated[
-        float, typer.Option("--reuse", help="How often the data is gone through; inf leaves preparation out.")
+        float,
+        typer.Option(
+            "--reuse",
+            help=("How many times the kernel goes through the data. inf leaves out the cost of preparing it."),
+        ),
     ] = 100.0,
-    exponent: Annotated[float, typer.Option("--exponent", help="zipf-rows: of popularity.")] = 1.0,
-    row_bytes: Annotated[int, typer.Option("--row-bytes", min=1, help="zipf-rows.")] = 512,
+    exponent: Annotated[float, typer.Option("--exponent", help="zipf-rows: exponent of the popularity.")] = 1.0,
+    row_bytes: Annotated[int, typer.Option("--row-bytes", min=1, help="zipf-rows: bytes in a row.")] = 512,
     order: Annotated[str, typer.Option("--rows", help="zipf-rows: ordered by popularity, or scattered.")] = "ordered",
     device: options.DeviceOption = "best",
     gpu: Annotated[
-        str | None, typer.Option("--gpu", help="A GPU that is not here, from the table: H100, H200.")
+        str | None,
+        typer.Option("--gpu", help="Advise for a GPU that is not here, from the built-in table: H100, H200."),
     ] = None,
     rates_file: Annotated[
-        Path | None, typer.Option("--rates", readable=False, help="Rates from a file: those of an earlier --json.")
+        Path | None,
+        typer.Option("--rates", readable=False, help="Read the rates from a file that an earlier --json wrote."),
     ] = None,
     measure: Annotated[bool, typer.Option(help="Measure the device, which takes some tenths of a second.")] = True,
     as_json: options.JsonOption = False,

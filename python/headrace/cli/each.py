@@ -117,49 +117,72 @@ def each(
     ] = None,
     inputs_from: Annotated[
         list[str] | None,
-        typer.Option("--inputs-from", metavar="FILE", help="An input a line; - is stdin. May be repeated."),
+        typer.Option(
+            "--inputs-from",
+            metavar="FILE",
+            help="Read inputs from a file, one per line; - reads stdin. May be repeated.",
+        ),
     ] = None,
     null: Annotated[
         bool,
-        typer.Option("--null", "-0", help="NUL bytes, not lines, separate the inputs of --inputs-from."),
+        typer.Option("--null", "-0", help="Inputs of --inputs-from are separated by NUL bytes instead of newlines."),
     ] = False,
     pattern: Annotated[
         list[str] | None,
-        typer.Option("--glob", metavar="PATTERN", help="Files, such as 'data/**/*.vtk'. May be repeated."),
+        typer.Option(
+            "--glob",
+            metavar="PATTERN",
+            help="Take the files that match as inputs, such as 'data/**/*.vtk'. May be repeated.",
+        ),
     ] = None,
     devices: Annotated[
         str | None,
-        typer.Option("--devices", metavar="NAMES", help="cuda:0,cuda:1 or cpu; by default every GPU, else the CPU."),
+        typer.Option(
+            "--devices", metavar="NAMES", help="Devices to use: cuda:0,cuda:1 or cpu. Default: every GPU, else the CPU."
+        ),
     ] = None,
     slots_per_device: Annotated[
-        int | None, typer.Option("--slots-per-device", min=1, max=1024, help="Processes at once on each GPU.")
+        int | None, typer.Option("--slots-per-device", min=1, max=1024, help="Number of processes that share a GPU.")
     ] = None,
     slots: Annotated[
-        int | None, typer.Option("--slots", min=1, max=4096, help="Processes at once on the CPU; they see no GPU.")
+        int | None,
+        typer.Option("--slots", min=1, max=4096, help="Number of processes at a time on the CPU; they see no GPU."),
     ] = None,
     logs: Annotated[
         Path,
         typer.Option(
-            "--logs", readable=False, help="Folder for stdout and stderr of each input; made where it is not there."
+            "--logs", readable=False, help="Folder for the stdout and stderr of each input; created if missing."
         ),
     ] = Path("each-logs"),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Run what has not succeeded in the run whose logs --logs has.")
+        bool, typer.Option("--resume", help="Run only what did not succeed in the run whose logs are in --logs.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the logs of an earlier run; without it they are left alone.")
+        bool,
+        typer.Option(
+            "--overwrite",
+            help=("Replace the logs of an earlier run; without this option they are kept, and the run is refused."),
+        ),
     ] = False,
-    retries: Annotated[int, typer.Option("--retries", min=0, help="More attempts for an input that fails.")] = 0,
+    retries: Annotated[int, typer.Option("--retries", min=0, help="How often to retry an input that fails.")] = 0,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", parser=options.duration, metavar="TIME", help="For each attempt.")
+        float | None,
+        typer.Option("--timeout", parser=options.duration, metavar="TIME", help="Time limit of each attempt."),
     ] = None,
     grace: Annotated[
         float,
-        typer.Option("--grace", parser=options.duration, metavar="TIME", help="From SIGINT to SIGTERM to SIGKILL."),
+        typer.Option(
+            "--grace",
+            parser=options.duration,
+            metavar="TIME",
+            help="Time from SIGINT to SIGTERM, and from there to SIGKILL.",
+        ),
     ] = "5s",  # type: ignore[assignment]
     keep_going: Annotated[
         bool,
-        typer.Option("--keep-going/--stop-on-failure", help="After a failure start the rest, or let what runs end."),
+        typer.Option(
+            "--keep-going/--stop-on-failure", help="After a failure, start the remaining inputs, or start no more."
+        ),
     ] = True,
     as_json: options.JsonOption = False,
 ) -> None:

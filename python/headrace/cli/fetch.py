@@ -137,21 +137,44 @@ def _draw(path: Path, stored: "Table", names: list[str] | None, window: int | No
 
 
 def fetch(
-    table: Annotated[list[str], typer.Argument(help="Parquet or Arrow IPC: files, folders, patterns.")],
+    table: Annotated[list[str], typer.Argument(help="Parquet or Arrow IPC: files, folders or patterns.")],
     columns: Annotated[
-        str | None, typer.Option("--columns", metavar="NAMES", help="Such as a,b; default: all that can be fetched.")
+        str | None,
+        typer.Option(
+            "--columns", metavar="NAMES", help="Columns to fetch, such as a,b. Default: all that can be fetched."
+        ),
     ] = None,
-    to: Annotated[str, typer.Option("--to", help="cpu, cuda:0, best, or host: no further than host memory.")] = "best",
-    threads: Annotated[int, typer.Option("--threads", min=0, max=256, help="0: one a core, 16 at most.")] = 0,
-    mode: Annotated[str, typer.Option("--mode", help="async, or sync: wait for the copy of each chunk.")] = "async",
-    host: Annotated[str, typer.Option("--host-memory", help="The CPU level is pinned or pageable memory.")] = "pinned",
-    flush: Annotated[str, typer.Option("--flush", metavar="BYTES", help="Copies go once so much is there.")] = "128MiB",
-    disk_budget: Annotated[str | None, typer.Option("--disk-budget", metavar="BYTES", help="Page cache.")] = None,
-    cpu_budget: Annotated[str | None, typer.Option("--cpu-budget", metavar="BYTES", help="Host memory.")] = None,
+    to: Annotated[
+        str, typer.Option("--to", help="Where the columns go: cpu, cuda:0, best, or host (host memory only).")
+    ] = "best",
+    threads: Annotated[
+        int, typer.Option("--threads", min=0, max=256, help="Number of threads; 0 means one per core, 16 at most.")
+    ] = 0,
+    mode: Annotated[
+        str, typer.Option("--mode", help="async overlaps reading and copying; sync waits for the copy of each chunk.")
+    ] = "async",
+    host: Annotated[
+        str, typer.Option("--host-memory", help="Kind of host memory for the cpu level: pinned or pageable.")
+    ] = "pinned",
+    flush: Annotated[
+        str,
+        typer.Option(
+            "--flush", metavar="BYTES", help="Flush threshold: copies start once this many bytes are collected."
+        ),
+    ] = "128MiB",
+    disk_budget: Annotated[
+        str | None, typer.Option("--disk-budget", metavar="BYTES", help="Limit for the page cache.")
+    ] = None,
+    cpu_budget: Annotated[
+        str | None, typer.Option("--cpu-budget", metavar="BYTES", help="Limit for host memory.")
+    ] = None,
     device_budget: Annotated[str | None, typer.Option("--device-budget", metavar="BYTES")] = None,
-    runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="The median is shown.")] = 1,
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, max=1000, help="Number of runs; the table shows the median.")
+    ] = 1,
     clear: Annotated[
-        str, typer.Option("--clear", metavar="LEVELS", help="Emptied before each run: of disk, cpu, device.")
+        str,
+        typer.Option("--clear", metavar="LEVELS", help="Levels to empty before each run: some of disk, cpu, device."),
     ] = "cpu,device",
     timeline: Annotated[
         Path | None,
@@ -159,14 +182,15 @@ def fetch(
             "--timeline",
             metavar="FILE",
             readable=False,
-            help="Then a pass with a kernel, drawn as .png, .svg or .json.",
+            help="Run once more with a kernel, and draw the timeline as .png, .svg or .json.",
         ),
     ] = None,
     window: Annotated[
-        int | None, typer.Option("--window", min=1, help="With --timeline: row groups at once; by default an eighth.")
+        int | None,
+        typer.Option("--window", min=1, help="With --timeline: row groups in flight. Default: an eighth of them."),
     ] = None,
     verify_checksums: Annotated[
-        bool, typer.Option("--verify-checksums", help="Check pages of Parquet files that have checksums.")
+        bool, typer.Option("--verify-checksums", help="Verify the checksums of Parquet pages that have them.")
     ] = False,
     as_json: options.JsonOption = False,
 ) -> None:

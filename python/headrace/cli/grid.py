@@ -28,16 +28,18 @@ app.command("export")(grid_gprmax.export)
 @app.command("merge")
 def merge(
     scene_file: Annotated[
-        Path, typer.Argument(metavar="SCENE.toml", readable=False, help="The scene that they are of.")
+        Path, typer.Argument(metavar="SCENE.toml", readable=False, help="The scene that the traces belong to.")
     ],
     parts: Annotated[
-        list[Path], typer.Argument(metavar="FILES...", readable=False, help="What --position and --traces wrote.")
+        list[Path], typer.Argument(metavar="FILES...", readable=False, help="Files that --position and --traces wrote.")
     ],
-    output: Annotated[Path, typer.Option("--traces", "-o", readable=False, help="All positions, as HDF5.")] = Path(
-        "scan.h5"
-    ),
-    png: Annotated[Path | None, typer.Option("--png", readable=False, help="The radargram.")] = None,
-    field: Annotated[str, typer.Option("--field", help="Of the radargram.")] = "ez",
+    output: Annotated[
+        Path, typer.Option("--traces", "-o", readable=False, help="HDF5 file for the traces of all positions.")
+    ] = Path("scan.h5"),
+    png: Annotated[
+        Path | None, typer.Option("--png", readable=False, help="File for a picture of the radargram.")
+    ] = None,
+    field: Annotated[str, typer.Option("--field", help="Field shown in the radargram.")] = "ez",
 ) -> None:
     """Put the positions of a scan together that were run one by one.
 

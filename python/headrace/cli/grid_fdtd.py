@@ -127,7 +127,13 @@ def _expect(scene: Scene, layout: Layout, positions: int) -> None:
 
 def fdtd(
     scene_file: Annotated[
-        Path, typer.Argument(metavar="SCENE.toml", readable=False, help="See docs/scenes.md.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="SCENE.toml",
+            readable=False,
+            help="The scene; docs/scenes.md describes the format.",
+            show_default=False,
+        ),
     ],
     device: Annotated[
         list[str] | None,
@@ -138,58 +144,86 @@ def fdtd(
         ),
     ] = None,
     cut: Annotated[
-        str, typer.Option("--cut", help="best, parts along each axis such as 2x1, or measured: slabs by speed.")
+        str,
+        typer.Option(
+            "--cut",
+            help=("How to cut the domain: best, parts along each axis such as 2x1, or measured (slabs by speed)."),
+        ),
     ] = "best",
     redundant: Annotated[
         str,
         typer.Option(
             "--redundant",
             metavar="N",
-            help="Steps between two exchanges of borders. Default: automatic, the quickest of some in a long run.",
+            help=(
+                "Steps between two exchanges of borders. Default: automatic, which tries some of them in a long run."
+            ),
         ),
     ] = "automatic",
     push: Annotated[
-        Push, typer.Option("--push", help="How borders reach the neighbour; automatic as --redundant.")
+        Push, typer.Option("--push", help="How borders reach the neighbour. automatic chooses as for --redundant.")
     ] = Push.automatic,
-    mode: Annotated[Mode, typer.Option("--mode", help="resident: a kernel stays for many steps.")] = Mode.streams,
+    mode: Annotated[
+        Mode,
+        typer.Option("--mode", help="streams launches each step; resident keeps one kernel running for many steps."),
+    ] = Mode.streams,
     wait_limit: Annotated[
         float,
         typer.Option(
-            "--wait-limit", parser=options.duration, metavar="TIME", help="Of --mode resident, for a device that hangs."
+            "--wait-limit",
+            parser=options.duration,
+            metavar="TIME",
+            help="With --mode resident: how long to wait for a device before it counts as hung.",
         ),
     ] = "30s",  # type: ignore[assignment] # parsed
     traces: Annotated[
-        Path | None, typer.Option("--traces", "-o", readable=False, help="What receivers recorded, as HDF5.")
+        Path | None, typer.Option("--traces", "-o", readable=False, help="HDF5 file for what the receivers record.")
     ] = None,
     snapshots: Annotated[
-        Path | None, typer.Option("--snapshots", readable=False, help="A folder for VTK files (ParaView).")
+        Path | None, typer.Option("--snapshots", readable=False, help="Folder for VTK files (ParaView).")
     ] = None,
     png: Annotated[
-        Path | None, typer.Option("--png", readable=False, help="A picture of the field; with --scan, the radargram.")
+        Path | None,
+        typer.Option("--png", readable=False, help="File for a picture of the field; with --scan, of the radargram."),
     ] = None,
     gif: Annotated[
-        Path | None, typer.Option("--gif", readable=False, help="The snapshots as a moving picture.")
+        Path | None, typer.Option("--gif", readable=False, help="File for an animated GIF of the snapshots.")
     ] = None,
-    mp4: Annotated[Path | None, typer.Option("--mp4", readable=False, help="The same as MP4, by ffmpeg.")] = None,
-    field: Annotated[str, typer.Option("--field", help="That is drawn.")] = "ez",
-    plane: Annotated[PlaneName, typer.Option("--plane", help="3D: the cut, through the first source.")] = PlaneName.xy,
+    mp4: Annotated[
+        Path | None, typer.Option("--mp4", readable=False, help="File for an MP4 of the snapshots; needs ffmpeg.")
+    ] = None,
+    field: Annotated[str, typer.Option("--field", help="Field to draw.")] = "ez",
+    plane: Annotated[
+        PlaneName, typer.Option("--plane", help="3D: plane to draw, through the first source.")
+    ] = PlaneName.xy,
     at: Annotated[
         float | None,
-        typer.Option("--at", parser=options.duration, metavar="TIME", help="Of --png, such as 8ns. Default: half way."),
+        typer.Option(
+            "--at",
+            parser=options.duration,
+            metavar="TIME",
+            help="Time of the --png picture, such as 8ns. Default: half of the run.",
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            "--checkpoint", readable=False, help="Written at the end and on Ctrl-C; --restart goes on from it."
+            "--checkpoint",
+            readable=False,
+            help="File for a checkpoint at the end and on Ctrl-C; --restart continues from it.",
         ),
     ] = None,
-    checkpoint_every: Annotated[int, typer.Option("--checkpoint-every", min=0, help="And every so many steps.")] = 0,
+    checkpoint_every: Annotated[
+        int, typer.Option("--checkpoint-every", min=0, help="Write a checkpoint every so many steps as well.")
+    ] = 0,
     restart: Annotated[
-        Path | None, typer.Option("--restart", readable=False, help="A checkpoint of this scene.")
+        Path | None, typer.Option("--restart", readable=False, help="Continue from this checkpoint of the same scene.")
     ] = None,
-    scan: Annotated[bool, typer.Option("--scan", help=r"All positions of \[scan], one after the other.")] = False,
-    position: Annotated[int | None, typer.Option("--position", min=0, help=r"One position of \[scan], from 0.")] = None,
-    roof: Annotated[bool, typer.Option(help="Measure what memory allows, at the end of a run.")] = True,
+    scan: Annotated[bool, typer.Option("--scan", help=r"Run all positions of \[scan], one after the other.")] = False,
+    position: Annotated[
+        int | None, typer.Option("--position", min=0, help=r"Run one position of \[scan], counted from 0.")
+    ] = None,
+    roof: Annotated[bool, typer.Option(help="At the end, measure the roof that memory bandwidth sets.")] = True,
     as_json: options.JsonOption = False,
 ) -> None:
     r"""Solve Maxwell's equations in a scene; HDF5 needs h5py, pictures need matplotlib and pillow.

@@ -14,15 +14,18 @@ from headrace.text import printable
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="FILE.in", readable=False, help="An input file of gprMax, 2 to 4.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE.in", readable=False, help="Input file for gprMax, versions 2 to 4.")
+    ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", readable=False, help="The scene; FILE.toml beside it if not given.")
+        Path | None,
+        typer.Option("--output", "-o", readable=False, help="File for the scene. Default: FILE.toml beside the input."),
     ] = None,
     count: Annotated[
-        int | None, typer.Option("--count", min=1, help="Positions of the scan: what gprMax is given as -n.")
+        int | None, typer.Option("--count", min=1, help="Number of positions in the scan, as given to gprMax with -n.")
     ] = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Run the file's blocks of Python, in a process without privileges.")
+        bool, typer.Option("--trust", help="Run the Python blocks in the file, in a process without privileges.")
     ] = False,
 ) -> None:
     """Make a scene of an input file of gprMax; what the solver does not have is refused by name and line.
@@ -49,16 +52,23 @@ def convert(
 
 
 def export(
-    source: Annotated[Path, typer.Argument(metavar="TRACES.h5", readable=False, help="What --traces wrote.")],
+    source: Annotated[Path, typer.Argument(metavar="TRACES.h5", readable=False, help="A file that --traces wrote.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", readable=False, help="TRACES.out beside it if not given; .sgy makes SEG-Y."),
+        typer.Option(
+            "--output",
+            "-o",
+            readable=False,
+            help="Output file. Default: TRACES.out beside the input; .sgy writes SEG-Y.",
+        ),
     ] = None,
     separate: Annotated[
-        bool, typer.Option("--separate", help="A file for each position, as gprMax writes them: NAME1.out, NAME2.out.")
+        bool, typer.Option("--separate", help="Write a file for each position, as gprMax does: NAME1.out, NAME2.out.")
     ] = False,
-    receiver: Annotated[str | None, typer.Option("--receiver", help="Of SEG-Y: the first if not given.")] = None,
-    field: Annotated[str, typer.Option("--field", help="Of SEG-Y.")] = "ez",
+    receiver: Annotated[
+        str | None, typer.Option("--receiver", help="Receiver to write as SEG-Y. Default: the first.")
+    ] = None,
+    field: Annotated[str, typer.Option("--field", help="Field to write as SEG-Y.")] = "ez",
 ) -> None:
     """Write traces as gprMax's HDF5 output, which its tools plot and merge, or as SEG-Y.
 

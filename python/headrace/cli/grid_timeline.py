@@ -17,14 +17,25 @@ from headrace.outputs import Attempts
 
 def timeline(
     scene_file: Annotated[
-        Path, typer.Argument(metavar="SCENE.toml", readable=False, help="See docs/scenes.md.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="SCENE.toml",
+            readable=False,
+            help="The scene; docs/scenes.md describes the format.",
+            show_default=False,
+        ),
     ],
-    device: Annotated[list[str] | None, typer.Option("--device", help="As of headrace grid fdtd.")] = None,
-    cut: Annotated[str, typer.Option("--cut", help="best, or parts along each axis, such as 2x1.")] = "best",
+    device: Annotated[list[str] | None, typer.Option("--device", help="Devices, as for headrace grid fdtd.")] = None,
+    cut: Annotated[
+        str, typer.Option("--cut", help="How to cut the domain: best, or parts along each axis, such as 2x1.")
+    ] = "best",
     redundant: Annotated[int, typer.Option("--redundant", min=1, help="Steps between two exchanges of borders.")] = 1,
     push: Annotated[Push, typer.Option("--push", help="How borders reach the neighbour.")] = Push.automatic,
-    cycles: Annotated[int, typer.Option("--cycles", min=1, max=1000, help="From one exchange to the next.")] = 6,
-    output: Annotated[Path, typer.Option("--output", "-o", readable=False, help="FILE.svg or FILE.png.")] = Path(
+    cycles: Annotated[
+        int,
+        typer.Option("--cycles", min=1, max=1000, help="Number of cycles to draw, each from one exchange to the next."),
+    ] = 6,
+    output: Annotated[Path, typer.Option("--output", "-o", readable=False, help="Output file, .svg or .png.")] = Path(
         "timeline.svg"
     ),
     as_json: options.JsonOption = False,

@@ -17,8 +17,10 @@ _POSTINGS_PER_SECOND = 8e6  # of a thread
 
 app = typer.Typer(help="Boolean indexes.", no_args_is_help=False)
 
-FormatOption = Annotated[Format, typer.Option("--format", help="auto goes by the name; a folder is WordNet.")]
-FieldOption = Annotated[str, typer.Option("--field", help="JSON Lines and Parquet: where the text is.")]
+FormatOption = Annotated[
+    Format, typer.Option("--format", help="Format of the corpus. auto decides by file name; a folder is WordNet.")
+]
+FieldOption = Annotated[str, typer.Option("--field", help="JSON Lines and Parquet: name of the field with the text.")]
 
 
 @app.callback()
@@ -48,15 +50,17 @@ def _save(made: Index, output: Path, *, as_json: bool) -> None:
 
 @app.command("build")
 def build(
-    source: Annotated[str, typer.Argument(help="File; or a WordNet folder; or the word wordnet, for Debian's.")],
-    output: Annotated[Path, typer.Argument(readable=False, help="File to write; replaced whole or not at all.")],
+    source: Annotated[
+        str, typer.Argument(help="The corpus: a file, a WordNet folder, or the word wordnet for Debian's copy.")
+    ],
+    output: Annotated[Path, typer.Argument(readable=False, help="Index file to write, atomically.")],
     form: FormatOption = Format.auto,
     field: FieldOption = "text",
     fold_diacritics: Annotated[
-        bool, typer.Option("--fold-diacritics", help="Words lose their accents, in queries as well.")
+        bool, typer.Option("--fold-diacritics", help="Ignore accents, in documents and queries.")
     ] = False,
     frequencies: Annotated[
-        bool, typer.Option("--frequencies", help="Keep how often words come, for headrace query --rank.")
+        bool, typer.Option("--frequencies", help="Store how often each word occurs, which headrace query --rank needs.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,15 +77,28 @@ def build(
 
 @app.command("synthetic")
 def synthetic(
-    output: Annotated[Path, typer.Argument(readable=False, help="File to write; replaced whole or not at all.")],
+    output: Annotated[Path, typer.Argument(readable=False, help="Index file to write, atomically.")],
     documents: Annotated[
-        int, typer.Option("--documents", parser=count, metavar="N", help="Such as 10M, which takes 400 MB.")
+        int,
+        typer.Option(
+            "--documents", parser=count, metavar="N", help="Number of documents, such as 10M, which takes 400 MB."
+        ),
     ] = "10M",  # type: ignore[assignment]
-    terms: Annotated[int, typer.Option("--terms", parser=count, metavar="N", help="Of the vocabulary.")] = "1M",  # type: ignore[assignment]
-    length: Annotated[float, typer.Option("--length", help="Mean number of words of a document, 2 to 500.")] = 10,
-    exponent: Annotated[float, typer.Option("--exponent", help="Of Zipf's law, 0 to 4.")] = 1,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=(1 << 64) - 1, help="The same seed, the same file.")] = 1,
-    threads: Annotated[int, typer.Option("--threads", min=0, max=1024, help="0 for all; changes nothing else.")] = 0,
+    terms: Annotated[int, typer.Option("--terms", parser=count, metavar="N", help="Size of the vocabulary.")] = "1M",  # type: ignore[assignment]
+    length: Annotated[float, typer.Option("--length", help="Mean number of words in a document, 2 to 500.")] = 10,
+    exponent: Annotated[float, typer.Option("--exponent", help="Exponent of Zipf's law, 0 to 4.")] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=(1 << 64) - 1, help="Seed; the same seed gives the same file.")
+    ] = 1,
+    threads: Annotated[
+        int,
+        typer.Option(
+            "--threads",
+            min=0,
+            max=1024,
+            help="Number of threads; 0 means one per core. The file does not depend on it.",
+        ),
+    ] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Make the Boolean index of a synthetic corpus, whose words follow Zipf's law.

@@ -109,25 +109,28 @@ def _bytes_text(count: float) -> str:
 
 
 def model(
-    payload: Annotated[str, typer.Option("--payload", help="Of a packet, such as 8000B or 1460.")] = "8000",
+    payload: Annotated[str, typer.Option("--payload", help="Payload of a packet, such as 8000B or 1460.")] = "8000",
     target: Annotated[
-        float, typer.Option("--target", parser=bit_rate, metavar="RATE", help="In bits/s, such as 100G.")
+        float, typer.Option("--target", parser=bit_rate, metavar="RATE", help="Rate to reach in bits/s, such as 100G.")
     ] = "100G",  # type: ignore[assignment]
-    merge: Annotated[str, typer.Option("--merge", help="Packets that one copy takes.")] = "1,2,32",
-    clocks: Annotated[str, typer.Option("--clocks", metavar="MHZ,MHZ", help="Of the table.")] = ",".join(
-        map(str, ingest_model.DOCUMENT_CLOCKS_MHZ)
-    ),
+    merge: Annotated[str, typer.Option("--merge", help="Number of packets per copy.")] = "1,2,32",
+    clocks: Annotated[
+        str, typer.Option("--clocks", metavar="MHZ,MHZ", help="Clock rates to list in the table.")
+    ] = ",".join(map(str, ingest_model.DOCUMENT_CLOCKS_MHZ)),
     measured: Annotated[
-        bool, typer.Option("--measure/--published", help="Fit the costs to --device, or take those of Ito 2024.")
+        bool,
+        typer.Option("--measure/--published", help="Fit the costs to --device, or use those published by Ito 2024."),
     ] = False,
     device: options.DeviceOption = "best",
-    way: Annotated[str, typer.Option("--way", help="That is measured; one of headrace.copy_ways().")] = "automatic",
-    cycles: Annotated[float | None, typer.Option("--cycles", min=0, help="That starting a copy costs.")] = None,
+    way: Annotated[
+        str, typer.Option("--way", help="Way to copy that is measured; one of headrace.copy_ways().")
+    ] = "automatic",
+    cycles: Annotated[float | None, typer.Option("--cycles", min=0, help="Cycles to start a copy.")] = None,
     offset: Annotated[
-        float | None, typer.Option("--offset", min=0, help="Cycles of an iteration besides copies.")
+        float | None, typer.Option("--offset", min=0, help="Cycles per iteration besides copies.")
     ] = None,
     clock: Annotated[
-        float | None, typer.Option("--clock", min=1, help="MHz: of the device, for what is not the table.")
+        float | None, typer.Option("--clock", min=1, help="Clock of the device in MHz, for everything but the table.")
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:

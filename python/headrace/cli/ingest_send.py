@@ -18,24 +18,31 @@ _GIGABIT = 1e9 / 8
 
 
 def send(
-    tcp: Annotated[str | None, typer.Option("--tcp", metavar="HOST:PORT", help="Over a connection.")] = None,
-    udp: Annotated[str | None, typer.Option("--udp", metavar="HOST:PORT", help="As numbered datagrams.")] = None,
+    tcp: Annotated[str | None, typer.Option("--tcp", metavar="HOST:PORT", help="Send over a TCP connection.")] = None,
+    udp: Annotated[str | None, typer.Option("--udp", metavar="HOST:PORT", help="Send numbered datagrams.")] = None,
     size: Annotated[
-        str, typer.Option("--bytes", metavar="SIZE", help="Of the stream; with --chunk, for each.")
+        str, typer.Option("--bytes", metavar="SIZE", help="Bytes to send; with --chunk, for each chunk size.")
     ] = "1GiB",
     chunk: Annotated[
-        str, typer.Option("--chunk", metavar="SIZES", help="tcp: sent between two waits; 2MiB,16MiB tries several.")
+        str,
+        typer.Option("--chunk", metavar="SIZES", help="tcp: bytes to send between two waits; 2MiB,16MiB tries both."),
     ] = "1MiB",
     wait: Annotated[bool, typer.Option(help="tcp: send a chunk when the one before has been acknowledged.")] = True,
-    mss: Annotated[int, typer.Option("--mss", min=0, help="tcp: most payload in a segment; 0: the path's.")] = 0,
-    payload: Annotated[int, typer.Option("--payload", min=1, help="udp: bytes of a datagram.")] = 1472,
+    mss: Annotated[int, typer.Option("--mss", min=0, help="tcp: largest segment payload; 0 uses the path's.")] = 0,
+    payload: Annotated[
+        int, typer.Option("--payload", min=1, help="udp: bytes of a datagram, including its number.")
+    ] = 1472,
     rate: Annotated[
-        float | None, typer.Option("--rate", parser=options.rate, metavar="RATE", help="udp: datagrams/s.")
+        float | None, typer.Option("--rate", parser=options.rate, metavar="RATE", help="udp: datagrams per second.")
     ] = None,
-    sequence_offset: Annotated[int, typer.Option("--sequence-offset", min=0, help="udp: of the number.")] = 0,
-    sequence_bytes: Annotated[int, typer.Option("--sequence-bytes", help="udp: of the number, 4 or 8.")] = 8,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the bytes.")] = 1,
-    sha256: Annotated[bool, typer.Option("--sha256", help="Give the SHA-256 of what was sent.")] = False,
+    sequence_offset: Annotated[
+        int, typer.Option("--sequence-offset", min=0, help="udp: offset of the number in a datagram.")
+    ] = 0,
+    sequence_bytes: Annotated[
+        int, typer.Option("--sequence-bytes", help="udp: width of the number, 4 or 8 bytes.")
+    ] = 8,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bytes.")] = 1,
+    sha256: Annotated[bool, typer.Option("--sha256", help="Print the SHA-256 of what was sent.")] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Send bytes that follow from a seed over the kernel's TCP or UDP, and say how fast they went.

@@ -87,7 +87,7 @@ def ladder(
     device: options.DeviceOption = "best",
     bound: options.BoundOption = "0.5ms",  # type: ignore[assignment]
     rung: Annotated[
-        list[str] | None, typer.Option("--rung", help="Climb this rung only, by number or id; may be repeated.")
+        list[str] | None, typer.Option("--rung", help="Climb only this rung, by number or id. May be repeated.")
     ] = None,
     tables: Annotated[
         Tables,
@@ -102,23 +102,26 @@ def ladder(
         typer.Option(
             "--batches",
             metavar="SIZES",
-            help="Then vary the batch size of rung batched, such as 1,2,4,8: another search for each.",
+            help="Then search again for each of these batch sizes of rung batched, such as 1,2,4,8.",
         ),
     ] = None,
     arrivals: Annotated[options.Arrivals, typer.Option("--arrivals")] = options.Arrivals.poisson,
     seed: options.SeedOption = 1,
     generators: options.GeneratorsOption = 1,
     threads_max: Annotated[
-        int, typer.Option("--threads-max", min=0, max=1024, help="Most engine threads tried; 0: the cores left.")
+        int,
+        typer.Option(
+            "--threads-max", min=0, max=1024, help="Most engine threads to try; 0 means as many as cores are left."
+        ),
     ] = 0,
     window: Annotated[
-        float, typer.Option("--window", parser=options.duration, metavar="TIME", help="Shortest window.")
+        float, typer.Option("--window", parser=options.duration, metavar="TIME", help="Shortest measuring window.")
     ] = "100ms",  # type: ignore[assignment]
     tolerance: Annotated[
         float, typer.Option("--tolerance", min=0.0005, max=0.01, help="How exactly p99 must be known, as a rank.")
     ] = 0.002,
     samples: Annotated[
-        int, typer.Option("--samples", min=1, help="Climb so often; figures are the median and its spread.")
+        int, typer.Option("--samples", min=1, help="Number of climbs; figures are the median and its spread.")
     ] = 1,
     save: Annotated[
         Path | None,
@@ -126,7 +129,7 @@ def ladder(
     ] = None,
     report_to: Annotated[
         Path | None,
-        typer.Option("--report", readable=False, help="Write one page with plots; needs matplotlib."),
+        typer.Option("--report", readable=False, help="Write a page with plots; needs matplotlib."),
     ] = None,
     steps: options.StepsOption = None,
     query_bytes: options.QueryBytesOption = None,
@@ -134,15 +137,18 @@ def ladder(
     blocks: options.BlocksOption = None,
     block_threads: options.BlockThreadsOption = None,
     as_json: options.JsonOption = False,
-    tune: Annotated[bool, typer.Option("--tune", help="Find the plan that does best, instead of every rung.")] = False,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Search for the best plan instead of climbing every rung.")
+    ] = False,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="With --tune: try every plan as well, and compare.")
     ] = False,
     budget: Annotated[
-        float, typer.Option("--budget", parser=options.duration, metavar="TIME", help="With --tune: how long.")
+        float,
+        typer.Option("--budget", parser=options.duration, metavar="TIME", help="With --tune: time for the search."),
     ] = "60s",  # type: ignore[assignment]
     schedule: Annotated[
-        list[str] | None, typer.Option("--schedule", help="With --tune: of these only; may be repeated.")
+        list[str] | None, typer.Option("--schedule", help="With --tune: search only this schedule. May be repeated.")
     ] = None,
     plans: Annotated[
         tuning.Cache, typer.Option("--plans", help="With --tune: use, refresh or ignore plans found before.")

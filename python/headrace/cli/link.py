@@ -26,17 +26,21 @@ def _sizes(text: str | None) -> tuple[int, ...]:
 def link(
     device: Annotated[
         list[str] | None,
-        typer.Option("--device", help="May be repeated; default: every GPU, or cpu:0 and cpu:1 where there is none."),
+        typer.Option(
+            "--device", help="A device; may be repeated. Default: every GPU, or cpu:0 and cpu:1 where there is none."
+        ),
     ] = None,
     section: Annotated[
         str | None,
         typer.Option("--section", metavar="NAMES", help=f"Of {', '.join(links.SECTIONS)}; default: all."),
     ] = None,
     sizes: Annotated[
-        str | None, typer.Option("--sizes", metavar="SIZES", help="Of transfers and chains, such as 1KiB,64KiB,1MiB.")
+        str | None,
+        typer.Option("--sizes", metavar="SIZES", help="Sizes of transfers and chains, such as 1KiB,64KiB,1MiB."),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="1 KiB to 1 GiB by powers of two, more samples: minutes, not seconds.")
+        bool,
+        typer.Option("--full", help="Measure 1 KiB to 1 GiB by powers of two with more samples: minutes, not seconds."),
     ] = False,
     save: Annotated[
         Path | None,

@@ -68,56 +68,84 @@ def _windows(seconds: float | None, rate: float | None) -> dict[str, float | int
 def load(
     rate: Annotated[
         float | None,
-        typer.Option("--rate", parser=options.rate, metavar="RATE", help="Queries/s, such as 20000, 20K or 1.5M."),
+        typer.Option(
+            "--rate", parser=options.rate, metavar="RATE", help="Queries per second, such as 20000, 20K or 1.5M."
+        ),
     ] = None,
     operator: options.OperatorOption = options.OperatorName.light,
     index: options.IndexOption = None,
     device: options.DeviceOption = "best",
-    plan: Annotated[str, typer.Option("--plan", help="A rung, by number or id, whose choices these change:")] = "7",
+    plan: Annotated[
+        str, typer.Option("--plan", help="Start from the plan of a rung, by number or id; the options below change it.")
+    ] = "7",
     schedule: Annotated[
         str | None,
-        typer.Option("--schedule", help="blocking, pipelined, async, graph, persistent, dispatched or none."),
+        typer.Option("--schedule", help="Schedule: blocking, pipelined, async, graph, persistent, dispatched or none."),
     ] = None,
-    threads: Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="Engine threads.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="Number of engine threads.")] = None,
     streams_per_thread: Annotated[
         int | None,
-        typer.Option("--streams-per-thread", min=1, help="In flight in each thread; persistent: its kernels."),
+        typer.Option("--streams-per-thread", min=1, help="Streams in flight in each thread; persistent: its kernels."),
     ] = None,
-    allocator: Annotated[str | None, typer.Option("--allocator", help="per-query, stream-ordered or pool.")] = None,
+    allocator: Annotated[
+        str | None, typer.Option("--allocator", help="Allocator: per-query, stream-ordered or pool.")
+    ] = None,
     host_memory: Annotated[
-        str | None, typer.Option("--host-memory", help="pageable, pinned, mapped or managed.")
+        str | None, typer.Option("--host-memory", help="Memory of the slots: pageable, pinned, mapped or managed.")
     ] = None,
-    streams: Annotated[str | None, typer.Option("--streams", help="shared or per-thread.")] = None,
-    binding: Annotated[str | None, typer.Option("--binding", help="none or cores.")] = None,
-    batch: Annotated[int | None, typer.Option("--batch", min=1, help="A batch closes at so many queries ...")] = None,
+    streams: Annotated[str | None, typer.Option("--streams", help="Streams: shared or per-thread.")] = None,
+    binding: Annotated[str | None, typer.Option("--binding", help="Binding of threads: none or cores.")] = None,
+    batch: Annotated[int | None, typer.Option("--batch", min=1, help="Close a batch at this many queries ...")] = None,
     batch_age: Annotated[
         float | None,
-        typer.Option("--batch-age", parser=options.duration, metavar="TIME", help="... or when its first has waited."),
+        typer.Option(
+            "--batch-age",
+            parser=options.duration,
+            metavar="TIME",
+            help="... or when its first query has waited this long.",
+        ),
     ] = None,
-    doorbell: Annotated[str | None, typer.Option("--doorbell", help="persistent: words or barrier.")] = None,
+    doorbell: Annotated[str | None, typer.Option("--doorbell", help="persistent: doorbell, words or barrier.")] = None,
     plan_blocks: Annotated[
-        int | None, typer.Option("--plan-blocks", min=0, help="Blocks that answer a query; 0: the operator's.")
+        int | None,
+        typer.Option("--plan-blocks", min=0, help="Blocks that answer a query; 0 uses the operator's number."),
     ] = None,
     plan_block_threads: Annotated[
-        int | None, typer.Option("--plan-block-threads", min=0, help="Threads of each; 0: the operator's.")
+        int | None,
+        typer.Option("--plan-block-threads", min=0, help="Threads of each block; 0 uses the operator's number."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", min=0, help="dispatched: resident blocks; 0: as many as fit.")
+        int | None,
+        typer.Option("--workers", min=0, help="dispatched: number of resident blocks; 0 uses as many as fit."),
     ] = None,
     answer_inline: Annotated[
         bool | None,
-        typer.Option("--answer-inline", help="dispatched: who hands queries out answers one that comes alone."),
+        typer.Option(
+            "--answer-inline", help="dispatched: the block that hands queries out answers single queries itself."
+        ),
     ] = None,
     hang_after: Annotated[
         float | None,
-        typer.Option("--hang-after", parser=options.duration, metavar="TIME", help="Gives up a resident kernel."),
+        typer.Option(
+            "--hang-after",
+            parser=options.duration,
+            metavar="TIME",
+            help="Time after which a resident kernel that makes no progress is given up.",
+        ),
     ] = None,
-    slots: Annotated[int | None, typer.Option("--slots", min=1, help="In flight; a power of two.")] = None,
+    slots: Annotated[int | None, typer.Option("--slots", min=1, help="Queries in flight; a power of two.")] = None,
     arrivals: Annotated[Arrivals, typer.Option("--arrivals")] = Arrivals.poisson,
-    trace: Annotated[str | None, typer.Option("--trace", help="Arrival times, in seconds, one a line.")] = None,
+    trace: Annotated[
+        str | None, typer.Option("--trace", help="File of arrival times in seconds, one per line.")
+    ] = None,
     duration: Annotated[
         float | None,
-        typer.Option("--duration", parser=options.duration, metavar="TIME", help="Such as 5s; else until stable."),
+        typer.Option(
+            "--duration",
+            parser=options.duration,
+            metavar="TIME",
+            help="Duration, such as 5s. Default: until the figures are stable.",
+        ),
     ] = None,
     seed: options.SeedOption = 1,
     generators: options.GeneratorsOption = 1,

@@ -60,24 +60,27 @@ class Arrivals(StrEnum):
     constant = "constant"
 
 
-DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda:0, ...; best is the first of: headrace devices")]
+DeviceOption = Annotated[
+    str, typer.Option("--device", help="Device: cpu, cuda:0, ...; best is the first in the list of headrace devices.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
-OperatorOption = Annotated[OperatorName, typer.Option("--operator", help="What is done with a query.")]
+OperatorOption = Annotated[OperatorName, typer.Option("--operator", help="What the kernel does with a query.")]
 IndexOption = Annotated[
-    Path | None, typer.Option("--index", readable=False, help="For retrieval: made by headrace index build.")
+    Path | None, typer.Option("--index", readable=False, help="retrieval: an index made by headrace index build.")
 ]
 BoundOption = Annotated[
-    float, typer.Option("--bound", parser=duration, metavar="TIME", help="On p99, such as 0.5ms or 100us.")
+    float,
+    typer.Option("--bound", parser=duration, metavar="TIME", help="Latency bound on p99, such as 0.5ms or 100us."),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of arrivals and queries.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of arrivals and queries.")]
 GeneratorsOption = Annotated[
-    int, typer.Option("--generators", min=1, max=64, help="Threads that make the load, each with its own client.")
+    int, typer.Option("--generators", min=1, max=64, help="Threads that generate load, each with its own client.")
 ]
-StepsOption = Annotated[int | None, typer.Option("--steps", help="light, reference: multiply-adds a chain.")]
-QueryBytesOption = Annotated[int | None, typer.Option("--query-bytes", help="light, reference.")]
-AnswerBytesOption = Annotated[int | None, typer.Option("--answer-bytes", help="reference.")]
-BlocksOption = Annotated[int | None, typer.Option("--blocks", help="reference: blocks a query.")]
-BlockThreadsOption = Annotated[int | None, typer.Option("--block-threads", help="All: threads of a block.")]
+StepsOption = Annotated[int | None, typer.Option("--steps", help="light, reference: multiply-adds in a chain.")]
+QueryBytesOption = Annotated[int | None, typer.Option("--query-bytes", help="light, reference: bytes of a query.")]
+AnswerBytesOption = Annotated[int | None, typer.Option("--answer-bytes", help="reference: bytes of an answer.")]
+BlocksOption = Annotated[int | None, typer.Option("--blocks", help="reference: blocks per query.")]
+BlockThreadsOption = Annotated[int | None, typer.Option("--block-threads", help="All operators: threads of a block.")]
 
 
 def find_device(name: str) -> Device:

@@ -139,38 +139,41 @@ def oversubscribe(
         str, typer.Option("--strategies", metavar="LIST", help=f"{_ALL}, or some of {','.join(_STRATEGIES)}.")
     ] = _ALL,
     factors: Annotated[
-        str, typer.Option("--factors", metavar="LIST", help="Bytes of data over bytes of the budget.")
+        str, typer.Option("--factors", metavar="LIST", help="Ratios of the data to the budget.")
     ] = "0.5,1,1.25,1.5,2,3,4",
     rows: Annotated[
         str,
-        typer.Option("--rows", metavar="LIST", help="Of zipf-rows: ordered by popularity, scattered over all pages."),
+        typer.Option(
+            "--rows", metavar="LIST", help="Order of zipf-rows: ordered by popularity, or scattered over all pages."
+        ),
     ] = "ordered,scattered",
     page_sizes: Annotated[
         str,
         typer.Option(
             "--page-sizes",
             metavar="LIST",
-            help="4KiB,64KiB,2MiB: the page that random-warp draws, and that prefetched and by-budget place.",
+            help=("4KiB,64KiB,2MiB: size of the page that random-warp draws, and that prefetched and by-budget place."),
         ),
     ] = "2MiB",
     threads: Annotated[
-        str, typer.Option("--threads", metavar="LIST", help="Of a block; multiples of 32 up to 1024.")
+        str, typer.Option("--threads", metavar="LIST", help="Threads of a block; multiples of 32 up to 1024.")
     ] = "256",
     synchronised: Annotated[
-        Synchronised, typer.Option("--synchronised", help="Threads of a block meet after every turn of the loop.")
+        Synchronised,
+        typer.Option("--synchronised", help="The threads of a block synchronise after every turn of the loop."),
     ] = Synchronised.no,
     blocks: Annotated[
-        int, typer.Option("--blocks", min=0, max=64, help="On each multiprocessor; 0: as many as it holds.")
+        int, typer.Option("--blocks", min=0, max=64, help="Blocks on each multiprocessor; 0 means as many as it holds.")
     ] = 0,
     budget: Annotated[
         str | None,
         typer.Option(
             "--budget",
             metavar="SIZE",
-            help="Stands in for the device's memory, such as 2GiB; by default an eighth of what is free.",
+            help="Stands in for the device's memory, such as 2GiB. Default: an eighth of what is free.",
         ),
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="Timed ones of each cell.")] = 5,
+    runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="Timed runs of each cell.")] = 5,
     device: options.DeviceOption = "best",
     save: Annotated[
         Path | None,

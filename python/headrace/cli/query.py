@@ -93,19 +93,25 @@ def _check_options(*, everything: bool, limit: int | None, offset: int, rank: bo
 
 
 def query(
-    index: Annotated[Path, typer.Argument(readable=False, help="Made by headrace index build.")],
+    index: Annotated[Path, typer.Argument(readable=False, help="An index made by headrace index build.")],
     text: Annotated[str, typer.Argument(help="Words, AND, OR, NOT and parentheses.")],
     device: DeviceOption = "best",
-    corpus: Annotated[str | None, typer.Option("--corpus", help="Print the documents themselves, from here.")] = None,
+    corpus: Annotated[
+        str | None, typer.Option("--corpus", help="Print the text of the documents, from this corpus.")
+    ] = None,
     form: FormatOption = Format.auto,
     field: FieldOption = "text",
-    everything: Annotated[bool, typer.Option("--all", help="List all that match, instead of the first 15.")] = False,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="List from this match on, counted from 0.")] = 0,
-    limit: Annotated[int | None, typer.Option("--limit", min=0, help="List so many.  [default: 15]")] = None,
-    rank: Annotated[bool, typer.Option("--rank", help="The most relevant first, by BM25; on the host.")] = False,
-    k1: Annotated[float | None, typer.Option("--k1", help="BM25: what repetitions of a word add.  [1.2]")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="List all matching documents, instead of the first 15.")
+    ] = False,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="Start the list at this match, counted from 0.")] = 0,
+    limit: Annotated[int | None, typer.Option("--limit", min=0, help="Length of the list. [default: 15]")] = None,
+    rank: Annotated[
+        bool, typer.Option("--rank", help="List the most relevant documents first, by BM25, computed on the host.")
+    ] = False,
+    k1: Annotated[float | None, typer.Option("--k1", help="BM25: weight of repeated words. [default: 1.2]")] = None,
     b: Annotated[
-        float | None, typer.Option("--b", help="BM25: what a document's length counts, 0 to 1.  [0.75]")
+        float | None, typer.Option("--b", help="BM25: weight of a document's length, 0 to 1. [default: 0.75]")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

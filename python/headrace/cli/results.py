@@ -19,8 +19,8 @@ def group() -> None:
 
 @app.command("render")
 def render(
-    folder: Annotated[Path, typer.Argument(readable=False, help="Where the JSON files are.")] = Path("docs/results"),
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when the page is not current.")] = False,
+    folder: Annotated[Path, typer.Argument(readable=False, help="Folder with the JSON files.")] = Path("docs/results"),
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if the page is out of date.")] = False,
 ) -> None:
     """Make README.md of a folder from its JSON files.
 
@@ -39,8 +39,10 @@ def render(
 
 @app.command("report")
 def write_report(
-    files: Annotated[list[Path], typer.Argument(readable=False, help="Results files of ladders, and of floors.")],
-    output: Annotated[Path, typer.Option("--output", "-o", readable=False, help="The page.")] = Path("report.html"),
+    files: Annotated[list[Path], typer.Argument(readable=False, help="Results files of ladders and floors.")],
+    output: Annotated[Path, typer.Option("--output", "-o", readable=False, help="Page to write.")] = Path(
+        "report.html"
+    ),
 ) -> None:
     r"""Make one page with plots and tables of results files; needs matplotlib.
 

@@ -127,27 +127,34 @@ def roof(
     gpu: Annotated[
         str | None, typer.Option("--gpu", help="A GPU that is not here, such as L40: occupancy only, no roofs.")
     ] = None,
-    registers: Annotated[int | None, typer.Option("--registers", min=0, help="Of a thread, for --gpu.")] = None,
-    shared_bytes: Annotated[int, typer.Option("--shared-bytes", min=0, help="Of a block, for --gpu.")] = 0,
+    registers: Annotated[
+        int | None, typer.Option("--registers", min=0, help="For --gpu: registers of a thread.")
+    ] = None,
+    shared_bytes: Annotated[
+        int, typer.Option("--shared-bytes", min=0, help="For --gpu: shared memory of a block.")
+    ] = 0,
     persistent_registers: Annotated[
-        int | None, typer.Option("--persistent-registers", min=0, help="Of a thread of the resident kernel.")
+        int | None, typer.Option("--persistent-registers", min=0, help="Registers of a thread of the resident kernel.")
     ] = None,
     persistent_shared_bytes: Annotated[
-        int, typer.Option("--persistent-shared-bytes", min=0, help="Of a block of the resident kernel.")
+        int, typer.Option("--persistent-shared-bytes", min=0, help="Shared memory of a block of the resident kernel.")
     ] = 0,
     per_multiprocessor: Annotated[
-        int | None, typer.Option("--blocks-per-multiprocessor", min=1, help="Instead of working it out.")
+        int | None,
+        typer.Option(
+            "--blocks-per-multiprocessor", min=1, help="Blocks on a multiprocessor, instead of the computed number."
+        ),
     ] = None,
     persistent_per_multiprocessor: Annotated[
         int | None,
         typer.Option("--persistent-blocks-per-multiprocessor", min=1, help="The same for the resident kernel."),
     ] = None,
-    blocks: Annotated[int | None, typer.Option("--blocks", min=1, help="Blocks a query.")] = None,
+    blocks: Annotated[int | None, typer.Option("--blocks", min=1, help="Blocks per query.")] = None,
     block_threads: Annotated[
         int, typer.Option("--threads", "--block-threads", min=1, max=1024, help="Threads of a block.")
     ] = _BLOCK_THREADS,
     host_threads: Annotated[
-        int, typer.Option("--host-threads", min=1, max=1024, help="Combinations go up to so many host threads.")
+        int, typer.Option("--host-threads", min=1, max=1024, help="Largest number of host threads in the combinations.")
     ] = 10,
     generators: options.GeneratorsOption = 1,
     as_json: options.JsonOption = False,

@@ -153,7 +153,7 @@ def run(
     bound: options.BoundOption = "0.5ms",  # type: ignore[assignment]
     seconds: Annotated[
         float,
-        typer.Option("--time", parser=options.duration, metavar="TIME", help="About how long all of it may take."),
+        typer.Option("--time", parser=options.duration, metavar="TIME", help="Target for the total time."),
     ] = "65s",  # type: ignore[assignment]
 ) -> None:
     """Do the main job: index WordNet, ask it questions, verify answers, and show what the techniques gain here.

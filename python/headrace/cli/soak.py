@@ -169,13 +169,20 @@ def _print(report: Report, faults: list[str], watch: Watch) -> None:
 
 
 def soak(
-    minutes: Annotated[float, typer.Option("--minutes", min=0.01, help="How long.")] = 10.0,
-    share: Annotated[float, typer.Option("--share", min=0.01, max=1.0, help="Of the rung's peak.")] = 0.8,
+    minutes: Annotated[float, typer.Option("--minutes", min=0.01, help="Duration in minutes.")] = 10.0,
+    share: Annotated[
+        float, typer.Option("--share", min=0.01, max=1.0, help="Load, as a share of the rung's peak.")
+    ] = 0.8,
     rate: Annotated[
         float | None,
-        typer.Option("--rate", parser=options.rate, metavar="RATE", help="Instead of a share of the peak."),
+        typer.Option(
+            "--rate",
+            parser=options.rate,
+            metavar="RATE",
+            help="Load in queries per second, instead of a share of the peak.",
+        ),
     ] = None,
-    rung: Annotated[str, typer.Option("--rung", help="By number or id.")] = "6",
+    rung: Annotated[str, typer.Option("--rung", help="Rung, by number or id.")] = "6",
     operator: options.OperatorOption = options.OperatorName.light,
     index: options.IndexOption = None,
     device: options.DeviceOption = "best",

@@ -27,16 +27,19 @@ _ROW_BYTES = 80.0
 MoneyOption = Annotated[
     str, typer.Option("--money", help="Type of amounts: decimal, or double as in the city's files.")
 ]
-ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="0: one a core.")]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Number of threads; 0 means one per core.")]
 FragmentsOption = Annotated[
-    int, typer.Option("--fragments", min=0, help="Row groups, or record batches; 0: of 1,048,576 rows each.")
+    int,
+    typer.Option("--fragments", min=0, help="Number of row groups or record batches; 0 means 1,048,576 rows in each."),
 ]
 
 
 @app.command("generate")
 def generate(
-    rows: Annotated[int, typer.Option("--rows", parser=options.count, metavar="COUNT", help="Such as 100M.")],
-    out: Annotated[Path, typer.Option("--out", readable=False, help="A .parquet or .arrow file.")],
+    rows: Annotated[
+        int, typer.Option("--rows", parser=options.count, metavar="COUNT", help="Number of rows, such as 100M.")
+    ],
+    out: Annotated[Path, typer.Option("--out", readable=False, help="Output file, .parquet or .arrow.")],
     money: MoneyOption = "decimal",
     seed: options.SeedOption = 1,
     threads: ThreadsOption = 0,
@@ -67,9 +70,9 @@ def generate(
 @app.command("load")
 def load(
     files: Annotated[
-        list[Path], typer.Argument(readable=False, help="The city's own Parquet files, of yellow and green cabs.")
+        list[Path], typer.Argument(readable=False, help="The city's own Parquet files of yellow and green cabs.")
     ],
-    out: Annotated[Path, typer.Option("--out", readable=False, help="A .parquet or .arrow file.")],
+    out: Annotated[Path, typer.Option("--out", readable=False, help="Output file, .parquet or .arrow.")],
     money: MoneyOption = "double",
     threads: ThreadsOption = 0,
     fragments: FragmentsOption = 0,
@@ -94,30 +97,45 @@ def load(
 @app.command("run")
 def run(
     file: Annotated[
-        Path, typer.Argument(readable=False, help="A .parquet or .arrow file, from taxi generate or taxi load.")
+        Path, typer.Argument(readable=False, help="A .parquet or .arrow file that taxi generate or taxi load wrote.")
     ],
     device: options.DeviceOption = "best",
     fragments: Annotated[
-        str, typer.Option("--fragments", metavar="COUNTS", help="Such as 4,256: the table is written so, to be read.")
+        str,
+        typer.Option(
+            "--fragments",
+            metavar="COUNTS",
+            help="Write and read the table with these numbers of fragments, such as 4,256.",
+        ),
     ] = "",
-    threads: Annotated[str, typer.Option("--threads", metavar="COUNTS", help="Of fetches.")] = "1,8,16,24",
-    modes: Annotated[str, typer.Option("--modes", metavar="NAMES", help="Of fetches.")] = "sync,async",
+    threads: Annotated[
+        str, typer.Option("--threads", metavar="COUNTS", help="Numbers of fetch threads to try.")
+    ] = "1,8,16,24",
+    modes: Annotated[str, typer.Option("--modes", metavar="NAMES", help="Fetch modes to try.")] = "sync,async",
     levels: Annotated[
         str,
         typer.Option(
             "--levels",
             metavar="NAMES",
-            help="Where columns lie before: cold (files), warm (host memory), hot (device).",
+            help="Where the columns are before a run: cold (files), warm (host memory), hot (device).",
         ),
     ] = "cold,warm,hot",
-    runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="Of each cell; the median counts.")] = 5,
-    host: Annotated[str, typer.Option("--host-memory", help="The CPU level is pinned or pageable memory.")] = "pinned",
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, max=1000, help="Number of runs in each cell; the median counts.")
+    ] = 5,
+    host: Annotated[
+        str, typer.Option("--host-memory", help="Kind of host memory for the cpu level: pinned or pageable.")
+    ] = "pinned",
     page_cache: Annotated[bool, typer.Option(help="Cold runs find the files' bytes in the page cache.")] = True,
-    duckdb_threads: Annotated[int, typer.Option("--duckdb-threads", min=0, help="0: one a core.")] = 0,
-    check: Annotated[bool, typer.Option(help="Compare every result with DuckDB's, and time it as well.")] = True,
+    duckdb_threads: Annotated[
+        int, typer.Option("--duckdb-threads", min=0, help="Number of DuckDB threads; 0 means one per core.")
+    ] = 0,
+    check: Annotated[bool, typer.Option(help="Compare every result with DuckDB's, and time DuckDB as well.")] = True,
     folder: Annotated[
         Path | None,
-        typer.Option("--folder", readable=False, help="For the tables of --fragments; default: a temporary one."),
+        typer.Option(
+            "--folder", readable=False, help="Folder for the tables of --fragments. Default: a temporary one."
+        ),
     ] = None,
     save: Annotated[
         Path | None,
