@@ -1,7 +1,8 @@
 """Checks that includes point one way, as docs/decisions/0001 lays down.
 
-base <- device <- measure <- {serve, fetch, ingest, grid} <- wire <- {python, bench}; operators stand on serve.
-Public headers include no private ones. CUDA's own headers are included where device code or the CUDA host API lives.
+base <- device <- measure <- {serve, fetch, ingest, grid} <- {python, bench}; operators stand on serve.
+Public headers include no private ones, and no module includes the private headers of another; those of base are for
+all. CUDA's own headers are included where device code or the CUDA host API lives.
 """
 
 import re
@@ -15,13 +16,11 @@ FEEDERS = ("serve", "fetch", "ingest", "grid")
 ALLOWED: dict[str, set[str]] = {"base": set(), "device": {"base"}, "measure": {"base", "device"}}
 ALLOWED |= {feeder: {"base", "device", "measure"} for feeder in FEEDERS}
 ALLOWED["operators"] = {"base", "device", "measure", "serve"}
-ALLOWED["wire"] = {*ALLOWED, "operators"}
-ALLOWED["python"] = {*ALLOWED, "wire"}
-ALLOWED["bench"] = {*ALLOWED, "wire"} - {"python", "bench"}
-ALLOWED["all"] = {*ALLOWED, "wire"} - {"python", "bench"}
+ALLOWED["python"] = set(ALLOWED)
+ALLOWED["bench"] = set(ALLOWED) - {"python"}
 
-# Headers at the top of include/headrace, by the module that they belong to; "all" gathers every module.
-TOP_HEADERS = {"config.hpp": "base", "cuda.hpp": "device", "headrace.hpp": "all"}
+# Headers at the top of include/headrace, by the module that they belong to.
+TOP_HEADERS = {"config.hpp": "base", "cuda.hpp": "device"}
 GENERATED = {"headrace/config.hpp"}
 
 ROOTS = ("include", "src", ".")
@@ -81,7 +80,11 @@ def complaint(root: Path, path: Path, name: str, quoted: bool) -> str | None:
     if path.parts[0] in ("include", "examples") and target.parts[0] not in ("include", "examples"):
         return f"a public header or an example includes the private {target}"
     here, there = module_of(path), module_of(target)
-    return None if here is None or there is None else direction_complaint(here, there)
+    if here is None or there is None:
+        return None
+    if target.parts[0] == "src" and there not in (here, "base"):
+        return f"'{here}' includes {target}, which is private to '{there}'"
+    return direction_complaint(here, there)
 
 
 def violations(root: Path) -> Iterator[str]:

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "device/copies/listed_copies.hpp"
 #include "device/known_range.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
@@ -19,6 +18,9 @@
 
 /// What a kind of device implements. The public classes are thin views of these; their comments give the contracts.
 namespace headrace::detail {
+
+struct ListedCopies;
+enum class ListedWay : std::uint8_t;
 
 class EventBackend {
  public:

@@ -1,4 +1,4 @@
-#include "device/host_memory.hpp"
+#include "headrace/device/host_memory.hpp"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 #include "headrace/base/bytes.hpp"
 
-namespace headrace::detail {
+namespace headrace {
 
 MemoryInfo host_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES);
@@ -27,4 +27,4 @@ MemoryInfo host_memory() {
   return info;
 }
 
-}  // namespace headrace::detail
+}  // namespace headrace

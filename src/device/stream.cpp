@@ -6,6 +6,7 @@
 
 #include "device/backend.hpp"
 #include "device/span/span_places.hpp"
+#include "headrace/device/listed_copies.hpp"
 
 namespace headrace {
 
@@ -97,5 +98,16 @@ Event& Event::operator=(Event&& other) noexcept {
 Event::~Event() = default;
 
 Result<Duration> Event::since(const Event& earlier) const noexcept { return backend_->since(*earlier.backend_); }
+
+namespace detail {
+
+Status copy_listed(StreamRef stream, const ListedCopies& copies, ListedWay way) noexcept {
+  return stream.backend().copy_listed(copies, way);
+}
+Result<std::size_t> listed_scratch_bytes(StreamRef stream, std::uint32_t count, ListedWay way) noexcept {
+  return stream.backend().listed_scratch_bytes(count, way);
+}
+
+}  // namespace detail
 
 }  // namespace headrace

@@ -6,11 +6,11 @@
 #include <array>
 #include <utility>
 
-#include "device/host_memory.hpp"
 #include "fetch/levels_state.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/base/process.hpp"
+#include "headrace/device/host_memory.hpp"
 
 namespace headrace::fetch {
 
@@ -29,7 +29,7 @@ Enum parse(std::string_view text, const std::array<std::string_view, Count>& nam
 
 LevelOptions with_defaults(Device device, LevelOptions options) {
   if (options.slab_bytes == 0) throw UsageError("levels: slab_bytes must be above 0");
-  const std::size_t host = detail::host_memory().free_bytes;
+  const std::size_t host = host_memory().free_bytes;
   if (options.disk_bytes == 0) options.disk_bytes = host / 2;
   if (options.cpu_bytes == 0) options.cpu_bytes = host / 4;
   if (options.device_bytes == 0) options.device_bytes = device.memory().free_bytes / 5 * 4;

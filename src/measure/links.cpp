@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "device/host_memory.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/device/host_memory.hpp"
 #include "measure/link_kernels.hpp"
 #include "measure/link_lanes.hpp"
 #include "measure/median.hpp"
@@ -33,7 +33,7 @@ void check(const LinkOptions& options) {
 
 /// The sizes that there is room for.
 std::vector<std::size_t> fitting(const LinkRoute& route, const std::vector<std::size_t>& sizes) {
-  std::size_t free = std::min(route.device.memory().free_bytes, detail::host_memory().free_bytes);
+  std::size_t free = std::min(route.device.memory().free_bytes, host_memory().free_bytes);
   if (route.peer) free = std::min(free, route.peer->memory().free_bytes);
   std::vector<std::size_t> found;
   for (const std::size_t size : sizes) {

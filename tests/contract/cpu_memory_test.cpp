@@ -8,7 +8,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/device/copy_batch.hpp"
 #include "headrace/device/mailbox.hpp"
-#include "headrace/device/pool.hpp"
+#include "headrace/device/ring.hpp"
 #include "tests/contract/devices.hpp"
 #include "tests/contract/kernels.hpp"
 
@@ -209,7 +209,7 @@ TEST(CpuAllocationFailureTest, PrimitivesOnTop) {
   Stream stream(device);
   const std::size_t before = device.memory().free_bytes;
   fail_each_allocation([&]() -> Status {
-    Pool pool(device, MemoryKind::device, 100, 4);
+    Ring ring(device, MemoryKind::device, 100, 4);
     Mailbox boxes(device, 2, 10, 10);
     CopyBatch batch(stream);
     return batch.wait();

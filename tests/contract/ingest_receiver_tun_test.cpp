@@ -5,11 +5,11 @@
 #include <cstring>
 #include <thread>
 
+#include "base/file_descriptor.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/faulty_source.hpp"
 #include "headrace/ingest/tun_source.hpp"
 #include "ingest/net/address.hpp"
-#include "ingest/sources/file_descriptor.hpp"
 #include "network.hpp"
 #include "receiver_support.hpp"
 

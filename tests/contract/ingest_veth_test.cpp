@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/file_descriptor.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/config.hpp"
 #include "headrace/ingest/packet_socket_source.hpp"
@@ -15,7 +16,6 @@
 #include "headrace/ingest/wire.hpp"
 #include "headrace/ingest/xdp_source.hpp"
 #include "ingest/net/address.hpp"
-#include "ingest/sources/file_descriptor.hpp"
 #include "ingest/sources/headers.hpp"
 #include "tests/contract/network.hpp"
 #include "tests/ingest_support.hpp"

@@ -6,11 +6,11 @@
 
 #include <cstring>
 
+#include "base/file_descriptor.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/stream_bytes.hpp"
 #include "headrace/ingest/udp_source.hpp"
 #include "ingest/net/address.hpp"
-#include "ingest/sources/file_descriptor.hpp"
 #include "tests/ingest_support.hpp"
 
 namespace headrace::ingest {

@@ -1,4 +1,4 @@
-#include "device/copies/part.hpp"
+#include "headrace/device/copy_part.hpp"
 
 #include <gtest/gtest.h>
 

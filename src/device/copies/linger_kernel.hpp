@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/copies/part.hpp"
+#include "headrace/device/copy_part.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/device/kernel.hpp"
 

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "base/spin.hpp"
 #include "device/backend.hpp"
-#include "device/cpu/spin.hpp"
 #include "device/known_range.hpp"
 #include "headrace/base/bytes.hpp"
 

@@ -6,10 +6,10 @@
 #include <exception>
 #include <new>
 
+#include "base/spin.hpp"
 #include "device/backend.hpp"
 #include "device/copies/host_copy.hpp"
 #include "device/copies/joined_copies.hpp"
-#include "device/cpu/spin.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/copy_route.hpp"
 #include "headrace/device/topology.hpp"

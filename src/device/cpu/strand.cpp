@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "device/cpu/spin.hpp"
+#include "base/spin.hpp"
 #include "device/cpu/workers.hpp"
 
 namespace headrace::detail {

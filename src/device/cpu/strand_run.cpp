@@ -1,10 +1,10 @@
 #include <array>
 #include <cstring>
 
+#include "base/spin.hpp"
 #include "device/cpu/event.hpp"
 #include "device/cpu/memory.hpp"
 #include "device/cpu/resident.hpp"
-#include "device/cpu/spin.hpp"
 #include "device/cpu/strand.hpp"
 #include "device/cpu/workers.hpp"
 

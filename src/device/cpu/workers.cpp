@@ -6,7 +6,7 @@
 #include <system_error>
 #include <thread>
 
-#include "device/cpu/spin.hpp"
+#include "base/spin.hpp"
 #include "device/cpu/testing.hpp"
 #include "headrace/device/topology.hpp"
 

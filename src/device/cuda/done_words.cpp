@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-#include "device/cpu/spin.hpp"
+#include "base/spin.hpp"
 #include "device/cuda/error.hpp"
 #include "device/cuda/gather.hpp"
 

@@ -7,10 +7,10 @@
 #include <bit>
 
 #include "device/backend.hpp"
-#include "device/host_memory.hpp"
 #include "device/span/span_state.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/device/host_memory.hpp"
 
 namespace headrace {
 
@@ -25,7 +25,7 @@ void require_page_size(std::size_t bytes) {
 std::size_t pages_for(Device device, std::size_t bytes, std::size_t page_bytes) {
   if (bytes == 0) throw UsageError("a span has a byte at least");
   require_page_size(page_bytes);
-  std::size_t most = detail::host_memory().total_bytes + device.memory().total_bytes;
+  std::size_t most = host_memory().total_bytes + device.memory().total_bytes;
   for (const Device other : Device::list()) {
     if (other.kind() == device.kind()) most += other.memory().total_bytes;
   }
@@ -33,7 +33,7 @@ std::size_t pages_for(Device device, std::size_t bytes, std::size_t page_bytes) 
     throw DeviceError(Errc::out_of_memory,
                       fmt::format("a span of {} is more than all places hold: {} free on {}, {} free on the host",
                                   format_bytes(bytes), format_bytes(device.memory().free_bytes), device.name(),
-                                  format_bytes(detail::host_memory().free_bytes)));
+                                  format_bytes(host_memory().free_bytes)));
   }
   return align_up(bytes, page_bytes) / page_bytes;
 }

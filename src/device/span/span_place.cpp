@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "device/backend.hpp"
-#include "device/host_memory.hpp"
 #include "device/span/span_state.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/device/host_memory.hpp"
 
 /// Making the pages of a span: what is checked before, and what is taken.
 namespace headrace::detail {

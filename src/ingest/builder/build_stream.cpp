@@ -4,7 +4,7 @@
 #include <cstring>
 #include <thread>
 
-#include "device/cpu/spin.hpp"
+#include "base/spin.hpp"
 #include "headrace/device/kernel.hpp"
 #include "ingest/builder/kernels.hpp"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "device/backend.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/device/listed_copies.hpp"
 #include "ingest/builder/kernels.hpp"
 
 namespace headrace::ingest {
@@ -82,8 +82,7 @@ PartList::PartList(Device device, CopyWay way, std::uint32_t capacity, Conversio
   if (reader_ != Reader::host) device_ = Buffer(device, MemoryKind::device, bytes);
   if (reader_ == Reader::cuda) {
     const Stream stream(device);
-    const std::size_t scratch = stream.backend()
-                                    .listed_scratch_bytes(capacity, listed_way(way_))
+    const std::size_t scratch = headrace::detail::listed_scratch_bytes(stream, capacity, listed_way(way_))
                                     .or_throw(fmt::format("preparing the way '{}'", to_string(way_)));
     scratch_ = Buffer(device, MemoryKind::device, std::max<std::size_t>(scratch, 1));
   }
@@ -213,14 +212,15 @@ Result<std::uint32_t> PartList::launch_kernel(StreamRef stream, const DoneArgume
 
 Status PartList::copy_listed(StreamRef stream) const noexcept {
   const ListedEntries list(device_.data(), capacity_);
-  return stream.backend().copy_listed({.to = list.to,
-                                       .from = list.from,
-                                       .bytes = list.bytes,
-                                       .count = count_,
-                                       .merge = merge_count(way_),
-                                       .scratch = scratch_.data(),
-                                       .scratch_bytes = scratch_.bytes()},
-                                      listed_way(way_));
+  return headrace::detail::copy_listed(stream,
+                                       {.to = list.to,
+                                        .from = list.from,
+                                        .bytes = list.bytes,
+                                        .count = count_,
+                                        .merge = merge_count(way_),
+                                        .scratch = scratch_.data(),
+                                        .scratch_bytes = scratch_.bytes()},
+                                       listed_way(way_));
 }
 
 Status PartList::copy_one_by_one(StreamRef stream) const noexcept {

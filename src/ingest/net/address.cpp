@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/file_descriptor.hpp"
 #include "headrace/base/error.hpp"
-#include "ingest/sources/file_descriptor.hpp"
 
 namespace headrace::ingest {
 

@@ -10,12 +10,12 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/file_descriptor.hpp"
+#include "base/wait.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/sender.hpp"
 #include "headrace/ingest/stream_bytes.hpp"
 #include "ingest/net/address.hpp"
-#include "ingest/sources/file_descriptor.hpp"
-#include "ingest/sources/wait.hpp"
 
 namespace headrace::ingest {
 

@@ -9,13 +9,13 @@
 #include <ctime>
 #include <vector>
 
+#include "base/file_descriptor.hpp"
+#include "base/wait.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/sender.hpp"
 #include "headrace/ingest/stream_bytes.hpp"
 #include "ingest/net/address.hpp"
 #include "ingest/sequence.hpp"
-#include "ingest/sources/file_descriptor.hpp"
-#include "ingest/sources/wait.hpp"
 
 namespace headrace::ingest {
 

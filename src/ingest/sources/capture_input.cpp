@@ -9,8 +9,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/wait.hpp"
 #include "headrace/base/error.hpp"
-#include "ingest/sources/wait.hpp"
 
 namespace headrace::ingest {
 

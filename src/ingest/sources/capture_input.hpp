@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.hpp"
 #include "headrace/base/clock.hpp"
-#include "ingest/sources/file_descriptor.hpp"
 #include "ingest/sources/unpack.hpp"
 
 namespace headrace::ingest {

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <optional>
 
+#include "base/wait.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/parse.hpp"
 #include "headrace/ingest/wire.hpp"
@@ -15,7 +16,6 @@
 #include "ingest/sources/headers.hpp"
 #include "ingest/sources/link_type.hpp"
 #include "ingest/sources/slot_source.hpp"
-#include "ingest/sources/wait.hpp"
 
 namespace headrace::ingest {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/file_descriptor.hpp"
 #include "headrace/ingest/packet_socket_source.hpp"
-#include "ingest/sources/file_descriptor.hpp"
 #include "ingest/sources/mapping.hpp"
 
 namespace headrace::ingest {

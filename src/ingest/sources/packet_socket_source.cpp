@@ -8,11 +8,11 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/wait.hpp"
 #include "ingest/net/address.hpp"
 #include "ingest/sources/packet_socket.hpp"
 #include "ingest/sources/slot_source.hpp"
 #include "ingest/sources/virtio_header.hpp"
-#include "ingest/sources/wait.hpp"
 
 namespace headrace::ingest {
 

@@ -5,13 +5,13 @@
 #include <cmath>
 #include <ctime>
 
+#include "base/wait.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/stream_bytes.hpp"
 #include "ingest/random.hpp"
 #include "ingest/sequence.hpp"
 #include "ingest/sources/headers.hpp"
 #include "ingest/sources/slot_source.hpp"
-#include "ingest/sources/wait.hpp"
 
 namespace headrace::ingest {
 

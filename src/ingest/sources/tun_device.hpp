@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/file_descriptor.hpp"
 #include "ingest/net/subnet.hpp"
-#include "ingest/sources/file_descriptor.hpp"
 
 namespace headrace::ingest {
 

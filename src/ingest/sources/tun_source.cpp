@@ -8,13 +8,13 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/wait.hpp"
 #include "headrace/base/error.hpp"
 #include "ingest/net/routes.hpp"
 #include "ingest/net/subnet.hpp"
 #include "ingest/sources/slot_source.hpp"
 #include "ingest/sources/tun_device.hpp"
 #include "ingest/sources/virtio_header.hpp"
-#include "ingest/sources/wait.hpp"
 
 namespace headrace::ingest {
 

@@ -7,11 +7,11 @@
 #include <array>
 #include <cstring>
 
+#include "base/file_descriptor.hpp"
+#include "base/wait.hpp"
 #include "headrace/base/error.hpp"
 #include "ingest/net/address.hpp"
-#include "ingest/sources/file_descriptor.hpp"
 #include "ingest/sources/slot_source.hpp"
-#include "ingest/sources/wait.hpp"
 
 namespace headrace::ingest {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/file_descriptor.hpp"
 #include "headrace/ingest/xdp_source.hpp"
-#include "ingest/sources/file_descriptor.hpp"
 
 namespace headrace::ingest {
 

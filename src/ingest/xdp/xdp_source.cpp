@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/wait.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "ingest/net/address.hpp"
 #include "ingest/net/subnet.hpp"
 #include "ingest/sources/slot_source.hpp"
-#include "ingest/sources/wait.hpp"
 #include "ingest/xdp/program.hpp"
 #include "ingest/xdp/queue.hpp"
 

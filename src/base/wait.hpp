@@ -9,7 +9,7 @@
 #include "headrace/base/clock.hpp"
 #include "headrace/base/result.hpp"
 
-namespace headrace::ingest {
+namespace headrace {
 
 [[nodiscard]] inline timespec to_timespec(Duration duration) noexcept {
   constexpr std::int64_t kSecond = 1'000'000'000;
@@ -31,4 +31,4 @@ namespace headrace::ingest {
   return wait_ready({&one, 1}, timeout);
 }
 
-}  // namespace headrace::ingest
+}  // namespace headrace

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace headrace::ingest {
+namespace headrace {
 
 /// Owns a file descriptor.
 class FileDescriptor {
@@ -27,4 +27,4 @@ class FileDescriptor {
   int number_ = -1;
 };
 
-}  // namespace headrace::ingest
+}  // namespace headrace

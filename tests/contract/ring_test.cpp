@@ -1,8 +1,5 @@
-#include <set>
-
-#include "headrace/base/error.hpp"
-#include "headrace/device/pool.hpp"
 #include "headrace/device/ring.hpp"
+#include "headrace/base/error.hpp"
 #include "tests/contract/devices.hpp"
 
 namespace headrace::testing {
@@ -10,8 +7,6 @@ namespace {
 
 class RingTest : public DeviceTest {};
 HEADRACE_ON_EVERY_DEVICE(RingTest);
-class PoolTest : public DeviceTest {};
-HEADRACE_ON_EVERY_DEVICE(PoolTest);
 
 std::uint64_t& number_in(std::byte* slot) { return *reinterpret_cast<std::uint64_t*>(slot); }
 
@@ -137,58 +132,6 @@ TEST_P(RingTest, SeveralConsumersTakeEachSlotOnce) {
   for (std::thread& consumer : consumers) consumer.join();
   EXPECT_EQ(taken.load(), kCount);
   EXPECT_EQ(sum.load(), kCount * (kCount - 1) / 2);
-}
-
-TEST_P(PoolTest, GivesEverySlotOnceAndThenNone) {
-  constexpr std::size_t kSlots = 10;
-  Pool pool(device(), MemoryKind::device, 300, kSlots);
-  EXPECT_EQ(pool.slot_stride(), 512U);
-  std::set<std::uint32_t> taken;
-  for (std::size_t i = 0; i < kSlots; ++i) {
-    const auto slot = pool.try_take();
-    ASSERT_TRUE(slot);
-    EXPECT_LT(*slot, kSlots);
-    EXPECT_EQ(pool.slot(*slot), pool.slot(0) + *slot * 512);
-    taken.insert(*slot);
-  }
-  EXPECT_EQ(taken.size(), kSlots);
-  EXPECT_FALSE(pool.try_take());
-  pool.give(7);
-  EXPECT_EQ(pool.try_take(), 7U);
-  EXPECT_FALSE(pool.try_take());
-}
-
-TEST_P(PoolTest, WrongSizesAreRefused) {
-  EXPECT_THROW(Pool(device(), MemoryKind::pinned, 1, 0), UsageError);
-  EXPECT_THROW(Pool(device(), MemoryKind::pinned, 1, std::size_t{1} << 32), UsageError);
-  EXPECT_THROW(Pool(device(), MemoryKind::pinned, ~std::size_t{0} - 10, 2), UsageError);
-  EXPECT_THROW(Pool(device(), MemoryKind::pinned, std::size_t{1} << 60, 1000), UsageError);
-}
-
-TEST_P(PoolTest, ThreadsNeverShareASlot) {
-  constexpr std::size_t kSlots = 8;
-  constexpr int kRounds = 20000;
-  Pool pool(device(), MemoryKind::pinned, 64, kSlots);
-  std::vector<std::atomic<int>> holders(kSlots);
-  std::atomic<int> shared{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < kRounds; ++i) {
-        const auto slot = pool.try_take();
-        if (!slot) continue;
-        if (holders[*slot].fetch_add(1) != 0) ++shared;
-        number_in(pool.slot(*slot)) = static_cast<std::uint64_t>(t);  // TSan sees two holders at once
-        holders[*slot].fetch_sub(1);
-        pool.give(*slot);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(shared.load(), 0);
-  std::set<std::uint32_t> left;
-  while (const auto slot = pool.try_take()) left.insert(*slot);
-  EXPECT_EQ(left.size(), kSlots) << "none lost";
 }
 
 }  // namespace

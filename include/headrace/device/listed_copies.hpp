@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "headrace/base/result.hpp"
+#include "headrace/device/stream.hpp"
+
 namespace headrace::detail {
 
 /// Copies within the reach of a device's kernels, whose list lies in its memory.
@@ -13,7 +16,7 @@ struct ListedCopies {
   std::uint32_t count;
   /// Copies that one call takes at most, where they are alike and evenly spaced; for ListedWay::device_runtime.
   std::uint32_t merge = 1;
-  void* scratch = nullptr;  ///< See StreamBackend::listed_scratch_bytes().
+  void* scratch = nullptr;  ///< See listed_scratch_bytes().
   std::size_t scratch_bytes = 0;
 };
 
@@ -21,5 +24,10 @@ enum class ListedWay : std::uint8_t {
   batched_memcpy,  ///< cub::DeviceMemcpy::Batched.
   device_runtime   ///< cudaMemcpyAsync and cudaMemcpy2DAsync, called in a kernel.
 };
+
+/// Enqueues the copies, by what CUDA itself has for that. Errc::not_supported on other devices.
+[[nodiscard]] Status copy_listed(StreamRef stream, const ListedCopies& copies, ListedWay way) noexcept;
+/// Bytes of memory of the device that copy_listed() needs for so many copies. Errc::not_supported where it is.
+[[nodiscard]] Result<std::size_t> listed_scratch_bytes(StreamRef stream, std::uint32_t count, ListedWay way) noexcept;
 
 }  // namespace headrace::detail
