@@ -26,7 +26,8 @@ constexpr std::uint64_t kFirstByte = 4 * kSecond;
 /// An honest peer of which the network has delivered nothing for so long may rightly have been given up.
 constexpr std::uint64_t kNeglected = 2 * kSecond;
 constexpr std::uint64_t kPlenty = 1 << 20;
-constexpr int kRoundsMax = 6000;
+constexpr int kRoundsShort = 100;  ///< Of 10 ms; the others of 100 ms.
+constexpr int kRoundsMax = 800;
 
 void require(bool right) {
   if (!right) __builtin_trap();
@@ -305,7 +306,7 @@ class Conversation {
         if (peer.opened && peer.limit < peer.data.size()) consume(peer, peer.data.size());
         peer.delivered_at = receiver_.now;
       }
-      pass(10 * kMs);
+      pass((round < kRoundsShort ? 10 : 100) * kMs);
     }
     for (const Honest& peer : honest_) {
       if (peer.excused) continue;

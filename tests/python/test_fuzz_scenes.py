@@ -1,17 +1,21 @@
 """Scenes and gprMax input that are nearly right: each is a scene, or an error of one line that says where."""
 
 import itertools
+import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import mutation
+import pytest
 from grid_scenes import FLAT, changed
 from test_grid_convert import DEEP, OLD
 from test_grid_convert import FLAT as FLAT_INPUT
 
 from headrace import Error
 from headrace.grid.gprmax import convert
-from headrace.grid.solver import parse_scene
+from headrace.grid.solver import Layout, checkpoint, parse_scene
+from headrace.grid.solver.model import build
 
 ROUNDS = 1500
 DEADLINE_SECONDS = 60
@@ -97,3 +101,44 @@ def test_cases_can_be_made_again():
     made = [mutator.make(choose) for _, choose in itertools.islice(mutation.cases(20), 20)]
     assert made[-1] == mutator.make(mutation.case(19))
     assert len(set(made)) > len(made) / 2
+
+
+def member(shape: str, kind: str) -> bytes:
+    """An array of .npz, of which little is there."""
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    head += b" " * (63 - (10 + len(head)) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + bytes(24)
+
+
+HELD = [
+    ("(1099511627776,)", "<f8"),
+    ("(3,)", "|O"),
+    ("(0,)", "<i4"),
+    ("(2, 3)", "|u1"),
+    ("()", "<f8"),
+    ("()", "<i8"),
+    ("(-5,)", "<f8"),
+    ("('a',)", "<f8"),
+    ("(1,)", "<U6"),
+    ("()", "<M8[s]"),
+]
+
+
+@pytest.mark.parametrize(("shape", "kind"), HELD)
+def test_checkpoints_with_other_arrays_are_refused(tmp_path: Path, shape: str, kind: str):
+    scene = parse_scene(FLAT, tmp_path / "scene.toml")
+    path = tmp_path / "a.npz"
+    solver = build(scene, Layout()).solver
+    solver.step(10)
+    checkpoint.save(path, scene, 10, solver.state())
+    with zipfile.ZipFile(path) as file:
+        whole = {name: file.read(name) for name in file.namelist()}
+    for changed_name in whole:
+        with zipfile.ZipFile(path, "w") as file:
+            for name, data in whole.items():
+                file.writestr(name, member(shape, kind) if name == changed_name else data)
+        if changed_name.startswith("averaging"):  # it is for people
+            continue
+        made = build(scene, Layout()).solver
+        with pytest.raises(Error, match=re.escape(str(path))):
+            checkpoint.restore(path, scene, made)

@@ -150,6 +150,23 @@ TEST(TcpWait, AnInvitationIsAsLongAsTheRoundTripNeeds) {
   }
 }
 
+// A window that was opened in the handshake holds, although silent connections have been invited meanwhile.
+TEST(TcpWait, OneThatWasLetSendGoesBeforeThoseThatAreSilent) {
+  constexpr std::uint32_t kPlaces = 2;
+  Receiver receiver(config_of(kPlaces));
+  Client far(receiver, peer_of(1));
+  far.send_syn();
+  EXPECT_GT(receiver.answers.at(0).headers.window, 0);
+  for (std::uint32_t i = 0; i < kPlaces; ++i) {
+    Client silent(receiver, peer_of(2 + i));
+    connect(receiver, silent);
+  }
+  receiver.now += 40 * kMs;
+  far.send(0, {});
+  far.send(0, pattern(0, 5));
+  EXPECT_EQ(receiver.streams[0], pattern(0, 5));
+}
+
 // Connections that take no place once they were invited are expected to be followed by more of that kind, so that those
 // who speak find places however many are silent.
 TEST(TcpWait, WhereMostAreSilentOneThatSpeaksDoesNotWait) {

@@ -104,7 +104,7 @@ class TcpHandshake {
     const bool probes = begin < 0;
     if (!speaks && !probes && shared_.config.open_at_first_byte) return kNoConnection;
     const bool opens = speaks || !shared_.config.open_at_first_byte;
-    const std::uint32_t kept = request.state == RequestState::invited ? 0 : lists_.booked();
+    const std::uint32_t kept = request.offered != 0 ? 0 : lists_.booked();  // what was let send goes before the silent
     if (shared_.places() > kept && (!opens || shared_.places_now() > 0)) {
       if (opens) return open(i, speaks);
       if (request.state == RequestState::waiting) invite(i);

@@ -1,6 +1,7 @@
 """How the command line fails: one line on stderr, no traceback, and a status that a script can act on."""
 
 import os
+import resource
 import signal
 import sys
 
@@ -14,6 +15,7 @@ from headrace.text import printable
 STATUS_FAILURE = 1
 STATUS_USAGE = 2
 STATUS_INTERRUPTED = 128 + signal.SIGINT
+_NO_THREAD = "can't start new thread"  # as Python's threads say it
 
 
 def report(message: str) -> None:
@@ -37,6 +39,16 @@ def _silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _message(error: Exception) -> str | None:
+    """What to say of a failure; None of one that nobody expected."""
+    if isinstance(error, RuntimeError) and not isinstance(error, Error):
+        if str(error) != _NO_THREAD:
+            return None
+        limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+        return f"no thread could be started: raise the limit on processes (ulimit -u, {limit} here)"
+    return str(error) or type(error).__name__
+
+
 def guarded(app: typer.Typer, arguments: list[str] | None = None) -> int:
     """Runs the app and returns its exit status. HEADRACE_TRACEBACK=1 in the environment lets exceptions through."""
     try:
@@ -50,10 +62,11 @@ def guarded(app: typer.Typer, arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         _silence_stdout()
         return STATUS_FAILURE
-    except (Error, OSError, MemoryError) as error:
-        if os.environ.get("HEADRACE_TRACEBACK") == "1":
+    except (Error, OSError, MemoryError, RuntimeError) as error:
+        message = _message(error)
+        if message is None or os.environ.get("HEADRACE_TRACEBACK") == "1":
             raise
-        report(str(error) or type(error).__name__)
+        report(message)
         return STATUS_USAGE if isinstance(error, UsageError) else STATUS_FAILURE
     if status == STATUS_INTERRUPTED:
         return interrupts.status()

@@ -3,7 +3,8 @@
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 import headrace
 from headrace import _core, results
-from headrace.errors import UsageError
+from headrace.errors import Error, UsageError
 from headrace.fetch import taxi
 from headrace.fetch.compare import difference
 from headrace.fetch.table import Table
@@ -90,17 +91,28 @@ class Duck:
         except ImportError:
             raise UsageError("DuckDB is not installed: pip install duckdb, or give --no-check") from None
         self.threads = threads or os.cpu_count() or 1
-        self._connection = duckdb.connect(config={"threads": self.threads})
-        if file.suffix == ".parquet":
-            quoted = str(file).replace("'", "''")
-            self._connection.execute(f"CREATE VIEW stored AS SELECT * FROM read_parquet('{quoted}')")
-        else:
-            self._connection.register("stored", taxi.read(file))
-        self._connection.execute(f"CREATE TABLE held AS SELECT {', '.join(taxi.QUERY_COLUMNS)} FROM stored")
+        self._failure = duckdb.Error
+        with self._failing():
+            self._connection = duckdb.connect(config={"threads": self.threads})
+            if file.suffix == ".parquet":
+                quoted = str(file).replace("'", "''")
+                self._connection.execute(f"CREATE VIEW stored AS SELECT * FROM read_parquet('{quoted}')")
+            else:
+                self._connection.register("stored", taxi.read(file))
+            self._connection.execute(f"CREATE TABLE held AS SELECT {', '.join(taxi.QUERY_COLUMNS)} FROM stored")
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What DuckDB lacks, such as memory, files or threads, is an Error that says so."""
+        try:
+            yield
+        except self._failure as error:
+            raise Error(f"DuckDB: {error}; --no-check does without it") from None
 
     def result(self, query: taxi.TaxiQuery) -> pa.Table:
         """The result of one query."""
-        return self._connection.sql(query.sql.replace("taxi", "held")).to_arrow_table()
+        with self._failing():
+            return self._connection.sql(query.sql.replace("taxi", "held")).to_arrow_table()
 
     def times(self, query: taxi.TaxiQuery, runs: int) -> DuckTimes:
         """The times of so many runs, after one that warms up."""
@@ -109,7 +121,8 @@ class Duck:
             sql = query.sql.replace("taxi", name)
             return [_timed(lambda: self._connection.sql(sql).to_arrow_table()) for _ in range(runs + 1)][1:]
 
-        return DuckTimes(of("stored"), of("held"))
+        with self._failing():
+            return DuckTimes(of("stored"), of("held"))
 
 
 def _timed(work: Callable[[], Any]) -> float:

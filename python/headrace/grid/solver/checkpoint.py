@@ -48,8 +48,9 @@ def load(path: Path, scene: Scene) -> Checkpoint:
     content = _arrays(path)
     if not {_HEAD, "scene", "steps"} <= content.keys():
         raise DataError(f"{path}: not a checkpoint of headrace grid")
-    if int(content[_HEAD]) != _FORMAT:
-        raise DataError(f"{path}: a checkpoint of format {content[_HEAD]}; this version reads format {_FORMAT}")
+    made = _count(path, content, _HEAD)
+    if made != _FORMAT:
+        raise DataError(f"{path}: a checkpoint of format {made}; this version reads format {_FORMAT}")
     made_of = str(content["scene"])
     if made_of != scene.digest():
         other = replace(scene, averaging=not scene.averaging)
@@ -62,11 +63,19 @@ def load(path: Path, scene: Scene) -> Checkpoint:
             f"{path}: a checkpoint of another scene than {scene.path}: materials, objects, sources, receivers, domain "
             "or time step differ"
         )
-    steps = int(content["steps"])
+    steps = _count(path, content, "steps")
     if steps > scene.steps:
         raise UsageError(f"{path}: it is at step {steps:,}, and {scene.path} ends at step {scene.steps:,}")
     state = {name.removeprefix(_STATE): value for name, value in content.items() if name.startswith(_STATE)}
     return Checkpoint(steps, state)
+
+
+def _count(path: Path, content: dict[str, Array], name: str) -> int:
+    """A whole number from 0 on that the file holds."""
+    held = np.asarray(content[name])
+    if held.shape != () or held.dtype.kind not in "iu" or held < 0:
+        raise DataError(f"{path}: not a whole checkpoint: its {name} is not one whole number")
+    return int(held)
 
 
 def _arrays(path: Path) -> dict[str, Array]:
@@ -81,7 +90,7 @@ def _arrays(path: Path) -> dict[str, Array]:
             return {name: file[name] for name in file.files} if isinstance(file, NpzFile) else {}
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise reading(path, error) from None
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, MemoryError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path}: not a whole checkpoint: {error}") from None
 
 
@@ -94,7 +103,7 @@ def restore(path: Path, scene: Scene, solver: Solver) -> None:
     found = load(path, scene)
     try:
         solver.restore(found.state)
-    except (KeyError, ValueError) as error:
+    except (UsageError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path}: not a whole checkpoint: {error}") from None
     if solver.steps_done != found.steps:
         raise DataError(f"{path}: it says step {found.steps:,} and holds step {solver.steps_done:,}")
