@@ -14,8 +14,8 @@ namespace {
 /// which a GPU's multiprocessor takes up one a cycle, and on a CPU some twenty instructions. So of two terms the rarer
 /// one is walked if it has less than one document of 512.
 constexpr std::uint64_t kWalkCost = 8;
-/// In a collection whose bitmaps have up to kSmall vectors a test costs what 32 vectors do: a CPU has the bitmaps in its
-/// first cache, and takes four vectors with an instruction; a block of a GPU scans them in one round or two.
+/// In a collection whose bitmaps have up to kSmall vectors a test costs what 32 vectors do: a CPU has the bitmaps in
+/// its first cache, and takes four vectors with an instruction; a block of a GPU scans them in one round or two.
 constexpr std::uint64_t kSmallWalkCost = 32;
 constexpr std::uint64_t kSmall = 1024;
 /// What the first round of a scan costs, however little there is to scan.
@@ -125,7 +125,7 @@ class Planner {
   std::span<const ExpressionNode> nodes_;
   std::span<const QueryTerm> terms_;
   std::uint32_t document_count_;
-  std::uint64_t walk_cost_;  ///< Of a document of a list.
+  std::uint64_t walk_cost_;                              ///< Of a document of a list.
   std::array<std::uint8_t, kQueryTermsMax> by_count_{};  ///< The terms that there are, rare ones first.
   std::uint32_t there_count_ = 0;
   TermSet with_bitmap_ = 0;

@@ -6,8 +6,8 @@
 
 namespace headrace::operators {
 
-/// Finds numbers of terms by their hash, where a binary search would wait for memory a dozen times. Open addressing; 8 to
-/// 16 bytes a term.
+/// Finds numbers of terms by their hash, where a binary search would wait for memory a dozen times. Open addressing; 8
+/// to 16 bytes a term.
 class TermSlots {
  public:
   /// @param term_of  the text of term `number`, of numbers below `count`; all are different.
