@@ -253,6 +253,7 @@ _RULES: tuple[tuple[str, Callable[[str], bool]], ...] = (
     ("pairs of characters in scripts without spaces", lambda text: _NO_SPACES.search(text) is not None),
     ("ignorable characters are dropped", _has("Cf")),
     ("marks belong to words", _has("M")),
+    ("a geresh belongs to its word (UAX #29)", lambda text: re.search("\u05f3|[\u05d0-\u05ea]'", text) is not None),
     ("apostrophes, dots and the like within words (UAX #29)", lambda text: any(c in _JOINS for c in text[1:-1])),
     ("digits and Hangul are words of their own (ICU)", lambda text: re.search("[0-9][가-힣]", text) is not None),
     ("full case folding and compatibility forms", _folds),

@@ -19,10 +19,12 @@ void check(const Index& index, const Bm25& bm25) {
         "ranking needs an index that keeps how often words come: build it with frequencies (headrace index build "
         "--frequencies)");
   }
-  if (!(bm25.k1 >= 0 && std::isfinite(bm25.k1))) {
+  const bool k1_fits = bm25.k1 >= 0 && std::isfinite(bm25.k1);
+  const bool b_fits = bm25.b >= 0 && bm25.b <= 1;
+  if (!k1_fits) {
     throw UsageError(fmt::format("ranking: k1 must be 0 or more, not {}", bm25.k1));
   }
-  if (!(bm25.b >= 0 && bm25.b <= 1)) throw UsageError(fmt::format("ranking: b must be 0 to 1, not {}", bm25.b));
+  if (!b_fits) throw UsageError(fmt::format("ranking: b must be 0 to 1, not {}", bm25.b));
 }
 
 /// Marks the terms that stand under an even number of negations: what a document is wanted for.

@@ -1,5 +1,8 @@
+#include <pthread.h>
+
 #include <array>
 #include <latch>
+#include <string_view>
 #include <thread>
 
 #include "headrace/base/error.hpp"
@@ -142,6 +145,50 @@ TEST(ScheduleOrder, StoppingLetsWhatIsInFlightLand) {
     EXPECT_OK(back.at(0));
     EXPECT_TRUE(failed_with(back.at(1), Errc::stopped));
     EXPECT_FALSE(doors.entered(1));
+  }
+}
+
+/// Answers with the name of the thread that it runs in.
+struct Named {
+  static constexpr const char* kName = "named";
+  using Query = std::uint64_t;
+  using Answer = std::array<char, 16>;
+  struct State {
+    std::uint64_t unused;
+  };
+
+  template <class Group>
+  static void answer(Group, const State&, const Query*, Answer* answer) {
+    ::pthread_getname_np(::pthread_self(), answer->data(), answer->size());
+  }
+};
+
+/// How many of some queries a device's own threads answer.
+std::size_t answered_by_device(Schedule schedule, std::uint32_t threads) {
+  constexpr std::size_t kQueries = 50;
+  const Device device = Device::parse("cpu");
+  Engine engine(device, serve::make_operator<Named>({}, [](Device) { return serve::make_state(Named::State{}); }),
+                plan_of(schedule, threads, 2));
+  Client client = engine.connect();
+  std::size_t by_device = 0;
+  for (std::uint64_t i = 0; i < kQueries; ++i) {
+    Named::Answer name{};
+    EXPECT_TRUE(client.ask(std::as_bytes(std::span(&i, 1)), std::as_writable_bytes(std::span(&name, 1))));
+    if (std::string_view(name.data()) == "headrace-worker") ++by_device;
+  }
+  return by_device;
+}
+
+TEST(ScheduleOrder, EnginesWhoseThreadsFillTheProcessorsRunTheirBatches) {
+  const DeviceProperties properties = Device::parse("cpu").properties();
+  const auto processors =
+      static_cast<std::uint32_t>(properties.multiprocessor_count * properties.threads_per_multiprocessor);
+  for (const Schedule schedule : {Schedule::pipelined, Schedule::graph}) {
+    SCOPED_TRACE(to_string(schedule));
+    EXPECT_EQ(answered_by_device(schedule, processors), 0U);
+    if (processors > 1) {
+      EXPECT_EQ(answered_by_device(schedule, 1), 50U) << "there are processors for both";
+    }
   }
 }
 

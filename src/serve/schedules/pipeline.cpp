@@ -107,8 +107,21 @@ bool Pipeline::rest() noexcept {
   return job.has_value() || holds;
 }
 
+namespace {
+
+/// Whether the engine's threads alone fill the processors of a CPU device. Work handed to the device's own threads
+/// would then wait for the threads that poll for it.
+bool runs_itself(const EngineState& engine) {
+  if (engine.device.kind() != DeviceKind::cpu) return false;
+  const DeviceProperties& properties = engine.device.properties();
+  const int processors = properties.multiprocessor_count * properties.threads_per_multiprocessor;
+  return engine.plan.threads >= static_cast<std::uint64_t>(processors);
+}
+
+}  // namespace
+
 void start_pipelines(EngineState& engine, bool as_graph) {
-  const auto streams = make_streams(engine, engine.plan.streams_per_thread, {});
+  const auto streams = make_streams(engine, engine.plan.streams_per_thread, {.run_in_waiter = runs_itself(engine)});
   std::vector<std::shared_ptr<Pipeline>> pipelines;
   for (std::uint32_t i = 0; i < engine.plan.threads; ++i) {
     pipelines.push_back(std::make_shared<Pipeline>(engine, streams, i, as_graph));
