@@ -568,7 +568,7 @@ material = "m{number}"
 
 
 def test_tables_of_materials_are_counted():
-    fields, runs = 12_000 * (6 + 2) * 4, 12_000 // 2
+    fields, runs = 12_000 * (6 + 2) * 4, 12_000
     two = 2**7 * (32 + 16)  # vacuum and sand
     assert memory.device_bytes(blocks_of(0), Layout()) == fields + two + runs
     assert memory.device_bytes(blocks_of(0), Layout(("cpu:0",) * 2)) == fields + 2 * two + runs
