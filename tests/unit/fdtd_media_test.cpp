@@ -44,6 +44,8 @@ const std::vector<double> kOne{1};
 const std::vector<double> kNone{0};
 
 TEST(FdtdMedia, OneMediumIsOneCombination) {
+  const std::vector<double> alike(60, 4);
+  EXPECT_THAT(electric_media({alike, kNone, kOne}, space({5, 4, 3}), kStep).numbers, ElementsAre(0U));
   const std::vector<double> four{4};
   const auto made = electric_media({four, kNone, kOne}, space({5, 4, 3}), kStep);
   EXPECT_THAT(made.numbers, ElementsAre(0U));
@@ -114,9 +116,18 @@ TEST(FdtdMedia, RunsAreOfOneNumberOrMixed) {
   std::vector<std::uint32_t> numbers(2 * 35, 3);
   numbers[20] = 4;
   for (std::size_t i = 32; i < 35; ++i) numbers[i] = 7;  // the last cells of the first row
-  EXPECT_THAT(media_runs(numbers, {35, 2, 1}), ElementsAre(3U, kMixed, 7U, 3U, 3U, 3U));
+  EXPECT_THAT(media_runs(numbers, {35, 2, 1}), ElementsAre(3U, 3U, kMixed, 3U, 7U, 3U, 3U, 3U, 3U, 3U));
   const std::vector<std::uint32_t> one{0};
-  EXPECT_THAT(media_runs(one, {35, 1, 2}), ElementsAre(0U, 0U, 0U, 0U, 0U, 0U));
+  EXPECT_TRUE(media_runs(one, {35, 1, 2}).empty());
+}
+
+TEST(FdtdMedia, ShortRunsBetweenMixedOnesAreMixed) {
+  std::vector<std::uint32_t> numbers(8 * 10, 1);
+  numbers[3] = numbers[4 * 8 + 1] = numbers[9 * 8] = 2;  // three runs between the first two, four after them
+  EXPECT_THAT(media_runs(numbers, {80, 1, 1}),
+              ElementsAre(kMixed, kMixed, kMixed, kMixed, kMixed, 1U, 1U, 1U, 1U, kMixed));
+  numbers[3] = numbers[9 * 8] = 1;  // those at the ends of a row are kept
+  EXPECT_THAT(media_runs(numbers, {80, 1, 1}), ElementsAre(1U, 1U, 1U, 1U, kMixed, 1U, 1U, 1U, 1U, 1U));
 }
 
 TEST(FdtdMedia, NumbersAreKeptAsValues) {

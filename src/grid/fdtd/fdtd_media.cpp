@@ -99,7 +99,22 @@ template <class Combination, std::size_t Count, class Find, class Make>
       }
     }
   }
+  if (made.table.size() == 1) made.numbers = {0};
   return made;
+}
+
+/// Uniform runs that are no longer than this between mixed ones are taken for mixed: changing between rows of constants
+/// and rows that look up their coefficients costs more than to look up so many.
+constexpr std::size_t kShortMost = 3;
+
+/// Marks short uniform runs between mixed ones of a row as mixed.
+void join_mixed(std::span<std::uint32_t> runs, std::uint32_t mixed) noexcept {
+  std::size_t after = runs.size();  // the run after the last mixed one; none yet
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i] != mixed) continue;
+    if (i > after && i - after <= kShortMost) std::ranges::fill(runs.subspan(after, i - after), mixed);
+    after = i + 1;
+  }
 }
 
 /// One cell where all are alike.
@@ -155,7 +170,7 @@ std::vector<std::uint32_t> media_runs(std::span<const std::uint32_t> numbers, co
   using Media = FdtdMedia<FdtdElectric<double>>;
   const std::int64_t in_row = (extent.nx + Media::kRun - 1) / Media::kRun;
   const std::int64_t rows = extent.ny * extent.nz;
-  if (numbers.size() == 1) return std::vector<std::uint32_t>(static_cast<std::size_t>(rows * in_row), numbers[0]);
+  if (numbers.size() == 1) return {};
   std::vector<std::uint32_t> runs;
   runs.reserve(static_cast<std::size_t>(rows * in_row));
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -166,6 +181,7 @@ std::vector<std::uint32_t> media_runs(std::span<const std::uint32_t> numbers, co
       const bool alike = std::ranges::all_of(its, [&](std::uint32_t number) { return number == its[0]; });
       runs.push_back(alike ? its[0] : Media::kMixed);
     }
+    join_mixed(std::span(runs).last(static_cast<std::size_t>(in_row)), Media::kMixed);
   }
   return runs;
 }

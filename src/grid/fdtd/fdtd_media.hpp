@@ -36,7 +36,8 @@ inline constexpr std::size_t kCombinationsMost = std::numeric_limits<std::uint32
                                                                 const FdtdOptions& options, double time_step,
                                                                 std::size_t most = kCombinationsMost);
 
-/// FdtdMedia::runs of a domain. `numbers` is one a cell, or one for all.
+/// FdtdMedia::runs of a domain, where short uniform runs between mixed ones are mixed, too. `numbers` is one a cell, or
+/// one for all, which needs none.
 [[nodiscard]] std::vector<std::uint32_t> media_runs(std::span<const std::uint32_t> numbers, const Extent& extent);
 
 }  // namespace headrace::grid

@@ -105,9 +105,9 @@ void FdtdPart<Value>::set_media(FdtdMediaTables<Value> media, const FdtdMediaRun
   media_ = std::move(media);
   const bool on_cpu = device_.kind() == DeviceKind::cpu;
   tables_.electric_media = {media_.electric.template as<FdtdElectric<Value>>(),
-                            on_cpu ? runs.electric.data() : nullptr};
+                            on_cpu && !runs.electric.empty() ? runs.electric.data() : nullptr};
   tables_.magnetic_media = {media_.magnetic.template as<FdtdMagnetic<Value>>(),
-                            on_cpu ? runs.magnetic.data() : nullptr};
+                            on_cpu && !runs.magnetic.empty() ? runs.magnetic.data() : nullptr};
 }
 
 template <class Value>

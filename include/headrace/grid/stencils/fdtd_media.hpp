@@ -28,12 +28,12 @@ struct alignas(16) FdtdMagnetic {
 /// The combinations that occur, and where rows have one of them for long.
 template <class Combination>
 struct FdtdMedia {
-  static constexpr std::int32_t kRun = 16;             ///< Cells of a row.
+  static constexpr std::int32_t kRun = 8;              ///< Cells of a row.
   static constexpr std::uint32_t kMixed = 0xFFFFFFFF;  ///< No number of a combination.
 
   const Combination* table = nullptr;
-  /// For every kRun cells of each row of the domain, x fastest, the number that all of them have, or kMixed. Only on a
-  /// CPU device.
+  /// For every kRun cells of each row of the domain, x fastest, the number that all of them have, or kMixed. Null where
+  /// the table has one combination, and on CUDA devices, which look up each cell.
   const std::uint32_t* runs = nullptr;
 };
 
@@ -71,6 +71,7 @@ template <class Combination>
 template <class Combination, class Row, class Visit>
 HEADRACE_HD inline void visit_runs(const FdtdMedia<Combination>& media, const Row& row, std::int32_t begin,
                                    std::int32_t end, const Visit& visit) {
+  if (media.runs == nullptr) return visit(begin, end, 0U);
   constexpr std::int32_t kRun = FdtdMedia<Combination>::kRun;
   const auto& region = *row.region;
   const std::int64_t in_row = (region.extent[0] + kRun - 1) / kRun;

@@ -16,7 +16,7 @@ _PLANE = 2
 _LEAST_ON_CPU = 4  # steps a pass, below which CPU devices have none
 _AROUND = 7  # cells whose materials the components of E in a cell depend on
 _COMBINATION = {"single": 32 + 16, "double": 48 + 32}  # bytes, of E and of H
-_RUNS = 2 * 4 / 16  # bytes a cell: where rows have one combination for long, of E and of H
+_RUNS = 2 * 4 / 8  # bytes a cell: where rows have one combination for long, of E and of H
 _SMALL = 0.01  # of the fields: tables that cannot be larger are not counted cell by cell
 
 
