@@ -19,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from headrace import ingest
 
 BYTES = 16 << 10
-"""Of an upload."""
+"""The bytes of an upload."""
 _AT_ONCE = 64
 _TIMEOUT_SECONDS = 10.0
 _BUSY = b"\xff"

@@ -60,7 +60,7 @@ struct ClientHandle::Batch {
   std::uint8_t* answers;
   std::uint8_t* status;
   serve::SubmitOptions options;
-  serve::Ticket first;  ///< Of the first query; the others' follow.
+  serve::Ticket first;  ///< The ticket of the first query; the others' follow.
   std::size_t submitted = 0;
   std::size_t back = 0;
   bool give_up = false;  ///< Submit no more.

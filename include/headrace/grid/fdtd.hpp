@@ -27,7 +27,7 @@ enum class Precision : std::uint8_t { fp32, fp64 };
 struct FdtdOptions {
   Extent extent;
   int dimensions = 2;               ///< 2: Ez, Hx and Hy in a plane of one cell along z; 3: all six components.
-  double spacing = 0;               ///< Of cells, along every axis, in metres.
+  double spacing = 0;               ///< The spacing of cells along every axis, in metres.
   std::optional<double> time_step;  ///< In seconds; 0.99 of the largest that is stable in vacuum where none is given.
   std::vector<Device> devices;      ///< One a part of this process.
   std::optional<Decomposition> decomposition;  ///< The best one for the devices of all ranks where none is given.
@@ -38,7 +38,7 @@ struct FdtdOptions {
   bool averaging = true;
 };
 
-/// Of one value for all cells, or of one for each, x fastest.
+/// Materials of all cells: one value for all of them, or one for each, x fastest.
 struct FdtdMaterials {
   std::span<const double> permittivity;  ///< Relative, above 0.
   std::span<const double> conductivity;  ///< S/m, from 0.

@@ -8,7 +8,7 @@
 /// The fields of finite differences in the time domain by name.
 namespace headrace::grid {
 
-/// Of the stencil with absorbing layers, in its order; without them it has those before the first "psi_...".
+/// The names of the stencil with absorbing layers, in its order; without them it has those before the first "psi_...".
 [[nodiscard]] std::span<const std::string_view> fdtd_names(int dimensions) noexcept;
 
 /// Components of E and H, in the order in which people write them.

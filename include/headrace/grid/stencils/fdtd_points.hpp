@@ -12,7 +12,7 @@ namespace headrace::grid {
 
 struct FdtdSourcePoint {
   std::int64_t cell = 0;   ///< Which of the domain's, counted with x fastest.
-  std::int64_t first = 0;  ///< Of its samples among all.
+  std::int64_t first = 0;  ///< The place of its first sample among all.
   std::int64_t count = 0;
   std::int32_t field = 0;
   std::int32_t magnetic = 0;  ///< 1 for a field that is updated in the first half of a step.
