@@ -243,7 +243,7 @@ class Bench:
         return [f"{name}: {len(wanted)} of {len(numbers)} uploads are in no file"] if wanted else []
 
     def resident(self, attack: str) -> dict[str, int]:
-        """Of the servers that are attacked."""
+        """The resident memory of the servers that are attacked."""
         names = set(_ATTACKED.values()) if attack == "all" else {_ATTACKED[attack]}
         return {name: self._servers[name].resident() for name in names}
 

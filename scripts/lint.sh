@@ -26,6 +26,15 @@ check_includes() { "$bin/python" scripts/check_includes.py; }
 
 check_docs() { "$bin/python" scripts/check_docs.py; }
 
+# Spelling, and comments that begin with a preposition instead of what they describe.
+check_prose() {
+  local failed=0
+  files '*.md' '*.py' '*.pyi' '*.hpp' '*.cpp' '*.cu' '*.cuh' '*.sh' '*.cmake' '*.toml' '*.txt' |
+    xargs -r "$bin/codespell" --quiet-level 3 || failed=1
+  ! files '*.py' '*.hpp' '*.cpp' '*.cu' '*.cuh' | xargs -r grep -nE '(///?<?|#|""") *(Of|Whose) ' || failed=1
+  return $failed
+}
+
 check_shell() { files '*.sh' .ci/run | xargs -r shellcheck; }
 
 check_ruff() {
@@ -47,7 +56,7 @@ check_clang_tidy() {
 }
 
 checks=("$@")
-((${#checks[@]} > 0)) || checks=(clang_format cmake_format includes docs shell ruff mypy clang_tidy)
+((${#checks[@]} > 0)) || checks=(clang_format cmake_format includes docs prose shell ruff mypy clang_tidy)
 failed=()
 for check in "${checks[@]}"; do
   declare -F "check_$check" >/dev/null || die "there is no check '$check'"

@@ -125,7 +125,7 @@ class Planner {
   std::span<const ExpressionNode> nodes_;
   std::span<const QueryTerm> terms_;
   std::uint32_t document_count_;
-  std::uint64_t walk_cost_;                              ///< Of a document of a list.
+  std::uint64_t walk_cost_;                              ///< The cost of walking over a document of a list.
   std::array<std::uint8_t, kQueryTermsMax> by_count_{};  ///< The terms that there are, rare ones first.
   std::uint32_t there_count_ = 0;
   TermSet with_bitmap_ = 0;

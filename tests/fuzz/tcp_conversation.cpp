@@ -26,7 +26,7 @@ constexpr std::uint64_t kFirstByte = 4 * kSecond;
 /// An honest peer of which the network has delivered nothing for so long may rightly have been given up.
 constexpr std::uint64_t kNeglected = 2 * kSecond;
 constexpr std::uint64_t kPlenty = 1 << 20;
-constexpr int kRoundsShort = 100;  ///< Of 10 ms; the others of 100 ms.
+constexpr int kRoundsShort = 100;  ///< Rounds of 10 ms; the others last 100 ms.
 constexpr int kRoundsMax = 800;
 
 void require(bool right) {
@@ -51,7 +51,7 @@ struct Honest {
   std::unique_ptr<MemorySender> sender;
   std::deque<Bytes> in_flight;
   std::vector<bool> accepted;  ///< Bytes that pieces gave out.
-  std::uint64_t prefix = 0;    ///< Of them, without a gap.
+  std::uint64_t prefix = 0;    ///< Those of them without a gap.
   std::uint64_t limit = 0;     ///< The space that the consumer has.
   std::uint64_t delivered_at = 0;
   std::uint32_t stream = 0;

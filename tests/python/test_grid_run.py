@@ -591,7 +591,7 @@ def test_tables_of_materials_are_counted():
     two = 2**7 * (32 + 16)  # vacuum and sand
     assert memory.device_bytes(blocks_of(0), Layout()) == fields + two + runs
     assert memory.device_bytes(blocks_of(0), Layout(("cpu:0",) * 2)) == fields + 2 * two + runs
-    # Of many materials as many as cells that lie at borders, which are counted.
+    # Many materials have at most as many combinations as cells lie at borders, which are counted.
     scene = blocks_of(8)
     assert memory.combinations_most(scene) == scene.cells
     table = memory.device_bytes(scene, Layout()) - fields - runs

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: there are n
 
 
 def held(process: int) -> dict[str, dict[str, int]]:
-    """Of each thread of a process, by set, the rights of DROPPED that it has."""
+    """The rights of DROPPED that each thread of a process has, by set."""
     threads = {}
     for task in Path(f"/proc/{process}/task").iterdir():
         sets = re.findall(r"^(Cap\w+):\s+([0-9a-f]+)$", (task / "status").read_text(), re.MULTILINE)

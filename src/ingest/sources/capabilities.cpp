@@ -41,8 +41,8 @@ constexpr std::uint64_t dropped_mask() noexcept {
   return mask;
 }
 
-/// Of the calling thread, by system calls that a signal handler may make; whether it succeeded, else errno says why
-/// not.
+/// Drops them from the calling thread, by system calls that a signal handler may make. Whether it succeeded; else errno
+/// says why not.
 bool drop_here() noexcept {
   // First, while CAP_SETPCAP is certainly there. Where it is not, or the kernel does not know one, that set stays as it
   // is.
