@@ -15,7 +15,8 @@ namespace {
 /// one is walked if it has less than one document of 512.
 constexpr std::uint64_t kWalkCost = 8;
 /// In a collection whose bitmaps have up to kSmall vectors a test costs what 32 vectors do: a CPU has the bitmaps in
-/// its first cache, and takes four vectors with an instruction; a block of a GPU scans them in one round or two.
+/// its first cache, and takes four vectors with an instruction; a block of a GPU scans them in a few rounds (not
+/// measured).
 constexpr std::uint64_t kSmallWalkCost = 32;
 constexpr std::uint64_t kSmall = 1024;
 /// What the first round of a scan costs, however little there is to scan.
