@@ -7,14 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import mutation
+import numpy as np
 import pytest
 from grid_scenes import FLAT, changed
 from test_grid_convert import DEEP, OLD
 from test_grid_convert import FLAT as FLAT_INPUT
 
 from headrace import Error
-from headrace.grid.gprmax import convert
-from headrace.grid.solver import Layout, checkpoint, parse_scene
+from headrace.grid.gprmax import convert, exports
+from headrace.grid.solver import Layout, Outputs, checkpoint, parse_scene, run_one, traces
 from headrace.grid.solver.model import build
 
 ROUNDS = 1500
@@ -142,3 +143,24 @@ def test_checkpoints_with_other_arrays_are_refused(tmp_path: Path, shape: str, k
         made = build(scene, Layout()).solver
         with pytest.raises(Error, match=re.escape(str(path))):
             checkpoint.restore(path, scene, made)
+
+
+def test_traces_with_other_attributes_are_read_or_refused(tmp_path: Path):
+    h5py = pytest.importorskip("h5py")
+    scene = parse_scene(FLAT, tmp_path / "scene.toml")
+    path = tmp_path / "a.h5"
+    run_one(scene, Layout(), Outputs(traces=path))
+    whole = path.read_bytes()
+    with h5py.File(path) as file:
+        names = list(file.attrs)
+    refused = 0
+    for name in names:
+        for value in (np.zeros(0), "text", -5, 1e300, np.array([1, 2, 3]), 2**62):
+            path.write_bytes(whole)
+            with h5py.File(path, "a") as file:
+                file.attrs[name] = value
+            said = limited(lambda: exports.read(path), (name, value))
+            limited(lambda: traces.read(path, scene), (name, value))
+            refused += said is not None
+            assert said is None or str(path) in said
+    assert refused > len(names)

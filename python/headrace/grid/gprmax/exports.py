@@ -17,7 +17,7 @@ from headrace._core import version
 from headrace.errors import DataError, UsageError, how_to_install, reading
 from headrace.grid.solver.keys import nearest
 from headrace.grid.solver.model import Array
-from headrace.grid.solver.traces import FORMAT
+from headrace.grid.solver.traces import DAMAGED, FORMAT
 
 _SAMPLES_MOST = 32767  # of a trace of SEG-Y, whose header has 16 bits for them
 _SPECIAL = 10_000  # coordinates are whole numbers of this share of a metre
@@ -67,7 +67,7 @@ def read(path: Path) -> Exported:
             return _content(file)
     except FileNotFoundError as error:
         raise reading(path, error) from None
-    except (OSError, KeyError, ValueError) as error:
+    except DAMAGED as error:
         raise DataError(f"{path}: not a whole HDF5 file of traces: {error}") from None
 
 
@@ -78,13 +78,19 @@ def _content(file: Any) -> Exported:  # noqa: ANN401 - h5py has no types
         fields = {key: np.asarray(data[:]) for key, data in group.items() if not key.startswith(("time_", "position"))}
         receivers.append(Place(name, np.asarray(group["position"][:]), fields))
     groups = sorted(file.get("sources", {}).items(), key=lambda item: int(item[1].attrs["order"]))
+    steps = int(file.attrs["steps"])
+    positions = [int(number) for number in file["positions"][:]]
+    for receiver in receivers:
+        for key, data in receiver.fields.items():
+            if data.shape != (len(positions), steps):
+                raise ValueError(f"{receiver.name}/{key} is not {len(positions):,} rows of {steps:,} values")
     return Exported(
         str(file.attrs["title"]),
         shape,
         float(file.attrs["spacing"]),
         float(file.attrs["dt"]),
-        int(file.attrs["steps"]),
-        [int(number) for number in file["positions"][:]],
+        steps,
+        positions,
         tuple(int(count) for count in file.attrs.get("scan_cells", [0] * len(shape))),
         [Place(name, np.asarray(one["position"][:]), {}, str(one.attrs["field"])) for name, one in groups],
         receivers,

@@ -14,6 +14,8 @@ from headrace.grid.solver.model import Array, Model, times
 from headrace.grid.solver.scene import Scene, offset_of
 
 FORMAT = "headrace grid traces 1"
+DAMAGED = (OSError, KeyError, ValueError, TypeError, AttributeError, OverflowError, MemoryError)
+"""What reading a file raises that lacks something, or holds it in another form."""
 
 
 @dataclass
@@ -112,7 +114,7 @@ def read(path: Path, scene: Scene) -> Traces:
             return _content(file, scene)
     except FileNotFoundError as error:
         raise reading(path, error) from None
-    except (OSError, KeyError) as error:
+    except DAMAGED as error:
         raise DataError(f"{path}: not a whole HDF5 file of traces: {error}") from None
 
 
@@ -120,7 +122,12 @@ def _content(file: Any, scene: Scene) -> Traces:  # noqa: ANN401 - h5py has no t
     traces = Traces(scene, int(file.attrs["steps"]), [int(number) for number in file["positions"][:]])
     for receiver in scene.receivers:
         for name in receiver.fields:
-            traces.values[receiver.name, name] = list(file[f"receivers/{receiver.name}/{name}"][:])
+            data = file[f"receivers/{receiver.name}/{name}"]
+            if data.shape != (len(traces.positions), traces.steps):
+                raise ValueError(
+                    f"{receiver.name}/{name} is not {len(traces.positions):,} rows of {traces.steps:,} values"
+                )
+            traces.values[receiver.name, name] = list(data[:])
     return traces
 
 
