@@ -23,7 +23,7 @@ fuzz() {
   folders=("build/fuzz-corpus/$name")
   [[ ! -d tests/fuzz/corpus/$name ]] || folders+=("tests/fuzz/corpus/$name")
   [[ ! -f tests/fuzz/$name.dict ]] || options=(-dict="tests/fuzz/$name.dict")
-  "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
+  "$target" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
     -artifact_prefix="build/$name-" "${options[@]}" "${folders[@]}" >"build/fuzz-$name.log" 2>&1 || {
     cat "build/fuzz-$name.log" >&2
     die "fuzz: $name FAILED"

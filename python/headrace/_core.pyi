@@ -505,8 +505,8 @@ class Index:
         The query, as the 240 bytes that retrieval(index) takes. Words, split as documents were; "quoted" ones, which are never operators; AND, OR, NOT in any case; parentheses; words beside each other mean AND. At most 32 terms and 64 parentheses inside each other. Raises UsageError with the position of what is wrong.
         """
 
-    def compile_many(self, texts: Sequence[str]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]:
-        """The same for many queries: one row each."""
+    def compile_many(self, texts: Sequence[str]) -> NDArray[numpy.uint8]:
+        """The same for many queries, one row each, by as many threads as pay."""
 
     def query(self, text: str, *, device: Device | str = 'best', offset: int = 0, limit: int = 15) -> Hits:
         """
@@ -2834,7 +2834,7 @@ class Ranks:
 class FdtdOptions:
     """What an FdtdCore is made of; cells have three indices."""
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool = ..., grading: Sequence[float] | None = ...) -> None: ...
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: float, time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, chains: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool = ..., grading: Sequence[float] | None = ...) -> None: ...
 
     def weigh(self, speeds: Sequence[float]) -> None:
         """
@@ -2941,7 +2941,7 @@ class FdtdCore:
 class JacobiCore:
     """What headrace.grid.Jacobi runs on: arrays are flat, x fastest."""
 
-    def __init__(self, shape: Sequence[int], devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, passes: str, pass_steps: int, precision: str) -> None: ...
+    def __init__(self, shape: Sequence[int], devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, passes: str, chains: str, pass_steps: int, precision: str) -> None: ...
 
     def step(self, count: int) -> None: ...
 
