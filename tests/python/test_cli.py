@@ -116,3 +116,27 @@ def test_every_verb_has_an_example():
         result = run(verb, "--help")
         assert result.returncode == 0
         assert f"Example: headrace {verb}" in result.stdout
+
+
+def test_help_lists_commands_that_do_work_apart_from_those_that_measure():
+    shown = run("--help", COLUMNS="80").stdout
+    work, measure = shown.split("─ Work ─")[1].split("─ Measure and report ─")
+    for verb in ("run", "query", "fetch", "each", "advise", "devices", "doctor", "index", "ingest", "grid"):
+        assert f"\n│ {verb} " in work
+    for verb in ("ladder", "load", "soak", "roof", "link", "oversubscribe", "taxi", "results"):
+        assert f"\n│ {verb} " in measure
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "at", "completed"), [("headrace gr", 1, ["grid"]), ("headrace grid fd", 2, ["fdtd"])]
+)
+def test_bash_completes_verbs(words: str, at: int, completed: list[str]):
+    result = run(_HEADRACE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(at))
+    assert result.stdout.split() == completed
+
+
+def test_the_completion_script_of_a_shell_is_shown():
+    result = run("--show-completion", "bash")
+    assert result.returncode == 0
+    assert "complete -o default -F" in result.stdout

@@ -36,37 +36,40 @@ from headrace.text import printable
 app = typer.Typer(
     name="headrace",
     invoke_without_command=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("run")(run.run)
-app.command("devices")(devices.devices)
-app.add_typer(index.app, name="index")
-app.command("query")(query.query)
-app.command("ladder")(ladder.ladder)
-app.command("roof")(roof.roof)
-app.command("load")(load.load)
-app.command("advise")(advise.advise)
-app.command("oversubscribe")(oversubscribe.oversubscribe)
-app.command("soak")(soak.soak)
-app.command("link")(link.link)
-app.command("fetch")(fetch.fetch)
-app.command("doctor")(doctor.doctor)
-app.command("each", context_settings=each.CONTEXT)(each.each)
-app.add_typer(grid.app, name="grid")
-app.add_typer(ingest.app, name="ingest")
-app.add_typer(taxi.app, name="taxi")
-app.add_typer(results.app, name="results")
+_WORK = "Work"
+_MEASURE = "Measure and report"
+
+app.command("run", rich_help_panel=_WORK)(run.run)
+app.add_typer(index.app, name="index", rich_help_panel=_WORK)
+app.command("query", rich_help_panel=_WORK)(query.query)
+app.command("fetch", rich_help_panel=_WORK)(fetch.fetch)
+app.add_typer(ingest.app, name="ingest", rich_help_panel=_WORK)
+app.add_typer(grid.app, name="grid", rich_help_panel=_WORK)
+app.command("each", context_settings=each.CONTEXT, rich_help_panel=_WORK)(each.each)
+app.command("advise", rich_help_panel=_WORK)(advise.advise)
+app.command("devices", rich_help_panel=_WORK)(devices.devices)
+app.command("doctor", rich_help_panel=_WORK)(doctor.doctor)
+
+app.command("ladder", rich_help_panel=_MEASURE)(ladder.ladder)
+app.command("load", rich_help_panel=_MEASURE)(load.load)
+app.command("soak", rich_help_panel=_MEASURE)(soak.soak)
+app.command("roof", rich_help_panel=_MEASURE)(roof.roof)
+app.command("link", rich_help_panel=_MEASURE)(link.link)
+app.command("oversubscribe", rich_help_panel=_MEASURE)(oversubscribe.oversubscribe)
+app.add_typer(taxi.app, name="taxi", rich_help_panel=_MEASURE)
+app.add_typer(results.app, name="results", rich_help_panel=_MEASURE)
 
 
-@app.command("help")
+@app.command("help", rich_help_panel=_WORK)
 def show_help(
     context: typer.Context,
     verb: Annotated[list[str] | None, typer.Argument(help="A command, such as: grid fdtd.", show_default=False)] = None,
 ) -> None:
-    """Show what a verb does, as --help behind it does; without a verb, what there is.
+    """Show the help of a command, or list all commands.
 
     Example: headrace help grid fdtd
     """

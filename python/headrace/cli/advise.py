@@ -201,7 +201,7 @@ def advise(
     measure: Annotated[bool, typer.Option(help="Measure the device, which takes some tenths of a second.")] = True,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Choose where data should lie that a kernel goes through, and say why, with code to paste.
+    """Recommend where to place data that a kernel goes through, with reasons and code to paste.
 
     Example: headrace advise zipf-rows --factor 2 --rows scattered --gpu H100
     """

@@ -64,7 +64,7 @@ def devices(
         False, "--topology", help="Show the processors instead: caches, order of binding, round trips by distance."
     ),
 ) -> None:
-    """List the devices, best first, and what each is and can do.
+    """List the devices with their properties, the best first.
 
     Example: headrace devices --json
     """

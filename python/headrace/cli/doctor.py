@@ -35,9 +35,9 @@ def _healthy(one: DeviceFacts) -> str:
 
 
 def doctor(as_json: options.JsonOption = False) -> None:
-    """Say what is wrong with this machine and what to do, in ten lines at most.
+    """Check this machine for problems, and say how to fix them, in ten lines at most.
 
-    The exit status is 0 when nothing is, 1 when something is. A machine without a GPU is not wrong.
+    The exit status is 0 if there are none and 1 otherwise. A missing GPU is not a problem.
 
     Example: headrace doctor
     """

@@ -186,7 +186,7 @@ def each(
     ] = True,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Run a program over many inputs, each in a process that sees one GPU, with logs kept apart.
+    """Run a program once for each input; each process sees one GPU and has its own logs.
 
     Example: headrace each --logs logs -- ./simulate --out {index}.vtk {} ::: a.json b.json c.json
     """

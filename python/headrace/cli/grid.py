@@ -11,7 +11,7 @@ from headrace.cli.errors import finish
 from headrace.grid.solver import pictures, session, traces
 from headrace.grid.solver.reading import read_scene
 
-app = typer.Typer(help="Fields on grids.", no_args_is_help=False)
+app = typer.Typer(help="Simulate fields on grids, and work with the results.", no_args_is_help=False)
 
 
 @app.callback()
@@ -41,7 +41,7 @@ def merge(
     ] = None,
     field: Annotated[str, typer.Option("--field", help="Field shown in the radargram.")] = "ez",
 ) -> None:
-    """Put the positions of a scan together that were run one by one.
+    """Merge the positions of a scan that were run one by one.
 
     Example: headrace grid merge radar.toml position-*.h5 -o scan.h5 --png scan.png
     """

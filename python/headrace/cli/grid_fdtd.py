@@ -226,7 +226,9 @@ def fdtd(
     roof: Annotated[bool, typer.Option(help="At the end, measure the roof that memory bandwidth sets.")] = True,
     as_json: options.JsonOption = False,
 ) -> None:
-    r"""Solve Maxwell's equations in a scene; HDF5 needs h5py, pictures need matplotlib and pillow.
+    r"""Solve Maxwell's equations in a scene (FDTD).
+
+    HDF5 needs h5py; pictures need matplotlib and pillow.
 
     Example: headrace grid fdtd examples/radar.toml --png radar.png --traces radar.h5
     """

@@ -28,7 +28,7 @@ def convert(
         bool, typer.Option("--trust", help="Run the Python blocks in the file, in a process without privileges.")
     ] = False,
 ) -> None:
-    """Make a scene of an input file of gprMax; what the solver does not have is refused by name and line.
+    """Convert a gprMax input file to a scene; unsupported commands are listed with their lines.
 
     Example: headrace grid convert cylinder.in -o cylinder.toml
     """

@@ -40,7 +40,7 @@ def timeline(
     ),
     as_json: options.JsonOption = False,
 ) -> None:
-    """Draw what each device does when, over some steps of a scene: borders, exchanges, interiors.
+    """Draw a timeline of borders, exchanges and interiors on each device.
 
     Example: headrace grid timeline examples/radar.toml --device cuda:0 --device cuda:1 -o timeline.svg
     """

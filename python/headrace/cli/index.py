@@ -15,7 +15,7 @@ from headrace.corpus import Format, build_index, locate
 _FEW_POSTINGS = 10e6
 _POSTINGS_PER_SECOND = 8e6  # of a thread
 
-app = typer.Typer(help="Boolean indexes.", no_args_is_help=False)
+app = typer.Typer(help="Build Boolean indexes.", no_args_is_help=False)
 
 FormatOption = Annotated[
     Format, typer.Option("--format", help="Format of the corpus. auto decides by file name; a folder is WordNet.")
@@ -64,7 +64,7 @@ def build(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Build the Boolean index of a corpus: one document a line, a record or a gloss.
+    """Build the index of a corpus; a document is a line, a record or a WordNet gloss.
 
     Example: headrace index build wordnet wordnet.hridx
     """
@@ -101,7 +101,7 @@ def synthetic(
     ] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the Boolean index of a synthetic corpus, whose words follow Zipf's law.
+    """Build the index of a synthetic corpus whose words follow Zipf's law.
 
     Example: headrace index synthetic --documents 10M --terms 1M --length 10 --seed 1 zipf10m.hridx
     """

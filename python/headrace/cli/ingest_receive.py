@@ -324,10 +324,11 @@ def receive(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Receive packets as frames on a device, and show how fast they come.
+    """Receive packets into frames on a device, and show the rate.
 
-    Ends by --duration, --frames, --streams, with the source, or by Ctrl-C. --tcp needs CAP_NET_ADMIN: it makes a
-    network device, which goes with it.
+    It ends after --duration, --frames or --streams, with the source, or on Ctrl-C.
+
+    --tcp creates a network device for as long as it runs, which needs CAP_NET_ADMIN.
 
     Example: headrace ingest --tcp 10.0.0.2:9000 --frame 64MiB --to cuda:0
     """

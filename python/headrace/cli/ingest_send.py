@@ -45,9 +45,9 @@ def send(
     sha256: Annotated[bool, typer.Option("--sha256", help="Print the SHA-256 of what was sent.")] = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Send bytes that follow from a seed over the kernel's TCP or UDP, and say how fast they went.
+    """Send pseudo-random bytes over the kernel's TCP or UDP, and show the rate.
 
-    Over TCP a chunk waits until the receiver's TCP has acknowledged the one before, whatever its program does.
+    Over TCP, each chunk waits until the receiver has acknowledged the one before.
 
     Example: headrace ingest send --tcp 10.0.0.2:9000 --bytes 10GiB --chunk 2MiB,16MiB,128MiB
     """

@@ -154,7 +154,7 @@ def ladder(
         tuning.Cache, typer.Option("--plans", help="With --tune: use, refresh or ignore plans found before.")
     ] = tuning.Cache.use,
 ) -> None:
-    """Climb the ladder: the highest rate that each rung sustains with p99 within the bound, answers verified.
+    """Find the highest rate that each rung sustains with p99 within the bound, and verify the answers.
 
     Example: headrace ladder --operator light --bound 0.5ms --report ladder.html
     """

@@ -48,7 +48,7 @@ def link(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Measure links: bandwidth and latency against size, pointer chases, atomics, what hides, what peers cost.
+    """Measure the links: bandwidth and latency by size, pointer chases, atomics, overlap, peer access.
 
     Example: headrace link --section bandwidth,latency --sizes 1KiB,64KiB,4MiB
     """

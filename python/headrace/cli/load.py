@@ -156,7 +156,7 @@ def load(
     block_threads: options.BlockThreadsOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Put one load on one plan: what came in, what was answered, and how late.
+    """Run one load on one plan: arrivals, answers and latency.
 
     Example: headrace load --rate 20K --plan page-locked --threads 2
     """

@@ -185,7 +185,7 @@ def oversubscribe(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Measure access patterns over data larger than a device, by where the data is kept, everything verified.
+    """Measure access patterns over data larger than device memory, for each way to place it.
 
     Example: headrace oversubscribe --patterns grid-stride,zipf-rows --factors 1,1.5,2,4 --budget 2GiB --plot spans.svg
     """

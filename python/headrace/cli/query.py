@@ -115,7 +115,7 @@ def query(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask an index one Boolean query: how many documents match, and a page of them, or all.
+    """Run one Boolean query: count the matching documents, and list a page of them, or all.
 
     Example: headrace query wordnet.hridx "apple AND NOT pie" --corpus wordnet
     """

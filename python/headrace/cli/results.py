@@ -9,7 +9,7 @@ from headrace import MissingFileError, outputs, results_page
 from headrace import report as pages
 from headrace.cli.errors import STATUS_FAILURE, report
 
-app = typer.Typer(help="Measured figures.", no_args_is_help=False)
+app = typer.Typer(help="Render files of measured figures.", no_args_is_help=False)
 
 
 @app.callback()
@@ -22,7 +22,7 @@ def render(
     folder: Annotated[Path, typer.Argument(readable=False, help="Folder with the JSON files.")] = Path("docs/results"),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if the page is out of date.")] = False,
 ) -> None:
-    """Make README.md of a folder from its JSON files.
+    """Write the README.md of a folder from its JSON files.
 
     Example: headrace results render docs/results
     """
@@ -44,7 +44,7 @@ def write_report(
         "report.html"
     ),
 ) -> None:
-    r"""Make one page with plots and tables of results files; needs matplotlib.
+    r"""Write a page with plots and tables of results files; needs matplotlib.
 
     Example: headrace results report ladder-light.h100-16.json -o report.html
     """

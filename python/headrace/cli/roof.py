@@ -159,7 +159,7 @@ def roof(
     generators: options.GeneratorsOption = 1,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show how many queries a device can hold at once, with how many threads and streams, and its roofs.
+    """Show how many queries a device holds at once, for which threads and streams, and its roofs.
 
     Example: headrace roof --gpu L40 --blocks 32 --blocks-per-multiprocessor 10
     """

@@ -156,7 +156,7 @@ def run(
         typer.Option("--time", parser=options.duration, metavar="TIME", help="Target for the total time."),
     ] = "65s",  # type: ignore[assignment]
 ) -> None:
-    """Do the main job: index WordNet, ask it questions, verify answers, and show what the techniques gain here.
+    """See it work: index WordNet, answer questions, verify the answers, compare the techniques.
 
     Example: headrace run
     """

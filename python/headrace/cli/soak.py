@@ -189,7 +189,7 @@ def soak(
     generators: options.GeneratorsOption = 1,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Load one rung for minutes; every query must come back once, memory stay flat, and threads end.
+    """Load one rung for minutes: every query returns once, memory stays flat, threads end.
 
     Example: headrace soak --minutes 10 --share 0.8
     """

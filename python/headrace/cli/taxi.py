@@ -18,7 +18,7 @@ from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED, finish
 if TYPE_CHECKING:
     from headrace.fetch.taxi_bench import Duck, Measured
 
-app = typer.Typer(help="The taxi benchmark: make its table, run its queries.", no_args_is_help=True)
+app = typer.Typer(help="Run the taxi benchmark: make its table, run its queries.", no_args_is_help=True)
 
 _FEW_ROWS = 2_000_000
 _ROWS_PER_SECOND = 500_000.0
@@ -45,7 +45,7 @@ def generate(
     threads: ThreadsOption = 0,
     fragments: FragmentsOption = 0,
 ) -> None:
-    """Write a table of taxi rides, the same for the same seed.
+    """Generate a table of taxi rides; the same seed gives the same table.
 
     Example: headrace taxi generate --rows 10M --out rides.parquet
     """
@@ -77,7 +77,7 @@ def load(
     threads: ThreadsOption = 0,
     fragments: FragmentsOption = 0,
 ) -> None:
-    """Write the rides of the city's files as one table for the benchmark, whatever their columns are called.
+    """Convert the city's files to one table for the benchmark, whatever their columns are called.
 
     Example: headrace taxi load yellow_tripdata_2015-*.parquet green_tripdata_2015-*.parquet --out rides.parquet
     """
@@ -143,9 +143,9 @@ def run(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Run the four queries over a stored table: fetching and end to end, from each level, beside DuckDB.
+    """Run the four queries over a stored table from each level, fetching and end to end, beside DuckDB.
 
-    Where DuckDB is not installed, its figures are absent and results are not checked.
+    Without DuckDB, its figures are missing and the results are not checked.
 
     Example: headrace taxi run rides.parquet --device cuda:0 --fragments 4,256
     """
