@@ -16,7 +16,6 @@
 /// Streams of this machine's own TCP, through a TUN device, in a network namespace.
 namespace headrace::testing {
 
-using ingest::FileDescriptor;
 using ingest::ReceiverOptions;
 using ingest::StreamBytes;
 using ingest::StreamEnd;
