@@ -62,7 +62,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--cut", type=_cut, default="best", help="parts along each axis, such as 1x2")
     parser.add_argument("--redundant", type=_number, action="append", help="steps between exchanges to choose from")
     parser.add_argument("--push", choices=_PUSHES, action="append", help="to choose from")
-    parser.add_argument("--chains", choices=["automatic", "never", "always"], default="automatic", help="of passes")
     parser.add_argument("--precision", choices=["single", "double"], default="single")
     parser.add_argument("--save", type=Path, help="write the results file grid.<machine>.json")
     parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
@@ -92,7 +91,7 @@ def _bench(given: argparse.Namespace, devices: list[Device]) -> Bench:
         redundants=given.redundant and tuple(given.redundant),
         pushes=given.push and tuple(given.push),
     )
-    settings = Settings(tuple(devices), given.cut, chains=given.chains, precision=given.precision)
+    settings = Settings(tuple(devices), given.cut, precision=given.precision)
     return Bench(settings, scale, lambda text: print(text, file=sys.stderr, flush=True))
 
 

@@ -38,7 +38,6 @@ class Settings:
     redundant: int = 1
     push: str = "automatic"
     passes: str = "automatic"
-    chains: str = "automatic"
     pass_steps: int = 4
     precision: str = "single"
 
@@ -49,7 +48,6 @@ class Settings:
             "redundant": self.redundant,
             "push": self.push,
             "passes": self.passes,
-            "chains": self.chains,
             "pass_steps": self.pass_steps,
             "precision": self.precision,
         }
@@ -189,7 +187,6 @@ def _described(case: Case, work: Work, steps: int, seconds: list[float], memory:
         "precision": settings.precision,
         "redundant": settings.redundant,
         "passes": settings.passes,
-        "chains": settings.chains,
         "pass_steps": settings.pass_steps,
         **work.about,
         "bytes_per_cell": round(work.step_bytes / cells, 3),

@@ -66,14 +66,6 @@ class TeamThread {
   static void store_on_device(std::uint64_t& word, std::uint64_t value) {
     std::atomic_ref(word).store(value, std::memory_order_release);
   }
-  template <class T>
-  [[nodiscard]] static T load(const T& word) {
-    return std::atomic_ref(const_cast<T&>(word)).load(std::memory_order_acquire);
-  }
-  template <class T>
-  static void store(T& word, T value) {
-    std::atomic_ref(word).store(value, std::memory_order_release);
-  }
   static void relax_briefly() { std::this_thread::yield(); }
   static void launch_dependents() {}
   template <class T>

@@ -30,9 +30,9 @@ using Trial = std::tuple<int, std::string_view, std::optional<double>, std::stri
 
 void make(FdtdOptions* self, int dimensions, const grid::Offsets& shape, double spacing,
           std::optional<double> time_step, const std::vector<DeviceOrName>& devices, const std::optional<Cuts>& cut,
-          int redundant, const std::string& push, const std::string& mode, const std::string& passes,
-          const std::string& chains, int pass_steps, double wait_limit, std::int64_t cpml, const std::string& precision,
-          std::shared_ptr<grid::Ranks> ranks, bool averaging, const std::optional<Grading>& grading) {
+          int redundant, const std::string& push, const std::string& mode, const std::string& passes, int pass_steps,
+          double wait_limit, std::int64_t cpml, const std::string& precision, std::shared_ptr<grid::Ranks> ranks,
+          bool averaging, const std::optional<Grading>& grading) {
   FdtdOptions options;
   options.extent = {shape[0], shape[1], shape[2]};
   options.dimensions = dimensions;
@@ -43,7 +43,6 @@ void make(FdtdOptions* self, int dimensions, const grid::Offsets& shape, double 
                         .push = grid::parse_push(push),
                         .mode = grid::parse_mode(mode),
                         .passes = grid::parse_passes(passes),
-                        .chains = grid::parse_chains(chains),
                         .pass_steps = pass_steps,
                         .wait_limit = to_duration("wait_limit", wait_limit),
                         .ranks = std::move(ranks)};
@@ -100,8 +99,8 @@ void weigh(FdtdOptions& self, const std::vector<double>& speeds) {
 void bind_fdtd_options(nb::module_& module) {
   nb::class_<FdtdOptions>(module, "FdtdOptions", "What an FdtdCore is made of; cells have three indices.")
       .def("__init__", &make, "dimensions"_a, "shape"_a, "spacing"_a, "time_step"_a.none(), "devices"_a, "cut"_a.none(),
-           "redundant"_a, "push"_a, "mode"_a, "passes"_a, "chains"_a, "pass_steps"_a, "wait_limit"_a, "cpml"_a,
-           "precision"_a, "ranks"_a.none() = nb::none(), "averaging"_a = true, "grading"_a.none() = nb::none())
+           "redundant"_a, "push"_a, "mode"_a, "passes"_a, "pass_steps"_a, "wait_limit"_a, "cpml"_a, "precision"_a,
+           "ranks"_a.none() = nb::none(), "averaging"_a = true, "grading"_a.none() = nb::none())
       .def("weigh", &weigh, "speeds"_a, "Cuts slabs along the last axis, as thick as these numbers say, one a part.")
       .def(
           "measure_speeds", [](const FdtdOptions& self, std::uint64_t steps) { return measure_speeds(self, steps); },

@@ -39,7 +39,7 @@ struct JacobiCore {
 
 void make(JacobiCore* self, const grid::Offsets& shape, const std::vector<DeviceOrName>& names,
           const std::optional<Cuts>& cut, int redundant, const std::string& push, const std::string& passes,
-          const std::string& chains, int pass_steps, const std::string& precision) {
+          int pass_steps, const std::string& precision) {
   const grid::Extent extent{shape[0], shape[1], shape[2]};
   std::vector<Device> devices;
   for (const DeviceOrName& name : names) devices.push_back(to_device(name));
@@ -47,7 +47,6 @@ void make(JacobiCore* self, const grid::Offsets& shape, const std::vector<Device
   const grid::SimulationOptions options{.redundant = redundant,
                                         .push = grid::parse_push(push),
                                         .passes = grid::parse_passes(passes),
-                                        .chains = grid::parse_chains(chains),
                                         .pass_steps = pass_steps};
   const GilRelease released;
   const auto decomposition =
@@ -79,7 +78,7 @@ void set(JacobiCore& self, const Values<Value>& values) {
 
 void bind_jacobi(nb::module_& module) {
   nb::class_<JacobiCore>(module, "JacobiCore", "What headrace.grid.Jacobi runs on: arrays are flat, x fastest.")
-      .def("__init__", &make, "shape"_a, "devices"_a, "cut"_a.none(), "redundant"_a, "push"_a, "passes"_a, "chains"_a,
+      .def("__init__", &make, "shape"_a, "devices"_a, "cut"_a.none(), "redundant"_a, "push"_a, "passes"_a,
            "pass_steps"_a, "precision"_a)
       .def(
           "step", [](JacobiCore& self, std::uint64_t count) { self.simulation.step(count); }, "count"_a,

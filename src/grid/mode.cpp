@@ -36,20 +36,4 @@ Passes parse_passes(std::string_view text) {
   throw UsageError(fmt::format("passes over memory are automatic, never or always, not '{}'", text));
 }
 
-std::string_view to_string(Chains chains) noexcept {
-  switch (chains) {
-    case Chains::automatic: return "automatic";
-    case Chains::never: return "never";
-    case Chains::always: return "always";
-  }
-  return "?";
-}
-
-Chains parse_chains(std::string_view text) {
-  for (const Chains chains : {Chains::automatic, Chains::never, Chains::always}) {
-    if (text == to_string(chains)) return chains;
-  }
-  throw UsageError(fmt::format("passes are chained: automatic, never or always, not '{}'", text));
-}
-
 }  // namespace headrace::grid

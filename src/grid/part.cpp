@@ -88,6 +88,23 @@ void Part::follow(PartPlans plans) {
     }
   }
   copies_.reserve(most * static_cast<std::size_t>(program_.field_count));
+  make_room_for_chains();
+}
+
+void Part::make_room_for_chains() {
+  end_chain();
+  std::size_t most = 0;
+  for (const auto* cycles : {&plans_.amid, &plans_.last}) {
+    for (const CyclePlan& cycle : *cycles) {
+      for (const SweepLaunch& launch : cycle.interior.sweeps) {
+        most = std::max({most, launch.plain.chained, launch.watched.chained});
+      }
+    }
+  }
+  if (most * sizeof(std::uint64_t) <= done_.bytes()) return;
+  done_ = Buffer(device_, MemoryKind::device, most * sizeof(std::uint64_t));
+  compute_.fill(done_.data(), 0, done_.bytes())
+      .or_throw("clearing what tasks of a grid have done on " + device_.name());
 }
 
 FieldTable Part::table_of(const Part& other) const noexcept {
@@ -146,13 +163,7 @@ Status Part::take_changes(std::size_t turn, std::span<StepChange> to) noexcept {
 Status Part::run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t steps_done,
                        Progress& progress) noexcept {
   if (recorder_) recorder_->next_cycle();
-  if (plan.chained_over_cuts) {
-    chained_cycle_ = cycle;
-    const Status computed = compute(plan, steps_done);
-    return computed ? keep_pace(cycle) : computed;
-  }
-  Status status = leave_chain(progress);
-  if (status) status = compute(plan, steps_done);
+  Status status = compute(plan, steps_done);
   if (status && !neighbours_.empty()) status = push(cycle, progress);
   if (status && !neighbours_.empty()) status = receive(cycle, progress);
   return status ? keep_pace(cycle) : status;
@@ -171,7 +182,7 @@ Status Part::compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept {
     if (&leg != &last) table_ = table_after(leg);
   }
   status = mark(compute_, Recorder::body_end);
-  if (status && !neighbours_.empty() && !plan.chained_over_cuts) {
+  if (status && !neighbours_.empty()) {
     status = compute_.record(body_);
     if (status) status = border_stream_.wait_for(body_);
     if (status) status = mark(border_stream_, Recorder::border_begin);
@@ -275,7 +286,6 @@ Status Part::keep_pace(std::uint64_t cycle) noexcept {
 
 Status Part::wait() noexcept {
   end_chain();
-  chained_cycle_ = 0;  // the threads of all parts wait before any goes on
   const Status computed = compute_.wait();
   const Status pushed = border_stream_.wait();
   return computed ? pushed : computed;

@@ -39,15 +39,8 @@ class Part {
   [[nodiscard]] Status clear() noexcept;
   /// Once links are there and before the first cycle.
   void meet(std::vector<Neighbour> neighbours, const Share& share);
-  /// Nothing that was enqueued is left to do. Throws as Buffer does.
+  /// Nothing that was enqueued is left to do. Throws as Buffer does, and a DeviceError where the device fails.
   void follow(PartPlans plans);
-  /// Once all parts follow their plans: makes room for what chained passes tell each other. Throws as Buffer does, and
-  /// a DeviceError where the device fails.
-  void make_room_for_chains();
-  /// Once all parts have made room: learns where chained passes find their neighbours. Throws likewise.
-  void meet_in_chains();
-  /// The kernels of chained passes that wait for another part leave, for good. From any thread.
-  void stop_chains() noexcept;
   void take_stencil(std::span<const std::byte> bytes) { stencil_.assign(bytes.begin(), bytes.end()); }
 
   /// Enqueues a cycle, the `cycle`th of all (from 1), after `steps_done`; Errc::cancelled where another part has
@@ -89,12 +82,9 @@ class Part {
   [[nodiscard]] Status launch_all(StreamRef stream, const Leg& leg, const Launches& launches,
                                   std::uint64_t step) noexcept;
   /// The next pass as one behind those of `kernel` that were launched last, where nothing else has been since.
-  [[nodiscard]] SweepChain chain_to(const Kernel& kernel, const SweepCut& cut) noexcept;
+  [[nodiscard]] SweepChain chain_to(const Kernel& kernel) noexcept;
   void end_chain() noexcept { chained_ = nullptr; }
-  /// Before anything but a pass that is chained over cuts: the device waits until the neighbours have done theirs.
-  [[nodiscard]] Status leave_chain(Progress& progress) noexcept;
-  /// What the passes of a cycle of so many steps must know of each neighbour. @param last  of a call
-  [[nodiscard]] std::vector<ChainNeighbour> neighbours_in_chain(bool last, std::size_t steps, bool watched) const;
+  void make_room_for_chains();
   [[nodiscard]] Status launch_phases(StreamRef stream, const Launches& launches, FieldTable table,
                                      std::uint64_t step) noexcept;
   /// What a pass leaves to phases, for a leg whose first step comes after so many.
@@ -133,13 +123,9 @@ class Part {
   Buffer read_changes_;  ///< and as read back.
   SweepWatch watch_;
 
-  Buffer done_;                          ///< Words of SweepChain: of this part's tasks, then of each neighbour's.
-  std::vector<std::size_t> words_from_;  ///< Where in done_ the words of each neighbour begin.
-  Buffer chain_neighbours_;              ///< ChainNeighbour, for each cut that has them.
-  Buffer stop_;                          ///< One word in memory of the host: see SweepChain::stop.
-  std::uint64_t passes_ = 0;             ///< How many passes have been chained in all.
-  const Kernel* chained_ = nullptr;      ///< The kernel of the last one, where the next can follow it.
-  std::uint64_t chained_cycle_ = 0;      ///< The last cycle, where it was chained over cuts; otherwise 0.
+  Buffer done_;                      ///< The done tasks of passes that are chained: see SweepChain.
+  std::uint64_t passes_ = 0;         ///< So many have been chained in all;
+  const Kernel* chained_ = nullptr;  ///< the kernel of the last, where the next can follow it.
   std::uint64_t watched_from_ = 0;
 
   // Streams after what they work on, so that they end first.

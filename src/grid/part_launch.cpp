@@ -36,28 +36,27 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
     std::ranges::copy(after.slots, places.to);
     SweepWatch watch = watch_;
     if (watches) watch.sums += (region.step - watched_from_) * ChangeSums::kSlots;
-    LaunchShape shape = cut.shape;
+    const Kernel& kernel = watches ? leg.sweep->watched : leg.sweep->kernel;
     SweepChain chain;
-    std::array<void*, 6> arguments = {stencil_.data(), &places, &region};
-    std::size_t count = 3;
     if (cut.chained > 0) {
-      chain = chain_to(watches ? leg.sweep->chained_watched : leg.sweep->chained, cut);
-      shape.early = chain.after > 0;
-      arguments[count++] = &chain;
+      chain = chain_to(kernel);
     } else {
       end_chain();
     }
-    if (watches) arguments[count++] = &watch;
-    const auto given = std::span(arguments).first(count);
-    const Kernel& plain = watches ? leg.sweep->watched : leg.sweep->kernel;
-    const Kernel& kernel = cut.chained > 0 ? *chained_ : plain;
-    // The workers of CPU devices must not be held by a pass that waits for another part.
-    const bool in_own_thread = chain.neighbour_count > 0 && device_.kind() == DeviceKind::cpu;
-    const Status launched =
-        in_own_thread ? stream.launch_resident(kernel, shape, given) : stream.launch(kernel, shape, given);
+    LaunchShape shape = cut.shape;
+    shape.early = chain.after > 0;
+    void* arguments[] = {stencil_.data(), &places, &region, &chain, &watch};  // only a watched kernel takes the last
+    const Status launched = stream.launch(kernel, shape, std::span(arguments, watches ? 5 : 4));
     if (!launched) return launched;
   }
   return launch_phases(stream, launches, within, step);
+}
+
+SweepChain Part::chain_to(const Kernel& kernel) noexcept {
+  const bool follows = chained_ == &kernel;
+  chained_ = &kernel;
+  ++passes_;
+  return {.done = done_.as<std::uint64_t>(), .pass = passes_, .after = follows ? passes_ - 1 : 0};
 }
 
 Status Part::launch_phases(StreamRef stream, const Launches& launches, FieldTable table, std::uint64_t step) noexcept {

@@ -53,13 +53,8 @@ struct Split {
 class Planner {
  public:
   Planner(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-          const StencilProgram& program, Device device, ChainsAllowed chains)
-      : flow_(flow),
-        layout_(layout),
-        program_(program),
-        device_(device),
-        extent_(decomposition.extent()),
-        chains_(chains) {
+          const StencilProgram& program, Device device)
+      : flow_(flow), layout_(layout), program_(program), device_(device), extent_(decomposition.extent()) {
     neighbours_ = decomposition.neighbours(part);
     // What a neighbour has as ghosts on its high side is at this part's low side. And what is not border must not
     // reach ghosts, for they are written while it is computed.
@@ -78,11 +73,7 @@ class Planner {
       done += leg.steps;
       add_leg(made, leg, cycle, done - 1);
     }
-    if (neighbours_.none()) {
-      if (device_.kind() == DeviceKind::cuda && chains_.alone) chain(made);
-    } else if (chains_.over_cuts) {
-      chain_over_cuts(made);
-    }
+    if (device_.kind() == DeviceKind::cuda) chain(made);
     return made;
   }
 
@@ -100,44 +91,11 @@ class Planner {
     const auto is_pass = [](const Launches* its) { return its->phases.empty() && its->sweeps.size() == 1; };
     if (!std::ranges::all_of(passes, is_pass)) return;
     for (Launches* const its : passes) {
-      chain(its->sweeps.front(), *sweep);
+      SweepLaunch& launch = its->sweeps.front();
+      cut_into_chain(launch.plain, layout_.own, sweep->halo, layout_, blocks_at_once(sweep->kernel));
+      if (!program_.watched) continue;
+      cut_into_chain(launch.watched, layout_.own, sweep->halo, layout_, blocks_at_once(sweep->watched));
     }
-  }
-
-  void chain(SweepLaunch& launch, const SweepProgram& sweep) const {
-    if (device_.kind() == DeviceKind::cpu) {
-      cut_into_cpu_chain(launch.plain, layout_.own, layout_, sweep.cpu_columns);
-      if (program_.watched) cut_into_cpu_chain(launch.watched, layout_.own, layout_, sweep.cpu_columns);
-      return;
-    }
-    cut_into_chain(launch.plain, layout_.own, sweep.halo, layout_, blocks_at_once(sweep.chained));
-    if (!program_.watched) return;
-    cut_into_chain(launch.watched, layout_.own, sweep.halo, layout_, blocks_at_once(sweep.chained_watched));
-  }
-
-  /// Where a part with neighbours does a cycle in one pass, which reads the ghosts and leaves nothing to phases: the
-  /// pass then goes over all of the part at once and pushes its border itself.
-  void chain_over_cuts(CyclePlan& cycle) const {
-    const Leg& only = cycle.body.front();
-    if (cycle.body.size() != 1 || only.sweep == nullptr || !only.patches.empty()) return;
-    const SweepProgram& sweep = *only.sweep;
-    const bool phases = !cycle.border.phases.empty() || !cycle.interior.phases.empty() || !only.launches.phases.empty();
-    if (phases || !flow_.exchanged.within(sweep.stored) || !within_reach(flow_.ghosts, sweep.halo)) return;
-    SweepLaunch launch = sweep_of(sweep, std::span(&layout_.own, 1), {});
-    chain(launch, sweep);
-    if (launch.plain.chained == 0 || (program_.watched && launch.watched.chained == 0)) return;
-    cycle.border = {};
-    cycle.interior = {.sweeps = {launch}, .phases = {}};
-    cycle.chained_over_cuts = true;
-  }
-
-  /// Whether tasks that meet by what a pass reads are all that exchange ghosts so wide.
-  [[nodiscard]] static bool within_reach(const Layers& ghosts, const Layers& halo) {
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      const std::int64_t reach = std::max(halo.low[axis], halo.high[axis]);
-      if (std::max(ghosts.low[axis], ghosts.high[axis]) > reach) return false;
-    }
-    return true;
   }
 
   /// A kernel of which the device holds no block is refused when it is launched.
@@ -292,14 +250,13 @@ class Planner {
   Extent extent_;
   Layers neighbours_;
   Split split_;
-  ChainsAllowed chains_;
 };
 
 }  // namespace
 
 PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-                    const StencilProgram& program, Device device, ChainsAllowed chains) {
-  const Planner planner(decomposition, part, flow, layout, program, device, chains);
+                    const StencilProgram& program, Device device) {
+  const Planner planner(decomposition, part, flow, layout, program, device);
   PartPlans plans;
   for (const Cycle& cycle : flow.cycles) {
     plans.amid.push_back(planner.plan(cycle, false));

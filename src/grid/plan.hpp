@@ -48,9 +48,6 @@ struct CyclePlan {
   std::vector<Leg> body;
   Launches border;    ///< The tail of the last leg, where neighbours need it,
   Launches interior;  ///< and elsewhere.
-  /// The cycle is one pass that is chained with those of the neighbours and pushes its own border: there is no `border`
-  /// and nothing else to exchange.
-  bool chained_over_cuts = false;
 };
 
 /// The plans of one part for cycles of 1, 2, ... steps.
@@ -61,16 +58,8 @@ struct PartPlans {
 
 using Restrictions = std::vector<std::optional<std::vector<Box>>>;
 
-/// Which passes may be chained: those of a part without neighbours; and those of parts whose kernels reach each other's
-/// memory and run side by side. A cycle may be chained over cuts only where the plans of all parts say so.
-struct ChainsAllowed {
-  bool alone = true;
-  bool over_cuts = false;
-};
-
 [[nodiscard]] PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow,
-                                  const PartLayout& layout, const StencilProgram& program, Device device,
-                                  ChainsAllowed chains = {});
+                                  const PartLayout& layout, const StencilProgram& program, Device device);
 
 /// Throws UsageError unless these boxes can restrict a phase.
 void require_restriction(const StencilProgram& program, int phase, const std::vector<Box>& boxes, const Extent& extent);

@@ -115,11 +115,6 @@ void cut_into_chain(SweepCut& cut, const Box& box, const Layers& halo, const Par
   cut.chained = static_cast<std::size_t>(tasks_of(best));
 }
 
-void cut_into_cpu_chain(SweepCut& cut, const Box& box, const PartLayout& layout, const TeamColumns& columns) {
-  cut.shape = cut_into_items(cut.region, std::span(&box, 1), layout);
-  cut.chained = static_cast<std::size_t>(SweepTasks(cut.region.boxes[0], cut.region.rows[0], columns).count());
-}
-
 LaunchShape cut_into_items(SweepRegion& region, std::span<const Box> boxes, const PartLayout& layout) {
   assert(!boxes.empty() && boxes.size() <= SweepRegion::kBoxesMax);
   for (std::size_t b = 0; b < boxes.size(); ++b) {

@@ -7,7 +7,6 @@
 #include "grid/layout.hpp"
 #include "headrace/device/kernel.hpp"
 #include "headrace/grid/sweep_region.hpp"
-#include "headrace/grid/sweep_tasks.hpp"
 
 /// How the boxes of a pass are cut into tasks: strips of columns, and runs of rows.
 namespace headrace::grid {
@@ -16,8 +15,7 @@ namespace headrace::grid {
 struct SweepCut {
   SweepRegion region;
   LaunchShape shape;
-  std::size_t chained = 0;     ///< Tasks, where passes are chained (see SweepChain); 0 where they are not.
-  std::size_t neighbours = 0;  ///< The first of its ChainNeighbours among those of the part.
+  std::size_t chained = 0;  ///< So many tasks, where passes are chained: see SweepChain.
 };
 
 /// Sets the boxes of a region, and the blocks and rows of each, for a CUDA device. Teams begin together and take as
@@ -37,9 +35,6 @@ struct SweepCut {
 /// as it was where runs would have to be so short for that, that waiting for those about them costs more than waves do.
 void cut_into_chain(SweepCut& cut, const Box& box, const Layers& halo, const PartLayout& layout,
                     std::uint32_t blocks_at_once);
-
-/// The same on a CPU device, whose one team takes `columns`: all tasks are one item.
-void cut_into_cpu_chain(SweepCut& cut, const Box& box, const PartLayout& layout, const TeamColumns& columns);
 
 /// The same for a CPU device: an item a box.
 [[nodiscard]] LaunchShape cut_into_items(SweepRegion& region, std::span<const Box> boxes, const PartLayout& layout);

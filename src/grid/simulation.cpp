@@ -137,48 +137,12 @@ void Simulation::State::introduce() {
   }
 }
 
-/// Kernels of chained passes wait for those of other parts, so these must be able to run at the same time: on devices
-/// of their own. And they store into each other's memory.
-bool Simulation::State::can_chain_over_cuts() const {
-  const std::vector<Device>& devices = share.devices();
-  if (options.chains != Chains::always || share.ranks() != nullptr || options.push != Push::store ||
-      options.mode != Mode::streams)
-    return false;
-  for (std::size_t i = 1; i < devices.size(); ++i) {
-    if (std::ranges::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), devices[i]) !=
-        devices.begin() + static_cast<std::ptrdiff_t>(i)) {
-      return false;
-    }
-  }
-  return devices.size() > 1;
-}
-
-bool Simulation::State::plan_parts(ChainsAllowed chains) {
-  std::vector<PartPlans> plans;
-  for (std::size_t part = share.first(); part < share.end(); ++part) {
-    plans.push_back(plan_part(decomposition, part, flow, parts[part]->layout(), program, share.device(part), chains));
-  }
-  const auto alike = [&](const std::vector<CyclePlan> PartPlans::* cycles) {
-    return std::ranges::all_of(plans, [&](const PartPlans& its) {
-      return std::ranges::equal(its.*cycles, plans.front().*cycles, {}, &CyclePlan::chained_over_cuts,
-                                &CyclePlan::chained_over_cuts);
-    });
-  };
-  if (!alike(&PartPlans::amid) || !alike(&PartPlans::last)) return false;
-  for (std::size_t part = share.first(); part < share.end(); ++part) {
-    parts[part]->follow(std::move(plans[part - share.first()]));
-  }
-  return true;
-}
-
 void Simulation::State::replan() {
   for (SweepProgram& sweep : program.sweeps) sweep.patches = patches_of(program, sweep, decomposition.extent());
-  const bool alone = options.chains != Chains::never;
-  if (!plan_parts({.alone = alone, .over_cuts = can_chain_over_cuts()})) {
-    static_cast<void>(plan_parts({.alone = alone, .over_cuts = false}));
+  for (std::size_t part = share.first(); part < share.end(); ++part) {
+    const PartLayout& layout = parts[part]->layout();
+    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part)));
   }
-  for (std::size_t part = share.first(); part < share.end(); ++part) parts[part]->make_room_for_chains();
-  for (std::size_t part = share.first(); part < share.end(); ++part) parts[part]->meet_in_chains();
   if (resident) resident->take_plans();
 }
 
@@ -212,7 +176,6 @@ void Simulation::State::on_every_part(const char* doing, const std::function<Sta
 
 void Simulation::State::fail(std::size_t part, Error error) {
   progress.fail(part, error);
-  for (std::size_t other = share.first(); other < share.end(); ++other) parts[other]->stop_chains();
   // Threads of this process may be waiting for other ranks, too.
   if (share.ranks() != nullptr) share.ranks()->fail(fmt::format("{} failed", share.device(part).name()));
 }

@@ -56,9 +56,6 @@ class Simulation::State {
 
  private:
   void introduce();
-  /// Plans all parts. False where parts disagree on what is chained over the cuts between them.
-  [[nodiscard]] bool plan_parts(ChainsAllowed chains);
-  [[nodiscard]] bool can_chain_over_cuts() const;
   /// Does steps of a part, in either mode, and waits for them.
   [[nodiscard]] Status run_part(std::size_t part, std::uint64_t count) noexcept;
   [[nodiscard]] Status enqueue_cycles(std::size_t part, std::uint64_t count, bool last_of_call) noexcept;

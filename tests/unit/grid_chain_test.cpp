@@ -38,7 +38,6 @@ struct Started {
 template <class Stencil>
 void expect_as_in_turn(const Extent& extent, std::int32_t rows, std::int64_t tasks) {
   using Kernel = SweepKernel<Stencil, kSteps>;
-  using Chained = SweepKernel<Stencil, kSteps, false, true>;
   const Memory<Stencil> before(extent, rows);
   Memory<Stencil> wanted(extent, rows);
   Memory<Stencil> found(extent, rows);
@@ -57,13 +56,13 @@ void expect_as_in_turn(const Extent& extent, std::int32_t rows, std::int64_t tas
   constexpr std::uint64_t kBefore = 7;  // passes of an earlier chain
   std::list<Started> started;
   for (std::uint64_t pass = kPasses; pass-- > 0;) {
-    const SweepChain chain{.done = done.data(), .pass = kBefore + pass + 1, .after = pass > 0 ? kBefore + pass : 0};
+    const SweepChain chain{done.data(), kBefore + pass + 1, pass > 0 ? kBefore + pass : 0};
     for (auto task = static_cast<std::uint32_t>(tasks); task-- > 0;) {
       Started& its = started.emplace_back();
       for (std::uint32_t rank = 0; rank < TeamThread::kTeam; ++rank) {
         its.threads.emplace_back([&its, &all, &found, pass, chain, rank, task, tasks] {
-          Chained::run(TeamThread(its.team, rank, task, static_cast<std::uint32_t>(tasks)), Stencil{}, all[pass],
-                       found.region(), chain);
+          Kernel::run(TeamThread(its.team, rank, task, static_cast<std::uint32_t>(tasks)), Stencil{}, all[pass],
+                      found.region(), chain);
         });
       }
     }

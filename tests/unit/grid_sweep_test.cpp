@@ -33,7 +33,7 @@ void run_teams(const Stencil& stencil, const Memory<Stencil>& memory, const Watc
   for (std::uint32_t block = 0; block < all.blocks[0]; ++block) {
     run_team(
         [&](const TeamThread& group) {
-          SweepKernel<Stencil, Steps, Watched>::run(group, stencil, memory.places(), all, watch...);
+          SweepKernel<Stencil, Steps, Watched>::run(group, stencil, memory.places(), all, SweepChain{}, watch...);
         },
         block, all.blocks[0]);
   }
@@ -186,7 +186,7 @@ void expect_the_same_changes(const Extent& plane, double scale, std::int32_t row
   std::vector<ChangeSums> by_cpu(kSteps * ChangeSums::kSlots);
   std::vector<ChangeSums> by_team(by_cpu.size());
   const auto watch = [scale](std::vector<ChangeSums>& sums) { return SweepWatch{.sums = sums.data(), .scale = scale}; };
-  Kernel::run(CpuGroup(0, 1, 0, 1), Stencil{}, memory.places(), memory.region(), watch(by_cpu));
+  Kernel::run(CpuGroup(0, 1, 0, 1), Stencil{}, memory.places(), memory.region(), {}, watch(by_cpu));
   run_teams<Stencil, kSteps, true>(Stencil{}, memory, watch(by_team));
   for (std::size_t step = 0; step < kSteps; ++step) {
     EXPECT_GT(whole(by_cpu, step).second, 0U);

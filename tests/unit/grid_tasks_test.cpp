@@ -136,58 +136,5 @@ TEST(GridTasks, HaveATeamEachInTheBlocksOfACut) {
   }
 }
 
-TEST(GridTasks, EveryOrderHasEachTaskOnce) {
-  for (const LocalBox& box : kBoxes) {
-    const SweepTasks tasks(box, 8, kOfFour);
-    for (const TaskOrder order : {TaskOrder::ascending, TaskOrder::descending, TaskOrder::inward}) {
-      std::vector<int> times(static_cast<std::size_t>(tasks.count()));
-      for (std::int64_t turn = 0; turn < tasks.count(); ++turn) {
-        ++times.at(static_cast<std::size_t>(tasks.in_order(turn, order)));
-      }
-      EXPECT_TRUE(std::ranges::all_of(times, [](int one) { return one == 1; }));
-    }
-  }
-}
-
-TEST(GridTasks, RunsBesideANeighbourComeFirst) {
-  const SweepTasks tasks({{0, 0, 0}, {100, 40, 1}}, 8, kOfFour);  // five runs of one strip
-  const auto runs = [&](TaskOrder order) {
-    std::vector<std::int64_t> found;
-    for (std::int64_t turn = 0; turn < tasks.count(); ++turn) found.push_back(tasks.in_order(turn, order));
-    return found;
-  };
-  EXPECT_EQ(runs(TaskOrder::ascending), (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
-  EXPECT_EQ(runs(TaskOrder::descending), (std::vector<std::int64_t>{4, 3, 2, 1, 0}));
-  EXPECT_EQ(runs(TaskOrder::inward), (std::vector<std::int64_t>{0, 4, 1, 3, 2}));
-}
-
-TEST(GridTasks, ThoseWithinAPlaceAreThoseThatStoreCellsOfIt) {
-  for (const LocalBox& box : kBoxes) {
-    const SweepTasks tasks(box, 8, kOfFour);
-    for (const std::int32_t x : {0, 1, 113, 119}) {
-      for (const std::int32_t y : {0, 3, 7}) {
-        StripPlace place;
-        place.low[0] = box.low[0] - 4 + x;
-        place.low[1] = box.low[1] - 4 + y;
-        place.high[0] = place.low[0] + 30;
-        place.high[1] = place.low[1] + 9;
-        place.z = box.low[2] + box.size[2] - 1;
-        std::vector<std::int64_t> wanted;
-        for (std::int64_t task = 0; task < tasks.count(); ++task) {
-          const StripPlace its = tasks.row_by_row(task);
-          const bool meets = its.z == place.z && its.low[0] < place.high[0] && its.high[0] > place.low[0] &&
-                             its.low[1] < place.high[1] && its.high[1] > place.low[1];
-          if (meets) wanted.push_back(task);
-        }
-        if (wanted.empty()) continue;  // beyond the box
-        const TaskRange range = tasks.within(place);
-        std::vector<std::int64_t> found;
-        for (std::int32_t number = 0; number < range.count(); ++number) found.push_back(range.task(number));
-        EXPECT_EQ(found, wanted) << box.size[0] << " x " << box.size[1] << " at " << x << ", " << y;
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace headrace::grid

@@ -56,20 +56,6 @@ enum class Passes : std::uint8_t {
 /// Throws UsageError that lists the names.
 [[nodiscard]] Passes parse_passes(std::string_view text);
 
-/// Whether passes that follow each other are chained task by task: each begins while the one before ends. Over the cuts
-/// between parts it takes Push::store, no ranks, a device of its own for each part, and cycles of one pass (as many
-/// redundant steps as a pass does).
-enum class Chains : std::uint8_t {
-  automatic,  ///< On a CUDA device that has no neighbours and a part that is large enough.
-  never,
-  always,  ///< Over cuts as well; between CPU devices each pass then takes a thread of its own.
-};
-
-/// "automatic", "never", "always".
-[[nodiscard]] std::string_view to_string(Chains chains) noexcept;
-/// Throws UsageError that lists the names.
-[[nodiscard]] Chains parse_chains(std::string_view text);
-
 /// More steps take more registers than a thread has.
 inline constexpr int kPassStepsMax = 4;
 
@@ -80,7 +66,6 @@ struct SimulationOptions {
   /// Mode::resident needs peer access between neighbours (push is then store), and one part a CUDA device.
   Mode mode = Mode::streams;
   Passes passes = Passes::automatic;
-  Chains chains = Chains::automatic;
   /// Most steps of a pass: it does 4, 2 or 1 of them, and no more than `redundant`.
   int pass_steps = kPassStepsMax;
   /// In Mode::resident, how long a kernel waits for its own blocks or for a neighbour before the run fails; the host

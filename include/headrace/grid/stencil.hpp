@@ -25,11 +25,8 @@ namespace headrace::grid {
 /// A pass of several steps over memory; see sweep.hpp.
 struct SweepProgram {
   int steps = 1;
-  Kernel kernel;            ///< Arguments: the stencil, SweepPlaces, a SweepRegion.
-  Kernel watched;           ///< The same, with a SweepWatch; only where the stencil has a watched field.
-  Kernel chained;           ///< Arguments: those of `kernel` and a SweepChain.
-  Kernel chained_watched;   ///< The same, with a SweepWatch; only where the stencil has a watched field.
-  TeamColumns cpu_columns;  ///< The columns of a team of a CPU device.
+  Kernel kernel;   ///< Arguments: the stencil, SweepPlaces, a SweepRegion.
+  Kernel watched;  ///< The same, with a SweepWatch; only where the stencil has a watched field.
   std::vector<Swap> redirects;
   FieldSet loaded;
   FieldSet stored;
@@ -116,22 +113,17 @@ template <class Stencil, int Steps>
 [[nodiscard]] static SweepProgram sweep_of() {
   using Plan = Sweep<Stencil, Steps>;
   constexpr auto kRedirects = Plan::redirects();
-  SweepProgram made{
-      .steps = Steps,
-      .kernel = make_kernel<SweepKernel<Stencil, Steps>, Stencil, SweepPlaces, SweepRegion>(),
-      .watched = {},
-      .chained = make_kernel<SweepKernel<Stencil, Steps, false, true>, Stencil, SweepPlaces, SweepRegion, SweepChain>(),
-      .chained_watched = {},
-      .cpu_columns = SweepTeam<Stencil, Steps, false, CpuGroup>::columns(),
-      .redirects = {},
-      .loaded = Plan::loaded(),
-      .stored = Plan::stored(),
-      .halo = Plan::halo(),
-      .patches = {}};
+  SweepProgram made{.steps = Steps,
+                    .kernel = make_kernel<SweepKernel<Stencil, Steps>, Stencil, SweepPlaces, SweepRegion, SweepChain>(),
+                    .watched = {},
+                    .redirects = {},
+                    .loaded = Plan::loaded(),
+                    .stored = Plan::stored(),
+                    .halo = Plan::halo(),
+                    .patches = {}};
   if constexpr (requires { Stencil::kWatched; }) {
-    made.watched = make_kernel<SweepKernel<Stencil, Steps, true>, Stencil, SweepPlaces, SweepRegion, SweepWatch>();
-    made.chained_watched = make_kernel<SweepKernel<Stencil, Steps, true, true>, Stencil, SweepPlaces, SweepRegion,
-                                       SweepChain, SweepWatch>();
+    made.watched =
+        make_kernel<SweepKernel<Stencil, Steps, true>, Stencil, SweepPlaces, SweepRegion, SweepChain, SweepWatch>();
   }
   made.redirects.assign(kRedirects.swaps.begin(), kRedirects.swaps.begin() + kRedirects.count);
   return made;

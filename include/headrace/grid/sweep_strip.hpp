@@ -51,7 +51,7 @@ struct SweepStrip {
   std::int32_t held_low = 0;
   std::int32_t held_high = 0;
 
-  HEADRACE_IN_REGISTERS HEADRACE_HD void go() {
+  HEADRACE_HD void go() {
     x = place.first + static_cast<std::int32_t>(group.team_rank()) * kCells;
     // In cells of this thread.
     held_low = region.held.low[0] - x;

@@ -23,28 +23,6 @@ struct TeamColumns {
   }
 };
 
-/// In which order the runs of rows of a box are done. Runs beside a neighbouring part come first: the neighbour's next
-/// pass waits for them.
-enum class TaskOrder : std::uint8_t {
-  ascending,
-  descending,
-  inward,  ///< The first run, the last, the second, the last but one, and so on.
-};
-
-/// Tasks that are neighbours of each other: some strips of some runs.
-struct TaskRange {
-  std::int64_t first = 0;     ///< The task of the lowest strip and run.
-  std::int32_t strips = 0;    ///< How many strips,
-  std::int32_t runs = 0;      ///< and runs.
-  std::int32_t in_a_run = 1;  ///< Strips of the whole box.
-
-  [[nodiscard]] HEADRACE_HD std::int32_t count() const noexcept { return strips * runs; }
-  /// @param number  0 to count() - 1
-  [[nodiscard]] HEADRACE_HD std::int64_t task(std::int32_t number) const noexcept {
-    return first + number % strips + std::int64_t{number / strips} * in_a_run;
-  }
-};
-
 /// The tasks that a box is cut into: strips of columns, each in runs of rows, a plane after the other.
 class SweepTasks {
  public:
@@ -77,30 +55,6 @@ class SweepTasks {
     StripPlace at = strip_of(number % strips_, number / strips_);
     at.z = plane_of(task);
     return at;
-  }
-
-  /// The number, row by row, of the task that is the `turn`th to be done.
-  [[nodiscard]] HEADRACE_HD std::int64_t in_order(std::int64_t turn, TaskOrder order) const noexcept {
-    if (order == TaskOrder::ascending) return turn;
-    const auto here = static_cast<std::int32_t>(turn % in_a_plane());
-    const std::int32_t run = here / strips_;
-    const std::int32_t far = runs_ - 1 - run / (order == TaskOrder::inward ? 2 : 1);
-    const bool is_far = order == TaskOrder::descending || run % 2 == 1;
-    return turn - here + std::int64_t{is_far ? far : run / 2} * strips_ + here % strips_;
-  }
-
-  /// The tasks that store cells of `place`, which shares cells with the box.
-  [[nodiscard]] HEADRACE_HD TaskRange within(const StripPlace& place) const noexcept {
-    const auto strip_at = [&](std::int32_t x) { return smaller((x - first_) / width_, strips_ - 1); };
-    const auto run_at = [&](std::int32_t y) { return smaller((y - box_.low[1]) / rows_, runs_ - 1); };
-    const std::int32_t strip = strip_at(place.low[0] < box_.low[0] ? box_.low[0] : place.low[0]);
-    const std::int32_t run = run_at(place.low[1] < box_.low[1] ? box_.low[1] : place.low[1]);
-    const std::int32_t last_x = smaller(place.high[0], box_.low[0] + box_.size[0]) - 1;
-    const std::int32_t last_y = smaller(place.high[1], box_.low[1] + box_.size[1]) - 1;
-    return {.first = (place.z - box_.low[2]) * in_a_plane() + std::int64_t{run} * strips_ + strip,
-            .strips = strip_at(last_x) - strip + 1,
-            .runs = run_at(last_y) - run + 1,
-            .in_a_run = strips_};
   }
 
   /// Row by row, the task itself and those that share a side or a corner with it: kBeside of them, or -1 where the box

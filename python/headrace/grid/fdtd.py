@@ -51,7 +51,6 @@ class Fdtd:
         push: str = "automatic",
         mode: str = "streams",
         passes: str = "automatic",
-        chains: str = "automatic",
         pass_steps: int = 4,
         wait_limit: float = 30.0,
         cpml: int | Cpml = 10,
@@ -75,8 +74,6 @@ class Fdtd:
         borders of materials second order. Without it all components of a cell take that cell's material.
         `passes` is "never" where there is no memory for passes over it that do several steps, "always" where they are
         wanted on a CPU device for fewer than four, too. A pass does at most `redundant` and `pass_steps` (1 to 4).
-        `chains` is "never" where a pass must not begin before the one before it has ended, "always" where passes are
-        to be chained over the cuts between devices, too.
         `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
         one, all call the same methods in the same order, and field() and state() are whole on rank 0 only.
         Raises UsageError for what cannot be, such as a dt that is not stable.
@@ -95,7 +92,6 @@ class Fdtd:
             push="automatic" if push == MEASURED else push,
             mode=mode,
             passes=passes,
-            chains=chains,
             pass_steps=pass_steps,
             wait_limit=wait_limit,
             cpml=layers.cells,

@@ -29,14 +29,13 @@ class Jacobi:
         redundant: int = 1,
         push: str = "automatic",
         passes: str = "automatic",
-        chains: str = "automatic",
         pass_steps: int = 4,
         precision: str = "single",
     ) -> None:
         """A domain of zeros in one to three dimensions; a part for each of `devices`, cut as in Fdtd.
 
         On a GPU up to `redundant` and `pass_steps` (1 to 4) iterations are done in one pass over memory, unless
-        `passes` is "never". `chains` is as for Fdtd.
+        `passes` is "never".
 
         Raises UsageError for what cannot be.
         """
@@ -48,7 +47,6 @@ class Jacobi:
             redundant=redundant,
             push=push,
             passes=passes,
-            chains=chains,
             pass_steps=pass_steps,
             precision=precision,
         )
