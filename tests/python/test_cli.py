@@ -134,9 +134,3 @@ def test_help_lists_commands_that_do_work_apart_from_those_that_measure():
 def test_bash_completes_verbs(words: str, at: int, completed: list[str]):
     result = run(_HEADRACE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(at))
     assert result.stdout.split() == completed
-
-
-def test_the_completion_script_of_a_shell_is_shown():
-    result = run("--show-completion", "bash")
-    assert result.returncode == 0
-    assert "complete -o default -F" in result.stdout
