@@ -183,9 +183,10 @@ def test_files_have_limits_and_empty_streams_have_none(tmp_path: Path):
 
 @isolated
 def test_many_streams_are_summed_up_and_the_last_are_listed():
-    with started("--tcp", ":9000", *SMALL, "--json", "--keep-streams", 100, "--streams", 150) as verb:
+    with started("--tcp", ":9000", *SMALL, "--json", "--keep-streams", 100) as verb:
         with ThreadPoolExecutor(10) as senders:
             assert all(senders.map(lambda number: upload(verb.address, content(number)), range(150)))
+        verb.process.send_signal(signal.SIGINT)
         done = verb.finish()
     said = json.loads(done.stdout)
     assert len(said["streams"]) == 100

@@ -18,6 +18,7 @@ from headrace.cli.ingest_kinds import ANSWERS, Common, Given, Kind
 from headrace.ingest.figures import Counters, Figures, accepted_bytes, figures
 from headrace.ingest.prometheus import Exporter
 from headrace.ingest.taking import Delivery, Taker
+from headrace.interrupts import Stop
 
 Json = dict[str, Any]
 
@@ -82,9 +83,11 @@ class Watch:
         return counters
 
 
-def _take(receiver: ingest.Receiver, taker: Taker, watch: Watch, ends: Json, answering: ingest.Answering | None) -> str:
-    """Takes until something ends it, and says what did."""
-    while True:
+def _take(
+    receiver: ingest.Receiver, taker: Taker, watch: Watch, ends: Json, answering: ingest.Answering | None, stop: Stop
+) -> str:
+    """Takes until something ends it, and says what did. Ctrl-C does not come between a delivery and its taking."""
+    while not stop.asked:
         if ends["frames"] is not None and taker.frames >= ends["frames"]:
             return "frames"
         busy = answering is not None and answering.busy
@@ -97,6 +100,7 @@ def _take(receiver: ingest.Receiver, taker: Taker, watch: Watch, ends: Json, ans
         if delivery is None and receiver.ended:
             return "source"
         watch.look()
+    return "interrupt"
 
 
 def _take_one(delivery: Delivery | None, taker: Taker, answering: ingest.Answering | None) -> None:
@@ -180,16 +184,17 @@ class Run:
             watch.every(_SHOW_SECONDS, live.update)
             ended_by = "error"
             try:
-                ended_by = _take(receiver, taker, watch, self.ends, answering)
-                receiver.stop()
-                if ended_by != "frames":
-                    _take_what_waits(receiver, taker, answering)
+                with Stop() as stop:
+                    ended_by = _take(receiver, taker, watch, self.ends, answering, stop)
+                    receiver.stop()
+                    if ended_by != "frames":
+                        _take_what_waits(receiver, taker, answering)  # senders were told that it has arrived
+                if ended_by == "interrupt":
+                    if said := _unwritten(taker):
+                        show.stderr().print(said[0], markup=False, soft_wrap=True)
+                    raise KeyboardInterrupt
             except KeyboardInterrupt:
                 ended_by = "interrupt"
-                receiver.stop()
-                _take_what_waits(receiver, taker, answering)  # senders were told that it has arrived
-                if said := _unwritten(taker):
-                    show.stderr().print(said[0], markup=False, soft_wrap=True)
                 raise
             finally:
                 receiver.stop()

@@ -1,52 +1,18 @@
 """Steps a model to its end: stops on the way for what watches it, notices fields that are not finite, and Ctrl-C."""
 
-import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FrameType, TracebackType
-from typing import Any, Self
 
 import numpy as np
 
-from headrace import interrupts
 from headrace.errors import DataError
 from headrace.grid.solver.model import Array, Solver
 from headrace.grid.solver.scene import Scene
+from headrace.interrupts import Stop
 
 _CHUNK_SECONDS = 0.1  # of stepping between two looks at Ctrl-C
 _CHECK_SHARE = 0.03  # of the time may go into looking for fields that are not finite
-
-
-class Stop:
-    """While it is entered, the first Ctrl-C or SIGTERM is noted rather than obeyed; the second interrupts at once.
-
-    For the main thread, as Python's signal handlers are.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        """Takes over the signals."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        """Gives them back."""
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, _frame: FrameType | None) -> None:
-        interrupts.note(number)
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
 
 
 @dataclass(frozen=True)

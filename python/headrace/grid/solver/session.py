@@ -10,9 +10,10 @@ from headrace.errors import MissingFileError, UsageError
 from headrace.grid.solver import checkpoint, film, memory, pictures, roof, traces, vti
 from headrace.grid.solver.model import Layout, Solver, build, paint, time_of
 from headrace.grid.solver.pictures import Frame, Plane
-from headrace.grid.solver.running import Speed, Stop, Watcher, run
+from headrace.grid.solver.running import Speed, Watcher, run
 from headrace.grid.solver.scene import Scene, offset_of
 from headrace.grid.solver.traces import Traces
+from headrace.interrupts import Stop
 from headrace.outputs import Attempts
 from headrace.quiet import Watch, above_roof
 
