@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import signal
 import socket
 import threading
 import time
