@@ -9,6 +9,7 @@ option(HEADRACE_EXAMPLES "Build the examples" OFF)
 option(HEADRACE_FUZZ "Build the fuzz targets (clang)" OFF)
 option(HEADRACE_PYTHON "Build the Python extension" OFF)
 option(HEADRACE_WERROR "Treat warnings as errors" OFF)
+option(HEADRACE_HARDENED "Build with stack protector, _FORTIFY_SOURCE and the standard library's assertions" ON)
 set(HEADRACE_CUDA AUTO CACHE STRING "Build for CUDA: AUTO (where nvcc and a GPU are found), ON or OFF")
 set_property(CACHE HEADRACE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(HEADRACE_FETCH AUTO CACHE STRING "Build fetches of columns: AUTO (where oneTBB is found), ON or OFF")
@@ -47,6 +48,15 @@ if(HEADRACE_SANITIZE)
   list(APPEND host_flags -fsanitize=${HEADRACE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   set(sanitize_link -fsanitize=${HEADRACE_SANITIZE})
 endif()
+# What each of these costs: docs/decisions/0067-harden-the-host-code.md. The address sanitizer has checks of its own in the
+# place of the first two. Kernels that nvcc compiles do without the library's assertions, which no device can report.
+if(HEADRACE_HARDENED AND NOT HEADRACE_SANITIZE)
+  list(APPEND host_flags -fstack-protector-strong -fstack-clash-protection -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+endif()
+set(cxx_flags -Wconversion)
+if(HEADRACE_HARDENED)
+  list(APPEND cxx_flags -D_GLIBCXX_ASSERTIONS)
+endif()
 # Frames that outlive their functions, to find what is used after them, lie at multiples of 32 bytes; GCC 12 moves 64 bytes
 # there as if they lay at multiples of 64 (its bug 110027).
 if(
@@ -64,7 +74,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
 endif()
 
 add_library(headrace_options INTERFACE)
-target_compile_options(headrace_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${host_flags};-Wconversion>)
+target_compile_options(headrace_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${host_flags};${cxx_flags}>)
 list(JOIN host_flags "," host_flags_joined)
 target_compile_options(
   headrace_options
