@@ -56,4 +56,19 @@ cpp_tests() {
   cp -r "$folder/results" "build/results/$name" || failed=1
   return "$failed"
 }
+
+# cpp_tests_again FOLDER NAME: runs once more, one after the other, what failed in cpp_tests; scripts/count_tests.py
+# compares both. Fails where there is nothing to compare with: a program that crashed or hung left no results.
+cpp_tests_again() {
+  local folder=$1 name=$2 file failed=0
+  while IFS=: read -r _ file; do
+    [[ -s build/results/$name/$file.xml ]] || failed=1
+  done <"$folder/Testing/Temporary/LastTestsFailed.log"
+  rm -rf "$folder/results"
+  ctest --test-dir "$folder" --rerun-failed --output-on-failure || true
+  for file in "$folder"/results/*.xml; do
+    cp "$file" "build/results/$name/$(basename "$file" .xml)-again.xml" || failed=1
+  done
+  return "$failed"
+}
 mkdir -p build

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds and runs the C++ tests, then the Python tests. Exits non-zero if any fails or none ran.
+# Builds and runs the C++ tests, then the Python tests. What fails runs once more, alone; the last lines name every test
+# that needed that (docs/decisions/0074-run-failed-tests-once-more.md). Exits non-zero if any fails twice, or none ran.
 source "$(dirname "$0")/common.sh"
 
 rm -rf build/results
@@ -10,13 +11,22 @@ cmake --build build/test
 say "C++ tests"
 # Both suites run, whatever the first one says.
 failed=0
-cpp_tests build/test cpp || failed=1
+cpp_tests build/test cpp || cpp_tests_again build/test cpp || failed=1
 say "Python tests"
 # Files run beside each other, but not those that need the whole machine, nor where all would share a GPU.
 workers=$(($(nproc) < 8 ? $(nproc) : 8))
 [[ ! -e /dev/nvidia0 ]] || workers=0
-.venv/bin/python -m pytest tests/python --quiet -m "not whole_machine" -n "$workers" --dist loadfile \
-  --junitxml=build/results/python.xml || failed=1
-.venv/bin/python -m pytest tests/python --quiet -m whole_machine --junitxml=build/results/python-measuring.xml || failed=1
+
+# python_tests NAME OPTION...: the results go to build/results/NAME.xml, and NAME-again.xml for a second run.
+python_tests() {
+  local name=$1 status=0 pytest=(.venv/bin/python -m pytest tests/python --quiet)
+  shift
+  "${pytest[@]}" "$@" --junitxml="build/results/$name.xml" || status=$?
+  # 1: tests failed, which are counted at the end. Others: pytest itself failed, or found no test.
+  ((status != 1)) || "${pytest[@]}" "$@" -n 0 --last-failed --junitxml="build/results/$name-again.xml" || true
+  ((status < 2))
+}
+python_tests python -m "not whole_machine" -n "$workers" --dist loadfile || failed=1
+python_tests python-measuring -m whole_machine || failed=1
 .venv/bin/python scripts/count_tests.py build/results || failed=1
 exit "$failed"

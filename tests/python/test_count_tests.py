@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "count_tests.py"
 
 
@@ -42,3 +44,49 @@ def test_a_failure_is_named_with_the_end_of_what_it_said(tmp_path: Path):
 def test_nothing_run_is_a_failure(tmp_path: Path):
     assert count(tmp_path) == (1, "0 passed, 0 failed")
     assert count(tmp_path, "<testcase><skipped/></testcase>") == (1, "0 passed, 0 failed, 1 skipped")
+
+
+FAILED = "<testcase classname='t' name='one'><failure>assert 1 == 2</failure></testcase>"
+PASSED = "<testcase classname='t' name='one'/>"
+
+
+def count_twice(folder: Path, first: str, again: str) -> tuple[int, list[str]]:
+    (folder / "python.xml").write_text(f"<testsuites><testsuite>{first}</testsuite></testsuites>")
+    (folder / "python-again.xml").write_text(f"<testsuites><testsuite>{again}</testsuite></testsuites>")
+    code, printed = count(folder)
+    return code, printed.splitlines()
+
+
+def test_a_pass_in_the_second_run_is_reported_with_the_first_failure(tmp_path: Path):
+    code, lines = count_twice(tmp_path, FAILED + "<testcase/>", PASSED)
+    assert code == 0
+    assert lines == [
+        "PASSED ONLY WHEN RUN AGAIN python: t.one",
+        "    assert 1 == 2",
+        "2 passed, 0 failed, 1 of the passed only when run again",
+    ]
+
+
+def test_a_second_failure_is_a_failure_and_counted_once(tmp_path: Path):
+    code, lines = count_twice(tmp_path, FAILED, FAILED)
+    assert (code, lines[0], lines[-1]) == (1, "FAILED python: t.one", "0 passed, 1 failed")
+
+
+def test_a_second_run_of_other_tests_pardons_nothing(tmp_path: Path):
+    code, lines = count_twice(tmp_path, FAILED, PASSED.replace("one", "two"))
+    assert (code, lines[-1]) == (1, "0 passed, 1 failed")
+    code, lines = count_twice(tmp_path, FAILED, "<testcase classname='t' name='one'><skipped/></testcase>")
+    assert (code, lines[-1]) == (1, "0 passed, 1 failed")
+
+
+@pytest.mark.parametrize(
+    "crash",
+    [
+        "worker 'gw0' crashed while running 'tests/python/test_x.py::one'",
+        "assert result.returncode == 0 where -11 = CompletedProcess(returncode=-11).returncode",
+        "SUMMARY: AddressSanitizer: heap-use-after-free",
+    ],
+)
+def test_a_crash_is_a_failure_whatever_the_second_run_says(tmp_path: Path, crash: str):
+    code, lines = count_twice(tmp_path, FAILED.replace("assert 1 == 2", crash), PASSED)
+    assert (code, lines[-1]) == (1, "0 passed, 1 failed")
