@@ -80,7 +80,8 @@ void say_where(const char* what) noexcept {
   char text[300];
   const int length = std::snprintf(text, sizeof(text), "%s: %s with allocation %lld failing%s\n", what, scenario_now,
                                    static_cast<long long>(after_now), lasting_now ? ", and all after it" : "");
-  if (length > 0) static_cast<void>(::write(STDERR_FILENO, text, static_cast<std::size_t>(length)));
+  [[maybe_unused]] const ssize_t written =
+      ::write(STDERR_FILENO, text, length > 0 ? static_cast<std::size_t>(length) : 0);
 }
 
 extern "C" void at_signal(int number) {
