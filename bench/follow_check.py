@@ -70,7 +70,7 @@ def ours(capture: Path) -> tuple[dict[Ends, list[Stream]], dict[str, int]]:
     found: dict[int, Stream] = {}
     ends: dict[int, Ends] = {}
     with ingest.pcap(
-        capture, frame="64KiB", frames=8, to="cpu", follow="tcp", connections=512, trust_checksums=True
+        capture, frame="64KiB", buffers=8, to="cpu", follow="tcp", connections=512, trust_checksums=True
     ) as receiver:
         while not receiver.ended:
             delivery = receiver.next(timeout=1.0)

@@ -103,7 +103,7 @@ class _Server:
 
     def __init__(self, network: Network, address: str, *options: object) -> None:
         self.address = address
-        words = ["ingest", "--tcp", address, *_SERVER_OPTIONS, *map(str, options)]
+        words = ["ingest", "tcp", address, *_SERVER_OPTIONS, *map(str, options)]
         command = [sys.executable, "-m", "headrace", *words]
         self._process = network.near.run(
             subprocess.Popen, command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

@@ -172,7 +172,7 @@ class Bench:
             address = receiver.stdout.readline().strip()
             if not address:
                 raise headrace.Error(f"the receiver ended with status {receiver.wait()}")
-            send = ["ingest", "send", "--tcp", address, "--bytes", str(given.bytes), "--no-wait", "--seed", str(_SEED)]
+            send = ["ingest", "send", "tcp", address, "--bytes", str(given.bytes), "--no-wait", "--seed", str(_SEED)]
             sender = net.sender.run(
                 subprocess.Popen, [sys.executable, "-m", "headrace", *send, "--json"], stdout=subprocess.DEVNULL
             )

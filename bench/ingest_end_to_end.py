@@ -82,7 +82,7 @@ def _cpu(who: int) -> float:
 
 
 def _sender(address: str, count: int) -> "subprocess.Popen[bytes]":
-    words = ["ingest", "send", "--tcp", address, "--bytes", str(count), "--no-wait", "--seed", str(_SEED), "--json"]
+    words = ["ingest", "send", "tcp", address, "--bytes", str(count), "--no-wait", "--seed", str(_SEED), "--json"]
     return subprocess.Popen([sys.executable, "-m", "headrace", *words], stdout=subprocess.DEVNULL)
 
 

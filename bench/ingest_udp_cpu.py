@@ -30,7 +30,7 @@ _SEED = 7
 _NUMBER = 8
 _LOOKED_AT = 64 << 10
 _SILENCE = 2.0
-_FRAMES = {"frame": 8 << 20, "frames": 4}
+_FRAMES = {"frame": 8 << 20, "buffers": 4}
 
 
 def _parse() -> argparse.Namespace:
@@ -86,11 +86,11 @@ class Bench:
             "--bytes",
             str(count * (given.payload - _NUMBER)),
             "--payload",
-            str(given.payload),
+            str(given.payload - _NUMBER),
             "--rate",
             str(given.rate),
         ]
-        command = [sys.executable, "-m", "headrace", "ingest", "send", "--udp", f"127.0.0.1:{port}", *words]
+        command = [sys.executable, "-m", "headrace", "ingest", "send", "udp", f"127.0.0.1:{port}", *words]
         return subprocess.Popen([*command, "--seed", str(_SEED)], stdout=subprocess.DEVNULL)
 
     def ours(self, *, whole: bool) -> _Cost:

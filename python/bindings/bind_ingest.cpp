@@ -82,26 +82,27 @@ void bind_tcp(nb::module_& module) {
 
 void bind_udp(nb::module_& module) {
   nb::class_<UdpSender>(module, "UdpSender",
-                        "Sends numbered datagrams of the kernel's, with stream_bytes(seed) after their numbers.")
+                        "Sends numbered datagrams through the kernel, with stream_bytes(seed) behind their numbers.")
       .def(
           "__init__",
           [](UdpSender* self, const std::string& address, std::uint16_t port, std::uint64_t packets, std::uint64_t seed,
-             std::uint32_t payload_bytes, double packets_per_second, std::optional<std::uint32_t> sequence_offset,
-             std::uint32_t sequence_bytes, std::uint64_t first_sequence) {
+             std::uint32_t payload_bytes, double packets_per_second, std::optional<std::uint32_t> number_offset,
+             std::uint32_t number_width, std::uint64_t first_number) {
             new (self) UdpSender({.address = address,
                                   .port = port,
                                   .seed = seed,
                                   .packets = packets,
                                   .payload_bytes = payload_bytes,
                                   .packets_per_second = packets_per_second,
-                                  .sequence_offset = sequence_offset,
-                                  .sequence_bytes = sequence_bytes,
-                                  .first_sequence = first_sequence});
+                                  .number_offset = number_offset,
+                                  .number_width = number_width,
+                                  .first_number = first_number});
           },
-          "address"_a, "port"_a, "packets"_a, nb::kw_only(), "seed"_a = 1, "payload_bytes"_a = 1472,
-          "packets_per_second"_a = 0.0, "sequence_offset"_a.none() = 0, "sequence_bytes"_a = 8, "first_sequence"_a = 0,
-          "`packets_per_second` 0: as fast as the kernel takes them. The number, big-endian and of 4 or 8 bytes, lies "
-          "at `sequence_offset` of the payload; None: there is none.")
+          "address"_a, "port"_a, "packets"_a, nb::kw_only(), "seed"_a = 1, "payload_bytes"_a = 1464,
+          "packets_per_second"_a = 0.0, "number_offset"_a.none() = 0, "number_width"_a = 8, "first_number"_a = 0,
+          "`payload_bytes`: bytes of the stream in each datagram. `packets_per_second` 0: as fast as the kernel takes "
+          "them. The number, big-endian and `number_width` 4 or 8 bytes wide, lies at `number_offset` of the datagram, "
+          "and the payload behind it; `number_offset` None: datagrams have no number.")
       .def(
           "run",
           [](UdpSender& sender, double seconds) {

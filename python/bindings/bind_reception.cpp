@@ -171,8 +171,8 @@ std::unique_ptr<ReceiverHandle> receive_synthetic(const FrameTarget& target, con
   const auto open = [&](Ring& ring, std::string& at, std::string& /*on*/) {
     at = "synthetic";
     return ingest::make_synthetic_source(ring, {.payloads = {{.bytes = payload}},
-                                                .sequence_offset = layout.number_offset,
-                                                .sequence_bytes = layout.number_width,
+                                                .number_offset = layout.number_offset,
+                                                .number_width = layout.number_width,
                                                 .packets = packets,
                                                 .packets_per_second = packets_per_second,
                                                 .port = layout.port,

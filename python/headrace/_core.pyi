@@ -3206,12 +3206,12 @@ class TcpSender:
 
 class UdpSender:
     """
-    Sends numbered datagrams of the kernel's, with stream_bytes(seed) after their numbers.
+    Sends numbered datagrams through the kernel, with stream_bytes(seed) behind their numbers.
     """
 
-    def __init__(self, address: str, port: int, packets: int, *, seed: int = ..., payload_bytes: int = ..., packets_per_second: float = ..., sequence_offset: int | None = ..., sequence_bytes: int = ..., first_sequence: int = ...) -> None:
+    def __init__(self, address: str, port: int, packets: int, *, seed: int = ..., payload_bytes: int = ..., packets_per_second: float = ..., number_offset: int | None = ..., number_width: int = ..., first_number: int = ...) -> None:
         """
-        `packets_per_second` 0: as fast as the kernel takes them. The number, big-endian and of 4 or 8 bytes, lies at `sequence_offset` of the payload; None: there is none.
+        `payload_bytes`: bytes of the stream in each datagram. `packets_per_second` 0: as fast as the kernel takes them. The number, big-endian and `number_width` 4 or 8 bytes wide, lies at `number_offset` of the datagram, and the payload behind it; `number_offset` None: datagrams have no number.
         """
 
     def run(self, seconds: float) -> bool:

@@ -22,7 +22,7 @@ SMALL = ("--frame", "256KiB", "--to", "cpu", "--ring", "16MiB")
 @contextmanager
 def receiver(**options: Any) -> Iterator[ingest.Receiver]:
     """A TCP receiver on the CPU with small frames; skips the test where there is no right to one."""
-    given = {"frame": "1MiB", "frames": 4, "to": "cpu", "ring": "16MiB"} | options
+    given = {"frame": "1MiB", "buffers": 4, "to": "cpu", "ring": "16MiB"} | options
     try:
         made = ingest.tcp(":9000", **given)
     except headrace.Error as error:

@@ -75,9 +75,9 @@ def test_ipv6_over_a_bad_network_names_its_peer():
 
 @isolated
 def test_the_command_and_its_sender_speak_ipv6():
-    with started("--tcp", SIX, "--streams", 1, "--sha256", "--json", *SMALL) as verb:
+    with started("tcp", SIX, "--streams", 1, "--sha256", "--json", *SMALL) as verb:
         assert verb.address == SIX
-        command = [sys.executable, "-m", "headrace", "ingest", "send", "--tcp", SIX, "--bytes", "3MB", "--sha256"]
+        command = [sys.executable, "-m", "headrace", "ingest", "send", "tcp", SIX, "--bytes", "3MB", "--sha256"]
         sent = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=GUARD_SECONDS, check=True)
         done = json.loads(verb.finish().stdout)
     assert done["address"] == SIX
@@ -133,7 +133,7 @@ def test_two_receivers_at_addresses_of_both_kinds():
 def test_addresses_that_cannot_be(run: Run, address: str, says: str):
     with pytest.raises(headrace.UsageError, match=says):
         ingest.tcp(address, to="cpu", frame="64KiB")
-    done = run("ingest", "--tcp", address, *SMALL)
+    done = run("ingest", "tcp", address, *SMALL)
     assert done.returncode == 2
     assert says in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
@@ -177,7 +177,7 @@ def test_udp_at_the_same_address_again():
     held = []
     for _ in range(2):
         with ingest.udp("127.0.0.1:9123", payload_bytes=92, frame=92, to="cpu") as source:
-            sender = ingest.UdpSender("127.0.0.1", 9123, 1, payload_bytes=100)
+            sender = ingest.UdpSender("127.0.0.1", 9123, 1, payload_bytes=92)
             ingest.send_datagrams(sender)
             held += [source, source.next(timeout=GUARD_SECONDS), source.next(timeout=GUARD_SECONDS)]
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
@@ -206,7 +206,7 @@ def test_an_interface_again_and_one_that_is_deleted(via: str):
 
 @isolated
 def test_a_deleted_device_is_named_by_the_command():
-    with started("--tcp", ":9000", "--json", *SMALL) as verb:
+    with started("tcp", ":9000", "--json", *SMALL) as verb:
         subprocess.run(["ip", "link", "del", "headrace0"], check=True)
         done = verb.finish()
     assert done.returncode == 1

@@ -103,7 +103,7 @@ def test_a_file_by_iperf3_has_the_same_digest(tmp_path: Path):
     path = tmp_path / "file"
     path.write_bytes(ingest.stream_bytes(4, 0, 100_001))
     arguments = ("--answer", "iperf3", "--streams", 1, "--sha256", "--out", tmp_path / "out", "--json", *SMALL)
-    with started("--tcp", ":5201", *arguments) as verb:
+    with started("tcp", ":5201", *arguments) as verb:
         assert "answering iperf3" in verb.title
         client = Iperf3(verb.address, "-F", path, "-w", "200K", "-l", "8K")
         done = verb.finish()
@@ -255,7 +255,7 @@ def test_garbage_leaves_a_server_that_serves(protocol: type[ingest.Answering]):
         ingest.HttpUploads: b"PUT /x HTTP/1.1\r\nContent-Length: 40\r\nExpect: 100-continue\r\n\r\n" + b"y" * 40,
     }[protocol]
     random = np.random.default_rng(5)
-    with receiver(frames=2, frame="64KiB", connections=256) as source:  # as many ends may wait
+    with receiver(buffers=2, frame="64KiB", connections=256) as source:  # as many ends may wait
         serving = Serving(source, protocol(source))
         for number in range(150):
             made = np.frombuffer(right, np.uint8).copy()
@@ -453,7 +453,7 @@ def test_parts_come_before_their_frame_is_full():
 
 @isolated
 def test_parts_are_arrays_as_frames_are():
-    with receiver(frame="64KiB", frames=2, open_at_first_byte=False) as source, connect(source) as connection:
+    with receiver(frame="64KiB", buffers=2, open_at_first_byte=False) as source, connect(source) as connection:
         assert isinstance(source.next(timeout=GUARD_SECONDS), ingest.StreamOpened)
         source.peek(0, 0, 300)
         sent = ingest.stream_bytes(9, 0, 300)
@@ -514,7 +514,7 @@ def test_what_cannot_be_answered_says_so():
     with receiver(conversion="swap2") as source, pytest.raises(headrace.UsageError, match="converted"):
         source.peek(0, 0)
     with (
-        ingest.synthetic(100, to="cpu", frames=2, frame="1KiB") as source,
+        ingest.synthetic(100, to="cpu", buffers=2, frame="1KiB") as source,
         pytest.raises(headrace.UsageError, match="nobody to answer"),
     ):
         source.send(0, b"x")
@@ -523,10 +523,10 @@ def test_what_cannot_be_answered_says_so():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--tcp", ":9000", "--answer", "gopher"), "'gopher' is not a protocol to answer; there are iperf3, http"),
-        (("--tcp", ":9000", "--answer", "http", "--control", "resident"), "resident control answers nothing"),
-        (("--tcp", ":9000", "--answer", "http", "--conversion", "swap2"), "--conversion none"),
-        (("--udp", ":9000", "--answer", "http"), "--answer is for --tcp, not for --udp"),
+        (("tcp", ":9000", "--answer", "gopher"), "'gopher' is not a protocol to answer; there are iperf3, http"),
+        (("tcp", ":9000", "--answer", "http", "--control", "resident"), "resident control answers nothing"),
+        (("tcp", ":9000", "--answer", "http", "--conversion", "swap2"), "--conversion none"),
+        (("udp", ":9000", "--answer", "http"), "No such option: --answer"),
     ],
 )
 def test_the_command_refuses(run: Run, arguments: tuple[str, ...], says: str):

@@ -45,7 +45,7 @@ def test_a_receiver_of_tcp_has_none_and_receives():
     own = held(os.getpid())[str(os.getpid())]
     assert own["CapEff"] & 1 << 12, "the test would say nothing"
     count = 3_000_000
-    with started("--tcp", ":9000", "--streams", 2, "--sha256", "--json", *SMALL) as verb:
+    with started("tcp", ":9000", "--streams", 2, "--sha256", "--json", *SMALL) as verb:
         check_none_held(verb)
         for seed in (1, 2):
             sender = ingest.TcpSender(*ingest.resolve(verb.address), seed=seed)
@@ -68,14 +68,14 @@ def test_receivers_of_interfaces_have_none_and_receive(via: str):
     how = ("--via", via, "--interface", "right", "--json", "--sha256", "--frame", f"{100 * PAYLOAD}B", "--to", "cpu")
     trust = ("--trust-checksums",) if via == "xdp" else ()
     try:
-        verb = Started("--udp", address, *how, *trust, "--frames", COUNT // 100)
+        verb = Started("udp", address, *how, *trust, "--frames", COUNT // 100)
     except AssertionError as error:
         if "libxdp" in str(error) or "AF_XDP" in str(error):
             pytest.skip(str(error))
         raise
     try:
         check_none_held(verb)
-        sender = ingest.UdpSender(PEER, 9000, COUNT, seed=3, payload_bytes=PAYLOAD + 8, packets_per_second=5000)
+        sender = ingest.UdpSender(PEER, 9000, COUNT, seed=3, payload_bytes=PAYLOAD, packets_per_second=5000)
         ingest.send_datagrams(sender)
         done = verb.finish()
     finally:
@@ -173,7 +173,7 @@ def test_the_command_ends_with_an_error_where_it_cannot():
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         threading.Event().wait()
     threading.Thread(target=wait, daemon=True).start()
-    sys.argv = ["headrace", "ingest", "--tcp", ":9000", "--to", "cpu", "--frame", "64KiB", "--ring", "4MiB"]
+    sys.argv = ["headrace", "ingest", "tcp", ":9000", "--to", "cpu", "--frame", "64KiB", "--ring", "4MiB"]
     sys.exit(main())
     """
     )
@@ -191,7 +191,7 @@ def test_a_process_without_rights_is_left_alone():
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     done = subprocess.run(
-        [*command, sys.executable, "-m", "headrace", "ingest", "--udp", f"127.0.0.1:{port}", "--duration", "0.2s",
+        [*command, sys.executable, "-m", "headrace", "ingest", "udp", f"127.0.0.1:{port}", "--duration", "0.2s",
          "--to", "cpu"],
         capture_output=True,
         text=True,

@@ -9,7 +9,7 @@ from conftest import Run
 
 from headrace import ingest
 
-SPEAD = ("--sequence-offset", 10, "--sequence-bytes", 6, "--part-offset", 26, "--part-bytes", 6)
+SPEAD = ("--number-offset", 10, "--number-width", 6, "--part-offset", 26, "--part-width", 6)
 
 
 def spead(heap: int, offset: int, payload: bytes) -> bytes:
@@ -26,8 +26,8 @@ def test_heaps_of_spead_are_said_by_options(run: Run, tmp_path: Path):
     order = list(range(len(parts)))
     order[10:20] = reversed(order[10:20])  # two heaps, as the window has
     write_datagrams(path, [spead(*parts[i], sent[parts[i][0]][parts[i][1] :][:1000]) for i in order])
-    how = (*SPEAD, "--group-bytes", 5000, "--header-bytes", 40, "--payload", 1040)
-    done = run("ingest", "--pcap", path, "--out", tmp_path / "out", "--json", *how, "--to", "cpu")
+    how = (*SPEAD, "--group-bytes", 5000, "--header-bytes", 40, "--payload", 1000)
+    done = run("ingest", "pcap", path, "--out", tmp_path / "out", "--json", *how, "--to", "cpu")
     assert done.returncode == 0, done.stderr
     (stream,) = json.loads(done.stdout)["streams"]
     assert stream["missing_bytes"] == 0
@@ -47,25 +47,25 @@ def test_heaps_of_spead_are_said_by_options(run: Run, tmp_path: Path):
 def test_parts_without_a_place_are_refused_by_name(run: Run, tmp_path: Path):
     path = tmp_path / "spead.pcap"
     write_datagrams(path, [spead(1, offset, bytes(100)) for offset in (0, 999, 5000)])
-    how = (*SPEAD, "--group-bytes", 5000, "--header-bytes", 40, "--payload", 1040)
-    done = run("ingest", "--pcap", path, *how, "--json", "--to", "cpu")
+    how = (*SPEAD, "--group-bytes", 5000, "--header-bytes", 40, "--payload", 1000)
+    done = run("ingest", "pcap", path, *how, "--json", "--to", "cpu")
     assert json.loads(done.stdout)["counters"]["refused"]["no_place"] == 2
-    said = " ".join(run("ingest", "--pcap", path, *how, "--to", "cpu").stdout.split())
+    said = " ".join(run("ingest", "pcap", path, *how, "--to", "cpu").stdout.split())
     assert "had a part that is no multiple of the payload or lies behind --group-bytes" in said
 
 
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        (("--part-bytes", 6), "--part-bytes and --group-bytes are given together"),
-        (("--group-bytes", "1MiB"), "--part-bytes and --group-bytes are given together"),
-        (("--part-offset", 4), "--part-offset needs --part-bytes and --group-bytes"),
-        (("--part-bytes", 6, "--part-offset", 1470, "--group-bytes", "1MiB"), "has no room behind its number"),
+        (("--part-width", 6), "--part-width and --group-bytes are given together"),
+        (("--group-bytes", "1MiB"), "--part-width and --group-bytes are given together"),
+        (("--part-offset", 4), "--part-offset needs --part-width and --group-bytes"),
+        (("--part-width", 6, "--part-offset", 1470, "--group-bytes", "1MiB"), "fills a datagram of 1,472"),
     ],
 )
 def test_parts_that_cannot_be_are_usage_errors(run: Run, tmp_path: Path, how: tuple[object, ...], says: str):
     path = tmp_path / "some.pcap"
     capture(path, [0])
-    done = run("ingest", "--pcap", path, *how)
+    done = run("ingest", "pcap", path, *how)
     assert done.returncode == 2
     assert says in done.stderr

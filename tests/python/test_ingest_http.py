@@ -77,7 +77,7 @@ def test_chunks_of_every_size(tmp_path: Path):
     sizes = [1, 2, 1, 15, 16, 17, 4095, 4096, 4097, *random.integers(1, 3000, 3000), 300_000, 1]
     data = ingest.stream_bytes(8, 0, int(sum(sizes)))
     out = tmp_path / "out"
-    with started("--tcp", ":9000", "--answer", "http", "--streams", 1, "--out", out, "--json", *SMALL) as verb:
+    with started("tcp", ":9000", "--answer", "http", "--streams", 1, "--out", out, "--json", *SMALL) as verb:
         host, port = verb.address.rsplit(":", 1)
         client = http.client.HTTPConnection(host, int(port), timeout=GUARD_SECONDS)
         ends = np.cumsum(sizes)

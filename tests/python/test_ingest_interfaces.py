@@ -24,7 +24,7 @@ from headrace import ingest
 PEER = "10.77.0.2"  # on the right, where the kernel does not know it
 PAYLOAD = 1464
 COUNT = 2000
-LAYOUT = {"payload_bytes": PAYLOAD, "frame": 500 * PAYLOAD, "frames": 8, "timeout": 60.0, "to": "cpu"}
+LAYOUT = {"payload_bytes": PAYLOAD, "frame": 500 * PAYLOAD, "buffers": 8, "timeout": 60.0, "to": "cpu"}
 
 
 def lacking(error: headrace.Error) -> bool:
@@ -68,7 +68,7 @@ def test_datagrams_in_fragments():
     """The sender's kernel cuts each datagram into three packets."""
     payload, count = 4000, 500
     with datagrams("packet", payload_bytes=payload, frame=100 * payload) as source:
-        sender = ingest.UdpSender(PEER, 9000, count, seed=3, payload_bytes=payload + 8, packets_per_second=2000)
+        sender = ingest.UdpSender(PEER, 9000, count, seed=3, payload_bytes=payload, packets_per_second=2000)
         ingest.send_datagrams(sender)
         lacks, digest = take(source, count // 100)
         source.stop()
@@ -83,7 +83,7 @@ def test_datagrams_in_fragments():
 @isolated
 def test_numbered_datagrams(via: str):
     with datagrams(via) as source:
-        sender = ingest.UdpSender(PEER, 9000, COUNT, seed=3, payload_bytes=PAYLOAD + 8, packets_per_second=10_000)
+        sender = ingest.UdpSender(PEER, 9000, COUNT, seed=3, payload_bytes=PAYLOAD, packets_per_second=10_000)
         ingest.send_datagrams(sender)
         lacks, digest = take(source, COUNT // 500)
         source.stop()
@@ -100,7 +100,7 @@ def test_datagrams_of_9000_bytes(via: str):
     """For AF_XDP in parts of 4 KiB, which are put together."""
     bytes_each = 8900
     with datagrams(via, mtu=9000, payload_bytes=bytes_each, frame=100 * bytes_each) as source:
-        sender = ingest.UdpSender(PEER, 9000, 300, seed=4, payload_bytes=bytes_each + 8, packets_per_second=5_000)
+        sender = ingest.UdpSender(PEER, 9000, 300, seed=4, payload_bytes=bytes_each, packets_per_second=5_000)
         ingest.send_datagrams(sender)
         lacks, digest = take(source, 3)
     assert lacks == [0] * 3
@@ -161,17 +161,17 @@ def test_tcp_by_xdp(control: str):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--udp", ":9000", "--via", "packet", "--promiscuous"),
-        ("--udp", f"{PEER}:9000", "--via", "xdp", "--trust-checksums"),
-        ("--tcp", f"{PEER}:9000", "--trust-checksums"),
+        ("udp", ":9000", "--via", "packet", "--promiscuous"),
+        ("udp", f"{PEER}:9000", "--via", "xdp", "--trust-checksums"),
+        ("tcp", f"{PEER}:9000", "--trust-checksums"),
     ],
     ids=["packet", "xdp", "tcp"],
 )
 @isolated
 def test_the_command(arguments: tuple[str, ...]):
     make_veth()
-    tcp = "--tcp" in arguments
-    ends = ("--streams", 1) if tcp else ("--frames", 4, "--frame-timeout", "60s")
+    tcp = "tcp" in arguments
+    ends = ("--streams", 1) if tcp else ("--frames", 4, "--timeout", "60s")
     with started(*arguments, "--interface", "right", *SMALL, *ends, "--sha256", "--json") as verb:
         assert "(right)" in verb.title
         if "--promiscuous" in arguments:
@@ -185,7 +185,7 @@ def test_the_command(arguments: tuple[str, ...]):
         else:
             packets = 4 * frame // PAYLOAD
             datagram_sender = ingest.UdpSender(
-                PEER, 9000, packets, seed=7, payload_bytes=PAYLOAD + 8, packets_per_second=10_000
+                PEER, 9000, packets, seed=7, payload_bytes=PAYLOAD, packets_per_second=10_000
             )
             ingest.send_datagrams(datagram_sender)
         done = verb.finish()
@@ -197,8 +197,8 @@ def test_the_command(arguments: tuple[str, ...]):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--udp", f"{PEER}:9000", "--via", "xdp"), "had a wrong UDP checksum"),
-        (("--tcp", f"{PEER}:9000"), "every packet's checksum is wrong"),
+        (("udp", f"{PEER}:9000", "--via", "xdp"), "had a wrong UDP checksum"),
+        (("tcp", f"{PEER}:9000"), "every packet's checksum is wrong"),
     ],
     ids=["udp", "tcp"],
 )
@@ -206,13 +206,13 @@ def test_the_command(arguments: tuple[str, ...]):
 def test_checksums_that_a_veth_leaves_out_are_named(arguments: tuple[str, ...], says: str):
     make_veth()
     with started(*arguments, "--interface", "right", *SMALL, "--duration", "2s") as verb:
-        if "--tcp" in arguments:
+        if "tcp" in arguments:
             with socket.socket() as sender:
                 sender.settimeout(1.5)
                 with pytest.raises(TimeoutError):
                     sender.connect((PEER, 9000))
         else:
-            sender = ingest.UdpSender(PEER, 9000, 100, payload_bytes=PAYLOAD + 8)
+            sender = ingest.UdpSender(PEER, 9000, 100, payload_bytes=PAYLOAD)
             ingest.send_datagrams(sender)
         done = verb.finish()
     assert says in " ".join(done.stdout.split())
@@ -274,10 +274,10 @@ def test_what_cannot_be_says_so():
 @pytest.mark.parametrize(
     ("lacks", "names", "arguments"),
     [
-        (("net_raw",), "CAP_NET_RAW", ("--udp", ":9000", "--via", "packet")),
-        (("net_raw",), "CAP_NET_RAW", ("--udp", f"{PEER}:9000", "--via", "xdp")),
-        (("net_raw",), "CAP_NET_RAW", ("--tcp", f"{PEER}:9000")),
-        (("net_admin", "sys_admin", "bpf"), "CAP_NET_ADMIN", ("--udp", f"{PEER}:9000", "--via", "xdp")),
+        (("net_raw",), "CAP_NET_RAW", ("udp", ":9000", "--via", "packet")),
+        (("net_raw",), "CAP_NET_RAW", ("udp", f"{PEER}:9000", "--via", "xdp")),
+        (("net_raw",), "CAP_NET_RAW", ("tcp", f"{PEER}:9000")),
+        (("net_admin", "sys_admin", "bpf"), "CAP_NET_ADMIN", ("udp", f"{PEER}:9000", "--via", "xdp")),
     ],
 )
 @isolated
@@ -305,9 +305,9 @@ def test_a_timeout_that_is_shorter_than_a_pause_loses_nothing():
     """A frame takes longer to come than datagrams of it are waited for: what follows is late."""
     make_veth()
     frame_packets = (256 << 10) // PAYLOAD
-    how = ("--frame-timeout", "1ms", "--frames", 2, "--interval", "100ms")
+    how = ("--timeout", "1ms", "--frames", 2, "--interval", "100ms")
     with (
-        started("--udp", ":9000", "--via", "packet", "--interface", "right", *SMALL, *how) as verb,
+        started("udp", ":9000", "--via", "packet", "--interface", "right", *SMALL, *how) as verb,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
     ):
 

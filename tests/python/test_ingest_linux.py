@@ -181,7 +181,7 @@ def test_mtus(mtu: int, offloads: bool, control: str):
 @isolated
 def test_many_connections(count: int, control: str):
     each = BYTES // 2 // count
-    with receiver(frame="128KiB", frames=2, connections=count, control=control) as source:
+    with receiver(frame="128KiB", buffers=2, connections=count, control=control) as source:
         senders = {seed: Sender(source.address, each + seed, seed) for seed in range(count)}
         taken = take(source, count)
         for sender in senders.values():
@@ -194,7 +194,7 @@ def test_many_connections(count: int, control: str):
 @with_every_control
 @isolated
 def test_a_paused_receiver_closes_the_window_and_loses_nothing(control: str):
-    with receiver(frame="256KiB", frames=2, control=control) as source:
+    with receiver(frame="256KiB", buffers=2, control=control) as source:
         sender = Sender(source.address, BYTES // 8)
         give_up = time.monotonic() + GUARD_SECONDS
         while source.counters()["tcp"]["zero_windows"] == 0:
@@ -267,7 +267,7 @@ def test_a_reset_keeps_what_came_in_order(control: str):
 @with_every_control
 @isolated
 def test_connections_follow_each_other(control: str):
-    with receiver(connections=2, frame="64KiB", frames=2, control=control) as source:
+    with receiver(connections=2, frame="64KiB", buffers=2, control=control) as source:
         for seed in range(6):
             check_one(source, 200_000 + seed, seed)
         assert source.counters()["streams"]["memory_failures"] == 0
@@ -348,7 +348,7 @@ def test_headrace_send_arrives(run: Callable[..., subprocess.CompletedProcess[st
         results: list[subprocess.CompletedProcess[str]] = []
         sending = threading.Thread(
             target=lambda: results.append(
-                run("ingest", "send", "--tcp", source.address, "--bytes", BYTES // 8, "--seed", 9, "--chunk", "1MiB")
+                run("ingest", "send", "tcp", source.address, "--bytes", BYTES // 8, "--seed", 9, "--chunk", "1MiB")
             )
         )
         sending.start()
@@ -360,9 +360,9 @@ def test_headrace_send_arrives(run: Callable[..., subprocess.CompletedProcess[st
 
 @isolated
 def test_datagrams_over_a_socket():
-    layout = {"payload_bytes": 1464, "frame": 1464 * 100, "frames": 16, "timeout": 2.0}
+    layout = {"payload_bytes": 1464, "frame": 1464 * 100, "buffers": 16, "timeout": 2.0}
     with ingest.udp("127.0.0.1:9100", to="cpu", **layout) as source:
-        sender = ingest.UdpSender("127.0.0.1", 9100, 1000, seed=3, payload_bytes=1472, packets_per_second=5000)
+        sender = ingest.UdpSender("127.0.0.1", 9100, 1000, seed=3, payload_bytes=1464, packets_per_second=5000)
         ingest.send_datagrams(sender)
         whole = hashlib.sha256()
         frames = []

@@ -76,7 +76,7 @@ def test_messages_of_many_senders_at_full_speed():
             connection.sendall(framed(struct.pack(">II", number, index) + bytes(random.integers(0, 2000))))
         connection.shutdown(socket.SHUT_WR)
 
-    with receiver(frame="64KiB", frames=4) as source:
+    with receiver(frame="64KiB", buffers=4) as source:
         connections = [connect(source) for _ in range(senders)]
         threads = [threading.Thread(target=send, args=(one, i)) for i, one in enumerate(connections)]
         for thread in threads:

@@ -66,7 +66,7 @@ class Consumer:
 @with_every_control
 @isolated
 def test_short_connections_with_few_places_and_a_slow_consumer(control: str):
-    with receiver(connections=4, frame="64KiB", frames=2, control=control) as source:
+    with receiver(connections=4, frame="64KiB", buffers=2, control=control) as source:
         consumer = Consumer(source, 0.002)
         with ThreadPoolExecutor(20) as senders:
             told = [senders.submit(upload, source.address, content(number)) for number in range(CONNECTIONS)]
@@ -83,7 +83,7 @@ def test_short_connections_with_few_places_and_a_slow_consumer(control: str):
 @isolated
 def test_a_storm_of_connections_is_not_reset(control: str):
     count = 300
-    with receiver(connections=8, frame="64KiB", frames=2, control=control) as source:
+    with receiver(connections=8, frame="64KiB", buffers=2, control=control) as source:
         host, port = source.address.rsplit(":", 1)
         connections = []
         for _ in range(count):
@@ -111,7 +111,7 @@ def test_a_storm_of_connections_is_not_reset(control: str):
 
 @isolated
 def test_an_absent_consumer_lets_senders_wait():
-    with receiver(connections=2, frame="64KiB", frames=2) as source, ThreadPoolExecutor(10) as senders:
+    with receiver(connections=2, frame="64KiB", buffers=2) as source, ThreadPoolExecutor(10) as senders:
         told = [senders.submit(upload, source.address, content(number)) for number in range(10)]
         give_up = time.monotonic() + GUARD_SECONDS
         while source.counters()["tcp"]["connections"] < 10 or sum(one.done() for one in told) < 2:
@@ -126,7 +126,7 @@ def test_an_absent_consumer_lets_senders_wait():
 
 @isolated
 def test_silent_connections_take_neither_places_nor_memory():
-    with receiver(connections=2, frame="64MiB", frames=4, first_byte_seconds=1.0) as source:
+    with receiver(connections=2, frame="64MiB", buffers=4, first_byte_seconds=1.0) as source:
         host, port = source.address.rsplit(":", 1)
         silent = [socket.create_connection((host, int(port)), timeout=GUARD_SECONDS) for _ in range(64)]
         assert upload_while(source, content(5))
@@ -149,7 +149,7 @@ def upload_while(source: ingest.Receiver, data: bytes) -> bool:
 @isolated
 def test_a_file_that_cannot_be_written_ends_one_stream(tmp_path: Path):
     (tmp_path / "out.1").mkdir()
-    with started("--tcp", ":9000", *SMALL, "--out", tmp_path / "out", "--streams", 3, "--json") as verb:
+    with started("tcp", ":9000", *SMALL, "--out", tmp_path / "out", "--streams", 3, "--json") as verb:
         assert upload(verb.address, content(1))
         upload(verb.address, content(2))  # is received, and cannot be written
         assert upload(verb.address, content(3))
@@ -166,7 +166,7 @@ def test_a_file_that_cannot_be_written_ends_one_stream(tmp_path: Path):
 @isolated
 def test_files_have_limits_and_empty_streams_have_none(tmp_path: Path):
     arguments = ("--out", tmp_path / "out", "--out-files", 2, "--streams", 4, "--json")
-    with started("--tcp", ":9000", *SMALL, *arguments) as verb:
+    with started("tcp", ":9000", *SMALL, *arguments) as verb:
         assert upload(verb.address, b"")
         for number in range(3):
             upload(verb.address, content(number))
@@ -175,7 +175,7 @@ def test_files_have_limits_and_empty_streams_have_none(tmp_path: Path):
     assert "there are 2 files already" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.1"]
     assert (tmp_path / "out").read_bytes() == content(0)
-    with started("--tcp", ":9000", *SMALL, "--out", tmp_path / "small", "--out-bytes", "100B", "--streams", 1) as verb:
+    with started("tcp", ":9000", *SMALL, "--out", tmp_path / "small", "--out-bytes", "100B", "--streams", 1) as verb:
         upload(verb.address, bytes(101))
         done = verb.finish()
     assert done.returncode == 1
@@ -184,7 +184,7 @@ def test_files_have_limits_and_empty_streams_have_none(tmp_path: Path):
 
 @isolated
 def test_many_streams_are_summed_up_and_the_last_are_listed():
-    with started("--tcp", ":9000", *SMALL, "--json", "--keep-streams", 100) as verb:
+    with started("tcp", ":9000", *SMALL, "--json", "--keep-streams", 100) as verb:
         with ThreadPoolExecutor(10) as senders:
             assert all(senders.map(lambda number: upload(verb.address, content(number)), range(150)))
         verb.process.send_signal(signal.SIGINT)

@@ -32,7 +32,7 @@ def content(frames: Iterator[ingest.Frame]) -> bytes:
 
 
 def test_frames_carry_what_is_known_of_them() -> None:
-    with ingest.synthetic(PAYLOAD, frame=20 * PAYLOAD, frames=3, to="cpu", packets=50, seed=SEED) as receiver:
+    with ingest.synthetic(PAYLOAD, frame=20 * PAYLOAD, buffers=3, to="cpu", packets=50, seed=SEED) as receiver:
         opened = receiver.next()
         assert isinstance(opened, ingest.StreamOpened)
         assert opened.peer == "198.18.0.1:9000"
@@ -62,7 +62,7 @@ def test_frames_carry_what_is_known_of_them() -> None:
 
 
 def test_a_frame_goes_back_with_its_last_array() -> None:
-    with ingest.synthetic(PAYLOAD, frame=20 * PAYLOAD, frames=2, to="cpu", seed=SEED) as receiver:
+    with ingest.synthetic(PAYLOAD, frame=20 * PAYLOAD, buffers=2, to="cpu", seed=SEED) as receiver:
         kept = [np.from_dlpack(next(receiver)) for _ in range(2)]
         assert receiver.next(0.2) is None, "both frames are with the consumer"
         kept.pop(0)
@@ -113,7 +113,7 @@ def test_pcap_waits_for_a_slow_consumer(tmp_path: Path) -> None:
     whole = ingest.stream_bytes(SEED, 0, 400 * 100)
     path = capture(tmp_path / "a.pcap", [struct.pack("<I", n) + whole[n * 100 : (n + 1) * 100] for n in range(400)])
     how = ingest.Numbering(number_width=4, big_endian=False)
-    with ingest.pcap(path, frame=2000, frames=2, to="cpu", port=9000, payload_bytes=100, **how) as receiver:
+    with ingest.pcap(path, frame=2000, buffers=2, to="cpu", port=9000, payload_bytes=100, **how) as receiver:
         time.sleep(0.1)
         assert content(receiver) == whole
     assert receiver.counters()["datagrams"]["no_space"] == 0
@@ -125,7 +125,7 @@ def test_the_last_frame_ends_with_the_last_datagram(tmp_path: Path) -> None:
     whole = ingest.stream_bytes(SEED, 0, 30 * 100)
     numbers = [n for n in range(28) if n not in {3, 21, 24}]  # and 28, 29, if they were sent
     path = capture(tmp_path / "a.pcap", [struct.pack(">Q", n) + whole[n * 100 : (n + 1) * 100] for n in numbers])
-    with ingest.pcap(path, frame=2000, frames=2, to="cpu", port=9000, payload_bytes=100) as receiver:
+    with ingest.pcap(path, frame=2000, buffers=2, to="cpu", port=9000, payload_bytes=100) as receiver:
         first, last = receiver
         assert (first.bytes, first.missing_bytes, first.presence) == (2000, 100, [(1 << 20) - 1 - (1 << 3)])
         assert (last.bytes, last.missing_bytes, last.presence) == (800, 200, [0b11101101])
@@ -193,7 +193,7 @@ def test_a_capture_gives_one_digest_however_many_buffers_there_are(tmp_path: Pat
         want[int.from_bytes(datagram[:8], "big"), : len(datagram) - 8] = np.frombuffer(datagram[8:], np.uint8)
     for buffers in (2, 4, 64):
         for _ in range(10):
-            found = stream_of(path, frame=10_000, frames=buffers)
+            found = stream_of(path, frame=10_000, buffers=buffers)
             assert list(found) == [0]
             assert found[0] == want.tobytes()
 
@@ -343,7 +343,7 @@ def test_tcp_over_tun(control: str) -> None:
 @pytest.mark.usefixtures("tun")
 def test_messages_over_tcp(control: str) -> None:
     bodies = [b"", b"abc", b"end"]
-    with ingest.tcp(":9000", frame=40_000, frames=4, to="cpu", control=control) as receiver:
+    with ingest.tcp(":9000", frame=40_000, buffers=4, to="cpu", control=control) as receiver:
         found = ingest.messages(receiver, width=2, header_bytes=4, body_max=65_000)
         ask = ingest.resolve(receiver.address)
         with socket.create_connection(ask) as wrong, socket.create_connection(ask) as right:

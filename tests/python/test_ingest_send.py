@@ -116,12 +116,14 @@ def test_what_cannot_be_sent():
         ingest.TcpSender("127.0.0.1", 1, segment_bytes=10)
     with pytest.raises(headrace.UsageError, match="no datagrams"):
         ingest.UdpSender("127.0.0.1", 1, 0)
-    with pytest.raises(headrace.UsageError, match="no room for its sequence number"):
-        ingest.UdpSender("127.0.0.1", 1, 1, payload_bytes=7)
+    with pytest.raises(headrace.UsageError, match="at least 1 byte of payload"):
+        ingest.UdpSender("127.0.0.1", 1, 1, payload_bytes=0)
     with pytest.raises(headrace.UsageError, match="4 or 8 bytes, not 3"):
-        ingest.UdpSender("127.0.0.1", 1, 1, sequence_bytes=3)
-    with pytest.raises(headrace.UsageError, match="at most 65507"):
-        ingest.UdpSender("127.0.0.1", 1, 1, payload_bytes=65508)
+        ingest.UdpSender("127.0.0.1", 1, 1, number_width=3)
+    with pytest.raises(headrace.UsageError, match="at most 65507 bytes, not 65500 of payload behind 8"):
+        ingest.UdpSender("127.0.0.1", 1, 1, payload_bytes=65500)
+    with pytest.raises(headrace.UsageError, match="no room for its sequence number"):
+        ingest.UdpSender("127.0.0.1", 1, 1, number_offset=2**32 - 1)
     with pytest.raises(headrace.UsageError, match="packets/s"):
         ingest.UdpSender("127.0.0.1", 1, 1, packets_per_second=-1)
     receiver = Receiver()
@@ -151,7 +153,7 @@ def test_wrong_targets(target: str):
 def test_datagrams_are_numbered():
     with udp_receiver() as receiver:
         sender = ingest.UdpSender(
-            "127.0.0.1", receiver.getsockname()[1], 100, seed=5, payload_bytes=500, sequence_offset=4, sequence_bytes=4
+            "127.0.0.1", receiver.getsockname()[1], 100, seed=5, payload_bytes=492, number_offset=4, number_width=4
         )
         report = ingest.send_datagrams(sender)
         assert (report.units, report.bytes, report.refused) == (100, 100 * 492, 0)
@@ -172,7 +174,7 @@ def test_datagrams_keep_to_a_rate():
 def test_the_verb_over_tcp(run: Run):
     receiver = Receiver()
     done = run(
-        "ingest", "send", "--tcp", f"localhost:{receiver.port}", "--bytes", "3MiB", "--chunk", "64KiB,1MiB",
+        "ingest", "send", "tcp", f"localhost:{receiver.port}", "--bytes", "3MiB", "--chunk", "64KiB,1MiB",
         "--seed", 9, "--sha256", "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -189,7 +191,7 @@ def test_the_verb_over_tcp(run: Run):
 
 def test_the_verb_prints_a_table(run: Run):
     receiver = Receiver()
-    done = run("ingest", "send", "--tcp", f"127.0.0.1:{receiver.port}", "--bytes", "1MiB", "--no-wait")
+    done = run("ingest", "send", "tcp", f"127.0.0.1:{receiver.port}", "--bytes", "1MiB", "--no-wait")
     assert done.returncode == 0, done.stderr
     for word in (f"Sent to 127.0.0.1:{receiver.port} over TCP", "chunk", "Gb/s", "round trip", "1,048,576"):
         assert word in done.stdout
@@ -200,13 +202,13 @@ def test_the_verb_over_udp(run: Run):
     with udp_receiver() as receiver:
         port = receiver.getsockname()[1]
         done = run(
-            "ingest", "send", "--udp", f"127.0.0.1:{port}", "--bytes", 10_000, "--payload", 1008, "--rate", "5K",
+            "ingest", "send", "udp", f"127.0.0.1:{port}", "--bytes", 10_000, "--payload", 1000, "--rate", "5K",
             "--sha256", "--json",
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         content = json.loads(done.stdout)
         row = content["rows"][0]
-        assert (row["units"], row["bytes"], row["payload_bytes"]) == (10, 10_000, 1008)
+        assert (row["units"], row["bytes"], row["payload_bytes"]) == (10, 10_000, 1000)
         data = b"".join(receiver.recv(65535)[8:] for _ in range(10))
         assert content["sha256"] == hashlib.sha256(data).hexdigest()
 
@@ -221,7 +223,7 @@ def test_ctrl_c_prints_what_was_sent():
             "headrace",
             "ingest",
             "send",
-            "--tcp",
+            "tcp",
             f"127.0.0.1:{port}",
             "--json",
             "--sha256",
@@ -240,13 +242,14 @@ def test_ctrl_c_prints_what_was_sent():
 
 
 def test_the_verb_refuses(run: Run):
-    both = run("ingest", "send", "--tcp", "127.0.0.1:1", "--udp", "127.0.0.1:1")
+    both = run("ingest", "send", "tcp", "127.0.0.1:1", "udp", "127.0.0.1:1")
     assert both.returncode == 2
-    assert "either --tcp or --udp" in both.stderr
+    assert "unexpected extra argument" in both.stderr
     assert run("ingest", "send").returncode == 2
-    nowhere = run("ingest", "send", "--tcp", "no-such-host.invalid:1")
+    nowhere = run("ingest", "send", "tcp", "no-such-host.invalid:1")
     assert nowhere.returncode == 1
     assert "no-such-host.invalid" in nowhere.stderr
-    small = run("ingest", "send", "--udp", "127.0.0.1:1", "--payload", "8")
-    assert small.returncode == 2
-    assert "no room" in small.stderr
+    for option, value in (("--payload", "0"), ("--number-width", "3"), ("--number-offset", "1470")):
+        wrong = run("ingest", "send", "udp", "127.0.0.1:1", option, value)
+        assert wrong.returncode == 2, wrong.stderr
+        assert wrong.stderr.splitlines()[-1].startswith("headrace: error: ")

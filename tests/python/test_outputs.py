@@ -262,7 +262,7 @@ def test_tune_writes_its_report(run: Run, tmp_path: Path):
         ("fetch", "none.parquet"),
         ("fetch", "none-*.parquet"),
         ("taxi", "run", "none.parquet"),
-        ("ingest", "--pcap", "none.pcap"),
+        ("ingest", "pcap", "none.pcap"),
         ("load", "--arrivals", "trace", "--trace", "none"),
         ("load", "--rate", "1K", "--operator", "retrieval", "--index", "none"),
         ("ladder", "--operator", "retrieval", "--index", "none"),

@@ -269,7 +269,7 @@ COMMANDS = (
     Case("load", ("load", "--rate", "500", "--duration", "0.2s", "--threads", "4", "--device", "cpu:0")),
     Case("each", ("each", "--logs", "{out}/logs", "--slots", "4", "--", "true", ":::", "1", "2", "3", "4", "5")),
     Case("query", ("query", "--corpus", "{in}/scene.toml", "size OR steps", "--device", "cpu:0")),
-    Case("synthetic", ("ingest", "--synthetic", "1KiB", "--packets", "2000", "--frame", "64KiB", "--to", "cpu")),
+    Case("synthetic", ("ingest", "synthetic", "1KiB", "--packets", "2000", "--frame", "64KiB", "--to", "cpu")),
     Case("taxi-run", ("taxi", "run", "{in}/rides.parquet", "--device", "cpu:0", "--runs", "1")),
 )
 

@@ -56,7 +56,7 @@ TEST(Synthetic, PayloadsAreTheStreamInOrder) {
   Ring ring = cpu_ring();
   const auto source = make_synthetic_source(
       ring,
-      {.layer = Layer::payload, .payloads = {{100, 1}, {1400, 2}}, .sequence_offset = 4, .packets = 500, .seed = 3});
+      {.layer = Layer::payload, .payloads = {{100, 1}, {1400, 2}}, .number_offset = 4, .packets = 500, .seed = 3});
   const std::vector<Taken> all = take_all(*source, ring);
   ASSERT_EQ(all.size(), 500U);
   std::uint64_t offset = 0;
@@ -78,7 +78,7 @@ TEST(Synthetic, PayloadsAreTheStreamInOrder) {
 TEST(Synthetic, HeadersAreValid) {
   Ring ring = cpu_ring();
   const auto source = make_synthetic_source(
-      ring, {.payloads = {{33, 1}}, .sequence_bytes = 4, .first_sequence = 0xFFFFFFFF, .packets = 2, .port = 4791});
+      ring, {.payloads = {{33, 1}}, .number_width = 4, .first_number = 0xFFFFFFFF, .packets = 2, .port = 4791});
   const std::vector<Taken> all = take_all(*source, ring);
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(load_big(all[0].bytes, 42, 4), 0xFFFFFFFFU);
@@ -147,12 +147,12 @@ TEST(Synthetic, RefusesTrafficThatCannotBe) {
   Ring ring = cpu_ring();
   const SyntheticTraffic wrong[] = {
       {.payloads = {}},
-      {.payloads = {{4, 1}}},                         // no room for the number
-      {.payloads = {{0, 1}}, .sequence_offset = {}},  // nothing
-      {.payloads = {{2048, 1}}},                      // larger than a slot with its headers
+      {.payloads = {{4, 1}}},                       // no room for the number
+      {.payloads = {{0, 1}}, .number_offset = {}},  // nothing
+      {.payloads = {{2048, 1}}},                    // larger than a slot with its headers
       {.payloads = {{100, 0}}},
       {.payloads = {{100, -1}, {200, 2}}},
-      {.sequence_bytes = 3},
+      {.number_width = 3},
       {.packets_per_second = -1},
       {.packets_per_second = 1e-9},
       {.payloads_once = true},  // with checksums

@@ -68,15 +68,15 @@ struct UdpSendOptions {
   std::uint16_t port = 0;
   std::uint64_t seed = 1;
   std::uint64_t packets = 0;
-  std::uint32_t payload_bytes = 1472;  ///< Bytes of each datagram, its number included.
+  std::uint32_t payload_bytes = 1464;  ///< Bytes of the stream in each datagram, behind its number.
   double packets_per_second = 0;       ///< 0: as fast as the kernel takes them.
-  /// As in SyntheticTraffic: where the number lies, and how long it is.
-  std::optional<std::uint32_t> sequence_offset = 0;
-  std::uint32_t sequence_bytes = 8;
-  std::uint64_t first_sequence = 0;
+  /// As in SyntheticTraffic: where the number lies, and its width in bytes.
+  std::optional<std::uint32_t> number_offset = 0;
+  std::uint32_t number_width = 8;
+  std::uint64_t first_number = 0;
 };
 
-/// Sends numbered datagrams of the kernel's whose payloads, after their numbers, are StreamBytes(seed) in order.
+/// Sends numbered datagrams of the kernel's whose payloads, behind their numbers, are StreamBytes(seed) in order.
 class UdpSender {
  public:
   /// Throws UsageError for options that cannot be, SystemError when there is no way to the address.

@@ -25,9 +25,9 @@ struct SyntheticTraffic {
   std::vector<PayloadShare> payloads{PayloadShare{}};
   /// Where in the payload the packet's number lies, big-endian; bytes before it are 0, the stream's come after it.
   /// Without one, a payload is bytes of the stream only.
-  std::optional<std::uint32_t> sequence_offset = 0;
-  std::uint32_t sequence_bytes = 8;  ///< 4 or 8.
-  std::uint64_t first_sequence = 0;
+  std::optional<std::uint32_t> number_offset = 0;
+  std::uint32_t number_width = 8;  ///< 4 or 8.
+  std::uint64_t first_number = 0;
   std::uint64_t packets = 0;      ///< 0: no end.
   double packets_per_second = 0;  ///< 0: as fast as slots become free.
   std::uint16_t port = 9000;      ///< Sent to.

@@ -49,6 +49,13 @@ def _message(error: Exception) -> str | None:
     return str(error) or type(error).__name__
 
 
+def _usage(error: typer.TyperException) -> str:
+    """What is wrong with the words of a command, and which command says what it takes."""
+    context = getattr(error, "ctx", None)
+    said = error.format_message().rstrip(".")
+    return said if context is None else f"{said}; '{context.command_path} --help' shows what it takes"
+
+
 def guarded(app: typer.Typer, arguments: list[str] | None = None) -> int:
     """Runs the app and returns its exit status. HEADRACE_TRACEBACK=1 in the environment lets exceptions through."""
     try:
@@ -57,7 +64,7 @@ def guarded(app: typer.Typer, arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return interrupts.status()
     except typer.TyperException as error:
-        report(error.format_message())
+        report(_usage(error))
         return STATUS_USAGE
     except BrokenPipeError:
         _silence_stdout()

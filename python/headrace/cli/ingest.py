@@ -2,9 +2,22 @@
 
 import typer
 
-from headrace.cli import ingest_model, ingest_receive, ingest_send
+from headrace.cli import ingest_model, ingest_pcap, ingest_send, ingest_synthetic, ingest_tcp, ingest_udp
 
-app = typer.Typer()
-app.callback(invoke_without_command=True)(ingest_receive.receive)
-app.command("send")(ingest_send.send)
+app = typer.Typer(no_args_is_help=False)
+
+
+@app.callback()
+def group() -> None:
+    """Receive packets into frames on a device, or send some to try it.
+
+    Example: headrace ingest tcp 10.0.0.2:9000 --frame 64MiB --to cuda:0
+    """
+
+
+app.command("tcp")(ingest_tcp.tcp)
+app.command("udp")(ingest_udp.udp)
+app.command("pcap")(ingest_pcap.pcap)
+app.command("synthetic")(ingest_synthetic.synthetic)
+app.add_typer(ingest_send.app, name="send", help="Send over TCP or UDP what a receiver can check.")
 app.command("model")(ingest_model.model)

@@ -1,11 +1,10 @@
-"""`headrace ingest`: receives until something ends it, and says what came."""
+"""The commands of `headrace ingest`: receive until something ends it, and show what came."""
 
 import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -14,7 +13,7 @@ import headrace
 from headrace import ingest
 from headrace.cli import ingest_notes, ingest_show, show
 from headrace.cli.ingest_follow import follow_notes, fragment_notes
-from headrace.cli.ingest_kinds import ANSWERS, Common, Given, Kind
+from headrace.cli.ingest_options import Frames, Output, size
 from headrace.ingest.figures import Counters, Figures, accepted_bytes, figures
 from headrace.ingest.prometheus import Exporter
 from headrace.ingest.taking import Delivery, Taker
@@ -136,56 +135,62 @@ def _check_written(taker: Taker) -> None:
         raise headrace.Error(said[0])
 
 
-@dataclass
+@dataclass(frozen=True)
+class Source:
+    """Where packets come from, and what a run says about it."""
+
+    name: str
+    """tcp, udp, pcap or synthetic."""
+    doing: str
+    """What the first line on stderr says: "Listening on", ..."""
+    open: Callable[[], ingest.Receiver]
+    frame_bytes: int
+    packet_bytes: int = 0
+    """Bytes of the stream in a datagram; 0 for TCP."""
+    target: str | None = None
+    """What stands behind `doing`; None: the receiver's address."""
+    notes: tuple[str, ...] = ()
+    """What else the first line says."""
+    control: str = "host"
+    answering: type[ingest.Answering] | None = None
+    via: str | None = None
+    follow: bool = False
+
+
+@dataclass(frozen=True)
 class Run:
-    """One run of the verb."""
+    """One run of a command."""
 
-    kind: Kind
-    target: str
-    common: Common
-    ends: Json
-    """duration, frames and streams after which it ends; None: not by that."""
-    sha256: bool
-    out: Path | None
-    keep_streams: int
-    out_files: int
-    out_bytes: int | None
-    packet_bytes: int
-    growth: int
-    item: int
-    control: str
-    answer: str | None
-    via: str | None
-    follow: str | None
-    interval: float | None
-    prometheus: str | None
-    as_json: bool
+    source: Source
+    frames: Frames
+    output: Output
 
-    def receive(self, given: Given) -> None:
+    def receive(self) -> None:
         """Receives, and prints what came, whatever ends it."""
         with ExitStack() as stack:
-            receiver = stack.enter_context(self.kind.open(self.target, given, self.common))
+            receiver = stack.enter_context(self.source.open())
             ingest.drop_capabilities()  # what parses packets of anybody needs no right that only opening needed
             read = receiver.counters
             watch = Watch(read)
-            answering = None if self.answer is None else ANSWERS[self.answer](receiver)
+            answering = None if self.source.answering is None else self.source.answering(receiver)
             taker = self._taker(receiver, answering, watch)
             stack.callback(taker.close)
             title = self._title(receiver)
-            if self.prometheus is not None:
-                exporter = Exporter(self.prometheus, read, {"source": self.kind.option, "address": receiver.address})
+            if self.output.prometheus is not None:
+                labels = {"source": self.source.name, "address": receiver.address}
+                exporter = Exporter(self.output.prometheus, read, labels)
                 stack.callback(exporter.close)
                 watch.every(_FILE_SECONDS, lambda *_: exporter.write())
             show.stderr().print(title, markup=False, soft_wrap=True)
-            if self.interval is not None:
-                watch.every(self.interval, self._print_line)
-            lines_between = self.interval is not None and show.stdout().is_terminal
+            if self.output.interval is not None:
+                watch.every(self.output.interval, self._print_line)
+            lines_between = self.output.interval is not None and show.stdout().is_terminal
             live = stack.enter_context(ingest_show.live_figures(shown=not lines_between))
             watch.every(_SHOW_SECONDS, live.update)
             ended_by = "error"
             try:
                 with Stop() as stop:
-                    ended_by = _take(receiver, taker, watch, self.ends, answering, stop)
+                    ended_by = _take(receiver, taker, watch, self._ends(), answering, stop)
                     receiver.stop()
                     if ended_by != "frames":
                         _take_what_waits(receiver, taker, answering)  # senders were told that it has arrived
@@ -203,53 +208,54 @@ class Run:
                 self._print_totals(title, receiver, taker, watch.total(), ended_by)
             _check_written(taker)
 
+    def _ends(self) -> Json:
+        return {"duration": self.output.duration, "frames": self.output.frames, "streams": self.output.streams}
+
     def _taker(self, receiver: ingest.Receiver, answering: ingest.Answering | None, watch: Watch) -> Taker:
+        output, growth = self.output, self.frames.growth
         return Taker(
-            sha256=self.sha256,
-            out=self.out,
-            keep=self.keep_streams,
-            files_max=self.out_files,
-            bytes_max=self.out_bytes,
-            reset=receiver.reset if self.kind.option == "tcp" else None,
-            packet_bytes=self.packet_bytes,
-            growth=self.growth,
-            item=self.item,
+            sha256=output.sha256,
+            out=output.out,
+            keep=output.keep_streams,
+            files_max=output.out_files,
+            bytes_max=None if output.out_bytes is None else size(output.out_bytes, "--out-bytes"),
+            reset=receiver.reset if self.source.name == "tcp" else None,
+            packet_bytes=self.source.packet_bytes * growth,
+            growth=growth,
+            item=self.frames.item_bytes,
             body=None if answering is None else answering.body,
             look=watch.look,
         )
 
     def _title(self, receiver: ingest.Receiver) -> str:
-        where = {"tcp": "Listening on", "udp": "Listening on", "pcap": "Replaying", "synthetic": "Making"}
-        what = f"{self.target} packets" if self.kind.option == "synthetic" else receiver.address
+        target = receiver.address if self.source.target is None else self.source.target
         on = f" ({receiver.interface})" if receiver.interface else ""
-        frame = ingest_show.size(self.common.frame)
-        there = ", control resident there" if self.control == "resident" else ""
-        there += ", following TCP" if self.follow else ""
-        there += f", answering {self.answer}" if self.answer is not None else ""
-        return f"{where[self.kind.option]} {what}{on}: frames of {frame} to {self.common.to.name}{there}"
+        frame = ingest_show.size(self.source.frame_bytes)
+        notes = "".join(f", {note}" for note in self.source.notes)
+        return f"{self.source.doing} {target}{on}: frames of {frame} to {self.frames.device().name}{notes}"
 
     def _print_line(self, now: Figures, total: Figures) -> None:
-        if self.as_json:
+        if self.output.as_json:
             typer.echo(json.dumps(now.as_dict() | {"at": total.seconds, "total": total.as_dict()}))
         else:
             show.stdout().print(ingest_show.line(now, total), markup=False, soft_wrap=True)
 
     def _print_totals(self, title: str, receiver: ingest.Receiver, taker: Taker, total: Figures, ended_by: str) -> None:
         streams = list(taker.streams.values())
-        if not self.as_json:
+        if not self.output.as_json:
             counters = receiver.counters()
-            found = ingest_notes.notes(counters, self.kind.option, self.via)
-            notes = follow_notes(counters["follow"]) if self.follow else found
+            found = ingest_notes.notes(counters, self.source.name, self.source.via)
+            notes = follow_notes(counters["follow"]) if self.source.follow else found
             notes += _forgotten(taker) + fragment_notes(counters["fragments"])
             ingest_show.print_totals(show.stdout(), title, total, streams, notes)
             return
         content = {
-            "source": self.kind.option,
+            "source": self.source.name,
             "address": receiver.address,
             "interface": receiver.interface,
-            "device": self.common.to.name,
-            "frame_bytes": self.common.frame,
-            "control": self.control,
+            "device": self.frames.device().name,
+            "frame_bytes": self.source.frame_bytes,
+            "control": self.source.control,
             "ended_by": ended_by,
             "interrupted": ended_by == "interrupt",
             **total.as_dict(),
@@ -257,4 +263,4 @@ class Run:
             "stream_totals": taker.totals.as_dict(),
             "counters": receiver.counters(),
         }
-        typer.echo(json.dumps(content, indent=None if self.interval is not None else 2))
+        typer.echo(json.dumps(content, indent=None if self.output.interval is not None else 2))

@@ -1,86 +1,113 @@
 """`headrace ingest send`: a client over the kernel's sockets, for trying and measuring a receiver."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 import headrace
-from headrace import UsageError, ingest, tables
+from headrace import ingest, tables
 from headrace.cli import options, show
+from headrace.cli.grouped import grouped
 from headrace.ingest import SendReport
+from headrace.ingest.receiving import default_payload
 
 Json = dict[str, Any]
 
 _GIGABIT = 1e9 / 8
 
 
-def send(
-    tcp: Annotated[str | None, typer.Option("--tcp", metavar="HOST:PORT", help="Send over a TCP connection.")] = None,
-    udp: Annotated[str | None, typer.Option("--udp", metavar="HOST:PORT", help="Send numbered datagrams.")] = None,
-    size: Annotated[
-        str, typer.Option("--bytes", metavar="SIZE", help="Bytes to send; with --chunk, for each chunk size.")
-    ] = "1GiB",
+app = typer.Typer()
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """What to send."""
+
+    size: Annotated[str, typer.Option("--bytes", metavar="SIZE", help="Bytes to send; tcp: for each chunk size.")] = (
+        "1GiB"
+    )
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bytes.")] = 1
+    sha256: Annotated[bool, typer.Option("--sha256", help="Print the SHA-256 of what was sent.")] = False
+    as_json: options.JsonOption = False
+
+
+@app.command("tcp")
+@grouped
+def send_tcp(
+    target: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where to send.")],
     chunk: Annotated[
-        str,
-        typer.Option("--chunk", metavar="SIZES", help="tcp: bytes to send between two waits; 2MiB,16MiB tries both."),
+        str, typer.Option("--chunk", metavar="SIZES", help="Bytes to send between two waits; 2MiB,16MiB tries both.")
     ] = "1MiB",
-    wait: Annotated[bool, typer.Option(help="tcp: send a chunk when the one before has been acknowledged.")] = True,
-    mss: Annotated[int, typer.Option("--mss", min=0, help="tcp: largest segment payload; 0 uses the path's.")] = 0,
-    payload: Annotated[
-        int, typer.Option("--payload", min=1, help="udp: bytes of a datagram, including its number.")
-    ] = 1472,
-    rate: Annotated[
-        float | None, typer.Option("--rate", parser=options.rate, metavar="RATE", help="udp: datagrams per second.")
-    ] = None,
-    sequence_offset: Annotated[
-        int, typer.Option("--sequence-offset", min=0, help="udp: offset of the number in a datagram.")
-    ] = 0,
-    sequence_bytes: Annotated[
-        int, typer.Option("--sequence-bytes", help="udp: width of the number, 4 or 8 bytes.")
-    ] = 8,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bytes.")] = 1,
-    sha256: Annotated[bool, typer.Option("--sha256", help="Print the SHA-256 of what was sent.")] = False,
-    as_json: options.JsonOption = False,
+    wait: Annotated[bool, typer.Option(help="Send a chunk when the one before has been acknowledged.")] = True,
+    mss: Annotated[int, typer.Option("--mss", min=0, help="Largest segment payload; 0 uses the path's.")] = 0,
+    *,
+    stream: _Stream,
 ) -> None:
-    """Send pseudo-random bytes over the kernel's TCP or UDP, and show the rate.
+    """Send pseudo-random bytes over a TCP connection of the kernel, and show the rate.
 
-    Over TCP, each chunk waits until the receiver has acknowledged the one before.
+    Each chunk waits until the receiver has acknowledged the one before.
 
-    Example: headrace ingest send --tcp 10.0.0.2:9000 --bytes 10GiB --chunk 2MiB,16MiB,128MiB
+    Example: headrace ingest send tcp 10.0.0.2:9000 --bytes 10GiB --chunk 2MiB,16MiB,128MiB
     """
-    if (tcp is None) == (udp is None):
-        raise UsageError("give either --tcp or --udp")
-    count = headrace.parse_bytes(size)
-    content: Json = {"to": tcp or udp, "protocol": "tcp" if tcp else "udp", "seed": seed, "rows": []}
-    rows: list[Json] = content["rows"]
+    count = headrace.parse_bytes(stream.size)
+    sender = ingest.TcpSender(*ingest.resolve(target), seed=stream.seed, segment_bytes=mss)
+    _report("tcp", target, stream, lambda rows: _send_tcp(rows, sender, count, chunk, wait=wait))
+
+
+@app.command("udp")
+@grouped
+def send_udp(
+    target: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where to send.")],
+    payload: Annotated[
+        int | None,
+        typer.Option("--payload", min=1, help="Bytes of a datagram behind its number. Default: 1472 less the header."),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option("--rate", parser=options.rate, metavar="RATE", help="Datagrams per second.")
+    ] = None,
+    number_offset: Annotated[
+        int, typer.Option("--number-offset", min=0, help="Offset of the number in a datagram.")
+    ] = 0,
+    number_width: Annotated[int, typer.Option("--number-width", help="Width of the number, 4 or 8 bytes.")] = 8,
+    *,
+    stream: _Stream,
+) -> None:
+    """Send pseudo-random bytes as numbered datagrams through the kernel, and show the rate.
+
+    Example: headrace ingest send udp 10.0.0.2:9000 --bytes 1GiB --payload 8964 --rate 100K
+    """
+    count = headrace.parse_bytes(stream.size)
+    if payload is None:
+        payload = default_payload({"number_offset": number_offset, "number_width": number_width})
+    sender = ingest.UdpSender(
+        *ingest.resolve(target),
+        -(-count // payload),
+        seed=stream.seed,
+        payload_bytes=payload,
+        packets_per_second=rate or 0.0,
+        number_offset=number_offset,
+        number_width=number_width,
+    )
+    _report("udp", target, stream, lambda rows: _send_udp(rows, sender, count, payload))
+
+
+def _report(protocol: str, target: str, stream: _Stream, send: Callable[[list[Json]], None]) -> None:
+    """Sends, and prints what was sent, whatever ends it."""
+    rows: list[Json] = []
+    content: Json = {"to": target, "protocol": protocol, "seed": stream.seed, "rows": rows}
     interrupted = False
     try:
-        if tcp is not None:
-            _send_tcp(
-                rows, ingest.TcpSender(*ingest.resolve(tcp), seed=seed, segment_bytes=mss), count, chunk, wait=wait
-            )
-        elif udp is not None:
-            if payload <= sequence_offset + sequence_bytes:
-                raise UsageError(f"a payload of {payload} bytes has no room behind its number")
-            sender = ingest.UdpSender(
-                *ingest.resolve(udp),
-                -(-count // (payload - sequence_offset - sequence_bytes)),
-                seed=seed,
-                payload_bytes=payload,
-                packets_per_second=rate or 0.0,
-                sequence_offset=sequence_offset,
-                sequence_bytes=sequence_bytes,
-            )
-            _send_udp(rows, sender, count, payload)
+        send(rows)
     except KeyboardInterrupt:
         interrupted = True
     content["interrupted"] = interrupted
-    if sha256 and not interrupted:
-        content["sha256"] = ingest.digest(seed, sum(row["bytes"] for row in rows))
-    if as_json:
+    if stream.sha256 and not interrupted:
+        content["sha256"] = ingest.digest(stream.seed, sum(row["bytes"] for row in rows))
+    if stream.as_json:
         typer.echo(json.dumps(content, indent=2))
     else:
         _print(content)
@@ -111,7 +138,7 @@ def _send_tcp(rows: list[Json], sender: ingest.TcpSender, count: int, chunks: st
 
 
 def _send_udp(rows: list[Json], sender: ingest.UdpSender, count: int, payload: int) -> None:
-    with _bar(f"Datagrams of {payload:,} bytes", count) as progress:
+    with _bar(f"Datagrams with {payload:,} bytes of payload", count) as progress:
         try:
             ingest.send_datagrams(sender, progress=progress)
         finally:

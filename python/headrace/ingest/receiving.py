@@ -11,8 +11,8 @@ from headrace._core import DatagramLayout, Device, Faults, FrameTarget, Receiver
 from headrace.errors import UsageError
 
 _FRAME_PACKETS_MOST = (1 << 32) - 1
-_UDP_PAYLOAD_BYTES = 1464
-"""Beside a number of 8 bytes in the 1,472 that a packet of Ethernet holds."""
+_DATAGRAM_BYTES = 1472
+"""The largest datagram in a packet of Ethernet."""
 
 
 class Building(TypedDict, total=False):
@@ -62,11 +62,11 @@ def _bytes(size: int | str) -> int:
     return _core.parse_bytes(size) if isinstance(size, str) else size
 
 
-def _target(frame: int | str, frames: int, to: str | Device, how: Building) -> FrameTarget:
+def _target(frame: int | str, buffers: int, to: str | Device, how: Building) -> FrameTarget:
     options: dict[str, Any] = {key: value for key, value in how.items() if key not in _NUMBERING}
     if "ring" in options:
         options["ring_bytes"] = _bytes(options.pop("ring"))
-    return FrameTarget(to, frame_bytes=_bytes(frame), frame_count=frames, **options)
+    return FrameTarget(to, frame_bytes=_bytes(frame), frame_count=buffers, **options)
 
 
 def _split(target: str, port_least: int = 1) -> tuple[str, int]:
@@ -86,6 +86,23 @@ def _is_own(address: str) -> bool:
         except OSError:
             return False
     return True
+
+
+def default_payload(how: Numbering) -> int:
+    """Most bytes behind the header of a datagram of 1,472 bytes, the largest in a packet of Ethernet.
+
+    Raises:
+        UsageError: for a header that fills such a datagram.
+    """
+    number_end = how.get("number_offset", 0) + how.get("number_width", 8)
+    part_end = how.get("part_offset", 0) + how.get("part_width", 0) if how.get("part_width") else 0
+    header = how.get("header_bytes")
+    header = max(number_end, part_end) if header is None else header
+    if header >= _DATAGRAM_BYTES:
+        raise UsageError(
+            f"a header of {header:,} bytes fills a datagram of {_DATAGRAM_BYTES:,}: say how long payloads are"
+        )
+    return _DATAGRAM_BYTES - header
 
 
 def frame_bytes(payload_bytes: int, how: Numbering) -> int:
@@ -123,7 +140,7 @@ def tcp(
     address: str,
     *,
     frame: int | str = "64MiB",
-    frames: int = 4,
+    buffers: int = 4,
     to: str | Device = "best",
     connections: int = 64,
     mtu: int = 1500,
@@ -145,7 +162,7 @@ def tcp(
 
     ":9000" chooses one of IPv4, "[::]:9000" one of IPv6. The address is that of a TUN device made for it, and goes with
     the receiver; with `interface`, one of IPv4 that the kernel does not have, on that interface, by AF_XDP. Each
-    connection has `frames` frames of `frame` bytes on `to`.
+    connection has `buffers` frames of `frame` bytes on `to`.
     A connection becomes a stream with its first byte; with its handshake where `open_at_first_byte` is off, for
     protocols in which this side speaks first. `connections`: streams at the same time; others wait, `backlog`
     of them at most, and nothing that they send is acknowledged; beyond, senders get no answer and try again. `memory`:
@@ -171,7 +188,7 @@ def tcp(
     if first_byte_seconds is None:
         first_byte_seconds = min(_FIRST_BYTE_SECONDS, idle_seconds or _FIRST_BYTE_SECONDS)
     return _core.receive_tcp(
-        _target(frame, frames, to, how),
+        _target(frame, buffers, to, how),
         host,
         port,
         connections=connections,
@@ -195,9 +212,9 @@ def udp(
     address: str,
     *,
     frame: int | str | None = None,
-    frames: int = 4,
+    buffers: int = 4,
     to: str | Device = "best",
-    payload_bytes: int = _UDP_PAYLOAD_BYTES,
+    payload_bytes: int | None = None,
     interface: str = "",
     via: str = "socket",
     multicast_group: str = "",
@@ -208,11 +225,12 @@ def udp(
 ) -> Receiver:
     """Receives numbered datagrams at "10.0.0.2:9000", or ":9000" of any address, a stream of each sender; port 0: any.
 
-    `via`: socket; packet (AF_PACKET) or xdp (AF_XDP), on `interface`. A frame has as many payloads as `frame` holds:
-    64 MiB, or fewer where numbers are narrow. Numbers are looked for as `how` says (Numbering): by default big-endian
-    in the first 8 bytes. A sender that begins anew with other numbers begins another stream. `promiscuous`: for
-    packet, what is sent to other addresses as well. `trust_checksums`: for xdp, on a veth whose other end leaves them
-    out.
+    `payload_bytes`: most bytes of a datagram behind its header; None: what is left of 1,472, the largest datagram in a
+    packet of Ethernet. `via`: socket; packet (AF_PACKET) or xdp (AF_XDP), on `interface`. A frame has as many payloads
+    as `frame` holds: 64 MiB, or fewer where numbers are narrow. Numbers are looked for as `how` says (Numbering): by
+    default big-endian in the first 8 bytes. A sender that begins anew with other numbers begins another stream.
+    `promiscuous`: for packet, what is sent to other addresses as well. `trust_checksums`: for xdp, on a veth whose
+    other end leaves them out.
 
     Raises:
         SystemError: without CAP_NET_RAW (packet), or CAP_NET_ADMIN and CAP_BPF as well (xdp), which it names.
@@ -224,9 +242,10 @@ def udp(
     for option, given, way in (("promiscuous", promiscuous, "packet"), ("trust_checksums", trust_checksums, "xdp")):
         if given and via != way:
             raise UsageError(f"{option} is for via='{way}', not for '{via}'")
+    payload_bytes = default_payload(how) if payload_bytes is None else payload_bytes
     frame = frame_bytes(payload_bytes, how) if frame is None else frame
     layout = _layout(port, payload_bytes, frame, how)
-    target = _target(frame, frames, to, how)
+    target = _target(frame, buffers, to, how)
     if via == "socket":
         return _core.receive_udp(
             target,
@@ -253,10 +272,10 @@ def pcap(
     path: str | Path,
     *,
     frame: int | str | None = None,
-    frames: int = 4,
+    buffers: int = 4,
     to: str | Device = "best",
     port: int = 0,
-    payload_bytes: int = _UDP_PAYLOAD_BYTES,
+    payload_bytes: int | None = None,
     speed: float = 0.0,
     follow: str = "",
     connections: int = 64,
@@ -266,8 +285,8 @@ def pcap(
 ) -> Receiver:
     """Replays the numbered datagrams of a pcap or pcapng file, or its TCP connections; `port` 0: of all ports.
 
-    Datagrams make a stream of each sender. `speed` 0: as fast as frames are taken, losing nothing, with the same frames
-    each time; 1: with the gaps of the capture.
+    Datagrams make a stream of each sender; `payload_bytes` as for udp(). `speed` 0: as fast as frames are taken, losing
+    nothing, with the same frames each time; 1: with the gaps of the capture.
 
     `follow` "tcp": each direction of a TCP connection is a stream, put together as tshark's "follow" and tcpflow do
     (docs/ingest-follow.md). Bytes that the capture lacks are zeros: Frame.missing says where. `connections`: how many
@@ -283,7 +302,7 @@ def pcap(
         if follow != "tcp":
             raise UsageError(f"'{follow}' is not a protocol to follow: there is tcp")
         return _core.follow_capture(
-            _target(_FOLLOW_FRAME if frame is None else frame, frames, to, how),
+            _target(_FOLLOW_FRAME if frame is None else frame, buffers, to, how),
             str(path),
             speed=speed,
             port=port,
@@ -291,10 +310,11 @@ def pcap(
             hold_bytes=_bytes(hold),
             trust_checksums=trust_checksums,
         )
+    payload_bytes = default_payload(how) if payload_bytes is None else payload_bytes
     frame = frame_bytes(payload_bytes, how) if frame is None else frame
     layout = _layout(port, payload_bytes, frame, how)
     return _core.receive_capture(
-        _target(frame, frames, to, how),
+        _target(frame, buffers, to, how),
         layout,
         str(path),
         speed=speed,
@@ -307,7 +327,7 @@ def synthetic(
     payload_bytes: int = 8992,
     *,
     frame: int | str = "64MiB",
-    frames: int = 4,
+    buffers: int = 4,
     to: str | Device = "best",
     packets: int = 0,
     packets_per_second: float = 0.0,
@@ -322,7 +342,7 @@ def synthetic(
     """
     layout = _layout(9000, payload_bytes, frame, {})
     return _core.receive_synthetic(
-        _target(frame, frames, to, how),
+        _target(frame, buffers, to, how),
         layout,
         packets=packets,
         packets_per_second=packets_per_second,

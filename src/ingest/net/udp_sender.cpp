@@ -22,7 +22,11 @@ namespace headrace::ingest {
 namespace {
 
 constexpr std::size_t kBurst = 64;
-constexpr std::uint32_t kPayloadMost = 65507;
+constexpr std::uint32_t kDatagramMost = 65507;
+
+SequenceField number_of(const UdpSendOptions& options) noexcept {
+  return {.offset = options.number_offset, .bytes = options.number_width};
+}
 
 void check(const UdpSendOptions& options) {
   constexpr double kRateLeast = 1e-3;
@@ -30,15 +34,17 @@ void check(const UdpSendOptions& options) {
   const double rate = options.packets_per_second;
   if (options.port == 0) throw UsageError("a UDP port is from 1 to 65535, not 0");
   if (options.packets == 0) throw UsageError("there are no datagrams to send");
-  if (options.payload_bytes > kPayloadMost) {
-    throw UsageError(
-        fmt::format("a datagram's payload has at most {} bytes, not {}", kPayloadMost, options.payload_bytes));
+  if (options.payload_bytes == 0) throw UsageError("a datagram has at least 1 byte of payload");
+  const SequenceField number = number_of(options);
+  if (std::uint64_t{number.end()} + options.payload_bytes > kDatagramMost) {
+    throw UsageError(fmt::format("a datagram has at most {} bytes, not {} of payload behind {} of header",
+                                 kDatagramMost, options.payload_bytes, number.end()));
   }
   const bool usable = rate == 0 || (rate >= kRateLeast && rate <= kRateMost);
   if (!usable) {
     throw UsageError(fmt::format("{} packets/s is neither 0 nor from {} to {}", rate, kRateLeast, kRateMost));
   }
-  check_sequence({.offset = options.sequence_offset, .bytes = options.sequence_bytes}, options.payload_bytes);
+  check_sequence(number, number.end() + options.payload_bytes);
 }
 
 }  // namespace
@@ -47,21 +53,22 @@ struct UdpSender::State {
   explicit State(const UdpSendOptions& given)
       : options(given),
         who(fmt::format("sending to {} port {}", options.address, options.port)),
-        sequence{.offset = options.sequence_offset, .bytes = options.sequence_bytes},
+        sequence(number_of(options)),
+        datagram_bytes(sequence.end() + options.payload_bytes),
         bytes(options.seed),
-        payloads(kBurst * options.payload_bytes) {
+        datagrams(kBurst * datagram_bytes) {
     const SocketAddress to = parse_address(options.address, options.port);
     socket = FileDescriptor(::socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket.valid() || ::connect(socket.get(), to.get(), to.bytes) != 0) throw_errno(who);
     for (std::size_t i = 0; i < kBurst; ++i) {
-      vectors[i] = {.iov_base = payload(i).data(), .iov_len = options.payload_bytes};
+      vectors[i] = {.iov_base = datagram(i).data(), .iov_len = datagram_bytes};
       messages[i].msg_hdr.msg_iov = &vectors[i];
       messages[i].msg_hdr.msg_iovlen = 1;
     }
   }
 
-  [[nodiscard]] std::span<std::byte> payload(std::size_t index) noexcept {
-    return std::span(payloads).subspan(index * options.payload_bytes, options.payload_bytes);
+  [[nodiscard]] std::span<std::byte> datagram(std::size_t index) noexcept {
+    return std::span(datagrams).subspan(index * datagram_bytes, datagram_bytes);
   }
 
   /// When datagram `number` is due.
@@ -74,8 +81,8 @@ struct UdpSender::State {
   void make(Time now) noexcept {
     first = ready = 0;
     while (ready < kBurst && made < options.packets && due(made) <= now) {
-      offset += write_payload(sequence, bytes, offset, payload(ready));
-      write_sequence(sequence, options.first_sequence + made, payload(ready));
+      offset += write_payload(sequence, bytes, offset, datagram(ready));
+      write_sequence(sequence, options.first_number + made, datagram(ready));
       ++ready;
       ++made;
     }
@@ -86,7 +93,7 @@ struct UdpSender::State {
     if (sent > 0) {
       first += static_cast<std::size_t>(sent);
       done.units += static_cast<std::uint64_t>(sent);
-      done.bytes += static_cast<std::uint64_t>(sent) * (options.payload_bytes - sequence.end());
+      done.bytes += static_cast<std::uint64_t>(sent) * options.payload_bytes;
     } else if (errno == ECONNREFUSED) {
       ++done.refused;  // of one that was sent before; the next call sends
     } else if (errno == EAGAIN || errno == ENOBUFS) {
@@ -100,8 +107,9 @@ struct UdpSender::State {
   UdpSendOptions options;
   std::string who;
   SequenceField sequence;
+  std::size_t datagram_bytes;
   StreamBytes bytes;
-  std::vector<std::byte> payloads;
+  std::vector<std::byte> datagrams;
   FileDescriptor socket;
   std::array<iovec, kBurst> vectors{};
   std::array<mmsghdr, kBurst> messages{};

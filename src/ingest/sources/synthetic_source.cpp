@@ -33,7 +33,7 @@ std::size_t header_bytes(Layer layer) {
 }
 
 SequenceField sequence_of(const SyntheticTraffic& traffic) noexcept {
-  return {.offset = traffic.sequence_offset, .bytes = traffic.sequence_bytes};
+  return {.offset = traffic.number_offset, .bytes = traffic.number_width};
 }
 
 void check(const SyntheticTraffic& traffic, std::size_t slot_bytes) {
@@ -134,7 +134,7 @@ class SyntheticSource final : public SlotSource<> {
     if (!traffic_.payloads_once || slots_.position(index) < slots_.slot_count()) {
       stream_offset_ += write_payload(sequence_, bytes_, stream_offset_, payload);
     }
-    write_sequence(sequence_, traffic_.first_sequence + made_, payload);
+    write_sequence(sequence_, traffic_.first_number + made_, payload);
     if (traffic_.layer != Layer::payload) write_headers(slot.first(header_bytes_ + payload_bytes));
     Packet packet;
     packet.ring_offset = slots_.ring_offset(index);
