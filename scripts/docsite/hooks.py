@@ -26,7 +26,7 @@ PROJECT = {
     "CHANGELOG.md": "changelog.md",
     "src/README.md": "architecture.md",
 }
-FOLDERS = {"docs/decisions": "decisions/index.md", "docs/results": "results/README.md"}
+FOLDERS = {"docs/decisions": "decisions/index.md", "docs/results": "results/README.md", "examples": "gallery.md"}
 _SOURCES = {".hpp": "cpp", ".cpp": "cpp", ".cu": "cuda", ".cuh": "cuda", ".py": "python", ".sh": "bash"}
 _SOURCES |= {".toml": "toml", ".lock": "text", ".txt": "text", ".json": "json"}
 
@@ -146,6 +146,8 @@ def _relinked(text: str, source: str) -> str:
             return words if words.startswith("`") else f"`{words}`"
         else:
             return match[0]  # MkDocs says that it leads nowhere
+        if led == source:  # a page of the site that stands for the folder it links to
+            return words
         return f"{mark}[{words}]({posixpath.relpath(led, posixpath.dirname(source) or '.')}{hash_mark}{anchor})"
 
     return _LINK.sub(relink, text)
