@@ -4,6 +4,10 @@
 source "$(dirname "$0")/common.sh"
 
 .venv/bin/python scripts/check_docs.py
-NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --clean --strict --quiet
+# Not --quiet: it turns warnings off before --strict counts them.
+NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --clean --strict >build/docs.log 2>&1 || {
+  grep -v '^INFO' build/docs.log >&2
+  die "the site was not built"
+}
 pages=$(find build/site -name '*.html' | wc -l)
 say "$pages pages; open build/site/index.html"

@@ -140,10 +140,10 @@ def _relinked(text: str, source: str) -> str:
             led = FOLDERS[target]
         elif target in _sources:
             led = _sources[target]
-        elif target.startswith("docs/"):
-            led = target.removeprefix("docs/")
         elif (ROOT / target).is_dir():
             return words if words.startswith("`") else f"`{words}`"
+        elif target.startswith("docs/"):
+            led = target.removeprefix("docs/")
         else:
             return match[0]  # MkDocs says that it leads nowhere
         if led == source:  # a page of the site that stands for the folder it links to
