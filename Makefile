@@ -19,9 +19,9 @@ lint: ## Formatting, clang-tidy, ruff, mypy, include directions, shell scripts
 gpu: ## The same tests, on a GPU that must be there
 	scripts/gpu.sh
 
-docs: ## Check that the documents' links lead somewhere
+docs: ## The documentation as a site, in build/site; warnings are errors
 	scripts/setup.sh docs
-	.venv/bin/python scripts/check_docs.py
+	scripts/docs.sh
 
 fuzz: ## Each fuzz target for FUZZ_SECONDS (60)
 	scripts/setup.sh fuzz

@@ -14,7 +14,9 @@ import venv
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "requirements"
-PURPOSES = ("run", "test", "lint")  # each is installed with those before it, whose packages its file leaves out
+# Each purpose is installed together with those it names, whose packages its own file leaves out.
+INSTALLED_WITH = {"run": (), "test": ("run",), "lint": ("run", "test"), "docs": ("run",)}
+PURPOSES = tuple(INSTALLED_WITH)
 PIP_TOOLS = "pip-tools==7.6.2"
 HEADER = "# Exact versions, and the hashes of all their files in the index. Made by scripts/lock_requirements.py.\n"
 
@@ -84,12 +86,13 @@ def main() -> int:
     parser.add_argument("--upgrade", action="store_true", help="take the newest of what no .txt file names exactly")
     upgrade = parser.parse_args().upgrade
     blocks, pulls = parse(compile_all(upgrade=upgrade))
-    written: set[str] = set()
-    for purpose in PURPOSES:
-        mine = closure([name_of(line) for line in named_by(purpose)], pulls) - written
+    locked: dict[str, set[str]] = {}
+    for purpose, others in INSTALLED_WITH.items():
+        mine = closure([name_of(line) for line in named_by(purpose)], pulls)
+        mine -= set().union(*(locked[other] for other in others))
         text = HEADER + "".join(blocks[name] for name in sorted(mine))
         (FOLDER / f"{purpose}.lock").write_text(text, encoding="utf-8")
-        written |= mine
+        locked[purpose] = mine
         print(f"requirements/{purpose}.lock: {len(mine)} packages")
     return 0
 

@@ -20,7 +20,10 @@ case $purpose in
     locks+=(test lint)
     ;;
   fuzz) packages+=(clang libclang-rt-dev) ;;
-  docs) ;;
+  docs)
+    packages=(doxygen python3 python3-venv python3-dev)
+    locks+=(docs)
+    ;;
   *) die "setup.sh does not know '$purpose'; it knows run, test, lint, fuzz and docs" ;;
 esac
 

@@ -9,21 +9,26 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PURPOSES = ("run", "test", "lint")
+PURPOSES = ("run", "test", "lint", "docs")
+APART = {frozenset(("test", "docs")), frozenset(("lint", "docs"))}  # which setup.sh does not install together
 
 
 def locked() -> dict[str, str]:
     """The version of each package that is locked; each has a hash."""
     found: dict[str, str] = {}
+    where: dict[str, str] = {}
     for purpose in PURPOSES:
         text = (ROOT / "requirements" / f"{purpose}.lock").read_text(encoding="utf-8")
         for block in re.split(r"\n(?=\S)", text):
             if block.startswith("#"):
                 continue
             name, _, rest = block.partition("==")
-            assert name not in found, f"{name} is locked twice"
+            version = rest.split()[0]
+            if name in found:
+                assert frozenset((where[name], purpose)) in APART, f"{name} is locked twice"
+                assert found[name] == version, f"{name} is locked in two versions"
             assert re.search(r"--hash=sha256:[0-9a-f]{64}", rest), f"{name} has no hash"
-            found[name] = rest.split()[0]
+            found[name], where[name] = version, purpose
     return found
 
 

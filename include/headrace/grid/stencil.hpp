@@ -181,19 +181,19 @@ template <class Stencil>
 /// Erases the type of a stencil: one for all parts, or, where it points to memory of a part's device, one for each
 /// part. What is written by the user (see docs/grid.md):
 ///
-///   template <class T> struct Blur {
-///     static constexpr const char* kName = "blur";
-///     using Value = T;                               // of 4 or 8 bytes
-///     enum Fields : int { now, next };
-///     static constexpr int kFields = 2;  // how many those are
-///     static constexpr std::array kPhases{
-///         Phase{.writes = fields(next), .reads = fields(now), .neighbours = fields(now), .reach = layers(1, 1)}};
-///     static constexpr std::array kSwaps{Swap{now, next}};  // left out where there are none
-///     T share;  // whatever else it needs, trivially copyable
-///     template <int PhaseNumber, class Cell> HEADRACE_HD void update(Cell cell) const {
-///       cell.set(next, cell.get(now) + share * (cell.get(now, -1, 0, 0) + cell.get(now, 1, 0, 0)));
-///     }
-///   };
+///     template <class T> struct Blur {
+///       static constexpr const char* kName = "blur";
+///       using Value = T;                               // of 4 or 8 bytes
+///       enum Fields : int { now, next };
+///       static constexpr int kFields = 2;  // how many those are
+///       static constexpr std::array kPhases{
+///           Phase{.writes = fields(next), .reads = fields(now), .neighbours = fields(now), .reach = layers(1, 1)}};
+///       static constexpr std::array kSwaps{Swap{now, next}};  // left out where there are none
+///       T share;  // whatever else it needs, trivially copyable
+///       template <int PhaseNumber, class Cell> HEADRACE_HD void update(Cell cell) const {
+///         cell.set(next, cell.get(now) + share * (cell.get(now, -1, 0, 0) + cell.get(now, 1, 0, 0)));
+///       }
+///     };
 ///
 /// Called where nvcc compiles (a .cu file), it has kernels for CUDA devices too. `static` for the reason that
 /// make_kernel() is.

@@ -150,12 +150,16 @@ static void add_kernels(Operator& op) {
 }  // namespace detail
 
 /// Erases the type of an operator. `Op` has
-///   static constexpr const char* kName;
-///   Query, Answer    trivially copyable; arrays of them where query_bytes or answer_bytes below say so
-///   State            trivially copyable, at most 256 bytes; passed by value, pointers in it lead to device memory
-///   template <class Group> HEADRACE_HD static void answer(Group, const State&, const Query*, Answer*);
+///
+/// - `static constexpr const char* kName`;
+/// - `Query`, `Answer`: trivially copyable; arrays of them where query_bytes or answer_bytes below say so;
+/// - `State`: trivially copyable, at most 256 bytes; passed by value, pointers in it lead to device memory;
+/// - `template <class Group> HEADRACE_HD static void answer(Group, const State&, const Query*, Answer*)`;
+///
 /// and may have
-///   static constexpr bool kAnswersInline = true;   takes Plan::answer_inline, which is a kernel more to compile
+///
+/// - `static constexpr bool kAnswersInline = true`: takes Plan::answer_inline, which is a kernel more to compile.
+///
 /// `answer` is run by all threads of the group, writes the whole answer, and must give the same answer for any number
 /// of blocks and threads. Compile the call with nvcc (a .cu file) to have it on CUDA devices as well.
 template <class Op>

@@ -168,7 +168,9 @@ def fetch(
     cpu_budget: Annotated[
         str | None, typer.Option("--cpu-budget", metavar="BYTES", help="Limit for host memory.")
     ] = None,
-    device_budget: Annotated[str | None, typer.Option("--device-budget", metavar="BYTES")] = None,
+    device_budget: Annotated[
+        str | None, typer.Option("--device-budget", metavar="BYTES", help="Limit for device memory.")
+    ] = None,
     runs: Annotated[
         int, typer.Option("--runs", min=1, max=1000, help="Number of runs; the table shows the median.")
     ] = 1,

@@ -105,7 +105,9 @@ def ladder(
             help="Then search again for each of these batch sizes of rung batched, such as 1,2,4,8.",
         ),
     ] = None,
-    arrivals: Annotated[options.Arrivals, typer.Option("--arrivals")] = options.Arrivals.poisson,
+    arrivals: Annotated[
+        options.Arrivals, typer.Option("--arrivals", help="Random gaps between queries, or equal ones.")
+    ] = options.Arrivals.poisson,
     seed: options.SeedOption = 1,
     generators: options.GeneratorsOption = 1,
     threads_max: Annotated[

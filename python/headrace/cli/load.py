@@ -134,7 +134,9 @@ def load(
         ),
     ] = None,
     slots: Annotated[int | None, typer.Option("--slots", min=1, help="Queries in flight; a power of two.")] = None,
-    arrivals: Annotated[Arrivals, typer.Option("--arrivals")] = Arrivals.poisson,
+    arrivals: Annotated[
+        Arrivals, typer.Option("--arrivals", help="Random gaps between queries, or equal ones.")
+    ] = Arrivals.poisson,
     trace: Annotated[
         str | None, typer.Option("--trace", help="File of arrival times in seconds, one per line.")
     ] = None,
