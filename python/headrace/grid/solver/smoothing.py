@@ -8,6 +8,7 @@ Antennas and Propagation 40, 1992; Dey and Mittra, IEEE Microwave and Guided Wav
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -52,7 +53,7 @@ def smooth(scene: Scene) -> Smoothed:
     found = Smoothed(
         *(plane.uniform(name) for name in ("permittivity", "conductivity", "permeability", "permeability"))
     )
-    conducts = plane.table("conductivity")[plane.at_nodes()] >= PERFECT
+    conducts = plane.table("conductivity")[plane.at_nodes] >= PERFECT
     for nodes in _pieces(np.argwhere(mixed)):
         numbers = plane.around(nodes, (0.0, 0.0))
         _mean_of_ez(plane, numbers, nodes, found)
@@ -73,7 +74,7 @@ class _Plane:
         self._scene = scene
         self._materials = list(scene.materials.values())
         self._numbers = {material.name: number for number, material in enumerate(self._materials)}
-        self._size = np.array(scene.size)
+        self._inside = np.array(scene.size) * (1 - 1e-12)
 
     def table(self, name: str) -> Array:
         """A property of each material."""
@@ -81,26 +82,41 @@ class _Plane:
 
     def at(self, points: NDArray[np.float64]) -> NDArray[np.uint16]:
         """The material at each point, an array of (..., 2); beyond a wall it goes on as at the wall."""
-        inside = np.clip(points, 0.0, self._size * (1 - 1e-12)).reshape(-1, 2)
+        inside = np.clip(points, 0.0, self._inside).reshape(-1, 2)
         found = np.full(len(inside), self._numbers[self._scene.background], dtype=np.uint16)
         axes = [inside[:, [0]], inside[:, [1]]]
+        low, high = inside.min(axis=0, initial=np.inf), inside.max(axis=0, initial=-np.inf)
         for painted in self._scene.objects:
+            least, most = painted.shape.bounds(self._scene.size)
+            if np.any(high < np.array(least) - self._scene.spacing) or np.any(
+                low > np.array(most) + self._scene.spacing
+            ):
+                continue
             covered = painted.shape.covers(axes, SLACK * self._scene.spacing)
             found[np.broadcast_to(covered, (len(inside), 1)).ravel()] = self._numbers[painted.material]
         return found.reshape(points.shape[:-1])
 
     def _lattice(self, first: tuple[float, float], shape: tuple[int, int]) -> NDArray[np.uint16]:
         """The material at nodes moved by `first` spacings."""
-        found = np.empty(shape, dtype=np.uint16)
-        rows = max(1, _POINTS_AT_ONCE // shape[1])
-        ys = np.arange(shape[1]) + first[1]
-        for begin in range(0, shape[0], rows):
-            xs = np.arange(begin, min(begin + rows, shape[0])) + first[0]
-            found[begin : begin + len(xs)] = self.at(
-                np.stack(np.meshgrid(xs, ys, indexing="ij"), axis=-1) * self._scene.spacing
+        found = np.full(shape, self._numbers[self._scene.background], dtype=np.uint16)
+        spacing, rows = self._scene.spacing, max(1, _POINTS_AT_ONCE // shape[1])
+        xs, ys = (
+            np.clip((np.arange(count) + by) * spacing, 0.0, size)
+            for count, by, size in zip(shape, first, self._inside, strict=True)
+        )
+        for painted in self._scene.objects:
+            (left, right), (bottom, top) = (
+                (max(0, int(least / spacing - by) - 1), min(count, max(0, int(most / spacing - by) + 3)))
+                for least, most, by, count in zip(*painted.shape.bounds(self._scene.size), first, shape, strict=True)
             )
+            for begin in range(left, right, rows):
+                part = found[begin : min(begin + rows, right), bottom:top]
+                axes = [xs[begin : begin + len(part), None], ys[None, bottom : bottom + part.shape[1]]]
+                covered = painted.shape.covers(axes, SLACK * spacing)
+                part[np.broadcast_to(covered, part.shape)] = self._numbers[painted.material]
         return found
 
+    @cached_property
     def at_nodes(self) -> NDArray[np.uint16]:
         """The material at each node."""
         nx, ny = self._scene.shape
@@ -109,7 +125,7 @@ class _Plane:
     def mixed(self) -> Flags:
         """Around which nodes there is more than one material, as far as nine points and thin objects tell."""
         nx, ny = self._scene.shape
-        here = self.at_nodes()
+        here = self.at_nodes
         found = np.zeros((nx, ny), dtype=bool)
         along_x = self._lattice((-0.5, 0.0), (nx + 1, ny))
         along_y = self._lattice((0.0, -0.5), (nx, ny + 1))
@@ -134,7 +150,7 @@ class _Plane:
 
     def uniform(self, name: str) -> Array:
         """A property by the material at each node."""
-        return np.asarray(self.table(name)[self.at_nodes()], order="F")
+        return np.asarray(self.table(name)[self.at_nodes], order="F")
 
     def around(self, nodes: Nodes, offset: tuple[float, float]) -> NDArray[np.uint16]:
         """Materials in the square of a spacing around places `offset` from nodes: (nodes, along x, along y)."""
