@@ -42,7 +42,7 @@ struct Point {
   return at[0] + 3 * at[1] + 2 * at[2] < 40 ? std::array{1.0, 0.0, 1.0} : std::array{6.0, 0.01, 1.0};
 }
 
-/// Of ez permittivity and conductivity, and the permeabilities of hx and of hy, which differ.
+/// Permittivity and conductivity of ez, and the permeabilities of hx and of hy, which differ.
 [[nodiscard]] std::array<double, 4> component_at(const Offsets& at) {
   const auto x = static_cast<double>(at[0]);
   const auto y = static_cast<double>(at[1]);

@@ -51,8 +51,8 @@ struct FdtdMaterials {
 /// What each component of two dimensions lies in: one value for all cells, or one for each, x fastest. Component
 /// places are those of docs/fdtd.md. A permeability may be one that stands for a shortened contour.
 struct FdtdComponentMaterials {
-  std::span<const double> permittivity;     ///< Of Ez, relative, above 0.
-  std::span<const double> conductivity;     ///< Of Ez, S/m, from 0.
+  std::span<const double> permittivity;     ///< That of Ez, relative, above 0.
+  std::span<const double> conductivity;     ///< That of Ez, S/m, from 0.
   std::span<const double> permeability_hx;  ///< Relative, above 0.
   std::span<const double> permeability_hy;
 };
