@@ -14,7 +14,7 @@ from scipy.special import jn_zeros
 
 from headrace import UsageError
 from headrace.grid import Fdtd
-from headrace.grid.solver import Layout, Outputs, Scene, parse_scene, run_one
+from headrace.grid.solver import Layout, Outputs, Scene, memory, parse_scene, run_one
 from headrace.grid.solver.model import build
 from headrace.grid.solver.smoothing import smooth
 from headrace.grid.solver.traces import write
@@ -230,6 +230,11 @@ def test_what_there_is_no_smoothing_for():
         Fdtd((20, 20), 1e-3, cpml=0).set_component_materials()
     with pytest.raises(UsageError, match="two dimensions only"):
         Fdtd((20, 20, 20), 1e-3, cpml=0, per_component=True)
+
+
+def test_it_takes_one_array_more():
+    smoothed = flat(("[domain]", "[domain]\nsmoothing = true"))
+    assert memory.arrays_of(smoothed) == memory.arrays_of(flat()) + 1
 
 
 def test_a_scene_without_it_has_the_hash_that_it_had():
