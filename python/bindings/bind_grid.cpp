@@ -150,6 +150,16 @@ void bind_points(nb::class_<Fdtd>& fdtd) {
           },
           "permittivity"_a, "conductivity"_a, "permeability"_a, "Of one value, or of one a cell, x fastest.")
       .def(
+          "set_component_materials",
+          [](Fdtd& self, const Numbers& permittivity, const Numbers& conductivity, const Numbers& permeability_hx,
+             const Numbers& permeability_hy) {
+            const GilRelease released;
+            self.set_component_materials(
+                {span_of(permittivity), span_of(conductivity), span_of(permeability_hx), span_of(permeability_hy)});
+          },
+          "permittivity"_a, "conductivity"_a, "permeability_hx"_a, "permeability_hy"_a,
+          "Of one value, or of one a cell, x fastest.")
+      .def(
           "add_source",
           [](Fdtd& self, const std::string& field, const grid::Offsets& cell, const Numbers& samples) {
             self.add_source(field, cell, span_of(samples));

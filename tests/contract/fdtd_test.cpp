@@ -42,6 +42,16 @@ struct Point {
   return at[0] + 3 * at[1] + 2 * at[2] < 40 ? std::array{1.0, 0.0, 1.0} : std::array{6.0, 0.01, 1.0};
 }
 
+/// Permittivity and conductivity of ez, and the permeabilities of hx and of hy, which differ.
+[[nodiscard]] std::array<double, 4> component_at(const Offsets& at) {
+  const auto x = static_cast<double>(at[0]);
+  const auto y = static_cast<double>(at[1]);
+  if (at[0] == 9 && at[1] >= 4 && at[1] < 12) return {4, 0, 0.25, 0.5};
+  if (at[0] == 8 || (at[0] == 9 && at[1] == 3)) return {4, 1e10, 1, 1};
+  if (at[0] >= 10) return {3 + 0.125 * y, 0.01, 1 + 0.25 * x, 2 + 0.5 * y};
+  return {4, 0, 1, 2};
+}
+
 /// A domain with materials, sources of either kind (two of them in one cell), and receivers.
 struct Scene {
   int dimensions;
@@ -52,6 +62,7 @@ struct Scene {
   std::uint64_t steps;
   bool averaging = true;
   std::array<double, 3> (*material)(const Offsets&) = material_at;
+  std::array<double, 4> (*component)(const Offsets&) = nullptr;  // in place of material
 };
 
 const Scene kPlane{
@@ -100,13 +111,21 @@ constexpr double kSpacing = 1e-3;
   options.cpml.cells = scene.layer;
   options.precision = precision;
   options.averaging = scene.averaging;
+  options.per_component = scene.component != nullptr;
   Fdtd fdtd(std::move(options));
-  std::array<std::vector<double>, 3> materials;
-  NaiveFdtd<double>(scene.extent, scene.dimensions, kSpacing, 1e-12, {.cells = 0}).each([&](const Offsets& at) {
-    const auto values = scene.material(at);
-    for (std::size_t i = 0; i < 3; ++i) materials[i].push_back(values[i]);
-  });
-  fdtd.set_materials({materials[0], materials[1], materials[2]});
+  std::array<std::vector<double>, 4> materials;
+  const auto fill = [&](const auto& of) {
+    NaiveFdtd<double>(scene.extent, scene.dimensions, kSpacing, 1e-12, {.cells = 0}).each([&](const Offsets& at) {
+      for (std::size_t i = 0; i < of(at).size(); ++i) materials[i].push_back(of(at)[i]);
+    });
+  };
+  if (scene.component != nullptr) {
+    fill(scene.component);
+    fdtd.set_component_materials({materials[0], materials[1], materials[2], materials[3]});
+  } else {
+    fill(scene.material);
+    fdtd.set_materials({materials[0], materials[1], materials[2]});
+  }
   for (std::size_t i = 0; i < scene.sources.size(); ++i) {
     fdtd.add_source(scene.sources[i].field, scene.sources[i].cell, samples_of(i));
   }
@@ -135,7 +154,11 @@ template <class V>
 [[nodiscard]] Expected<V> expected(const Scene& scene, double time_step) {
   Expected<V> made{NaiveFdtd<V>(scene.extent, scene.dimensions, kSpacing, time_step, {.cells = scene.layer}),
                    std::vector<std::vector<double>>(scene.receivers.size())};
-  made.fdtd.set_materials(scene.material, scene.averaging);
+  if (scene.component != nullptr) {
+    made.fdtd.set_component_materials(scene.component);
+  } else {
+    made.fdtd.set_materials(scene.material, scene.averaging);
+  }
   for (std::uint64_t step = 0; step < scene.steps; ++step) {
     made.fdtd.half_step_h();
     add_naive_sources(made.fdtd, scene, step, 'h');
@@ -219,6 +242,56 @@ TEST_P(FdtdTest, WithoutAveragingAllComponentsOfACellTakeItsMaterial) {
   space.averaging = false;
   expect_right<float>(space, {{1, 1, 1}}, device());
   expect_right<double>(space, {{1, 2, 2}}, device());
+}
+
+TEST_P(FdtdTest, MaterialsPerComponentAreThoseOfPlainLoops) {
+  Scene plane = kPlane;
+  plane.component = component_at;
+  expect_right<float>(plane, {{1, 1, 1}}, device());
+  expect_right<double>(plane, {{2, 2, 1}, 2}, device());
+  expect_right<float>(plane, {{1, 2, 1}, 4}, device());  // in passes
+  plane.layer = 0;
+  expect_right<double>(plane, {{1, 1, 1}}, device());
+  expect_right<float>(plane, {{2, 1, 1}, 4}, device());
+}
+
+TEST_P(FdtdTest, ARunForMaterialsPerComponentTakesThoseOfCellsToo) {
+  Scene other = kPlane;
+  other.component = component_at;
+  Fdtd fdtd = make_fdtd(other, {{1, 1, 1}}, Precision::fp64, device());
+  std::array<std::vector<double>, 3> materials;
+  Expected<double> wanted = expected<double>(kPlane, fdtd.time_step());
+  wanted.fdtd.each([&](const Offsets& at) {
+    for (std::size_t i = 0; i < 3; ++i) materials[i].push_back(kPlane.material(at)[i]);
+  });
+  fdtd.set_materials({materials[0], materials[1], materials[2]});
+  fdtd.step(kPlane.steps);
+  expect_equal(fdtd, kPlane, wanted);
+}
+
+TEST_P(FdtdTest, RefusesMaterialsPerComponentThatAreNotStable) {
+  FdtdOptions options;
+  options.extent = {6, 5, 1};
+  options.spacing = kSpacing;
+  options.devices = {device()};
+  options.cpml.cells = 0;
+  const double one[] = {1};
+  const double none[] = {0};
+  std::vector<double> cut(30, 1);
+  cut[2 * 6 + 3] = 0.1;
+  EXPECT_THROW(Fdtd(options).set_component_materials({one, none, one, one}), UsageError) << "not set up for them";
+  options.per_component = true;
+  Fdtd fdtd(options);
+  EXPECT_THROW(fdtd.set_component_materials({one, none, cut, one}), UsageError);
+  EXPECT_THROW(fdtd.set_component_materials({one, none, one, cut}), UsageError);
+  // With a Courant number of 0.99 a node beside it needs 0.99^2 / 4 (3 + 10).
+  std::vector<double> raised(30, 0.99 * 0.99 / 4 * 13);
+  fdtd.set_component_materials({raised, none, cut, one});
+  raised[3 * 6 + 3] *= 1 - 1e-6;
+  EXPECT_THROW(fdtd.set_component_materials({raised, none, cut, one}), UsageError);
+  options.dimensions = 3;
+  options.extent = {4, 4, 4};
+  EXPECT_THROW(Fdtd{options}, UsageError);
 }
 
 TEST_P(FdtdTest, WallsWithoutLayers) {

@@ -63,11 +63,7 @@ class NaiveFdtd {
   /// @param of  gives permittivity, conductivity and permeability of a cell
   template <class Material>
   void set_materials(Material of, bool averaging = true) {
-    for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
-      const std::int64_t count = extent_.cells_along()[axis];
-      const grid::CpmlIndex index{index_between(of, axis, 0, layer_), index_between(of, axis, count - layer_, count)};
-      axes_[axis] = grid::cpml_axis(count, spacing_, time_step_, cpml_, index);
-    }
+    grade_layers(of);
     for (std::size_t along = 0; along < 3; ++along) {
       Field &ca = factor("ca", along), &cb = factor("cb", along), &db = factor("db", along);
       each([&](const Offsets& at) {
@@ -80,6 +76,22 @@ class NaiveFdtd {
         db(at) = static_cast<V>(made.db);
       });
     }
+  }
+
+  /// The same per component of a plane.
+  /// @param of  gives permittivity and conductivity of ez and the permeabilities of hx and hy of a cell
+  template <class Material>
+  void set_component_materials(Material of) {
+    grade_layers([&](const Offsets& at) { return std::array{of(at)[0], of(at)[1], of(at)[2]}; });
+    Field &ca = factor("ca", 2), &cb = factor("cb", 2), &db_x = factor("db", 0), &db_y = factor("db", 1);
+    each([&](const Offsets& at) {
+      const auto [permittivity, conductivity, of_hx, of_hy] = of(at);
+      const auto made = grid::fdtd_coefficients(permittivity, conductivity, of_hx, spacing_, time_step_);
+      ca(at) = static_cast<V>(made.ca);
+      cb(at) = static_cast<V>(made.cb);
+      db_x(at) = static_cast<V>(made.db);
+      db_y(at) = static_cast<V>(grid::fdtd_coefficients(1, 0, of_hy, spacing_, time_step_).db);
+    });
   }
 
   void half_step_h() {
@@ -135,6 +147,15 @@ class NaiveFdtd {
 
  private:
   using Field = NaiveField<V>;
+
+  template <class Material>
+  void grade_layers(const Material& of) {
+    for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
+      const std::int64_t count = extent_.cells_along()[axis];
+      const grid::CpmlIndex index{index_between(of, axis, 0, layer_), index_between(of, axis, count - layer_, count)};
+      axes_[axis] = grid::cpml_axis(count, spacing_, time_step_, cpml_, index);
+    }
+  }
 
   /// The coefficients of the components along an axis.
   [[nodiscard]] Field& factor(const std::string& name, std::size_t along) { return field(name + "_" + letter(along)); }

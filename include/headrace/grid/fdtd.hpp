@@ -36,6 +36,9 @@ struct FdtdOptions {
   Precision precision = Precision::fp32;
   /// Whether a component takes the mean of the materials around it, see Fdtd::set_materials().
   bool averaging = true;
+  /// Whether Fdtd::set_component_materials() is there: Hx and Hy then have coefficients of their own, a value a cell
+  /// more. Two dimensions only.
+  bool per_component = false;
 };
 
 /// Materials of all cells: one value for all of them, or one for each, x fastest.
@@ -43,6 +46,15 @@ struct FdtdMaterials {
   std::span<const double> permittivity;  ///< Relative, above 0.
   std::span<const double> conductivity;  ///< S/m, from 0.
   std::span<const double> permeability;  ///< Relative, above 0.
+};
+
+/// What each component of two dimensions lies in: one value for all cells, or one for each, x fastest. Component
+/// places are those of docs/fdtd.md. A permeability may be one that stands for a shortened contour.
+struct FdtdComponentMaterials {
+  std::span<const double> permittivity;     ///< That of Ez, relative, above 0.
+  std::span<const double> conductivity;     ///< That of Ez, S/m, from 0.
+  std::span<const double> permeability_hx;  ///< Relative, above 0.
+  std::span<const double> permeability_hy;
 };
 
 /// Maxwell's equations by finite differences in the time domain (Yee's scheme) over one or several devices; see
@@ -66,6 +78,11 @@ class Fdtd {
   /// material. Throws UsageError for another number of values, for a value that cannot be (with its cell), and where
   /// the time step is not stable; DeviceError where a device has no memory for the combinations of materials.
   void set_materials(const FdtdMaterials& materials);
+  /// Fills the domain from the next step on with materials that were worked out per component, as they are. Needs
+  /// FdtdOptions::per_component. Stable where, around every Ez, (c dt / spacing)^2 / 2 times the sum of 1 /
+  /// permeability of the four components of H is at most its permittivity: energy, which is then never below 0, cannot
+  /// grow. Throws UsageError, with the cell, where this is not so, and as set_materials() does.
+  void set_component_materials(const FdtdComponentMaterials& materials);
 
   /// Adds samples[n] to a field in one cell in step n, after that field's update; nothing once they have ended. Throws
   /// UsageError for another field, a cell that is not in the domain, one where walls keep the field at 0, or a sample

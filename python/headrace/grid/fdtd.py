@@ -56,6 +56,7 @@ class Fdtd:
         cpml: int | Cpml = 10,
         precision: str = "single",
         averaging: bool = True,
+        per_component: bool = False,
         ranks: Ranks | None = None,
     ) -> None:
         """A domain of vacuum without fields.
@@ -72,6 +73,8 @@ class Fdtd:
         on.
         `averaging` says whether a component takes the mean of the materials around it (set_materials()), which makes
         borders of materials second order. Without it all components of a cell take that cell's material.
+        `per_component` is for set_component_materials(), in two dimensions: hx and hy then have coefficients of their
+        own, a value a cell more.
         `passes` is "never" where there is no memory for passes over it that do several steps, "always" where they are
         wanted on a CPU device for fewer than four, too. A pass does at most `redundant` and `pass_steps` (1 to 4).
         `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
@@ -97,6 +100,7 @@ class Fdtd:
             cpml=layers.cells,
             precision=precision,
             averaging=averaging,
+            per_component=per_component,
             ranks=ranks,
             grading=layers.grading,
         )
@@ -121,6 +125,28 @@ class Fdtd:
             self._per_cell("permittivity", permittivity),
             self._per_cell("conductivity", conductivity),
             self._per_cell("permeability", permeability),
+        )
+
+    def set_component_materials(
+        self,
+        permittivity: ArrayLike = 1.0,
+        conductivity: ArrayLike = 0.0,
+        permeability_hx: ArrayLike = 1.0,
+        permeability_hy: ArrayLike = 1.0,
+    ) -> None:
+        """Fills a domain of two dimensions with what each component lies in, as it is: of ez, of hx and of hy.
+
+        Needs `per_component`. For means that were worked out elsewhere, and contours that conductors shorten: where a
+        share of the way between two ez lies in a conductor, the permeability there is multiplied with what is left.
+        Stable where, around every ez, (c dt / spacing)^2 / 2 times the sum of 1 / permeability of the four components
+        of h is at most its permittivity. Raises UsageError, with the cell, where it is not, and as
+        set_materials() does.
+        """
+        self._core.set_component_materials(
+            self._per_cell("permittivity", permittivity),
+            self._per_cell("conductivity", conductivity),
+            self._per_cell("permeability_hx", permeability_hx),
+            self._per_cell("permeability_hy", permeability_hy),
         )
 
     def add_source(self, field: str, cell: Sequence[int], samples: ArrayLike) -> None:

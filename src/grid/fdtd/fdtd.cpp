@@ -47,6 +47,11 @@ void Fdtd::set_materials(const FdtdMaterials& materials) {
   state_->set_materials(materials);
 }
 
+void Fdtd::set_component_materials(const FdtdComponentMaterials& materials) {
+  check_component_materials(materials, state_->options, state_->time_step);
+  state_->set_component_materials(materials);
+}
+
 void Fdtd::add_source(std::string_view field, const Offsets& cell, std::span<const double> samples) {
   add_sources(field, std::span(&cell, 1), samples);
 }

@@ -74,6 +74,56 @@ void check_materials(const FdtdMaterials& materials, const FdtdOptions& options,
   check_time_step(time_step, options, permittivity_min, permeability_min);
 }
 
+void check_component_materials(const FdtdComponentMaterials& materials, const FdtdOptions& options, double time_step) {
+  if (!options.per_component)
+    throw UsageError("materials per component need a run that was set up for them (per_component)");
+  check_values(materials.permittivity, "permittivity of ez", false, options);
+  check_values(materials.conductivity, "conductivity of ez", true, options);
+  check_values(materials.permeability_hx, "permeability of hx", false, options);
+  check_values(materials.permeability_hy, "permeability of hy", false, options);
+  const Extent& extent = options.extent;
+  const double reached = kSpeedOfLight * time_step / options.spacing;
+  // Sums of rounded numbers may be off by their last bits.
+  constexpr double kRounded = 1 + 1e-9;
+  // Ez at index 0 lies on a wall and stays 0.
+  for (std::int64_t y = 1; y < extent.ny; ++y) {
+    for (std::int64_t x = 1; x < extent.nx; ++x) {
+      const auto inverse = [&](std::span<const double> values, std::int64_t i, std::int64_t j) {
+        return 1 / value_at(values, number_of(extent, i, j, 0));
+      };
+      const double around = inverse(materials.permeability_hx, x, y) + inverse(materials.permeability_hx, x, y - 1) +
+                            inverse(materials.permeability_hy, x, y) + inverse(materials.permeability_hy, x - 1, y);
+      const double least = reached * reached / 2 * around;
+      const double permittivity = value_at(materials.permittivity, number_of(extent, x, y, 0));
+      if (least <= permittivity * kRounded) continue;
+      throw UsageError(
+          fmt::format("a time step of {} s is not stable: with the permeabilities around cell ({}, {}) ez needs a "
+                      "permittivity of {} "
+                      "at least there, not {}",
+                      time_step, x, y, least, permittivity));
+    }
+  }
+}
+
+FdtdMaterialFields component_fields(const FdtdComponentMaterials& materials, const FdtdOptions& options,
+                                    double time_step) {
+  const std::size_t most = std::max({materials.permittivity.size(), materials.conductivity.size(),
+                                     materials.permeability_hx.size(), materials.permeability_hy.size()});
+  FdtdMaterialFields made;
+  for (std::vector<double>* field : {&made.ca, &made.cb, &made.db, &made.db_of_hy}) field->reserve(most);
+  for (std::size_t cell = 0; cell < most; ++cell) {
+    const FdtdCoefficients of =
+        fdtd_coefficients(value_at(materials.permittivity, cell), value_at(materials.conductivity, cell),
+                          value_at(materials.permeability_hx, cell), options.spacing, time_step);
+    made.ca.push_back(of.ca);
+    made.cb.push_back(of.cb);
+    made.db.push_back(of.db);
+    made.db_of_hy.push_back(
+        fdtd_coefficients(1, 0, value_at(materials.permeability_hy, cell), options.spacing, time_step).db);
+  }
+  return made;
+}
+
 FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOptions& options, double time_step) {
   const auto coefficients = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
     const std::size_t cell = number_of(options.extent, x, y, z);

@@ -21,11 +21,19 @@ struct FdtdMaterialFields {
   std::vector<double> ca;
   std::vector<double> cb;
   std::vector<double> db;
+  std::vector<double> db_of_hy;  ///< Empty where it is db.
 };
 
 /// The materials must have passed check_materials().
 [[nodiscard]] FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOptions& options,
                                                  double time_step);
+
+/// Throws as Fdtd::set_component_materials() does.
+void check_component_materials(const FdtdComponentMaterials& materials, const FdtdOptions& options, double time_step);
+
+/// The coefficients of materials that have passed check_component_materials().
+[[nodiscard]] FdtdMaterialFields component_fields(const FdtdComponentMaterials& materials, const FdtdOptions& options,
+                                                  double time_step);
 
 /// Throws UsageError that names the largest stable time step where `time_step` is none.
 void check_time_step(double time_step, const FdtdOptions& options, double permittivity_min, double permeability_min);

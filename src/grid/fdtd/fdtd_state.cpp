@@ -9,11 +9,11 @@
 #include <string>
 
 #include "grid/fdtd/fdtd_layers.hpp"
-#include "grid/fdtd/fdtd_materials.hpp"
 #include "grid/fdtd/fdtd_names.hpp"
 #include "grid/fdtd/fdtd_program.hpp"
 #include "grid/share.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/grid/stencils/fdtd2d.hpp"
 #include "headrace/grid/stencils/fdtd_phases.hpp"
 
 namespace headrace::grid {
@@ -38,6 +38,7 @@ void check(const FdtdOptions& options) {
     throw UsageError(fmt::format("a spacing of {} m: it must be finite and above 0", options.spacing));
   }
   if (options.devices.empty()) throw UsageError("FDTD needs at least one device");
+  if (options.per_component && !flat) throw UsageError("materials per component are there in two dimensions only");
 }
 
 /// Which number a phase has in a step of so many dimensions, with layers or without.
@@ -99,8 +100,9 @@ void Fdtd::State::build(const Decomposition& decomposition) {
   SimulationOptions its = options.simulation;
   if (absorbing && std::min(its.redundant, its.pass_steps) == 1 && its.passes == Passes::automatic)
     its.passes = Passes::never;
-  StencilProgram program =
-      options.dimensions == 2 ? fdtd2d_program<Value>(tables, absorbing) : fdtd3d_program<Value>(tables, absorbing);
+  StencilProgram program = options.dimensions == 3 ? fdtd3d_program<Value>(tables, absorbing)
+                           : options.per_component ? fdtd2d_components_program<Value>(tables, absorbing)
+                                                   : fdtd2d_program<Value>(tables, absorbing);
   stencil_type_ = program.stencil_type;
   simulation.emplace(decomposition, options.devices, std::move(program), its);
   parts_ = std::move(parts);
@@ -116,9 +118,22 @@ void Fdtd::State::set_materials(const FdtdMaterials& materials) {
   }
   const FdtdMaterialFields made = material_fields(materials, options, time_step);
   grade_layers(materials);
-  set_coefficients("ca", made.ca);
-  set_coefficients("cb", made.cb);
-  set_coefficients("db", made.db);
+  set_coefficients(made);
+}
+
+void Fdtd::State::set_component_materials(const FdtdComponentMaterials& materials) {
+  const FdtdMaterialFields made = component_fields(materials, options, time_step);
+  grade_layers({materials.permittivity, materials.conductivity, materials.permeability_hx});
+  set_coefficients(made);
+}
+
+void Fdtd::State::set_coefficients(const FdtdMaterialFields& fields) {
+  set_coefficients(fdtd2d::ca, fields.ca);
+  set_coefficients(fdtd2d::cb, fields.cb);
+  set_coefficients(fdtd2d::db, fields.db);
+  if (!options.per_component) return;
+  set_coefficients(fdtd2d::db_of_hy(options.cpml.cells > 0, true),
+                   fields.db_of_hy.empty() ? fields.db : fields.db_of_hy);
 }
 
 void Fdtd::State::grade_layers(const FdtdMaterials& materials) {
@@ -173,14 +188,14 @@ void Fdtd::State::check_cell(const Offsets& cell, const char* what) const {
                                cell[2], to_string(options.extent)));
 }
 
-void Fdtd::State::set_coefficients(std::string_view name, std::span<const double> values) {
+void Fdtd::State::set_coefficients(int field, std::span<const double> values) {
   if (options.precision == Precision::fp64) {
-    simulation->set(find(name), values);
+    simulation->set(field, values);
     return;
   }
   std::vector<float> rounded(values.size());
   std::transform(values.begin(), values.end(), rounded.begin(), [](double value) { return static_cast<float>(value); });
-  simulation->set(find(name), std::span<const float>(rounded));
+  simulation->set(field, std::span<const float>(rounded));
 }
 
 void Fdtd::State::set_media(const FdtdNumbered<FdtdElectric<double>>& electric,

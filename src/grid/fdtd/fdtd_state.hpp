@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "grid/fdtd/fdtd_materials.hpp"
 #include "grid/fdtd/fdtd_parts.hpp"
 #include "headrace/grid/fdtd.hpp"
 
@@ -27,6 +28,8 @@ class Fdtd::State {
   /// Brings coefficients and graded layers to the devices, from the next step on. The materials must have passed
   /// check_materials().
   void set_materials(const FdtdMaterials& materials);
+  /// The same per component. The materials must have passed check_component_materials().
+  void set_component_materials(const FdtdComponentMaterials& materials);
   void step(std::uint64_t count);
   /// The first cell of a component whose value is not finite, and that value.
   struct NotFinite {
@@ -50,7 +53,8 @@ class Fdtd::State {
   template <class Value>
   void build(const Decomposition& decomposition);
   void grade_layers(const FdtdMaterials& materials);
-  void set_coefficients(std::string_view name, std::span<const double> values);
+  void set_coefficients(int field, std::span<const double> values);
+  void set_coefficients(const FdtdMaterialFields& fields);
   void set_media(const FdtdNumbered<FdtdElectric<double>>& electric,
                  const FdtdNumbered<FdtdMagnetic<double>>& magnetic);
   void set_numbers(std::string_view name, std::span<const std::uint32_t> numbers);

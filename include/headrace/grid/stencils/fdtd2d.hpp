@@ -17,11 +17,19 @@ namespace fdtd2d {
 // psi_abc belongs to component b of field a, and to the absorbing layers across axis c.
 enum Fields : int { hx, hy, ez, ca, cb, db, psi_hyx, psi_hxy, psi_ezx, psi_ezy, field_count };
 
+/// The field that holds the coefficients of hy: that of hx, or, where components have their own, one after all others.
+[[nodiscard]] constexpr int db_of_hy(bool absorbing, bool per_component) noexcept {
+  if (!per_component) return db;
+  return absorbing ? field_count : psi_hyx;
+}
+
+template <int DbOfHy>
 [[nodiscard]] constexpr Phase describe(FdtdPhase phase) {
   constexpr auto kH = fields(hx, hy);
   switch (phase) {
-    case FdtdPhase::update_h: return {kH, kH | fields(ez, db), fields(ez), {{}, {1, 1, 0}}};
-    case FdtdPhase::absorb_h_x: return {fields(hy, psi_hyx), fields(hy, psi_hyx, ez, db), fields(ez), layer_above(0)};
+    case FdtdPhase::update_h: return {kH, kH | fields(ez, db, DbOfHy), fields(ez), {{}, {1, 1, 0}}};
+    case FdtdPhase::absorb_h_x:
+      return {fields(hy, psi_hyx), fields(hy, psi_hyx, ez, DbOfHy), fields(ez), layer_above(0)};
     case FdtdPhase::absorb_h_y: return {fields(hx, psi_hxy), fields(hx, psi_hxy, ez, db), fields(ez), layer_above(1)};
     case FdtdPhase::magnetic_sources: return {kH, kH, {}, {}};
     case FdtdPhase::update_e: return {fields(ez), kH | fields(ez, ca, cb), kH, {{1, 1, 0}, {}}};
@@ -37,14 +45,16 @@ enum Fields : int { hx, hy, ez, ca, cb, db, psi_hyx, psi_hxy, psi_ezx, psi_ezy, 
 /// Maxwell's equations in a plane, transverse magnetic: Ez at the corners (i, j) of cells, Hx at (i, j + 1/2), Hy at
 /// (i + 1/2, j), leapfrogging in time (Yee, IEEE Transactions on Antennas and Propagation 14, 1966). The walls of the
 /// domain conduct perfectly: Ez stays 0 at i = 0 and j = 0, and is 0 beyond the last cell. Without absorbing layers
-/// there are neither their fields nor their phases.
-template <class V, bool Absorbing>
+/// there are neither their fields nor their phases. Hx and Hy of a cell have one coefficient, or, where they are given
+/// PerComponent, a field of coefficients each.
+template <class V, bool Absorbing, bool PerComponent = false>
 struct Fdtd2d {
   static constexpr const char* kName = sizeof(V) == sizeof(float) ? "fdtd2d_single" : "fdtd2d_double";
   using Value = V;
-  static constexpr int kFields = Absorbing ? fdtd2d::field_count : fdtd2d::psi_hyx;
+  static constexpr int kFields = (Absorbing ? fdtd2d::field_count : fdtd2d::psi_hyx) + (PerComponent ? 1 : 0);
+  static constexpr int kDbOfHy = fdtd2d::db_of_hy(Absorbing, PerComponent);
   static constexpr auto kOrder = fdtd_order<2, Absorbing>();
-  static constexpr auto kPhases = describe_phases(kOrder, fdtd2d::describe);
+  static constexpr auto kPhases = describe_phases(kOrder, fdtd2d::describe<kDbOfHy>);
   static constexpr auto kSwept = phases_that_are<FdtdPhase::update_h, FdtdPhase::update_e>(kOrder);
 
   FdtdTables<V> tables;
@@ -56,10 +66,11 @@ struct Fdtd2d {
     if constexpr (kDo == FdtdPhase::update_h) {
       const V e = cell.get(ez);
       cell.set(hx, cell.get(hx) - cell.get(db) * (cell.get(ez, 0, 1, 0) - e));
-      cell.set(hy, cell.get(hy) + cell.get(db) * (cell.get(ez, 1, 0, 0) - e));
+      cell.set(hy, cell.get(hy) + cell.get(kDbOfHy) * (cell.get(ez, 1, 0, 0) - e));
     } else if constexpr (kDo == FdtdPhase::absorb_h_x) {
       const V difference = cell.get(ez, 1, 0, 0) - cell.get(ez);
-      cell.set(hy, cell.get(hy) + cell.get(db) * cpml_term(cell, psi_hyx, tables.magnetic[0], cell.x(), difference));
+      cell.set(hy,
+               cell.get(hy) + cell.get(kDbOfHy) * cpml_term(cell, psi_hyx, tables.magnetic[0], cell.x(), difference));
     } else if constexpr (kDo == FdtdPhase::absorb_h_y) {
       const V difference = cell.get(ez, 0, 1, 0) - cell.get(ez);
       cell.set(hx, cell.get(hx) - cell.get(db) * cpml_term(cell, psi_hxy, tables.magnetic[1], cell.y(), difference));

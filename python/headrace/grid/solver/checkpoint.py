@@ -32,6 +32,7 @@ def save(path: Path, scene: Scene, steps: int, state: dict[str, Array]) -> None:
     """Writes the state after so many steps, whole or not at all. Each array has a checksum, that of the zip format."""
     arrays: dict[str, Any] = {_STATE + name: np.asarray(value) for name, value in state.items()}
     arrays |= {_HEAD: _FORMAT, "scene": scene.digest(), "steps": steps, "averaging": scene.averaging}
+    arrays["smoothing"] = scene.smoothing
     with outputs.writing(path, sum(np.asarray(value).nbytes for value in state.values())) as file:
         # A file object, because savez() adds .npz to a name that lacks it.
         np.savez(file, **arrays)
@@ -43,7 +44,7 @@ def load(path: Path, scene: Scene) -> Checkpoint:
     Raises:
         DataError: when the file is no checkpoint, or not all of one.
         UsageError: when it is of another scene, or past the end of this one. The message says so where scenes differ by
-            `averaging` alone.
+            `averaging` or `smoothing` alone.
     """
     content = _arrays(path)
     if not {_HEAD, "scene", "steps"} <= content.keys():
@@ -53,11 +54,16 @@ def load(path: Path, scene: Scene) -> Checkpoint:
         raise DataError(f"{path}: a checkpoint of format {made}; this version reads format {_FORMAT}")
     made_of = str(content["scene"])
     if made_of != scene.digest():
-        other = replace(scene, averaging=not scene.averaging)
-        if made_of == other.digest():
+        for name, has, other in (
+            ("averaging", scene.averaging, replace(scene, averaging=not scene.averaging)),
+            ("smoothing", scene.smoothing, replace(scene, smoothing=not scene.smoothing)),
+        ):
+            had = not has
+            if made_of != other.digest():
+                continue
             raise UsageError(
-                f"{path}: its run had averaging = {str(other.averaging).lower()}, and {scene.path} has "
-                f"{str(scene.averaging).lower()}: set it in [domain] as it was, or begin anew"
+                f"{path}: its run had {name} = {str(had).lower()}, and {scene.path} has {str(has).lower()}: set it in "
+                "[domain] as it was, or begin anew"
             )
         raise UsageError(
             f"{path}: a checkpoint of another scene than {scene.path}: materials, objects, sources, receivers, domain "

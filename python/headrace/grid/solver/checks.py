@@ -7,6 +7,7 @@ from headrace.errors import UsageError
 from headrace.grid.solver.model import cells_of
 from headrace.grid.solver.scene import LIGHT, Material, Painted, Receiver, Scene, Source
 from headrace.grid.solver.shapes import SLACK
+from headrace.grid.solver.smoothing import PERFECT
 
 _CELLS_A_WAVELENGTH = 10  # fewer, and waves of the grid are noticeably slower than those of the medium
 _POSITIONS_LOOKED_AT = 1000
@@ -38,6 +39,10 @@ def _object(scene: Scene, painted: Painted) -> str | None:
     if _outside(scene, painted.shape.bounds(scene.size)):
         return f"{named}: lies wholly outside the domain"
     thickness, spacing = painted.shape.thickness(), scene.spacing
+    if scene.smoothing:
+        # What is no conductor counts with its share of the area, however thin it is.
+        thin = thickness < spacing * (1 - SLACK) and scene.materials[painted.material].conductivity >= PERFECT
+        return f"{named}: is {thickness:g} m across: the nodes nearest to it stand for it" if thin else None
     # A ball of this diameter holds the centre of a cell, wherever it lies.
     if thickness >= spacing * scene.dimensions**0.5:
         return None

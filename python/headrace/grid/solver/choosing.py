@@ -58,6 +58,7 @@ def choose(
         cpml=scene.layers,
         precision=scene.precision,
         averaging=scene.averaging,
+        per_component=scene.smoothing,
         ranks=layout.ranks,
     )
     weights = tuple(solver.speeds) if by_speed else None

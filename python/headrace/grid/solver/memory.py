@@ -23,9 +23,9 @@ _SMALL = 0.01  # of the fields: tables that cannot be larger are not counted cel
 def arrays_of(scene: Scene) -> int:
     """Arrays of the whole domain on devices: components, their coefficients, and what absorbing layers remember.
 
-    In two dimensions a cell has three coefficients, in three the numbers of two combinations of them.
+    In two dimensions a cell has three coefficients, four with smoothing, in three the numbers of two combinations.
     """
-    coefficients = {2: 3, 3: 2}[scene.dimensions]
+    coefficients = {2: 3, 3: 2}[scene.dimensions] + int(scene.smoothing)
     remembered = {2: 4, 3: 12}[scene.dimensions] if scene.cpml else 0
     return len(scene.fields) + coefficients + remembered
 

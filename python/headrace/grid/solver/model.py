@@ -13,6 +13,7 @@ from headrace._core import Ranks
 from headrace.grid.solver import plane_wave
 from headrace.grid.solver.scene import VACUUM_PERMITTIVITY, Cell, Material, Scene, Source
 from headrace.grid.solver.shapes import SLACK, Axes, Mask, Shape
+from headrace.grid.solver.smoothing import smooth
 from headrace.grid.solver.waveforms import Samples
 
 Array = NDArray[Any]
@@ -29,6 +30,13 @@ class Solver(Protocol):
     @property
     def moved_bytes(self) -> int: ...  # noqa: D102
     def set_materials(self, permittivity: Any, conductivity: Any, permeability: Any) -> None: ...  # noqa: ANN401, D102
+    def set_component_materials(  # noqa: D102
+        self,
+        permittivity: Any,  # noqa: ANN401
+        conductivity: Any,  # noqa: ANN401
+        permeability_hx: Any,  # noqa: ANN401
+        permeability_hy: Any,  # noqa: ANN401
+    ) -> None: ...
     def add_source(self, field: str, cell: tuple[int, ...], samples: Samples) -> None: ...  # noqa: D102
     def add_sources(self, field: str, cells: NDArray[np.int64], samples: Samples) -> None: ...  # noqa: D102
     def add_receiver(self, field: str, cell: tuple[int, ...]) -> int: ...  # noqa: D102
@@ -181,6 +189,8 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
 
         maker = Fdtd
     shared: dict[str, Any] = {"ranks": layout.ranks} if layout.ranks else {}
+    if scene.smoothing:
+        shared["per_component"] = True
     solver = maker(
         shape=scene.shape,
         spacing=scene.spacing,
@@ -198,15 +208,25 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         **shared,
     )
     cells, materials = paint(scene)
-    solver.set_materials(
-        permittivity=_values(cells, materials, "permittivity"),
-        conductivity=_values(cells, materials, "conductivity"),
-        permeability=_values(cells, materials, "permeability"),
-    )
+    smoothed = smooth(scene) if scene.smoothing else None
+    if smoothed:
+        solver.set_component_materials(
+            permittivity=smoothed.permittivity,
+            conductivity=smoothed.conductivity,
+            permeability_hx=smoothed.permeability_hx,
+            permeability_hy=smoothed.permeability_hy,
+        )
+    else:
+        solver.set_materials(
+            permittivity=_values(cells, materials, "permittivity"),
+            conductivity=_values(cells, materials, "conductivity"),
+            permeability=_values(cells, materials, "permeability"),
+        )
     sums: dict[tuple[str, tuple[int, ...]], Samples] = {}
     for source in scene.sources:
         cell = scene.cell(source.position)
-        added = samples(scene, source, _material_of(scene, source.field, cell, cells, materials))
+        around = smoothed.at(cell) if smoothed else _material_of(scene, source.field, cell, cells, materials)
+        added = samples(scene, source, around)
         key = (source.field, cell)
         sums[key] = _sum(sums[key], added) if key in sums else added
     for (field, cell), total in sums.items():

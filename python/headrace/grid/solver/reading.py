@@ -81,6 +81,7 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     materials = _materials(top.tables("materials"))
     _known_material(domain, "background", background, materials)
     averaging = domain.flag("averaging", True)
+    smoothing = _smoothing(domain, dimensions, averaging=averaging)
     domain.done()
     dt, steps = _time(top.table("time", required=True), spacing, dimensions, materials)
     sources = _sources(top.tables("sources"), dimensions, path)
@@ -102,9 +103,19 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
         snapshots=_snapshots(top.table("snapshots"), dimensions, dt, steps),
         scan=_scan(top.table("scan"), dimensions, spacing, given="scan" in top),
         plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, layers.cells, sources, path),
+        smoothing=smoothing,
     )
     top.done()
     return check_resolution(check_places(check_objects(scene)))
+
+
+def _smoothing(domain: Keys, dimensions: int, *, averaging: bool) -> bool:
+    wanted = domain.flag("smoothing", False)
+    if wanted and dimensions != 2:  # noqa: PLR2004
+        raise domain.error("is there in two dimensions only", "smoothing")
+    if wanted and not averaging:
+        raise domain.error("is a finer averaging: it cannot be on while averaging is off", "smoothing")
+    return wanted
 
 
 def _shape(domain: Keys) -> tuple[Cell, float, Cpml]:

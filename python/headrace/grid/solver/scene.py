@@ -116,6 +116,8 @@ class Scene:
     snapshots: Snapshots
     scan: Scan | None = None
     plane_waves: tuple[PlaneWave, ...] = ()
+    smoothing: bool = False
+    """Whether those means are taken over the shapes themselves, and contours end where conductors begin."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -194,6 +196,7 @@ class Scene:
             ),
             *(sorted(self.materials.items()), self.objects, self.sources, self.receivers),
             *self.plane_waves,
+            *(("smoothing",) if self.smoothing else ()),
             *(self.cell(one.position) for one in self.sources),
             *(self.cell(one.position) for one in self.receivers),
         )

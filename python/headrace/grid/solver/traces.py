@@ -62,6 +62,7 @@ def write(path: Path, traces: Traces) -> None:
         file.attrs["scene"] = scene.digest()
         file.attrs["dt"] = scene.dt
         file.attrs["averaging"] = scene.averaging
+        file.attrs["smoothing"] = scene.smoothing
         for name, value in asdict(scene.layers).items():
             file.attrs["cpml" if name == "cells" else f"cpml_{name}"] = value
         file.attrs["spacing"] = scene.spacing

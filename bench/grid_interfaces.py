@@ -1,0 +1,226 @@
+"""How fast errors at curved interfaces fall with the spacing, with smoothing and without.
+
+    python bench/grid_interfaces.py [--spacings 4] [--fine 3]
+
+A cylinder, a dielectric one or a perfect conductor, whose centre lies between nodes, is lit by a line current. What it
+scatters, at four frequencies and four receivers, is compared with the exact series of Bessel functions (Balanis,
+Advanced Engineering Electromagnetics, chapter 11). The third table is gprMax's tutorial of a metal cylinder in a
+half-space (cylinder_Ascan_2D) against the limit of fine grids, which runs of this solver are extrapolated to.
+"""
+
+import argparse
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+from scipy.special import h2vp, hankel2, jv, jvp
+
+from headrace.grid.solver import Scene, parse_scene
+from headrace.grid.solver.model import Layout, build, times
+
+_LIGHT = 299_792_458.0
+_IMPEDANCE = 1.25663706127e-6 * _LIGHT
+_FREQUENCIES = np.array([0.5e9, 0.7e9, 0.9e9, 1.1e9])
+_COARSEST = 0.01  # m
+_LAYERS = 0.1  # m of absorbing layers: what comes back of fewer cells would be seen at fine spacings
+_CENTRE = (0.4037, 0.4019)
+_SOURCE = (0.2, 0.4)
+_RECEIVERS = ((0.2, 0.5), (0.4, 0.2), (0.6, 0.4), (0.5, 0.55))
+_ORDERS = 40  # of the series
+_GPRMAX = {0.002: 4.2, 0.001: 2.3}  # percent, of gprMax 4.0.1 with its averages, as it was measured for issue 26
+
+Complex = NDArray[np.complex128]
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """A cylinder along z: its radius in m, its material, and for how long it rings, in s."""
+
+    name: str
+    radius: float
+    permittivity: float
+    conductor: bool
+    window: float
+
+
+CYLINDERS = (
+    Cylinder("dielectric", 0.0973, 4.0, conductor=False, window=40e-9),
+    Cylinder("conductor", 0.0973, 1.0, conductor=True, window=14e-9),
+)
+
+
+def exact(cylinder: Cylinder) -> Complex:
+    """The field that it scatters of a line current of 1 A: (frequencies, receivers), in V/m, for exp(j w t)."""
+    found = np.zeros((len(_FREQUENCIES), len(_RECEIVERS)), dtype=np.complex128)
+    from_axis = [complex(x - _CENTRE[0], y - _CENTRE[1]) for x, y in (_SOURCE, *_RECEIVERS)]
+    source, receivers = from_axis[0], np.array(from_axis[1:])
+    angle = np.angle(receivers) - np.angle(source)
+    order = np.arange(-_ORDERS, _ORDERS + 1)
+    for row, frequency in enumerate(_FREQUENCIES):
+        outside = 2 * np.pi * frequency / _LIGHT
+        inside = outside * math.sqrt(cylinder.permittivity)
+        at, within = outside * cylinder.radius, inside * cylinder.radius
+        if cylinder.conductor:
+            factor = -jv(order, at) / hankel2(order, at)
+        else:
+            above = outside * jvp(order, at) * jv(order, within) - inside * jv(order, at) * jvp(order, within)
+            below = outside * h2vp(order, at) * jv(order, within) - inside * hankel2(order, at) * jvp(order, within)
+            factor = -above / below
+        waves = hankel2(order, outside * abs(source)) * hankel2(order[None, :], outside * abs(receivers)[:, None])
+        series = (factor * waves * np.exp(1j * order * angle[:, None])).sum(axis=1)
+        found[row] = -outside * _IMPEDANCE / 4 * series
+    return found
+
+
+def scattered(cylinder: Cylinder, spacing: float, *, smoothing: bool) -> Complex:
+    """What exact() gives, by this solver: with the cylinder less without it."""
+    scenes = [_lit(cylinder, spacing, smoothing=smoothing, there=there) for there in (True, False)]
+    return _spectra(scenes[0]) - _spectra(scenes[1])
+
+
+def error_of(cylinder: Cylinder, spacing: float, *, smoothing: bool) -> float:
+    """The relative error over all frequencies and receivers, root mean square."""
+    wanted = exact(cylinder)
+    found = scattered(cylinder, spacing, smoothing=smoothing)
+    return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+
+
+def _lit(cylinder: Cylinder, spacing: float, *, smoothing: bool, there: bool) -> Scene:
+    """The scene of a cylinder, or the same domain without it. Layers are as thick at every spacing."""
+    text = f"""
+    [domain]
+    size = [0.8, 0.8]
+    spacing = {spacing}
+    precision = "double"
+    cpml = {round(_LAYERS / spacing)}
+    smoothing = {str(smoothing).lower()}
+    [time]
+    window = {cylinder.window}
+    [[materials]]
+    id = "rod"
+    permittivity = {cylinder.permittivity}
+    [[sources]]
+    position = {list(_SOURCE)}
+    waveform = "ricker"
+    frequency = 0.8e9
+    """
+    text += "".join(f"[[receivers]]\nposition = {list(at)}\n" for at in _RECEIVERS)
+    if there:
+        material = "pec" if cylinder.conductor else "rod"
+        text += f"""
+        [[objects]]
+        type = "cylinder"
+        centre = {list(_CENTRE)}
+        radius = {cylinder.radius}
+        material = "{material}"
+        """
+    return parse_scene(text, Path("cylinder.toml"))
+
+
+def _spectra(scene: Scene) -> Complex:
+    """Fields at the receivers for a current of 1 A: (frequencies, receivers)."""
+    model = build(scene, Layout())
+    model.solver.step(scene.steps)
+    begins: Values = np.arange(scene.steps) * scene.dt
+    middles = begins + scene.dt / 2
+    current = scene.sources[0].wave.at(begins, middles, scene.dt)
+    at = times(scene, "ez", scene.steps)
+    turn = -2j * np.pi * _FREQUENCIES[:, None]
+    driven = (np.exp(turn * middles) * current).sum(axis=1)
+    traces = np.array([model.solver.trace(number) for number in model.receivers.values()])
+    return np.asarray((np.exp(turn * at) @ traces.T) / driven[:, None])
+
+
+def tutorial(spacing: float, *, smoothing: bool) -> Scene:
+    """The scene cylinder_Ascan_2D of gprMax."""
+    return parse_scene(
+        f"""
+        [domain]
+        size = [0.24, 0.21]
+        spacing = {spacing}
+        precision = "double"
+        smoothing = {str(smoothing).lower()}
+        cpml = {round(0.02 / spacing)}
+        [time]
+        window = 3e-9
+        courant = 1.0
+        [[materials]]
+        id = "half_space"
+        permittivity = 6.0
+        [[objects]]
+        type = "box"
+        low = [0, 0]
+        high = [0.24, 0.17]
+        material = "half_space"
+        [[objects]]
+        type = "cylinder"
+        centre = [0.12, 0.08]
+        radius = 0.01
+        material = "pec"
+        [[sources]]
+        position = [0.1, 0.17]
+        waveform = "ricker"
+        frequency = 1.5e9
+        [[receivers]]
+        position = [0.14, 0.17]
+        """,
+        Path("tutorial.toml"),
+    )
+
+
+def tutorial_trace(spacing: float, *, smoothing: bool) -> Values:
+    """Ez of that scene at 4,000 moments from 0.2 to 2.9 ns, of which the echo of the cylinder begins at about 1.9."""
+    scene = tutorial(spacing, smoothing=smoothing)
+    model = build(scene, Layout())
+    model.solver.step(scene.steps)
+    at = np.concatenate([[0.0], times(scene, "ez", scene.steps)])
+    trace = np.concatenate([[0.0], model.solver.trace(0)])
+    return np.asarray(CubicSpline(at, trace)(np.linspace(0.2e-9, 2.9e-9, 4000)))
+
+
+def _orders(errors: list[float]) -> list[str]:
+    return ["", *(f"{math.log2(before / after):.2f}" for before, after in pairwise(errors))]
+
+
+def _print(title: str, spacings: list[float], columns: dict[str, list[float]]) -> None:
+    print(f"\n{title}\n  spacing   " + "  ".join(f"{name:>12} order" for name in columns))
+    orders = {name: _orders(errors) for name, errors in columns.items()}
+    for row, spacing in enumerate(spacings):
+        parts = (f"{100 * errors[row]:11.4f}% {orders[name][row]:>5}" for name, errors in columns.items())
+        print(f"  {1e3 * spacing:5.3g} mm  " + "  ".join(parts))
+
+
+def main() -> None:
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--spacings", type=int, default=4, help="of the series, each half of the one before")
+    parser.add_argument(
+        "--fine", type=int, default=3, help="spacings of the tutorial, from 2 mm on; the limit takes a finer one"
+    )
+    given = parser.parse_args()
+    spacings = [_COARSEST / 2**number for number in range(given.spacings)]
+    for cylinder in CYLINDERS:
+        columns = {
+            f"smoothing {word}": [error_of(cylinder, spacing, smoothing=smoothing) for spacing in spacings]
+            for word, smoothing in (("off", False), ("on", True))
+        }
+        _print(f"{cylinder.name} cylinder against the series", spacings, columns)
+    spacings = [0.002 / 2**number for number in range(given.fine)]
+    smoothed = [tutorial_trace(spacing, smoothing=True) for spacing in (*spacings, spacings[-1] / 2)]
+    plain = [tutorial_trace(spacing, smoothing=False) for spacing in spacings]
+    limit = smoothed[-1] + (smoothed[-1] - smoothed[-2]) / 3  # of second order
+    columns = {
+        name: [float(np.linalg.norm(trace - limit) / np.linalg.norm(limit)) for trace in traces]
+        for name, traces in (("smoothing off", plain), ("smoothing on", smoothed[:-1]))
+    }
+    _print("gprMax's tutorial against the limit of fine grids", spacings, columns)
+    print("  gprMax 4.0.1, measured for issue 26: " + ", ".join(f"{p}% at {1e3 * s:g} mm" for s, p in _GPRMAX.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,262 @@
+"""Materials of a plane per component, from the shapes themselves: shares of areas, and contours that conductors cut.
+
+Ez lies along every interface of a plane, so it takes the mean permittivity and conductivity by the area that each
+material has in the square around it. Where a perfect conductor cuts the way between two Ez, Faraday's law is taken
+around the part that is left (the contour-path method: Jurgens, Taflove, Umashankar and Moore, IEEE Transactions on
+Antennas and Propagation 40, 1992; Dey and Mittra, IEEE Microwave and Guided Wave Letters 7, 1997).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.grid.solver.scene import LIGHT, Cell, Material, Scene
+from headrace.grid.solver.shapes import SLACK
+
+PERFECT = 1e10  # S/m from which on a material is a perfect conductor: that of `pec`
+
+_SAMPLES = 32  # along each axis of the square around a component
+_POINTS_AT_ONCE = 1 << 21
+_PARTS = 8  # of the way between two nodes, in which a conductor's surface is looked for
+_HALVINGS = 30  # and then found, to 1e-10 of the spacing
+_SHORTEST = 1e-5  # of the spacing: a node that is nearer to a conductor is part of it
+_ROUNDED = 1 + 1e-12  # the solver adds the same numbers in another order
+
+Array = NDArray[np.float64]
+Nodes = NDArray[np.int64]  # (nodes, 2)
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """What each component lies in: arrays of the domain's shape, x contiguous."""
+
+    permittivity: Array  # of ez
+    conductivity: Array
+    permeability_hx: Array
+    permeability_hy: Array
+
+    def at(self, node: Cell) -> Material:
+        """What ez of a node lies in."""
+        return Material("mean", float(self.permittivity[node]), 1.0, float(self.conductivity[node]))
+
+
+def smooth(scene: Scene) -> Smoothed:
+    """The materials of a plane per component."""
+    plane = _Plane(scene)
+    mixed = plane.mixed()
+    found = Smoothed(
+        *(plane.uniform(name) for name in ("permittivity", "conductivity", "permeability", "permeability"))
+    )
+    conducts = plane.table("conductivity")[plane.at_nodes] >= PERFECT
+    for nodes in _pieces(np.argwhere(mixed)):
+        numbers = plane.around(nodes, (0.0, 0.0))
+        _mean_of_ez(plane, numbers, nodes, found)
+        conducts[tuple(nodes.T)] = plane.touches_conductor(nodes)
+    if len(set(plane.table("permeability").tolist())) > 1:
+        for nodes in _pieces(np.argwhere(_grown(mixed))):
+            _mean_of_h(plane, nodes, found)
+    cut = _cut_contours(plane, np.argwhere(_grown(mixed)), conducts, found)
+    found.conductivity[conducts] = np.maximum(found.conductivity[conducts], PERFECT)
+    _keep_stable(scene, cut, found)
+    return found
+
+
+class _Plane:
+    """A scene of two dimensions by the numbers of its materials, at any point."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._materials = list(scene.materials.values())
+        self._numbers = {material.name: number for number, material in enumerate(self._materials)}
+        self._inside = np.array(scene.size) * (1 - 1e-12)
+
+    def table(self, name: str) -> Array:
+        """A property of each material."""
+        return np.array([getattr(material, name) for material in self._materials], dtype=np.float64)
+
+    def at(self, points: NDArray[np.float64]) -> NDArray[np.uint16]:
+        """The material at each point, an array of (..., 2); beyond a wall it goes on as at the wall."""
+        inside = np.clip(points, 0.0, self._inside).reshape(-1, 2)
+        found = np.full(len(inside), self._numbers[self._scene.background], dtype=np.uint16)
+        axes = [inside[:, [0]], inside[:, [1]]]
+        low, high = inside.min(axis=0, initial=np.inf), inside.max(axis=0, initial=-np.inf)
+        for painted in self._scene.objects:
+            least, most = painted.shape.bounds(self._scene.size)
+            if np.any(high < np.array(least) - self._scene.spacing) or np.any(
+                low > np.array(most) + self._scene.spacing
+            ):
+                continue
+            covered = painted.shape.covers(axes, SLACK * self._scene.spacing)
+            found[np.broadcast_to(covered, (len(inside), 1)).ravel()] = self._numbers[painted.material]
+        return found.reshape(points.shape[:-1])
+
+    def _lattice(self, first: tuple[float, float], shape: tuple[int, int]) -> NDArray[np.uint16]:
+        """The material at nodes moved by `first` spacings."""
+        found = np.full(shape, self._numbers[self._scene.background], dtype=np.uint16)
+        spacing, rows = self._scene.spacing, max(1, _POINTS_AT_ONCE // shape[1])
+        xs, ys = (
+            np.clip((np.arange(count) + by) * spacing, 0.0, size)
+            for count, by, size in zip(shape, first, self._inside, strict=True)
+        )
+        for painted in self._scene.objects:
+            (left, right), (bottom, top) = (
+                (max(0, int(least / spacing - by) - 1), min(count, max(0, int(most / spacing - by) + 3)))
+                for least, most, by, count in zip(*painted.shape.bounds(self._scene.size), first, shape, strict=True)
+            )
+            for begin in range(left, right, rows):
+                part = found[begin : min(begin + rows, right), bottom:top]
+                axes = [xs[begin : begin + len(part), None], ys[None, bottom : bottom + part.shape[1]]]
+                covered = painted.shape.covers(axes, SLACK * spacing)
+                part[np.broadcast_to(covered, part.shape)] = self._numbers[painted.material]
+        return found
+
+    @cached_property
+    def at_nodes(self) -> NDArray[np.uint16]:
+        """The material at each node."""
+        nx, ny = self._scene.shape
+        return self._lattice((0.0, 0.0), (nx, ny))
+
+    def mixed(self) -> Flags:
+        """Around which nodes there is more than one material, as far as nine points and thin objects tell."""
+        nx, ny = self._scene.shape
+        here = self.at_nodes
+        found = np.zeros((nx, ny), dtype=bool)
+        along_x = self._lattice((-0.5, 0.0), (nx + 1, ny))
+        along_y = self._lattice((0.0, -0.5), (nx, ny + 1))
+        corners = self._lattice((-0.5, -0.5), (nx + 1, ny + 1))
+        for by in (0, 1):
+            found |= along_x[by : by + nx] != here
+            found |= along_y[:, by : by + ny] != here
+            for also in (0, 1):
+                found |= corners[by : by + nx, also : also + ny] != here
+        for painted in self._scene.objects:
+            if painted.shape.thickness() >= 2 * self._scene.spacing:
+                continue
+            low, high = painted.shape.bounds(self._scene.size)
+            ends = [
+                slice(
+                    max(0, int(np.floor(least / self._scene.spacing - 1))), max(0, int(most / self._scene.spacing) + 3)
+                )
+                for least, most in zip(low, high, strict=True)
+            ]
+            found[tuple(ends)] = True
+        return found
+
+    def uniform(self, name: str) -> Array:
+        """A property by the material at each node."""
+        return np.asarray(self.table(name)[self.at_nodes], order="F")
+
+    def around(self, nodes: Nodes, offset: tuple[float, float]) -> NDArray[np.uint16]:
+        """Materials in the square of a spacing around places `offset` from nodes: (nodes, along x, along y)."""
+        within = (np.arange(_SAMPLES) + 0.5) / _SAMPLES - 0.5
+        square = np.stack(np.meshgrid(within + offset[0], within + offset[1], indexing="ij"), axis=-1)
+        return self.at((nodes[:, None, None, :] + square) * self._scene.spacing)
+
+    def touches_conductor(self, nodes: Nodes) -> Flags:
+        """Whether a perfect conductor covers a node, or ends in it."""
+        corners = np.array(list(product((-1.0, 1.0), repeat=2))) * 4 * SLACK
+        return np.asarray(self.conducts(nodes[:, None, :] + corners).any(axis=1))
+
+    def conducts(self, places: NDArray[Any]) -> Flags:
+        """Whether a perfect conductor covers places, in spacings."""
+        return np.asarray(self.table("conductivity")[self.at(places * self._scene.spacing)] >= PERFECT)
+
+
+def _pieces(nodes: Nodes) -> Iterator[Nodes]:
+    """So many at a time that their samples take little memory."""
+    some = max(1, _POINTS_AT_ONCE // _SAMPLES**2)
+    for begin in range(0, len(nodes), some):
+        yield nodes[begin : begin + some]
+
+
+def _grown(flags: Flags) -> Flags:
+    """And the neighbours of what is set, along each axis."""
+    found = flags.copy()
+    found[1:] |= flags[:-1]
+    found[:-1] |= flags[1:]
+    found[:, 1:] |= flags[:, :-1]
+    found[:, :-1] |= flags[:, 1:]
+    return found
+
+
+def _mean_of_ez(plane: _Plane, numbers: NDArray[np.uint16], nodes: Nodes, found: Smoothed) -> None:
+    """The mean by area of all but perfect conductors, in which there is no field."""
+    conductivity = plane.table("conductivity")
+    weight = (conductivity < PERFECT).astype(np.float64)[numbers]
+    total = weight.sum(axis=(1, 2))
+    left = total > 0
+    where = tuple(nodes[left].T)
+    for name in ("permittivity", "conductivity"):
+        values = plane.table(name)[numbers] * weight
+        getattr(found, name)[where] = values.sum(axis=(1, 2))[left] / total[left]
+
+
+def _mean_of_h(plane: _Plane, nodes: Nodes, found: Smoothed) -> None:
+    """Along a component of H the harmonic mean, as B goes through there; across it the arithmetic one."""
+    permeability = plane.table("permeability")
+    for name, offset, along in (("permeability_hx", (0.0, 0.5), 1), ("permeability_hy", (0.5, 0.0), 2)):
+        values = permeability[plane.around(nodes, offset)]
+        across = values.mean(axis=3 - along)
+        getattr(found, name)[tuple(nodes.T)] = 1 / (1 / across).mean(axis=1)
+
+
+def _cut_contours(plane: _Plane, nodes: Nodes, conducts: Flags, found: Smoothed) -> Flags:
+    """Shortens contours where a conductor lies between two nodes; which nodes they end in. Adds to `conducts`."""
+    cut = np.zeros(conducts.shape, dtype=bool)
+    ways = []
+    for axis in (1, 0):  # hx lies half way along y, hy half way along x
+        step = np.eye(2, dtype=np.int64)[axis]
+        lows = nodes[nodes[:, axis] + 1 < conducts.shape[axis]]
+        if len(lows) == 0:
+            continue
+        places = lows[:, None, :] + np.linspace(0.0, 1.0, _PARTS + 1)[:, None] * step
+        inside = plane.conducts(places)
+        between = inside[:, 1:-1].any(axis=1) & ~conducts[tuple(lows.T)] & ~conducts[tuple((lows + step).T)]
+        # A conductor that no node lies in, such as a wire: the nearer of both stands for it.
+        first = inside[between].argmax(axis=1)
+        nearer = lows[between] + np.where(first > _PARTS - first, 1, 0)[:, None] * step
+        conducts[tuple(nearer.T)] = True
+        ways.append((axis, step, lows, inside))
+    for axis, step, lows, inside in ways:
+        here, there = conducts[tuple(lows.T)], conducts[tuple((lows + step).T)]
+        crossed = here != there
+        share = _free_share(plane, lows[crossed], step, inside[crossed], here[crossed])
+        where = tuple(lows[crossed].T)
+        (found.permeability_hx if axis == 1 else found.permeability_hy)[where] *= share
+        cut[where] = True
+        cut[tuple((lows[crossed] + step).T)] = True
+    return cut
+
+
+def _free_share(plane: _Plane, lows: Nodes, step: Nodes, inside: Flags, backwards: Flags) -> Array:
+    """How much of the way from a free node to a conducting one is free. Backwards where the low node conducts."""
+    ordered = np.where(backwards[:, None], inside[:, ::-1], inside)
+    reached = ordered.any(axis=1)
+    last = np.where(reached, ordered.argmax(axis=1), _PARTS) / _PARTS
+    low, high = np.maximum(last - 1 / _PARTS, 0), last
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        at = np.where(backwards, 1 - middle, middle)
+        conducting = plane.conducts(lows + at[:, None] * step)
+        low, high = np.where(conducting, low, middle), np.where(conducting, middle, high)
+    return np.maximum(np.where(reached, high, 1.0), _SHORTEST)
+
+
+def _keep_stable(scene: Scene, cut: Flags, found: Smoothed) -> None:
+    """Raises the permittivity of nodes beside conductors to what Fdtd.set_component_materials() needs.
+
+    A node at a distance d from a conductor has a field of order d, and a permittivity raised to the order of spacing /
+    d: what is added to the equations there is of the order of the spacing, less than the error of cut contours is.
+    """
+    inverse_x, inverse_y = 1 / found.permeability_hx, 1 / found.permeability_hy
+    around = inverse_x + inverse_y
+    around[:, 1:] += inverse_x[:, :-1]
+    around[1:] += inverse_y[:-1]
+    least = (LIGHT * scene.dt / scene.spacing) ** 2 / 2 * around * _ROUNDED
+    found.permittivity[cut] = np.maximum(found.permittivity, least)[cut]

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "grid/fdtd/fdtd_program.hpp"
+#include "headrace/grid/stencil.hpp"
+#include "headrace/grid/stencils/fdtd2d.hpp"
+
+namespace headrace::grid {
+
+/// The program of parts with these tables. Each kind of stencil is compiled in a file of its own, because a compiler of
+/// kernels takes minutes for one.
+template <class Value, bool Absorbing, bool PerComponent>
+StencilProgram program_of(const std::vector<FdtdTables<Value>>& parts) {
+  using Stencil = Fdtd2d<Value, Absorbing, PerComponent>;
+  static_assert(sizeof(Stencil) == sizeof(FdtdTables<Value>), "what set_stencil_bytes() is given are its tables");
+  std::vector<Stencil> stencils;
+  for (const FdtdTables<Value>& tables : parts) stencils.push_back(Stencil{tables});
+  return make_stencil(std::span<const Stencil>(stencils));
+}
+
+}  // namespace headrace::grid
