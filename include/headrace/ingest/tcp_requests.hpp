@@ -19,7 +19,7 @@ class TcpRequests {
 
   /// Those whose handshake is complete.
   [[nodiscard]] HEADRACE_HD std::uint32_t complete_count() const {
-    return lists_.waiting.count + lists_.invited.count + lists_.silent.count;
+    return lists_.waiting.count + lists_.invited.count + lists_.silent.count + lists_.finished.count;
   }
 
   /// A half-open one for `flow`. One too many makes the oldest of those that were
@@ -91,7 +91,7 @@ class TcpRequests {
   }
 
   HEADRACE_HD void count() const {
-    view_.shared->counters.connections_waiting = lists_.waiting.count;
+    view_.shared->counters.connections_waiting = lists_.waiting.count + lists_.finished.count;
     view_.shared->counters.connections_silent = lists_.invited.count + lists_.silent.count;
   }
 
@@ -102,6 +102,7 @@ class TcpRequests {
       case RequestState::waiting: return lists_.waiting;
       case RequestState::invited: return lists_.invited;
       case RequestState::silent: return lists_.silent;
+      case RequestState::finished: return lists_.finished;
     }
     return lists_.unused;
   }
