@@ -295,6 +295,34 @@ TEST(TcpAttack, ALongSilenceKeepsNoPlaceForLonger) {
   EXPECT_EQ(receiver.answers[0].headers.flow.local_port, waits.peer().port);
 }
 
+// Those whose bytes were dropped, and that may never send them again, leave half of the places to those that come.
+TEST(TcpAttack, BytesThatWereDroppedKeepNobodyWaiting) {
+  constexpr std::uint32_t kPlaces = 4;
+  constexpr std::uint32_t kLate = 2 * kPlaces;
+  Receiver receiver(config_of(0), kLate);
+  std::vector<Client> late;
+  receiver.set_streams_limit(0, kLate);
+  for (std::uint32_t i = 0; i < kLate; ++i) connect(receiver, late.emplace_back(receiver, peer_of(i)));
+  receiver.set_streams_limit(0);
+  for (Client& client : late) client.send(0, pattern(0, 5), kAck | kFin);
+  EXPECT_EQ(receiver.counters().connections_waiting, kLate);
+  receiver.set_streams_limit(kPlaces);
+  EXPECT_EQ(receiver.counters().window_updates, kPlaces / 2) << "places are kept for the first of them";
+  std::uint32_t streams = 0;
+  for (; streams < kPlaces / 2; ++streams) {
+    Client honest(receiver, peer_of(kLate + streams));
+    honest.send_syn();
+    EXPECT_GT(receiver.answers.at(0).headers.window, 0) << streams;
+    honest.send(0, pattern(streams, 5), kAck | kFin);
+    EXPECT_EQ(receiver.streams[streams], pattern(streams, 5));
+  }
+  receiver.set_streams_limit(kPlaces + 1);
+  late.back().send(0, pattern(0, 5), kAck | kFin);
+  EXPECT_EQ(receiver.streams[streams++], pattern(0, 5)) << "the last of them, which was the first to send again";
+  late.front().send(0, pattern(0, 5), kAck | kFin);
+  EXPECT_EQ(receiver.streams[streams++], pattern(0, 5)) << "its place was kept";
+}
+
 // The options are those of the first SYN, whatever comes later under its number.
 TEST(TcpAttack, ASynWithOtherOptionsChangesNothing) {
   Receiver receiver(config_of(8));

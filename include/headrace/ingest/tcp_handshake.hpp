@@ -65,6 +65,10 @@ class TcpHandshake {
   /// Lets those that wait send, as far as there are places that are not kept for others, and ends those that have
   /// finished with the places that are left.
   HEADRACE_HD void invite() {
+    const auto may_again = [&] {
+      return lists_.refused.count > 0 && may_invite_again() && shared_.places() > lists_.booked();
+    };
+    while (may_again() && work_.output.has_room()) invite(lists_.refused.first);
     const auto may = [&] {
       const bool now = shared_.config.open_at_first_byte || shared_.places_now() > 0;
       return now && lists_.waiting.count > 0 && shared_.places() > lists_.booked();
@@ -76,7 +80,7 @@ class TcpHandshake {
         (void)open(lists_.waiting.first, false);
       }
     }
-    if (may()) note_deadline(work_.now);  // the output had no room
+    if (may() || may_again()) note_deadline(work_.now);  // the output had no room
     end_finished();
   }
 
@@ -119,7 +123,7 @@ class TcpHandshake {
     if (shared_.places() > kept && (!opens || shared_.places_now() > 0)) {
       if (opens && lists_.no_shows > 0) lists_.no_shows -= 1 + lists_.no_shows / kShowsCount;
       if (opens) return open(i, speaks);
-      if (request.state == RequestState::waiting) invite(i);
+      if (request.state == RequestState::waiting || request.state == RequestState::refused) invite(i);
       if (request.state == RequestState::silent) challenge(request);  // it only asks whether this side is there
       return kNoConnection;
     }
@@ -234,16 +238,24 @@ class TcpHandshake {
   HEADRACE_HD void refuse(std::uint32_t i, TcpRequest& request, bool speaks) {
     if (request.dropped) request.asks_every = work_.now - request.asked_at;
     request.asked_at = work_.now;
-    if (speaks && request.offered != 0) {
-      request.dropped = true;
-      lists_.no_shows = 0;  // too many windows were opened
-    }
-    if (request.state != RequestState::waiting) {
+    if (request.state != RequestState::waiting && request.state != RequestState::refused) {
       ++shared_.counters.waited;
+      if (speaks && shared_.config.open_at_first_byte) {
+        requests_.move(i, RequestState::refused, work_.now);
+        request.dropped = true;
+        lists_.no_shows = 0;  // too many windows were opened
+      } else {
+        requests_.wait_first(i, work_.now);
+      }
       request.offered = 0;
-      requests_.wait_first(i, work_.now);
     }
     challenge(request);
+  }
+
+  /// Places are kept for at most as many of those that were refused as there are other places (a stream has two
+  /// connections): their timers may run out late, and whoever comes meanwhile finds one.
+  [[nodiscard]] HEADRACE_HD bool may_invite_again() const {
+    return lists_.invited_again < greater(shared_.connection_count / 4, 1);
   }
 
   /// FIN without a byte: all that the peer has to say is known. Its stream opens and ends as soon as a place is free,

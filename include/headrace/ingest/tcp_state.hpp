@@ -77,6 +77,7 @@ enum class RequestState : std::uint8_t {
   waiting,    ///< The handshake is complete. The window is closed: there was no place for a stream.
   invited,    ///< The window is open, and a place is kept for its first byte, for a moment.
   silent,     ///< The window is open, but the peer did not use its place in time: others may take it.
+  refused,    ///< Its bytes were dropped, and the window is closed: the peer sends them again when its timer runs out.
   finished    ///< FIN came without a byte, and there was no place: the stream is known to be empty.
 };
 
@@ -208,12 +209,14 @@ struct TcpRequestLists {
   TcpList waiting;
   TcpList invited;  ///< No more than there are places, and no_shows.
   TcpList silent;
+  TcpList refused;
   TcpList finished;
   std::uint32_t half_open_count = 0;     ///< The connections in all their lists.
   std::uint32_t half_open_promised = 0;  ///< Those on their first try that were offered a window.
   /// So many of those invited are expected to stay silent: grows by one with each invitation that ends unused, and
   /// shrinks with each connection that speaks; 0 once there was no place for one.
   std::uint32_t no_shows = 0;
+  std::uint32_t invited_again = 0;  ///< Those invited whose bytes were dropped before.
   /// Streams that were opened for those that had finished, less the places that have come back since.
   std::uint32_t empty_streams = 0;
   std::uint64_t next_deadline = kNever;  ///< Nothing of them is due before.
