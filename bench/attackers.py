@@ -1,6 +1,6 @@
 """Attackers of bench/ingest_attacks.py: started by it as a program in a namespace, until standard input ends.
 
-    python bench/attackers.py silent|flood|syn|churn|garbage|json|heads HOST:PORT [COUNT]
+    python bench/attackers.py silent|flood|closes|syn|churn|garbage|json|heads HOST:PORT [COUNT]
 
 Each is bounded in what it sends a second, and made of what anybody on a network may send. Prints "ready", and one
 JSON object that says how much it did. Never point this at a machine that is not yours.
@@ -17,7 +17,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from attack_network import FORGED
 
@@ -119,6 +119,25 @@ def flood(to: Address, _: int) -> dict[str, int]:
         if len(held) > min(_FLOOD_HELD, most // 2):
             held.popleft().close()
     return {"connections": made, "refused": refused, "a_second": round(made / (time.monotonic() - began))}
+
+
+def closes(to: Address, _: int) -> dict[str, int]:
+    """As many silent connections that all close at once, again and again."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    made = refused = times = 0
+    while not _ended(0):
+        with ExitStack() as held:
+            for _ in range(min(_FLOOD_HELD, most // 2)):
+                try:
+                    held.enter_context(socket.create_connection(to, timeout=_TIMEOUT_SECONDS))
+                    made += 1
+                except OSError:
+                    refused += 1
+                if _ended(0):
+                    break
+        times += 1
+    return {"connections": made, "refused": refused, "times": times}
 
 
 def churn(to: Address, count: int) -> dict[str, int]:
@@ -286,6 +305,7 @@ def heads(to: Address, _: int) -> dict[str, int]:
 ATTACKS: dict[str, Callable[[Address, int], dict[str, int]]] = {
     "silent": silent,
     "flood": flood,
+    "closes": closes,
     "syn": syn,
     "churn": churn,
     "garbage": garbage,

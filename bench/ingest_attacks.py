@@ -9,6 +9,7 @@ alone, and then all attacks together:
 
     silent   64 connections that never say anything            plain
     flood    400 such connections a second                     plain
+    closes   2,000 such connections that close at once, again  plain
     syn      3,000 SYNs a second from forged addresses         plain
     churn    200,000 connections that are reset at once        plain
     garbage  connections that wrong segments seem to keep      plain
@@ -55,6 +56,7 @@ _SERVER_OPTIONS = ("--to", "cpu", "--frame", "64KiB", "--ring", "16MiB", "--keep
 _ATTACKED = {
     "silent": "plain",
     "flood": "plain",
+    "closes": "plain",
     "syn": "plain",
     "churn": "plain",
     "garbage": "plain",

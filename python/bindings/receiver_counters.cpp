@@ -67,6 +67,7 @@ constexpr Named<TcpCounters> kTcp[] = {
     {"waited", &TcpCounters::waited},
     {"left_silent", &TcpCounters::left_silent},
     {"silent_timed_out", &TcpCounters::silent_timed_out},
+    {"closes_cut", &TcpCounters::closes_cut},
     {"connections_waiting", &TcpCounters::connections_waiting},
     {"connections_silent", &TcpCounters::connections_silent},
     {"unknown", &TcpCounters::unknown},

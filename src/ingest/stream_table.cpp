@@ -23,6 +23,7 @@ void add(FrameCounters& to, const FrameCounters& more) noexcept {
 
 /// Ended streams that are looked at together.
 constexpr std::size_t kLooksMax = 64;
+constexpr std::size_t kLooksMin = 4;
 /// Memory that no stream has used for so long is given back.
 constexpr Duration kUnusedMax = std::chrono::seconds(10);
 /// To look again whether there is memory.
@@ -77,10 +78,11 @@ void StreamTable::make_all_frames() {
   }
 }
 
-/// Looks for ended streams that the consumer has done with.
+/// Looks for ended streams that the consumer has done with: many where there are no other frames.
 void StreamTable::take_back() {
   const std::uint64_t taken = deliveries_.ends_taken();
-  for (std::size_t looks = std::min(ended_.size(), kLooksMax); looks > 0; --looks) {
+  const std::size_t most = unused_.empty() ? kLooksMax : kLooksMin;
+  for (std::size_t looks = std::min(ended_.size(), most); looks > 0; --looks) {
     Ended one = std::move(ended_.front());
     ended_.pop_front();
     if (one.end <= taken && one.frames->restart()) {
@@ -92,7 +94,7 @@ void StreamTable::take_back() {
 }
 
 std::uint32_t StreamTable::grantable() {
-  if (unused_.empty()) take_back();
+  take_back();
   const std::uint32_t to_be_made = rings_max_ > ring_count_ ? rings_max_ - ring_count_ : 0;
   return granted() + static_cast<std::uint32_t>(unused_.size()) + to_be_made;
 }

@@ -71,8 +71,12 @@ class TcpIntake final : public HostIntake {
       sequencer.tick();
       drain(end);
     }
-    if (!output_.has_room()) drain(end);
-    static_cast<void>(grant(sequencer));
+    std::uint32_t streams = 0;
+    do {  // those that have finished without a byte need no packet to open
+      if (!output_.has_room()) drain(end);
+      streams = view_.shared->streams;
+      static_cast<void>(grant(sequencer));
+    } while (view_.shared->streams != streams);
     for (StreamTable::Stream& stream : parts_.streams.places()) {
       if (!stream.frames || stream.end) continue;
       const std::uint64_t limit = stream.frames->reserved_end();

@@ -3,6 +3,9 @@
 #include <cstdint>
 
 #include "headrace/ingest/headers.hpp"
+#include "headrace/ingest/tcp_agreement.hpp"
+#include "headrace/ingest/tcp_patience.hpp"
+#include "headrace/ingest/tcp_payload.hpp"
 #include "headrace/ingest/tcp_requests.hpp"
 #include "headrace/ingest/tcp_work.hpp"
 
@@ -10,7 +13,8 @@ namespace headrace::ingest::detail {
 
 /// Connections from their SYN to their stream. A connection gets one when it sends its first byte or FIN (or completes
 /// its handshake, where TcpConfig::open_at_first_byte is off) and there is a place. Until then nothing of it is
-/// acknowledged but its SYN: while all places are taken its window is closed, and it waits in the order of arrival.
+/// acknowledged but its SYN: while all places are taken its window is closed, and it waits in the order of arrival. One
+/// that has sent FIN and no byte has nothing to wait for but its end, and nobody waits for it.
 class TcpHandshake {
  public:
   HEADRACE_HD explicit TcpHandshake(TcpWork& work)
@@ -18,7 +22,7 @@ class TcpHandshake {
 
   /// A SYN to this port. It stays unanswered while the backlog is full, and the peer tries again.
   HEADRACE_HD void begin(const std::byte* packet, const Headers& headers) {
-    if (requests_.complete_count() >= shared_.config.backlog && !give_up_silent()) {
+    if (requests_.complete_count() >= shared_.config.backlog && !give_up_one()) {
       ++shared_.counters.syns_unanswered;
       return;
     }
@@ -26,15 +30,15 @@ class TcpHandshake {
     TcpRequest& request = work_.view.requests[i];
     request.link.answer_to(packet, headers.link_length);
     request.since = work_.now;
-    choose_numbers(request, headers);
-    agree(request, headers);
+    choose_numbers(request, shared_.config, headers, work_.now);
+    agree(request, shared_.config, headers, work_.now);
     if (lists_.waiting.count == 0 && shared_.places() > lists_.booked() + lists_.half_open_promised) {
       request.promised = true;
       ++lists_.half_open_promised;
       request.offered = lesser(initial_window(request), 0xFFFF);  // that of a SYN is not scaled
     }
     work_.answers.accept(request);
-    note_deadline(half_open_end(request));
+    note_deadline(half_open_end(shared_.config, request));
   }
 
   /// A segment of a connection without a stream. The number of the connection that it has become; the segment is still
@@ -51,8 +55,20 @@ class TcpHandshake {
     return connection;
   }
 
-  /// Lets those that wait send, as far as there are places that are not kept for others.
+  /// So many places more are there, or may be made.
+  HEADRACE_HD void take_places(std::int32_t more) {
+    const std::uint32_t back = more > 0 ? static_cast<std::uint32_t>(more) : 0;
+    lists_.empty_streams -= static_cast<std::uint32_t>(lesser(back, lists_.empty_streams));
+    invite();
+  }
+
+  /// Lets those that wait send, as far as there are places that are not kept for others, and ends those that have
+  /// finished with the places that are left.
   HEADRACE_HD void invite() {
+    const auto may_again = [&] {
+      return lists_.refused.count > 0 && may_invite_again() && shared_.places() > lists_.booked();
+    };
+    while (may_again() && work_.output.has_room()) invite(lists_.refused.first);
     const auto may = [&] {
       const bool now = shared_.config.open_at_first_byte || shared_.places_now() > 0;
       return now && lists_.waiting.count > 0 && shared_.places() > lists_.booked();
@@ -64,7 +80,8 @@ class TcpHandshake {
         (void)open(lists_.waiting.first, false);
       }
     }
-    if (may()) note_deadline(work_.now);  // the output had no room
+    if (may() || may_again()) note_deadline(work_.now);  // the output had no room
+    end_finished();
   }
 
   /// What has become due.
@@ -78,12 +95,6 @@ class TcpHandshake {
   }
 
  private:
-  static constexpr std::uint64_t kInvitation = 250 * TcpConfig::kMs;    ///< More than a round trip on the Earth.
-  static constexpr std::uint64_t kInvitationMin = 50 * TcpConfig::kMs;  ///< For the peer's program to wake up.
-  static constexpr std::uint64_t kInvitationMax = 10 * TcpConfig::kSecond;
-  /// A peer whose bytes were dropped sends them again after so long at most (RFC 6298 2.5 allows a limit of 60 s or
-  /// more; Linux has 120 s).
-  static constexpr std::uint64_t kRetransmitMax = 120 * TcpConfig::kSecond;
   /// A connection that speaks takes one of so many expected no-shows off, and one more.
   static constexpr std::uint32_t kShowsCount = 64;
   /// A silent connection gives way to a new one after so long, where the backlog is full.
@@ -103,11 +114,16 @@ class TcpHandshake {
     if (request.state == RequestState::half_open) complete(i, request, speaks);
     const bool probes = begin < 0;
     if (!speaks && !probes && shared_.config.open_at_first_byte) return kNoConnection;
+    if ((has_fin && begin == 0 && headers.payload_length == 0) || request.state == RequestState::finished) {
+      take_finish(i, request);
+      return kNoConnection;
+    }
     const bool opens = speaks || !shared_.config.open_at_first_byte;
     const std::uint32_t kept = request.offered != 0 ? 0 : lists_.booked();  // what was let send goes before the silent
     if (shared_.places() > kept && (!opens || shared_.places_now() > 0)) {
+      if (opens && lists_.no_shows > 0) lists_.no_shows -= 1 + lists_.no_shows / kShowsCount;
       if (opens) return open(i, speaks);
-      if (request.state == RequestState::waiting) invite(i);
+      if (request.state == RequestState::waiting || request.state == RequestState::refused) invite(i);
       if (request.state == RequestState::silent) challenge(request);  // it only asks whether this side is there
       return kNoConnection;
     }
@@ -119,14 +135,6 @@ class TcpHandshake {
     return lesser(shared_.config.initial_limit, request.window_max);
   }
   HEADRACE_HD void note_deadline(std::uint64_t at) { lists_.next_deadline = lesser(lists_.next_deadline, at); }
-  [[nodiscard]] HEADRACE_HD std::uint64_t half_open_end(const TcpRequest& request) const {
-    return request.since + (shared_.config.retransmit_first << request.tries);
-  }
-  [[nodiscard]] HEADRACE_HD std::uint64_t silent_end(const TcpRequest& request) const {
-    if (shared_.config.first_byte_max == 0) return kNever;
-    const std::uint64_t again = request.dropped ? lesser(4 * request.asks_every, kRetransmitMax) : 0;
-    return request.since + greater(shared_.config.first_byte_max, again);
-  }
 
   /// RFC 9293 3.10.7.4 as far as it concerns a connection of which nothing but the SYN is acknowledged; RFC 7323 5.3,
   /// RFC 5961 3 to 5. `begin`: of the sequence numbers, from the first byte of the stream.
@@ -209,20 +217,12 @@ class TcpHandshake {
     }
   }
 
-  /// A peer that has something to say says it a round trip after its window opens. One whose bytes were dropped waits
-  /// for its retransmission timer, which doubles each time.
-  [[nodiscard]] HEADRACE_HD static std::uint64_t invitation_of(const TcpRequest& request) {
-    if (request.dropped) return lesser(2 * request.asks_every + kInvitation, kInvitationMax);
-    if (request.round_trip_ns == 0) return kInvitation;
-    return lesser(4 * request.round_trip_ns + kInvitationMin, kInvitation);
-  }
-
   /// Its window is open; while no more are booked than there are places, one is kept for it.
   HEADRACE_HD void keep_place(std::uint32_t i, TcpRequest& request) {
     const bool kept = lists_.booked() < shared_.places();
     request.until = work_.now + invitation_of(request);
     requests_.move(i, kept ? RequestState::invited : RequestState::silent, work_.now);
-    note_deadline(kept ? request.until : silent_end(request));
+    note_deadline(kept ? request.until : silent_end(shared_.config, request));
   }
 
   HEADRACE_HD void invite(std::uint32_t i) {
@@ -233,18 +233,62 @@ class TcpHandshake {
     ++shared_.counters.window_updates;
   }
 
-  /// There is no place for what it wants to send: the peer is told that the window is closed, and sends it again.
+  /// There is no place for what it wants to send: the peer is told that the window is closed, and sends it again. Bytes
+  /// beyond a window that never was open are a probe of it, and no reason to keep a place for longer.
   HEADRACE_HD void refuse(std::uint32_t i, TcpRequest& request, bool speaks) {
-    request.asks_every = work_.now - request.asked_at;
+    if (request.dropped) request.asks_every = work_.now - request.asked_at;
     request.asked_at = work_.now;
-    request.dropped = request.dropped || speaks;
-    if (speaks && request.offered != 0) lists_.no_shows = 0;  // too many windows were opened
-    if (request.state != RequestState::waiting) {
+    if (request.state != RequestState::waiting && request.state != RequestState::refused) {
       ++shared_.counters.waited;
+      if (speaks && shared_.config.open_at_first_byte) {
+        requests_.move(i, RequestState::refused, work_.now);
+        request.dropped = true;
+        lists_.no_shows = 0;  // too many windows were opened
+      } else {
+        requests_.wait_first(i, work_.now);
+      }
       request.offered = 0;
-      requests_.wait_first(i, work_.now);
     }
     challenge(request);
+  }
+
+  /// Places are kept for at most as many of those that were refused as there are other places (a stream has two
+  /// connections): their timers may run out late, and whoever comes meanwhile finds one.
+  [[nodiscard]] HEADRACE_HD bool may_invite_again() const {
+    return lists_.invited_again < greater(shared_.connection_count / 4, 1);
+  }
+
+  /// FIN without a byte: all that the peer has to say is known. Its stream opens and ends as soon as a place is free,
+  /// whether the peer sends FIN again or not.
+  HEADRACE_HD void take_finish(std::uint32_t i, TcpRequest& request) {
+    const RequestState before = request.state;
+    if (before != RequestState::finished) requests_.move(i, RequestState::finished, work_.now);
+    invite();
+    if (request.state != RequestState::finished) return;
+    if (before != RequestState::waiting && before != RequestState::finished) ++shared_.counters.waited;
+    request.offered = 0;
+    challenge(request);
+  }
+
+  /// Ends those that have finished, the first first. They take no place that is kept, and at most as many as they leave
+  /// free: whoever comes meanwhile finds an open window.
+  HEADRACE_HD void end_finished() {
+    const auto may = [&] {
+      return lists_.finished.count > 0 && shared_.places_now() > 0 && shared_.places() > lists_.booked() &&
+             shared_.streams_expected - shared_.streams > lists_.booked() + lists_.empty_streams;
+    };
+    while (may() && work_.output.has_room()) {
+      const std::uint32_t opened = open(lists_.finished.first, true);
+      TcpConnection& connection = work_.view.connections[opened];
+      ++lists_.empty_streams;
+      connection.finish_known = true;
+      connection.finish_offset = 0;
+      TcpPayload::finish(work_, opened, {0, 0});
+      std::uint64_t& deadline = work_.view.deadlines[opened];
+      deadline = lesser(deadline, lesser(connection.act_at, connection.acknowledge_at));
+      shared_.next_deadline = lesser(shared_.next_deadline, deadline);
+    }
+    if (may()) note_deadline(work_.now);  // the output had no room
   }
 
   /// An acknowledgement of the SYN, with the window as it is, unless there were too many of them.
@@ -260,7 +304,11 @@ class TcpHandshake {
   /// There is a place. `acknowledged`: what comes of it opens the window, if it is closed.
   [[nodiscard]] HEADRACE_HD std::uint32_t open(std::uint32_t i, bool acknowledged) {
     const TcpRequest& request = work_.view.requests[i];
-    if (lists_.no_shows > 0) lists_.no_shows -= 1 + lists_.no_shows / kShowsCount;
+    const std::uint32_t old = work_.table.next_to_give_way();
+    if (old != kNoConnection && work_.view.connections[old].state != TcpState::time_wait) {
+      work_.answers.reset(work_.view.connections[old]);  // its FIN may have been lost
+      ++shared_.counters.closes_cut;
+    }
     const std::uint32_t opened = work_.table.add(request);
     TcpConnection& connection = work_.view.connections[opened];
     requests_.remove(i);
@@ -287,7 +335,8 @@ class TcpHandshake {
     while (list.count > 0) {
       const std::uint32_t i = list.first;
       TcpRequest& request = work_.view.requests[i];
-      if (half_open_end(request) > work_.now || !work_.output.has_room()) return note_deadline(half_open_end(request));
+      if (half_open_end(shared_.config, request) > work_.now || !work_.output.has_room())
+        return note_deadline(half_open_end(shared_.config, request));
       if (request.tries >= shared_.config.retransmits_max) {
         ++shared_.counters.half_open_lost;
         requests_.remove(i);
@@ -305,7 +354,7 @@ class TcpHandshake {
       const TcpRequest& request = work_.view.requests[i];
       const std::uint32_t next = request.list_next;
       if (request.until <= work_.now) {
-        if (!request.dropped && lists_.no_shows < shared_.config.backlog) ++lists_.no_shows;
+        if (lists_.no_shows < shared_.config.backlog) ++lists_.no_shows;
         requests_.move(i, RequestState::silent, work_.now);
       } else {
         note_deadline(request.until);
@@ -317,66 +366,29 @@ class TcpHandshake {
   HEADRACE_HD void end_silent() {
     while (lists_.silent.count > 0) {
       const TcpRequest& request = work_.view.requests[lists_.silent.first];
-      if (silent_end(request) > work_.now || !work_.output.has_room()) return note_deadline(silent_end(request));
-      reset_silent();
+      if (silent_end(shared_.config, request) > work_.now || !work_.output.has_room())
+        return note_deadline(silent_end(shared_.config, request));
+      reset(lists_.silent.first);
     }
   }
 
-  /// True where the one that has been silent for longest has given way.
-  [[nodiscard]] HEADRACE_HD bool give_up_silent() {
+  /// True where one has given way: of those that have finished, which lose nothing by it, or the one that has been
+  /// silent for longest.
+  [[nodiscard]] HEADRACE_HD bool give_up_one() {
+    if (lists_.finished.count > 0) {
+      reset(lists_.finished.first);
+      return true;
+    }
     if (lists_.silent.count == 0 || work_.view.requests[lists_.silent.first].since + kSilentMin > work_.now)
       return false;
-    reset_silent();
+    reset(lists_.silent.first);
     return true;
   }
 
-  HEADRACE_HD void reset_silent() {
-    work_.answers.reset(work_.view.requests[lists_.silent.first]);
+  HEADRACE_HD void reset(std::uint32_t i) {
+    work_.answers.reset(work_.view.requests[i]);
     ++shared_.counters.silent_timed_out;
-    requests_.remove(lists_.silent.first);
-  }
-
-  /// RFC 6528: a clock of 4 us and a keyed hash of both ends. The timestamps' offset is another such hash.
-  HEADRACE_HD void choose_numbers(TcpRequest& request, const Headers& headers) const {
-    std::uint64_t words[Flow::kWords + 1];
-    std::uint64_t flow[Flow::kWords];
-    headers.flow.words(flow);
-    for (std::uint32_t w = 0; w < Flow::kWords; ++w) words[w] = flow[w];
-    words[Flow::kWords] = 1;  // not the hash that the table goes by
-    const std::uint64_t hash = siphash(shared_.config.key, words, Flow::kWords + 1);
-    request.initial_local = static_cast<std::uint32_t>(hash) + static_cast<std::uint32_t>(work_.now / 4000);
-    request.timestamp_offset = static_cast<std::uint32_t>(hash >> 32);
-    request.initial_remote = headers.sequence;
-  }
-
-  HEADRACE_HD void agree(TcpRequest& request, const Headers& headers) const {
-    const TcpConfig& config = shared_.config;
-    const TcpOptions& options = headers.options;
-    request.mss = static_cast<std::uint16_t>(config.mtu - (headers.flow.version == 4 ? 40U : 60U));
-    request.peer_mss = peer_mss(headers);
-    request.sack = config.sack && options.sack_permitted;
-    request.timestamps = config.timestamps && options.has_timestamps;
-    request.timestamp_recent = options.timestamp;
-    request.timestamp_recent_at = work_.now;
-    request.scales = options.has_window_scale;
-    request.peer_window = headers.window;
-    std::uint64_t largest = 0xFFFF;
-    if (request.scales) {
-      request.peer_scale = options.window_scale;
-      for (; largest < config.window_bytes_max && request.scale < 14;
-           largest = std::uint64_t{0xFFFF} << request.scale) {
-        ++request.scale;
-      }
-    }
-    request.window_max = static_cast<std::uint32_t>(lesser(config.window_bytes_max, largest));
-  }
-
-  /// RFC 9293 3.7.1. One that leaves no room beside the options is not believed.
-  [[nodiscard]] HEADRACE_HD static std::uint16_t peer_mss(const Headers& headers) {
-    constexpr std::uint16_t kLeast = 64;
-    const std::uint16_t unsaid = headers.flow.version == 4 ? 536 : 1220;
-    const std::uint16_t said = headers.options.mss == 0 ? unsaid : headers.options.mss;
-    return said < kLeast ? kLeast : said;
+    requests_.remove(i);
   }
 
   TcpWork& work_;

@@ -39,7 +39,7 @@ class TcpPayload {
     const Interval duplicate = headers_.payload_length > 0 ? accept_bytes() : Interval{0, 0};
     if (has_fin_) note_finish(end, edge);
     if (connection_.finish_known && connection_.intervals.next() == connection_.finish_offset) {
-      finish(duplicate);
+      finish(work_, i_, duplicate);
       return false;
     }
     if (headers_.payload_length == 0 && !has_fin_) return false;
@@ -54,6 +54,21 @@ class TcpPayload {
     const std::uint64_t latest = work_.now + work_.shared.config.acknowledgement_delay;
     connection_.acknowledge_at = lesser(connection_.acknowledge_at, latest);
     return false;
+  }
+
+  /// All bytes are accepted, and FIN with them. `duplicate` is reported where the answer is not FIN.
+  HEADRACE_HD static void finish(TcpWork& work, std::uint32_t i, const Interval& duplicate) {
+    TcpConnection& connection = work.view.connections[i];
+    connection.finished = true;
+    work.tell(i, StreamEvent::finished);
+    if (connection.state == TcpState::established) work.table.move(i, TcpState::close_wait);
+    if (connection.state == TcpState::fin_wait_1) work.table.move(i, TcpState::closing);
+    if (connection.state == TcpState::fin_wait_2) work.wait_for_time(i);
+    const std::uint64_t sent = work.shared.counters.acknowledgements;
+    if (connection.state == TcpState::close_wait && work.shared.config.close_when_finished) {
+      TcpSending(work, i).close();
+    }
+    if (work.shared.counters.acknowledgements == sent) work.answers.acknowledge(connection, duplicate);
   }
 
  private:
@@ -121,20 +136,6 @@ class TcpPayload {
     if (connection_.finish_known || end > edge || end < connection_.intervals.highest()) return;
     connection_.finish_known = true;
     connection_.finish_offset = end;
-  }
-
-  /// All bytes are accepted, and FIN with them. `duplicate` is reported where the answer is not FIN.
-  HEADRACE_HD void finish(const Interval& duplicate) {
-    connection_.finished = true;
-    work_.tell(i_, StreamEvent::finished);
-    if (connection_.state == TcpState::established) work_.table.move(i_, TcpState::close_wait);
-    if (connection_.state == TcpState::fin_wait_1) work_.table.move(i_, TcpState::closing);
-    if (connection_.state == TcpState::fin_wait_2) work_.wait_for_time(i_);
-    const std::uint64_t sent = counters_.acknowledgements;
-    if (connection_.state == TcpState::close_wait && work_.shared.config.close_when_finished) {
-      TcpSending(work_, i_).close();
-    }
-    if (counters_.acknowledgements == sent) work_.answers.acknowledge(connection_, duplicate);
   }
 
   TcpWork& work_;

@@ -19,7 +19,8 @@ class TcpRequests {
 
   /// Those whose handshake is complete.
   [[nodiscard]] HEADRACE_HD std::uint32_t complete_count() const {
-    return lists_.waiting.count + lists_.invited.count + lists_.silent.count;
+    return lists_.waiting.count + lists_.invited.count + lists_.silent.count + lists_.refused.count +
+           lists_.finished.count;
   }
 
   /// A half-open one for `flow`. One too many makes the oldest of those that were
@@ -78,6 +79,7 @@ class TcpRequests {
     view_.requests[i].state = state;
     detail::append(view_.requests, list_of(view_.requests[i]), i);
     if (state == RequestState::half_open) ++lists_.half_open_count;
+    if (state == RequestState::invited && view_.requests[i].dropped) ++lists_.invited_again;
     count();
   }
 
@@ -85,13 +87,14 @@ class TcpRequests {
     TcpRequest& request = view_.requests[i];
     detail::unlink(view_.requests, list_of(request), i);
     if (request.state == RequestState::half_open) --lists_.half_open_count;
+    if (request.state == RequestState::invited && request.dropped) --lists_.invited_again;
     if (request.promised) --lists_.half_open_promised;
     request.promised = false;
     count();
   }
 
   HEADRACE_HD void count() const {
-    view_.shared->counters.connections_waiting = lists_.waiting.count;
+    view_.shared->counters.connections_waiting = lists_.waiting.count + lists_.refused.count + lists_.finished.count;
     view_.shared->counters.connections_silent = lists_.invited.count + lists_.silent.count;
   }
 
@@ -102,6 +105,8 @@ class TcpRequests {
       case RequestState::waiting: return lists_.waiting;
       case RequestState::invited: return lists_.invited;
       case RequestState::silent: return lists_.silent;
+      case RequestState::refused: return lists_.refused;
+      case RequestState::finished: return lists_.finished;
     }
     return lists_.unused;
   }

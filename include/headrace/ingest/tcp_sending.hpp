@@ -24,6 +24,7 @@ class TcpSending {
   /// There is nothing more to be said.
   HEADRACE_HD void close() {
     connection_.closes = true;
+    work_.table.move(i_, connection_.state);
     send();
   }
 

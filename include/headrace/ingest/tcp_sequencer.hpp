@@ -64,8 +64,9 @@ class TcpSequencer {
     TcpShared& shared = work_.shared;
     if (serial_distance(limit, shared.streams_limit) > 0) shared.streams_limit = limit;
     const bool fewer = serial_distance(expected, shared.streams_limit) < 0;
+    const std::uint32_t before = shared.streams_expected;
     shared.streams_expected = fewer ? shared.streams_limit : expected;
-    detail::TcpHandshake(work_).invite();
+    detail::TcpHandshake(work_).take_places(serial_distance(shared.streams_expected, before));
   }
 
   /// There is space for the bytes of `stream` below `limit`; never less than said before. Tells the peer if that opens

@@ -76,7 +76,9 @@ enum class RequestState : std::uint8_t {
   half_open,  ///< SYN+ACK was sent; the peer may not exist.
   waiting,    ///< The handshake is complete. The window is closed: there was no place for a stream.
   invited,    ///< The window is open, and a place is kept for its first byte, for a moment.
-  silent      ///< The window is open, but the peer did not use its place in time: others may take it.
+  silent,     ///< The window is open, but the peer did not use its place in time: others may take it.
+  refused,    ///< Its bytes were dropped, and the window is closed: the peer sends them again when its timer runs out.
+  finished    ///< FIN came without a byte, and there was no place: the stream is known to be empty.
 };
 
 /// A connection without a stream: nothing that it has sent is acknowledged but its SYN.
@@ -87,11 +89,11 @@ struct TcpRequest : TcpAgreement {
   RequestState state = RequestState::unused;
   std::uint8_t tries = 0;        ///< Half-open: times that SYN+ACK was sent again.
   bool promised = false;         ///< Half-open: it was offered a window, and counts as TcpShared::half_open_promised.
-  bool dropped = false;          ///< Bytes or FIN came when there was no place; the peer will send them again.
+  bool dropped = false;          ///< Bytes came when there was no place; the peer will send them again.
   std::uint64_t since = 0;       ///< In this state.
   std::uint64_t until = 0;       ///< Invited: a place is kept.
   std::uint64_t asked_at = 0;    ///< The last time that it wanted to send.
-  std::uint64_t asks_every = 0;  ///< The time between the last two.
+  std::uint64_t asks_every = 0;  ///< Where bytes were dropped: the time between the last two; 0: they came once.
 };
 
 /// One connection with a stream. Stream offsets count from the byte after the peer's SYN and do not wrap; sequence
@@ -104,6 +106,7 @@ struct TcpConnection : TcpAgreement {
   bool finished = false;      ///< It is accepted; sequence numbers are one further than the stream.
   bool closes = false;        ///< FIN is to be sent behind what is outgoing, or is sent.
   bool fin_sent = false;      ///< send_next is behind it.
+  bool leaving = false;       ///< `finished` and `closes`: only the peer's acknowledgement is missing.
   std::uint8_t retransmits = 0;
   std::uint8_t recent_count = 0;
   std::uint32_t stream = 0;
@@ -183,6 +186,7 @@ struct TcpCounters {
   std::uint64_t waited = 0;               ///< Connections that had to wait for a place for their stream.
   std::uint64_t left_silent = 0;          ///< Connections that the peer reset before it had sent a byte.
   std::uint64_t silent_timed_out = 0;     ///< Connections that were reset because they did not send a first byte.
+  std::uint64_t closes_cut = 0;           ///< Connections that gave way before the peer acknowledged our FIN.
   std::uint64_t connections_waiting = 0;  ///< Now, for a place for their stream.
   std::uint64_t connections_silent = 0;   ///< Now: they may send, and have not.
   std::uint64_t unknown = 0;              ///< Segments of no connection.
@@ -205,11 +209,16 @@ struct TcpRequestLists {
   TcpList waiting;
   TcpList invited;  ///< No more than there are places, and no_shows.
   TcpList silent;
+  TcpList refused;
+  TcpList finished;
   std::uint32_t half_open_count = 0;     ///< The connections in all their lists.
   std::uint32_t half_open_promised = 0;  ///< Those on their first try that were offered a window.
   /// So many of those invited are expected to stay silent: grows by one with each invitation that ends unused, and
   /// shrinks with each connection that speaks; 0 once there was no place for one.
   std::uint32_t no_shows = 0;
+  std::uint32_t invited_again = 0;  ///< Those invited whose bytes were dropped before.
+  /// Streams that were opened for those that had finished, less the places that have come back since.
+  std::uint32_t empty_streams = 0;
   std::uint64_t next_deadline = kNever;  ///< Nothing of them is due before.
 
   /// Places that are kept for those invited.
@@ -226,6 +235,7 @@ struct TcpShared {
   TcpCounters counters;
   TcpList unused;
   TcpList time_wait;
+  TcpList leaving;
   TcpList established;  ///< And all others that are in use.
   TcpRequestLists requests;
   RateLimit resets[kResetLimits];
@@ -245,7 +255,7 @@ struct TcpShared {
 
  private:
   [[nodiscard]] HEADRACE_HD std::uint32_t connections_of(std::uint32_t streams_free) const {
-    const std::uint32_t connections_free = unused.count + time_wait.count;
+    const std::uint32_t connections_free = unused.count + time_wait.count + leaving.count;
     return streams_free < connections_free ? streams_free : connections_free;
   }
 };

@@ -20,11 +20,19 @@ class TcpTable {
     return i;
   }
 
-  /// An unused connection of what was agreed, as established. Where none is unused, the oldest that waits for its time
-  /// to end makes place. There must be one of either: TcpShared::places().
+  /// The connection that add() removes: where none is unused, the oldest that waits for its time to end, else the
+  /// oldest that only lacks the peer's last acknowledgement. kNoConnection: none.
+  [[nodiscard]] HEADRACE_HD std::uint32_t next_to_give_way() const {
+    const TcpShared& shared = *view_.shared;
+    if (shared.unused.count != 0) return kNoConnection;
+    return shared.time_wait.count != 0 ? shared.time_wait.first : shared.leaving.first;
+  }
+
+  /// A connection of what was agreed, as established. There must be one that is unused or gives way:
+  /// TcpShared::places().
   [[nodiscard, gnu::noinline]] HEADRACE_HD std::uint32_t add(const TcpAgreement& agreement) {
     TcpShared& shared = *view_.shared;
-    if (shared.unused.count == 0) remove(shared.time_wait.first);
+    if (const std::uint32_t old = next_to_give_way(); old != kNoConnection) remove(old);
     const std::uint32_t i = shared.unused.first;
     detail::unlink(view_.connections, shared.unused, i);
     TcpConnection& connection = *::new (static_cast<void*>(view_.connections + i)) TcpConnection;
@@ -38,18 +46,19 @@ class TcpTable {
   [[gnu::noinline]] HEADRACE_HD void remove(std::uint32_t i) {
     TcpConnection& connection = view_.connections[i];
     detail::remove_from_chain(view_.connections, bucket(connection.flow), i);
-    detail::unlink(view_.connections, list_of(connection.state), i);
+    detail::unlink(view_.connections, list_of(connection), i);
     connection.state = TcpState::unused;
     view_.deadlines[i] = kNever;
     detail::append(view_.connections, view_.shared->unused, i);
   }
 
-  /// Changes the state, and the list with it.
+  /// Changes the state, and the list with it: also where the connection has finished, or closes, since.
   [[gnu::noinline]] HEADRACE_HD void move(std::uint32_t i, TcpState state) {
     TcpConnection& connection = view_.connections[i];
-    TcpList& from = list_of(connection.state);
-    TcpList& to = list_of(state);
+    TcpList& from = list_of(connection);
     connection.state = state;
+    connection.leaving = connection.finished && connection.closes;
+    TcpList& to = list_of(connection);
     if (&from == &to) return;
     detail::unlink(view_.connections, from, i);
     detail::append(view_.connections, to, i);
@@ -64,9 +73,11 @@ class TcpTable {
     return view_.buckets[static_cast<std::uint32_t>(detail::hash_of(*view_.shared, flow)) & view_.shared->bucket_mask];
   }
 
-  [[nodiscard]] HEADRACE_HD TcpList& list_of(TcpState state) const {
-    if (state == TcpState::unused) return view_.shared->unused;
-    return state == TcpState::time_wait ? view_.shared->time_wait : view_.shared->established;
+  [[nodiscard]] HEADRACE_HD TcpList& list_of(const TcpConnection& connection) const {
+    TcpShared& shared = *view_.shared;
+    if (connection.state == TcpState::unused) return shared.unused;
+    if (connection.state == TcpState::time_wait) return shared.time_wait;
+    return connection.leaving ? shared.leaving : shared.established;
   }
 
   TcpView view_;
