@@ -42,8 +42,7 @@ Index::Index(std::span<const std::byte> bytes, std::shared_ptr<const void> owner
   document_count_ = sections.header.document_count;
   term_count_ = sections.header.term_count;
   slots_ = std::make_shared<const TermSlots>(term_count_, [this](std::uint32_t number) { return term(number); });
-  rules_ = {.words = static_cast<TextRules::Words>(sections.header.words),
-            .fold_diacritics = sections.header.fold_diacritics != 0};
+  rules_ = rules_of(sections.header);
 }
 
 Index Index::load(const std::filesystem::path& path) {

@@ -62,6 +62,15 @@ def build(
     frequencies: Annotated[
         bool, typer.Option("--frequencies", help="Store how often each word occurs, which headrace query --rank needs.")
     ] = False,
+    stem: Annotated[
+        str | None,
+        typer.Option(
+            "--stem",
+            metavar="LANGUAGE",
+            help="Reduce words to their stems by Snowball's rules for a language such as english, in documents and "
+            "queries.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Build the index of a corpus; a document is a line, a record or a WordNet gloss.
@@ -71,7 +80,7 @@ def build(
     outputs.check(output)
     path = locate(source)
     with progress_bar(f"Reading {path}") as bar:
-        made = build_index(path, form, field, bar, fold_diacritics=fold_diacritics, frequencies=frequencies)
+        made = build_index(path, form, field, bar, fold_diacritics=fold_diacritics, frequencies=frequencies, stem=stem)
     _save(made, output, as_json=as_json)
 
 
