@@ -66,7 +66,7 @@ std::string_view stem_name(const IndexHeader& header) noexcept {
 bool is_stem_name(const IndexHeader& header) noexcept {
   const std::string_view name = stem_name(header);
   const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-  const auto filling = std::ranges::subrange(header.stem.begin() + name.size(), header.stem.end());
+  const auto filling = std::span(header.stem).subspan(name.size());
   return name.empty() == (header.version < 4) && std::ranges::all_of(name, fits) &&
          std::ranges::all_of(filling, [](char c) { return c == '\0'; });
 }

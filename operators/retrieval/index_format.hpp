@@ -22,7 +22,7 @@
 ///   checksum        XXH64 of everything before it
 /// Sections start at multiples of 8 and are filled up with zeros. The last two are there from version 3 on, and are
 /// empty in an index without frequencies. Files of version 4 are those whose words are stemmed, of which older
-/// libraries know nothing; others are still written as version 3.
+/// libraries know nothing; others are still written as version 3. Those of version 5 are packed: packed_index.hpp.
 namespace headrace::operators {
 
 static_assert(std::endian::native == std::endian::little, "index files are mapped as they are");

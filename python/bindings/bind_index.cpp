@@ -245,18 +245,21 @@ void bind_class(nb::module_& module) {
           "order of frequency, is w and k with leading zeros. `length` is the mean number of words of a document. The "
           "same for any number of threads (0: all). Raises UsageError for what is out of range, SystemError when there "
           "is not memory enough: 4 bytes a posting, about 36 a term and 4 a term and thread.")
-      .def_static("load", &Index::load, "path"_a, nb::call_guard<GilRelease>(),
-                  nb::sig("def load(path: str | os.PathLike[str]) -> Index"),
-                  "Maps a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, "
-                  "DataError naming what is wrong with it.")
+      .def_static(
+          "load", &Index::load, "path"_a, nb::call_guard<GilRelease>(),
+          nb::sig("def load(path: str | os.PathLike[str]) -> Index"),
+          "Maps or unpacks a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, "
+          "DataError naming what is wrong with it.")
       .def(
           "save",
-          [](const Index& index, const std::filesystem::path& path) {
+          [](const Index& index, const std::filesystem::path& path, bool packed) {
             const GilRelease released;
-            index.save(path, raise_signals);
+            index.save(path, raise_signals, packed ? operators::IndexFile::packed : operators::IndexFile::mapped);
           },
-          "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
-          "Writes the file whole or not at all.")
+          "path"_a, nb::kw_only(), "packed"_a = false,
+          nb::sig("def save(self, path: str | os.PathLike[str], *, packed: bool = False) -> None"),
+          "Writes the file whole or not at all. With `packed` it is about a third as large, and load() unpacks it into "
+          "memory instead of mapping it.")
       .def(
           "compile", &compile, "text"_a, nb::sig("def compile(self, text: str) -> NDArray[numpy.uint8]"),
           "The query, as the 240 bytes that retrieval(index) takes. Words, split as documents were; \"quoted\" ones, "

@@ -500,11 +500,13 @@ class Index:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Index:
         """
-        Maps a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, DataError naming what is wrong with it.
+        Maps or unpacks a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, DataError naming what is wrong with it.
         """
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file whole or not at all."""
+    def save(self, path: str | os.PathLike[str], *, packed: bool = False) -> None:
+        """
+        Writes the file whole or not at all. With `packed` it is about a third as large, and load() unpacks it into memory instead of mapping it.
+        """
 
     def compile(self, text: str) -> NDArray[numpy.uint8]:
         """

@@ -238,7 +238,7 @@ TEST(RetrievalFormat, ANewerVersionIsNamed) {
   auto bytes = bytes_of(small_index());
   const std::uint32_t version = 7;
   std::memcpy(bytes.data() + offsetof(IndexHeader, version), &version, sizeof(version));
-  EXPECT_EQ(complaint(bytes), "some.idx: written by a newer Headrace, version 7; this one reads up to 4");
+  EXPECT_EQ(complaint(bytes), "some.idx: written by a newer Headrace, version 7; this one reads up to 5");
 }
 
 /// Files that lie with a good checksum: someone made them so.
