@@ -42,6 +42,8 @@ installed() {
   for library in fmt hwloc libxxhash icu-uc tbb libxdp libbpf zlib libzstd ompi-cxx mpich; do
     printf '%s %s\n' "$library" "$(pkg-config --modversion "$library" 2>/dev/null || true)"
   done
+  # libstemmer has no pkg-config file.
+  printf 'libstemmer %s\n' "$(readlink -f "$("$CXX" -print-file-name=libstemmer.so)" || true)"
   [[ ! -e /dev/nvidia0 ]] || echo GPU
 }
 

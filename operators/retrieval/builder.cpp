@@ -55,7 +55,7 @@ class IndexBuilder::Corpus {
         {document_count(), table_.size(), table_.pool_bytes(), terms_.size(), contents_}, tokenizer_.rules());
     std::vector<std::uint64_t> words(header.file_bytes / sizeof(std::uint64_t));
     auto* const file = reinterpret_cast<std::byte*>(words.data());
-    std::memcpy(file, &header, sizeof(header));
+    std::memcpy(file, &header, header.header_bytes);
     const auto at = [&](std::size_t which) { return file + header.section(which).offset; };
     write_terms(order, reinterpret_cast<std::uint32_t*>(at(kTermBegins)), reinterpret_cast<char*>(at(kPool)));
     write_postings(order, reinterpret_cast<std::uint64_t*>(at(kPostingBegins)),

@@ -14,6 +14,7 @@
 #include "operators/retrieval/compiler.hpp"
 #include "operators/retrieval/file.hpp"
 #include "operators/retrieval/index_format.hpp"
+#include "operators/retrieval/packed_index.hpp"
 #include "operators/retrieval/query_parser.hpp"
 #include "operators/retrieval/term_slots.hpp"
 
@@ -42,8 +43,7 @@ Index::Index(std::span<const std::byte> bytes, std::shared_ptr<const void> owner
   document_count_ = sections.header.document_count;
   term_count_ = sections.header.term_count;
   slots_ = std::make_shared<const TermSlots>(term_count_, [this](std::uint32_t number) { return term(number); });
-  rules_ = {.words = static_cast<TextRules::Words>(sections.header.words),
-            .fold_diacritics = sections.header.fold_diacritics != 0};
+  rules_ = rules_of(sections.header);
 }
 
 Index Index::load(const std::filesystem::path& path) {
@@ -51,7 +51,8 @@ Index Index::load(const std::filesystem::path& path) {
   // While it is checked, a file that another process cuts short is an error instead of a SIGBUS.
   const GuardedRange guard(file.bytes.data(), file.bytes.size());
   try {
-    Index index(file.bytes, file.owner, path.string());
+    Index index =
+        is_packed(file.bytes) ? unpacked(file.bytes, path.string()) : Index(file.bytes, file.owner, path.string());
     if (!guard.lost()) return index;
   } catch (const DataError&) {
     if (!guard.lost()) throw;
@@ -59,15 +60,23 @@ Index Index::load(const std::filesystem::path& path) {
   throw DataError(fmt::format("{} was cut short while it was read", path.string()));
 }
 
+Index Index::unpacked(std::span<const std::byte> bytes, std::string_view name) {
+  auto image = std::make_shared<const std::vector<std::uint64_t>>(unpack_index(bytes, name));
+  const auto view = std::as_bytes(std::span(*image));
+  return Index(view, std::move(image), name);
+}
+
 Index Index::from_bytes(std::span<const std::byte> bytes, std::string_view name) {
+  if (is_packed(bytes)) return unpacked(bytes, name);
   auto copy = std::make_shared<std::vector<std::uint64_t>>((bytes.size() + 7) / 8);  // aligned as sections need it
   if (!bytes.empty()) std::memcpy(copy->data(), bytes.data(), bytes.size());
   const std::span<const std::byte> view(reinterpret_cast<const std::byte*>(copy->data()), bytes.size());
   return Index(view, std::move(copy), name);
 }
 
-void Index::save(const std::filesystem::path& path, const std::function<void()>& interrupted) const {
-  write_output(path, bytes_, interrupted);
+void Index::save(const std::filesystem::path& path, const std::function<void()>& interrupted, IndexFile form) const {
+  if (form == IndexFile::mapped) return write_output(path, bytes_, interrupted);
+  write_output(path, pack_index(bytes_, read_index(bytes_, "the index")), interrupted);
 }
 
 std::optional<std::uint32_t> Index::find(std::string_view wanted) const noexcept {

@@ -10,6 +10,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/operators/index.hpp"
 #include "operators/retrieval/checksum.hpp"
+#include "operators/retrieval/stemming.hpp"
 #include "operators/retrieval/tokenizer.hpp"
 
 namespace headrace::operators {
@@ -56,6 +57,35 @@ void check_whole(std::span<const std::byte> bytes, const IndexHeader& header, co
   if (stored != checksum(bytes.first(bytes.size() - kChecksumBytes))) complain("damaged: its checksum does not match");
 }
 
+std::string_view stem_name(const IndexHeader& header) noexcept {
+  return std::string_view(header.stem.data(), header.stem.size())
+      .substr(0, ::strnlen(header.stem.data(), header.stem.size()));
+}
+
+/// Whether it may be the name of a language, which goes into messages; from version 4 on there is one.
+bool is_stem_name(const IndexHeader& header) noexcept {
+  const std::string_view name = stem_name(header);
+  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  const auto filling = std::span(header.stem).subspan(name.size());
+  return name.empty() == (header.version < 4) && std::ranges::all_of(name, fits) &&
+         std::ranges::all_of(filling, [](char c) { return c == '\0'; });
+}
+
+/// Queries have to be stemmed as the documents were.
+void check_stems(const IndexHeader& header, std::string_view file) {
+  const std::string name(stem_name(header));
+  if (name.empty()) return;
+  const auto complain = [&](std::string_view what) {
+    throw DataError(fmt::format("{}: its words are stemmed ({}), and {}", file, name, what));
+  };
+  const auto languages = stem_languages();
+  if (languages.empty()) complain("Headrace was built without libstemmer");
+  if (std::ranges::find(languages, name) == languages.end()) complain("the libstemmer here has no such language");
+  if (stem_fingerprint(name) != header.stem_fingerprint) {
+    complain("the libstemmer here gives other stems than that of the index: build it again");
+  }
+}
+
 /// A file has one layout only: that of its counts.
 void check_layout(const IndexHeader& header, const Complaint& complain) {
   const std::uint64_t pool_bytes = header.section(kPool).bytes;
@@ -68,13 +98,15 @@ void check_layout(const IndexHeader& header, const Complaint& complain) {
     complain("corrupt: it claims {} documents and has {} postings", header.document_count, header.posting_count);
   }
   const bool no_words = header.words > static_cast<std::uint8_t>(TextRules::Words::unicode);
-  if (no_words || header.fold_diacritics > 1) complain("corrupt: rules for words that do not exist");
+  if (no_words || header.fold_diacritics > 1 || !is_stem_name(header)) {
+    complain("corrupt: rules for words that do not exist");
+  }
   if (header.contents > static_cast<std::uint8_t>(IndexContents::frequencies)) {
     complain("corrupt: contents of a kind that does not exist");
   }
   const auto contents = static_cast<IndexContents>(header.contents);
   const IndexHeader plan = plan_index(
-      {header.document_count, header.term_count, pool_bytes, header.posting_count, contents}, {}, header.version);
+      {header.document_count, header.term_count, pool_bytes, header.posting_count, contents}, header.version);
   for (std::size_t i = 0; i < kSectionCount; ++i) {
     const auto& is = header.section(i);
     const auto& should = plan.section(i);
@@ -139,13 +171,31 @@ void check_frequencies(const IndexSections& index, const Complaint& complain) {
 
 }  // namespace
 
-IndexHeader plan_index(const IndexCounts& counts, const TextRules& rules, std::uint32_t version) noexcept {
+TextRules rules_of(const IndexHeader& header) {
+  return {.words = static_cast<TextRules::Words>(header.words),
+          .fold_diacritics = header.fold_diacritics != 0,
+          .stem = std::string(stem_name(header))};
+}
+
+IndexHeader plan_index(const IndexCounts& counts, const TextRules& rules) {
+  IndexHeader header = plan_index(counts, rules.stem.empty() ? 3 : 4);
+  header.words = static_cast<std::uint8_t>(rules.words);
+  header.fold_diacritics = rules.fold_diacritics ? 1 : 0;
+  if (rules.stem.empty()) return header;
+  if (rules.stem.size() > header.stem.size()) {
+    throw UsageError(
+        fmt::format("stemming: an index keeps at most {} characters of '{}'", header.stem.size(), rules.stem));
+  }
+  std::ranges::copy(rules.stem, header.stem.begin());
+  header.stem_fingerprint = stem_fingerprint(rules.stem);
+  return header;
+}
+
+IndexHeader plan_index(const IndexCounts& counts, std::uint32_t version) noexcept {
   IndexHeader header{};
   header.magic = IndexHeader::kMagic;
   header.version = version;
   header.header_bytes = header_bytes_of(version);
-  header.words = static_cast<std::uint8_t>(rules.words);
-  header.fold_diacritics = rules.fold_diacritics ? 1 : 0;
   header.contents = static_cast<std::uint8_t>(counts.contents);
   header.document_count = counts.documents;
   header.term_count = counts.terms;
@@ -185,6 +235,10 @@ IndexSections read_index(std::span<const std::byte> bytes, std::string_view name
     index.header.contents = static_cast<std::uint8_t>(IndexContents::documents);
     index.header.more_sections = {};
   }
+  if (index.header.version < 4) {
+    index.header.stem = {};
+    index.header.stem_fingerprint = 0;
+  }
   check_layout(index.header, complain);
   index.term_begins = section<std::uint32_t>(bytes, index.header, kTermBegins);
   index.pool = section<char>(bytes, index.header, kPool);
@@ -195,6 +249,7 @@ IndexSections read_index(std::span<const std::byte> bytes, std::string_view name
   check_terms(index, complain);
   check_postings(index, complain);
   check_frequencies(index, complain);
+  check_stems(index.header, name);
   return index;
 }
 

@@ -12,7 +12,7 @@
 #include "headrace/operators/text_rules.hpp"
 
 /// The bytes of an index file, all little-endian:
-///   IndexHeader
+///   IndexHeader     as many of its bytes as the version has
 ///   term begins     uint32 for each term and one more: where in the pool it begins; the next one's begin is its end
 ///   pool            the terms one after the other, in ascending order of their bytes
 ///   posting begins  uint64 for each term and one more: where in the postings its list begins
@@ -21,7 +21,8 @@
 ///   frequencies     uint16 for each posting: how often the document has the term, 65,535 where it is more
 ///   checksum        XXH64 of everything before it
 /// Sections start at multiples of 8 and are filled up with zeros. The last two are there from version 3 on, and are
-/// empty in an index without frequencies.
+/// empty in an index without frequencies. Files of version 4 are those whose words are stemmed, of which older
+/// libraries know nothing; others are still written as version 3. Those of version 5 are packed: packed_index.hpp.
 namespace headrace::operators {
 
 static_assert(std::endian::native == std::endian::little, "index files are mapped as they are");
@@ -57,6 +58,8 @@ struct IndexHeader {
   std::uint8_t contents;               ///< IndexContents. From version 3 on.
   std::array<std::uint8_t, 5> unused;  ///< Zeros.
   std::array<IndexSection, kSectionCount - kFirstSections> more_sections;  ///< From version 3 on.
+  std::array<char, 16> stem;       ///< TextRules::stem, filled up with zeros. From version 4 on.
+  std::uint64_t stem_fingerprint;  ///< What stem_fingerprint() gave where it was made. From version 4 on.
 
   [[nodiscard]] constexpr const IndexSection& section(std::size_t which) const noexcept {
     return which < kFirstSections ? first_sections[which] : more_sections[which - kFirstSections];
@@ -65,11 +68,11 @@ struct IndexHeader {
     return which < kFirstSections ? first_sections[which] : more_sections[which - kFirstSections];
   }
 };
-static_assert(std::is_trivially_copyable_v<IndexHeader> && sizeof(IndexHeader) == 144);
+static_assert(std::is_trivially_copyable_v<IndexHeader> && sizeof(IndexHeader) == 168);
 
 /// Bytes of the header in a file of a version, which exists.
 [[nodiscard]] constexpr std::uint32_t header_bytes_of(std::uint32_t version) noexcept {
-  return version == 1 ? 104 : version == 2 ? 112 : sizeof(IndexHeader);
+  return version == 1 ? 104 : version == 2 ? 112 : version == 3 ? 144 : sizeof(IndexHeader);
 }
 
 /// How many sections it has.
@@ -103,9 +106,13 @@ struct IndexCounts {
   IndexContents contents = IndexContents::documents;
 };
 
-/// The header of a file with these counts.
-[[nodiscard]] IndexHeader plan_index(const IndexCounts& counts, const TextRules& rules,
-                                     std::uint32_t version = Index::kVersion) noexcept;
+/// The rules that a header names, which read_index() has checked.
+[[nodiscard]] TextRules rules_of(const IndexHeader& header);
+
+/// The header of a file with these counts, of the oldest version that can say these rules.
+[[nodiscard]] IndexHeader plan_index(const IndexCounts& counts, const TextRules& rules);
+/// Where things are in a file of a version, without rules.
+[[nodiscard]] IndexHeader plan_index(const IndexCounts& counts, std::uint32_t version) noexcept;
 
 /// Documents that an index may have beside so many postings and bytes of terms: what is made of it takes memory for
 /// each document, and a file says how many there are in four bytes.

@@ -70,11 +70,11 @@ class SyntheticIndexer {
     if (used * word_bytes > std::numeric_limits<std::uint32_t>::max()) {
       throw DataError("an index holds at most 4 GiB of distinct terms");
     }
-    const IndexHeader header = plan_index({corpus_.documents, used, used * word_bytes, begins_.back()}, {});
+    const IndexHeader header = plan_index({corpus_.documents, used, used * word_bytes, begins_.back()}, TextRules{});
     require_memory(header.file_bytes);
     auto words = std::make_shared<std::vector<std::uint64_t>>(header.file_bytes / sizeof(std::uint64_t));
     auto* const file = reinterpret_cast<std::byte*>(words->data());
-    std::memcpy(file, &header, sizeof(header));
+    std::memcpy(file, &header, header.header_bytes);
     const auto at = [&](std::size_t which) { return file + header.section(which).offset; };
     write_terms(reinterpret_cast<std::uint32_t*>(at(kTermBegins)), reinterpret_cast<char*>(at(kPool)),
                 reinterpret_cast<std::uint64_t*>(at(kPostingBegins)));

@@ -1,7 +1,9 @@
 #include "operators/retrieval/tokenizer.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "operators/retrieval/stemming.hpp"
 #include "operators/retrieval/unicode_words.hpp"
 #include "operators/retrieval/utf8.hpp"
 
@@ -28,14 +30,20 @@ std::string lowered(std::string_view word) {
   return term;
 }
 
+std::string_view cut(std::string_view term) noexcept {
+  if (term.size() <= kTermBytesMax) return term;
+  std::size_t bytes = kTermBytesMax;
+  while (bytes > 0 && (static_cast<unsigned char>(term[bytes]) & 0xC0) == 0x80) --bytes;
+  return term.substr(0, bytes);
+}
+
 }  // namespace
 
+Tokenizer::Tokenizer(TextRules rules) : rules_(std::move(rules)) { check_stem_language(rules_.stem); }
+
 void Tokenizer::add(std::string_view term) {
-  if (term.size() > kTermBytesMax) {
-    std::size_t bytes = kTermBytesMax;
-    while (bytes > 0 && (static_cast<unsigned char>(term[bytes]) & 0xC0) == 0x80) --bytes;
-    term = term.substr(0, bytes);
-  }
+  term = cut(term);
+  if (!rules_.stem.empty()) term = cut(stem_of(term, rules_.stem));  // a stem may be longer than its word
   terms_.emplace_back(term);
 }
 

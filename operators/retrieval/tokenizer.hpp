@@ -17,11 +17,13 @@ inline constexpr std::size_t kTermBytesMax = 128;
 /// Splits text into terms. Used by one thread at a time; cheap to make, since what ICU needs is kept by each thread.
 class Tokenizer {
  public:
-  explicit Tokenizer(const TextRules& rules = {}) noexcept : rules_(rules) {}
+  /// Throws UsageError where there is no such language to stem.
+  explicit Tokenizer(TextRules rules = {});
 
   [[nodiscard]] const TextRules& rules() const noexcept { return rules_; }
 
-  /// The terms of `text`, valid UTF-8, in order; valid until the next call. Throws Exception when ICU fails.
+  /// The terms of `text`, valid UTF-8, in order; valid until the next call. Throws Exception when ICU or
+  /// a stemmer fails.
   [[nodiscard]] const std::vector<std::string>& split(std::string_view text);
 
  private:

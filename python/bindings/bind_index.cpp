@@ -86,14 +86,17 @@ std::string_view query_of(nb::handle text) {
   }
 }
 
-operators::TextRules rules_of(bool fold_diacritics) { return {.fold_diacritics = fold_diacritics}; }
+operators::TextRules rules_of(bool fold_diacritics, std::optional<std::string> stem) {
+  if (stem && stem->empty()) throw UsageError("stemming: the name of a language is empty; None stems nothing");
+  return {.fold_diacritics = fold_diacritics, .stem = std::move(stem).value_or("")};
+}
 
 IndexContents contents_of(bool frequencies) {
   return frequencies ? IndexContents::frequencies : IndexContents::documents;
 }
 
-Index build(const nb::iterable& documents, bool fold_diacritics, bool frequencies) {
-  IndexBuilder builder(rules_of(fold_diacritics), contents_of(frequencies));
+Index build(const nb::iterable& documents, bool fold_diacritics, bool frequencies, std::optional<std::string> stem) {
+  IndexBuilder builder(rules_of(fold_diacritics, std::move(stem)), contents_of(frequencies));
   add_many(builder, documents);
   const GilRelease released;
   return builder.build();
@@ -224,11 +227,17 @@ void bind_class(nb::module_& module) {
                     "Which documents hold which terms. Immutable; made by build(), IndexBuilder or load().")
       .def_static(
           "build", &build, "documents"_a, nb::kw_only(), "fold_diacritics"_a = false, "frequencies"_a = false,
+          "stem"_a = nb::none(),
           nb::sig("def build(documents: collections.abc.Iterable[str | bytes], *, fold_diacritics: bool = False, "
-                  "frequencies: bool = False) -> Index"),
+                  "frequencies: bool = False, stem: str | None = None) -> Index"),
           "The index of documents, whose ids count from 0. Words are those of UAX #29, case-folded by NFKC; "
           "with `fold_diacritics` without accents, in documents and in queries. With `frequencies` it keeps how often "
-          "words come, for rank(). Raises DataError when there is no document, or for one that is not UTF-8.")
+          "words come, for rank(). With `stem`, one of stem_languages(), words become their stems by Snowball, in "
+          "documents and in queries. Raises DataError when there is no document, or for one that is not UTF-8, "
+          "UsageError for a language that is not there.")
+      .def_static(
+          "stem_languages", &operators::stem_languages,
+          "What `stem` may be: the names of the algorithms of libstemmer; none where Headrace was built without.")
       .def_static(
           "synthetic", &synthetic, nb::kw_only(), "documents"_a, "terms"_a, "length"_a = 10.0, "exponent"_a = 1.0,
           "seed"_a = 1, "threads"_a = 0, "progress"_a = nb::none(),
@@ -236,18 +245,21 @@ void bind_class(nb::module_& module) {
           "order of frequency, is w and k with leading zeros. `length` is the mean number of words of a document. The "
           "same for any number of threads (0: all). Raises UsageError for what is out of range, SystemError when there "
           "is not memory enough: 4 bytes a posting, about 36 a term and 4 a term and thread.")
-      .def_static("load", &Index::load, "path"_a, nb::call_guard<GilRelease>(),
-                  nb::sig("def load(path: str | os.PathLike[str]) -> Index"),
-                  "Maps a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, "
-                  "DataError naming what is wrong with it.")
+      .def_static(
+          "load", &Index::load, "path"_a, nb::call_guard<GilRelease>(),
+          nb::sig("def load(path: str | os.PathLike[str]) -> Index"),
+          "Maps or unpacks a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, "
+          "DataError naming what is wrong with it.")
       .def(
           "save",
-          [](const Index& index, const std::filesystem::path& path) {
+          [](const Index& index, const std::filesystem::path& path, bool packed) {
             const GilRelease released;
-            index.save(path, raise_signals);
+            index.save(path, raise_signals, packed ? operators::IndexFile::packed : operators::IndexFile::mapped);
           },
-          "path"_a, nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
-          "Writes the file whole or not at all.")
+          "path"_a, nb::kw_only(), "packed"_a = false,
+          nb::sig("def save(self, path: str | os.PathLike[str], *, packed: bool = False) -> None"),
+          "Writes the file whole or not at all. With `packed` it is about a third as large, and load() unpacks it into "
+          "memory instead of mapping it.")
       .def(
           "compile", &compile, "text"_a, nb::sig("def compile(self, text: str) -> NDArray[numpy.uint8]"),
           "The query, as the 240 bytes that retrieval(index) takes. Words, split as documents were; \"quoted\" ones, "
@@ -272,7 +284,8 @@ void bind_class(nb::module_& module) {
       .def("matches", &matches, "text"_a,
            "The ids of all documents that satisfy a query, ascending, found on the host: for listing what an answer "
            "only counts. Raises UsageError as compile() does.")
-      .def("postings", &postings, "term"_a, "The ids of the documents that have the term (lower case), ascending.")
+      .def("postings", &postings, "term"_a,
+           "The ids of the documents that have the term (lower case, stemmed), ascending.")
       .def_prop_ro(
           "words",
           [](const Index& index) {
@@ -282,6 +295,13 @@ void bind_class(nb::module_& module) {
       .def_prop_ro(
           "fold_diacritics", [](const Index& index) { return index.text_rules().fold_diacritics; },
           "Whether accents are taken off.")
+      .def_prop_ro(
+          "stem",
+          [](const Index& index) -> std::optional<std::string> {
+            const std::string& stem = index.text_rules().stem;
+            return stem.empty() ? std::nullopt : std::optional(stem);
+          },
+          "The language by whose rules words are stemmed, or None.")
       .def_prop_ro("frequencies", &Index::has_frequencies, "Whether it keeps how often words come, for rank().")
       .def_prop_ro("document_count", &Index::document_count)
       .def_prop_ro("term_count", &Index::term_count)
@@ -327,10 +347,10 @@ void bind_helpers(nb::module_& module) {
   nb::class_<IndexBuilder>(module, "IndexBuilder", "Makes an index of documents given one after the other.")
       .def(
           "__init__",
-          [](IndexBuilder* self, bool fold_diacritics, bool frequencies) {
-            new (self) IndexBuilder(rules_of(fold_diacritics), contents_of(frequencies));
+          [](IndexBuilder* self, bool fold_diacritics, bool frequencies, std::optional<std::string> stem) {
+            new (self) IndexBuilder(rules_of(fold_diacritics, std::move(stem)), contents_of(frequencies));
           },
-          nb::kw_only(), "fold_diacritics"_a = false, "frequencies"_a = false)
+          nb::kw_only(), "fold_diacritics"_a = false, "frequencies"_a = false, "stem"_a = nb::none())
       .def("add", &add, "document"_a, nb::sig("def add(self, document: str | bytes) -> int"),
            "Adds a document and returns its id. Raises DataError naming the byte that is not UTF-8, and has then added "
            "nothing.")
@@ -345,11 +365,13 @@ void bind_helpers(nb::module_& module) {
                          "engine's answers are checked against.")
       .def(
           "__init__",
-          [](BruteForce* self, const std::vector<std::string>& documents, bool fold_diacritics) {
+          [](BruteForce* self, const std::vector<std::string>& documents, bool fold_diacritics,
+             std::optional<std::string> stem) {
             const GilRelease released;
-            new (self) BruteForce(documents, rules_of(fold_diacritics));
+            new (self) BruteForce(documents, rules_of(fold_diacritics, std::move(stem)));
           },
-          "documents"_a, nb::kw_only(), "fold_diacritics"_a = false, "Raises DataError when a document is not UTF-8.")
+          "documents"_a, nb::kw_only(), "fold_diacritics"_a = false, "stem"_a = nb::none(),
+          "Raises DataError when a document is not UTF-8.")
       .def(
           "answer",
           [](const BruteForce& brute, std::string_view text) {

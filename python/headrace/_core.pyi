@@ -480,9 +480,15 @@ class Index:
     """
 
     @staticmethod
-    def build(documents: Iterable[str | bytes], *, fold_diacritics: bool = False, frequencies: bool = False) -> Index:
+    def build(documents: Iterable[str | bytes], *, fold_diacritics: bool = False, frequencies: bool = False, stem: str | None = None) -> Index:
         """
-        The index of documents, whose ids count from 0. Words are those of UAX #29, case-folded by NFKC; with `fold_diacritics` without accents, in documents and in queries. With `frequencies` it keeps how often words come, for rank(). Raises DataError when there is no document, or for one that is not UTF-8.
+        The index of documents, whose ids count from 0. Words are those of UAX #29, case-folded by NFKC; with `fold_diacritics` without accents, in documents and in queries. With `frequencies` it keeps how often words come, for rank(). With `stem`, one of stem_languages(), words become their stems by Snowball, in documents and in queries. Raises DataError when there is no document, or for one that is not UTF-8, UsageError for a language that is not there.
+        """
+
+    @staticmethod
+    def stem_languages() -> list[str]:
+        """
+        What `stem` may be: the names of the algorithms of libstemmer; none where Headrace was built without.
         """
 
     @staticmethod
@@ -494,11 +500,13 @@ class Index:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Index:
         """
-        Maps a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, DataError naming what is wrong with it.
+        Maps or unpacks a file that save() wrote, and checks all of it. Raises SystemError when it cannot be read, DataError naming what is wrong with it.
         """
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file whole or not at all."""
+    def save(self, path: str | os.PathLike[str], *, packed: bool = False) -> None:
+        """
+        Writes the file whole or not at all. With `packed` it is about a third as large, and load() unpacks it into memory instead of mapping it.
+        """
 
     def compile(self, text: str) -> NDArray[numpy.uint8]:
         """
@@ -524,7 +532,9 @@ class Index:
         """
 
     def postings(self, term: str) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
-        """The ids of the documents that have the term (lower case), ascending."""
+        """
+        The ids of the documents that have the term (lower case, stemmed), ascending.
+        """
 
     @property
     def words(self) -> str:
@@ -535,6 +545,10 @@ class Index:
     @property
     def fold_diacritics(self) -> bool:
         """Whether accents are taken off."""
+
+    @property
+    def stem(self) -> str | None:
+        """The language by whose rules words are stemmed, or None."""
 
     @property
     def frequencies(self) -> bool:
@@ -554,7 +568,7 @@ class Index:
 class IndexBuilder:
     """Makes an index of documents given one after the other."""
 
-    def __init__(self, *, fold_diacritics: bool = ..., frequencies: bool = ...) -> None: ...
+    def __init__(self, *, fold_diacritics: bool = ..., frequencies: bool = ..., stem: str | None = ...) -> None: ...
 
     def add(self, document: str | bytes) -> int:
         """
@@ -577,7 +591,7 @@ class BruteForce:
     Answers Boolean queries the slow and plain way, by looking at every document: what an engine's answers are checked against.
     """
 
-    def __init__(self, documents: Sequence[str], *, fold_diacritics: bool = ...) -> None:
+    def __init__(self, documents: Sequence[str], *, fold_diacritics: bool = ..., stem: str | None = ...) -> None:
         """Raises DataError when a document is not UTF-8."""
 
     def answer(self, text: str) -> Hits:

@@ -179,15 +179,18 @@ def build_index(
     *,
     fold_diacritics: bool = False,
     frequencies: bool = False,
+    stem: str | None = None,
 ) -> Index:
     """The index of a corpus.
 
-    With `fold_diacritics` words lose their accents, in queries as well; with `frequencies` it can rank.
+    With `fold_diacritics` words lose their accents, in queries as well; with `frequencies` it can rank; with `stem`,
+    one of Index.stem_languages(), words become their stems.
 
     Raises:
         DataError: for a corpus that is empty, or naming the line that is not UTF-8.
+        UsageError: for a language that is not there.
     """
-    builder = IndexBuilder(fold_diacritics=fold_diacritics, frequencies=frequencies)
+    builder = IndexBuilder(fold_diacritics=fold_diacritics, frequencies=frequencies, stem=stem)
     with _placed(path, builder):
         builder.add_many(documents(path, form, field, progress))
     if builder.document_count == 0:

@@ -9,6 +9,7 @@
 #include "headrace/operators/retrieval.hpp"
 #include "operators/retrieval/device_image.hpp"
 #include "operators/retrieval/index_format.hpp"
+#include "operators/retrieval/packed_index.hpp"
 
 namespace {
 
@@ -32,6 +33,15 @@ void use(const Index& index) {
   if (answer.hits > index.document_count()) __builtin_trap();
 }
 
+/// The checksum of a packed file is that of what it unpacks to.
+void use_packed(std::span<const std::byte> bytes) {
+  auto words = unpack_index(bytes, "fuzz");
+  if (words.size() * sizeof(words[0]) > 50 * bytes.size()) __builtin_trap();
+  const auto image = std::as_writable_bytes(std::span(words));
+  seal_index(image);
+  use(Index::from_bytes(image, "fuzz"));
+}
+
 }  // namespace
 
 /// Any bytes are either an index that can be used, or a DataError. They are tried as they are and with their checksum
@@ -41,9 +51,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size != 0) std::memcpy(bytes.data(), data, size);
   for (const bool seal : {false, true}) {
     if (seal && size < kChecksumBytes) break;
-    if (seal) seal_index(bytes);
+    if (seal && !is_packed(bytes)) seal_index(bytes);
     try {
-      use(Index::from_bytes(bytes, "fuzz"));
+      if (seal && is_packed(bytes)) {
+        use_packed(bytes);
+      } else {
+        use(Index::from_bytes(bytes, "fuzz"));
+      }
     } catch (const headrace::DataError&) {
       continue;
     }

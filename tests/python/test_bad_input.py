@@ -97,10 +97,10 @@ def test_bad_indexes(run: Run, tmp_path: Path, index_file: Path):
 
 def test_a_newer_index(run: Run, tmp_path: Path, index_file: Path):
     newer = bytearray(index_file.read_bytes())
-    newer[8:12] = (4).to_bytes(4, "little")
+    newer[8:12] = (6).to_bytes(4, "little")
     path = tmp_path / "newer.hridx"
     path.write_bytes(newer)
-    assert_error(run("query", path, "a"), 1, "version 4")
+    assert_error(run("query", path, "a"), 1, "version 6")
 
 
 def test_too_many_terms(run: Run, index_file: Path):

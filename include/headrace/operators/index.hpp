@@ -19,21 +19,31 @@ namespace headrace::operators {
 
 class TermSlots;
 
+/// What the bytes of an index's file are.
+enum class IndexFile : std::uint8_t {
+  mapped,  ///< Those in memory, so that load() has next to nothing to do, and processes share them.
+  packed,  ///< About a third as many, by variable bytes; load() takes memory and time to unpack them.
+};
+
 /// Which documents hold which terms. Immutable; a copy shares the memory. Its bytes in memory are those of its file:
 /// one header, six sections, one checksum (operators/retrieval/index_format.hpp).
 class Index {
  public:
-  /// Version of the file format that save() writes; load() reads no newer one.
-  static constexpr std::uint32_t kVersion = 3;
+  /// The newest version of the file format. load() reads no newer one; save() writes it where the file is to be packed,
+  /// version 4 where words are stemmed, and version 3, which older libraries read as well, where neither is so.
+  static constexpr std::uint32_t kVersion = 5;
 
-  /// Maps the file and checks all of it. The file must not be written to while the index is in use (save() never does:
-  /// it replaces files). Throws SystemError when it cannot be read, DataError naming the file and what is wrong with
-  /// it, also when another process cuts it short meanwhile.
+  /// Maps the file, or unpacks it into memory, and checks all of it. The file must not be written to while the index is
+  /// in use (save() never does: it replaces files). Throws SystemError when it cannot be read, DataError naming the
+  /// file and what is wrong with it, also when another process cuts it short meanwhile; and where its words are
+  /// stemmed, and libstemmer is not there, or has no such language, or gives other stems than the one that the index
+  /// was made with.
   [[nodiscard]] static Index load(const std::filesystem::path& path);
   /// The same from bytes in memory, which are copied. `name` stands for the file in errors.
   [[nodiscard]] static Index from_bytes(std::span<const std::byte> bytes, std::string_view name = "index");
   /// Writes the file as write_output() does: whole or not at all. Throws SystemError.
-  void save(const std::filesystem::path& path, const std::function<void()>& interrupted = {}) const;
+  void save(const std::filesystem::path& path, const std::function<void()>& interrupted = {},
+            IndexFile form = IndexFile::mapped) const;
 
   /// The query that `text` stands for. Language: words; AND, OR, NOT in any case; parentheses; words beside each other
   /// mean AND; NOT binds closer than AND, and AND closer than OR. What lies between spaces, parentheses and quotes is
@@ -62,7 +72,7 @@ class Index {
   [[nodiscard]] std::span<const std::uint32_t> postings(std::uint32_t term) const noexcept {
     return {postings_ + posting_begins_[term], postings_ + posting_begins_[term + 1]};
   }
-  /// The number of a term as documents have it (lower-cased), or none.
+  /// The number of a term as documents have it (lower-cased; its stem, where words are stemmed), or none.
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view term) const noexcept;
 
   /// The ids of all documents that satisfy a query, ascending, found on the host: for listing what an answer only
@@ -97,6 +107,7 @@ class Index {
  private:
   friend class IndexBuilder;
   friend class SyntheticIndexer;
+  [[nodiscard]] static Index unpacked(std::span<const std::byte> bytes, std::string_view name);
   Index(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, std::string_view name);
 
   std::span<const std::byte> bytes_;
@@ -123,14 +134,15 @@ enum class IndexContents : std::uint8_t {
 /// Makes an index of documents given one after the other.
 class IndexBuilder {
  public:
+  /// Throws UsageError where the rules name a language that is not one of stem_languages().
   explicit IndexBuilder(const TextRules& rules = {}, IndexContents contents = IndexContents::documents);
   ~IndexBuilder();
   IndexBuilder(IndexBuilder&&) noexcept;
   IndexBuilder& operator=(IndexBuilder&&) noexcept;
 
   /// Adds a document and returns its id; ids count from 0. Terms are those of the rules; of a longer term than 128
-  /// bytes the first 128 count (fewer, so that no character is cut). Throws DataError naming the document and the byte
-  /// where it is not UTF-8, and has then added nothing.
+  /// bytes the first 128 count (fewer, so that no character is cut), before it is stemmed. Throws DataError naming the
+  /// document and the byte where it is not UTF-8, and has then added nothing.
   std::uint32_t add(std::string_view document);
 
   [[nodiscard]] std::uint32_t document_count() const noexcept;

@@ -56,7 +56,8 @@ class RetrievalSampler {
 
   /// Query number `number`, its tag set to number + 1. Any thread may call.
   [[nodiscard]] RetrievalQuery query(std::uint64_t number) const;
-  /// The text whose compilation gives that query, but for the tag.
+  /// The text whose compilation gives that query, but for the tag. Where the index stems words, its words are stems,
+  /// and compiling it stems them again, which a few do not survive.
   [[nodiscard]] std::string text(std::uint64_t number) const;
 
  private:

@@ -20,6 +20,12 @@ app = typer.Typer(help="Build Boolean indexes.", no_args_is_help=False)
 FormatOption = Annotated[
     Format, typer.Option("--format", help="Format of the corpus. auto decides by file name; a folder is WordNet.")
 ]
+PackedOption = Annotated[
+    bool,
+    typer.Option(
+        "--packed", help="Write a file about a third as large, which is unpacked into memory when it is loaded."
+    ),
+]
 FieldOption = Annotated[str, typer.Option("--field", help="JSON Lines and Parquet: name of the field with the text.")]
 
 
@@ -28,8 +34,8 @@ def index() -> None:
     """Boolean indexes over a corpus."""
 
 
-def _save(made: Index, output: Path, *, as_json: bool) -> None:
-    made.save(output)
+def _save(made: Index, output: Path, *, packed: bool, as_json: bool) -> None:
+    made.save(output, packed=packed)
     facts = {
         "output": str(output),
         "bytes": output.stat().st_size,
@@ -62,6 +68,16 @@ def build(
     frequencies: Annotated[
         bool, typer.Option("--frequencies", help="Store how often each word occurs, which headrace query --rank needs.")
     ] = False,
+    stem: Annotated[
+        str | None,
+        typer.Option(
+            "--stem",
+            metavar="LANGUAGE",
+            help="Reduce words to their stems by Snowball's rules for a language such as english, in documents and "
+            "queries.",
+        ),
+    ] = None,
+    packed: PackedOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build the index of a corpus; a document is a line, a record or a WordNet gloss.
@@ -71,8 +87,8 @@ def build(
     outputs.check(output)
     path = locate(source)
     with progress_bar(f"Reading {path}") as bar:
-        made = build_index(path, form, field, bar, fold_diacritics=fold_diacritics, frequencies=frequencies)
-    _save(made, output, as_json=as_json)
+        made = build_index(path, form, field, bar, fold_diacritics=fold_diacritics, frequencies=frequencies, stem=stem)
+    _save(made, output, packed=packed, as_json=as_json)
 
 
 @app.command("synthetic")
@@ -99,6 +115,7 @@ def synthetic(
             help="Number of threads; 0 means one per core. The file does not depend on it.",
         ),
     ] = 0,
+    packed: PackedOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build the index of a synthetic corpus whose words follow Zipf's law.
@@ -121,4 +138,4 @@ def synthetic(
             threads=threads,
             progress=bar,
         )
-    _save(made, output, as_json=as_json)
+    _save(made, output, packed=packed, as_json=as_json)

@@ -48,7 +48,7 @@ def _check(corpus: str, index: Index, text: str, texts: dict[int, str]) -> None:
     """Raises UsageError where one of the documents that are to be printed does not match the query after all."""
     if not texts or index.words != "unicode":
         return
-    again = Index.build(texts.values(), fold_diacritics=index.fold_diacritics).matches(text)
+    again = Index.build(texts.values(), fold_diacritics=index.fold_diacritics, stem=index.stem).matches(text)
     if len(again) != len(texts):
         wrong = next(number for place, number in enumerate(texts) if place not in set(again.tolist()))
         raise UsageError(
