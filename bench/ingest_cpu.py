@@ -79,7 +79,7 @@ def _ours(given: argparse.Namespace) -> tuple[int, bool]:
     with ingest.tcp(
         "10.88.0.2:9000",
         frame=given.frame,
-        frames=given.frames,
+        buffers=given.frames,
         to="cpu",
         mtu=given.mtu,
         offloads=given.offloads,

@@ -106,7 +106,7 @@ class Bench:
         with ingest.tcp(
             ":9000",
             frame=self.given.frame,
-            frames=self.given.frames,
+            buffers=self.given.frames,
             to=self.device,
             mtu=mtu,
             offloads=offloads,

@@ -45,3 +45,11 @@ def test_no_memory_is_both_written_and_run(module: Path):
 def test_only_the_entry_is_exported(module: Path):
     symbols = re.findall(r"(?:GLOBAL|WEAK) +DEFAULT +\d+ (\S+)", _readelf("--dyn-syms", module))
     assert [name.split("@")[0] for name in symbols] == [f"PyInit_{module.name.split('.')[0]}"]
+
+
+@pytest.mark.parametrize(
+    "check", ["__stack_chk_fail", r"__\w+_chk", "__glibcxx_assert_fail"], ids=["stack", "fortify", "library"]
+)
+def test_host_code_checks_itself(check: str):
+    symbols = _readelf("--dyn-syms", Path(_core.__file__))
+    assert re.search(rf" UND \S*{check}\S*(@|$| )", symbols, re.MULTILINE)
