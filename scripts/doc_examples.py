@@ -2,11 +2,11 @@
 
 Usage: doc_examples.py FOLDER CMAKE_PREFIX README [TUTORIAL...]
 
-Of the README every fenced block (cpp, python or sh) is run that follows the line `<!-- ci: run -->`: C++ is built
+In the README, it runs each fenced block (cpp, python or sh) that follows the line `<!-- ci: run -->`: C++ is built
 against the Headrace installed in CMAKE_PREFIX, Python runs with this interpreter, sh with bash at the repository's root
 and .venv/bin on the PATH. Fails if one fails, or if a C++ or a Python example is missing.
 
-Of a tutorial every block of these languages is run, one after the other, in one folder of its own and on the CPU
+In a tutorial, it runs all blocks of these languages, one after the other, in a folder of their own and on the CPU
 device. A block with a title, such as ```toml title="scene.toml", is also kept under that name. A block of text that
 follows the line `<!-- ci: output -->` is what the block before it has printed, to the letter.
 """

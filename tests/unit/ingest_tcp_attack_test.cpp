@@ -131,7 +131,7 @@ TEST(TcpAttack, AFinTakesNoPlaceThatIsKept) {
   EXPECT_EQ(receiver.events[1].kind, StreamEvent::finished);
 }
 
-// Nor do they say anything of those that are silent: as many windows stay open.
+// They also say nothing about connections that stay silent: as many windows stay open as before.
 TEST(TcpAttack, AFinWithoutAByteIsNoReasonToExpectMoreThatSpeak) {
   Receiver receiver(config_of(8));
   std::vector<Client> clients;
