@@ -59,15 +59,17 @@ cpp_tests() {
   return "$failed"
 }
 
-# cpp_tests_again FOLDER NAME: runs once more, one after the other, what failed in cpp_tests; scripts/count_tests.py
-# compares both. Fails where there is nothing to compare with: a program that crashed or hung left no results.
+# cpp_tests_again FOLDER NAME [PREFIX...]: runs once more, one after the other, what failed in cpp_tests;
+# scripts/count_tests.py compares both. Fails where the first run has no failed test to compare with (a program crashed,
+# hung, or was stopped by a sanitizer) and where a program fails again.
 cpp_tests_again() {
   local folder=$1 name=$2 file failed=0
+  shift 2
   while IFS=: read -r _ file; do
-    [[ -s build/results/$name/$file.xml ]] || failed=1
+    grep -qs '<failure' "build/results/$name/$file.xml" || failed=1
   done <"$folder/Testing/Temporary/LastTestsFailed.log"
   rm -rf "$folder/results"
-  ctest --test-dir "$folder" --rerun-failed --output-on-failure || true
+  "$@" ctest --test-dir "$folder" --rerun-failed --output-on-failure || failed=1
   for file in "$folder"/results/*.xml; do
     cp "$file" "build/results/$name/$(basename "$file" .xml)-again.xml" || failed=1
   done

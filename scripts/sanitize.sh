@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: scripts/sanitize.sh asan|tsan
 # Builds the C++ tests under the address and undefined-behaviour sanitizers (asan) or the thread sanitizer (tsan),
-# without CUDA, and runs them. No suppressions.
+# without CUDA, and runs them. No suppressions. A failed assertion has a second run, a sanitizer's report has not.
 source "$(dirname "$0")/common.sh"
 
 preset=${1:-}
@@ -24,4 +24,4 @@ export UBSAN_OPTIONS=print_stacktrace=1
 # oneTBB is not built with the sanitizer: what it frees as the program ends looks like a race with its own threads.
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1
 say "$preset: run"
-cpp_tests "$folder" "$preset" "${run[@]}"
+cpp_tests "$folder" "$preset" "${run[@]}" || cpp_tests_again "$folder" "$preset" "${run[@]}"

@@ -34,7 +34,7 @@ class MemorySender {
     if (!established_) return is_due(now) ? packet(kSyn, syn_options(1460, 7, true), 0, 0) : Bytes{};
     const std::uint64_t end = data_.size() + (options_.finish ? 1 : 0);
     if (acknowledged_ == end && !options_.reset_at) {
-      over_ = options_.finish && peer_finished_;
+      over_ = has_closed();
       return last_acknowledgement();
     }
     if (options_.reset_at && acknowledged_ >= *options_.reset_at) {
@@ -60,7 +60,9 @@ class MemorySender {
 
   void take(const Answer& answer, Time now) {
     if (answer.is(kRst) || answer.is(kRst | kAck)) {
-      over_ = was_reset_ = true;
+      // Behind both FINs it ends TIME-WAIT, which no program sees (RFC 9293, section 3.10.7.4).
+      was_reset_ = !has_closed();
+      over_ = true;
       return;
     }
     if (answer.is(kSyn | kAck)) {
@@ -112,6 +114,11 @@ class MemorySender {
   [[nodiscard]] const Peer& peer() const { return options_.peer; }
 
  private:
+  /// Both FINs have come, and ours is acknowledged.
+  [[nodiscard]] bool has_closed() const {
+    return options_.finish && peer_finished_ && acknowledged_ == data_.size() + 1;
+  }
+
   void hear(const Answer& answer) {
     const bool fin = (answer.headers.flags & kFin) != 0;
     if (answer.payload.empty() && !fin) return;
