@@ -65,6 +65,7 @@ _MODULES = {
     "headrace.grid": "Grids",
     "headrace.grid.solver": "The solver of scenes",
     "headrace.grid.gprmax": "gprMax's files",
+    "headrace.operators": "Operators in Python",
     "headrace.each": "One program over many inputs",
 }
 

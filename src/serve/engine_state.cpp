@@ -36,8 +36,10 @@ EngineState::EngineState(Device device_in, Operator op_in, Plan plan_in)
     direct_memory = std::make_unique<DirectMemory>(device, plan, op);
     const DispatchView& view = direct_memory->view();
     for (std::uint32_t i = 0; i < plan.clients_max; ++i) {
-      direct_lanes.push_back(std::make_unique<DirectLane>(direct_memory->lane(i), plan.slots, view.query_bytes,
-                                                          view.answer_bytes, view.sample_every, &counters[i]));
+      DirectLane::Memory memory = direct_memory->lane(i);
+      memory.failed = loaded.failed;
+      direct_lanes.push_back(std::make_unique<DirectLane>(memory, plan.slots, view.query_bytes, view.answer_bytes,
+                                                          view.sample_every, &counters[i]));
       free_lanes_.push_back({.direct = direct_lanes.back().get()});
     }
     return;
@@ -130,6 +132,8 @@ Status EngineState::admissible(const Job& job) const noexcept {
 
 void EngineState::complete(const Job& job, Status status, WorkerCounters& worker) noexcept {
   SlotControl& slot = job.lane->control(job.position);
+  if (status && loaded.has_failed()) [[unlikely]]
+    status = Errc::device_fault;
   if (status && slot.deadline != Time::max() && SteadyClock::now() > slot.deadline) status = Errc::deadline_exceeded;
   if (status) {
     add_single_writer(worker.answered, std::uint64_t{1});
@@ -155,7 +159,10 @@ void EngineState::fail(Error error) noexcept {
 
 std::optional<Error> EngineState::fault() const noexcept {
   const std::uint64_t packed = fault_.load(std::memory_order_acquire);
-  if (packed == 0) return std::nullopt;
+  if (packed == 0) {
+    if (loaded.has_failed()) return Error{Errc::device_fault, 0};
+    return std::nullopt;
+  }
   return Error{static_cast<Errc>(packed >> 32 & 0xFF), static_cast<int>(static_cast<std::uint32_t>(packed))};
 }
 
