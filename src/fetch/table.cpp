@@ -14,9 +14,9 @@
 
 #include "fetch/host_chunk.hpp"
 #include "fetch/levels_state.hpp"
-#include "fetch/query/look.hpp"
 #include "fetch/query/need.hpp"
 #include "fetch/query/slices.hpp"
+#include "fetch/scan/look.hpp"
 #include "fetch/scan/merge.hpp"
 #include "fetch/windows.hpp"
 #include "headrace/base/bytes.hpp"

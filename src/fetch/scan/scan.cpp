@@ -6,9 +6,9 @@
 #include <bit>
 #include <utility>
 
+#include "fetch/program/rows.hpp"
 #include "fetch/scan/first_rows.hpp"
 #include "fetch/scan/result.hpp"
-#include "fetch/scan/rows.hpp"
 #include "fetch/scan/run.hpp"
 #include "headrace/base/error.hpp"
 

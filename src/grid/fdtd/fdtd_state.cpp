@@ -10,8 +10,8 @@
 
 #include "grid/fdtd/fdtd_layers.hpp"
 #include "grid/fdtd/fdtd_names.hpp"
-#include "grid/fdtd/fdtd_program.hpp"
 #include "grid/share.hpp"
+#include "grid/stencils/fdtd_program.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/grid/stencils/fdtd2d.hpp"
 #include "headrace/grid/stencils/fdtd_phases.hpp"
