@@ -1,12 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 #include <string_view>
 
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/clock.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/base/first_error.hpp"
 #include "headrace/base/result.hpp"
 
 namespace headrace {
@@ -69,6 +71,17 @@ TEST(ErrorTest, EveryCodeHasANameOfItsOwn) {
   }
   EXPECT_EQ(codes, static_cast<int>(Errc::hung) + 1);
   EXPECT_EQ(names.size(), static_cast<std::size_t>(codes));
+}
+
+TEST(ErrorTest, TheFirstOfSeveralIsKeptWhole) {
+  FirstError first;
+  EXPECT_EQ(first.get(), std::nullopt);
+  EXPECT_TRUE(first.set({Errc::hung, -1}));
+  EXPECT_FALSE(first.set({Errc::invalid_argument, 7}));
+  EXPECT_EQ(first.get(), (Error{Errc::hung, -1}));
+  FirstError least;  // its codes are all zeros
+  EXPECT_TRUE(least.set({static_cast<Errc>(0), 0}));
+  EXPECT_EQ(least.get(), (Error{static_cast<Errc>(0), 0}));
 }
 
 TEST(ErrorTest, ErrnoBecomesTheFittingCode) {
