@@ -3,7 +3,8 @@
 base <- device <- measure <- {serve, fetch, ingest, grid} <- {python, bench}; operators stand on serve.
 Public headers include no private ones, and no module includes the private headers of another; those of base are for
 all. Inside a module, folders do not include each other in a circle; the module's own folder, above them, is exempt.
-CUDA's own headers are included where device code or the CUDA host API lives.
+CUDA's own headers are included where device code or the CUDA host API lives. Only the device module and the bindings
+name a kind of device; other code asks DeviceProperties what a device can do (docs/decisions/0077).
 """
 
 import re
@@ -27,6 +28,7 @@ GENERATED = {"headrace/config.hpp"}
 ROOTS = ("include", "src", ".")
 SUFFIXES = {".hpp", ".cpp", ".cuh", ".cu"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+KIND = re.compile(r"\bDeviceKind::\w+")
 CUDA_HEADER = re.compile(
     r"^(?:cuda[\w./]*|cub/.*|thrust/.*|cooperative_groups.*|nvml\.h|nvtx3/.*|nvrtc\.h|curand.*"
     r"|(?:driver|vector|device|texture|surface)_(?:types|functions)\.h|device_launch_parameters\.h)$"
@@ -128,6 +130,15 @@ class Folders:
                     yield f"{place}: {here} and {there} include each other; the way back: {', '.join(back)}"
 
 
+def names_of_kinds(path: Path, text: str) -> Iterator[str]:
+    """Every place where a file outside the device module compares or names kinds of devices."""
+    if module_of(path) in ("device", "python", None):
+        return
+    for match in KIND.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        yield f"{path}:{line}: {match[0]}: ask DeviceProperties what a device can do"
+
+
 def violations(root: Path) -> Iterator[str]:
     """Every include that points the wrong way, as "file:line: include: why"."""
     root = root.resolve()
@@ -138,6 +149,7 @@ def violations(root: Path) -> Iterator[str]:
                 continue
             path = file.relative_to(root)
             text = file.read_text(encoding="utf-8")
+            yield from names_of_kinds(path, text)
             for match in INCLUDE.finditer(text):
                 name = match[1] or match[2]
                 place = f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match[0].strip()}"

@@ -5,7 +5,7 @@
 namespace headrace {
 
 std::optional<Processor> processor_near(Device device, std::size_t number) {
-  if (device.kind() == DeviceKind::cpu) return {};
+  if (device.properties().host_cores) return {};
   const std::vector<Processor> order = Topology::machine().by_cache_distance(device.properties().numa_node);
   return order[number % order.size()];
 }

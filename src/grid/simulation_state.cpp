@@ -43,7 +43,7 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
   std::vector<Kernel> kernels = program.kernels;
   if (options.mode == Mode::resident) kernels.push_back(program.resident);
   for (const Kernel& kernel : kernels) {
-    if (devices.front().kind() == DeviceKind::cuda && kernel.cuda == nullptr) {
+    if (!kernel.runs_on(devices.front().kind())) {
       throw UsageError(fmt::format("stencil {} has no kernels for {}: call make_stencil() in a file that nvcc compiles "
                                    "(.cu)",
                                    program.name, devices.front().name()),
@@ -53,16 +53,16 @@ void require_fitting(const Share& share, const StencilProgram& program, const Si
 }
 
 /// Leaves the passes and vectors that are to be used.
-void choose_kernels(StencilProgram& program, const SimulationOptions& options, DeviceKind kind) {
+void choose_kernels(StencilProgram& program, const SimulationOptions& options, bool host_cores) {
   constexpr int kLeastOnCpu = 4;  // below that, copying rows into windows and out costs more than it saves
   const bool never = options.passes == Passes::never || options.mode == Mode::resident;
-  const bool few = options.passes == Passes::automatic && kind == DeviceKind::cpu;
+  const bool few = options.passes == Passes::automatic && host_cores;
   std::erase_if(program.sweeps, [&](const SweepProgram& sweep) {
     return never || sweep.steps > std::min(options.redundant, options.pass_steps) || (few && sweep.steps < kLeastOnCpu);
   });
   if (program.sweeps.empty()) program.spare_fields = 0;
   // A small grid has a cell for each thread of a resident kernel, if that.
-  if (kind == DeviceKind::cpu || options.mode == Mode::resident) program.vectored.clear();
+  if (host_cores || options.mode == Mode::resident) program.vectored.clear();
 }
 
 [[nodiscard]] std::vector<PartLayout> lay_out_parts(const Decomposition& decomposition, const Flow& flow,
@@ -86,7 +86,7 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
       options(its_options),
       progress(decomposition.parts().size()) {
   require_fitting(share, program, options);
-  choose_kernels(program, options, share.devices().front().kind());
+  choose_kernels(program, options, share.devices().front().properties().host_cores);
   for (std::size_t phase = 0; phase < program.only.size(); ++phase) {
     if (!program.only[phase]) continue;
     require_restriction(program, static_cast<int>(phase), *program.only[phase], decomposition.extent());

@@ -20,7 +20,7 @@ double per_step(std::uint64_t whole, std::uint32_t steps) { return static_cast<d
 
 /// Memory that is read to put everything else out of a device's caches: more than any L2 has.
 Buffer sweeping_memory(Device device) {
-  const std::size_t wanted = device.kind() == DeviceKind::cpu ? 32 * kMiB : 256 * kMiB;
+  const std::size_t wanted = device.properties().host_cores ? 32 * kMiB : 256 * kMiB;
   return {device, MemoryKind::device, std::min(wanted, device.memory().free_bytes / 4)};
 }
 

@@ -32,7 +32,7 @@ std::uint32_t threads_most(Schedule schedule, const CandidateLimits& limits) {
 }  // namespace
 
 std::uint32_t resident_queries_of(Device device, const Operator& op) {
-  if (device.kind() == DeviceKind::cpu) return 2 * static_cast<std::uint32_t>(Topology::machine().processors().size());
+  if (device.properties().host_cores) return 2 * static_cast<std::uint32_t>(Topology::machine().processors().size());
   return std::max(1U, device.resident_blocks_max(op.kernel, op.shape.threads) / std::max(1U, op.shape.blocks));
 }
 

@@ -91,7 +91,7 @@ void validate(const Plan& plan, Device device, const Operator& op) {
           fmt::format("dispatched serves at most {} clients, not {}", kDispatchLanesMax, plan.clients_max));
   require(!plan.answer_inline || plan.schedule == Schedule::dispatched,
           fmt::format("answer_inline is a choice of schedule dispatched, not {}", to_string(plan.schedule)));
-  require(!plan.answer_inline || op.pool_inline.cpu != nullptr,
+  require(!plan.answer_inline || op.pool_inline.cpu_entry() != nullptr,
           fmt::format("operator {} has no pool_inline, which answer_inline needs", op.name));
   require(!plan.answer_inline || plan.shape(op.shape).blocks == 1,
           fmt::format("with answer_inline one block answers a query, not {}", plan.shape(op.shape).blocks));
@@ -103,10 +103,10 @@ void validate(const Plan& plan, Device device, const Operator& op) {
                       to_string(plan.allocator)));
   require(plan.schedule != Schedule::graph || plan.batch_max == 1 || plan.host_memory != MemoryKind::pageable,
           "schedule graph gathers batches by a kernel: with batch_max above 1, host_memory must not be pageable");
-  require(plan.batch_max == 1 || !in_place || op.scattered_kernel.cpu != nullptr,
+  require(plan.batch_max == 1 || !in_place || op.scattered_kernel.cpu_entry() != nullptr,
           fmt::format("operator {} has no scattered_kernel, which a batch_max above 1 needs where host_memory is {}",
                       op.name, to_string(plan.host_memory)));
-  require(device.kind() == DeviceKind::cpu || op.kernel.cuda != nullptr,
+  require(op.kernel.runs_on(device.kind()),
           fmt::format("operator {} was compiled without nvcc and runs on CPU devices only", op.name));
 }
 

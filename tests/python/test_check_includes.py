@@ -78,6 +78,17 @@ def test_a_planted_violation_is_found(tree: Path, file: str, include: str, says:
     assert f"{file}:3:" in result.stdout
 
 
+def test_a_kind_of_device_is_named_by_the_device_module_and_the_bindings_only(tree: Path):
+    for name in ("src/device/list.cpp", "python/bindings/kinds.cpp", "src/serve/kinds.cpp"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("\nbool on_cpu = kind == DeviceKind::cpu;\n", encoding="utf-8")
+    result = check(tree)
+    assert result.returncode == 1
+    assert result.stdout.splitlines() == [
+        "src/serve/kinds.cpp:2: DeviceKind::cpu: ask DeviceProperties what a device can do"
+    ]
+
+
 def test_folders_in_a_circle_of_three_are_found(tree: Path):
     (tree / "src/device/cpu/lists.cpp").write_text('#include "device/cuda/copy.hpp"\n', encoding="utf-8")
     assert check(tree).returncode == 0

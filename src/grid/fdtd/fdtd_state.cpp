@@ -201,7 +201,7 @@ void Fdtd::State::set_coefficients(int field, std::span<const double> values) {
 void Fdtd::State::set_media(const FdtdNumbered<FdtdElectric<double>>& electric,
                             const FdtdNumbered<FdtdMagnetic<double>>& magnetic) {
   FdtdMediaRuns runs;
-  const auto on_cpu = [](const Device& device) { return device.kind() == DeviceKind::cpu; };
+  const auto on_cpu = [](const Device& device) { return device.properties().host_cores; };
   if (std::ranges::any_of(options.devices, on_cpu)) {
     runs = {media_runs(electric.numbers, options.extent), media_runs(magnetic.numbers, options.extent)};
   }
