@@ -4,8 +4,6 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <fmt/format.h>
-
 #include <functional>
 #include <memory>
 #include <vector>
@@ -37,20 +35,13 @@ using serve::PlanSearch;
 using serve::Roofs;
 using serve::RungResult;
 
-ArrivalKind parse_arrivals(std::string_view text) {
-  for (const auto kind : {ArrivalKind::poisson, ArrivalKind::constant, ArrivalKind::trace}) {
-    if (text == measure::to_string(kind)) return kind;
-  }
-  throw UsageError(fmt::format("'{}' are no arrivals: poisson, constant, trace", text));
-}
-
 using WindowCallback = std::function<void(int, double, double)>;
 
 LoadOptions load_options(std::optional<double> rate, std::string_view arrivals, std::uint64_t seed,
                          const std::vector<double>& trace, double warm_up, double window, int windows_max,
                          int stable_windows, double stable_within, std::uint64_t samples) {
   LoadOptions options;
-  options.arrivals = parse_arrivals(arrivals);
+  options.arrivals = measure::parse_arrival_kind(arrivals);
   if (options.arrivals != ArrivalKind::trace && !rate) throw UsageError("a load needs a rate, in queries/s");
   options.rate_per_second = rate.value_or(0);
   options.seed = seed;
@@ -144,7 +135,7 @@ LadderResult ladder(const DeviceOrName& device, const serve::Operator& op, doubl
   Interruptible interruptible;
   serve::LadderOptions options;
   options.bound = to_duration("bound", bound);
-  options.arrivals = parse_arrivals(arrivals);
+  options.arrivals = measure::parse_arrival_kind(arrivals);
   options.seed = seed;
   options.rungs = rungs;
   options.generators = generators;
@@ -182,7 +173,7 @@ PlanSearch search_plan(const DeviceOrName& device, const serve::Operator& op, co
   Interruptible interruptible;
   serve::PlanSearchOptions options;
   options.bound = to_duration("bound", bound);
-  options.arrivals = parse_arrivals(arrivals);
+  options.arrivals = measure::parse_arrival_kind(arrivals);
   options.seed = seed;
   options.generators = generators;
   options.start_per_second = start;

@@ -34,12 +34,6 @@ CacheUse parse_cache(std::string_view text) {
   throw UsageError(fmt::format("'{}' is no use of a cache: use, refresh, ignore", text));
 }
 
-measure::ArrivalKind parse_arrivals(std::string_view text) {
-  if (text == "poisson") return measure::ArrivalKind::poisson;
-  if (text == "constant") return measure::ArrivalKind::constant;
-  throw UsageError(fmt::format("a tuner has no arrivals '{}': poisson, constant", text));
-}
-
 TunedPlan tune(const DeviceOrName& device, const serve::Operator& op, double bound, double budget,
                const std::vector<std::string>& schedules, std::string_view arrivals, std::uint64_t seed,
                std::uint32_t generators, bool single_thread, std::uint32_t threads_max, double window,
@@ -50,7 +44,7 @@ TunedPlan tune(const DeviceOrName& device, const serve::Operator& op, double bou
   options.bound = to_duration("bound", bound);
   options.budget = to_duration("budget", budget);
   for (const std::string& schedule : schedules) options.schedules.push_back(serve::parse_schedule(schedule));
-  options.arrivals = parse_arrivals(arrivals);
+  options.arrivals = measure::parse_arrival_kind(arrivals);
   options.seed = seed;
   options.generators = generators;
   options.single_thread = single_thread;

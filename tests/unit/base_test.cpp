@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/names.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/clock.hpp"
 #include "headrace/base/error.hpp"
@@ -60,6 +61,26 @@ TEST(BytesTest, Rounds) {
   EXPECT_TRUE(is_power_of_two(1));
   EXPECT_TRUE(is_power_of_two(4096));
   EXPECT_FALSE(is_power_of_two(6));
+}
+
+enum class Fruit : std::uint8_t { apple, pear, plum };
+constexpr auto kFruits = names_of<Fruit>("a fruit", {{Fruit::plum, "plum"}, {Fruit::apple, "crab-apple"}});
+
+TEST(NamesTest, GoBothWays) {
+  EXPECT_EQ(kFruits.of(Fruit::plum), "plum");
+  EXPECT_EQ(kFruits.parse("crab-apple"), Fruit::apple);
+  EXPECT_EQ(kFruits.of(Fruit::pear), "unknown");
+}
+
+TEST(NamesTest, RefuseOthersAndSayWhichThereAre) {
+  for (const char* text : {"", "pear", "Plum", "plu", "plums", "unknown"}) {
+    try {
+      static_cast<void>(kFruits.parse(text));
+      FAIL() << text;
+    } catch (const UsageError& error) {
+      EXPECT_EQ(error.what(), std::string("'") + text + "' is not a fruit: plum, crab-apple");
+    }
+  }
 }
 
 TEST(ErrorTest, EveryCodeHasANameOfItsOwn) {
