@@ -15,6 +15,7 @@
 #include "headrace/serve/load_session.hpp"
 #include "headrace/serve/search_plan.hpp"
 #include "interrupt.hpp"
+#include "search_options.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -134,16 +135,10 @@ LadderResult ladder(const DeviceOrName& device, const serve::Operator& op, doubl
                     const std::optional<std::function<void(RungResult)>>& finished) {
   Interruptible interruptible;
   serve::LadderOptions options;
-  options.bound = to_duration("bound", bound);
-  options.arrivals = measure::parse_arrival_kind(arrivals);
-  options.seed = seed;
+  set_search(options, bound, arrivals, seed, generators, window, rank_tolerance, interruptible.token());
   options.rungs = rungs;
-  options.generators = generators;
   options.single_thread = single_thread;
   options.threads_max = threads_max;
-  options.window = to_duration("window", window);
-  options.rank_tolerance = rank_tolerance;
-  options.stop = interruptible.token();
   if (budget) options.budget = to_duration("budget", *budget);
   const Device parsed = to_device(device);
   const std::function<void(LadderProgress)> none;
@@ -172,18 +167,12 @@ PlanSearch search_plan(const DeviceOrName& device, const serve::Operator& op, co
                        double rank_tolerance) {
   Interruptible interruptible;
   serve::PlanSearchOptions options;
-  options.bound = to_duration("bound", bound);
-  options.arrivals = measure::parse_arrival_kind(arrivals);
-  options.seed = seed;
-  options.generators = generators;
+  set_search(options, bound, arrivals, seed, generators, window, rank_tolerance, interruptible.token());
   options.start_per_second = start;
   options.most_per_second = most;
   options.confirmations = confirmations;
   options.tries = tries;
   options.resolution = resolution;
-  options.window = to_duration("window", window);
-  options.rank_tolerance = rank_tolerance;
-  options.stop = interruptible.token();
   const Device parsed = to_device(device);
   return interruptible.run([&] { return serve::search_plan(parsed, op, plan, options); });
 }

@@ -14,6 +14,7 @@
 #include "convert.hpp"
 #include "headrace/serve/tuner.hpp"
 #include "interrupt.hpp"
+#include "search_options.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -41,20 +42,14 @@ TunedPlan tune(const DeviceOrName& device, const serve::Operator& op, double bou
                bool exhaustive, const std::optional<std::function<void(TunerProgress)>>& progress) {
   Interruptible interruptible;
   TunerOptions options;
-  options.bound = to_duration("bound", bound);
+  set_search(options, bound, arrivals, seed, generators, window, rank_tolerance, interruptible.token());
   options.budget = to_duration("budget", budget);
   for (const std::string& schedule : schedules) options.schedules.push_back(serve::parse_schedule(schedule));
-  options.arrivals = measure::parse_arrival_kind(arrivals);
-  options.seed = seed;
-  options.generators = generators;
   options.single_thread = single_thread;
   options.threads_max = threads_max;
-  options.window = to_duration("window", window);
-  options.rank_tolerance = rank_tolerance;
   options.cache = parse_cache(cache);
   options.cache_file = cache_file;
   options.measure_cached = measure_cached;
-  options.stop = interruptible.token();
   const Device parsed = to_device(device);
   const auto on_progress = progress ? interruptible.guard(*progress) : std::function<void(TunerProgress)>{};
   return interruptible.run([&] {
