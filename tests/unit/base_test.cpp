@@ -44,7 +44,10 @@ TEST(BytesTest, Formats) {
   EXPECT_EQ(format_bytes(1023), "1023 B");
   EXPECT_EQ(format_bytes(64 * kKiB), "64 KiB");
   EXPECT_EQ(format_bytes(3 * kGiB / 2), "1.5 GiB");
-  EXPECT_EQ(format_bytes(5000 * kGiB), "4.9 TiB");
+  EXPECT_EQ(format_bytes(1'256'277'934), "1.17 GiB");
+  EXPECT_EQ(format_bytes(1000 * kMiB), "1000 MiB");
+  EXPECT_EQ(format_bytes(kGiB - 1), "1024 MiB");
+  EXPECT_EQ(format_bytes(5000 * kGiB), "4.88 TiB");
 }
 
 TEST(BytesTest, FormattedSizesParseBack) {
