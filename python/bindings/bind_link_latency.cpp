@@ -35,13 +35,6 @@ std::optional<Device> to_peer(const OptionalDevice& peer) {
   return peer ? std::optional(to_device(*peer)) : std::nullopt;
 }
 
-FarMemory to_memory(std::string_view text) {
-  for (const FarMemory memory : {FarMemory::local, FarMemory::peer, FarMemory::host}) {
-    if (to_string(memory) == text) return memory;
-  }
-  throw UsageError("memory is local, peer or host, not '" + std::string(text) + "'");
-}
-
 HiddenWork to_work(std::string_view text) {
   if (text == "loads") return HiddenWork::loads;
   if (text == "arithmetic") return HiddenWork::arithmetic;
@@ -65,7 +58,7 @@ void bind_chase(nb::module_& module) {
       "measure_chase",
       [](const DeviceOrName& device, const std::string& memory, const OptionalDevice& peer, std::size_t bytes,
          std::size_t stride_bytes, bool first_cache, std::uint32_t steps, int samples) {
-        const measure::ChaseOptions options{.memory = to_memory(memory),
+        const measure::ChaseOptions options{.memory = measure::parse_far_memory(memory),
                                             .peer = to_peer(peer),
                                             .bytes = bytes,
                                             .stride_bytes = stride_bytes,
@@ -139,7 +132,7 @@ void bind_hiding(nb::module_& module) {
          int samples) {
         const Device chosen = to_device(device);
         const auto other = to_peer(peer);
-        const FarMemory far = to_memory(memory);
+        const FarMemory far = measure::parse_far_memory(memory);
         const HiddenWork hidden = to_work(work);
         const GilRelease released;
         return measure::measure_hiding(chosen, far, other, hidden, samples);

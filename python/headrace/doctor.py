@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import headrace
 from headrace._core import Device, Topology
-from headrace.links import GIGA, MIB
+from headrace.units import GIGA, MIB
 
 _QUICK_BYTES = 64 * MIB
 _QUICK_SAMPLES = 3

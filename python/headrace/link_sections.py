@@ -6,8 +6,9 @@ from typing import Any
 
 import headrace
 from headrace._core import Device, LinkCurve, LinkRoute, Topology
-from headrace.links import GIB, GIGA, LINE, MIB, STRIDE_BYTES, Progress, Settings, check_pairs
+from headrace.links import LINE, STRIDE_BYTES, Progress, Settings, check_pairs
 from headrace.profiles import Json
+from headrace.units import GIB, GIGA, MIB
 
 _STRIDES = (8, 32, 128, 512, 2048)
 _CURVES = {"bandwidth", "latency"}

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import headrace
 from headrace._core import Device
 from headrace.errors import UsageError
-
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-GIGA = 1e9
+from headrace.units import GIB, KIB, MIB
 
 SECTIONS = ("topology", "bandwidth", "latency", "batched", "chase", "atomics", "hiding", "peer", "counters")
 _NEED_PAIR = {"peer", "counters"}

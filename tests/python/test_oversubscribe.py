@@ -39,9 +39,9 @@ def test_every_pattern_operation_and_strategy_is_verified():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"patterns": ["zigzag"]}, "'zigzag' is no access pattern: grid-stride"),
-        ({"operations": ["erase"]}, "'erase' is no operation: read"),
-        ({"strategies": ["hope"]}, "'hope' is no strategy: on-demand"),
+        ({"patterns": ["zigzag"]}, "'zigzag' is not an access pattern: grid-stride"),
+        ({"operations": ["erase"]}, "'erase' is not an operation: read"),
+        ({"strategies": ["hope"]}, "'hope' is not a strategy: on-demand"),
         ({"rows": ["sorted"]}, "'sorted' is no order of rows"),
         ({"factors": [0.0]}, "a factor must be above 0"),
         ({"factors": [float("nan")]}, "a factor must be above 0"),
@@ -181,7 +181,7 @@ def test_table(run: Run):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--patterns", "zigzag"), "'zigzag' is no access pattern"),
+        (("--patterns", "zigzag"), "'zigzag' is not an access pattern"),
         (("--factors", "0"), "a factor must be above 0"),
         (("--factors", "two"), "--factors takes numbers"),
         (("--budget", "0"), "at least a page of 2 MiB"),

@@ -9,8 +9,7 @@ from rich.table import Table
 
 from headrace import Device, DeviceProperties
 from headrace.cli import cores
-
-GIB = 1 << 30
+from headrace.units import GIB
 
 _FIELDS = sorted(name for name in vars(DeviceProperties) if not name.startswith("_"))
 

@@ -14,6 +14,7 @@ import headrace
 from headrace import Error, UsageError, quiet
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.units import bytes_text
 
 # pyarrow takes as long to import as all of Headrace: not for other verbs.
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _print(console: Console, content: Json, run: "Run") -> None:
             f"{level['gb_per_second']:.2f}",
             str(level["made"]),
             str(level["found"]),
-            f"{memory['used_bytes'] / (1 << 20):,.0f} of {memory['budget_bytes'] / (1 << 20):,.0f} MiB",
+            f"{bytes_text(memory['used_bytes'])} of {bytes_text(memory['budget_bytes'])}",
         )
     console.print(table)
     if "timeline" in content:

@@ -14,10 +14,9 @@ from headrace.cli import options, show
 from headrace.cli.grouped import grouped
 from headrace.ingest import SendReport
 from headrace.ingest.receiving import default_payload
+from headrace.units import GIGABIT
 
 Json = dict[str, Any]
-
-_GIGABIT = 1e9 / 8
 
 
 app = typer.Typer()
@@ -162,7 +161,7 @@ def _bar(what: str, count: int) -> Iterator[ingest.Progress]:
 
 
 def _gigabits(report: SendReport) -> float:
-    return report.bytes / report.seconds / _GIGABIT if report.seconds > 0 else 0.0
+    return report.bytes / report.seconds / GIGABIT if report.seconds > 0 else 0.0
 
 
 def _row(report: SendReport) -> Json:

@@ -16,13 +16,12 @@ from headrace import report as report_files
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED, finish
 from headrace.profiles import Json
+from headrace.units import GIGA, bytes_text
 
 _PATTERNS = headrace.access_patterns()
 _OPERATIONS = headrace.access_operations()
 _STRATEGIES = headrace.access_strategies()
 _ALL = "all"
-_KIB = 1024
-_GIGA = 1e9
 _FEW_CELLS = 20
 _CELL_SECONDS = 0.5
 _BUDGET_SHARE = 8  # of what is free, which the budget is by default
@@ -68,7 +67,7 @@ def _table(cells: Sequence[Json], names: Sequence[str]) -> Table:
 def _row_name(cell: Json, names: Sequence[str]) -> str:
     words = [cell["strategy"]]
     if "page_bytes" in names and (cell["pattern"] == "random-warp" or cell["strategy"] == "prefetched"):
-        words.append(f"{cell['page_bytes'] // _KIB} KiB")
+        words.append(f"{bytes_text(cell['page_bytes'])}")
     if "threads" in names:
         words.append(f"{cell['threads']} threads")
     if cell["synchronised"]:
@@ -108,9 +107,7 @@ def _notes(cells: Sequence[Json]) -> list[str]:
 def _print(device: Device, content: Json, rows: Sequence[Json]) -> None:
     console: Console = show.stdout()
     cells = content["cells"]
-    title = (
-        f"{device.name}, a budget of {content['budget_bytes'] / _GIGA:.3g} GB: GB/s and share of the roof, by factor"
-    )
+    title = f"{device.name}, a budget of {content['budget_bytes'] / GIGA:.3g} GB: GB/s and share of the roof, by factor"
     console.print(title, markup=False, style="bold", soft_wrap=True)
     names = [key for key in ("page_bytes", "threads") if len({cell[key] for cell in cells}) > 1]
     groups: dict[tuple[str, str], list[Json]] = {}

@@ -17,6 +17,7 @@ from rich.text import Text
 from headrace import LadderProgress, PlanLoad, Roofs, RungResult, quiet, tables
 from headrace.profiles import STAGES, Json, rung_as_dict
 from headrace.tables import latency, rate
+from headrace.units import bytes_text
 
 _WIDTH_OF_FILES = 100
 _ANY_WIDTH = 10_000
@@ -34,10 +35,7 @@ def expect(seconds: float | None = None, memory_bytes: float | None = None, wher
     if seconds is not None:
         parts.append(minutes(max(1.0, seconds)))
     if memory_bytes is not None:
-        for unit, scale in (("GB", 1e9), ("MB", 1e6)):
-            if memory_bytes >= scale or unit == "MB":
-                parts.append(f"{memory_bytes / scale:,.3g} {unit} of {where}")
-                break
+        parts.append(f"{bytes_text(memory_bytes)} of {where}")
     stderr().print(f"This will take about {' and '.join(parts)}.", markup=False, soft_wrap=True)
 
 

@@ -18,6 +18,7 @@ from headrace import Error, LoadResult, LoadSession, Plan, results, tables
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED
 from headrace.quiet import Watch
+from headrace.units import bytes_text
 
 _FLAT = 0.02
 _CHUNK = 5.0
@@ -158,8 +159,7 @@ def _print(report: Report, faults: list[str], watch: Watch) -> None:
         f"queries admitted / came back: {report.submitted:,} / {report.back:,}; refused {report.refused:,}, failed "
         f"{report.failed:,}, wrong {report.wrong:,}",
         f"worst p99 of {len(report.resident)} chunks: {tables.latency(report.p99_worst)}",
-        f"memory: {resident_bytes() / (1 << 20):.1f} MiB at the end, moved by {report.resident_drift:.2%} after "
-        f"warm-up",
+        f"memory: {bytes_text(resident_bytes())} at the end, moved by {report.resident_drift:.2%} after warm-up",
         f"threads: {report.threads_before} before, {report.threads_after} after",
         f"FAILED: {'; '.join(faults)}" if faults else "passed",
     ]
