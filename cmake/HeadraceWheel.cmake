@@ -1,4 +1,4 @@
-# What a wheel has beside the modules: how it was built, and the licences of the libraries in it.
+# What a wheel has beside the modules: how it was built, the manual page, and the licences of the libraries in it.
 
 set(
   HEADRACE_BUNDLED_LICENSES
@@ -32,6 +32,9 @@ endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/build.json.in ${CMAKE_CURRENT_BINARY_DIR}/_build.json @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/_build.json DESTINATION headrace COMPONENT python)
 
+if(SKBUILD_DATA_DIR)
+  install(FILES ${PROJECT_SOURCE_DIR}/man/headrace.1 DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 COMPONENT python)
+endif()
 if(SKBUILD_STATE STREQUAL "wheel" AND HEADRACE_BUNDLED_LICENSES)
   install(DIRECTORY ${HEADRACE_BUNDLED_LICENSES}/ DESTINATION ${SKBUILD_METADATA_DIR}/licenses/bundled COMPONENT python)
 endif()

@@ -100,12 +100,14 @@ def own_libraries() -> None:
 
 
 def version_and_devices() -> None:
-    """What a report of a fault should say; and the CPU is a device without a driver of GPUs."""
+    """The version says what a report of a fault should; there is a device without a GPU, and a manual page."""
     lines = headrace("--version").splitlines()
     assert lines[0] == f"headrace {importlib.metadata.version('headrace')}"
     assert [line.split()[0] for line in lines[1:]] == ["commit", "CUDA", "CPU"], lines
     print("\n".join(f"    {line}" for line in lines))
     assert '"cpu:0"' in headrace("devices", "--json")
+    page = Path(sys.prefix, "share/man/man1/headrace.1")
+    assert ".SS headrace index build" in page.read_text(encoding="utf-8"), page
 
 
 def main() -> int:
