@@ -51,7 +51,7 @@ def test_every_path_is_there(page: str):
 
 
 def test_an_absent_path_is_found():
-    text = "See `scripts/wheel.sh`, `src/*/engine.cpp`, `src/serve/`, `gone.py`, `src/gone/`, `python scripts/gone.sh all`."
+    text = "`scripts/wheel.sh`, `src/*/engine.cpp`, `src/serve/`, `gone.py`, `src/gone/` and `python scripts/gone.sh`."
     files = ["scripts/wheel.sh", "src/serve/engine.cpp"]
     assert absent(text, files) == ["gone.py", "src/gone/", "scripts/gone.sh"]
 
