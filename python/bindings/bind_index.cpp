@@ -44,7 +44,7 @@ using operators::RetrievalQuery;
 /// The UTF-8 bytes of a str, or the bytes of bytes; valid as long as the object.
 std::string_view text_of(nb::handle document) {
   if (PyBytes_Check(document.ptr()) != 0) {
-    return {PyBytes_AS_STRING(document.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(document.ptr()))};
+    return {PyBytes_AsString(document.ptr()), static_cast<std::size_t>(PyBytes_Size(document.ptr()))};
   }
   Py_ssize_t bytes = 0;
   const char* text = PyUnicode_Check(document.ptr()) != 0 ? PyUnicode_AsUTF8AndSize(document.ptr(), &bytes) : nullptr;
