@@ -70,7 +70,7 @@ def test_bindings_take_the_gil_by_what_knows_of_the_end() -> None:
     ("make", "call", "what"),
     [
         (
-            "load = headrace.LoadSession('cpu:0', headrace.light(), headrace.Plan(clients_max=32), generators=32)",
+            "load = headrace.serve.LoadSession('cpu', headrace.light(), headrace.Plan(clients_max=32), generators=32)",
             "load.run(rate=1000, window=0.2, windows_max=3)",
             "of 32 generator threads could start",
         ),
