@@ -22,7 +22,7 @@ check_cmake_format() {
   files '*CMakeLists.txt' '*.cmake' | xargs -r "$bin/gersemi" --quiet "${mode[@]}"
 }
 
-check_includes() { "$bin/python" scripts/check_includes.py; }
+check_includes() { "$bin/python" scripts/check_includes.py && "$bin/python" scripts/check_imports.py; }
 
 check_docs() { "$bin/python" scripts/check_docs.py; }
 

@@ -60,7 +60,7 @@ void bind_index_pages(nb::module_& module) {
           nb::rv_policy::move,
           "Their scores by BM25, descending. Documents of equal score come in the order of their ids.")
       .def("__repr__", [](const Ranking& ranking) {
-        return fmt::format("<headrace.Ranking: {} documents of {}>", ranking.documents.size(), ranking.hits);
+        return fmt::format("<headrace.operators.Ranking: {} documents of {}>", ranking.documents.size(), ranking.hits);
       });
 }
 

@@ -74,7 +74,7 @@ void bind_roofs(nb::module_& module) {
       .def_prop_ro("lowest_name", &Roofs::lowest_name,
                    "Which one: \"link to device\", \"link to host\", \"compute\" or \"generator\".");
   module.def(
-      "measure_roofs",
+      "roofs",
       [](const DeviceOrName& device, const serve::Operator& op, std::uint32_t generators) {
         const Device parsed = to_device(device);
         const GilRelease released;
@@ -107,7 +107,7 @@ void bind_results(nb::module_& module) {
       .def_ro("samples", &RungResult::samples, "Some queries of `load`, for a timeline.")
       .def_ro("capacities", &RungResult::capacities, "Of every thread count tried.")
       .def_ro("note", &RungResult::note);
-  nb::class_<LadderResult>(module, "LadderResult")
+  nb::class_<LadderResult>(module, "LadderResult", "What a climb found of each rung, and the roofs beside them.")
       .def_ro("roofs", &LadderResult::roofs, "Measured before and after the climb: the higher ones.")
       .def_ro("roofs_disturbed", &LadderResult::roofs_disturbed, "Why they may not be the machine's own, or empty.")
       .def_ro("rungs", &LadderResult::rungs)

@@ -6,6 +6,8 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 
+__all__ = ["DataError", "DeviceError", "Errc", "Error", "MissingFileError", "SystemError", "UsageError"]
+
 
 class Errc(StrEnum):
     """What went wrong, in terms that a caller can act on."""

@@ -16,9 +16,9 @@ SMALL = ("oversubscribe", "--device", "cpu", "--budget", "8MiB", "--runs", "2")
 
 def test_every_pattern_operation_and_strategy_is_verified():
     seen = []
-    report = headrace.oversubscribe(
+    report = headrace.measure.oversubscribe(
         "cpu",
-        operations=headrace.access_operations(),
+        operations=headrace.span.access_operations(),
         factors=[0.5, 2.0],
         budget_bytes=2 << 20,
         runs=1,
@@ -54,7 +54,7 @@ def test_every_pattern_operation_and_strategy_is_verified():
 )
 def test_bad_options(options: dict, says: str):
     with pytest.raises(UsageError, match=re.escape(says)):
-        headrace.oversubscribe("cpu", **options)
+        headrace.measure.oversubscribe("cpu", **options)
 
 
 def test_an_exception_in_progress_ends_it():
@@ -62,14 +62,14 @@ def test_an_exception_in_progress_ends_it():
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        headrace.oversubscribe("cpu", budget_bytes=2 << 20, progress=fail)
+        headrace.measure.oversubscribe("cpu", budget_bytes=2 << 20, progress=fail)
 
 
 def test_sizes_and_the_default_budget():
-    assert headrace.parse_bytes("64KiB") == 65536
+    assert headrace.base.parse_bytes("64KiB") == 65536
     with pytest.raises(UsageError, match="not a size"):
-        headrace.parse_bytes("a lot")
-    assert headrace.oversubscription_budget("cpu") % (2 << 20) == 0
+        headrace.base.parse_bytes("a lot")
+    assert headrace.measure.oversubscription_budget("cpu") % (2 << 20) == 0
 
 
 def _cell(strategy: str, gb_per_s: float, **more: object) -> dict:

@@ -116,7 +116,7 @@ def model(
     ] = False,
     device: options.DeviceOption = "best",
     way: Annotated[
-        str, typer.Option("--way", help="Way to copy that is measured; one of headrace.copy_ways().")
+        str, typer.Option("--way", help="Way to copy that is measured; one of headrace.ingest.copy_ways().")
     ] = "automatic",
     cycles: Annotated[float | None, typer.Option("--cycles", min=0, help="Cycles to start a copy.")] = None,
     offset: Annotated[
@@ -131,7 +131,7 @@ def model(
 
     Example: headrace ingest model --payload 1460 --target 100G
     """
-    payload_bytes = headrace.parse_bytes(payload)
+    payload_bytes = headrace.base.parse_bytes(payload)
     if payload_bytes == 0:
         raise UsageError("a payload has 1 byte at least")
     merges = _numbers(merge, "--merge")

@@ -52,7 +52,7 @@ def send_tcp(
 
     Example: headrace ingest send tcp 10.0.0.2:9000 --bytes 10GiB --chunk 2MiB,16MiB,128MiB
     """
-    count = headrace.parse_bytes(stream.size)
+    count = headrace.base.parse_bytes(stream.size)
     sender = ingest.TcpSender(*ingest.resolve(target), seed=stream.seed, segment_bytes=mss)
     _report("tcp", target, stream, lambda rows: _send_tcp(rows, sender, count, chunk, wait=wait))
 
@@ -79,7 +79,7 @@ def send_udp(
 
     Example: headrace ingest send udp 10.0.0.2:9000 --bytes 1GiB --payload 8964 --rate 100K
     """
-    count = headrace.parse_bytes(stream.size)
+    count = headrace.base.parse_bytes(stream.size)
     if payload is None:
         payload = default_payload({"number_offset": number_offset, "number_width": number_width})
     sender = ingest.UdpSender(
@@ -115,7 +115,7 @@ def _report(protocol: str, target: str, stream: _Stream, send: Callable[[list[Js
 
 
 def _send_tcp(rows: list[Json], sender: ingest.TcpSender, count: int, chunks: str, *, wait: bool) -> None:
-    sizes = [headrace.parse_bytes(word) for word in chunks.split(",")]
+    sizes = [headrace.base.parse_bytes(word) for word in chunks.split(",")]
     for chunk in sizes:
         with _bar(f"Chunks of {chunk:,} bytes", count) as progress:
             try:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from headrace import Device, Index, Operator, UsageError, light, reference, retrieval
+from headrace import Device, Index, Operator, UsageError, light, retrieval
+from headrace.operators import reference
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}

@@ -10,17 +10,18 @@ from rich.console import Console
 from rich.table import Table
 
 import headrace
-from headrace import DataError, Device, OversubscriptionProgress, UsageError, outputs, quiet, results
+from headrace import DataError, Device, UsageError, outputs, quiet, results
 from headrace import oversubscription as cells_of
 from headrace import report as report_files
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED, finish
+from headrace.measure import OversubscriptionProgress
 from headrace.profiles import Json
 from headrace.units import GIGA, bytes_text
 
-_PATTERNS = headrace.access_patterns()
-_OPERATIONS = headrace.access_operations()
-_STRATEGIES = headrace.access_strategies()
+_PATTERNS = headrace.span.access_patterns()
+_OPERATIONS = headrace.span.access_operations()
+_STRATEGIES = headrace.span.access_strategies()
 _ALL = "all"
 _FEW_CELLS = 20
 _CELL_SECONDS = 0.5
@@ -199,14 +200,14 @@ def oversubscribe(
         show.expect(cells * _CELL_SECONDS, memory)
     watch = quiet.Watch()
     with show.progress_bar("Oversubscription") as bar:
-        found = headrace.oversubscribe(
+        found = headrace.measure.oversubscribe(
             chosen,
             patterns=_words(patterns, _PATTERNS),
             rows=_words(rows),
             operations=_words(operations, _OPERATIONS),
             strategies=ways,
             factors=wanted,
-            page_bytes=[headrace.parse_bytes(word) for word in _words(page_sizes)],
+            page_bytes=[headrace.base.parse_bytes(word) for word in _words(page_sizes)],
             threads=_each(threads, "--threads", "whole numbers such as 128,256", options.count),
             synchronised=[value for value in (False, True) if synchronised in (["no", "both"], ["yes", "both"])[value]],
             budget_bytes=budget_bytes,
@@ -229,7 +230,7 @@ def oversubscribe(
 def _budget(text: str | None) -> int:
     if text is None:
         return 0
-    found: int = headrace.parse_bytes(text)
+    found: int = headrace.base.parse_bytes(text)
     if found == 0:  # which would mean the default
         raise UsageError("a budget must be at least a page of 2 MiB, not 0")
     return found

@@ -14,8 +14,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from headrace import LadderProgress, PlanLoad, Roofs, RungResult, quiet, tables
+from headrace import quiet, tables
+from headrace.measure import Roofs
 from headrace.profiles import STAGES, Json, rung_as_dict
+from headrace.serve import LadderProgress, PlanLoad, RungResult
 from headrace.tables import latency, rate
 from headrace.units import bytes_text
 
@@ -174,14 +176,14 @@ class LiveLadder:
         self._lock = threading.Lock()
 
     def progress(self, now: LadderProgress) -> None:
-        """For headrace.ladder(progress=)."""
+        """For headrace.serve.ladder(progress=)."""
         if self._live is None:
             return
         with self._lock:
             self._live.update(Group(ladder_table(self._rungs, self._live.console)[0], Text(_doing(now))))
 
     def finished(self, result: RungResult) -> None:
-        """For headrace.ladder(finished=)."""
+        """For headrace.serve.ladder(finished=)."""
         with self._lock:
             self._rungs.append(rung_as_dict(result, None))
 
