@@ -1,4 +1,12 @@
-"""What Headrace raises. Mirrors headrace/base/error.hpp."""
+"""What Headrace raises. Mirrors headrace/base/error.hpp.
+
+>>> import headrace
+>>> try:
+...     headrace.Device.parse("toaster")
+... except headrace.UsageError as error:
+...     print(error.code)
+not found
+"""
 
 import errno
 import shlex
