@@ -1,6 +1,6 @@
 # The front door. Every target does the set-up that it needs; what it does is in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: run test lint gpu docs fuzz soak clean help
+.PHONY: run test lint gpu docs fuzz soak wheel clean help
 
 run: ## Set up, build, and serve real queries: the main job
 	scripts/setup.sh run
@@ -31,6 +31,10 @@ soak: ## SOAK_MINUTES (10) of load: nothing lost, leaked or left behind
 	scripts/setup.sh run
 	scripts/build.sh
 	.venv/bin/headrace soak --minutes $${SOAK_MINUTES:-10}
+
+wheel: ## Wheels in dist that need no compiler, tested where there is none; PYTHONS="python3.11 python3.12"
+	scripts/setup.sh wheel
+	scripts/wheel.sh $(PYTHONS)
 
 clean: ## Remove what was built; .venv stays
 	rm -rf build dist

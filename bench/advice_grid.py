@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import headrace
-from headrace import AccessProfile, AdviceConstants, DataError, Device, Error, MemoryRates, advice, results
+from headrace import DataError, Device, Error, advice, results
 from headrace.profiles import Json
+from headrace.span import AccessProfile, AdviceConstants, MemoryRates
 
 WITHIN = 0.05
 GIGA = 1e9
@@ -188,7 +189,7 @@ def judge(
     for key, by_strategy in cells.items():
         if len(by_strategy) < 2:  # noqa: PLR2004 - a choice
             continue
-        ranked = [one.strategy for one in headrace.advise(profile_of(key), rates, device, constants).forecasts]
+        ranked = [one.strategy for one in headrace.span.advise(profile_of(key), rates, device, constants).forecasts]
         chosen = next(strategy for strategy in ranked if strategy in by_strategy)
         best = max(by_strategy, key=lambda strategy: by_strategy[strategy])
         found.append(Judged(key, chosen, best, 1 - by_strategy[chosen] / by_strategy[best], by_strategy))
@@ -249,7 +250,7 @@ class Fit:
         """Mean of |log(predicted / measured)| over all that was run."""
         total, count = 0.0, 0
         for key, by_strategy in self.cells.items():
-            for one in headrace.advise(profile_of(key), self.rates, self.device, self.constants).forecasts:
+            for one in headrace.span.advise(profile_of(key), self.rates, self.device, self.constants).forecasts:
                 if one.strategy in by_strategy and one.strategy != NOT_FITTED:
                     total += abs(math.log(one.bytes_per_second / by_strategy[one.strategy]))
                     count += 1
@@ -321,7 +322,7 @@ def _arguments() -> argparse.Namespace:
 
 def _start_rates(arguments: argparse.Namespace) -> MemoryRates:
     if arguments.rates is None:
-        return headrace.find_memory_rates(arguments.gpu)
+        return headrace.span.find_memory_rates(arguments.gpu)
     content = advice.load_json(arguments.rates)
     return advice.rates_from_dict(content.get("rates", content) if isinstance(content, dict) else content)
 

@@ -25,6 +25,8 @@ _QUEUE_MOST = 1 << 14
 """Packets on the wire, each way: more are lost, as on a real one."""
 FORGED = "203.0.113"
 """Attackers forge addresses of this network (TEST-NET-3), where what is answered to them is lost."""
+ATTACKERS = tuple(f"198.51.100.{host}" for host in range(1, 17))
+"""Attackers connect from these addresses (TEST-NET-2), so that they leave honest clients their ports."""
 
 
 def _open_tun(name: str) -> int:
@@ -51,6 +53,8 @@ class Network:
                 side.ip("link set wire up")
             self.far.ip("route add 10.77.0.0/16 via 10.88.0.1")
             self.near.ip(f"route add blackhole {FORGED}.0/24")
+            for address in ATTACKERS:
+                self.near.ip(f"addr add {address}/32 dev lo")
             self.near.run(_allow_forwarding)
             command = [sys.executable, __file__, *map(str, ends), str(one_way_seconds)]
             return subprocess.Popen(command, pass_fds=ends, stdin=subprocess.PIPE)

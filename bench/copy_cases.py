@@ -6,7 +6,8 @@ from statistics import median
 from typing import Any
 
 import headrace
-from headrace import CopyRoofs, CopyRuns, Device, results
+from headrace import Device, results
+from headrace.measure import CopyRoofs, CopyRuns
 from headrace.profiles import Json
 from host_copy import copy_rates
 from row_by_row import is_whole
@@ -58,7 +59,7 @@ class Bench:
     def roofs(self) -> CopyRoofs:
         """The roofs of this run; measured once."""
         if self._roofs is None:
-            self._roofs = headrace.measure_copy_roofs(self.device, self.total_bytes, self.runs)
+            self._roofs = headrace.measure.copy_roofs(self.device, self.total_bytes, self.runs)
         return self._roofs
 
     def host_rates(self) -> list[float]:
@@ -69,7 +70,7 @@ class Bench:
 
     def measure(self, case: Case) -> CopyRuns:
         """Runs a case."""
-        return headrace.measure_copy_batch(
+        return headrace.measure.copy_batch(
             self.device,
             copy_bytes=case.copy_bytes,
             count=case.count,
@@ -141,7 +142,7 @@ class Bench:
             values = [seconds * 1e6 for seconds in found.seconds]
             about["p99_us"] = sorted(values)[int(0.99 * (len(values) - 1))]
             # What one call costs here, enqueued and waited for, that moves as much in one piece.
-            alone = headrace.measure_copy_roofs(self.device, found.bytes, self.latency_runs)
+            alone = headrace.measure.copy_roofs(self.device, found.bytes, self.latency_runs)
             about["one_kernel_us"] = found.bytes / median(alone.kernel) * 1e6
             about["one_engine_copy_us"] = found.bytes / median(alone.engine) * 1e6
             return [results.row(identity, values, "us", None, about) for identity in case.ids]

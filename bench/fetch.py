@@ -103,10 +103,10 @@ class Bench:
     def fetch(self, path: Path, *, host: str, threads: int) -> tuple[list[float], bool]:
         """Seconds of each fetch of all columns from the page cache, with the CPU and device levels empty."""
         budget = 2 * self._bytes + (64 << 20)
-        levels = headrace.Levels(self._device, cpu_bytes=budget, device_bytes=budget, host=host)
+        levels = headrace.fetch.Levels(self._device, cpu_bytes=budget, device_bytes=budget, host=host)
         seconds = []
         right = True
-        options = headrace.FetchOptions(threads=threads)
+        options = headrace.fetch.FetchOptions(threads=threads)
         with Table.open(path, levels=levels, options=options) as table:
             for sample in range(self._samples + 1):  # the first takes memory from the driver
                 levels.clear("device")
@@ -143,7 +143,7 @@ class Bench:
 
 def link_roof(device: str) -> float:
     """In GB/s: one large copy from pinned memory."""
-    return median(headrace.measure_copy_roofs(device).engine) / 1e9
+    return median(headrace.measure.copy_roofs(device).engine) / 1e9
 
 
 def fastest(bench: Bench, path: Path, threads: int) -> tuple[list[float], bool, str]:
@@ -185,7 +185,7 @@ def ways(device: str, count: int, passes: int) -> list[Json]:
     """What each way from ordinary memory of the host to the device costs once, and what each pass."""
     found: list[Json] = []
     gib = count / 2**30
-    costs = [cost for cost in headrace.measure_host_ways(device, bytes=count, passes=passes) if cost.supported]
+    costs = [cost for cost in headrace.measure.host_ways(device, bytes=count, passes=passes) if cost.supported]
     plain = next(median(cost.transfer) for cost in costs if cost.way == "pageable")
     for cost in costs:
         each = median(cost.transfer) + (median(cost.fill) if cost.fill else 0.0)
@@ -211,8 +211,8 @@ def levels_of(bench: Bench, arrow: Path, device: str, threads: int) -> list[Json
     found: list[Json] = []
     budget = 2 * bench.bytes + (64 << 20)
     for host in ("pinned", "pageable"):
-        levels = headrace.Levels(device, cpu_bytes=budget, device_bytes=budget, host=host)
-        with Table.open(arrow, levels=levels, options=headrace.FetchOptions(threads=threads)) as table:
+        levels = headrace.fetch.Levels(device, cpu_bytes=budget, device_bytes=budget, host=host)
+        with Table.open(arrow, levels=levels, options=headrace.fetch.FetchOptions(threads=threads)) as table:
             first = _timed(table.fetch)
             again = []
             for _ in range(3):

@@ -7,8 +7,10 @@ from itertools import product
 from statistics import median
 
 import headrace
-from headrace import Device, Error, LoadResult, Operator, Plan, PlanSearch, results
+from headrace import Device, Error, Operator, Plan, results
+from headrace.measure import LoadResult
 from headrace.profiles import STAGES, Json
+from headrace.serve import PlanSearch
 
 CEILING_OVER_CLAIM = 1.2
 _UNREACHABLE = 1e9
@@ -96,7 +98,7 @@ class Bench:
         cores = len(os.sched_getaffinity(0))
         found: list[Candidate] = []
         for name in self.rungs or ["dispatched", "persistent"]:
-            rung = headrace.find_rung(name)
+            rung = headrace.serve.find_rung(name)
             if rung.plan.schedule == "dispatched":
                 found += self._dispatched(operator, rung.plan, one_thread=one_thread, idle=idle)
                 continue
@@ -178,7 +180,7 @@ class Bench:
         confirmations: int = 1,
         start: float = 0.0,
     ) -> PlanSearch:
-        return headrace.search_plan(
+        return headrace.serve.search_plan(
             self.device,
             operator,
             candidate.plan,
@@ -197,7 +199,7 @@ class Bench:
         key = (operator.query_bytes, operator.answer_bytes, generators)
         if key not in self._ceilings:
             plan = Plan(schedule="none", clients_max=generators, binding="cores")
-            session = headrace.LoadSession(self.device, operator, plan, generators=generators)
+            session = headrace.serve.LoadSession(self.device, operator, plan, generators=generators)
             window = min(0.05, self.scale.window)
             load = session.run(rate=_UNREACHABLE, warm_up=0.02, window=window, windows_max=6)
             self._ceilings[key] = load.measured_per_second
@@ -209,7 +211,7 @@ class Bench:
 
     def hardware_roof(self, operator: Operator) -> tuple[float, str]:
         """The lowest limit that the device and its link set."""
-        roofs = headrace.measure_roofs(self.device, operator)
+        roofs = headrace.measure.roofs(self.device, operator)
         found = {"compute": roofs.compute, "link to device": roofs.link_in, "link to host": roofs.link_out}
         name = min(found, key=lambda key: found[key])
         return found[name], name
@@ -261,7 +263,7 @@ class Bench:
             except Error as error:
                 reasons.append(f"{candidate.plan.name}: {error}")
                 continue
-            kept_up = [load for load in loads if headrace.sustains(load, 1.0)]
+            kept_up = [load for load in loads if headrace.measure.sustains(load, 1.0)]
             if len(kept_up) < len(loads):
                 reasons.append(f"{candidate.plan.name}: {rate:,.0f} queries/s are not sustained")
                 continue
@@ -275,9 +277,9 @@ class Bench:
         return best[1:]
 
     def _loads(self, operator: Operator, candidate: Candidate, rate: float) -> tuple[list[LoadResult], Json]:
-        samples = headrace.samples_needed(0.99, self.scale.tolerance)
+        samples = headrace.measure.samples_needed(0.99, self.scale.tolerance)
         window = max(self.scale.window, 1.05 * samples / (3 * rate))
-        session = headrace.LoadSession(self.device, operator, candidate.plan, generators=candidate.generators)
+        session = headrace.serve.LoadSession(self.device, operator, candidate.plan, generators=candidate.generators)
         loads = [
             session.run(rate=rate, seed=1 + number, window=window, windows_max=6, samples=samples)
             for number in range(self.scale.confirmations)

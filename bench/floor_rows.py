@@ -10,8 +10,9 @@ from statistics import median
 
 import headrace
 from floor_measure import Bench, Candidate, NoFigureError
-from headrace import Index, Operator, PlanSearch, results
+from headrace import Index, Operator, results
 from headrace.profiles import Json
+from headrace.serve import PlanSearch
 
 _TORCH_SECONDS = 120
 
@@ -28,7 +29,7 @@ class _Reference:
         self._compute: float = 0.0
 
     def _operator(self, bench: Bench) -> Operator:
-        return headrace.reference(steps=bench.scale.reference_steps)
+        return headrace.operators.reference(steps=bench.scale.reference_steps)
 
     def _best(self, bench: Bench) -> tuple[PlanSearch, list[float], Json]:
         operator = self._operator(bench)
@@ -41,7 +42,7 @@ class _Reference:
         return found, rates, about | {"queries_per_second": median(rates), "steps": bench.scale.reference_steps}
 
     def _roof(self, bench: Bench) -> float:
-        self._compute = self._compute or headrace.measure_roofs(bench.device, self._operator(bench)).compute
+        self._compute = self._compute or headrace.measure.roofs(bench.device, self._operator(bench)).compute
         return self._compute
 
     def share(self, bench: Bench) -> list[Json]:
@@ -60,7 +61,7 @@ class _Reference:
     def gain(self, bench: Bench) -> list[Json]:
         """The rate over that of the first rung."""
         _, rates, about = self._best(bench)
-        first = bench.slow(self._operator(bench), Candidate(headrace.find_rung("1").plan, 1), bench.scale.bound)
+        first = bench.slow(self._operator(bench), Candidate(headrace.serve.find_rung("1").plan, 1), bench.scale.bound)
         start = median([load.measured_per_second for load in first.confirmed])
         late = first.confirmed[0].latency
         about |= {

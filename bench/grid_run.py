@@ -126,7 +126,7 @@ def _memory(devices: Sequence[Device], step_bytes: int) -> list[float]:
     """Copies that touch as much memory as a step does, up to what surely is more than any cache."""
     each = step_bytes // (4 * len(devices))
     each = max(_ROOF_BYTES_MIN, min(each, _ROOF_BYTES_MAX))
-    return headrace.measure_memory_copies(list(devices), each, _ROOF_RUNS)
+    return headrace.measure.memory_copies(list(devices), each, _ROOF_RUNS)
 
 
 @dataclass(frozen=True)

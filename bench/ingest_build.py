@@ -20,12 +20,13 @@ from pathlib import Path
 from statistics import median
 
 import headrace
-from headrace import BuildRuns, Device, results
+from headrace import Device, results
+from headrace.measure import BuildRuns
 from headrace.profiles import Json
 from row_by_row import is_whole, run, say
 
 MIB = 1 << 20
-WAYS = tuple(headrace.copy_ways())
+WAYS = tuple(headrace.ingest.copy_ways())
 RING_ACCESSES = ("automatic", "direct", "slots", "payloads")
 # A call a packet or two: so many packets are enough to know what one costs.
 _BY_CALLS = ("device-copy", "device-copy-2", "device-copy-32", "host-copy", "host-copy-2", "host-copy-32")
@@ -138,7 +139,7 @@ class Bench:
         total = self.given.total * MIB
         if way in _BY_CALLS:
             total = min(total, _BY_CALLS_PACKETS * packets.slot_bytes)
-        found = headrace.measure_device_build(
+        found = headrace.measure.device_build(
             self.device,
             way=way,
             payload_bytes=packets.payload_bytes,
@@ -158,7 +159,7 @@ class Bench:
 
     def from_host(self, packets: Packets, ring_access: str) -> Json | None:
         """A ring in pinned memory."""
-        found = headrace.measure_ring_build(
+        found = headrace.measure.ring_build(
             self.device,
             ring_access=ring_access,
             payload_bytes=packets.payload_bytes,
@@ -185,7 +186,7 @@ class Bench:
 
     def resident(self, packets: Packets) -> Json | None:
         """A ring in pinned memory, and control on the device."""
-        found = headrace.measure_resident_build(
+        found = headrace.measure.resident_build(
             self.device,
             payload_bytes=packets.payload_bytes,
             slot_bytes=packets.slot_bytes,

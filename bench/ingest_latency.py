@@ -23,7 +23,8 @@ from statistics import median
 from typing import TypeVar
 
 import headrace
-from headrace import Device, FrameLatencies, results
+from headrace import Device, results
+from headrace.measure import FrameLatencies
 from headrace.profiles import Json
 from row_by_row import is_whole, run, say, size
 
@@ -76,7 +77,7 @@ def _one_of(known: tuple[str, ...], what: str) -> Callable[[str], list[str]]:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="best", help="cpu, cuda:0, ...")
-    parser.add_argument("--way", default="automatic", help="to copy, of headrace.copy_ways()")
+    parser.add_argument("--way", default="automatic", help="to copy, of headrace.ingest.copy_ways()")
     parser.add_argument(
         "--control", type=_one_of(_CONTROLS, "a control"), default=["host"], metavar="C,C", help=", ".join(_CONTROLS)
     )
@@ -126,7 +127,7 @@ class Bench:
     def measure(self, setting: Setting) -> FrameLatencies | None:
         """None where the device cannot."""
         given = self.given
-        found = headrace.measure_frame_latency(
+        found = headrace.measure.frame_latency(
             self.device,
             control=setting.control,
             way=given.way,
@@ -150,7 +151,7 @@ class Bench:
         """One setting's."""
         samples = found.samples
 
-        def us(seconds: Callable[[headrace.FrameLatencySample], float]) -> float:
+        def us(seconds: Callable[[headrace.measure.FrameLatencySample], float]) -> float:
             return round(1e6 * median(map(seconds, samples)), 1)
 
         reached = min(sample.bytes_per_second for sample in samples) / found.bytes_per_second

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from headrace import Device, Error, UsageError, parse_bytes, results
+from headrace import Device, Error, UsageError, results
+from headrace.base import parse_bytes
 from headrace.profiles import Json
 from headrace.tables import figure
 

@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 
 import headrace
-from headrace import PAGE_BYTES, Device, Error, Placement, Right, Span, results
+from headrace import Device, Error, Placement, Span, results
 from headrace.profiles import Json
+from headrace.span import PAGE_BYTES, Right
 from headrace.tables import figure
 from row_by_row import size
 
@@ -59,7 +60,7 @@ def _times(
 
 def _measure(device: Device, count: int, page_bytes: int, runs: int) -> list[Json]:
     there = np.random.default_rng(1).integers(0, 1 << 63, count // 8, dtype=np.int64)
-    link = sorted(headrace.measure_copy_roofs(device, min(_LINK_BYTES, count)).engine)
+    link = sorted(headrace.measure.copy_roofs(device, min(_LINK_BYTES, count)).engine)
     roof = (link[len(link) // 2] / 1e9, "one large copy by the engine")
     rows = []
     for name, of_page, host in [

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import headrace
-from headrace import CsrMatrix, Device, Error, results
+from headrace import Device, Error, results
 from headrace.cli.options import count
+from headrace.operators import CsrMatrix
 from headrace.profiles import Json
 
 _SAMPLE_SECONDS = 0.1
@@ -115,10 +116,10 @@ class Bench:
         self.per_row = per_row
         self.dtype = dtype
         self.samples = samples
-        self.memory = [headrace.measure_memory_roofs(device).on_device for device in devices]
+        self.memory = [headrace.measure.memory_roofs(device).on_device for device in devices]
         # CPU devices share one memory: between them there is no link.
         linked = len(devices) > 1 and devices[0].kind.name == "cuda"
-        self.link = headrace.measure_gather(devices[0], devices[1]) if linked else None
+        self.link = headrace.measure.gather(devices[0], devices[1]) if linked else None
 
     def _about(self, kind: str, devices: int, measured: Measured) -> Json:
         return {

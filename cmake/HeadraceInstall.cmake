@@ -11,6 +11,7 @@ if(HEADRACE_MPI_ENABLED)
   install(TARGETS headrace_mpi EXPORT headraceMpiTargets COMPONENT development)
   install(EXPORT headraceMpiTargets NAMESPACE headrace:: DESTINATION ${config_folder} COMPONENT development)
 endif()
+install(FILES ${CMAKE_CURRENT_SOURCE_DIR}/man/headrace.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT development)
 install(
   DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/include/headrace
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

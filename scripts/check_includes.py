@@ -2,7 +2,9 @@
 
 base <- device <- measure <- {serve, fetch, ingest, grid} <- {python, bench}; operators stand on serve.
 Public headers include no private ones, and no module includes the private headers of another; those of base are for
-all. CUDA's own headers are included where device code or the CUDA host API lives.
+all. Inside a module, folders do not include each other in a circle; the module's own folder, above them, is exempt.
+CUDA's own headers are included where device code or the CUDA host API lives. Only the device module and the bindings
+name a kind of device; other code asks DeviceProperties what a device can do (docs/decisions/0077).
 """
 
 import re
@@ -26,6 +28,7 @@ GENERATED = {"headrace/config.hpp"}
 ROOTS = ("include", "src", ".")
 SUFFIXES = {".hpp", ".cpp", ".cuh", ".cu"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+KIND = re.compile(r"\bDeviceKind::\w+")
 CUDA_HEADER = re.compile(
     r"^(?:cuda[\w./]*|cub/.*|thrust/.*|cooperative_groups.*|nvml\.h|nvtx3/.*|nvrtc\.h|curand.*"
     r"|(?:driver|vector|device|texture|surface)_(?:types|functions)\.h|device_launch_parameters\.h)$"
@@ -87,20 +90,76 @@ def complaint(root: Path, path: Path, name: str, quoted: bool) -> str | None:
     return direction_complaint(here, there)
 
 
+def subfolder_of(path: Path) -> str | None:
+    """The folder inside a module that a file belongs to, such as "device/cpu", in include/ and src/ alike."""
+    inside = path.parts[2:] if path.parts[:2] == ("include", "headrace") else path.parts[1:]
+    if path.parts[0] not in ("include", "src") or len(inside) < 3:  # noqa: PLR2004
+        return None
+    return "/".join(inside[:2])
+
+
+class Folders:
+    """Which folders inside a module include which, each with the first include that does so."""
+
+    def __init__(self) -> None:
+        self._includes: dict[str, dict[str, str]] = {}
+
+    def add(self, path: Path, target: Path, place: str) -> None:
+        """Notes an include of `target` by `path`, found at `place`."""
+        here, there = subfolder_of(path), subfolder_of(target)
+        if here and there and here != there and module_of(path) == module_of(target):
+            self._includes.setdefault(here, {}).setdefault(there, place)
+
+    def _way(self, here: str, there: str) -> list[str] | None:
+        """The includes by which a folder reaches another, or None."""
+        ways: dict[str, list[str]] = {here: []}
+        waiting = [here]
+        for folder in waiting:
+            for following, place in self._includes.get(folder, {}).items():
+                if following not in ways:
+                    ways[following] = [*ways[folder], place]
+                    waiting.append(following)
+        return ways.get(there)
+
+    def complaints(self) -> Iterator[str]:
+        """Every include by which a folder reaches one that leads back to it."""
+        for here, reached in sorted(self._includes.items()):
+            for there, place in sorted(reached.items()):
+                back = self._way(there, here)
+                if back is not None:
+                    yield f"{place}: {here} and {there} include each other; the way back: {', '.join(back)}"
+
+
+def names_of_kinds(path: Path, text: str) -> Iterator[str]:
+    """Every place where a file outside the device module compares or names kinds of devices."""
+    if module_of(path) in ("device", "python", None):
+        return
+    for match in KIND.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        yield f"{path}:{line}: {match[0]}: ask DeviceProperties what a device can do"
+
+
 def violations(root: Path) -> Iterator[str]:
     """Every include that points the wrong way, as "file:line: include: why"."""
     root = root.resolve()
+    folders = Folders()
     for folder in ("include", "src", "operators", "python/bindings", "bench", "tests", "examples"):
         for file in sorted((root / folder).rglob("*")):
             if file.suffix not in SUFFIXES:
                 continue
             path = file.relative_to(root)
             text = file.read_text(encoding="utf-8")
+            yield from names_of_kinds(path, text)
             for match in INCLUDE.finditer(text):
-                why = complaint(root, path, match[1] or match[2], quoted=match[1] is not None)
+                name = match[1] or match[2]
+                place = f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match[0].strip()}"
+                why = complaint(root, path, name, quoted=match[1] is not None)
                 if why is not None:
-                    line = text.count("\n", 0, match.start()) + 1
-                    yield f"{path}:{line}: {match[0].strip()}: {why}"
+                    yield f"{place}: {why}"
+                target = resolve(root, path, name)
+                if target is not None:
+                    folders.add(path, target, place)
+    yield from folders.complaints()
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: scripts/lint.sh [check...]   (no argument: every check)
-# Checks formatting, includes, documents, shell scripts, Python and C++. Every check runs; the exit status is non-zero if
+# Checks formatting, includes, lengths of files, documents, shell scripts, Python and C++. Every check runs; the exit status is non-zero if
 # any fails. LINT_FIX=1 formats in place instead of complaining.
 source "$(dirname "$0")/common.sh"
 
@@ -22,9 +22,15 @@ check_cmake_format() {
   files '*CMakeLists.txt' '*.cmake' | xargs -r "$bin/gersemi" --quiet "${mode[@]}"
 }
 
-check_includes() { "$bin/python" scripts/check_includes.py; }
+check_includes() { "$bin/python" scripts/check_includes.py && "$bin/python" scripts/check_imports.py; }
 
 check_docs() { "$bin/python" scripts/check_docs.py; }
+
+# A file has one subject, and 400 lines at most. Tests may be longer, and so may the stub, which is generated.
+check_lengths() {
+  files '*.hpp' '*.cpp' '*.cu' '*.cuh' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' | grep -v '^tests/' | xargs -r wc -l |
+    awk '$2 != "total" && $1 > 400 { print $2 ": " $1 " lines, at most 400: split it by subject"; long = 1 } END { exit long }'
+}
 
 # Spelling, and comments that begin with a preposition instead of what they describe.
 check_prose() {
@@ -56,7 +62,7 @@ check_clang_tidy() {
 }
 
 checks=("$@")
-((${#checks[@]} > 0)) || checks=(clang_format cmake_format includes docs prose shell ruff mypy clang_tidy)
+((${#checks[@]} > 0)) || checks=(clang_format cmake_format includes lengths docs prose shell ruff mypy clang_tidy)
 failed=()
 for check in "${checks[@]}"; do
   declare -F "check_$check" >/dev/null || die "there is no check '$check'"

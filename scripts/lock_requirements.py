@@ -15,7 +15,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "requirements"
 # Each purpose is installed together with those it names, whose packages its own file leaves out.
-INSTALLED_WITH = {"run": (), "test": ("run",), "lint": ("run", "test"), "docs": ("run",)}
+INSTALLED_WITH = {"run": (), "test": ("run",), "lint": ("run", "test"), "docs": ("run",), "wheel": ("run",)}
 PURPOSES = tuple(INSTALLED_WITH)
 PIP_TOOLS = "pip-tools==7.6.2"
 HEADER = "# Exact versions, and the hashes of all their files in the index. Made by scripts/lock_requirements.py.\n"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/setup.sh run|test|lint|fuzz|docs
+# Usage: scripts/setup.sh run|test|lint|fuzz|docs|wheel
 # Installs what that target needs and is not there yet: system packages (Debian 12, Ubuntu 24.04) and Python packages
 # in .venv, in the versions and with the hashes of requirements/*.lock. When nothing is missing it asks no network and
 # takes no time.
@@ -24,7 +24,8 @@ case $purpose in
     packages=(doxygen python3 python3-venv python3-dev)
     locks+=(docs)
     ;;
-  *) die "setup.sh does not know '$purpose'; it knows run, test, lint, fuzz and docs" ;;
+  wheel) locks+=(wheel) ;;
+  *) die "setup.sh does not know '$purpose'; it knows run, test, lint, fuzz, docs and wheel" ;;
 esac
 
 missing_packages() {

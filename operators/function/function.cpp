@@ -46,7 +46,7 @@ serve::Operator function(FunctionOptions options) {
   }
   const auto load = [name = options.name, call = options.function, state = options.state,
                      owner = std::move(options.owner)](Device device) {
-    if (device.kind() != DeviceKind::cpu) {
+    if (!device.properties().host_cores) {
       throw DeviceError(Errc::not_supported,
                         fmt::format("operator {} is a function of the host and runs on CPU devices only: choose "
                                     "device cpu, not {}",

@@ -1,9 +1,7 @@
 #include "operators/spmv/crew.hpp"
 
-#include <bit>
-#include <optional>
-
 #include "headrace/base/threads.hpp"
+#include "headrace/device/host_thread.hpp"
 #include "operators/spmv/kernels.hpp"
 
 namespace headrace::operators {
@@ -11,22 +9,6 @@ namespace headrace::operators {
 namespace {
 
 constexpr int kPolls = 2000;
-
-[[nodiscard]] std::uint64_t packed(Error error) noexcept {
-  return (std::uint64_t{1} << 63) | (std::uint64_t{static_cast<std::uint8_t>(error.code)} << 32) |
-         std::bit_cast<std::uint32_t>(error.native);
-}
-
-[[nodiscard]] Error unpacked(std::uint64_t word) noexcept {
-  return {static_cast<Errc>((word >> 32) & 0xFF), std::bit_cast<int>(static_cast<std::uint32_t>(word))};
-}
-
-/// A processor near a GPU, another for each thread; the host threads of CPU devices go where there is room.
-[[nodiscard]] std::optional<Processor> processor_for(Device device, std::size_t number) {
-  if (device.kind() == DeviceKind::cpu) return {};
-  const auto order = Topology::machine().by_cache_distance(device.properties().numa_node);
-  return order[number % order.size()];
-}
 
 }  // namespace
 
@@ -47,12 +29,7 @@ void Crew<Value>::start_threads() {
   try {
     start_each("host threads of a sparse matrix, one a device,", members_.size(), [&](std::size_t number) {
       Member& member = *members_[number];
-      const auto processor = processor_for(member.part.device, number);
-      member.thread = std::thread([this, &member, processor] {
-        // A refusal (a container without the right) leaves the thread unbound, which is only slower.
-        if (processor) static_cast<void>(bind_this_thread(*processor));
-        work(member);
-      });
+      member.thread = start_thread_near(member.part.device, number, [this, &member] { work(member); });
     });
   } catch (...) {
     stop_threads();
@@ -89,14 +66,13 @@ bool Crew<Value>::all_enqueued(std::uint64_t number) const noexcept {
 
 template <class Value>
 void Crew<Value>::fail(Status status) noexcept {
-  std::uint64_t none = 0;
-  failure_.compare_exchange_strong(none, packed(status.error()), std::memory_order_acq_rel);
+  failure_.set(status.error());
 }
 
 template <class Value>
 Status Crew<Value>::failure() const noexcept {
-  const std::uint64_t word = failure_.load(std::memory_order_acquire);
-  return word == 0 ? Status() : Status(unpacked(word));
+  const std::optional<Error> first = failure_.get();
+  return first ? Status(*first) : Status();
 }
 
 template <class Value>

@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "headrace/base/first_error.hpp"
 #include "headrace/base/parking.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/device/topology.hpp"
 #include "headrace/operators/spmv.hpp"
 
 namespace headrace::operators {
@@ -81,8 +81,8 @@ class Crew {
   std::array<Step, kQueue> steps_{};  ///< Step k in k % kQueue; written before posted_, read after it.
   alignas(64) std::atomic<std::uint64_t> posted_{0};
   std::atomic<bool> stopping_{false};
-  std::atomic<std::uint64_t> failure_{0};  ///< 0, or the first error: 1, its code and its native code.
-  Parking changed_;                        ///< posted_, stopping_ and every `enqueued`.
+  FirstError failure_;
+  Parking changed_;  ///< posted_, stopping_ and every `enqueued`.
 };
 
 }  // namespace headrace::operators

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/names.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/base/process.hpp"
 #include "operators/spmv/csr_check.hpp"
@@ -15,6 +16,10 @@
 namespace headrace::operators {
 
 namespace {
+
+constexpr auto kReads = names_of<VectorReads>(
+    "a way to read x",
+    {{VectorReads::automatic, "automatic"}, {VectorReads::in_place, "in-place"}, {VectorReads::copied, "copied"}});
 
 /// The devices, if a matrix can lie on them.
 [[nodiscard]] std::vector<Device> checked(std::vector<Device> devices) {
@@ -48,12 +53,7 @@ template <class Value, class Column>
 
 }  // namespace
 
-VectorReads parse_vector_reads(std::string_view text) {
-  if (text == "automatic") return VectorReads::automatic;
-  if (text == "in-place") return VectorReads::in_place;
-  if (text == "copied") return VectorReads::copied;
-  throw UsageError(fmt::format("x is read automatic, in-place or copied, not '{}'", text));
-}
+VectorReads parse_vector_reads(std::string_view text) { return kReads.parse(text); }
 
 /// Members in the order in which they are needed: the crew ends before the memory that it works on.
 template <class Value>

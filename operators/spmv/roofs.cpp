@@ -41,7 +41,7 @@ constexpr int kCopiesPerRun = 4;
 }  // namespace
 
 double measure_gather(Device reader, Device owner) {
-  const std::size_t bytes = (reader.kind() == DeviceKind::cpu ? 32 : 256) * kMiB;
+  const std::size_t bytes = (reader.properties().host_cores ? 32 : 256) * kMiB;
   const std::size_t count = bytes / sizeof(double);
   const Stream stream(reader);
   const Span from = range_on(reader, owner, bytes);

@@ -64,7 +64,7 @@ void bind_rates(nb::module_& module) {
       .def_rw("managed_bytes", &Rates::managed_bytes, nb::arg().none(),
               "Most managed memory that may be taken; None when not known.")
       .def("__repr__", [](const Rates& rates) {
-        return fmt::format("<headrace.MemoryRates {}: device {:.3g}, link {:.3g} bytes/s>", rates.name,
+        return fmt::format("<headrace.span.MemoryRates {}: device {:.3g}, link {:.3g} bytes/s>", rates.name,
                            rates.device.read, rates.link.read);
       });
   module.def("known_memory_rates", &known_memory_rates, "The rates of known machines, by name.");
@@ -75,7 +75,7 @@ void bind_rates(nb::module_& module) {
       "memory_rates_of", [](const DeviceOrName& device) { return memory_rates_of(to_device(device)); }, "device"_a,
       "Rates of a device that is here without measuring: those of the table for such a device.");
   module.def(
-      "measure_memory_rates",
+      "memory_rates",
       [](const DeviceOrName& device) {
         const Device parsed = to_device(device);
         const GilRelease released;
@@ -165,7 +165,7 @@ void bind_answer(nb::module_& module) {
       .def_ro("bytes_per_second", &Forecast::bytes_per_second, "Touched, over all passes, preparation included.")
       .def_ro("roof_per_second", &Forecast::roof_per_second, "What memory and link would allow, in order.")
       .def("__repr__", [](const Forecast& one) {
-        return fmt::format("<headrace.StrategyForecast {}: {:.3g} bytes/s>", to_string(one.strategy),
+        return fmt::format("<headrace.span.StrategyForecast {}: {:.3g} bytes/s>", to_string(one.strategy),
                            one.bytes_per_second);
       });
   nb::class_<Advice>(module, "Advice", "What to do with data, and why.")
@@ -209,7 +209,7 @@ void bind_advice(nb::module_& module) {
       },
       "profile"_a, "rates"_a = nb::none(), "device"_a = "best", "constants"_a = AdviceConstants{},
       "Chooses strategy and placement for data that is used as `profile` says. Without `rates`, those of the table for "
-      "the device; measure_memory_rates() gives better ones.");
+      "the device; headrace.measure.memory_rates() gives better ones.");
 }
 
 }  // namespace headrace::python

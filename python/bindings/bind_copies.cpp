@@ -83,17 +83,17 @@ CopyRuns measure_batch(const DeviceOrName& device, std::size_t copy_bytes, std::
 void bind_copies(nb::module_& module) {
   bind_results(module);
   module.def(
-      "measure_copy_batch", &measure_batch, "device"_a = "best", nb::kw_only(), "copy_bytes"_a = kKiB,
-      "count"_a = 65536, "layout"_a = "scattered", "odd"_a = false, "source"_a = "pinned", "route"_a = "automatic",
-      "threads"_a = 0, "slot_bytes"_a = StagingOptions{}.slot_bytes, "stores"_a = "cached", "linger"_a = 0.0,
-      "repeats"_a = 1, "runs"_a = 5,
+      "copy_batch", &measure_batch, "device"_a = "best", nb::kw_only(), "copy_bytes"_a = kKiB, "count"_a = 65536,
+      "layout"_a = "scattered", "odd"_a = false, "source"_a = "pinned", "route"_a = "automatic", "threads"_a = 0,
+      "slot_bytes"_a = StagingOptions{}.slot_bytes, "stores"_a = "cached", "linger"_a = 0.0, "repeats"_a = 1,
+      "runs"_a = 5,
       "Copies a batch from the host to the device several times, through a CopyBatch.\n\n"
       "`layout` is contiguous, scattered_source or scattered; `odd` puts both sides at odd addresses; `route` is "
       "automatic, engine, batch_call, merged or gather. `threads` (0: by the machine), `slot_bytes` and `stores` "
       "(cached, streaming) say how pageable sources are staged. `linger`: seconds that a kernel stays after a short "
       "batch, to take the next. Every run is verified. Ctrl-C ends it early.");
   module.def(
-      "measure_copy_roofs",
+      "copy_roofs",
       [](const DeviceOrName& device, std::size_t bytes, std::size_t runs) {
         const Device parsed = to_device(device);
         const GilRelease released;
@@ -101,7 +101,7 @@ void bind_copies(nb::module_& module) {
       },
       "device"_a = "best", "bytes"_a = 256 * kMiB, "runs"_a = 5, "The roofs beside which copies are shown.");
   module.def(
-      "measure_host_ways",
+      "host_ways",
       [](const DeviceOrName& device, std::size_t bytes, std::size_t passes) {
         const Device parsed = to_device(device);
         const GilRelease released;

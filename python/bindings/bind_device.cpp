@@ -50,7 +50,9 @@ void bind_properties(nb::module_& module) {
 
 void bind_device(nb::module_& module) {
   bind_properties(module);
-  nb::enum_<DeviceKind>(module, "DeviceKind").value("cpu", DeviceKind::cpu).value("cuda", DeviceKind::cuda);
+  nb::enum_<DeviceKind>(module, "DeviceKind", "What drives a device.")
+      .value("cpu", DeviceKind::cpu)
+      .value("cuda", DeviceKind::cuda);
   nb::class_<Device>(module, "Device", "A device, as a value: \"cpu\", \"cpu:1\", \"cuda:0\".")
       .def_static("list", &Device::list, "The devices present, CUDA devices first. Never empty.")
       .def_static("parse", &Device::parse, "name"_a,

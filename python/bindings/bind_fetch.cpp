@@ -243,7 +243,7 @@ std::optional<ChunkArray> validity_of(const FetchedChunk& chunk) {
 nb::bytes copy_back(const FetchedChunk& chunk, const void* from, std::size_t bytes) {
   nb::object made = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bytes)));
   if (!made.is_valid()) throw nb::python_error();
-  char* const to = PyBytes_AS_STRING(made.ptr());
+  char* const to = PyBytes_AsString(made.ptr());
   if (bytes > 0) {
     const GilRelease released;
     const Stream stream(chunk.fetch->device());

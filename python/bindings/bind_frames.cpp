@@ -28,7 +28,7 @@ const HeldFrame& held_by(const FrameHandle& handle) {
   return *handle.held;
 }
 
-bool on_host(const HeldFrame& held) { return held.ring().device().kind() == DeviceKind::cpu; }
+bool on_host(const HeldFrame& held) { return held.ring().device().properties().host_memory; }
 
 template <class Framework>
 nb::object as_array(const FrameHandle& handle, int device, int ordinal) {

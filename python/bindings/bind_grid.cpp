@@ -46,7 +46,7 @@ void make(Fdtd* self, const grid::FdtdOptions& options) {
 /// exchanges.
 [[nodiscard]] std::uint64_t chunk_of(const Fdtd& fdtd) {
   // A tenth of a second or so.
-  const bool on_cpu = fdtd.options().devices.front().kind() == DeviceKind::cpu;
+  const bool on_cpu = fdtd.options().devices.front().properties().host_cores;
   const std::int64_t updates = std::int64_t{1} << (on_cpu ? 27 : 33);
   const auto redundant = static_cast<std::uint64_t>(std::max(fdtd.options().simulation.redundant, 1));
   const std::int64_t steps = std::clamp<std::int64_t>(updates / fdtd.options().extent.cells(), 1, 1024);

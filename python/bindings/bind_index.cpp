@@ -24,6 +24,7 @@
 #include "headrace/operators/retrieval.hpp"
 #include "headrace/operators/synthetic.hpp"
 #include "headrace/serve/engine.hpp"
+#include "index_pages.hpp"
 #include "interrupt.hpp"
 
 namespace nb = nanobind;
@@ -43,7 +44,7 @@ using operators::RetrievalQuery;
 /// The UTF-8 bytes of a str, or the bytes of bytes; valid as long as the object.
 std::string_view text_of(nb::handle document) {
   if (PyBytes_Check(document.ptr()) != 0) {
-    return {PyBytes_AS_STRING(document.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(document.ptr()))};
+    return {PyBytes_AsString(document.ptr()), static_cast<std::size_t>(PyBytes_Size(document.ptr()))};
   }
   Py_ssize_t bytes = 0;
   const char* text = PyUnicode_Check(document.ptr()) != 0 ? PyUnicode_AsUTF8AndSize(document.ptr(), &bytes) : nullptr;
@@ -144,19 +145,6 @@ Bytes2d compile_many(const Index& index, const nb::sequence& texts) {
   return to_numpy(std::move(bytes), views.size(), sizeof(RetrievalQuery));
 }
 
-/// A page of what matches.
-struct Hits {
-  std::uint32_t hits = 0;
-  std::vector<std::uint32_t> ids;
-  std::uint64_t offset = 0;
-  friend bool operator==(const Hits&, const Hits&) = default;
-};
-
-Hits hits_of(const RetrievalAnswer& answer) {
-  const auto* end = std::ranges::find(answer.ids, operators::kNoDocument);
-  return {answer.hits, {std::begin(answer.ids), end}};
-}
-
 RetrievalAnswer ask_engine(const Index& index, const RetrievalQuery& compiled, Device device) {
   serve::Plan plan;
   plan.clients_max = 1;
@@ -183,24 +171,11 @@ Hits query(const Index& index, nb::handle text, const DeviceOrName& device, std:
   return {page.hits, std::move(page.ids), offset};
 }
 
-/// A page of what matches, the most relevant documents first.
-struct Ranking {
-  std::uint32_t hits = 0;
-  std::vector<operators::RankedDocument> documents;
-};
-
 Ranking rank(const Index& index, nb::handle text, std::uint64_t offset, std::uint64_t limit, double k1, double b) {
   const std::string_view words = query_of(text);
   const GilRelease released;
   operators::RankedPage page = index.rank(words, {offset, limit}, {k1, b});
   return {page.hits, std::move(page.documents)};
-}
-
-template <class T, class Member>
-Array1d<T> column(const Ranking& ranking, Member member) {
-  auto values = make_values<T>(ranking.documents.size());
-  std::ranges::transform(ranking.documents, values.get(), member);
-  return to_numpy(std::move(values), ranking.documents.size());
 }
 
 Array1d<std::uint32_t> matches(const Index& index, std::string_view text) {
@@ -312,37 +287,6 @@ void bind_class(nb::module_& module) {
       });
 }
 
-void bind_pages(nb::module_& module) {
-  nb::class_<Hits>(module, "Hits", "The answer to a Boolean query.")
-      .def_ro("hits", &Hits::hits, "How many documents match, listed or not.")
-      .def_ro("ids", &Hits::ids, "The matching ids of the page, ascending.")
-      .def_ro("offset", &Hits::offset, "The number of the first of them among all that match, from 0.")
-      .def(
-          "__eq__", [](const Hits& a, const Hits& b) { return a == b; }, nb::is_operator(),
-          nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__hash__",
-           [](const Hits& hits) {
-             const auto ids = std::as_bytes(std::span(hits.ids));
-             return std::hash<std::string_view>{}({reinterpret_cast<const char*>(ids.data()), ids.size()}) ^ hits.hits;
-           })
-      .def("__repr__", [](const Hits& hits) {
-        const std::string offset = hits.offset != 0 ? fmt::format(", offset={}", hits.offset) : "";
-        return fmt::format("Hits(hits={}, ids=[{}]{})", hits.hits, fmt::join(hits.ids, ", "), offset);
-      });
-  nb::class_<Ranking>(module, "Ranking", "The documents that match a query, the most relevant first.")
-      .def_ro("hits", &Ranking::hits, "How many documents match, listed or not.")
-      .def_prop_ro(
-          "ids", [](const Ranking& ranking) { return column<std::uint32_t>(ranking, &operators::RankedDocument::id); },
-          nb::rv_policy::move, "The ids of the page.")
-      .def_prop_ro(
-          "scores", [](const Ranking& ranking) { return column<double>(ranking, &operators::RankedDocument::score); },
-          nb::rv_policy::move,
-          "Their scores by BM25, descending. Documents of equal score come in the order of their ids.")
-      .def("__repr__", [](const Ranking& ranking) {
-        return fmt::format("<headrace.Ranking: {} documents of {}>", ranking.documents.size(), ranking.hits);
-      });
-}
-
 void bind_helpers(nb::module_& module) {
   nb::class_<IndexBuilder>(module, "IndexBuilder", "Makes an index of documents given one after the other.")
       .def(
@@ -394,7 +338,6 @@ void bind_helpers(nb::module_& module) {
 }  // namespace
 
 void bind_index(nb::module_& module) {
-  bind_pages(module);
   bind_class(module);
   bind_helpers(module);
 }

@@ -104,25 +104,25 @@ BuildRuns measure_resident(const DeviceOrName& device, std::uint32_t payload_byt
 void bind_ingest_build(nb::module_& module) {
   bind_results(module);
   module.def("copy_ways", &copy_ways, "The ways to copy payloads into frames.");
-  module.def("measure_device_build", &measure_device, "device"_a = "best", nb::kw_only(), "way"_a = "automatic",
+  module.def("device_build", &measure_device, "device"_a = "best", nb::kw_only(), "way"_a = "automatic",
              "payload_bytes"_a = 8000, "payload_max"_a = 0, "header_bytes"_a = 54, "slot_bytes"_a = 0,
              "total_bytes"_a = kGiB, "runs"_a = 5,
              "Places packets that lie in device memory into frames, several times, by one of copy_ways().\n\n"
              "Payloads have `payload_bytes`, or anything up to `payload_max`, after `header_bytes` in slots of "
              "`slot_bytes` (0: just enough); `total_bytes` of slots. Times are the device's. Ctrl-C ends it early.");
-  module.def("measure_ring_build", &measure_ring, "device"_a = "best", nb::kw_only(), "way"_a = "automatic",
+  module.def("ring_build", &measure_ring, "device"_a = "best", nb::kw_only(), "way"_a = "automatic",
              "ring_access"_a = "automatic", "payload_bytes"_a = 8000, "payload_max"_a = 0, "header_bytes"_a = 54,
              "slot_bytes"_a = 0, "total_bytes"_a = kGiB, "ring_bytes"_a = 128 * kMiB, "frame_bytes"_a = 64 * kMiB,
              "frame_count"_a = 4, "flush_bytes"_a = 8 * kMiB, "burst"_a = 1024, "runs"_a = 5,
              "The same from a ring in pinned host memory, gone round until `total_bytes` of slots have passed, while a "
              "stream takes every frame. `ring_access` is automatic, direct, slots or payloads. Host time.");
-  module.def("measure_resident_build", &measure_resident, "device"_a = "best", nb::kw_only(), "payload_bytes"_a = 8000,
+  module.def("resident_build", &measure_resident, "device"_a = "best", nb::kw_only(), "payload_bytes"_a = 8000,
              "slot_bytes"_a = 0, "total_bytes"_a = kGiB, "ring_bytes"_a = 128 * kMiB, "frame_bytes"_a = 64 * kMiB,
              "frame_count"_a = 4, "burst"_a = 1024, "runs"_a = 5,
              "The same with control resident on the device: packets of one TCP connection, which a kernel that stays "
              "there acknowledges and copies.");
   module.def(
-      "measure_build_iterations",
+      "build_iterations",
       [](const DeviceOrName& device, const std::string& way, std::uint32_t payload_bytes,
          const std::vector<std::uint32_t>& packets, std::size_t runs) {
         const Device parsed = to_device(device);

@@ -22,7 +22,7 @@ using ingest::SocketReception;
 using ingest::SocketRun;
 
 void bind_latency_runs(nb::module_& module) {
-  nb::class_<LatencySample>(module, "FrameLatencySample", "One run of measure_frame_latency().")
+  nb::class_<LatencySample>(module, "FrameLatencySample", "One run of frame_latency().")
       .def_ro("latency", &LatencySample::latency,
               "Of frames: from when the packet with the last byte came until the frame was READY and taken.")
       .def_ro("waited", &LatencySample::waited,
@@ -119,7 +119,7 @@ void bind_socket(nb::module_& module) {
 
 void bind_ingest_measure(nb::module_& module) {
   bind_latency_runs(module);
-  module.def("measure_frame_latency", &measure_latency, "device"_a = "best", nb::kw_only(), "control"_a = "host",
+  module.def("frame_latency", &measure_latency, "device"_a = "best", nb::kw_only(), "control"_a = "host",
              "way"_a = "automatic", "ring_access"_a = "automatic", "payload_bytes"_a = 8000, "header_bytes"_a = 54,
              "slot_bytes"_a = 0, "ring_bytes"_a = 128 * kMiB, "frame_bytes"_a = kMiB, "frame_count"_a = 16,
              "flush_bytes"_a = 256 * kKiB, "list_count"_a = 4, "prompt_count"_a = 1, "burst"_a = 256, "load"_a = 0.5,

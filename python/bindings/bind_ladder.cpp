@@ -4,8 +4,6 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <fmt/format.h>
-
 #include <functional>
 #include <memory>
 #include <vector>
@@ -17,6 +15,7 @@
 #include "headrace/serve/load_session.hpp"
 #include "headrace/serve/search_plan.hpp"
 #include "interrupt.hpp"
+#include "search_options.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -37,20 +36,13 @@ using serve::PlanSearch;
 using serve::Roofs;
 using serve::RungResult;
 
-ArrivalKind parse_arrivals(std::string_view text) {
-  for (const auto kind : {ArrivalKind::poisson, ArrivalKind::constant, ArrivalKind::trace}) {
-    if (text == measure::to_string(kind)) return kind;
-  }
-  throw UsageError(fmt::format("'{}' are no arrivals: poisson, constant, trace", text));
-}
-
 using WindowCallback = std::function<void(int, double, double)>;
 
 LoadOptions load_options(std::optional<double> rate, std::string_view arrivals, std::uint64_t seed,
                          const std::vector<double>& trace, double warm_up, double window, int windows_max,
                          int stable_windows, double stable_within, std::uint64_t samples) {
   LoadOptions options;
-  options.arrivals = parse_arrivals(arrivals);
+  options.arrivals = measure::parse_arrival_kind(arrivals);
   if (options.arrivals != ArrivalKind::trace && !rate) throw UsageError("a load needs a rate, in queries/s");
   options.rate_per_second = rate.value_or(0);
   options.seed = seed;
@@ -82,7 +74,7 @@ void bind_roofs(nb::module_& module) {
       .def_prop_ro("lowest_name", &Roofs::lowest_name,
                    "Which one: \"link to device\", \"link to host\", \"compute\" or \"generator\".");
   module.def(
-      "measure_roofs",
+      "roofs",
       [](const DeviceOrName& device, const serve::Operator& op, std::uint32_t generators) {
         const Device parsed = to_device(device);
         const GilRelease released;
@@ -115,7 +107,7 @@ void bind_results(nb::module_& module) {
       .def_ro("samples", &RungResult::samples, "Some queries of `load`, for a timeline.")
       .def_ro("capacities", &RungResult::capacities, "Of every thread count tried.")
       .def_ro("note", &RungResult::note);
-  nb::class_<LadderResult>(module, "LadderResult")
+  nb::class_<LadderResult>(module, "LadderResult", "What a climb found of each rung, and the roofs beside them.")
       .def_ro("roofs", &LadderResult::roofs, "Measured before and after the climb: the higher ones.")
       .def_ro("roofs_disturbed", &LadderResult::roofs_disturbed, "Why they may not be the machine's own, or empty.")
       .def_ro("rungs", &LadderResult::rungs)
@@ -143,16 +135,10 @@ LadderResult ladder(const DeviceOrName& device, const serve::Operator& op, doubl
                     const std::optional<std::function<void(RungResult)>>& finished) {
   Interruptible interruptible;
   serve::LadderOptions options;
-  options.bound = to_duration("bound", bound);
-  options.arrivals = parse_arrivals(arrivals);
-  options.seed = seed;
+  set_search(options, bound, arrivals, seed, generators, window, rank_tolerance, interruptible.token());
   options.rungs = rungs;
-  options.generators = generators;
   options.single_thread = single_thread;
   options.threads_max = threads_max;
-  options.window = to_duration("window", window);
-  options.rank_tolerance = rank_tolerance;
-  options.stop = interruptible.token();
   if (budget) options.budget = to_duration("budget", *budget);
   const Device parsed = to_device(device);
   const std::function<void(LadderProgress)> none;
@@ -181,18 +167,12 @@ PlanSearch search_plan(const DeviceOrName& device, const serve::Operator& op, co
                        double rank_tolerance) {
   Interruptible interruptible;
   serve::PlanSearchOptions options;
-  options.bound = to_duration("bound", bound);
-  options.arrivals = parse_arrivals(arrivals);
-  options.seed = seed;
-  options.generators = generators;
+  set_search(options, bound, arrivals, seed, generators, window, rank_tolerance, interruptible.token());
   options.start_per_second = start;
   options.most_per_second = most;
   options.confirmations = confirmations;
   options.tries = tries;
   options.resolution = resolution;
-  options.window = to_duration("window", window);
-  options.rank_tolerance = rank_tolerance;
-  options.stop = interruptible.token();
   const Device parsed = to_device(device);
   return interruptible.run([&] { return serve::search_plan(parsed, op, plan, options); });
 }

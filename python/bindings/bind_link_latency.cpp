@@ -35,13 +35,6 @@ std::optional<Device> to_peer(const OptionalDevice& peer) {
   return peer ? std::optional(to_device(*peer)) : std::nullopt;
 }
 
-FarMemory to_memory(std::string_view text) {
-  for (const FarMemory memory : {FarMemory::local, FarMemory::peer, FarMemory::host}) {
-    if (to_string(memory) == text) return memory;
-  }
-  throw UsageError("memory is local, peer or host, not '" + std::string(text) + "'");
-}
-
 HiddenWork to_work(std::string_view text) {
   if (text == "loads") return HiddenWork::loads;
   if (text == "arithmetic") return HiddenWork::arithmetic;
@@ -62,10 +55,10 @@ void bind_chase(nb::module_& module) {
       .def_ro("verified", &ChaseResult::verified)
       .def_ro("note", &ChaseResult::note);
   module.def(
-      "measure_chase",
+      "chase",
       [](const DeviceOrName& device, const std::string& memory, const OptionalDevice& peer, std::size_t bytes,
          std::size_t stride_bytes, bool first_cache, std::uint32_t steps, int samples) {
-        const measure::ChaseOptions options{.memory = to_memory(memory),
+        const measure::ChaseOptions options{.memory = measure::parse_far_memory(memory),
                                             .peer = to_peer(peer),
                                             .bytes = bytes,
                                             .stride_bytes = stride_bytes,
@@ -86,14 +79,15 @@ void bind_chase(nb::module_& module) {
       .def_ro("verified", &OwnerCache::verified)
       .def_ro("note", &OwnerCache::note);
   module.def(
-      "measure_owner_cache",
+      "owner_cache",
       [](const DeviceOrName& reader, const DeviceOrName& owner, int samples) {
         const Device reads = to_device(reader);
         const Device owns = to_device(owner);
         const GilRelease released;
         return measure::measure_owner_cache(reads, owns, samples);
       },
-      "reader"_a, "owner"_a, "samples"_a = 5);
+      "reader"_a, "owner"_a, "samples"_a = 5,
+      "Follows a chain in the owner's memory with caches swept, after the owner and after the reader has followed it.");
 }
 
 void bind_atomics(nb::module_& module) {
@@ -104,7 +98,7 @@ void bind_atomics(nb::module_& module) {
       .def_ro("verified", &AtomicsResult::verified, "Every word is what was added to it.")
       .def_ro("note", &AtomicsResult::note);
   module.def(
-      "measure_peer_atomics",
+      "peer_atomics",
       [](const DeviceOrName& owner, const DeviceOrName& other, int samples) {
         const Device owns = to_device(owner);
         const Device adds = to_device(other);
@@ -113,7 +107,7 @@ void bind_atomics(nb::module_& module) {
       },
       "owner"_a, "other"_a, "samples"_a = 5, "Words on `owner`, added to by both.");
   module.def(
-      "measure_host_atomics",
+      "host_atomics",
       [](const DeviceOrName& device, int samples) {
         const Device chosen = to_device(device);
         const GilRelease released;
@@ -134,17 +128,20 @@ void bind_hiding(nb::module_& module) {
       .def_ro("verified", &HidingCurve::verified)
       .def_ro("note", &HidingCurve::note);
   module.def(
-      "measure_hiding",
+      "hiding",
       [](const DeviceOrName& device, const std::string& memory, const OptionalDevice& peer, const std::string& work,
          int samples) {
         const Device chosen = to_device(device);
         const auto other = to_peer(peer);
-        const FarMemory far = to_memory(memory);
+        const FarMemory far = measure::parse_far_memory(memory);
         const HiddenWork hidden = to_work(work);
         const GilRelease released;
         return measure::measure_hiding(chosen, far, other, hidden, samples);
       },
-      "device"_a, "memory"_a = "host", "peer"_a = nb::none(), "work"_a = "loads", "samples"_a = 5);
+      "device"_a, "memory"_a = "host", "peer"_a = nb::none(), "work"_a = "loads", "samples"_a = 5,
+      "Times a load from far memory with 0 to 32 local loads, or 0 to 4,096 arithmetic steps, before its use. `work` "
+      "is "
+      "loads or arithmetic.");
 }
 
 void bind_costs(nb::module_& module) {
@@ -157,13 +154,16 @@ void bind_costs(nb::module_& module) {
       .def_ro("samples", &BatchedSend::samples)
       .def_ro("verified", &BatchedSend::verified);
   module.def(
-      "measure_batched_send",
+      "batched_send",
       [](const DeviceOrName& device, std::size_t pieces, std::size_t piece_bytes, int samples) {
         const Device chosen = to_device(device);
         const GilRelease released;
         return measure::measure_batched_send(chosen, pieces, piece_bytes, samples);
       },
-      "device"_a, "pieces"_a = 512, "piece_bytes"_a = 1024, "samples"_a = 9);
+      "device"_a, "pieces"_a = 512, "piece_bytes"_a = 1024, "samples"_a = 9,
+      "Sends pieces from the host one by one, as one copy and as a batch. Raises UsageError for no pieces, and for "
+      "sizes "
+      "that are no multiple of 16.");
   nb::class_<PeerCosts>(module, "PeerCosts", "What reaching another device's memory costs; seconds, bytes per second.")
       .def_ro("note", &PeerCosts::note)
       .def_ro("copy_without", &PeerCosts::copy_without)
@@ -177,14 +177,15 @@ void bind_costs(nb::module_& module) {
       .def_prop_ro("allow", &seconds<PeerCosts, &PeerCosts::allow>)
       .def_ro("span_note", &PeerCosts::span_note);
   module.def(
-      "measure_peer_costs",
+      "peer_costs",
       [](const DeviceOrName& device, const DeviceOrName& peer, int samples) {
         const Device chosen = to_device(device);
         const Device other = to_device(peer);
         const GilRelease released;
         return measure::measure_peer_costs(chosen, other, samples);
       },
-      "device"_a, "peer"_a, "samples"_a = 5);
+      "device"_a, "peer"_a, "samples"_a = 5,
+      "What copies, allocations and spans cost with and without access to a peer's memory.");
   nb::class_<CounterCheck>(module, "CounterCheck", "What NVLink's counters say of bytes that are known.")
       .def_ro("note", &CounterCheck::note)
       .def_ro("moved_bytes", &CounterCheck::moved_bytes)
@@ -192,14 +193,15 @@ void bind_costs(nb::module_& module) {
       .def_ro("sent_bytes", &CounterCheck::sent_bytes)
       .def_ro("rate", &CounterCheck::rate);
   module.def(
-      "measure_counters",
+      "counters",
       [](const DeviceOrName& device, const DeviceOrName& peer, std::uint64_t bytes) {
         const Device chosen = to_device(device);
         const Device other = to_device(peer);
         const GilRelease released;
         return measure::measure_counters(chosen, other, bytes);
       },
-      "device"_a, "peer"_a, "bytes"_a = std::uint64_t{4} << 30U);
+      "device"_a, "peer"_a, "bytes"_a = std::uint64_t{4} << 30U,
+      "Copies so many bytes in pieces of 64 MiB over NVLink while its counters are watched.");
 }
 
 }  // namespace

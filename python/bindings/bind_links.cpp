@@ -40,7 +40,9 @@ void bind_health(nb::module_& module) {
       .def_ro("device_generation_max", &DeviceHealth::device_generation_max, "That the device has, anywhere.")
       .def_ro("nvlink_count", &DeviceHealth::nvlink_count, "NVLinks that are up.")
       .def_ro("near_processors", &DeviceHealth::near_processors);
-  module.def("read_health", [](const DeviceOrName& device) { return read_health(to_device(device)); }, "device"_a);
+  module.def(
+      "read_health", [](const DeviceOrName& device) { return read_health(to_device(device)); }, "device"_a,
+      "What the management library says of a device at the moment; nothing of a CPU device.");
   nb::class_<PeerConnection>(module, "PeerConnection", "How two devices are joined.")
       .def_prop_ro("way", [](const PeerConnection& self) { return std::string(to_string(self.way)); })
       .def_ro("access", &PeerConnection::access, "Kernels of the first can be let into the memory of the second.")
@@ -48,7 +50,7 @@ void bind_health(nb::module_& module) {
   module.def(
       "peer_connection",
       [](const DeviceOrName& from, const DeviceOrName& to) { return peer_connection(to_device(from), to_device(to)); },
-      "from_device"_a, "to_device"_a);
+      "from_device"_a, "to_device"_a, "How one device reaches the memory of another.");
 }
 
 void bind_route(nb::module_& module) {
@@ -65,7 +67,7 @@ void bind_route(nb::module_& module) {
       .def_prop_ro("peer", [](const LinkRoute& self) { return self.peer; })
       .def_ro("peer_access", &LinkRoute::peer_access)
       .def("__repr__", [](const LinkRoute& self) {
-        return fmt::format("<headrace.LinkRoute {} {} {} {}>", self.device.name(), to_string(self.path),
+        return fmt::format("<headrace.measure.LinkRoute {} {} {} {}>", self.device.name(), to_string(self.path),
                            to_string(self.memory), to_string(self.means));
       });
   module.def(
@@ -100,7 +102,7 @@ void bind_curve(nb::module_& module) {
       .def("saturation_bytes", &measure::saturation_bytes, "share"_a = 0.9,
            "The smallest size that reaches that share of the best rate; 0 without points.");
   module.def(
-      "measure_link",
+      "link",
       [](const LinkRoute& route, std::vector<std::size_t> sizes, int samples, std::size_t bytes_per_sample,
          std::uint64_t seed) {
         LinkOptions options;
@@ -113,7 +115,8 @@ void bind_curve(nb::module_& module) {
       },
       "route"_a, "sizes"_a, "samples"_a = 5, "bytes_per_sample"_a = LinkOptions{}.bytes_per_sample, "seed"_a = 1,
       "Measures one route. Raises UsageError for sizes that do not ascend or are no multiple of 16.");
-  module.def("link_sizes", &measure::link_sizes, "least"_a, "most"_a, "factor"_a);
+  module.def("link_sizes", &measure::link_sizes, "least"_a, "most"_a, "factor"_a,
+             "Sizes from `least` to `most`, each `factor` times the one before.");
   module.def("pcie_rate", &measure::pcie_rate, "generation"_a.none(), "width"_a.none(),
              "What such a PCIe link carries one way, in bytes per second; None when either is unknown.");
 }

@@ -136,7 +136,7 @@ void bind_measure(nb::module_& module) {
       .def_ro("from_device", &MemoryRoofs::from_device, "The device to pinned host memory.")
       .def_ro("on_device", &MemoryRoofs::on_device, "Within the device; bytes read plus bytes written.");
   module.def(
-      "measure_memory_roofs",
+      "memory_roofs",
       [](const DeviceOrName& device) {
         const Device parsed = to_device(device);
         const GilRelease released;
@@ -144,7 +144,7 @@ void bind_measure(nb::module_& module) {
       },
       "device"_a = "best", "Measures them, in some tenths of a second.");
   module.def(
-      "measure_memory_copies",
+      "memory_copies",
       [](const std::vector<DeviceOrName>& devices, std::size_t bytes, int runs) {
         std::vector<Device> parsed;
         for (const DeviceOrName& device : devices) parsed.push_back(to_device(device));

@@ -31,7 +31,7 @@ void bind_types(nb::module_& module) {
       .def_ro("shared_bytes", &GpuLimits::shared_bytes)
       .def_ro("shared_bytes_per_block", &GpuLimits::shared_bytes_per_block)
       .def("__repr__", [](const GpuLimits& gpu) {
-        return fmt::format("<headrace.GpuLimits {}, {} multiprocessors>", gpu.name, gpu.multiprocessors);
+        return fmt::format("<headrace.device.GpuLimits {}, {} multiprocessors>", gpu.name, gpu.multiprocessors);
       });
   nb::class_<KernelResources>(module, "KernelResources", "What a kernel takes of a multiprocessor.")
       .def_ro("registers", &KernelResources::registers, "Of each thread.")

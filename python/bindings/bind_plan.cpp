@@ -159,7 +159,8 @@ void bind_plan(nb::module_& module) {
       .def_ro("many_threads", &Rung::many_threads, "Whether the number of threads is searched for.")
       .def_ro("many_streams", &Rung::many_streams, "Whether streams_per_thread is.")
       .def_ro("many_batches", &Rung::many_batches, "Whether batch_max is.")
-      .def("__repr__", [](const Rung& rung) { return fmt::format("<headrace.Rung {} {}>", rung.number, rung.id); });
+      .def("__repr__",
+           [](const Rung& rung) { return fmt::format("<headrace.serve.Rung {} {}>", rung.number, rung.id); });
   module.def(
       "rungs",
       [] {

@@ -57,7 +57,7 @@ void bind_place(nb::module_& module) {
           "__eq__", [](const Place& a, const Place& b) { return a == b; }, nb::is_operator(),
           nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const Place& place) { return std::hash<std::string>{}(place.name()); })
-      .def("__repr__", [](const Place& place) { return fmt::format("headrace.Place.parse('{}')", place.name()); });
+      .def("__repr__", [](const Place& place) { return fmt::format("headrace.span.Place.parse('{}')", place.name()); });
 }
 
 Placement interleaved(const std::vector<std::pair<PlaceOrName, std::uint32_t>>& shares) {

@@ -70,7 +70,7 @@ void bind_part(nb::module_& module) {
 void bind_spmv(nb::module_& module) {
   bind_part(module);
   module.def(
-      "measure_gather",
+      "gather",
       [](const DeviceOrName& reader, const DeviceOrName& owner) {
         const Device from = to_device(owner);
         const Device to = to_device(reader);

@@ -21,7 +21,8 @@ void bind_topology(nb::module_& module) {
       .def_ro("last_level_cache", &Processor::last_level_cache)
       .def_ro("numa_node", &Processor::numa_node)
       .def_ro("package", &Processor::package)
-      .def("__repr__", [](const Processor& one) { return fmt::format("<headrace.Processor {}>", one.os_index); });
+      .def("__repr__",
+           [](const Processor& one) { return fmt::format("<headrace.device.Processor {}>", one.os_index); });
   nb::class_<Topology>(module, "Topology", "Processors and caches, as hwloc sees them.")
       .def_static("machine", &Topology::machine, nb::rv_policy::reference, "This machine.")
       .def_static("synthetic", &Topology::synthetic, "description"_a,
@@ -39,7 +40,7 @@ void bind_topology(nb::module_& module) {
       .def_ro("b", &CoreRoundTrip::b)
       .def_prop_ro("distance", [](const CoreRoundTrip& self) { return std::string(to_string(self.distance)); })
       .def_prop_ro("round_trip", [](const CoreRoundTrip& self) { return to_seconds(self.round_trip); }, "Seconds.");
-  module.def("measure_core_round_trips", &measure::measure_core_round_trips, "each"_a = 4, nb::call_guard<GilRelease>(),
+  module.def("core_round_trips", &measure::measure_core_round_trips, "each"_a = 4, nb::call_guard<GilRelease>(),
              "The round trip between pairs of processors, at most `each` of every distance from the first; empty on a "
              "machine of one processor.");
 }

@@ -14,6 +14,7 @@
 #include "convert.hpp"
 #include "headrace/serve/tuner.hpp"
 #include "interrupt.hpp"
+#include "search_options.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -34,12 +35,6 @@ CacheUse parse_cache(std::string_view text) {
   throw UsageError(fmt::format("'{}' is no use of a cache: use, refresh, ignore", text));
 }
 
-measure::ArrivalKind parse_arrivals(std::string_view text) {
-  if (text == "poisson") return measure::ArrivalKind::poisson;
-  if (text == "constant") return measure::ArrivalKind::constant;
-  throw UsageError(fmt::format("a tuner has no arrivals '{}': poisson, constant", text));
-}
-
 TunedPlan tune(const DeviceOrName& device, const serve::Operator& op, double bound, double budget,
                const std::vector<std::string>& schedules, std::string_view arrivals, std::uint64_t seed,
                std::uint32_t generators, bool single_thread, std::uint32_t threads_max, double window,
@@ -47,20 +42,14 @@ TunedPlan tune(const DeviceOrName& device, const serve::Operator& op, double bou
                bool exhaustive, const std::optional<std::function<void(TunerProgress)>>& progress) {
   Interruptible interruptible;
   TunerOptions options;
-  options.bound = to_duration("bound", bound);
+  set_search(options, bound, arrivals, seed, generators, window, rank_tolerance, interruptible.token());
   options.budget = to_duration("budget", budget);
   for (const std::string& schedule : schedules) options.schedules.push_back(serve::parse_schedule(schedule));
-  options.arrivals = parse_arrivals(arrivals);
-  options.seed = seed;
-  options.generators = generators;
   options.single_thread = single_thread;
   options.threads_max = threads_max;
-  options.window = to_duration("window", window);
-  options.rank_tolerance = rank_tolerance;
   options.cache = parse_cache(cache);
   options.cache_file = cache_file;
   options.measure_cached = measure_cached;
-  options.stop = interruptible.token();
   const Device parsed = to_device(device);
   const auto on_progress = progress ? interruptible.guard(*progress) : std::function<void(TunerProgress)>{};
   return interruptible.run([&] {

@@ -11,6 +11,7 @@ void bind_output(nanobind::module_& module);
 void bind_device(nanobind::module_& module);
 void bind_measure(nanobind::module_& module);
 void bind_copies(nanobind::module_& module);
+void bind_index_pages(nanobind::module_& module);
 void bind_index(nanobind::module_& module);
 void bind_operators(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);

@@ -28,7 +28,7 @@ constexpr const char* kQuery = "query";
 
 /// Throws what became of a query. CPU devices do not fail: there the operator did.
 [[noreturn]] void throw_failed(Errc code, const serve::Engine& engine) {
-  if (code == Errc::device_fault && engine.device().kind() == DeviceKind::cpu) {
+  if (code == Errc::device_fault && engine.device().properties().host_cores) {
     throw DeviceError(
         code, fmt::format("asking a query: operator {} could not answer it, or one before it", engine.op().name));
   }

@@ -43,7 +43,7 @@ nb::dlpack::dtype item_type(fetch::Type type) {
 }
 
 bool on_host(const ChunkArray& array) {
-  return array.fetch->fetch().request().to == fetch::Level::cpu || array.fetch->device().kind() == DeviceKind::cpu;
+  return array.fetch->fetch().request().to == fetch::Level::cpu || array.fetch->device().properties().host_memory;
 }
 
 nb::tuple shape_of(const ChunkArray& array) {

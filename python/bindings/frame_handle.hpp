@@ -11,7 +11,7 @@ namespace headrace::python {
 
 using ingest::HeldFrame;
 
-/// headrace.Frame.
+/// headrace.ingest.Frame.
 struct FrameHandle {
   std::shared_ptr<HeldFrame> held;  ///< Null once released.
   std::uint32_t stream = 0;

@@ -2,6 +2,11 @@
 
 #include <nanobind/nanobind.h>
 
+#if defined(Py_LIMITED_API)
+// Every CPython exports it, but the headers of the stable ABI leave it out, and offer no other way to ask.
+extern "C" int PyGILState_Check(void);
+#endif
+
 /// The GIL, given up and taken, by threads that the interpreter's end may overtake. From then on CPython ends every
 /// other thread that asks for the GIL, by pthread_exit(), which unwinds the thread's stack: through C++ functions that
 /// promise not to throw, where that ends the process. So a thread of Python that comes back from C++ too late sleeps

@@ -1,7 +1,20 @@
 #include "bindings.hpp"
 #include "headrace/config.hpp"
 
+namespace {
+
+/// Whether nanobind tells of objects that are alive when Python ends: of use to those who change bindings. To users it
+/// says that threads, caches or other packages still had one.
+#ifdef NDEBUG
+constexpr bool kLeakWarnings = false;
+#else
+constexpr bool kLeakWarnings = true;
+#endif
+
+}  // namespace
+
 NB_MODULE(_core, module) {
+  nanobind::set_leak_warnings(kLeakWarnings);
   module.attr("version") = headrace::kVersion;
   module.attr("built_with_cuda") = headrace::kBuiltWithCuda;
   module.attr("built_with_fetch") = headrace::kBuiltWithFetch;

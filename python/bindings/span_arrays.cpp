@@ -70,13 +70,13 @@ nb::object array_of(nb::handle_t<SpanHandle> self, nb::handle dtype, nb::handle 
 
 nb::tuple dlpack_device(const SpanHandle& handle) {
   const Device device = handle.span().device();
-  if (device.kind() == DeviceKind::cpu) return nb::make_tuple(int{nb::device::cpu::value}, 0);
+  if (device.properties().host_memory) return nb::make_tuple(int{nb::device::cpu::value}, 0);
   return nb::make_tuple(int{nb::device::cuda::value}, device.ordinal());
 }
 
 nb::object dlpack(nb::handle_t<SpanHandle> self, const nb::kwargs& options) {
   auto& handle = nb::cast<SpanHandle&>(self);
-  const bool on_cpu = handle.span().device().kind() == DeviceKind::cpu;
+  const bool on_cpu = handle.span().device().properties().host_memory;
   const bool writable = on_cpu ? handle.require_host_readable() : handle.require_device_readable();
   const int type = on_cpu ? nb::device::cpu::value : nb::device::cuda::value;
   const int ordinal = on_cpu ? 0 : handle.span().device().ordinal();

@@ -38,7 +38,7 @@ Stream& SpanHandle::stream() {
 }
 
 void SpanHandle::require_no_view_lost() const {
-  if (host_views_ == 0 || span_.data() == nullptr || span_.device().kind() == DeviceKind::cpu) return;
+  if (host_views_ == 0 || span_.data() == nullptr || span_.device().properties().host_memory) return;
   throw UsageError(
       fmt::format("{} arrays of the host look at the span: pages that moved could leave its reach", host_views_));
 }

@@ -112,6 +112,8 @@ class MemoryInfo:
     def total_bytes(self) -> int: ...
 
 class DeviceKind(enum.Enum):
+    """What drives a device."""
+
     cpu = 0
 
     cuda = 1
@@ -346,10 +348,10 @@ class MemoryRoofs:
     def on_device(self) -> float:
         """Within the device; bytes read plus bytes written."""
 
-def measure_memory_roofs(device: Device | str = ...) -> MemoryRoofs:
+def memory_roofs(device: Device | str = ...) -> MemoryRoofs:
     """Measures them, in some tenths of a second."""
 
-def measure_memory_copies(devices: Sequence[Device | str], bytes: int, runs: int = ...) -> list[float]:
+def memory_copies(devices: Sequence[Device | str], bytes: int, runs: int = ...) -> list[float]:
     """
     Bytes read plus bytes written per second, of all devices together, by copies of `bytes` within the memory of each at the same time: one figure a run.
     """
@@ -419,17 +421,17 @@ class CopyRoofs:
     def kernel(self) -> list[float]:
         """A kernel that streams through pinned memory."""
 
-def measure_copy_batch(device: Device | str = ..., *, copy_bytes: int = ..., count: int = ..., layout: str = ..., odd: bool = ..., source: str = ..., route: str = ..., threads: int = ..., slot_bytes: int = ..., stores: str = ..., linger: float = ..., repeats: int = ..., runs: int = ...) -> CopyRuns:
+def copy_batch(device: Device | str = ..., *, copy_bytes: int = ..., count: int = ..., layout: str = ..., odd: bool = ..., source: str = ..., route: str = ..., threads: int = ..., slot_bytes: int = ..., stores: str = ..., linger: float = ..., repeats: int = ..., runs: int = ...) -> CopyRuns:
     """
     Copies a batch from the host to the device several times, through a CopyBatch.
 
     `layout` is contiguous, scattered_source or scattered; `odd` puts both sides at odd addresses; `route` is automatic, engine, batch_call, merged or gather. `threads` (0: by the machine), `slot_bytes` and `stores` (cached, streaming) say how pageable sources are staged. `linger`: seconds that a kernel stays after a short batch, to take the next. Every run is verified. Ctrl-C ends it early.
     """
 
-def measure_copy_roofs(device: Device | str = ..., bytes: int = ..., runs: int = ...) -> CopyRoofs:
+def copy_roofs(device: Device | str = ..., bytes: int = ..., runs: int = ...) -> CopyRoofs:
     """The roofs beside which copies are shown."""
 
-def measure_host_ways(device: Device | str = ..., bytes: int = ..., passes: int = ...) -> list[HostWayCost]:
+def host_ways(device: Device | str = ..., bytes: int = ..., passes: int = ...) -> list[HostWayCost]:
     """
     What each way from ordinary memory of the host to the device costs: pageable, staged, pool, registered, read.
     """
@@ -1144,7 +1146,7 @@ class Roofs:
     def lowest_name(self) -> str:
         """Which one: "link to device", "link to host", "compute" or "generator"."""
 
-def measure_roofs(device: Device | str, operator: Operator, generators: int = ...) -> Roofs:
+def roofs(device: Device | str, operator: Operator, generators: int = ...) -> Roofs:
     """Measures all roofs, in about half a second."""
 
 class LadderProgress:
@@ -1223,6 +1225,8 @@ class RungResult:
     def note(self) -> str: ...
 
 class LadderResult:
+    """What a climb found of each rung, and the roofs beside them."""
+
     @property
     def roofs(self) -> Roofs:
         """Measured before and after the climb: the higher ones."""
@@ -1465,7 +1469,7 @@ class CsrPart:
 
     def __repr__(self) -> str: ...
 
-def measure_gather(reader: Device | str, owner: Device | str) -> float:
+def gather(reader: Device | str, owner: Device | str) -> float:
     """
     Bytes per second at which a kernel on `reader` copies to its own memory what lies on pages of `owner`.
     """
@@ -1583,7 +1587,7 @@ class CoreRoundTrip:
     def round_trip(self) -> float:
         """Seconds."""
 
-def measure_core_round_trips(each: int = ...) -> list[CoreRoundTrip]:
+def core_round_trips(each: int = ...) -> list[CoreRoundTrip]:
     """
     The round trip between pairs of processors, at most `each` of every distance from the first; empty on a machine of one processor.
     """
@@ -1629,7 +1633,10 @@ class DeviceHealth:
     @property
     def near_processors(self) -> list[int]: ...
 
-def read_health(device: Device | str) -> DeviceHealth: ...
+def read_health(device: Device | str) -> DeviceHealth:
+    """
+    What the management library says of a device at the moment; nothing of a CPU device.
+    """
 
 class PeerConnection:
     """How two devices are joined."""
@@ -1644,7 +1651,8 @@ class PeerConnection:
     @property
     def native_atomics(self) -> bool: ...
 
-def peer_connection(from_device: Device | str, to_device: Device | str) -> PeerConnection: ...
+def peer_connection(from_device: Device | str, to_device: Device | str) -> PeerConnection:
+    """How one device reaches the memory of another."""
 
 class LinkRoute:
     """Which way bytes go, from or to which memory, by what."""
@@ -1734,12 +1742,13 @@ class LinkCurve:
         The smallest size that reaches that share of the best rate; 0 without points.
         """
 
-def measure_link(route: LinkRoute, sizes: Sequence[int], samples: int = ..., bytes_per_sample: int = ..., seed: int = ...) -> LinkCurve:
+def link(route: LinkRoute, sizes: Sequence[int], samples: int = ..., bytes_per_sample: int = ..., seed: int = ...) -> LinkCurve:
     """
     Measures one route. Raises UsageError for sizes that do not ascend or are no multiple of 16.
     """
 
-def link_sizes(least: int, most: int, factor: int) -> list[int]: ...
+def link_sizes(least: int, most: int, factor: int) -> list[int]:
+    """Sizes from `least` to `most`, each `factor` times the one before."""
 
 def pcie_rate(generation: int | None, width: int | None) -> float | None:
     """
@@ -1768,7 +1777,7 @@ class ChaseResult:
     @property
     def note(self) -> str: ...
 
-def measure_chase(device: Device | str, memory: str = ..., peer: Device | str | None = ..., bytes: int = ..., stride_bytes: int = ..., first_cache: bool = ..., steps: int = ..., samples: int = ...) -> ChaseResult:
+def chase(device: Device | str, memory: str = ..., peer: Device | str | None = ..., bytes: int = ..., stride_bytes: int = ..., first_cache: bool = ..., steps: int = ..., samples: int = ...) -> ChaseResult:
     """
     One thread follows a chain of addresses in random order through local, peer or host memory.
     """
@@ -1791,7 +1800,10 @@ class OwnerCache:
     @property
     def note(self) -> str: ...
 
-def measure_owner_cache(reader: Device | str, owner: Device | str, samples: int = ...) -> OwnerCache: ...
+def owner_cache(reader: Device | str, owner: Device | str, samples: int = ...) -> OwnerCache:
+    """
+    Follows a chain in the owner's memory with caches swept, after the owner and after the reader has followed it.
+    """
 
 class AtomicsResult:
     """Additions to the same words, per second."""
@@ -1812,10 +1824,10 @@ class AtomicsResult:
     @property
     def note(self) -> str: ...
 
-def measure_peer_atomics(owner: Device | str, other: Device | str, samples: int = ...) -> AtomicsResult:
+def peer_atomics(owner: Device | str, other: Device | str, samples: int = ...) -> AtomicsResult:
     """Words on `owner`, added to by both."""
 
-def measure_host_atomics(device: Device | str, samples: int = ...) -> AtomicsResult:
+def host_atomics(device: Device | str, samples: int = ...) -> AtomicsResult:
     """
     Words in host memory, added to by device and host; "local" is the host.
     """
@@ -1851,7 +1863,10 @@ class HidingCurve:
     @property
     def note(self) -> str: ...
 
-def measure_hiding(device: Device | str, memory: str = ..., peer: Device | str | None = ..., work: str = ..., samples: int = ...) -> HidingCurve: ...
+def hiding(device: Device | str, memory: str = ..., peer: Device | str | None = ..., work: str = ..., samples: int = ...) -> HidingCurve:
+    """
+    Times a load from far memory with 0 to 32 local loads, or 0 to 4,096 arithmetic steps, before its use. `work` is loads or arithmetic.
+    """
 
 class BatchedSend:
     """Many small copies against one large one; seconds."""
@@ -1880,7 +1895,10 @@ class BatchedSend:
     @property
     def verified(self) -> bool: ...
 
-def measure_batched_send(device: Device | str, pieces: int = ..., piece_bytes: int = ..., samples: int = ...) -> BatchedSend: ...
+def batched_send(device: Device | str, pieces: int = ..., piece_bytes: int = ..., samples: int = ...) -> BatchedSend:
+    """
+    Sends pieces from the host one by one, as one copy and as a batch. Raises UsageError for no pieces, and for sizes that are no multiple of 16.
+    """
 
 class PeerCosts:
     """
@@ -1920,7 +1938,10 @@ class PeerCosts:
     @property
     def span_note(self) -> str: ...
 
-def measure_peer_costs(device: Device | str, peer: Device | str, samples: int = ...) -> PeerCosts: ...
+def peer_costs(device: Device | str, peer: Device | str, samples: int = ...) -> PeerCosts:
+    """
+    What copies, allocations and spans cost with and without access to a peer's memory.
+    """
 
 class CounterCheck:
     """What NVLink's counters say of bytes that are known."""
@@ -1940,7 +1961,10 @@ class CounterCheck:
     @property
     def rate(self) -> float: ...
 
-def measure_counters(device: Device | str, peer: Device | str, bytes: int = ...) -> CounterCheck: ...
+def counters(device: Device | str, peer: Device | str, bytes: int = ...) -> CounterCheck:
+    """
+    Copies so many bytes in pieces of 64 MiB over NVLink while its counters are watched.
+    """
 
 class TunerProgress:
     """What a tuner is doing."""
@@ -2637,7 +2661,7 @@ def memory_rates_of(device: Device | str) -> MemoryRates:
     Rates of a device that is here without measuring: those of the table for such a device.
     """
 
-def measure_memory_rates(device: Device | str = ...) -> MemoryRates:
+def memory_rates(device: Device | str = ...) -> MemoryRates:
     """Measures them, in some tenths of a second."""
 
 class AccessProfile:
@@ -2820,7 +2844,7 @@ class Advice:
 
 def advise(profile: AccessProfile, rates: MemoryRates | None = ..., device: Device | str = ..., constants: AdviceConstants = ...) -> Advice:
     """
-    Chooses strategy and placement for data that is used as `profile` says. Without `rates`, those of the table for the device; measure_memory_rates() gives better ones.
+    Chooses strategy and placement for data that is used as `profile` says. Without `rates`, those of the table for the device; headrace.measure.memory_rates() gives better ones.
     """
 
 class Ranks:
@@ -3283,30 +3307,30 @@ class BuildRuns:
 def copy_ways() -> list[str]:
     """The ways to copy payloads into frames."""
 
-def measure_device_build(device: Device | str = ..., *, way: str = ..., payload_bytes: int = ..., payload_max: int = ..., header_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., runs: int = ...) -> BuildRuns:
+def device_build(device: Device | str = ..., *, way: str = ..., payload_bytes: int = ..., payload_max: int = ..., header_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., runs: int = ...) -> BuildRuns:
     """
     Places packets that lie in device memory into frames, several times, by one of copy_ways().
 
     Payloads have `payload_bytes`, or anything up to `payload_max`, after `header_bytes` in slots of `slot_bytes` (0: just enough); `total_bytes` of slots. Times are the device's. Ctrl-C ends it early.
     """
 
-def measure_ring_build(device: Device | str = ..., *, way: str = ..., ring_access: str = ..., payload_bytes: int = ..., payload_max: int = ..., header_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., flush_bytes: int = ..., burst: int = ..., runs: int = ...) -> BuildRuns:
+def ring_build(device: Device | str = ..., *, way: str = ..., ring_access: str = ..., payload_bytes: int = ..., payload_max: int = ..., header_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., flush_bytes: int = ..., burst: int = ..., runs: int = ...) -> BuildRuns:
     """
     The same from a ring in pinned host memory, gone round until `total_bytes` of slots have passed, while a stream takes every frame. `ring_access` is automatic, direct, slots or payloads. Host time.
     """
 
-def measure_resident_build(device: Device | str = ..., *, payload_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., burst: int = ..., runs: int = ...) -> BuildRuns:
+def resident_build(device: Device | str = ..., *, payload_bytes: int = ..., slot_bytes: int = ..., total_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., burst: int = ..., runs: int = ...) -> BuildRuns:
     """
     The same with control resident on the device: packets of one TCP connection, which a kernel that stays there acknowledges and copies.
     """
 
-def measure_build_iterations(device: Device | str = ..., *, way: str = ..., payload_bytes: int = ..., packets: Sequence[int] = ..., runs: int = ...) -> list[float]:
+def build_iterations(device: Device | str = ..., *, way: str = ..., payload_bytes: int = ..., packets: Sequence[int] = ..., runs: int = ...) -> list[float]:
     """
     Seconds of one iteration of a builder's loop, for each number of packets in it: medians.
     """
 
 class FrameLatencySample:
-    """One run of measure_frame_latency()."""
+    """One run of frame_latency()."""
 
     @property
     def latency(self) -> LatencySummary:
@@ -3362,7 +3386,7 @@ class FrameLatencies:
 
     def __repr__(self) -> str: ...
 
-def measure_frame_latency(device: Device | str = ..., *, control: str = ..., way: str = ..., ring_access: str = ..., payload_bytes: int = ..., header_bytes: int = ..., slot_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., flush_bytes: int = ..., list_count: int = ..., prompt_count: int = ..., burst: int = ..., load: float = ..., bytes_per_second: float = ..., frames: int = ..., samples: int = ...) -> FrameLatencies:
+def frame_latency(device: Device | str = ..., *, control: str = ..., way: str = ..., ring_access: str = ..., payload_bytes: int = ..., header_bytes: int = ..., slot_bytes: int = ..., ring_bytes: int = ..., frame_bytes: int = ..., frame_count: int = ..., flush_bytes: int = ..., list_count: int = ..., prompt_count: int = ..., burst: int = ..., load: float = ..., bytes_per_second: float = ..., frames: int = ..., samples: int = ...) -> FrameLatencies:
     """
     How soon after its last byte a frame is READY, while packets come evenly to a ring in pinned host memory at `bytes_per_second` of payload, or `load` of what the same builder reaches when they always wait. `frames` of each of the `samples`. With `control` 'resident' a kernel that stays on the device decides and builds, and packets are those of a TCP connection: `way`, `ring_access`, `flush_bytes`, `list_count` and `prompt_count` are not looked at. Ctrl-C ends it early.
     """

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import headrace
-from headrace import Device, LadderProgress, LadderResult, Operator, Plan, RungResult, results
+from headrace import Device, Operator, Plan, results
 from headrace.profiles import Json, batch_as_dict, profile, roofs_as_dict
 from headrace.quiet import Watch
+from headrace.serve import LadderProgress, LadderResult, RungResult
 
 BATCHED = "batched"
 _MOST_STREAMS = 4
@@ -67,7 +68,7 @@ def climb(
     began = time.monotonic()
     while len(climbs.done) < samples and not climbs.interrupted:
         climbs.done.append(
-            headrace.ladder(
+            headrace.serve.ladder(
                 device,
                 operator,
                 bound=settings.bound,
@@ -94,7 +95,7 @@ def batched_plan(climbs: Sequence[Climbs]) -> tuple[Plan, int]:
         for result in one.done[-1].rungs if one.done else []:
             if result.rung.id == BATCHED and result.load is not None:
                 return result.plan, result.generators
-    plan = headrace.find_rung(BATCHED).plan
+    plan = headrace.serve.find_rung(BATCHED).plan
     plan.streams_per_thread = _MOST_STREAMS
     return plan, 1
 
@@ -114,7 +115,7 @@ def sweep_batches(
     for number, size in enumerate(sizes):
         tried = plan.copy()
         tried.batch_max = size
-        best = headrace.search_plan(
+        best = headrace.serve.search_plan(
             device,
             operator,
             tried,

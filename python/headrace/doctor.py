@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import headrace
 from headrace._core import Device, Topology
-from headrace.links import GIGA, MIB
+from headrace.units import GIGA, MIB
 
 _QUICK_BYTES = 64 * MIB
 _QUICK_SAMPLES = 3
@@ -248,9 +248,9 @@ def examine(facts: MachineFacts) -> list[Finding]:
 
 def _quick_rate(device: Device, memory: str) -> tuple[float | None, bool]:
     """Host to device, by the engine; whether every byte arrived comes with it."""
-    for route in headrace.link_routes(device):
+    for route in headrace.measure.link_routes(device):
         if (route.path, route.memory, route.means) == ("to device", memory, "engine"):
-            points = headrace.measure_link(route, [_QUICK_BYTES], _QUICK_SAMPLES, _QUICK_BYTES).points
+            points = headrace.measure.link(route, [_QUICK_BYTES], _QUICK_SAMPLES, _QUICK_BYTES).points
             return (points[-1].rate, points[-1].verified) if points else (None, True)
     return None, True
 
@@ -258,7 +258,7 @@ def _quick_rate(device: Device, memory: str) -> tuple[float | None, bool]:
 def _device_facts(device: Device) -> DeviceFacts:
     pinned, pinned_right = _quick_rate(device, "pinned")
     pageable, pageable_right = _quick_rate(device, "pageable")
-    health = headrace.read_health(device)  # right after traffic, when the link is awake
+    health = headrace.device.read_health(device)  # right after traffic, when the link is awake
     properties = device.properties
     return DeviceFacts(
         name=device.name,
@@ -266,7 +266,7 @@ def _device_facts(device: Device) -> DeviceFacts:
         pinned_rate=pinned,
         pageable_rate=pageable,
         verified=pinned_right and pageable_right,
-        link_rate=headrace.pcie_rate(properties.link_generation, properties.link_width),
+        link_rate=headrace.measure.pcie_rate(properties.link_generation, properties.link_width),
         link_generation_max=health.link_generation_max,
         device_generation_max=health.device_generation_max,
         link_width=health.link_width,
@@ -295,7 +295,7 @@ def gather(progress: Callable[[float], None] = lambda _: None) -> MachineFacts:
     for device in found:
         for peer in found:
             if device != peer:
-                joined = headrace.peer_connection(device, peer)
+                joined = headrace.device.peer_connection(device, peer)
                 pairs.append(PairFacts(device.name, peer.name, joined.way, joined.access))
     return MachineFacts(
         devices=tuple(devices),

@@ -1,10 +1,20 @@
-"""What Headrace raises. Mirrors headrace/base/error.hpp."""
+"""What Headrace raises. Mirrors headrace/base/error.hpp.
+
+>>> import headrace
+>>> try:
+...     headrace.Device.parse("toaster")
+... except headrace.UsageError as error:
+...     print(error.code)
+not found
+"""
 
 import errno
 import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
+
+__all__ = ["DataError", "DeviceError", "Errc", "Error", "MissingFileError", "SystemError", "UsageError"]
 
 
 class Errc(StrEnum):

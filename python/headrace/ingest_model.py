@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 
-from headrace import Device, GpuLimits, UsageError, known_gpus, measure_build_iterations
+from headrace import Device, UsageError, measure
+from headrace.device import GpuLimits, known_gpus
 from headrace.profiles import Json
 
 #: The document's: what starting a copy costs, an offset from the middle of its range, payloads of 64 kbit.
@@ -130,7 +131,7 @@ def fit_device(
     Cycles are of the clock given, else the device's highest; of a device that tells none they are nanoseconds.
     """
     clock = clock_mhz or device.properties.clock_mhz or 1000.0
-    seconds = measure_build_iterations(device, way=way, payload_bytes=payload_bytes, packets=list(packets), runs=runs)
+    seconds = measure.build_iterations(device, way=way, payload_bytes=payload_bytes, packets=list(packets), runs=runs)
     return fit(packets, seconds, clock, payload_bytes)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import headrace
 from headrace._core import Device, LinkCurve, LinkRoute, Topology
-from headrace.links import GIB, GIGA, LINE, MIB, STRIDE_BYTES, Progress, Settings, check_pairs
+from headrace.links import LINE, STRIDE_BYTES, Progress, Settings, check_pairs
 from headrace.profiles import Json
+from headrace.units import GIB, GIGA, MIB
 
 _STRIDES = (8, 32, 128, 512, 2048)
 _CURVES = {"bandwidth", "latency"}
@@ -32,7 +33,7 @@ def _near_cores(device: Device, said: list[int]) -> list[int]:
 
 def device_facts(device: Device) -> Json:
     """How a device is plugged in."""
-    properties, health = device.properties, headrace.read_health(device)
+    properties, health = device.properties, headrace.device.read_health(device)
     return {
         "device": device.name,
         "model": properties.name,
@@ -40,7 +41,7 @@ def device_facts(device: Device) -> Json:
         "link_width_max": health.link_width_max or properties.link_width,
         "link_generation": health.link_generation,
         "link_width": health.link_width,
-        "link_bytes_per_second": headrace.pcie_rate(properties.link_generation, properties.link_width),
+        "link_bytes_per_second": headrace.measure.pcie_rate(properties.link_generation, properties.link_width),
         "nvlink_count": health.nvlink_count,
         "numa_node": properties.numa_node,
         "near_cores": cores_as_text(_near_cores(device, health.near_processors)),
@@ -53,7 +54,7 @@ def device_facts(device: Device) -> Json:
 def _topology(settings: Settings) -> Json:
     pairs = []
     for a, b in settings.pairs:
-        found = headrace.peer_connection(a, b)
+        found = headrace.device.peer_connection(a, b)
         pairs.append(
             {
                 "from": a.name,
@@ -104,7 +105,7 @@ def _add_roofs(curves: list[Json], devices: list[Device]) -> None:
         curve["roof"], curve["roof_is"] = best, "best of this path"
         if curve["peer"] is None and curve["path"] != "within":
             properties = next(one for one in devices if one.name == curve["device"]).properties
-            link = headrace.pcie_rate(properties.link_generation, properties.link_width)
+            link = headrace.measure.pcie_rate(properties.link_generation, properties.link_width)
             if link:
                 ways = 2 if curve["path"] == "both ways" else 1
                 curve["roof"] = link * ways / GIGA
@@ -114,23 +115,23 @@ def _add_roofs(curves: list[Json], devices: list[Device]) -> None:
 
 
 def _routes(settings: Settings) -> list[LinkRoute]:
-    routes = [route for device in settings.devices for route in headrace.link_routes(device)]
+    routes = [route for device in settings.devices for route in headrace.measure.link_routes(device)]
     for a, b in settings.pairs:
-        routes += headrace.link_routes(a, b)
+        routes += headrace.measure.link_routes(a, b)
     return routes
 
 
 def _curves(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:
     per_sample = 256 * MIB if settings.full else 32 * MIB
     for route in _routes(settings):
-        curve = headrace.measure_link(route, settings.link_sizes, settings.samples, per_sample)
+        curve = headrace.measure.link(route, settings.link_sizes, settings.samples, per_sample)
         found.append(curve_as_dict(curve))
         step()
 
 
 def _batched(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:
     for device in settings.devices:
-        send = headrace.measure_batched_send(device, samples=3 * settings.samples)
+        send = headrace.measure.batched_send(device, samples=3 * settings.samples)
         found.append(
             {
                 "device": device.name,
@@ -149,7 +150,7 @@ def _batched(settings: Settings, step: Callable[[], None], found: list[Json]) ->
 
 
 def _reachable(settings: Settings, device: Device) -> list[Device]:
-    return [b for a, b in settings.pairs if a == device and headrace.peer_connection(a, b).access]
+    return [b for a, b in settings.pairs if a == device and headrace.device.peer_connection(a, b).access]
 
 
 def _far_places(settings: Settings, device: Device) -> list[tuple[str, Device | None]]:
@@ -158,7 +159,7 @@ def _far_places(settings: Settings, device: Device) -> list[tuple[str, Device | 
 
 
 def _one_chase(device: Device, memory: str, peer: Device | None, settings: Settings, **more: Any) -> Json:  # noqa: ANN401
-    result = headrace.measure_chase(device, memory, peer, samples=settings.samples, **more)
+    result = headrace.measure.chase(device, memory, peer, samples=settings.samples, **more)
     return {
         "device": device.name,
         "memory": memory,
@@ -189,7 +190,7 @@ def _chase(settings: Settings, step: Callable[[], None], chases: list[Json], own
                     chases.append(_one_chase(device, memory, peer, settings, **shape))
             step()
         for peer in _reachable(settings, device):
-            found = headrace.measure_owner_cache(device, peer, settings.samples)
+            found = headrace.measure.owner_cache(device, peer, settings.samples)
             owners.append(
                 {
                     "reader": device.name,
@@ -204,7 +205,7 @@ def _chase(settings: Settings, step: Callable[[], None], chases: list[Json], own
 
 
 def _atomics(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:
-    def as_dict(words: str, other: str, result: headrace.AtomicsResult) -> Json:
+    def as_dict(words: str, other: str, result: headrace.measure.AtomicsResult) -> Json:
         return {
             "words": words,
             "other": other,
@@ -217,11 +218,11 @@ def _atomics(settings: Settings, step: Callable[[], None], found: list[Json]) ->
         }
 
     found.extend(
-        as_dict("host", device.name, headrace.measure_host_atomics(device, settings.samples))
+        as_dict("host", device.name, headrace.measure.host_atomics(device, settings.samples))
         for device in settings.devices
     )
     found.extend(
-        as_dict(a.name, b.name, headrace.measure_peer_atomics(a, b, settings.samples)) for a, b in settings.pairs
+        as_dict(a.name, b.name, headrace.measure.peer_atomics(a, b, settings.samples)) for a, b in settings.pairs
     )
     step()
 
@@ -230,7 +231,7 @@ def _hiding(settings: Settings, step: Callable[[], None], found: list[Json]) -> 
     for device in settings.devices:
         for memory, peer in _far_places(settings, device)[1:]:
             for work in ("loads", "arithmetic"):
-                curve = headrace.measure_hiding(device, memory, peer, work, settings.samples)
+                curve = headrace.measure.hiding(device, memory, peer, work, settings.samples)
                 found.append(
                     {
                         "device": device.name,
@@ -256,7 +257,7 @@ def _hiding(settings: Settings, step: Callable[[], None], found: list[Json]) -> 
 
 def _peer(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:
     for a, b in settings.pairs:
-        costs = headrace.measure_peer_costs(a, b, settings.samples)
+        costs = headrace.measure.peer_costs(a, b, settings.samples)
         found.append(
             {
                 "device": a.name,
@@ -279,7 +280,7 @@ def _peer(settings: Settings, step: Callable[[], None], found: list[Json]) -> No
 
 def _counters(settings: Settings, step: Callable[[], None], found: list[Json]) -> None:
     for a, b in settings.pairs:
-        check = headrace.measure_counters(a, b, (16 if settings.full else 4) * GIB)
+        check = headrace.measure.counters(a, b, (16 if settings.full else 4) * GIB)
         moved = check.moved_bytes
         found.append(
             {

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import headrace
 from headrace._core import Device
 from headrace.errors import UsageError
-
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-GIGA = 1e9
+from headrace.units import GIB, KIB, MIB
 
 SECTIONS = ("topology", "bandwidth", "latency", "batched", "chase", "atomics", "hiding", "peer", "counters")
 _NEED_PAIR = {"peer", "counters"}
@@ -41,13 +39,13 @@ class Settings:
     @property
     def link_sizes(self) -> list[int]:
         """Sizes of a transfer."""
-        return list(self.sizes) or headrace.link_sizes(*(_FULL_SIZES if self.full else _QUICK_SIZES))
+        return list(self.sizes) or headrace.measure.link_sizes(*(_FULL_SIZES if self.full else _QUICK_SIZES))
 
     @property
     def chain_sizes(self) -> list[int]:
         """Sizes of a chain: those that were asked for, if a chain fits in them."""
         asked = [size for size in self.sizes if size >= _CHAIN_LEAST]
-        return asked or headrace.link_sizes(*(_FULL_CHASE if self.full else _QUICK_CHASE))
+        return asked or headrace.measure.link_sizes(*(_FULL_CHASE if self.full else _QUICK_CHASE))
 
     @property
     def pairs(self) -> list[tuple[Device, Device]]:

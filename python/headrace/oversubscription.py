@@ -7,11 +7,11 @@ from statistics import median
 from headrace._core import OversubscriptionReport, OversubscriptionResult
 from headrace.profiles import Json
 from headrace.results import row
+from headrace.units import GIGA
 
 SEQUENTIAL = ("grid-stride", "block-stride")
 _OPERATIONS = {"read": "", "write": ".write", "read-modify-write": ".rmw"}  # in an id
 _GAIN_FACTOR = 2.0
-_GIGA = 1e9
 
 
 def pattern_name(cell: Json) -> str:
@@ -40,9 +40,9 @@ def _cell(result: OversubscriptionResult) -> Json:
         "touched_bytes": result.touched_bytes,
         "device_bytes": result.device_bytes,
         "host_bytes": result.host_bytes,
-        "gb_per_s": result.bytes_per_second / _GIGA,
-        "roof_gb_per_s": result.roof / _GIGA,
-        "runs_gb_per_s": [result.touched_bytes / seconds / _GIGA for seconds in result.times],
+        "gb_per_s": result.bytes_per_second / GIGA,
+        "roof_gb_per_s": result.roof / GIGA,
+        "runs_gb_per_s": [result.touched_bytes / seconds / GIGA for seconds in result.times],
         "verified": result.verified,
     }
 
@@ -52,14 +52,14 @@ def as_dict(report: OversubscriptionReport) -> Json:
     roofs = [
         {
             "operation": roofs.operation,
-            "on_device_gb_per_s": roofs.on_device / _GIGA,
-            "over_link_gb_per_s": roofs.over_link / _GIGA,
+            "on_device_gb_per_s": roofs.on_device / GIGA,
+            "over_link_gb_per_s": roofs.over_link / GIGA,
         }
         for roofs in report.roofs
     ]
     made: Json = {"budget_bytes": report.budget_bytes, "roofs": roofs}
     if report.copy_to_device:
-        made["copy_to_device_gb_per_s"] = report.copy_to_device / _GIGA
+        made["copy_to_device_gb_per_s"] = report.copy_to_device / GIGA
     return made | {"cells": [_cell(result) for result in report.cells]}
 
 

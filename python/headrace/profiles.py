@@ -6,6 +6,7 @@ from typing import Any
 
 from headrace import quiet
 from headrace._core import Capacity, LadderResult, LoadResult, Plan, PlanSearch, Roofs, RungResult, StageSample
+from headrace.units import MICROSECONDS
 
 Json = dict[str, Any]
 
@@ -14,7 +15,6 @@ TRIED = ("incoming", "measured", "mean_us", "p50_us", "p99_us", "gave_up")
 SAMPLE = ("at_us", "queue", "host", "copy_in", "kernel", "copy_out")
 CAPACITY = ("threads", "streams_per_thread", "batch_max", "per_second")
 
-_MICRO = 1e6
 _TRIED_MOST = 60
 _SAMPLES_MOST = 24
 _DIGITS = 6
@@ -26,7 +26,7 @@ def short(value: float) -> float:
 
 
 def _micro(seconds: float) -> float:
-    return short(seconds * _MICRO)
+    return short(seconds * MICROSECONDS)
 
 
 def thin(items: Sequence[Any], most: int) -> list[Any]:

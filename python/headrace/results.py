@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from headrace import outputs, quiet
+from headrace import _core, outputs, quiet
 from headrace._core import Device, LadderResult, LoadResult, Plan, RungResult
 from headrace.errors import UsageError
 from headrace.profiles import Json, disturbed_of, load_as_dict, roof_of
@@ -61,15 +61,27 @@ def _git(*arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def commit() -> str | None:
-    """The commit that the package lies in, with -dirty behind it where files differ.
+def built() -> dict[str, str]:
+    """How the extension was built: `commit`, `processor` (-march), `cuda`, `cuda_architectures`; none where unknown."""
+    try:
+        # The build puts it beside the extension. The Python files of an editable package lie elsewhere.
+        text = Path(_core.__file__).with_name("_build.json").read_text(encoding="utf-8")
+        return {str(name): str(value) for name, value in json.loads(text).items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
 
-    Outside a repository it is what HEADRACE_COMMIT in the environment says, or None.
+
+def commit() -> str | None:
+    """The commit that this package is of, with -dirty behind it where files differed.
+
+    In a working copy of Headrace that is what is checked out; for an installed package, what it was built from. Where
+    neither is known, it is what HEADRACE_COMMIT in the environment says, or None.
     """
-    revision = _git("rev-parse", "--short", "HEAD")
-    if revision is None:
-        return os.environ.get("HEADRACE_COMMIT")
-    return f"{revision}-dirty" if _git("status", "--porcelain", "--untracked-files=no") else revision
+    # A virtual environment often lies in a repository of something else, which does not track this file.
+    if _git("ls-files", "--error-unmatch", Path(__file__).name) is not None:
+        revision = _git("rev-parse", "--short", "HEAD")
+        return f"{revision}-dirty" if _git("status", "--porcelain", "--untracked-files=no") else revision
+    return built().get("commit") or os.environ.get("HEADRACE_COMMIT")
 
 
 def _command() -> str:

@@ -5,10 +5,9 @@ from typing import Any
 
 from headrace._core import Roofs, TunedPlan
 from headrace.results import row
+from headrace.units import MICROSECONDS
 
 Json = dict[str, Any]
-
-_MICRO = 1e6
 
 
 def as_dict(found: TunedPlan) -> Json:
@@ -17,7 +16,7 @@ def as_dict(found: TunedPlan) -> Json:
         "plan": json.loads(found.plan.to_json()),
         "generators": found.generators,
         "per_second": found.per_second,
-        "p99_us": found.p99 * _MICRO,
+        "p99_us": found.p99 * MICROSECONDS,
         "seconds": found.took,
         "space": found.space,
         "looked_at": found.looked_at,
@@ -50,8 +49,8 @@ def rows(operator: str, found: TunedPlan, sweep: TunedPlan | None, roofs: Roofs,
         "streams_per_thread": plan.streams_per_thread,
         "host_memory": plan.host_memory,
         "slots": plan.slots,
-        "p50_us": load.latency.p50 * _MICRO,
-        "p99_us": load.latency.p99 * _MICRO,
+        "p50_us": load.latency.p50 * MICROSECONDS,
+        "p99_us": load.latency.p99 * MICROSECONDS,
         **shared,
         "generators": found.generators,
         "seconds": found.took,

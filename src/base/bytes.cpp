@@ -5,7 +5,6 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <cmath>
 
 #include "headrace/base/error.hpp"
 
@@ -48,7 +47,8 @@ std::string format_bytes(std::size_t bytes) {
     unit = name;
     if (value < 1024) break;
   }
-  return std::floor(value) == value ? fmt::format("{:.0f} {}", value, unit) : fmt::format("{:.1f} {}", value, unit);
+  // Three digits; from 999.5 on they would be rounded to 1e+03.
+  return value < 999.5 ? fmt::format("{:.3g} {}", value, unit) : fmt::format("{:.0f} {}", value, unit);
 }
 
 std::size_t parse_bytes(std::string_view text) {

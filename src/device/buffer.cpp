@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
+#include "base/names.hpp"
 #include "device/backend.hpp"
 #include "device/span/span_spares.hpp"
 #include "headrace/base/bytes.hpp"
@@ -12,18 +11,13 @@ namespace headrace {
 
 namespace {
 
-struct KindName {
-  MemoryKind kind;
-  std::string_view name;
-};
-
-constexpr std::array<KindName, 7> kKindNames{{{MemoryKind::pageable, "pageable"},
-                                              {MemoryKind::pinned, "pinned"},
-                                              {MemoryKind::mapped, "mapped"},
-                                              {MemoryKind::managed, "managed"},
-                                              {MemoryKind::device, "device"},
-                                              {MemoryKind::stream_ordered, "stream-ordered"},
-                                              {MemoryKind::pool, "pool"}}};
+constexpr auto kKinds = names_of<MemoryKind>("a kind of memory", {{MemoryKind::pageable, "pageable"},
+                                                                  {MemoryKind::pinned, "pinned"},
+                                                                  {MemoryKind::mapped, "mapped"},
+                                                                  {MemoryKind::managed, "managed"},
+                                                                  {MemoryKind::device, "device"},
+                                                                  {MemoryKind::stream_ordered, "stream-ordered"},
+                                                                  {MemoryKind::pool, "pool"}});
 
 Buffer or_throw(Result<Buffer> buffer, Device device, MemoryKind kind, std::size_t bytes) {
   if (buffer) return *std::move(buffer);
@@ -34,21 +28,8 @@ Buffer or_throw(Result<Buffer> buffer, Device device, MemoryKind kind, std::size
 
 }  // namespace
 
-std::string_view to_string(MemoryKind kind) noexcept {
-  for (const auto& entry : kKindNames) {
-    if (entry.kind == kind) return entry.name;
-  }
-  return "unknown";
-}
-
-MemoryKind parse_memory_kind(std::string_view text) {
-  std::string names;
-  for (const auto& entry : kKindNames) {
-    if (entry.name == text) return entry.kind;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
-  }
-  throw UsageError(fmt::format("'{}' is not a kind of memory: {}", text, names));
-}
+std::string_view to_string(MemoryKind kind) noexcept { return kKinds.of(kind); }
+MemoryKind parse_memory_kind(std::string_view text) { return kKinds.parse(text); }
 
 Buffer::Buffer(Device device, MemoryKind kind, std::size_t bytes)
     : Buffer(or_throw(allocate(device, kind, bytes), device, kind, bytes)) {}

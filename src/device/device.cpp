@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 
@@ -15,26 +17,51 @@ namespace headrace {
 
 namespace {
 
+/// The names of the kinds of devices, by DeviceKind.
+constexpr std::array<std::string_view, kDeviceKinds> kKindNames{"cpu", "cuda"};
+
+/// The kinds beside the CPU, best first. A new one is a line here and a case of find_devices().
+constexpr std::array kAccelerators{DeviceKind::cuda};
+
+std::string_view name_of(DeviceKind kind) noexcept { return kKindNames[static_cast<std::size_t>(kind)]; }
+
+detail::FoundDevices find_devices(DeviceKind kind) {
+  if (kind == DeviceKind::cuda) {
+    if constexpr (kBuiltWithCuda) {
+      return detail::find_cuda_devices();
+    } else {
+      return {.devices = {}, .absence = "built without CUDA (HEADRACE_CUDA=ON builds it)"};
+    }
+  }
+  return {};
+}
+
 struct Registry {
-  detail::CudaDevices cuda;
+  std::array<detail::FoundDevices, kDeviceKinds>
+      found;  ///< By DeviceKind; the CPU's are made where they are asked for.
   bool cpu_listed = true;
+
+  [[nodiscard]] const detail::FoundDevices& of(DeviceKind kind) const noexcept {
+    return found[static_cast<std::size_t>(kind)];
+  }
 };
 
 Registry make_registry() {
   Registry registry;
   const char* only = std::getenv("HEADRACE_DEVICES");
   const std::string_view wanted = only == nullptr ? "" : only;
-  if (!wanted.empty() && wanted != "cpu" && wanted != "cuda") {
-    throw UsageError(fmt::format("HEADRACE_DEVICES must be cpu or cuda, not '{}'", wanted));
+  if (!wanted.empty() && std::ranges::find(kKindNames, wanted) == kKindNames.end()) {
+    throw UsageError(fmt::format("HEADRACE_DEVICES must be {}, not '{}'", fmt::join(kKindNames, " or "), wanted));
   }
-  if (wanted == "cpu") {
-    registry.cuda.absence = "left out by HEADRACE_DEVICES=cpu";
-  } else if constexpr (kBuiltWithCuda) {
-    registry.cuda = detail::find_cuda_devices();
-  } else {
-    registry.cuda.absence = "built without CUDA (HEADRACE_CUDA=ON builds it)";
+  for (const DeviceKind kind : kAccelerators) {
+    detail::FoundDevices& found = registry.found[static_cast<std::size_t>(kind)];
+    if (wanted.empty() || wanted == name_of(kind)) {
+      found = find_devices(kind);
+    } else {
+      found.absence = fmt::format("left out by HEADRACE_DEVICES={}", wanted);
+    }
+    if (wanted == name_of(kind) && !found.devices.empty()) registry.cpu_listed = false;
   }
-  registry.cpu_listed = wanted != "cuda" || registry.cuda.devices.empty();
   return registry;
 }
 
@@ -57,7 +84,9 @@ Registry& registry() {
 
 std::vector<Device> Device::list() {
   std::vector<Device> devices;
-  for (const auto& cuda : registry().cuda.devices) devices.emplace_back(*cuda);
+  for (const DeviceKind kind : kAccelerators) {
+    for (const auto& found : registry().of(kind).devices) devices.emplace_back(*found);
+  }
   if (registry().cpu_listed) devices.emplace_back(detail::cpu_device(0));
   return devices;
 }
@@ -72,18 +101,21 @@ Device Device::parse(std::string_view name) {
     const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
     if (status != std::errc{} || end != digits.data() + digits.size() || ordinal < 0) throw_unknown(name);
   }
-  if (kind == "cpu" && ordinal < detail::kCpuDevicesMax) return Device(detail::cpu_device(ordinal));
-  const auto& cuda = registry().cuda.devices;
-  if (kind == "cuda" && static_cast<std::size_t>(ordinal) < cuda.size())
-    return Device(*cuda[static_cast<std::size_t>(ordinal)]);
+  if (kind == name_of(DeviceKind::cpu) && ordinal < detail::kCpuDevicesMax) return Device(detail::cpu_device(ordinal));
+  for (const DeviceKind accelerator : kAccelerators) {
+    const auto& devices = registry().of(accelerator).devices;
+    if (kind == name_of(accelerator) && static_cast<std::size_t>(ordinal) < devices.size()) {
+      return Device(*devices[static_cast<std::size_t>(ordinal)]);
+    }
+  }
   throw_unknown(name);
 }
 
-std::string Device::cuda_absence() { return registry().cuda.absence; }
+std::string Device::cuda_absence() { return registry().of(DeviceKind::cuda).absence; }
 
 DeviceKind Device::kind() const noexcept { return backend_->kind(); }
 int Device::ordinal() const noexcept { return backend_->ordinal(); }
-std::string Device::name() const { return fmt::format("{}:{}", kind() == DeviceKind::cpu ? "cpu" : "cuda", ordinal()); }
+std::string Device::name() const { return fmt::format("{}:{}", name_of(kind()), ordinal()); }
 const DeviceProperties& Device::properties() const noexcept { return backend_->properties(); }
 MemoryInfo Device::memory() const { return backend_->memory(); }
 std::uint32_t Device::resident_blocks_max(const Kernel& kernel, std::uint32_t threads) const {

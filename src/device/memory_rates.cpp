@@ -145,7 +145,7 @@ const MemoryRates& find_memory_rates(std::string_view name) {
 }
 
 MemoryRates memory_rates_of(Device device) {
-  const bool on_cpu = device.kind() == DeviceKind::cpu;
+  const bool on_cpu = device.properties().host_cores;
   const MemoryRates* row = on_cpu ? nullptr : look_up(device.properties().name);
   MemoryRates rates = row != nullptr ? *row : find_memory_rates(on_cpu ? "CPU" : "H100");
   rates.name = device.properties().name;

@@ -89,7 +89,7 @@ const GpuLimits& find_gpu(std::string_view name) {
 
 GpuLimits limits_of(Device device) {
   const DeviceProperties& properties = device.properties();
-  if (device.kind() == DeviceKind::cpu) {
+  if (device.properties().host_cores) {
     throw UsageError(fmt::format("{} has no multiprocessors to occupy: name a GPU", device.name()),
                      Errc::not_supported);
   }

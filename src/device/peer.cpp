@@ -2,20 +2,30 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <utility>
 
+#include "base/names.hpp"
 #include "device/backend.hpp"
 #include "headrace/device/health.hpp"
 
 namespace headrace {
 
-std::string_view to_string(PeerWay way) noexcept {
-  constexpr std::array<std::string_view, 10> kNames{
-      "same device",      "same memory",      "NVLink",     "one board", "PCIe switch",
-      "PCIe host bridge", "within NUMA node", "other node", "unknown",   "none"};
-  return kNames[static_cast<std::size_t>(way)];
-}
+namespace {
+
+constexpr auto kWays = names_of<PeerWay>("a way between devices", {{PeerWay::same_device, "same device"},
+                                                                   {PeerWay::same_memory, "same memory"},
+                                                                   {PeerWay::nvlink, "NVLink"},
+                                                                   {PeerWay::pcie_board, "one board"},
+                                                                   {PeerWay::pcie_switch, "PCIe switch"},
+                                                                   {PeerWay::pcie_host_bridge, "PCIe host bridge"},
+                                                                   {PeerWay::numa_node, "within NUMA node"},
+                                                                   {PeerWay::machine, "other node"},
+                                                                   {PeerWay::unknown, "unknown"},
+                                                                   {PeerWay::none, "none"}});
+
+}  // namespace
+
+std::string_view to_string(PeerWay way) noexcept { return kWays.of(way); }
 
 PeerConnection peer_connection(Device from, Device to) {
   if (from.kind() != to.kind()) return {.way = PeerWay::none};

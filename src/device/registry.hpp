@@ -14,12 +14,13 @@ inline constexpr int kCpuDevicesMax = 64;
 /// The CPU device of that number, made on first use and never destroyed. 0 <= ordinal < kCpuDevicesMax.
 [[nodiscard]] DeviceBackend& cpu_device(int ordinal);
 
-struct CudaDevices {
+/// The devices of one kind, by ordinal.
+struct FoundDevices {
   std::vector<std::unique_ptr<DeviceBackend>> devices;
   std::string absence;  ///< Why there are none; empty when there are.
 };
 
 /// Finds the CUDA devices. Called once. Only linked where Headrace is built with CUDA.
-[[nodiscard]] CudaDevices find_cuda_devices();
+[[nodiscard]] FoundDevices find_cuda_devices();
 
 }  // namespace headrace::detail

@@ -10,12 +10,20 @@
 #include <set>
 #include <tuple>
 
+#include "base/names.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace {
 
 namespace {
+
+constexpr auto kDistances =
+    names_of<CacheDistance>("a distance of caches", {{CacheDistance::same_processor, "same processor"},
+                                                     {CacheDistance::same_core, "same core"},
+                                                     {CacheDistance::same_cache, "same last level cache"},
+                                                     {CacheDistance::same_node, "same NUMA node, other cache"},
+                                                     {CacheDistance::other_node, "other NUMA node"}});
 
 struct FreeTopology {
   void operator()(hwloc_topology* topology) const noexcept { hwloc_topology_destroy(topology); }
@@ -232,16 +240,7 @@ CacheDistance distance(const Processor& a, const Processor& b) noexcept {
   return a.last_level_cache == b.last_level_cache ? CacheDistance::same_cache : CacheDistance::same_node;
 }
 
-std::string_view to_string(CacheDistance distance) noexcept {
-  switch (distance) {
-    case CacheDistance::same_processor: return "same processor";
-    case CacheDistance::same_core: return "same core";
-    case CacheDistance::same_cache: return "same last level cache";
-    case CacheDistance::same_node: return "same NUMA node, other cache";
-    case CacheDistance::other_node: break;
-  }
-  return "other NUMA node";
-}
+std::string_view to_string(CacheDistance distance) noexcept { return kDistances.of(distance); }
 
 Status bind_this_thread(const Processor& processor) noexcept {
   try {

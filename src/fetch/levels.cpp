@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
+#include "base/names.hpp"
 #include "fetch/levels_state.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
@@ -16,16 +16,10 @@ namespace headrace::fetch {
 
 namespace {
 
-constexpr std::array<std::string_view, kLevelCount> kLevelNames{"disk", "cpu", "device"};
-constexpr std::array<std::string_view, 2> kHostNames{"pinned", "pageable"};
-
-template <class Enum, std::size_t Count>
-Enum parse(std::string_view text, const std::array<std::string_view, Count>& names, std::string_view what) {
-  for (std::size_t i = 0; i < Count; ++i) {
-    if (names[i] == text) return static_cast<Enum>(i);
-  }
-  throw UsageError(fmt::format("'{}' is not {}: {}", text, what, fmt::join(names, ", ")));
-}
+constexpr auto kLevels =
+    names_of<Level>("a level", {{Level::disk, "disk"}, {Level::cpu, "cpu"}, {Level::device, "device"}});
+constexpr auto kHostKinds = names_of<HostKind>("a kind of memory of the CPU level",
+                                               {{HostKind::pinned, "pinned"}, {HostKind::pageable, "pageable"}});
 
 LevelOptions with_defaults(Device device, LevelOptions options) {
   if (options.slab_bytes == 0) throw UsageError("levels: slab_bytes must be above 0");
@@ -51,12 +45,10 @@ LevelStatistics statistics_of(const Cache& cache, const Budget& budget) {
 
 }  // namespace
 
-std::string_view to_string(Level level) noexcept { return kLevelNames[static_cast<std::size_t>(level)]; }
-Level parse_level(std::string_view text) { return parse<Level>(text, kLevelNames, "a level"); }
-std::string_view to_string(HostKind kind) noexcept { return kHostNames[static_cast<std::size_t>(kind)]; }
-HostKind parse_host_kind(std::string_view text) {
-  return parse<HostKind>(text, kHostNames, "a kind of memory of the CPU level");
-}
+std::string_view to_string(Level level) noexcept { return kLevels.of(level); }
+Level parse_level(std::string_view text) { return kLevels.parse(text); }
+std::string_view to_string(HostKind kind) noexcept { return kHostKinds.of(kind); }
+HostKind parse_host_kind(std::string_view text) { return kHostKinds.parse(text); }
 
 DiskChunk::DiskChunk(DiskChunk&& other) noexcept
     : ranges(std::move(other.ranges)), budget(std::exchange(other.budget, nullptr)), charged(other.charged) {}

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "fetch/program/rows.hpp"
 #include "fetch/query/typing.hpp"
-#include "fetch/scan/rows.hpp"
 #include "headrace/fetch/parquet_footer.hpp"
 
 namespace headrace::fetch {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/names.hpp"
 #include "fetch/arena.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/topology.hpp"
@@ -12,6 +13,11 @@
 namespace headrace::fetch {
 
 namespace {
+
+constexpr auto kModes =
+    names_of<FetchMode>("a mode of fetching", {{FetchMode::async, "async"}, {FetchMode::sync, "sync"}});
+constexpr auto kSteps =
+    names_of<Step>("a step of a fetch", {{Step::read, "read"}, {Step::decode, "decode"}, {Step::transfer, "transfer"}});
 
 constexpr std::uint32_t kThreadsDefault = 16;
 /// A read of so many bytes costs much more than the call does.
@@ -21,22 +27,9 @@ constexpr std::size_t kPiecesLeast = 4;
 
 }  // namespace
 
-std::string_view to_string(FetchMode mode) noexcept { return mode == FetchMode::async ? "async" : "sync"; }
-
-std::string_view to_string(Step step) noexcept {
-  switch (step) {
-    case Step::read: return "read";
-    case Step::decode: return "decode";
-    case Step::transfer: return "transfer";
-  }
-  return "?";
-}
-
-FetchMode parse_fetch_mode(std::string_view text) {
-  if (text == "async") return FetchMode::async;
-  if (text == "sync") return FetchMode::sync;
-  throw UsageError(fmt::format("'{}' is not a mode of fetching: async, sync", text));
-}
+std::string_view to_string(FetchMode mode) noexcept { return kModes.of(mode); }
+FetchMode parse_fetch_mode(std::string_view text) { return kModes.parse(text); }
+std::string_view to_string(Step step) noexcept { return kSteps.of(step); }
 
 FetchRequest checked_request(const Source& source, FetchRequest request) {
   if (source.closed()) throw UsageError("the table has been closed", Errc::stopped);

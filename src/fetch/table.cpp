@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "fetch/host_chunk.hpp"
+#include "fetch/known_columns.hpp"
 #include "fetch/levels_state.hpp"
-#include "fetch/query/look.hpp"
 #include "fetch/query/need.hpp"
 #include "fetch/query/slices.hpp"
 #include "fetch/scan/merge.hpp"
@@ -73,7 +73,7 @@ class Table::State {
         source_(std::move(source)),
         options_(options),
         stream_(levels_.device()),
-        known_(2 * source_->columns().size()) {
+        known_(source_) {
     for (const Column& column : source_->columns()) {
       facts_.columns.push_back({.name = {}, .type = level_type(column.type), .nullable = column.nullable, .range = {}});
     }
@@ -123,12 +123,6 @@ class Table::State {
   }
 
  private:
-  /// What is known of a column's values once all of them have been looked at.
-  struct Known {
-    bool nullable = true;
-    std::optional<ValueRange> range;
-  };
-
   [[nodiscard]] static QueryGate::Poll poll(const Watch& watch) {
     if (!watch) return {};
     return [&watch] { watch({}); };
@@ -217,14 +211,14 @@ class Table::State {
           fmt::format("leaves out {} fragments, of which statistics say that no row passes the filter\n", need.pruned);
     }
     std::string why = too_much(need);
-    TableView view = view_of(need, nullptr);
+    TableView view = known_.view_of(need, nullptr);
     std::unique_ptr<Fetch> fetch;
     if (why.empty() && !need.fragments.empty()) {
       try {
         fetch = start(need);
         wait_for(*fetch, watch);
-        view = view_of(need, fetch.get());
-        learn(need, view);
+        view = known_.view_of(need, fetch.get());
+        known_.learn(stream_, need, view);
       } catch (...) {
         rethrow_unless_out_of_device_memory();
         why = "the device has no memory for all of its columns together";
@@ -252,62 +246,6 @@ class Table::State {
         levels_, source_, FetchRequest{.columns = need.columns, .fragments = need.fragments, .options = options_});
   }
 
-  /// The columns that a query needs, of the fragments that have been fetched; of none where `fetch` is null.
-  [[nodiscard]] TableView view_of(const Need& need, const Fetch* fetch) const {
-    TableView view;
-    for (std::size_t c = 0; c < need.columns.size(); ++c) {
-      const std::uint32_t number = need.columns[c];
-      const Column& column = source_->column_of(number);
-      const DataType type = level_type(source_->type_of(number));
-      ColumnFacts facts{.name = column.name, .type = type, .nullable = column.nullable, .range = {}};
-      if (const auto& known = known_[number]) {
-        facts.nullable = known->nullable;
-        facts.range = known->range;
-      }
-      facts.dictionary = need.dictionaries[c].get();
-      view.columns.push_back(std::move(facts));
-    }
-    for (std::size_t f = 0; fetch != nullptr && f < fetch->request().fragments.size(); ++f) {
-      auto& fragment = view.fragments.emplace_back();
-      fragment.reserve(need.columns.size());
-      for (std::size_t c = 0; c < need.columns.size(); ++c) fragment.push_back(fetch->view(c, f));
-    }
-    return view;
-  }
-
-  /// Looks at the columns of which nothing is known. Those of strings are learnt each time: dictionaries grow.
-  void learn(const Need& need, TableView& view) {
-    std::vector<std::uint32_t> unknown;
-    for (std::uint32_t c = 0; c < need.columns.size(); ++c) {
-      if (view.columns[c].dictionary != nullptr) {
-        learn_indices(view, c);
-      } else if (!known_[need.columns[c]]) {
-        unknown.push_back(c);
-      }
-    }
-    if (!unknown.empty()) look_at(unknown, view);
-    if (need.fragments.size() == view.fragments.size()) keep(need, view);
-  }
-
-  void look_at(const std::vector<std::uint32_t>& unknown, TableView& view) {
-    TableView part;
-    for (const std::uint32_t c : unknown) part.columns.push_back(view.columns[c]);
-    for (const auto& fragment : view.fragments) {
-      auto& of_part = part.fragments.emplace_back();
-      for (const std::uint32_t c : unknown) of_part.push_back(fragment[c]);
-    }
-    look(stream_, part);
-    for (std::size_t i = 0; i < unknown.size(); ++i) view.columns[unknown[i]] = part.columns[i];
-  }
-
-  /// What holds for every fragment of the table is known from now on.
-  void keep(const Need& need, const TableView& view) {
-    if (need.fragments.size() != source_->fragments().size()) return;
-    for (std::size_t c = 0; c < need.columns.size(); ++c) {
-      known_[need.columns[c]] = Known{.nullable = view.columns[c].nullable, .range = view.columns[c].range};
-    }
-  }
-
   TableResult scan_at_once(const Need& need, const Watch& watch) {
     TableResult result;
     const Time started = SteadyClock::now();
@@ -319,8 +257,8 @@ class Table::State {
     }
     result.report.waited = SteadyClock::now() - started;
     result.report.pruned = need.pruned;
-    TableView view = view_of(need, fetch.get());
-    learn(need, view);
+    TableView view = known_.view_of(need, fetch.get());
+    known_.learn(stream_, need, view);
     ScanResult scanned = fetch::scan(stream_, view, need.query);
     result.columns = std::move(scanned.columns);
     result.report.scan = std::move(scanned.report);
@@ -339,8 +277,8 @@ class Table::State {
     WindowStream windows(levels_, source_, need.columns, options_, windows_of(need));
     while (const Fetch* const fetch = windows.next(watch)) {
       add(result.report, fetch->progress());
-      TableView view = view_of(need, fetch);
-      learn(need, view);
+      TableView view = known_.view_of(need, fetch);
+      known_.learn(stream_, need, view);
       ScanResult scanned = fetch::scan(stream_, view, query);
       ++result.report.windows;
       add(result.report.scan, std::move(scanned.report));
@@ -361,7 +299,7 @@ class Table::State {
       result.columns = concatenate(parts);
     } else {
       const Time started = SteadyClock::now();
-      result.columns = merge_ordered(parts, view_of(need, nullptr), query);
+      result.columns = merge_ordered(parts, known_.view_of(need, nullptr), query);
       result.report.scan.order_seconds += std::chrono::duration<double>(SteadyClock::now() - started).count();
     }
     return result;
@@ -373,7 +311,7 @@ class Table::State {
   Stream stream_;
   TableView facts_;  ///< The types of all columns, without names and fragments.
   std::timed_mutex mutex_;
-  std::vector<std::optional<Known>> known_;  ///< By column of the source, then by validity_of() those.
+  KnownColumns known_;
 };
 
 Table::Table(Levels levels, std::shared_ptr<Source> source, FetchOptions options)

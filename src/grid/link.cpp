@@ -173,7 +173,7 @@ Links make_links(const Decomposition& decomposition, const Share& share, const F
     if (sends && receives) {
       made.links.emplace_back(from, to, std::move(pieces), contiguous_in(decomposition), push);
     } else {
-      const bool on_device = share.ranks()->takes_device_memory() && from.device.kind() == DeviceKind::cuda;
+      const bool on_device = share.ranks()->takes_device_memory() && !from.device.properties().host_memory;
       made.links.emplace_back(from, to, std::move(pieces), sends ? Side::sender : Side::receiver, on_device);
     }
   }

@@ -73,7 +73,7 @@ class Planner {
       done += leg.steps;
       add_leg(made, leg, cycle, done - 1);
     }
-    if (device_.kind() == DeviceKind::cuda) chain(made);
+    if (!device_.properties().host_cores) chain(made);
     return made;
   }
 
@@ -235,7 +235,7 @@ class Planner {
     region.pitch = like.pitch;
     region.plane = like.plane;
     region.held = layout_.local(reached(layout_.pads));
-    if (device_.kind() == DeviceKind::cpu) {
+    if (device_.properties().host_cores) {
       made.shape = cut_into_items(region, boxes, layout_);
     } else {
       made.shape = cut_into_runs(region, boxes, halo, layout_, blocks_at_once(kernel), blocks_beside);

@@ -20,18 +20,6 @@ constexpr std::array kWork{
 
 }  // namespace
 
-std::string_view to_string(Work work) noexcept {
-  switch (work) {
-    case Work::body: return "body";
-    case Work::border: return "border";
-    case Work::push: return "push";
-    case Work::messages: return "messages";
-    case Work::receive: return "receive";
-    case Work::interior: return "interior";
-  }
-  return "?";
-}
-
 Recorder::Recorder(Device device, std::size_t cycles) : cycles_(cycles), marked_(cycles) {
   for (auto& cycle : cycles_) {
     for (auto& event : cycle) event.emplace(device, EventTiming::on);

@@ -25,7 +25,7 @@ constexpr Duration kNapMost = std::chrono::milliseconds(1);
                                  program.name, part.device().name()),
                      Errc::not_supported);
   }
-  if (part.device().kind() == DeviceKind::cuda) return fitting;
+  if (!part.device().properties().host_cores) return fitting;
   const std::size_t processors = Topology::machine().processors().size() / part_count;
   return std::min(fitting, static_cast<std::uint32_t>(std::clamp<std::size_t>(processors, 2, 8)));
 }
@@ -134,8 +134,8 @@ void ResidentPart::take_plans() {
   for (const CyclePlan& plan : part_.plans().amid) cycles.push_back(append_cycle(stages, plan));
   stages_ = upload(stages);
   cycles_ = std::move(cycles);
-  const bool on_cuda = part_.device().kind() == DeviceKind::cuda;
-  blocks_ = on_cuda ? std::min(blocks_max_, useful_blocks(part_.plans().amid)) : blocks_max_;
+  const bool host_cores = part_.device().properties().host_cores;
+  blocks_ = host_cores ? blocks_max_ : std::min(blocks_max_, useful_blocks(part_.plans().amid));
 }
 
 template <class Item>
@@ -270,8 +270,7 @@ void require_resident(const Decomposition& decomposition, const Share& share, co
   }
   for (std::size_t part = 0; part < devices.size(); ++part) {
     const auto before = devices.begin() + static_cast<std::ptrdiff_t>(part);
-    if (devices[part].kind() != DeviceKind::cuda || std::find(devices.begin(), before, devices[part]) == before)
-      continue;
+    if (devices[part].properties().host_cores || std::find(devices.begin(), before, devices[part]) == before) continue;
     throw UsageError(
         fmt::format("mode 'resident' has one part a device, because kernels that wait for each other may "
                     "not be started at once on {}, which has several: use one part there, or mode 'streams'",

@@ -1,34 +1,16 @@
 #include "grid/team.hpp"
 
-#include <optional>
-
 #include "headrace/base/threads.hpp"
-#include "headrace/device/topology.hpp"
+#include "headrace/device/host_thread.hpp"
 
 namespace headrace::grid {
-
-namespace {
-
-/// A processor near a GPU, another for each thread; the host threads of CPU devices go where there is room.
-[[nodiscard]] std::optional<Processor> processor_for(Device device, std::size_t number) {
-  if (device.kind() == DeviceKind::cpu) return {};
-  const auto order = Topology::machine().by_cache_distance(device.properties().numa_node);
-  return order[number % order.size()];
-}
-
-}  // namespace
 
 Team::Team(const std::vector<Device>& devices) : count_(devices.size()) {
   if (count_ == 1) return;
   try {
     threads_.reserve(count_);
     start_each("host threads of a grid, one a part,", count_, [&](std::size_t part) {
-      const auto processor = processor_for(devices[part], part);
-      threads_.emplace_back([this, part, processor] {
-        // A refusal (a container without the right) leaves the thread unbound, which is only slower.
-        if (processor) static_cast<void>(bind_this_thread(*processor));
-        work(part);
-      });
+      threads_.push_back(start_thread_near(devices[part], part, [this, part] { work(part); }));
     });
   } catch (...) {
     stop();

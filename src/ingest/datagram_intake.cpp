@@ -1,16 +1,13 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <new>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/datagram_packet.hpp"
 #include "headrace/ingest/datagram_sequencer.hpp"
-#include "headrace/ingest/siphash.hpp"
-#include "ingest/datagram_stream.hpp"
+#include "ingest/datagram_streams.hpp"
 #include "ingest/intake.hpp"
 
 namespace headrace::ingest {
@@ -23,17 +20,6 @@ constexpr std::uint32_t kFrames = 256;
 constexpr Duration kGather = std::chrono::milliseconds(1);
 /// So long after the consumer has made space it is believed to make more.
 constexpr std::uint64_t kPatience = 200'000'000;
-
-struct FlowHash {
-  [[nodiscard]] std::size_t operator()(const Flow& flow) const noexcept {
-    std::uint64_t words[Flow::kWords];
-    flow.words(words);
-    return siphash(HashKey{{0x6865616472616365, 0x6461746167726d73}}, words, Flow::kWords);
-  }
-};
-struct SameFlow {
-  [[nodiscard]] bool operator()(const Flow& a, const Flow& b) const noexcept { return same_flow(a, b); }
-};
 
 /// Numbered datagrams of several senders, a stream each. The datagrams of a sender are taken in their order of arrival:
 /// behind one that waits for space, others wait in the ring, while those of other senders go on.
@@ -178,9 +164,7 @@ class DatagramIntake final : public HostIntake {
 
   /// The stream of who sent these; null where there is none, which is counted.
   [[nodiscard]] DatagramStream* stream_of(const DatagramRun& run, std::uint64_t received_ns) {
-    if (last_ != nullptr && same_flow(last_->sender, run.flow)) return last_;
-    const auto known = by_flow_.find(run.flow);
-    if (known != by_flow_.end()) return last_ = known->second;
+    if (DatagramStream* const known = streams_.find(run.flow)) return known;
     // Whoever sends nothing that fits gets no place.
     if (const ParseResult fits = DatagramSequencer::fit(config_, parts_.ring.buffer().data() + run.at, run.next());
         fits != ParseResult::ok) {
@@ -191,36 +175,25 @@ class DatagramIntake final : public HostIntake {
       refuse(ParseResult::too_many);
       return nullptr;
     }
-    try {
-      streams_.push_back(std::make_unique<DatagramStream>(run.flow, config_, frame_count_, next_number_));
-      by_flow_.emplace(run.flow, streams_.back().get());
-    } catch (const std::bad_alloc&) {
-      if (by_flow_.size() < streams_.size()) streams_.pop_back();
+    DatagramStream* const added = streams_.add(run.flow, config_, frame_count_, next_number_);
+    if (added == nullptr) {
       refuse(ParseResult::too_many);
       return nullptr;
     }
     ++next_number_;
-    return last_ = streams_.back().get();
+    return added;
   }
 
   /// Ends the stream that was silent for longest, where that is long enough.
   [[nodiscard]] bool retire_idle(std::uint64_t received_ns) {
     if (received_ns < idle_look_at_) return false;
-    const auto idlest = std::min_element(streams_.begin(), streams_.end(),
-                                         [](const auto& a, const auto& b) { return a->heard_at < b->heard_at; });
-    idle_look_at_ = idlest == streams_.end() ? 0 : (*idlest)->heard_at + idle_ns_;
-    if (idlest == streams_.end() || received_ns < idle_look_at_ || !(*idlest)->waiting.empty()) return false;
-    end_stream(**idlest, StreamEnd::timed_out);
-    forget(**idlest);
+    DatagramStream* const idlest = streams_.idlest();
+    idle_look_at_ = idlest == nullptr ? 0 : idlest->heard_at + idle_ns_;
+    if (idlest == nullptr || received_ns < idle_look_at_ || !idlest->waiting.empty()) return false;
+    end_stream(*idlest, StreamEnd::timed_out);
+    counted_.add(idlest->counters());
+    streams_.remove(*idlest);
     return true;
-  }
-
-  void forget(DatagramStream& stream) {
-    counted_.add(stream.counters());
-    by_flow_.erase(stream.sender);
-    last_ = nullptr;
-    streams_.erase(
-        std::find_if(streams_.begin(), streams_.end(), [&](const auto& one) { return one.get() == &stream; }));
   }
 
   /// Takes the datagrams of a run, as far as there is space; false where some are left, which have to wait.
@@ -384,11 +357,9 @@ class DatagramIntake final : public HostIntake {
   std::vector<Piece> pieces_;
   std::vector<ClosedFrame> frames_;
   DatagramOutput output_;
-  std::vector<std::unique_ptr<DatagramStream>> streams_;
-  std::unordered_map<Flow, DatagramStream*, FlowHash, SameFlow> by_flow_;
+  DatagramStreams streams_;
   std::vector<DatagramStream*> by_place_;
-  bool no_memory_ = false;          ///< For another stream's frames, as long as none ends.
-  DatagramStream* last_ = nullptr;  ///< The stream of the last datagram: most come in runs.
+  bool no_memory_ = false;  ///< For another stream's frames, as long as none ends.
   std::uint32_t next_number_ = 0;
   std::uint64_t now_ = 0;
   std::uint64_t gathered_at_ = 0;   ///< When the first datagram came that may not be copied yet; 0: all are.

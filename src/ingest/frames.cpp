@@ -51,7 +51,7 @@ FrameRing::FrameRing(Device device, FrameOptions options)
       options_(checked(options)),
       stride_(align_up(converted_bytes(options_.conversion, options_.frame_bytes), kFrameAlignment)),
       memory_(device, options_.kind, stride_ * options_.frame_count) {
-  if (device.kind() == DeviceKind::cpu) use_large_pages(memory_);
+  if (device.properties().host_memory) use_large_pages(memory_);
   for (std::uint32_t i = 0; i < options_.frame_count; ++i) {
     Place& place = places_.emplace_back(device);
     place.number.store(i, std::memory_order_relaxed);

@@ -21,7 +21,7 @@ Expectation InPlace::expect(const TcpView& view, StreamTable& streams) {
   const auto place = streams.find(steady_->stream);
   if (!place) return {};
   const StreamTable::Stream& stream = streams.places()[*place];
-  if (!stream.frames || stream.end || stream.frames->device().kind() != DeviceKind::cpu ||
+  if (!stream.frames || stream.end || !stream.frames->device().properties().host_memory ||
       stream.frames->options().conversion != Conversion::none) {
     return {};
   }

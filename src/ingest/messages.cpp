@@ -37,7 +37,7 @@ MessageReader::MessageReader(const LengthPrefix& prefix, const FrameRing& frames
     : device_(frames.device()),
       prefix_(checked(prefix, frames.options())),
       framing_(prefix_),
-      readable_(device_.kind() == DeviceKind::cpu || host_accessible(frames.options().kind)) {
+      readable_(device_.properties().host_memory || host_accessible(frames.options().kind)) {
   if (readable_) return;
   stream_.emplace(device_);
   copied_ = Buffer(device_, MemoryKind::pinned, kCopyBytes);

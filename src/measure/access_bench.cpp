@@ -61,7 +61,7 @@ AccessData AccessBench::of(std::byte* data, std::size_t page_count) const noexce
 
 LaunchShape AccessBench::shape(const Kernel& kernel, std::uint32_t threads,
                                std::uint32_t blocks_per_multiprocessor) const {
-  if (device().kind() == DeviceKind::cpu) return {.blocks = 1, .threads = threads};
+  if (device().properties().host_cores) return {.blocks = 1, .threads = threads};
   // Never more than are resident at once: a block that starts late would do its part when the others are done.
   std::uint32_t blocks = device().resident_blocks_max(kernel, threads);
   if (blocks_per_multiprocessor > 0) {

@@ -22,7 +22,7 @@ double rate(AccessBench& bench, AccessOperation operation, MemoryKind kind, std:
   const std::size_t bytes = page_count * kPageBytes;
   const Buffer data(bench.device(), kind, bytes);
   bench.fill(data.data(), page_count);
-  const bool on_cpu = bench.device().kind() == DeviceKind::cpu;
+  const bool on_cpu = bench.device().properties().host_cores;
   std::uint32_t run = 0;
   double best = 0;
   for (const AccessPattern pattern : {AccessPattern::grid_stride, AccessPattern::block_stride}) {
@@ -44,7 +44,7 @@ double rate(AccessBench& bench, AccessOperation operation, MemoryKind kind, std:
 
 AccessRoofs measure_access_roofs(Device device, AccessOperation operation, std::size_t bytes) {
   AccessBench bench(device);
-  const bool on_cpu = device.kind() == DeviceKind::cpu;
+  const bool on_cpu = device.properties().host_cores;
   const std::size_t on_device = pages_of(std::min(bytes, on_cpu ? kCpuBytes : kDeviceBytes));
   const std::size_t over_link = pages_of(std::min(bytes, on_cpu ? kCpuBytes : kLinkBytes));
   return {.operation = operation,

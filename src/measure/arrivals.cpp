@@ -8,11 +8,16 @@
 #include <fstream>
 #include <numbers>
 
+#include "base/names.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::measure {
 
 namespace {
+
+constexpr auto kKinds = names_of<ArrivalKind>(
+    "a kind of arrivals",
+    {{ArrivalKind::poisson, "poisson"}, {ArrivalKind::constant, "constant"}, {ArrivalKind::trace, "trace"}});
 
 constexpr double kNanosecondsPerSecond = 1e9;
 
@@ -42,14 +47,8 @@ double checked_rate(double per_second) {
 
 }  // namespace
 
-std::string_view to_string(ArrivalKind kind) noexcept {
-  switch (kind) {
-    case ArrivalKind::poisson: return "poisson";
-    case ArrivalKind::constant: return "constant";
-    case ArrivalKind::trace: return "trace";
-  }
-  return "unknown";
-}
+std::string_view to_string(ArrivalKind kind) noexcept { return kKinds.of(kind); }
+ArrivalKind parse_arrival_kind(std::string_view text) { return kKinds.parse(text); }
 
 Arrivals::Arrivals(ArrivalKind kind, double per_second, std::uint64_t seed)
     : kind_(kind), per_second_(per_second), gap_ns_(kNanosecondsPerSecond / per_second), random_(seed), gaps_(kGaps) {}

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <numeric>
 #include <random>
 
+#include "base/names.hpp"
 #include "headrace/base/error.hpp"
 #include "measure/link_kernels.hpp"
 
@@ -15,34 +15,12 @@ namespace headrace::measure {
 
 namespace {
 
-template <class Value>
-struct Named {
-  Value value;
-  std::string_view name;
-};
-constexpr std::array kLayouts{Named<CopyLayout>{CopyLayout::contiguous, "contiguous"},
-                              Named<CopyLayout>{CopyLayout::scattered_source, "scattered_source"},
-                              Named<CopyLayout>{CopyLayout::scattered, "scattered"}};
-constexpr std::array kStores{Named<HostStores>{HostStores::cached, "cached"},
-                             Named<HostStores>{HostStores::streaming, "streaming"}};
-
-template <class Names, class Value>
-std::string_view name_of(const Names& names, Value value) noexcept {
-  for (const auto& entry : names) {
-    if (entry.value == value) return entry.name;
-  }
-  return "unknown";
-}
-
-template <class Names>
-auto value_of(const Names& names, std::string_view text, std::string_view what) {
-  std::string all;
-  for (const auto& entry : names) {
-    if (entry.name == text) return entry.value;
-    all += fmt::format("{}{}", all.empty() ? "" : ", ", entry.name);
-  }
-  throw UsageError(fmt::format("'{}' is not {}: {}", text, what, all));
-}
+constexpr auto kLayouts =
+    names_of<CopyLayout>("a layout of copies", {{CopyLayout::contiguous, "contiguous"},
+                                                {CopyLayout::scattered_source, "scattered_source"},
+                                                {CopyLayout::scattered, "scattered"}});
+constexpr auto kStores =
+    names_of<HostStores>("a kind of stores", {{HostStores::cached, "cached"}, {HostStores::streaming, "streaming"}});
 
 constexpr std::size_t kOddSource = 1;
 constexpr std::size_t kOddTarget = 3;
@@ -149,10 +127,10 @@ std::vector<double> rates(StreamRef stream, std::size_t bytes, std::size_t runs,
 
 }  // namespace
 
-std::string_view to_string(CopyLayout layout) noexcept { return name_of(kLayouts, layout); }
-CopyLayout parse_copy_layout(std::string_view text) { return value_of(kLayouts, text, "a layout of copies"); }
-std::string_view to_string(HostStores stores) noexcept { return name_of(kStores, stores); }
-HostStores parse_host_stores(std::string_view text) { return value_of(kStores, text, "a kind of stores"); }
+std::string_view to_string(CopyLayout layout) noexcept { return kLayouts.of(layout); }
+CopyLayout parse_copy_layout(std::string_view text) { return kLayouts.parse(text); }
+std::string_view to_string(HostStores stores) noexcept { return kStores.of(stores); }
+HostStores parse_host_stores(std::string_view text) { return kStores.parse(text); }
 
 CopyRuns measure_copy_batch(Device device, const CopyCase& of, std::size_t runs, const std::stop_token& stop) {
   Batch batch(device, of);

@@ -1,11 +1,11 @@
 #include "headrace/measure/host_ways.hpp"
 
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
 
+#include "base/names.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
@@ -18,7 +18,11 @@ namespace headrace::measure {
 namespace {
 
 constexpr const char* kDoing = "measuring ways of host memory";
-constexpr std::array<std::string_view, 5> kNames{"pageable", "staged", "pool", "registered", "read"};
+constexpr auto kWays = names_of<HostWay>("a way of host memory", {{HostWay::pageable, "pageable"},
+                                                                  {HostWay::staged, "staged"},
+                                                                  {HostWay::pool, "pool"},
+                                                                  {HostWay::registered, "registered"},
+                                                                  {HostWay::read, "read"}});
 
 struct Freed {
   void operator()(std::byte* data) const noexcept { std::free(data); }
@@ -145,7 +149,7 @@ class Ways {
 
 }  // namespace
 
-std::string_view to_string(HostWay way) noexcept { return kNames[static_cast<std::size_t>(way)]; }
+std::string_view to_string(HostWay way) noexcept { return kWays.of(way); }
 
 std::vector<HostWayCost> measure_host_ways(Device device, std::size_t bytes, std::size_t passes) {
   if (bytes == 0) throw UsageError("ways of host memory are measured with 1 byte or more");

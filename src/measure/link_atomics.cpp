@@ -24,7 +24,7 @@ constexpr Duration kGateBound = std::chrono::seconds(1);
 class Adder {
  public:
   explicit Adder(Device device)
-      : on_cpu_(device.kind() == DeviceKind::cpu),
+      : on_cpu_(device.properties().host_cores),
         shape_{.blocks = on_cpu_ ? 1U : static_cast<std::uint32_t>(device.properties().multiprocessor_count),
                .threads = on_cpu_ ? 1U : kThreads},
         stream_(device),

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <array>
 
+#include "base/names.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/measure/link_latency.hpp"
@@ -11,6 +11,9 @@ namespace headrace::measure {
 
 namespace {
 
+constexpr auto kMemories = names_of<FarMemory>(
+    "a kind of memory to chase", {{FarMemory::local, "local"}, {FarMemory::peer, "peer"}, {FarMemory::host, "host"}});
+
 /// More lines than an L1 has; the larger caches are filled by a sweep.
 constexpr std::uint32_t kWarmSteps = 8192;
 constexpr std::size_t kOwnerBytes = kMiB;
@@ -20,7 +23,7 @@ double per_step(std::uint64_t whole, std::uint32_t steps) { return static_cast<d
 
 /// Memory that is read to put everything else out of a device's caches: more than any L2 has.
 Buffer sweeping_memory(Device device) {
-  const std::size_t wanted = device.kind() == DeviceKind::cpu ? 32 * kMiB : 256 * kMiB;
+  const std::size_t wanted = device.properties().host_cores ? 32 * kMiB : 256 * kMiB;
   return {device, MemoryKind::device, std::min(wanted, device.memory().free_bytes / 4)};
 }
 
@@ -59,10 +62,8 @@ class OwnerCacheTrial {
 
 }  // namespace
 
-std::string_view to_string(FarMemory memory) noexcept {
-  constexpr std::array<std::string_view, 3> kNames{"local", "peer", "host"};
-  return kNames[static_cast<std::size_t>(memory)];
-}
+std::string_view to_string(FarMemory memory) noexcept { return kMemories.of(memory); }
+FarMemory parse_far_memory(std::string_view text) { return kMemories.parse(text); }
 
 ChaseResult measure_chase(Device device, const ChaseOptions& options) {
   if (options.samples < 1 || options.steps == 0) throw UsageError("a chase needs a sample and a step");

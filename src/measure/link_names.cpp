@@ -1,21 +1,31 @@
-#include <array>
-
+#include "base/names.hpp"
 #include "headrace/measure/links.hpp"
 
 namespace headrace::measure {
 
-std::string_view to_string(LinkPath path) noexcept {
-  constexpr std::array<std::string_view, 7> kNames{"to device", "from device", "both ways", "within",
-                                                   "from peer", "to peer",     "both peers"};
-  return kNames[static_cast<std::size_t>(path)];
-}
+namespace {
 
-std::string_view to_string(LinkMemory memory) noexcept {
-  constexpr std::array<std::string_view, 7> kNames{"pageable", "registered", "pinned", "mapped",
-                                                   "managed",  "span",       "device"};
-  return kNames[static_cast<std::size_t>(memory)];
-}
+constexpr auto kPaths = names_of<LinkPath>("a path of a link", {{LinkPath::to_device, "to device"},
+                                                                {LinkPath::from_device, "from device"},
+                                                                {LinkPath::both_ways, "both ways"},
+                                                                {LinkPath::within, "within"},
+                                                                {LinkPath::from_peer, "from peer"},
+                                                                {LinkPath::to_peer, "to peer"},
+                                                                {LinkPath::both_peers, "both peers"}});
+constexpr auto kMemories = names_of<LinkMemory>("a kind of memory of a link", {{LinkMemory::pageable, "pageable"},
+                                                                               {LinkMemory::registered, "registered"},
+                                                                               {LinkMemory::pinned, "pinned"},
+                                                                               {LinkMemory::mapped, "mapped"},
+                                                                               {LinkMemory::managed, "managed"},
+                                                                               {LinkMemory::span, "span"},
+                                                                               {LinkMemory::device, "device"}});
+constexpr auto kMeans =
+    names_of<LinkMeans>("a means of transfer", {{LinkMeans::engine, "engine"}, {LinkMeans::kernel, "kernel"}});
 
-std::string_view to_string(LinkMeans means) noexcept { return means == LinkMeans::engine ? "engine" : "kernel"; }
+}  // namespace
+
+std::string_view to_string(LinkPath path) noexcept { return kPaths.of(path); }
+std::string_view to_string(LinkMemory memory) noexcept { return kMemories.of(memory); }
+std::string_view to_string(LinkMeans means) noexcept { return kMeans.of(means); }
 
 }  // namespace headrace::measure

@@ -132,7 +132,7 @@ void measure_pages(StreamRef stream, MemoryRates& rates) {
 MemoryRates measure_memory_rates(Device device) {
   MemoryRates rates = memory_rates_of(device);
   // A GPU copies so much that neither its caches nor the time of a launch count.
-  const std::size_t bytes = device.kind() == DeviceKind::cpu ? 32 * kMiB : kGiB;
+  const std::size_t bytes = device.properties().host_cores ? 32 * kMiB : kGiB;
   AccessBench bench(device);
   const Buffer near(device, MemoryKind::device, bytes);
   const Buffer host(device, MemoryKind::mapped, bytes);

@@ -79,7 +79,7 @@ std::vector<double> measure_memory_copies(const std::vector<Device>& devices, st
   }
   std::vector<CopyWithin> shares;
   for (const Device device : devices) shares.emplace_back(device, bytes);
-  const std::size_t least = devices.front().kind() == DeviceKind::cuda ? 4 * kGiB : 128 * kMiB;
+  const std::size_t least = !devices.front().properties().host_cores ? 4 * kGiB : 128 * kMiB;
   const std::size_t times = std::max<std::size_t>(least / bytes, 1);
   const double moved = 2.0 * static_cast<double>(bytes) * static_cast<double>(times * devices.size());
   std::vector<double> rates;
@@ -107,7 +107,7 @@ MemoryRoofs measure_memory_roofs(Device device) {
   MemoryRoofs roofs;
   roofs.to_device = copy_rate(stream, near.data(), source.data());
   roofs.on_device = 2 * copy_rate(stream, far.data(), near.data());
-  if (device.kind() == DeviceKind::cuda) {
+  if (!device.properties().host_cores) {
     // A GPU copies kBytes in the time of a few launches.
     constexpr std::size_t kLargeBytes = 512 * kMiB;
     std::vector<double> rates = measure_memory_copies({device}, kLargeBytes, kRuns);

@@ -1,5 +1,7 @@
 #include "serve/candidates.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -32,7 +34,7 @@ std::uint32_t threads_most(Schedule schedule, const CandidateLimits& limits) {
 }  // namespace
 
 std::uint32_t resident_queries_of(Device device, const Operator& op) {
-  if (device.kind() == DeviceKind::cpu) return 2 * static_cast<std::uint32_t>(Topology::machine().processors().size());
+  if (device.properties().host_cores) return 2 * static_cast<std::uint32_t>(Topology::machine().processors().size());
   return std::max(1U, device.resident_blocks_max(op.kernel, op.shape.threads) / std::max(1U, op.shape.blocks));
 }
 
@@ -42,7 +44,7 @@ std::size_t in_flight_each(const Plan& plan, std::uint32_t generators, std::uint
   return std::clamp<std::size_t>(2 * worked_on / generators, 2, std::max(2U, plan.slots / 2));
 }
 
-CandidateLimits limits_for(Device device, const Operator& op, const LadderOptions& options) {
+CandidateLimits limits_for(Device device, const Operator& op, const PlanSpaceOptions& options) {
   CandidateLimits limits;
   limits.processors = static_cast<std::uint32_t>(Topology::machine().processors().size());
   limits.generators = options.single_thread ? 1 : options.generators;
@@ -51,6 +53,17 @@ CandidateLimits limits_for(Device device, const Operator& op, const LadderOption
   limits.resident = resident_queries_of(device, op);
   limits.bound = options.bound;
   return limits;
+}
+
+void require_valid(std::string_view who, const RateSearchOptions& options) {
+  if (options.arrivals == measure::ArrivalKind::trace) {
+    throw UsageError(fmt::format("{} needs poisson or constant arrivals: a trace has a rate of its own", who));
+  }
+  if (options.bound <= Duration::zero()) throw UsageError("a latency bound must be above 0");
+  if (options.window <= Duration::zero()) throw UsageError("a window must last longer than 0 s");
+  if (options.generators < 1 || options.generators > 64) {
+    throw UsageError(fmt::format("generators must be 1 to 64, not {}", options.generators));
+  }
 }
 
 std::vector<std::uint32_t> doubling(std::uint32_t most) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headrace/serve/ladder.hpp"
@@ -29,7 +30,10 @@ struct CandidateLimits {
 };
 
 /// The limits of this machine, that device and those options.
-[[nodiscard]] CandidateLimits limits_for(Device device, const Operator& op, const LadderOptions& options);
+[[nodiscard]] CandidateLimits limits_for(Device device, const Operator& op, const PlanSpaceOptions& options);
+/// Throws UsageError for what no search can use.
+/// @param who  what searches, e.g. "a ladder"
+void require_valid(std::string_view who, const RateSearchOptions& options);
 
 /// Queries that the device can work on at once: what is resident on a GPU, two a processor on a CPU device.
 [[nodiscard]] std::uint32_t resident_queries_of(Device device, const Operator& op);

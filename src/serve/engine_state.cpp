@@ -10,9 +10,6 @@ namespace headrace::serve::detail {
 
 namespace {
 
-/// Set in every packed fault.
-constexpr std::uint64_t kFailed = std::uint64_t{1} << 63;
-
 Plan validated(Plan plan, Device device, const Operator& op) {
   validate(plan, device, op);
   return plan;
@@ -150,20 +147,14 @@ void EngineState::complete(const Job& job, Status status, WorkerCounters& worker
 }
 
 void EngineState::fail(Error error) noexcept {
-  std::uint64_t none = 0;
-  const std::uint64_t packed =
-      kFailed | std::uint64_t{static_cast<std::uint8_t>(error.code)} << 32 | static_cast<std::uint32_t>(error.native);
-  if (!fault_.compare_exchange_strong(none, packed, std::memory_order_acq_rel)) return;
+  if (!fault_.set(error)) return;
   for (const auto& lane : direct_lanes) lane->close(error);
 }
 
 std::optional<Error> EngineState::fault() const noexcept {
-  const std::uint64_t packed = fault_.load(std::memory_order_acquire);
-  if (packed == 0) {
-    if (loaded.has_failed()) return Error{Errc::device_fault, 0};
-    return std::nullopt;
-  }
-  return Error{static_cast<Errc>(packed >> 32 & 0xFF), static_cast<int>(static_cast<std::uint32_t>(packed))};
+  if (auto error = fault_.get()) return error;
+  if (loaded.has_failed()) return Error{Errc::device_fault, 0};
+  return std::nullopt;
 }
 
 bool EngineState::all_answered() const noexcept {

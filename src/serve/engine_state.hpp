@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "headrace/base/first_error.hpp"
 #include "headrace/base/process.hpp"
 #include "headrace/serve/engine.hpp"
 #include "serve/direct_memory.hpp"
@@ -86,8 +87,8 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
 
   Parking worker_parking_;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> closed_{false};      ///< No worker is left, or there never was one.
-  std::atomic<std::uint64_t> fault_{0};  ///< Not 0: an Error, packed so that code and native code are one.
+  std::atomic<bool> closed_{false};  ///< No worker is left, or there never was one.
+  FirstError fault_;
   std::mutex lanes_mutex_;
   std::vector<LaneRef> free_lanes_;
   std::once_flag stopped_;

@@ -36,14 +36,9 @@ class Climber {
         options_(options),
         queries_(queries),
         report_(report),
-        limits_(detail::limits_for(device, op, options)) {
-    trial_.bound = options.bound;
-    trial_.arrivals = options.arrivals;
-    trial_.seed = options.seed;
-    trial_.window = options.window;
-    trial_.rank_tolerance = options.rank_tolerance;
+        limits_(detail::limits_for(device, op, options)),
+        trial_{options} {
     trial_.generator_per_second = roofs.generator;
-    trial_.stop = options.stop;
     trial_.progress = [this](double rate, double measured, Duration p99) {
       progress_.rate_per_second = rate;
       progress_.measured_per_second = measured;
@@ -165,13 +160,7 @@ class TimeLimit {
 };
 
 void validate(const LadderOptions& options) {
-  if (options.arrivals == measure::ArrivalKind::trace) {
-    throw UsageError("a ladder needs poisson or constant arrivals: a trace has a rate of its own");
-  }
-  if (options.bound <= Duration::zero()) throw UsageError("a latency bound must be above 0");
-  if (options.generators < 1 || options.generators > 64) {
-    throw UsageError(fmt::format("generators must be 1 to 64, not {}", options.generators));
-  }
+  detail::require_valid("a ladder", options);
   if (options.budget <= Duration::zero()) throw UsageError("the budget of a climb must be above 0");
   for (const int number : options.rungs) static_cast<void>(find_rung(std::to_string(number)));
 }

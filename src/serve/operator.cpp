@@ -29,7 +29,7 @@ void answer_here(const Operator& op, const LoadedState& state, const std::byte* 
   std::uint64_t query_stride = 0;
   std::uint64_t answer_stride = 0;
   const auto arguments = pack(state, query, answer, query_stride, answer_stride);
-  op.kernel.cpu(CpuGroup{}, arguments.data());
+  op.kernel.cpu_entry()(CpuGroup{}, arguments.data());
 }
 
 }  // namespace headrace::serve

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <span>
-#include <utility>
-
+#include "base/names.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/error.hpp"
 
@@ -13,43 +10,21 @@ namespace headrace::serve {
 
 namespace {
 
-template <class T>
-using Names = std::span<const std::pair<T, std::string_view>>;
-
-constexpr std::array kSchedules{std::pair{Schedule::blocking, std::string_view{"blocking"}},
-                                std::pair{Schedule::pipelined, std::string_view{"pipelined"}},
-                                std::pair{Schedule::async, std::string_view{"async"}},
-                                std::pair{Schedule::graph, std::string_view{"graph"}},
-                                std::pair{Schedule::persistent, std::string_view{"persistent"}},
-                                std::pair{Schedule::dispatched, std::string_view{"dispatched"}},
-                                std::pair{Schedule::none, std::string_view{"none"}}};
-constexpr std::array kDoorbells{std::pair{Doorbell::words, std::string_view{"words"}},
-                                std::pair{Doorbell::barrier, std::string_view{"barrier"}}};
-constexpr std::array kAllocators{std::pair{Allocator::per_query, std::string_view{"per-query"}},
-                                 std::pair{Allocator::stream_ordered, std::string_view{"stream-ordered"}},
-                                 std::pair{Allocator::pool, std::string_view{"pool"}}};
-constexpr std::array kStreams{std::pair{Streams::shared, std::string_view{"shared"}},
-                              std::pair{Streams::per_thread, std::string_view{"per-thread"}}};
-constexpr std::array kBindings{std::pair{Binding::none, std::string_view{"none"}},
-                               std::pair{Binding::cores, std::string_view{"cores"}}};
-
-template <class T>
-std::string_view name_of(T value, Names<T> names) noexcept {
-  for (const auto& [candidate, name] : names) {
-    if (candidate == value) return name;
-  }
-  return "unknown";
-}
-
-template <class T>
-T parse(std::string_view what, std::string_view text, Names<T> names) {
-  std::string known;
-  for (const auto& [candidate, name] : names) {
-    if (name == text) return candidate;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
-  }
-  throw UsageError(fmt::format("'{}' is not a {}: {}", text, what, known));
-}
+constexpr auto kSchedules = names_of<Schedule>("a schedule", {{Schedule::blocking, "blocking"},
+                                                              {Schedule::pipelined, "pipelined"},
+                                                              {Schedule::async, "async"},
+                                                              {Schedule::graph, "graph"},
+                                                              {Schedule::persistent, "persistent"},
+                                                              {Schedule::dispatched, "dispatched"},
+                                                              {Schedule::none, "none"}});
+constexpr auto kDoorbells =
+    names_of<Doorbell>("a doorbell", {{Doorbell::words, "words"}, {Doorbell::barrier, "barrier"}});
+constexpr auto kAllocators = names_of<Allocator>(
+    "a kind of allocator",
+    {{Allocator::per_query, "per-query"}, {Allocator::stream_ordered, "stream-ordered"}, {Allocator::pool, "pool"}});
+constexpr auto kStreams =
+    names_of<Streams>("a sharing of streams", {{Streams::shared, "shared"}, {Streams::per_thread, "per-thread"}});
+constexpr auto kBindings = names_of<Binding>("a binding", {{Binding::none, "none"}, {Binding::cores, "cores"}});
 
 void require(bool holds, const std::string& message) {
   if (!holds) throw UsageError(fmt::format("plan: {}", message));
@@ -91,7 +66,7 @@ void validate(const Plan& plan, Device device, const Operator& op) {
           fmt::format("dispatched serves at most {} clients, not {}", kDispatchLanesMax, plan.clients_max));
   require(!plan.answer_inline || plan.schedule == Schedule::dispatched,
           fmt::format("answer_inline is a choice of schedule dispatched, not {}", to_string(plan.schedule)));
-  require(!plan.answer_inline || op.pool_inline.cpu != nullptr,
+  require(!plan.answer_inline || op.pool_inline.cpu_entry() != nullptr,
           fmt::format("operator {} has no pool_inline, which answer_inline needs", op.name));
   require(!plan.answer_inline || plan.shape(op.shape).blocks == 1,
           fmt::format("with answer_inline one block answers a query, not {}", plan.shape(op.shape).blocks));
@@ -103,22 +78,22 @@ void validate(const Plan& plan, Device device, const Operator& op) {
                       to_string(plan.allocator)));
   require(plan.schedule != Schedule::graph || plan.batch_max == 1 || plan.host_memory != MemoryKind::pageable,
           "schedule graph gathers batches by a kernel: with batch_max above 1, host_memory must not be pageable");
-  require(plan.batch_max == 1 || !in_place || op.scattered_kernel.cpu != nullptr,
+  require(plan.batch_max == 1 || !in_place || op.scattered_kernel.cpu_entry() != nullptr,
           fmt::format("operator {} has no scattered_kernel, which a batch_max above 1 needs where host_memory is {}",
                       op.name, to_string(plan.host_memory)));
-  require(device.kind() == DeviceKind::cpu || op.kernel.cuda != nullptr,
+  require(op.kernel.runs_on(device.kind()),
           fmt::format("operator {} has no code for GPUs and runs on CPU devices only", op.name));
 }
 
-std::string_view to_string(Schedule schedule) noexcept { return name_of<Schedule>(schedule, kSchedules); }
-std::string_view to_string(Doorbell doorbell) noexcept { return name_of<Doorbell>(doorbell, kDoorbells); }
-std::string_view to_string(Allocator allocator) noexcept { return name_of<Allocator>(allocator, kAllocators); }
-std::string_view to_string(Streams streams) noexcept { return name_of<Streams>(streams, kStreams); }
-std::string_view to_string(Binding binding) noexcept { return name_of<Binding>(binding, kBindings); }
-Schedule parse_schedule(std::string_view text) { return parse<Schedule>("schedule", text, kSchedules); }
-Doorbell parse_doorbell(std::string_view text) { return parse<Doorbell>("doorbell", text, kDoorbells); }
-Allocator parse_allocator(std::string_view text) { return parse<Allocator>("kind of allocator", text, kAllocators); }
-Streams parse_streams(std::string_view text) { return parse<Streams>("sharing of streams", text, kStreams); }
-Binding parse_binding(std::string_view text) { return parse<Binding>("binding", text, kBindings); }
+std::string_view to_string(Schedule schedule) noexcept { return kSchedules.of(schedule); }
+std::string_view to_string(Doorbell doorbell) noexcept { return kDoorbells.of(doorbell); }
+std::string_view to_string(Allocator allocator) noexcept { return kAllocators.of(allocator); }
+std::string_view to_string(Streams streams) noexcept { return kStreams.of(streams); }
+std::string_view to_string(Binding binding) noexcept { return kBindings.of(binding); }
+Schedule parse_schedule(std::string_view text) { return kSchedules.parse(text); }
+Doorbell parse_doorbell(std::string_view text) { return kDoorbells.parse(text); }
+Allocator parse_allocator(std::string_view text) { return kAllocators.parse(text); }
+Streams parse_streams(std::string_view text) { return kStreams.parse(text); }
+Binding parse_binding(std::string_view text) { return kBindings.parse(text); }
 
 }  // namespace headrace::serve

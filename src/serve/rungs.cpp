@@ -97,7 +97,7 @@ const Rung& find_rung(std::string_view text) {
 }
 
 std::string same_as(const Rung& rung, Device device) {
-  if (device.kind() != DeviceKind::cpu) return {};
+  if (!device.properties().host_cores) return {};
   if (rung.plan.name == "stream-ordered") {
     return "same as rung 1 here: a CPU device allocates at once, in stream order or not";
   }

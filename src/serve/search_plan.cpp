@@ -24,16 +24,10 @@ detail::Candidate candidate_of(Device device, const Operator& op, const Plan& pl
 }
 
 detail::TrialOptions trial_options(const PlanSearchOptions& options) {
-  detail::TrialOptions trial;
-  trial.bound = options.bound;
-  trial.arrivals = options.arrivals;
-  trial.seed = options.seed;
+  detail::TrialOptions trial{options};
   trial.tries = static_cast<int>(options.tries);
   trial.resolution = options.resolution;
-  trial.window = options.window;
-  trial.rank_tolerance = options.rank_tolerance;
   trial.generator_per_second = options.most_per_second / options.generators;
-  trial.stop = options.stop;
   return trial;
 }
 
@@ -105,20 +99,13 @@ class PlanSearcher {
 };
 
 void validate(const PlanSearchOptions& options) {
-  if (options.arrivals == measure::ArrivalKind::trace) {
-    throw UsageError("a search needs poisson or constant arrivals: a trace has a rate of its own");
-  }
-  if (options.bound <= Duration::zero()) throw UsageError("a latency bound must be above 0");
-  if (options.window <= Duration::zero()) throw UsageError("window must be above 0");
+  detail::require_valid("a search", options);
   if (options.confirmations < 1) throw UsageError("confirmations must be at least 1");
   if (options.tries < 1 || options.tries > 1000) {
     throw UsageError(fmt::format("tries must be 1 to 1000, not {}", options.tries));
   }
   if (!std::isfinite(options.resolution) || options.resolution <= 0 || options.resolution > 0.5) {
     throw UsageError(fmt::format("resolution must be above 0 and at most 0.5, not {}", options.resolution));
-  }
-  if (options.generators < 1 || options.generators > 64) {
-    throw UsageError(fmt::format("generators must be 1 to 64, not {}", options.generators));
   }
 }
 

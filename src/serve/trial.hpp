@@ -14,16 +14,10 @@
 namespace headrace::serve::detail {
 
 /// How loads are put on candidates.
-struct TrialOptions {
-  Duration bound{};
-  measure::ArrivalKind arrivals = measure::ArrivalKind::poisson;
-  std::uint64_t seed = 1;
-  Duration window{};
-  double rank_tolerance = 0.002;
+struct TrialOptions : RateSearchOptions {
   int tries = measure::kTriesPerRate;  ///< As measure::SearchOptions has them, as is the next.
   double resolution = 0.03;
   double generator_per_second = 1e9;  ///< The ceiling of one generator thread.
-  std::stop_token stop{};
   /// Rate tried, rate measured and p99 so far.
   std::function<void(double, double, Duration)> progress{};
 };

@@ -19,41 +19,18 @@ using detail::TrialResult;
 using detail::TunerSearch;
 
 void validate(const TunerOptions& options) {
-  if (options.arrivals == measure::ArrivalKind::trace) {
-    throw UsageError("a tuner needs poisson or constant arrivals: a trace has a rate of its own");
-  }
-  if (options.bound <= Duration::zero()) throw UsageError("a latency bound must be above 0");
+  detail::require_valid("a tuner", options);
   if (options.budget <= Duration::zero()) throw UsageError("a tuner's budget must be above 0");
-  if (options.window <= Duration::zero()) throw UsageError("a window must last longer than 0 s");
-  if (options.generators < 1 || options.generators > 64) {
-    throw UsageError(fmt::format("generators must be 1 to 64, not {}", options.generators));
-  }
   for (const Schedule schedule : options.schedules) {
     if (schedule == Schedule::none) throw UsageError("schedule none answers nothing: there is no rate to tune for");
   }
-}
-
-detail::CandidateLimits limits_of(Device device, const Operator& op, const TunerOptions& options) {
-  LadderOptions ladder;
-  ladder.bound = options.bound;
-  ladder.generators = options.generators;
-  ladder.single_thread = options.single_thread;
-  ladder.threads_max = options.threads_max;
-  return detail::limits_for(device, op, ladder);
 }
 
 /// Loads on the machine itself.
 class Bench {
  public:
   Bench(Device device, const Operator& op, const TunerOptions& options)
-      : device_(device), op_(op), queries_(op, options.seed, detail::load_queries(op.query_bytes)) {
-    trial_.bound = options.bound;
-    trial_.arrivals = options.arrivals;
-    trial_.seed = options.seed;
-    trial_.window = options.window;
-    trial_.rank_tolerance = options.rank_tolerance;
-    trial_.stop = options.stop;
-  }
+      : device_(device), op_(op), queries_(op, options.seed, detail::load_queries(op.query_bytes)), trial_{options} {}
 
   [[nodiscard]] TrialResult search(const Candidate& candidate, double start, double least) const {
     return Trial(device_, op_, queries_, candidate, trial_).search(start, least);
@@ -109,7 +86,7 @@ TunedPlan run(Device device, const Operator& op, const TunerOptions& options, bo
   constexpr int kShortest = 10;  // Windows are for rates; a tenth tells a bad plan from a good one.
   const Time began = SteadyClock::now();
   const Bench bench(device, op, options);
-  const detail::CandidateLimits limits = limits_of(device, op, options);
+  const detail::CandidateLimits limits = detail::limits_for(device, op, options);
   TunerSearch search(
       tuning_grids(options.schedules, limits, detail::held_by(device, op)), limits, bench.probe(),
       {.shortest = options.window / kShortest, .budget = options.budget, .stop = options.stop, .progress = progress});

@@ -103,7 +103,7 @@ Held held_by(Device device, const Operator& op) {
   return {.blocks = op.shape.blocks,
           .block_threads = op.shape.threads,
           .resident_blocks = device.resident_blocks_max(op.kernel, op.shape.threads),
-          .groups_matter = device.kind() != DeviceKind::cpu};
+          .groups_matter = !device.properties().host_cores};
 }
 
 std::vector<Grid> tuning_grids(const std::vector<Schedule>& schedules, const CandidateLimits& limits,

@@ -225,8 +225,7 @@ TEST_P(GraphTest, UpdatesThatCanNeverRunChangeNothing) {
   launch.arguments = launch.arguments.first(1);
   refused(1, launch);
   Kernel nowhere = add_kernel();
-  nowhere.cpu = nullptr;
-  nowhere.cuda = nullptr;
+  nowhere.entries = {};
   launch = chain.add.launch();
   launch.kernel = nowhere;
   EXPECT_TRUE(failed_with(chain.graph.update(1, launch), Errc::not_supported));

@@ -325,7 +325,7 @@ TEST_P(GridResidentTest, WhatCannotBeIsRefused) {
     EXPECT_THAT(with(Push::store), ThrowsMessage<UsageError>(HasSubstr("one part a device")));
   }
   EXPECT_THAT([] { static_cast<void>(grid::parse_mode("eternal")); },
-              ThrowsMessage<UsageError>("a mode is streams or resident, not 'eternal'"));
+              ThrowsMessage<UsageError>("'eternal' is not a mode: streams, resident"));
   EXPECT_EQ(grid::parse_mode("resident"), Mode::resident);
   for (const Duration limit : {Duration(0), Duration(-1), Duration(std::chrono::hours(25))}) {
     EXPECT_THAT(([&] {

@@ -202,8 +202,7 @@ TEST_P(KernelTest, BadShapesAreRefused) {
 TEST_P(KernelTest, KernelWithoutCodeForTheDeviceIsRefused) {
   Stream stream(device());
   auto kernel = add_kernel();
-  kernel.cpu = nullptr;
-  kernel.cuda = nullptr;
+  kernel.entries = {};
   EXPECT_TRUE(
       failed_with(launch(stream, kernel, {}, static_cast<std::uint32_t*>(nullptr), 0U, 0U), Errc::not_supported));
 }

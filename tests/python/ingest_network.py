@@ -14,7 +14,7 @@ import headrace
 from headrace import ingest
 
 GUARD_SECONDS = 240  # long enough for any machine
-BYTES = headrace.parse_bytes(os.environ.get("HEADRACE_INGEST_BYTES", "64MiB"))
+BYTES = headrace.base.parse_bytes(os.environ.get("HEADRACE_INGEST_BYTES", "64MiB"))
 """The bytes that the tests of whole streams send."""
 SMALL = ("--frame", "256KiB", "--to", "cpu", "--ring", "16MiB")
 

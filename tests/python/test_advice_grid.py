@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 
 import headrace
-from headrace import AdviceConstants, DataError, Device
+from headrace import DataError, Device
+from headrace.span import AdviceConstants
 
 PROGRAM = Path(__file__).parents[2] / "bench" / "advice_grid.py"
 BUDGET = 128 << 20  # the budget; as a real one, but quickly modelled
@@ -42,7 +43,7 @@ def cell(strategy: str, rate: float, pattern: str = "grid-stride", factor: float
 
 def judged(grid: ModuleType, cells: list[dict]) -> list:
     found = grid.measured({"budget_bytes": BUDGET, "cells": cells})
-    return grid.judge(found, headrace.find_memory_rates("H100"), AdviceConstants(), CPU)
+    return grid.judge(found, headrace.span.find_memory_rates("H100"), AdviceConstants(), CPU)
 
 
 def test_shares_and_losses(grid: ModuleType):
@@ -123,13 +124,13 @@ def test_other_ways_of_writing_a_cell(grid: ModuleType):
 )
 def test_files_that_are_no_cells(grid: ModuleType, content: dict):
     with pytest.raises(DataError):
-        grid.judge(grid.measured(content), headrace.find_memory_rates("H100"), AdviceConstants(), CPU)
+        grid.judge(grid.measured(content), headrace.span.find_memory_rates("H100"), AdviceConstants(), CPU)
 
 
 def test_roofs_of_the_file_are_used(grid: ModuleType):
     roof = {"operation": "read", "on_device_gb_per_s": 3000, "over_link_gb_per_s": 40}
     content = {"roofs": [roof], "copy_to_device_gb_per_s": 50}
-    start = headrace.find_memory_rates("H100")
+    start = headrace.span.find_memory_rates("H100")
     rates = grid.rates_in(content, start)
     assert (rates.device.read, rates.link.read, rates.prefetch) == (3e12, 4e10, 5e10)
     assert rates.link.write == start.link.write
@@ -142,11 +143,11 @@ def made_up(grid: ModuleType, change: dict[str, float]) -> dict:
     for name, value in change.items():
         setattr(constants, name, value)
     cells = []
-    for pattern in headrace.access_patterns():
+    for pattern in headrace.span.access_patterns():
         for factor in (1.25, 2.0, 4.0):
             probe = cell("zero-copy", 1.0, pattern, factor)
             (key,) = grid.measured({"budget_bytes": BUDGET, "cells": [probe]})
-            found = headrace.advise(grid.profile_of(key), headrace.find_memory_rates("H100"), CPU, constants)
+            found = headrace.span.advise(grid.profile_of(key), headrace.span.find_memory_rates("H100"), CPU, constants)
             cells += [cell(one.strategy, one.bytes_per_second, pattern, factor) for one in found.forecasts]
     return {"budget_bytes": BUDGET, "cells": cells}
 
@@ -154,7 +155,7 @@ def made_up(grid: ModuleType, change: dict[str, float]) -> dict:
 def test_the_fit_finds_what_the_machine_is_like(grid: ModuleType):
     content = made_up(grid, {"span_link": 0.8, "device_cache_hits": 0.4})
     cells = grid.measured(content)
-    fit = grid.Fit(cells, headrace.find_memory_rates("H100"), AdviceConstants(), CPU)
+    fit = grid.Fit(cells, headrace.span.find_memory_rates("H100"), AdviceConstants(), CPU)
     before = fit.error()
     after = fit.run()
     assert after < before / 4

@@ -10,7 +10,8 @@ import pytest
 from conftest import Run
 
 import headrace
-from headrace import AccessProfile, AdviceConstants, DataError, MemoryRates, SystemError, UsageError, advice  # noqa: A004
+from headrace import DataError, SystemError, UsageError, advice  # noqa: A004
+from headrace.span import AccessProfile, AdviceConstants, MemoryRates
 
 GIB = 1 << 30
 PAGE = 2 << 20
@@ -18,7 +19,9 @@ H100 = ("--gpu", "H100", "--device", "cpu")
 
 
 def choice(*arguments: object, **more: object) -> str:
-    return headrace.advise(AccessProfile(*arguments, **more), headrace.find_memory_rates("H100"), "cpu").strategy
+    return headrace.span.advise(
+        AccessProfile(*arguments, **more), headrace.span.find_memory_rates("H100"), "cpu"
+    ).strategy
 
 
 def test_choices():
@@ -30,8 +33,8 @@ def test_choices():
 
 
 def test_an_advice_is_whole():
-    found = headrace.advise(AccessProfile(GIB, 2 * GIB), headrace.find_memory_rates("H100"), "cpu")
-    assert {one.strategy for one in found.forecasts} == set(headrace.access_strategies())
+    found = headrace.span.advise(AccessProfile(GIB, 2 * GIB), headrace.span.find_memory_rates("H100"), "cpu")
+    assert {one.strategy for one in found.forecasts} == set(headrace.span.access_strategies())
     assert found.forecasts[0].strategy == found.strategy
     assert "fit in" in found.because
     assert "headrace::" in found.cpp
@@ -42,7 +45,7 @@ def test_an_advice_is_whole():
 
 
 def test_a_span_placed_as_advised():
-    span = headrace.Span.advised("cpu", AccessProfile(8 * PAGE, 4 * PAGE), headrace.find_memory_rates("H100"))
+    span = headrace.Span.advised("cpu", AccessProfile(8 * PAGE, 4 * PAGE), headrace.span.find_memory_rates("H100"))
     assert {use.place.name: use.page_count for use in span.statistics().places} == {"cpu:0": 4, "host": 4}
     assert headrace.Span.advised("cpu", AccessProfile(PAGE, PAGE)).bytes == PAGE
 
@@ -52,7 +55,7 @@ def test_a_span_placed_as_advised():
 @pytest.mark.parametrize("factor", [1, 2])
 def test_the_code_works_as_pasted(pattern: str, reuse: float, factor: int):
     profile = AccessProfile(8 * PAGE, 8 * PAGE // factor, pattern, reuse=reuse)
-    found = headrace.advise(profile, headrace.find_memory_rates("H100"), "cpu")
+    found = headrace.span.advise(profile, headrace.span.find_memory_rates("H100"), "cpu")
     names: dict = {}
     exec(found.python.replace("counts = ...", "counts = [*range(8)]"), names)
     assert names["data"].bytes == 8 * PAGE
@@ -78,10 +81,10 @@ def test_a_profile_that_can_never_be(arguments: tuple, more: dict, says: str):
 
 
 def test_rates_survive_a_file():
-    for known in headrace.known_memory_rates():
+    for known in headrace.span.known_memory_rates():
         content = json.loads(json.dumps(advice.rates_as_dict(known)))
         assert advice.rates_as_dict(advice.rates_from_dict(content)) == content
-    rates = headrace.measure_memory_rates("cpu")
+    rates = headrace.measure.memory_rates("cpu")
     assert rates.one_memory
     assert advice.rates_from_dict(advice.rates_as_dict(rates)).device.read == rates.device.read
     copied = MemoryRates(rates)
@@ -111,7 +114,10 @@ def test_constants_change_the_choice():
     constants.span_link = 0.5
     constants.managed_link = 1.0
     profile = AccessProfile(2 * GIB, GIB, reuse=math.inf)
-    assert headrace.advise(profile, headrace.find_memory_rates("H100"), "cpu", constants).strategy == "prefetched"
+    assert (
+        headrace.span.advise(profile, headrace.span.find_memory_rates("H100"), "cpu", constants).strategy
+        == "prefetched"
+    )
 
 
 def test_counts_of_both_kinds_of_file(tmp_path: Path):

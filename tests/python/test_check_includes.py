@@ -19,6 +19,10 @@ TREE = {
     "python/bindings/engine.hpp": '#include "headrace/serve/engine.hpp"\n',
     "src/device/backend.hpp": '#include "headrace/device/device.hpp"\n',
     "src/device/cuda/stream.cpp": "#include <cuda_runtime.h>\n",
+    "src/device/cuda/copy.hpp": '#include "device/backend.hpp"\n',
+    "src/device/cpu/tasks.hpp": '#include "device/backend.hpp"\n',
+    "src/device/copies/batch.hpp": '#include "device/cpu/tasks.hpp"\n',
+    "src/device/copies.cpp": '#include "device/copies/batch.hpp"\n',
     "operators/light/light.cu": '#include <cuda/atomic>\n#include "headrace/serve/engine.hpp"\n',
 }
 
@@ -62,6 +66,7 @@ def test_a_clean_tree_passes(tree: Path):
         ("include/headrace/device/more.hpp", "<cuda/atomic>", "CUDA headers belong in"),
         ("src/surprise/new.cpp", '"headrace/base/error.hpp"', "'surprise' is no module"),
         ("src/base/clock.cpp", '"headrace/base/clok.hpp"', "no such file"),
+        ("src/device/cpu/more.cpp", '"device/copies/batch.hpp"', "device/cpu and device/copies include each other"),
     ],
 )
 def test_a_planted_violation_is_found(tree: Path, file: str, include: str, says: str):
@@ -71,3 +76,24 @@ def test_a_planted_violation_is_found(tree: Path, file: str, include: str, says:
     assert result.returncode == 1
     assert says in result.stdout
     assert f"{file}:3:" in result.stdout
+
+
+def test_a_kind_of_device_is_named_by_the_device_module_and_the_bindings_only(tree: Path):
+    for name in ("src/device/list.cpp", "python/bindings/kinds.cpp", "src/serve/kinds.cpp"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("\nbool on_cpu = kind == DeviceKind::cpu;\n", encoding="utf-8")
+    result = check(tree)
+    assert result.returncode == 1
+    assert result.stdout.splitlines() == [
+        "src/serve/kinds.cpp:2: DeviceKind::cpu: ask DeviceProperties what a device can do"
+    ]
+
+
+def test_folders_in_a_circle_of_three_are_found(tree: Path):
+    (tree / "src/device/cpu/lists.cpp").write_text('#include "device/cuda/copy.hpp"\n', encoding="utf-8")
+    assert check(tree).returncode == 0
+    (tree / "src/device/cuda/batch.cpp").write_text('#include "device/copies/batch.hpp"\n', encoding="utf-8")
+    result = check(tree)
+    assert result.returncode == 1
+    for place in ("src/device/cpu/lists.cpp:1:", "src/device/cuda/batch.cpp:1:", "src/device/copies/batch.hpp:2:"):
+        assert f"\n{place}" in f"\n{result.stdout}"

@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
+from headrace import _core, results
 from headrace.cli import app
 
 
@@ -33,8 +36,40 @@ def test_version():
     assert result.returncode == 0
     first, *others = result.stdout.splitlines()
     assert first == f"headrace {version('headrace')}"
-    assert [line.split()[0] for line in others][-2:] == ["CUDA", "CPU"]
+    assert [line.split()[0] for line in others] == ["commit", "CUDA", "CPU"]
     assert all(len(line.split()) > 1 for line in others)
+    commit, cuda, processor = others
+    assert re.fullmatch(r"commit ([0-9a-f]{7,}(-dirty)?|unknown: .*)", commit)
+    assert cuda.startswith("CUDA none: ") or ", driver " in cuda
+    assert re.search(r", \d+ cores; built for [\w-]+$", processor)  # what -march was
+
+
+def test_the_commit_is_that_of_headrace_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Not that of a repository in which an environment with Headrace lies."""
+    package = tmp_path / "environment" / "headrace"
+    package.mkdir(parents=True)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    (package / "results.py").write_text("", encoding="utf-8")
+    (tmp_path / "thesis.tex").write_text("", encoding="utf-8")
+    for command in (["init", "--quiet"], ["add", "thesis.tex"], ["commit", "--quiet", "--message", "a thesis"]):
+        subprocess.run([*git, *command], check=True)
+    monkeypatch.setattr(results, "__file__", str(package / "results.py"))
+    monkeypatch.setattr(_core, "__file__", str(package / "_core.so"))
+    monkeypatch.delenv("HEADRACE_COMMIT", raising=False)
+    assert results.commit() is None
+    monkeypatch.setenv("HEADRACE_COMMIT", "abcdef1")
+    assert results.commit() == "abcdef1"
+    (package / "_build.json").write_text('{"commit": "1234567", "processor": "x86-64-v3"}', encoding="utf-8")
+    assert results.commit() == "1234567"
+    assert results.built()["processor"] == "x86-64-v3"
+    subprocess.run([*git, "add", "environment/headrace/results.py"], check=True)
+    assert (
+        results.commit()
+        == subprocess.run(
+            [*git, "describe", "--always", "--dirty"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    )
+    assert str(results.commit()).endswith("-dirty")
 
 
 def test_verbs_start_without_what_is_slow_to_import():

@@ -114,7 +114,7 @@ def test_a_deadline_that_has_passed(operator: headrace.Operator):
 
 
 def test_a_late_query_does_not_wait_for_a_long_one():
-    long = headrace.reference(steps=1_000_000)  # hundreds of milliseconds
+    long = headrace.operators.reference(steps=1_000_000)  # hundreds of milliseconds
     query = long.sample(1)[0]
     with Engine("cpu", long, Plan(threads=1)) as engine, engine.connect() as client:
         client.submit(query, tag=1)
@@ -131,7 +131,7 @@ def test_a_late_query_does_not_wait_for_a_long_one():
 
 @pytest.mark.parametrize("slots", [2, 16])
 def test_many_queries_of_which_most_are_late(slots: int):
-    long = headrace.reference(steps=100_000)
+    long = headrace.operators.reference(steps=100_000)
     queries = long.sample(12)
     expected = long.answer_on_host(queries)
     with Engine("cpu", long, Plan(threads=1, slots=slots)) as engine, engine.connect() as client:
@@ -198,7 +198,7 @@ def test_clients_in_threads(operator: headrace.Operator):
 
 
 def test_two_threads_on_one_client_are_told():
-    slow = headrace.reference(steps=200000)
+    slow = headrace.operators.reference(steps=200000)
     entered = threading.Event()
     with Engine("cpu", slow) as engine, engine.connect() as client:
         ticket = client.submit(slow.sample(1))
@@ -271,8 +271,8 @@ def test_plan_fields_and_copies():
     [
         (lambda: headrace.light(query_bytes=3), "query_bytes must be a multiple of 4"),
         (lambda: headrace.light(threads=0), "threads"),
-        (lambda: headrace.reference(blocks=0), "blocks"),
-        (lambda: headrace.find_rung("moon"), "no rung 'moon'.*1 single"),
+        (lambda: headrace.operators.reference(blocks=0), "blocks"),
+        (lambda: headrace.serve.find_rung("moon"), "no rung 'moon'.*1 single"),
         (lambda: Engine("toaster", headrace.light()), "toaster"),
     ],
 )

@@ -86,7 +86,7 @@ def test_wrong_use_is_named(arguments: tuple[str, ...], status: int, says: str):
 
 
 def test_a_case_is_measured_run_by_run():
-    runs = headrace.measure_copy_batch("cpu", copy_bytes=100, count=50, odd=True, layout="scattered", runs=3)
+    runs = headrace.measure.copy_batch("cpu", copy_bytes=100, count=50, odd=True, layout="scattered", runs=3)
     assert len(runs.seconds) == 3
     assert min(runs.seconds) > 0
     assert runs.bytes == 5000
@@ -95,14 +95,14 @@ def test_a_case_is_measured_run_by_run():
 
 
 def test_a_pageable_source_is_staged_by_threads():
-    runs = headrace.measure_copy_batch(
+    runs = headrace.measure.copy_batch(
         "cpu", copy_bytes=3 << 20, count=1, layout="contiguous", source="pageable", threads=3, slot_bytes=65536, runs=2
     )
     assert runs.verified
 
 
 def test_a_route_that_the_device_lacks_is_said_to_be_missing():
-    runs = headrace.measure_copy_batch("cpu", route="batch_call", count=10, runs=1)
+    runs = headrace.measure.copy_batch("cpu", route="batch_call", count=10, runs=1)
     assert not runs.supported
     assert not runs.verified
     assert runs.seconds == []
@@ -122,12 +122,12 @@ def test_a_route_that_the_device_lacks_is_said_to_be_missing():
 )
 def test_impossible_cases_are_refused(options: dict, says: str):
     with pytest.raises(headrace.UsageError, match=says):
-        headrace.measure_copy_batch("cpu", **options)
+        headrace.measure.copy_batch("cpu", **options)
 
 
 def test_roofs_are_rates_of_each_run():
-    roofs = headrace.measure_copy_roofs("cpu", bytes=1 << 20, runs=3)
+    roofs = headrace.measure.copy_roofs("cpu", bytes=1 << 20, runs=3)
     assert len(roofs.engine) == len(roofs.kernel) == 3
     assert min(roofs.engine + roofs.kernel) > 0
     with pytest.raises(headrace.UsageError):
-        headrace.measure_copy_roofs("cpu", bytes=15)
+        headrace.measure.copy_roofs("cpu", bytes=15)

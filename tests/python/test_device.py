@@ -18,7 +18,7 @@ def test_there_is_always_a_cpu_device():
 
 
 def test_absence_of_cuda_is_an_answer():
-    has_cuda = any(device.kind == headrace.DeviceKind.cuda for device in Device.list())
+    has_cuda = any(device.kind == headrace.device.DeviceKind.cuda for device in Device.list())
     assert (Device.cuda_absence() == "") == has_cuda
 
 

@@ -47,6 +47,17 @@ def test_a_daemon_thread_does_not_disturb_the_end_of_the_program(loop: str) -> N
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_an_object_that_outlives_python_is_not_told_of() -> None:
+    program = textwrap.dedent("""
+        import ctypes
+        import headrace
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(headrace.Index.build(["a"])))
+        print("end")
+    """)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
 def test_bindings_take_the_gil_by_what_knows_of_the_end() -> None:
     folder = Path(__file__).parents[2] / "python" / "bindings"
     for file in folder.glob("*.[ch]pp"):
@@ -59,7 +70,7 @@ def test_bindings_take_the_gil_by_what_knows_of_the_end() -> None:
     ("make", "call", "what"),
     [
         (
-            "load = headrace.LoadSession('cpu:0', headrace.light(), headrace.Plan(clients_max=32), generators=32)",
+            "load = headrace.serve.LoadSession('cpu', headrace.light(), headrace.Plan(clients_max=32), generators=32)",
             "load.run(rate=1000, window=0.2, windows_max=3)",
             "of 32 generator threads could start",
         ),

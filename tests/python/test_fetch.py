@@ -13,8 +13,8 @@ import pytest
 from pyarrow import ipc
 
 import headrace
-from headrace import DataError, DeviceError, Errc, Error, FetchOptions, MissingFileError, UsageError, _core
-from headrace.fetch import Table
+from headrace import DataError, DeviceError, Errc, Error, MissingFileError, UsageError, _core
+from headrace.fetch import FetchOptions, Table
 
 pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
 
@@ -75,7 +75,7 @@ def write(table: pa.Table, path: Path, form: str) -> Path:
 
 @pytest.fixture
 def levels() -> "_core.Levels":
-    return headrace.Levels("cpu", disk_bytes=64 * MIB, cpu_bytes=64 * MIB, device_bytes=64 * MIB, slab_bytes=MIB)
+    return headrace.fetch.Levels("cpu", disk_bytes=64 * MIB, cpu_bytes=64 * MIB, device_bytes=64 * MIB, slab_bytes=MIB)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def same(got: pa.Table, expected: pa.Table, typed: bool = False) -> None:
 )
 def test_every_type_comes_back_as_it_was(tmp_path, form, host):
     path = write(make_table(), tmp_path / f"table.{form.split('-')[0]}", form)
-    caches = headrace.Levels("cpu", cpu_bytes=64 * MIB, device_bytes=64 * MIB, host=host, slab_bytes=MIB)
+    caches = headrace.fetch.Levels("cpu", cpu_bytes=64 * MIB, device_bytes=64 * MIB, host=host, slab_bytes=MIB)
     with Table.open(path, levels=caches) as table:
         fetched = table.fetch(options=FetchOptions(threads=3))
         same(fetched.to_arrow(), read(path), typed=True)
@@ -111,7 +111,7 @@ def test_every_type_comes_back_as_it_was(tmp_path, form, host):
 
 def test_ipc_without_plain_strings_is_not_copied_before_the_cpu_level(tmp_path):
     path = write(make_table().select(["i32", "f64", "kind", "price"]), tmp_path / "table.arrow", "ipc")
-    caches = headrace.Levels("cpu", cpu_bytes=64 * MIB, device_bytes=64 * MIB, host="pageable", slab_bytes=MIB)
+    caches = headrace.fetch.Levels("cpu", cpu_bytes=64 * MIB, device_bytes=64 * MIB, host="pageable", slab_bytes=MIB)
     with Table.open(path, levels=caches) as table:
         fetched = table.fetch(["i32", "f64", "price"])
         same(fetched.to_arrow(), read(path).select(["i32", "f64", "price"]))
@@ -173,7 +173,7 @@ def test_an_order_over_windows_keeps_equal_rows_as_they_were(tmp_path, limit):
     names = [None if i % 13 == 0 else f"name {i * i % 17}" for i in range(20_000)]
     source = pa.table({"name": names, "number": range(20_000)})
     pq.write_table(source, tmp_path / "table.parquet", row_group_size=1000)
-    levels = headrace.Levels("cpu", device_bytes=64 << 10, slab_bytes=4 << 10)
+    levels = headrace.fetch.Levels("cpu", device_bytes=64 << 10, slab_bytes=4 << 10)
     with Table.open(tmp_path / "table.parquet", levels=levels) as table:
         query = table.select("name", "number").order_by(("name", "descending"))
         found, report = (query if limit is None else query.limit(limit)).run()
@@ -185,7 +185,7 @@ def test_an_order_over_windows_keeps_equal_rows_as_they_were(tmp_path, limit):
 
 
 def test_a_stream_is_within_a_device_that_the_table_is_not(parquet):
-    caches = headrace.Levels("cpu", cpu_bytes=8 * MIB, device_bytes=MIB // 8, slab_bytes=MIB // 32)
+    caches = headrace.fetch.Levels("cpu", cpu_bytes=8 * MIB, device_bytes=MIB // 8, slab_bytes=MIB // 32)
     whole = make_table()
     names = ["i64", "f64", "price", "name"]
     with Table.open(parquet, levels=caches) as table:
@@ -200,7 +200,7 @@ def test_a_stream_is_within_a_device_that_the_table_is_not(parquet):
 
 def test_budgets_hold(parquet):
     budgets = {"disk_bytes": MIB // 8, "cpu_bytes": MIB // 8, "device_bytes": MIB // 4}
-    caches = headrace.Levels("cpu", slab_bytes=MIB // 32, **budgets)
+    caches = headrace.fetch.Levels("cpu", slab_bytes=MIB // 32, **budgets)
     with Table.open(parquet, levels=caches) as table:
         for name in table.schema.names:
             same(table.fetch([name], options=FetchOptions(threads=4)).to_arrow(), make_table().select([name]))
@@ -213,7 +213,7 @@ def test_budgets_hold(parquet):
 
 def test_a_budget_too_small_for_one_chunk_is_named(parquet):
     for level in ("disk", "cpu", "device"):
-        caches = headrace.Levels("cpu", slab_bytes=256, **{f"{level}_bytes": 1000})
+        caches = headrace.fetch.Levels("cpu", slab_bytes=256, **{f"{level}_bytes": 1000})
         with (
             Table.open(parquet, levels=caches) as table,
             pytest.raises(UsageError, match=rf"row group \d, column 'i64'.*the {level} level's whole budget"),

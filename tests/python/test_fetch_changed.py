@@ -15,8 +15,8 @@ import pytest
 from pyarrow import ipc
 
 import headrace
-from headrace import DataError, FetchOptions, UsageError, _core
-from headrace.fetch import Table, col, count
+from headrace import DataError, UsageError, _core
+from headrace.fetch import FetchOptions, Table, col, count
 
 pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
 
@@ -44,7 +44,7 @@ def write(path, table: pa.Table, form: str) -> None:
 
 
 def levels(host: str = "pinned") -> "_core.Levels":
-    return headrace.Levels("cpu", cpu_bytes=64 * MIB, device_bytes=64 * MIB, host=host, slab_bytes=MIB)
+    return headrace.fetch.Levels("cpu", cpu_bytes=64 * MIB, device_bytes=64 * MIB, host=host, slab_bytes=MIB)
 
 
 @pytest.mark.parametrize("host", ["pinned", "pageable"])

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from headrace import Device, Levels, _core
-from headrace.fetch import Table, col
+from headrace import Device, _core
+from headrace.fetch import Levels, Table, col
 
 DEVICES = [device.name for device in Device.list()]
 pytestmark = [

@@ -69,8 +69,8 @@ def read(fragment, columns):
 count = 1 << 20
 schema = pa.schema([pa.field("a", pa.int64(), False)])
 source = _core.FetchSource.of_reader(schema, [("", i, 1000) for i in range(count)], [([], 8000)] * count, read)
-levels = headrace.Levels("cpu", cpu_bytes=64 << 20, device_bytes=64 << 20, slab_bytes=1 << 20)
-how = headrace.FetchOptions(threads=3)
+levels = headrace.fetch.Levels("cpu", cpu_bytes=64 << 20, device_bytes=64 << 20, slab_bytes=1 << 20)
+how = headrace.fetch.FetchOptions(threads=3)
 
 def press():
     first.wait()

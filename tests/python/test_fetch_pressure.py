@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headrace import Device, DeviceError, Errc, Levels, UsageError, _core
-from headrace.fetch import Table, col, count
+from headrace import Device, DeviceError, Errc, UsageError, _core
+from headrace.fetch import Levels, Table, col, count
 
 MIB = 1 << 20
 KIB = 1 << 10

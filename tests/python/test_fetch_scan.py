@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headrace import Device, Levels, UsageError, _core
-from headrace.fetch import Table, col, count, lit
+from headrace import Device, UsageError, _core
+from headrace.fetch import Levels, Table, col, count, lit
 
 DEVICES = [device.name for device in Device.list()]
 pytestmark = [

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc
 
-from headrace import Device, Errc, Error, Levels, UsageError, _core
-from headrace.fetch import Table, col, count, strings
+from headrace import Device, Errc, Error, UsageError, _core
+from headrace.fetch import Levels, Table, col, count, strings
 
 MIB = 1 << 20
 DEVICES = [device.name for device in Device.list()]

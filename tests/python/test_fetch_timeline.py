@@ -9,8 +9,8 @@ import pytest
 from test_cli import assert_one_error_line, run
 
 import headrace
-from headrace import FetchOptions, UsageError, _core
-from headrace.fetch import timeline
+from headrace import UsageError, _core
+from headrace.fetch import FetchOptions, timeline
 from headrace.fetch.fetched import StepSpan
 from headrace.fetch.table import Table
 from headrace.report.timeline import length, shared, union
@@ -28,7 +28,7 @@ def path(tmp_path) -> str:
 
 
 def test_every_chunk_is_read_decoded_and_transferred(path):
-    levels = headrace.Levels("cpu", cpu_bytes=64 << 20, device_bytes=64 << 20)
+    levels = headrace.fetch.Levels("cpu", cpu_bytes=64 << 20, device_bytes=64 << 20)
     with Table.open(path, levels=levels, options=FetchOptions(threads=2)) as table:
         one = timeline.record(table, ["b", "c"], 3)
         assert one.columns == ["b", "c"]

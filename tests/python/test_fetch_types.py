@@ -19,8 +19,8 @@ import pytest
 from pyarrow import ipc
 
 import headrace
-from headrace import DataError, Errc, FetchOptions, UsageError, _core
-from headrace.fetch import Table, col, count
+from headrace import DataError, Errc, UsageError, _core
+from headrace.fetch import FetchOptions, Table, col, count
 
 pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built without oneTBB")
 
@@ -141,7 +141,7 @@ def test_strings_that_are_delta_encoded(tmp_path, encoding, host):
     )
     delta = dict.fromkeys(("plain", "large", "bytes"), encoding)
     pq.write_table(table, path, row_group_size=500, use_dictionary=["kind"], column_encoding=delta)
-    caches = headrace.Levels("cpu", host=host)
+    caches = headrace.fetch.Levels("cpu", host=host)
     with Table.open(path, levels=caches) as stored:
         assert stored.fetch().to_arrow().cast(table.schema).to_pydict() == table.to_pydict()
         got = stored.filter(col("plain") == "name 77").select("x").to_arrow()["x"].to_pylist()
@@ -189,7 +189,7 @@ def plain(table) -> dict:
 def test_a_dictionary_entry_that_is_null_is_a_missing_value(tmp_path, form, index, host):
     path = tmp_path / "d.arrow"
     batch = null_entries(131, index)
-    caches = headrace.Levels("cpu", host=host)
+    caches = headrace.fetch.Levels("cpu", host=host)
     if form == "memory":
         table = Table.from_arrow(pa.table(batch), levels=caches, fragment_rows=37)
     else:
@@ -316,8 +316,8 @@ def test_more_columns_than_one_program_has_room_for(tmp_path):
     whole = pa.table(columns)
     path = tmp_path / "wide.parquet"
     pq.write_table(whole, path, row_group_size=100)
-    small = headrace.Levels("cpu", device_bytes=2 << 20, slab_bytes=1 << 18)
-    for caches in (headrace.Levels("cpu"), small):
+    small = headrace.fetch.Levels("cpu", device_bytes=2 << 20, slab_bytes=1 << 18)
+    for caches in (headrace.fetch.Levels("cpu"), small):
         with Table.open(path, levels=caches) as table:
             mask = [value is not None and value > 5 for value in whole["c149"].to_pylist()]
             expected = whole.filter(pa.array(mask))
@@ -409,7 +409,7 @@ def test_streams_of_arrow_are_files_as_well(tmp_path, compression, end):
     if not end:
         path.write_bytes(path.read_bytes()[:-8])  # without its end, which a producer may not have got to
     for host in ("pinned", "pageable"):
-        with Table.open(path, levels=headrace.Levels("cpu", host=host)) as stored:
+        with Table.open(path, levels=headrace.fetch.Levels("cpu", host=host)) as stored:
             assert len(stored.fragments) == 5
             expected = plain(table.drop_columns(["l"]))
             assert plain(stored.fetch().to_arrow()) == expected

@@ -15,7 +15,7 @@ import headrace
 from headrace import Errc, Placement, Span, Table, col, ingest
 from headrace.grid import Fdtd, Jacobi
 
-PAGE = headrace.PAGE_BYTES
+PAGE = headrace.span.PAGE_BYTES
 
 
 def ask(device: str = "cpu:30") -> list[int]:
@@ -52,7 +52,7 @@ def receive() -> int:
 
 def multiply() -> list[float]:
     starts, columns, values = np.array([0, 1, 3]), np.array([1, 0, 1], np.int32), np.array([2.0, 3.0, 4.0])
-    matrix = headrace.CsrMatrix(["cpu:30", "cpu:31"], starts, columns, values, (2, 2))
+    matrix = headrace.operators.CsrMatrix(["cpu:30", "cpu:31"], starts, columns, values, (2, 2))
     return [float(value) for value in matrix @ np.array([1.0, 1.0])]
 
 
@@ -144,7 +144,7 @@ def test_inherited_grids_raise_at_once() -> None:
 
 
 def test_an_inherited_load_raises_at_once() -> None:
-    session = headrace.LoadSession("cpu:30", headrace.light(), generators=1)
+    session = headrace.serve.LoadSession("cpu:30", headrace.light(), generators=1)
     raises_made_before_fork(lambda: session.run(rate=1000, window=0.05, windows_max=3))
     session.stop()
 
@@ -159,7 +159,7 @@ MAKERS = {
     "grid": "kept = Jacobi((16, 12), devices=['cpu:30', 'cpu:31']); kept.step(2)",
     "fdtd": "kept = Fdtd((24, 20), spacing=1e-3, cpml=3, devices=['cpu:30', 'cpu:31']); kept.step(2)",
     "receiver": "kept = ingest.synthetic(1000, frame='50KB', to='cpu:30'); frames = iter(kept); frame = next(frames)",
-    "load": "kept = headrace.LoadSession('cpu:30', headrace.light(), generators=2); "
+    "load": "kept = headrace.serve.LoadSession('cpu:30', headrace.light(), generators=2); "
     "kept.run(rate=1000, window=0.05, windows_max=3)",
 }
 

@@ -149,8 +149,8 @@ def test_moved_bytes_are_those_of_the_phases(layers: int, values: int):
 
 
 def test_copies_within_memory_are_rates_of_each_run():
-    rates = headrace.measure_memory_copies(["cpu:0", "cpu:1"], bytes=1 << 20, runs=3)
+    rates = headrace.measure.memory_copies(["cpu:0", "cpu:1"], bytes=1 << 20, runs=3)
     assert len(rates) == 3
     assert min(rates) > 0
     with pytest.raises(UsageError, match="copies of 0 bytes"):
-        headrace.measure_memory_copies(["cpu:0"], bytes=0)
+        headrace.measure.memory_copies(["cpu:0"], bytes=0)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace
-from headrace import BruteForce, DataError, Index, IndexBuilder, UsageError
+from headrace import DataError, Index, UsageError
+from headrace.operators import BruteForce, IndexBuilder
 
 WORDS = ["apple", "pie", "sky", "bread", "salt"]
 
@@ -69,7 +70,7 @@ def test_many_through_an_engine(small_index: Index):
     with headrace.Engine("cpu", operator) as engine, engine.connect() as client:
         answers, status = client.ask_many(small_index.compile_many(texts))
     typed = headrace.typed_answers(operator, answers)
-    assert typed.dtype == headrace.RETRIEVAL_ANSWER
+    assert typed.dtype == headrace.operators.RETRIEVAL_ANSWER
     assert not status.any()
     assert typed["hits"].tolist() == [2, 3, 1]
     assert typed["ids"][1][:4].tolist() == [0, 3, 4, 0xFFFFFFFF]
@@ -77,7 +78,7 @@ def test_many_through_an_engine(small_index: Index):
 
 
 def test_samples_compile(small_index: Index):
-    sampler = headrace.RetrievalSampler(small_index)
+    sampler = headrace.operators.RetrievalSampler(small_index)
     assert sampler.text(3) == sampler.text(3)
     operator = headrace.retrieval(small_index)
     assert operator.sample(4).shape == (4, 240)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
-from headrace import BruteForce, Index, IndexBuilder, UsageError
+from headrace import Index, UsageError
 from headrace.corpus import documents, locate
+from headrace.operators import BruteForce, IndexBuilder
 
 pytestmark = pytest.mark.skipif(not Index.stem_languages(), reason="built without libstemmer")
 

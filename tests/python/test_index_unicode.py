@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headrace import BruteForce, DataError, Index, IndexBuilder, UsageError
+from headrace import DataError, Index, UsageError
 from headrace.corpus import Format, build_index
+from headrace.operators import BruteForce, IndexBuilder
 
 WORDS = {
     "latin": ["école", "straße", "naïve", "Łódź", "mañana", "crème", "ålesund", "zażółć", "hello", "world", "2024"],

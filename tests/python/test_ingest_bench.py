@@ -80,14 +80,14 @@ def test_wrong_use_of_latency_is_told(arguments: tuple[str, ...], status: int, s
 
 
 def test_latencies_are_of_every_frame():
-    found = headrace.measure_frame_latency(
+    found = headrace.measure.frame_latency(
         "cpu", frame_bytes=8000, frame_count=2, ring_bytes=1 << 16, bytes_per_second=1e8, frames=40, samples=2
     )
     assert [sample.latency.count for sample in found.samples] == [40, 40]
     assert found.verified
     assert found.supported
     with pytest.raises(headrace.UsageError, match="longer than frames"):
-        headrace.measure_frame_latency("cpu", frame_bytes=7999)
+        headrace.measure.frame_latency("cpu", frame_bytes=7999)
 
 
 @isolated

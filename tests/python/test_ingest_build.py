@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import headrace
-from headrace import FrameBuilder, UsageError, results
+from headrace import UsageError, results
+from headrace.ingest import FrameBuilder
 
 PROGRAM = Path(__file__).parents[2] / "bench" / "ingest_build.py"
 TINY = ("--device", "cpu", "--total", "1", "--ring", "1", "--frame", "1", "--flush", "256", "--runs", "2")
@@ -127,9 +128,9 @@ def test_wrong_use_is_refused():
     with pytest.raises(UsageError, match="multiple of 2"):
         FrameBuilder("cpu", frame_bytes=1001, conversion="int16-to-float")
     with pytest.raises(UsageError, match="slots of 100 bytes"):
-        headrace.measure_device_build("cpu", slot_bytes=100)
+        headrace.measure.device_build("cpu", slot_bytes=100)
     with pytest.raises(UsageError, match="payloads have 1 to"):
-        headrace.measure_device_build("cpu", payload_bytes=0)
+        headrace.measure.device_build("cpu", payload_bytes=0)
 
 
 def bench(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,6 @@ import pytest
 
 import headrace
 from headrace import ingest
-from headrace.cli.ingest_show import size
 from headrace.ingest.figures import Counters, figures
 from headrace.ingest.gaps import present
 from headrace.ingest.prometheus import Exporter
@@ -47,13 +46,6 @@ def test_what_is_sent_again_and_lost_is_counted(counters: Counters):
     assert now.dropped == 10
     assert now.round_trip == pytest.approx(0.002)
     assert now.as_dict()["packets_per_second"] == 0
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (4096, "4 KiB"), (1 << 26, "64 MiB"), (5 << 30, "5 GiB")]
-)
-def test_sizes(count: int, text: str):
-    assert size(count) == text
 
 
 def _samples(text: str) -> dict[str, float]:

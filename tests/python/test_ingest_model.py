@@ -69,7 +69,7 @@ def test_costs_are_not_fitted_below_nothing():
 
 
 def test_every_known_gpu_has_its_rates():
-    assert {gpu.name for gpu in headrace.known_gpus()} == ingest_model.GPU_RATES.keys()
+    assert {gpu.name for gpu in headrace.device.known_gpus()} == ingest_model.GPU_RATES.keys()
     rows = {row["gpu"]: row for row in ingest_model.which_gpus(100e9, 1800, 8000, (1, 2, 32))}
     assert rows["RTX A6000"]["enough"] == ["copies-2", "copies-32", "gather"]
     assert rows["H100 SXM"]["enough"] == ["copies-2", "copies-32", "gather"]

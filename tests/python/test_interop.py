@@ -173,12 +173,12 @@ def test_the_default_device_is_the_best_everywhere() -> None:
 )
 def test_rates_of_gpus_that_are_only_called_alike_are_not_given(name: str, nearest: str) -> None:
     with pytest.raises(UsageError, match=f"no memory rates are known of '{name}'; did you mean {nearest}"):
-        headrace.find_memory_rates(name)
+        headrace.span.find_memory_rates(name)
 
 
 @pytest.mark.parametrize("name", ["H100", "h100", "NVIDIA H100 80GB HBM3", "H100 SXM"])
 def test_rates_of_a_gpu_by_its_names(name: str) -> None:
-    assert headrace.find_memory_rates(name).name == "H100"
+    assert headrace.span.find_memory_rates(name).name == "H100"
 
 
 def test_the_loop_of_the_readme_prints_no_id_where_nothing_was_found() -> None:

@@ -114,7 +114,7 @@ def test_a_call_that_does_not_look_at_signals_is_left_at_once():
 def test_ask_many_raises_and_the_client_lives_on():
     code = """
 import signal, threading, headrace
-operator = headrace.reference(steps=20000)
+operator = headrace.operators.reference(steps=20000)
 with headrace.Engine("cpu", operator) as engine, engine.connect() as client:
     queries = operator.sample(20000)
     threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()

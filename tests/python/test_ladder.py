@@ -5,7 +5,8 @@ import math
 import pytest
 
 import headrace
-from headrace import Device, LoadSession, Plan, UsageError, climbing
+from headrace import Device, Plan, UsageError, climbing
+from headrace.serve import LoadSession
 
 pytestmark = pytest.mark.whole_machine
 
@@ -36,8 +37,8 @@ def test_load():
     missing = (done.load.incoming_per_second - done.load.measured_per_second) * seconds
     in_flight = done.load.incoming_per_second * done.load.latency.mean
     allowed = 0.01 * done.load.incoming_per_second * seconds + 4 * math.sqrt(in_flight) + 1
-    assert headrace.sustains(done.load, WIDE) == (missing <= allowed)
-    assert not headrace.sustains(done.load, 1e-9)
+    assert headrace.measure.sustains(done.load, WIDE) == (missing <= allowed)
+    assert not headrace.measure.sustains(done.load, 1e-9)
     assert done.roofs.lowest == min(
         done.roofs.link_in, done.roofs.link_out, done.roofs.compute, done.roofs.generator * done.roofs.generators
     )
@@ -78,9 +79,9 @@ def test_bad_loads(settings: dict[str, object], says: str):
 
 
 def test_ladder_calls_back_and_returns_the_same():
-    progress: list[headrace.LadderProgress] = []
-    finished: list[headrace.RungResult] = []
-    climb = headrace.ladder(
+    progress: list[headrace.serve.LadderProgress] = []
+    finished: list[headrace.serve.RungResult] = []
+    climb = headrace.serve.ladder(
         "cpu",
         headrace.light(steps=8),
         rungs=[1, 2],
@@ -102,11 +103,11 @@ def test_ladder_calls_back_and_returns_the_same():
 
 
 def test_an_exception_in_a_callback_ends_the_climb():
-    def fail(_now: headrace.LadderProgress) -> None:
+    def fail(_now: headrace.serve.LadderProgress) -> None:
         raise ZeroDivisionError("from the callback")
 
     with pytest.raises(ZeroDivisionError, match="from the callback"):
-        headrace.ladder("cpu", headrace.light(steps=8), rungs=[1], progress=fail)
+        headrace.serve.ladder("cpu", headrace.light(steps=8), rungs=[1], progress=fail)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_an_exception_in_a_callback_ends_the_climb():
 )
 def test_bad_ladders(settings: dict[str, object], says: str):
     with pytest.raises(UsageError, match=says):
-        headrace.ladder("cpu", headrace.light(steps=1), **settings)
+        headrace.serve.ladder("cpu", headrace.light(steps=1), **settings)
 
 
 def test_a_session_takes_one_load_after_the_other():
@@ -136,20 +137,20 @@ def test_a_session_takes_one_load_after_the_other():
 
 
 def test_rungs():
-    assert [rung.number for rung in headrace.rungs()] == list(range(1, len(headrace.rungs()) + 1))
-    assert headrace.find_rung("page-locked").number == headrace.find_rung("7").number == 7
-    assert headrace.same_as(headrace.find_rung("1"), "cpu") == ""
+    assert [rung.number for rung in headrace.serve.rungs()] == list(range(1, len(headrace.serve.rungs()) + 1))
+    assert headrace.serve.find_rung("page-locked").number == headrace.serve.find_rung("7").number == 7
+    assert headrace.serve.same_as(headrace.serve.find_rung("1"), "cpu") == ""
 
 
 def test_samples_needed():
-    assert headrace.samples_needed(0.99) == 9508
+    assert headrace.measure.samples_needed(0.99) == 9508
 
 
 def test_a_plan_is_searched_and_confirmed():
-    found = headrace.search_plan(
+    found = headrace.serve.search_plan(
         "cpu",
         headrace.light(steps=8),
-        headrace.find_rung("6").plan,
+        headrace.serve.find_rung("6").plan,
         bound=WIDE,
         confirmations=2,
         most=20_000,
@@ -162,7 +163,7 @@ def test_a_plan_is_searched_and_confirmed():
     assert found.note == ""
     assert found.capacity > 0
     assert found.generators == 1
-    assert all(headrace.sustains(load, WIDE) for load in found.confirmed)
+    assert all(headrace.measure.sustains(load, WIDE) for load in found.confirmed)
     assert len(found.tried) > len(found.confirmed)
     rates = [load.incoming_per_second for load in found.tried]
     assert rates == sorted(rates)
@@ -170,7 +171,7 @@ def test_a_plan_is_searched_and_confirmed():
 
 
 def test_a_bound_that_no_rate_keeps_says_why():
-    found = headrace.search_plan(
+    found = headrace.serve.search_plan(
         "cpu", headrace.light(steps=8), bound=1e-9, start=2000, window=0.02, rank_tolerance=0.01, confirmations=3
     )
     assert found.confirmed == []
@@ -192,7 +193,7 @@ def test_a_bound_that_no_rate_keeps_says_why():
 )
 def test_bad_searches(settings: dict[str, object], says: str):
     with pytest.raises(UsageError, match=says):
-        headrace.search_plan("cpu", headrace.light(steps=1), **settings)
+        headrace.serve.search_plan("cpu", headrace.light(steps=1), **settings)
 
 
 def test_a_plan_has_every_choice():

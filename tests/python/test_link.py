@@ -124,17 +124,17 @@ def test_what_cannot_be_measured_is_refused(run: Run, arguments: tuple[str, ...]
 
 
 def test_one_route_from_python():
-    routes = {(route.path, route.memory, route.means): route for route in headrace.link_routes("cpu")}
+    routes = {(route.path, route.memory, route.means): route for route in headrace.measure.link_routes("cpu")}
     route = routes["to device", "mapped", "kernel"]
-    curve = headrace.measure_link(route, [1024, 4096], samples=1)
+    curve = headrace.measure.link(route, [1024, 4096], samples=1)
     assert [point.bytes for point in curve.points] == [1024, 4096]
     assert all(point.verified for point in curve.points)
     with pytest.raises(UsageError, match="ascend"):
-        headrace.measure_link(route, [4096, 1024])
+        headrace.measure.link(route, [4096, 1024])
     with pytest.raises(UsageError, match="local, peer or host"):
-        headrace.measure_chase("cpu", "elsewhere")
+        headrace.measure.chase("cpu", "elsewhere")
     with pytest.raises(UsageError, match="loads or arithmetic"):
-        headrace.measure_hiding("cpu", work="idling")
+        headrace.measure.hiding("cpu", work="idling")
 
 
 def test_cores_as_text():

@@ -16,9 +16,9 @@ SMALL = ("oversubscribe", "--device", "cpu", "--budget", "8MiB", "--runs", "2")
 
 def test_every_pattern_operation_and_strategy_is_verified():
     seen = []
-    report = headrace.oversubscribe(
+    report = headrace.measure.oversubscribe(
         "cpu",
-        operations=headrace.access_operations(),
+        operations=headrace.span.access_operations(),
         factors=[0.5, 2.0],
         budget_bytes=2 << 20,
         runs=1,
@@ -39,9 +39,9 @@ def test_every_pattern_operation_and_strategy_is_verified():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"patterns": ["zigzag"]}, "'zigzag' is no access pattern: grid-stride"),
-        ({"operations": ["erase"]}, "'erase' is no operation: read"),
-        ({"strategies": ["hope"]}, "'hope' is no strategy: on-demand"),
+        ({"patterns": ["zigzag"]}, "'zigzag' is not an access pattern: grid-stride"),
+        ({"operations": ["erase"]}, "'erase' is not an operation: read"),
+        ({"strategies": ["hope"]}, "'hope' is not a strategy: on-demand"),
         ({"rows": ["sorted"]}, "'sorted' is no order of rows"),
         ({"factors": [0.0]}, "a factor must be above 0"),
         ({"factors": [float("nan")]}, "a factor must be above 0"),
@@ -54,7 +54,7 @@ def test_every_pattern_operation_and_strategy_is_verified():
 )
 def test_bad_options(options: dict, says: str):
     with pytest.raises(UsageError, match=re.escape(says)):
-        headrace.oversubscribe("cpu", **options)
+        headrace.measure.oversubscribe("cpu", **options)
 
 
 def test_an_exception_in_progress_ends_it():
@@ -62,14 +62,14 @@ def test_an_exception_in_progress_ends_it():
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        headrace.oversubscribe("cpu", budget_bytes=2 << 20, progress=fail)
+        headrace.measure.oversubscribe("cpu", budget_bytes=2 << 20, progress=fail)
 
 
 def test_sizes_and_the_default_budget():
-    assert headrace.parse_bytes("64KiB") == 65536
+    assert headrace.base.parse_bytes("64KiB") == 65536
     with pytest.raises(UsageError, match="not a size"):
-        headrace.parse_bytes("a lot")
-    assert headrace.oversubscription_budget("cpu") % (2 << 20) == 0
+        headrace.base.parse_bytes("a lot")
+    assert headrace.measure.oversubscription_budget("cpu") % (2 << 20) == 0
 
 
 def _cell(strategy: str, gb_per_s: float, **more: object) -> dict:
@@ -181,7 +181,7 @@ def test_table(run: Run):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--patterns", "zigzag"), "'zigzag' is no access pattern"),
+        (("--patterns", "zigzag"), "'zigzag' is not an access pattern"),
         (("--factors", "0"), "a factor must be above 0"),
         (("--factors", "two"), "--factors takes numbers"),
         (("--budget", "0"), "at least a page of 2 MiB"),

@@ -14,16 +14,15 @@ import pytest
 from typer.testing import CliRunner
 
 import headrace
-from headrace import UsageError
+from headrace import UsageError, operator
 from headrace._core import function_operator
 from headrace.cli import app
-from headrace.operators import operator
 from headrace.operators.check import check
 from headrace.operators.compile import compile_answer
 from headrace.operators.files import load_operator
 
 RANDOM = np.random.default_rng(7)
-SERVING = [rung for rung in headrace.rungs() if rung.plan.schedule != "none"]
+SERVING = [rung for rung in headrace.serve.rungs() if rung.plan.schedule != "none"]
 TABLE = RANDOM.random((40, 16), np.float32)
 
 
@@ -63,7 +62,7 @@ def test_answers_are_those_of_numpy_and_have_their_type():
     assert answers["row"].tolist() == scores.argmax(axis=1).tolist()
     assert answers["score"] == pytest.approx(scores.max(axis=1), rel=1e-6)
     assert (one["row"], one["score"]) == (answers["row"][3], answers["score"][3])
-    assert headrace.answer_dtype(engine.operator) == nearest.answer
+    assert headrace.operators.answer_dtype(engine.operator) == nearest.answer
 
 
 def test_every_schedule_answers_alike():
@@ -132,7 +131,7 @@ def test_division_by_zero_is_what_it_is_on_a_gpu():
 
 
 @pytest.mark.parametrize(
-    "rung", [rung for rung in headrace.rungs() if rung.plan.schedule != "none"], ids=lambda r: r.id
+    "rung", [rung for rung in headrace.serve.rungs() if rung.plan.schedule != "none"], ids=lambda r: r.id
 )
 def test_what_raised_is_never_an_answer(rung):
     with headrace.Engine("cpu", picky(), rung.plan) as engine, engine.connect() as client:
@@ -242,7 +241,7 @@ def test_without_numba_the_error_says_what_to_install(monkeypatch):
 
 FILE = """
 import numpy as np
-from headrace.operators import operator
+from headrace import operator
 
 @operator(query="i8", answer="i8", sample=lambda i: i, reference=lambda query, factor: {reference})
 def times(group, query, answer, factor):
@@ -306,7 +305,7 @@ def test_bounds_are_checked_where_numba_is_told_to(tmp_path: Path):
     program.write_text(
         textwrap.dedent("""
             import numpy as np, headrace
-            from headrace.operators import operator
+            from headrace import operator
 
             @operator(query="i8", answer="i8")
             def pick(group, query, answer, rows):
@@ -330,13 +329,13 @@ def test_a_program_may_end_while_its_engine_runs(tmp_path: Path):
     program.write_text(
         textwrap.dedent("""
             import numpy as np, headrace
-            from headrace.operators import operator
+            from headrace import operator
 
             @operator(query="i8", answer="i8")
             def twice(group, query, answer):
                 answer[0] = 2 * query[0]
 
-            engine = headrace.Engine("cpu", twice(), headrace.find_rung("dispatched").plan)
+            engine = headrace.Engine("cpu", twice(), headrace.serve.find_rung("dispatched").plan)
             client = engine.connect()
             print(client.ask(np.array([4])))
         """)

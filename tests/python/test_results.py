@@ -120,14 +120,14 @@ def test_a_file_is_short_and_says_the_same():
 )
 def test_rungs_of_the_document_are_numbered_and_others_named(number: int, name: str):
     class Result:
-        rung = headrace.find_rung(str(number))
+        rung = headrace.serve.find_rung(str(number))
 
     assert results.rung_name(Result()) == name  # type: ignore[arg-type]
 
 
 def test_rows_of_a_climb_and_of_a_single_thread():
     climbs = [
-        headrace.ladder("cpu", headrace.light(steps=1), rungs=[6], bound=10, window=0.02, rank_tolerance=0.01)
+        headrace.serve.ladder("cpu", headrace.light(steps=1), rungs=[6], bound=10, window=0.02, rank_tolerance=0.01)
         for _ in range(2)
     ]
     device = Device.parse("cpu")
@@ -154,7 +154,7 @@ def test_rows_of_a_climb_and_of_a_single_thread():
 class _Noted:
     """A rung with a note."""
 
-    def __init__(self, result: headrace.RungResult, note: str) -> None:
+    def __init__(self, result: headrace.serve.RungResult, note: str) -> None:
         self._result = result
         self.note = note
 
@@ -163,7 +163,7 @@ class _Noted:
 
 
 def test_a_row_says_why_its_rung_is_lower():
-    climb = headrace.ladder("cpu", headrace.light(steps=1), rungs=[6], bound=10, window=0.02, rank_tolerance=0.01)
+    climb = headrace.serve.ladder("cpu", headrace.light(steps=1), rungs=[6], bound=10, window=0.02, rank_tolerance=0.01)
     lower = SimpleNamespace(
         rungs=[_Noted(climb.rungs[0], "9.0% below rung 5: more threads")], roofs=climb.roofs, roofs_disturbed=""
     )

@@ -6,35 +6,36 @@ import pytest
 from conftest import Run
 
 import headrace
-from headrace import Topology, UsageError
+from headrace import UsageError
+from headrace.device import Topology
 
 L40 = ("roof", "--gpu", "L40", "--blocks", "32")
 DOCUMENT = [(1, 31), (2, 15), (3, 10), (4, 7), (5, 6), (6, 5), (7, 4), (8, 3), (9, 3), (10, 3)]
 
 
 def test_the_documents_figures():
-    l40 = headrace.find_gpu("L40")
-    assert headrace.resident_queries(l40.multiprocessors, 10, 32) == 44
-    assert headrace.resident_queries(l40.multiprocessors, 7, 32) == 31
-    assert headrace.combinations(31) == DOCUMENT
+    l40 = headrace.device.find_gpu("L40")
+    assert headrace.device.resident_queries(l40.multiprocessors, 10, 32) == 44
+    assert headrace.device.resident_queries(l40.multiprocessors, 7, 32) == 31
+    assert headrace.device.combinations(31) == DOCUMENT
 
 
 def test_occupancy_by_registers():
-    found = headrace.occupancy(headrace.find_gpu("h200"), registers=48, block_threads=128)
+    found = headrace.device.occupancy(headrace.device.find_gpu("h200"), registers=48, block_threads=128)
     assert (found.blocks, found.limited_by) == (10, "registers")
     with pytest.raises(UsageError, match="a block has 1 to 1024 threads"):
-        headrace.occupancy(headrace.find_gpu("h200"), registers=48, block_threads=0)
+        headrace.device.occupancy(headrace.device.find_gpu("h200"), registers=48, block_threads=0)
     with pytest.raises(UsageError, match="L40S"):
-        headrace.find_gpu("toaster")
-    assert {"A100", "A10", "L4", "H100 PCIe", "B200"} <= {gpu.name for gpu in headrace.known_gpus()}
+        headrace.device.find_gpu("toaster")
+    assert {"A100", "A10", "L4", "H100 PCIe", "B200"} <= {gpu.name for gpu in headrace.device.known_gpus()}
 
 
 def test_a_cpu_device_has_no_occupancy():
-    taken = headrace.kernel_resources("cpu", headrace.light())
+    taken = headrace.device.kernel_resources("cpu", headrace.light())
     assert (taken.registers, taken.threads_max) == (0, 0)
-    assert headrace.resident_blocks_max("cpu", headrace.light()) > 0
+    assert headrace.device.resident_blocks_max("cpu", headrace.light()) > 0
     with pytest.raises(UsageError, match="no multiprocessors"):
-        headrace.gpu_limits("cpu")
+        headrace.device.gpu_limits("cpu")
 
 
 def test_roof_of_a_gpu_that_is_not_here(run: Run):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PURPOSES = ("run", "test", "lint", "docs")
+PURPOSES = ("run", "test", "lint", "docs", "wheel")
 APART = {frozenset(("test", "docs")), frozenset(("lint", "docs"))}  # which setup.sh does not install together
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import headrace
-from headrace import PAGE_BYTES, Place, Placement, Right, Span
+from headrace import Placement, Span
+from headrace.span import PAGE_BYTES, Place, Right
 
 HOST = Place.host()
 CPU = Place.parse("cpu")
@@ -35,7 +36,7 @@ def test_places_are_values():
     assert HOST.device is None
     assert CPU.device == headrace.Device.parse("cpu")
     assert {HOST, Place.parse("host"), CPU} == {HOST, CPU}
-    assert repr(CPU) == "headrace.Place.parse('cpu:0')"
+    assert repr(CPU) == "headrace.span.Place.parse('cpu:0')"
     with pytest.raises(headrace.UsageError, match="'moon'"):
         Place.parse("moon")
 
@@ -206,7 +207,7 @@ def test_spare_pages_are_kept_as_asked(span: Span):
     assert span.statistics().spare_pages == 2
     span.keep_spare_pages(1)
     assert span.statistics().spare_pages == 1
-    span.keep_spare_pages(headrace.SPARE_PAGES)
+    span.keep_spare_pages(headrace.span.SPARE_PAGES)
     span.move("cpu")
     assert span.statistics().spare_pages == 3
     with pytest.raises(TypeError):
@@ -239,10 +240,10 @@ def test_larger_pages_are_shared():
     span.numpy()[:] = 3
     shared = span.share()
     assert shared.page_bytes == large
-    again = Span.from_shared(headrace.SharedPages(2 * large, "cpu", shared.descriptors, page_bytes=large))
+    again = Span.from_shared(headrace.span.SharedPages(2 * large, "cpu", shared.descriptors, page_bytes=large))
     assert (again.numpy() == 3).all()
     with pytest.raises(headrace.UsageError, match="4 pages, and there are 2 descriptors"):
-        Span.from_shared(headrace.SharedPages(2 * large, "cpu", shared.descriptors))
+        Span.from_shared(headrace.span.SharedPages(2 * large, "cpu", shared.descriptors))
     for descriptor in shared.descriptors:
         os.close(descriptor)
 
@@ -256,7 +257,7 @@ def test_sharing_with_another_process():
         status = 1
         try:
             _, descriptors, _, _ = socket.recv_fds(other, 1, 2)
-            taken = Span.from_shared(headrace.SharedPages(2 * PAGE_BYTES, "cpu", descriptors))
+            taken = Span.from_shared(headrace.span.SharedPages(2 * PAGE_BYTES, "cpu", descriptors))
             status = 0 if (taken.numpy() == 9).all() else 2
             taken.numpy()[-1] = 10
         finally:
@@ -292,7 +293,7 @@ def test_released_it_has_nothing():
         span.move("host")
 
 
-@pytest.mark.parametrize("device", [d for d in headrace.Device.list() if d.kind == headrace.DeviceKind.cuda])
+@pytest.mark.parametrize("device", [d for d in headrace.Device.list() if d.kind == headrace.device.DeviceKind.cuda])
 def test_on_cuda(device: headrace.Device):
     span = Span(device, 2 * PAGE_BYTES, Placement.all(device))
     assert span.__dlpack_device__() == (2, device.ordinal)
@@ -312,7 +313,7 @@ def test_spare_pages_of_one_span_make_no_other_fail() -> None:
     program = textwrap.dedent("""
         import headrace
         from headrace import Placement, Span
-        page = headrace.PAGE_BYTES
+        page = headrace.span.PAGE_BYTES
         first = Span("cpu:0", 40 * page, Placement.all("cpu:0"))
         first.keep_spare_pages(40)
         first.move("host")

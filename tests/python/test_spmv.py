@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import headrace
-from headrace import CsrMatrix, UsageError
+from headrace import UsageError
+from headrace.operators import CsrMatrix
 
 DEVICES = {"one": "cpu:0", "two": ["cpu:0", "cpu:1"], "three": ["cpu:2", "cpu:0", "cpu:1"]}
 
@@ -155,9 +156,9 @@ def test_bad_vectors():
 
 
 def test_measured_gather():
-    assert 1e7 < headrace.measure_gather("cpu:0", "cpu:1") < 1e13
+    assert 1e7 < headrace.measure.gather("cpu:0", "cpu:1") < 1e13
     with pytest.raises(UsageError, match="gpu"):
-        headrace.measure_gather("cpu", "gpu")
+        headrace.measure.gather("cpu", "gpu")
 
 
 def test_what_is_no_sparse_matrix():

@@ -13,7 +13,7 @@ PROFILE = content()["profile"]
 
 
 class Roofs:
-    """As headrace.Roofs, which Python cannot make."""
+    """As headrace.measure.Roofs, which Python cannot make."""
 
     link_in, link_out, compute, generator, generators = (
         ROOFS[name] for name in ("link_in", "link_out", "compute", "generator", "generators")

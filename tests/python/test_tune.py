@@ -57,7 +57,7 @@ def test_tune_keeps_what_it_finds(tmp_path: Path):
 
 def test_plan_tuned_reads_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert headrace.plan_cache_file() == str(tmp_path / "headrace" / "plans.json")
+    assert headrace.serve.plan_cache_file() == str(tmp_path / "headrace" / "plans.json")
     with pytest.raises(headrace.Error, match="no plan keeps p99"):
         Plan.tuned("cpu", headrace.light(steps=1), bound=1e-9)
     assert not (tmp_path / "headrace").exists()

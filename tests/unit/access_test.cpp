@@ -38,9 +38,10 @@ std::string refusal(Parse parse, std::string_view text) {
 
 TEST(AccessTest, UnknownNamesAreRefusedWithThoseThereAre) {
   EXPECT_EQ(refusal(parse_access_pattern, "zigzag"),
-            "'zigzag' is no access pattern: grid-stride, block-stride, random-warp, zipf-rows, hot-tenth");
-  EXPECT_EQ(refusal(parse_access_operation, "Read"), "'Read' is no operation: read, write, read-modify-write");
-  EXPECT_EQ(refusal(parse_strategy, ""), "'' is no strategy: on-demand, zero-copy, interleaved, prefetched, by-budget");
+            "'zigzag' is not an access pattern: grid-stride, block-stride, random-warp, zipf-rows, hot-tenth");
+  EXPECT_EQ(refusal(parse_access_operation, "Read"), "'Read' is not an operation: read, write, read-modify-write");
+  EXPECT_EQ(refusal(parse_strategy, ""),
+            "'' is not a strategy: on-demand, zero-copy, interleaved, prefetched, by-budget");
 }
 
 }  // namespace

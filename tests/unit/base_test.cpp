@@ -1,12 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 #include <string_view>
 
+#include "base/names.hpp"
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/clock.hpp"
 #include "headrace/base/error.hpp"
+#include "headrace/base/first_error.hpp"
 #include "headrace/base/result.hpp"
 
 namespace headrace {
@@ -41,7 +44,10 @@ TEST(BytesTest, Formats) {
   EXPECT_EQ(format_bytes(1023), "1023 B");
   EXPECT_EQ(format_bytes(64 * kKiB), "64 KiB");
   EXPECT_EQ(format_bytes(3 * kGiB / 2), "1.5 GiB");
-  EXPECT_EQ(format_bytes(5000 * kGiB), "4.9 TiB");
+  EXPECT_EQ(format_bytes(1'256'277'934), "1.17 GiB");
+  EXPECT_EQ(format_bytes(1000 * kMiB), "1000 MiB");
+  EXPECT_EQ(format_bytes(kGiB - 1), "1024 MiB");
+  EXPECT_EQ(format_bytes(5000 * kGiB), "4.88 TiB");
 }
 
 TEST(BytesTest, FormattedSizesParseBack) {
@@ -60,6 +66,26 @@ TEST(BytesTest, Rounds) {
   EXPECT_FALSE(is_power_of_two(6));
 }
 
+enum class Fruit : std::uint8_t { apple, pear, plum };
+constexpr auto kFruits = names_of<Fruit>("a fruit", {{Fruit::plum, "plum"}, {Fruit::apple, "crab-apple"}});
+
+TEST(NamesTest, GoBothWays) {
+  EXPECT_EQ(kFruits.of(Fruit::plum), "plum");
+  EXPECT_EQ(kFruits.parse("crab-apple"), Fruit::apple);
+  EXPECT_EQ(kFruits.of(Fruit::pear), "unknown");
+}
+
+TEST(NamesTest, RefuseOthersAndSayWhichThereAre) {
+  for (const char* text : {"", "pear", "Plum", "plu", "plums", "unknown"}) {
+    try {
+      static_cast<void>(kFruits.parse(text));
+      FAIL() << text;
+    } catch (const UsageError& error) {
+      EXPECT_EQ(error.what(), std::string("'") + text + "' is not a fruit: plum, crab-apple");
+    }
+  }
+}
+
 TEST(ErrorTest, EveryCodeHasANameOfItsOwn) {
   std::set<std::string_view> names;
   int codes = 0;
@@ -69,6 +95,17 @@ TEST(ErrorTest, EveryCodeHasANameOfItsOwn) {
   }
   EXPECT_EQ(codes, static_cast<int>(Errc::hung) + 1);
   EXPECT_EQ(names.size(), static_cast<std::size_t>(codes));
+}
+
+TEST(ErrorTest, TheFirstOfSeveralIsKeptWhole) {
+  FirstError first;
+  EXPECT_EQ(first.get(), std::nullopt);
+  EXPECT_TRUE(first.set({Errc::hung, -1}));
+  EXPECT_FALSE(first.set({Errc::invalid_argument, 7}));
+  EXPECT_EQ(first.get(), (Error{Errc::hung, -1}));
+  FirstError least;  // its codes are all zeros
+  EXPECT_TRUE(least.set({static_cast<Errc>(0), 0}));
+  EXPECT_EQ(least.get(), (Error{static_cast<Errc>(0), 0}));
 }
 
 TEST(ErrorTest, ErrnoBecomesTheFittingCode) {

@@ -288,7 +288,7 @@ TEST(FdtdRefusals, RefusesToResumeFromSomethingElse) {
 TEST(FdtdRefusals, PrecisionsHaveNames) {
   EXPECT_EQ(parse_precision("double"), Precision::fp64);
   EXPECT_EQ(to_string(Precision::fp32), "single");
-  EXPECT_THAT(refusal([] { (void)parse_precision("half"); }), HasSubstr("single or double"));
+  EXPECT_THAT(refusal([] { (void)parse_precision("half"); }), HasSubstr("'half' is not a precision: single, double"));
 }
 
 }  // namespace

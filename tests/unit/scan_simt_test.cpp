@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "fetch/scan/calendar.hpp"
+#include "fetch/program/calendar.hpp"
 #include "fetch/scan/result.hpp"
 #include "fetch/scan/tiles.hpp"
 #include "thread_group.hpp"

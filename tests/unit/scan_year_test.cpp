@@ -4,8 +4,8 @@
 #include <limits>
 #include <optional>
 
-#include "fetch/scan/calendar.hpp"
-#include "fetch/scan/year_table.hpp"
+#include "fetch/program/calendar.hpp"
+#include "fetch/program/year_table.hpp"
 
 /// Days and years of timestamps, which scans find without a division, against division.
 namespace headrace::fetch {

@@ -8,6 +8,8 @@
 #include <set>
 #include <thread>
 
+#include "headrace/device/host_thread.hpp"
+
 namespace headrace {
 namespace {
 
@@ -26,6 +28,14 @@ std::set<int> allowed_to_this_thread() {
     if (CPU_ISSET(i, &set)) allowed.insert(i);
   }
   return allowed;
+}
+
+TEST(HostThreadTest, OfACpuDeviceRunsWhereThereIsRoom) {
+  EXPECT_FALSE(processor_near(Device::parse("cpu"), 3));
+  std::set<int> allowed;
+  std::thread thread = start_thread_near(Device::parse("cpu"), 3, [&] { allowed = allowed_to_this_thread(); });
+  thread.join();
+  EXPECT_EQ(allowed, allowed_to_this_thread());
 }
 
 TEST(TopologyTest, HasTheProcessorsOfThisProcess) {

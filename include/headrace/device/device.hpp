@@ -17,8 +17,10 @@ class DeviceBackend;
 }
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
+inline constexpr std::size_t kDeviceKinds = 2;
 
-/// What a device is and can do. An empty optional means that the machine does not say.
+/// What a device is and can do. Code outside the device module asks these, not which kind of device it has. An empty
+/// optional means that the machine does not say.
 struct DeviceProperties {
   std::string name;              ///< As the vendor writes it, e.g. "NVIDIA H100 80GB HBM3".
   std::string driver;            ///< Driver version, empty on a CPU device.
@@ -40,6 +42,9 @@ struct DeviceProperties {
   bool virtual_memory_management = false;
   bool host_native_atomics = false;  ///< Atomic read-modify-write on host memory; see style rule 12.
   bool pageable_memory_access = false;
+  bool host_cores = false;     ///< Kernels run on the host's cores, one thread an item, beside the host's own threads.
+  bool host_memory = false;    ///< Its memory is the host's: each reads and writes all memory of the other in place.
+  bool listed_copies = false;  ///< The vendor's library does copies whose list lies in the device's memory.
 };
 
 struct MemoryInfo {

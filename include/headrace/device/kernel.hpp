@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "headrace/base/result.hpp"
+#include "headrace/device/device.hpp"
 #include "headrace/device/group.hpp"
 #include "headrace/device/stream.hpp"
 
@@ -26,11 +27,20 @@ struct Kernel {
   using CpuEntry = void (*)(const CpuGroup& group, void* const* arguments);
 
   const char* name = "";
-  CpuEntry cpu = nullptr;
-  /// Address of the __global__ function; null where the kernel was compiled without nvcc.
-  const void* cuda = nullptr;
+  /// The code for each kind of device, by DeviceKind: a CpuEntry for the CPU, the address of a __global__ function for
+  /// CUDA. Null where the kernel was compiled without that kind's compiler.
+  std::array<const void*, kDeviceKinds> entries{};
   std::uint32_t argument_count = 0;
   std::array<std::uint32_t, kKernelArgumentsMax> argument_bytes{};
+
+  [[nodiscard]] const void* entry(DeviceKind kind) const noexcept { return entries[static_cast<std::size_t>(kind)]; }
+  /// Whether devices of that kind can run it.
+  [[nodiscard]] bool runs_on(DeviceKind kind) const noexcept { return entry(kind) != nullptr; }
+  void set_entry(DeviceKind kind, const void* code) noexcept { entries[static_cast<std::size_t>(kind)] = code; }
+  /// The entry for the CPU as what it is; null where there is none.
+  [[nodiscard]] CpuEntry cpu_entry() const noexcept {
+    return reinterpret_cast<CpuEntry>(const_cast<void*>(entry(DeviceKind::cpu)));
+  }
 };
 
 /// A Kernel that still knows the types of its arguments, so that launch() can check and convert what it is given.
@@ -120,9 +130,9 @@ template <class Body, class... Arguments>
   TypedKernel<Arguments...> kernel;
   if constexpr (detail::RunsWith<Body, Arguments...>) {
     kernel.name = Body::kName;
-    kernel.cpu = &detail::cpu_entry<Body, Arguments...>;
+    kernel.set_entry(DeviceKind::cpu, reinterpret_cast<const void*>(&detail::cpu_entry<Body, Arguments...>));
 #if defined(__CUDACC__)
-    kernel.cuda = reinterpret_cast<const void*>(&detail::cuda_entry<Body, Arguments...>);
+    kernel.set_entry(DeviceKind::cuda, reinterpret_cast<const void*>(&detail::cuda_entry<Body, Arguments...>));
 #endif
     kernel.argument_count = sizeof...(Arguments);
     kernel.argument_bytes = {static_cast<std::uint32_t>(sizeof(Arguments))...};

@@ -17,6 +17,8 @@ enum class ArrivalKind : std::uint8_t {
 };
 
 [[nodiscard]] std::string_view to_string(ArrivalKind kind) noexcept;
+/// Throws UsageError listing the names there are.
+[[nodiscard]] ArrivalKind parse_arrival_kind(std::string_view text);
 
 /// When queries arrive, as offsets from the start of a run. One thread at a time.
 class Arrivals {

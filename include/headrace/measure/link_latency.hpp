@@ -18,6 +18,8 @@ enum class FarMemory : std::uint8_t { local, peer, host };
 
 /// "local", "peer", "host".
 [[nodiscard]] std::string_view to_string(FarMemory memory) noexcept;
+/// Throws UsageError listing the names there are.
+[[nodiscard]] FarMemory parse_far_memory(std::string_view text);
 
 struct ChaseOptions {
   FarMemory memory = FarMemory::local;

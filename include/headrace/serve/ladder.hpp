@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "headrace/measure/load.hpp"
 #include "headrace/serve/engine.hpp"
+#include "headrace/serve/rate_search.hpp"
 #include "headrace/serve/rungs.hpp"
 
 namespace headrace::serve {
@@ -38,22 +38,9 @@ struct Roofs {
 [[nodiscard]] std::string why_disturbed(const Roofs& before, const Roofs& after);
 inline constexpr double kRoofsDiffer = 0.15;  ///< As a share of the higher one.
 
-struct LadderOptions {
-  Duration bound = std::chrono::microseconds(500);  ///< On p99.
-  measure::ArrivalKind arrivals = measure::ArrivalKind::poisson;
-  std::uint64_t seed = 1;
+struct LadderOptions : PlanSpaceOptions {
   std::vector<int> rungs;  ///< Numbers; empty means all.
-  /// Generator threads, each with a client of its own. Where clients are all the threads there are
-  /// (Schedule::dispatched) more are tried as well.
-  std::uint32_t generators = 1;
-  bool single_thread = false;  ///< One engine thread in every rung, and one generator.
-  std::uint32_t threads_max =
-      0;  ///< Most engine threads tried; 0 means the processors left by the generators, at least 2.
-  Duration window =
-      std::chrono::milliseconds(100);  ///< Shortest window; low rates take longer ones, for their samples.
-  double rank_tolerance = 0.002;       ///< How exactly p99 must be known; see samples_needed().
-  std::stop_token stop{};              ///< Ends the climb; the rungs measured so far are returned.
-  /// Ends the climb as well once it has taken so long; what is being tried is finished.
+  /// Ends the climb as `stop` does once it has taken so long; what is being tried is finished.
   Duration budget = Duration::max();
 };
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -11,11 +10,7 @@
 
 namespace headrace::serve {
 
-struct PlanSearchOptions {
-  Duration bound = std::chrono::microseconds(500);  ///< On p99.
-  measure::ArrivalKind arrivals = measure::ArrivalKind::poisson;
-  std::uint64_t seed = 1;
-  std::uint32_t generators = 1;     ///< Generator threads, each with a client of its own.
+struct PlanSearchOptions : RateSearchOptions {
   double start_per_second = 0;      ///< Where to begin; 0 means at 0.7 of the capacity.
   double most_per_second = 1e12;    ///< Never try above this, e.g. the generator's ceiling.
   std::uint32_t confirmations = 1;  ///< Loads that must be sustained at the rate found, each with all samples.
@@ -23,9 +18,6 @@ struct PlanSearchOptions {
   /// milliseconds every now and then needs more.
   std::uint32_t tries = measure::kTriesPerRate;
   double resolution = 0.03;  ///< Share of the rate by which a good one and a bad one differ in the end.
-  Duration window = std::chrono::milliseconds(100);
-  double rank_tolerance = 0.002;  ///< How exactly p99 must be known; see samples_needed().
-  std::stop_token stop{};         ///< Ends the search with what it has.
 };
 
 /// The highest rate that one plan sustains. Without `confirmed` there is none, and `note` says why.

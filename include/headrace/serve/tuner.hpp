@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -19,22 +18,13 @@ enum class CacheUse : std::uint8_t {
   ignore,   ///< The file is neither read nor written.
 };
 
-struct TunerOptions {
-  Duration bound = std::chrono::microseconds(500);  ///< On p99.
+struct TunerOptions : PlanSpaceOptions {
   /// Once it has passed, no new plan is tried; what has begun is finished.
   Duration budget = std::chrono::seconds(60);
-  measure::ArrivalKind arrivals = measure::ArrivalKind::poisson;
-  std::uint64_t seed = 1;
-  std::uint32_t generators = 1;  ///< As LadderOptions::generators.
-  bool single_thread = false;    ///< As LadderOptions::single_thread.
-  std::uint32_t threads_max = 0;
-  Duration window = std::chrono::milliseconds(100);
-  double rank_tolerance = 0.002;
   std::vector<Schedule> schedules;  ///< To choose from; empty means all.
   CacheUse cache = CacheUse::use;
   std::filesystem::path cache_file;  ///< Empty means plan_cache_file().
   bool measure_cached = true;        ///< Measure a plan that comes from the cache again.
-  std::stop_token stop{};            ///< Ends the search; the best so far is returned.
 };
 
 /// A plan that was found, and what it does.

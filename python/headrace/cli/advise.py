@@ -9,10 +9,11 @@ from rich import box
 from rich.table import Table
 
 import headrace
-from headrace import PAGE_BYTES, AccessProfile, Advice, MemoryRates, UsageError, advice
+from headrace import UsageError, advice
 from headrace.cli import options, show
 from headrace.profiles import Json
 from headrace.quiet import Watch
+from headrace.span import PAGE_BYTES, AccessProfile, Advice, MemoryRates
 
 _MEASURED = "measured in this run"
 
@@ -20,7 +21,7 @@ _MEASURED = "measured in this run"
 def size(text: str) -> int:
     """The bytes that "4GiB", "512 MB" or "4096" stand for; above 0."""
     try:
-        value = headrace.parse_bytes(text)
+        value = headrace.base.parse_bytes(text)
     except UsageError as error:
         raise typer.BadParameter(str(error)) from None
     if value < 1:
@@ -53,7 +54,7 @@ def _rates(gpu: str | None, file: Path | None, device: str, *, measure: bool) ->
     if gpu is not None and file is not None:
         raise UsageError("give --gpu or --rates, not both")
     if gpu is not None:
-        rates = headrace.find_memory_rates(gpu)
+        rates = headrace.span.find_memory_rates(gpu)
         return rates, f"the table's row {rates.name}"
     if file is not None:
         content = advice.load_json(file)
@@ -62,8 +63,8 @@ def _rates(gpu: str | None, file: Path | None, device: str, *, measure: bool) ->
         ), file.name
     here = options.find_device(device)
     if measure:
-        return headrace.measure_memory_rates(here), _MEASURED
-    return headrace.memory_rates_of(here), "the table"
+        return headrace.measure.memory_rates(here), _MEASURED
+    return headrace.span.memory_rates_of(here), "the table"
 
 
 def speed(bytes_per_second: float) -> str:
@@ -223,7 +224,7 @@ def advise(
         order=order,
         heat=counts,
     )
-    found = headrace.advise(profile, rates, device)
+    found = headrace.span.advise(profile, rates, device)
     content = _content(found, profile, rates, source, device, gpu) | {"disturbed": disturbed}
     if as_json:
         typer.echo(json.dumps(content, indent=2))

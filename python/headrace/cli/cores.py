@@ -7,8 +7,9 @@ import typer
 from rich import box
 from rich.table import Table
 
-from headrace import Topology, measure_core_round_trips
+from headrace import measure
 from headrace.cli import show
+from headrace.device import Topology
 
 _PAIRS_EACH = 4
 
@@ -35,7 +36,7 @@ def as_dict(machine: Topology) -> dict[str, Any]:
                 "distance": one.distance,
                 "round_trip_ns": one.round_trip * 1e9,
             }
-            for one in measure_core_round_trips(_PAIRS_EACH)
+            for one in measure.core_round_trips(_PAIRS_EACH)
         ],
     }
 

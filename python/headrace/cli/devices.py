@@ -7,10 +7,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from headrace import Device, DeviceProperties
+from headrace import Device
 from headrace.cli import cores
-
-GIB = 1 << 30
+from headrace.device import DeviceProperties
+from headrace.units import GIB
 
 _FIELDS = sorted(name for name in vars(DeviceProperties) if not name.startswith("_"))
 

@@ -9,7 +9,7 @@ from headrace import doctor as examination
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_FAILURE
 from headrace.doctor import DeviceFacts, Finding, MachineFacts
-from headrace.links import GIGA
+from headrace.units import GIGA
 
 _LINES_MOST = 10
 

@@ -14,6 +14,7 @@ import headrace
 from headrace import Error, UsageError, quiet
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.units import bytes_text
 
 # pyarrow takes as long to import as all of Headrace: not for other verbs.
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def _levels(text: str) -> list[str]:
 
 
 def _bytes(text: str | None) -> int:
-    return 0 if text is None else headrace.parse_bytes(text)
+    return 0 if text is None else headrace.base.parse_bytes(text)
 
 
 @contextmanager
@@ -76,7 +77,7 @@ def _print(console: Console, content: Json, run: "Run") -> None:
             f"{level['gb_per_second']:.2f}",
             str(level["made"]),
             str(level["found"]),
-            f"{memory['used_bytes'] / (1 << 20):,.0f} of {memory['budget_bytes'] / (1 << 20):,.0f} MiB",
+            f"{bytes_text(memory['used_bytes'])} of {bytes_text(memory['budget_bytes'])}",
         )
     console.print(table)
     if "timeline" in content:
@@ -214,15 +215,15 @@ def fetch(
         if to == "host":
             raise UsageError("--timeline is of columns on a device, not on the host")
         lines.check(timeline)
-    levels = headrace.Levels(
+    levels = headrace.fetch.Levels(
         device,
         disk_bytes=_bytes(disk_budget),
         cpu_bytes=_bytes(cpu_budget),
         device_bytes=_bytes(device_budget),
         host=host,
     )
-    how = headrace.FetchOptions(
-        mode=mode, threads=threads, flush_bytes=headrace.parse_bytes(flush), verify_checksums=verify_checksums
+    how = headrace.fetch.FetchOptions(
+        mode=mode, threads=threads, flush_bytes=headrace.base.parse_bytes(flush), verify_checksums=verify_checksums
     )
     level = "cpu" if to == "host" else "device"
     with Table.open(table, levels=levels, options=how) as stored:

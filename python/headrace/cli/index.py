@@ -11,6 +11,7 @@ from headrace import Index, outputs
 from headrace.cli.options import JsonOption, count
 from headrace.cli.show import expect, progress_bar, stdout
 from headrace.corpus import Format, build_index, locate
+from headrace.units import bytes_text
 
 _FEW_POSTINGS = 10e6
 _POSTINGS_PER_SECOND = 8e6  # of a thread
@@ -48,7 +49,7 @@ def _save(made: Index, output: Path, *, packed: bool, as_json: bool) -> None:
     else:
         stdout().print(
             f"{output}: {made.document_count:,} documents, {made.term_count:,} terms, {made.posting_count:,} postings, "
-            f"{output.stat().st_size / (1 << 20):.1f} MiB",
+            f"{bytes_text(output.stat().st_size)}",
             soft_wrap=True,
             markup=False,
         )

@@ -14,6 +14,7 @@ from headrace.cli import options, show
 from headrace.ingest_model import Fit, Model
 from headrace.profiles import Json
 from headrace.tables import figure
+from headrace.units import bytes_text
 
 _RATE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
@@ -82,7 +83,7 @@ def _print(content: Json, found: Fit | None, model: Model) -> None:
     for row in content["targets"]:
         packets = row["packets"]
         need = (
-            f"{packets:,.0f} ({_bytes_text(row['buffer_bytes'])} of payload)"
+            f"{packets:,.0f} ({bytes_text(row['buffer_bytes'])} of payload)"
             if packets is not None
             else f"out of reach: {_gigabits(row['limit_bits_per_second'])} Gb/s at most"
         )
@@ -100,14 +101,6 @@ def _print(content: Json, found: Fit | None, model: Model) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _bytes_text(count: float) -> str:
-    """Bytes for people."""
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count:,.0f} B"
-
-
 def model(
     payload: Annotated[str, typer.Option("--payload", help="Payload of a packet, such as 8000B or 1460.")] = "8000",
     target: Annotated[
@@ -123,7 +116,7 @@ def model(
     ] = False,
     device: options.DeviceOption = "best",
     way: Annotated[
-        str, typer.Option("--way", help="Way to copy that is measured; one of headrace.copy_ways().")
+        str, typer.Option("--way", help="Way to copy that is measured; one of headrace.ingest.copy_ways().")
     ] = "automatic",
     cycles: Annotated[float | None, typer.Option("--cycles", min=0, help="Cycles to start a copy.")] = None,
     offset: Annotated[
@@ -138,7 +131,7 @@ def model(
 
     Example: headrace ingest model --payload 1460 --target 100G
     """
-    payload_bytes = headrace.parse_bytes(payload)
+    payload_bytes = headrace.base.parse_bytes(payload)
     if payload_bytes == 0:
         raise UsageError("a payload has 1 byte at least")
     merges = _numbers(merge, "--merge")

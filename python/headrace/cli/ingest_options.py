@@ -20,7 +20,7 @@ def never_or_duration(text: str) -> float:
 
 def size(text: str, option: str) -> int:
     """The bytes that an option such as --frame was given; at least 1."""
-    count = headrace.parse_bytes(text)
+    count = headrace.base.parse_bytes(text)
     if count == 0:
         raise UsageError(f"{option} must be 1 byte at least")
     return count
@@ -57,7 +57,9 @@ class Frames:
     conversion: Annotated[
         str, typer.Option("--conversion", help="Convert samples while copying, such as int16-to-float.")
     ] = "none"
-    way: Annotated[str, typer.Option("--way", help="How to copy payloads; one of headrace.copy_ways().")] = "automatic"
+    way: Annotated[str, typer.Option("--way", help="How to copy payloads; one of headrace.ingest.copy_ways().")] = (
+        "automatic"
+    )
     ring: Annotated[str, typer.Option("--ring", metavar="SIZE", help="Memory for packets.")] = "64MiB"
     faults: Annotated[
         ingest.Faults | None,

@@ -18,6 +18,7 @@ from headrace.ingest.figures import Counters, Figures, accepted_bytes, figures
 from headrace.ingest.prometheus import Exporter
 from headrace.ingest.taking import Delivery, Taker
 from headrace.interrupts import Stop
+from headrace.units import bytes_text
 
 Json = dict[str, Any]
 
@@ -230,7 +231,7 @@ class Run:
     def _title(self, receiver: ingest.Receiver) -> str:
         target = receiver.address if self.source.target is None else self.source.target
         on = f" ({receiver.interface})" if receiver.interface else ""
-        frame = ingest_show.size(self.source.frame_bytes)
+        frame = bytes_text(self.source.frame_bytes)
         notes = "".join(f", {note}" for note in self.source.notes)
         return f"{self.source.doing} {target}{on}: frames of {frame} to {self.frames.device().name}{notes}"
 

@@ -14,10 +14,9 @@ from headrace.cli import options, show
 from headrace.cli.grouped import grouped
 from headrace.ingest import SendReport
 from headrace.ingest.receiving import default_payload
+from headrace.units import GIGABIT
 
 Json = dict[str, Any]
-
-_GIGABIT = 1e9 / 8
 
 
 app = typer.Typer()
@@ -53,7 +52,7 @@ def send_tcp(
 
     Example: headrace ingest send tcp 10.0.0.2:9000 --bytes 10GiB --chunk 2MiB,16MiB,128MiB
     """
-    count = headrace.parse_bytes(stream.size)
+    count = headrace.base.parse_bytes(stream.size)
     sender = ingest.TcpSender(*ingest.resolve(target), seed=stream.seed, segment_bytes=mss)
     _report("tcp", target, stream, lambda rows: _send_tcp(rows, sender, count, chunk, wait=wait))
 
@@ -80,7 +79,7 @@ def send_udp(
 
     Example: headrace ingest send udp 10.0.0.2:9000 --bytes 1GiB --payload 8964 --rate 100K
     """
-    count = headrace.parse_bytes(stream.size)
+    count = headrace.base.parse_bytes(stream.size)
     if payload is None:
         payload = default_payload({"number_offset": number_offset, "number_width": number_width})
     sender = ingest.UdpSender(
@@ -116,7 +115,7 @@ def _report(protocol: str, target: str, stream: _Stream, send: Callable[[list[Js
 
 
 def _send_tcp(rows: list[Json], sender: ingest.TcpSender, count: int, chunks: str, *, wait: bool) -> None:
-    sizes = [headrace.parse_bytes(word) for word in chunks.split(",")]
+    sizes = [headrace.base.parse_bytes(word) for word in chunks.split(",")]
     for chunk in sizes:
         with _bar(f"Chunks of {chunk:,} bytes", count) as progress:
             try:
@@ -162,7 +161,7 @@ def _bar(what: str, count: int) -> Iterator[ingest.Progress]:
 
 
 def _gigabits(report: SendReport) -> float:
-    return report.bytes / report.seconds / _GIGABIT if report.seconds > 0 else 0.0
+    return report.bytes / report.seconds / GIGABIT if report.seconds > 0 else 0.0
 
 
 def _row(report: SendReport) -> Json:

@@ -12,16 +12,7 @@ from headrace import tables
 from headrace.cli import show
 from headrace.ingest.figures import Figures
 from headrace.ingest.taking import TakenStream
-
-_GIGA, _MEGA, _KILO = 1 << 30, 1 << 20, 1 << 10
-
-
-def size(count: float) -> str:
-    """Such as "4 MiB" or "1.17 GiB"."""
-    for unit, scale in (("GiB", _GIGA), ("MiB", _MEGA), ("KiB", _KILO)):
-        if count >= scale:
-            return f"{count / scale:.3g} {unit}" if count < 1000 * scale else f"{count / scale:,.0f} {unit}"
-    return f"{count:.0f} B"
+from headrace.units import bytes_text
 
 
 def _cells(now: Figures, total: Figures) -> list[tuple[str, str]]:
@@ -33,7 +24,7 @@ def _cells(now: Figures, total: Figures) -> list[tuple[str, str]]:
         ("gaps", f"{total.gaps:,}"),
         ("resent", f"{total.sent_again:,}"),
         ("dropped", f"{total.dropped:,}"),
-        ("window", size(now.window_bytes) if now.window_bytes else tables.NONE),
+        ("window", bytes_text(now.window_bytes) if now.window_bytes else tables.NONE),
         ("trip", tables.latency(now.round_trip) if now.round_trip else tables.NONE),
         ("open", f"{now.connections:,}"),
     ]
@@ -116,7 +107,7 @@ def print_totals(
         if stream.hash is not None:
             console.print(f"{stream.hash.hexdigest()}  stream {stream.stream}", markup=False, soft_wrap=True)
     lines = [
-        f"{size(total.bytes)} in {total.seconds:.2f} s: {total.gigabits_per_second:.2f} Gb/s, "
+        f"{bytes_text(total.bytes)} in {total.seconds:.2f} s: {total.gigabits_per_second:.2f} Gb/s, "
         f"{tables.short_rate(total.packets_per_second)} packets/s; frames: {total.frames:,}",
         f"gaps {total.gaps:,}, resent {total.sent_again:,}, dropped {total.dropped:,}"
         + (f"; round trip {tables.latency(total.round_trip)}" if total.round_trip else ""),

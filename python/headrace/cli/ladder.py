@@ -201,11 +201,11 @@ def ladder(
         threads_max=threads_max,
         window=window,
         rank_tolerance=tolerance,
-        rungs=[headrace.find_rung(text).number for text in rung or []],
+        rungs=[headrace.serve.find_rung(text).number for text in rung or []],
     )
     sizes = _batch_sizes(batches) if batches else []
     ladders = (2 if tables is Tables.both else 1) * samples
-    count = len(set(settings.rungs)) or len(headrace.rungs())
+    count = len(set(settings.rungs)) or len(headrace.serve.rungs())
     show.expect(ladders * (count * _RUNG_SECONDS + _ROOF_SECONDS) + len(sizes) * _RUNG_SECONDS, _MEMORY_BYTES)
     climbs: list[Climbs] = []
     for wanted in ([False], [True], [False, True])[list(Tables).index(tables)]:

@@ -16,7 +16,7 @@ def _sizes(text: str | None) -> tuple[int, ...]:
     """The sizes that "1KiB,64KiB" stands for, ascending."""
     if text is None:
         return ()
-    sizes = sorted({headrace.parse_bytes(word) for word in text.split(",")})
+    sizes = sorted({headrace.base.parse_bytes(word) for word in text.split(",")})
     wrong = [size for size in sizes if size == 0 or size % 16 != 0]
     if wrong:
         raise UsageError(f"sizes must be multiples of 16 bytes above 0, not {wrong[0]}")

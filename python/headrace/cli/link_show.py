@@ -8,6 +8,7 @@ from rich.table import Table
 
 from headrace import links
 from headrace.profiles import Json
+from headrace.units import GIB, KIB, MIB
 
 NONE = "-"
 _ROOM = 100
@@ -18,7 +19,7 @@ def size(count: int | None) -> str:
     """Such as "64K" or "1M": powers of two, as the sizes of transfers are."""
     if not count:
         return NONE
-    for unit, scale in (("G", links.GIB), ("M", links.MIB), ("K", links.KIB)):
+    for unit, scale in (("G", GIB), ("M", MIB), ("K", KIB)):
         if count >= scale and count % scale == 0:
             return f"{count // scale}{unit}"
     return str(count)
@@ -272,7 +273,7 @@ def show_counters(console: Console, counters: list[Json]) -> None:
             continue
         _say(
             console,
-            f"{who}: {one['moved_bytes'] / links.GIB:.0f} GiB moved at {gigabytes(one['rate'])} GB/s; counted "
+            f"{who}: {one['moved_bytes'] / GIB:.0f} GiB moved at {gigabytes(one['rate'])} GB/s; counted "
             f"{one['received_share']:.1%} received, {one['sent_share']:.1%} sent",
         )
 

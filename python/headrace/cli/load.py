@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 import headrace
-from headrace import Plan, PlanLoad, UsageError, tables
+from headrace import Plan, UsageError, tables
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.profiles import STAGES, Json, disturbed_of, load_as_dict, plan_as_dict, roofs_as_dict
+from headrace.serve import PlanLoad
 
 _LATENCIES_MOST = 50e6  # every latency is kept, 8 bytes each with its lateness
 
@@ -26,7 +27,7 @@ class Arrivals(StrEnum):
 
 def make_plan(rung: str, **fields: object) -> Plan:
     """A rung's plan with the fields that were given."""
-    plan = headrace.find_rung(rung).plan
+    plan = headrace.serve.find_rung(rung).plan
     for name, value in fields.items():
         if value is not None:
             setattr(plan, name, value)
@@ -206,7 +207,7 @@ def load(
             rate=rate,
             arrivals=str(arrivals),
             seed=seed,
-            trace=headrace.read_trace(trace) if trace else [],
+            trace=headrace.measure.read_trace(trace) if trace else [],
             generators=generators,
             progress=lambda window, _measured, _p99: bar(window / windows.get("windows_max", 12)),
             **windows,  # type: ignore[arg-type]

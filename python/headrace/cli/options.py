@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from headrace import Device, Index, Operator, UsageError, light, reference, retrieval
-from headrace.operators import files
+from headrace import Device, Index, Operator, UsageError, light, retrieval
+from headrace.operators import files, reference
 from headrace.text import printable
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}

@@ -10,19 +10,19 @@ from rich.console import Console
 from rich.table import Table
 
 import headrace
-from headrace import DataError, Device, OversubscriptionProgress, UsageError, outputs, quiet, results
+from headrace import DataError, Device, UsageError, outputs, quiet, results
 from headrace import oversubscription as cells_of
 from headrace import report as report_files
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED, finish
+from headrace.measure import OversubscriptionProgress
 from headrace.profiles import Json
+from headrace.units import GIGA, bytes_text
 
-_PATTERNS = headrace.access_patterns()
-_OPERATIONS = headrace.access_operations()
-_STRATEGIES = headrace.access_strategies()
+_PATTERNS = headrace.span.access_patterns()
+_OPERATIONS = headrace.span.access_operations()
+_STRATEGIES = headrace.span.access_strategies()
 _ALL = "all"
-_KIB = 1024
-_GIGA = 1e9
 _FEW_CELLS = 20
 _CELL_SECONDS = 0.5
 _BUDGET_SHARE = 8  # of what is free, which the budget is by default
@@ -68,7 +68,7 @@ def _table(cells: Sequence[Json], names: Sequence[str]) -> Table:
 def _row_name(cell: Json, names: Sequence[str]) -> str:
     words = [cell["strategy"]]
     if "page_bytes" in names and (cell["pattern"] == "random-warp" or cell["strategy"] == "prefetched"):
-        words.append(f"{cell['page_bytes'] // _KIB} KiB")
+        words.append(f"{bytes_text(cell['page_bytes'])}")
     if "threads" in names:
         words.append(f"{cell['threads']} threads")
     if cell["synchronised"]:
@@ -108,9 +108,7 @@ def _notes(cells: Sequence[Json]) -> list[str]:
 def _print(device: Device, content: Json, rows: Sequence[Json]) -> None:
     console: Console = show.stdout()
     cells = content["cells"]
-    title = (
-        f"{device.name}, a budget of {content['budget_bytes'] / _GIGA:.3g} GB: GB/s and share of the roof, by factor"
-    )
+    title = f"{device.name}, a budget of {content['budget_bytes'] / GIGA:.3g} GB: GB/s and share of the roof, by factor"
     console.print(title, markup=False, style="bold", soft_wrap=True)
     names = [key for key in ("page_bytes", "threads") if len({cell[key] for cell in cells}) > 1]
     groups: dict[tuple[str, str], list[Json]] = {}
@@ -202,14 +200,14 @@ def oversubscribe(
         show.expect(cells * _CELL_SECONDS, memory)
     watch = quiet.Watch()
     with show.progress_bar("Oversubscription") as bar:
-        found = headrace.oversubscribe(
+        found = headrace.measure.oversubscribe(
             chosen,
             patterns=_words(patterns, _PATTERNS),
             rows=_words(rows),
             operations=_words(operations, _OPERATIONS),
             strategies=ways,
             factors=wanted,
-            page_bytes=[headrace.parse_bytes(word) for word in _words(page_sizes)],
+            page_bytes=[headrace.base.parse_bytes(word) for word in _words(page_sizes)],
             threads=_each(threads, "--threads", "whole numbers such as 128,256", options.count),
             synchronised=[value for value in (False, True) if synchronised in (["no", "both"], ["yes", "both"])[value]],
             budget_bytes=budget_bytes,
@@ -232,7 +230,7 @@ def oversubscribe(
 def _budget(text: str | None) -> int:
     if text is None:
         return 0
-    found: int = headrace.parse_bytes(text)
+    found: int = headrace.base.parse_bytes(text)
     if found == 0:  # which would mean the default
         raise UsageError("a budget must be at least a page of 2 MiB, not 0")
     return found

@@ -7,9 +7,11 @@ import typer
 from rich.console import Console
 
 import headrace
-from headrace import Device, GpuLimits, Operator, Roofs, UsageError, quiet
+from headrace import Device, Operator, UsageError, quiet
 from headrace.cli import options, show, stopping
 from headrace.cli.errors import STATUS_INTERRUPTED
+from headrace.device import GpuLimits
+from headrace.measure import Roofs
 from headrace.profiles import roofs_as_dict
 
 Json = dict[str, Any]
@@ -25,21 +27,21 @@ _PER_QUERY = {
 
 def _parallelism(blocks_per_multiprocessor: int, gpu: GpuLimits, blocks: int, threads_max: int) -> Json:
     """Resident queries and their combinations, from the blocks that a multiprocessor holds."""
-    resident = headrace.resident_queries(gpu.multiprocessors, blocks_per_multiprocessor, blocks)
+    resident = headrace.device.resident_queries(gpu.multiprocessors, blocks_per_multiprocessor, blocks)
     return {
         "blocks_per_multiprocessor": blocks_per_multiprocessor,
         "resident_blocks": gpu.multiprocessors * blocks_per_multiprocessor,
         "resident_queries": resident,
         "combinations": [
             {"threads": threads, "streams_per_thread": streams}
-            for threads, streams in headrace.combinations(resident, threads_max)
+            for threads, streams in headrace.device.combinations(resident, threads_max)
         ],
     }
 
 
 def _by_rules(gpu: GpuLimits, registers: int, shared_bytes: int, block_threads: int) -> tuple[int, Json]:
     """The blocks that a multiprocessor holds by the rules of occupancy, and why."""
-    found = headrace.occupancy(gpu, registers, shared_bytes, block_threads)
+    found = headrace.device.occupancy(gpu, registers, shared_bytes, block_threads)
     return found.blocks, {
         "registers": registers,
         "shared_bytes": shared_bytes,
@@ -55,11 +57,11 @@ def _by_rules(gpu: GpuLimits, registers: int, shared_bytes: int, block_threads: 
 
 def _of_device(device: Device, op: Operator, gpu: GpuLimits, block_threads: int) -> tuple[int, Json]:
     """The same for the operator's kernel on the device that is here, beside what the device itself says."""
-    taken = headrace.kernel_resources(device, op)
+    taken = headrace.device.kernel_resources(device, op)
     if taken.threads_max == 0:
         raise UsageError(f"operator {op.name} was compiled without nvcc: give --registers or a number of blocks")
     blocks, why = _by_rules(gpu, taken.registers, taken.shared_bytes, block_threads)
-    said = headrace.resident_blocks_max(device, op, block_threads) // gpu.multiprocessors
+    said = headrace.device.resident_blocks_max(device, op, block_threads) // gpu.multiprocessors
     return said, why | {"local_bytes": taken.local_bytes, "by_rules": blocks}
 
 
@@ -109,7 +111,7 @@ def _roofs(
 
     def measure() -> None:
         for _ in range(2):
-            found.append(headrace.measure_roofs(device, op, generators))  # noqa: PERF401 - seen while it grows
+            found.append(headrace.measure.roofs(device, op, generators))  # noqa: PERF401 - seen while it grows
 
     if stopping.stopped(measure):
         watch.add("the roofs were not measured twice, because of Ctrl-C")
@@ -171,9 +173,9 @@ def roof(
         op = options.make_operator(operator, index, block_threads=block_threads, **own_blocks)
     limits: GpuLimits | None
     if gpu is not None:
-        limits = headrace.find_gpu(gpu)
+        limits = headrace.device.find_gpu(gpu)
     else:
-        limits = headrace.gpu_limits(here) if here is not None and here.kind.name == "cuda" else None
+        limits = headrace.device.gpu_limits(here) if here is not None and here.kind.name == "cuda" else None
     kinds: Json = {}
     if limits is not None:
         ordinary = _kind("ordinary", per_multiprocessor, registers, shared_bytes, limits, block_threads)

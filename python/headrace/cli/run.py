@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.text import Text
 
 import headrace
-from headrace import DataError, Device, Error, Index, Operator, RetrievalSampler, _core, tables
+from headrace import DataError, Device, Error, Index, Operator, _core, tables
 from headrace.cli import options, run_compare, show
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.cli.run_next import next_steps
 from headrace.corpus import WORDNET, build_index, locate, read_text
+from headrace.operators import RetrievalSampler
 
 _CHECKED = 300
 _NO_DOCUMENT = 0xFFFFFFFF
@@ -131,7 +132,7 @@ def check_answers(device: Device, operator: Operator, corpus: Corpus, console: C
     """
     sampler = RetrievalSampler(corpus.index)
     texts = [sampler.text(number) for number in range(_CHECKED)]
-    reference = headrace.BruteForce(corpus.texts)
+    reference = headrace.operators.BruteForce(corpus.texts)
     with headrace.Engine(device, operator) as engine, engine.connect() as client:
         answers, status = client.ask_many(corpus.index.compile_many(texts))
     with show.progress_bar("Verifying answers") as bar:

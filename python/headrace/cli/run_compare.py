@@ -8,9 +8,10 @@ from rich.console import Console
 from rich.text import Text
 
 import headrace
-from headrace import Device, Error, LadderProgress, Operator, RungResult, quiet, tables
+from headrace import Device, Error, Operator, quiet, tables
 from headrace.baselines import Fts5, PythonLoop, timed
 from headrace.cli import show
+from headrace.serve import LadderProgress, RungResult
 
 _WINDOW = 0.05
 _TOLERANCE = 0.005  # p99 known to within ranks 98.5% and 99.5%: a third of the time that the ladder takes
@@ -93,7 +94,7 @@ def _climb(
     device: Device, operator: Operator, number: int, bound: float, budget: float
 ) -> tuple[RungResult | None, bool]:
     with show.live_line() as say:
-        climbed = headrace.ladder(
+        climbed = headrace.serve.ladder(
             device,
             operator,
             bound=bound,

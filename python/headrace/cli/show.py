@@ -14,9 +14,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from headrace import LadderProgress, PlanLoad, Roofs, RungResult, quiet, tables
+from headrace import quiet, tables
+from headrace.measure import Roofs
 from headrace.profiles import STAGES, Json, rung_as_dict
+from headrace.serve import LadderProgress, PlanLoad, RungResult
 from headrace.tables import latency, rate
+from headrace.units import bytes_text
 
 _WIDTH_OF_FILES = 100
 _ANY_WIDTH = 10_000
@@ -34,10 +37,7 @@ def expect(seconds: float | None = None, memory_bytes: float | None = None, wher
     if seconds is not None:
         parts.append(minutes(max(1.0, seconds)))
     if memory_bytes is not None:
-        for unit, scale in (("GB", 1e9), ("MB", 1e6)):
-            if memory_bytes >= scale or unit == "MB":
-                parts.append(f"{memory_bytes / scale:,.3g} {unit} of {where}")
-                break
+        parts.append(f"{bytes_text(memory_bytes)} of {where}")
     stderr().print(f"This will take about {' and '.join(parts)}.", markup=False, soft_wrap=True)
 
 
@@ -176,14 +176,14 @@ class LiveLadder:
         self._lock = threading.Lock()
 
     def progress(self, now: LadderProgress) -> None:
-        """For headrace.ladder(progress=)."""
+        """For headrace.serve.ladder(progress=)."""
         if self._live is None:
             return
         with self._lock:
             self._live.update(Group(ladder_table(self._rungs, self._live.console)[0], Text(_doing(now))))
 
     def finished(self, result: RungResult) -> None:
-        """For headrace.ladder(finished=)."""
+        """For headrace.serve.ladder(finished=)."""
         with self._lock:
             self._rungs.append(rung_as_dict(result, None))
 

@@ -14,10 +14,13 @@ from typing import Annotated
 import typer
 
 import headrace
-from headrace import Error, LoadResult, LoadSession, Plan, results, tables
+from headrace import Error, Plan, results, tables
 from headrace.cli import options, show
 from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED
+from headrace.measure import LoadResult
 from headrace.quiet import Watch
+from headrace.serve import LoadSession
+from headrace.units import bytes_text
 
 _FLAT = 0.02
 _CHUNK = 5.0
@@ -97,9 +100,9 @@ class Report:
 
 def find_peak(device: headrace.Device, op: headrace.Operator, rung: str, generators: int) -> tuple[float, Plan] | None:
     """The highest rate that the rung sustains within 0.5 ms, and the plan that does; None when interrupted."""
-    number = headrace.find_rung(rung).number
+    number = headrace.serve.find_rung(rung).number
     with show.live_ladder() as live:
-        climb = headrace.ladder(
+        climb = headrace.serve.ladder(
             device, op, rungs=[number], generators=generators, progress=live.progress, finished=live.finished
         )
     if climb.interrupted:
@@ -158,8 +161,7 @@ def _print(report: Report, faults: list[str], watch: Watch) -> None:
         f"queries admitted / came back: {report.submitted:,} / {report.back:,}; refused {report.refused:,}, failed "
         f"{report.failed:,}, wrong {report.wrong:,}",
         f"worst p99 of {len(report.resident)} chunks: {tables.latency(report.p99_worst)}",
-        f"memory: {resident_bytes() / (1 << 20):.1f} MiB at the end, moved by {report.resident_drift:.2%} after "
-        f"warm-up",
+        f"memory: {bytes_text(resident_bytes())} at the end, moved by {report.resident_drift:.2%} after warm-up",
         f"threads: {report.threads_before} before, {report.threads_after} after",
         f"FAILED: {'; '.join(faults)}" if faults else "passed",
     ]
@@ -195,7 +197,7 @@ def soak(
     """
     chosen = options.find_device(device)
     op = options.make_operator(operator, index)
-    plan = headrace.find_rung(rung).plan
+    plan = headrace.serve.find_rung(rung).plan
     if rate is None:
         peak = find_peak(chosen, op, rung, generators)
         if peak is None:

@@ -13,10 +13,11 @@ from rich.live import Live
 from rich.text import Text
 
 import headrace
-from headrace import Device, Operator, TunedPlan, TunerProgress, outputs, quiet, report, results, tuning
+from headrace import Device, Operator, outputs, quiet, report, results, tuning
 from headrace.cli import show
 from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED, finish
 from headrace.profiles import roofs_as_dict
+from headrace.serve import TunedPlan, TunerProgress
 from headrace.tables import latency, rate
 
 _ROOF_SECONDS = 2.0
@@ -133,7 +134,7 @@ def tune(device: Device, operator: Operator, settings: Settings, files: Files, a
     sweep = None
     if settings.exhaustive and not found.interrupted:
         sweep = _run(device, operator, settings, exhaustive=True)
-    roofs = headrace.measure_roofs(device, operator, found.generators)
+    roofs = headrace.measure.roofs(device, operator, found.generators)
     shared = {"bound_us": settings.bound * 1e6, "arrivals": settings.arrivals, "seed": settings.seed}
     interrupted = found.interrupted or (sweep is not None and sweep.interrupted)
     content = results.document(

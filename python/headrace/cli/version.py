@@ -16,12 +16,16 @@ def _cuda() -> str:
     return f"{found[0].runtime}, driver {found[0].driver}: {models}"
 
 
+def _built_for(names: str | None) -> str:
+    return f"; built for {', '.join(names.split(';'))}" if names else ""
+
+
 def lines() -> list[str]:
-    """The version first, and alone on its line; then the commit, where there is one, CUDA and the processor."""
-    commit = results.commit()
+    """The version first, and alone on its line; then the commit, CUDA and the processor, and what it was built for."""
+    built = results.built()
     return [
         f"headrace {__version__}",
-        *([f"commit {commit}"] if commit else []),
-        f"CUDA {_cuda()}",
-        f"CPU {results.cpu_model()}, {len(os.sched_getaffinity(0))} cores",
+        f"commit {results.commit() or 'unknown: built outside a repository, without HEADRACE_COMMIT'}",
+        f"CUDA {_cuda()}{_built_for(built.get('cuda_architectures') if built.get('cuda') else None)}",
+        f"CPU {results.cpu_model()}, {len(os.sched_getaffinity(0))} cores{_built_for(built.get('processor'))}",
     ]

@@ -8,8 +8,30 @@
 {'passengers': [1, 2], 'count': [2, 1], 'fare': [8.5, 12.0]}
 """
 
+from headrace._core import built_with_fetch
 from headrace.fetch.expressions import Aggregation, Expr, col, count, lit
 from headrace.fetch.query import Query
 from headrace.fetch.table import Table
 
 __all__ = ["Aggregation", "Expr", "Query", "Table", "col", "count", "lit"]
+
+if built_with_fetch:  # which needs oneTBB
+    from headrace._core import (
+        FetchOptions,
+        FetchProgress,
+        LevelProgress,
+        Levels,
+        LevelStatistics,
+        ScanReport,
+        TableReport,
+    )
+
+    __all__ += [
+        "FetchOptions",
+        "FetchProgress",
+        "LevelProgress",
+        "LevelStatistics",
+        "Levels",
+        "ScanReport",
+        "TableReport",
+    ]

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,9 +23,8 @@ from headrace.fetch.expressions import Aggregation, Column, Expr, named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from headrace._core import TableReport
+    from headrace._core import FetchTable, TableReport
     from headrace.fetch.fetched import Progress
-    from headrace.fetch.table import Table
 
 _LOG = logging.getLogger(__name__)
 _ORDERS = ("ascending", "descending")
@@ -48,6 +47,24 @@ class _Ready:
     bound: _Bound
     sources: list[ScanColumn | None]
     whole: list[int]  # aggregates that add up integers
+
+
+class Scanned(Protocol):
+    """What queries ask of the table that they are over, which is a headrace.fetch.Table."""
+
+    @property
+    def core(self) -> FetchTable:
+        """What runs them."""
+
+    @property
+    def left_out(self) -> dict[str, pa.DataType]:
+        """The columns that cannot be fetched, and their types."""
+
+    def find(self, name: str) -> ScanColumn:
+        """A column by its name."""
+
+    def fetchable(self) -> list[str]:
+        """The columns that stand for all where a query names none."""
 
 
 class Scannable(ArrowExports):
@@ -115,7 +132,7 @@ class Scannable(ArrowExports):
     def _query(self) -> Query:
         return Query(self._table())
 
-    def _table(self) -> Table:
+    def _table(self) -> Scanned:
         raise NotImplementedError
 
 
@@ -123,7 +140,7 @@ class Scannable(ArrowExports):
 class Query(Scannable):
     """A query over a table. It runs in to_arrow(); making it costs nothing."""
 
-    table: Table
+    table: Scanned
     condition: Expr | None = None
     values: tuple[Expr, ...] = ()
     keys: tuple[Expr, ...] = ()
@@ -173,7 +190,7 @@ class Query(Scannable):
     def _query(self) -> Query:
         return self
 
-    def _table(self) -> Table:
+    def _table(self) -> Scanned:
         return self.table
 
     def _grouped(self) -> bool:

@@ -165,12 +165,12 @@ def measure(
     if there are any.
     """
     cells: list[Cell] = []
-    levels = headrace.Levels(settings.device, host=settings.host)
+    levels = headrace.fetch.Levels(settings.device, host=settings.host)
     with Table.open(files[0], levels=levels) as table:
         rows = table.num_rows
     expected = {} if duck is None else {query.name: duck.result(query) for query in taxi.QUERIES}
     ways = [(mode, threads) for mode in settings.modes for threads in settings.threads]
-    roof = headrace.measure_memory_rates(settings.device).device.read
+    roof = headrace.measure.memory_rates(settings.device).device.read
     times: dict[str, DuckTimes] = {}
     threads_of_duck = 0 if duck is None else duck.threads
     try:

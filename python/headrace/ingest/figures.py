@@ -3,11 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from headrace.units import GIGABIT, NANO
+
 Counters = dict[str, dict[str, int]]
 """The result of Receiver.counters(): by the part that counts, and by name."""
-
-_GIGABIT = 1e9 / 8
-_NANO = 1e-9
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Figures:
     @property
     def gigabits_per_second(self) -> float:
         """The rate of payload."""
-        return self.bytes / self.seconds / _GIGABIT if self.seconds > 0 else 0.0
+        return self.bytes / self.seconds / GIGABIT if self.seconds > 0 else 0.0
 
     @property
     def packets_per_second(self) -> float:
@@ -70,7 +69,7 @@ def figures(before: Counters | None, after: Counters, seconds: float) -> Figures
         sent_again=follow["duplicates"] + tcp["late"] + tcp["duplicates"] + datagrams["late"] + datagrams["duplicates"],
         dropped=source["dropped"] + tcp["no_room"] + datagrams["no_space"],
         window_bytes=after["streams"]["window_least_bytes"],
-        round_trip=after["tcp"]["round_trip_ns"] * _NANO,
+        round_trip=after["tcp"]["round_trip_ns"] * NANO,
         connections=after["streams"]["open_streams"],
     )
 

@@ -12,9 +12,9 @@ from headrace import outputs
 from headrace.errors import SystemError, UsageError  # noqa: A004
 from headrace.ingest.figures import Counters
 from headrace.ingest.metrics_server import MetricsServer
+from headrace.units import NANO
 
 _PORT_MOST = 65535
-_NANO = 1e-9
 
 _GAUGES = {
     ("streams", "open_streams"): "Streams that are open now.",
@@ -48,7 +48,7 @@ class ReceiverCollector(Collector):
     def _metric(self, part: str, name: str, value: float) -> Metric:
         means = _GAUGES.get((part, name))
         if name.endswith("_ns"):
-            name, value = name.removesuffix("ns") + "seconds", value * _NANO
+            name, value = name.removesuffix("ns") + "seconds", value * NANO
         full, labels = f"headrace_ingest_{part}_{name}", list(self._labels)
         made: CounterMetricFamily | GaugeMetricFamily
         if means is None:

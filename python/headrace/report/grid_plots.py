@@ -14,9 +14,9 @@ from headrace.profiles import Json
 from headrace.report import style, svg
 from headrace.results import accepted, share_of_roof
 from headrace.tables import figure
+from headrace.units import GIGA
 
 _WANTED = 0.99
-_GIGA = 1e9
 _HEIGHT = 2.6
 _EFFICIENCY = ".efficiency"
 _SMALL = "grid.small.seconds"
@@ -43,7 +43,7 @@ def _of_efficiency(row: Json, found: Scaling) -> None:
     cells = prod(map(int, about["shape"].split("x")))
     found.rates[1] = cells * about["steps"] / about["one_seconds"]
     found.rates[count] = about["cells_per_second"]
-    found.roofs[count] = about["memory_gb_per_s"] * _GIGA / about["bytes_per_cell"]
+    found.roofs[count] = about["memory_gb_per_s"] * GIGA / about["bytes_per_cell"]
 
 
 def _of_small(row: Json, found: Scaling) -> None:
@@ -76,14 +76,14 @@ def scalings(rows: Sequence[Json]) -> list[Scaling]:
 def _panel(axes: Axes, found: Scaling) -> None:
     counts = sorted(found.rates)
     axes.set_title(found.name)
-    axes.plot(counts, [count * found.rates[1] / _GIGA for count in counts], color=style.FAINT, linestyle="--")
+    axes.plot(counts, [count * found.rates[1] / GIGA for count in counts], color=style.FAINT, linestyle="--")
     roofs = sorted(found.roofs)
-    axes.plot(roofs, [found.roofs[count] / _GIGA for count in roofs], color=style.BOUND, linestyle=":", marker=".")
+    axes.plot(roofs, [found.roofs[count] / GIGA for count in roofs], color=style.BOUND, linestyle=":", marker=".")
     colour = style.STRATEGY_COLOURS["interleaved"]
-    axes.plot(counts, [found.rates[count] / _GIGA for count in counts], color=colour, marker="o", markersize=4)
+    axes.plot(counts, [found.rates[count] / GIGA for count in counts], color=colour, marker="o", markersize=4)
     for count in counts:
         axes.annotate(
-            figure(found.rates[count] / _GIGA), (count, found.rates[count] / _GIGA), (5, -11), "data", "offset points"
+            figure(found.rates[count] / GIGA), (count, found.rates[count] / GIGA), (5, -11), "data", "offset points"
         )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(0.8, counts[-1] + 0.4)
@@ -141,20 +141,20 @@ def rates(rows: Sequence[Json]) -> Figure:
     places = range(len(rows))
     names = [f"{row['id'].removesuffix('.cells')}\n{row['conditions'].get('shape', '')}" for row in rows]
     colour = style.STRATEGY_COLOURS["interleaved"]
-    axes.barh(places, [row["value"] / _GIGA for row in rows], color=colour, height=0.55)
+    axes.barh(places, [row["value"] / GIGA for row in rows], color=colour, height=0.55)
     for place, row in zip(places, rows, strict=True):
         roof = row.get("roof")
-        most = max(row["value"], roof or 0) / _GIGA
+        most = max(row["value"], roof or 0) / GIGA
         if roof:
-            axes.plot([roof / _GIGA] * 2, [place - 0.38, place + 0.38], color=style.BOUND, linewidth=1.6)
+            axes.plot([roof / GIGA] * 2, [place - 0.38, place + 0.38], color=style.BOUND, linewidth=1.6)
         share = f", {quiet.share_text(share_of_roof(row), '', 0)} of the roof" if roof else ""
-        text = f"{figure(row['value'] / _GIGA)} Gcells/s{share}"
+        text = f"{figure(row['value'] / GIGA)} Gcells/s{share}"
         axes.annotate(text, (most, place), (6, 0), "data", "offset points", va="center", color=style.INK, fontsize=9)
     axes.set_yticks(places, names)
     axes.invert_yaxis()
     axes.set_xscale("log")
-    least = min(row["value"] for row in rows) / _GIGA
-    most = max(max(row["value"], row.get("roof") or 0) for row in rows) / _GIGA
+    least = min(row["value"] for row in rows) / GIGA
+    most = max(max(row["value"], row.get("roof") or 0) for row in rows) / GIGA
     axes.set_xlim(least / 3, most * max(6.0, (most / least) ** 0.6))  # with room for the text behind the bars
     axes.set_xlabel("Gcells/s", color=style.FAINT, fontsize=9)
     handles = [

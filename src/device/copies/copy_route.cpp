@@ -1,41 +1,20 @@
 #include "headrace/device/copy_route.hpp"
 
-#include <fmt/format.h>
-
-#include <array>
-
-#include "headrace/base/error.hpp"
+#include "base/names.hpp"
 
 namespace headrace {
 
 namespace {
 
-struct RouteName {
-  CopyRoute route;
-  std::string_view name;
-};
-constexpr std::array kRouteNames{
-    RouteName{CopyRoute::automatic, "automatic"},   RouteName{CopyRoute::engine, "engine"},
-    RouteName{CopyRoute::batch_call, "batch_call"}, RouteName{CopyRoute::merged, "merged"},
-    RouteName{CopyRoute::gather, "gather"},
-};
+constexpr auto kRoutes = names_of<CopyRoute>("a route of copies", {{CopyRoute::automatic, "automatic"},
+                                                                   {CopyRoute::engine, "engine"},
+                                                                   {CopyRoute::batch_call, "batch_call"},
+                                                                   {CopyRoute::merged, "merged"},
+                                                                   {CopyRoute::gather, "gather"}});
 
 }  // namespace
 
-std::string_view to_string(CopyRoute route) noexcept {
-  for (const auto& entry : kRouteNames) {
-    if (entry.route == route) return entry.name;
-  }
-  return "unknown";
-}
-
-CopyRoute parse_copy_route(std::string_view text) {
-  std::string names;
-  for (const auto& entry : kRouteNames) {
-    if (entry.name == text) return entry.route;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
-  }
-  throw UsageError(fmt::format("'{}' is not a route of copies: {}", text, names));
-}
+std::string_view to_string(CopyRoute route) noexcept { return kRoutes.of(route); }
+CopyRoute parse_copy_route(std::string_view text) { return kRoutes.parse(text); }
 
 }  // namespace headrace

@@ -91,7 +91,7 @@ struct LingerBody {
 TypedKernel<LingerView, std::uint32_t> linger_kernel() { return make_kernel<LingerBody, LingerView, std::uint32_t>(); }
 
 LaunchShape linger_shape(Device device) {
-  if (device.kind() == DeviceKind::cpu) return {.blocks = 2};  // threads; several, so that it is tried there
+  if (device.properties().host_cores) return {.blocks = 2};  // threads; several, so that it is tried there
   return {.blocks = kLingerShares, .threads = kThreads};
 }
 

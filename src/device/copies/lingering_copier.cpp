@@ -97,7 +97,7 @@ Status LingeringCopier::launch() noexcept {
   replace(generation_);
   // It ends by itself, so that it need not count as resident where work may wait for its end. On a CPU device it takes
   // a thread of its own all the same: others wait for their turn there.
-  const Status status = device_.kind() == DeviceKind::cpu
+  const Status status = device_.properties().host_cores
                             ? launch_resident(stream_, linger_kernel(), shape_, view_, generation_)
                             : headrace::launch(stream_, linger_kernel(), shape_, view_, generation_);
   launched_ = status.ok();

@@ -36,7 +36,7 @@ CpuDevice::CpuDevice(int ordinal)
       workers_(worker_count(properties_)) {}
 
 std::uint32_t CpuDevice::resident_blocks_max(const Kernel& kernel, std::uint32_t /*threads*/) const {
-  return kernel.cpu == nullptr ? 0 : ResidentLaunch::kBlocksMax;
+  return kernel.cpu_entry() == nullptr ? 0 : ResidentLaunch::kBlocksMax;
 }
 
 KernelResources CpuDevice::kernel_resources(const Kernel& /*kernel*/) const { return {}; }

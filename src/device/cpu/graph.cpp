@@ -39,7 +39,7 @@ Status CpuGraph::add(const GraphNode& node) {
     added.list.assign(copies->copies.begin(), copies->copies.end());
     nodes_.emplace_back(std::move(added));
   } else if (const auto* launch = std::get_if<GraphLaunch>(&node)) {
-    if (launch->kernel.cpu == nullptr) return Errc::not_supported;
+    if (launch->kernel.cpu_entry() == nullptr) return Errc::not_supported;
     auto added = std::make_unique<Launch>();
     added->assign(*launch);
     nodes_.emplace_back(std::move(added));
@@ -62,7 +62,7 @@ Status CpuGraph::update(std::size_t node, const GraphNode& to) noexcept {
   if (auto* launch = std::get_if<std::unique_ptr<Launch>>(&kept)) {
     const auto* given = std::get_if<GraphLaunch>(&to);
     if (given == nullptr) return Errc::invalid_argument;
-    if (given->kernel.cpu == nullptr) return Errc::not_supported;
+    if (given->kernel.cpu_entry() == nullptr) return Errc::not_supported;
     (*launch)->assign(*given);
     return {};
   }

@@ -82,6 +82,8 @@ DeviceProperties cpu_properties(std::size_t memory_bytes) {
   properties.virtual_memory_management = true;
   properties.host_native_atomics = true;
   properties.pageable_memory_access = true;
+  properties.host_cores = true;
+  properties.host_memory = true;
   try {
     const Topology& machine = Topology::machine();
     properties.multiprocessor_count = static_cast<int>(machine.core_count());

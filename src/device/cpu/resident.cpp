@@ -34,7 +34,7 @@ void copy_arguments(const Kernel& kernel, const PackedArguments& packed, void* c
 ResidentLaunch::ResidentLaunch(Ref<Strand> strand, const Kernel& kernel, LaunchShape shape,
                                void* const* arguments) noexcept
     : strand_(std::move(strand)),
-      entry_(kernel.cpu),
+      entry_(kernel.cpu_entry()),
       shape_(shape),
       packed_(pack_arguments(kernel, 0)),
       left_(shape.blocks * shape.items) {

@@ -14,7 +14,7 @@ namespace headrace::detail {
 namespace {
 
 Status check_launch(const Kernel& kernel, LaunchShape shape) noexcept {
-  if (kernel.cpu == nullptr) return Errc::not_supported;
+  if (kernel.cpu_entry() == nullptr) return Errc::not_supported;
   if (shape.blocks == 0 || shape.threads == 0 || shape.items == 0) return Errc::invalid_argument;
   return {};
 }
@@ -75,7 +75,7 @@ Status CpuStream::launch(const Kernel& kernel, LaunchShape shape, void* const* a
   if (const Status checked = check_launch(kernel, shape); !checked) return checked;
   const PackedArguments packed = pack_arguments(kernel, align_up(sizeof(LaunchTask), TaskQueue::kAlignment));
   return strand_->enqueue<LaunchTask>(TaskKind::launch, packed.bytes, [&](LaunchTask& task) {
-    task.entry = kernel.cpu;
+    task.entry = kernel.cpu_entry();
     task.items = shape.items;
     task.argument_count = kernel.argument_count;
     std::copy(packed.offsets.begin(), packed.offsets.end(), task.argument_offsets);

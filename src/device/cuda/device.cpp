@@ -46,19 +46,20 @@ std::uint32_t CudaDevice::resident_blocks_max(const Kernel& kernel, std::uint32_
 }
 
 Result<std::uint32_t> CudaDevice::resident_blocks(const Kernel& kernel, std::uint32_t threads) const noexcept {
-  if (kernel.cuda == nullptr) return 0U;
+  if (!kernel.runs_on(DeviceKind::cuda)) return 0U;
   const CurrentDevice scope(ordinal_);
   int blocks = 0;
-  const auto status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel.cuda, static_cast<int>(threads), 0);
+  const auto status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel.entry(DeviceKind::cuda),
+                                                                    static_cast<int>(threads), 0);
   if (status != cudaSuccess) return to_error(status);
   return static_cast<std::uint32_t>(blocks * properties_.multiprocessor_count);
 }
 
 KernelResources CudaDevice::kernel_resources(const Kernel& kernel) const {
-  if (kernel.cuda == nullptr) return {};
+  if (!kernel.runs_on(DeviceKind::cuda)) return {};
   const CurrentDevice scope(ordinal_);
   cudaFuncAttributes attributes{};
-  or_throw(cudaFuncGetAttributes(&attributes, kernel.cuda),
+  or_throw(cudaFuncGetAttributes(&attributes, kernel.entry(DeviceKind::cuda)),
            fmt::format("asking what kernel '{}' takes of cuda:{}", kernel.name, ordinal_));
   return {.registers = static_cast<std::uint32_t>(attributes.numRegs),
           .shared_bytes = attributes.sharedSizeBytes,

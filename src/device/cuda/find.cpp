@@ -36,11 +36,11 @@ std::string explain(cudaError_t status) {
 
 }  // namespace
 
-CudaDevices find_cuda_devices() {
+FoundDevices find_cuda_devices() {
   cuda::note_first_use();
   // Loading a kernel's code at its first launch waits for the device, and so forever beside a resident kernel.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  CudaDevices found;
+  FoundDevices found;
   int count = 0;
   if (const auto status = cudaGetDeviceCount(&count); status != cudaSuccess || count == 0) {
     found.absence = explain(status);

@@ -17,14 +17,14 @@ namespace {
 
 /// The node of a kernel, checked as CudaStream checks a launch.
 Result<cudaKernelNodeParams> to_params(const GraphLaunch& launch) noexcept {
-  if (launch.kernel.cuda == nullptr) {
+  if (!launch.kernel.runs_on(DeviceKind::cuda)) {
     return Error{Errc::not_supported, static_cast<int>(cudaErrorInvalidDeviceFunction)};
   }
   if (launch.shape.items > kItemsMax) {
     return Error{Errc::invalid_argument, static_cast<int>(cudaErrorInvalidConfiguration)};
   }
   cudaKernelNodeParams params{};
-  params.func = const_cast<void*>(launch.kernel.cuda);
+  params.func = const_cast<void*>(launch.kernel.entry(DeviceKind::cuda));
   params.gridDim = dim3(launch.shape.blocks, launch.shape.items);
   params.blockDim = dim3(launch.shape.threads);
   params.kernelParams = const_cast<void**>(launch.arguments.data());

@@ -77,6 +77,7 @@ DeviceProperties read_properties(int ordinal, const Nvml& nvml) {
       driver().attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, ordinal, 0) != 0;
   properties.host_native_atomics = has(cudaDevAttrHostNativeAtomicSupported, ordinal);
   properties.pageable_memory_access = has(cudaDevAttrPageableMemoryAccess, ordinal);
+  properties.listed_copies = true;
   return properties;
 }
 

@@ -20,7 +20,8 @@ constexpr int kEarlyFrom = 90;  // compute capability
 
 Status enqueue(const Kernel& kernel, LaunchShape shape, void* const* arguments, cudaStream_t stream,
                const CudaDevice& device) noexcept {
-  if (kernel.cuda == nullptr) return Error{Errc::not_supported, static_cast<int>(cudaErrorInvalidDeviceFunction)};
+  if (!kernel.runs_on(DeviceKind::cuda))
+    return Error{Errc::not_supported, static_cast<int>(cudaErrorInvalidDeviceFunction)};
   if (shape.items > kItemsMax) return Error{Errc::invalid_argument, static_cast<int>(cudaErrorInvalidConfiguration)};
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -31,7 +32,7 @@ Status enqueue(const Kernel& kernel, LaunchShape shape, void* const* arguments, 
   config.stream = stream;
   config.attrs = &early;
   config.numAttrs = shape.early && device.properties().compute_capability >= kEarlyFrom ? 1 : 0;
-  return to_status(cudaLaunchKernelExC(&config, kernel.cuda, const_cast<void**>(arguments)));
+  return to_status(cudaLaunchKernelExC(&config, kernel.entry(DeviceKind::cuda), const_cast<void**>(arguments)));
 }
 
 }  // namespace
@@ -121,7 +122,8 @@ Status CudaStream::launch(const Kernel& kernel, LaunchShape shape, void* const* 
 
 Status CudaStream::launch_resident(const Kernel& kernel, LaunchShape shape, void* const* arguments) noexcept {
   const CurrentDevice scope(device_.ordinal());
-  if (kernel.cuda == nullptr) return Error{Errc::not_supported, static_cast<int>(cudaErrorInvalidDeviceFunction)};
+  if (!kernel.runs_on(DeviceKind::cuda))
+    return Error{Errc::not_supported, static_cast<int>(cudaErrorInvalidDeviceFunction)};
   const auto fitting = device_.resident_blocks(kernel, shape.threads);
   if (!fitting) return fitting.error();
   const std::uint64_t wanted = std::uint64_t{shape.blocks} * shape.items;

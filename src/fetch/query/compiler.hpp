@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "fetch/program/program.hpp"
 #include "fetch/query/typing.hpp"
-#include "fetch/scan/program.hpp"
 
 /// From a query to the program that the kernel runs, and back from its states to keys.
 namespace headrace::fetch {

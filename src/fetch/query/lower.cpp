@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "fetch/scan/calendar.hpp"
-#include "fetch/scan/year_table.hpp"
+#include "fetch/program/calendar.hpp"
+#include "fetch/program/year_table.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {

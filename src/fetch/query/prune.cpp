@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "fetch/host_chunk.hpp"
+#include "fetch/program/calendar.hpp"
 #include "fetch/query/typing.hpp"
-#include "fetch/scan/calendar.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fetch/scan/calendar.hpp"
+#include "fetch/program/calendar.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "fetch/scan/program.hpp"
+#include "fetch/program/program.hpp"
 #include "headrace/fetch/scan.hpp"
 
 /// What an expression gives: its type, and what is known of its values.

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "fetch/scan/calendar.hpp"
+#include "fetch/program/calendar.hpp"
 #include "fetch/scan/operand.hpp"
 
 namespace headrace::fetch {

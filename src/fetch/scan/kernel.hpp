@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fetch/scan/program.hpp"
+#include "fetch/program/program.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/stream.hpp"
 

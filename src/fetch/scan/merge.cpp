@@ -8,11 +8,11 @@
 #include <queue>
 #include <utility>
 
+#include "fetch/program/rows.hpp"
 #include "fetch/query/lower.hpp"
 #include "fetch/query/typing.hpp"
 #include "fetch/scan/order_word.hpp"
 #include "fetch/scan/result.hpp"
-#include "fetch/scan/rows.hpp"
 
 namespace headrace::fetch {
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "fetch/program/program.hpp"
 #include "fetch/query/typing.hpp"
-#include "fetch/scan/program.hpp"
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "fetch/program/rows.hpp"
 #include "fetch/scan/order.hpp"
-#include "fetch/scan/rows.hpp"
 
 /// The numbers that rows are ordered by, on a device and where parts of a result are merged.
 namespace headrace::fetch {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "fetch/scan/rows.hpp"
+#include "fetch/program/rows.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::fetch {

@@ -6,9 +6,9 @@
 #include <bit>
 #include <utility>
 
+#include "fetch/program/rows.hpp"
 #include "fetch/scan/first_rows.hpp"
 #include "fetch/scan/result.hpp"
-#include "fetch/scan/rows.hpp"
 #include "fetch/scan/run.hpp"
 #include "headrace/base/error.hpp"
 
@@ -21,7 +21,7 @@ constexpr std::uint64_t kPlacesMax = std::uint64_t{1} << 33;
 constexpr std::uint32_t kCoreCopies = 4;
 
 CompileOptions options_for(const Device& device) {
-  if (device.kind() != DeviceKind::cpu) return {};
+  if (!device.properties().host_cores) return {};
   return {.copies_max = kCoreCopies,
           .count_copies_max = kCoreCopies,
           .local_words = kCoreWords,

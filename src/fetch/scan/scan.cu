@@ -27,7 +27,7 @@ struct Scan {
 
 Status enqueue_scan(StreamRef stream, const ScanWork& work) noexcept {
   static const auto kernel = make_kernel<Scan, ScanWork>();
-  const bool cpu = stream.device().kind() == DeviceKind::cpu;
+  const bool cpu = stream.device().properties().host_cores;
   // Blocks that are all there at once: each clears and hands over its states but one time.
   const std::int64_t most = cpu ? stream.device().properties().multiprocessor_count
                                 : stream.device().resident_blocks_max(kernel, kScanThreads);

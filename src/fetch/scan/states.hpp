@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "fetch/program/rows.hpp"
 #include "fetch/scan/block_memory.hpp"
 #include "fetch/scan/group_numbers.hpp"
-#include "fetch/scan/rows.hpp"
 #include "fetch/scan/tile.hpp"
 
 /// Where groups are gathered: in the memory of a block, in several copies so that threads seldom meet; or, where they

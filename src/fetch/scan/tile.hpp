@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "fetch/program/rows.hpp"
 #include "fetch/scan/flags.hpp"
-#include "fetch/scan/rows.hpp"
 
 /// A thread's rows of a tile.
 namespace headrace::fetch {

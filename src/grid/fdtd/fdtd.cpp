@@ -17,22 +17,12 @@ namespace headrace::grid {
 
 namespace {
 
-constexpr std::string_view kPrecisions[] = {"single", "double"};
-
 std::string cell_text(const Offsets& cell, int dimensions) {
   if (dimensions == 2 && cell[2] == 0) return fmt::format("({}, {})", cell[0], cell[1]);
   return fmt::format("({}, {}, {})", cell[0], cell[1], cell[2]);
 }
 
 }  // namespace
-
-std::string_view to_string(Precision precision) noexcept { return kPrecisions[static_cast<std::size_t>(precision)]; }
-
-Precision parse_precision(std::string_view text) {
-  if (text == kPrecisions[0]) return Precision::fp32;
-  if (text == kPrecisions[1]) return Precision::fp64;
-  throw UsageError(fmt::format("there is no precision '{}': it is {}", text, fmt::join(kPrecisions, " or ")));
-}
 
 Fdtd::Fdtd(FdtdOptions options) : state_(std::make_unique<State>(std::move(options))) {
   const double vacuum[] = {1, 0};

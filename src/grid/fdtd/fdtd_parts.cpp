@@ -103,7 +103,7 @@ FdtdMediaTables<Value> FdtdPart<Value>::upload_media(const FdtdNumbered<FdtdElec
 template <class Value>
 void FdtdPart<Value>::set_media(FdtdMediaTables<Value> media, const FdtdMediaRuns& runs) noexcept {
   media_ = std::move(media);
-  const bool on_cpu = device_.kind() == DeviceKind::cpu;
+  const bool on_cpu = device_.properties().host_cores;
   tables_.electric_media = {media_.electric.template as<FdtdElectric<Value>>(),
                             on_cpu && !runs.electric.empty() ? runs.electric.data() : nullptr};
   tables_.magnetic_media = {media_.magnetic.template as<FdtdMagnetic<Value>>(),

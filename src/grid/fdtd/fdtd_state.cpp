@@ -10,8 +10,8 @@
 
 #include "grid/fdtd/fdtd_layers.hpp"
 #include "grid/fdtd/fdtd_names.hpp"
-#include "grid/fdtd/fdtd_program.hpp"
 #include "grid/share.hpp"
+#include "grid/stencils/fdtd_program.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/grid/stencils/fdtd2d.hpp"
 #include "headrace/grid/stencils/fdtd_phases.hpp"
@@ -201,7 +201,7 @@ void Fdtd::State::set_coefficients(int field, std::span<const double> values) {
 void Fdtd::State::set_media(const FdtdNumbered<FdtdElectric<double>>& electric,
                             const FdtdNumbered<FdtdMagnetic<double>>& magnetic) {
   FdtdMediaRuns runs;
-  const auto on_cpu = [](const Device& device) { return device.kind() == DeviceKind::cpu; };
+  const auto on_cpu = [](const Device& device) { return device.properties().host_cores; };
   if (std::ranges::any_of(options.devices, on_cpu)) {
     runs = {media_runs(electric.numbers, options.extent), media_runs(magnetic.numbers, options.extent)};
   }

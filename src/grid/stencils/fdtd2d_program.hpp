@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "grid/fdtd/fdtd_program.hpp"
+#include "grid/stencils/fdtd_program.hpp"
 #include "headrace/grid/stencil.hpp"
 #include "headrace/grid/stencils/fdtd2d.hpp"
 

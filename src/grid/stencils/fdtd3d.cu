@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "grid/fdtd/fdtd_program.hpp"
+#include "grid/stencils/fdtd_program.hpp"
 #include "headrace/grid/stencil.hpp"
 
 namespace headrace::grid {

@@ -18,7 +18,7 @@ constexpr std::uint32_t kListPartsMin = 64;
 constexpr std::uint32_t kStreamsMax = 1U << 20;
 
 RingAccess resolved(Device device, const Buffer& ring, RingAccess ring_access) {
-  const bool apart = device.kind() == DeviceKind::cuda && host_accessible(ring.kind());
+  const bool apart = !device.properties().host_memory && host_accessible(ring.kind());
   return ring_access == RingAccess::automatic && !apart ? RingAccess::direct : ring_access;
 }
 
@@ -42,7 +42,7 @@ BuilderOptions checked(Device device, const Buffer& ring, BuilderOptions options
     throw UsageError(
         fmt::format("a ring of {} bytes is no whole number of lines of {} bytes", ring.bytes(), kLineBytes));
   }
-  if (ring.kind() == MemoryKind::pageable && device.kind() == DeviceKind::cuda) {
+  if (ring.kind() == MemoryKind::pageable && !device.properties().host_memory) {
     throw UsageError("a ring in pageable memory is out of the device's reach: let it be pinned");
   }
   return options;

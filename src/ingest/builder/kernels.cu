@@ -200,7 +200,7 @@ template <Conversion Of>
 }
 
 [[nodiscard]] LaunchShape shape_of(Device device, std::uint64_t blocks, std::uint32_t count) {
-  if (device.kind() == DeviceKind::cpu) {
+  if (device.properties().host_cores) {
     return {.items = std::clamp((count + kPartsPerItem - 1) / kPartsPerItem, 1U, kItemsMax)};
   }
   return {.blocks = static_cast<std::uint32_t>(std::max<std::uint64_t>(blocks, 1)), .threads = kThreads};

@@ -39,13 +39,12 @@ DoneArgument sayable(LaunchShape shape, const DoneArgument& done) noexcept {
 }  // namespace
 
 bool has_copy_way(Device device, CopyWay way) noexcept {
-  const bool cuda = device.kind() == DeviceKind::cuda;
   switch (way) {
-    case CopyWay::bulk: return cuda && device.properties().compute_capability >= kBulkCapability;
+    case CopyWay::bulk: return device.properties().compute_capability >= kBulkCapability;
     case CopyWay::cub:
     case CopyWay::device_copy:
     case CopyWay::device_copy_2:
-    case CopyWay::device_copy_32: return cuda;
+    case CopyWay::device_copy_32: return device.properties().listed_copies;
     default: return true;
   }
 }

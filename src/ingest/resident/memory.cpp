@@ -44,7 +44,7 @@ void check(Device device, const Buffer& ring, Layer layer, const ResidentOptions
     throw UsageError(
         fmt::format("a ring of {} bytes is no whole number of lines of {} bytes", ring.bytes(), kLineBytes));
   }
-  if (ring.kind() == MemoryKind::pageable && device.kind() == DeviceKind::cuda) {
+  if (ring.kind() == MemoryKind::pageable && !device.properties().host_memory) {
     throw UsageError("a ring in pageable memory is out of the device's reach: let it be pinned");
   }
 }

@@ -33,7 +33,7 @@ constexpr std::size_t kBurst = 1024;
                      Errc::not_supported);
   }
   if (options.build_blocks != 0) return options.build_blocks;
-  if (device.kind() == DeviceKind::cuda) return std::min(most, kBuildBlocks);
+  if (!device.properties().host_cores) return std::min(most, kBuildBlocks);
   // A CPU device copies with the processors that the host's thread and the two other roles leave.
   const auto processors = static_cast<std::uint32_t>(Topology::machine().processors().size());
   return std::clamp(processors, 4U, most + 3) - 3;

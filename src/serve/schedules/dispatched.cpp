@@ -32,7 +32,7 @@ std::uint32_t worker_count(const EngineState& engine, std::uint32_t threads) {
         Errc::not_supported);
   }
   if (engine.plan.workers != 0) return engine.plan.workers;
-  if (engine.device.kind() == DeviceKind::cuda) return most;
+  if (!engine.device.properties().host_cores) return most;
   // A CPU device answers with the processors that clients and block 0 leave.
   const auto processors = static_cast<std::uint32_t>(Topology::machine().processors().size());
   return std::clamp(processors, 3U, most + 2) - 2;

@@ -112,7 +112,7 @@ namespace {
 /// Whether the engine's threads alone fill the processors of a CPU device. Work handed to the device's own threads
 /// would then wait for the threads that poll for it.
 bool runs_itself(const EngineState& engine) {
-  if (engine.device.kind() != DeviceKind::cpu) return false;
+  if (!engine.device.properties().host_cores) return false;
   const DeviceProperties& properties = engine.device.properties();
   const int processors = properties.multiprocessor_count * properties.threads_per_multiprocessor;
   return engine.plan.threads >= static_cast<std::uint64_t>(processors);

@@ -10,8 +10,8 @@ from headrace.errors import DeviceError, Errc
 from headrace.grid.solver.model import Layout, paint
 from headrace.grid.solver.scene import Material, Scene
 from headrace.tables import figure
+from headrace.units import GIB
 
-_GIB = 1 << 30
 _PLANE = 2
 _LEAST_ON_CPU = 4  # steps a pass, below which CPU devices have none
 _AROUND = 7  # cells whose materials the components of E in a cell depend on
@@ -88,8 +88,8 @@ def check(scene: Scene, layout: Layout) -> None:
         return
     more = f"; {-(-needed // min(free))} such devices would do" if min(free) and "cpu" not in unlike else ""
     raise DeviceError(
-        f"{scene.path}: {figure(scene.cells)} cells in {scene.precision} precision need {needed / _GIB:.3g} GiB, and "
+        f"{scene.path}: {figure(scene.cells)} cells in {scene.precision} precision need {needed / GIB:.3g} GiB, and "
         f"{', '.join(device.name for device in devices)} {'has' if len(devices) == 1 else 'have'} "
-        f"{sum(free) / _GIB:.3g} GiB free{more}",
+        f"{sum(free) / GIB:.3g} GiB free{more}",
         Errc.out_of_memory,
     )

@@ -2,7 +2,8 @@
 
 from statistics import median
 
-from headrace._core import Device, measure_memory_copies
+from headrace import measure
+from headrace._core import Device
 from headrace.grid.solver.model import Layout, Solver
 from headrace.grid.solver.scene import Scene
 
@@ -22,6 +23,6 @@ def cells_per_second(scene: Scene, layout: Layout, solver: Solver) -> float:
     free = min(device.memory().free_bytes for device in devices) // _FREE_SHARE
     each = max(_LEAST, min(solver.moved_bytes // layout.count // 4, most, free))
     layout.agree([0])  # all at once, as they step
-    own = median(measure_memory_copies(devices, each, _RUNS))
+    own = median(measure.memory_copies(devices, each, _RUNS))
     rates = map(float, layout.ranks.gather(repr(own))) if layout.ranks else [own]
     return sum(rates) * scene.cells / solver.moved_bytes

@@ -1,9 +1,9 @@
-#include "fetch/scan/year_table.hpp"
+#include "fetch/program/year_table.hpp"
 
 #include <algorithm>
 #include <bit>
 
-#include "fetch/scan/calendar.hpp"
+#include "fetch/program/calendar.hpp"
 
 namespace headrace::fetch {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "fetch/scan/rows.hpp"
+#include "fetch/program/rows.hpp"
 
 /// Years of days and of timestamps.
 namespace headrace::fetch {

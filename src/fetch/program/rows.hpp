@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "fetch/scan/program.hpp"
+#include "fetch/program/program.hpp"
 
 /// The arithmetic on one row.
 namespace headrace::fetch {

@@ -1,11 +1,11 @@
-#include "fetch/query/look.hpp"
+#include "fetch/scan/look.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "fetch/scan/program.hpp"
+#include "fetch/program/program.hpp"
+#include "fetch/program/rows.hpp"
 #include "fetch/scan/result.hpp"
-#include "fetch/scan/rows.hpp"
 
 namespace headrace::fetch {
 

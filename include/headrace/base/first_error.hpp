@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <optional>
+
+#include "headrace/base/error.hpp"
+
+namespace headrace {
+
+/// The first error that any of several threads met. Code and native code are one word, so that no reader sees the one
+/// without the other. All may set and read it at any time.
+class FirstError {
+ public:
+  /// Keeps `error` if there is none yet; whether it is kept. Pairs with get(): what was written before can be read by
+  /// whoever gets this error.
+  bool set(Error error) noexcept {
+    std::uint64_t none = 0;
+    return word_.compare_exchange_strong(none, pack(error), std::memory_order_acq_rel);
+  }
+
+  [[nodiscard]] std::optional<Error> get() const noexcept {
+    const std::uint64_t word = word_.load(std::memory_order_acquire);
+    if (word == 0) return std::nullopt;
+    return Error{static_cast<Errc>(word >> 32 & 0xFF), std::bit_cast<int>(static_cast<std::uint32_t>(word))};
+  }
+
+ private:
+  /// Never 0, whatever the codes are.
+  [[nodiscard]] static std::uint64_t pack(Error error) noexcept {
+    constexpr std::uint64_t kSet = std::uint64_t{1} << 63;
+    return kSet | std::uint64_t{static_cast<std::uint8_t>(error.code)} << 32 |
+           std::bit_cast<std::uint32_t>(error.native);
+  }
+
+  std::atomic<std::uint64_t> word_{0};
+};
+
+}  // namespace headrace

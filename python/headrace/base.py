@@ -1,0 +1,20 @@
+"""Sizes as text, and what this build of Headrace has in it.
+
+>>> from headrace import base
+>>> base.parse_bytes("64KiB")
+65536
+"""
+
+from headrace._core import (
+    built_with_cuda,
+    built_with_fetch,
+    built_with_xdp,
+    parse_bytes,
+)
+
+__all__ = [
+    "built_with_cuda",
+    "built_with_fetch",
+    "built_with_xdp",
+    "parse_bytes",
+]

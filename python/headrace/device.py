@@ -1,0 +1,56 @@
+"""Devices and processors: what they have, how they are joined, and how many blocks of a kernel they hold.
+
+>>> from headrace.device import Device, find_gpu
+>>> Device.parse("cpu").name
+'cpu:0'
+>>> find_gpu("H100 PCIe").multiprocessors
+114
+"""
+
+from headrace._core import (
+    Device,
+    DeviceHealth,
+    DeviceKind,
+    DeviceProperties,
+    GpuLimits,
+    KernelResources,
+    MemoryInfo,
+    Occupancy,
+    PeerConnection,
+    Processor,
+    Topology,
+    combinations,
+    find_gpu,
+    gpu_limits,
+    kernel_resources,
+    known_gpus,
+    occupancy,
+    peer_connection,
+    read_health,
+    resident_blocks_max,
+    resident_queries,
+)
+
+__all__ = [
+    "Device",
+    "DeviceHealth",
+    "DeviceKind",
+    "DeviceProperties",
+    "GpuLimits",
+    "KernelResources",
+    "MemoryInfo",
+    "Occupancy",
+    "PeerConnection",
+    "Processor",
+    "Topology",
+    "combinations",
+    "find_gpu",
+    "gpu_limits",
+    "kernel_resources",
+    "known_gpus",
+    "occupancy",
+    "peer_connection",
+    "read_health",
+    "resident_blocks_max",
+    "resident_queries",
+]

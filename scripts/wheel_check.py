@@ -1,0 +1,144 @@
+"""Checks an installed wheel of Headrace from the inside: scripts/wheel_test.py runs it where the wheel was installed.
+
+Usage: python wheel_check.py SECONDS PROCESSOR_SECONDS   (what pip took to install it)
+
+It needs Headrace and what Headrace pulls in, and no file of the repository. The exit status is 1 if anything is wrong.
+"""
+
+import importlib.metadata
+import json
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+COMPILERS = ("cc", "gcc", "g++", "c++", "clang", "nvcc", "cmake", "ninja", "make", "ld")
+NOTES = """The pump in hall 2 runs hot, bearing replaced
+Leak at the pump in hall 3, seal ordered
+The pump in hall 3 runs again, new seal
+"""
+ANSWER = """2 of 3 documents
+         0  The pump in hall 2 runs hot, bearing replaced
+         2  The pump in hall 3 runs again, new seal
+"""
+
+
+def headrace(*arguments: str | Path) -> str:
+    """What the command prints."""
+    done = subprocess.run(["headrace", *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"headrace {' '.join(map(str, arguments))}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def no_compiler() -> None:
+    """There is nothing here that could have built something."""
+    found = [name for name in COMPILERS if shutil.which(name)]
+    assert not found, f"on the PATH: {found}"
+
+
+def first_answer(folder: Path) -> None:
+    """The command line indexes a few notes, and answers."""
+    (folder / "notes.txt").write_text(NOTES, encoding="utf-8")
+    headrace("index", "build", folder / "notes.txt", folder / "notes.hridx")
+    answer = headrace("query", folder / "notes.hridx", "pump AND NOT leak", "--corpus", folder / "notes.txt")
+    assert answer == ANSWER, answer
+
+
+def answers_in_python() -> None:
+    """An index asked directly, with words of ICU and stems of libstemmer; and through an engine."""
+    import headrace as package  # noqa: PLC0415 - after the first answer has been timed
+
+    index = package.Index.build(["an apple", "an apple pie", "Die STRASSE"])
+    assert list(index.query("apple AND NOT pie").ids) == [0]
+    assert list(index.query("straße").ids) == [2]
+    assert list(package.Index.build(["he was running"], stem="english").query("runs").ids) == [0]
+    operator = package.retrieval(index)
+    with package.Engine("cpu", operator) as engine, engine.connect() as client:
+        answers, status = client.ask_many(index.compile_many(["apple", "pie"]))
+    assert not status.any()
+    assert [int(answer["hits"]) for answer in package.typed_answers(operator, answers)] == [2, 1]
+
+
+def columns(folder: Path) -> None:
+    """A column of a Parquet file goes through threads of oneTBB."""
+    import pyarrow  # noqa: PLC0415
+    import pyarrow.parquet  # noqa: PLC0415
+
+    import headrace as package  # noqa: PLC0415
+
+    path = folder / "numbers.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"number": list(range(1000))}), path)
+    assert package.built_with_fetch
+    told = json.loads(headrace("fetch", path, "--to", "cpu", "--json"))
+    assert told, "no figures"
+
+
+def own_libraries() -> None:
+    """Libraries that are in the wheel are loaded from nowhere else, and each has its licence there and in NOTICE."""
+    import headrace as package  # noqa: PLC0415
+
+    bundled = Path(package.__file__).parents[1] / "headrace.libs"
+    names = {path.name.split("-")[0] for path in bundled.glob("*.so*")}
+    assert {"libfmt", "libhwloc", "libicuuc", "libicudata", "libtbb", "libxxhash", "libzstd"} <= names, names
+    mapped = {Path(path) for path in re.findall(r" (/\S+\.so\S*)$", Path("/proc/self/maps").read_text(), re.MULTILINE)}
+    ours = {path for path in mapped if path.parent == bundled}
+    assert {path.name.split("-")[0] for path in ours} == names, f"not loaded: {names} of {sorted(map(str, ours))}"
+    strangers = [path for path in mapped - ours if path.name.split(".so")[0] in names]
+    assert not strangers, f"libraries of the system instead of the wheel's: {strangers}"
+    files = importlib.metadata.files("headrace") or []
+    licences = {path.stem: path for path in files if path.parent.name == "bundled"}
+    notice = next(path for path in files if path.name == "NOTICE").read_text()
+    for name in sorted(names):
+        assert name in licences, f"{name} is in the wheel without its licence"
+        assert len(licences[name].read_text()) > 100, f"the licence of {name} is empty"  # noqa: PLR2004
+        assert re.search(rf"\b{name}\b", notice), f"NOTICE does not name {name}"
+
+
+def version_and_devices() -> None:
+    """The version says what a report of a fault should; there is a device without a GPU, and a manual page."""
+    lines = headrace("--version").splitlines()
+    assert lines[0] == f"headrace {importlib.metadata.version('headrace')}"
+    assert [line.split()[0] for line in lines[1:]] == ["commit", "CUDA", "CPU"], lines
+    print("\n".join(f"    {line}" for line in lines))
+    assert '"cpu:0"' in headrace("devices", "--json")
+    page = Path(sys.prefix, "share/man/man1/headrace.1")
+    assert ".SS headrace index build" in page.read_text(encoding="utf-8"), page
+
+
+def main() -> int:
+    """Runs every check; the first answer comes first, as its time counts from the download."""
+    failed = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        started = time.monotonic()
+        checks: list[Callable[[], None]] = [
+            lambda: first_answer(folder),
+            no_compiler,
+            answers_in_python,
+            lambda: columns(folder),
+            own_libraries,
+            version_and_devices,
+        ]
+        for number, check in enumerate(checks):
+            try:
+                check()
+            except Exception:  # the other checks run all the same
+                failed += 1
+                traceback.print_exc()
+            if number == 0:
+                usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+                took = float(sys.argv[1]) + time.monotonic() - started
+                processor = float(sys.argv[2]) + usage.ru_utime + usage.ru_stime
+                print(f"first answer {took:.1f} s after the download, of which processors worked {processor:.1f} s")
+    print(f"wheel: {len(checks) - failed} checks passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
