@@ -129,7 +129,8 @@ void bind_completions(nb::module_& module) {
           nb::sig("def status(self) -> numpy.typing.NDArray[numpy.uint8]"), "0 for an answer; see Errc.of_status().")
       .def_prop_ro(
           "answers", [](const Completions& done) { return done.answers; },
-          nb::sig("def answers(self) -> numpy.typing.NDArray[numpy.uint8]"), "Zeros where there is no answer.");
+          nb::sig("def answers(self) -> numpy.typing.NDArray[typing.Any]"),
+          "Of the operator's type, or rows of bytes. Zeros where there is no answer.");
 }
 
 void bind_client_class(nb::module_& module) {
@@ -160,14 +161,14 @@ void bind_client_class(nb::module_& module) {
            "only `timeout` has passed.")
       .def("ask", &ClientHandle::ask, "query"_a, nb::kw_only(), "deadline"_a = nb::none(),
            nb::sig("def ask(self, query: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, deadline: "
-                   "float | None = None) -> "
-                   "numpy.typing.NDArray[numpy.uint8]"),
-           "Submits one query and waits for its answer. Only while nothing else of this client is in flight. Raises "
+                   "float | None = None) -> typing.Any"),
+           "Submits one query and waits for its answer, which has the operator's type; an array of bytes where it has "
+           "none. Only while nothing else of this client is in flight. Raises "
            "Error with the code that the query came back with.")
       .def("ask_many", &ClientHandle::ask_many, "queries"_a, nb::kw_only(), "deadline"_a = nb::none(),
            nb::sig("def ask_many(self, queries: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer, *, "
                    "deadline: float | None = None) -> "
-                   "tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.uint8]]"),
+                   "tuple[numpy.typing.NDArray[typing.Any], numpy.typing.NDArray[numpy.uint8]]"),
            "Submits all queries, as many at once as there are slots, and waits: (answers, status), a row and an entry "
            "each. A status is 0 for an answer; see Errc.of_status(). Ctrl-C drains what is in flight and raises.")
       .def("cancel", &ClientHandle::cancel, "ticket"_a,

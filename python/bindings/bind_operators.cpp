@@ -3,12 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "gil.hpp"
+#include "headrace/base/error.hpp"
+#include "headrace/operators/function.hpp"
 #include "headrace/operators/light.hpp"
 #include "headrace/operators/reference.hpp"
 #include "headrace/operators/retrieval.hpp"
@@ -44,6 +50,9 @@ Bytes2d answer_on_host(const Operator& op, nb::handle object) {
     for (std::size_t i = 0; i < count; ++i) {
       serve::answer_here(op, state, queries.bytes().data() + i * op.query_bytes,
                          reinterpret_cast<std::byte*>(answers.get() + i * op.answer_bytes));
+      if (state.has_failed()) {
+        throw DeviceError(Errc::device_fault, fmt::format("operator {} could not answer query {}", op.name, i));
+      }
     }
   }
   return to_numpy(std::move(answers), count, op.answer_bytes);
@@ -84,13 +93,62 @@ void bind_shipped(nb::module_& module) {
       "which costs 4 bytes of host memory a posting.");
 }
 
+/// An object that C++ keeps, whichever thread lets go of it last. It stays where the interpreter has ended by then.
+std::shared_ptr<const void> keep(nb::object object) {
+  return {object.release().ptr(), [](const void* held) {
+            try {
+              const GilAcquire acquired;
+              nb::handle(static_cast<PyObject*>(const_cast<void*>(held))).dec_ref();
+            } catch (const Exception&) {
+            }
+          }};
+}
+
+/// Query `index`, as a function of Python makes it.
+std::function<void(std::uint64_t, std::byte*)> sampler(nb::object function, std::size_t query_bytes) {
+  if (function.is_none()) return {};
+  return [kept = keep(std::move(function)), query_bytes](std::uint64_t index, std::byte* query) {
+    const GilAcquire acquired;
+    const nb::handle call(static_cast<PyObject*>(const_cast<void*>(kept.get())));
+    const nb::object made = call(index);
+    const BytesView bytes(made, "a sample query");
+    bytes.require_one(query_bytes);
+    std::memcpy(query, bytes.bytes().data(), query_bytes);
+  };
+}
+
+void bind_function(nb::module_& module) {
+  module.def(
+      "function_operator",
+      [](std::string name, std::size_t query_bytes, std::size_t answer_bytes, std::uintptr_t function,
+         std::uintptr_t state, nb::object owner, nb::object sample, std::string answer_type) {
+        return operators::function({.name = std::move(name),
+                                    .query_bytes = query_bytes,
+                                    .answer_bytes = answer_bytes,
+                                    .function = reinterpret_cast<operators::AnswerFunction>(function),
+                                    .state = reinterpret_cast<const void*>(state),
+                                    .owner = keep(std::move(owner)),
+                                    .sample = sampler(std::move(sample), query_bytes),
+                                    .answer_type = std::move(answer_type)});
+      },
+      "name"_a, "query_bytes"_a, "answer_bytes"_a, "function"_a, "state"_a, "owner"_a, "sample"_a.none(),
+      "answer_type"_a,
+      nb::sig("def function_operator(name: str, query_bytes: int, answer_bytes: int, function: int, state: int, owner: "
+              "object, sample: collections.abc.Callable[[int], object] | None, answer_type: str) -> Operator"),
+      "The operator that calls the C function at address `function` on CPU devices; see operators/function.hpp. "
+      "`owner` keeps what lies at both addresses. `sample` gives query number i, of query_bytes bytes.");
+}
+
 }  // namespace
 
 void bind_operators(nb::module_& module) {
-  nb::class_<Operator>(module, "Operator", "What is done with a query. Made by light(), reference() or retrieval().")
+  nb::class_<Operator>(
+      module, "Operator", nb::dynamic_attr(),
+      "What is done with a query. Made by light(), reference(), retrieval(), or of a function of Python by operator().")
       .def_ro("name", &Operator::name)
       .def_ro("query_bytes", &Operator::query_bytes)
       .def_ro("answer_bytes", &Operator::answer_bytes)
+      .def_ro("answer_type", &Operator::answer_type, "How clients show answers; see headrace.dtypes. Empty: as bytes.")
       .def("sample", &sample, "count"_a, "first"_a = 0,
            "Queries number `first` to `first + count - 1` of an endless, reproducible sequence, as rows of bytes.")
       .def("answer_on_host", &answer_on_host, "queries"_a,
@@ -102,6 +160,7 @@ void bind_operators(nb::module_& module) {
         return fmt::format("<headrace.Operator {}: {} B in, {} B out>", op.name, op.query_bytes, op.answer_bytes);
       });
   bind_shipped(module);
+  bind_function(module);
 }
 
 }  // namespace headrace::python

@@ -24,14 +24,13 @@ struct Completions {
 /// A Client as Python has it: it can be closed, takes arrays, and notices when two threads use it at once.
 class ClientHandle {
  public:
-  ClientHandle(std::shared_ptr<serve::Engine> engine, serve::Client client)
-      : engine_(std::move(engine)), client_(std::move(client)) {}
+  ClientHandle(std::shared_ptr<serve::Engine> engine, serve::Client client);
 
   [[nodiscard]] std::uint64_t submit(nanobind::handle query, std::uint64_t tag, std::optional<double> deadline);
   [[nodiscard]] std::size_t submit_many(nanobind::handle queries, std::uint64_t tag, std::optional<double> deadline);
   [[nodiscard]] Completions poll(std::size_t most);
   [[nodiscard]] bool wait(std::uint64_t ticket, std::optional<double> timeout);
-  [[nodiscard]] Bytes1d ask(nanobind::handle query, std::optional<double> deadline);
+  [[nodiscard]] nanobind::object ask(nanobind::handle query, std::optional<double> deadline);
   [[nodiscard]] nanobind::tuple ask_many(nanobind::handle queries, std::optional<double> deadline);
   void cancel(std::uint64_t ticket);
   [[nodiscard]] std::size_t in_flight();
@@ -41,6 +40,8 @@ class ClientHandle {
 
  private:
   class Use;
+  /// `count` answers as the operator types them, or as rows of bytes.
+  [[nodiscard]] nanobind::object typed(std::unique_ptr<std::uint8_t[]> answers, std::size_t count) const;
   struct Batch;
   void run(Batch& batch);
   void take(Batch& batch);
@@ -49,6 +50,8 @@ class ClientHandle {
 
   std::shared_ptr<serve::Engine> engine_;  ///< Kept running as long as it has clients.
   std::optional<serve::Client> client_;
+  nanobind::object answer_base_;   ///< The type of the items of an answer, None for bytes.
+  nanobind::object answer_shape_;  ///< The shape of an answer of such items.
   std::atomic<bool> busy_{false};
 };
 

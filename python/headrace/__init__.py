@@ -27,7 +27,7 @@ from headrace import span as span
 from headrace._core import version as __version__
 from headrace.device import Device
 from headrace.errors import DataError, DeviceError, Errc, Error, MissingFileError, SystemError, UsageError  # noqa: A004
-from headrace.operators import Index, light, retrieval, typed_answers
+from headrace.operators import Index, light, operator, retrieval, typed_answers
 from headrace.serve import Client, Engine, Operator, Plan, load, tune
 from headrace.span import Placement, Span
 
@@ -60,6 +60,7 @@ __all__ = [
     "light",
     "lit",
     "load",
+    "operator",
     "retrieval",
     "tune",
     "typed_answers",

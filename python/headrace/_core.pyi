@@ -611,7 +611,7 @@ class RetrievalSampler:
 
 class Operator:
     """
-    What is done with a query. Made by light(), reference() or retrieval().
+    What is done with a query. Made by light(), reference(), retrieval(), or of a function of Python by operator().
     """
 
     @property
@@ -622,6 +622,10 @@ class Operator:
 
     @property
     def answer_bytes(self) -> int: ...
+
+    @property
+    def answer_type(self) -> str:
+        """How clients show answers; see headrace.dtypes. Empty: as bytes."""
 
     def sample(self, count: int, first: int = ...) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]:
         """
@@ -648,6 +652,11 @@ def reference(*, query_bytes: int = ..., answer_bytes: int = ..., blocks: int = 
 def retrieval(index: Index, *, threads: int = ..., sample: bool = ...) -> Operator:
     """
     Boolean queries over an index, which it keeps; queries are made by Index.compile(). Load tests need `sample`, which costs 4 bytes of host memory a posting.
+    """
+
+def function_operator(name: str, query_bytes: int, answer_bytes: int, function: int, state: int, owner: object, sample: Callable[[int], object] | None, answer_type: str) -> Operator:
+    """
+    The operator that calls the C function at address `function` on CPU devices; see operators/function.hpp. `owner` keeps what lies at both addresses. `sample` gives query number i, of query_bytes bytes.
     """
 
 class Plan:
@@ -999,8 +1008,10 @@ class Completions:
         """0 for an answer; see Errc.of_status()."""
 
     @property
-    def answers(self) -> numpy.typing.NDArray[numpy.uint8]:
-        """Zeros where there is no answer."""
+    def answers(self) -> numpy.typing.NDArray[Any]:
+        """
+        Of the operator's type, or rows of bytes. Zeros where there is no answer.
+        """
 
 class Client:
     """
@@ -1027,12 +1038,12 @@ class Client:
         Waits until that query has come back, at its deadline at the latest; it is still to be polled. False when only `timeout` has passed.
         """
 
-    def ask(self, query: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> numpy.typing.NDArray[numpy.uint8]:
+    def ask(self, query: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> Any:
         """
-        Submits one query and waits for its answer. Only while nothing else of this client is in flight. Raises Error with the code that the query came back with.
+        Submits one query and waits for its answer, which has the operator's type; an array of bytes where it has none. Only while nothing else of this client is in flight. Raises Error with the code that the query came back with.
         """
 
-    def ask_many(self, queries: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.uint8]]:
+    def ask_many(self, queries: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> tuple[numpy.typing.NDArray[Any], numpy.typing.NDArray[numpy.uint8]]:
         """
         Submits all queries, as many at once as there are slots, and waits: (answers, status), a row and an entry each. A status is 0 for an answer; see Errc.of_status(). Ctrl-C drains what is in flight and raises.
         """

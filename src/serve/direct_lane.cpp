@@ -60,6 +60,10 @@ Status DirectLane::settle_unusual(const Note& note, bool has_answer) noexcept {
     add(counters_.failed, 1);
     return open_status();
   }
+  if (operator_failed()) {
+    add(counters_.failed, 1);
+    return Errc::device_fault;
+  }
   if (note.mark == mark_of(taken_, false)) {
     add(counters_.cancelled, 1);
     return Errc::cancelled;

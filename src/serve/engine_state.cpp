@@ -33,8 +33,10 @@ EngineState::EngineState(Device device_in, Operator op_in, Plan plan_in)
     direct_memory = std::make_unique<DirectMemory>(device, plan, op);
     const DispatchView& view = direct_memory->view();
     for (std::uint32_t i = 0; i < plan.clients_max; ++i) {
-      direct_lanes.push_back(std::make_unique<DirectLane>(direct_memory->lane(i), plan.slots, view.query_bytes,
-                                                          view.answer_bytes, view.sample_every, &counters[i]));
+      DirectLane::Memory memory = direct_memory->lane(i);
+      memory.failed = loaded.failed;
+      direct_lanes.push_back(std::make_unique<DirectLane>(memory, plan.slots, view.query_bytes, view.answer_bytes,
+                                                          view.sample_every, &counters[i]));
       free_lanes_.push_back({.direct = direct_lanes.back().get()});
     }
     return;
@@ -127,6 +129,8 @@ Status EngineState::admissible(const Job& job) const noexcept {
 
 void EngineState::complete(const Job& job, Status status, WorkerCounters& worker) noexcept {
   SlotControl& slot = job.lane->control(job.position);
+  if (status && loaded.has_failed()) [[unlikely]]
+    status = Errc::device_fault;
   if (status && slot.deadline != Time::max() && SteadyClock::now() > slot.deadline) status = Errc::deadline_exceeded;
   if (status) {
     add_single_writer(worker.answered, std::uint64_t{1});
@@ -147,7 +151,11 @@ void EngineState::fail(Error error) noexcept {
   for (const auto& lane : direct_lanes) lane->close(error);
 }
 
-std::optional<Error> EngineState::fault() const noexcept { return fault_.get(); }
+std::optional<Error> EngineState::fault() const noexcept {
+  if (auto error = fault_.get()) return error;
+  if (loaded.has_failed()) return Error{Errc::device_fault, 0};
+  return std::nullopt;
+}
 
 bool EngineState::all_answered() const noexcept {
   for (const auto& lane : direct_lanes) {

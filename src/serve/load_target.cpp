@@ -21,6 +21,10 @@ QuerySet::QuerySet(const Operator& op, std::uint64_t seed, std::size_t count)
   for (std::size_t i = 0; i < count; ++i) {
     op.sample(seed * count + i, queries_.data() + i * query_bytes_);
     answer_here(op, state, queries_.data() + i * query_bytes_, answers_.data() + i * answer_bytes_);
+    if (state.has_failed()) {
+      throw DeviceError(Errc::device_fault,
+                        fmt::format("operator {} could not answer its sample query {}", op.name, seed * count + i));
+    }
   }
 }
 

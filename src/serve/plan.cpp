@@ -82,7 +82,7 @@ void validate(const Plan& plan, Device device, const Operator& op) {
           fmt::format("operator {} has no scattered_kernel, which a batch_max above 1 needs where host_memory is {}",
                       op.name, to_string(plan.host_memory)));
   require(op.kernel.runs_on(device.kind()),
-          fmt::format("operator {} was compiled without nvcc and runs on CPU devices only", op.name));
+          fmt::format("operator {} has no code for GPUs and runs on CPU devices only", op.name));
 }
 
 std::string_view to_string(Schedule schedule) noexcept { return kSchedules.of(schedule); }

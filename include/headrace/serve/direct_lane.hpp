@@ -34,7 +34,8 @@ class DirectLane {
     SealedUnit* lone = nullptr;  ///< See DispatchView::lone.
     std::uint32_t query_stride = 0;
     std::uint32_t answer_stride = 0;
-    bool answers_itself = false;  ///< For Schedule::none: every query has come back at once.
+    const std::atomic<std::uint32_t>* failed = nullptr;  ///< See LoadedState.
+    bool answers_itself = false;                         ///< For Schedule::none: every query has come back at once.
   };
 
   DirectLane(const Memory& memory, std::uint32_t slots, std::uint32_t query_bytes, std::uint32_t answer_bytes,
@@ -44,7 +45,7 @@ class DirectLane {
   /// Why no query may be submitted any more, or ok.
   [[nodiscard]] Status open_status() const noexcept {
     const std::uint32_t closed = closed_.load(std::memory_order_acquire);
-    if (closed == 0) return {};
+    if (closed == 0) return operator_failed() ? Status(Errc::device_fault) : Status();
     return Error{static_cast<Errc>(closed - 1), closed_native_.load(std::memory_order_relaxed)};
   }
   [[nodiscard]] bool full() noexcept { return next_ - taken_ > mask_ || (late_.keeps() && kept_full()); }
@@ -221,11 +222,14 @@ class DirectLane {
 
   /// The status that a query comes back with; counts it.
   [[nodiscard]] Status settle(const Note& note, bool has_answer) noexcept {
-    if (!has_answer || note.deadline != Time::max()) return settle_unusual(note, has_answer);
+    if (!has_answer || note.deadline != Time::max() || operator_failed()) return settle_unusual(note, has_answer);
     if (sampled(taken_)) take_sample(note);
     return {};
   }
   [[nodiscard]] Status settle_unusual(const Note& note, bool has_answer) noexcept;
+  [[nodiscard]] bool operator_failed() const noexcept {
+    return memory_.failed != nullptr && memory_.failed->load(std::memory_order_acquire) != 0;
+  }
   void take_sample(const Note& note) noexcept;
 
   Memory memory_;

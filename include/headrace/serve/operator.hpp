@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,15 @@ inline constexpr std::size_t kStateBytesMax = 256;
 struct LoadedState {
   std::vector<std::byte> bytes;
   std::shared_ptr<const void> owner;
+  /// Null for an operator that answers every query. Others write something other than 0 there before the answer of a
+  /// query that they could not answer; from then on an engine fails all queries with Errc::device_fault. Lies in
+  /// memory that `owner` keeps alive.
+  const std::atomic<std::uint32_t>* failed = nullptr;
+
+  /// Whether some query could not be answered.
+  [[nodiscard]] bool has_failed() const noexcept {
+    return failed != nullptr && failed->load(std::memory_order_acquire) != 0;
+  }
 };
 
 /// The LoadedState that holds `state`.
@@ -59,6 +69,8 @@ struct Operator {
   /// Writes query number `index` of an endless, reproducible sequence of valid queries that are all different.
   /// Optional: load tests need it.
   std::function<void(std::uint64_t index, std::byte* query)> sample;
+  /// How Python shows answers: a NumPy type, as headrace/dtypes.py writes one. Empty: as bytes.
+  std::string answer_type;
 };
 
 /// The kernel body that answers item i of a launch: query at `queries + i * query_stride`, answer likewise.
@@ -185,7 +197,8 @@ template <class Op>
                             std::byte* answers, std::uint32_t items = 1, std::uint64_t query_stride = 0,
                             std::uint64_t answer_stride = 0) noexcept;
 
-/// Answers one query in the calling thread, on the host. `state` must have been loaded on a CPU device.
+/// Answers one query in the calling thread, on the host. `state` must have been loaded on a CPU device. Look at
+/// LoadedState::has_failed() before the answer is used.
 void answer_here(const Operator& op, const LoadedState& state, const std::byte* query, std::byte* answer) noexcept;
 
 }  // namespace headrace::serve

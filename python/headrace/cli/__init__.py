@@ -10,6 +10,7 @@ import typer
 from headrace import UsageError, interrupts
 from headrace.cli import (
     advise,
+    check,
     devices,
     doctor,
     each,
@@ -50,6 +51,7 @@ app.command("fetch", rich_help_panel=_WORK)(fetch.fetch)
 app.add_typer(ingest.app, name="ingest", rich_help_panel=_WORK)
 app.add_typer(grid.app, name="grid", rich_help_panel=_WORK)
 app.command("each", context_settings=each.CONTEXT, rich_help_panel=_WORK)(each.each)
+app.command("check", rich_help_panel=_WORK)(check.check_operator)
 app.command("advise", rich_help_panel=_WORK)(advise.advise)
 app.command("devices", rich_help_panel=_WORK)(devices.devices)
 app.command("doctor", rich_help_panel=_WORK)(doctor.doctor)

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from headrace import Device, Index, Operator, UsageError, light, retrieval
-from headrace.operators import reference
+from headrace.operators import files, reference
+from headrace.text import printable
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
@@ -65,7 +66,15 @@ DeviceOption = Annotated[
     str, typer.Option("--device", help="Device: cpu, cuda:0, ...; best is the first in the list of headrace devices.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
-OperatorOption = Annotated[OperatorName, typer.Option("--operator", help="What the kernel does with a query.")]
+OperatorOption = Annotated[
+    str,
+    typer.Option(
+        "--operator",
+        metavar="NAME",
+        help="What the kernel does with a query: light, reference, retrieval, or FILE.py:NAME, an operator in Python.",
+    ),
+]
+ShippedOption = Annotated[OperatorName, typer.Option("--operator", help="What the kernel does with a query.")]
 IndexOption = Annotated[
     Path | None, typer.Option("--index", readable=False, help="retrieval: an index made by headrace index build.")
 ]
@@ -90,7 +99,7 @@ def find_device(name: str) -> Device:
 
 
 def make_operator(
-    name: OperatorName,
+    name: str,
     index: Path | None = None,
     *,
     steps: int | None = None,
@@ -102,7 +111,8 @@ def make_operator(
     """The operator with the parameters that were given.
 
     Raises:
-        UsageError: for a parameter that the operator does not have, and for retrieval without an index.
+        UsageError: for a parameter that the operator does not have, for retrieval without an index, and for a name that
+            is neither one of OperatorName nor an operator in a file.
     """
     given = {
         "steps": steps,
@@ -111,22 +121,28 @@ def make_operator(
         "blocks": blocks,
         "threads": block_threads,
     }
+    values = {parameter: value for parameter, value in given.items() if value is not None}
+    if files.is_file(name):
+        if values or index is not None:
+            raise UsageError(f"operator {name} has its parameters in its file: leave out the options that set them")
+        return files.load_operator(name)
+    if name not in set(OperatorName):
+        raise UsageError(f"there is no operator '{printable(name)}': choose {', '.join(OperatorName)}, or FILE.py:NAME")
     has = {
         OperatorName.light: {"steps", "query_bytes", "threads"},
         OperatorName.reference: set(given),
         OperatorName.retrieval: {"threads"},
-    }[name]
-    values = {parameter: value for parameter, value in given.items() if value is not None}
+    }[OperatorName(name)]
     for parameter in sorted(values.keys() - has):
         option = "block-threads" if parameter == "threads" else parameter.replace("_", "-")
         raise UsageError(f"operator {name} has no --{option}")
-    if name is not OperatorName.retrieval and index is not None:
+    if name != OperatorName.retrieval and index is not None:
         raise UsageError(f"operator {name} has no --index: that is for --operator retrieval")
     if any(value < 0 for value in values.values()):
         raise UsageError(f"operator {name}: parameters must not be negative")
-    if name is OperatorName.light:
+    if name == OperatorName.light:
         return light(**values)
-    if name is OperatorName.reference:
+    if name == OperatorName.reference:
         return reference(**values)
     if index is None:
         raise UsageError("operator retrieval needs --index FILE, made by: headrace index build SOURCE FILE")

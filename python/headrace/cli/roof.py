@@ -123,7 +123,7 @@ def _roofs(
 
 
 def roof(
-    operator: options.OperatorOption = options.OperatorName.reference,
+    operator: options.ShippedOption = options.OperatorName.reference,
     index: options.IndexOption = None,
     device: options.DeviceOption = "best",
     gpu: Annotated[

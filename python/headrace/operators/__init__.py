@@ -1,4 +1,4 @@
-"""The operators that ship with Headrace: retrieval over an index, sparse matrices, and light().
+"""Operators: those that ship with Headrace (retrieval, sparse matrices, light), and functions of Python.
 
 >>> from headrace import operators
 >>> index = operators.Index.build(["an apple", "an apple pie"])
@@ -6,6 +6,14 @@
 [0]
 >>> operators.retrieval(index).name
 'retrieval'
+
+A function that answers one query is an operator, too; see operator():
+
+>>> @operators.operator(query=("f4", 2), answer="f4")
+... def score(group, query, answer, weights):
+...     answer[0] = query[0] * weights[0] + query[1] * weights[1]
+>>> score.answer_in_python([[2, 3]], weights=[0.5, 2.0])
+array([7.], dtype=float32)
 """
 
 from headrace._core import (
@@ -22,19 +30,24 @@ from headrace._core import (
     retrieval,
 )
 from headrace.dtypes import RETRIEVAL_ANSWER, answer_dtype, typed_answers
+from headrace.operators.group import Group
+from headrace.operators.python_operator import PythonOperator, operator
 
 __all__ = [
     "RETRIEVAL_ANSWER",
     "BruteForce",
     "CsrMatrix",
     "CsrPart",
+    "Group",
     "Hits",
     "Index",
     "IndexBuilder",
+    "PythonOperator",
     "Ranking",
     "RetrievalSampler",
     "answer_dtype",
     "light",
+    "operator",
     "reference",
     "retrieval",
     "typed_answers",

@@ -1,0 +1,81 @@
+"""`headrace check`: whether an operator in Python answers alike under every schedule, and as its reference does."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from headrace.cli import options
+from headrace.operators import files
+from headrace.operators.check import Checked, Difference, check, require_sample
+from headrace.text import printable
+
+_WIDTH = 60
+
+
+def _shown(value: object) -> str:
+    text = printable(str(value))
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+def _result(difference: Difference | None) -> str:
+    return "equal" if difference is None else f"query {difference.number} differs"
+
+
+def _as_json(operator: str, device: str, found: list[Checked]) -> str:
+    plans = [
+        {
+            "plan": one.plan,
+            "queries": one.queries,
+            "difference": None
+            if one.difference is None
+            else {
+                "query": one.difference.number,
+                "expected": str(one.difference.expected),
+                "answered": str(one.difference.answered),
+            },
+        }
+        for one in found
+    ]
+    return json.dumps({"operator": operator, "device": device, "plans": plans}, indent=2)
+
+
+def check_operator(
+    operator: Annotated[str, typer.Argument(help="FILE.py, or FILE.py:NAME where there are several.", metavar="FILE")],
+    device: options.DeviceOption = "cpu",
+    queries: Annotated[int, typer.Option("--queries", min=1, help="Sample queries that are asked of each plan.")] = 200,
+    tolerance: Annotated[
+        float, typer.Option("--tolerance", min=0, help="Relative, of numbers with a fraction against the reference.")
+    ] = 1e-5,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Compare the answers of an operator in Python under every schedule with its reference.
+
+    The first query whose answer is another one is shown. Exit status: 0 where all are equal, else 1.
+
+    Example: headrace check my_operator.py
+    """
+    op = files.load_operator(operator)
+    require_sample(op)
+    at = options.find_device(device)
+    found = list(check(op, at, queries, tolerance))
+    wrong = [one for one in found if one.difference is not None]
+    if as_json:
+        typer.echo(_as_json(op.name, at.name, found))
+    else:
+        console = Console()
+        table = Table("plan", "answers", title=f"{printable(op.name)} on {at.name}, {queries} queries each")
+        for one in found:
+            table.add_row(one.plan, _result(one.difference), style=None if one.difference is None else "red")
+        console.print(table)
+        for one in wrong[:1]:
+            assert one.difference is not None
+            against = "the reference" if one is found[0] else "one query at a time"
+            console.print(f"{one.plan}, query {one.difference.number}:", markup=False)
+            console.print(f"  expected by {against}: {_shown(one.difference.expected)}", markup=False)
+            console.print(f"  answered: {_shown(one.difference.answered)}", markup=False)
+    if wrong:
+        sys.exit(1)

@@ -1,0 +1,116 @@
+"""Compares what an operator answers under every schedule with what Python, or a reference of the user's, says."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace._core import Device, Engine, Operator, Plan, rungs
+from headrace.errors import Errc, UsageError
+from headrace.operators.python_operator import made_by
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first query whose answer is another one.
+
+    Attributes:
+        number: of the query.
+        expected, answered: the answers, or why there was none.
+    """
+
+    number: int
+    expected: object
+    answered: object
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came of one plan.
+
+    Attributes:
+        plan: by its name, with the size of its batches.
+        queries: how many were compared.
+        difference: None where all were right.
+    """
+
+    plan: str
+    queries: int
+    difference: Difference | None
+
+
+def check(operator: Operator, device: Device | str, queries: int, tolerance: float = 1e-5) -> Iterator[Checked]:
+    """Compares the answers of every plan, one after the other.
+
+    The first result compares the compiled function, called once a query, with the reference: numbers with a fraction
+    within `tolerance` of each other, relative to the expected one, all others exactly. Those that follow compare what
+    engines answer, bit by bit, with that. Batches begin and end anywhere in the queries.
+
+    Raises:
+        UsageError: for an operator that was not made by @operator, or has no sample queries.
+    """
+    maker, state = made_by(operator)
+    asked = operator.sample(queries).view(maker.query.base).reshape(-1, *maker.query.shape)
+    answers = operator.answer_on_host(asked).view(maker.answer.base).reshape(-1, *maker.answer.shape)
+    expected = maker.expected(asked, **state)
+    yield Checked("one query at a time", queries, _first(expected, answers, tolerance))
+    for plan, name in _plans():
+        yield Checked(name, queries, _asked(operator, device, plan, asked, answers))
+
+
+def _plans() -> Iterator[tuple[Plan, str]]:
+    """The plan of every technique that calls operators, with batches of several sizes where it makes batches."""
+    for rung in rungs():
+        if rung.plan.schedule == "none":
+            continue
+        sizes = (1, 3, 64) if rung.many_batches else (rung.plan.batch_max,)
+        for size in sizes:
+            plan = rung.plan
+            plan.batch_max = size
+            yield plan, f"{rung.id}, batches of up to {size}" if rung.many_batches else rung.id
+        if rung.plan.schedule == "dispatched":
+            plan = rung.plan
+            plan.answer_inline = not plan.answer_inline
+            yield plan, f"{rung.id}, {'' if plan.answer_inline else 'not '}inline"
+
+
+def _asked(
+    operator: Operator, device: Device | str, plan: Plan, asked: NDArray[Any], answers: NDArray[Any]
+) -> Difference | None:
+    with Engine(device, operator, plan) as engine, engine.connect() as client:
+        got, status = client.ask_many(asked)
+    if status.any():
+        number = int(np.flatnonzero(status)[0])
+        return Difference(number, answers[number], str(Errc.of_status(int(status[number]))))
+    return _first(answers, got, None)
+
+
+def _first(expected: NDArray[Any], answered: NDArray[Any], tolerance: float | None) -> Difference | None:
+    """The first row that differs; bit by bit without a tolerance."""
+    for number in range(len(expected)):
+        if tolerance is None:
+            same = expected[number].tobytes() == answered[number].tobytes()
+        else:
+            same = _close(expected[number], answered[number], tolerance)
+        if not same:
+            return Difference(number, expected[number], answered[number])
+    return None
+
+
+def _close(expected: Any, answered: Any, tolerance: float) -> bool:  # noqa: ANN401
+    names = expected.dtype.names
+    if names is not None:
+        return all(_close(expected[name], answered[name], tolerance) for name in names)
+    if expected.dtype.kind in "fc":
+        return bool(np.allclose(answered, expected, rtol=tolerance, atol=0, equal_nan=True))
+    return bool(np.array_equal(answered, expected))
+
+
+def require_sample(operator: Operator) -> None:
+    """Raises UsageError where there are no queries to compare with."""
+    try:
+        operator.sample(1)
+    except UsageError as error:
+        raise UsageError(f"{error}: give @operator a sample=, which makes query number i") from None

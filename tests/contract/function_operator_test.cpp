@@ -1,0 +1,142 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headrace/operators/function.hpp"
+#include "headrace/serve/engine.hpp"
+#include "headrace/serve/rungs.hpp"
+#include "tests/contract/exchange.hpp"
+
+/// Operators that are a C function: each schedule of a CPU device calls it, and none delivers what it could not answer.
+namespace headrace::testing {
+namespace {
+
+using operators::FunctionOptions;
+using serve::Client;
+using serve::Completion;
+using serve::Engine;
+using serve::Operator;
+using serve::Plan;
+using serve::Schedule;
+
+constexpr std::size_t kQueryBytes = 24;
+constexpr std::size_t kAnswerBytes = 40;
+/// The function gives up on a query whose first word is the state's.
+constexpr std::uint64_t kRefused = 1 << 20;
+
+std::int32_t mix(const void* state, const void* query, void* answer, std::uint32_t /*block*/,
+                 std::uint32_t /*block_count*/) {
+  std::uint64_t words[kQueryBytes / 8];
+  std::memcpy(words, query, kQueryBytes);
+  std::uint64_t refused;
+  std::memcpy(&refused, state, sizeof refused);
+  std::uint64_t answers[kAnswerBytes / 8];
+  for (std::uint64_t i = 0; i < std::size(answers); ++i) answers[i] = (words[0] ^ words[1]) * 31 + words[2] + i;
+  std::memcpy(answer, answers, kAnswerBytes);
+  return words[0] == refused ? 1 : 0;
+}
+
+void sample(std::uint64_t index, std::byte* query) {
+  const std::uint64_t words[] = {index, index * 0x9E3779B97F4A7C15U, ~index};
+  std::memcpy(query, words, kQueryBytes);
+}
+
+Operator mixing(std::shared_ptr<const std::uint64_t> refused = std::make_shared<std::uint64_t>(kRefused)) {
+  const void* state = refused.get();
+  return operators::function({.name = "mix",
+                              .query_bytes = kQueryBytes,
+                              .answer_bytes = kAnswerBytes,
+                              .function = &mix,
+                              .state = state,
+                              .owner = std::move(refused),
+                              .sample = &sample});
+}
+
+/// The plan of every rung, and what changes how an operator is called beside it.
+std::vector<Plan> plans() {
+  std::vector<Plan> all;
+  for (const serve::Rung& rung : serve::rungs()) {
+    if (rung.plan.schedule == Schedule::none) continue;  // it calls no operator
+    all.push_back(rung.plan);
+    if (rung.plan.schedule == Schedule::dispatched) all.emplace_back(rung.plan).answer_inline ^= true;
+    if (rung.many_batches) all.emplace_back(rung.plan).batch_max = 8;
+  }
+  for (Plan& plan : all) plan.slots = 32;
+  return all;
+}
+
+std::string says_of(const Plan& plan) {
+  return plan.name + (plan.answer_inline ? ", inline" : "") + ", batches of " + std::to_string(plan.batch_max);
+}
+
+TEST(FunctionOperator, IsCalledUnderEverySchedule) {
+  const Operator op = mixing();
+  for (const Plan& plan : plans()) {
+    SCOPED_TRACE(says_of(plan));
+    Engine engine(Device::parse("cpu:0"), op, plan);
+    Client client = engine.connect();
+    ASSERT_NO_FATAL_FAILURE(exchange(client, op, 100, 300));
+    EXPECT_EQ(engine.statistics().answered, 300U);
+    EXPECT_FALSE(engine.fault().has_value());
+  }
+}
+
+TEST(FunctionOperator, WhatItCannotAnswerIsNeverDelivered) {
+  const Operator op = mixing();
+  for (const Plan& plan : plans()) {
+    SCOPED_TRACE(says_of(plan));
+    Engine engine(Device::parse("cpu:0"), op, plan);
+    {
+      Client client = engine.connect();
+      ASSERT_NO_FATAL_FAILURE(exchange(client, op, 0, 20));
+      ASSERT_TRUE(client.submit(query_of(op, kRefused), {.tag = kRefused}).ok());
+      EXPECT_EQ(outcomes(client).at(kRefused).error().code, Errc::device_fault);
+      ASSERT_TRUE(engine.fault().has_value());
+      EXPECT_EQ(engine.fault()->code, Errc::device_fault);
+      const auto later = client.submit(query_of(op, 1), {});
+      ASSERT_FALSE(later.ok());
+      EXPECT_EQ(later.error().code, Errc::device_fault);
+    }
+    EXPECT_EQ(engine.statistics().failed, 1U);
+  }
+  // The operator itself is as it was: another engine serves it.
+  Engine engine(Device::parse("cpu:0"), op, Plan{});
+  Client client = engine.connect();
+  exchange(client, op, 0, 20);
+}
+
+TEST(FunctionOperator, KeepsItsOwnerAsLongAsAnEngineNeedsIt) {
+  auto state = std::make_shared<const std::uint64_t>(kRefused);
+  const std::weak_ptr<const std::uint64_t> watched = state;
+  {
+    std::optional<Operator> op = mixing(std::move(state));
+    Engine engine(Device::parse("cpu:0"), *op, Plan{});
+    op.reset();
+    EXPECT_FALSE(watched.expired());
+    Client client = engine.connect();
+    exchange(client, engine.op(), 0, 20);
+  }
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST(FunctionOperator, RefusesWhatCannotBe) {
+  const auto says = [](FunctionOptions options) {
+    try {
+      static_cast<void>(operators::function(std::move(options)));
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(says({.name = "a", .query_bytes = 1, .answer_bytes = 1}), "operator a: there is no function");
+  EXPECT_EQ(says({.name = "a", .query_bytes = 0, .answer_bytes = 8, .function = &mix}),
+            "operator a: a query has 0 bytes and an answer 8, but both have at least one");
+}
+
+}  // namespace
+}  // namespace headrace::testing
