@@ -42,7 +42,7 @@ def test_every_pattern_operation_and_strategy_is_verified():
         ({"patterns": ["zigzag"]}, "'zigzag' is not an access pattern: grid-stride"),
         ({"operations": ["erase"]}, "'erase' is not an operation: read"),
         ({"strategies": ["hope"]}, "'hope' is not a strategy: on-demand"),
-        ({"rows": ["sorted"]}, "'sorted' is no order of rows"),
+        ({"rows": ["sorted"]}, "'sorted' is not an order of rows"),
         ({"factors": [0.0]}, "a factor must be above 0"),
         ({"factors": [float("nan")]}, "a factor must be above 0"),
         ({"factors": []}, "at least one of: factors"),

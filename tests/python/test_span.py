@@ -82,7 +82,7 @@ def test_a_span_says_what_lies_where(span: Span):
         (CPU, 2, 2 * PAGE_BYTES),
         (HOST, 1, PAGE_BYTES),
     ]
-    assert repr(span) == "<headrace.Span of 6.0 MiB on cpu:0: 3 pages>"
+    assert repr(span) == "<headrace.Span of 6 MiB on cpu:0: 3 pages>"
 
 
 def test_numpy_is_a_view(span: Span):

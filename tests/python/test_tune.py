@@ -71,7 +71,7 @@ def test_plan_tuned_reads_the_users_cache(tmp_path: Path, monkeypatch: pytest.Mo
         ({"schedules": ["fast"]}, "'fast' is not a schedule"),
         ({"schedules": ["none"]}, "schedule none"),
         ({"cache": "maybe"}, "use, refresh, ignore"),
-        ({"arrivals": "trace"}, "poisson, constant"),
+        ({"arrivals": "trace"}, "poisson or constant"),
         ({"generators": 65}, "generators"),
     ],
 )
