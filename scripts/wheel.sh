@@ -84,6 +84,11 @@ build() {
     "cmake.define.HEADRACE_BUNDLED_LICENSES=$work/licenses"
   )
   [[ -z $architectures ]] || settings+=("cmake.define.CMAKE_CUDA_ARCHITECTURES=$architectures")
+  # What is not set keeps its value in a build folder that was configured before.
+  if [[ $(cat "$work/$tag.settings" 2>/dev/null) != "$HEADRACE_CPU ${settings[*]}" ]]; then
+    rm -rf "build/wheel-$tag"
+    echo "$HEADRACE_CPU ${settings[*]}" >"$work/$tag.settings"
+  fi
   say "building the wheel for $tag: $HEADRACE_CPU, CUDA $HEADRACE_CUDA"
   rm -rf "$work/raw" "$work/repaired"
   "$python" -m pip wheel . --verbose --disable-pip-version-check --no-deps --no-build-isolation \
