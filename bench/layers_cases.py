@@ -108,5 +108,5 @@ CASES = (
     Case("near-short", (40, 40), (3, 20), _NEAR, _SHORT, 500),
     Case("grazing-long", (40, 120), (10, 10), _GRAZING, _LONG, 600),
     Case("grazing-short", (40, 120), (10, 10), _GRAZING, _SHORT, 600),
-    Case("space", (24, 24, 24), (12, 12, 12), {"side": (22, 12, 12), "corner": (22, 22, 22)}, _SHORT, 160),
+    Case("space", (20, 20, 20), (10, 10, 10), {"side": (18, 10, 10), "corner": (18, 18, 18)}, _SHORT, 150),
 )
