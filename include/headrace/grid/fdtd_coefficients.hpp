@@ -37,12 +37,12 @@ struct FdtdCoefficients {
 /// is 1 + (stretch_max - 1) * d^stretch_order. docs/fdtd.md has what the defaults reflect.
 struct CpmlOptions {
   std::int64_t cells = 10;  ///< Thickness of each layer; 0 for none, and so for walls that reflect everything.
-  double order = 3.73;
-  double conductivity_scale = 1.24;
-  double stretch_max = 7.28;
+  double order = 3.72;
+  double conductivity_scale = 1.1;
+  double stretch_max = 6.73;
   double stretch_order = 5.59;
-  double alpha_scale = 0.00954;  ///< Long waves are absorbed less well with a larger one, grazing waves better.
-  double alpha_order = 0.693;
+  double alpha_scale = 0.0063;  ///< Long waves are absorbed less well with a larger one, grazing waves better.
+  double alpha_order = 0.683;
 };
 
 /// The index of refraction, sqrt(permittivity * permeability), that the layers at the two walls of an axis are graded

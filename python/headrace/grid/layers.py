@@ -14,12 +14,12 @@ class Cpml:
 
     cells: int = 10
     """Thickness of each layer; 0 for none, and so for walls that reflect everything."""
-    order: float = 3.73
-    sigma: float = 1.24
-    kappa: float = 7.28
+    order: float = 3.72
+    sigma: float = 1.1
+    kappa: float = 6.73
     kappa_order: float = 5.59
-    alpha: float = 0.00954
-    alpha_order: float = 0.693
+    alpha: float = 0.0063
+    alpha_order: float = 0.683
 
     @property
     def grading(self) -> tuple[float, float, float, float, float, float]:
