@@ -1,6 +1,6 @@
 """What absorbing layers send back: in several media, of long and short waves, beside a layer and along it.
 
-    python bench/grid_layers.py [--cells 10] [--only long] [--gprmax PYTHON] [--save F] [--json]
+    python bench/grid_layers.py [--only long] [--medium eps25] [--gprmax PYTHON] [--save F] [--json]
 
 A domain of one medium with layers around it is compared with one whose walls are too far to be seen. The reflection is
 the largest difference at a receiver over the run, in dB of the largest field there without walls. The source is a soft
@@ -145,6 +145,8 @@ def main() -> None:
         if given.only and case.name not in given.only:
             continue
         for medium in MEDIA:
+            if given.medium and medium.name not in given.medium:
+                continue
             beside: Callable[[int], Traces] | None = None
             if given.gprmax and len(case.inside) == 2 and medium is MEDIA[0]:  # noqa: PLR2004 - a plane
                 beside = lambda cells, case=case, medium=medium: _gprmax(given.gprmax, case, medium, cells)  # noqa: E731
@@ -152,7 +154,8 @@ def main() -> None:
             if sys.stderr.isatty():
                 print(f"{case.name}: {medium.name}", file=sys.stderr)
     if not rows:
-        parser.error(f"there is no such case: they are {', '.join(case.name for case in CASES)}")
+        cases, media = ", ".join(case.name for case in CASES), ", ".join(medium.name for medium in MEDIA)
+        parser.error(f"there is no such case or medium: they are {cases}; {media}")
     worst = _worst(rows)
     rows += [worst] if worst else []
     device = Device.parse("cpu:0")
