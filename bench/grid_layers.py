@@ -133,6 +133,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=10, help="thickness of the layers")
     parser.add_argument("--only", action="append", default=[], help="cases of this name; may be repeated")
+    parser.add_argument("--medium", action="append", default=[], help="media of this name; may be repeated")
     parser.add_argument(
         "--gprmax", metavar="PYTHON", help="a Python that has gprMax 4, run beside for planes of vacuum"
     )
