@@ -1,6 +1,6 @@
 """How fast errors at curved interfaces fall with the spacing, with smoothing and without.
 
-    python bench/grid_interfaces.py [--spacings 4] [--fine 3]
+    python bench/grid_interfaces.py [--spacings 4] [--fine 3] [--save F] [--json]
 
 A cylinder, a dielectric one or a perfect conductor, whose centre lies between nodes, is lit by a line current. What it
 scatters, at four frequencies and four receivers, is compared with the exact series of Bessel functions (Balanis,
@@ -9,16 +9,20 @@ half-space (cylinder_Ascan_2D) against the limit of fine grids, which runs of th
 """
 
 import argparse
+import json
 import math
+import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import h2vp, hankel2, jv, jvp
 
+from headrace import Device, results
 from headrace.grid.solver import Scene, parse_scene
 from headrace.grid.solver.model import Layout, build, times
 
@@ -183,42 +187,98 @@ def tutorial_trace(spacing: float, *, smoothing: bool) -> Values:
     return np.asarray(CubicSpline(at, trace)(np.linspace(0.2e-9, 2.9e-9, 4000)))
 
 
-def _orders(errors: list[float]) -> list[str]:
-    return ["", *(f"{math.log2(before / after):.2f}" for before, after in pairwise(errors))]
+@dataclass(frozen=True)
+class Series:
+    """Errors of one case, with smoothing or without, at one spacing after the other, each half of the one before."""
+
+    case: str
+    smoothing: bool
+    spacings: list[float]
+    errors: list[float]
+
+    @property
+    def orders(self) -> list[float]:
+        """Between each spacing and the one before."""
+        return [math.log2(before / after) for before, after in pairwise(self.errors)]
+
+    def rows(self, against: str) -> list[dict[str, Any]]:
+        """The rows of a results file: an error for each spacing, and the order between the two finest."""
+        identity = f"grid.interfaces.{self.case}.{'smooth' if self.smoothing else 'plain'}"
+        shared = {"smoothing": self.smoothing, "precision": "double", "against": against, "verified": True}
+        made = [
+            results.row(f"{identity}.{1e3 * spacing:g}mm", [error], "fraction", None, {"spacing": spacing} | shared)
+            for spacing, error in zip(self.spacings, self.errors, strict=True)
+        ]
+        if self.orders:
+            about = {"spacings": self.spacings[-2:]} | shared
+            made.append(results.row(f"{identity}.order", [self.orders[-1]], "order", None, about))
+        return made
 
 
-def _print(title: str, spacings: list[float], columns: dict[str, list[float]]) -> None:
-    print(f"\n{title}\n  spacing   " + "  ".join(f"{name:>12} order" for name in columns))
-    orders = {name: _orders(errors) for name, errors in columns.items()}
-    for row, spacing in enumerate(spacings):
-        parts = (f"{100 * errors[row]:11.4f}% {orders[name][row]:>5}" for name, errors in columns.items())
+def _print(title: str, columns: list[Series]) -> None:
+    names = [f"smoothing {'on' if column.smoothing else 'off'}" for column in columns]
+    print(f"\n{title}\n  spacing   " + "  ".join(f"{name:>12} order" for name in names))
+    for row, spacing in enumerate(columns[0].spacings):
+        orders = [f"{column.orders[row - 1]:.2f}" if row else "" for column in columns]
+        parts = [f"{100 * its.errors[row]:11.4f}% {order:>5}" for its, order in zip(columns, orders, strict=True)]
         print(f"  {1e3 * spacing:5.3g} mm  " + "  ".join(parts))
 
 
+def _cylinder(cylinder: Cylinder, spacings: list[float]) -> list[Series]:
+    return [
+        Series(
+            cylinder.name,
+            smoothing,
+            spacings,
+            [error_of(cylinder, spacing, smoothing=smoothing) for spacing in spacings],
+        )
+        for smoothing in (False, True)
+    ]
+
+
+def _tutorial(spacings: list[float]) -> list[Series]:
+    smoothed = [tutorial_trace(spacing, smoothing=True) for spacing in (*spacings, spacings[-1] / 2)]
+    plain = [tutorial_trace(spacing, smoothing=False) for spacing in spacings]
+    limit = smoothed[-1] + (smoothed[-1] - smoothed[-2]) / 3  # of second order
+    return [
+        Series(
+            "tutorial",
+            smoothing,
+            spacings,
+            [float(np.linalg.norm(trace - limit) / np.linalg.norm(limit)) for trace in traces],
+        )
+        for smoothing, traces in ((False, plain), (True, smoothed[:-1]))
+    ]
+
+
 def main() -> None:
-    """Prints the tables."""
+    """Prints the tables, or writes them as results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spacings", type=int, default=4, help="of the series, each half of the one before")
     parser.add_argument(
         "--fine", type=int, default=3, help="spacings of the tutorial, from 2 mm on; the limit takes a finer one"
     )
+    parser.add_argument("--save", type=Path, help="write the results file grid-interfaces.<machine>.json")
+    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
     given = parser.parse_args()
     spacings = [_COARSEST / 2**number for number in range(given.spacings)]
-    for cylinder in CYLINDERS:
-        columns = {
-            f"smoothing {word}": [error_of(cylinder, spacing, smoothing=smoothing) for spacing in spacings]
-            for word, smoothing in (("off", False), ("on", True))
-        }
-        _print(f"{cylinder.name} cylinder against the series", spacings, columns)
-    spacings = [0.002 / 2**number for number in range(given.fine)]
-    smoothed = [tutorial_trace(spacing, smoothing=True) for spacing in (*spacings, spacings[-1] / 2)]
-    plain = [tutorial_trace(spacing, smoothing=False) for spacing in spacings]
-    limit = smoothed[-1] + (smoothed[-1] - smoothed[-2]) / 3  # of second order
-    columns = {
-        name: [float(np.linalg.norm(trace - limit) / np.linalg.norm(limit)) for trace in traces]
-        for name, traces in (("smoothing off", plain), ("smoothing on", smoothed[:-1]))
-    }
-    _print("gprMax's tutorial against the limit of fine grids", spacings, columns)
+    tables = [
+        (f"{cylinder.name} cylinder against the series", "the exact series", _cylinder(cylinder, spacings))
+        for cylinder in CYLINDERS
+    ]
+    fine = _tutorial([0.002 / 2**number for number in range(given.fine)])
+    tables.append(("gprMax's tutorial against the limit of fine grids", "the limit of fine grids", fine))
+    rows = [row for _, against, columns in tables for column in columns for row in column.rows(against)]
+    device = Device.parse("cpu:0")
+    topic = results.topic_of(given.save, device) if given.save else "grid-interfaces"
+    content = results.document(topic, device, rows)
+    if given.save:
+        results.save(given.save, content)
+    if given.json:
+        sys.stdout.write(json.dumps(content, indent=2) + "\n")
+        return
+    for title, _, columns in tables:
+        _print(title, columns)
     print("  gprMax 4.0.1, measured for issue 26: " + ", ".join(f"{p}% at {1e3 * s:g} mm" for s, p in _GPRMAX.items()))
 
 

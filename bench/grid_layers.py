@@ -1,10 +1,11 @@
-"""What absorbing layers send back in several media, beside the target, and beside gprMax where its Python is named.
+"""What absorbing layers send back: in several media, of long and short waves, beside a layer and along it.
 
-    python bench/grid_layers.py [--gprmax PYTHON]
+    python bench/grid_layers.py [--only long] [--medium eps25] [--gprmax PYTHON] [--save F] [--json]
 
-A pulse in the middle of 80 x 80 cells, layers of ten among them, is recorded on the way to a side and to a corner. The
-reflection is the largest difference from a domain whose walls are too far to be seen, in dB of what arrives. Frequency
-and length of the run follow the medium's speed, so that waves have the same length in cells in all of them.
+A domain of one medium with layers around it is compared with one whose walls are too far to be seen. The reflection is
+the largest difference at a receiver over the run, in dB of the largest field there without walls. The source is a soft
+one of Ez, a Ricker pulse whose mean wave is as long in cells in every medium; the run is as long in the medium's own
+time. layers_cases.py has the cases.
 """
 
 import argparse
@@ -12,87 +13,42 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace.grid import Fdtd
+from headrace import Device, results
+from headrace.grid import Cpml, Fdtd
+from layers_cases import CASES, MEDIA, SPACING, Case, Medium
 
 _TARGET = -110.0  # dB
-_SPACING = 2e-3
-_LIGHT = 299_792_458.0
-_DT = _SPACING / (_LIGHT * np.sqrt(2)) * (1 - 1e-12)
-_COUNT, _MARGIN, _LAYERS, _STEPS, _PULSE = 80, 200, 10, 500, 0.9e9
-_PLACES = ((15, 0), (18, 18))  # from the middle: towards a side, and towards a corner
+_SHARE_OF_STABLE = 1 - 1e-12
+# Thicker layers: as they come, and graded for 14 cells (docs/fdtd.md).
+_THICKER = {
+    "cells18": Cpml(18),
+    "cells14": Cpml(14, order=3.587, sigma=1.099, kappa=7.734, kappa_order=4.586, alpha=0.01281, alpha_order=0.854),
+}
 
 Traces = list[NDArray[np.float64]]
+Figures = dict[str, list[float]]
 
 
-@dataclass(frozen=True)
-class Medium:
-    """Relative permittivity and permeability."""
-
-    permittivity: float
-    permeability: float
-
-    @property
-    def index(self) -> float:
-        """How much slower than in vacuum waves are."""
-        return float(np.sqrt(self.permittivity * self.permeability))
-
-    @property
-    def steps(self) -> int:
-        """The steps of a run."""
-        return round(_STEPS * self.index)
-
-
-_MEDIA = (Medium(1, 1), Medium(6, 1), Medium(25, 1), Medium(81, 1), Medium(1, 100))
-
-
-def _headrace(medium: Medium, margin: int, layers: int, precision: str) -> Traces:
-    size = _COUNT + 2 * margin
-    run = Fdtd((size, size), _SPACING, dt=_DT, cpml=layers, precision=precision, devices=["cpu:0"])
+def traces(case: Case, medium: Medium, layers: Cpml | None, precision: str) -> Traces:
+    """What the receivers of a case record: within layers, or in a domain whose walls cannot be seen."""
+    margin = layers.cells if layers else case.beyond
+    shape = tuple(count + 2 * margin for count in case.inside)
+    run = Fdtd(shape, SPACING, dt=case.dt * _SHARE_OF_STABLE, cpml=layers or 0, precision=precision, devices=["cpu:0"])
     run.set_materials(medium.permittivity, 0, medium.permeability)
-    frequency = _PULSE / medium.index
-    phase = (np.pi * frequency * ((np.arange(medium.steps) + 0.5) * _DT - np.sqrt(2) / frequency)) ** 2
-    run.add_source("ez", (size // 2, size // 2), (1 - 2 * phase) * np.exp(-phase))
-    receivers = [run.add_receiver("ez", (size // 2 + x, size // 2 + y)) for x, y in _PLACES]
-    run.step(medium.steps)
+    run.add_source("ez", tuple(at + margin for at in case.source), case.pulse(medium))
+    receivers = [run.add_receiver("ez", tuple(at + margin for at in place)) for place in case.places.values()]
+    run.step(case.steps_in(medium))
     return [run.trace(receiver) for receiver in receivers]
 
 
-def _gprmax_input(medium: Medium, margin: int, layers: int) -> str:
-    size = _COUNT + 2 * margin
-    length, middle = size * _SPACING, size // 2 * _SPACING
-    receivers = "".join(f"#rx: {middle + x * _SPACING:.6f} {middle + y * _SPACING:.6f} 0\n" for x, y in _PLACES)
-    return (
-        f"#domain: {length:.6f} {length:.6f} {_SPACING}\n#dx_dy_dz: {_SPACING} {_SPACING} {_SPACING}\n"
-        f"#time_window: {medium.steps}\n#pml_cells: {layers} {layers} 0 {layers} {layers} 0\n"
-        f"#material: {medium.permittivity} 0 {medium.permeability} 0 medium\n"
-        f"#box: 0 0 0 {length:.6f} {length:.6f} {_SPACING} medium\n"
-        f"#waveform: ricker 1 {_PULSE / medium.index:.6e} pulse\n"
-        f"#hertzian_dipole: z {middle:.6f} {middle:.6f} 0 pulse\n{receivers}"
-    )
-
-
-def _gprmax(python: str, medium: Medium, margin: int, layers: int) -> Traces:
-    import h5py  # noqa: PLC0415 - only for this comparison
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "layers.in"
-        path.write_text(_gprmax_input(medium, margin, layers), encoding="utf-8")
-        done = subprocess.run([python, "-m", "gprMax", str(path)], capture_output=True, text=True, check=False)
-        made = sorted([*Path(folder).glob("*.h5"), *Path(folder).glob("*.out")])
-        if done.returncode or not made:
-            sys.exit(f"gprMax failed: {(done.stderr or done.stdout).strip()[-500:]}")
-        with h5py.File(made[0]) as file:
-            return [file[f"rxs/rx{number}/Ez"][:].astype(np.float64) for number in (1, 2)]
-
-
-def _levels(absorbed: Traces, free: Traces) -> list[float]:
+def levels(absorbed: Traces, free: Traces) -> list[float]:
     """In dB; of the same steps of both."""
     return [
         float(20 * np.log10(np.max(np.abs(one - other)) / np.max(np.abs(other))))
@@ -100,39 +56,118 @@ def _levels(absorbed: Traces, free: Traces) -> list[float]:
     ]
 
 
-def _measure(python: str | None) -> list[dict[str, Any]]:
+def _measure(case: Case, medium: Medium, layers: Cpml, gprmax: Callable[[int], Traces] | None) -> Figures:
+    """The reflection at every place: in both precisions, with thicker layers, and of gprMax where it is there."""
+    free = traces(case, medium, None, "double")
+    found = {
+        "double": levels(traces(case, medium, layers, "double"), free),
+    }
+    if medium.in_single:
+        found["single"] = levels(traces(case, medium, layers, "single"), traces(case, medium, None, "single"))
+    found |= {name: levels(traces(case, medium, its, "double"), free) for name, its in _THICKER.items()}
+    if gprmax:
+        found["gprmax"] = levels(gprmax(layers.cells), gprmax(0))
+    return found
+
+
+def _gprmax(python: str, case: Case, medium: Medium, cells: int) -> Traces:
+    """The same case by gprMax; without layers where `cells` is 0."""
+    import h5py  # noqa: PLC0415 - only for this comparison
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "layers.in"
+        path.write_text(case.gprmax_input(medium, cells), encoding="utf-8")
+        done = subprocess.run(
+            [python, "-m", "gprMax", str(path), "-cpu_precision", "double"], capture_output=True, text=True, check=False
+        )
+        made = sorted([*Path(folder).glob("*.h5"), *Path(folder).glob("*.out")])
+        if done.returncode or not made:
+            sys.exit(f"gprMax failed: {(done.stderr or done.stdout).strip()[-500:]}")
+        with h5py.File(made[0]) as file:
+            return [file[f"rxs/rx{number + 1}/Ez"][:].astype(np.float64) for number in range(len(case.places))]
+
+
+def _rows(case: Case, medium: Medium, layers: Cpml, found: Figures) -> list[dict[str, Any]]:
+    """A row of a results file for each place."""
     rows = []
-    for medium in _MEDIA:
-        row: dict[str, Any] = {"permittivity": medium.permittivity, "permeability": medium.permeability}
-        free = _headrace(medium, _MARGIN, 0, "double")
-        row["double"] = _levels(_headrace(medium, 0, _LAYERS, "double"), free)
-        row["single"] = _levels(_headrace(medium, 0, _LAYERS, "single"), _headrace(medium, _MARGIN, 0, "single"))
-        if python:
-            row["gprmax"] = _levels(_gprmax(python, medium, 0, _LAYERS), _gprmax(python, medium, _MARGIN, 0))
-        row["met"] = max(row["double"]) <= _TARGET
-        rows.append(row)
-        if sys.stderr.isatty():
-            print(f"{len(rows)} of {len(_MEDIA)} media", file=sys.stderr)
+    for number, place in enumerate(case.places):
+        conditions: dict[str, Any] = {
+            "cells": layers.cells,
+            "precision": "double",
+            "wave_cells": case.wave,
+            "inside": "x".join(str(count) for count in case.inside),
+            "source": list(case.source),
+            "receiver": list(case.places[place]),
+            "steps": case.steps_in(medium),
+            "of": "peak of the difference over peak without walls",
+            "target": _TARGET,
+        }
+        conditions |= {f"{name}_db": values[number] for name, values in found.items() if name != "double"}
+        identity = f"grid.layers.{medium.name}.{case.name + '.' if case.name != 'long' else ''}{place}"
+        value = found["double"][number]
+        rows.append(results.row(identity, [value], "dB", None, conditions | {"verified": bool(np.isfinite(value))}))
     return rows
 
 
-def main() -> None:
-    """Prints a line for each medium."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gprmax", metavar="PYTHON", help="a Python that has gprMax 4, run beside")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    rows = _measure(options.gprmax)
-    if options.json:
-        print(json.dumps({"target": _TARGET, "media": rows}))
-        return
-    print(f"reflection in dB at a side, and at a corner; the target is {_TARGET:g} in double precision")
+def _worst(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The figure of issue 26: the worst of long waves in the middle of a plane, in all media."""
+    names = [f"grid.layers.{medium.name}.{place}" for medium in MEDIA for place in CASES[0].places]
+    values = {row["id"]: row["value"] for row in rows if row["id"] in names}
+    if len(values) < len(names):
+        return None
+    worst = max(values, key=lambda name: values[name])
+    return results.row(
+        "grid.cpml.worst_db", [values[worst]], "dB", None, {"row": worst, "target": _TARGET, "verified": True}
+    )
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    width = max(len(row["id"]) for row in rows)
     for row in rows:
-        figures = "; ".join(
-            f"{name} {row[name][0]:.1f}, {row[name][1]:.1f}" for name in ("double", "single", "gprmax") if name in row
-        )
-        verdict = "met" if row["met"] else "missed"
-        print(f"permittivity {row['permittivity']:g}, permeability {row['permeability']:g}: {figures} ({verdict})")
+        others = (f"{name[:-3]} {value:.1f}" for name, value in row["conditions"].items() if name.endswith("_db"))
+        print(f"{row['id']:<{width}}  {row['value']:7.1f} dB  {', '.join(others)}")
+
+
+def main() -> None:
+    """Prints a line for each figure, or writes them as results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cells", type=int, default=10, help="thickness of the layers")
+    parser.add_argument("--only", action="append", default=[], help="cases of this name; may be repeated")
+    parser.add_argument("--medium", action="append", default=[], help="media of this name; may be repeated")
+    parser.add_argument(
+        "--gprmax", metavar="PYTHON", help="a Python that has gprMax 4, run beside for planes of vacuum"
+    )
+    parser.add_argument("--save", type=Path, help="write the results file grid-layers.<machine>.json")
+    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    given = parser.parse_args()
+    layers = Cpml(given.cells)
+    rows: list[dict[str, Any]] = []
+    for case in CASES:
+        if given.only and case.name not in given.only:
+            continue
+        for medium in MEDIA:
+            if given.medium and medium.name not in given.medium:
+                continue
+            beside: Callable[[int], Traces] | None = None
+            if given.gprmax and len(case.inside) == 2 and medium is MEDIA[0]:  # noqa: PLR2004 - a plane
+                beside = lambda cells, case=case, medium=medium: _gprmax(given.gprmax, case, medium, cells)  # noqa: E731
+            rows += _rows(case, medium, layers, _measure(case, medium, layers, beside))
+            if sys.stderr.isatty():
+                print(f"{case.name}: {medium.name}", file=sys.stderr)
+    if not rows:
+        cases, media = ", ".join(case.name for case in CASES), ", ".join(medium.name for medium in MEDIA)
+        parser.error(f"there is no such case or medium: they are {cases}; {media}")
+    worst = _worst(rows)
+    rows += [worst] if worst else []
+    device = Device.parse("cpu:0")
+    topic = results.topic_of(given.save, device) if given.save else "grid-layers"
+    content = results.document(topic, device, rows)
+    if given.save:
+        results.save(given.save, content)
+    if given.json:
+        sys.stdout.write(json.dumps(content, indent=2) + "\n")
+        return
+    _print(rows)
 
 
 if __name__ == "__main__":

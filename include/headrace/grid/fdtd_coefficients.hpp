@@ -37,12 +37,12 @@ struct FdtdCoefficients {
 /// is 1 + (stretch_max - 1) * d^stretch_order. docs/fdtd.md has what the defaults reflect.
 struct CpmlOptions {
   std::int64_t cells = 10;  ///< Thickness of each layer; 0 for none, and so for walls that reflect everything.
-  double order = 3.69;
-  double conductivity_scale = 0.985;
-  double stretch_max = 8.94;
-  double stretch_order = 5.47;
-  double alpha_scale = 0.0065;  ///< Long waves are absorbed less well with a larger one, grazing waves better.
-  double alpha_order = 0.79;
+  double order = 3.72;
+  double conductivity_scale = 1.1;
+  double stretch_max = 6.73;
+  double stretch_order = 5.59;
+  double alpha_scale = 0.0063;  ///< Long waves are absorbed less well with a larger one, grazing waves better.
+  double alpha_order = 0.683;
 };
 
 /// The index of refraction, sqrt(permittivity * permeability), that the layers at the two walls of an axis are graded
@@ -52,8 +52,9 @@ struct CpmlIndex {
   double high = 1;
 };
 
-/// What one axis of an absorbing layer multiplies with at one place: psi <- b psi + c difference, and the update's
-/// difference becomes difference / kappa + psi. `k` is 1 / kappa - 1, what is added to the plain difference.
+/// What one axis of an absorbing layer multiplies with at one place: psi <- b psi + c difference, and the update adds
+/// k difference + psi to its difference. Together they divide by the stretch kappa + conductivity / (alpha + j omega
+/// eps0), to second order in the time step: differences count as linear within a step.
 struct CpmlTable {
   std::vector<double> b;
   std::vector<double> c;

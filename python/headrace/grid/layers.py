@@ -14,12 +14,12 @@ class Cpml:
 
     cells: int = 10
     """Thickness of each layer; 0 for none, and so for walls that reflect everything."""
-    order: float = 3.69
-    sigma: float = 0.985
-    kappa: float = 8.94
-    kappa_order: float = 5.47
-    alpha: float = 0.0065
-    alpha_order: float = 0.79
+    order: float = 3.72
+    sigma: float = 1.1
+    kappa: float = 6.73
+    kappa_order: float = 5.59
+    alpha: float = 0.0063
+    alpha_order: float = 0.683
 
     @property
     def grading(self) -> tuple[float, float, float, float, float, float]:

@@ -11,6 +11,9 @@ namespace headrace::grid {
 
 namespace {
 
+/// Where psi decays faster within a step, differences count as constant in it: 1 / b would cost digits otherwise.
+constexpr double kDecayMost = 3;
+
 /// A place in a layer: how deep it is, 0 at the inner border and 1 at the wall, and the index graded for there.
 struct Place {
   double depth;
@@ -53,6 +56,33 @@ void check(std::int64_t count, const CpmlOptions& options, const CpmlIndex& inde
   check_number("the index at the high wall", index.high, 0, true);
 }
 
+struct CpmlMemory {
+  double b = 0;
+  double c = 0;
+  double k = 0;
+};
+
+/// 1 / stretch is 1 / kappa less a memory that decays exponentially. Differences count as linear in time within a step
+/// (Kelley and Luebbers, IEEE Transactions on Antennas and Propagation 44, 1996), which takes the difference of this
+/// step and that of the one before; b, c and k say the same with that of this step alone. If differences counted as
+/// constant within a step, the scheme would be of first order: layers would act as if their memory were half a step
+/// shorter, and absorb otherwise at every ratio of time step and spacing.
+CpmlMemory memory_of(double sigma, double kappa, double alpha, double time_step) {
+  const double decay = (sigma / kappa + alpha) * time_step / kVacuumPermittivity;
+  CpmlMemory memory{.b = std::exp(-decay), .c = 0, .k = 1 / kappa - 1};
+  if (sigma <= 0 || decay <= 0) return memory;
+  const double weight = sigma / (kappa * (sigma + kappa * alpha));
+  const double lost = -std::expm1(-decay);
+  if (decay > kDecayMost) {
+    memory.c = -weight * lost;
+    return memory;
+  }
+  const double mean = lost / decay;
+  memory.c = -weight * lost * mean / memory.b;
+  memory.k += weight * (mean / memory.b - 1);
+  return memory;
+}
+
 CpmlTable cpml_table(std::int64_t count, double offset, double spacing, double time_step, const CpmlOptions& options,
                      const CpmlIndex& index) {
   const auto size = static_cast<std::size_t>(count);
@@ -66,10 +96,11 @@ CpmlTable cpml_table(std::int64_t count, double offset, double spacing, double t
     const double sigma = options.conductivity_scale * best * std::pow(place.depth, options.order);
     const double kappa = 1 + (options.stretch_max - 1) * std::pow(place.depth, options.stretch_order);
     const double alpha = options.alpha_scale * best * std::pow(1 - place.depth, options.alpha_order);
-    table.b[i] = std::exp(-(sigma / kappa + alpha) * time_step / kVacuumPermittivity);
-    table.c[i] = sigma > 0 ? sigma * (table.b[i] - 1) / (kappa * (sigma + kappa * alpha)) : 0;
-    table.k[i] = 1 / kappa - 1;
-    if (!std::isfinite(table.b[i]) || !std::isfinite(table.c[i])) {
+    const CpmlMemory memory = memory_of(sigma, kappa, alpha, time_step);
+    table.b[i] = memory.b;
+    table.c[i] = memory.c;
+    table.k[i] = memory.k;
+    if (!std::isfinite(table.b[i]) || !std::isfinite(table.c[i]) || !std::isfinite(table.k[i])) {
       throw UsageError(
           fmt::format("an absorbing layer of conductivity {}, stretch {} and alpha {} at a spacing of {} m "
                       "has numbers out of range: take smaller ones",

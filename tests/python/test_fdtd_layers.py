@@ -1,0 +1,78 @@
+"""What absorbing layers return of short waves, of sources close to them and of grazing waves, against unseen walls."""
+
+import numpy as np
+import pytest
+
+from headrace.grid import Cpml, Fdtd
+
+SPACING = 1e-3
+LIGHT = 299_792_458.0
+STABLE = SPACING / (LIGHT * np.sqrt(2)) * (1 - 1e-12)
+
+
+def reflection(
+    inside: tuple[int, int],
+    source: tuple[int, int],
+    receiver: tuple[int, int],
+    layers: Cpml,
+    *,
+    wave: float,
+    travel: int,
+    slower: int = 1,
+) -> float:
+    """In dB: the largest difference at the receiver over the largest field there without walls.
+
+    Cells count from the inner border of the low layers. The run is as long as a wave needs for `travel` cells, in steps
+    of 1 / `slower` of the largest that is stable. The pulse is the derivative of a Gaussian.
+    """
+    dt = STABLE / slower
+    steps = int(travel * np.sqrt(2) * slower)
+    time = np.arange(steps) * dt * LIGHT / (SPACING * wave) * 2 * np.pi - 6.5
+    traces = []
+    for cpml, margin in ((layers, layers.cells), (0, travel // 2 + 5)):
+        shape = tuple(count + 2 * margin for count in inside)
+        run = Fdtd(shape, SPACING, dt=dt, cpml=cpml, precision="double", devices=["cpu:0"])
+        run.add_source("ez", tuple(at + margin for at in source), -time * np.exp(-(time**2) / 2))
+        number = run.add_receiver("ez", tuple(at + margin for at in receiver))
+        run.step(steps)
+        traces.append(run.trace(number))
+    absorbed, free = traces
+    return float(20 * np.log10(np.max(np.abs(absorbed - free)) / np.max(np.abs(free))))
+
+
+@pytest.mark.parametrize("slower", [1, 2, 6])
+def test_waves_of_28_cells_come_back_alike_at_every_time_step(slower: int):
+    """A recursion of first order in time would make it another layer at each: -86 dB at the largest step, then -94."""
+    level = reflection((50, 50), (25, 25), (40, 28), Cpml(), wave=28, travel=150, slower=slower)
+    assert level < -100
+
+
+GRAZING = {"inside": (36, 110), "source": (8, 12), "receiver": (9, 95), "travel": 260}
+BESIDE = {"inside": (36, 44), "source": (4, 20), "receiver": (4, 33), "travel": 160}
+
+
+@pytest.mark.parametrize("where", [GRAZING, BESIDE], ids=["grazing", "beside"])
+@pytest.mark.parametrize("wave", [30.0, 120.0])
+def test_thicker_layers_return_nothing_of_grazing_waves_and_near_sources(where: dict, wave: float):
+    """Eighteen cells, with the numbers that layers have by default."""
+    assert reflection(**where, layers=Cpml(18), wave=wave) < -110
+
+
+def test_layers_stay_stable_with_any_grading():
+    """Noise of all wavelengths, in layers from almost none to far too strong, for thousands of steps."""
+    noise = np.random.default_rng(3).standard_normal(200)
+    gradings = [
+        Cpml(8),
+        Cpml(8, kappa=1, alpha=0),
+        Cpml(8, sigma=8, kappa=1, alpha=0.3),
+        Cpml(3, sigma=20, kappa=15),
+        Cpml(8, order=1, sigma=1e4, kappa=1),
+    ]
+    for layers in gradings:
+        run = Fdtd((40, 36), SPACING, dt=STABLE, cpml=layers, precision="double")
+        run.set_materials(permittivity=np.where(np.arange(40) > 25, 6.0, 1.0)[:, None] * np.ones((40, 36)))
+        run.add_source("ez", (20, 17), noise)
+        run.step(400)
+        early = np.max(np.abs(run.field("ez")))
+        run.step(6000)
+        assert np.max(np.abs(run.field("ez"))) < 3 * early, layers
