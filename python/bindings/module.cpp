@@ -25,6 +25,7 @@ NB_MODULE(_core, module) {
   headrace::python::bind_device(module);
   headrace::python::bind_measure(module);
   headrace::python::bind_copies(module);
+  headrace::python::bind_index_pages(module);
   headrace::python::bind_index(module);
   headrace::python::bind_operators(module);
   headrace::python::bind_plan(module);

@@ -51,7 +51,8 @@ TEST_P(CudaErrorsOn, AKernelWithoutACudaEntryIsRefused) {
 
 TEST_P(CudaErrorsOn, MoreItemsThanAGridHoldsAreRefused) {
   const Stream stream(GetParam());
-  const Kernel kernel{.name = "gather", .cuda = detail::cuda::gather_inline_kernel(1)};
+  Kernel kernel{.name = "gather"};
+  kernel.set_entry(DeviceKind::cuda, detail::cuda::gather_inline_kernel(1));
   const auto status = stream.launch(kernel, {.blocks = 1, .threads = 32, .items = 65536}, {});
   EXPECT_EQ(status.error(), (Error{Errc::invalid_argument, cudaErrorInvalidConfiguration}));
   EXPECT_TRUE(stream.wait());
@@ -59,7 +60,8 @@ TEST_P(CudaErrorsOn, MoreItemsThanAGridHoldsAreRefused) {
 
 TEST_P(CudaErrorsOn, AResidentKernelThatDoesNotFitIsToldHowMuchDoes) {
   const Stream stream(GetParam());
-  const Kernel kernel{.name = "gather", .cuda = detail::cuda::gather_list_kernel()};
+  Kernel kernel{.name = "gather"};
+  kernel.set_entry(DeviceKind::cuda, detail::cuda::gather_list_kernel());
   const std::uint32_t most = GetParam().resident_blocks_max(kernel, detail::cuda::kGatherThreads);
   ASSERT_GT(most, 0U);
   const auto status = stream.launch_resident(kernel, {.blocks = most + 1, .threads = detail::cuda::kGatherThreads}, {});
