@@ -455,7 +455,7 @@ class Hits:
 
     def __hash__(self) -> int: ...
 
-    def __repr__(self) -> "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >": ...
+    def __repr__(self) -> str: ...
 
 class Ranking:
     """The documents that match a query, the most relevant first."""
@@ -474,7 +474,7 @@ class Ranking:
         Their scores by BM25, descending. Documents of equal score come in the order of their ids.
         """
 
-    def __repr__(self) -> "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >": ...
+    def __repr__(self) -> str: ...
 
 class Index:
     """

@@ -131,7 +131,7 @@ def test_one_route_from_python():
     assert all(point.verified for point in curve.points)
     with pytest.raises(UsageError, match="ascend"):
         headrace.measure.link(route, [4096, 1024])
-    with pytest.raises(UsageError, match="local, peer or host"):
+    with pytest.raises(UsageError, match="local, peer, host"):
         headrace.measure.chase("cpu", "elsewhere")
     with pytest.raises(UsageError, match="loads or arithmetic"):
         headrace.measure.hiding("cpu", work="idling")

@@ -106,6 +106,13 @@ def test_frequencies_are_kept_in_the_file(index: Index, tmp_path: Path):
     assert again.rank("w1 OR w5").scores.tolist() == index.rank("w1 OR w5").scores.tolist()
 
 
+def test_answers_are_shown_as_text(index: Index):
+    page = index.query("w0", limit=2, offset=1)
+    assert repr(page) == f"Hits(hits={page.hits}, ids={page.ids}, offset=1)"
+    found = index.rank("w0", limit=3)
+    assert repr(found) == f"<headrace.operators.Ranking: 3 documents of {page.hits}>"
+
+
 def test_pages_together_are_all_matches(index: Index):
     query = "w1 OR NOT w2"
     everything = index.matches(query).tolist()
