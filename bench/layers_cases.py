@@ -59,7 +59,7 @@ class Case:
     wave: float
     """Cells of the wave at the centre of the pulse's spectrum."""
     steps: int
-    """What describes a run in vacuum."""
+    """Steps of a run in vacuum."""
 
     @property
     def dt(self) -> float:
