@@ -74,7 +74,7 @@ def columns(folder: Path) -> None:
 
     path = folder / "numbers.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"number": list(range(1000))}), path)
-    assert package.built_with_fetch
+    assert package.base.built_with_fetch
     told = json.loads(headrace("fetch", path, "--to", "cpu", "--json"))
     assert told, "no figures"
 
