@@ -99,7 +99,7 @@ std::shared_ptr<const void> keep(nb::object object) {
             try {
               const GilAcquire acquired;
               nb::handle(static_cast<PyObject*>(const_cast<void*>(held))).dec_ref();
-            } catch (const Exception&) {
+            } catch (const Exception&) {  // NOLINT(bugprone-empty-catch): it stays, see above
             }
           }};
 }
@@ -122,6 +122,7 @@ void bind_function(nb::module_& module) {
       "function_operator",
       [](std::string name, std::size_t query_bytes, std::size_t answer_bytes, std::uintptr_t function,
          std::uintptr_t state, nb::object owner, nb::object sample, std::string answer_type) {
+        // NOLINTBEGIN(performance-no-int-to-ptr): Numba and NumPy give addresses as numbers
         return operators::function({.name = std::move(name),
                                     .query_bytes = query_bytes,
                                     .answer_bytes = answer_bytes,
@@ -130,6 +131,7 @@ void bind_function(nb::module_& module) {
                                     .owner = keep(std::move(owner)),
                                     .sample = sampler(std::move(sample), query_bytes),
                                     .answer_type = std::move(answer_type)});
+        // NOLINTEND(performance-no-int-to-ptr)
       },
       "name"_a, "query_bytes"_a, "answer_bytes"_a, "function"_a, "state"_a, "owner"_a, "sample"_a.none(),
       "answer_type"_a,
