@@ -52,7 +52,8 @@ serve::Operator function(FunctionOptions options) {
                                     "device cpu, not {}",
                                     name, device.name()));
     }
-    const auto loaded = std::make_shared<Loaded>(owner);
+    const auto loaded = std::make_shared<Loaded>();
+    loaded->owner = owner;
     serve::LoadedState made = serve::make_state(Function::State{call, state, &loaded->failed}, loaded);
     made.failed = &loaded->failed;
     return made;
