@@ -9,9 +9,7 @@ half-space (cylinder_Ascan_2D) against the limit of fine grids, which runs of th
 """
 
 import argparse
-import json
 import math
-import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,9 +20,10 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import h2vp, hankel2, jv, jvp
 
-from headrace import Device, results
+from headrace import results
 from headrace.grid.solver import Scene, parse_scene
 from headrace.grid.solver.model import Layout, build, times
+from row_by_row import keep
 
 _LIGHT = 299_792_458.0
 _IMPEDANCE = 1.25663706127e-6 * _LIGHT
@@ -269,13 +268,7 @@ def main() -> None:
     fine = _tutorial([0.002 / 2**number for number in range(given.fine)])
     tables.append(("gprMax's tutorial against the limit of fine grids", "the limit of fine grids", fine))
     rows = [row for _, against, columns in tables for column in columns for row in column.rows(against)]
-    device = Device.parse("cpu:0")
-    topic = results.topic_of(given.save, device) if given.save else "grid-interfaces"
-    content = results.document(topic, device, rows)
-    if given.save:
-        results.save(given.save, content)
-    if given.json:
-        sys.stdout.write(json.dumps(content, indent=2) + "\n")
+    if keep("grid-interfaces", given, rows):
         return
     for title, _, columns in tables:
         _print(title, columns)

@@ -9,7 +9,6 @@ time. layers_cases.py has the cases.
 """
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -20,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace import Device, results
+from headrace import results
 from headrace.grid import Cpml, Fdtd
 from layers_cases import CASES, MEDIA, SPACING, Case, Medium
+from row_by_row import keep
 
 _TARGET = -110.0  # dB
 _SHARE_OF_STABLE = 1 - 1e-12
@@ -159,13 +159,7 @@ def main() -> None:
         parser.error(f"there is no such case or medium: they are {cases}; {media}")
     worst = _worst(rows)
     rows += [worst] if worst else []
-    device = Device.parse("cpu:0")
-    topic = results.topic_of(given.save, device) if given.save else "grid-layers"
-    content = results.document(topic, device, rows)
-    if given.save:
-        results.save(given.save, content)
-    if given.json:
-        sys.stdout.write(json.dumps(content, indent=2) + "\n")
+    if keep("grid-layers", given, rows):
         return
     _print(rows)
 

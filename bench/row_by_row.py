@@ -46,6 +46,17 @@ def _print_table(rows: list[Json]) -> None:
         print(f"{row['id']:<{width}}  {figure(row['value'])} {row['unit']} {spread}{share}{wrong}")
 
 
+def keep(topic: str, given: argparse.Namespace, rows: list[Json]) -> bool:
+    """Saves rows of the CPU in given.save, and prints them as JSON with given.json; whether it did the latter."""
+    device = Device.parse("cpu:0")
+    content = results.document(results.topic_of(given.save, device) if given.save else topic, device, rows)
+    if given.save:
+        results.save(given.save, content)
+    if given.json:
+        print(json.dumps(content, indent=2))
+    return bool(given.json)
+
+
 def run(topic: str, given: argparse.Namespace, measure: Callable[[Device], Iterator[Json]]) -> int:
     """Runs `measure` on given.device, keeps its rows in given.save, and prints them, as JSON with given.json.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import Run
 from typer.testing import CliRunner
 
 import headrace
@@ -277,6 +278,14 @@ def test_the_first_query_that_differs_is_shown(file):
     plans = json.loads(done.stdout)["plans"]
     assert plans[0]["difference"] == {"query": 5, "expected": "16", "answered": "15"}
     assert all(one["difference"] is None for one in plans[1:])
+
+
+@pytest.mark.parametrize("text", ["/tmp", "mine", "mine.txt:served", "", ":", "mine.py:"])
+def test_other_names_of_operators_are_refused_in_one_line(text, run: Run):
+    done = run("check", text)
+    assert done.returncode in {1, 2}
+    assert done.stderr.startswith("headrace: error: ")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,11 @@ def load_operator(text: str) -> Operator:
     The file is run, as import does. NAME may be left out where there is one operator in the file.
 
     Raises:
-        UsageError: where the file has no such operator, or raises an exception; the message has its line.
+        UsageError: for a name of another form, where the file has no such operator, and where it raises an exception;
+            the message has its line.
     """
+    if not is_file(text):
+        raise UsageError(f"'{text}' is neither FILE.py nor FILE.py:NAME")
     file, name = (text, "") if text.endswith(".py") else text.rsplit(":", 1)
     module = _run(Path(file))
     found = {key: made for key, value in vars(module).items() if (made := _made(value)) is not None}
