@@ -1,6 +1,5 @@
 """The judge of the adviser, on made-up cells of which the answer is known."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -8,25 +7,20 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from programs import ROOT, load_program
 
 import headrace
 from headrace import DataError, Device
 from headrace.span import AdviceConstants
 
-PROGRAM = Path(__file__).parents[2] / "bench" / "advice_grid.py"
+PROGRAM = ROOT / "bench" / "advice_grid.py"
 BUDGET = 128 << 20  # the budget; as a real one, but quickly modelled
 CPU = Device.parse("cpu")
 
 
 @pytest.fixture(scope="module")
 def grid() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("advice_grid", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["advice_grid"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_program("bench/advice_grid.py")
 
 
 def cell(strategy: str, rate: float, pattern: str = "grid-stride", factor: float = 2.0, **more: object) -> dict:

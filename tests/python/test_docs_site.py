@@ -1,25 +1,14 @@
 """What the site is made of agrees with the sources: pages of commands, environment variables, C++ comments."""
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
+from programs import ROOT, load_program
 
-ROOT = Path(__file__).parents[2]
 NEW = "_".join(("HEADRACE", "NEW"))  # not written out, as the check would find it here
-
-
-def script(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_pages_of_commands_are_current(tmp_path: Path):
@@ -32,7 +21,7 @@ def test_pages_of_commands_are_current(tmp_path: Path):
 
 
 def test_every_environment_variable_is_documented():
-    assert script("scripts/docsite/environment.py").problems(ROOT) == []
+    assert load_program("scripts/docsite/environment.py").problems(ROOT) == []
 
 
 @pytest.mark.parametrize(
@@ -49,14 +38,14 @@ def test_a_variable_without_documentation_is_found(tmp_path: Path, file: str, te
     for path, content in {file: text, "docs/environment.md": "| `HEADRACE_OLD` | |\n", "pyproject.toml": ""}.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(content, encoding="utf-8")
-    assert script("scripts/docsite/environment.py").problems(tmp_path) == [
+    assert load_program("scripts/docsite/environment.py").problems(tmp_path) == [
         f"docs/environment.md does not name {NEW}, which {file} reads",
         "docs/environment.md names HEADRACE_OLD, which nothing reads",
     ]
 
 
 def test_a_comment_of_doxygen_becomes_markdown():
-    text = script("scripts/docsite/doxygen_text.py")
+    text = load_program("scripts/docsite/doxygen_text.py")
     comment = ElementTree.fromstring(
         "<detaileddescription><para>Waits for <computeroutput>all</computeroutput> of"
         ' <ref refid="r" kindref="member">Stream::wait</ref>, a*b_c&lt;d&gt;.</para>'
@@ -72,6 +61,6 @@ def test_a_comment_of_doxygen_becomes_markdown():
 
 
 def test_what_has_no_text_is_an_error():
-    text = script("scripts/docsite/doxygen_text.py")
+    text = load_program("scripts/docsite/doxygen_text.py")
     with pytest.raises(ValueError, match="formula"):
         text.markdown(ElementTree.fromstring("<para><formula/></para>"), {}.get)

@@ -1,12 +1,12 @@
 """bench/fetch.py: what it says of the ways of host memory, on the CPU device."""
 
-import importlib.util
 import json
 import sys
-from pathlib import Path
+from types import ModuleType
 
 import pyarrow as pa
 import pytest
+from programs import load_program
 
 from headrace import _core
 from headrace.fetch.table import Table
@@ -15,17 +15,8 @@ pytestmark = pytest.mark.skipif(not _core.built_with_fetch, reason="built withou
 
 
 @pytest.fixture(scope="module")
-def bench():
-    path = Path(__file__).parents[2] / "bench" / "fetch.py"
-    specification = importlib.util.spec_from_file_location("fetch_bench", path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["fetch_bench"] = module
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(path.parent)  # what benchmarks share lies beside them
-        specification.loader.exec_module(module)
-    return module
+def bench() -> ModuleType:
+    return load_program("bench/fetch.py")
 
 
 def test_each_way_is_measured_and_verified(bench, capsys):

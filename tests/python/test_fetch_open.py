@@ -1,15 +1,16 @@
 """Opening wide files and files of many row groups, and what is read from them then."""
 
-import importlib.util
 import json
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from programs import load_program
 from pyarrow import ipc
 
 from headrace import UsageError, _core
@@ -98,15 +99,8 @@ def test_a_column_in_another_place_of_each_file_is_found(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def bench():
-    path = Path(__file__).parents[2] / "bench" / "fetch_open.py"
-    specification = importlib.util.spec_from_file_location("fetch_open_bench", path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["fetch_open_bench"] = module
-    specification.loader.exec_module(module)
-    return module
+def bench() -> ModuleType:
+    return load_program("bench/fetch_open.py")
 
 
 def test_the_figures_are_measured_and_saved(bench, tmp_path, monkeypatch, capsys):

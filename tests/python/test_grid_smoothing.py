@@ -1,7 +1,5 @@
 """Materials of a plane per component: cylinders against their series, cavities, and shares of areas and contours."""
 
-import importlib.util
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from grid_scenes import flat
+from programs import load_program
 from scipy.special import jn_zeros
 
 from headrace import UsageError
@@ -25,14 +24,7 @@ PEC = 1e10  # S/m
 
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
-    path = Path(__file__).parents[2] / "bench" / "grid_interfaces.py"
-    found = importlib.util.spec_from_file_location("grid_interfaces", path)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    sys.modules["grid_interfaces"] = module  # where dataclasses look for it
-    found.loader.exec_module(module)
-    return module
+    return load_program("bench/grid_interfaces.py")
 
 
 def scene_of(domain: str, objects: str = "", **keys: Any) -> Scene:
