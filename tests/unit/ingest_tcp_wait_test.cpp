@@ -199,6 +199,34 @@ TEST(TcpWait, WhereMostAreSilentOneThatSpeaksDoesNotWait) {
   EXPECT_EQ(receiver.counters().waited, waited);
 }
 
+// Silent connections that were reset come again. Clients that speak in between do not make them forgotten.
+TEST(TcpWait, ASecondBurstOfSilentConnectionsKeepsNobodyOut) {
+  constexpr std::uint32_t kPlaces = 8;
+  Receiver receiver(config_of(kPlaces));
+  std::uint32_t port = 0;
+  const auto stay_silent = [&] {
+    for (std::uint32_t i = 0; i < kPlaces; ++i) {
+      Client silent(receiver, peer_of(port++));
+      connect(receiver, silent);
+    }
+  };
+  stay_silent();
+  receiver.now += 250 * kMs;
+  receiver.tick();
+  for (std::uint32_t i = 0; i < kPlaces; ++i) {
+    Client speaks(receiver, peer_of(port++));
+    connect(receiver, speaks);
+    speaks.send(0, pattern(i, 5), kAck | kFin);
+  }
+  receiver.set_streams_limit(2 * kPlaces);
+  stay_silent();
+  Client speaks(receiver, peer_of(port++));
+  speaks.send_syn();
+  EXPECT_GT(receiver.answers.at(0).headers.window, 0);
+  speaks.send(0, pattern(9, 5), kAck | kFin);
+  EXPECT_EQ(receiver.streams[kPlaces], pattern(9, 5));
+}
+
 // Where windows were opened for too many, that is noticed at once: soon nobody's bytes are dropped any more.
 TEST(TcpWait, OnceTheSilentHaveGonePlacesAreKeptAgain) {
   constexpr std::uint32_t kPlaces = 4;

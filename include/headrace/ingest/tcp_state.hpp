@@ -214,8 +214,9 @@ struct TcpRequestLists {
   std::uint32_t half_open_count = 0;     ///< The connections in all their lists.
   std::uint32_t half_open_promised = 0;  ///< Those on their first try that were offered a window.
   /// So many of those invited are expected to stay silent: grows by one with each invitation that ends unused, and
-  /// shrinks with each connection that speaks; 0 once there was no place for one.
+  /// shrinks with connections that speak; 0 once there was no place for one.
   std::uint32_t no_shows = 0;
+  std::uint32_t shows = 0;  ///< Connections that spoke while others were expected to stay silent.
   std::uint32_t invited_again = 0;  ///< Those invited whose bytes were dropped before.
   /// Streams that were opened for those that had finished, less the places that have come back since.
   std::uint32_t empty_streams = 0;
