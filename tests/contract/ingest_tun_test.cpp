@@ -275,6 +275,20 @@ TEST(TunSource, AConnectionOfIpv6BeginsWithASyn) {
   });
 }
 
+// A burst of clients that connect at once is longer than the queue that the kernel gives such devices.
+TEST(TunSource, HundredsWhoConnectAtOnceAreAllHeard) {
+  with_tun([] {
+    constexpr std::size_t kClients = 900;
+    Ring ring = cpu_ring(1 << 22, 64);
+    const auto source = open_tun(ring, {.address = "10.9.0.2"});
+    std::vector<FileDescriptor> clients;
+    for (std::size_t i = 0; i < kClients; ++i) clients.push_back(connect_to(source->address(), 9000));
+    std::vector<Taken> taken;
+    take_until(*source, ring, taken, [](const std::vector<Taken>& all) { return all.size() >= kClients; });
+    EXPECT_EQ(source->counters().dropped, 0U);
+  });
+}
+
 TEST(TunSource, ADeletedDeviceIsNamed) {
   with_tun([] {
     Ring ring = cpu_ring(65536, 16);
