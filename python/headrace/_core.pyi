@@ -632,9 +632,9 @@ class Operator:
         Queries number `first` to `first + count - 1` of an endless, reproducible sequence, as rows of bytes.
         """
 
-    def answer_on_host(self, queries: numpy.typing.NDArray[Any] | Buffer) -> numpy.typing.NDArray[numpy.uint8]:
+    def answer_on_host(self, queries: numpy.typing.NDArray[Any] | Buffer) -> numpy.typing.NDArray[Any]:
         """
-        The answers that the host gives, one after the other, as rows of bytes: what an engine's are checked against. Loads the operator's state each time.
+        The answers that the host gives, one after the other, as clients show them: what an engine's are checked against. Loads the operator's state each time.
         """
 
     def __repr__(self) -> str: ...

@@ -4,7 +4,7 @@
 >>> index = operators.Index.build(["an apple", "an apple pie"])
 >>> with serve.Engine("cpu", operators.retrieval(index)) as engine, engine.connect() as client:
 ...     answers, status = client.ask_many(index.compile_many(["apple", "apple AND pie"]))
->>> operators.typed_answers(engine.operator, answers)["hits"].tolist()
+>>> answers["hits"].tolist()
 [2, 1]
 """
 
