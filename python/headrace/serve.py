@@ -9,6 +9,7 @@
 """
 
 from headrace._core import (
+    AsyncClient,
     Capacity,
     Client,
     Completions,
@@ -38,6 +39,7 @@ from headrace._core import (
 )
 
 __all__ = [
+    "AsyncClient",
     "Capacity",
     "Client",
     "Completions",
