@@ -21,6 +21,10 @@ constexpr std::size_t kArrayBytes = std::size_t{64} << 10;
 
 constexpr std::size_t kPollMost = 1024;
 
+/// How long after an answer the loop polls for the next before it asks to be signalled: a signal costs a system call in
+/// the thread that answers and two in the loop, which at a high rate is more than the query.
+constexpr Duration kLoopSpin = std::chrono::microseconds(50);
+
 }  // namespace
 
 struct AsyncClientHandle::Batch {
@@ -98,13 +102,13 @@ void AsyncClientHandle::enter(const char* method) {
     }
     // What was asked there has nobody to tell.
     client_->forget_wake();
-    armed_ = false;
+    armed_ = soon_ = false;
     forget_waiters();
   }
   // The loop does not keep the client: one that nobody holds any more is closed.
-  loop_.bind(std::move(running), [weak = nb::weakref(nb::find(*this))] {
+  loop_.bind(std::move(running), [weak = nb::weakref(nb::find(*this))](bool soon) {
     const nb::object self = weak();
-    if (!self.is_none()) nb::cast<AsyncClientHandle&>(self).take_in();
+    if (!self.is_none()) nb::cast<AsyncClientHandle&>(self).take_in(soon);
   });
 }
 
@@ -192,7 +196,7 @@ void AsyncClientHandle::wait_in_line(InLine entry) {
 }
 
 void AsyncClientHandle::arm() {
-  if (!armed_) {
+  if (!armed_ && !soon_) {
     armed_ = true;
     client_->wake(loop_.descriptor());
   }
@@ -200,15 +204,26 @@ void AsyncClientHandle::arm() {
   if (soonest != Time::max()) loop_.wake_at(soonest);
 }
 
-void AsyncClientHandle::take_in() {
-  if (loop_.take_signal()) armed_ = false;
+void AsyncClientHandle::take_in(bool soon) {
+  if (soon) soon_ = false;
   if (!client_) return;
-  while (poll() == most_) {
-  }
+  if (!soon && loop_.take_signal()) armed_ = false;
+  std::size_t count = 0;
+  std::size_t back = 0;
+  do {
+    count = poll();
+    back += count;
+  } while (count == most_);
   expire();
   feed();
   if (!client_) return;
   if (client_->in_flight() > 0 || !line_.empty()) {
+    const Time now = SteadyClock::now();
+    if (back > 0) last_back_ = now;
+    if (!armed_ && !soon_ && now - last_back_ < kLoopSpin) {
+      soon_ = true;
+      loop_.wake_soon();
+    }
     arm();
   } else if (closed_) {
     finish();

@@ -72,7 +72,8 @@ class AsyncClientHandle {
   /// Makes sure that take_in() is called when something comes back or is late.
   void arm();
   /// Called by the loop: tells waiters of what is back, and submits those in line.
-  void take_in();
+  /// @param soon  because the last call asked for it, not for a signal or a deadline
+  void take_in(bool soon);
   [[nodiscard]] std::size_t poll();
   void tell(std::vector<Back>& back, std::size_t rows);
   void feed();
@@ -97,6 +98,8 @@ class AsyncClientHandle {
   std::vector<nanobind::object> closing_;  ///< The futures of close().
   bool closed_ = false;
   bool armed_ = false;  ///< The loop will be signalled.
+  bool soon_ = false;   ///< The loop calls without a signal.
+  Time last_back_{};    ///< When something came back.
 };
 
 }  // namespace headrace::python

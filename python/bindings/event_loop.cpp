@@ -32,14 +32,16 @@ nb::object call_method(nb::handle self, nb::handle name, nb::handle argument) {
 
 nb::object EventLoop::running() const { return checked(PyObject_CallNoArgs(get_running_.ptr())); }
 
-void EventLoop::bind(nb::object loop, const std::function<void()>& woken) {
+void EventLoop::bind(nb::object loop, const std::function<void(bool)>& woken) {
   unbind();
   auto descriptor = std::make_shared<const EventDescriptor>();
   // What the loop calls keeps the descriptor, so that the number is not another file's while the loop watches it.
-  nb::object call = nb::cpp_function([woken, descriptor] { woken(); });
+  nb::object call = nb::cpp_function([woken, descriptor] { woken(false); });
   loop.attr("add_reader")(descriptor->get(), call);
   create_future_ = loop.attr("create_future");
+  call_soon_ = loop.attr("call_soon");
   woken_ = std::move(call);
+  woken_soon_ = nb::cpp_function([woken] { woken(true); });
   loop_ = std::move(loop);
   descriptor_ = std::move(descriptor);
   thread_ = std::this_thread::get_id();
@@ -69,7 +71,9 @@ void EventLoop::abandon() noexcept {
   nb::object loop = std::move(loop_);
   nb::object timer = std::move(timer_);
   nb::object create_future = std::move(create_future_);
+  nb::object call_soon = std::move(call_soon_);
   nb::object woken = std::move(woken_);
+  nb::object woken_soon = std::move(woken_soon_);
   descriptor_.reset();
 }
 
@@ -87,6 +91,11 @@ void EventLoop::set_result(nb::handle future, nb::handle result) const { call_me
 
 void EventLoop::set_exception(nb::handle future, nb::handle error) const { call_method(future, set_exception_, error); }
 
+void EventLoop::wake_soon() const {
+  PyObject* const argument = woken_soon_.ptr();
+  checked(PyObject_Vectorcall(call_soon_.ptr(), &argument, 1, nullptr));
+}
+
 void EventLoop::wake_at(Time time) {
   const Time now = SteadyClock::now();
   if (timer_at_ <= now) timer_at_ = Time::max();  // it has called, or is about to
@@ -101,7 +110,9 @@ void EventLoop::wake_at(Time time) {
 int EventLoop::traverse(visitproc visit, void* arg) const {
   Py_VISIT(loop_.ptr());
   Py_VISIT(create_future_.ptr());
+  Py_VISIT(call_soon_.ptr());
   Py_VISIT(woken_.ptr());
+  Py_VISIT(woken_soon_.ptr());
   Py_VISIT(timer_.ptr());
   return 0;
 }

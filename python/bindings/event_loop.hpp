@@ -21,9 +21,9 @@ class EventLoop {
   /// The loop that runs in this thread; None where none does.
   [[nodiscard]] nanobind::object running() const;
 
-  /// From now on `woken` is called in `loop` after signals of descriptor(), which is new.
+  /// From now on `woken(false)` is called in `loop` after signals of descriptor(), which is new.
   /// Throws SystemError where the process has no descriptor left.
-  void bind(nanobind::object loop, const std::function<void()>& woken);
+  void bind(nanobind::object loop, const std::function<void(bool)>& woken);
   /// Lets go of the loop, in any thread. Does not throw.
   void unbind() noexcept;
   /// As unbind(), in a forked child, whose loop shares what it watches with the parent's.
@@ -41,7 +41,9 @@ class EventLoop {
   void set_result(nanobind::handle future, nanobind::handle result) const;
   void set_exception(nanobind::handle future, nanobind::handle error) const;
 
-  /// `woken` is called at `time` as well, or earlier where that was asked for before.
+  /// `woken(true)` is called once, after what the loop has to do now.
+  void wake_soon() const;
+  /// `woken(false)` is called at `time` as well, or earlier where that was asked for before.
   void wake_at(Time time);
 
   /// For the garbage collector.
@@ -52,9 +54,11 @@ class EventLoop {
   nanobind::object done_ = nanobind::steal(PyUnicode_InternFromString("done"));
   nanobind::object set_result_ = nanobind::steal(PyUnicode_InternFromString("set_result"));
   nanobind::object set_exception_ = nanobind::steal(PyUnicode_InternFromString("set_exception"));
-  nanobind::object loop_;  ///< This and the next three are not valid until bind().
+  nanobind::object loop_;  ///< This and the next five are not valid until bind().
   nanobind::object create_future_;
+  nanobind::object call_soon_;
   nanobind::object woken_;
+  nanobind::object woken_soon_;
   nanobind::object timer_;
   Time timer_at_ = Time::max();
   std::shared_ptr<const EventDescriptor> descriptor_;  ///< Kept open by what the loop calls, too.
