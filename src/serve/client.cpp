@@ -52,7 +52,7 @@ Client::~Client() { leave(); }
 void Client::leave() noexcept {
   if (!engine_) return;
   if (birth_.inherited()) {
-    static_cast<void>(watch_.release());  // its thread is the parent's
+    [[maybe_unused]] const auto* parents = watch_.release();  // its thread is the parent's
     return engine_.reset();
   }
   forget_wake();
