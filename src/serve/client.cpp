@@ -196,7 +196,7 @@ void Client::wake_direct(int descriptor) {
   const bool keeps = direct_->late().keeps();
   const Ticket taken = direct_->taken();
   const Ticket freed = direct_->late().freed(taken);
-  if (taken == next() && !keeps) return signal_event(descriptor);
+  if (taken == next() ? !keeps : direct_->settled(taken)) return signal_event(descriptor);
   if (!watch_) {
     start_each("threads that watch for answers of a device", 1,
                [&](std::size_t) { watch_ = std::make_unique<detail::DirectWatch>(*direct_); });
