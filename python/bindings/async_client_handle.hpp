@@ -94,7 +94,7 @@ class AsyncClientHandle {
   std::vector<Waiter> waiters_;            ///< By ticket, one a slot.
   std::deque<InLine> line_;                ///< In order of their calls.
   Time line_soonest_ = Time::max();        ///< No entry in line has an earlier deadline.
-  std::vector<std::uint8_t> answers_;      ///< Of one poll.
+  std::vector<std::uint8_t> answers_;      ///< Those of one poll.
   std::vector<nanobind::object> closing_;  ///< The futures of close().
   bool closed_ = false;
   bool armed_ = false;  ///< The loop will be signalled.

@@ -157,7 +157,7 @@ class Client {
   Ticket next_;   ///< The next ticket to give out. A direct lane keeps its own, and the next member.
   Ticket taken_;  ///< The oldest not yet polled.
   detail::LateQueries late_;
-  std::unique_ptr<detail::DirectWatch> watch_;  ///< Of a direct lane, from the first wake() on.
+  std::unique_ptr<detail::DirectWatch> watch_;  ///< A direct lane has one from the first wake() on.
 };
 
 }  // namespace headrace::serve
