@@ -37,9 +37,11 @@ serve::Operator retrieval(std::shared_ptr<const Index> index, const RetrievalOpt
       std::memcpy(to, &query, sizeof(query));
     };
   }
-  return serve::make_operator<Retrieval>(
+  serve::Operator op = serve::make_operator<Retrieval>(
       {.blocks = 1, .threads = options.threads}, [index](Device device) { return load(*index, device); },
       std::move(sample));
+  op.answer_type = "([('hits', '<u4'), ('ids', '<u4', (15,))], ())";
+  return op;
 }
 
 }  // namespace headrace::operators

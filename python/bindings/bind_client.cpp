@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "async_client_handle.hpp"
 #include "bindings.hpp"
 #include "client_handle.hpp"
 #include "convert.hpp"
@@ -18,6 +19,9 @@ using namespace nb::literals;
 namespace headrace::python {
 
 namespace {
+
+/// Calls that may wait for a free slot of an AsyncClient, unless it is told otherwise.
+constexpr std::size_t kWaitingMax = 65536;
 
 using serve::Engine;
 using serve::EngineStatistics;
@@ -82,6 +86,14 @@ void bind_engine(nb::module_& module) {
             return std::make_unique<ClientHandle>(engine, engine->connect());
           },
           "A client of the caller's own. Raises UsageError when all Plan.clients_max are taken.")
+      .def(
+          "connect_async",
+          [](const std::shared_ptr<Engine>& engine, std::size_t waiting_max) {
+            return std::make_unique<AsyncClientHandle>(engine, engine->connect(), waiting_max);
+          },
+          nb::kw_only(), "waiting_max"_a = kWaitingMax,
+          "A client for the coroutines of one event loop of asyncio, in which `waiting_max` calls may wait for free "
+          "slots. Raises UsageError when all Plan.clients_max are taken.")
       .def(
           "drain",
           [](Engine& engine, std::optional<double> timeout) {

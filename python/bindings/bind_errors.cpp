@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "bindings.hpp"
+#include "convert.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/base/threads.hpp"
 
@@ -15,40 +16,43 @@ namespace headrace::python {
 
 namespace {
 
-/// Sets the Python error to headrace.errors.<type>(what, code, native). The classes are Python's own, so that they are
-/// typed and documented there; they are looked up each time because set-up fails rarely.
-void set_error(const char* type, const Exception& exception) {
+/// headrace.errors.<type>(what, code, native). The classes are Python's own, so that they are typed and documented
+/// there; they are looked up each time because set-up fails rarely.
+nb::object make_error(const char* type, const Exception& exception) {
+  return nb::module_::import_("headrace.errors")
+      .attr(type)(exception.what(), std::string(to_string(exception.code())), exception.native());
+}
+
+void translate(const std::exception_ptr& thrown, void* /*payload*/) {
   try {
-    const nb::object error_class = nb::module_::import_("headrace.errors").attr(type);
-    const nb::object error =
-        error_class(exception.what(), std::string(to_string(exception.code())), exception.native());
-    PyErr_SetObject(error_class.ptr(), error.ptr());
+    const nb::object error = error_object(thrown);
+    PyErr_SetObject(error.type().ptr(), error.ptr());
   } catch (nb::python_error& error) {
     error.restore();
   }
 }
 
-void translate(const std::exception_ptr& thrown, void* /*payload*/) {
+}  // namespace
+
+nb::object error_object(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (const UsageError& exception) {
-    set_error("UsageError", exception);
+    return make_error("UsageError", exception);
   } catch (const DataError& exception) {
-    set_error("DataError", exception);
+    return make_error("DataError", exception);
   } catch (const DeviceError& exception) {
-    set_error("DeviceError", exception);
+    return make_error("DeviceError", exception);
   } catch (const SystemError& exception) {
-    set_error(exception.native() == ENOENT ? "MissingFileError" : "SystemError", exception);
+    return make_error(exception.native() == ENOENT ? "MissingFileError" : "SystemError", exception);
   } catch (const Exception& exception) {
-    set_error("Error", exception);
+    return make_error("Error", exception);
   } catch (const std::system_error& exception) {  // of the standard library, which starts threads
     const int number = exception.code().value();
     const std::string text = number == EAGAIN ? "no thread could start: " + thread_limits() : exception.what();
-    set_error("SystemError", Exception(Errc::system, text, number));
+    return make_error("SystemError", Exception(Errc::system, text, number));
   }
 }
-
-}  // namespace
 
 void bind_errors(nb::module_& /*module*/) { nb::register_exception_translator(&translate); }
 

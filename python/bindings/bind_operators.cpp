@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "answer_type.hpp"
 #include "arrays.hpp"
 #include "bindings.hpp"
 #include "convert.hpp"
@@ -40,7 +41,7 @@ Bytes2d sample(const Operator& op, std::size_t count, std::uint64_t first) {
   return to_numpy(std::move(queries), count, op.query_bytes);
 }
 
-Bytes2d answer_on_host(const Operator& op, nb::handle object) {
+nb::object answer_on_host(const Operator& op, nb::handle object) {
   const BytesView queries(object, "queries");
   const std::size_t count = queries.count(op.query_bytes);
   auto answers = make_values<std::uint8_t>(count * op.answer_bytes);
@@ -55,7 +56,7 @@ Bytes2d answer_on_host(const Operator& op, nb::handle object) {
       }
     }
   }
-  return to_numpy(std::move(answers), count, op.answer_bytes);
+  return AnswerType(op).array(std::move(answers), count);
 }
 
 void bind_shipped(nb::module_& module) {
@@ -155,8 +156,8 @@ void bind_operators(nb::module_& module) {
            "Queries number `first` to `first + count - 1` of an endless, reproducible sequence, as rows of bytes.")
       .def("answer_on_host", &answer_on_host, "queries"_a,
            nb::sig("def answer_on_host(self, queries: numpy.typing.NDArray[typing.Any] | typing_extensions.Buffer) -> "
-                   "numpy.typing.NDArray[numpy.uint8]"),
-           "The answers that the host gives, one after the other, as rows of bytes: what an engine's are checked "
+                   "numpy.typing.NDArray[typing.Any]"),
+           "The answers that the host gives, one after the other, as clients show them: what an engine's are checked "
            "against. Loads the operator's state each time.")
       .def("__repr__", [](const Operator& op) {
         return fmt::format("<headrace.Operator {}: {} B in, {} B out>", op.name, op.query_bytes, op.answer_bytes);

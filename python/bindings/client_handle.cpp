@@ -26,20 +26,7 @@ constexpr Duration kFullNap = std::chrono::microseconds(50);
 constexpr const char* kQueries = "queries";
 constexpr const char* kQuery = "query";
 
-/// Throws what became of a query. CPU devices do not fail: there the operator did.
-[[noreturn]] void throw_failed(Errc code, const serve::Engine& engine) {
-  if (code == Errc::device_fault && engine.device().properties().host_cores) {
-    throw DeviceError(
-        code, fmt::format("asking a query: operator {} could not answer it, or one before it", engine.op().name));
-  }
-  throw_error("asking a query", Error{code, 0});
-}
-
 }  // namespace
-
-std::uint8_t status_byte(Status status) noexcept {
-  return status ? std::uint8_t{0} : static_cast<std::uint8_t>(1 + static_cast<unsigned>(status.error().code));
-}
 
 /// The client for the length of one call; throws UsageError when it is closed or another thread is using it.
 class ClientHandle::Use {
@@ -79,19 +66,7 @@ struct ClientHandle::Batch {
 };
 
 ClientHandle::ClientHandle(std::shared_ptr<serve::Engine> engine, serve::Client client)
-    : engine_(std::move(engine)), client_(std::move(client)), answer_base_(nb::none()), answer_shape_(nb::none()) {
-  const std::string& type = engine_->op().answer_type;
-  if (type.empty()) return;
-  const nb::object dtype = nb::module_::import_("headrace.dtypes").attr("read_dtype")(type);
-  answer_base_ = dtype.attr("base");
-  answer_shape_ = dtype.attr("shape");
-}
-
-nb::object ClientHandle::typed(std::unique_ptr<std::uint8_t[]> answers, std::size_t count) const {
-  nb::object rows = nb::cast(to_numpy(std::move(answers), count, engine_->op().answer_bytes));
-  if (answer_base_.is_none()) return rows;
-  return rows.attr("view")(answer_base_).attr("reshape")(nb::make_tuple(count) + answer_shape_);
-}
+    : engine_(std::move(engine)), client_(std::move(client)), answer_type_(engine_->op()) {}
 
 std::uint64_t ClientHandle::submit(nb::handle object, std::uint64_t tag, std::optional<double> deadline) {
   const Use use(*this);
@@ -133,7 +108,7 @@ Completions ClientHandle::poll(std::size_t most) {
       },
       room);
   return {count, nb::cast(to_numpy(std::move(tickets), count)), nb::cast(to_numpy(std::move(tags), count)),
-          nb::cast(to_numpy(std::move(status), count)), typed(std::move(answers), count)};
+          nb::cast(to_numpy(std::move(status), count)), answer_type_.array(std::move(answers), count)};
 }
 
 bool ClientHandle::wait(std::uint64_t ticket, std::optional<double> timeout) {
@@ -198,7 +173,7 @@ nb::object ClientHandle::ask(nb::handle object, std::optional<double> deadline) 
   std::uint8_t status = 0;
   ask_all(object, deadline, answers.get(), &status);
   if (status != 0) throw_failed(static_cast<Errc>(status - 1), *engine_);
-  return typed(std::move(answers), 1)[nb::int_(0)];
+  return answer_type_.array(std::move(answers), 1)[nb::int_(0)];
 }
 
 nb::tuple ClientHandle::ask_many(nb::handle object, std::optional<double> deadline) {
@@ -206,7 +181,7 @@ nb::tuple ClientHandle::ask_many(nb::handle object, std::optional<double> deadli
   auto answers = make_values<std::uint8_t>(count * engine_->op().answer_bytes);
   auto status = make_values<std::uint8_t>(count);
   ask_all(object, deadline, answers.get(), status.get());
-  return nb::make_tuple(typed(std::move(answers), count), to_numpy(std::move(status), count));
+  return nb::make_tuple(answer_type_.array(std::move(answers), count), to_numpy(std::move(status), count));
 }
 
 void ClientHandle::ask_all(nb::handle object, std::optional<double> deadline, std::uint8_t* answers,

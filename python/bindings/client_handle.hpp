@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "answer_type.hpp"
 #include "arrays.hpp"
 #include "headrace/serve/engine.hpp"
 
@@ -40,8 +41,6 @@ class ClientHandle {
 
  private:
   class Use;
-  /// `count` answers as the operator types them, or as rows of bytes.
-  [[nodiscard]] nanobind::object typed(std::unique_ptr<std::uint8_t[]> answers, std::size_t count) const;
   struct Batch;
   void run(Batch& batch);
   void take(Batch& batch);
@@ -50,12 +49,8 @@ class ClientHandle {
 
   std::shared_ptr<serve::Engine> engine_;  ///< Kept running as long as it has clients.
   std::optional<serve::Client> client_;
-  nanobind::object answer_base_;   ///< The type of the items of an answer, None for bytes.
-  nanobind::object answer_shape_;  ///< The shape of an answer of such items.
+  AnswerType answer_type_;
   std::atomic<bool> busy_{false};
 };
-
-/// A status as one byte in an array: 0 for an answer, else 1 + the Errc.
-[[nodiscard]] std::uint8_t status_byte(Status status) noexcept;
 
 }  // namespace headrace::python

@@ -5,6 +5,7 @@
 #include <nanobind/stl/variant.h>
 
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <string>
 #include <variant>
@@ -27,6 +28,9 @@ namespace headrace::python {
 [[nodiscard]] Time to_deadline(std::optional<double> seconds);
 
 using DeviceOrName = std::variant<Device, std::string>;
+
+/// The exception of Python that an exception of Headrace or of starting a thread becomes. Throws any other again.
+[[nodiscard]] nanobind::object error_object(const std::exception_ptr& thrown);
 
 /// Throws UsageError for a name that no device has.
 [[nodiscard]] Device to_device(const DeviceOrName& device);

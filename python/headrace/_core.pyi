@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 import enum
 import os
@@ -632,9 +633,9 @@ class Operator:
         Queries number `first` to `first + count - 1` of an endless, reproducible sequence, as rows of bytes.
         """
 
-    def answer_on_host(self, queries: numpy.typing.NDArray[Any] | Buffer) -> numpy.typing.NDArray[numpy.uint8]:
+    def answer_on_host(self, queries: numpy.typing.NDArray[Any] | Buffer) -> numpy.typing.NDArray[Any]:
         """
-        The answers that the host gives, one after the other, as rows of bytes: what an engine's are checked against. Loads the operator's state each time.
+        The answers that the host gives, one after the other, as clients show them: what an engine's are checked against. Loads the operator's state each time.
         """
 
     def __repr__(self) -> str: ...
@@ -893,6 +894,38 @@ def same_as(rung: Rung, device: Device | str) -> str:
     Where a rung is no other work than an earlier one on that device: why; else empty.
     """
 
+class AsyncClient:
+    """
+    A coroutine's way into an engine, made by Engine.connect_async(). All coroutines of one event loop may share it; the first call says which loop it belongs to. Answers have the operator's type. A call that is cancelled, as asyncio.timeout() does, is not told of its answer, and does not go on waiting in line.
+    """
+
+    def ask(self, query: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> asyncio.Future[Any]:
+        """
+        Submits one query at once, without being awaited, and gives the future of its answer. Where Plan.slots queries are in flight, a copy waits in line for a free slot. Awaiting raises Error with the code that the query came back with. The call itself raises UsageError for a query that does not fit and where no event loop or another one runs, and Error with the code full when the line is.
+        """
+
+    def ask_many(self, queries: numpy.typing.NDArray[Any] | Buffer, *, deadline: float | None = None) -> asyncio.Future[tuple[numpy.typing.NDArray[Any], numpy.typing.NDArray[numpy.uint8]]]:
+        """
+        As ask(), with all queries of an array, which stays unchanged until the future is done: (answers, status), a row and an entry each. A status is 0 for an answer; see Errc.of_status(). In line it counts as one call.
+        """
+
+    @property
+    def in_flight(self) -> int:
+        """Queries submitted that have not come back."""
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for free slots."""
+
+    def close(self) -> asyncio.Future[None]:
+        """
+        Refuses new queries. The future is done when all are back; then another client may connect.
+        """
+
+    def __aenter__(self) -> asyncio.Future[AsyncClient]: ...
+
+    def __aexit__(self, *exception: object) -> asyncio.Future[None]: ...
+
 class StageTimes:
     """
     Mean seconds of the sampled queries in each stage; 0 for a stage that a plan lacks.
@@ -1085,6 +1118,11 @@ class Engine:
     def connect(self) -> Client:
         """
         A client of the caller's own. Raises UsageError when all Plan.clients_max are taken.
+        """
+
+    def connect_async(self, *, waiting_max: int = ...) -> AsyncClient:
+        """
+        A client for the coroutines of one event loop of asyncio, in which `waiting_max` calls may wait for free slots. Raises UsageError when all Plan.clients_max are taken.
         """
 
     def drain(self, timeout: float | None = ...) -> bool:

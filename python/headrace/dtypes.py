@@ -1,4 +1,4 @@
-"""What the bytes of the shipped operators' answers mean, as NumPy types."""
+"""What the bytes of operators' answers mean, as NumPy types."""
 
 import ast
 from typing import Any
@@ -10,8 +10,6 @@ from headrace._core import Operator
 
 #: How many documents match, and the smallest of their ids; 0xFFFFFFFF after the last.
 RETRIEVAL_ANSWER = np.dtype([("hits", "<u4"), ("ids", "<u4", (15,))])
-
-_LIGHT_ANSWER = np.dtype("<u8")
 
 
 def write_dtype(dtype: np.dtype[Any]) -> str:
@@ -25,16 +23,21 @@ def read_dtype(text: str) -> np.dtype[Any]:
     return np.dtype((np.lib.format.descr_to_dtype(base), shape))
 
 
+def answer_dtype_of(answer_type: str, answer_bytes: int) -> np.dtype[Any]:
+    """The type of a whole answer: as write_dtype() wrote it, or bytes where that is empty."""
+    return read_dtype(answer_type) if answer_type else np.dtype((np.uint8, (answer_bytes,)))
+
+
 def answer_dtype(operator: Operator) -> np.dtype[Any]:
-    """The type of the items of an operator's answer; bytes for one that Headrace does not know."""
-    if operator.answer_type:
-        return read_dtype(operator.answer_type)
-    return {"light": _LIGHT_ANSWER, "retrieval": RETRIEVAL_ANSWER}.get(operator.name, np.dtype(np.uint8))
+    """The type of the items of an operator's answer; bytes for one whose answers have no type."""
+    return read_dtype(operator.answer_type) if operator.answer_type else np.dtype(np.uint8)
 
 
-def typed_answers(operator: Operator, answers: NDArray[np.uint8]) -> NDArray[Any]:
-    """The same answers, not copied, as rows of answer_dtype(); one record each where a row is one item."""
-    if operator.answer_type:
-        return answers  # clients have done so
-    typed = answers.view(answer_dtype(operator))
-    return typed.reshape(-1) if typed.shape[-1] == 1 else typed
+def typed_answers(operator: Operator, answers: NDArray[Any]) -> NDArray[Any]:
+    """The bytes of answers, not copied, as the operator types them: clients do so themselves, and theirs come back."""
+    if not operator.answer_type:
+        return answers
+    dtype = read_dtype(operator.answer_type)
+    if answers.dtype == dtype.base:
+        return answers
+    return answers.view(dtype.base).reshape(-1, *dtype.shape)

@@ -4,11 +4,12 @@
 >>> index = operators.Index.build(["an apple", "an apple pie"])
 >>> with serve.Engine("cpu", operators.retrieval(index)) as engine, engine.connect() as client:
 ...     answers, status = client.ask_many(index.compile_many(["apple", "apple AND pie"]))
->>> operators.typed_answers(engine.operator, answers)["hits"].tolist()
+>>> answers["hits"].tolist()
 [2, 1]
 """
 
 from headrace._core import (
+    AsyncClient,
     Capacity,
     Client,
     Completions,
@@ -38,6 +39,7 @@ from headrace._core import (
 )
 
 __all__ = [
+    "AsyncClient",
     "Capacity",
     "Client",
     "Completions",

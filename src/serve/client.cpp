@@ -5,6 +5,9 @@
 #include <thread>
 #include <utility>
 
+#include "headrace/base/event_descriptor.hpp"
+#include "headrace/base/threads.hpp"
+#include "serve/direct_watch.hpp"
 #include "serve/engine_state.hpp"
 
 namespace headrace::serve {
@@ -26,6 +29,8 @@ Client::Client(std::shared_ptr<detail::EngineState> engine, detail::LaneRef lane
       next_(lane_ != nullptr ? lane_->ring.published() : 0),
       taken_(next_) {}
 
+Client::Client(Client&& other) noexcept = default;
+
 Client& Client::operator=(Client&& other) noexcept {
   if (this != &other) {
     leave();
@@ -37,6 +42,7 @@ Client& Client::operator=(Client&& other) noexcept {
     next_ = other.next_;
     taken_ = other.taken_;
     late_ = other.late_;
+    watch_ = std::move(other.watch_);
   }
   return *this;
 }
@@ -45,7 +51,12 @@ Client::~Client() { leave(); }
 
 void Client::leave() noexcept {
   if (!engine_) return;
-  if (birth_.inherited()) return engine_.reset();
+  if (birth_.inherited()) {
+    [[maybe_unused]] const auto* parents = watch_.release();  // its thread is the parent's
+    return engine_.reset();
+  }
+  forget_wake();
+  watch_.reset();
   while (in_flight() > 0) {
     static_cast<void>(wait(oldest()));
     poll([](const Completion&) {});
@@ -167,6 +178,36 @@ void Client::cancel(Ticket ticket) noexcept {
   if (direct_ != nullptr) return direct_->cancel(ticket);
   if (lane_->given_up(ticket)) return;
   lane_->control(ticket).cancelled.store(ticket + 1, std::memory_order_release);  // pairs with admissible()
+}
+
+void Client::wake(int descriptor) {
+  if (direct_ != nullptr) return wake_direct(descriptor);
+  free_slots();
+  lane_->client_parking.arm(descriptor);
+  const bool kept_done = late_.keeps() && lane_->done(late_.freed(taken_));
+  if (taken_ == next_ ? kept_done || !late_.keeps() : kept_done || lane_->done(taken_)) {
+    lane_->client_parking.disarm();
+    signal_event(descriptor);
+  }
+}
+
+void Client::wake_direct(int descriptor) {
+  direct_->free_slots();
+  const bool keeps = direct_->late().keeps();
+  const Ticket taken = direct_->taken();
+  const Ticket freed = direct_->late().freed(taken);
+  if (taken == next() ? !keeps : direct_->settled(taken)) return signal_event(descriptor);
+  if (!watch_) {
+    start_each("threads that watch for answers of a device", 1,
+               [&](std::size_t) { watch_ = std::make_unique<detail::DirectWatch>(*direct_); });
+  }
+  watch_->watch({taken != next() ? taken : freed, keeps ? freed : taken}, descriptor);
+}
+
+void Client::forget_wake() noexcept {
+  if (birth_.inherited()) return;
+  if (watch_) watch_->forget();
+  if (lane_ != nullptr) lane_->client_parking.disarm();
 }
 
 }  // namespace headrace::serve

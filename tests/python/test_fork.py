@@ -23,7 +23,7 @@ def ask(device: str = "cpu:30") -> list[int]:
     with headrace.Engine(device, headrace.retrieval(index)) as engine, engine.connect() as client:
         answers, status = client.ask_many(index.compile_many(["apple", "pie"]))
         assert not status.any()
-        return [int(answer["hits"]) for answer in headrace.typed_answers(engine.operator, answers)]
+        return [int(answer["hits"]) for answer in answers]
 
 
 def add_up(rows: int = 1000) -> Any:

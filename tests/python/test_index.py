@@ -69,12 +69,21 @@ def test_many_through_an_engine(small_index: Index):
     texts = ["pie", "NOT pie", "apple pie"]
     with headrace.Engine("cpu", operator) as engine, engine.connect() as client:
         answers, status = client.ask_many(small_index.compile_many(texts))
-    typed = headrace.typed_answers(operator, answers)
-    assert typed.dtype == headrace.operators.RETRIEVAL_ANSWER
+    assert answers.dtype == headrace.operators.RETRIEVAL_ANSWER
     assert not status.any()
-    assert typed["hits"].tolist() == [2, 3, 1]
-    assert typed["ids"][1][:4].tolist() == [0, 3, 4, 0xFFFFFFFF]
-    assert np.shares_memory(typed, answers)
+    assert answers["hits"].tolist() == [2, 3, 1]
+    assert answers["ids"][1][:4].tolist() == [0, 3, 4, 0xFFFFFFFF]
+
+
+def test_bytes_of_answers_are_typed_by_the_operator(small_index: Index):
+    operator = headrace.retrieval(small_index)
+    answers = operator.answer_on_host(small_index.compile_many(["pie", "NOT pie"]))
+    assert answers.dtype == headrace.operators.RETRIEVAL_ANSWER
+    raw = answers.view(np.uint8).reshape(2, -1)
+    typed = headrace.typed_answers(operator, raw)
+    assert np.array_equal(typed, answers)
+    assert np.shares_memory(typed, raw)
+    assert headrace.typed_answers(operator, answers) is answers
 
 
 def test_samples_compile(small_index: Index):

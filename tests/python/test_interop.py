@@ -183,7 +183,7 @@ def test_rates_of_a_gpu_by_its_names(name: str) -> None:
 
 def test_the_loop_of_the_readme_prints_no_id_where_nothing_was_found() -> None:
     text = (Path(__file__).parents[2] / "README.md").read_text()
-    loop = text[text.index("for answer in headrace.typed_answers") :].split("```")[0]
+    loop = text[text.index("for answer in answers:") :].split("```")[0]
     index = headrace.Index.build(["an apple"])
     operator = headrace.retrieval(index)
     with headrace.Engine("cpu", operator) as engine, engine.connect() as client:
@@ -191,7 +191,7 @@ def test_the_loop_of_the_readme_prints_no_id_where_nothing_was_found() -> None:
     said: list[str] = []
     exec(
         loop,
-        {"headrace": headrace, "operator": operator, "answers": answers, "print": lambda *of: said.append(str(of))},
+        {"answers": answers, "print": lambda *of: said.append(str(of))},
     )
     assert len(said) == 2
     assert str(2**32 - 1) not in said[0]

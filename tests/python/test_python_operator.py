@@ -192,7 +192,7 @@ def test_one_function_is_compiled_once_for_arrays_of_the_same_types(monkeypatch)
         answer[0] = query[0] + amount
 
     made = [add(amount=1), add(amount=2), add(amount=2.0)]
-    assert [one.answer_on_host(np.array([10])).view("i8")[0, 0] for one in made] == [11, 12, 12]
+    assert [one.answer_on_host(np.array([10]))[0] for one in made] == [11, 12, 12]
     assert len(compiled) == 2
 
 

@@ -39,12 +39,21 @@ class Parking {
     return is_ready;
   }
 
+  /// For a thread that sleeps elsewhere, as in an event loop: the next notify_one() or notify_all() writes to the
+  /// eventfd `descriptor`, once. Whoever arms reads the condition afterwards, as `ready` of wait_until() does. One
+  /// descriptor at a time: one that is armed already stays.
+  void arm(int descriptor) noexcept;
+  /// After it nothing is written, until the next arm().
+  void disarm() noexcept;
+
  private:
+  void ring_armed() noexcept;
   void wake_one() noexcept;
   void wake_all() noexcept;
 
   std::atomic<std::uint32_t> sleepers_{0};
   std::mutex mutex_;
+  int armed_ = -1;  ///< An eventfd, which counts as a sleeper. Under the mutex.
   std::condition_variable condition_;
 };
 

@@ -15,6 +15,10 @@
 
 namespace headrace::serve {
 
+namespace detail {
+class DirectWatch;
+}
+
 /// Names a query of one client, in order of submission.
 using Ticket = std::uint64_t;
 
@@ -37,7 +41,7 @@ struct Completion {
 /// other. Used by one thread at a time. Every query submitted comes back exactly once, through poll(), wait() or ask().
 class Client {
  public:
-  Client(Client&& other) noexcept = default;
+  Client(Client&& other) noexcept;
   Client& operator=(Client&& other) noexcept;
   /// Waits for the queries in flight, drops their answers, and gives the lane back.
   ~Client();
@@ -97,6 +101,18 @@ class Client {
   /// Asks for a query not to be answered. If it has not been started it comes back with Errc::cancelled.
   void cancel(Ticket ticket) noexcept;
 
+  /// For event loops: writes to the eventfd `descriptor`, once, when something of this client has come back or a slot
+  /// is free again, which poll() and submit() then notice; at once where that is so already. Deadlines are left to
+  /// whoever calls, see soonest_deadline(). The descriptor stays open until forget_wake() or the client's end. Throws
+  /// SystemError where the schedule needs a thread for it and the system gives none.
+  void wake(int descriptor);
+  /// Nothing is written any more.
+  void forget_wake() noexcept;
+  /// No query in flight has an earlier deadline, and poll() is to be called once it has passed; Time::max() for none.
+  [[nodiscard]] Time soonest_deadline() const noexcept {
+    return (direct_ != nullptr ? direct_->late() : late_).soonest();
+  }
+
   /// Whether this process is a forked child of the one that made this client: then submit(), ask() and wait() answer
   /// kInherited, and nothing comes back.
   [[nodiscard]] bool inherited() const noexcept { return birth_.inherited(); }
@@ -129,6 +145,7 @@ class Client {
   void pop() noexcept;
   /// Gives back the slots that nobody uses any more.
   void free_slots() noexcept;
+  void wake_direct(int descriptor);
   void wait_until_free() noexcept;
   void leave() noexcept;
 
@@ -140,6 +157,7 @@ class Client {
   Ticket next_;   ///< The next ticket to give out. A direct lane keeps its own, and the next member.
   Ticket taken_;  ///< The oldest not yet polled.
   detail::LateQueries late_;
+  std::unique_ptr<detail::DirectWatch> watch_;  ///< A direct lane has one from the first wake() on.
 };
 
 }  // namespace headrace::serve

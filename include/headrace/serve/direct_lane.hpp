@@ -119,6 +119,10 @@ class DirectLane {
     note.deadline = std::min(note.deadline, kUnusual);
   }
   [[nodiscard]] const LateQueries& late() const noexcept { return late_; }
+  /// Frees the slots of queries that were given up, as far as nothing works on them any more.
+  void free_slots() noexcept {
+    if (late_.keeps()) static_cast<void>(kept());
+  }
   /// Whether every query has come back and nothing works on any.
   [[nodiscard]] bool all_free() noexcept { return next_ == taken_ && !(late_.keeps() && kept()); }
 

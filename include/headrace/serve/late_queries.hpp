@@ -24,6 +24,8 @@ class LateQueries {
   }
   /// Whether queries may be late. The clock is read only while there are deadlines.
   [[nodiscard]] bool due() const noexcept { return soonest_ != Time::max() && SteadyClock::now() > soonest_; }
+  /// No query in flight has an earlier deadline. It may be that of one which has come back.
+  [[nodiscard]] Time soonest() const noexcept { return soonest_; }
   /// Whether slots of queries that were given up are taken.
   [[nodiscard]] bool keeps() const noexcept { return kept_ != 0; }
   [[nodiscard]] std::uint64_t ahead() const noexcept { return ahead_; }

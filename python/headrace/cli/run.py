@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.text import Text
@@ -110,9 +109,8 @@ def ask(device: Device, operator: Operator, corpus: Corpus, console: Console) ->
             took = []
             for _ in range(_REPEATS):
                 began = time.perf_counter()
-                raw = client.ask(query)
+                answer = client.ask(query)
                 took.append(time.perf_counter() - began)
-            answer = headrace.typed_answers(operator, raw[np.newaxis])[0]
             hits, spent = int(answer["hits"]), tables.latency(sorted(took)[len(took) // 2])
             line = Text("\n  ").append(question, "bold").append(f"   {hits:,} gloss{'es' * (hits != 1)} in {spent}")
             console.print(line)
@@ -136,7 +134,7 @@ def check_answers(device: Device, operator: Operator, corpus: Corpus, console: C
     with headrace.Engine(device, operator) as engine, engine.connect() as client:
         answers, status = client.ask_many(corpus.index.compile_many(texts))
     with show.progress_bar("Verifying answers") as bar:
-        for number, (text, answer) in enumerate(zip(texts, headrace.typed_answers(operator, answers), strict=True)):
+        for number, (text, answer) in enumerate(zip(texts, answers, strict=True)):
             right, ids = reference.answer(text), _ids(answer)
             if status[number] != 0 or (int(answer["hits"]), ids) != (right.hits, right.ids):
                 raise DataError(f"wrong answer to '{text}': {answer['hits']} hits {ids}, not {right}")
