@@ -72,8 +72,8 @@ def _add(digest: "hashlib._Hash", value: object, seen: set[int]) -> None:  # noq
         digest.update(f"{value.__name__} {getattr(value, '__version__', '')};".encode())
     elif isinstance(value, type) and value.__module__ in {"builtins", "numpy"}:
         digest.update(value.__qualname__.encode() + b";")
-    elif callable(value) and getattr(math, getattr(value, "__name__", ""), None) is value:
-        digest.update(value.__name__.encode() + b";")  # type: ignore[attr-defined]
+    elif (name := getattr(value, "__name__", "")) and getattr(math, name, None) is value:
+        digest.update(str(name).encode() + b";")
     elif isinstance(value, np.ufunc):
         digest.update(value.__name__.encode() + b";")
     elif hasattr(value, "dimensions") and hasattr(value, "dtype"):  # a StateType

@@ -77,14 +77,14 @@ def _numba_cuda() -> ModuleType:
     # Numba-CUDA 0.30 asks for a function by a name that NumPy 2.5 has no more.
     borrowed = not hasattr(np, "row_stack")
     if borrowed:
-        np.row_stack = np.vstack  # type: ignore[attr-defined]
+        setattr(np, "row_stack", np.vstack)  # noqa: B010
     try:
         return import_module("numba.cuda")
     except ImportError as error:
         raise _missing("numba-cuda", error) from None
     finally:
         if borrowed:
-            del np.row_stack  # type: ignore[attr-defined]
+            delattr(np, "row_stack")
 
 
 @contextmanager
@@ -149,6 +149,8 @@ def to_ltoir(
     except Exception as error:
         if type(error).__name__ in {"NvvmSupportError", "DynamicLibNotFoundError"}:
             raise _missing("nvidia-nvvm", error) from None
+        if isinstance(error, KeyError) and isinstance(error.args[0], np.ufunc):  # what Numba-CUDA says of one
+            error = TypeError(f"numpy.{error.args[0].__name__} of a number is not known there: try one of math")
         raise UsageError(explain(function, error, "for a GPU ")) from error
     return bytes(code)
 

@@ -1,3 +1,5 @@
+# mypy: ignore-errors
+# Numba-CUDA has no types.
 """Group for Numba's CUDA target. Imported where an operator is compiled for a GPU."""
 
 from typing import Any
@@ -79,11 +81,11 @@ overload_attribute(GroupType, "thread_count")(
 
 # Numba compares the names of parameters, annotations included: these have none.
 @overload_method(GroupType, "sync")
-def _sync(group):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
+def _sync(group):  # noqa: ANN001, ANN202, ARG001
     return lambda group: cuda.syncthreads()  # noqa: ARG005
 
 
-def _number(name, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+def _number(name, value):  # noqa: ANN001, ANN202
     """The type that a value is kept in between threads: a number's own, in Python's sense of one."""
     kind = types.unliteral(value)
     if isinstance(kind, types.Boolean):
@@ -94,10 +96,10 @@ def _number(name, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
 
 
 @overload_method(GroupType, "sum")
-def _sum(group, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
+def _sum(group, value):  # noqa: ANN001, ANN202, ARG001
     kind = _number("sum", value)
 
-    def total_of(group, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
+    def total_of(group, value):  # noqa: ANN001, ANN202, ARG001
         sums = cuda.shared.array(_WARPS_MAX, kind)
         lane, warp = cuda.threadIdx.x % _WARP, cuda.threadIdx.x // _WARP
         members = min(_WARP, cuda.blockDim.x - warp * _WARP)
@@ -122,15 +124,15 @@ def _sum(group, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, 
 
 
 @overload_method(GroupType, "any")
-def _any(group, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
+def _any(group, value):  # noqa: ANN001, ANN202, ARG001
     return lambda group, value: cuda.syncthreads_or(np.int32(bool(value))) != 0  # noqa: ARG005
 
 
 @overload_method(GroupType, "broadcast")
-def _broadcast(group, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
+def _broadcast(group, value):  # noqa: ANN001, ANN202, ARG001
     kind = _number("broadcast", value)
 
-    def from_first(group, value):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
+    def from_first(group, value):  # noqa: ANN001, ANN202, ARG001
         kept = cuda.shared.array(1, kind)
         if cuda.threadIdx.x == 0:
             kept[0] = kind(value)
@@ -144,7 +146,7 @@ def _broadcast(group, value):  # type: ignore[no-untyped-def] # noqa: ANN001, AN
 
 # Inlined, because each place that calls it has an array of its own.
 @overload_method(GroupType, "shared", inline="always", prefer_literal=True)
-def _shared(group, shape, dtype):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
+def _shared(group, shape, dtype):  # noqa: ANN001, ANN202, ARG001
     lengths = shape if isinstance(shape, types.BaseTuple) else (shape,)
     if not all(isinstance(length, types.IntegerLiteral) for length in lengths):
         raise TypingError("group.shared() takes a shape that is a constant")

@@ -1,5 +1,6 @@
 """What kernels call, as source text: it is the same for every target of Numba."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ def view(name: str, dtype: np.dtype[Any]) -> str:
     return f"carray({name}, 1, {name}_type)" + ("[0]" if dtype.names is not None else "")
 
 
-def arrays(state: tuple[StateType, ...] | list[StateType]) -> str:
+def arrays(state: Sequence[StateType]) -> str:
     """The expressions for the named arrays, which `words` describes one after the other."""
     text, first = "", 0
     for index, one in enumerate(state):
@@ -37,6 +38,6 @@ def arrays(state: tuple[StateType, ...] | list[StateType]) -> str:
     return text
 
 
-def words_count(state: tuple[StateType, ...] | list[StateType]) -> int:
+def words_count(state: Sequence[StateType]) -> int:
     """How many words there are at least one of."""
     return max(sum(one.words for one in state), 1)
