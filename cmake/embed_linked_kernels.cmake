@@ -6,7 +6,10 @@ foreach(file architecture IN ZIP_LISTS FILES ARCHITECTURES)
   file(READ ${file} bytes HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
   string(APPEND arrays "constexpr unsigned char kCode${architecture}[] = {${bytes}};\n")
-  string(APPEND list "    {${architecture}, {reinterpret_cast<const std::byte*>(kCode${architecture}), sizeof(kCode${architecture})}},\n")
+  string(
+    APPEND list
+    "    {${architecture}, {reinterpret_cast<const std::byte*>(kCode${architecture}), sizeof(kCode${architecture})}},\n"
+  )
 endforeach()
 file(
   WRITE ${OUTPUT}

@@ -54,7 +54,7 @@ LinkedFunction::LinkedFunction(std::string name, std::vector<FunctionArray> arra
 
 void LinkedFunction::link(serve::Operator& op, Device device) {
   const DeviceCode& code = code_for(device);
-  for (const Named& one : kKernels) (op.*one.kernel).set_entry(DeviceKind::cuda, code.entry(one.name));
+  for (const Named& one : kKernels) (op.*one.kernel).set_entry(device.kind(), code.entry(one.name));
 }
 
 const DeviceCode& LinkedFunction::code_for(Device device) {

@@ -97,6 +97,25 @@ def test_records_and_many_arrays_of_each_shape_can_be_passed(kernels, count):
     assert found.functions == KERNELS
 
 
+def test_bounds_are_checked_where_numba_is_told_to(kernels, monkeypatch):
+    def pick(_group, query, answer, rows):
+        answer[0] = rows[query[0]]
+
+    def code():
+        state = [StateType(np.dtype("i8"), 1)]
+        return compile_cuda.to_ltoir(pick, np.dtype("i8"), np.dtype("i8"), state, CAPABILITY)
+
+    def linked_bytes(made):
+        return len(compile_cuda.link([kernels, made], CAPABILITY))
+
+    unchecked = linked_bytes(code())
+    monkeypatch.setattr(pytest.importorskip("numba").config, "BOUNDSCHECK", 1)
+    checked = linked_bytes(code())
+    monkeypatch.undo()
+    assert checked > unchecked
+    assert linked_bytes(code()) == unchecked
+
+
 def test_all_that_a_group_has_can_be_compiled(kernels):
     def everything(group, query, answer):
         kept = group.shared((4, 32), np.float32)

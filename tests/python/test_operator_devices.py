@@ -3,6 +3,10 @@
 import gc
 import json
 import math
+import os
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +161,29 @@ def test_a_load_is_checked_and_finds_nothing_wrong(device):
     done = headrace.load(device, products(rows=TABLE), headrace.Plan(), rate=500, window=0.1, windows_max=3)
     assert (done.load.wrong, done.load.failed) == (0, 0)
     assert done.load.answered > 0
+
+
+def test_bounds_are_checked_where_numba_is_told_to(device, tmp_path: Path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent(f"""
+            import numpy as np, headrace
+
+            @headrace.operator(query="i8", answer="i8")
+            def pick(group, query, answer, rows):
+                answer[0] = rows[query[0]]
+
+            with headrace.Engine("{device}", pick(rows=np.arange(10))) as engine, engine.connect() as client:
+                print(client.ask(np.array([9])))
+                try:
+                    client.ask(np.array([10]))
+                except headrace.DeviceError as error:
+                    print(error.code)
+        """)
+    )
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1"}
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (0, "9\ndevice fault\n"), done.stderr
 
 
 def test_arrays_of_a_gpu_are_used_where_they_lie(device):

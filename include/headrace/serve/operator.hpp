@@ -64,8 +64,8 @@ struct Operator {
   Kernel scattered_kernel;
   Kernel persistent;          ///< For Schedule::persistent and Doorbell::words: (State, PersistentView<MailboxView>).
   Kernel persistent_barrier;  ///< The same with Doorbell::barrier: (State, PersistentView<BarrierMailboxView>).
-  /// Gives `op`, which is a copy of this operator, code for a device, where that is made at run time. Optional. Called by
-  /// linked(), perhaps by several threads, and often: what it makes it keeps.
+  /// Gives `op`, which is a copy of this operator, code for a device, where that is made at run time. Optional. Called
+  /// by linked(), perhaps by several threads, and often: what it makes it keeps.
   std::function<void(Operator& op, Device device)> link;
   /// Puts the state on a device. Throws DeviceError when it does not fit.
   std::function<LoadedState(Device)> load;

@@ -40,7 +40,9 @@ def compile_answer(
         DeviceError: in a build without CUDA.
     """
     kernels = function_kernels(compute_capability)
-    key = code_cache.key(function, (query, answer, *state), (compute_capability, kernels, *_versions()))
+    key = code_cache.key(
+        function, (query, answer, *state), (compute_capability, kernels, _checks_bounds(), *_versions())
+    )
     if key is not None and (kept := code_cache.read(key)) is not None:
         return kept
     with _lock:
@@ -87,17 +89,31 @@ def _numba_cuda() -> ModuleType:
             delattr(np, "row_stack")
 
 
+def _checks_bounds() -> bool:
+    """Whether NUMBA_BOUNDSCHECK asks for it, as on the host."""
+    numba: Any = import_module("numba")
+    return bool(numba.config.BOUNDSCHECK)
+
+
 @contextmanager
 def _compiling_for(compute_capability: tuple[int, int]) -> Iterator[None]:
-    """Numba-CUDA compiles what a function calls for the current device, and would start CUDA on device 0 to ask it."""
+    """Numba-CUDA compiles what a function calls for the current device, and would start CUDA on device 0 to ask it.
+
+    It can check bounds, too, but has that switched off.
+    """
     dispatcher: Any = import_module("numba.cuda.dispatcher")
+    target: Any = import_module("numba.cuda.target").CUDATargetContext
+    off = target.__dict__["enable_boundscheck"]
     original, me = dispatcher.get_current_device, threading.get_ident()
     dispatcher.get_current_device = lambda: (
         SimpleNamespace(compute_capability=compute_capability) if threading.get_ident() == me else original()
     )
+    if _checks_bounds():
+        target.enable_boundscheck = property(lambda _self: True)
     try:
         yield
     finally:
+        target.enable_boundscheck = off
         dispatcher.get_current_device = original
 
 
