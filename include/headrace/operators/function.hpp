@@ -53,7 +53,7 @@ struct FunctionOptions {
   /// is first used on a device. Empty: the operator runs on CPU devices only.
   std::function<std::vector<std::byte>(Device device)> code = {};
   std::uint32_t blocks = 1;    ///< That answer one query on a CUDA device.
-  std::uint32_t threads = 32;  ///< Of each block, likewise.
+  std::uint32_t threads = 32;  ///< That each block has then.
 };
 
 /// The operator that answers by calling a function, under every schedule; on CUDA devices where there is `code`. Where

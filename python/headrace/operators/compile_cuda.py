@@ -63,7 +63,7 @@ def _missing(package: str, why: object = "") -> UsageError:
 
 
 def _versions() -> list[str]:
-    """Of the packages that decide what comes out; empty for one that a CUDA toolkit replaces."""
+    """The versions of packages that decide what comes out; empty for one that a CUDA toolkit replaces."""
     found = []
     for package in _PACKAGES:
         try:
