@@ -10,15 +10,17 @@ if(NOT linked_architectures) # "native" and "all" name none
 endif()
 list(REMOVE_DUPLICATES linked_architectures)
 
-set(linked_text "")
-set(linked_list "")
 set(linked_files "")
+set(linked_options "")
+if(CMAKE_CUDA_HOST_COMPILER)
+  set(linked_options -ccbin ${CMAKE_CUDA_HOST_COMPILER})
+endif()
 foreach(architecture IN LISTS linked_architectures)
   set(code ${PROJECT_BINARY_DIR}/linked_kernels_${architecture}.ltoir)
   add_custom_command(
     OUTPUT ${code}
     COMMAND
-      ${CMAKE_CUDA_COMPILER} -std=c++20 -O3 --fmad=false --expt-relaxed-constexpr -dc -ltoir -gencode
+      ${CMAKE_CUDA_COMPILER} ${linked_options} -std=c++20 -O3 --fmad=false --expt-relaxed-constexpr -dc -ltoir -gencode
       arch=compute_${architecture},code=lto_${architecture} -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include
       -I${PROJECT_BINARY_DIR}/include -MD -MF ${code}.d -MT ${code} -o ${code} ${linked_kernels_source}
     DEPENDS ${linked_kernels_source}
