@@ -131,6 +131,17 @@ def test_all_that_a_group_has_can_be_compiled(kernels):
     assert linked(kernels, everything, "f4", "f8").functions == KERNELS
 
 
+@pytest.mark.parametrize("kind", ["?", "i1", "u2", "i4", "u4", "u8", "f2", "f8"])
+def test_numbers_of_every_type_are_exchanged(kind):
+    def exchange(group, query, answer):
+        found = group.sum(query[0]) + group.broadcast(query[0])
+        if group.any(query[0] > 3):
+            found += 1
+        answer[0] = found
+
+    assert compile_cuda.to_ltoir(exchange, np.dtype(kind), np.dtype("f8"), (), CAPABILITY)
+
+
 def wrong(function, query="i8", answer="i8", state=()):
     with pytest.raises(UsageError) as caught:
         compile_cuda.to_ltoir(function, np.dtype(query), np.dtype(answer), state, CAPABILITY)

@@ -131,6 +131,28 @@ def test_arrays_numbers_and_records_reach_the_function(device, count):
     assert answers.tolist() == pytest.approx(wanted)
 
 
+@pytest.mark.parametrize("kind", ["i1", "u2", "i4", "u8", "f4"])
+def test_a_sum_over_the_threads_is_exact(device, kind):
+    @operator(query=(kind, 100), answer=("f8", 3), threads=96)
+    def three(group, query, answer):
+        total = 0
+        for i in range(group.rank, len(query), group.size):
+            total += query[i]
+        total = group.sum(total)
+        ones = group.sum(query[group.rank % 100])
+        first = group.broadcast(query[group.rank % 100])
+        if group.rank == 0:
+            answer[0], answer[1], answer[2] = total, ones, first
+
+    asked = RANDOM.integers(1, 100, (5, 100)).astype(kind)
+    with headrace.Engine(device, three()) as engine, engine.connect() as client:
+        answers, _ = client.ask_many(asked)
+    assert answers[:, 0].tolist() == asked.sum(axis=1, dtype=float).tolist()
+    assert answers[:, 2].tolist() == asked[:, 0].tolist()
+    if device.startswith("cuda"):
+        assert answers[:, 1].tolist() == asked[:, :96].sum(axis=1, dtype=float).tolist()
+
+
 def test_blocks_share_a_query(device):
     @operator(query="i8", answer=("i8", 100), threads=32, blocks=3)
     def spread(group, query, answer):

@@ -86,18 +86,24 @@ def _sync(group):  # noqa: ANN001, ANN202, ARG001
 
 
 def _number(name, value):  # noqa: ANN001, ANN202
-    """The type that a value is kept in between threads: a number's own, in Python's sense of one."""
+    """The type of a number that threads exchange."""
     kind = types.unliteral(value)
-    if isinstance(kind, types.Boolean):
-        return types.int64 if name == "sum" else kind
-    if not isinstance(kind, (types.Integer, types.Float)):
+    if not isinstance(kind, (types.Boolean, types.Integer, types.Float)):
         raise TypingError(f"group.{name}() takes a number on a GPU, not {kind}")
     return kind
 
 
+def _summed(kind):  # noqa: ANN001, ANN202
+    """The types in which numbers are added up, and that of their sum; warps exchange these types alone."""
+    if isinstance(kind, types.Float):
+        wide = types.float64 if kind == types.float64 else types.float32
+        return wide, wide
+    return types.int64, types.uint64 if kind == types.uint64 else types.int64  # which overflow alike
+
+
 @overload_method(GroupType, "sum")
 def _sum(group, value):  # noqa: ANN001, ANN202, ARG001
-    kind = _number("sum", value)
+    kind, result = _summed(_number("sum", value))
 
     def total_of(group, value):  # noqa: ANN001, ANN202, ARG001
         sums = cuda.shared.array(_WARPS_MAX, kind)
@@ -118,7 +124,7 @@ def _sum(group, value):  # noqa: ANN001, ANN202, ARG001
         for other in range(1, (cuda.blockDim.x + _WARP - 1) // _WARP):
             total += sums[other]
         cuda.syncthreads()  # the next call writes there again
-        return total
+        return result(total)
 
     return total_of
 
