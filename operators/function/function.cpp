@@ -1,11 +1,13 @@
 #include "headrace/operators/function.hpp"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "headrace/base/error.hpp"
+#include "operators/function/function_state.hpp"
+#include "operators/function/linked_function.hpp"
 
 namespace headrace::operators {
 
@@ -23,11 +25,7 @@ struct Function {
 
   using Query = std::byte;
   using Answer = std::byte;
-  struct State {
-    AnswerFunction function;
-    const void* state;
-    std::atomic<std::uint32_t>* failed;
-  };
+  using State = FunctionState;
 
   template <class Group>
   static void answer(Group group, const State& state, const Query* query, Answer* answer) {
@@ -36,32 +34,59 @@ struct Function {
   }
 };
 
-}  // namespace
-
-serve::Operator function(FunctionOptions options) {
+void require_sound(const FunctionOptions& options) {
+  constexpr std::uint32_t kThreadsMost = 1024;
   if (options.function == nullptr) throw UsageError(fmt::format("operator {}: there is no function", options.name));
   if (options.query_bytes == 0 || options.answer_bytes == 0) {
     throw UsageError(fmt::format("operator {}: a query has {} bytes and an answer {}, but both have at least one",
                                  options.name, options.query_bytes, options.answer_bytes));
   }
-  const auto load = [name = options.name, call = options.function, state = options.state,
-                     owner = std::move(options.owner)](Device device) {
-    if (!device.properties().host_cores) {
-      throw DeviceError(Errc::not_supported,
-                        fmt::format("operator {} is a function of the host and runs on CPU devices only: choose "
-                                    "device cpu, not {}",
-                                    name, device.name()));
-    }
-    const auto loaded = std::make_shared<Loaded>();
-    loaded->owner = owner;
-    serve::LoadedState made = serve::make_state(Function::State{call, state, &loaded->failed}, loaded);
-    made.failed = &loaded->failed;
-    return made;
+  if (options.blocks == 0 || options.threads == 0 || options.threads > kThreadsMost) {
+    throw UsageError(fmt::format("operator {}: {} blocks of {} threads cannot be, but 1 or more of 1 to {}",
+                                 options.name, options.blocks, options.threads, kThreadsMost));
+  }
+}
+
+/// The state on a CPU device.
+serve::LoadedState load_on_host(const FunctionOptions& options) {
+  for (const FunctionArray& array : options.arrays) {
+    if (!array.cuda) continue;
+    throw DeviceError(Errc::not_supported,
+                      fmt::format("operator {}: {} lies in the memory of cuda:{} and is not read on a CPU device",
+                                  options.name, array.name, *array.cuda));
+  }
+  const auto loaded = std::make_shared<Loaded>();
+  loaded->owner = options.owner;
+  serve::LoadedState made =
+      serve::make_state(FunctionState{options.function, options.state, &loaded->failed, {}}, loaded);
+  made.failed = &loaded->failed;
+  return made;
+}
+
+}  // namespace
+
+serve::Operator function(FunctionOptions options) {
+  require_sound(options);
+  const LaunchShape shape{.blocks = options.blocks, .threads = options.threads};
+  const auto kept = std::make_shared<const FunctionOptions>(std::move(options));
+  std::shared_ptr<LinkedFunction> linked;
+  if (kept->code) linked = std::make_shared<LinkedFunction>(kept->name, kept->arrays, kept->code);
+  const auto load = [kept, linked](Device device) {
+    if (device.properties().host_cores) return load_on_host(*kept);
+    if (linked) return linked->load(device, kept->owner);
+    throw DeviceError(Errc::not_supported,
+                      fmt::format("operator {} is a function of the host and runs on CPU devices only: choose "
+                                  "device cpu, not {}",
+                                  kept->name, device.name()));
   };
-  serve::Operator op = serve::make_operator<Function>({.blocks = 1, .threads = 1}, load, std::move(options.sample),
-                                                      options.query_bytes, options.answer_bytes);
-  op.name = std::move(options.name);
-  op.answer_type = std::move(options.answer_type);
+  serve::Operator op = serve::make_operator<Function>(shape, load, kept->sample, kept->query_bytes, kept->answer_bytes);
+  op.name = kept->name;
+  op.answer_type = kept->answer_type;
+  if (linked) {
+    op.link = [linked](serve::Operator& to, Device device) {
+      if (!device.properties().host_cores) linked->link(to, device);
+    };
+  }
   return op;
 }
 

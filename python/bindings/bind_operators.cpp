@@ -6,8 +6,10 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "answer_type.hpp"
 #include "arrays.hpp"
@@ -118,11 +120,42 @@ std::function<void(std::uint64_t, std::byte*)> sampler(nb::object function, std:
   };
 }
 
+/// The arrays of a function, as tuples of a name, an address, bytes, a shape, and a device's number or None.
+std::vector<operators::FunctionArray> function_arrays(const nb::list& arrays) {
+  std::vector<operators::FunctionArray> found;
+  for (const nb::handle one : arrays) {
+    const auto tuple = nb::cast<nb::tuple>(one);
+    operators::FunctionArray array{.name = nb::cast<std::string>(tuple[0]), .bytes = nb::cast<std::size_t>(tuple[2])};
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): NumPy gives addresses as numbers
+    array.data = reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(tuple[1]));
+    for (const nb::handle length : nb::cast<nb::tuple>(tuple[3])) {
+      array.shape.push_back(nb::cast<std::uint64_t>(length));
+    }
+    if (!tuple[4].is_none()) array.cuda = nb::cast<int>(tuple[4]);
+    found.push_back(std::move(array));
+  }
+  return found;
+}
+
+/// What makes a function's machine code for a device, in Python.
+std::function<std::vector<std::byte>(Device)> coder(nb::object function) {
+  if (function.is_none()) return {};
+  return [kept = keep(std::move(function))](Device device) {
+    const GilAcquire acquired;
+    const nb::handle call(static_cast<PyObject*>(const_cast<void*>(kept.get())));
+    const nb::object made = call(device);
+    const auto code = nb::cast<nb::bytes>(made);
+    const auto* begin = reinterpret_cast<const std::byte*>(code.c_str());
+    return std::vector<std::byte>(begin, begin + code.size());
+  };
+}
+
 void bind_function(nb::module_& module) {
   module.def(
       "function_operator",
       [](std::string name, std::size_t query_bytes, std::size_t answer_bytes, std::uintptr_t function,
-         std::uintptr_t state, nb::object owner, nb::object sample, std::string answer_type) {
+         std::uintptr_t state, nb::object owner, nb::object sample, std::string answer_type, const nb::list& arrays,
+         nb::object code, std::uint32_t blocks, std::uint32_t threads) {
         // NOLINTBEGIN(performance-no-int-to-ptr): Numba and NumPy give addresses as numbers
         return operators::function({.name = std::move(name),
                                     .query_bytes = query_bytes,
@@ -131,15 +164,34 @@ void bind_function(nb::module_& module) {
                                     .state = reinterpret_cast<const void*>(state),
                                     .owner = keep(std::move(owner)),
                                     .sample = sampler(std::move(sample), query_bytes),
-                                    .answer_type = std::move(answer_type)});
+                                    .answer_type = std::move(answer_type),
+                                    .arrays = function_arrays(arrays),
+                                    .code = coder(std::move(code)),
+                                    .blocks = blocks,
+                                    .threads = threads});
         // NOLINTEND(performance-no-int-to-ptr)
       },
       "name"_a, "query_bytes"_a, "answer_bytes"_a, "function"_a, "state"_a, "owner"_a, "sample"_a.none(),
-      "answer_type"_a,
+      "answer_type"_a, "arrays"_a = nb::list(), "code"_a.none() = nb::none(), "blocks"_a = 1, "threads"_a = 32,
       nb::sig("def function_operator(name: str, query_bytes: int, answer_bytes: int, function: int, state: int, owner: "
-              "object, sample: collections.abc.Callable[[int], object] | None, answer_type: str) -> Operator"),
+              "object, sample: collections.abc.Callable[[int], object] | None, answer_type: str, arrays: "
+              "list[tuple[str, int, int, tuple[int, ...], int | None]] = ..., code: "
+              "collections.abc.Callable[[Device], bytes] | None = None, blocks: int = 1, threads: int = 32) -> "
+              "Operator"),
       "The operator that calls the C function at address `function` on CPU devices; see operators/function.hpp. "
-      "`owner` keeps what lies at both addresses. `sample` gives query number i, of query_bytes bytes.");
+      "`owner` keeps what lies at both addresses. `sample` gives query number i, of query_bytes bytes. `code` gives a "
+      "cubin for a CUDA device, whose kernels are given `arrays`: name, address, bytes, shape, and the number of the "
+      "CUDA device that has it, or None.");
+  module.def(
+      "function_kernels",
+      [](int compute_capability) {
+        const std::span<const std::byte> code = operators::function_kernels(compute_capability);
+        return nb::bytes(code.data(), code.size());
+      },
+      "compute_capability"_a,
+      "The kernels that call a function on a CUDA device, as LTO-IR, for nvJitLink; `compute_capability` is 90 for "
+      "9.0. "
+      "Raises DeviceError in a build without CUDA and for GPUs older than those it was built for.");
 }
 
 }  // namespace

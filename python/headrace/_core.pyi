@@ -655,9 +655,14 @@ def retrieval(index: Index, *, threads: int = ..., sample: bool = ...) -> Operat
     Boolean queries over an index, which it keeps; queries are made by Index.compile(). Load tests need `sample`, which costs 4 bytes of host memory a posting.
     """
 
-def function_operator(name: str, query_bytes: int, answer_bytes: int, function: int, state: int, owner: object, sample: Callable[[int], object] | None, answer_type: str) -> Operator:
+def function_operator(name: str, query_bytes: int, answer_bytes: int, function: int, state: int, owner: object, sample: Callable[[int], object] | None, answer_type: str, arrays: list[tuple[str, int, int, tuple[int, ...], int | None]] = ..., code: Callable[[Device], bytes] | None = None, blocks: int = 1, threads: int = 32) -> Operator:
     """
-    The operator that calls the C function at address `function` on CPU devices; see operators/function.hpp. `owner` keeps what lies at both addresses. `sample` gives query number i, of query_bytes bytes.
+    The operator that calls the C function at address `function` on CPU devices; see operators/function.hpp. `owner` keeps what lies at both addresses. `sample` gives query number i, of query_bytes bytes. `code` gives a cubin for a CUDA device, whose kernels are given `arrays`: name, address, bytes, shape, and the number of the CUDA device that has it, or None.
+    """
+
+def function_kernels(compute_capability: int) -> bytes:
+    """
+    The kernels that call a function on a CUDA device, as LTO-IR, for nvJitLink; `compute_capability` is 90 for 9.0. Raises DeviceError in a build without CUDA and for GPUs older than those it was built for.
     """
 
 class Plan:

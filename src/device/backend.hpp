@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "device/known_range.hpp"
 #include "headrace/base/result.hpp"
@@ -102,6 +103,13 @@ class GraphBackend {
   [[nodiscard]] virtual Status launch(StreamBackend& stream) noexcept = 0;
 };
 
+/// Machine code that was loaded at run time.
+class CodeBackend {
+ public:
+  virtual ~CodeBackend() = default;
+  [[nodiscard]] virtual Result<const void*> entry(const char* name) const noexcept = 0;
+};
+
 /// The host's side of the barriers of a BarrierMailbox; the kernel's is Group::arrive() and passed().
 struct BarrierFunctions {
   std::size_t cell_stride;  ///< So many bytes apart, that cells do not slow each other.
@@ -144,6 +152,10 @@ class DeviceBackend {
   /// Each of `nodes`, of which there is one at least, could run on some device.
   [[nodiscard]] virtual Result<std::unique_ptr<GraphBackend>> create_graph(
       std::span<const GraphNode> nodes) noexcept = 0;
+
+  [[nodiscard]] virtual Result<std::unique_ptr<CodeBackend>> load_code(std::span<const std::byte> /*image*/) noexcept {
+    return Errc::not_supported;
+  }
 
   /// What the device knows of the memory at `data`.
   [[nodiscard]] virtual KnownRange look_up(const void* data) const noexcept = 0;

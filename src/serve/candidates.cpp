@@ -35,7 +35,8 @@ std::uint32_t threads_most(Schedule schedule, const CandidateLimits& limits) {
 
 std::uint32_t resident_queries_of(Device device, const Operator& op) {
   if (device.properties().host_cores) return 2 * static_cast<std::uint32_t>(Topology::machine().processors().size());
-  return std::max(1U, device.resident_blocks_max(op.kernel, op.shape.threads) / std::max(1U, op.shape.blocks));
+  const Operator here = linked(op, device);
+  return std::max(1U, device.resident_blocks_max(here.kernel, here.shape.threads) / std::max(1U, here.shape.blocks));
 }
 
 std::size_t in_flight_each(const Plan& plan, std::uint32_t generators, std::uint32_t resident) {

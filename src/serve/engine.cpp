@@ -13,7 +13,7 @@ namespace {
 
 std::shared_ptr<detail::EngineState> start(Device device, Operator op, Plan plan) {
   std::shared_ptr<detail::EngineState> state(
-      make_process_owned<detail::EngineState>(device, std::move(op), std::move(plan)));
+      make_process_owned<detail::EngineState>(device, linked(std::move(op), device), std::move(plan)));
   switch (state->plan.schedule) {
     case Schedule::blocking: detail::start_blocking(*state); break;
     case Schedule::pipelined: detail::start_pipelined(*state); break;

@@ -1,6 +1,7 @@
 #include "headrace/serve/operator.hpp"
 
 #include <array>
+#include <utility>
 
 namespace headrace::serve {
 
@@ -15,6 +16,14 @@ Arguments pack(const LoadedState& state, const std::byte*& queries, std::byte*& 
 }
 
 }  // namespace
+
+Operator linked(Operator op, Device device) {
+  if (op.link) {
+    const auto link = op.link;  // which it may replace
+    link(op, device);
+  }
+  return op;
+}
 
 Status answer(StreamRef stream, const Operator& op, const LoadedState& state, const std::byte* queries,
               std::byte* answers, std::uint32_t items, std::uint64_t query_stride,

@@ -81,7 +81,7 @@ void validate(const Plan& plan, Device device, const Operator& op) {
   require(plan.batch_max == 1 || !in_place || op.scattered_kernel.cpu_entry() != nullptr,
           fmt::format("operator {} has no scattered_kernel, which a batch_max above 1 needs where host_memory is {}",
                       op.name, to_string(plan.host_memory)));
-  require(op.kernel.runs_on(device.kind()),
+  require(op.kernel.runs_on(device.kind()) || op.link,
           fmt::format("operator {} has no code for GPUs and runs on CPU devices only", op.name));
 }
 

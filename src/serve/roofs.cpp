@@ -221,7 +221,8 @@ Roofs measure_roofs(Device device, const Operator& op, std::uint32_t generators)
   Roofs roofs;
   roofs.link_in = memory.to_device / static_cast<double>(op.query_bytes);
   roofs.link_out = memory.from_device / static_cast<double>(op.answer_bytes);
-  roofs.compute = device.properties().host_cores ? compute_on_cpu(op, queries) : compute_on_device(device, op, queries);
+  roofs.compute = device.properties().host_cores ? compute_on_cpu(op, queries)
+                                                 : compute_on_device(device, linked(op, device), queries);
   roofs.generator = generator_ceiling(device, op, queries);
   roofs.generators = generators;
   return roofs;

@@ -102,7 +102,7 @@ std::vector<Point> points(const std::vector<Grid>& grids, const CandidateLimits&
 Held held_by(Device device, const Operator& op) {
   return {.blocks = op.shape.blocks,
           .block_threads = op.shape.threads,
-          .resident_blocks = device.resident_blocks_max(op.kernel, op.shape.threads),
+          .resident_blocks = device.resident_blocks_max(linked(op, device).kernel, op.shape.threads),
           .groups_matter = !device.properties().host_cores};
 }
 

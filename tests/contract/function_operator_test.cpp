@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "headrace/config.hpp"
+#include "headrace/device/code.hpp"
 #include "headrace/operators/function.hpp"
 #include "headrace/serve/engine.hpp"
 #include "headrace/serve/rungs.hpp"
@@ -124,6 +126,62 @@ TEST(FunctionOperator, KeepsItsOwnerAsLongAsAnEngineNeedsIt) {
   EXPECT_TRUE(watched.expired());
 }
 
+TEST(FunctionOperator, IsAskedForCodeOnDevicesThatNeedIt) {
+  int asked = 0;
+  FunctionOptions options{.name = "mix", .query_bytes = kQueryBytes, .answer_bytes = kAnswerBytes, .function = &mix};
+  options.state = &kRefused;
+  options.sample = &sample;
+  options.code = [&](Device /*device*/) {
+    ++asked;
+    return std::vector<std::byte>(1);
+  };
+  const Operator op = operators::function(options);
+  {
+    Engine engine(Device::parse("cpu:0"), op, Plan{});
+    Client client = engine.connect();
+    exchange(client, engine.op(), 0, 20);
+  }
+  EXPECT_EQ(asked, 0);
+  for (const Device device : Device::list()) {
+    if (device.properties().host_cores) continue;
+    EXPECT_THROW(Engine(device, op, Plan{}), DeviceError) << "a byte is no code";
+    EXPECT_GE(asked, 1);
+  }
+}
+
+TEST(FunctionOperator, ReadsNoArrayOfAnotherDevice) {
+  FunctionOptions options{.name = "mix", .query_bytes = kQueryBytes, .answer_bytes = kAnswerBytes, .function = &mix};
+  options.state = &kRefused;
+  options.arrays = {{.name = "rows", .data = &kRefused, .bytes = 8, .shape = {1}, .cuda = 3}};
+  try {
+    const Engine engine(Device::parse("cpu:0"), operators::function(options), Plan{});
+    FAIL() << "an array of a GPU was taken";
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.code(), Errc::not_supported);
+    EXPECT_STREQ(error.what(), "operator mix: rows lies in the memory of cuda:3 and is not read on a CPU device");
+  }
+}
+
+TEST(FunctionOperator, KernelsAreThoseOfTheNewestArchitectureThatADeviceHas) {
+  if (!kBuiltWithCuda) {
+    EXPECT_THROW(static_cast<void>(operators::function_kernels(90)), DeviceError);
+    return;
+  }
+  EXPECT_FALSE(operators::function_kernels(120).empty());
+  EXPECT_EQ(operators::function_kernels(120).data(), operators::function_kernels(90).data());
+  EXPECT_THROW(static_cast<void>(operators::function_kernels(52)), DeviceError);
+}
+
+TEST(DeviceCode, IsOfGpusAlone) {
+  const std::vector<std::byte> image(8);
+  try {
+    const DeviceCode code(Device::parse("cpu:0"), image);
+    FAIL() << "a CPU device took code";
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.code(), Errc::not_supported);
+  }
+}
+
 TEST(FunctionOperator, RefusesWhatCannotBe) {
   const auto says = [](FunctionOptions options) {
     try {
@@ -136,6 +194,8 @@ TEST(FunctionOperator, RefusesWhatCannotBe) {
   EXPECT_EQ(says({.name = "a", .query_bytes = 1, .answer_bytes = 1}), "operator a: there is no function");
   EXPECT_EQ(says({.name = "a", .query_bytes = 0, .answer_bytes = 8, .function = &mix}),
             "operator a: a query has 0 bytes and an answer 8, but both have at least one");
+  EXPECT_EQ(says({.name = "a", .query_bytes = 8, .answer_bytes = 8, .function = &mix, .threads = 1025}),
+            "operator a: 1 blocks of 1025 threads cannot be, but 1 or more of 1 to 1024");
 }
 
 }  // namespace

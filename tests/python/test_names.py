@@ -47,6 +47,7 @@ INTERNAL = {
         "receive_udp",
     ),  # ingest.tcp()
     *("MachineActivity", "MachineWatch", "OutputFile"),  # the commands
+    "function_kernels",  # what operators in Python are linked with
     "function_operator",  # operators.operator()
     "version",  # headrace.__version__
 }

@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "headrace/serve/operator.hpp"
 
@@ -23,6 +26,18 @@ namespace headrace::operators {
 using AnswerFunction = std::int32_t (*)(const void* state, const void* query, void* answer, std::uint32_t block,
                                         std::uint32_t block_count);
 
+/// An array that a function reads, contiguous, in the order of C. Read by code for CUDA devices alone: a function of
+/// the host finds its arrays through FunctionOptions::state.
+struct FunctionArray {
+  std::string name = {};  ///< For errors.
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  std::vector<std::uint64_t> shape = {};
+  /// The number of the CUDA device whose memory it lies in, and is used in place. Empty: in the host's, and each device
+  /// gets a copy.
+  std::optional<int> cuda = {};
+};
+
 struct FunctionOptions {
   std::string name = {};
   std::size_t query_bytes = 0;
@@ -33,12 +48,36 @@ struct FunctionOptions {
   /// Writes query number `index`. Optional: load tests need it.
   std::function<void(std::uint64_t index, std::byte* query)> sample = {};
   std::string answer_type = {};  ///< serve::Operator::answer_type
+  std::vector<FunctionArray> arrays = {};
+  /// Machine code for a CUDA device: a cubin of function_kernels() linked with the function. Called when the operator
+  /// is first used on a device. Empty: the operator runs on CPU devices only.
+  std::function<std::vector<std::byte>(Device device)> code = {};
+  std::uint32_t blocks = 1;    ///< That answer one query on a CUDA device.
+  std::uint32_t threads = 32;  ///< That each block has then.
 };
 
-/// The operator that answers by calling a function, on CPU devices, under every schedule. Where the function says that
-/// a query cannot be answered, the engine fails that query and all others from then on (Errc::device_fault), as a
-/// GPU does whose kernel traps.
-/// Throws UsageError where a size is 0 or the function is missing. `load` throws DeviceError for a CUDA device.
+/// The operator that answers by calling a function, under every schedule; on CUDA devices where there is `code`. Where
+/// the function says that a query cannot be answered, the engine fails that query and all others from then on
+/// (Errc::device_fault), as a GPU does whose kernel traps.
+/// Throws UsageError where a size is 0, the function is missing, or the threads are not 1 to 1,024. On a device that it
+/// has no code for, or whose memory does not hold an array that was given in a device's memory, engines throw
+/// DeviceError (Errc::not_supported).
 [[nodiscard]] serve::Operator function(FunctionOptions options);
+
+/// The kernels that call a function on a CUDA device, as LTO-IR: nvJitLink makes a cubin of them and of
+///
+///   extern "C" __device__ std::int32_t headrace_answer(void** nothing, const std::uint64_t* words, const void* query,
+///                                                      void* answer, std::uint32_t block, std::uint32_t block_count);
+///
+/// which all threads of a block call, and which returns 0 once they have written their part of the answer. `words` are,
+/// for each of FunctionOptions::arrays, the address and the shape; where these are more than kFunctionWordsMost, the
+/// first word is the address of all. `nothing` is there for Numba's calling convention.
+///
+/// @param compute_capability  90 for 9.0
+///
+/// Throws DeviceError (Errc::not_supported) in a build without CUDA, and for a GPU older than those it was built for.
+[[nodiscard]] std::span<const std::byte> function_kernels(int compute_capability);
+
+inline constexpr std::size_t kFunctionWordsMost = 13;
 
 }  // namespace headrace::operators

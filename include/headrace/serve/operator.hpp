@@ -64,6 +64,9 @@ struct Operator {
   Kernel scattered_kernel;
   Kernel persistent;          ///< For Schedule::persistent and Doorbell::words: (State, PersistentView<MailboxView>).
   Kernel persistent_barrier;  ///< The same with Doorbell::barrier: (State, PersistentView<BarrierMailboxView>).
+  /// Gives `op`, which is a copy of this operator, code for a device, where that is made at run time. Optional. Called
+  /// by linked(), perhaps by several threads, and often: what it makes it keeps.
+  std::function<void(Operator& op, Device device)> link;
   /// Puts the state on a device. Throws DeviceError when it does not fit.
   std::function<LoadedState(Device)> load;
   /// Writes query number `index` of an endless, reproducible sequence of valid queries that are all different.
@@ -191,6 +194,9 @@ template <class Op>
   }
   return op;
 }
+
+/// The operator with code for `device`. Throws what Operator::link throws.
+[[nodiscard]] Operator linked(Operator op, Device device);
 
 /// Enqueues the answering of `items` queries that lie `query_stride` bytes apart.
 [[nodiscard]] Status answer(StreamRef stream, const Operator& op, const LoadedState& state, const std::byte* queries,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace._core import Device, Engine, Operator, Plan, rungs
+from headrace._core import Device, DeviceKind, Engine, Operator, Plan, rungs
 from headrace.errors import Errc, UsageError
 from headrace.operators.python_operator import made_by
 
@@ -46,15 +46,25 @@ def check(operator: Operator, device: Device | str, queries: int, tolerance: flo
 
     The first result compares the compiled function, called once a query, with the reference: numbers with a fraction
     within `tolerance` of each other, relative to the expected one, all others exactly. Those that follow compare what
-    engines answer, bit by bit, with that. Batches begin and end anywhere in the queries.
+    engines answer, bit by bit, with that. Batches begin and end anywhere in the queries. On a GPU it is an engine there
+    that calls the function once a query: its threads may add up in another order than a CPU device's one.
 
     Raises:
         UsageError: for an operator that was not made by @operator, or has no sample queries.
     """
     maker, state = made_by(operator)
     asked = operator.sample(queries).view(maker.query.base).reshape(-1, *maker.query.shape)
-    answers = operator.answer_on_host(asked).view(maker.answer.base).reshape(-1, *maker.answer.shape)
+    at = Device.parse(device) if isinstance(device, str) else device
     expected = maker.expected(asked, **state)
+    if at.kind is DeviceKind.cpu:
+        answers = operator.answer_on_host(asked).view(maker.answer.base).reshape(-1, *maker.answer.shape)
+    else:
+        answers, status = _one_by_one(operator, at, asked)
+        if status.any():
+            number = int(np.flatnonzero(status)[0])
+            why = str(Errc.of_status(int(status[number])))
+            yield Checked("one query at a time", queries, Difference(number, expected[number], why))
+            return
     yield Checked("one query at a time", queries, _first(expected, answers, tolerance))
     for plan, name in _plans():
         yield Checked(name, queries, _asked(operator, device, plan, asked, answers))
@@ -85,6 +95,12 @@ def _asked(
         number = int(np.flatnonzero(status)[0])
         return Difference(number, answers[number], str(Errc.of_status(int(status[number]))))
     return _first(answers, got, None)
+
+
+def _one_by_one(operator: Operator, device: Device, asked: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    with Engine(device, operator, Plan()) as engine, engine.connect() as client:
+        parts = [client.ask_many(asked[number : number + 1]) for number in range(len(asked))]
+    return np.concatenate([answers for answers, _ in parts]), np.concatenate([status for _, status in parts])
 
 
 def _first(expected: NDArray[Any], answered: NDArray[Any], tolerance: float | None) -> Difference | None:

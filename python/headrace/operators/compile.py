@@ -1,7 +1,5 @@
 """Compiles an operator's function for CPU devices, by Numba."""
 
-import dis
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from headrace.errors import Errc, UsageError, how_to_install
+from headrace.operators.messages import explain
+from headrace.operators.signature import StateType, arrays, view, words_count
 
 _TEMPLATE = """
 def answer_query(state, query, answer, _block, _block_count):
@@ -19,19 +19,6 @@ def answer_query(state, query, answer, _block, _block_count):
         return 1
     return 0
 """
-
-
-@dataclass(frozen=True)
-class StateType:
-    """The type of a named array: what has to be compiled anew when it changes."""
-
-    dtype: np.dtype[Any]
-    dimensions: int
-
-    @property
-    def words(self) -> int:
-        """How many words describe one: its address and its shape."""
-        return 1 + self.dimensions
 
 
 @dataclass(frozen=True)
@@ -52,20 +39,6 @@ def _numba() -> Any:  # noqa: ANN401
             Errc.not_found,
         ) from None
     return numba
-
-
-def _view(name: str, dtype: np.dtype[Any]) -> str:
-    """The expression for a query's or answer's bytes: an array, a record, or an array of the one scalar."""
-    if dtype.subdtype is not None:
-        return f"carray({name}, {dtype.subdtype[1]!r}, {name}_type)"
-    return f"carray({name}, 1, {name}_type)" + ("[0]" if dtype.names is not None else "")
-
-
-def _array(index: int, first: int, dimensions: int) -> str:
-    """The expression for a named array, which is described from word `first` on."""
-    shape = "".join(f"words[{first + 1 + axis}], " for axis in range(dimensions))
-    made = f"carray(pointer(words[{first}]), ({shape or '1,'}), state_type_{index})"
-    return made if dimensions else f"{made}[0]"
 
 
 def compile_answer(
@@ -89,13 +62,9 @@ def compile_answer(
         "query_type": query.base,
         "answer_type": answer.base,
     }
-    arrays, first = "", 0
-    for index, one in enumerate(state):
-        names[f"state_type_{index}"] = one.dtype
-        arrays += f", {_array(index, first, one.dimensions)}"
-        first += one.words
+    names |= {f"state_type_{index}": one.dtype for index, one in enumerate(state)}
     source = _TEMPLATE.format(
-        words=max(first, 1), query=_view("query", query), answer=_view("answer", answer), state=arrays
+        words=words_count(state), query=view("query", query), answer=view("answer", answer), state=arrays(state)
     )
     exec(source, names)
     types = numba.types
@@ -103,29 +72,5 @@ def compile_answer(
     try:
         code = numba.cfunc(signature, error_model="numpy")(names["answer_query"])
     except numba.core.errors.NumbaError as error:
-        raise UsageError(_explain(function, error)) from error
+        raise UsageError(explain(function, error)) from error
     return Compiled(code.address, code)
-
-
-def _first_use(function: Callable[..., None], name: str) -> int | None:
-    """The line of a function that has a name first."""
-    line = None
-    for step in dis.get_instructions(function):
-        line = step.starts_line or line
-        if step.argval == name:
-            return line
-    return None
-
-
-def _explain(function: Callable[..., None], error: Exception) -> str:
-    """Numba's message in one line, behind the place in the user's file."""
-    file, line = function.__code__.co_filename, function.__code__.co_firstlineno
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    for found in re.finditer(r'File "(?P<file>[^"]+)", line (?P<line>\d+)', text):
-        if file.endswith(found["file"].removeprefix("../").lstrip("./")):
-            line = int(found["line"])
-    if unknown := re.search(r"NameError: name '(\w+)' is not defined", text):
-        line = _first_use(function, unknown[1]) or line
-    said = [part.strip() for part in text.splitlines()]
-    told = next((part for part in said if part and not part.startswith(("Failed in", "During", "-", "File"))), "")
-    return f"{file}:{line}: operator {function.__name__} cannot be compiled: {told}"

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from headrace._core import Operator, function_operator
+from headrace._core import Device, Operator, function_operator
 from headrace.dtypes import write_dtype
 from headrace.errors import UsageError
-from headrace.operators.compile import Compiled, StateType, compile_answer
+from headrace.operators.arrays import Array, address, as_array, described, on_host
+from headrace.operators.compile import Compiled, compile_answer
 from headrace.operators.group import Group
+from headrace.operators.signature import StateType
 
 Function = Callable[..., None]
 _MADE_BY = "made_by"
@@ -27,6 +29,7 @@ class PythonOperator:
         function: what was decorated.
         query, answer: the types of a query and an answer.
         state: the names of the arrays that the function takes besides.
+        threads, blocks: how many answer a query on a GPU: blocks, and threads of each.
     """
 
     def __init__(
@@ -36,6 +39,8 @@ class PythonOperator:
         answer: DTypeLike,
         sample: Callable[[int], ArrayLike] | None = None,
         reference: Callable[..., ArrayLike] | None = None,
+        threads: int = 32,
+        blocks: int = 1,
     ) -> None:
         self.name = function.__name__
         self.function = function
@@ -44,13 +49,16 @@ class PythonOperator:
         self.state = _state_names(function)
         self._sample = sample
         self._reference = reference
+        self.threads = threads
+        self.blocks = blocks
         self._compiled: dict[tuple[StateType, ...], Compiled] = {}
         self.__doc__ = function.__doc__
 
-    def __call__(self, **state: ArrayLike) -> Operator:
+    def __call__(self, **state: object) -> Operator:
         """The operator over these arrays, which it keeps, and copies only where they are not contiguous.
 
-        It runs on CPU devices.
+        It is compiled for CPU devices here, and for a GPU when an engine starts there. Arrays of CuPy, PyTorch and
+        others with `__cuda_array_interface__` are used where they lie, by engines on that GPU alone.
 
         Raises:
             UsageError: for an array that is missing or not taken, or whose type cannot be passed, and where the
@@ -61,7 +69,7 @@ class PythonOperator:
         if types not in self._compiled:
             self._compiled[types] = compile_answer(self.function, self.query, self.answer, types)
         compiled = self._compiled[types]
-        words = np.array([word for array in arrays for word in (array.ctypes.data, *array.shape)] or [0], np.intp)
+        words = np.array([word for array in arrays for word in (address(array), *array.shape)] or [0], np.intp)
         made = function_operator(
             self.name,
             self.query.itemsize,
@@ -71,29 +79,40 @@ class PythonOperator:
             (compiled, words, arrays),
             None if self._sample is None else self._sampled,
             write_dtype(self.answer),
+            [described(name, array) for name, array in zip(self.state, arrays, strict=True)],
+            lambda device: self._code(types, device),
+            self.blocks,
+            self.threads,
         )
         setattr(made, _MADE_BY, (self, dict(zip(self.state, arrays, strict=True))))
         return made
 
-    def answer_in_python(self, queries: ArrayLike, **state: ArrayLike) -> NDArray[Any]:
+    def _code(self, types: tuple[StateType, ...], device: Device) -> bytes:
+        from headrace.operators import compile_cuda  # noqa: PLC0415 # only those who use a GPU need it
+
+        capability = device.properties.compute_capability
+        return compile_cuda.compile_answer(self.function, self.query, self.answer, types, capability)
+
+    def answer_in_python(self, queries: ArrayLike, **state: object) -> NDArray[Any]:
         """The answers to an array of queries, by the function as Python runs it: to compare with, and to debug."""
         arrays = self._arrays(state)
         asked = np.asarray(queries, self.query.base)
         shape = self.query.shape
         asked = asked.reshape(-1, *shape)
         answers = np.zeros((len(asked), *self.answer.shape), self.answer.base)
-        given = [array[()] if array.ndim == 0 else _with_fields(array) for array in arrays]
+        given = [one[()] if one.ndim == 0 else _with_fields(one) for one in map(on_host, arrays)]
         for index in range(len(asked)):
             self.function(Group(), _one(self.query, asked, index), _one(self.answer, answers, index), *given)
         return answers
 
-    def expected(self, queries: NDArray[Any], **state: ArrayLike) -> NDArray[Any]:
+    def expected(self, queries: NDArray[Any], **state: object) -> NDArray[Any]:
         """The answers to compare with: by `reference`, where there is one, else by answer_in_python()."""
         if self._reference is None:
             return self.answer_in_python(queries, **state)
         answers = np.zeros((len(queries), *self.answer.shape), self.answer.base)
+        given = {name: on_host(array) for name, array in zip(self.state, self._arrays(state), strict=True)}
         for index, query in enumerate(queries):
-            answers[index] = self._reference(query, **state)
+            answers[index] = self._reference(query, **given)
         return answers
 
     def _sampled(self, index: int) -> NDArray[np.uint8]:
@@ -103,14 +122,14 @@ class PythonOperator:
         made[...] = self._sample(index)
         return np.atleast_1d(made).view(np.uint8).reshape(-1)
 
-    def _arrays(self, state: dict[str, ArrayLike]) -> tuple[NDArray[Any], ...]:
+    def _arrays(self, state: dict[str, object]) -> tuple[Array, ...]:
         missing = [name for name in self.state if name not in state]
         unknown = [name for name in state if name not in self.state]
         if missing or unknown:
             wrong = [f"{name} missing" for name in missing] + [f"{name} unknown" for name in unknown]
             takes = ", ".join(self.state) or "no arrays"
             raise UsageError(f"operator {self.name} takes {takes}: {', '.join(wrong)}")
-        return tuple(_array(self.name, name, state[name]) for name in self.state)
+        return tuple(as_array(self.name, name, state[name]) for name in self.state)
 
 
 def operator(
@@ -119,6 +138,8 @@ def operator(
     answer: DTypeLike,
     sample: Callable[[int], ArrayLike] | None = None,
     reference: Callable[..., ArrayLike] | None = None,
+    threads: int = 32,
+    blocks: int = 1,
 ) -> Callable[[Function], PythonOperator]:
     """Makes an operator of a function that answers one query: `function(group, query, answer, ...)`.
 
@@ -136,6 +157,8 @@ def operator(
         sample: gives query number `index` of an endless sequence; load tests and `headrace check` need it.
         reference: gives the answer to a query, from the same arrays by name: `reference(query, rows=table)`.
             `headrace check` compares with it, else with what Python makes of the function.
+        threads: of each block that answers a query on a GPU, 1 to 1,024. All of them run the function.
+        blocks: that answer a query together on a GPU.
 
     >>> @operator(query="i8", answer="i8")
     ... def double(group, query, answer):
@@ -143,16 +166,16 @@ def operator(
     >>> double.answer_in_python([1, 2])
     array([2, 4])
     """
-    return lambda function: PythonOperator(function, query, answer, sample, reference)
+    return lambda function: PythonOperator(function, query, answer, sample, reference, threads, blocks)
 
 
-def made_by(operator: Operator) -> tuple[PythonOperator, dict[str, NDArray[Any]]]:
+def made_by(operator: Operator) -> tuple[PythonOperator, dict[str, Array]]:
     """The function under @operator that made an Operator, and its arrays.
 
     Raises:
         UsageError: for an Operator that was made otherwise.
     """
-    made: tuple[PythonOperator, dict[str, NDArray[Any]]] | None = getattr(operator, _MADE_BY, None)
+    made: tuple[PythonOperator, dict[str, Array]] | None = getattr(operator, _MADE_BY, None)
     if made is None:
         raise UsageError(f"operator {operator.name} was not made by @headrace.operator, which has what to compare with")
     return made
@@ -178,16 +201,6 @@ def _state_names(function: Function) -> tuple[str, ...]:
             "without defaults"
         )
     return tuple(one.name for one in parameters[_FIRST:])
-
-
-def _array(operator: str, name: str, given: ArrayLike) -> NDArray[Any]:
-    try:
-        array = np.asarray(given)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"operator {operator}: {name} is no array of the host's: {error}") from error
-    if array.dtype.hasobject or not array.dtype.isnative or array.dtype.itemsize == 0:
-        raise UsageError(f"operator {operator}: {name} has type {array.dtype}, which cannot be passed")
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 def _one(dtype: np.dtype[Any], rows: NDArray[Any], index: int) -> Any:  # noqa: ANN401

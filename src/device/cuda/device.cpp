@@ -5,6 +5,7 @@
 #include <new>
 
 #include "device/cuda/barriers.hpp"
+#include "device/cuda/code.hpp"
 #include "device/cuda/current_device.hpp"
 #include "device/cuda/error.hpp"
 #include "device/cuda/event.hpp"
@@ -115,6 +116,11 @@ Result<std::unique_ptr<EventBackend>> CudaDevice::create_event(EventTiming timin
 
 Result<std::unique_ptr<GraphBackend>> CudaDevice::create_graph(std::span<const GraphNode> nodes) noexcept {
   return CudaGraph::create(*this, nodes);
+}
+
+Result<std::unique_ptr<CodeBackend>> CudaDevice::load_code(std::span<const std::byte> image) noexcept {
+  const CurrentDevice scope(ordinal_);
+  return CudaCode::load(image);
 }
 
 KnownRange CudaDevice::look_up(const void* data) const noexcept {

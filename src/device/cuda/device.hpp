@@ -33,6 +33,7 @@ class CudaDevice final : public DeviceBackend {
   [[nodiscard]] Result<std::unique_ptr<StreamBackend>> create_stream(StreamOptions options) noexcept override;
   [[nodiscard]] Result<std::unique_ptr<EventBackend>> create_event(EventTiming timing) noexcept override;
   [[nodiscard]] Result<std::unique_ptr<GraphBackend>> create_graph(std::span<const GraphNode> nodes) noexcept override;
+  [[nodiscard]] Result<std::unique_ptr<CodeBackend>> load_code(std::span<const std::byte> image) noexcept override;
 
   [[nodiscard]] KnownRange look_up(const void* data) const noexcept override;
   [[nodiscard]] bool kernel_can_start() const noexcept override { return !has_resident_kernels(); }

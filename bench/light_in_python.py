@@ -1,0 +1,39 @@
+"""The operator `light` in Python, to compare what operators in Python cost with one in C++.
+
+headrace ladder --operator bench/light_in_python.py --rung dispatched --bound 0.1ms --device cuda:0
+
+It sums the query and runs two chains of 64 steps a thread, as include/headrace/operators/light.hpp does, with a product
+and a sum in the place of each fused multiply-add.
+"""
+
+import numpy as np
+
+import headrace
+
+_LANES = 128
+_STEPS = 64
+
+
+@headrace.operator(
+    query=("u4", 256),
+    answer=("i8", 8),
+    sample=lambda index: np.random.default_rng(index).integers(0, 2**32, 256, np.uint32),
+    threads=_LANES,
+)
+def light_in_python(group, query, answer):  # noqa: ANN001, ANN201, D103
+    total = np.int64(0)
+    for i in range(group.rank, len(query), group.size):
+        total += query[i]
+    for lane in range(group.rank, _LANES, group.size):
+        a = np.float32(query[lane] >> 8) * np.float32(2.0**-24)
+        b = np.float32(1) - a
+        for _ in range(_STEPS):
+            a = a * np.float32(1 - 2.0**-12) + np.float32(2.0**-13)
+            b = b * np.float32(2.0**-12 - 1) + np.float32(0.875)
+        total += 31 * np.int64(a * np.float32(2.0**24)) + np.int64(b * np.float32(2.0**24))
+    total = group.sum(total)
+    for i in range(group.rank, len(answer), group.size):
+        answer[i] = total + i
+
+
+served = light_in_python()

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "headrace/device/device.hpp"
+
+namespace headrace {
+
+namespace detail {
+class CodeBackend;
+}
+
+/// Machine code of kernels that was made at run time, on one device. Kernels whose entries it gave must not be launched
+/// once it is gone.
+class DeviceCode {
+ public:
+  /// @param image a cubin for the device, or PTX, which the driver compiles; copied
+  ///
+  /// Throws DeviceError: Errc::not_supported on a CPU device, Errc::invalid_argument for what is no such image, and the
+  /// driver's own code.
+  DeviceCode(Device device, std::span<const std::byte> image);
+  DeviceCode(DeviceCode&&) noexcept;
+  DeviceCode& operator=(DeviceCode&&) noexcept;
+  ~DeviceCode();
+
+  /// The entry of a kernel, for Kernel::set_entry(). Throws DeviceError where there is none of that name.
+  [[nodiscard]] const void* entry(const char* name) const;
+
+ private:
+  std::unique_ptr<detail::CodeBackend> backend_;
+};
+
+}  // namespace headrace

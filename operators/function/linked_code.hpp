@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace headrace::operators {
+
+/// The kernels of linked_kernels.cu as LTO-IR.
+struct LinkedCode {
+  int compute_capability;  ///< 90 for 9.0: such GPUs and later ones.
+  std::span<const std::byte> bytes;
+};
+
+/// One for each architecture that the library was compiled for; none where it was built without CUDA.
+[[nodiscard]] std::span<const LinkedCode> linked_codes() noexcept;
+
+}  // namespace headrace::operators

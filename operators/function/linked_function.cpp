@@ -1,0 +1,138 @@
+#include "operators/function/linked_function.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <utility>
+
+#include "headrace/base/error.hpp"
+#include "headrace/device/uploads.hpp"
+#include "operators/function/function_state.hpp"
+#include "operators/function/linked_code.hpp"
+
+namespace headrace::operators {
+
+namespace {
+
+/// A kernel of linked_kernels.cu.
+struct Named {
+  Kernel serve::Operator::* kernel;
+  const char* name;
+};
+
+constexpr std::array<Named, 6> kKernels{Named{&serve::Operator::kernel, "headrace_kernel"},
+                                        Named{&serve::Operator::scattered_kernel, "headrace_scattered"},
+                                        Named{&serve::Operator::pool, "headrace_pool"},
+                                        Named{&serve::Operator::pool_inline, "headrace_pool_inline"},
+                                        Named{&serve::Operator::persistent, "headrace_persistent"},
+                                        Named{&serve::Operator::persistent_barrier, "headrace_persistent_barrier"}};
+
+/// What one engine keeps.
+struct Loaded {
+  explicit Loaded(Device device) : failed_word(device, MemoryKind::mapped, sizeof(std::atomic<std::uint32_t>)) {
+    failed = new (failed_word.data()) std::atomic<std::uint32_t>(0);
+  }
+
+  Buffer failed_word;  ///< Written by kernels, read by the host.
+  std::atomic<std::uint32_t>* failed;
+  std::shared_ptr<const void> arrays;
+  std::shared_ptr<const void> owner;
+};
+
+}  // namespace
+
+struct LinkedFunction::Arrays {
+  std::vector<Buffer> buffers;
+  std::vector<std::uint64_t> words;  ///< As FunctionState has them.
+};
+
+LinkedFunction::LinkedFunction(std::string name, std::vector<FunctionArray> arrays,
+                               std::function<std::vector<std::byte>(Device)> code)
+    : name_(std::move(name)), arrays_(std::move(arrays)), make_code_(std::move(code)) {}
+
+void LinkedFunction::link(serve::Operator& op, Device device) {
+  const DeviceCode& code = code_for(device);
+  for (const Named& one : kKernels) (op.*one.kernel).set_entry(device.kind(), code.entry(one.name));
+}
+
+const DeviceCode& LinkedFunction::code_for(Device device) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = code_.find(device.ordinal()); found != code_.end()) return found->second;
+  }
+  // Not under the lock: it may be Python that makes the code, and a thread that holds its lock may wait here.
+  DeviceCode made(device, make_code_(device));
+  const std::lock_guard lock(mutex_);
+  return code_.try_emplace(device.ordinal(), std::move(made)).first->second;
+}
+
+std::shared_ptr<const LinkedFunction::Arrays> LinkedFunction::arrays_on(Device device) {
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<const Arrays>& used = used_[device.ordinal()];
+  if (auto found = used.lock()) return found;
+  const auto doing = fmt::format("copying the arrays of operator {} to {}", name_, device.name());
+  const auto made = std::make_shared<Arrays>();
+  Uploads uploads(device, doing);
+  constexpr std::uint64_t kNowhere = 0;
+  std::vector<std::pair<std::size_t, std::size_t>> places;  // a word, and the buffer whose address it is to be
+  for (const FunctionArray& array : arrays_) {
+    if (array.cuda && array.cuda != device.ordinal()) {
+      throw DeviceError(Errc::not_supported,
+                        fmt::format("operator {}: {} lies in the memory of cuda:{} and is not read on {}", name_,
+                                    array.name, *array.cuda, device.name()));
+    }
+    if (array.cuda) {
+      made->words.push_back(reinterpret_cast<std::uint64_t>(array.data));
+    } else if (array.bytes == 0) {
+      made->words.push_back(kNowhere);
+    } else {
+      places.emplace_back(made->words.size(),
+                          uploads.add(std::span(static_cast<const std::byte*>(array.data), array.bytes)));
+      made->words.push_back(kNowhere);
+    }
+    made->words.insert(made->words.end(), array.shape.begin(), array.shape.end());
+  }
+  made->buffers = uploads.finish();
+  for (const auto& [word, buffer] : places) {
+    made->words[word] = reinterpret_cast<std::uint64_t>(made->buffers[buffer].data());
+  }
+  if (made->words.size() > kFunctionWordsMost) {
+    uploads.add(made->words);
+    made->buffers.push_back(std::move(uploads.finish().front()));
+    made->words = {reinterpret_cast<std::uint64_t>(made->buffers.back().data())};
+  }
+  used = made;
+  return made;
+}
+
+serve::LoadedState LinkedFunction::load(Device device, std::shared_ptr<const void> owner) {
+  const std::shared_ptr<const Arrays> arrays = arrays_on(device);
+  const auto loaded = std::make_shared<Loaded>(device);
+  loaded->arrays = arrays;
+  loaded->owner = std::move(owner);
+  FunctionState state{nullptr, nullptr, loaded->failed, {}};
+  std::ranges::copy(arrays->words, std::begin(state.words));
+  serve::LoadedState made = serve::make_state(state, loaded);
+  made.failed = loaded->failed;
+  return made;
+}
+
+std::span<const std::byte> function_kernels(int compute_capability) {
+  const LinkedCode* best = nullptr;
+  for (const LinkedCode& one : linked_codes()) {
+    if (one.compute_capability > compute_capability) continue;
+    if (best == nullptr || one.compute_capability > best->compute_capability) best = &one;
+  }
+  if (best == nullptr) {
+    throw DeviceError(Errc::not_supported,
+                      linked_codes().empty()
+                          ? std::string("this build of Headrace has no CUDA, so functions run on CPU devices only")
+                          : fmt::format("this build of Headrace has no kernels for compute capability {}.{}",
+                                        compute_capability / 10, compute_capability % 10));
+  }
+  return best->bytes;
+}
+
+}  // namespace headrace::operators

@@ -1,0 +1,201 @@
+"""Compiles an operator's function for CUDA devices: Numba-CUDA makes LTO-IR, nvJitLink a cubin with the kernels."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module, metadata
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from headrace._core import function_kernels
+from headrace.errors import Errc, UsageError, how_to_install
+from headrace.operators import code_cache
+from headrace.operators.messages import explain
+from headrace.operators.signature import StateType, arrays, view, words_count
+
+#: Words that the kernels hold; more lie in the device's memory (kFunctionWordsMost in operators/function.hpp).
+WORDS_MOST = 13
+_PACKAGES = ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink")
+_TEMPLATE = """
+def headrace_answer(state, query, answer, block, block_count):
+    words = carray({state_words}, {words}, intp)
+    body(make_group(block, block_count), {query}, {answer}{state})
+"""
+_lock = threading.Lock()
+
+
+def compile_answer(
+    function: Callable[..., None],
+    query: np.dtype[Any],
+    answer: np.dtype[Any],
+    state: Sequence[StateType],
+    compute_capability: int,
+) -> bytes:
+    """A cubin whose kernels answer by `function(group, query, answer, *state)`; from the cache where it is there.
+
+    Raises:
+        UsageError: where a package is missing, or the function cannot be compiled; the message has its file and line.
+        DeviceError: in a build without CUDA.
+    """
+    kernels = function_kernels(compute_capability)
+    key = code_cache.key(
+        function, (query, answer, *state), (compute_capability, kernels, _checks_bounds(), *_versions())
+    )
+    if key is not None and (kept := code_cache.read(key)) is not None:
+        return kept
+    with _lock:
+        code = to_ltoir(function, query, answer, state, compute_capability)
+    cubin = link([kernels, code], compute_capability)
+    if key is not None:
+        code_cache.write(key, cubin)
+    return cubin
+
+
+def _missing(package: str, why: object = "") -> UsageError:
+    reason = f" ({str(why).splitlines()[0]})" if str(why) else ""
+    return UsageError(
+        f"operators in Python need {package} to run on a GPU, which is not installed{reason}: "
+        f"{how_to_install('numba-cuda', 'nvidia-nvvm', 'nvidia-nvjitlink')}",
+        Errc.not_found,
+    )
+
+
+def _versions() -> list[str]:
+    """The versions of packages that decide what comes out; empty for one that a CUDA toolkit replaces."""
+    found = []
+    for package in _PACKAGES:
+        try:
+            found.append(metadata.version(package))
+        except metadata.PackageNotFoundError:
+            if package == "numba-cuda":
+                raise _missing(package) from None
+            found.append("")
+    return found
+
+
+def _numba_cuda() -> ModuleType:
+    # Numba-CUDA 0.30 asks for a function by a name that NumPy 2.5 has no more.
+    borrowed = not hasattr(np, "row_stack")
+    if borrowed:
+        setattr(np, "row_stack", np.vstack)  # noqa: B010
+    try:
+        return import_module("numba.cuda")
+    except ImportError as error:
+        raise _missing("numba-cuda", error) from None
+    finally:
+        if borrowed:
+            delattr(np, "row_stack")
+
+
+def _checks_bounds() -> bool:
+    """Whether NUMBA_BOUNDSCHECK asks for it, as on the host."""
+    numba: Any = import_module("numba")
+    return bool(numba.config.BOUNDSCHECK)
+
+
+@contextmanager
+def _compiling_for(compute_capability: tuple[int, int]) -> Iterator[None]:
+    """Numba-CUDA compiles what a function calls for the current device, and would start CUDA on device 0 to ask it.
+
+    It can check bounds, too, but has that switched off.
+    """
+    dispatcher: Any = import_module("numba.cuda.dispatcher")
+    target: Any = import_module("numba.cuda.target").CUDATargetContext
+    off = target.__dict__["enable_boundscheck"]
+    original, me = dispatcher.get_current_device, threading.get_ident()
+    dispatcher.get_current_device = lambda: (
+        SimpleNamespace(compute_capability=compute_capability) if threading.get_ident() == me else original()
+    )
+    if _checks_bounds():
+        target.enable_boundscheck = property(lambda _self: True)
+    try:
+        yield
+    finally:
+        target.enable_boundscheck = off
+        dispatcher.get_current_device = original
+
+
+def to_ltoir(
+    function: Callable[..., None],
+    query: np.dtype[Any],
+    answer: np.dtype[Any],
+    state: Sequence[StateType],
+    compute_capability: int,
+) -> bytes:
+    """The function as headrace_answer() of operators/function.hpp, in LTO-IR. Needs no GPU and no driver."""
+    cuda: Any = _numba_cuda()
+    from headrace.operators.cuda_group import carray, make_group, pointer  # noqa: PLC0415 # they need Numba-CUDA
+
+    names: dict[str, object] = {
+        "carray": carray,
+        "intp": np.intp,
+        "make_group": make_group,
+        "pointer": pointer,
+        "body": cuda.jit(device=True)(function),
+        "query_type": query.base,
+        "answer_type": answer.base,
+    }
+    names |= {f"state_type_{index}": one.dtype for index, one in enumerate(state)}
+    count = words_count(state)
+    source = _TEMPLATE.format(
+        state_words="state" if count <= WORDS_MOST else "pointer(carray(state, 1, intp)[0])",
+        words=count,
+        query=view("query", query),
+        answer=view("answer", answer),
+        state=arrays(state),
+    )
+    exec(source, names)
+    types = cuda.types
+    signature = types.void(types.voidptr, types.voidptr, types.voidptr, types.uint32, types.uint32)
+    capability = divmod(compute_capability, 10)
+    try:
+        with _compiling_for(capability):
+            code, _ = cuda.compile(
+                names["headrace_answer"],
+                signature,
+                device=True,
+                # Its own convention hands on whether an exception ended the function, the one of C does not.
+                abi="numba",
+                abi_info={"abi_name": "headrace_answer"},
+                output="ltoir",
+                cc=capability,
+            )
+    except Exception as error:
+        if type(error).__name__ in {"NvvmSupportError", "DynamicLibNotFoundError"}:
+            raise _missing("nvidia-nvvm", error) from None
+        if isinstance(error, KeyError) and isinstance(error.args[0], np.ufunc):  # what Numba-CUDA says of one
+            error = TypeError(f"numpy.{error.args[0].__name__} of a number is not known there: try one of math")
+        raise UsageError(explain(function, error, "for a GPU ")) from error
+    return bytes(code)
+
+
+def link(codes: Sequence[bytes], compute_capability: int) -> bytes:
+    """The cubin of LTO-IR. Needs no GPU and no driver."""
+    try:
+        from cuda.bindings import nvjitlink  # noqa: PLC0415 # only those who use a GPU have it
+    except ImportError as error:
+        raise _missing("cuda-bindings", error) from None
+    # A product and a sum stay two roundings, as in all kernels of Headrace and on the host.
+    options = [f"-arch=sm_{compute_capability}", "-lto", "-fma=0"]
+    try:
+        handle = nvjitlink.create(len(options), options)
+    except Exception as error:
+        if type(error).__name__ == "nvJitLinkError":
+            raise UsageError(f"nvJitLink makes no code for sm_{compute_capability}: {error}") from None
+        raise _missing("nvidia-nvjitlink", error) from None
+    try:
+        for index, code in enumerate(codes):
+            nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, code, len(code), f"part {index}")
+        nvjitlink.complete(handle)
+        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
+        nvjitlink.get_linked_cubin(handle, cubin)
+    except nvjitlink.nvJitLinkError as error:
+        log = bytearray(nvjitlink.get_error_log_size(handle))
+        nvjitlink.get_error_log(handle, log)
+        said = " ".join(log.decode(errors="replace").strip("\0 \n").split())
+        raise UsageError(f"nvJitLink cannot link an operator's function: {said or error}") from None
+    finally:
+        nvjitlink.destroy(handle)
+    return bytes(cubin)

@@ -1,0 +1,24 @@
+#include "headrace/device/code.hpp"
+
+#include <fmt/format.h>
+
+#include "device/backend.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace {
+
+DeviceCode::DeviceCode(Device device, std::span<const std::byte> image) {
+  const auto doing = fmt::format("loading machine code on {}", device.name());
+  if (image.empty()) throw_error(doing, Error{Errc::invalid_argument, 0});
+  backend_ = device.backend().load_code(image).or_throw(doing);
+}
+
+DeviceCode::DeviceCode(DeviceCode&&) noexcept = default;
+DeviceCode& DeviceCode::operator=(DeviceCode&&) noexcept = default;
+DeviceCode::~DeviceCode() = default;
+
+const void* DeviceCode::entry(const char* name) const {
+  return backend_->entry(name).or_throw(fmt::format("looking for kernel '{}' in machine code", name));
+}
+
+}  // namespace headrace
