@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "device/backend.hpp"
 #include "headrace/base/error.hpp"
 
@@ -10,7 +12,14 @@ namespace headrace {
 DeviceCode::DeviceCode(Device device, std::span<const std::byte> image) {
   const auto doing = fmt::format("loading machine code on {}", device.name());
   if (image.empty()) throw_error(doing, Error{Errc::invalid_argument, 0});
-  backend_ = device.backend().load_code(image).or_throw(doing);
+  auto loaded = device.backend().load_code(image);
+  if (!loaded && loaded.error().code == Errc::full) {
+    throw DeviceError(Errc::full, doing +
+                                      ": a resident kernel is running, and this would wait for it. Start the engine of "
+                                      "this operator first, or stop those with the schedules persistent and dispatched "
+                                      "meanwhile");
+  }
+  backend_ = std::move(loaded).or_throw(doing);
 }
 
 DeviceCode::DeviceCode(DeviceCode&&) noexcept = default;

@@ -179,6 +179,32 @@ def test_engines_one_after_the_other_and_at_once_use_one_operator(device):
         gc.collect()
 
 
+def resident_plan():
+    return next(rung.plan for rung in SERVING if rung.id == "dispatched")
+
+
+def test_code_is_not_loaded_beside_a_resident_kernel(device):
+    if not device.startswith("cuda"):
+        pytest.skip("a CPU device loads no code")
+    made = products(rows=TABLE)
+    with headrace.Engine(device, picky(), resident_plan()) as engine, engine.connect() as client:
+        with pytest.raises(headrace.DeviceError, match="a resident kernel is running"):
+            headrace.Engine(device, made)
+        assert client.ask(np.array([21])) == 42
+    with headrace.Engine(device, made) as engine, engine.connect() as client:
+        assert client.ask(queries_of(3))["best"] == (TABLE @ queries_of(3)).max()
+
+
+def test_an_operator_may_go_while_another_has_a_resident_kernel(device):
+    gone, stays = products(rows=TABLE), picky()
+    with headrace.Engine(device, gone) as engine, engine.connect() as client:
+        client.ask(queries_of(3))
+    with headrace.Engine(device, stays, resident_plan()) as other, other.connect() as asking:
+        del engine, client, gone
+        gc.collect()
+        assert asking.ask(np.array([21])) == 42
+
+
 def test_a_load_is_checked_and_finds_nothing_wrong(device):
     done = headrace.load(device, products(rows=TABLE), headrace.Plan(), rate=500, window=0.1, windows_max=3)
     assert (done.load.wrong, done.load.failed) == (0, 0)

@@ -18,8 +18,9 @@ class DeviceCode {
  public:
   /// @param image a cubin for the device, or PTX, which the driver compiles; copied
   ///
-  /// Throws DeviceError: Errc::not_supported on a CPU device, Errc::invalid_argument for what is no such image, and the
-  /// driver's own code.
+  /// Throws DeviceError: Errc::not_supported on a CPU device, Errc::invalid_argument for what is no such image,
+  /// Errc::full while a resident kernel is on any CUDA device, since loading waits for all kernels, and the driver's
+  /// own code.
   DeviceCode(Device device, std::span<const std::byte> image);
   DeviceCode(DeviceCode&&) noexcept;
   DeviceCode& operator=(DeviceCode&&) noexcept;

@@ -76,17 +76,23 @@ def _versions() -> list[str]:
 
 
 def _numba_cuda() -> ModuleType:
-    # Numba-CUDA 0.30 asks for a function by a name that NumPy 2.5 has no more.
-    borrowed = not hasattr(np, "row_stack")
-    if borrowed:
-        setattr(np, "row_stack", np.vstack)  # noqa: B010
     try:
         return import_module("numba.cuda")
     except ImportError as error:
         raise _missing("numba-cuda", error) from None
+
+
+@contextmanager
+def _with_row_stack() -> Iterator[None]:
+    """Numba-CUDA 0.30 asks for a function by a name that NumPy 2.5 has no more, in modules that it imports late."""
+    if "row_stack" in vars(np):
+        yield
+        return
+    setattr(np, "row_stack", np.vstack)  # noqa: B010
+    try:
+        yield
     finally:
-        if borrowed:
-            delattr(np, "row_stack")
+        delattr(np, "row_stack")
 
 
 def _checks_bounds() -> bool:
@@ -117,6 +123,7 @@ def _compiling_for(compute_capability: tuple[int, int]) -> Iterator[None]:
         dispatcher.get_current_device = original
 
 
+@_with_row_stack()
 def to_ltoir(
     function: Callable[..., None],
     query: np.dtype[Any],

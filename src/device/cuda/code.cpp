@@ -1,12 +1,51 @@
 #include "device/cuda/code.hpp"
 
+#include <atomic>
+#include <mutex>
 #include <new>
+#include <vector>
 
 #include "device/cuda/error.hpp"
 
 namespace headrace::detail::cuda {
 
+namespace {
+
+struct Libraries {
+  std::mutex mutex;
+  std::atomic<int> resident_kernels{0};  ///< Grows under the mutex only.
+  std::vector<cudaLibrary_t> retired;    ///< Under the mutex: to be unloaded once no resident kernel is there.
+
+  /// The mutex is held and no resident kernel is there.
+  void unload_retired() noexcept {
+    for (const cudaLibrary_t library : retired) {
+      static_cast<void>(cudaLibraryUnload(library));  // fails where the process ends, and the driver with it
+    }
+    retired.clear();
+  }
+};
+
+/// Never destroyed: engines may go after it would have.
+[[nodiscard]] Libraries& libraries() noexcept {
+  static Libraries& all = *new Libraries;
+  return all;
+}
+
+}  // namespace
+
+void ResidentCount::starts() noexcept {
+  Libraries& all = libraries();
+  const std::lock_guard lock(all.mutex);
+  all.resident_kernels.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void ResidentCount::ends() noexcept { libraries().resident_kernels.fetch_sub(1, std::memory_order_acq_rel); }
+
 Result<std::unique_ptr<CodeBackend>> CudaCode::load(std::span<const std::byte> image) noexcept {
+  Libraries& all = libraries();
+  const std::lock_guard lock(all.mutex);
+  if (all.resident_kernels.load(std::memory_order_acquire) > 0) return Errc::full;
+  all.unload_retired();
   cudaLibrary_t library = nullptr;
   const auto status = cudaLibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
   if (status != cudaSuccess) return to_error(status);
@@ -19,7 +58,14 @@ Result<std::unique_ptr<CodeBackend>> CudaCode::load(std::span<const std::byte> i
 }
 
 CudaCode::~CudaCode() {
-  static_cast<void>(cudaLibraryUnload(library_));  // fails where the process ends, and the driver with it
+  Libraries& all = libraries();
+  const std::lock_guard lock(all.mutex);
+  try {
+    all.retired.push_back(library_);
+  } catch (const std::bad_alloc&) {  // then it stays loaded, which is better than to wait for ever
+    return;
+  }
+  if (all.resident_kernels.load(std::memory_order_acquire) == 0) all.unload_retired();
 }
 
 Result<const void*> CudaCode::entry(const char* name) const noexcept {

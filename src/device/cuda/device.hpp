@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/backend.hpp"
+#include "device/cuda/code.hpp"
 #include "device/cuda/memory.hpp"
 #include "device/cuda/page_memory.hpp"
 #include "device/cuda/peers.hpp"
@@ -56,10 +57,14 @@ class CudaDevice final : public DeviceBackend {
     return resident_kernels_.load(std::memory_order_acquire) > 0;
   }
   void resident_kernel_starts() noexcept {
+    ResidentCount::starts();
     const std::lock_guard lock(kept_mutex_);  // not in the middle of freeing, which would wait for the kernel
     resident_kernels_.fetch_add(1, std::memory_order_acq_rel);
   }
-  void resident_kernel_ends() noexcept { resident_kernels_.fetch_sub(1, std::memory_order_acq_rel); }
+  void resident_kernel_ends() noexcept {
+    resident_kernels_.fetch_sub(1, std::memory_order_acq_rel);
+    ResidentCount::ends();
+  }
 
  private:
   struct Kept {
