@@ -95,10 +95,6 @@ class TcpHandshake {
   }
 
  private:
-  /// Every so many connections that speak take one expected no-show off.
-  static constexpr std::uint32_t kShowsForEach = 16;
-  /// Each connection that speaks takes one of so many expected no-shows off besides.
-  static constexpr std::uint32_t kShowsShare = 64;
   /// A silent connection gives way to a new one after so long, where the backlog is full.
   static constexpr std::uint64_t kSilentMin = 5 * TcpConfig::kSecond;
 
@@ -123,7 +119,7 @@ class TcpHandshake {
     const bool opens = speaks || !shared_.config.open_at_first_byte;
     const std::uint32_t kept = request.offered != 0 ? 0 : lists_.booked();  // what was let send goes before the silent
     if (shared_.places() > kept && (!opens || shared_.places_now() > 0)) {
-      if (opens) note_show();
+      if (opens) lists_.note_show();
       if (opens) return open(i, speaks);
       if (request.state == RequestState::waiting || request.state == RequestState::refused) invite(i);
       if (request.state == RequestState::silent) challenge(request);  // it only asks whether this side is there
@@ -131,12 +127,6 @@ class TcpHandshake {
     }
     refuse(i, request, speaks);
     return kNoConnection;
-  }
-
-  /// A connection has spoken. Slow enough that a burst of silent connections is still known of when the next one comes.
-  HEADRACE_HD void note_show() {
-    lists_.no_shows -= lists_.no_shows / kShowsShare;
-    if (lists_.no_shows > 0 && ++lists_.shows % kShowsForEach == 0) --lists_.no_shows;
   }
 
   [[nodiscard]] HEADRACE_HD std::uint64_t initial_window(const TcpRequest& request) const {

@@ -216,7 +216,7 @@ struct TcpRequestLists {
   /// So many of those invited are expected to stay silent: grows by one with each invitation that ends unused, and
   /// shrinks with connections that speak; 0 once there was no place for one.
   std::uint32_t no_shows = 0;
-  std::uint32_t shows = 0;  ///< Connections that spoke while others were expected to stay silent.
+  std::uint32_t shows = 0;          ///< Connections that spoke while others were expected to stay silent.
   std::uint32_t invited_again = 0;  ///< Those invited whose bytes were dropped before.
   /// Streams that were opened for those that had finished, less the places that have come back since.
   std::uint32_t empty_streams = 0;
@@ -225,6 +225,14 @@ struct TcpRequestLists {
   /// Places that are kept for those invited.
   [[nodiscard]] HEADRACE_HD std::uint32_t booked() const {
     return invited.count > no_shows ? invited.count - no_shows : 0;
+  }
+
+  /// A connection has spoken. So slow that a burst of silent connections is still remembered when the next one comes.
+  HEADRACE_HD void note_show() {
+    constexpr std::uint32_t kShare = 64;
+    constexpr std::uint32_t kShowsForOne = 16;
+    no_shows -= no_shows / kShare;
+    if (no_shows > 0 && ++shows % kShowsForOne == 0) --no_shows;
   }
 };
 

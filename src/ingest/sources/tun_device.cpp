@@ -22,8 +22,8 @@ namespace headrace::ingest {
 namespace {
 
 constexpr const char* kRight = "CAP_NET_ADMIN";
-/// Packets that the kernel keeps until they are read; it drops those beyond. Its own choice for a TUN device, 500, loses
-/// SYNs where as many clients as TcpConfig::backlog allows connect at once, and each of those waits a second.
+/// Packets that the kernel keeps until they are read; it drops those beyond. Its own choice for a TUN device, 500,
+/// loses SYNs where as many clients as TcpConfig::backlog allows connect at once, and each of those waits a second.
 constexpr int kQueuePackets = 4096;
 constexpr unsigned kUso = 0x20U | 0x40U;  ///< TUN_F_USO4 and TUN_F_USO6 of Linux 6.2.
 
