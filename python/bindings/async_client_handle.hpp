@@ -42,7 +42,7 @@ class AsyncClientHandle {
  private:
   /// The queries of one ask_many().
   struct Batch;
-  /// Who is told that a query is back: a future of its own, or the one of a batch, of which it is query `index`.
+  /// A query's return is told to a future of its own, or to the one of a batch, in which it is number `index`.
   struct Waiter {
     nanobind::object future;
     std::shared_ptr<Batch> batch;

@@ -2,7 +2,6 @@
 
 import gc
 import json
-import os
 import subprocess
 import sys
 import textwrap
@@ -307,30 +306,6 @@ def test_files_without_an_operator_say_so(file, text, said):
         load_operator(f"{file}:nothing")
     with pytest.raises(headrace.MissingFileError):
         load_operator(str(file.with_name("absent.py")))
-
-
-def test_bounds_are_checked_where_numba_is_told_to(tmp_path: Path):
-    program = tmp_path / "program.py"
-    program.write_text(
-        textwrap.dedent("""
-            import numpy as np, headrace
-            from headrace import operator
-
-            @operator(query="i8", answer="i8")
-            def pick(group, query, answer, rows):
-                answer[0] = rows[query[0]]
-
-            with headrace.Engine("cpu", pick(rows=np.arange(10))) as engine, engine.connect() as client:
-                print(client.ask(np.array([9])))
-                try:
-                    client.ask(np.array([10]))
-                except headrace.DeviceError as error:
-                    print(error.code)
-        """)
-    )
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1"}
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, env=environment, check=False)
-    assert (done.returncode, done.stdout) == (0, "9\ndevice fault\n"), done.stderr
 
 
 def test_a_program_may_end_while_its_engine_runs(tmp_path: Path):
