@@ -2,6 +2,8 @@
 # Builds every fuzz target under tests/fuzz (clang, libFuzzer) and runs each for FUZZ_SECONDS (default 60); then those in
 # Python, tests/python/test_fuzz_*.py, each of whose tests goes on for as long.
 # Inputs that it finds are kept in build/fuzz-corpus; an input that breaks a target is printed and kept in build/.
+# FUZZ_SEED=N makes every run on a commit try the same inputs in the same order, as far as its time reaches: each target
+# begins with the repository's corpus and N alone.
 source "$(dirname "$0")/common.sh"
 
 seconds=${FUZZ_SECONDS:-60}
@@ -16,13 +18,19 @@ shopt -s nullglob
 targets=(build/fuzz/tests/fuzz/fuzz_*)
 ((${#targets[@]} > 0)) || die "no fuzz target was built: tests/fuzz holds no *.cpp"
 fuzz() {
-  local target=$1 name folders options=()
+  local target=$1 name found folders options=()
   name=$(basename "$target")
   name=${name#fuzz_}
-  mkdir -p "build/fuzz-corpus/$name"
-  folders=("build/fuzz-corpus/$name")
+  found=build/fuzz-corpus/$name
+  if [[ -n ${FUZZ_SEED:-} ]]; then
+    options=(-seed="$FUZZ_SEED")
+    found=build/fuzz-corpus-$FUZZ_SEED/$name
+    rm -rf "$found"
+  fi
+  mkdir -p "$found"
+  folders=("$found")
   [[ ! -d tests/fuzz/corpus/$name ]] || folders+=("tests/fuzz/corpus/$name")
-  [[ ! -f tests/fuzz/$name.dict ]] || options=(-dict="tests/fuzz/$name.dict")
+  [[ ! -f tests/fuzz/$name.dict ]] || options+=(-dict="tests/fuzz/$name.dict")
   "$target" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
     -artifact_prefix="build/$name-" "${options[@]}" "${folders[@]}" >"build/fuzz-$name.log" 2>&1 || {
     cat "build/fuzz-$name.log" >&2

@@ -26,8 +26,8 @@ constexpr std::uint64_t kFirstByte = 4 * kSecond;
 /// An honest peer of which the network has delivered nothing for so long may rightly have been given up.
 constexpr std::uint64_t kNeglected = 2 * kSecond;
 constexpr std::uint64_t kPlenty = 1 << 20;
-constexpr int kRoundsShort = 100;  ///< Rounds of 10 ms; the others last 100 ms.
-constexpr int kRoundsMax = 800;
+constexpr int kRoundsShort = 100;    ///< Rounds of 10 ms; the others last 100 ms.
+constexpr int kRoundsStalled = 800;  ///< Without progress of any honest peer.
 
 void require(bool right) {
   if (!right) __builtin_trap();
@@ -298,7 +298,9 @@ class Conversation {
       receiver_.set_limit(kPlenty, stream);
       look();
     }
-    for (int round = 0; round < kRoundsMax && !all_over(); ++round) {
+    int stalled = 0;
+    for (int round = 0; stalled < kRoundsStalled && !all_over(); ++round) {
+      const std::uint64_t before = progress();
       grant();
       for (Honest& peer : honest_) {
         for (std::size_t i = 0; i < kInFlightMax; ++i) send(peer);
@@ -307,6 +309,7 @@ class Conversation {
         peer.delivered_at = receiver_.now;
       }
       pass((round < kRoundsShort ? 10 : 100) * kMs);
+      stalled = progress() == before ? stalled + 1 : 0;
     }
     for (const Honest& peer : honest_) {
       if (peer.excused) continue;
@@ -320,6 +323,15 @@ class Conversation {
     places_ += std::exchange(ended_, 0);
     receiver_.set_streams_limit(places_);
     look();
+  }
+
+  /// Grows with every byte that a peer knows to be acknowledged, and with every peer that comes to its end.
+  [[nodiscard]] std::uint64_t progress() const {
+    std::uint64_t sum = 0;
+    for (const Honest& peer : honest_) {
+      sum += peer.sender->acknowledged() + (peer.opened ? 1 : 0) + (peer.finished ? 1 : 0) + (peer.excused ? 1 : 0);
+    }
+    return sum;
   }
 
   [[nodiscard]] bool all_over() const {
