@@ -1,6 +1,8 @@
 """Text from outside: read from files, and as it may be shown on a terminal."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 from headrace.errors import DataError, reading
 
@@ -18,6 +20,35 @@ def read_utf8(path: Path) -> str:
         raise reading(path, error) from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not text in UTF-8: {error}") from None
+
+
+def parse_json(text: str | bytes, name: object) -> Any:  # noqa: ANN401 - whatever it holds
+    """The value that JSON text stands for; errors begin with `name`.
+
+    Raises:
+        DataError: when it is not JSON or not UTF-8, is nested too deeply, or has a number of thousands of digits.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
+        raise DataError(f"{name}: not JSON: {error.msg} at {place}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name}: not UTF-8 at byte {error.start}") from None
+    except RecursionError:
+        raise DataError(f"{name}: not JSON that can be read: it is nested too deeply") from None
+    except ValueError:  # the standard library's, for a number of thousands of digits
+        raise DataError(f"{name}: not JSON that can be read: a number has too many digits") from None
+
+
+def read_json(path: Path) -> Any:  # noqa: ANN401 - whatever it holds
+    """The content of a JSON file.
+
+    Raises:
+        DataError: as parse_json() does.
+        SystemError: when it cannot be read.
+    """
+    return parse_json(read_utf8(path), path)
 
 
 def printable(text: str) -> str:
