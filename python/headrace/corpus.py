@@ -191,6 +191,18 @@ def build_index(
     return builder.build()
 
 
+def as_text(document: Document, path: Path, number: int) -> str:
+    """A document as text.
+
+    Raises:
+        DataError: naming the document by its number, from 0, where its bytes are not UTF-8.
+    """
+    try:
+        return document.decode() if isinstance(document, bytes) else document
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}, document {number}: not UTF-8 at byte {error.start}") from None
+
+
 def read_text(path: Path, form: Format = Format.auto, field: str = "text") -> list[str]:
     """All documents of a corpus as text."""
-    return [text.decode() if isinstance(text, bytes) else text for text in documents(path, form, field)]
+    return [as_text(document, path, number) for number, document in enumerate(documents(path, form, field))]

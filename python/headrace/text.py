@@ -1,10 +1,14 @@
 """Text from outside: read from files, and as it may be shown on a terminal."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from headrace.errors import DataError, reading
+
+# Controls but for the tab, separators of lines, overrides of direction, lone surrogates.
+_HARMFUL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]")
 
 
 def read_utf8(path: Path) -> str:
@@ -55,6 +59,19 @@ def printable(text: str) -> str:
     """The text as it can be shown: what is not UTF-8, or would move the cursor, is replaced."""
     decoded = text.encode("utf-8", "surrogateescape" if _is_escaped(text) else "replace").decode("utf-8", "replace")
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in decoded.expandtabs())
+
+
+def harmless(text: str) -> str:
+    """Text of any language with what would move the cursor or turn the direction around replaced.
+
+    Unlike printable() it keeps joiners and spaces of every kind, which languages need.
+    """
+    return _HARMFUL.sub("\ufffd", text)
+
+
+def shortened(text: str, most: int = 40) -> str:
+    """At most so many characters of a text, for a message."""
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _is_escaped(text: str) -> bool:

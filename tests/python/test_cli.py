@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace import _core, results
+from headrace import Index, _core, results
 from headrace.cli import app
 
 
@@ -141,6 +141,31 @@ def test_a_closed_pipe_is_no_traceback():
     os.close(writer)
     assert result.returncode == 1
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize("closed", [(1,), (0, 1, 2)], ids=str)
+def test_a_closed_standard_output_is_an_error_and_gets_no_file(closed: tuple[int, ...], tmp_path: Path):
+    """A file that is opened next has the number of a standard stream that is closed."""
+    corpus, index = tmp_path / "corpus.txt", tmp_path / "a.hridx"
+    corpus.write_text("an apple\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "headrace", "index", "build", str(corpus), str(index)],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        preexec_fn=lambda: [os.close(number) for number in closed],
+    )
+    assert done.returncode == 1
+    assert done.stderr == ("" if 2 in closed else "headrace: error: [Errno 9] Bad file descriptor\n")
+    assert Index.load(index).query("apple", device="cpu").hits == 1
+
+
+def test_a_full_standard_output_is_one_error():
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "headrace", "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, "headrace: error: [Errno 28] No space left on device\n")
 
 
 def test_every_verb_has_an_example():
