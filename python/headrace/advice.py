@@ -2,14 +2,13 @@
 
 import sys
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from headrace._core import AccessProfile, Advice, FaultRates, MemoryRates, OperationRates, StrategyForecast
 from headrace.errors import DataError, reading
+from headrace.npy import BROKEN
 from headrace.profiles import Json
 from headrace.text import read_json
 
@@ -37,8 +36,6 @@ _BY_OPERATION = ("device", "device_random", "link", "link_random")
 _FAULTS = ("grid_stride", "block_stride", "random")
 _PAGE_COUNTS_MAX = 1 << 23  # 16 TiB of data
 _COUNT_END = 1 << 63
-# What np.load() raises for content that is none: also of the parsers of headers and archives.
-_BROKEN = (ValueError, EOFError, MemoryError, SyntaxError, TokenError, BadZipFile)
 
 
 def _finite(value: object) -> object:
@@ -105,7 +102,7 @@ def read_counts(path: Path) -> list[int]:
                 counts = _array(path, np.load(file, allow_pickle=False))
         except OSError as error:
             raise reading(path, error) from error
-        except _BROKEN as error:
+        except BROKEN as error:
             raise DataError(f"{path} is no .npy file: {error}") from error
     else:
         content = read_json(path)

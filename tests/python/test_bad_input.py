@@ -154,6 +154,7 @@ ODD = "9" * 26
         ("each --timeout 99999999999s -- true ::: a", "at most 1e+09 s"),
         (f"each -- echo {{{{{'1' * 5000}}}}} ::: a", "but an input has 1 part(s)"),
         (f"index synthetic x.hridx --documents {'9' * 5000}", "is more than"),
+        ("index synthetic x.hridx --length inf", "--length"),
         (f"ingest model --merge {'9' * 5000}", "--merge are whole numbers"),
         (f"ingest model --target {'9' * 400}", "not a rate"),
     ],
