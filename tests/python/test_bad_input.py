@@ -155,6 +155,7 @@ ODD = "9" * 26
         (f"each -- echo {{{{{'1' * 5000}}}}} ::: a", "but an input has 1 part(s)"),
         (f"index synthetic x.hridx --documents {'9' * 5000}", "is more than"),
         ("index synthetic x.hridx --length inf", "--length"),
+        ("ingest send udp 127.0.0.1:9 --number-width -1", "--number-width"),
         (f"ingest model --merge {'9' * 5000}", "--merge are whole numbers"),
         (f"ingest model --target {'9' * 400}", "not a rate"),
     ],

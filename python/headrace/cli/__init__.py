@@ -122,6 +122,9 @@ def main() -> int:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, interrupts.interrupt)
     status = guarded(app)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is interrupts.interrupt:
+            signal.signal(number, signal.SIG_DFL)  # nothing is left to interrupt
     if stopping.any_left():
         sys.stdout.flush()
         sys.stderr.flush()
