@@ -172,6 +172,13 @@ def test_a_file_whose_name_is_no_text_is_named(run: Run, tmp_path: Path):
         headrace.Index.load(tmp_path / "a\udcff.hridx")
 
 
+def test_a_page_of_results_that_is_no_text_is_not_current(run: Run, tmp_path: Path):
+    (tmp_path / "README.md").write_bytes(b"\xff")
+    assert_error(run("results", "render", tmp_path, "--check"), 1, "README.md is not current")
+    assert run("results", "render", tmp_path).returncode == 0
+    assert run("results", "render", tmp_path, "--check").returncode == 0
+
+
 def test_a_bad_trace(run: Run, tmp_path: Path):
     trace = tmp_path / "trace"
     trace.write_text("0.1\nsoon\n")
