@@ -23,6 +23,7 @@ import headrace
 from headrace import DataError, Device, Error, advice, results
 from headrace.profiles import Json
 from headrace.span import AccessProfile, AdviceConstants, MemoryRates
+from headrace.text import read_json
 
 WITHIN = 0.05
 GIGA = 1e9
@@ -211,7 +212,7 @@ def rows_of(judged: Sequence[Judged]) -> list[Json]:
 
 
 def _constants_from(path: Path) -> AdviceConstants:
-    content = advice.load_json(path)
+    content = read_json(path)
     content = content.get("constants", content) if isinstance(content, dict) else None
     if not isinstance(content, dict) or content.keys() - set(CONSTANTS):
         raise DataError(f"{path} must be an object of {', '.join(CONSTANTS)}")
@@ -323,7 +324,7 @@ def _arguments() -> argparse.Namespace:
 def _start_rates(arguments: argparse.Namespace) -> MemoryRates:
     if arguments.rates is None:
         return headrace.span.find_memory_rates(arguments.gpu)
-    content = advice.load_json(arguments.rates)
+    content = read_json(arguments.rates)
     return advice.rates_from_dict(content.get("rates", content) if isinstance(content, dict) else content)
 
 
@@ -336,7 +337,7 @@ def run(arguments: argparse.Namespace) -> None:
     content: Json = {}
     fit: Fit | None = None
     for path in arguments.cells:
-        content = advice.load_json(path)
+        content = read_json(path)
         if not isinstance(content, dict):
             raise DataError(f"{path} is no JSON object")
         cells = measured(content)

@@ -12,6 +12,7 @@
 #include "operators/retrieval/checksum.hpp"
 #include "operators/retrieval/stemming.hpp"
 #include "operators/retrieval/tokenizer.hpp"
+#include "operators/retrieval/utf8.hpp"
 
 namespace headrace::operators {
 
@@ -130,6 +131,7 @@ void check_terms(const IndexSections& index, const Complaint& complain) {
     }
     const std::string_view term(index.pool.data() + begins[i], begins[i + 1] - begins[i]);
     if (term <= before) complain("corrupt: term {} is not in order", i);
+    if (valid_utf8_prefix(term) != term.size()) complain("corrupt: term {} is not UTF-8", i);
     before = term;
   }
 }

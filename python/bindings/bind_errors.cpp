@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "bindings.hpp"
@@ -16,11 +17,17 @@ namespace headrace::python {
 
 namespace {
 
+/// A message as Python writes names of files: bytes that are not UTF-8, which a name may have, become surrogates.
+nb::object message_of(const Exception& exception) {
+  const std::string_view what = exception.what();
+  return nb::steal(PyUnicode_DecodeUTF8(what.data(), static_cast<Py_ssize_t>(what.size()), "surrogateescape"));
+}
+
 /// headrace.errors.<type>(what, code, native). The classes are Python's own, so that they are typed and documented
 /// there; they are looked up each time because set-up fails rarely.
 nb::object make_error(const char* type, const Exception& exception) {
   return nb::module_::import_("headrace.errors")
-      .attr(type)(exception.what(), std::string(to_string(exception.code())), exception.native());
+      .attr(type)(message_of(exception), std::string(to_string(exception.code())), exception.native());
 }
 
 void translate(const std::exception_ptr& thrown, void* /*payload*/) {

@@ -12,6 +12,9 @@ Here is what a first program needs. Everything is in a module for its subject: `
 Hits(hits=1, ids=[0])
 """
 
+from headrace import starting as starting  # before all that takes time
+
+# isort: split
 import logging
 from importlib import import_module
 from typing import TYPE_CHECKING

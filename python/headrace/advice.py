@@ -1,16 +1,16 @@
 """Where data should lie: rates, counts of pages and advice as plain values, for files and the command line."""
 
-import json
+import sys
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from headrace._core import AccessProfile, Advice, FaultRates, MemoryRates, OperationRates, StrategyForecast
 from headrace.errors import DataError, reading
+from headrace.npy import BROKEN
 from headrace.profiles import Json
+from headrace.text import read_json
 
 _PLAIN = (
     "name",
@@ -36,8 +36,6 @@ _BY_OPERATION = ("device", "device_random", "link", "link_random")
 _FAULTS = ("grid_stride", "block_stride", "random")
 _PAGE_COUNTS_MAX = 1 << 23  # 16 TiB of data
 _COUNT_END = 1 << 63
-# What np.load() raises for content that is none: also of the parsers of headers and archives.
-_BROKEN = (ValueError, EOFError, MemoryError, SyntaxError, TokenError, BadZipFile)
 
 
 def _finite(value: object) -> object:
@@ -59,7 +57,7 @@ def _numbers(content: Json, kind: str, names: tuple[str, ...]) -> list[float]:
     if not isinstance(found, dict) or set(found) != set(names):
         raise DataError(f"memory rates: {kind} must have {', '.join(names)}")
     values = [found[name] for name in names]
-    if not all(isinstance(value, int | float) and value > 0 for value in values):
+    if not all(isinstance(value, int | float) and 0 < value <= sys.float_info.max for value in values):
         raise DataError(f"memory rates: {kind} must be numbers above 0")
     return [float(value) for value in values]
 
@@ -82,28 +80,13 @@ def rates_from_dict(content: object) -> MemoryRates:
         for name in content.keys() & set(_PLAIN):
             value = content[name]
             setattr(rates, name, float("inf") if name == "link_reach_bytes" and value is None else value)
-    except TypeError as error:
+    except (TypeError, OverflowError) as error:
         raise DataError(f"memory rates: {name} is not of its kind") from error
     for kind in content.keys() & set(_BY_OPERATION):
         setattr(rates, kind, OperationRates(*_numbers(content, kind, _OPERATIONS)))
     if "faults" in content:
         rates.faults = FaultRates(*_numbers(content, "faults", _FAULTS))
     return rates
-
-
-def load_json(path: Path) -> Any:  # noqa: ANN401
-    """The content of a JSON file.
-
-    Raises:
-        SystemError: when it cannot be read.
-        DataError: when it is no JSON.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise reading(path, error) from error
-    except ValueError as error:
-        raise DataError(f"{path} is no JSON file: {error}") from error
 
 
 def read_counts(path: Path) -> list[int]:
@@ -119,10 +102,10 @@ def read_counts(path: Path) -> list[int]:
                 counts = _array(path, np.load(file, allow_pickle=False))
         except OSError as error:
             raise reading(path, error) from error
-        except _BROKEN as error:
+        except BROKEN as error:
             raise DataError(f"{path} is no .npy file: {error}") from error
     else:
-        content = load_json(path)
+        content = read_json(path)
         counts = np.asarray(content if isinstance(content, list) else None, dtype=object)
         if counts.ndim == 1 and all(type(value) is int and value < _COUNT_END for value in counts):
             counts = np.asarray(content, dtype=np.float64)

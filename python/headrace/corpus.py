@@ -1,6 +1,5 @@
 """Documents from files: text lines, JSON Lines, Parquet, WordNet."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -9,6 +8,7 @@ from typing import Any
 
 from headrace._core import Index, IndexBuilder
 from headrace.errors import DataError, Errc, MissingFileError, UsageError
+from headrace.text import parse_json
 
 WORDNET = Path("/usr/share/wordnet")
 
@@ -73,14 +73,7 @@ def _lines(path: Path, progress: Progress) -> Iterator[bytes]:
 
 def _json_lines(path: Path, field: str, progress: Progress) -> Iterator[Document]:
     for number, line in enumerate(_lines(path, progress), start=1):
-        try:
-            record = json.loads(line)
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path}, line {number}: not UTF-8 at byte {error.start}") from None
-        except json.JSONDecodeError as error:
-            raise DataError(f"{path}, line {number}: not JSON: {error.msg} at column {error.colno}") from None
-        except RecursionError:
-            raise DataError(f"{path}, line {number}: not JSON that can be read: it is nested too deeply") from None
+        record = parse_json(line, f"{path}, line {number}")
         if not isinstance(record, dict) or not isinstance(record.get(field), str):
             raise DataError(f"{path}, line {number}: no text in field '{field}'; name the field with --field")
         yield record[field]
@@ -198,6 +191,18 @@ def build_index(
     return builder.build()
 
 
+def as_text(document: Document, path: Path, number: int) -> str:
+    """A document as text.
+
+    Raises:
+        DataError: naming the document by its number, from 0, where its bytes are not UTF-8.
+    """
+    try:
+        return document.decode() if isinstance(document, bytes) else document
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}, document {number}: not UTF-8 at byte {error.start}") from None
+
+
 def read_text(path: Path, form: Format = Format.auto, field: str = "text") -> list[str]:
     """All documents of a corpus as text."""
-    return [text.decode() if isinstance(text, bytes) else text for text in documents(path, form, field)]
+    return [as_text(document, path, number) for number, document in enumerate(documents(path, form, field))]

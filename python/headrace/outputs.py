@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from headrace._core import OutputFile
-from headrace.errors import Error, SystemError  # noqa: A004
+from headrace.errors import DataError, Error, SystemError  # noqa: A004
 
 _CAUSES = (r"\berrno = (\d+)", r"\[[Ee]rrno (\d+)\]")  # as HDF5 and Arrow write it
 
@@ -63,8 +63,16 @@ def writing(path: Path, nbytes: int = 0) -> Iterator[BinaryIO]:
 
 
 def write(path: Path, content: str | bytes | memoryview) -> None:
-    """Writes all of a file, text as UTF-8."""
-    data = content.encode() if isinstance(content, str) else content
+    """Writes all of a file, text as UTF-8.
+
+    Raises:
+        DataError: for text with a lone surrogate, which UTF-8 does not have; JSON can hold one.
+        SystemError: as writing() does.
+    """
+    try:
+        data = content.encode() if isinstance(content, str) else content
+    except UnicodeEncodeError as error:
+        raise DataError(f"writing {path}: its text has a lone surrogate at character {error.start}") from None
     with writing(path, memoryview(data).nbytes) as file:
         file.write(data)
 

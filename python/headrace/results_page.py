@@ -1,12 +1,12 @@
 """The page made from the results files of a folder: `headrace results render`."""
 
-import json
 from pathlib import Path
 
 from headrace.errors import DataError
 from headrace.profiles import STAGES, Json
 from headrace.results import accepted, describe, share_of_roof
 from headrace.tables import figure as figure_text
+from headrace.text import read_json
 
 
 def _line(figure: Json) -> str:
@@ -79,11 +79,9 @@ def render(folder: Path) -> str:
     sections = [head]
     for path in sorted(folder.glob("*.json")):
         try:
-            sections.append(_section(path, json.loads(path.read_text(encoding="utf-8"))))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: not JSON: {error}") from None
+            sections.append(_section(path, read_json(path)))
         except KeyError as error:
             raise DataError(f"{path}: not a results file: it lacks {error}") from None
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise DataError(f"{path}: not a results file: {error}") from None
     return "\n\n".join(sections) + "\n"

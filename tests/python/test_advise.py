@@ -222,6 +222,20 @@ def broken_files() -> dict[str, bytes]:
     }
 
 
+@pytest.mark.parametrize("text", ["[1, 2", "[" * 100_000, "[" + "9" * 5000 + "]"])
+def test_what_is_no_json_is_named(tmp_path: Path, text: str):
+    path = tmp_path / "counts.json"
+    path.write_text(text)
+    with pytest.raises(headrace.DataError, match="counts\\.json: not JSON"):
+        advice.read_counts(path)
+
+
+def test_rates_that_no_number_holds_are_refused():
+    for value in (float("inf"), 10**400, float("nan"), -1):
+        with pytest.raises(headrace.DataError, match="numbers above 0"):
+            advice.rates_from_dict({"device": {"read": value, "write": 1.0, "read_modify_write": 1.0}})
+
+
 @pytest.mark.parametrize("name", broken_files())
 def test_a_broken_file_of_counts_is_named(tmp_path: Path, name: str):
     path = tmp_path / "counts.npy"

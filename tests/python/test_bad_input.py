@@ -1,10 +1,13 @@
 """What a user may get wrong: one line that names it, the right status, and nothing half-written."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import Run
+
+import headrace
 
 
 def assert_error(result: subprocess.CompletedProcess[str], status: int, says: str) -> None:
@@ -116,6 +119,64 @@ def test_the_wrong_corpus(run: Run, tmp_path: Path, index_file: Path):
     assert_error(run("query", index_file, "banana", "--corpus", corpus), 2, "fewer documents")
     corpus.write_text("neither has it\n" * 5)  # long enough
     assert_error(run("query", index_file, "banana", "--corpus", corpus), 2, "does not match: it is not the corpus")
+
+
+def test_a_corpus_that_is_no_text_or_would_move_the_cursor(run: Run, tmp_path: Path, index_file: Path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_bytes(b"an apple\xff\n" * 5)
+    assert_error(
+        run("query", index_file, "apple", "--corpus", corpus), 1, "corpus.txt, document 0: not UTF-8 at byte 8"
+    )
+    joined = "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645\u00a0apple"  # Persian, with a non-joiner and NBSP
+    corpus.write_text(f"apple \x1b]0;title\x07 \u202eabc\napple\n{joined}\n", encoding="utf-8")
+    index = tmp_path / "escapes.hridx"
+    assert run("index", "build", corpus, index).returncode == 0
+    done = run("query", index, "apple", "--corpus", corpus, "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert not {"\x1b", "\x07", "\u202e"} & set(done.stdout)
+    assert joined in done.stdout
+
+
+ODD = "9" * 26
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "query {index} apple --offset 18446744073709551616",
+            "'18446744073709551616' has a number that is out of range",
+        ),
+        ("query {index} apple --device \udcff", "is not text in UTF-8"),
+        (f"ladder --steps {ODD}", "out of range"),
+        (f"load --rate {'9' * 400}", "a rate must be above 0 queries/s"),
+        ("load --rate 1K --duration 1e400s", "at most 1e+09 s"),
+        ("each --timeout 99999999999s -- true ::: a", "at most 1e+09 s"),
+        (f"each -- echo {{{{{'1' * 5000}}}}} ::: a", "but an input has 1 part(s)"),
+        (f"index synthetic x.hridx --documents {'9' * 5000}", "is more than"),
+        ("index synthetic x.hridx --length inf", "--length"),
+        ("ingest send udp 127.0.0.1:9 --number-width -1", "--number-width"),
+        (f"ingest model --merge {'9' * 5000}", "--merge are whole numbers"),
+        (f"ingest model --target {'9' * 400}", "not a rate"),
+    ],
+)
+def test_numbers_without_end_and_bytes_that_are_no_text(run: Run, index_file: Path, line: str, says: str):
+    words = [word.format(index=index_file) for word in line.split()]
+    assert_error(run(*words, HEADRACE_DEVICES="cpu"), 2, says)
+
+
+def test_a_file_whose_name_is_no_text_is_named(run: Run, tmp_path: Path):
+    failed = run("query", os.fsencode(tmp_path / "a").decode() + "\udcff.hridx", "apple", HEADRACE_DEVICES="cpu")
+    assert_error(failed, 1, "a\ufffd.hridx")
+    with pytest.raises(headrace.MissingFileError, match="a\udcff\\.hridx"):
+        headrace.Index.load(tmp_path / "a\udcff.hridx")
+
+
+def test_a_page_of_results_that_is_no_text_is_not_current(run: Run, tmp_path: Path):
+    (tmp_path / "README.md").write_bytes(b"\xff")
+    assert_error(run("results", "render", tmp_path, "--check"), 1, "README.md is not current")
+    assert run("results", "render", tmp_path).returncode == 0
+    assert run("results", "render", tmp_path, "--check").returncode == 0
 
 
 def test_a_bad_trace(run: Run, tmp_path: Path):

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace import _core, results
+from headrace import Index, _core, results
 from headrace.cli import app
 
 
@@ -141,6 +142,75 @@ def test_a_closed_pipe_is_no_traceback():
     os.close(writer)
     assert result.returncode == 1
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize("closed", [(1,), (0, 1, 2)], ids=str)
+def test_a_closed_standard_output_is_an_error_and_gets_no_file(closed: tuple[int, ...], tmp_path: Path):
+    """A file that is opened next has the number of a standard stream that is closed."""
+    corpus, index = tmp_path / "corpus.txt", tmp_path / "a.hridx"
+    corpus.write_text("an apple\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "headrace", "index", "build", str(corpus), str(index)],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        preexec_fn=lambda: [os.close(number) for number in closed],
+    )
+    assert done.returncode == 1
+    assert done.stderr == ("" if 2 in closed else "headrace: error: [Errno 9] Bad file descriptor\n")
+    assert Index.load(index).query("apple", device="cpu").hits == 1
+
+
+def test_a_full_standard_output_is_one_error():
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "headrace", "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, "headrace: error: [Errno 28] No space left on device\n")
+
+
+INTERRUPTING = """
+import atexit, os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["WHEN"]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+if os.environ["WHEN"] == "exit":
+    atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+"""
+
+
+@pytest.mark.parametrize("when", ["headrace._core", "numpy", "typer", "headrace.cli.taxi", "exit"])
+@pytest.mark.parametrize(
+    "program", [["-m", "headrace"], [str(Path(sys.executable).with_name("headrace"))]], ids=["m", "script"]
+)
+def test_ctrl_c_while_it_is_loaded_or_ends_is_no_traceback(program: list[str], when: str, tmp_path: Path):
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING, encoding="utf-8")
+    if program[0] != "-m" and not Path(program[0]).exists():
+        pytest.skip("the package is not installed in this environment")
+    result = subprocess.run(
+        [sys.executable, *program, "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "WHEN": when},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert (result.returncode, result.stderr) == (-signal.SIGINT, "")
+    assert (when == "exit") == result.stdout.startswith("headrace ")
+
+
+def test_a_program_that_imports_the_package_keeps_its_signals():
+    program = "import signal, headrace; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert (result.stdout, result.stderr) == ("True\n", "")
 
 
 def test_every_verb_has_an_example():

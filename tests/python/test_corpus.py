@@ -52,6 +52,8 @@ def test_progress_ends_where_it_should(tmp_path: Path):
         ("a.jsonl", b'{"text": 3}\n', "line 1: no text"),
         ("a.jsonl", b"[1]\n", "line 1"),
         ("a.jsonl", b"{oops\n", "line 1: not JSON"),
+        ("a.jsonl", b'{"text": "a"}\n' + b"[" * 100_000, "line 2: .*nested too deeply"),
+        ("a.jsonl", b'{"text": "a", "n": ' + b"9" * 5000 + b"}\n", "line 1: .*too many digits"),
         ("a.jsonl", b'{"text": "\xff"}\n', "line 1: not UTF-8"),
         ("a.parquet", b"not parquet at all", "not Parquet"),
     ],

@@ -529,9 +529,13 @@ def test_resume_wants_the_same_run(tmp_path: Path, capfd: pytest.CaptureFixture[
     ):
         assert each("--resume", "--logs", tmp_path, "--slots", 1, "--", *words) == 2
         assert says in capfd.readouterr().err
-    (tmp_path / "jobs.jsonl").write_text("[]\n")
-    assert each("--resume", "--logs", tmp_path, "--slots", 1, "--", "echo", ":::", "a", "b") == 1
-    assert "is not a job log of headrace each" in capfd.readouterr().err
+    header = (tmp_path / "jobs.jsonl").read_text().splitlines()[0]
+    for log in ("[]", "[" * 100_000, f'{header}\n{{"index": Infinity, "input": ["a"], "status": "ok"}}'):
+        (tmp_path / "jobs.jsonl").write_text(f"{log}\n")
+        assert each("--resume", "--logs", tmp_path, "--slots", 1, "--", "echo", ":::", "a", "b") == 1
+        assert "is not a job log of headrace each" in capfd.readouterr().err
+        (tmp_path / "jobs.jsonl").write_text(log + '\n{"stdout": "a\\u0000.out", "stderr": "b.err"}\n')
+        assert each("--overwrite", "--logs", tmp_path, "--slots", 1, "--", "echo", ":::", "a", "b") == 0
 
 
 FULL = """

@@ -81,6 +81,27 @@ def test_files_that_are_none(tmp_path: Path):
         exports.read(tmp_path / "other.h5")
 
 
+def test_a_data_set_that_only_claims_its_size_takes_no_memory(tmp_path: Path):
+    scene = flat(BETWEEN)
+    path, _ = scanned(tmp_path, scene)
+    good = path.read_bytes()
+    claims = 1 << 50  # bytes, which reading would ask for
+    elsewhere = [("/etc/passwd", 0, 8)]
+    for name, options in (
+        ("positions", {"shape": (claims // 8,), "dtype": "i8"}),
+        ("receivers/near/ez", {"shape": (1, claims // 8), "dtype": "f8"}),
+        ("receivers/near/ez", {"shape": (1, claims // 8), "dtype": "f8", "chunks": (1, 1024), "compression": "gzip"}),
+        ("receivers/near/position", {"shape": (1, 1), "dtype": "f8", "external": elsewhere}),
+    ):
+        path.write_bytes(good)
+        with h5py.File(path, "a") as file:
+            del file[name]
+            file.create_dataset(name, **options)
+        said = "lies in another file" if "external" in options else f"{name} claims 1,125,899,906,842,624 bytes"
+        with pytest.raises(DataError, match=said):
+            exports.read(path)
+
+
 def test_segy(tmp_path: Path):
     segyio = pytest.importorskip("segyio")
     scene = flat()

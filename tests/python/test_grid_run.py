@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -213,6 +214,33 @@ def test_a_checkpoint_with_a_changed_byte(tmp_path: Path):
     path.write_bytes(content)
     with pytest.raises(DataError, match="not a whole checkpoint"):
         ran(flat(), Outputs(restart=path))
+
+
+def _with_method(content: bytes, place: int, value: int) -> bytes:
+    """An archive whose first file has another byte in both of its headers: 6 are flags, 8 the way it is packed."""
+    changed = bytearray(content)
+    changed[place] = changed[content.index(b"PK\x01\x02") + 2 + place] = value
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(("place", "value"), [(6, 1), (6, 32), (8, 99), (8, 14)])
+def test_a_checkpoint_that_is_packed_or_encrypted_in_another_way(tmp_path: Path, place: int, value: int):
+    path = tmp_path / "a.npz"
+    ran(flat(), Outputs(checkpoint=path))
+    path.write_bytes(_with_method(path.read_bytes(), place, value))
+    with pytest.raises(DataError, match=r"a\.npz: not a whole checkpoint"):
+        ran(flat(), Outputs(restart=path))
+
+
+@pytest.mark.parametrize("header", [b"(" * 3000, b"-" * 5000 + b"1", b'{"descr": """', b"(" + b"9" * 5000 + b",)"])
+def test_a_checkpoint_with_headers_of_arrays_that_are_none(tmp_path: Path, header: bytes):
+    path = tmp_path / "a.npz"
+    ran(flat(), Outputs(checkpoint=path))
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("state.other.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header) + 1) + header + b"\n")
+    with pytest.raises(DataError, match=r"a\.npz: not a whole checkpoint") as raised:
+        ran(flat(), Outputs(restart=path))
+    assert "\n" not in str(raised.value)
 
 
 def test_arrays_that_are_no_checkpoint(tmp_path: Path):

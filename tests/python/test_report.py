@@ -194,7 +194,12 @@ def test_text_is_escaped(tmp_path: Path):
 
 def test_bad_files_are_named(tmp_path: Path):
     bad = tmp_path / "bad.json"
-    for text, says in (("{", "not JSON"), ("[]", "not a results file"), ('{"rows": []}', "lacks 'topic'")):
+    for text, says in (
+        ("{", "not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[]", "not a results file"),
+        ('{"rows": []}', "lacks 'topic'"),
+    ):
         bad.write_text(text)
         with pytest.raises(DataError, match=rf"bad\.json: .*{says}"):
             report.read(bad)
@@ -202,6 +207,8 @@ def test_bad_files_are_named(tmp_path: Path):
     broken["profile"][0]["load"] = {"p99": 1}
     with pytest.raises(DataError, match="cannot be made"):
         report.write([broken], tmp_path / "report.html")
+    with pytest.raises(DataError, match="lone surrogate"):
+        report.write([content() | {"command": "\ud800"}], tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 
 

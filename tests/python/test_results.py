@@ -63,7 +63,18 @@ def test_the_page_of_the_project_is_current():
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("{", "not JSON"), ("[]", "not a results file"), ('{"rows": []}', "lacks 'machine'")],
+    [
+        ("{", "not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"rows": ' + "9" * 5000 + "}", "too many digits"),
+        ("[]", "not a results file"),
+        ('{"rows": []}', "lacks 'machine'"),
+        (
+            json.dumps(CONTENT).replace("25000000.0", "0").replace("queries/s", "ms", 1),
+            "not a results file: .*division",
+        ),
+        (json.dumps(CONTENT).replace("25000000.0", "1" + "0" * 400), "not a results file: .*too large"),
+    ],
 )
 def test_render_names_the_bad_file(tmp_path: Path, content: str, says: str):
     (tmp_path / "bad.json").write_text(content)

@@ -356,6 +356,11 @@ TEST_F(RetrievalHostile, TermsNotSorted) {
   EXPECT_THAT(sealed(), HasSubstr("term 1 is not in order"));
 }
 
+TEST_F(RetrievalHostile, TermsThatAreNoText) {
+  put<unsigned char>(kPool, header_.section(kPool).bytes - 1, 0xFF);  // of the last term, so that all are in order
+  EXPECT_THAT(sealed(), HasSubstr("is not UTF-8"));
+}
+
 TEST_F(RetrievalHostile, TermsThatDoNotFillThePool) {
   put<std::uint32_t>(kTermBegins, header_.term_count, 1);
   EXPECT_THAT(sealed(), HasSubstr("terms do not fill their pool"));

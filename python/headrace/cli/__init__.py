@@ -31,7 +31,7 @@ from headrace.cli import (
     taxi,
     version,
 )
-from headrace.cli.errors import STATUS_USAGE, guarded, report
+from headrace.cli.errors import STATUS_USAGE, guarded, open_standard_streams, report
 from headrace.text import printable
 
 app = typer.Typer(
@@ -117,10 +117,14 @@ def main() -> int:
 
     SIGTERM is taken as Ctrl-C is, with status 143: what has been measured is printed and saved.
     """
+    open_standard_streams()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, interrupts.interrupt)
     status = guarded(app)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is interrupts.interrupt:
+            signal.signal(number, signal.SIG_DFL)  # nothing is left to interrupt
     if stopping.any_left():
         sys.stdout.flush()
         sys.stderr.flush()

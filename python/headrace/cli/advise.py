@@ -14,6 +14,7 @@ from headrace.cli import options, show
 from headrace.profiles import Json
 from headrace.quiet import Watch
 from headrace.span import PAGE_BYTES, AccessProfile, Advice, MemoryRates
+from headrace.text import read_json
 
 _MEASURED = "measured in this run"
 
@@ -57,7 +58,7 @@ def _rates(gpu: str | None, file: Path | None, device: str, *, measure: bool) ->
         rates = headrace.span.find_memory_rates(gpu)
         return rates, f"the table's row {rates.name}"
     if file is not None:
-        content = advice.load_json(file)
+        content = read_json(file)
         return advice.rates_from_dict(
             content.get("rates", content) if isinstance(content, dict) else content
         ), file.name

@@ -1,6 +1,7 @@
 """How the command line fails: one line on stderr, no traceback, and a status that a script can act on."""
 
 import os
+import re
 import resource
 import signal
 import sys
@@ -10,11 +11,12 @@ import typer
 from headrace import interrupts
 from headrace.errors import Error, UsageError
 from headrace.outputs import Attempts
-from headrace.text import printable
+from headrace.text import printable, shortened
 
 STATUS_FAILURE = 1
 STATUS_USAGE = 2
 STATUS_INTERRUPTED = 128 + signal.SIGINT
+_MANY_DIGITS = re.compile(r"[0-9]{10}")  # 2^32 and beyond
 _NO_THREAD = "can't start new thread"  # as Python's threads say it
 
 
@@ -34,9 +36,37 @@ def finish(attempts: Attempts, status: int = 0) -> None:
         raise typer.Exit(status or STATUS_FAILURE)
 
 
+def open_standard_streams() -> None:
+    """Gives standard streams that the process was started without a place that fails as a closed one does.
+
+    Without it, a file that is opened next has the number of standard output or error, and gets what libraries print.
+    """
+    for number, name, flags in ((0, "stdin", os.O_RDONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
+        if getattr(sys, name) is not None:
+            continue
+        try:
+            os.fstat(number)
+            opened = os.open(os.devnull, os.O_WRONLY if number else os.O_RDONLY)  # something else has its number
+        except OSError:
+            opened = os.open(os.devnull, flags)  # standard output may not be written: bad file descriptor
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+                opened = number
+        setattr(sys, name, os.fdopen(opened, "w" if number else "r", closefd=False))
+
+
 def _silence_stdout() -> None:
     """Keeps the interpreter from failing when it flushes a stdout whose reader is gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _drop_unwritten() -> None:
+    """Keeps the interpreter from failing once more at its end with what standard output could not take."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silence_stdout()
 
 
 def _message(error: Exception) -> str | None:
@@ -56,7 +86,19 @@ def _usage(error: typer.TyperException) -> str:
     return said if context is None else f"{said}; '{context.command_path} --help' shows what it takes"
 
 
-def guarded(app: typer.Typer, arguments: list[str] | None = None) -> int:
+def _odd_word(words: list[str]) -> str | None:
+    """What is wrong with the first word of a command that no function could be given; None where none is odd."""
+    for word in words:
+        if not word.isascii() and any(0xD800 <= ord(letter) <= 0xDFFF for letter in word):  # noqa: PLR2004
+            return f"'{shortened(word)}' is not text in UTF-8"
+        if _MANY_DIGITS.search(word):
+            return f"'{shortened(word)}' has a number that is out of range"
+    return None
+
+
+def guarded(  # noqa: PLR0911 - a kind of failure each
+    app: typer.Typer, arguments: list[str] | None = None
+) -> int:
     """Runs the app and returns its exit status. HEADRACE_TRACEBACK=1 in the environment lets exceptions through."""
     try:
         status = app(args=arguments, prog_name="headrace", standalone_mode=False)
@@ -74,7 +116,15 @@ def guarded(app: typer.Typer, arguments: list[str] | None = None) -> int:
         if message is None or os.environ.get("HEADRACE_TRACEBACK") == "1":
             raise
         report(message)
+        _drop_unwritten()
         return STATUS_USAGE if isinstance(error, UsageError) else STATUS_FAILURE
+    except (TypeError, ValueError, OverflowError):
+        # What C++ or the standard library says of a number beyond its type, and of bytes that are no text.
+        said = _odd_word(sys.argv[1:] if arguments is None else arguments)
+        if said is None or os.environ.get("HEADRACE_TRACEBACK") == "1":
+            raise
+        report(said)
+        return STATUS_USAGE
     if status == STATUS_INTERRUPTED:
         return interrupts.status()
     return status if isinstance(status, int) else 0

@@ -102,8 +102,10 @@ def synthetic(
         ),
     ] = "10M",  # type: ignore[assignment]
     terms: Annotated[int, typer.Option("--terms", parser=count, metavar="N", help="Size of the vocabulary.")] = "1M",  # type: ignore[assignment]
-    length: Annotated[float, typer.Option("--length", help="Mean number of words in a document, 2 to 500.")] = 10,
-    exponent: Annotated[float, typer.Option("--exponent", help="Exponent of Zipf's law, 0 to 4.")] = 1,
+    length: Annotated[
+        float, typer.Option("--length", min=2, max=500, help="Mean number of words in a document, 2 to 500.")
+    ] = 10,
+    exponent: Annotated[float, typer.Option("--exponent", min=0, max=4, help="Exponent of Zipf's law, 0 to 4.")] = 1,
     seed: Annotated[
         int, typer.Option("--seed", min=0, max=(1 << 64) - 1, help="Seed; the same seed gives the same file.")
     ] = 1,

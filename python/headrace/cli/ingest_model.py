@@ -16,20 +16,21 @@ from headrace.profiles import Json
 from headrace.tables import figure
 from headrace.units import bytes_text
 
+_MOST = 1e15  # of any number here: products of some of them are numbers still
 _RATE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
 def bit_rate(text: str) -> float:
     """The bits per second that "100G", "92Gb/s" or "1.5T" stand for; above 0."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)(?:b/s|bit/s|bps)?", text.strip())
-    if match is None or float(match[1]) <= 0:
+    if match is None or not 0 < float(match[1]) < _MOST:
         raise typer.BadParameter(f"'{text}' is not a rate in bits/s above 0, such as 100G, 92Gb/s or 1.5T")
     return float(match[1]) * _RATE[match[2].lower()]
 
 
 def _numbers(text: str, what: str) -> list[int]:
     words = text.split(",")
-    if not all(re.fullmatch(r"\d+", word.strip()) and int(word) > 0 for word in words):
+    if not all(re.fullmatch(r"[0-9]{1,15}", word.strip()) and int(word) > 0 for word in words):
         raise UsageError(f"{what} are whole numbers above 0 with commas between, not '{text}'")
     return [int(word) for word in words]
 

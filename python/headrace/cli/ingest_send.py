@@ -71,7 +71,9 @@ def send_udp(
     number_offset: Annotated[
         int, typer.Option("--number-offset", min=0, help="Offset of the number in a datagram.")
     ] = 0,
-    number_width: Annotated[int, typer.Option("--number-width", help="Width of the number, 4 or 8 bytes.")] = 8,
+    number_width: Annotated[
+        int, typer.Option("--number-width", min=1, max=8, help="Width of the number, 4 or 8 bytes.")
+    ] = 8,
     *,
     stream: _Stream,
 ) -> None:

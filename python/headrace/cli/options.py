@@ -1,5 +1,6 @@
 """Options that several verbs have, and what their values mean."""
 
+import math
 import re
 from decimal import Decimal
 from enum import StrEnum
@@ -10,22 +11,27 @@ import typer
 
 from headrace import Device, Index, Operator, UsageError, light, retrieval
 from headrace.operators import files, reference
-from headrace.text import printable
+from headrace.text import printable, shortened
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _BLOCK_THREADS = 128
+_SECONDS_MOST = 1e9  # some 31 years, as C++ takes it
+_COUNT_MOST = (1 << 63) - 1
 _NUMBER = r"([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
 
 
 def duration(text: str) -> float:
-    """The seconds that "0.5ms", "100us" or "10s" stand for; above 0."""
+    """The seconds that "0.5ms", "100us" or "10s" stand for; above 0, and at most 10^9."""
     match = re.fullmatch(rf"{_NUMBER}\s*(ns|us|ms|s|min)", text.strip())
     if match is None or float(match[1]) <= 0:
         raise typer.BadParameter(f"'{text}' is not a time above 0 with a unit, such as 100us, 0.5ms or 10s")
     value = float(match[1])
     # Division by a whole number gives the very float that is written 0.0005, which multiplication may miss.
-    return value / round(1 / _SECONDS[match[2]]) if _SECONDS[match[2]] < 1 else value * _SECONDS[match[2]]
+    seconds = value / round(1 / _SECONDS[match[2]]) if _SECONDS[match[2]] < 1 else value * _SECONDS[match[2]]
+    if not 0 < seconds <= _SECONDS_MOST:
+        raise typer.BadParameter(f"a time must be above 0 and at most {_SECONDS_MOST:g} s, not {shortened(text)}")
+    return seconds
 
 
 def rate(text: str) -> float:
@@ -33,9 +39,10 @@ def rate(text: str) -> float:
     match = re.fullmatch(rf"{_NUMBER}\s*([kKmMgG]?)", text.strip())
     if match is None:
         raise typer.BadParameter(f"'{text}' is not a rate in queries/s, such as 20000, 20K or 1.5M")
-    if float(match[1]) <= 0:
-        raise typer.BadParameter(f"a rate must be above 0 queries/s, not {text}")
-    return float(match[1]) * _SCALE[match[2].lower()]
+    value = float(match[1]) * _SCALE[match[2].lower()]
+    if not 0 < value < math.inf:
+        raise typer.BadParameter(f"a rate must be above 0 queries/s, and a number, not {shortened(text)}")
+    return value
 
 
 def count(text: str) -> int:
@@ -44,6 +51,8 @@ def count(text: str) -> int:
     value = Decimal(match[1]) * int(_SCALE[match[2].lower()]) if match else None
     if value is None or value != int(value):
         raise typer.BadParameter(f"'{text}' is not a whole number, such as 20000, 20K or 1.5M")
+    if value > _COUNT_MOST:
+        raise typer.BadParameter(f"{shortened(text)} is more than {_COUNT_MOST:,}")
     return int(value)
 
 

@@ -15,7 +15,8 @@ from headrace import Device, Index, UsageError
 from headrace.cli.errors import STATUS_USAGE, report
 from headrace.cli.index import FieldOption, FormatOption
 from headrace.cli.options import DeviceOption, JsonOption, find_device
-from headrace.corpus import Format, documents, locate
+from headrace.corpus import Format, as_text, documents, locate
+from headrace.text import harmless
 
 _SHOWN = 15
 _K1, _B = 1.2, 0.75
@@ -36,9 +37,10 @@ def _texts(corpus: str, form: Format, field: str, ids: list[int]) -> dict[int, s
         return {}
     wanted = set(ids)
     found = {}
-    for number, document in enumerate(islice(documents(locate(corpus), form, field), max(wanted) + 1)):
+    path = locate(corpus)
+    for number, document in enumerate(islice(documents(path, form, field), max(wanted) + 1)):
         if number in wanted:
-            found[number] = document.decode() if isinstance(document, bytes) else document
+            found[number] = as_text(document, path, number)
     if found.keys() != wanted:
         raise UsageError(f"{corpus} has fewer documents than the index: it is not the corpus it was made from")
     return found
@@ -77,7 +79,7 @@ def _print_page(index: Index, page: _Page, texts: dict[int, str] | None, offset:
     typer.echo(f"{page.hits:,} of {index.document_count:,} documents")
     for place, number in enumerate(page.ids):
         score = f"  {page.scores[place]:8.3f}" if page.scores is not None else ""
-        typer.echo(f"{number:>10}{score}  {texts[number]}" if texts is not None else f"{number:>10}{score}")
+        typer.echo(f"{number:>10}{score}  {harmless(texts[number])}" if texts is not None else f"{number:>10}{score}")
     behind = page.hits - offset - len(page.ids)
     if behind > 0:
         typer.echo(f"       ... and {behind:,} more (--offset {offset + len(page.ids)} goes on; --all lists them all)")

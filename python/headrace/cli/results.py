@@ -32,7 +32,7 @@ def render(
     path = folder / "README.md"
     if not check:
         outputs.write(path, page)
-    elif not path.exists() or path.read_text(encoding="utf-8") != page:
+    elif not path.exists() or path.read_bytes() != page.encode(errors="surrogatepass"):
         report(f"{path} is not current: run headrace results render {folder}")
         raise typer.Exit(STATUS_FAILURE)
 

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from headrace.each.slots import Slot
 from headrace.errors import Errc, UsageError, reading
-from headrace.text import printable
+from headrace.text import printable, shortened
 
 SEPARATOR = ":::"
 _MARK = re.compile(r"\{(?:device|index|[1-9][0-9]*)?\}")
 _INPUT = re.compile(r"\{(?:[1-9][0-9]*)?\}")
 _COMBINATIONS_MAX = 1_000_000
+_DIGITS_MOST = 9  # of the number in a mark: words of a command are fewer
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,11 @@ class Command:
         """
         for word in self.words:
             for mark in _INPUT.findall(word):
-                if mark != "{}" and int(mark[1:-1]) > count:
+                number = mark[1:-1]
+                if number and (len(number) > _DIGITS_MOST or int(number) > count):
                     raise UsageError(
-                        f"the command names {mark}, but an input has {count} part(s): one for each '{SEPARATOR}'"
+                        f"the command names {shortened(mark)}, but an input has {count} part(s): one for each "
+                        f"'{SEPARATOR}'"
                     )
 
     def require_programs(self, inputs: Sequence[tuple[str, ...]], slots: Sequence[Slot]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from headrace.errors import DataError, Errc, SystemError, UsageError  # noqa: A004
+from headrace.text import parse_json
 
 JOB_LOG = "jobs.jsonl"
 _NAME_CHARACTERS = 60
@@ -104,19 +105,19 @@ class Logs:
             self._write(self._header)
             return {}
         try:
-            header, *records = map(json.loads, whole.splitlines())
+            header, *records = (parse_json(line, self.path) for line in whole.splitlines())
             of_each = header["headrace"] == "each"
             same_command = header["command"] == self._header["command"]
-            before = {record["index"]: (tuple(record["input"]), record) for record in records}
-            succeeded = {record["index"]: record for record in records if record["status"] == "ok"}
-        except (ValueError, TypeError, KeyError) as error:
+            before = {int(record["index"]): tuple(record["input"]) for record in records}
+            succeeded = {int(record["index"]): record for record in records if record["status"] == "ok"}
+        except (TypeError, ValueError, OverflowError, KeyError, DataError) as error:
             raise DataError(f"{self.path} is not a job log of headrace each ({error!r})") from error
         if not of_each:
             raise DataError(f"{self.path} is not a job log of headrace each")
         if not same_command:
             raise UsageError(f"{self.path} is of another command: resume with that, or give another --logs")
         now = dict(enumerate(self._inputs))
-        if header["inputs"] != len(now) or any(now.get(index) != parts for index, (parts, _) in before.items()):
+        if header["inputs"] != len(now) or any(now.get(index) != parts for index, parts in before.items()):
             raise UsageError(f"{self.path} is of other inputs: resume with those, or give another --logs")
         return succeeded
 
@@ -124,12 +125,12 @@ class Logs:
         """Removes the output of an earlier run, as far as its job log names it."""
         for line in content.splitlines():
             try:
-                record = json.loads(line)
+                record = parse_json(line, self.path)
                 names = [Path(record[key]).name for key in ("stdout", "stderr")]
-            except (ValueError, TypeError, KeyError):
+            except (TypeError, KeyError, DataError):
                 continue
             for name in names:
-                if name.endswith((".out", ".err")):
+                if name.endswith((".out", ".err")) and "\0" not in name:
                     (self.folder / name).unlink(missing_ok=True)
 
     def record(self, record: dict[str, Any]) -> None:

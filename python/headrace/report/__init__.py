@@ -1,13 +1,13 @@
 """One page of a ladder: tables and plots, drawn from its results files. It needs no network and no other file."""
 
 import importlib.util
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from headrace import outputs
-from headrace.errors import DataError, UsageError, how_to_install, reading
+from headrace.errors import DataError, UsageError, how_to_install
 from headrace.profiles import Json
+from headrace.text import read_json
 
 _NEEDED = ("topic", "machine", "commit", "date", "command", "rows")
 
@@ -30,12 +30,7 @@ def read(path: Path) -> Json:
     Raises:
         DataError: naming the file, when it is none.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise reading(path, error) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not JSON: {error}") from None
+    content = read_json(path)
     if not isinstance(content, dict):
         raise DataError(f"{path}: not a results file")
     lacks = [key for key in _NEEDED if key not in content]
@@ -54,6 +49,6 @@ def write(contents: Sequence[Json], path: Path) -> None:
 
     try:
         text = page(contents)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         raise DataError(f"a report cannot be made of these results: {type(error).__name__}: {error}") from error
     outputs.write(path, text)

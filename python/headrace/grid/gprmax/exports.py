@@ -17,7 +17,7 @@ from headrace._core import version
 from headrace.errors import DataError, UsageError, how_to_install, reading
 from headrace.grid.solver.keys import nearest
 from headrace.grid.solver.model import Array
-from headrace.grid.solver.traces import DAMAGED, FORMAT
+from headrace.grid.solver.traces import DAMAGED, FORMAT, values_of
 
 _SAMPLES_MOST = 32767  # of a trace of SEG-Y, whose header has 16 bits for them
 _SPECIAL = 10_000  # coordinates are whole numbers of this share of a metre
@@ -75,11 +75,11 @@ def _content(file: Any) -> Exported:  # noqa: ANN401 - h5py has no types
     shape = tuple(int(count) for count in file.attrs["shape"])
     receivers = []
     for name, group in sorted(file["receivers"].items(), key=lambda item: int(item[1].attrs["order"])):
-        fields = {key: np.asarray(data[:]) for key, data in group.items() if not key.startswith(("time_", "position"))}
-        receivers.append(Place(name, np.asarray(group["position"][:]), fields))
+        fields = {key: values_of(data) for key, data in group.items() if not key.startswith(("time_", "position"))}
+        receivers.append(Place(name, values_of(group["position"]), fields))
     groups = sorted(file.get("sources", {}).items(), key=lambda item: int(item[1].attrs["order"]))
     steps = int(file.attrs["steps"])
-    positions = [int(number) for number in file["positions"][:]]
+    positions = [int(number) for number in values_of(file["positions"])]
     for receiver in receivers:
         for key, data in receiver.fields.items():
             if data.shape != (len(positions), steps):
@@ -92,7 +92,7 @@ def _content(file: Any) -> Exported:  # noqa: ANN401 - h5py has no types
         steps,
         positions,
         tuple(int(count) for count in file.attrs.get("scan_cells", [0] * len(shape))),
-        [Place(name, np.asarray(one["position"][:]), {}, str(one.attrs["field"])) for name, one in groups],
+        [Place(name, values_of(one["position"]), {}, str(one.attrs["field"])) for name, one in groups],
         receivers,
     )
 

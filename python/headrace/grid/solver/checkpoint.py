@@ -1,7 +1,5 @@
 """Checkpoints: the state of a run in one .npz file, with the hash of its scene."""
 
-import zipfile
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from headrace import outputs
 from headrace.errors import DataError, UsageError, reading
 from headrace.grid.solver.model import Array, Solver
 from headrace.grid.solver.scene import Scene
+from headrace.npy import BROKEN
 
 _FORMAT = 1
 _HEAD = "headrace_checkpoint"
@@ -96,8 +95,8 @@ def _arrays(path: Path) -> dict[str, Array]:
             return {name: file[name] for name in file.files} if isinstance(file, NpzFile) else {}
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise reading(path, error) from None
-    except (OSError, MemoryError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path}: not a whole checkpoint: {error}") from None
+    except BROKEN as error:
+        raise DataError(f"{path}: not a whole checkpoint: {' '.join(str(error).split())}") from None
 
 
 def restore(path: Path, scene: Scene, solver: Solver) -> None:

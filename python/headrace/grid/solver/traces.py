@@ -14,8 +14,25 @@ from headrace.grid.solver.model import Array, Model, times
 from headrace.grid.solver.scene import Scene, offset_of
 
 FORMAT = "headrace grid traces 1"
-DAMAGED = (OSError, KeyError, ValueError, TypeError, AttributeError, OverflowError, MemoryError)
+DAMAGED = (OSError, KeyError, ValueError, TypeError, AttributeError, OverflowError, MemoryError, RuntimeError)
 """What reading a file raises that lacks something, or holds it in another form."""
+
+
+_UNPACKED_MOST = 1100
+"""Times the bytes of a data set in a file that it may have: deflate packs 1,032 to one."""
+
+
+def values_of(data: Any) -> Array:  # noqa: ANN401 - h5py has no types
+    """All of a data set, which lies in its file: one that only claims its size, or is of another file, takes no memory.
+
+    Raises:
+        ValueError: for such a data set.
+    """
+    if data.external or data.is_virtual:
+        raise ValueError(f"{data.name} lies in another file")
+    if data.nbytes > data.id.get_storage_size() * _UNPACKED_MOST:
+        raise ValueError(f"{data.name} claims {data.nbytes:,} bytes, and {data.id.get_storage_size():,} are there")
+    return np.asarray(data[:])
 
 
 @dataclass
@@ -120,7 +137,7 @@ def read(path: Path, scene: Scene) -> Traces:
 
 
 def _content(file: Any, scene: Scene) -> Traces:  # noqa: ANN401 - h5py has no types
-    traces = Traces(scene, int(file.attrs["steps"]), [int(number) for number in file["positions"][:]])
+    traces = Traces(scene, int(file.attrs["steps"]), [int(number) for number in values_of(file["positions"])])
     for receiver in scene.receivers:
         for name in receiver.fields:
             data = file[f"receivers/{receiver.name}/{name}"]
@@ -128,7 +145,7 @@ def _content(file: Any, scene: Scene) -> Traces:  # noqa: ANN401 - h5py has no t
                 raise ValueError(
                     f"{receiver.name}/{name} is not {len(traces.positions):,} rows of {traces.steps:,} values"
                 )
-            traces.values[receiver.name, name] = list(data[:])
+            traces.values[receiver.name, name] = list(values_of(data))
     return traces
 
 
