@@ -45,9 +45,10 @@ class Turn {
 struct Front {
   Shared& shared;
   Loop& loop;
-  std::deque<Asker>& askers;  ///< By ServedModel::index.
-  std::span<char> buffer;     ///< For what comes from a socket; each call of recv() may overwrite it.
-  std::vector<Turn*> turns;   ///< Their go_on() is called soon, once.
+  std::deque<Asker>& askers;      ///< By ServedModel::index.
+  std::span<char> buffer;         ///< For what comes from a socket; each call of recv() may overwrite it.
+  std::size_t over = 0;           ///< Connections that are to be destroyed.
+  std::vector<Turn*> turns = {};  ///< Their go_on() is called soon, once.
 };
 
 }  // namespace headrace::wire

@@ -25,7 +25,7 @@ FrontThread::FrontThread(Shared& shared, FileDescriptor listener)
     : shared_(shared),
       listener_(std::move(listener)),
       buffer_(kBufferBytes),
-      front_{.shared = shared, .loop = loop_, .askers = askers_, .buffer = buffer_, .turns = {}} {
+      front_{.shared = shared, .loop = loop_, .askers = askers_, .buffer = buffer_} {
   for (const auto& served : shared.models.all()) {
     askers_.emplace_back(*served, shared.config.waiting_max, wake_.get());
   }
@@ -125,11 +125,14 @@ void FrontThread::check(Time now) {
 }
 
 void FrontThread::bury() {
-  const auto over = std::ranges::partition(connections_, [](const auto& connection) { return !connection->over(); });
-  if (over.empty()) return;
-  for (const auto& connection : over) std::erase(front_.turns, static_cast<Turn*>(connection.get()));
-  shared_.connections_open.fetch_sub(over.size(), std::memory_order_relaxed);
-  connections_.erase(over.begin(), over.end());
+  if (std::exchange(front_.over, 0) == 0) return;
+  const auto over = std::partition(connections_.begin(), connections_.end(),
+                                   [](const auto& connection) { return !connection->over(); });
+  for (auto connection = over; connection != connections_.end(); ++connection) {
+    std::erase(front_.turns, static_cast<Turn*>(connection->get()));
+  }
+  shared_.connections_open.fetch_sub(static_cast<std::uint64_t>(connections_.end() - over), std::memory_order_release);
+  connections_.erase(over, connections_.end());
 }
 
 }  // namespace headrace::wire

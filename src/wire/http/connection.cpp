@@ -236,6 +236,7 @@ void Connection::check(Time now) noexcept {
 void Connection::close() noexcept {
   if (state_ == State::over) return;
   state_ = State::over;
+  ++front_.over;
   if (inference_ != nullptr) inference_->owner = nullptr;
   inference_.reset();
   front_.loop.remove(socket_.get());
