@@ -110,6 +110,10 @@ void write_elements(std::span<const std::byte> elements, const Tensor& tensor, s
                              fmt::format("output \"{}\" has a value that JSON cannot write ({}); ask for binary data",
                                          tensor.name, element));
         }
+        if (element == 0 && std::signbit(element)) {
+          text += "-0.0";  // readers take "-0" for a whole number, which has no sign
+          continue;
+        }
       }
       fmt::format_to(std::back_inserter(text), "{}", element);
     }
