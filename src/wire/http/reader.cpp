@@ -13,6 +13,10 @@ namespace beast = boost::beast;
 
 namespace {
 
+/// The last chunk and what ends it. Beast before Boost 1.86 asserts that it is given so many bytes of a body in chunks
+/// at once (boostorg/beast, pull request 2861).
+constexpr std::size_t kLastChunk = std::string_view("0\r\n\r\n").size();
+
 std::string text_of(beast::string_view text) { return {text.data(), text.size()}; }
 
 [[noreturn]] void refuse(const beast::error_code& error) {
@@ -96,6 +100,7 @@ Reader::Reader(Reader&&) noexcept = default;
 Reader& Reader::operator=(Reader&&) noexcept = default;
 
 std::size_t Reader::read(std::string_view bytes) {
+  if (parser_->is_header_done() && parser_->chunked() && bytes.size() < kLastChunk) return 0;
   beast::error_code error;
   const std::size_t used = parser_->put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
   if (error && error != beast::http::error::need_more) refuse(error);
