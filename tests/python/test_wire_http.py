@@ -17,6 +17,7 @@ from headrace import _core
 if not _core.built_with_wire:
     pytest.skip("built without the libraries of wire", allow_module_level=True)
 
+from forking import in_child
 from wire_serving import SECONDS, Replies, Reply, ask, connect, halve, request, samples, serving, third
 
 from headrace import wire
@@ -488,6 +489,17 @@ def test_garbage_of_any_kind_harms_nobody():
         assert data_of(ask(server, good)[0]) == [1.0, 2.0]
         wait_until(lambda: server.statistics().connections_open == 0)
         assert server.statistics().memory_bytes == 0
+
+
+def test_a_forked_child_lets_go_of_a_server_and_the_parent_goes_on():
+    with serving(third()) as (server, _), connect(server) as peer:
+        replies = Replies(peer)
+        peer.sendall(LIVE)
+        assert replies.next().status == 200
+        in_child(server.stop)
+        peer.sendall(infer([3.0]))
+        assert data_of(replies.next()) == [1.0]
+        assert_live(server)
 
 
 def test_ipv6():
