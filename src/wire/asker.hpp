@@ -59,7 +59,7 @@ class Asker {
   std::deque<Entry> line_;                            ///< Inferences with queries that wait.
   Time line_soonest_ = Time::max();                   ///< No inference in line has an earlier deadline.
   std::size_t waiting_ = 0;                           ///< Queries that wait.
-  std::vector<std::shared_ptr<Inference>> finished_;  ///< Whose owners have not been told.
+  std::vector<std::shared_ptr<Inference>> finished_;  ///< Their owners have not been told.
   bool armed_ = false;
 };
 

@@ -32,8 +32,8 @@ struct ServerStatistics {
   std::uint64_t connections_open = 0;     ///< Now.
   std::uint64_t connections_refused = 0;  ///< Closed at once, since there were connections_max.
   std::uint64_t requests = 0;             ///< That were answered, with whatever status.
-  std::uint64_t failed = 0;               ///< Of these, with a status of 400 or above.
-  std::uint64_t refused = 0;              ///< Of these, for want of room (429, 503).
+  std::uint64_t failed = 0;               ///< Those among them with a status of 400 or above.
+  std::uint64_t refused = 0;              ///< Those among them for which there was no room (429, 503).
   std::uint64_t memory_bytes = 0;         ///< Taken by requests and replies now.
 };
 
