@@ -1,6 +1,6 @@
 """Checks that includes point one way, as docs/decisions/0001 lays down.
 
-base <- device <- measure <- {serve, fetch, ingest, grid} <- {python, bench}; operators stand on serve.
+base <- device <- measure <- {serve, fetch, ingest, grid} <- wire <- {python, bench}; operators stand on serve.
 Public headers include no private ones, and no module includes the private headers of another; those of base are for
 all. Inside a module, folders do not include each other in a circle; the module's own folder, above them, is exempt.
 CUDA's own headers are included where device code or the CUDA host API lives. Only the device module and the bindings
@@ -17,6 +17,7 @@ FEEDERS = ("serve", "fetch", "ingest", "grid")
 # module -> the modules that it may include, besides itself
 ALLOWED: dict[str, set[str]] = {"base": set(), "device": {"base"}, "measure": {"base", "device"}}
 ALLOWED |= {feeder: {"base", "device", "measure"} for feeder in FEEDERS}
+ALLOWED["wire"] = {"base", "device", "measure", *FEEDERS}
 ALLOWED["operators"] = {"base", "device", "measure", "serve"}
 ALLOWED["python"] = set(ALLOWED)
 ALLOWED["bench"] = set(ALLOWED) - {"python"}

@@ -23,6 +23,9 @@ namespace {
 /// Calls that may wait for a free slot of an AsyncClient, unless it is told otherwise.
 constexpr std::size_t kWaitingMax = 65536;
 
+/// The attribute of an Engine that keeps its operator.
+constexpr const char* kOperator = "_operator";
+
 using serve::Engine;
 using serve::EngineStatistics;
 using serve::StageSample;
@@ -68,14 +71,22 @@ void bind_statistics(nb::module_& module) {
               "The last sampled queries of each worker, at most 32 of each, by `submitted`.");
 }
 
-std::shared_ptr<Engine> make_engine(const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan) {
+/// The engine, which keeps the operator as Python has it: that one knows what C++ has no use for, such as the function
+/// of Python that it was made of.
+nb::object make_engine(const DeviceOrName& device, const serve::Operator& op, const serve::Plan& plan) {
   const Device parsed = to_device(device);
-  const GilRelease released;
-  return std::make_shared<Engine>(parsed, op, plan);
+  std::shared_ptr<Engine> engine;
+  {
+    const GilRelease released;
+    engine = std::make_shared<Engine>(parsed, op, plan);
+  }
+  nb::object made = nb::cast(std::move(engine));
+  made.attr(kOperator) = nb::find(op);
+  return made;
 }
 
 void bind_engine(nb::module_& module) {
-  nb::class_<Engine>(module, "Engine",
+  nb::class_<Engine>(module, "Engine", nb::dynamic_attr(),
                      "Serves one operator on one device by one plan: takes all memory and starts all threads when it "
                      "is made, and ends them in stop(), or at the end of a with block.")
       .def(nb::new_(&make_engine), "device"_a, "operator"_a, "plan"_a = serve::Plan{},
@@ -109,7 +120,9 @@ void bind_engine(nb::module_& module) {
            "may still poll.")
       .def("statistics", &Engine::statistics)
       .def_prop_ro("plan", [](const Engine& engine) { return engine.plan(); })
-      .def_prop_ro("operator", [](const Engine& engine) { return engine.op(); })
+      .def_prop_ro(
+          "operator", [](nb::handle self) { return nb::object(self.attr(kOperator)); },
+          nb::sig("def operator(self) -> Operator"))
       .def_prop_ro("device", &Engine::device)
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Engine"))

@@ -41,5 +41,6 @@ void bind_receiver_options(nanobind::module_& module);
 void bind_receiver(nanobind::module_& module);
 void bind_reception(nanobind::module_& module);
 void bind_messages(nanobind::module_& module);
+void bind_wire(nanobind::module_& module);
 
 }  // namespace headrace::python

@@ -18,6 +18,7 @@ NB_MODULE(_core, module) {
   module.attr("version") = headrace::kVersion;
   module.attr("built_with_cuda") = headrace::kBuiltWithCuda;
   module.attr("built_with_fetch") = headrace::kBuiltWithFetch;
+  module.attr("built_with_wire") = headrace::kBuiltWithWire;
   module.attr("built_with_xdp") = headrace::kBuiltWithXdp;
   headrace::python::bind_errors(module);
   headrace::python::bind_exit(module);
@@ -54,5 +55,6 @@ NB_MODULE(_core, module) {
   headrace::python::bind_receiver(module);
   headrace::python::bind_reception(module);
   headrace::python::bind_messages(module);
+  headrace::python::bind_wire(module);
   if constexpr (headrace::kBuiltWithFetch) headrace::python::bind_fetch(module);
 }

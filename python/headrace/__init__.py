@@ -3,8 +3,8 @@
 Durations are seconds, rates are per second, sizes are bytes. A device may be given as its name.
 
 Here is what a first program needs. Everything is in a module for its subject: `headrace.serve`, `operators`, `fetch`,
-`ingest`, `grid`, `span`, `measure`, `device`, `each`, `base` and `errors`. `import headrace` is enough to use them:
-`fetch`, `ingest`, `grid` and `each` are imported when they are first used.
+`ingest`, `grid`, `span`, `wire`, `measure`, `device`, `each`, `base` and `errors`. `import headrace` is enough to use
+them: `fetch`, `ingest`, `grid`, `wire` and `each` are imported when they are first used.
 
 >>> import headrace
 >>> index = headrace.Index.build(["an apple", "an apple pie"])
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from headrace import fetch as fetch
     from headrace import grid as grid
     from headrace import ingest as ingest
+    from headrace import wire as wire
     from headrace.fetch import Table, col, lit
 
 __all__ = [
@@ -69,7 +70,10 @@ __all__ = [
     "typed_answers",
 ]
 
-_MODULES = ("base", "device", "each", "errors", "fetch", "grid", "ingest", "measure", "operators", "serve", "span")
+_MODULES = (
+    *("base", "device", "each", "errors", "fetch", "grid", "ingest", "measure", "operators", "serve", "span"),
+    "wire",
+)
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # a program that wants the log sets logging up
 display.complete(vars(_core).values())

@@ -17,6 +17,8 @@ built_with_cuda: bool = ...
 
 built_with_fetch: bool = ...
 
+built_with_wire: bool = ...
+
 built_with_xdp: bool = ...
 
 class OutputFile:
@@ -3825,6 +3827,165 @@ class MessageReader:
     @property
     def rest(self) -> int:
         """Bytes at the end that are no whole message."""
+
+class DataType(enum.Enum):
+    """
+    The types of a tensor's elements, as the Open Inference Protocol has them.
+    """
+
+    boolean = 0
+
+    uint8 = 1
+
+    uint16 = 2
+
+    uint32 = 3
+
+    uint64 = 4
+
+    int8 = 5
+
+    int16 = 6
+
+    int32 = 7
+
+    int64 = 8
+
+    fp16 = 9
+
+    fp32 = 10
+
+    fp64 = 11
+
+class Tensor:
+    """
+    A part of a query or of an answer, which clients send or get as one tensor. A request of N queries has N such parts: its tensor has the shape [N, *shape].
+    """
+
+    def __init__(self, name: str, type: DataType, shape: Sequence[int] = ..., *, offset: int = ...) -> None:
+        """
+        `shape` is that of one query, empty for a single element; `offset` is where it begins in the query or answer, in bytes.
+        """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> DataType: ...
+
+    @property
+    def datatype(self) -> str:
+        """The type as requests and replies write it, such as "FP32"."""
+
+    @property
+    def shape(self) -> list[int]:
+        """Of one query; empty for a single element."""
+
+    @property
+    def offset(self) -> int:
+        """Where it begins in the query or answer, in bytes."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in one query or answer."""
+
+    def __repr__(self) -> str: ...
+
+class Model:
+    """
+    An operator that clients of a server ask by name; headrace.wire.model() makes one of an engine.
+    """
+
+    def __init__(self, engine: Engine, inputs: Sequence[Tensor], outputs: Sequence[Tensor], *, name: str, version: str = ..., batch_max: int = ...) -> None:
+        """
+        `inputs` are the parts of a query, `outputs` those of an answer; bytes of a query that no input covers are zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries. Raises UsageError for a name that is none, for two tensors of one name, and for tensors that overlap or leave their query or answer.
+        """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def engine(self) -> Engine: ...
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """Parts of a query."""
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """Parts of an answer."""
+
+    @property
+    def batch_max(self) -> int:
+        """Queries in one request."""
+
+    def __repr__(self) -> str: ...
+
+class ServerStatistics:
+    """What a server has done since it began."""
+
+    @property
+    def connections(self) -> int:
+        """Accepted."""
+
+    @property
+    def connections_open(self) -> int:
+        """Open now."""
+
+    @property
+    def connections_refused(self) -> int:
+        """Closed at once, since `connections_max` were open."""
+
+    @property
+    def requests(self) -> int:
+        """Answered, with whatever status."""
+
+    @property
+    def failed(self) -> int:
+        """Those among them with a status of 400 or above."""
+
+    @property
+    def refused(self) -> int:
+        """Those among them for which there was no room (429, 503)."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Taken by requests and replies now."""
+
+class Server:
+    """
+    Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary tensors, as Triton's clients speak it. It listens and answers from when it is made until stop(), or the end of a with block.
+    """
+
+    def __init__(self, models: Sequence[Model], *, address: str = ..., http_port: int = ..., threads: int = ..., connections_max: int = ..., head_bytes_max: int = ..., body_bytes_max: int = ..., memory_max: int = ..., waiting_max: int = ..., request_max: float = ..., idle_max: float = ...) -> None:
+        """
+        `address` is IPv4 or IPv6, "0.0.0.0" or "::" for every interface; port 0 takes any that is free. Each of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line and headers of a request, `body_bytes_max` its tensors and JSON, `memory_max` all requests and replies together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: `request_max` from a request's first byte to its last, `idle_max` between requests, and without progress of a reply. Raises UsageError for models or limits that cannot be served (such as an engine whose Plan.clients_max is below `threads`), SystemError where the address or the port cannot be had.
+        """
+
+    @property
+    def http_port(self) -> int:
+        """The port that is listened to."""
+
+    def statistics(self) -> ServerStatistics: ...
+
+    def drain(self, seconds: float) -> bool:
+        """
+        Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every request that has begun is answered, or `seconds` have passed; whether all were answered.
+        """
+
+    def stop(self) -> None:
+        """
+        Closes all connections and ends the threads. Queries under way are waited for, and their answers dropped.
+        """
+
+    def __enter__(self) -> Server: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def __repr__(self) -> str: ...
 
 class StringDictionary:
     """What the indices of a column of strings stand for."""

@@ -17,6 +17,7 @@ _MODULES = {
     "grid.solver": "The solver of scenes",
     "grid.gprmax": "gprMax's files",
     "span": "Data larger than the device",
+    "wire": "A server for other processes",
     "measure": "Links, memory and roofs, measured",
     "device": "Devices, topology, occupancy",
     "each": "One program over many inputs",

@@ -226,7 +226,7 @@ def test_every_verb_has_an_example():
 def test_help_lists_commands_that_do_work_apart_from_those_that_measure():
     shown = run("--help", COLUMNS="80").stdout
     work, measure = shown.split("─ Work ─")[1].split("─ Measure and report ─")
-    for verb in ("run", "query", "fetch", "each", "advise", "devices", "doctor", "index", "ingest", "grid"):
+    for verb in ("run", "query", "fetch", "each", "serve", "advise", "devices", "doctor", "index", "ingest", "grid"):
         assert f"\n│ {verb} " in work
     for verb in ("ladder", "load", "soak", "roof", "link", "oversubscribe", "taxi", "results"):
         assert f"\n│ {verb} " in measure

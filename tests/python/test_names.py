@@ -30,6 +30,7 @@ MODULES = [
     "operators",
     "serve",
     "span",
+    "wire",
 ]
 
 # What only the package itself uses of the extension: everything else of it has to be somewhere.

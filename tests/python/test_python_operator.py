@@ -51,6 +51,12 @@ def picky(_group, query, answer):
     answer[0] = 2 * query[0]
 
 
+def test_an_engine_has_the_operator_that_it_was_made_with():
+    made = nearest(rows=TABLE)
+    with headrace.Engine("cpu", made) as engine:
+        assert engine.operator is made
+
+
 def test_answers_are_those_of_numpy_and_have_their_type():
     queries = RANDOM.random((100, 16), np.float32)
     scores = queries @ TABLE.T

@@ -38,7 +38,7 @@ def test_every_requirement_is_locked():
     for purpose in PURPOSES:
         for line in (ROOT / "requirements" / f"{purpose}.txt").read_text(encoding="utf-8").splitlines():
             if line and not line.startswith("#"):
-                name, version = line.split("==")
+                name, version = re.sub(r"\[.*?\]", "", line).split("==")
                 assert versions.get(name.lower().replace("_", "-")) == version, line
 
 

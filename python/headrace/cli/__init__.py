@@ -26,6 +26,7 @@ from headrace.cli import (
     results,
     roof,
     run,
+    serve,
     soak,
     stopping,
     taxi,
@@ -51,6 +52,7 @@ app.command("fetch", rich_help_panel=_WORK)(fetch.fetch)
 app.add_typer(ingest.app, name="ingest", rich_help_panel=_WORK)
 app.add_typer(grid.app, name="grid", rich_help_panel=_WORK)
 app.command("each", context_settings=each.CONTEXT, rich_help_panel=_WORK)(each.each)
+app.command("serve", rich_help_panel=_WORK)(serve.serve)
 app.command("check", rich_help_panel=_WORK)(check.check_operator)
 app.command("advise", rich_help_panel=_WORK)(advise.advise)
 app.command("devices", rich_help_panel=_WORK)(devices.devices)

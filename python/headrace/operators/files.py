@@ -46,6 +46,60 @@ def load_operator(text: str) -> Operator:
     return next(iter(found.values()))
 
 
+def find_operators(text: str) -> dict[str, Operator]:
+    """Every operator that FILE.py:NAME, FILE.py or FOLDER stands for, by name, in the order of files and lines.
+
+    A FOLDER stands for its *.py. What a file has imported from elsewhere, and names that begin with an underscore, do
+    not count, and neither does a file of a folder that has no function under @operator.
+
+    Raises:
+        UsageError: as load_operator(), where there is no operator at all, and where two have one name; it names the
+            file.
+    """
+    if not Path(text).is_dir():
+        if not text.endswith(".py"):
+            return {text.rpartition(":")[2]: load_operator(text)}
+        found, module = _all_of(Path(text))
+        if not found:
+            raise UsageError(f"{text} has {_none(module)}", Errc.not_found)
+        return found
+    operators: dict[str, Operator] = {}
+    files: dict[str, Path] = {}
+    for path in sorted(Path(text).glob("*.py")):
+        found, module = _all_of(path)
+        if not found and any(isinstance(value, PythonOperator) for value in _own(module).values()):
+            raise UsageError(f"{path} has {_none(module)}", Errc.not_found)
+        for name, operator in found.items():
+            if name in files:
+                raise UsageError(f"{files[name]} and {path} both have an operator {name}")
+            operators[name], files[name] = operator, path
+    if not operators:
+        raise UsageError(f"there is no operator in {text}: none of its *.py has a function under @headrace.operator")
+    return operators
+
+
+def _own(module: ModuleType) -> dict[str, object]:
+    """What a file has under names of its own."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and not (isinstance(value, PythonOperator) and value.function.__module__ != module.__name__)
+    }
+
+
+def _all_of(path: Path) -> tuple[dict[str, Operator], ModuleType]:
+    """The operators of a file, and its module. The message of an error names the file."""
+    try:
+        module = _run(path)
+        found = {name: made for name, value in _own(module).items() if (made := _made(value)) is not None}
+    except Error as error:
+        if str(path) in str(error):
+            raise
+        raise UsageError(f"{path}: {error}", error.code, error.native) from error
+    return found, module
+
+
 def _made(value: object) -> Operator | None:
     if isinstance(value, PythonOperator):
         return None if value.state else value()
@@ -54,7 +108,7 @@ def _made(value: object) -> Operator | None:
 
 def _none(module: ModuleType) -> str:
     for key, value in vars(module).items():
-        if isinstance(value, PythonOperator):
+        if isinstance(value, PythonOperator) and value.state:
             arrays = ", ".join(f"{name}=..." for name in value.state)
             return f"no operator yet, for {key} takes arrays: write served = {key}({arrays}) in the file"
     return "no operator: write a function under @headrace.operator"
@@ -73,6 +127,8 @@ def _run(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Error:
         raise
+    except SystemExit as error:
+        raise UsageError(f"{path}{_line(path, error)} ends the program: sys.exit() or exit() is called") from error
     except Exception as error:
         line = _line(path, error)
         raise UsageError(f"{path}{line}: {type(error).__name__}: {error}") from error
@@ -81,7 +137,7 @@ def _run(path: Path) -> ModuleType:
     return module
 
 
-def _line(path: Path, error: Exception) -> str:
+def _line(path: Path, error: BaseException) -> str:
     """The last line of the file that an exception came from, as ":12"."""
     line = ""
     trace = error.__traceback__

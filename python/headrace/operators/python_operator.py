@@ -169,13 +169,19 @@ def operator(
     return lambda function: PythonOperator(function, query, answer, sample, reference, threads, blocks)
 
 
+def function_of(operator: Operator) -> tuple[PythonOperator, dict[str, Array]] | None:
+    """The function under @operator that made an Operator, and its arrays; None for one that was made otherwise."""
+    found: tuple[PythonOperator, dict[str, Array]] | None = getattr(operator, _MADE_BY, None)
+    return found
+
+
 def made_by(operator: Operator) -> tuple[PythonOperator, dict[str, Array]]:
     """The function under @operator that made an Operator, and its arrays.
 
     Raises:
         UsageError: for an Operator that was made otherwise.
     """
-    made: tuple[PythonOperator, dict[str, Array]] | None = getattr(operator, _MADE_BY, None)
+    made = function_of(operator)
     if made is None:
         raise UsageError(f"operator {operator.name} was not made by @headrace.operator, which has what to compare with")
     return made

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headrace/serve/engine.hpp"
+#include "headrace/wire/tensor.hpp"
+
+namespace headrace::wire {
+
+/// An operator that clients of a server ask by name. Bytes of a query that no input covers are zero.
+///
+///   Model model{.name = "light", .engine = engine, .inputs = {{.name = "x", .type = DataType::fp32}}, ...};
+struct Model {
+  std::string name;  ///< Letters, digits, '.', '_' and '-'.
+  std::string version = "1";
+  std::shared_ptr<serve::Engine> engine;
+  std::vector<Tensor> inputs;      ///< Parts of a query that do not overlap, at least one.
+  std::vector<Tensor> outputs;     ///< Parts of an answer, at least one.
+  std::uint32_t batch_max = 1024;  ///< Queries in one request.
+};
+
+/// Throws UsageError for a model that cannot be served: no engine, a bad name, two tensors of one name, tensors that
+/// overlap or leave their query or answer.
+void check_model(const Model& model);
+
+}  // namespace headrace::wire

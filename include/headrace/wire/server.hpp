@@ -1,0 +1,69 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headrace/base/clock.hpp"
+#include "headrace/wire/model.hpp"
+
+namespace headrace::wire {
+
+/// What a server listens to, and what its clients may use.
+struct ServerConfig {
+  std::string address = "127.0.0.1";  ///< IPv4 or IPv6; "0.0.0.0" or "::" for every interface.
+  std::uint16_t http_port = 8000;     ///< 0: any that is free.
+  std::uint32_t threads = 1;          ///< Each has a loop, its connections, and a client of every engine.
+  std::uint32_t connections_max = 4096;
+  std::size_t head_bytes_max = 16 << 10;          ///< A request's line and headers.
+  std::size_t body_bytes_max = 64 << 20;          ///< One request's tensors and JSON.
+  std::size_t memory_max = std::size_t{1} << 30;  ///< All requests and replies together.
+  std::uint32_t waiting_max = 4096;  ///< Queries of a model that wait for slots of its engine, for each thread.
+  Duration request_max = std::chrono::seconds(30);  ///< From a request's first byte to its last.
+  Duration idle_max = std::chrono::seconds(75);     ///< Between requests, and without progress of a reply.
+};
+
+/// What a server has done since it began.
+struct ServerStatistics {
+  std::uint64_t connections = 0;          ///< Accepted.
+  std::uint64_t connections_open = 0;     ///< Now.
+  std::uint64_t connections_refused = 0;  ///< Closed at once, since there were connections_max.
+  std::uint64_t requests = 0;             ///< That were answered, with whatever status.
+  std::uint64_t failed = 0;               ///< Those among them with a status of 400 or above.
+  std::uint64_t refused = 0;              ///< Those among them for which there was no room (429, 503).
+  std::uint64_t memory_bytes = 0;         ///< Taken by requests and replies now.
+};
+
+/// Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary
+/// tensors, as Triton's clients speak it.
+///
+///   Server server({.http_port = 8000}, {model});
+///   ... server.drain(std::chrono::seconds(10));
+class Server {
+ public:
+  /// Listens, and answers from then on. Throws UsageError for models or limits that cannot be served (an engine whose
+  /// Plan::clients_max is below `threads` among them), SystemError where the address or the port cannot be had.
+  Server(ServerConfig config, std::vector<Model> models);
+  /// Stops.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// The port that is listened to.
+  [[nodiscard]] std::uint16_t http_port() const noexcept;
+  [[nodiscard]] ServerStatistics statistics() const;
+  /// Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every request
+  /// that has begun is answered, or `limit` has passed; whether all were answered.
+  bool drain(Duration limit);
+  /// Closes all connections and ends the threads. Queries under way are waited for, and their answers dropped.
+  void stop() noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headrace::wire

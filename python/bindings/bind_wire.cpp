@@ -1,0 +1,220 @@
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.hpp"
+#include "convert.hpp"
+#include "gil.hpp"
+#include "headrace/wire/server.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace headrace::python {
+
+namespace {
+
+using wire::DataType;
+using wire::Model;
+using wire::ServerConfig;
+using wire::ServerStatistics;
+using wire::Tensor;
+
+/// A server that gives up the GIL wherever it waits, in its end as well: queries under way may need the GIL to end.
+class ServerHandle {
+ public:
+  ServerHandle(ServerConfig config, std::vector<Model> models) {
+    const GilRelease released;
+    server_.emplace(std::move(config), std::move(models));
+  }
+  ~ServerHandle() {
+    const GilRelease released;
+    server_.reset();
+  }
+  ServerHandle(const ServerHandle&) = delete;
+  ServerHandle& operator=(const ServerHandle&) = delete;
+
+  [[nodiscard]] const wire::Server& server() const noexcept { return *server_; }
+
+  /// Looks for signals twenty times a second.
+  [[nodiscard]] bool drain(double seconds) {
+    constexpr Duration kLook = std::chrono::milliseconds(50);
+    const Time until = SteadyClock::now() + to_duration("seconds", seconds);
+    while (true) {
+      const Duration left = std::max(until - SteadyClock::now(), Duration::zero());
+      {
+        const GilRelease released;
+        if (server_->drain(std::min(left, kLook))) return true;
+      }
+      if (left <= kLook) return false;
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+  }
+
+  void stop() {
+    const GilRelease released;
+    server_->stop();
+  }
+
+ private:
+  std::optional<wire::Server> server_;
+};
+
+void bind_tensor(nb::module_& module) {
+  nb::enum_<DataType>(module, "DataType", "The types of a tensor's elements, as the Open Inference Protocol has them.")
+      .value("boolean", DataType::boolean)
+      .value("uint8", DataType::uint8)
+      .value("uint16", DataType::uint16)
+      .value("uint32", DataType::uint32)
+      .value("uint64", DataType::uint64)
+      .value("int8", DataType::int8)
+      .value("int16", DataType::int16)
+      .value("int32", DataType::int32)
+      .value("int64", DataType::int64)
+      .value("fp16", DataType::fp16)
+      .value("fp32", DataType::fp32)
+      .value("fp64", DataType::fp64);
+  nb::class_<Tensor>(module, "Tensor",
+                     "A part of a query or of an answer, which clients send or get as one tensor. A request of N "
+                     "queries has N such parts: its tensor has the shape [N, *shape].")
+      .def(
+          "__init__",
+          [](Tensor* self, std::string name, DataType type, std::vector<std::int64_t> shape, std::size_t offset) {
+            new (self) Tensor{.name = std::move(name), .type = type, .shape = std::move(shape), .offset = offset};
+          },
+          "name"_a, "type"_a, "shape"_a = std::vector<std::int64_t>{}, nb::kw_only(), "offset"_a = 0,
+          "`shape` is that of one query, empty for a single element; `offset` is where it begins in the query or "
+          "answer, in bytes.")
+      .def_ro("name", &Tensor::name)
+      .def_ro("type", &Tensor::type)
+      .def_prop_ro(
+          "datatype", [](const Tensor& tensor) { return std::string(to_string(tensor.type)); },
+          "The type as requests and replies write it, such as \"FP32\".")
+      .def_ro("shape", &Tensor::shape, "Of one query; empty for a single element.")
+      .def_ro("offset", &Tensor::offset, "Where it begins in the query or answer, in bytes.")
+      .def_prop_ro("bytes", &Tensor::bytes, "Bytes in one query or answer.")
+      .def("__repr__", [](const Tensor& tensor) {
+        return fmt::format("Tensor('{}', {}, [{}], offset={})", tensor.name, to_string(tensor.type),
+                           fmt::join(tensor.shape, ", "), tensor.offset);
+      });
+}
+
+void bind_model(nb::module_& module) {
+  nb::class_<Model>(module, "Model",
+                    "An operator that clients of a server ask by name; headrace.wire.model() makes one of an engine.")
+      .def(
+          "__init__",
+          [](Model* self, std::shared_ptr<serve::Engine> engine, std::vector<Tensor> inputs,
+             std::vector<Tensor> outputs, std::string name, std::string version, std::uint32_t batch_max) {
+            Model model{.name = std::move(name),
+                        .version = std::move(version),
+                        .engine = std::move(engine),
+                        .inputs = std::move(inputs),
+                        .outputs = std::move(outputs),
+                        .batch_max = batch_max};
+            check_model(model);
+            new (self) Model(std::move(model));
+          },
+          "engine"_a, "inputs"_a, "outputs"_a, nb::kw_only(), "name"_a, "version"_a = Model{}.version,
+          "batch_max"_a = Model{}.batch_max,
+          "`inputs` are the parts of a query, `outputs` those of an answer; bytes of a query that no input covers are "
+          "zero. A name has letters, digits, '.', '_' and '-'. A request has at most `batch_max` queries. Raises "
+          "UsageError for a name that is none, for two tensors of one name, and for tensors that overlap or leave "
+          "their query or answer.")
+      .def_ro("name", &Model::name)
+      .def_ro("version", &Model::version)
+      .def_ro("engine", &Model::engine)
+      .def_ro("inputs", &Model::inputs, "Parts of a query.")
+      .def_ro("outputs", &Model::outputs, "Parts of an answer.")
+      .def_ro("batch_max", &Model::batch_max, "Queries in one request.")
+      .def("__repr__", [](const Model& model) {
+        return fmt::format("<headrace.wire.Model {}: {} inputs, {} outputs>", model.name, model.inputs.size(),
+                           model.outputs.size());
+      });
+}
+
+void bind_statistics(nb::module_& module) {
+  nb::class_<ServerStatistics>(module, "ServerStatistics", "What a server has done since it began.")
+      .def_ro("connections", &ServerStatistics::connections, "Accepted.")
+      .def_ro("connections_open", &ServerStatistics::connections_open, "Open now.")
+      .def_ro("connections_refused", &ServerStatistics::connections_refused,
+              "Closed at once, since `connections_max` were open.")
+      .def_ro("requests", &ServerStatistics::requests, "Answered, with whatever status.")
+      .def_ro("failed", &ServerStatistics::failed, "Those among them with a status of 400 or above.")
+      .def_ro("refused", &ServerStatistics::refused, "Those among them for which there was no room (429, 503).")
+      .def_ro("memory_bytes", &ServerStatistics::memory_bytes, "Taken by requests and replies now.");
+}
+
+void init_server(ServerHandle* self, std::vector<Model> models, std::string address, std::uint16_t http_port,
+                 std::uint32_t threads, std::uint32_t connections_max, std::size_t head_bytes_max,
+                 std::size_t body_bytes_max, std::size_t memory_max, std::uint32_t waiting_max, double request_max,
+                 double idle_max) {
+  new (self) ServerHandle({.address = std::move(address),
+                           .http_port = http_port,
+                           .threads = threads,
+                           .connections_max = connections_max,
+                           .head_bytes_max = head_bytes_max,
+                           .body_bytes_max = body_bytes_max,
+                           .memory_max = memory_max,
+                           .waiting_max = waiting_max,
+                           .request_max = to_duration("request_max", request_max),
+                           .idle_max = to_duration("idle_max", idle_max)},
+                          std::move(models));
+}
+
+void bind_server(nb::module_& module) {
+  const ServerConfig usual;
+  nb::class_<ServerHandle>(module, "Server",
+                           "Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, "
+                           "with JSON and binary tensors, as Triton's clients speak it. It listens and answers from "
+                           "when it is made until stop(), or the end of a with block.")
+      .def("__init__", &init_server, "models"_a, nb::kw_only(), "address"_a = usual.address,
+           "http_port"_a = usual.http_port, "threads"_a = usual.threads, "connections_max"_a = usual.connections_max,
+           "head_bytes_max"_a = usual.head_bytes_max, "body_bytes_max"_a = usual.body_bytes_max,
+           "memory_max"_a = usual.memory_max, "waiting_max"_a = usual.waiting_max,
+           "request_max"_a = to_seconds(usual.request_max), "idle_max"_a = to_seconds(usual.idle_max),
+           "`address` is IPv4 or IPv6, \"0.0.0.0\" or \"::\" for every interface; port 0 takes any that is free. Each "
+           "of the `threads` has its connections, and is a client of every engine. `head_bytes_max` limits the line "
+           "and headers of a request, `body_bytes_max` its tensors and JSON, `memory_max` all requests and replies "
+           "together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: "
+           "`request_max` from a request's first byte to its last, `idle_max` between requests, and without progress "
+           "of a reply. Raises UsageError for models or limits that cannot be served (such as an engine whose "
+           "Plan.clients_max is below `threads`), SystemError where the address or the port cannot be had.")
+      .def_prop_ro(
+          "http_port", [](const ServerHandle& self) { return self.server().http_port(); },
+          "The port that is listened to.")
+      .def("statistics", [](const ServerHandle& self) { return self.server().statistics(); })
+      .def("drain", &ServerHandle::drain, "seconds"_a,
+           "Says that it is not ready, accepts no more connections, closes those that are idle, and waits until every "
+           "request that has begun is answered, or `seconds` have passed; whether all were answered.")
+      .def("stop", &ServerHandle::stop,
+           "Closes all connections and ends the threads. Queries under way are waited for, and their answers dropped.")
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Server"))
+      .def(
+          "__exit__", [](ServerHandle& self, const nb::args&) { self.stop(); },
+          nb::sig("def __exit__(self, *exception: object) -> None"))
+      .def("__repr__", [](const ServerHandle& self) {
+        return fmt::format("<headrace.wire.Server: HTTP port {}>", self.server().http_port());
+      });
+}
+
+}  // namespace
+
+void bind_wire(nb::module_& module) {
+  bind_tensor(module);
+  bind_model(module);
+  bind_statistics(module);
+  bind_server(module);
+}
+
+}  // namespace headrace::python

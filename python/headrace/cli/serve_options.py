@@ -1,0 +1,134 @@
+"""Options of `headrace serve`: the engines' plan, and what clients may use."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+import headrace
+from headrace import Plan, UsageError
+from headrace.cli import options
+from headrace.cli.load import make_plan
+
+
+@dataclass(frozen=True)
+class Engines:
+    """The engines, one for each operator."""
+
+    device: options.DeviceOption = "best"
+    plan: Annotated[str, typer.Option("--plan", help="Start from the plan of a rung, by number or id.")] = "7"
+    schedule: Annotated[
+        str | None,
+        typer.Option("--schedule", help="Schedule: blocking, pipelined, async, graph, persistent or dispatched."),
+    ] = None
+    engine_threads: Annotated[
+        int | None, typer.Option("--engine-threads", min=1, max=1024, help="Threads of each engine.")
+    ] = None
+    host_memory: Annotated[
+        str | None, typer.Option("--host-memory", help="Memory of the slots: pageable, pinned, mapped or managed.")
+    ] = None
+    binding: Annotated[
+        str,
+        typer.Option("--binding", help="Binding of engine threads: none, or cores, which the engines then share."),
+    ] = "none"
+    batch: Annotated[int | None, typer.Option("--batch", min=1, help="Close a batch at this many queries ...")] = None
+    batch_age: Annotated[
+        float | None,
+        typer.Option(
+            "--batch-age",
+            parser=options.duration,
+            metavar="TIME",
+            help="... or when its first query has waited this long.",
+        ),
+    ] = None
+    slots: Annotated[
+        int | None,
+        typer.Option("--slots", min=1, help="Queries in flight of each --threads in each engine; a power of two."),
+    ] = None
+
+    def made(self, threads: int) -> Plan:
+        """The plan of an engine that so many threads of a server are clients of."""
+        plan = make_plan(
+            self.plan,
+            schedule=self.schedule,
+            threads=self.engine_threads,
+            host_memory=self.host_memory,
+            batch_max=self.batch,
+            batch_age=self.batch_age,
+            slots=self.slots,
+        )
+        if plan.schedule == "none":
+            raise UsageError("schedule none answers no query: it is for measuring what feeds an engine")
+        plan.binding = self.binding
+        plan.clients_max = max(plan.clients_max, threads)
+        return plan
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What clients may use."""
+
+    queries: Annotated[int, typer.Option("--queries", min=1, max=1 << 20, help="Queries in one request.")] = 1024
+    connections: Annotated[
+        int | None,
+        typer.Option("--connections", min=1, max=1 << 20, help="Connections at the same time. Default: 4096."),
+    ] = None
+    waiting: Annotated[
+        int | None,
+        typer.Option(
+            "--waiting",
+            min=1,
+            max=1 << 30,
+            help="Queries of a model that wait for slots of its engine, for each of the --threads. Default: 4096.",
+        ),
+    ] = None
+    head: Annotated[
+        str | None, typer.Option("--head", metavar="SIZE", help="Line and headers of a request. Default: 16KiB.")
+    ] = None
+    body: Annotated[
+        str | None, typer.Option("--body", metavar="SIZE", help="Tensors and JSON of a request. Default: 64MiB.")
+    ] = None
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="SIZE", help="Memory of all requests and replies together. Default: 1GiB."),
+    ] = None
+    request_time: Annotated[
+        float | None,
+        typer.Option(
+            "--request-time",
+            parser=options.duration,
+            metavar="TIME",
+            help="Time from a request's first byte to its last. Default: 30s.",
+        ),
+    ] = None
+    idle: Annotated[
+        float | None,
+        typer.Option(
+            "--idle",
+            parser=options.duration,
+            metavar="TIME",
+            help="Time between requests, and without progress of a reply. Default: 75s.",
+        ),
+    ] = None
+
+    def arguments(self) -> dict[str, int | float]:
+        """Those that were given, as arguments of headrace.wire.Server."""
+        given: dict[str, int | float | None] = {
+            "connections_max": self.connections,
+            "waiting_max": self.waiting,
+            "head_bytes_max": _size(self.head, "--head"),
+            "body_bytes_max": _size(self.body, "--body"),
+            "memory_max": _size(self.memory, "--memory"),
+            "request_max": self.request_time,
+            "idle_max": self.idle,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def _size(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    count = headrace.base.parse_bytes(text)
+    if count == 0:
+        raise UsageError(f"{option} must be 1 byte at least")
+    return count

@@ -1,0 +1,139 @@
+"""A server for other processes: operators asked by the Open Inference Protocol (KServe v2), as Triton's clients do.
+
+>>> import json, urllib.request
+>>> from headrace import operators, serve, wire
+>>> engine = serve.Engine("cpu", operators.light())
+>>> with wire.Server([wire.model(engine)], http_port=0) as server:
+...     with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/v2/models/light") as answer:
+...         described = json.load(answer)
+>>> engine.stop()
+>>> [(one["name"], one["datatype"], one["shape"]) for one in described["inputs"] + described["outputs"]]
+[('query', 'UINT32', [-1, 256]), ('answer', 'UINT64', [-1, 8])]
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from headrace._core import DataType, Model, Server, ServerStatistics, Tensor, built_with_wire
+from headrace.dtypes import answer_dtype_of
+from headrace.errors import Errc, UsageError
+from headrace.operators.python_operator import function_of
+from headrace.serve import Engine, Operator
+
+__all__ = ["DataType", "Model", "Server", "ServerStatistics", "Tensor", "model"]
+
+_BATCH_MAX = 1024
+
+# Names of DataType by NumPy's letters and bytes.
+_TYPES = {
+    "b1": "boolean",
+    **{f"u{size}": f"uint{8 * size}" for size in (1, 2, 4, 8)},
+    **{f"i{size}": f"int{8 * size}" for size in (1, 2, 4, 8)},
+    **{f"f{size}": f"fp{8 * size}" for size in (2, 4, 8)},
+}
+# Operators that ship with Headrace and take queries of words; see headrace/operators/ in C++.
+_WORDS = {"light", "reference"}
+_BYTES = "SV"  # kinds of texts of bytes, and of bytes without a type
+
+
+def require_wire() -> None:
+    """Raises UsageError where the build has no server."""
+    if not built_with_wire:
+        raise UsageError(
+            "this build has no server: install Boost and nlohmann-json (Debian: libboost-dev, nlohmann-json3-dev) and "
+            "build Headrace again",
+            Errc.not_supported,
+        )
+
+
+def model(
+    engine: Engine,
+    name: str | None = None,
+    query: DTypeLike | None = None,
+    answer: DTypeLike | None = None,
+    *,
+    version: str = "1",
+    batch_max: int = _BATCH_MAX,
+) -> Model:
+    """The model that serves an engine, with tensors as the types of its operator's queries and answers say.
+
+    A type with fields has a tensor for each field, named as the field; that of a field within a field is named
+    "outer.inner". Any other type is one tensor, "query" or "answer". A shape in the type is the shape of the tensor.
+    Texts of bytes (S) and bytes without a type (V) are arrays of UINT8.
+
+    Args:
+        engine: answers. It has to be stopped after the server.
+        name: that clients ask for; the operator's, unless another is given.
+        query: the NumPy type of a query. The operator's own, unless another is given: operators in Python know it,
+            queries of `light` and `reference` are words (uint32), and those of others are bytes.
+        answer: the NumPy type of an answer; the operator's own, unless another is given.
+        version: of the model.
+        batch_max: queries in one request.
+
+    Raises:
+        UsageError: for a type that has another size than the operator's queries or answers, for a field that no tensor
+            of the protocol can be, which it names.
+    """
+    operator = engine.operator
+    inputs = _tensors(operator, "query", query_dtype(operator) if query is None else query, operator.query_bytes)
+    of_answer = answer_dtype_of(operator.answer_type, operator.answer_bytes) if answer is None else answer
+    outputs = _tensors(operator, "answer", of_answer, operator.answer_bytes)
+    return Model(
+        engine,
+        inputs,
+        outputs,
+        name=operator.name if name is None else name,
+        version=version,
+        batch_max=batch_max,
+    )
+
+
+def query_dtype(operator: Operator) -> np.dtype[Any]:
+    """The type of a whole query: bytes for an operator whose queries have none."""
+    made = function_of(operator)
+    if made is not None:
+        return made[0].query
+    if operator.name in _WORDS:
+        return np.dtype((np.uint32, (operator.query_bytes // 4,)))
+    return np.dtype((np.uint8, (operator.query_bytes,)))
+
+
+def _tensors(operator: Operator, what: str, given: DTypeLike, size: int) -> list[Tensor]:
+    dtype = np.dtype(given)
+    of = f"operator {operator.name}: {what}"
+    if dtype.itemsize != size:
+        raise UsageError(f"{of} has {size} bytes, but those of type {dtype} have {dtype.itemsize}")
+    return list(_parts(of, what, "", dtype, 0))
+
+
+def _parts(of: str, what: str, path: str, dtype: np.dtype[Any], offset: int) -> Iterator[Tensor]:
+    """The tensors of a field, or of the whole where the path is empty."""
+    shape, base = dtype.shape, dtype.base
+    field = f"field '{path}'" if path else "it"
+    if base.names is not None:
+        if shape:
+            raise UsageError(
+                f"{of}: {field} is an array of records, whose parts do not lie side by side as those of a tensor: "
+                "make it a record of arrays"
+            )
+        assert base.fields is not None
+        for name in base.names:
+            inner, begin = base.fields[name][:2]
+            yield from _parts(of, what, f"{path}.{name}" if path else name, inner, offset + begin)
+        return
+    kind = "uint8" if base.kind in _BYTES else _TYPES.get(f"{base.kind}{base.itemsize}")
+    if base.kind in _BYTES:
+        shape = (*shape, base.itemsize)
+    if kind is None or not _little(base):
+        known = "bool, integers and fractions (float16, 32, 64) in little-endian order, S and V"
+        raise UsageError(f"{of}: {field} has type {base.str}, which is no type of a tensor's elements: {known} are")
+    if 0 in shape:
+        raise UsageError(f"{of}: {field} has no elements")
+    yield Tensor(path or what, DataType[kind], list(shape), offset=offset)
+
+
+def _little(dtype: np.dtype[Any]) -> bool:
+    return dtype.itemsize == 1 or dtype.kind in _BYTES or dtype.str[0] == "<"

@@ -1,0 +1,138 @@
+#include "wire/front_thread.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+namespace headrace::wire {
+
+namespace {
+
+constexpr std::size_t kBufferBytes = 64 << 10;
+constexpr Duration kCheckEvery = std::chrono::milliseconds(100);
+constexpr int kAcceptsMax = 64;  // in one turn
+
+}  // namespace
+
+FrontThread::FrontThread(Shared& shared, FileDescriptor listener)
+    : shared_(shared),
+      listener_(std::move(listener)),
+      buffer_(kBufferBytes),
+      front_{.shared = shared, .loop = loop_, .askers = askers_, .buffer = buffer_} {
+  for (const auto& served : shared.models.all()) {
+    askers_.emplace_back(*served, shared.config.waiting_max, wake_.get());
+  }
+  on_accept_.act = [this] { accept(); };
+  on_wake_.act = [this] { (void)wake_.clear(); };
+  loop_.add(listener_.get(), EPOLLIN, on_accept_);
+  loop_.add(wake_.get(), EPOLLIN, on_wake_);
+}
+
+FrontThread::~FrontThread() {
+  wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void FrontThread::start() {
+  thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "headrace-wire");
+    run();
+  });
+}
+
+void FrontThread::run() {
+  while (!shared_.stopping.load(std::memory_order_acquire)) {
+    try {
+      turn(next_turn(SteadyClock::now()));
+    } catch (const std::exception&) {
+      std::this_thread::sleep_for(kCheckEvery);  // no memory: what was to be done comes again
+    }
+  }
+  shared_.connections_open.fetch_sub(connections_.size(), std::memory_order_relaxed);
+  connections_.clear();
+}
+
+void FrontThread::turn(Time until) {
+  loop_.wait(until);
+  for (Asker& asker : askers_) {
+    if (!asker.idle()) asker.take_in();
+  }
+  std::vector<Turn*> turns;
+  turns.swap(front_.turns);
+  for (Turn* const turn : turns) turn->go_on();
+  const Time now = SteadyClock::now();
+  const bool ends = shared_.draining.load(std::memory_order_acquire) && listener_.valid();
+  if (ends || now - checked_at_ >= kCheckEvery) check(now);
+  bury();
+}
+
+Time FrontThread::next_turn(Time now) const noexcept {
+  if (!front_.turns.empty()) return now;
+  Time next = connections_.empty() && listening_ ? Time::max() : now + kCheckEvery;
+  for (const Asker& asker : askers_) next = std::min(next, asker.soonest());
+  return next;
+}
+
+void FrontThread::accept() {
+  for (int i = 0; i < kAcceptsMax; ++i) {
+    FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.valid()) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause_accepting();
+      return;
+    }
+    if (shared_.connections_open.load(std::memory_order_relaxed) >= shared_.config.connections_max) {
+      shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
+      continue;
+    }
+    const int on = 1;
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    try {
+      connections_.push_back(std::make_unique<http::Connection>(front_, std::move(socket)));
+    } catch (const std::exception&) {
+      shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    shared_.connections.fetch_add(1, std::memory_order_relaxed);
+    shared_.connections_open.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void FrontThread::pause_accepting() {
+  loop_.remove(listener_.get());
+  listening_ = false;
+}
+
+void FrontThread::check(Time now) {
+  checked_at_ = now;
+  if (shared_.draining.load(std::memory_order_acquire)) {
+    if (listener_.valid()) {
+      accept();  // who had connected before is still answered
+      if (listening_) loop_.remove(listener_.get());
+      listener_ = FileDescriptor();
+      listening_ = true;
+    }
+  } else if (!std::exchange(listening_, true)) {
+    loop_.add(listener_.get(), EPOLLIN, on_accept_);
+  }
+  for (const auto& connection : connections_) connection->check(now);
+}
+
+void FrontThread::bury() {
+  if (std::exchange(front_.over, 0) == 0) return;
+  const auto over = std::partition(connections_.begin(), connections_.end(),
+                                   [](const auto& connection) { return !connection->over(); });
+  for (auto connection = over; connection != connections_.end(); ++connection) {
+    std::erase(front_.turns, static_cast<Turn*>(connection->get()));
+  }
+  shared_.connections_open.fetch_sub(static_cast<std::uint64_t>(connections_.end() - over), std::memory_order_release);
+  connections_.erase(over, connections_.end());
+}
+
+}  // namespace headrace::wire

@@ -1,0 +1,114 @@
+#include "wire/http/reader.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/http/error.hpp>
+#include <charconv>
+
+#include "wire/request_error.hpp"
+
+namespace headrace::wire::http {
+
+namespace beast = boost::beast;
+
+namespace {
+
+/// The last chunk and what ends it. Beast before Boost 1.86 asserts that it is given so many bytes of a body in chunks
+/// at once (boostorg/beast, pull request 2861).
+constexpr std::size_t kLastChunk = std::string_view("0\r\n\r\n").size();
+
+std::string text_of(beast::string_view text) { return {text.data(), text.size()}; }
+
+[[noreturn]] void refuse(const beast::error_code& error) {
+  if (error == beast::http::error::header_limit) throw RequestError(431, "the head of the request is too long");
+  if (error == beast::http::error::body_limit) throw RequestError(kTooLarge, "the body of the request is too long");
+  throw RequestError(kBadRequest, "this is no request of HTTP/1.1: " + error.message());
+}
+
+}  // namespace
+
+struct Reader::Parser final : beast::http::basic_parser<true> {
+  Parser(Limits limits, MemoryShare& share) : memory(share), body_max(limits.body_bytes_max) {
+    header_limit(static_cast<std::uint32_t>(limits.head_bytes_max));
+    body_limit(limits.body_bytes_max);
+    eager(true);
+  }
+
+  void append(beast::string_view part) {
+    if (part.size() > body_max - message.body.size())
+      throw RequestError(kTooLarge, "the body of the request is too long");
+    if (!memory.resize(message.body.size() + part.size())) {
+      throw RequestError(kUnavailable, "the server has no memory left for this request; try again later");
+    }
+    message.body.append(part.data(), part.size());
+  }
+
+  void on_request_impl(beast::http::verb /*method*/, beast::string_view name, beast::string_view target, int version,
+                       beast::error_code& /*error*/) override {
+    message.method = text_of(name);
+    message.target = text_of(target);
+    is_current = version >= 11;
+  }
+  void on_response_impl(int /*code*/, beast::string_view /*reason*/, int /*version*/,
+                        beast::error_code& /*error*/) override {}
+  void on_field_impl(beast::http::field field, beast::string_view name, beast::string_view value,
+                     beast::error_code& /*error*/) override {
+    if (field == beast::http::field::host) {
+      if (has_host) throw RequestError(kBadRequest, "the request has two Host headers");
+      has_host = true;
+    } else if (field == beast::http::field::content_encoding) {
+      message.content_encoding = text_of(value);
+    } else if (field == beast::http::field::expect) {
+      message.expects_continue = beast::iequals(value, "100-continue");
+    } else if (beast::iequals(name, "Inference-Header-Content-Length")) {
+      std::uint64_t bytes = 0;
+      const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), bytes);
+      if (failure != std::errc{} || end != value.data() + value.size() || message.json_bytes) {
+        throw RequestError(kBadRequest, "Inference-Header-Content-Length is not one number");
+      }
+      message.json_bytes = bytes;
+    }
+  }
+  void on_header_impl(beast::error_code& /*error*/) override {
+    if (is_current && !has_host) throw RequestError(kBadRequest, "the request has no Host header");
+    message.keep_alive = keep_alive() && is_current;
+  }
+  void on_body_init_impl(const boost::optional<std::uint64_t>& /*length*/, beast::error_code& /*error*/) override {}
+  std::size_t on_body_impl(beast::string_view part, beast::error_code& /*error*/) override {
+    append(part);
+    return part.size();
+  }
+  void on_chunk_header_impl(std::uint64_t /*size*/, beast::string_view /*extensions*/,
+                            beast::error_code& /*error*/) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t /*remain*/, beast::string_view part,
+                                 beast::error_code& /*error*/) override {
+    append(part);
+    return part.size();
+  }
+  void on_finish_impl(beast::error_code& /*error*/) override {}
+
+  MemoryShare& memory;
+  std::size_t body_max;
+  Message message;
+  bool has_host = false;
+  bool is_current = true;  ///< HTTP/1.1; connections of 1.0 are closed behind a reply
+};
+
+Reader::Reader(Limits limits, MemoryShare& memory) : parser_(std::make_unique<Parser>(limits, memory)) {}
+Reader::~Reader() = default;
+Reader::Reader(Reader&&) noexcept = default;
+Reader& Reader::operator=(Reader&&) noexcept = default;
+
+std::size_t Reader::read(std::string_view bytes) {
+  if (parser_->is_header_done() && parser_->chunked() && bytes.size() < kLastChunk) return 0;
+  beast::error_code error;
+  const std::size_t used = parser_->put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
+  if (error && error != beast::http::error::need_more) refuse(error);
+  return used;
+}
+
+bool Reader::head_done() const noexcept { return parser_->is_header_done(); }
+bool Reader::done() const noexcept { return parser_->is_done(); }
+Message& Reader::message() noexcept { return parser_->message; }
+
+}  // namespace headrace::wire::http

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "wire/memory_budget.hpp"
+
+namespace headrace::wire::http {
+
+struct Limits {
+  std::size_t head_bytes_max = 0;
+  std::size_t body_bytes_max = 0;
+};
+
+/// A request of HTTP/1.0 or 1.1, as far as it has been read.
+struct Message {
+  std::string method;
+  std::string target;
+  std::string content_encoding;             ///< Empty for none.
+  std::optional<std::uint64_t> json_bytes;  ///< Inference-Header-Content-Length: JSON before binary tensors.
+  bool expects_continue = false;
+  bool keep_alive = false;
+  std::string body;
+};
+
+/// Reads one request from the bytes of a connection.
+class Reader {
+ public:
+  /// @param memory  bounds bodies; outlives the reader
+  Reader(Limits limits, MemoryShare& memory);
+  ~Reader();
+  Reader(Reader&&) noexcept;
+  Reader& operator=(Reader&&) noexcept;
+
+  /// Reads on; how many bytes it has used up. Those it has not come again in the next call, with more behind them.
+  /// Throws RequestError for what is no request, or too large: nothing that follows can be read then.
+  [[nodiscard]] std::size_t read(std::string_view bytes);
+  /// Whether the request's line and headers have been read.
+  [[nodiscard]] bool head_done() const noexcept;
+  [[nodiscard]] bool done() const noexcept;
+  [[nodiscard]] Message& message() noexcept;
+
+ private:
+  struct Parser;
+  std::unique_ptr<Parser> parser_;
+};
+
+}  // namespace headrace::wire::http

@@ -1,0 +1,203 @@
+#include "wire/http/routes.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "wire/descriptions.hpp"
+#include "wire/infer_reply.hpp"
+#include "wire/infer_request.hpp"
+#include "wire/request_error.hpp"
+
+namespace headrace::wire::http {
+
+namespace {
+
+/// A request's path, between its slashes and with escapes like %2F read.
+using Path = std::vector<std::string>;
+
+std::string unescape(std::string_view part) {
+  std::string text;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    if (part[i] != '%') {
+      text += part[i];
+      continue;
+    }
+    unsigned char byte = 0;
+    const char* const digits = part.data() + i + 1;
+    if (i + 2 >= part.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
+      throw RequestError(kBadRequest, "the path has an escape that is none");
+    }
+    text += static_cast<char>(byte);
+    i += 2;
+  }
+  return text;
+}
+
+Path path_of(std::string_view target) {
+  target = target.substr(0, target.find('?'));
+  Path path;
+  while (!target.empty()) {
+    const std::size_t slash = target.find('/');
+    const std::string_view part = target.substr(0, slash);
+    if (!part.empty()) path.push_back(unescape(part));
+    target.remove_prefix(slash == std::string_view::npos ? target.size() : slash + 1);
+  }
+  return path;
+}
+
+Reply json_reply(std::string body) { return {.body = std::move(body)}; }
+
+/// Whether something holds: an empty reply of status 200, or one of 503.
+Reply health_reply(bool holds) {
+  if (holds) return {};
+  return error_reply(kUnavailable, "not ready");
+}
+
+[[noreturn]] void not_found() { throw RequestError(kNotFound, "there is nothing at this path"); }
+
+void require_method(const Message& message, std::string_view method) {
+  if (message.method == method || (method == "GET" && message.method == "HEAD")) return;
+  throw RequestError(kMethodNotAllowed, fmt::format("this path takes {}, not {}", method, message.method));
+}
+
+std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& message, MemoryShare& memory) {
+  if (!message.content_encoding.empty() && message.content_encoding != "identity") {
+    throw RequestError(415, "compressed requests are not taken");
+  }
+  const std::string_view body = message.body;
+  const std::uint64_t json_bytes = message.json_bytes.value_or(body.size());
+  if (json_bytes > body.size()) {
+    throw RequestError(kBadRequest, "Inference-Header-Content-Length is more than the request has");
+  }
+  const auto tensors = std::as_bytes(std::span(body.substr(json_bytes)));
+  auto inference = read_infer_request(served, body.substr(0, json_bytes), tensors, memory);
+  inference->began = SteadyClock::now();
+  return inference;
+}
+
+/// /v2/models/NAME[/versions/VERSION] and what follows: `rest`.
+Outcome route_model(const Service& service, const Message& message, ServedModel& served,
+                    std::span<const std::string> rest, MemoryShare& memory) {
+  if (rest.size() >= 2 && rest[0] == "versions") {
+    if (rest[1] != served.model.version) {
+      throw RequestError(kNotFound, fmt::format("model {} has no version '{}'", served.model.name, rest[1]));
+    }
+    rest = rest.subspan(2);
+  }
+  if (rest.size() > 1) not_found();
+  const std::string_view what = rest.empty() ? "" : std::string_view(rest[0]);
+  if (what == "infer") {
+    require_method(message, "POST");
+    if (service.draining.load(std::memory_order_relaxed)) {
+      throw RequestError(kUnavailable, "the server is about to stop");
+    }
+    return {.inference = read_inference(served, message, memory)};
+  }
+  require_method(message, "GET");
+  if (what.empty()) return {.reply = json_reply(describe_model(served))};
+  if (what == "ready")
+    return {.reply = health_reply(served.ready() && !service.draining.load(std::memory_order_relaxed))};
+  if (what == "config") return {.reply = json_reply(describe_config(served))};
+  if (what == "stats") return {.reply = json_reply(describe_statistics(service.models, &served))};
+  not_found();
+}
+
+Outcome route_path(const Service& service, const Message& message, const Path& path, MemoryShare& memory) {
+  if (path.empty() || path[0] != "v2") not_found();
+  const auto is = [&](std::initializer_list<std::string_view> parts) {
+    return std::equal(path.begin() + 1, path.end(), parts.begin(), parts.end());
+  };
+  if (is({"repository", "index"})) {
+    require_method(message, "POST");
+    return {.reply = json_reply(describe_repository(service.models))};
+  }
+  if (path.size() >= 3 && path[1] == "models" && !is({"models", "stats"})) {
+    ServedModel* const served = service.models.find(path[2]);
+    if (served == nullptr) throw RequestError(kNotFound, fmt::format("there is no model '{}'", path[2]));
+    return route_model(service, message, *served, std::span(path).subspan(3), memory);
+  }
+  for (const std::string_view extension :
+       {"systemsharedmemory", "cudasharedmemory", "trace", "logging", "repository"}) {
+    if (path.size() > 1 && path[1] == extension) {
+      throw RequestError(kNotImplemented, fmt::format("this server does not offer '{}'", extension));
+    }
+  }
+  const bool ready = service.models.ready() && !service.draining.load(std::memory_order_relaxed);
+  const bool known = is({}) || is({"health", "live"}) || is({"health", "ready"}) || is({"models", "stats"});
+  if (!known) not_found();
+  require_method(message, "GET");
+  if (is({})) return {.reply = json_reply(describe_server())};
+  if (is({"models", "stats"})) return {.reply = json_reply(describe_statistics(service.models, nullptr))};
+  return {.reply = health_reply(is({"health", "live"}) || ready)};
+}
+
+std::string_view phrase_of(int status) {
+  switch (status) {
+    case 200: return "OK";
+    case kBadRequest: return "Bad Request";
+    case kNotFound: return "Not Found";
+    case kMethodNotAllowed: return "Method Not Allowed";
+    case 408: return "Request Timeout";
+    case kTooLarge: return "Content Too Large";
+    case 415: return "Unsupported Media Type";
+    case kTooManyRequests: return "Too Many Requests";
+    case 431: return "Request Header Fields Too Large";
+    case kNotImplemented: return "Not Implemented";
+    case kUnavailable: return "Service Unavailable";
+    case kTimedOut: return "Gateway Timeout";
+    default: return "Internal Server Error";
+  }
+}
+
+}  // namespace
+
+Outcome route(const Service& service, const Message& message, MemoryShare& memory) {
+  try {
+    return route_path(service, message, path_of(message.target), memory);
+  } catch (const RequestError& error) {
+    Outcome outcome{.reply = error_reply(error.status(), error.what())};
+    if (error.status() == kMethodNotAllowed) {
+      const std::string_view what = error.what();
+      outcome.reply.allow = what.find("takes POST") != std::string_view::npos ? "POST" : "GET, HEAD";
+    }
+    return outcome;
+  } catch (const std::bad_alloc&) {
+    return {.reply = error_reply(kUnavailable, "the server has no memory left for this request; try again later")};
+  }
+}
+
+Reply reply_of(const Inference& inference) {
+  try {
+    InferReply written = write_infer_reply(inference);
+    return {.body = std::move(written.body),
+            .json_bytes = written.json_bytes,
+            .type = written.json_bytes ? "application/octet-stream" : "application/json"};
+  } catch (const RequestError& error) {
+    return error_reply(error.status(), error.what());
+  }
+}
+
+Reply error_reply(int status, std::string_view message) { return {.status = status, .body = error_body(message)}; }
+
+std::string head_of(const Reply& reply, bool keep_alive) {
+  std::string head =
+      fmt::format("HTTP/1.1 {} {}\r\nContent-Length: {}\r\n", reply.status, phrase_of(reply.status), reply.body.size());
+  const auto add = [&](std::string_view name, std::string_view value) {
+    fmt::format_to(std::back_inserter(head), "{}: {}\r\n", name, value);
+  };
+  if (!reply.body.empty()) add("Content-Type", reply.type);
+  if (reply.json_bytes) add("Inference-Header-Content-Length", std::to_string(*reply.json_bytes));
+  if (!reply.allow.empty()) add("Allow", reply.allow);
+  if (reply.status == kTooManyRequests || reply.status == kUnavailable) add("Retry-After", "1");
+  if (!keep_alive) add("Connection", "close");
+  head += "\r\n";
+  return head;
+}
+
+}  // namespace headrace::wire::http

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "wire/http/reader.hpp"
+#include "wire/inference.hpp"
+#include "wire/memory_budget.hpp"
+
+namespace headrace::wire::http {
+
+/// What a request is answered with.
+struct Reply {
+  int status = 200;
+  std::string body = {};
+  std::optional<std::size_t> json_bytes = {};  ///< Where binary tensors follow the JSON.
+  std::string_view allow = {};                 ///< The method that a path has, where the request's is wrong.
+  std::string_view type = "application/json";
+};
+
+/// What becomes of a request: a reply, or an inference to be asked for.
+struct Outcome {
+  Reply reply = {};
+  std::shared_ptr<Inference> inference = {};
+};
+
+/// What all connections of a server share.
+struct Service {
+  const Models& models;
+  const std::atomic<bool>& draining;
+};
+
+/// Finds what a request asks for. Never throws RequestError: such are replies.
+/// @param memory  of the request, which grows by the queries and answers of an inference
+[[nodiscard]] Outcome route(const Service& service, const Message& message, MemoryShare& memory);
+
+/// The reply with an inference's answers, or why there are none.
+[[nodiscard]] Reply reply_of(const Inference& inference);
+
+[[nodiscard]] Reply error_reply(int status, std::string_view message);
+
+/// The head of a reply: status and headers, up to the empty line.
+[[nodiscard]] std::string head_of(const Reply& reply, bool keep_alive);
+
+}  // namespace headrace::wire::http

@@ -1,0 +1,95 @@
+#include "wire/infer_reply.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
+
+#include "wire/json_elements.hpp"
+#include "wire/request_error.hpp"
+
+namespace headrace::wire {
+
+namespace {
+
+using nlohmann::json;
+
+std::string json_text(std::string_view text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
+
+/// The rows of an output, one behind the other.
+void gather(const Inference& inference, const Tensor& tensor, std::string& bytes) {
+  const std::size_t stride = inference.answers.size() / inference.batch;
+  for (std::size_t i = 0; i < inference.batch; ++i) {
+    bytes.append(reinterpret_cast<const char*>(inference.answers.data()) + i * stride + tensor.offset, tensor.bytes());
+  }
+}
+
+std::string_view reason(Error error) {
+  switch (error.code) {
+    case Errc::full: return "too many queries wait for this model; try again later";
+    case Errc::deadline_exceeded: return "the request's timeout passed before its answer";
+    case Errc::stopped: return "the model has been stopped";
+    case Errc::hung: return "the model hangs, and answers no more";
+    case Errc::device_fault: return "the model's device failed, and answers no more";
+    default: return to_string(error.code);
+  }
+}
+
+}  // namespace
+
+InferReply write_infer_reply(const Inference& inference) {
+  const Model& model = inference.served->model;
+  if (!inference.status.ok()) {
+    const Error error = inference.status.error();
+    throw RequestError(http_status(error), fmt::format("model {}: {}", model.name, reason(error)));
+  }
+  InferReply reply;
+  std::string& text = reply.body;
+  text = fmt::format(R"({{"model_name":{},"model_version":{})", json_text(model.name), json_text(model.version));
+  if (!inference.id.empty()) text += fmt::format(R"(,"id":{})", json_text(inference.id));
+  text += R"(,"outputs":[)";
+  std::string tensors;
+  for (const WantedOutput& output : inference.outputs) {
+    const Tensor& tensor = *output.tensor;
+    if (&output != inference.outputs.data()) text += ',';
+    fmt::format_to(std::back_inserter(text), R"({{"name":{},"datatype":"{}","shape":[{}{}{}])", json_text(tensor.name),
+                   to_string(tensor.type), inference.batch, tensor.shape.empty() ? "" : ",",
+                   fmt::join(tensor.shape, ","));
+    if (output.binary) {
+      fmt::format_to(std::back_inserter(text), R"(,"parameters":{{"binary_data_size":{}}})",
+                     inference.batch * tensor.bytes());
+      gather(inference, tensor, tensors);
+      reply.json_bytes = 0;
+    } else {
+      std::string rows;
+      gather(inference, tensor, rows);
+      text += R"(,"data":)";
+      write_elements(std::as_bytes(std::span(rows)), tensor, text);
+    }
+    text += '}';
+  }
+  text += "]}";
+  if (reply.json_bytes) {
+    reply.json_bytes = text.size();
+    text += tensors;
+  }
+  return reply;
+}
+
+int http_status(Error error) noexcept {
+  switch (error.code) {
+    case Errc::invalid_argument: return kBadRequest;
+    case Errc::full: return kTooManyRequests;
+    case Errc::stopped:
+    case Errc::hung:
+    case Errc::device_fault: return kUnavailable;
+    case Errc::deadline_exceeded: return kTimedOut;
+    default: return kInternalError;
+  }
+}
+
+std::string error_body(std::string_view message) { return fmt::format(R"({{"error":{}}})", json_text(message)); }
+
+}  // namespace headrace::wire

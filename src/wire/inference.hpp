@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "headrace/base/clock.hpp"
+#include "headrace/base/result.hpp"
+#include "wire/served_model.hpp"
+
+namespace headrace::wire {
+
+/// An output that a request wants.
+struct WantedOutput {
+  const Tensor* tensor = nullptr;
+  bool binary = false;
+};
+
+class Asker;
+struct Inference;
+
+/// Whoever waits for inferences.
+class InferenceOwner {
+ public:
+  /// Every query of `inference` has come back. Called by Asker::take_in().
+  virtual void finished(Inference& inference) = 0;
+
+ protected:
+  ~InferenceOwner() = default;
+};
+
+/// The queries of one request, and their answers, whichever way they came in.
+struct Inference {
+  ServedModel* served = nullptr;
+  std::string id;                  ///< The client's own; comes back.
+  std::size_t batch = 0;           ///< Queries.
+  std::vector<std::byte> queries;  ///< `batch` of them, one behind the other.
+  std::vector<std::byte> answers;  ///< Likewise.
+  std::vector<WantedOutput> outputs;
+  Time deadline = Time::max();
+  Time began{};   ///< When the request had been read.
+  Status status;  ///< Why there are no answers: the first query's that has none.
+
+  InferenceOwner* owner = nullptr;  ///< Null once nobody waits any more.
+
+  std::size_t submitted = 0;  ///< Queries that an engine has taken, or that will have no answer.
+  std::size_t back = 0;       ///< Queries that have come back.
+
+  /// Notes why a query has no answer.
+  void fail(Error error) noexcept {
+    if (status.ok()) status = error;
+  }
+};
+
+}  // namespace headrace::wire

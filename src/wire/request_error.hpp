@@ -1,0 +1,28 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace headrace::wire {
+
+/// A request that is answered with an error. `status` is HTTP's.
+class RequestError : public std::runtime_error {
+ public:
+  RequestError(int status, const std::string& message) : std::runtime_error(message), status_(status) {}
+  [[nodiscard]] int status() const noexcept { return status_; }
+
+ private:
+  int status_;
+};
+
+constexpr int kBadRequest = 400;
+constexpr int kNotFound = 404;
+constexpr int kMethodNotAllowed = 405;
+constexpr int kTooLarge = 413;
+constexpr int kTooManyRequests = 429;
+constexpr int kInternalError = 500;
+constexpr int kNotImplemented = 501;
+constexpr int kUnavailable = 503;
+constexpr int kTimedOut = 504;
+
+}  // namespace headrace::wire

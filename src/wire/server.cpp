@@ -1,0 +1,103 @@
+#include "headrace/wire/server.hpp"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <thread>
+#include <utility>
+
+#include "headrace/base/error.hpp"
+#include "headrace/base/threads.hpp"
+#include "wire/front_thread.hpp"
+#include "wire/listener.hpp"
+
+namespace headrace::wire {
+
+namespace {
+
+constexpr std::uint32_t kThreadsMax = 256;
+constexpr std::uint32_t kHeadBytesMax = 1 << 20;
+constexpr std::uint32_t kConnectionsMax = 1 << 20;
+constexpr Duration kDrainLook = std::chrono::milliseconds(1);
+
+void require(bool holds, std::string_view message) {
+  if (!holds) throw UsageError(fmt::format("server: {}", message));
+}
+
+ServerConfig checked(ServerConfig config) {
+  require(config.threads >= 1 && config.threads <= kThreadsMax, "threads must be 1 to 256");
+  require(config.connections_max >= 1 && config.connections_max <= kConnectionsMax,
+          "connections_max must be 1 to 1,048,576");
+  require(config.head_bytes_max >= 1024 && config.head_bytes_max <= kHeadBytesMax,
+          "head_bytes_max must be 1 KiB to 1 MiB");
+  require(config.body_bytes_max >= 1024, "body_bytes_max must be 1 KiB at least");
+  require(config.memory_max >= config.body_bytes_max, "memory_max must be at least body_bytes_max");
+  require(config.waiting_max >= 1, "waiting_max must be 1 at least");
+  require(config.request_max > Duration::zero() && config.idle_max > Duration::zero(),
+          "request_max and idle_max must be more than 0");
+  return config;
+}
+
+}  // namespace
+
+struct Server::State {
+  State(ServerConfig config, std::vector<Model> models) : shared(checked(std::move(config)), std::move(models)) {
+    FileDescriptor first = listen_on(shared.config.address, shared.config.http_port, false);
+    port = port_of(first);
+    threads.emplace_back(shared, std::move(first));
+    while (threads.size() < shared.config.threads)
+      threads.emplace_back(shared, listen_on(shared.config.address, port, true));
+  }
+  ~State() { stop(); }
+
+  void start() {
+    start_each("server threads", threads.size(), [&](std::size_t i) { threads[i].start(); });
+  }
+  void wake() noexcept {
+    for (FrontThread& thread : threads) thread.wake();
+  }
+  void stop() noexcept {
+    shared.stopping.store(true, std::memory_order_release);
+    wake();
+    threads.clear();
+  }
+
+  Shared shared;
+  std::uint16_t port = 0;
+  std::deque<FrontThread> threads;
+};
+
+Server::Server(ServerConfig config, std::vector<Model> models)
+    : state_(std::make_unique<State>(std::move(config), std::move(models))) {
+  state_->start();
+}
+
+Server::~Server() = default;
+
+std::uint16_t Server::http_port() const noexcept { return state_->port; }
+
+ServerStatistics Server::statistics() const {
+  const Shared& shared = state_->shared;
+  return {.connections = shared.connections,
+          .connections_open = shared.connections_open,
+          .connections_refused = shared.connections_refused,
+          .requests = shared.requests,
+          .failed = shared.failed,
+          .refused = shared.refused,
+          .memory_bytes = shared.memory.taken()};
+}
+
+bool Server::drain(Duration limit) {
+  const Time began = SteadyClock::now();
+  state_->shared.draining.store(true, std::memory_order_release);
+  state_->wake();
+  while (state_->shared.connections_open.load(std::memory_order_acquire) > 0) {
+    if (SteadyClock::now() - began >= limit) return false;
+    std::this_thread::sleep_for(kDrainLook);
+  }
+  return true;
+}
+
+void Server::stop() noexcept { state_->stop(); }
+
+}  // namespace headrace::wire

@@ -1,0 +1,18 @@
+#include "headrace/base/error.hpp"
+#include "headrace/wire/server.hpp"
+
+namespace headrace::wire {
+
+struct Server::State {};
+
+Server::Server(ServerConfig /*config*/, std::vector<Model> /*models*/) {
+  throw Exception(Errc::not_supported,
+                  "this build of Headrace has no server: install libboost-dev and nlohmann-json3-dev, and build again");
+}
+Server::~Server() = default;
+std::uint16_t Server::http_port() const noexcept { return 0; }
+ServerStatistics Server::statistics() const { return {}; }
+bool Server::drain(Duration /*limit*/) { return true; }
+void Server::stop() noexcept {}
+
+}  // namespace headrace::wire

@@ -1,0 +1,102 @@
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headrace/operators/light.hpp"
+#include "wire/http/reader.hpp"
+#include "wire/http/routes.hpp"
+#include "wire/memory_budget.hpp"
+#include "wire/request_error.hpp"
+
+namespace {
+
+using namespace headrace;
+using namespace headrace::wire;
+
+constexpr std::size_t kMemory = 4 << 20;
+constexpr std::uint32_t kQueryBytes = 64;
+
+Models models() {
+  serve::Plan plan;
+  plan.threads = 1;
+  plan.slots = 2;
+  plan.clients_max = 1;
+  const serve::Operator op = operators::light({.query_bytes = kQueryBytes});
+  Model model{.name = "light",
+              .engine = std::make_shared<serve::Engine>(Device::parse("cpu"), op, plan),
+              .inputs = {{.name = "a", .type = DataType::uint8, .shape = {16}},
+                         {.name = "b", .type = DataType::fp32, .shape = {2, 2}, .offset = 16},
+                         {.name = "c", .type = DataType::boolean, .shape = {}, .offset = 32},
+                         {.name = "d", .type = DataType::int64, .shape = {1}, .offset = 40}},
+              .outputs = {{.name = "x", .type = DataType::uint64, .shape = {8}},
+                          {.name = "y", .type = DataType::fp32, .shape = {}, .offset = 0}},
+              .batch_max = 8};
+  std::vector<Model> list;
+  list.push_back(std::move(model));
+  return Models(std::move(list));
+}
+
+/// What becomes of some bytes.
+struct Served {
+  std::string replies;  ///< The bodies of all, up to the first request that is none.
+  std::string refusal;  ///< Why that is none.
+
+  /// What is no request may be noticed later where it comes in pieces, and not before the bytes end.
+  [[nodiscard]] bool same_as(const Served& other) const {
+    return replies == other.replies && (refusal == other.refusal || refusal.empty() || other.refusal.empty());
+  }
+};
+
+Served serve_bytes(const Models& served, std::string_view bytes, std::size_t piece) {
+  static const std::atomic<bool> draining{false};
+  MemoryBudget budget(kMemory);
+  Served result;
+  {
+    MemoryShare memory(budget);
+    const http::Limits limits{.head_bytes_max = 2048, .body_bytes_max = 1 << 16};
+    http::Reader reader(limits, memory);
+    std::string unread;
+    try {
+      while (!bytes.empty()) {
+        unread += bytes.substr(0, piece);
+        bytes.remove_prefix(std::min(piece, bytes.size()));
+        for (std::size_t used = 1; used > 0 && !unread.empty();) {
+          used = reader.read(unread);
+          unread.erase(0, used);
+          if (!reader.done()) continue;
+          const http::Outcome outcome = http::route({.models = served, .draining = draining}, reader.message(), memory);
+          if (outcome.inference != nullptr) {
+            const Inference& inference = *outcome.inference;
+            if (inference.queries.size() != inference.batch * kQueryBytes || inference.batch == 0) __builtin_trap();
+            result.replies += http::reply_of(inference).body;
+          } else {
+            result.replies += outcome.reply.body;
+          }
+          (void)memory.resize(0);
+          reader = http::Reader(limits, memory);
+        }
+      }
+    } catch (const RequestError& error) {
+      result.refusal = error.what();
+    }
+  }
+  if (budget.taken() != 0) __builtin_trap();
+  return result;
+}
+
+}  // namespace
+
+/// Bytes of a connection are requests or are refused, however they arrive in pieces.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const Models served = models();
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const Served whole = serve_bytes(served, bytes, std::max<std::size_t>(size, 1));
+  if (!serve_bytes(served, bytes, 1).same_as(whole)) __builtin_trap();
+  if (!serve_bytes(served, bytes, 7).same_as(whole)) __builtin_trap();
+  return 0;
+}

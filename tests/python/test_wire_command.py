@@ -1,0 +1,161 @@
+"""`headrace serve` as a process: what it serves where, how it ends, and what it says of mistakes."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+
+from headrace import _core
+
+if not _core.built_with_wire:
+    pytest.skip("built without the libraries of wire", allow_module_level=True)
+
+from operator_files import operator_folder
+from wire_serving import SECONDS, connect, serving, third
+
+
+@contextlib.contextmanager
+def command(*arguments: object) -> Iterator[tuple["subprocess.Popen[str]", dict[str, Any]]]:
+    """The process, and what it serves."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headrace", "serve", *map(str, arguments), "--http", "0", "--json", "--device", "cpu"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, process.communicate()[1]
+        yield process, json.loads(line)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return operator_folder(tmp_path)
+
+
+def get(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+        return json.load(answer)
+
+
+def infer(url: str, name: str, **inputs: tuple[str, list[Any]]) -> list[Any]:
+    tensors = [
+        {"name": key, "datatype": kind, "shape": [len(values)], "data": values}
+        for key, (kind, values) in inputs.items()
+    ]
+    request = urllib.request.Request(f"{url}/v2/models/{name}/infer", json.dumps({"inputs": tensors}).encode())
+    with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+        return [one["data"] for one in json.load(answer)["outputs"]]
+
+
+def test_every_operator_of_a_folder_is_served_until_a_signal(folder: Path):
+    with command(folder, "light", "--threads", 2) as (process, said):
+        url = said["url"]
+        assert [one["name"] for one in said["models"]] == ["double", "by_three", "negate", "light"]
+        assert said["models"][1]["inputs"] == [{"name": "x", "datatype": "FP32", "shape": []}]
+        assert said["models"][3]["from"] == "light"
+        assert [one["name"] for one in get(f"{url}/v2/models/light")["inputs"]] == ["query"]
+        assert infer(url, "double", query=("INT64", [1, 2])) == [[2, 4]]
+        assert infer(url, "by_three", x=("FP32", [1.5])) == [[4.5]]
+        assert infer(url, "negate", query=("INT64", [7])) == [[-7]]
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=SECONDS)
+    totals = json.loads(out)
+    assert process.returncode == 143
+    assert totals["drained"]
+    assert (totals["requests"], totals["failed"], totals["refused"]) == (4, 0, 0)
+
+
+def test_ctrl_c_ends_it_with_totals_for_people(folder: Path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headrace", "serve", f"{folder / 'double.py'}:by_three", "--http", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "100", "HEADRACE_DEVICES": "cpu"},
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    url = first.split(",")[0].removeprefix("Serving on ")
+    assert infer(url, "by_three", x=("FP32", [1.0])) == [[3.0]]
+    process.send_signal(signal.SIGINT)
+    out = process.stdout.read()  # communicate() would leave out what readline() has buffered
+    process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    assert "by_three" in out
+    assert "x FP32" in out
+    assert "y FP32" in out
+    assert "1 requests in " in out
+
+
+def test_a_second_signal_ends_it_at_once():
+    with command("light", "--drain", "10min", "--request-time", "10min") as (process, said):
+        port = int(said["url"].rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as peer:
+            peer.sendall(
+                b"POST /v2/models/light/infer HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+            )
+            assert peer.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"  # a request has begun, and does not end
+            process.send_signal(signal.SIGINT)
+            assert process.stderr is not None
+            assert process.stderr.readline().startswith("Answering what has begun")
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    assert not json.loads(out)["drained"]
+
+
+def test_a_port_that_is_taken_is_one_line(run: Run):
+    with serving(third()) as (server, _):
+        done = run("serve", "light", "--device", "cpu", "--http", server.http_port)
+        with connect(server):
+            pass
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert str(server.http_port) in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("heavy",), "no operator 'heavy'"),
+        (("retrieval",), "needs an index"),
+        (("light", "light"), "both have an operator light"),
+        (("light", "--http", "70000"), "--http"),
+        (("light", "--address", "nowhere"), "nowhere"),
+        (("light", "--body", "0B"), "--body"),
+        (("light", "--slots", "3"), "power of two"),
+        (("light", "--schedule", "none"), "none"),
+        (("light", "--plan", "99"), "99"),
+        ((), "OPERATOR"),
+    ],
+)
+def test_mistakes_are_one_line(run: Run, arguments: tuple[str, ...], says: str):
+    done = run("serve", *arguments, "--device", "cpu")
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_file_of_a_folder_that_fails_is_named(run: Run, folder: Path):
+    (folder / "fails.py").write_text("import headrace\n\nraise ValueError('on purpose')\n")
+    done = run("serve", folder, "--device", "cpu")
+    assert done.returncode == 2
+    assert f"{folder / 'fails.py'}:3: ValueError: on purpose" in done.stderr
+    assert done.stderr.count("\n") == 1
