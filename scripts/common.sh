@@ -39,11 +39,12 @@ installed() {
   for tool in "$CXX" nvcc mpicxx cmake; do
     printf '%s %s\n' "$tool" "$("$tool" --version 2>/dev/null | tr '\n' ' ' || true)"
   done
-  for library in fmt hwloc libxxhash icu-uc tbb libxdp libbpf zlib libzstd ompi-cxx mpich; do
+  for library in fmt hwloc libxxhash icu-uc tbb libxdp libbpf zlib libzstd nlohmann_json ompi-cxx mpich; do
     printf '%s %s\n' "$library" "$(pkg-config --modversion "$library" 2>/dev/null || true)"
   done
-  # libstemmer has no pkg-config file.
+  # libstemmer and Boost have no pkg-config file.
   printf 'libstemmer %s\n' "$(readlink -f "$("$CXX" -print-file-name=libstemmer.so)" || true)"
+  printf 'boost %s\n' "$(grep -s 'define BOOST_VERSION' /usr/include/boost/version.hpp || true)"
   [[ ! -e /dev/nvidia0 ]] || echo GPU
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <deque>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -54,16 +55,18 @@ struct Server::State {
     start_each("server threads", threads.size(), [&](std::size_t i) { threads[i].start(); });
   }
   void wake() noexcept {
+    const std::lock_guard locked(mutex);
     for (FrontThread& thread : threads) thread.wake();
   }
   void stop() noexcept {
     shared.stopping.store(true, std::memory_order_release);
-    wake();
+    const std::lock_guard locked(mutex);
     threads.clear();
   }
 
   Shared shared;
   std::uint16_t port = 0;
+  std::mutex mutex;  ///< Of `threads`, once they have started.
   std::deque<FrontThread> threads;
 };
 

@@ -378,6 +378,7 @@ def test_what_the_server_does_not_offer_is_a_clear_error(client: triton.Inferenc
         lambda: client.load_model("light"),
         lambda: client.unload_model("light"),
         client.get_trace_settings,
+        lambda: client.get_trace_settings(model_name="third"),
         lambda: client.update_trace_settings(settings={"trace_level": "OFF"}),
         client.get_log_settings,
         lambda: client.update_log_settings({"log_verbose_level": 1}),

@@ -76,7 +76,7 @@ def test_every_operator_of_a_folder_is_served_until_a_signal(folder: Path):
         process.send_signal(signal.SIGTERM)
         out, _ = process.communicate(timeout=SECONDS)
     totals = json.loads(out)
-    assert process.returncode == 143
+    assert process.returncode == 0
     assert totals["drained"]
     assert (totals["requests"], totals["failed"], totals["refused"]) == (4, 0, 0)
 
@@ -96,7 +96,7 @@ def test_ctrl_c_ends_it_with_totals_for_people(folder: Path):
     process.send_signal(signal.SIGINT)
     out = process.stdout.read()  # communicate() would leave out what readline() has buffered
     process.communicate(timeout=SECONDS)
-    assert process.returncode == 130
+    assert process.returncode == 0
     assert "by_three" in out
     assert "x FP32" in out
     assert "y FP32" in out

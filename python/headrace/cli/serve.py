@@ -231,4 +231,5 @@ def serve(
             drained = _wait_and_drain(server, stop, _DRAIN_SECONDS if drain is None else drain)
         server.stop()
         _print_totals(server.statistics(), time.monotonic() - began, drained=drained, as_json=as_json)
-    raise typer.Exit(STATUS_INTERRUPTED)
+    if not drained:
+        raise typer.Exit(STATUS_INTERRUPTED)

@@ -90,6 +90,7 @@ Outcome route_model(const Service& service, const Message& message, ServedModel&
     }
     rest = rest.subspan(2);
   }
+  if (!rest.empty() && rest[0] == "trace") throw RequestError(kNotImplemented, "this server does not offer 'trace'");
   if (rest.size() > 1) not_found();
   const std::string_view what = rest.empty() ? "" : std::string_view(rest[0]);
   if (what == "infer") {
