@@ -66,7 +66,7 @@ struct Server::State {
 
   Shared shared;
   std::uint16_t port = 0;
-  std::mutex mutex;  ///< Of `threads`, once they have started.
+  std::mutex mutex;  ///< Guards `threads` once they have started.
   std::deque<FrontThread> threads;
 };
 
