@@ -147,7 +147,8 @@ void bind_statistics(nb::module_& module) {
       .def_ro("connections", &ServerStatistics::connections, "Accepted.")
       .def_ro("connections_open", &ServerStatistics::connections_open, "Open now.")
       .def_ro("connections_refused", &ServerStatistics::connections_refused,
-              "Closed at once, since `connections_max` were open.")
+              "Closed since `connections_max` were open: those whose clients had been silent for longest, or else new "
+              "ones.")
       .def_ro("requests", &ServerStatistics::requests, "Answered, with whatever status.")
       .def_ro("failed", &ServerStatistics::failed, "Those among them with a status of 400 or above.")
       .def_ro("refused", &ServerStatistics::refused, "Those among them for which there was no room (429, 503).")

@@ -87,7 +87,7 @@ void FrontThread::accept() {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause_accepting();
       return;
     }
-    if (shared_.connections_open.load(std::memory_order_relaxed) >= shared_.config.connections_max) {
+    if (!make_room()) {
       shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
       continue;
     }
@@ -102,6 +102,20 @@ void FrontThread::accept() {
     shared_.connections.fetch_add(1, std::memory_order_relaxed);
     shared_.connections_open.fetch_add(1, std::memory_order_relaxed);
   }
+}
+
+bool FrontThread::make_room() noexcept {
+  const std::uint64_t open = shared_.connections_open.load(std::memory_order_relaxed) - front_.over;
+  if (open < shared_.config.connections_max) return true;
+  http::Connection* oldest = nullptr;
+  for (const auto& connection : connections_) {
+    const std::optional<Time> since = connection->silent_since();
+    if (since && (oldest == nullptr || *since < *oldest->silent_since())) oldest = connection.get();
+  }
+  if (oldest == nullptr) return false;
+  shared_.connections_refused.fetch_add(1, std::memory_order_relaxed);
+  oldest->close();
+  return true;
 }
 
 void FrontThread::pause_accepting() {

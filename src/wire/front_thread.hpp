@@ -40,6 +40,9 @@ class FrontThread {
   void run();
   void turn(Time until);
   void accept();
+  /// Whether there is room for another connection: where there is none, the one whose client has been silent for
+  /// longest gives way, so that silent clients cannot shut others out.
+  [[nodiscard]] bool make_room() noexcept;
   /// Accepts no more for a while, since there is no descriptor left.
   void pause_accepting();
   void check(Time now);

@@ -19,6 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t kTimeoutMax = 3'600'000'000;  // microseconds
+constexpr std::size_t kShownMax = 8;                  // dimensions of a wrong shape, in a message
 
 [[noreturn]] void refuse(const std::string& why) { throw RequestError(kBadRequest, why); }
 
@@ -97,9 +98,13 @@ const Tensor& find(const std::vector<Tensor>& tensors, std::string_view name, st
 std::size_t read_batch(const json& input, const Tensor& tensor, std::size_t batch_max) {
   const json& shape = array_member(input, "shape");
   const auto wrong = [&] {
-    refuse(fmt::format("input \"{}\" has the shape {}, where {} is right, with N from 1 to {}", tensor.name,
-                       shape.dump(-1, ' ', false, json::error_handler_t::replace), shape_text(tensor.shape),
-                       batch_max));
+    std::vector<std::string> dimensions;
+    for (const json& dimension : shape) {
+      if (dimensions.size() < kShownMax) dimensions.push_back(shown(dimension));
+    }
+    if (shape.size() > dimensions.size()) dimensions.emplace_back("...");
+    refuse(fmt::format("input \"{}\" has the shape [{}], where {} is right, with N from 1 to {}", tensor.name,
+                       fmt::join(dimensions, ", "), shape_text(tensor.shape), batch_max));
   };
   if (shape.size() != tensor.shape.size() + 1) wrong();
   for (std::size_t i = 0; i < shape.size(); ++i) {

@@ -46,10 +46,7 @@ void with_type(const Tensor& tensor, Done done) {
 
 template <class T>
 T element_of(const json& value, const Tensor& tensor) {
-  const auto wrong = [&] {
-    refuse(tensor, fmt::format("{} is no {}", value.dump(-1, ' ', false, json::error_handler_t::replace),
-                               to_string(tensor.type)));
-  };
+  const auto wrong = [&] { refuse(tensor, fmt::format("{} is no {}", shown(value), to_string(tensor.type))); };
   if constexpr (std::same_as<T, bool>) {
     if (!value.is_boolean()) wrong();
     return value.get<bool>();
@@ -85,6 +82,15 @@ void read_all(const json& data, const Tensor& tensor, std::span<std::byte>& rest
 }
 
 }  // namespace
+
+std::string shown(const json& value) {
+  constexpr std::size_t kTextMax = 64;
+  const bool short_text = value.is_string() && value.get_ref<const std::string&>().size() <= kTextMax;
+  if (short_text || (value.is_primitive() && !value.is_string() && !value.is_binary())) {
+    return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+  return fmt::format("an {}", value.is_string() ? "overlong text" : value.type_name());
+}
 
 void read_elements(const json& data, const Tensor& tensor, std::span<std::byte> elements) {
   with_type(tensor, [&](auto element) {

@@ -9,6 +9,10 @@
 
 namespace headrace::wire {
 
+/// A value as messages show it: a number or a short text as it is, everything else by its kind. Writing out what a
+/// client sent could take as much stack as it has brackets.
+[[nodiscard]] std::string shown(const nlohmann::json& value);
+
 /// Reads the elements of a tensor from a JSON array, whose own arrays may have any form. Throws RequestError where
 /// their number is not that of `elements`, or one of them cannot be an element of that type.
 void read_elements(const nlohmann::json& data, const Tensor& tensor, std::span<std::byte> elements);

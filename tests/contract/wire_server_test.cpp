@@ -106,6 +106,9 @@ std::string infer(std::string_view name, std::string_view queries, std::size_t b
                  fmt::format("Inference-Header-Content-Length: {}\r\n", json.size()));
 }
 
+/// So many arrays, one in the other.
+std::string nested(std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
+
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -238,6 +241,16 @@ TEST_P(WireServer, WrongRequestsAreExplainedAndTheConnectionGoesOn) {
       {request("POST", "/v2/models/light/infer", "[]"), "no JSON object"},
       {request("POST", "/v2/models/light/infer", "{\"inputs\":[]}"), "no input"},
       {request("POST", "/v2/models/light/infer", std::string(100'000, '[')), "no JSON"},
+      {request("POST", "/v2/models/light/infer",
+               R"({"inputs":[{"name":"query","datatype":"UINT8","shape":)" + nested(1'000'000) + "}]}"),
+       "has the shape [an array]"},
+      {request("POST", "/v2/models/light/infer",
+               R"({"inputs":[{"name":"query","datatype":"UINT8","shape":[1,64],"data":)" + nested(1'000'000) + "}]}"),
+       "no array of numbers"},
+      {request("POST", "/v2/models/light/infer",
+               R"({"inputs":[{"name":"query","datatype":"UINT8","shape":[1,64],"data":[{"a":)" + nested(1'000'000) +
+                   "}]}]}"),
+       "an object is no UINT8"},
       {request("GET", "/v2/models/light/infer"), "takes POST"},
       {request("GET", "/v2/models/light/versions/2"), "no version '2'"},
       {request("GET", "/v2/systemsharedmemory/status"), "does not offer"},
@@ -295,6 +308,29 @@ TEST_P(WireServerOnTheCpu, RefusesWhatWouldWaitTooLongAndLosesNothingElse) {
   const std::optional<Said> waited = waiting.listen();
   ASSERT_TRUE(waited.has_value());
   EXPECT_EQ(tensors_of(*waited), "waits..1waits..2waits..3waits..4");
+}
+
+TEST_P(WireServerOnTheCpu, RefusesNewConnectionsWhereEveryClientWaits) {
+  QueryGate gate;
+  ServerConfig config = anywhere();
+  config.connections_max = 2;
+  Server server(config, {model_of(gated_operator(gate))});
+  Caller busy[] = {Caller(server.http_port()), Caller(server.http_port())};
+  for (const Caller& caller : busy) caller.send(infer("gated", "question", 1, ",8", "UINT8"));
+  gate.wait_until_entered();
+  // Both wait once each has the memory of a query and its answer, besides the request.
+  const std::uint64_t least = 2 * (infer("gated", "question", 1, ",8", "UINT8").size() - 200 + 16);
+  while (server.statistics().memory_bytes < least) std::this_thread::yield();
+  Caller refused(server.http_port());
+  refused.send(request("GET", "/v2"));
+  EXPECT_FALSE(refused.listen().has_value());
+  EXPECT_EQ(server.statistics().connections_refused, 1U);
+  gate.open();
+  for (Caller& caller : busy) {
+    const std::optional<Said> said = caller.listen();
+    ASSERT_TRUE(said.has_value());
+    EXPECT_EQ(tensors_of(*said), "question");
+  }
 }
 
 TEST_P(WireServerOnTheCpu, DrainsWhatHasBegunAndRefusesTheRest) {

@@ -14,10 +14,10 @@ namespace headrace::wire {
 
 /// What a server listens to, and what its clients may use.
 struct ServerConfig {
-  std::string address = "127.0.0.1";  ///< IPv4 or IPv6; "0.0.0.0" or "::" for every interface.
-  std::uint16_t http_port = 8000;     ///< 0: any that is free.
-  std::uint32_t threads = 1;          ///< Each has a loop, its connections, and a client of every engine.
-  std::uint32_t connections_max = 4096;
+  std::string address = "127.0.0.1";              ///< IPv4 or IPv6; "0.0.0.0" or "::" for every interface.
+  std::uint16_t http_port = 8000;                 ///< 0: any that is free.
+  std::uint32_t threads = 1;                      ///< Each has a loop, its connections, and a client of every engine.
+  std::uint32_t connections_max = 4096;           ///< Beyond, the client that has been silent for longest is closed.
   std::size_t head_bytes_max = 16 << 10;          ///< A request's line and headers.
   std::size_t body_bytes_max = 64 << 20;          ///< One request's tensors and JSON.
   std::size_t memory_max = std::size_t{1} << 30;  ///< All requests and replies together.
@@ -28,13 +28,14 @@ struct ServerConfig {
 
 /// What a server has done since it began.
 struct ServerStatistics {
-  std::uint64_t connections = 0;          ///< Accepted.
-  std::uint64_t connections_open = 0;     ///< Now.
-  std::uint64_t connections_refused = 0;  ///< Closed at once, since there were connections_max.
-  std::uint64_t requests = 0;             ///< That were answered, with whatever status.
-  std::uint64_t failed = 0;               ///< Those among them with a status of 400 or above.
-  std::uint64_t refused = 0;              ///< Those among them for which there was no room (429, 503).
-  std::uint64_t memory_bytes = 0;         ///< Taken by requests and replies now.
+  std::uint64_t connections = 0;       ///< Accepted.
+  std::uint64_t connections_open = 0;  ///< Now.
+  /// Closed since there were connections_max: those whose clients had been silent for longest, or else new ones.
+  std::uint64_t connections_refused = 0;
+  std::uint64_t requests = 0;      ///< That were answered, with whatever status.
+  std::uint64_t failed = 0;        ///< Those among them with a status of 400 or above.
+  std::uint64_t refused = 0;       ///< Those among them for which there was no room (429, 503).
+  std::uint64_t memory_bytes = 0;  ///< Taken by requests and replies now.
 };
 
 /// Serves models to other processes: the Open Inference Protocol (KServe v2) over HTTP/1.1, with JSON and binary

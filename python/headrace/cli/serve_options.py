@@ -71,7 +71,12 @@ class Limits:
     queries: Annotated[int, typer.Option("--queries", min=1, max=1 << 20, help="Queries in one request.")] = 1024
     connections: Annotated[
         int | None,
-        typer.Option("--connections", min=1, max=1 << 20, help="Connections at the same time. Default: 4096."),
+        typer.Option(
+            "--connections",
+            min=1,
+            max=1 << 20,
+            help="Connections at the same time; beyond, the most silent is closed. Default: 4096.",
+        ),
     ] = None
     waiting: Annotated[
         int | None,

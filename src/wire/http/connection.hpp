@@ -28,6 +28,13 @@ class Connection final : public Watched, public InferenceOwner, public Turn {
   /// Closes it where its time is up, or where the server drains and nothing is under way.
   void check(Time now) noexcept;
 
+  /// Closes it at once.
+  void close() noexcept;
+  /// Since when its client has been silent: has begun no request, not ended one, or taken nothing of a reply. Nothing
+  /// where the client waits for an answer.
+  [[nodiscard]] std::optional<Time> silent_since() const noexcept {
+    return state_ == State::asking || state_ == State::over ? std::nullopt : std::optional(moved_at_);
+  }
   /// Whether it is over, and is to be destroyed.
   [[nodiscard]] bool over() const noexcept { return state_ == State::over; }
 
@@ -58,7 +65,6 @@ class Connection final : public Watched, public InferenceOwner, public Turn {
   /// Writes as much as there is room for.
   void write();
   void written();
-  void close() noexcept;
 
   Front& front_;
   FileDescriptor socket_;
