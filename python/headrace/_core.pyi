@@ -3937,7 +3937,9 @@ class ServerStatistics:
 
     @property
     def connections_refused(self) -> int:
-        """Closed at once, since `connections_max` were open."""
+        """
+        Closed since `connections_max` were open: those whose clients had been silent for longest, or else new ones.
+        """
 
     @property
     def requests(self) -> int:

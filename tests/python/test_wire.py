@@ -348,7 +348,7 @@ def _with(name: str = "x", shape: tuple[int, ...] = (2, 3), dtype: str = "f4") -
         ("halve", _with()[:1], "400", 'no input "n"'),
         ("halve", [*_with(), *_with()], "400", '"x"'),
         ("halve", _with(dtype="f8"), "400", "FP64"),
-        ("halve", _with(shape=(2, 4)), "400", "[2,4]"),
+        ("halve", _with(shape=(2, 4)), "400", "[2, 4]"),
         ("halve", _with(shape=(2,)), "400", "[2]"),
         ("halve", _with(shape=(3, 3)), "400", "queries"),
         ("halve", [], "400", "input"),
