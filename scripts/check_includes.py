@@ -2,7 +2,7 @@
 
 base <- device <- measure <- {serve, fetch, ingest, grid} <- wire <- {python, bench}; operators stand on serve.
 Public headers include no private ones, and no module includes the private headers of another; those of base are for
-all. Inside a module, folders do not include each other in a circle; the module's own folder, above them, is exempt.
+all, and those of a module's benchmarks for the bindings. Inside a module, folders do not include each other in a circle; the module's own folder, above them, is exempt.
 CUDA's own headers are included where device code or the CUDA host API lives. Only the device module and the bindings
 name a kind of device; other code asks DeviceProperties what a device can do (docs/decisions/0077).
 """
@@ -74,6 +74,11 @@ def direction_complaint(here: str, there: str) -> str | None:
     return f"'{here}' may not include '{there}', only {', '.join(sorted(ALLOWED[here])) or 'itself'}"
 
 
+def is_measured_by_python(path: Path, target: Path) -> bool:
+    """Whether a binding includes a module's benchmarks, which users call from Python alone: they are not installed."""
+    return path.parts[:2] == ("python", "bindings") and "bench" in target.parts[2:-1]
+
+
 def complaint(root: Path, path: Path, name: str, quoted: bool) -> str | None:
     """What is wrong with one include, or None."""
     if CUDA_HEADER.match(name) and not may_include_cuda(path):
@@ -86,7 +91,7 @@ def complaint(root: Path, path: Path, name: str, quoted: bool) -> str | None:
     here, there = module_of(path), module_of(target)
     if here is None or there is None:
         return None
-    if target.parts[0] == "src" and there not in (here, "base"):
+    if target.parts[0] == "src" and there not in (here, "base") and not is_measured_by_python(path, target):
         return f"'{here}' includes {target}, which is private to '{there}'"
     return direction_complaint(here, there)
 

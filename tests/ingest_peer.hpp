@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "headrace/ingest/tcp_sequencer.hpp"
+#include "ingest/tcp/sequencer.hpp"
 #include "tests/ingest_steps.hpp"
 
 /// A peer of the sequencer for its tests: writes packets, runs steps, and reads what is answered.

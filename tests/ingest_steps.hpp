@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/ingest/tcp_sequencer.hpp"
+#include "ingest/tcp/sequencer.hpp"
 
 namespace headrace::ingest::testing {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "headrace/base/bytes.hpp"
-#include "headrace/ingest/checksum.hpp"
 #include "headrace/ingest/source.hpp"
+#include "ingest/checksum.hpp"
 
 namespace headrace::ingest::testing {
 

@@ -6,7 +6,7 @@
 #include "bindings.hpp"
 #include "convert.hpp"
 #include "gil.hpp"
-#include "headrace/ingest/build_bench.hpp"
+#include "ingest/bench/build_bench.hpp"
 #include "interrupt.hpp"
 
 namespace nb = nanobind;

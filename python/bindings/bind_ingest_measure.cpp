@@ -5,8 +5,8 @@
 
 #include "bindings.hpp"
 #include "convert.hpp"
-#include "headrace/ingest/latency_bench.hpp"
-#include "headrace/ingest/socket_bench.hpp"
+#include "ingest/bench/latency_bench.hpp"
+#include "ingest/bench/socket_bench.hpp"
 #include "interrupt.hpp"
 
 namespace nb = nanobind;

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "headrace/ingest/tcp_sequencer.hpp"
-#include "headrace/ingest/tcp_state.hpp"
+#include "ingest/tcp/sequencer.hpp"
+#include "ingest/tcp/state.hpp"
 
 namespace headrace::ingest {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/datagram_packet.hpp"
-#include "headrace/ingest/datagram_sequencer.hpp"
+#include "ingest/datagram_packet.hpp"
+#include "ingest/datagram_sequencer.hpp"
 #include "ingest/datagram_streams.hpp"
 #include "ingest/intake.hpp"
 

@@ -1,4 +1,4 @@
-#include "headrace/ingest/datagram_state.hpp"
+#include "ingest/datagram_state.hpp"
 
 #include <fmt/format.h>
 

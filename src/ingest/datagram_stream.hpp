@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "headrace/device/buffer.hpp"
-#include "headrace/ingest/datagram_packet.hpp"
-#include "headrace/ingest/datagram_sequencer.hpp"
+#include "ingest/datagram_packet.hpp"
+#include "ingest/datagram_sequencer.hpp"
 
 namespace headrace::ingest {
 

@@ -5,9 +5,9 @@
 #include <iterator>
 
 #include "headrace/base/bytes.hpp"
-#include "headrace/ingest/checksum.hpp"
-#include "headrace/ingest/parse.hpp"
 #include "headrace/ingest/wire.hpp"
+#include "ingest/checksum.hpp"
+#include "ingest/parse.hpp"
 
 namespace headrace::ingest {
 

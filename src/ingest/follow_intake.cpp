@@ -8,6 +8,7 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/ingest/follow.hpp"
+#include "ingest/deadline.hpp"
 #include "ingest/intake.hpp"
 
 namespace headrace::ingest {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "headrace/ingest/parse.hpp"
+#include "ingest/parse.hpp"
 
 namespace headrace::ingest {
 

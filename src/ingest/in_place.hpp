@@ -9,8 +9,8 @@
 #include "headrace/ingest/packet.hpp"
 #include "headrace/ingest/piece.hpp"
 #include "headrace/ingest/source.hpp"
-#include "headrace/ingest/tcp_state.hpp"
 #include "ingest/stream_table.hpp"
+#include "ingest/tcp/state.hpp"
 
 namespace headrace::ingest {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/resident_control.hpp"
 #include "ingest/intake.hpp"
+#include "ingest/resident/control.hpp"
 #include "ingest/resident/memory.hpp"
 
 namespace headrace::ingest {

@@ -11,9 +11,9 @@
 
 #include "headrace/ingest/builder.hpp"
 #include "headrace/ingest/intervals.hpp"
-#include "headrace/ingest/output.hpp"
 #include "headrace/ingest/receiver.hpp"
 #include "ingest/deliveries.hpp"
+#include "ingest/output.hpp"
 
 namespace headrace::ingest {
 

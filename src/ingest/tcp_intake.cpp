@@ -5,10 +5,10 @@
 
 #include "headrace/base/error.hpp"
 #include "headrace/device/buffer.hpp"
-#include "headrace/ingest/tcp_sequencer.hpp"
 #include "ingest/answer_queue.hpp"
 #include "ingest/in_place.hpp"
 #include "ingest/intake.hpp"
+#include "ingest/tcp/sequencer.hpp"
 
 namespace headrace::ingest {
 

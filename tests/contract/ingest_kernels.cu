@@ -1,7 +1,7 @@
 #include "tests/contract/ingest_kernels.hpp"
 
-#include "headrace/ingest/datagram_packet.hpp"
 #include "headrace/ingest/framing.hpp"
+#include "ingest/datagram_packet.hpp"
 
 namespace headrace::ingest::testing {
 

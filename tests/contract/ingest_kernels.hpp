@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "headrace/device/kernel.hpp"
-#include "headrace/ingest/datagram_sequencer.hpp"
 #include "headrace/ingest/framing.hpp"
+#include "ingest/datagram_sequencer.hpp"
 #include "tests/ingest_steps.hpp"
 
 /// Sequencers that run on a device.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "headrace/ingest/faulty_source.hpp"
-#include "headrace/ingest/resident_control.hpp"
+#include "ingest/resident/control.hpp"
 #include "tests/contract/devices.hpp"
 #include "tests/ingest_peer.hpp"
 

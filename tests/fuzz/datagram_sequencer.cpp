@@ -1,4 +1,4 @@
-#include "headrace/ingest/datagram_sequencer.hpp"
+#include "ingest/datagram_sequencer.hpp"
 
 #include <algorithm>
 #include <cstddef>

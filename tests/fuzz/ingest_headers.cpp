@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "headrace/ingest/framing.hpp"
-#include "headrace/ingest/parse.hpp"
-#include "headrace/ingest/reply.hpp"
+#include "ingest/parse.hpp"
+#include "ingest/tcp/reply.hpp"
 
 namespace {
 

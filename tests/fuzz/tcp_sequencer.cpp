@@ -1,4 +1,4 @@
-#include "headrace/ingest/tcp_sequencer.hpp"
+#include "ingest/tcp/sequencer.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -2,8 +2,8 @@
 #include <random>
 
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/datagram_packet.hpp"
-#include "headrace/ingest/datagram_sequencer.hpp"
+#include "ingest/datagram_packet.hpp"
+#include "ingest/datagram_sequencer.hpp"
 #include "tests/ingest_peer.hpp"
 
 namespace headrace::ingest::testing {

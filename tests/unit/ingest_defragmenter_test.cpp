@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "headrace/ingest/parse.hpp"
 #include "ingest/defragmenter.hpp"
+#include "ingest/parse.hpp"
 #include "tests/ingest_peer.hpp"
 #include "tests/ingest_support.hpp"
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "headrace/ingest/resident_control.hpp"
+#include "ingest/resident/control.hpp"
 #include "ingest/resident/memory.hpp"
 #include "ingest/resident/roles.hpp"
 #include "tests/ingest_peer.hpp"

@@ -14,7 +14,7 @@
 #include "headrace/device/device.hpp"
 #include "headrace/device/ring.hpp"
 #include "headrace/ingest/builder.hpp"
-#include "headrace/ingest/datagram_state.hpp"
+#include "headrace/ingest/datagrams.hpp"
 #include "headrace/ingest/follow.hpp"
 #include "headrace/ingest/fragments.hpp"
 #include "headrace/ingest/frames.hpp"
@@ -23,7 +23,7 @@
 #include "headrace/ingest/sender_filter.hpp"
 #include "headrace/ingest/source.hpp"
 #include "headrace/ingest/tcp_config.hpp"
-#include "headrace/ingest/tcp_state.hpp"
+#include "headrace/ingest/tcp_counters.hpp"
 
 namespace headrace::ingest {
 

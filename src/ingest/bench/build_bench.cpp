@@ -1,4 +1,4 @@
-#include "headrace/ingest/build_bench.hpp"
+#include "ingest/bench/build_bench.hpp"
 
 #include <fmt/format.h>
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "headrace/device/buffer.hpp"
-#include "headrace/ingest/build_bench.hpp"
 #include "headrace/ingest/frames.hpp"
-#include "headrace/ingest/parse.hpp"
-#include "headrace/ingest/resident_control.hpp"
+#include "ingest/bench/build_bench.hpp"
 #include "ingest/bench/parts.hpp"
+#include "ingest/parse.hpp"
+#include "ingest/resident/control.hpp"
 
 namespace headrace::ingest {
 

@@ -8,8 +8,8 @@
 
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/ingest/build_bench.hpp"
 #include "headrace/ingest/frames.hpp"
+#include "ingest/bench/build_bench.hpp"
 #include "ingest/bench/parts.hpp"
 
 /// What measurements of a ring in pinned memory share, whoever builds the frames.

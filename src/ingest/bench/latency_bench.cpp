@@ -1,4 +1,4 @@
-#include "headrace/ingest/latency_bench.hpp"
+#include "ingest/bench/latency_bench.hpp"
 
 #include <fmt/format.h>
 

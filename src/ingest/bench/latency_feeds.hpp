@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "headrace/ingest/builder.hpp"
-#include "headrace/ingest/latency_bench.hpp"
 #include "ingest/bench/connection.hpp"
+#include "ingest/bench/latency_bench.hpp"
 #include "ingest/bench/ring.hpp"
 
 /// What makes frames of a ring's packets while latency is measured, and the ring:

@@ -14,7 +14,7 @@
 #include "headrace/base/clock.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/ingest/build_bench.hpp"
+#include "ingest/bench/build_bench.hpp"
 #include "ingest/line.hpp"
 
 /// What the measurements of builders share.

@@ -1,7 +1,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "headrace/ingest/build_bench.hpp"
+#include "ingest/bench/build_bench.hpp"
 #include "ingest/bench/connection.hpp"
 #include "ingest/bench/consumer.hpp"
 

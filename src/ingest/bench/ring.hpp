@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "headrace/device/buffer.hpp"
-#include "headrace/ingest/build_bench.hpp"
 #include "headrace/ingest/piece.hpp"
+#include "ingest/bench/build_bench.hpp"
 #include "ingest/bench/parts.hpp"
 
 namespace headrace::ingest {

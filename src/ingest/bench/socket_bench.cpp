@@ -1,4 +1,4 @@
-#include "headrace/ingest/socket_bench.hpp"
+#include "ingest/bench/socket_bench.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "headrace/ingest/parse.hpp"
+#include "ingest/parse.hpp"
 
 namespace headrace::ingest {
 

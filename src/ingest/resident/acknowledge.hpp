@@ -2,11 +2,11 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/tcp_sequencer.hpp"
 #include "ingest/builder/gather_body.hpp"
 #include "ingest/resident/report.hpp"
 #include "ingest/resident/runs.hpp"
 #include "ingest/resident/view.hpp"
+#include "ingest/tcp/sequencer.hpp"
 
 namespace headrace::ingest::resident {
 

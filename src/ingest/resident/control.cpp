@@ -1,4 +1,4 @@
-#include "headrace/ingest/resident_control.hpp"
+#include "ingest/resident/control.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/stream.hpp"
-#include "headrace/ingest/resident_control.hpp"
+#include "ingest/resident/control.hpp"
 #include "ingest/resident/view.hpp"
 
 namespace headrace::ingest::resident {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/parse.hpp"
 #include "ingest/line.hpp"
+#include "ingest/parse.hpp"
 #include "ingest/resident/view.hpp"
 
 namespace headrace::ingest::resident {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "headrace/device/stream.hpp"
-#include "headrace/ingest/resident_control.hpp"
+#include "ingest/resident/control.hpp"
 #include "ingest/resident/memory.hpp"
 
 namespace headrace::ingest {

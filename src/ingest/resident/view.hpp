@@ -5,10 +5,10 @@
 
 #include "headrace/device/group.hpp"
 #include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/output.hpp"
 #include "headrace/ingest/packet.hpp"
-#include "headrace/ingest/tcp_state.hpp"
 #include "ingest/line.hpp"
+#include "ingest/output.hpp"
+#include "ingest/tcp/state.hpp"
 
 /// What the host and the kernel of a ResidentControl share. Positions count entries from the start and do not wrap;
 /// rings have sizes of powers of two. Every word of host memory has one writer at a time.

@@ -10,8 +10,8 @@
 
 #include "base/wait.hpp"
 #include "headrace/base/error.hpp"
-#include "headrace/ingest/parse.hpp"
 #include "headrace/ingest/wire.hpp"
+#include "ingest/parse.hpp"
 #include "ingest/sources/capture_reader.hpp"
 #include "ingest/sources/headers.hpp"
 #include "ingest/sources/link_type.hpp"

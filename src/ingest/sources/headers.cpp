@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "headrace/ingest/checksum.hpp"
 #include "headrace/ingest/wire.hpp"
+#include "ingest/checksum.hpp"
 
 namespace headrace::ingest {
 

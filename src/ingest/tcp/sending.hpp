@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/tcp_state.hpp"
-#include "headrace/ingest/tcp_work.hpp"
+#include "ingest/tcp/state.hpp"
+#include "ingest/tcp/work.hpp"
 
 namespace headrace::ingest::detail {
 

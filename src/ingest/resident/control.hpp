@@ -13,11 +13,11 @@
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/ingest/frames.hpp"
-#include "headrace/ingest/output.hpp"
 #include "headrace/ingest/packet.hpp"
-#include "headrace/ingest/reply.hpp"
 #include "headrace/ingest/source.hpp"
-#include "headrace/ingest/tcp_state.hpp"
+#include "ingest/output.hpp"
+#include "ingest/tcp/reply.hpp"
+#include "ingest/tcp/state.hpp"
 
 namespace headrace::ingest {
 

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "headrace/ingest/datagram_state.hpp"
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/piece.hpp"
 #include "headrace/ingest/wire.hpp"
+#include "ingest/datagram_state.hpp"
 
 namespace headrace::ingest {
 

@@ -1,4 +1,4 @@
-#include "headrace/ingest/tcp_state.hpp"
+#include "ingest/tcp/state.hpp"
 
 #include <algorithm>
 #include <bit>

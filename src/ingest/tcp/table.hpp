@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <new>
 
-#include "headrace/ingest/tcp_lists.hpp"
-#include "headrace/ingest/tcp_state.hpp"
+#include "ingest/tcp/lists.hpp"
+#include "ingest/tcp/state.hpp"
 
 namespace headrace::ingest {
 

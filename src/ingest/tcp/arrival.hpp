@@ -3,10 +3,10 @@
 #include <cstdint>
 
 #include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/output.hpp"
-#include "headrace/ingest/tcp_payload.hpp"
-#include "headrace/ingest/tcp_state.hpp"
-#include "headrace/ingest/tcp_work.hpp"
+#include "ingest/output.hpp"
+#include "ingest/tcp/payload.hpp"
+#include "ingest/tcp/state.hpp"
+#include "ingest/tcp/work.hpp"
 
 namespace headrace::ingest::detail {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "headrace/ingest/checksum.hpp"
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/wire.hpp"
+#include "ingest/checksum.hpp"
 
 namespace headrace::ingest {
 

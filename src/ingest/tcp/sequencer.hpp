@@ -4,10 +4,10 @@
 #include <cstdint>
 
 #include "headrace/ingest/packet.hpp"
-#include "headrace/ingest/parse.hpp"
-#include "headrace/ingest/tcp_arrival.hpp"
-#include "headrace/ingest/tcp_handshake.hpp"
-#include "headrace/ingest/tcp_sending.hpp"
+#include "ingest/parse.hpp"
+#include "ingest/tcp/arrival.hpp"
+#include "ingest/tcp/handshake.hpp"
+#include "ingest/tcp/sending.hpp"
 
 namespace headrace::ingest {
 

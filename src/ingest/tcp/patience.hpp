@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/tcp_state.hpp"
+#include "ingest/tcp/state.hpp"
 
 /// How long a connection without a stream is waited for.
 namespace headrace::ingest::detail {

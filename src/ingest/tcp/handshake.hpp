@@ -3,11 +3,11 @@
 #include <cstdint>
 
 #include "headrace/ingest/headers.hpp"
-#include "headrace/ingest/tcp_agreement.hpp"
-#include "headrace/ingest/tcp_patience.hpp"
-#include "headrace/ingest/tcp_payload.hpp"
-#include "headrace/ingest/tcp_requests.hpp"
-#include "headrace/ingest/tcp_work.hpp"
+#include "ingest/tcp/agreement.hpp"
+#include "ingest/tcp/patience.hpp"
+#include "ingest/tcp/payload.hpp"
+#include "ingest/tcp/requests.hpp"
+#include "ingest/tcp/work.hpp"
 
 namespace headrace::ingest::detail {
 

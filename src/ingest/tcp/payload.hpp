@@ -4,9 +4,9 @@
 
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/intervals.hpp"
-#include "headrace/ingest/tcp_sending.hpp"
-#include "headrace/ingest/tcp_state.hpp"
-#include "headrace/ingest/tcp_work.hpp"
+#include "ingest/tcp/sending.hpp"
+#include "ingest/tcp/state.hpp"
+#include "ingest/tcp/work.hpp"
 
 namespace headrace::ingest::detail {
 

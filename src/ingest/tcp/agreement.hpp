@@ -4,7 +4,7 @@
 
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/siphash.hpp"
-#include "headrace/ingest/tcp_state.hpp"
+#include "ingest/tcp/state.hpp"
 
 /// What a SYN settles for its connection.
 namespace headrace::ingest::detail {

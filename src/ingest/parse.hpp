@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "headrace/ingest/checksum.hpp"
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/packet.hpp"
 #include "headrace/ingest/wire.hpp"
+#include "ingest/checksum.hpp"
 
 /// Reads headers layer by layer, each step told how many bytes there are.
 namespace headrace::ingest {

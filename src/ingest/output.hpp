@@ -5,7 +5,7 @@
 #include "headrace/device/group.hpp"
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/piece.hpp"
-#include "headrace/ingest/reply.hpp"
+#include "ingest/tcp/reply.hpp"
 
 namespace headrace::ingest {
 

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/output.hpp"
-#include "headrace/ingest/tcp_state.hpp"
 #include "headrace/ingest/wire.hpp"
+#include "ingest/output.hpp"
+#include "ingest/tcp/state.hpp"
 
 namespace headrace::ingest {
 

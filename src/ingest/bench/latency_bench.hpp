@@ -8,10 +8,10 @@
 #include "headrace/base/bytes.hpp"
 #include "headrace/base/clock.hpp"
 #include "headrace/device/device.hpp"
-#include "headrace/ingest/build_bench.hpp"
 #include "headrace/ingest/builder.hpp"
 #include "headrace/ingest/receiver.hpp"
 #include "headrace/measure/latencies.hpp"
+#include "ingest/bench/build_bench.hpp"
 
 /// How soon after its last byte a frame is READY.
 namespace headrace::ingest {

@@ -4,10 +4,10 @@
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
-#include "headrace/ingest/datagram_state.hpp"
 #include "headrace/ingest/headers.hpp"
 #include "headrace/ingest/packet.hpp"
-#include "headrace/ingest/parse.hpp"
+#include "ingest/datagram_state.hpp"
+#include "ingest/parse.hpp"
 
 namespace headrace::ingest {
 

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 
-#include "headrace/ingest/output.hpp"
-#include "headrace/ingest/tcp_answers.hpp"
-#include "headrace/ingest/tcp_requests.hpp"
-#include "headrace/ingest/tcp_state.hpp"
-#include "headrace/ingest/tcp_table.hpp"
+#include "ingest/output.hpp"
+#include "ingest/tcp/answers.hpp"
+#include "ingest/tcp/requests.hpp"
+#include "ingest/tcp/state.hpp"
+#include "ingest/tcp/table.hpp"
 
 namespace headrace::ingest::detail {
 
