@@ -30,6 +30,7 @@ from headrace.cli import (
     soak,
     stopping,
     taxi,
+    tune,
     version,
 )
 from headrace.cli.errors import STATUS_USAGE, guarded, open_standard_streams, report
@@ -59,6 +60,7 @@ app.command("devices", rich_help_panel=_WORK)(devices.devices)
 app.command("doctor", rich_help_panel=_WORK)(doctor.doctor)
 
 app.command("ladder", rich_help_panel=_MEASURE)(ladder.ladder)
+app.command("tune", rich_help_panel=_MEASURE)(tune.tune)
 app.command("load", rich_help_panel=_MEASURE)(load.load)
 app.command("soak", rich_help_panel=_MEASURE)(soak.soak)
 app.command("roof", rich_help_panel=_MEASURE)(roof.roof)

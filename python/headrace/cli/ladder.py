@@ -1,7 +1,6 @@
 """`headrace ladder`: how far each technique carries, under a latency bound."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +8,6 @@ import typer
 import headrace
 from headrace import Device, Error, Operator, UsageError, climbing, outputs, report, results
 from headrace.cli import options, show
-from headrace.cli import tune as tuning
 from headrace.cli.errors import STATUS_INTERRUPTED, finish
 from headrace.climbing import Climbs, Settings
 from headrace.profiles import Json, profile
@@ -105,56 +103,23 @@ def ladder(
             help="Then search again for each of these batch sizes of rung batched, such as 1,2,4,8.",
         ),
     ] = None,
-    arrivals: Annotated[
-        options.Arrivals, typer.Option("--arrivals", help="Random gaps between queries, or equal ones.")
-    ] = options.Arrivals.poisson,
+    arrivals: options.ArrivalsOption = options.Arrivals.poisson,
     seed: options.SeedOption = 1,
     generators: options.GeneratorsOption = 1,
-    threads_max: Annotated[
-        int,
-        typer.Option(
-            "--threads-max", min=0, max=1024, help="Most engine threads to try; 0 means as many as cores are left."
-        ),
-    ] = 0,
-    window: Annotated[
-        float, typer.Option("--window", parser=options.duration, metavar="TIME", help="Shortest measuring window.")
-    ] = "100ms",  # type: ignore[assignment]
-    tolerance: Annotated[
-        float, typer.Option("--tolerance", min=0.0005, max=0.01, help="How exactly p99 must be known, as a rank.")
-    ] = 0.002,
+    threads_max: options.ThreadsMaxOption = 0,
+    window: options.WindowOption = "100ms",  # type: ignore[assignment]
+    tolerance: options.ToleranceOption = 0.002,
     samples: Annotated[
         int, typer.Option("--samples", min=1, help="Number of climbs; figures are the median and its spread.")
     ] = 1,
-    save: Annotated[
-        Path | None,
-        typer.Option("--save", readable=False, help="Write the results file docs/results/<topic>.<machine>.json."),
-    ] = None,
-    report_to: Annotated[
-        Path | None,
-        typer.Option("--report", readable=False, help="Write a page with plots; needs matplotlib."),
-    ] = None,
+    save: options.ResultsOption = None,
+    report_to: options.ReportOption = None,
     steps: options.StepsOption = None,
     query_bytes: options.QueryBytesOption = None,
     answer_bytes: options.AnswerBytesOption = None,
     blocks: options.BlocksOption = None,
     block_threads: options.BlockThreadsOption = None,
     as_json: options.JsonOption = False,
-    tune: Annotated[
-        bool, typer.Option("--tune", help="Search for the best plan instead of climbing every rung.")
-    ] = False,
-    exhaustive: Annotated[
-        bool, typer.Option("--exhaustive", help="With --tune: try every plan as well, and compare.")
-    ] = False,
-    budget: Annotated[
-        float,
-        typer.Option("--budget", parser=options.duration, metavar="TIME", help="With --tune: time for the search."),
-    ] = "60s",  # type: ignore[assignment]
-    schedule: Annotated[
-        list[str] | None, typer.Option("--schedule", help="With --tune: search only this schedule. May be repeated.")
-    ] = None,
-    plans: Annotated[
-        tuning.Cache, typer.Option("--plans", help="With --tune: use, refresh or ignore plans found before.")
-    ] = tuning.Cache.use,
 ) -> None:
     """Find the highest rate that each rung sustains with p99 within the bound, and verify the answers.
 
@@ -170,29 +135,9 @@ def ladder(
         blocks=blocks,
         block_threads=block_threads,
     )
-    if (exhaustive or schedule) and not tune:
-        raise UsageError("--exhaustive and --schedule are for --tune")
     topic = results.topic_of(save, chosen) if save else "ladder"
     if report_to:
         report.check(report_to)  # before minutes of work
-    if tune:
-        if rung:
-            raise UsageError("--tune chooses among all plans: it has no --rung")
-        chosen_for_tuning = tuning.Settings(
-            bound=bound,
-            arrivals=str(arrivals),
-            seed=seed,
-            generators=generators,
-            threads_max=threads_max,
-            window=window,
-            tolerance=tolerance,
-            budget=budget,
-            schedules=schedule or [],
-            cache=plans,
-            exhaustive=exhaustive,
-        )
-        tuning.tune(chosen, op, chosen_for_tuning, tuning.Files(topic, save, report_to), as_json)
-        return
     settings = Settings(
         bound=bound,
         arrivals=str(arrivals),

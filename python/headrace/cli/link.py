@@ -1,6 +1,5 @@
 """`headrace link`: what every link carries, how long it takes, and what hides it."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,10 +41,7 @@ def link(
         bool,
         typer.Option("--full", help="Measure 1 KiB to 1 GiB by powers of two with more samples: minutes, not seconds."),
     ] = False,
-    save: Annotated[
-        Path | None,
-        typer.Option("--save", readable=False, help="Write the results file docs/results/<topic>.<machine>.json."),
-    ] = None,
+    save: options.ResultsOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Measure the links: bandwidth and latency by size, pointer chases, atomics, overlap, peer access.

@@ -95,6 +95,26 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of arrivals
 GeneratorsOption = Annotated[
     int, typer.Option("--generators", min=1, max=64, help="Threads that generate load, each with its own client.")
 ]
+ArrivalsOption = Annotated[Arrivals, typer.Option("--arrivals", help="Random gaps between queries, or equal ones.")]
+ThreadsMaxOption = Annotated[
+    int,
+    typer.Option(
+        "--threads-max", min=0, max=1024, help="Most engine threads to try; 0 means as many as cores are left."
+    ),
+]
+WindowOption = Annotated[
+    float, typer.Option("--window", parser=duration, metavar="TIME", help="Shortest measuring window.")
+]
+ToleranceOption = Annotated[
+    float, typer.Option("--tolerance", min=0.0005, max=0.01, help="How exactly p99 must be known, as a rank.")
+]
+ResultsOption = Annotated[
+    Path | None,
+    typer.Option("--save", readable=False, help="Write the results file docs/results/<topic>.<machine>.json."),
+]
+ReportOption = Annotated[
+    Path | None, typer.Option("--report", readable=False, help="Write a page with plots; needs matplotlib.")
+]
 StepsOption = Annotated[int | None, typer.Option("--steps", help="light, reference: multiply-adds in a chain.")]
 QueryBytesOption = Annotated[int | None, typer.Option("--query-bytes", help="light, reference: bytes of a query.")]
 AnswerBytesOption = Annotated[int | None, typer.Option("--answer-bytes", help="reference: bytes of an answer.")]

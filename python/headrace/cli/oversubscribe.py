@@ -173,10 +173,7 @@ def oversubscribe(
     ] = None,
     runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="Timed runs of each cell.")] = 5,
     device: options.DeviceOption = "best",
-    save: Annotated[
-        Path | None,
-        typer.Option("--save", readable=False, help="Write the results file docs/results/<topic>.<machine>.json."),
-    ] = None,
+    save: options.ResultsOption = None,
     plot: Annotated[
         Path | None,
         typer.Option("--plot", readable=False, help="Write an SVG; needs matplotlib."),

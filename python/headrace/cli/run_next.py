@@ -29,7 +29,7 @@ def next_steps(index: Path | None) -> list[tuple[str, str]]:
         steps.append(
             (f'{name} query {shlex.quote(str(index))} "whale AND NOT fish" --corpus wordnet', "ask it yourself")
         )
-    steps.append((f"{name} ladder --budget 60s --tune", "find the best plan for small queries on this machine"))
+    steps.append((f"{name} tune --budget 60s", "find the best plan for small queries on this machine"))
     if _RADAR.exists():
         drawn = importlib.util.find_spec("matplotlib") is not None
         picture = " --png radar.png" if drawn else ""

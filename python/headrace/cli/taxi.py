@@ -137,10 +137,7 @@ def run(
             "--folder", readable=False, help="Folder for the tables of --fragments. Default: a temporary one."
         ),
     ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option("--save", readable=False, help="Write the results file docs/results/<topic>.<machine>.json."),
-    ] = None,
+    save: options.ResultsOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Run the four queries over a stored table from each level, fetching and end to end, beside DuckDB.

@@ -1,11 +1,9 @@
-"""`headrace ladder --tune`: the plan that does best, instead of every rung."""
+"""`headrace tune`: the plan that does best under a latency bound."""
 
 import json
 import threading
-from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,7 +12,7 @@ from rich.text import Text
 
 import headrace
 from headrace import Device, Operator, outputs, quiet, report, results, tuning
-from headrace.cli import show
+from headrace.cli import options, show
 from headrace.cli.errors import STATUS_FAILURE, STATUS_INTERRUPTED, finish
 from headrace.profiles import roofs_as_dict
 from headrace.serve import TunedPlan, TunerProgress
@@ -32,37 +30,6 @@ class Cache(StrEnum):
     ignore = "ignore"
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What the tuner is asked."""
-
-    bound: float
-    arrivals: str
-    seed: int
-    generators: int
-    threads_max: int
-    window: float
-    tolerance: float
-    budget: float
-    schedules: list[str]
-    cache: Cache
-    exhaustive: bool
-
-    def as_keywords(self) -> dict[str, Any]:
-        """For headrace.tune()."""
-        return {
-            "bound": self.bound,
-            "arrivals": self.arrivals,
-            "seed": self.seed,
-            "generators": self.generators,
-            "threads_max": self.threads_max,
-            "window": self.window,
-            "rank_tolerance": self.tolerance,
-            "budget": self.budget,
-            "schedules": self.schedules,
-        }
-
-
 def _doing(now: TunerProgress) -> str:
     plan = now.plan
     what = f"{now.phase} {now.done}{f' of {now.of}' if now.of else ''}: {plan.schedule}, {plan.threads} threads"
@@ -70,10 +37,10 @@ def _doing(now: TunerProgress) -> str:
     return f"{what} x {plan.streams_per_thread} streams{best}"
 
 
-def _run(device: Device, operator: Operator, settings: Settings, **more: Any) -> TunedPlan:  # noqa: ANN401
+def _run(device: Device, operator: Operator, settings: dict[str, Any]) -> TunedPlan:
     console = show.stderr()
     if not console.is_terminal:
-        return headrace.tune(device, operator, **settings.as_keywords(), **more)
+        return headrace.tune(device, operator, **settings)
     lock = threading.Lock()
     with Live(console=console, transient=True, refresh_per_second=8) as live:
 
@@ -81,7 +48,7 @@ def _run(device: Device, operator: Operator, settings: Settings, **more: Any) ->
             with lock:
                 live.update(Text(_doing(now)))
 
-        return headrace.tune(device, operator, **settings.as_keywords(), **more, progress=progress)
+        return headrace.tune(device, operator, **settings, progress=progress)
 
 
 def _describe(found: TunedPlan) -> list[str]:
@@ -115,32 +82,78 @@ def _print(console: Console, found: TunedPlan, sweep: TunedPlan | None) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-@dataclass(frozen=True)
-class Files:
-    """Where the results go."""
+def tune(
+    operator: options.OperatorOption = options.OperatorName.light,
+    index: options.IndexOption = None,
+    device: options.DeviceOption = "best",
+    bound: options.BoundOption = "0.5ms",  # type: ignore[assignment]
+    budget: Annotated[
+        float,
+        typer.Option("--budget", parser=options.duration, metavar="TIME", help="No new plan is tried after this time."),
+    ] = "60s",  # type: ignore[assignment]
+    schedule: Annotated[
+        list[str] | None, typer.Option("--schedule", help="Search only this schedule. May be repeated.")
+    ] = None,
+    exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Try every plan as well, and compare.")] = False,
+    plans: Annotated[
+        Cache, typer.Option("--plans", help="Use, refresh or ignore plans that were found before.")
+    ] = Cache.use,
+    arrivals: options.ArrivalsOption = options.Arrivals.poisson,
+    seed: options.SeedOption = 1,
+    generators: options.GeneratorsOption = 1,
+    threads_max: options.ThreadsMaxOption = 0,
+    window: options.WindowOption = "100ms",  # type: ignore[assignment]
+    tolerance: options.ToleranceOption = 0.002,
+    save: options.ResultsOption = None,
+    report_to: options.ReportOption = None,
+    steps: options.StepsOption = None,
+    query_bytes: options.QueryBytesOption = None,
+    answer_bytes: options.AnswerBytesOption = None,
+    blocks: options.BlocksOption = None,
+    block_threads: options.BlockThreadsOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Find the plan that sustains the highest rate with p99 within the bound, and verify the answers.
 
-    topic: str
-    save: Path | None
-    report: Path | None
-
-
-def tune(device: Device, operator: Operator, settings: Settings, files: Files, as_json: bool) -> None:
-    """Finds the plan, prints it, and leaves with the status of the command."""
+    Example: headrace tune --operator light --bound 0.5ms --budget 30s
+    """
+    chosen = options.find_device(device)
+    op = options.make_operator(
+        operator,
+        index,
+        steps=steps,
+        query_bytes=query_bytes,
+        answer_bytes=answer_bytes,
+        blocks=blocks,
+        block_threads=block_threads,
+    )
+    topic = results.topic_of(save, chosen) if save else "tuned"
+    if report_to:
+        report.check(report_to)  # before a minute of work
+    settings: dict[str, Any] = {
+        "bound": bound,
+        "arrivals": str(arrivals),
+        "seed": seed,
+        "generators": generators,
+        "threads_max": threads_max,
+        "window": window,
+        "rank_tolerance": tolerance,
+        "budget": budget,
+        "schedules": schedule or [],
+    }
     # A sweep is there to judge a search: a plan from the cache would have been found in no time.
-    cache = Cache.refresh if settings.exhaustive and settings.cache is Cache.use else settings.cache
-    show.expect(settings.budget + _ROOF_SECONDS, _MEMORY_BYTES)
+    cache = Cache.refresh if exhaustive and plans is Cache.use else plans
+    show.expect(budget + _ROOF_SECONDS, _MEMORY_BYTES)
     watch = quiet.Watch()
-    found = _run(device, operator, settings, cache=str(cache))
-    sweep = None
-    if settings.exhaustive and not found.interrupted:
-        sweep = _run(device, operator, settings, exhaustive=True)
-    roofs = headrace.measure.roofs(device, operator, found.generators)
-    shared = {"bound_us": settings.bound * 1e6, "arrivals": settings.arrivals, "seed": settings.seed}
+    found = _run(chosen, op, {**settings, "cache": str(cache)})
+    sweep = _run(chosen, op, {**settings, "exhaustive": True}) if exhaustive and not found.interrupted else None
+    roofs = headrace.measure.roofs(chosen, op, found.generators)
+    shared = {"bound_us": bound * 1e6, "arrivals": str(arrivals), "seed": seed}
     interrupted = found.interrupted or (sweep is not None and sweep.interrupted)
     content = results.document(
-        files.topic,
-        device,
-        tuning.rows(operator.name, found, sweep, roofs, shared),
+        topic,
+        chosen,
+        tuning.rows(op.name, found, sweep, roofs, shared),
         watch,
         roofs=roofs_as_dict(roofs),
         tuned=tuning.as_dict(found),
@@ -153,6 +166,6 @@ def tune(device: Device, operator: Operator, settings: Settings, files: Files, a
         _print(show.stdout(), found, sweep)
         show.print_quiet(show.stdout(), watch.stop())
     attempts = outputs.Attempts()
-    attempts.write(files.save, lambda path: results.save(path, content))
-    attempts.write(files.report, lambda path: report.write([content], path))
+    attempts.write(save, lambda path: results.save(path, content))
+    attempts.write(report_to, lambda path: report.write([content], path))
     finish(attempts, STATUS_INTERRUPTED if interrupted else 0 if found.per_second else STATUS_FAILURE)
