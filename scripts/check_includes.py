@@ -2,9 +2,10 @@
 
 base <- device <- measure <- {serve, fetch, ingest, grid} <- wire <- {python, bench}; operators stand on serve.
 Public headers include no private ones, and no module includes the private headers of another; those of base are for
-all, and those of a module's benchmarks for the bindings. Inside a module, folders do not include each other in a circle; the module's own folder, above them, is exempt.
-CUDA's own headers are included where device code or the CUDA host API lives. Only the device module and the bindings
-name a kind of device; other code asks DeviceProperties what a device can do (docs/decisions/0077).
+all, and those of a module's benchmarks for the bindings. Inside a module, folders do not include each other in a
+circle; the module's own folder, above them, is exempt. CUDA's own headers are included where device code or the CUDA
+host API lives. Only the device module and the bindings name a kind of device; other code asks DeviceProperties what a
+device can do (docs/decisions/0077).
 """
 
 import re
