@@ -27,6 +27,9 @@ install(
 )
 install(EXPORT headraceTargets NAMESPACE headrace:: DESTINATION ${config_folder} COMPONENT development)
 
+# What an operator in a shared object says that it was built with: cmake/HeadraceAddOperator.cmake.
+include(HeadraceCommit)
+headrace_commit(HEADRACE_BUILT_COMMIT)
 configure_package_config_file(
   cmake/headraceConfig.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/headraceConfig.cmake
@@ -35,7 +38,11 @@ configure_package_config_file(
 # Before 1.0 a minor version may change the interface.
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/headraceConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(
-  FILES ${CMAKE_CURRENT_BINARY_DIR}/headraceConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/headraceConfigVersion.cmake
+  FILES
+    ${CMAKE_CURRENT_BINARY_DIR}/headraceConfig.cmake
+    ${CMAKE_CURRENT_BINARY_DIR}/headraceConfigVersion.cmake
+    cmake/HeadraceAddOperator.cmake
+    cmake/operator_exports.map
   DESTINATION ${config_folder}
   COMPONENT development
 )

@@ -7,8 +7,9 @@ against the Headrace installed in CMAKE_PREFIX, Python runs with this interprete
 and .venv/bin on the PATH. Fails if one fails, or if a C++ or a Python example is missing.
 
 In a tutorial, it runs all blocks of these languages, one after the other, in a folder of their own and on the CPU
-device. A block with a title, such as ```toml title="scene.toml", is also kept under that name. A block of text that
-follows the line `<!-- ci: output -->` is what the block before it has printed, to the letter.
+device, where CMake finds the Headrace of CMAKE_PREFIX. A block with a title, such as ```toml title="scene.toml", is
+also kept under that name. A block of text that follows the line `<!-- ci: output -->` is what the block before it has
+printed, to the letter.
 """
 
 import os
@@ -106,7 +107,8 @@ def run_tutorial(page: Path, folder: Path, prefix: Path) -> tuple[int, int]:
                     raise ValueError(f"it prints\n{printed}but the page says\n{code}")
             elif language in LANGUAGES:
                 print(name, flush=True)
-                printed = run_block(language, code, folder, prefix, folder, HEADRACE_DEVICES="cpu", COLUMNS="100")
+                settings = {"HEADRACE_DEVICES": "cpu", "COLUMNS": "100", "CMAKE_PREFIX_PATH": str(prefix)}
+                printed = run_block(language, code, folder, prefix, folder, **settings)
                 passed += 1
         except (subprocess.CalledProcessError, ValueError) as error:
             print(f"{name} failed: {error}", file=sys.stderr)

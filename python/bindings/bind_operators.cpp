@@ -1,9 +1,11 @@
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
 #include <fmt/format.h>
 
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -19,6 +21,7 @@
 #include "headrace/base/error.hpp"
 #include "headrace/operators/function.hpp"
 #include "headrace/operators/light.hpp"
+#include "headrace/operators/load_library.hpp"
 #include "headrace/operators/reference.hpp"
 #include "headrace/operators/retrieval.hpp"
 
@@ -94,6 +97,21 @@ void bind_shipped(nb::module_& module) {
       "index"_a, nb::kw_only(), "threads"_a = 128, "sample"_a = true,
       "Boolean queries over an index, which it keeps; queries are made by Index.compile(). Load tests need `sample`, "
       "which costs 4 bytes of host memory a posting.");
+}
+
+void bind_library(nb::module_& module) {
+  module.def(
+      "load_library",
+      [](const std::filesystem::path& path) {
+        const GilRelease released;
+        return operators::load_library(path);
+      },
+      "path"_a, nb::sig("def load_library(path: str | os.PathLike[str]) -> Operator"),
+      "The operator in a shared object that headrace_add_operator() of CMake built; see docs/operator-libraries.md. "
+      "Loading runs code of the file, which stays loaded as long as the program runs. Raises MissingFileError, "
+      "DataError "
+      "for what is no whole shared object for this machine, and UsageError where it has no operator or was built for "
+      "another version of Headrace, which the message names.");
 }
 
 /// An object that C++ keeps, whichever thread lets go of it last. It stays where the interpreter has ended by then.
@@ -197,13 +215,18 @@ void bind_function(nb::module_& module) {
 }  // namespace
 
 void bind_operators(nb::module_& module) {
-  nb::class_<Operator>(
-      module, "Operator", nb::dynamic_attr(),
-      "What is done with a query. Made by light(), reference(), retrieval(), or of a function of Python by operator().")
+  nb::class_<Operator>(module, "Operator", nb::dynamic_attr(),
+                       "What is done with a query. Made by light(), reference(), retrieval(), of a function of Python "
+                       "by operator(), or of a shared object by load_library().")
       .def_ro("name", &Operator::name)
       .def_ro("query_bytes", &Operator::query_bytes)
       .def_ro("answer_bytes", &Operator::answer_bytes)
       .def_ro("answer_type", &Operator::answer_type, "How clients show answers; see headrace.dtypes. Empty: as bytes.")
+      .def_ro("query_type", &Operator::query_type, "The same of queries. Empty where C++ does not know it.")
+      .def_prop_ro(
+          "answers_inline",
+          [](const Operator& op) { return op.pool_inline.cpu_entry() != nullptr && op.shape.blocks == 1; },
+          "Whether it takes Plan.answer_inline.")
       .def("sample", &sample, "count"_a, "first"_a = 0,
            "Queries number `first` to `first + count - 1` of an endless, reproducible sequence, as rows of bytes.")
       .def("answer_on_host", &answer_on_host, "queries"_a,
@@ -215,6 +238,7 @@ void bind_operators(nb::module_& module) {
         return fmt::format("<headrace.Operator {}: {} B in, {} B out>", op.name, op.query_bytes, op.answer_bytes);
       });
   bind_shipped(module);
+  bind_library(module);
   bind_function(module);
 }
 

@@ -614,7 +614,7 @@ class RetrievalSampler:
 
 class Operator:
     """
-    What is done with a query. Made by light(), reference(), retrieval(), or of a function of Python by operator().
+    What is done with a query. Made by light(), reference(), retrieval(), of a function of Python by operator(), or of a shared object by load_library().
     """
 
     @property
@@ -629,6 +629,14 @@ class Operator:
     @property
     def answer_type(self) -> str:
         """How clients show answers; see headrace.dtypes. Empty: as bytes."""
+
+    @property
+    def query_type(self) -> str:
+        """The same of queries. Empty where C++ does not know it."""
+
+    @property
+    def answers_inline(self) -> bool:
+        """Whether it takes Plan.answer_inline."""
 
     def sample(self, count: int, first: int = ...) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]:
         """
@@ -655,6 +663,11 @@ def reference(*, query_bytes: int = ..., answer_bytes: int = ..., blocks: int = 
 def retrieval(index: Index, *, threads: int = ..., sample: bool = ...) -> Operator:
     """
     Boolean queries over an index, which it keeps; queries are made by Index.compile(). Load tests need `sample`, which costs 4 bytes of host memory a posting.
+    """
+
+def load_library(path: str | os.PathLike[str]) -> Operator:
+    """
+    The operator in a shared object that headrace_add_operator() of CMake built; see docs/operator-libraries.md. Loading runs code of the file, which stays loaded as long as the program runs. Raises MissingFileError, DataError for what is no whole shared object for this machine, and UsageError where it has no operator or was built for another version of Headrace, which the message names.
     """
 
 def function_operator(name: str, query_bytes: int, answer_bytes: int, function: int, state: int, owner: object, sample: Callable[[int], object] | None, answer_type: str, arrays: list[tuple[str, int, int, tuple[int, ...], int | None]] = ..., code: Callable[[Device], bytes] | None = None, blocks: int = 1, threads: int = 32) -> Operator:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from headrace._core import DataType, Model, Server, ServerStatistics, Tensor, built_with_wire
-from headrace.dtypes import answer_dtype_of
+from headrace.dtypes import answer_dtype_of, read_dtype
 from headrace.errors import Errc, UsageError
 from headrace.operators.python_operator import function_of
 from headrace.serve import Engine, Operator
@@ -67,8 +67,9 @@ def model(
     Args:
         engine: answers. It has to be stopped after the server.
         name: that clients ask for; the operator's, unless another is given.
-        query: the NumPy type of a query. The operator's own, unless another is given: operators in Python know it,
-            queries of `light` and `reference` are words (uint32), and those of others are bytes.
+        query: the NumPy type of a query. The operator's own, unless another is given: operators in Python know it, as
+            do those in shared objects that describe their fields; queries of `light` and `reference` are words
+            (uint32), and those of others are bytes.
         answer: the NumPy type of an answer; the operator's own, unless another is given.
         version: of the model.
         batch_max: queries in one request.
@@ -96,6 +97,8 @@ def query_dtype(operator: Operator) -> np.dtype[Any]:
     made = function_of(operator)
     if made is not None:
         return made[0].query
+    if operator.query_type:
+        return read_dtype(operator.query_type)
     if operator.name in _WORDS:
         return np.dtype((np.uint32, (operator.query_bytes // 4,)))
     return np.dtype((np.uint8, (operator.query_bytes,)))

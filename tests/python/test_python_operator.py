@@ -76,6 +76,7 @@ def test_every_schedule_answers_alike():
     assert {one.plan for one in found if one.difference is not None} == set()
     assert {one.queries for one in found} == {70}
     assert len(found) > len(SERVING)
+    assert any(one.plan.endswith(", inline") for one in found)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +152,16 @@ def test_what_raised_is_never_an_answer(rung):
         picky.answer_in_python([7])
     with pytest.raises(headrace.DeviceError, match="operator picky could not answer query 1"):
         picky().answer_on_host(np.array([1, 7]))
+
+
+def test_an_operator_of_several_blocks_is_checked_where_one_block_need_not_answer():
+    @headrace.operator(query="i8", answer="i8", sample=lambda i: i, blocks=2)
+    def negative(_group, query, answer):
+        answer[0] = -query[0]
+
+    found = list(check(negative(), "cpu", 20))
+    assert [one for one in found if one.difference is not None] == []
+    assert not any("inline" in one.plan for one in found)
 
 
 def test_load_is_made_of_samples_and_checked():

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import Run
 
@@ -55,7 +56,7 @@ def get(url: str) -> Any:
 
 def infer(url: str, name: str, **inputs: tuple[str, list[Any]]) -> list[Any]:
     tensors = [
-        {"name": key, "datatype": kind, "shape": [len(values)], "data": values}
+        {"name": key, "datatype": kind, "shape": list(np.shape(values)), "data": values}
         for key, (kind, values) in inputs.items()
     ]
     request = urllib.request.Request(f"{url}/v2/models/{name}/infer", json.dumps({"inputs": tensors}).encode())

@@ -74,6 +74,8 @@ struct Operator {
   std::function<void(std::uint64_t index, std::byte* query)> sample;
   /// How Python shows answers: a NumPy type, as headrace/dtypes.py writes one. Empty: as bytes.
   std::string answer_type;
+  /// The same of queries, for a server. Empty where it is not known.
+  std::string query_type;
 };
 
 /// The kernel body that answers item i of a launch: query at `queries + i * query_stride`, answer likewise.

@@ -1,4 +1,4 @@
-"""`headrace check`: whether an operator in Python answers alike under every schedule, and as its reference does."""
+"""`headrace check`: whether an operator in a file answers alike under every schedule, and as its reference does."""
 
 import json
 import sys
@@ -11,6 +11,7 @@ from rich.table import Table
 from headrace.cli import options
 from headrace.operators import files
 from headrace.operators.check import Checked, Difference, check, require_sample
+from headrace.operators.python_operator import function_of
 from headrace.text import printable
 
 _WIDTH = 60
@@ -44,7 +45,9 @@ def _as_json(operator: str, device: str, found: list[Checked]) -> str:
 
 
 def check_operator(
-    operator: Annotated[str, typer.Argument(help="FILE.py, or FILE.py:NAME where there are several.", metavar="FILE")],
+    operator: Annotated[
+        str, typer.Argument(help="FILE.py, FILE.py:NAME where there are several, or FILE.so.", metavar="FILE")
+    ],
     device: options.DeviceOption = "cpu",
     queries: Annotated[int, typer.Option("--queries", min=1, help="Sample queries that are asked of each plan.")] = 200,
     tolerance: Annotated[
@@ -52,9 +55,10 @@ def check_operator(
     ] = 1e-5,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Compare the answers of an operator in Python under every schedule with its reference.
+    """Compare the answers of an operator in a file under every schedule with its reference.
 
-    The first query whose answer is another one is shown. Exit status: 0 where all are equal, else 1.
+    For a shared object, that is what the host answers. The first query whose answer is another one is shown. Exit
+    status: 0 where all are equal, else 1.
 
     Example: headrace check my_operator.py
     """
@@ -73,7 +77,8 @@ def check_operator(
         console.print(table)
         for one in wrong[:1]:
             assert one.difference is not None
-            against = "the reference" if one is found[0] else "one query at a time"
+            reference = "the host" if function_of(op) is None else "the reference"
+            against = reference if one is found[0] else "one query at a time"
             console.print(f"{one.plan}, query {one.difference.number}:", markup=False)
             console.print(f"  expected by {against}: {_shown(one.difference.expected)}", markup=False)
             console.print(f"  answered: {_shown(one.difference.answered)}", markup=False)

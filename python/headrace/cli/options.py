@@ -80,7 +80,7 @@ OperatorOption = Annotated[
     typer.Option(
         "--operator",
         metavar="NAME",
-        help="What the kernel does with a query: light, reference, retrieval, or FILE.py:NAME, an operator in Python.",
+        help="What the kernel does with a query: light, reference, retrieval, FILE.py:NAME (Python), or FILE.so (C++).",
     ),
 ]
 ShippedOption = Annotated[OperatorName, typer.Option("--operator", help="What the kernel does with a query.")]
@@ -156,7 +156,9 @@ def make_operator(
             raise UsageError(f"operator {name} has its parameters in its file: leave out the options that set them")
         return files.load_operator(name)
     if name not in set(OperatorName):
-        raise UsageError(f"there is no operator '{printable(name)}': choose {', '.join(OperatorName)}, or FILE.py:NAME")
+        raise UsageError(
+            f"there is no operator '{printable(name)}': choose {', '.join(OperatorName)}, FILE.py:NAME or FILE.so"
+        )
     has = {
         OperatorName.light: {"steps", "query_bytes", "threads"},
         OperatorName.reference: set(given),

@@ -103,7 +103,8 @@ def _of_word(word: str) -> dict[str, Operator]:
             "and serve that"
         )
     raise UsageError(
-        f"there is no operator '{printable(word)}': choose {', '.join(_SHIPPED)}, FILE.py:NAME, FILE.py or a folder"
+        f"there is no operator '{printable(word)}': choose {', '.join(_SHIPPED)}, FILE.py:NAME, FILE.py, FILE.so or a "
+        "folder"
     )
 
 
@@ -169,7 +170,8 @@ def serve(
         list[str],
         typer.Argument(
             metavar="OPERATOR",
-            help="light, reference, FILE.py:NAME, FILE.py for every operator in it, or a folder for those of its *.py.",
+            help="light, reference, FILE.py:NAME, FILE.py for every operator in it, FILE.so, or a folder for those of "
+            "its *.py and *.so.",
         ),
     ],
     address: Annotated[

@@ -1,4 +1,4 @@
-"""Operators: those that ship with Headrace (retrieval, sparse matrices, light), and functions of Python.
+"""Operators: those that ship with Headrace (retrieval, sparse matrices, light), functions of Python, shared objects.
 
 >>> from headrace import operators
 >>> index = operators.Index.build(["an apple", "an apple pie"])
@@ -14,6 +14,8 @@ A function that answers one query is an operator, too; see operator():
 ...     answer[0] = query[0] * weights[0] + query[1] * weights[1]
 >>> score.answer_in_python([[2, 3]], weights=[0.5, 2.0])
 array([7.], dtype=float32)
+
+So is a shared object that CMake built of a file in C++; see load_library().
 """
 
 from headrace._core import (
@@ -26,6 +28,7 @@ from headrace._core import (
     Ranking,
     RetrievalSampler,
     light,
+    load_library,
     reference,
     retrieval,
 )
@@ -47,6 +50,7 @@ __all__ = [
     "RetrievalSampler",
     "answer_dtype",
     "light",
+    "load_library",
     "operator",
     "reference",
     "retrieval",

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace._core import Device, DeviceKind, Engine, Operator, Plan, rungs
+from headrace.dtypes import answer_dtype_of
 from headrace.errors import Errc, UsageError
-from headrace.operators.python_operator import made_by
+from headrace.operators.python_operator import function_of
 
 
 @dataclass(frozen=True)
@@ -49,15 +50,23 @@ def check(operator: Operator, device: Device | str, queries: int, tolerance: flo
     engines answer, bit by bit, with that. Batches begin and end anywhere in the queries. On a GPU it is an engine there
     that calls the function once a query: its threads may add up in another order than a CPU device's one.
 
+    An operator that was not made by @operator has no reference but itself: the first result compares what an engine
+    answers to one query at a time with what the host answers. On a CPU device this is the same code.
+
     Raises:
-        UsageError: for an operator that was not made by @operator, or has no sample queries.
+        UsageError: for an operator that has no sample queries.
     """
-    maker, state = made_by(operator)
-    asked = operator.sample(queries).view(maker.query.base).reshape(-1, *maker.query.shape)
     at = Device.parse(device) if isinstance(device, str) else device
-    expected = maker.expected(asked, **state)
-    if at.kind is DeviceKind.cpu:
-        answers = operator.answer_on_host(asked).view(maker.answer.base).reshape(-1, *maker.answer.shape)
+    made = function_of(operator)
+    if made is None:
+        asked = operator.sample(queries)
+        expected = _typed(operator, operator.answer_on_host(asked))
+    else:
+        maker, state = made
+        asked = operator.sample(queries).view(maker.query.base).reshape(-1, *maker.query.shape)
+        expected = maker.expected(asked, **state)
+    if made is not None and at.kind is DeviceKind.cpu:
+        answers = _typed(operator, operator.answer_on_host(asked))
     else:
         answers, status = _one_by_one(operator, at, asked)
         if status.any():
@@ -66,12 +75,20 @@ def check(operator: Operator, device: Device | str, queries: int, tolerance: flo
             yield Checked("one query at a time", queries, Difference(number, expected[number], why))
             return
     yield Checked("one query at a time", queries, _first(expected, answers, tolerance))
-    for plan, name in _plans():
+    for plan, name in _plans(inline=operator.answers_inline):
         yield Checked(name, queries, _asked(operator, device, plan, asked, answers))
 
 
-def _plans() -> Iterator[tuple[Plan, str]]:
-    """The plan of every technique that calls operators, with batches of several sizes where it makes batches."""
+def _typed(operator: Operator, answers: NDArray[Any]) -> NDArray[Any]:
+    dtype = answer_dtype_of(operator.answer_type, operator.answer_bytes)
+    return answers.view(dtype.base).reshape(-1, *dtype.shape)
+
+
+def _plans(*, inline: bool) -> Iterator[tuple[Plan, str]]:
+    """The plan of every technique that calls operators, with batches of several sizes where it makes batches.
+
+    `inline` adds those by which queries are answered inline.
+    """
     for rung in rungs():
         if rung.plan.schedule == "none":
             continue
@@ -80,7 +97,7 @@ def _plans() -> Iterator[tuple[Plan, str]]:
             plan = rung.plan
             plan.batch_max = size
             yield plan, f"{rung.id}, batches of up to {size}" if rung.many_batches else rung.id
-        if rung.plan.schedule == "dispatched":
+        if rung.plan.schedule == "dispatched" and inline:
             plan = rung.plan
             plan.answer_inline = not plan.answer_inline
             yield plan, f"{rung.id}, {'' if plan.answer_inline else 'not '}inline"
@@ -107,12 +124,20 @@ def _first(expected: NDArray[Any], answered: NDArray[Any], tolerance: float | No
     """The first row that differs; bit by bit without a tolerance."""
     for number in range(len(expected)):
         if tolerance is None:
-            same = expected[number].tobytes() == answered[number].tobytes()
+            same = _equal(expected[number], answered[number])
         else:
             same = _close(expected[number], answered[number], tolerance)
         if not same:
             return Difference(number, expected[number], answered[number])
     return None
+
+
+def _equal(expected: Any, answered: Any) -> bool:  # noqa: ANN401
+    """Bit by bit, apart from the bytes between fields, which no operator has to write."""
+    names = expected.dtype.names
+    if names is not None:
+        return all(_equal(expected[name], answered[name]) for name in names)
+    return bool(expected.tobytes() == answered.tobytes())
 
 
 def _close(expected: Any, answered: Any, tolerance: float) -> bool:  # noqa: ANN401
@@ -129,4 +154,5 @@ def require_sample(operator: Operator) -> None:
     try:
         operator.sample(1)
     except UsageError as error:
-        raise UsageError(f"{error}: give @operator a sample=, which makes query number i") from None
+        how = "@operator a sample=" if function_of(operator) else "its struct a static Query sample(std::uint64_t i)"
+        raise UsageError(f"{error}: give {how}, which makes query number i") from None

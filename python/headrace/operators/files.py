@@ -1,4 +1,4 @@
-"""Operators in a user's Python file, as the command line names them: FILE.py or FILE.py:NAME."""
+"""Operators in a user's file, as the command line names them: FILE.py, FILE.py:NAME, or a shared object, FILE.so."""
 
 import importlib.util
 import sys
@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 from types import ModuleType
 
-from headrace._core import Operator
+from headrace._core import Operator, load_library
 from headrace.errors import Errc, Error, MissingFileError, UsageError
 from headrace.operators.python_operator import PythonOperator
 
@@ -16,20 +16,23 @@ _numbers = count()
 
 def is_file(text: str) -> bool:
     """Whether a name of an operator is one of a file."""
-    return text.rpartition(":")[0].endswith(".py") or text.endswith(".py")
+    return text.rpartition(":")[0].endswith(".py") or text.endswith((".py", ".so"))
 
 
 def load_operator(text: str) -> Operator:
     """The operator that FILE.py:NAME names: an Operator, or a function under @operator that takes no arrays.
 
-    The file is run, as import does. NAME may be left out where there is one operator in the file.
+    The file is run, as import does. NAME may be left out where there is one operator in the file. FILE.so is a shared
+    object with one.
 
     Raises:
         UsageError: for a name of another form, where the file has no such operator, and where it raises an exception;
-            the message has its line.
+            the message has its line. Of a shared object, as load_library().
     """
     if not is_file(text):
-        raise UsageError(f"'{text}' is neither FILE.py nor FILE.py:NAME")
+        raise UsageError(f"'{text}' is neither FILE.py nor FILE.py:NAME nor FILE.so")
+    if text.endswith(".so"):
+        return load_library(text)
     file, name = (text, "") if text.endswith(".py") else text.rsplit(":", 1)
     module = _run(Path(file))
     found = {key: made for key, value in vars(module).items() if (made := _made(value)) is not None}
@@ -47,16 +50,19 @@ def load_operator(text: str) -> Operator:
 
 
 def find_operators(text: str) -> dict[str, Operator]:
-    """Every operator that FILE.py:NAME, FILE.py or FOLDER stands for, by name, in the order of files and lines.
+    """Every operator that FILE.py:NAME, FILE.py, FILE.so or FOLDER stands for, by name, in order of files and lines.
 
-    A FOLDER stands for its *.py. What a file has imported from elsewhere, and names that begin with an underscore, do
-    not count, and neither does a file of a folder that has no function under @operator.
+    A FOLDER stands for its *.py and *.so. What a file has imported from elsewhere, and names that begin with an
+    underscore, do not count, and neither does a file of a folder that has no function under @operator, or a shared
+    object there that exports no operator.
 
     Raises:
         UsageError: as load_operator(), where there is no operator at all, and where two have one name; it names the
             file.
     """
     if not Path(text).is_dir():
+        if text.endswith(".so"):
+            return _in_library(Path(text))
         if not text.endswith(".py"):
             return {text.rpartition(":")[2]: load_operator(text)}
         found, module = _all_of(Path(text))
@@ -65,17 +71,38 @@ def find_operators(text: str) -> dict[str, Operator]:
         return found
     operators: dict[str, Operator] = {}
     files: dict[str, Path] = {}
-    for path in sorted(Path(text).glob("*.py")):
-        found, module = _all_of(path)
-        if not found and any(isinstance(value, PythonOperator) for value in _own(module).values()):
-            raise UsageError(f"{path} has {_none(module)}", Errc.not_found)
+    for path in sorted(path for path in Path(text).iterdir() if path.suffix in {".py", ".so"}):
+        found = _of_folder(path)
         for name, operator in found.items():
             if name in files:
                 raise UsageError(f"{files[name]} and {path} both have an operator {name}")
             operators[name], files[name] = operator, path
     if not operators:
-        raise UsageError(f"there is no operator in {text}: none of its *.py has a function under @headrace.operator")
+        raise UsageError(
+            f"there is no operator in {text}: none of its *.py has a function under @headrace.operator, and none of "
+            "its *.so exports one"
+        )
     return operators
+
+
+def _of_folder(path: Path) -> dict[str, Operator]:
+    """The operators of one file of a folder; none where it has nothing to do with Headrace."""
+    if path.suffix == ".so":
+        try:
+            return _in_library(path)
+        except UsageError as error:
+            if error.code == Errc.not_found:
+                return {}
+            raise
+    found, module = _all_of(path)
+    if not found and any(isinstance(value, PythonOperator) for value in _own(module).values()):
+        raise UsageError(f"{path} has {_none(module)}", Errc.not_found)
+    return found
+
+
+def _in_library(path: Path) -> dict[str, Operator]:
+    made = load_library(path)
+    return {made.name: made}
 
 
 def _own(module: ModuleType) -> dict[str, object]:

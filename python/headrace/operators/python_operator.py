@@ -175,18 +175,6 @@ def function_of(operator: Operator) -> tuple[PythonOperator, dict[str, Array]] |
     return found
 
 
-def made_by(operator: Operator) -> tuple[PythonOperator, dict[str, Array]]:
-    """The function under @operator that made an Operator, and its arrays.
-
-    Raises:
-        UsageError: for an Operator that was made otherwise.
-    """
-    made = function_of(operator)
-    if made is None:
-        raise UsageError(f"operator {operator.name} was not made by @headrace.operator, which has what to compare with")
-    return made
-
-
 def _checked(operator: str, what: str, given: DTypeLike) -> np.dtype[Any]:
     dtype = np.dtype(given)
     if dtype.hasobject or dtype.itemsize == 0:

@@ -1,0 +1,1 @@
+int nothing_of_headrace() { return 0; }

@@ -1,0 +1,20 @@
+#include <headrace/operators/library.hpp>
+
+// No field is described, and no query is made: its queries and answers are bytes.
+struct Bare {
+  static constexpr const char* kName = "bare";
+  struct Query {
+    std::uint32_t value;
+  };
+  struct Answer {
+    std::uint32_t value;
+  };
+  struct State {};
+
+  template <class Group>
+  HEADRACE_HD static void answer(Group, const State&, const Query* query, Answer* answer) {
+    answer->value = ~query->value;
+  }
+};
+
+HEADRACE_OPERATOR(Bare);
