@@ -27,11 +27,9 @@ constexpr std::size_t kTextMax = 256;
 
 [[nodiscard]] std::vector<std::int64_t> agree(Ranks& ranks, const std::vector<std::int64_t>& numbers) {
   const GilRelease released;
-  const auto all = grid::gather_on_all(ranks, std::as_bytes(std::span(numbers)));
-  grid::throw_rank_failure(&ranks, "agreeing with other ranks");
-  if (!all) throw_error("agreeing with other ranks", all.error());
+  const auto all = grid::gather_for(ranks, "agreeing with other ranks", std::as_bytes(std::span(numbers)));
   std::vector<std::int64_t> first(numbers.size());
-  std::copy_n(all->begin(), first.size() * sizeof(std::int64_t), std::as_writable_bytes(std::span(first)).begin());
+  std::copy_n(all.begin(), first.size() * sizeof(std::int64_t), std::as_writable_bytes(std::span(first)).begin());
   return first;
 }
 

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <iterator>
 
+#include "grid/digest.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -33,6 +38,28 @@ Result<std::vector<std::byte>> gather_on_all(Ranks& ranks, std::span<const std::
   const Status exchanged = ranks.exchange(sends, receives);
   if (!exchanged) return exchanged.error();
   return all;
+}
+
+std::vector<std::byte> gather_for(Ranks& ranks, std::string_view doing, std::span<const std::byte> own) {
+  Digest purpose;
+  purpose.add(doing);
+  const auto head = std::bit_cast<std::array<std::byte, sizeof(std::uint64_t)>>(purpose.value());
+  std::vector<std::byte> message(head.begin(), head.end());
+  message.insert(message.end(), own.begin(), own.end());
+  const auto all = gather_on_all(ranks, message);
+  throw_rank_failure(&ranks, doing);
+  if (!all) throw_error(doing, all.error());
+  std::vector<std::byte> found;
+  for (auto its = all->begin(); its != all->end(); its += std::ssize(message)) {
+    if (!std::equal(head.begin(), head.end(), its)) {
+      const auto other = (its - all->begin()) / std::ssize(message);
+      ranks.fail(fmt::format("{}, while rank {} does something else: all ranks make the same calls in the same order",
+                             doing, other));
+      throw_rank_failure(&ranks, doing);
+    }
+    found.insert(found.end(), its + std::ssize(head), its + std::ssize(message));
+  }
+  return found;
 }
 
 void throw_rank_failure(const Ranks* ranks, std::string_view doing) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "grid/digest.hpp"
 #include "headrace/base/error.hpp"
 
 namespace headrace::grid {
@@ -15,6 +16,7 @@ namespace headrace::grid {
 namespace {
 
 constexpr const char* kDoing = "asking the ranks of a grid what they run";
+constexpr const char* kAlike = "all ranks are given the same";
 constexpr std::size_t kPartsOfRankMax = 128;  // pairs of parts have a tag each
 
 /// What must be alike on every rank, but for the number of its parts.
@@ -23,6 +25,7 @@ struct Run {
   Extent extent;
   std::array<std::size_t, 3> along{};
   std::uint64_t redundant = 0;
+  std::uint64_t parts = 0;  ///< Their boxes: weights may differ.
 };
 
 /// A call as the user wrote it, and when.
@@ -51,14 +54,18 @@ std::size_t count_devices(Ranks* ranks, std::size_t own) {
 
 Share::Share(const Decomposition& decomposition, std::vector<Device> devices, const SimulationOptions& options)
     : ranks_(options.ranks), devices_(std::move(devices)) {
+  Digest boxes;
+  boxes.add(decomposition.parts());
   const Run own{.own_parts = devices_.size(),
                 .extent = decomposition.extent(),
                 .along = decomposition.along(),
-                .redundant = static_cast<std::uint64_t>(options.redundant)};
+                .redundant = static_cast<std::uint64_t>(options.redundant),
+                .parts = boxes.value()};
   const std::vector<Run> all = of_all_ranks(ranks_.get(), kDoing, own);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const Run& its = all[rank];
-    if (!(its.extent == own.extent) || its.along != own.along || its.redundant != own.redundant) {
+    if (!(its.extent == own.extent) || its.along != own.along || its.redundant != own.redundant ||
+        its.parts != own.parts) {
       throw UsageError(
           fmt::format("rank {} has another domain, cut or number of redundant steps: all run the same", rank));
     }
@@ -84,12 +91,43 @@ int Share::tag_of(std::size_t from, std::size_t to) const noexcept {
   return static_cast<int>(1 + in_rank_[to] * rank_parts_[sending] + in_rank_[from]);
 }
 
-void Share::require_same(const Call& call) const {
-  const std::vector<Call> all = of_all_ranks(ranks_.get(), kDoing, call);
-  const auto other = std::ranges::find_if(all, [&](const Call& its) { return !(its == all.front()); });
+void Share::require_same(const Call& call, const Given& given, std::string_view what) const {
+  struct Asked {
+    Call call;
+    Given given;
+  };
+  const std::vector<Asked> all = of_all_ranks(ranks_.get(), kDoing, Asked{call, given});
+  const Asked& first = all.front();
+  const auto rank_where = [&](const auto& differs) { return std::ranges::find_if(all, differs) - all.begin(); };
+  const auto count = std::ssize(all);
+  const auto calls_other = rank_where([&](const Asked& its) { return !(its.call == first.call); });
+  if (calls_other < count) {
+    throw UsageError(
+        fmt::format("rank 0 calls {}, but rank {} calls {}: all ranks make the same calls in the same order",
+                    to_string(first.call), calls_other, to_string(all[static_cast<std::size_t>(calls_other)].call)));
+  }
+  const auto has_other = rank_where([&](const Asked& its) { return its.given.other != first.given.other; });
+  if (has_other < count) throw UsageError(fmt::format("rank {} has other {} than rank 0: {}", has_other, what, kAlike));
+  const auto restricts = rank_where([&](const Asked& its) { return its.given.boxes != first.given.boxes; });
+  if (restricts == count) return;
+  throw UsageError(fmt::format("rank {} restricts phases to other boxes than rank 0: {}", restricts, kAlike));
+}
+
+void Share::require_same_program(const StencilProgram& program, const Layers& ghosts) const {
+  Digest own;
+  own.add(std::string_view(program.name));
+  own.add(program.value_bytes);
+  own.add(program.field_count);
+  for (const Phase& phase : program.phases) {
+    for (const FieldSet fields : {phase.writes, phase.reads, phase.neighbours}) own.add(fields.mask);
+  }
+  own.add(ghosts.low);
+  own.add(ghosts.high);
+  const std::vector<std::uint64_t> all = of_all_ranks(ranks_.get(), kDoing, own.value());
+  const auto other = std::ranges::find_if(all, [&](std::uint64_t its) { return its != all.front(); });
   if (other == all.end()) return;
-  throw UsageError(fmt::format("rank 0 calls {}, but rank {} calls {}: all ranks make the same calls in the same order",
-                               to_string(all.front()), other - all.begin(), to_string(*other)));
+  throw UsageError(
+      fmt::format("rank {} runs another stencil than rank 0, or one of other values: {}", other - all.begin(), kAlike));
 }
 
 void Share::require(std::size_t part) const {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "headrace/device/device.hpp"
@@ -25,6 +26,13 @@ struct Call {
   friend bool operator==(const Call&, const Call&) = default;
 };
 
+/// What a Simulation was given beside its fields, as numbers that are alike on all ranks.
+struct Given {
+  std::uint64_t boxes = 0;  ///< Those that phases are restricted to.
+  std::uint64_t other = 0;  ///< See Simulation::require_alike().
+  friend bool operator==(const Given&, const Given&) = default;
+};
+
 /// Which parts of a domain this process has, on which devices, and where the others are: those of rank 0 come first.
 class Share {
  public:
@@ -42,8 +50,11 @@ class Share {
   [[nodiscard]] int rank_of(std::size_t part) const noexcept { return rank_of_[part]; }
   /// The tag of messages from a part to another. They are told apart where their ranks are the same two.
   [[nodiscard]] int tag_of(std::size_t from, std::size_t to) const noexcept;
-  /// Asks all ranks what they call. Throws UsageError on all where that is not the same.
-  void require_same(const Call& call) const;
+  /// Asks all ranks what they call, and what they were given, of which `what` names Given::other. Throws UsageError on
+  /// all where that is not the same.
+  void require_same(const Call& call, const Given& given, std::string_view what) const;
+  /// Asks all ranks what they run. Throws UsageError on all where it is not the same.
+  void require_same_program(const StencilProgram& program, const Layers& ghosts) const;
   /// Throws UsageError that says which parts are here.
   void require(std::size_t part) const;
 

@@ -86,6 +86,7 @@ void Simulation::restrict(int phase, std::vector<Box> boxes) {
   state_->birth.require("restricting a phase of a grid");
   require_restriction(state_->program, phase, boxes, state_->decomposition.extent());
   state_->program.only[static_cast<std::size_t>(phase)] = std::move(boxes);
+  state_->note_restrictions();
   state_->replan();
 }
 
@@ -95,6 +96,11 @@ void Simulation::set_stencil_bytes(std::size_t part, TypeKey stencil_type, std::
     throw UsageError(fmt::format("the simulation was made of another type of stencil, {}", state_->program.name));
   }
   state_->parts[part]->take_stencil(bytes);
+}
+
+void Simulation::require_alike(std::string what, std::uint64_t number) {
+  state_->given_what = std::move(what);
+  state_->given.other = number;
 }
 
 void Simulation::set_steps_done(std::uint64_t steps) noexcept { state_->steps_done = steps; }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "grid/digest.hpp"
 #include "grid/patches.hpp"
 #include "headrace/base/error.hpp"
 
@@ -92,6 +93,8 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
     require_restriction(program, static_cast<int>(phase), *program.only[phase], decomposition.extent());
   }
   flow = flow_of(program, options.redundant);
+  share.require_same_program(program, flow.ghosts);
+  note_restrictions();
   const std::vector<PartLayout> layouts = lay_out_parts(decomposition, flow, program.value_bytes);
   if (options.mode == Mode::resident) require_resident(decomposition, share, flow, options.push);
   options.push = choose_push(options.push, decomposition, share, flow);
@@ -131,6 +134,12 @@ void Simulation::State::introduce() {
     }
     parts[part]->meet(std::move(met), share);
   }
+}
+
+void Simulation::State::note_restrictions() {
+  Digest boxes;
+  for (const auto& only : program.only) boxes.add(only);
+  given.boxes = boxes.value();
 }
 
 void Simulation::State::replan() {
@@ -205,7 +214,7 @@ void Simulation::State::require_same(Call call) const {
   birth.require("a call of a grid");
   throw_failure("a call of a grid");
   call.steps_done = steps_done;
-  share.require_same(call);
+  share.require_same(call, given, given_what);
 }
 
 void Simulation::State::step(std::uint64_t count) {

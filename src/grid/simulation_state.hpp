@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "grid/part.hpp"
@@ -27,6 +28,7 @@ class Simulation::State {
 
   void step(std::uint64_t count);
   void replan();
+  void note_restrictions();
   /// Runs `job(part)` in the thread of each part; the first failure, also of a step before, is thrown.
   void on_every_part(const char* doing, const std::function<Status(std::size_t)>& job);
   void require_field(int field) const;
@@ -52,6 +54,8 @@ class Simulation::State {
   Progress progress;
   std::uint64_t steps_done = 0;
   std::uint64_t cycles_done = 0;
+  Given given;                          ///< What ranks compare in each call,
+  std::string given_what = "settings";  ///< and what Given::other is of.
   std::unique_ptr<Team> team;
 
  private:

@@ -328,6 +328,41 @@ def test_what_one_rank_does_wrong_ends_all_and_is_named(
         assert "rank 1" in error or "process rank: 1" in error.lower() or "[[" in error, error
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "says"),
+    [
+        (("scene.toml",), ("other.toml",), "rank 1 has another scene than rank 0"),
+        (("scene.toml",), ("longer.toml",), "rank 1 has another scene than rank 0"),
+        (
+            ("scene.toml", "--restart", "c.npz"),
+            ("scene.toml", "--restart", "changed.npz"),
+            "rank 1 has another checkpoint",
+        ),
+    ],
+)
+def test_ranks_that_are_given_other_files_all_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: tuple[str, ...], second: tuple[str, ...], says: str
+):
+    monkeypatch.chdir(tmp_path)
+    Path("scene.toml").write_text(changed(), encoding="utf-8")
+    Path("other.toml").write_text(changed(("frequency = 0.5e9", "frequency = 0.6e9")), encoding="utf-8")
+    Path("longer.toml").write_text(changed(("steps = 150", "steps = 160")), encoding="utf-8")
+    Path("short.toml").write_text(changed(("steps = 150", "steps = 20")), encoding="utf-8")
+    start = launcher()
+    command = [sys.executable, "-m", "headrace", "grid", "fdtd", "--device", "cpu:0"]
+    if "--restart" in first:
+        made = subprocess.run([*command, "short.toml", "--no-roof", "--checkpoint", "c.npz"], check=False, timeout=300)
+        assert made.returncode == 0
+        with np.load("c.npz") as arrays:
+            content = dict(arrays)
+        content["state.ez"] = content["state.ez"] + 1
+        np.savez("changed.npz", **content)
+    ranks = ["-n", "1", *command, *first, ":", "-n", "1", *command, *second]
+    done = subprocess.run([*start, *ranks], capture_output=True, text=True, check=False, timeout=300, env=environment())
+    assert done.returncode == 1, done.stderr
+    assert says in done.stderr
+
+
 def test_without_mpi_several_processes_are_refused(monkeypatch: pytest.MonkeyPatch):
     for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"):
         monkeypatch.delenv(name, raising=False)

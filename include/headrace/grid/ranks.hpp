@@ -55,15 +55,17 @@ class Ranks {
 /// Throws SystemError that says which rank failed, and why, once one has. Null: this process is alone.
 void throw_rank_failure(const Ranks* ranks, std::string_view doing);
 
-/// The same of plain values, with this process alone where `ranks` is null. Throws as throw_rank_failure() does.
+/// The same, where ranks that call it for another purpose are an error: `doing` is compared first. Throws SystemError
+/// on all ranks where it differs, and as throw_rank_failure() does.
+[[nodiscard]] std::vector<std::byte> gather_for(Ranks& ranks, std::string_view doing, std::span<const std::byte> own);
+
+/// The same of plain values, with this process alone where `ranks` is null. Throws as gather_for() does.
 template <class Value>
 [[nodiscard]] std::vector<Value> of_all_ranks(Ranks* ranks, std::string_view doing, const Value& own) {
   if (ranks == nullptr) return {own};
-  const auto bytes = gather_on_all(*ranks, std::as_bytes(std::span(&own, 1)));
-  throw_rank_failure(ranks, doing);
-  if (!bytes) throw_error(doing, bytes.error());
+  const auto bytes = gather_for(*ranks, doing, std::as_bytes(std::span(&own, 1)));
   std::vector<Value> all(static_cast<std::size_t>(ranks->count()));
-  std::ranges::copy(*bytes, std::as_writable_bytes(std::span(all)).begin());
+  std::ranges::copy(bytes, std::as_writable_bytes(std::span(all)).begin());
   return all;
 }
 

@@ -163,6 +163,10 @@ class Simulation {
     set_stencil_bytes(part, TypeKey::of<Stencil>(), std::as_bytes(std::span<const Stencil>(&stencil, 1)));
   }
   void set_stencil_bytes(std::size_t part, TypeKey stencil_type, std::span<const std::byte> bytes);
+  /// What else is given to all ranks alike, as a number such as a checksum. step(), step_with_changes(), get() and
+  /// norms() compare it from here on, as they compare the call, and throw UsageError that names `what` where it
+  /// differs.
+  void require_alike(std::string what, std::uint64_t number);
   /// Counts steps from here on from `steps`: what Cell::step() gives. For a simulation that goes on where another
   /// stopped.
   void set_steps_done(std::uint64_t steps) noexcept;

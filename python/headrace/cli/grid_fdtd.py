@@ -14,7 +14,7 @@ from headrace import Device, UsageError, tables
 from headrace._core import Ranks
 from headrace.cli import grid_show, options, show
 from headrace.cli.errors import STATUS_INTERRUPTED, finish
-from headrace.grid.ranks import device_of, failing_together, joined
+from headrace.grid.ranks import device_of, failing_together, joined, require_alike
 from headrace.grid.solver import memory
 from headrace.grid.solver.choosing import choose
 from headrace.grid.solver.model import Layout
@@ -235,6 +235,7 @@ def fdtd(
     ranks = joined()
     with failing_together(ranks):
         scene = read_scene(scene_file)
+        require_alike(ranks, "scene", scene.run_digest())
         outputs = Outputs(
             traces=traces,
             snapshots=snapshots,

@@ -4,10 +4,12 @@ import fcntl
 import json
 import os
 import re
+import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from headrace.errors import DataError, Errc, SystemError, UsageError  # noqa: A004
 from headrace.text import parse_json
@@ -59,7 +61,14 @@ class Logs:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             left = any(file.exists() for index in range(len(inputs)) for file in self.files(index))
-            self._file: IO[bytes] = self.path.open("a+b")
+            # Not blocking, for a FIFO that nobody reads; unbuffered, so that nothing is left to be written at the end.
+            opened = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+            if not stat.S_ISREG(os.fstat(opened).st_mode):
+                os.close(opened)
+                raise UsageError(f"cannot write logs to {folder}: {JOB_LOG} in it is not a regular file")
+            self._file = os.fdopen(opened, "a+b", buffering=0)
+        except UsageError:
+            raise
         except OSError as error:
             raise UsageError(
                 f"cannot write logs to {folder}: {error.strerror}", Errc.system, error.errno or 0
@@ -142,10 +151,15 @@ class Logs:
         self._write(record)
 
     def _write(self, line: dict[str, Any]) -> None:
+        """All of a line, or nothing of it."""
+        before = os.fstat(self._file.fileno()).st_size
+        left = memoryview(json.dumps(line).encode() + b"\n")
         try:
-            self._file.write(json.dumps(line).encode() + b"\n")
-            self._file.flush()
+            while left:
+                left = left[os.write(self._file.fileno(), left) :]
         except OSError as error:
+            with suppress(OSError):
+                self._file.truncate(before)
             raise SystemError(f"writing {self.path}: {error.strerror or error}", native=error.errno or 0) from error
 
     def close(self) -> None:

@@ -187,9 +187,12 @@ class Runner:
         """Leaves no process behind when something unforeseen ends the loop."""
         for child, _, _ in self._running.values():
             child.kill()
-        while self._running:
-            interrupts.wait(min(child.look_again_in() for child, _, _ in self._running.values()))
+        while True:
+            # Before each wait, which does not notice those that had ended when it began.
             self._running = {pid: entry for pid, entry in self._running.items() if not entry[0].done()}
+            if not self._running:
+                return
+            interrupts.wait(min(child.look_again_in() for child, _, _ in self._running.values()))
 
     def _start(self, outcome: Outcome, slot: Slot) -> None:
         outcome.attempts += 1

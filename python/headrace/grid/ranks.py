@@ -48,6 +48,18 @@ def failing_together(ranks: Ranks | None) -> Iterator[None]:
         raise
 
 
+def require_alike(ranks: Ranks | None, what: str, digest: str) -> None:
+    """Compares what the ranks of a run were given; all call it.
+
+    Raises:
+        UsageError: on all ranks, where one has another digest than rank 0.
+    """
+    digests = ranks.gather(digest) if ranks else [digest]
+    for rank, other in enumerate(digests):
+        if other != digests[0]:
+            raise UsageError(f"rank {rank} has another {what} than rank 0: all ranks are given the same")
+
+
 def device_of(ranks: Ranks, names: list[str]) -> str:
     """The device of this rank: that of its number on its machine, of those given, or of all GPUs; cpu:0 without any."""
     names = names or [device.name for device in Device.list() if device.kind.name == "cuda"] or ["cpu:0"]

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <string>
 
+#include "grid/digest.hpp"
+#include "grid/fdtd/fdtd_alike.hpp"
 #include "grid/fdtd/fdtd_layers.hpp"
 #include "grid/fdtd/fdtd_names.hpp"
 #include "grid/share.hpp"
@@ -60,6 +62,7 @@ Fdtd::State::State(FdtdOptions given) : options(std::move(given)) {
   check(options);
   time_step = options.time_step.value_or(kShareOfStable * stable_time_step(options.dimensions, options.spacing));
   check_time_step(time_step, options, 1, 1);
+  require_same_settings(options, time_step);
   trace_steps_ = std::max<std::int64_t>(kTraceSteps / std::max(options.simulation.redundant, 1), 1) *
                  std::max(options.simulation.redundant, 1);
   if (!options.decomposition) {
@@ -109,6 +112,8 @@ void Fdtd::State::build(const Decomposition& decomposition) {
 }
 
 void Fdtd::State::set_materials(const FdtdMaterials& materials) {
+  if (options.simulation.ranks)
+    note_materials(digest_of({materials.permittivity, materials.conductivity, materials.permeability}));
   if (options.dimensions == 3) {
     const auto electric = electric_media(materials, options, time_step);
     const auto magnetic = magnetic_media(materials, options, time_step);
@@ -122,9 +127,25 @@ void Fdtd::State::set_materials(const FdtdMaterials& materials) {
 }
 
 void Fdtd::State::set_component_materials(const FdtdComponentMaterials& materials) {
+  if (options.simulation.ranks) {
+    note_materials(digest_of(
+        {materials.permittivity, materials.conductivity, materials.permeability_hx, materials.permeability_hy}));
+  }
   const FdtdMaterialFields made = component_fields(materials, options, time_step);
   grade_layers({materials.permittivity, materials.conductivity, materials.permeability_hx});
   set_coefficients(made);
+}
+
+void Fdtd::State::note_materials(std::uint64_t digest) {
+  materials_digest_ = digest;
+  note_what_is_alike();
+}
+
+void Fdtd::State::note_what_is_alike() {
+  Digest all;
+  all.add(materials_digest_);
+  all.add(points_digest_);
+  simulation->require_alike("sources, receivers or materials", all.value());
 }
 
 void Fdtd::State::set_coefficients(const FdtdMaterialFields& fields) {
@@ -251,6 +272,10 @@ void Fdtd::State::bring_points() {
       },
       parts_);
   restrict_points();
+  if (options.simulation.ranks) {
+    points_digest_ = digest_of(sources, receivers);
+    note_what_is_alike();
+  }
   points_changed = false;
 }
 

@@ -60,6 +60,8 @@ class Fdtd::State {
   void set_numbers(std::string_view name, std::span<const std::uint32_t> numbers);
   void restrict_layers();
   void bring_points();
+  void note_materials(std::uint64_t digest);
+  void note_what_is_alike();
   void restrict_points();
   template <class Value>
   void step_some(Parts<Value>& parts, std::uint64_t count);
@@ -69,6 +71,8 @@ class Fdtd::State {
   std::variant<Parts<float>, Parts<double>> parts_;
   FdtdMediaRuns media_runs_;
   TypeKey stencil_type_ = TypeKey::of<void>();
+  std::uint64_t materials_digest_ = 0;  ///< Of what ranks compare; 0 for one process.
+  std::uint64_t points_digest_ = 0;
   std::int64_t trace_steps_ = 0;  ///< Most steps between two readings of the traces.
 };
 

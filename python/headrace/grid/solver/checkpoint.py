@@ -1,5 +1,6 @@
 """Checkpoints: the state of a run in one .npz file, with the hash of its scene."""
 
+import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,14 @@ class Checkpoint:
 
     steps: int
     state: dict[str, Array]
+
+    def digest(self) -> str:
+        """A hash of all that it holds."""
+        found = hashlib.sha256()
+        for name, values in sorted(self.state.items()):
+            found.update(f"{name} {values.dtype} {values.shape}".encode())
+            found.update(np.ascontiguousarray(values).data)
+        return found.hexdigest()
 
 
 def save(path: Path, scene: Scene, steps: int, state: dict[str, Array]) -> None:
@@ -99,8 +108,8 @@ def _arrays(path: Path) -> dict[str, Array]:
         raise DataError(f"{path}: not a whole checkpoint: {' '.join(str(error).split())}") from None
 
 
-def restore(path: Path, scene: Scene, solver: Solver) -> None:
-    """Takes a solver of that scene to where the checkpoint is.
+def restore(path: Path, scene: Scene, solver: Solver) -> Checkpoint:
+    """Takes a solver of that scene to where the checkpoint is, which is returned.
 
     Raises:
         DataError: as load() does, and where what it holds does not fit.
@@ -112,3 +121,4 @@ def restore(path: Path, scene: Scene, solver: Solver) -> None:
         raise DataError(f"{path}: not a whole checkpoint: {error}") from None
     if solver.steps_done != found.steps:
         raise DataError(f"{path}: it says step {found.steps:,} and holds step {solver.steps_done:,}")
+    return found

@@ -202,6 +202,11 @@ class Scene:
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
+    def run_digest(self) -> str:
+        """A hash of what decides a run: the fields, its length, and what is kept of it."""
+        parts = (self.digest(), self.steps, self.snapshots, self.scan)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
 
 def fields_of(dimensions: int) -> tuple[str, ...]:
     """The components of two dimensions (TM: across the plane) and of three."""

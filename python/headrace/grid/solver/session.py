@@ -7,6 +7,7 @@ from pathlib import Path
 
 from headrace import outputs as files
 from headrace.errors import MissingFileError, UsageError
+from headrace.grid.ranks import require_alike
 from headrace.grid.solver import checkpoint, film, memory, pictures, roof, traces, vti
 from headrace.grid.solver.model import Layout, Solver, build, paint, time_of
 from headrace.grid.solver.pictures import Frame, Plane
@@ -96,7 +97,9 @@ def run_one(
     memory.check(moved, layout)
     model = build(moved, layout, maker)
     if outputs.restart:
-        checkpoint.restore(outputs.restart, moved, model.solver)
+        found = checkpoint.restore(outputs.restart, moved, model.solver)
+        if layout.ranks:  # each has read a file of its own, which may be another on its machine
+            require_alike(layout.ranks, f"checkpoint {outputs.restart}", found.digest())
     done = Done([position], first_step=model.solver.steps_done)
     keeper = _Keeper(moved, outputs, model.solver, done.files if layout.first else None)
     watch = Watch()

@@ -1,0 +1,88 @@
+#include "grid/fdtd/fdtd_alike.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+
+#include "grid/digest.hpp"
+#include "headrace/base/error.hpp"
+
+namespace headrace::grid {
+
+namespace {
+
+constexpr std::array kSettings{"dimensions",
+                               "a spacing in m",
+                               "a time step in s",
+                               "bytes of precision",
+                               "averaging",
+                               "materials per component",
+                               "cells of absorbing layers",
+                               "an order of layers",
+                               "a conductivity scale of layers",
+                               "a largest stretch of layers",
+                               "a stretch order of layers",
+                               "an alpha scale of layers",
+                               "an alpha order of layers"};
+using Settings = std::array<double, kSettings.size()>;
+
+[[nodiscard]] Settings settings_of(const FdtdOptions& options, double time_step) noexcept {
+  const CpmlOptions& cpml = options.cpml;
+  return {static_cast<double>(options.dimensions),
+          options.spacing,
+          time_step,
+          options.precision == Precision::fp64 ? 8.0 : 4.0,
+          options.averaging ? 1.0 : 0.0,
+          options.per_component ? 1.0 : 0.0,
+          static_cast<double>(cpml.cells),
+          cpml.order,
+          cpml.conductivity_scale,
+          cpml.stretch_max,
+          cpml.stretch_order,
+          cpml.alpha_scale,
+          cpml.alpha_order};
+}
+
+}  // namespace
+
+void require_same_settings(const FdtdOptions& options, double time_step) {
+  const auto all =
+      of_all_ranks(options.simulation.ranks.get(), "comparing the settings of ranks", settings_of(options, time_step));
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    for (std::size_t i = 0; i < kSettings.size(); ++i) {
+      if (all[rank][i] == all[0][i]) continue;
+      throw UsageError(
+          fmt::format("rank {} has another setting than rank 0: {}: {}, not {}; all ranks are given the "
+                      "same",
+                      rank, kSettings[i], all[rank][i], all[0][i]));
+    }
+  }
+}
+
+std::uint64_t digest_of(std::initializer_list<std::span<const double>> properties) {
+  Digest digest;
+  for (const std::span<const double> values : properties) digest.add(values);
+  return digest.value();
+}
+
+std::uint64_t digest_of(const std::vector<FdtdSourceAt>& sources, const std::vector<FdtdReceiverAt>& receivers) {
+  Digest digest;
+  const std::vector<double>* last = nullptr;  // many have the same samples, one behind the other
+  std::uint64_t samples = 0;
+  for (const FdtdSourceAt& source : sources) {
+    if (source.samples.get() != last) samples = digest_of({std::span(*source.samples)});
+    last = source.samples.get();
+    digest.add(source.cell);
+    digest.add(source.field);
+    digest.add(samples);
+  }
+  digest.add(sources.size());
+  for (const FdtdReceiverAt& receiver : receivers) {
+    digest.add(receiver.cell);
+    digest.add(receiver.field);
+  }
+  return digest.value();
+}
+
+}  // namespace headrace::grid
