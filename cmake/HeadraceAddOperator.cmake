@@ -25,12 +25,18 @@ function(headrace_add_operator name)
     set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
   endif()
   add_library(${name} MODULE ${ARGN})
-  # CMake 3.25 does not know that nvcc has C++20, so it is written out for CUDA.
+  # CMake 3.25 does not know that nvcc has C++20, and would ask it for the standard that C++ has: both are options here.
+  # Without extensions it would write the compiler's usual standard behind these.
+  set_property(TARGET ${name} PROPERTY CXX_STANDARD)
+  set_property(TARGET ${name} PROPERTY CUDA_STANDARD)
+  if(DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set_property(TARGET ${name} PROPERTY CUDA_STANDARD 20)
+  endif()
   set_target_properties(
     ${name}
     PROPERTIES
-      CXX_STANDARD 20
-      CXX_STANDARD_REQUIRED ON
+      CXX_EXTENSIONS ON
+      CUDA_EXTENSIONS ON
       CXX_VISIBILITY_PRESET hidden
       CUDA_VISIBILITY_PRESET hidden
       VISIBILITY_INLINES_HIDDEN ON
@@ -49,7 +55,7 @@ function(headrace_add_operator name)
   target_compile_options(
     ${name}
     PRIVATE
-      $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
+      $<$<COMPILE_LANGUAGE:CXX>:-std=c++20;-ffp-contract=off>
       $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-Xcompiler=-ffp-contract=off;--fmad=false;--expt-relaxed-constexpr;--extended-lambda>
   )
   # A symbol that is missing fails here instead of where the operator is loaded.
