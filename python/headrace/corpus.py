@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from headrace._core import Index, IndexBuilder
 from headrace.errors import DataError, Errc, MissingFileError, UsageError
-from headrace.text import parse_json
+from headrace.text import READ_BYTES_MAX, parse_json, too_long
 
 WORDNET = Path("/usr/share/wordnet")
 
@@ -64,7 +65,9 @@ def _lines(path: Path, progress: Progress) -> Iterator[bytes]:
     with path.open("rb") as file:
         if file.peek(len(_GZIP)).startswith(_GZIP):  # which no UTF-8 begins with
             raise DataError(f"{path} is compressed with gzip: unpack it first")
-        for number, line in enumerate(file):
+        for number, line in enumerate(iter(partial(file.readline, READ_BYTES_MAX + 1), b"")):
+            if len(line) > READ_BYTES_MAX:
+                raise too_long(path, f"line {number + 1} has")
             read += len(line)
             if number % _BATCH == 0:
                 progress(read / size)

@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from headrace.errors import DataError, reading
 
@@ -11,19 +11,56 @@ from headrace.errors import DataError, reading
 _HARMFUL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\ud800-\udfff]")
 
 
+# Far beyond any scene, list of inputs, results file, or line of a corpus; /dev/zero and pipes may have no end.
+READ_BYTES_MAX = 256 << 20
+_PIECE_BYTES = 1 << 20
+
+
+def too_long(name: object, what: str = "it has") -> DataError:
+    """The exception for a file, or a line, that goes on beyond READ_BYTES_MAX."""
+    return DataError(f"{name}: {what} more than {READ_BYTES_MAX >> 20} MiB, which is the limit")
+
+
+def read_whole(file: BinaryIO, name: object) -> bytes:
+    """All bytes that are left in a file.
+
+    Raises:
+        DataError: when they are more than READ_BYTES_MAX.
+    """
+    content = bytearray()
+    while piece := file.read(_PIECE_BYTES):  # a read of the whole limit would take its memory at once
+        content += piece
+        if len(content) > READ_BYTES_MAX:
+            raise too_long(name)
+    return bytes(content)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file that is read at once.
+
+    Raises:
+        DataError: when they are more than READ_BYTES_MAX.
+        SystemError: when it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return read_whole(file, path)
+    except OSError as error:
+        raise reading(path, error) from None
+
+
 def read_utf8(path: Path) -> str:
     """The text of a file.
 
     Raises:
-        DataError: when it is not UTF-8.
+        DataError: when it is not UTF-8, or too long, as read_bytes() has it.
         SystemError: when it cannot be read.
     """
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise reading(path, error) from None
+        text = read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not text in UTF-8: {error}") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")  # as files that are opened as text have it
 
 
 def parse_json(text: str | bytes, name: object) -> Any:  # noqa: ANN401 - whatever it holds

@@ -1,14 +1,20 @@
 #include "serve/plan_cache.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <span>
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include "headrace/base/error.hpp"
 #include "headrace/base/output_file.hpp"
@@ -41,6 +47,29 @@ Json::Object read_plans(const std::filesystem::path& file) {
     return {};
   }
 }
+
+/// Keeps other processes from changing files of a folder, so that none overwrites what another has just added. Where it
+/// cannot be had in time, a plan may be lost, which is searched again.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder)
+      : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    for (int tries = 0; folder_ >= 0 && tries < kLockTries; ++tries) {
+      if (::flock(folder_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+      std::this_thread::sleep_for(kLockPause);
+    }
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock() {
+    if (folder_ >= 0) ::close(folder_);
+  }
+
+ private:
+  static constexpr int kLockTries = 6000;
+  static constexpr Duration kLockPause = std::chrono::milliseconds(5);
+  int folder_;
+};
 
 double number(const Json& entry, std::string_view name) {
   const Json* member = entry.find(name);
@@ -109,7 +138,9 @@ std::optional<CachedPlan> read_cached(const std::filesystem::path& file, const s
 bool write_cached(const std::filesystem::path& file, const std::string& key, const CachedPlan& plan) noexcept {
   if (file.empty()) return false;
   try {
-    std::filesystem::create_directories(file.parent_path());
+    const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+    std::filesystem::create_directories(folder);
+    const FolderLock lock(folder);
     Json::Object plans = read_plans(file);
     std::erase_if(plans, [&](const auto& entry) { return entry.first == key; });
     plans.emplace_back(key, Json::Object{{"plan", to_json(plan.plan)},

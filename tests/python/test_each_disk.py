@@ -59,6 +59,15 @@ def test_what_is_no_file_is_no_job_log(tmp_path: Path, kind: str, again: tuple[s
     assert f"cannot write logs to {tmp_path}: jobs.jsonl in it is not a regular file" in done.stderr
 
 
+def test_a_fifo_with_the_name_of_an_output_fails_its_input_alone(tmp_path: Path):
+    os.mkfifo(tmp_path / "00-0.out")
+    done = each(tmp_path, "--overwrite")
+    assert done.returncode == 1
+    assert "No such device or address" in done.stderr
+    records = [json.loads(line) for line in (tmp_path / "jobs.jsonl").read_text(encoding="utf-8").splitlines()[1:]]
+    assert {record["index"]: record["status"] == "ok" for record in records} == {n: n > 0 for n in range(30)}
+
+
 def test_an_error_while_two_have_ended_does_not_wait_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Their signals have been noticed before, so that nothing would end a wait for them."""
 

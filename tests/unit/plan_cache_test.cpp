@@ -1,5 +1,6 @@
 #include "serve/plan_cache.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,6 +8,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <thread>
+#include <vector>
 
 #include "headrace/operators/light.hpp"
 #include "headrace/serve/plan_json.hpp"
@@ -48,6 +51,37 @@ TEST_F(PlanCache, GivesBackWhatWasKept) {
   EXPECT_FALSE(read_cached(file, "c"));
   // Nothing is left beside the file.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(file.parent_path()), {}), 1);
+}
+
+TEST_F(PlanCache, WritersAtOnceLoseNoPlan) {
+  constexpr std::uint32_t kWriters = 3;
+  constexpr std::uint32_t kPlans = 4;
+  std::vector<std::thread> writers;
+  for (std::uint32_t writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([this, writer] {
+      for (std::uint32_t plan = 0; plan < kPlans; ++plan) {
+        EXPECT_TRUE(write_cached(file, fmt::format("{} {}", writer, plan), some(1 + plan)));
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  for (std::uint32_t writer = 0; writer < kWriters; ++writer) {
+    for (std::uint32_t plan = 0; plan < kPlans; ++plan) {
+      const auto back = read_cached(file, fmt::format("{} {}", writer, plan));
+      ASSERT_TRUE(back) << writer << " " << plan;
+      EXPECT_EQ(back->plan.threads, 1 + plan);
+    }
+  }
+}
+
+/// A name without a folder lies in the current one.
+TEST_F(PlanCache, KeepsPlansInTheCurrentFolder) {
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder);
+  const bool kept = write_cached("plans.json", "a", some(4));
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(kept);
+  EXPECT_TRUE(read_cached(folder / "plans.json", "a"));
 }
 
 TEST_F(PlanCache, AFileThatIsNoneOfOursCountsAsEmptyAndIsReplaced) {

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.each.slots import Slot
-from headrace.errors import Errc, UsageError, reading
-from headrace.text import printable, shortened
+from headrace.errors import Errc, MissingFileError, UsageError, reading
+from headrace.text import printable, read_bytes, read_whole, shortened
 
 SEPARATOR = ":::"
 _MARK = re.compile(r"\{(?:device|index|[1-9][0-9]*)?\}")
@@ -98,9 +98,9 @@ def _items(source: str, *, null: bool) -> list[str]:
     Any bytes will do.
     """
     try:
-        content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        content = read_whole(sys.stdin.buffer, "standard input") if source == "-" else read_bytes(Path(source))
     except OSError as error:
-        raise reading(source, error) from error
+        raise (error if isinstance(error, MissingFileError) else reading(source, error)) from error
     items = content.split(b"\0") if null else [line for line in content.splitlines() if line.strip()]
     return [os.fsdecode(item) for item in items if item]
 

@@ -105,6 +105,13 @@ class Report:
         return [outcome for outcome in self.outcomes if outcome.ending in wrong]
 
 
+def _open_log(path: str, flags: int) -> int:
+    """Opens at once, or fails, where a FIFO has the name of a log: nothing would end a wait for its reader."""
+    opened = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    os.set_blocking(opened, True)
+    return opened
+
+
 class Runner:
     """Runs `command` for each input, in their order, a process a slot at a time.
 
@@ -200,7 +207,10 @@ class Runner:
         words = self._command.for_input(outcome.parts, outcome.index, slot)
         mode = "wb" if outcome.attempts == 1 else "ab"
         try:
-            with outcome.stdout.open(mode) as out, outcome.stderr.open(mode) as err:
+            with (
+                open(outcome.stdout, mode, opener=_open_log) as out,
+                open(outcome.stderr, mode, opener=_open_log) as err,
+            ):
                 if outcome.attempts > 1:
                     err.write(f"headrace: attempt {outcome.attempts}\n".encode())
                     err.flush()

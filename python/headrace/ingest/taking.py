@@ -154,8 +154,8 @@ class Taker:
         self._look = look
         self._open_now: dict[int, TakenStream] = {}
         """Streams whose file is open, the one that was written to last at the end."""
-        if out is not None:
-            out.open("wb").close()  # what cannot be written is known before anything is received
+        # What cannot be written is known before anything is received. It stays open, for the reader of a FIFO.
+        self._first = None if out is None else out.open("wb")
 
     def take(self, delivery: Delivery) -> None:
         """Does what is to be done with it, and lets go of it."""
@@ -179,6 +179,8 @@ class Taker:
         """Closes the files."""
         for stream in self.streams.values():
             self._close(stream)
+        if self._first is not None:
+            self._first.close()
 
     def _end(self, stream: TakenStream, reason: str) -> None:
         stream.end = reason
@@ -214,7 +216,7 @@ class Taker:
             raise _QuotaError(f"stream {stream.stream}: there are {self._files_max:,} files already")
         path = self._out if self._files == 0 else Path(f"{self._out}.{self._files}")
         self._files += 1  # also where it cannot be opened: the next has another name
-        file = path.open("wb")
+        file, self._first = self._first or path.open("wb"), None
         stream.path = path
         return file
 
@@ -233,6 +235,8 @@ class Taker:
 
     def _fail(self, stream: TakenStream, error: OSError) -> None:
         if self._reset is None:
+            if error.strerror and error.filename is None:
+                error.filename = str(stream.path)
             raise error
         stream.error = f"{error.filename or stream.path}: {error.strerror}" if error.strerror else str(error)
         self.totals.failed += 1

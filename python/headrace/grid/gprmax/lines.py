@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.errors import DataError, Error, UsageError, reading
+from headrace.errors import DataError, Error, UsageError
+from headrace.text import read_bytes
 
 _INCLUDES_MOST = 16  # one inside the other
 _COMMANDS_MOST = 2_000_000
@@ -126,10 +127,7 @@ def read(path: Path) -> str:
         DataError: when it is not text.
         SystemError: when it cannot be read.
     """
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise reading(path, error) from None
+    raw = read_bytes(path)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -97,9 +97,9 @@ def run_one(
     memory.check(moved, layout)
     model = build(moved, layout, maker)
     if outputs.restart:
-        found = checkpoint.restore(outputs.restart, moved, model.solver)
+        restored = checkpoint.restore(outputs.restart, moved, model.solver)
         if layout.ranks:  # each has read a file of its own, which may be another on its machine
-            require_alike(layout.ranks, f"checkpoint {outputs.restart}", found.digest())
+            require_alike(layout.ranks, f"checkpoint {outputs.restart}", restored.digest())
     done = Done([position], first_step=model.solver.steps_done)
     keeper = _Keeper(moved, outputs, model.solver, done.files if layout.first else None)
     watch = Watch()
