@@ -71,7 +71,7 @@ class Fdtd::State {
   std::variant<Parts<float>, Parts<double>> parts_;
   FdtdMediaRuns media_runs_;
   TypeKey stencil_type_ = TypeKey::of<void>();
-  std::uint64_t materials_digest_ = 0;  ///< Of what ranks compare; 0 for one process.
+  std::uint64_t materials_digest_ = 0;  ///< What ranks compare of materials; 0 for one process.
   std::uint64_t points_digest_ = 0;
   std::int64_t trace_steps_ = 0;  ///< Most steps between two readings of the traces.
 };
