@@ -34,10 +34,10 @@ fs::path built(const std::string& name) { return kFolder / ("libheadrace_test_" 
 /// What libheadrace_test_altered.so says while this is there.
 class Altered {
  public:
-  explicit Altered(const char* how) { ::setenv("HEADRACE_TEST_ALTERED", how, 1); }
+  explicit Altered(const char* how) { ::setenv("ALTERED_LIBRARY", how, 1); }
   Altered(const Altered&) = delete;
   Altered& operator=(const Altered&) = delete;
-  ~Altered() { ::unsetenv("HEADRACE_TEST_ALTERED"); }
+  ~Altered() { ::unsetenv("ALTERED_LIBRARY"); }
 };
 
 struct Refused {

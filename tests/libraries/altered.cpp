@@ -4,13 +4,13 @@
 
 #include "headrace/operators/library.hpp"
 
-/// A shared object that says something wrong of its operator, as HEADRACE_TEST_ALTERED has it when it is asked.
+/// A shared object that says something wrong of its operator, as ALTERED_LIBRARY has it when it is asked.
 namespace {
 
 using namespace headrace::operators;
 
 bool altered(const std::string& what) {
-  const char* set = std::getenv("HEADRACE_TEST_ALTERED");
+  const char* set = std::getenv("ALTERED_LIBRARY");
   return set != nullptr && what == set;
 }
 
