@@ -61,6 +61,7 @@ void check(const TcpConfig& config) {
           config.acknowledgement_delay, "at most 500 ms");
   require(config.retransmit_first >= 1 && config.retransmit_first <= 60 * TcpConfig::kSecond, kWhat, "retransmit_first",
           config.retransmit_first, "1 ns to 60 s");
+  static_assert(TcpRequest::kTriesMax == 1 + 16, "a list of half-open connections for each time SYN+ACK is sent");
   require(config.retransmits_max <= 16, kWhat, "retransmits_max", config.retransmits_max, "0 to 16");
   require(config.timestamp_tick >= 1 && config.timestamp_tick <= TcpConfig::kSecond, kWhat, "timestamp_tick",
           config.timestamp_tick, "1 ns to 1 s");
