@@ -17,7 +17,7 @@ inline constexpr std::size_t kJsonBytesMax = 4 << 20;
 /// @param json     the object with "inputs"
 /// @param tensors  the bytes of the inputs that have "binary_data_size", one behind the other
 /// @param memory   grows by the queries and answers
-/// Throws RequestError with a message for the client where `served` cannot answer it. `began`, `owner` are left alone.
+/// Throws RequestError with a message for the client where `served` cannot answer it. `owner` is left alone.
 [[nodiscard]] std::shared_ptr<Inference> read_infer_request(ServedModel& served, std::string_view json,
                                                             std::span<const std::byte> tensors, MemoryShare& memory);
 

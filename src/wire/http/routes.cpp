@@ -76,9 +76,7 @@ std::shared_ptr<Inference> read_inference(ServedModel& served, const Message& me
     throw RequestError(kBadRequest, "Inference-Header-Content-Length is more than the request has");
   }
   const auto tensors = std::as_bytes(std::span(body.substr(json_bytes)));
-  auto inference = read_infer_request(served, body.substr(0, json_bytes), tensors, memory);
-  inference->began = SteadyClock::now();
-  return inference;
+  return read_infer_request(served, body.substr(0, json_bytes), tensors, memory);
 }
 
 /// /v2/models/NAME[/versions/VERSION] and what follows: `rest`.
